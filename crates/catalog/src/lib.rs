@@ -1,0 +1,1 @@
+//! Schema, privilege and statistics snapshots; metadata locks by announcement.

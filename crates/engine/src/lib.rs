@@ -1,0 +1,1 @@
+//! The storage engine's facade: open, recover, tables, dictionary.

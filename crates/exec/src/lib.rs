@@ -1,0 +1,1 @@
+//! Plans compiled to operators over batches; expressions; rows to the wire.

@@ -1,0 +1,1 @@
+//! Sharded counters, histograms, wait sites.

@@ -1,0 +1,1 @@
+//! Binding, points and ranges, cost, plan cache: a description, no engine handles.

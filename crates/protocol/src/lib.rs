@@ -1,0 +1,1 @@
+//! MySQL packets as bytes in, bytes out. No I/O.

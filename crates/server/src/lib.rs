@@ -1,0 +1,1 @@
+//! Sessions, system variables, authentication, workers, system views, configuration.

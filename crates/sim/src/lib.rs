@@ -1,0 +1,1 @@
+//! Simulated disk, crash schedules, model checks.

@@ -1,0 +1,1 @@
+//! Lexer and digest, parser, syntax tree. No catalog, no I/O.

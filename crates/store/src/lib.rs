@@ -1,0 +1,1 @@
+//! Disk trait, page layout, log, mini-transactions and buffer pool.

@@ -1,0 +1,1 @@
+//! Snapshots, commit order, undo, purge and row locks.

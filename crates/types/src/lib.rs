@@ -1,0 +1,1 @@
+//! SQL types, values, collations, DECIMAL, temporal, row and key encoding.
