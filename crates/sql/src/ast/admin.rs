@@ -1,0 +1,341 @@
+//! Transactions, session state, SHOW, maintenance and accounts.
+
+use super::{Expr, Ident, ObjectName, VarScope};
+
+/// `BEGIN`, `START TRANSACTION …`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BeginOptions {
+    pub consistent_snapshot: bool,
+    /// `READ ONLY` / `READ WRITE`
+    pub read_only: Option<bool>,
+}
+
+/// `[AND [NO] CHAIN] [[NO] RELEASE]`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompletionOptions {
+    pub chain: Option<bool>,
+    pub release: Option<bool>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct LockTable {
+    pub name: ObjectName,
+    pub alias: Option<Ident>,
+    pub write: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum SetItem {
+    /// `[scope] name = value`. `scope` None: none was written (session).
+    SysVar {
+        scope: Option<VarScope>,
+        name: String,
+        value: SetValue,
+    },
+    UserVar {
+        name: String,
+        value: Expr,
+    },
+    /// `NAMES charset [COLLATE c]`; charset None: DEFAULT
+    Names {
+        charset: Option<String>,
+        collation: Option<String>,
+    },
+    /// `CHARACTER SET charset`; None: DEFAULT
+    CharacterSet(Option<String>),
+    Transaction(SetTransaction),
+    /// `PASSWORD [FOR account] = 'text'`; account None: the current one
+    Password {
+        account: Option<AccountName>,
+        password: Vec<u8>,
+    },
+}
+
+/// The right side of a variable's assignment. A bare word (`SET x = utf8mb4`) arrives as a column reference, as in
+/// MySQL, ON and ALL and BINARY included.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SetValue {
+    Default,
+    Expr(Expr),
+}
+
+/// `SET [GLOBAL|SESSION] TRANSACTION …`; scope None: the next transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetTransaction {
+    pub scope: Option<VarScope>,
+    pub isolation: Option<IsolationLevel>,
+    pub read_only: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IsolationLevel {
+    ReadUncommitted,
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KillTarget {
+    Connection,
+    Query,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum PrepareSource {
+    Text(Vec<u8>),
+    /// A user variable's name
+    Variable(String),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExplainFormat {
+    #[default]
+    Traditional,
+    Json,
+    Tree,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum ShowFilter {
+    Like(Vec<u8>),
+    Where(Expr),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Show {
+    Databases {
+        filter: Option<ShowFilter>,
+    },
+    Tables {
+        full: bool,
+        extended: bool,
+        schema: Option<Ident>,
+        filter: Option<ShowFilter>,
+    },
+    TableStatus {
+        schema: Option<Ident>,
+        filter: Option<ShowFilter>,
+    },
+    Columns {
+        full: bool,
+        extended: bool,
+        table: ObjectName,
+        filter: Option<ShowFilter>,
+    },
+    /// `SHOW INDEX|INDEXES|KEYS`
+    Index {
+        extended: bool,
+        table: ObjectName,
+        filter: Option<ShowFilter>,
+    },
+    CreateTable(ObjectName),
+    CreateDatabase {
+        if_not_exists: bool,
+        name: Ident,
+    },
+    /// None: the current user
+    CreateUser(Option<AccountName>),
+    Variables {
+        scope: VarScope,
+        filter: Option<ShowFilter>,
+    },
+    Status {
+        scope: VarScope,
+        filter: Option<ShowFilter>,
+    },
+    ProcessList {
+        full: bool,
+    },
+    Warnings(Option<ShowLimit>),
+    Errors(Option<ShowLimit>),
+    /// `SHOW COUNT(*) WARNINGS`
+    WarningCount,
+    /// `SHOW COUNT(*) ERRORS`
+    ErrorCount,
+    Engines,
+    /// `SHOW ENGINE name STATUS|MUTEX|LOGS`
+    Engine {
+        name: Ident,
+        what: EngineInfo,
+    },
+    /// None: the current user
+    Grants(Option<AccountName>),
+    Privileges,
+    CharacterSet {
+        filter: Option<ShowFilter>,
+    },
+    Collation {
+        filter: Option<ShowFilter>,
+    },
+    Plugins,
+    OpenTables {
+        schema: Option<Ident>,
+        filter: Option<ShowFilter>,
+    },
+    Triggers {
+        schema: Option<Ident>,
+        filter: Option<ShowFilter>,
+    },
+    Events {
+        schema: Option<Ident>,
+        filter: Option<ShowFilter>,
+    },
+    FunctionStatus {
+        filter: Option<ShowFilter>,
+    },
+    ProcedureStatus {
+        filter: Option<ShowFilter>,
+    },
+    BinaryLogStatus,
+    BinaryLogs,
+    ReplicaStatus,
+    Profiles,
+    /// Another SHOW that MySQL knows: error 1235 naming it.
+    Unsupported(&'static str),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShowLimit {
+    pub offset: u64,
+    pub count: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineInfo {
+    Status,
+    Mutex,
+    Logs,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableMaintenance {
+    pub kind: MaintenanceKind,
+    pub no_write_to_binlog: bool,
+    pub tables: Vec<ObjectName>,
+    /// CHECK's and REPAIR's options in upper case (`QUICK`, `EXTENDED`, `FOR UPGRADE`, …), ANALYZE's `HISTOGRAM`.
+    pub options: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaintenanceKind {
+    Check,
+    Analyze,
+    Optimize,
+    Repair,
+    Checksum,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flush {
+    pub no_write_to_binlog: bool,
+    pub what: Vec<FlushItem>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum FlushItem {
+    /// `TABLES [names] [WITH READ LOCK | FOR EXPORT]`
+    Tables {
+        names: Vec<ObjectName>,
+        read_lock: bool,
+        for_export: bool,
+    },
+    Privileges,
+    Status,
+    /// LOGS and its kinds, HOSTS, USER_RESOURCES, OPTIMIZER_COSTS: the upper-case words
+    Other(String),
+}
+
+/// `'user'@'host'`; the host is `%` where none was written. `CURRENT_USER` has `current`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountName {
+    pub user: String,
+    pub host: String,
+    pub current: bool,
+}
+
+/// CREATE USER and ALTER USER.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateUser {
+    /// CREATE: IF NOT EXISTS; ALTER: IF EXISTS.
+    pub if_clause: bool,
+    pub users: Vec<UserSpec>,
+    /// What was written after the accounts (`REQUIRE …`, `WITH …`, `PASSWORD EXPIRE …`, `ACCOUNT LOCK`, `COMMENT …`).
+    pub options: Vec<UserOption>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserSpec {
+    pub account: AccountName,
+    pub auth: Option<UserAuth>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserAuth {
+    /// `WITH plugin`, lower case
+    pub plugin: Option<String>,
+    pub secret: AuthSecret,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AuthSecret {
+    /// Only `WITH plugin`.
+    None,
+    /// `BY 'text'`
+    Password(Vec<u8>),
+    /// `BY RANDOM PASSWORD`
+    Random,
+    /// `AS 'hash'`
+    Hash(Vec<u8>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum UserOption {
+    AccountLock(bool),
+    /// Accepted as MySQL does: its words in upper case.
+    Other(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grant {
+    pub privileges: Privileges,
+    pub target: GrantTarget,
+    pub to: Vec<UserSpec>,
+    pub grant_option: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Revoke {
+    pub if_exists: bool,
+    pub privileges: Privileges,
+    pub target: GrantTarget,
+    pub from: Vec<AccountName>,
+    /// `REVOKE ALL PRIVILEGES, GRANT OPTION FROM …` (target is then Global), or GRANT OPTION among the privileges.
+    pub grant_option: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Privileges {
+    All,
+    /// Upper-case names (`SELECT`, `CREATE TEMPORARY TABLES`), each with its column list, mostly empty.
+    List(Vec<(String, Vec<Ident>)>),
+    /// `GRANT role TO user`
+    Roles(Vec<AccountName>),
+    /// `PROXY`
+    Proxy,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum GrantTarget {
+    /// `*.*`
+    Global,
+    /// `db.*`, with MySQL's wildcards as written
+    Database(Ident),
+    /// `*`: the current database
+    CurrentDatabase,
+    Table(ObjectName),
+    /// FUNCTION, PROCEDURE
+    Routine(ObjectName),
+    /// Roles and PROXY have none.
+    None,
+}

@@ -1,0 +1,355 @@
+//! Definition of databases, tables and indexes.
+
+use super::{Expr, Ident, ObjectName, Query};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateDatabase {
+    pub if_not_exists: bool,
+    pub name: Ident,
+    pub charset: Option<String>,
+    pub collation: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlterDatabase {
+    /// None: the current database.
+    pub name: Option<Ident>,
+    pub charset: Option<String>,
+    pub collation: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateTable {
+    pub temporary: bool,
+    pub if_not_exists: bool,
+    pub name: ObjectName,
+    /// `LIKE other`; everything below is then empty.
+    pub like: Option<ObjectName>,
+    pub columns: Vec<ColumnDef>,
+    /// Table-level keys and those of column attributes (`PRIMARY KEY`, `UNIQUE`), in the order written.
+    pub keys: Vec<KeyDef>,
+    pub foreign_keys: Vec<ForeignKey>,
+    pub checks: Vec<Check>,
+    pub options: TableOptions,
+    /// `PARTITION BY …` was written.
+    pub partitioned: bool,
+    /// `[AS] SELECT …`
+    pub query: Option<Box<Query>>,
+    pub on_existing: OnExisting,
+}
+
+/// What CREATE TABLE … SELECT does with duplicate keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnExisting {
+    #[default]
+    Error,
+    Ignore,
+    Replace,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnDef {
+    pub name: Ident,
+    pub ty: TypeSpec,
+    /// `Some(true)`: NOT NULL; `Some(false)`: NULL; `None`: neither was written.
+    pub not_null: Option<bool>,
+    pub default: Option<DefaultValue>,
+    /// `ON UPDATE CURRENT_TIMESTAMP(n)`, with n
+    pub on_update_now: Option<u8>,
+    pub auto_increment: bool,
+    pub comment: Option<Vec<u8>>,
+    pub generated: Option<Generated>,
+    pub invisible: bool,
+    /// `REFERENCES …`, which MySQL parses and (before 9.0) ignores.
+    pub references: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum DefaultValue {
+    /// A literal, possibly under a unary sign.
+    Literal(Expr),
+    /// `CURRENT_TIMESTAMP(n)` and its synonyms, with n
+    Now(u8),
+    /// `(expr)`
+    Expr(Expr),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Generated {
+    pub expr: Expr,
+    pub stored: bool,
+}
+
+/// A type as written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypeSpec {
+    pub kind: TypeKind,
+    /// The first number in parentheses: length, display width, precision, or fraction digits.
+    pub length: Option<u64>,
+    /// The second one: scale.
+    pub decimals: Option<u32>,
+    pub unsigned: bool,
+    pub zerofill: bool,
+    /// Lower case; `CHARACTER SET x`, and what ASCII, UNICODE, BYTE and NATIONAL stand for.
+    pub charset: Option<String>,
+    /// Lower case
+    pub collation: Option<String>,
+    /// The attribute BINARY: the character set's `_bin` collation.
+    pub binary: bool,
+    /// Members of ENUM and SET, in the connection's character set.
+    pub members: Vec<Vec<u8>>,
+}
+
+impl TypeSpec {
+    pub fn new(kind: TypeKind) -> Self {
+        TypeSpec {
+            kind,
+            length: None,
+            decimals: None,
+            unsigned: false,
+            zerofill: false,
+            charset: None,
+            collation: None,
+            binary: false,
+            members: Vec::new(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TypeKind {
+    TinyInt,
+    SmallInt,
+    MediumInt,
+    Int,
+    BigInt,
+    /// `BOOL`, `BOOLEAN`: TINYINT(1)
+    Bool,
+    /// `BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE`; the parser has put those attributes in place.
+    Serial,
+    Decimal,
+    Float,
+    Double,
+    Bit,
+    Char,
+    VarChar,
+    Binary,
+    VarBinary,
+    TinyText,
+    Text,
+    MediumText,
+    LongText,
+    TinyBlob,
+    Blob,
+    MediumBlob,
+    LongBlob,
+    Enum,
+    Set,
+    Date,
+    Time,
+    DateTime,
+    Timestamp,
+    Year,
+    Json,
+    /// GEOMETRY, POINT, …
+    Geometry,
+    Vector,
+    /// In CAST only: `SIGNED [INTEGER]`
+    Signed,
+    /// In CAST only: `UNSIGNED [INTEGER]`
+    Unsigned,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyDef {
+    pub kind: KeyKind,
+    /// The index name, or else the constraint's.
+    pub name: Option<Ident>,
+    pub parts: Vec<KeyPart>,
+    pub algorithm: Option<IndexAlgorithm>,
+    pub comment: Option<Vec<u8>>,
+    pub invisible: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyKind {
+    Primary,
+    Unique,
+    Index,
+    Fulltext,
+    Spatial,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IndexAlgorithm {
+    BTree,
+    Hash,
+    RTree,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyPart {
+    pub target: KeyTarget,
+    pub descending: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum KeyTarget {
+    /// A column, and how much of it in characters or bytes.
+    Column { name: Ident, prefix: Option<u32> },
+    /// `(expr)`
+    Expr(Expr),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForeignKey {
+    pub name: Option<Ident>,
+    pub columns: Vec<Ident>,
+    pub table: ObjectName,
+    pub referenced: Vec<Ident>,
+    pub on_delete: Option<ReferentialAction>,
+    pub on_update: Option<ReferentialAction>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReferentialAction {
+    Restrict,
+    Cascade,
+    SetNull,
+    NoAction,
+    SetDefault,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    pub name: Option<Ident>,
+    pub expr: Expr,
+    pub enforced: bool,
+}
+
+/// Table options; the last one written counts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TableOptions {
+    /// As written.
+    pub engine: Option<String>,
+    pub auto_increment: Option<u64>,
+    /// Lower case
+    pub charset: Option<String>,
+    /// Lower case
+    pub collation: Option<String>,
+    pub comment: Option<Vec<u8>>,
+    /// As written: `DYNAMIC`, `COMPACT`, …
+    pub row_format: Option<String>,
+    /// Others, accepted as MySQL does: upper-case name and text of the value.
+    pub other: Vec<(String, String)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct DropTable {
+    pub temporary: bool,
+    pub if_exists: bool,
+    pub names: Vec<ObjectName>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateIndex {
+    pub key: KeyDef,
+    pub table: ObjectName,
+    pub algorithm: AlterAlgorithm,
+    pub lock: AlterLock,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AlterAlgorithm {
+    #[default]
+    Default,
+    Instant,
+    Inplace,
+    Copy,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AlterLock {
+    #[default]
+    Default,
+    None,
+    Shared,
+    Exclusive,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlterTable {
+    pub name: ObjectName,
+    pub actions: Vec<AlterAction>,
+    pub algorithm: AlterAlgorithm,
+    pub lock: AlterLock,
+}
+
+/// Where a column goes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum ColumnPlace {
+    /// Last when added, where it is when changed.
+    #[default]
+    Unspecified,
+    First,
+    After(Ident),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum AlterAction {
+    /// Also holds the keys that the column's attributes stand for.
+    AddColumn {
+        column: ColumnDef,
+        keys: Vec<KeyDef>,
+        place: ColumnPlace,
+    },
+    DropColumn(Ident),
+    /// MODIFY: `old` is the column's own name; CHANGE: the name before.
+    ChangeColumn {
+        old: Ident,
+        column: ColumnDef,
+        keys: Vec<KeyDef>,
+        place: ColumnPlace,
+    },
+    RenameColumn {
+        old: Ident,
+        new: Ident,
+    },
+    SetDefault {
+        column: Ident,
+        default: Option<DefaultValue>,
+    },
+    SetColumnVisible {
+        column: Ident,
+        visible: bool,
+    },
+    AddKey(KeyDef),
+    DropKey(Ident),
+    DropPrimaryKey,
+    RenameKey {
+        old: Ident,
+        new: Ident,
+    },
+    SetKeyVisible {
+        key: Ident,
+        visible: bool,
+    },
+    AddForeignKey(ForeignKey),
+    DropForeignKey(Ident),
+    AddCheck(Check),
+    /// `DROP CHECK name`, `DROP CONSTRAINT name`
+    DropConstraint(Ident),
+    Rename(ObjectName),
+    ConvertTo {
+        charset: String,
+        collation: Option<String>,
+    },
+    Options(TableOptions),
+    /// `FORCE`
+    Force,
+    DisableKeys,
+    EnableKeys,
+    OrderBy(Vec<Ident>),
+    /// Partition and tablespace actions: error 1235 naming it.
+    Unsupported(&'static str),
+}

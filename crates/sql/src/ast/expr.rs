@@ -1,0 +1,349 @@
+//! Expressions.
+
+use super::{Ident, OrderItem, Query, Span, TypeSpec};
+
+/// An expression. AND and OR chains are flat lists of at least two members; parentheses leave no trace.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    Literal(Literal),
+    /// The value of parameter slot `n`: a `?` of a prepared statement, or a literal that the digest took out.
+    Param(u32),
+    Column(ColumnRef),
+    /// `@name`
+    UserVar(String),
+    /// `@name := value`
+    AssignUserVar {
+        name: String,
+        value: Box<Expr>,
+    },
+    /// `@@[scope.][component.]name`
+    SysVar {
+        scope: Option<VarScope>,
+        name: String,
+    },
+    Unary {
+        op: UnaryOp,
+        expr: Box<Expr>,
+    },
+    Binary {
+        op: BinaryOp,
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    Xor(Box<Expr>, Box<Expr>),
+    Not(Box<Expr>),
+    Is {
+        expr: Box<Expr>,
+        test: IsTest,
+        negated: bool,
+    },
+    Between {
+        expr: Box<Expr>,
+        low: Box<Expr>,
+        high: Box<Expr>,
+        negated: bool,
+    },
+    InList {
+        expr: Box<Expr>,
+        list: InList,
+        negated: bool,
+    },
+    InSubquery {
+        expr: Box<Expr>,
+        query: Box<Query>,
+        negated: bool,
+    },
+    Exists(Box<Query>),
+    /// A scalar (or row) subquery.
+    Subquery(Box<Query>),
+    /// `expr op ALL|ANY (query)`
+    Quantified {
+        op: BinaryOp,
+        expr: Box<Expr>,
+        all: bool,
+        query: Box<Query>,
+    },
+    Like {
+        expr: Box<Expr>,
+        pattern: Box<Expr>,
+        escape: Option<Box<Expr>>,
+        negated: bool,
+    },
+    Regexp {
+        expr: Box<Expr>,
+        pattern: Box<Expr>,
+        negated: bool,
+    },
+    /// `a SOUNDS LIKE b`
+    SoundsLike(Box<Expr>, Box<Expr>),
+    /// `a MEMBER OF (b)`
+    MemberOf(Box<Expr>, Box<Expr>),
+    Case {
+        operand: Option<Box<Expr>>,
+        whens: Vec<(Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+    },
+    /// `CAST(expr AS type)` and `CONVERT(expr, type)`; `array` is `AS type ARRAY`.
+    Cast {
+        expr: Box<Expr>,
+        ty: TypeSpec,
+        array: bool,
+    },
+    /// `CONVERT(expr USING charset)`
+    ConvertUsing {
+        expr: Box<Expr>,
+        charset: String,
+    },
+    Collate {
+        expr: Box<Expr>,
+        collation: String,
+    },
+    /// `expr ± INTERVAL amount unit`, DATE_ADD, DATE_SUB, ADDDATE, SUBDATE, TIMESTAMPADD.
+    IntervalArith {
+        expr: Box<Expr>,
+        amount: Box<Expr>,
+        unit: IntervalUnit,
+        subtract: bool,
+    },
+    Extract {
+        unit: IntervalUnit,
+        expr: Box<Expr>,
+    },
+    TimestampDiff {
+        unit: IntervalUnit,
+        from: Box<Expr>,
+        to: Box<Expr>,
+    },
+    /// `TRIM([side] [what FROM] expr)`
+    Trim {
+        side: TrimSide,
+        what: Option<Box<Expr>>,
+        expr: Box<Expr>,
+    },
+    /// `CHAR(n, … [USING charset])`
+    Char {
+        args: Vec<Expr>,
+        charset: Option<String>,
+    },
+    Function(Box<FunctionCall>),
+    /// `(a, b, …)`, two members or more, or `ROW(…)`.
+    Row(Vec<Expr>),
+    /// `DEFAULT` as a value, or `DEFAULT(column)`.
+    Default(Option<ColumnRef>),
+    /// `VALUES(column)` in ON DUPLICATE KEY UPDATE.
+    Values(ColumnRef),
+    /// `MATCH (columns) AGAINST (expr modifier)`
+    Match {
+        columns: Vec<ColumnRef>,
+        against: Box<Expr>,
+    },
+}
+
+/// A constant written in the text.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Literal {
+    Null,
+    Bool(bool),
+    /// Up to 18,446,744,073,709,551,615; the sign is a unary minus. Longer integers are `Decimal`.
+    Int(u64),
+    /// Digits as written, with or without a point.
+    Decimal(String),
+    /// A number with an exponent, as written.
+    Float(String),
+    String(StringLiteral),
+    /// `x'..'` and `0x..`: a binary string that acts as a number in numeric context.
+    Hex(Vec<u8>),
+    /// `b'..'` and `0b..`, left-padded to whole bytes.
+    Bit(Vec<u8>),
+    Temporal {
+        kind: TemporalKind,
+        text: Vec<u8>,
+    },
+}
+
+/// A string after escapes and adjacent strings have been put together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StringLiteral {
+    pub bytes: Vec<u8>,
+    /// The introducer's name in lower case, without its underscore (`utf8mb3` for `N'..'`); none: the connection's.
+    pub charset: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TemporalKind {
+    Date,
+    Time,
+    /// `TIMESTAMP'..'`: a DATETIME value.
+    Timestamp,
+}
+
+/// `[[schema.]table.]name`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnRef {
+    pub schema: Option<Ident>,
+    pub table: Option<Ident>,
+    pub name: Ident,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum VarScope {
+    Global,
+    /// `SESSION`, `LOCAL`
+    Session,
+    Persist,
+    PersistOnly,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnaryOp {
+    Plus,
+    Minus,
+    /// `~`
+    BitNot,
+    /// `BINARY expr`
+    Binary,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BinaryOp {
+    Add,
+    Sub,
+    Mul,
+    /// `/`
+    Div,
+    /// `DIV`
+    IntDiv,
+    /// `%`, `MOD`
+    Mod,
+    BitAnd,
+    BitOr,
+    BitXor,
+    ShiftLeft,
+    ShiftRight,
+    Eq,
+    NullSafeEq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    /// `||` under PIPES_AS_CONCAT
+    Concat,
+}
+
+impl BinaryOp {
+    /// True for the seven comparisons.
+    pub fn is_comparison(self) -> bool {
+        use BinaryOp::*;
+        matches!(self, Eq | NullSafeEq | Ne | Lt | Le | Gt | Ge)
+    }
+
+    /// As MySQL writes it.
+    pub fn symbol(self) -> &'static str {
+        use BinaryOp::*;
+        match self {
+            Add => "+",
+            Sub => "-",
+            Mul => "*",
+            Div => "/",
+            IntDiv => "DIV",
+            Mod => "%",
+            BitAnd => "&",
+            BitOr => "|",
+            BitXor => "^",
+            ShiftLeft => "<<",
+            ShiftRight => ">>",
+            Eq => "=",
+            NullSafeEq => "<=>",
+            Ne => "<>",
+            Lt => "<",
+            Le => "<=",
+            Gt => ">",
+            Ge => ">=",
+            Concat => "||",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IsTest {
+    Null,
+    True,
+    False,
+    Unknown,
+}
+
+/// What stands in the parentheses of `IN (…)`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InList {
+    /// Expressions, as `Expr::Row` for row constructors.
+    Exprs(Vec<Expr>),
+    /// All literals: the values of list slot `n`, read from the text when the plan is bound.
+    /// Its width (1, or the length of each row) is in `digest::Slot`.
+    ListParam(u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IntervalUnit {
+    Microsecond,
+    Second,
+    Minute,
+    Hour,
+    Day,
+    Week,
+    Month,
+    Quarter,
+    Year,
+    SecondMicrosecond,
+    MinuteMicrosecond,
+    MinuteSecond,
+    HourMicrosecond,
+    HourSecond,
+    HourMinute,
+    DayMicrosecond,
+    DaySecond,
+    DayMinute,
+    DayHour,
+    YearMonth,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TrimSide {
+    Both,
+    Leading,
+    Trailing,
+}
+
+/// `[schema.]name([DISTINCT] args)`. Spellings are folded: SUBSTR, MID and `SUBSTRING(a FROM b FOR c)` are
+/// `substring`; `POSITION(a IN b)` is `locate`; CURRENT_TIMESTAMP, LOCALTIME, LOCALTIMESTAMP are `now`;
+/// CURRENT_DATE is `curdate`, CURRENT_TIME `curtime`; SCHEMA() is `database`; `a -> b` is `json_extract`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionCall {
+    pub schema: Option<Ident>,
+    /// Built-in names in lower case; any other name as written.
+    pub name: String,
+    /// As written, for "FUNCTION … does not exist".
+    pub span: Span,
+    pub distinct: bool,
+    /// `COUNT(*)`
+    pub star: bool,
+    pub args: Vec<Expr>,
+    /// GROUP_CONCAT's
+    pub order_by: Vec<OrderItem>,
+    /// GROUP_CONCAT's, when written
+    pub separator: Option<Vec<u8>>,
+    /// `OVER (…)`
+    pub over: Option<Box<Window>>,
+}
+
+/// A window: by name, or written out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Window {
+    pub name: Option<Ident>,
+    pub partition_by: Vec<Expr>,
+    pub order_by: Vec<OrderItem>,
+    /// A frame clause was written (its bounds are not kept).
+    pub framed: bool,
+}

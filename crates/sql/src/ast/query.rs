@@ -1,0 +1,268 @@
+//! Queries and the statements that change rows.
+
+use super::{ColumnRef, Expr, Ident, ObjectName, Span, Window};
+
+/// A query expression with what may follow it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    pub with: Option<With>,
+    pub body: QueryBody,
+    pub order_by: Vec<OrderItem>,
+    pub limit: Option<Limit>,
+    pub locking: Vec<Locking>,
+    /// `INTO …`
+    pub into: Option<SelectInto>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum QueryBody {
+    Select(Box<Select>),
+    SetOperation {
+        op: SetOp,
+        distinct: bool,
+        left: Box<QueryBody>,
+        right: Box<QueryBody>,
+    },
+    /// `(query)` as an operand of a set operation, with its own ORDER BY and LIMIT.
+    Paren(Box<Query>),
+    /// `VALUES ROW(…), …`
+    Values(Vec<Vec<Expr>>),
+    /// `TABLE name`
+    Table(ObjectName),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetOp {
+    Union,
+    Intersect,
+    Except,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct With {
+    pub recursive: bool,
+    pub tables: Vec<Cte>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cte {
+    pub name: Ident,
+    pub columns: Vec<Ident>,
+    pub query: Box<Query>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Select {
+    pub distinct: bool,
+    pub options: SelectOptions,
+    pub items: Vec<SelectItem>,
+    /// The comma list; empty without FROM and for FROM DUAL.
+    pub from: Vec<TableRef>,
+    pub selection: Option<Expr>,
+    /// With `descending` as MySQL 5.7 wrote it is refused; a direction here is always ascending.
+    pub group_by: Vec<Expr>,
+    pub with_rollup: bool,
+    pub having: Option<Expr>,
+    pub windows: Vec<(Ident, Window)>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SelectOptions {
+    pub straight_join: bool,
+    pub sql_calc_found_rows: bool,
+    pub high_priority: bool,
+    pub sql_small_result: bool,
+    pub sql_big_result: bool,
+    pub sql_buffer_result: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum SelectItem {
+    /// `*`
+    Star,
+    /// `[schema.]table.*`
+    TableStar(ObjectName),
+    Expr {
+        expr: Expr,
+        alias: Option<Ident>,
+        /// The expression's text, which names the column where there is no alias and it is no plain column.
+        text: Span,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum TableRef {
+    Table(TableFactor),
+    Derived {
+        lateral: bool,
+        query: Box<Query>,
+        alias: Ident,
+        columns: Vec<Ident>,
+    },
+    Join(Box<Join>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableFactor {
+    pub name: ObjectName,
+    pub partitions: Vec<Ident>,
+    pub alias: Option<Ident>,
+    pub hints: Vec<IndexHint>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexHint {
+    pub kind: IndexHintKind,
+    pub scope: IndexHintScope,
+    /// Index names; `PRIMARY` stands for the primary key. Empty only for `USE INDEX ()`.
+    pub indexes: Vec<Ident>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexHintKind {
+    Use,
+    Ignore,
+    Force,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexHintScope {
+    All,
+    Join,
+    OrderBy,
+    GroupBy,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Join {
+    pub left: TableRef,
+    pub right: TableRef,
+    pub kind: JoinKind,
+    pub constraint: JoinConstraint,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinKind {
+    /// `[INNER | CROSS] JOIN`
+    Inner,
+    /// `STRAIGHT_JOIN`: inner, the left table read first
+    Straight,
+    Left,
+    Right,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum JoinConstraint {
+    None,
+    On(Expr),
+    Using(Vec<Ident>),
+    Natural,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct OrderItem {
+    pub expr: Expr,
+    pub descending: bool,
+}
+
+/// `LIMIT [offset,] count`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limit {
+    pub offset: Option<Expr>,
+    pub count: Expr,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Locking {
+    pub strength: LockStrength,
+    /// `OF table, …`; empty: all.
+    pub of: Vec<ObjectName>,
+    pub wait: LockWait,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockStrength {
+    Update,
+    /// `FOR SHARE`, `LOCK IN SHARE MODE`
+    Share,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockWait {
+    Wait,
+    NoWait,
+    SkipLocked,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum SelectInto {
+    Outfile(Vec<u8>),
+    Dumpfile(Vec<u8>),
+    /// User variables, by name.
+    Variables(Vec<String>),
+}
+
+/// INSERT and REPLACE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Insert {
+    pub replace: bool,
+    pub ignore: bool,
+    pub table: ObjectName,
+    pub partitions: Vec<Ident>,
+    /// The written column list. `None`: no list, all columns. `Some(vec![])`: `INSERT INTO t () VALUES ()`.
+    pub columns: Option<Vec<ColumnRef>>,
+    pub source: InsertSource,
+    /// `AS new [(columns)]`
+    pub row_alias: Option<RowAlias>,
+    pub on_duplicate: Vec<Assignment>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum InsertSource {
+    /// `VALUES (…), …`; a value may be `Expr::Default(None)`.
+    Values(Vec<Vec<Expr>>),
+    /// `VALUES` whose rows hold literals only: the values of rows slot `n`, read from the text when the plan is bound.
+    /// Its width is in `digest::Slot`; rows of unequal width never fold.
+    RowsParam(u32),
+    /// `SET column = value, …`
+    Set(Vec<Assignment>),
+    Query(Box<Query>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowAlias {
+    pub name: Ident,
+    pub columns: Vec<Ident>,
+}
+
+/// `column = value`; the value may be `Expr::Default(None)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assignment {
+    pub column: ColumnRef,
+    pub value: Expr,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Update {
+    pub with: Option<With>,
+    pub ignore: bool,
+    /// More than one, or a join: the multi-table form, which has neither ORDER BY nor LIMIT.
+    pub tables: Vec<TableRef>,
+    pub assignments: Vec<Assignment>,
+    pub selection: Option<Expr>,
+    pub order_by: Vec<OrderItem>,
+    pub limit: Option<Expr>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delete {
+    pub with: Option<With>,
+    pub ignore: bool,
+    pub quick: bool,
+    /// Multi-table forms: the tables rows are deleted from. Empty in the single-table form, where `from` is one table.
+    pub targets: Vec<ObjectName>,
+    pub from: Vec<TableRef>,
+    pub selection: Option<Expr>,
+    pub order_by: Vec<OrderItem>,
+    pub limit: Option<Expr>,
+}
