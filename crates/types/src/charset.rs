@@ -1,0 +1,334 @@
+//! Character sets: how bytes form characters, and conversion between sets.
+//!
+//! Five sets are known: utf8mb4, utf8mb3, latin1 (which in MySQL is Windows code page 1252), ascii and binary.
+//! Malformed input never panics: a byte that starts no character counts as a character of its own, as in MySQL.
+
+use crate::collation::CollationId;
+
+/// How the bytes of a set form characters.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Encoding {
+    Utf8Mb4,
+    Utf8Mb3,
+    Latin1,
+    Ascii,
+    Binary,
+}
+
+/// One of MySQL's character sets. Compare by `name`; each exists once.
+#[derive(Debug)]
+pub struct Charset {
+    /// MySQL's name, in lower case (`utf8mb4`).
+    pub name: &'static str,
+    /// MySQL's text in `SHOW CHARACTER SET`.
+    pub description: &'static str,
+    /// The collation that the set's bare name stands for.
+    pub default_collation: CollationId,
+    /// The set's collation that compares code points.
+    pub binary_collation: CollationId,
+    /// Longest character, in bytes.
+    pub max_len: u8,
+    encoding: Encoding,
+}
+
+/// UTF-8 of up to four bytes: all of Unicode.
+pub static UTF8MB4: Charset = Charset {
+    name: "utf8mb4",
+    description: "UTF-8 Unicode",
+    default_collation: CollationId::UTF8MB4_0900_AI_CI,
+    binary_collation: CollationId::UTF8MB4_BIN,
+    max_len: 4,
+    encoding: Encoding::Utf8Mb4,
+};
+/// UTF-8 of up to three bytes: the Basic Multilingual Plane. Also called `utf8`.
+pub static UTF8MB3: Charset = Charset {
+    name: "utf8mb3",
+    description: "UTF-8 Unicode",
+    default_collation: CollationId::UTF8MB3_GENERAL_CI,
+    binary_collation: CollationId::UTF8MB3_BIN,
+    max_len: 3,
+    encoding: Encoding::Utf8Mb3,
+};
+/// MySQL's latin1: code page 1252, its five holes filled with the C1 controls of the same number.
+pub static LATIN1: Charset = Charset {
+    name: "latin1",
+    description: "cp1252 West European",
+    default_collation: CollationId::LATIN1_SWEDISH_CI,
+    binary_collation: CollationId::LATIN1_BIN,
+    max_len: 1,
+    encoding: Encoding::Latin1,
+};
+/// US ASCII; bytes from 0x80 up are not characters of it.
+pub static ASCII: Charset = Charset {
+    name: "ascii",
+    description: "US ASCII",
+    default_collation: CollationId::ASCII_GENERAL_CI,
+    binary_collation: CollationId::ASCII_BIN,
+    max_len: 1,
+    encoding: Encoding::Ascii,
+};
+/// Bytes that are no text.
+pub static BINARY: Charset = Charset {
+    name: "binary",
+    description: "Binary pseudo charset",
+    default_collation: CollationId::BINARY,
+    binary_collation: CollationId::BINARY,
+    max_len: 1,
+    encoding: Encoding::Binary,
+};
+
+/// Every character set, sorted by name.
+pub static ALL: [&Charset; 5] = [&ASCII, &BINARY, &LATIN1, &UTF8MB3, &UTF8MB4];
+
+/// Code points of latin1 bytes 0x80 to 0x9F (the others are equal to their byte).
+const CP1252_C1: [u16; 32] = [
+    0x20AC, 0x0081, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039,
+    0x0152, 0x008D, 0x017D, 0x008F, 0x0090, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
+    0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x009D, 0x017E, 0x0178,
+];
+
+impl PartialEq for Charset {
+    fn eq(&self, other: &Charset) -> bool {
+        self.encoding == other.encoding
+    }
+}
+impl Eq for Charset {}
+
+impl Charset {
+    /// The set of that name, in any case; `utf8` is utf8mb3.
+    pub fn by_name(name: &str) -> Option<&'static Charset> {
+        if name.eq_ignore_ascii_case("utf8") {
+            return Some(&UTF8MB3);
+        }
+        ALL.into_iter().find(|c| c.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether a character may take more than one byte.
+    #[inline]
+    pub fn is_multi_byte(&self) -> bool {
+        self.max_len > 1
+    }
+
+    /// Whether this is the set `binary`.
+    #[inline]
+    pub fn is_binary(&self) -> bool {
+        self.encoding == Encoding::Binary
+    }
+
+    /// Whether the set is one of the two UTF-8 sets.
+    #[inline]
+    pub fn is_utf8(&self) -> bool {
+        matches!(self.encoding, Encoding::Utf8Mb4 | Encoding::Utf8Mb3)
+    }
+
+    /// The first character and its length in bytes; `None` when `bytes` is empty or starts with no character.
+    /// A byte of `binary` is the code point of the same number.
+    #[inline]
+    pub fn decode(&self, bytes: &[u8]) -> Option<(char, usize)> {
+        let &first = bytes.first()?;
+        if first < 0x80 {
+            return Some((char::from(first), 1));
+        }
+        match self.encoding {
+            Encoding::Utf8Mb4 => decode_multi(bytes),
+            Encoding::Utf8Mb3 => decode_multi(bytes).filter(|&(_, len)| len <= 3),
+            Encoding::Latin1 => Some((latin1_to_char(first), 1)),
+            Encoding::Ascii => None,
+            Encoding::Binary => Some((char::from(first), 1)),
+        }
+    }
+
+    /// Length in bytes of the first character, 1 where none starts, 0 when `bytes` is empty.
+    #[inline]
+    pub fn step(&self, bytes: &[u8]) -> usize {
+        match bytes.first() {
+            None => 0,
+            Some(&b) if b < 0x80 || !self.is_multi_byte() => 1,
+            Some(_) => self.decode(bytes).map_or(1, |(_, len)| len),
+        }
+    }
+
+    /// Appends `c` in this set; `false`, and nothing appended, where the set lacks it.
+    #[inline]
+    pub fn encode(&self, c: char, out: &mut Vec<u8>) -> bool {
+        let byte = match self.encoding {
+            Encoding::Utf8Mb3 if c > '\u{FFFF}' => return false,
+            Encoding::Utf8Mb4 | Encoding::Utf8Mb3 => {
+                out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                return true;
+            }
+            Encoding::Latin1 => char_to_latin1(c),
+            Encoding::Ascii => u8::try_from(c).ok().filter(u8::is_ascii),
+            Encoding::Binary => u8::try_from(u32::from(c)).ok(),
+        };
+        match byte {
+            Some(b) => {
+                out.push(b);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Number of characters; each byte that belongs to no character counts as one.
+    pub fn char_len(&self, bytes: &[u8]) -> usize {
+        if !self.is_multi_byte() {
+            return bytes.len();
+        }
+        if let Ok(s) = std::str::from_utf8(bytes)
+            && self.encoding == Encoding::Utf8Mb4
+        {
+            return s.chars().count();
+        }
+        let (mut rest, mut n) = (bytes, 0);
+        while !rest.is_empty() {
+            rest = &rest[self.step(rest)..];
+            n += 1;
+        }
+        n
+    }
+
+    /// Length in bytes of the first `n` characters, or of all if there are fewer.
+    pub fn char_prefix_len(&self, bytes: &[u8], n: usize) -> usize {
+        // No character is shorter than a byte, so a short string is its own prefix.
+        if !self.is_multi_byte() || bytes.len() <= n {
+            return bytes.len().min(n);
+        }
+        let mut at = 0;
+        for _ in 0..n {
+            if at == bytes.len() {
+                break;
+            }
+            at += self.step(&bytes[at..]);
+        }
+        at
+    }
+
+    /// The first `n` characters, or all if there are fewer.
+    #[inline]
+    pub fn char_prefix<'a>(&self, bytes: &'a [u8], n: usize) -> &'a [u8] {
+        &bytes[..self.char_prefix_len(bytes, n)]
+    }
+
+    /// Appends the characters in reverse order.
+    pub fn reverse(&self, bytes: &[u8], out: &mut Vec<u8>) {
+        let start = out.len();
+        out.resize(start + bytes.len(), 0);
+        let (mut at, mut end) = (0, out.len());
+        while at < bytes.len() {
+            let len = self.step(&bytes[at..]);
+            out[end - len..end].copy_from_slice(&bytes[at..at + len]);
+            at += len;
+            end -= len;
+        }
+    }
+
+    /// Checks that `bytes` are well-formed; the error is the offset of the first byte that is not.
+    pub fn is_valid(&self, bytes: &[u8]) -> Result<(), usize> {
+        match self.encoding {
+            Encoding::Binary | Encoding::Latin1 => Ok(()),
+            Encoding::Ascii => match bytes.iter().position(|b| !b.is_ascii()) {
+                Some(at) => Err(at),
+                None => Ok(()),
+            },
+            Encoding::Utf8Mb4 => match std::str::from_utf8(bytes) {
+                Ok(_) => Ok(()),
+                Err(e) => Err(e.valid_up_to()),
+            },
+            Encoding::Utf8Mb3 => {
+                let valid = match std::str::from_utf8(bytes) {
+                    Ok(_) => bytes.len(),
+                    Err(e) => e.valid_up_to(),
+                };
+                match bytes[..valid].iter().position(|&b| b >= 0xF0) {
+                    Some(at) => Err(at),
+                    None if valid < bytes.len() => Err(valid),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// The longest prefix that is well-formed.
+    pub fn well_formed_prefix<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        match self.is_valid(bytes) {
+            Ok(()) => bytes,
+            Err(at) => &bytes[..at],
+        }
+    }
+}
+
+/// Appends `bytes` of set `from` as characters of set `to`, and returns how many became '?' because they were malformed or
+/// `to` lacks them. To and from `binary` bytes are copied as they are (check them with [`Charset::is_valid`]).
+pub fn convert(from: &Charset, to: &Charset, bytes: &[u8], out: &mut Vec<u8>) -> usize {
+    if from.is_binary() || to.is_binary() || bytes.is_ascii() {
+        out.extend_from_slice(bytes);
+        return 0;
+    }
+    let same = from == to || (from.is_utf8() && *to == UTF8MB4);
+    if same && from.is_valid(bytes).is_ok() {
+        out.extend_from_slice(bytes);
+        return 0;
+    }
+    out.reserve(bytes.len());
+    let (mut rest, mut lost) = (bytes, 0);
+    while !rest.is_empty() {
+        match from.decode(rest) {
+            Some((c, len)) => {
+                if !to.encode(c, out) {
+                    out.push(b'?');
+                    lost += 1;
+                }
+                rest = &rest[len..];
+            }
+            None => {
+                out.push(b'?');
+                lost += 1;
+                rest = &rest[1..];
+            }
+        }
+    }
+    lost
+}
+
+/// Decodes a character of two to four bytes (RFC 3629: shortest form, no surrogates, at most U+10FFFF).
+#[inline]
+fn decode_multi(b: &[u8]) -> Option<(char, usize)> {
+    let cont = |i: usize| {
+        b.get(i)
+            .filter(|&&x| x & 0xC0 == 0x80)
+            .map(|&x| u32::from(x & 0x3F))
+    };
+    let first = u32::from(b[0]);
+    let (cp, len, min) = match b[0] {
+        0xC2..=0xDF => ((first & 0x1F) << 6 | cont(1)?, 2, 0x80),
+        0xE0..=0xEF => ((first & 0x0F) << 12 | cont(1)? << 6 | cont(2)?, 3, 0x800),
+        0xF0..=0xF4 => (
+            (first & 0x07) << 18 | cont(1)? << 12 | cont(2)? << 6 | cont(3)?,
+            4,
+            0x1_0000,
+        ),
+        _ => return None,
+    };
+    if cp < min {
+        return None;
+    }
+    char::from_u32(cp).map(|c| (c, len))
+}
+
+fn latin1_to_char(b: u8) -> char {
+    match b {
+        0x80..=0x9F => char::from_u32(u32::from(CP1252_C1[usize::from(b - 0x80)])).unwrap_or('?'),
+        _ => char::from(b),
+    }
+}
+
+fn char_to_latin1(c: char) -> Option<u8> {
+    match u32::from(c) {
+        cp @ (0..=0x7F | 0xA0..=0xFF) => u8::try_from(cp).ok(),
+        cp => CP1252_C1
+            .iter()
+            .position(|&x| u32::from(x) == cp)
+            .and_then(|i| u8::try_from(0x80 + i).ok()),
+    }
+}
