@@ -10,3 +10,8 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+pub mod digest;
+pub mod keywords;
+pub mod lexer;
+pub mod list;
+pub mod literal;

@@ -1,0 +1,472 @@
+//! The digest of a statement: the plan cache's key, and where the literals stand.
+//!
+//! One walk over the text makes both. The key is the statement with literals as `?`, lists of literals after IN and
+//! rows of literals after VALUES folded to `(...)` whatever their length, blanks and comments gone, reserved words in
+//! upper case and names in backquotes. Words that may be names keep their case, because tables and result columns are
+//! called by it. After a zero byte follow the kinds of the literals, since types decide plans.
+//!
+//! The text that `STATEMENT_DIGEST_TEXT` shows folds more than that (`f(1,2)` and `f(1,2,3)` are one to it) and so is
+//! no identity; `digest_text` makes it when it is asked for.
+//!
+//! # Cost
+//! No allocation once the buffers of a [`Digested`] have grown: all of it is kept from statement to statement.
+
+use crate::ast::Span;
+use crate::keywords::Kw;
+use crate::lexer::{LexMode, Lexer, TokenKind};
+use crate::list::{self, ListIter};
+use crate::literal::Lit;
+
+/// A set of the kinds of literals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct KindSet(u16);
+
+impl KindSet {
+    /// An integer that fits a signed 64-bit number.
+    pub const INT: KindSet = KindSet(1);
+    /// An integer that needs the 64th bit.
+    pub const BIG_INT: KindSet = KindSet(2);
+    pub const DECIMAL: KindSet = KindSet(4);
+    pub const FLOAT: KindSet = KindSet(8);
+    pub const STRING: KindSet = KindSet(16);
+    /// `N'..'`
+    pub const NATIONAL: KindSet = KindSet(32);
+    pub const HEX: KindSet = KindSet(64);
+    pub const BIT: KindSet = KindSet(128);
+    pub const NULL: KindSet = KindSet(256);
+    pub const BOOL: KindSet = KindSet(512);
+    /// A `?` of a prepared statement.
+    pub const MARKER: KindSet = KindSet(1024);
+
+    #[inline]
+    pub fn of(lit: &Lit<'_>) -> KindSet {
+        match lit {
+            Lit::Null => Self::NULL,
+            Lit::Bool(_) => Self::BOOL,
+            Lit::Int { value, .. } if *value <= i64::MAX as u64 => Self::INT,
+            Lit::Int { .. } => Self::BIG_INT,
+            Lit::Decimal { .. } => Self::DECIMAL,
+            Lit::Float { .. } => Self::FLOAT,
+            Lit::String(s) if s.national => Self::NATIONAL,
+            Lit::String(_) => Self::STRING,
+            Lit::Hex(_) => Self::HEX,
+            Lit::Bit(_) => Self::BIT,
+        }
+    }
+
+    #[inline]
+    pub fn contains(self, other: KindSet) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// True where no kind but those of `other` is in the set.
+    pub fn is_subset(self, other: KindSet) -> bool {
+        self.0 & !other.0 == 0
+    }
+
+    #[inline]
+    pub fn union(self, other: KindSet) -> KindSet {
+        KindSet(self.0 | other.0)
+    }
+
+    pub fn bits(self) -> u16 {
+        self.0
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotKind {
+    /// One literal; the span is its token.
+    Literal(TokenKind),
+    /// The `n`th `?` of the statement, from 0.
+    Marker(u32),
+    /// The folded list of an IN.
+    List,
+    /// The folded rows of a VALUES.
+    Rows,
+}
+
+/// A place in the statement that a value comes from: what `Expr::Param`, `InList::ListParam` and
+/// `InsertSource::RowsParam` point to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    pub kind: SlotKind,
+    /// Where it stands; lists and rows include their outer parentheses.
+    pub span: Span,
+    /// 1 for a literal, a marker and a list of scalars (whose members bear no parentheses); for rows, and lists of
+    /// row constructors, the members of each.
+    pub width: u32,
+    /// How many literals, rows or members.
+    pub count: u32,
+    /// True for `IN ((1,2),…)` and VALUES.
+    pub rows: bool,
+    pub kinds: KindSet,
+}
+
+/// What the plan cache does with a literal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LiteralRole {
+    /// Its value is bound when the plan is run.
+    Parameter,
+    /// It shapes the plan, or the result's description: its text belongs to the key.
+    Structural,
+}
+
+/// A statement's digest. One object is used for statement after statement; [`Digested::read`] replaces all of it.
+#[derive(Clone, Debug, Default)]
+pub struct Digested {
+    key: Vec<u8>,
+    kinds: Vec<u8>,
+    text_len: usize,
+    slots: Vec<Slot>,
+    hash: u128,
+    markers: u32,
+    end: usize,
+    next: Option<usize>,
+    parameterisable: bool,
+    mode: LexMode,
+}
+
+impl Digested {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Walks the first statement of `text`, up to its semicolon or the end.
+    pub fn read(&mut self, text: &[u8], mode: LexMode) {
+        self.key.clear();
+        self.kinds.clear();
+        self.slots.clear();
+        self.markers = 0;
+        self.mode = mode;
+        let mut walk = Walk {
+            out: self,
+            lexer: Lexer::new(text, mode),
+            text,
+            verb: Verb::Unknown,
+            last: Kw::Other,
+        };
+        walk.run();
+        self.text_len = self.key.len();
+        self.key.push(0);
+        self.key.extend_from_slice(&self.kinds);
+        self.hash = hash128(&self.key);
+    }
+
+    /// The key: normalised text, a zero byte, the kinds. Equal keys are equal statements but for the values of the slots.
+    /// It holds for one `LexMode` only, which is part of the plan environment.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The normalised text alone.
+    pub fn text(&self) -> &[u8] {
+        &self.key[..self.text_len]
+    }
+
+    /// A hash of the key. A hash is no identity: compare keys.
+    #[inline]
+    pub fn hash(&self) -> u128 {
+        self.hash
+    }
+
+    #[inline]
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// How many `?` there are.
+    pub fn markers(&self) -> u32 {
+        self.markers
+    }
+
+    /// Where the statement ends: at its semicolon, or at the end of the text.
+    pub fn end(&self) -> usize {
+        self.end
+    }
+
+    /// Where the next statement of a multi-statement text begins, if anything but blanks and semicolons follows.
+    pub fn next(&self) -> Option<usize> {
+        self.next
+    }
+
+    /// True for the statements that plans are cached for; only they have folded lists.
+    #[inline]
+    pub fn is_parameterisable(&self) -> bool {
+        self.parameterisable
+    }
+
+    pub fn mode(&self) -> LexMode {
+        self.mode
+    }
+
+    /// The value of literal slot `n`. None for markers, lists and rows.
+    #[inline]
+    pub fn literal<'t>(&self, n: u32, text: &'t [u8]) -> Option<Lit<'t>> {
+        let slot = self.slots.get(n as usize)?;
+        match slot.kind {
+            SlotKind::Literal(kind) => Lit::read(kind, slot.span.of(text), self.mode),
+            _ => None,
+        }
+    }
+
+    /// The literals of list or rows slot `n` one after the other, rows flattened: member `i` of row `r` is number
+    /// `r * width + i`. Empty for other slots.
+    #[inline]
+    pub fn list<'t>(&self, n: u32, text: &'t [u8]) -> ListIter<'t> {
+        match self.slots.get(n as usize) {
+            Some(slot) if matches!(slot.kind, SlotKind::List | SlotKind::Rows) => {
+                ListIter::new(slot.span.of(text), self.mode)
+            }
+            _ => ListIter::new(&[], self.mode),
+        }
+    }
+
+    /// Appends the text of every structural slot: with the key this identifies the plan. `roles` is what
+    /// `parser::parse_parameterised` gave for this key.
+    pub fn append_structural(&self, roles: &[LiteralRole], text: &[u8], out: &mut Vec<u8>) {
+        for (slot, role) in self.slots.iter().zip(roles) {
+            if *role == LiteralRole::Structural {
+                out.extend_from_slice(&(slot.span.end - slot.span.start).to_le_bytes());
+                out.extend_from_slice(slot.span.of(text));
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    /// Nothing but opening parentheses and EXPLAIN so far.
+    Unknown,
+    /// INSERT, REPLACE
+    Insert,
+    /// SELECT, UPDATE, DELETE, WITH, TABLE, VALUES
+    Other,
+    /// Never parameterised.
+    Plain,
+}
+
+/// One walk over a statement.
+struct Walk<'d, 't> {
+    out: &'d mut Digested,
+    lexer: Lexer<'t>,
+    text: &'t [u8],
+    verb: Verb,
+    /// The keyword before this token.
+    last: Kw,
+}
+
+impl Walk<'_, '_> {
+    fn run(&mut self) {
+        loop {
+            let token = self.lexer.next_token();
+            let text = token.text(self.text);
+            let before = std::mem::replace(&mut self.last, Kw::Other);
+            match token.kind {
+                TokenKind::End => {
+                    self.out.end = self.text.len();
+                    self.out.next = None;
+                    break;
+                }
+                TokenKind::Semicolon => {
+                    self.out.end = token.start as usize;
+                    let rest = &self.text[token.end as usize..];
+                    let blank = rest
+                        .iter()
+                        .take_while(|&&b| b == b';' || crate::lexer::is_space(b))
+                        .count();
+                    self.out.next = (blank < rest.len()).then_some(token.end as usize);
+                    break;
+                }
+                TokenKind::Word => self.word(token.kw, text),
+                TokenKind::QuotedIdent => self.quoted(text),
+                TokenKind::Marker => self.marker(token.start),
+                TokenKind::LParen => {
+                    if !self.fold(before, token.start as usize) {
+                        self.push(b"(");
+                    }
+                }
+                _ => match Lit::read(token.kind, text, self.out.mode) {
+                    Some(lit) => self.literal(
+                        token.kind,
+                        &lit,
+                        Span {
+                            start: token.start,
+                            end: token.end,
+                        },
+                    ),
+                    None => self.push(text),
+                },
+            }
+        }
+        self.out.parameterisable = matches!(self.verb, Verb::Insert | Verb::Other);
+    }
+
+    #[inline]
+    fn push(&mut self, bytes: &[u8]) {
+        if !self.out.key.is_empty() {
+            self.out.key.push(b' ');
+        }
+        self.out.key.extend_from_slice(bytes);
+    }
+
+    #[inline]
+    fn word(&mut self, kw: Kw, text: &[u8]) {
+        self.last = kw;
+        if self.verb == Verb::Unknown {
+            self.verb = match kw {
+                Kw::INSERT | Kw::REPLACE => Verb::Insert,
+                Kw::SELECT | Kw::UPDATE | Kw::DELETE | Kw::WITH | Kw::TABLE | Kw::VALUES => {
+                    Verb::Other
+                }
+                Kw::EXPLAIN | Kw::DESCRIBE | Kw::DESC | Kw::FORMAT | Kw::ANALYZE => Verb::Unknown,
+                Kw::Other | Kw::JSON
+                    if self.out.key.starts_with(b"EXPLAIN ")
+                        || self.out.key.starts_with(b"DESC") =>
+                {
+                    Verb::Unknown
+                }
+                _ => Verb::Plain,
+            };
+        }
+        if kw == Kw::Other {
+            self.push(b"`");
+            self.out.key.extend_from_slice(text);
+            self.out.key.push(b'`');
+        } else if kw.is_reserved() {
+            self.push(kw.name().as_bytes());
+        } else {
+            self.push(text);
+        }
+    }
+
+    /// `` `x` `` as it is; `"x"` as `` `x` `` unless a quote inside would make it ambiguous.
+    fn quoted(&mut self, text: &[u8]) {
+        let inner = &text[1..text.len() - 1];
+        if text[0] == b'`' || memchr::memchr2(b'"', b'`', inner).is_some() {
+            self.push(text);
+        } else {
+            self.push(b"`");
+            self.out.key.extend_from_slice(inner);
+            self.out.key.push(b'`');
+        }
+    }
+
+    fn marker(&mut self, start: u32) {
+        self.push(b"?");
+        let kind = SlotKind::Marker(self.out.markers);
+        self.out.markers += 1;
+        self.slot(
+            kind,
+            Span {
+                start,
+                end: start + 1,
+            },
+            1,
+            1,
+            KindSet::MARKER,
+        );
+    }
+
+    fn slot(&mut self, kind: SlotKind, span: Span, width: u32, count: u32, kinds: KindSet) {
+        self.out.slots.push(Slot {
+            kind,
+            span,
+            width,
+            count,
+            rows: kind == SlotKind::Rows,
+            kinds,
+        });
+        // What kinds the rows of an INSERT hold decides nothing: each value is converted on its own.
+        let kinds = if kind == SlotKind::Rows {
+            KindSet::default()
+        } else {
+            kinds
+        };
+        self.out.kinds.extend_from_slice(&kinds.0.to_le_bytes());
+    }
+
+    #[inline]
+    fn literal(&mut self, token: TokenKind, lit: &Lit<'_>, span: Span) {
+        self.push(b"?");
+        self.slot(SlotKind::Literal(token), span, 1, 1, KindSet::of(lit));
+        if let Lit::Decimal { text, .. } = lit {
+            // Precision and scale are part of a DECIMAL's type.
+            let scale = memchr::memchr(b'.', text).map_or(0, |at| text.len() - at - 1);
+            self.out.kinds.push(text.len().min(255) as u8);
+            self.out.kinds.push(scale.min(255) as u8);
+        }
+    }
+
+    /// At an opening parenthesis: takes the whole list where it is one of literals.
+    fn fold(&mut self, before: Kw, open: usize) -> bool {
+        let rows = match before {
+            Kw::IN => false,
+            Kw::VALUES | Kw::VALUE if self.verb == Verb::Insert => true,
+            _ => return false,
+        };
+        if !matches!(self.verb, Verb::Insert | Verb::Other) {
+            return false;
+        }
+        let found = if rows {
+            list::scan_rows(self.text, open, self.out.mode)
+        } else {
+            list::scan_list(self.text, open, self.out.mode)
+        };
+        let Some(found) = found else { return false };
+        self.push(if found.rows && !rows {
+            b"((...))"
+        } else {
+            b"(...)"
+        });
+        let span = Span {
+            start: open as u32,
+            end: found.end as u32,
+        };
+        self.slot(
+            if rows { SlotKind::Rows } else { SlotKind::List },
+            span,
+            found.width,
+            found.count,
+            found.kinds,
+        );
+        if let Some(slot) = self.out.slots.last_mut() {
+            slot.rows = found.rows;
+        }
+        self.out.kinds.extend_from_slice(&found.width.to_le_bytes());
+        self.lexer.jump(found.end);
+        true
+    }
+}
+
+/// Two multiply-and-fold lanes over 16 bytes a step.
+fn hash128(bytes: &[u8]) -> u128 {
+    const K: [u64; 4] = [
+        0xa076_1d64_78bd_642f,
+        0xe703_7ed1_a0b4_28db,
+        0x8ebc_6af0_9c88_c6e3,
+        0x5899_65cc_7537_4cc3,
+    ];
+    let fold = |a: u64, b: u64| {
+        let product = u128::from(a) * u128::from(b);
+        (product as u64) ^ (product >> 64) as u64
+    };
+    let word = |b: &[u8]| {
+        let mut w = [0; 8];
+        w[..b.len()].copy_from_slice(b);
+        u64::from_le_bytes(w)
+    };
+    let (mut x, mut y) = (K[0] ^ bytes.len() as u64, K[1]);
+    for chunk in bytes.chunks(16) {
+        let (a, b) = chunk.split_at(chunk.len().min(8));
+        let (a, b) = (word(a), word(b));
+        x = fold(x ^ a ^ K[2], b ^ K[3]);
+        y = fold(y ^ b ^ K[0], a ^ K[1]).wrapping_add(x);
+    }
+    u128::from(fold(x ^ K[2], y ^ K[1])) << 64 | u128::from(fold(y ^ K[3], x ^ K[0]))
+}
+
+#[cfg(test)]
+#[path = "digest_tests.rs"]
+mod tests;

@@ -1,0 +1,723 @@
+//! The one lexer: bytes in, tokens as places in the text, no allocation.
+//!
+//! It follows the state machine of MySQL's own (sql/sql_lex.cc, `lex_one_token`): which bytes make an identifier, when a
+//! word may be a keyword, how numbers end, what an executed comment is. It never fails: what is no token is
+//! [`TokenKind::Invalid`], which the parser reports as a syntax error at that place.
+
+use crate::keywords::Kw;
+
+/// The sql_mode bits that change how a text is cut into tokens and put together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LexMode(u8);
+
+impl LexMode {
+    /// `"` quotes identifiers.
+    pub const ANSI_QUOTES: LexMode = LexMode(1);
+    /// A backslash in a string is an ordinary character.
+    pub const NO_BACKSLASH_ESCAPES: LexMode = LexMode(2);
+    /// `||` concatenates; otherwise it is OR.
+    pub const PIPES_AS_CONCAT: LexMode = LexMode(4);
+    /// NOT binds as tightly as `!`.
+    pub const HIGH_NOT_PRECEDENCE: LexMode = LexMode(8);
+    /// Blanks may stand between a function word and its parenthesis.
+    pub const IGNORE_SPACE: LexMode = LexMode(16);
+
+    pub const fn with(self, other: LexMode) -> LexMode {
+        LexMode(self.0 | other.0)
+    }
+
+    #[inline]
+    pub const fn has(self, other: LexMode) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// The bits as one byte, for keys of caches.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+}
+
+/// The version that `/*!NNNNN … */` comments are compared with.
+pub const SERVER_VERSION: u32 = 80_406;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum TokenKind {
+    /// The end of the text.
+    End,
+    /// A bare word; `Token::kw` says which keyword it is, if any.
+    Word,
+    /// `` `x` ``, or `"x"` under ANSI_QUOTES; the quotes belong to the span.
+    QuotedIdent,
+    /// `'x'` or `"x"`; the quotes belong to the span.
+    Str,
+    /// `n'x'`
+    NStr,
+    /// `_utf8mb4`, a name of a character set right before a literal; the underscore belongs to the span.
+    Introducer,
+    /// `123`
+    Int,
+    /// `1.5`, `1.`, `.5`
+    Decimal,
+    /// `1e5`, `1.5e-3`
+    Float,
+    /// `0x1f`
+    HexNumber,
+    /// `x'1f'`
+    HexString,
+    /// `0b101`
+    BitNumber,
+    /// `b'101'`
+    BitString,
+    /// `@x`, `` @`x` ``, `@'x'`: the whole of it
+    UserVar,
+    /// `@@`
+    AtAt,
+    /// `?`
+    Marker,
+    /// `/*+ … */` after SELECT, INSERT, REPLACE, UPDATE or DELETE: the whole of it
+    Hint,
+    Comma,
+    LParen,
+    RParen,
+    Dot,
+    Semicolon,
+    Star,
+    Plus,
+    Minus,
+    Slash,
+    Percent,
+    Caret,
+    Tilde,
+    Bang,
+    Amp,
+    AmpAmp,
+    Pipe,
+    PipePipe,
+    ShiftLeft,
+    ShiftRight,
+    Eq,
+    NullSafeEq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    /// `:=`
+    Assign,
+    /// `->`
+    Arrow,
+    /// `->>`
+    LongArrow,
+    LBrace,
+    RBrace,
+    /// A byte that starts no token, an unterminated quote or comment, a malformed `x'..'`.
+    Invalid,
+}
+
+/// One token: its kind and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    pub kind: TokenKind,
+    /// For words. A function word has its keyword only where its parenthesis follows.
+    pub kw: Kw,
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Token {
+    /// The token's bytes.
+    pub fn text<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+        &text[self.start as usize..self.end as usize]
+    }
+}
+
+// Byte classes.
+const SPACE: u8 = 1;
+const DIGIT: u8 = 2;
+/// May stand in an identifier.
+const IDENT: u8 = 4;
+const HEX: u8 = 8;
+
+static CLASS: [u8; 256] = classes();
+
+const fn classes() -> [u8; 256] {
+    let mut table = [0u8; 256];
+    let mut i = 0;
+    while i < 256 {
+        let b = i as u8;
+        let mut class = 0;
+        if matches!(b, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c) {
+            class |= SPACE;
+        }
+        if b.is_ascii_digit() {
+            class |= DIGIT;
+        }
+        if b.is_ascii_alphanumeric() || b == b'_' || b == b'$' || b >= 0x80 {
+            class |= IDENT;
+        }
+        if b.is_ascii_hexdigit() {
+            class |= HEX;
+        }
+        table[i] = class;
+        i += 1;
+    }
+    table
+}
+
+#[inline]
+fn is(b: u8, class: u8) -> bool {
+    CLASS[b as usize] & class != 0
+}
+
+/// True for the bytes that MySQL skips between tokens.
+#[inline]
+pub fn is_space(b: u8) -> bool {
+    is(b, SPACE)
+}
+
+/// Walks one text. `next` after the end keeps returning `End`.
+///
+/// Texts of 4 GiB and more are not lexed beyond that length; `max_allowed_packet` is at most 1 GiB.
+#[derive(Clone, Debug)]
+pub struct Lexer<'a> {
+    text: &'a [u8],
+    pos: usize,
+    mode: LexMode,
+    /// Inside `/*! … */`, whose end is skipped when it comes.
+    in_version_comment: bool,
+    /// The last token ended in an identifier right before a dot, or was such a dot: no keyword, no number may follow.
+    after_dot: bool,
+    after_ident: bool,
+    /// The last token may be followed by optimizer hints.
+    hints: bool,
+}
+
+impl<'a> Lexer<'a> {
+    pub fn new(text: &'a [u8], mode: LexMode) -> Self {
+        let text = &text[..text.len().min(u32::MAX as usize)];
+        Lexer {
+            text,
+            pos: 0,
+            mode,
+            in_version_comment: false,
+            after_dot: false,
+            after_ident: false,
+            hints: false,
+        }
+    }
+
+    /// Where the next token is looked for.
+    #[inline]
+    pub fn position(&self) -> usize {
+        self.pos
+    }
+
+    /// Goes on from `pos`, which must not lie inside a token.
+    #[inline]
+    pub fn jump(&mut self, pos: usize) {
+        self.pos = pos.min(self.text.len());
+        self.after_dot = false;
+        self.after_ident = false;
+        self.hints = false;
+    }
+
+    #[inline]
+    fn peek(&self, ahead: usize) -> u8 {
+        self.text.get(self.pos + ahead).copied().unwrap_or(0)
+    }
+
+    /// The next token.
+    #[inline]
+    pub fn next_token(&mut self) -> Token {
+        let after_dot = std::mem::take(&mut self.after_dot);
+        let after_ident = std::mem::take(&mut self.after_ident);
+        let hints = std::mem::take(&mut self.hints);
+        let before = self.pos;
+        if let Some(special) = self.skip_blanks(hints) {
+            return special;
+        }
+        let start = self.pos;
+        let Some(&b) = self.text.get(start) else {
+            // An executed comment that nobody closed.
+            let kind = if std::mem::take(&mut self.in_version_comment) {
+                TokenKind::Invalid
+            } else {
+                TokenKind::End
+            };
+            return self.token(kind, start);
+        };
+        if after_dot && start == before && is(b, IDENT) {
+            return self.plain_word(start);
+        }
+        match b {
+            b'0'..=b'9' => self.number(start),
+            b'.' => self.dot(start, after_ident && start == before),
+            b'\'' => self.string(start, TokenKind::Str),
+            b'"' if self.mode.has(LexMode::ANSI_QUOTES) => self.quoted_ident(start, b'"'),
+            b'"' => self.string(start, TokenKind::Str),
+            b'`' => self.quoted_ident(start, b'`'),
+            b'@' => self.at(start),
+            _ if is(b, IDENT) => self.word(start, b),
+            _ => self.operator(start, b),
+        }
+    }
+
+    #[inline]
+    fn token(&self, kind: TokenKind, start: usize) -> Token {
+        Token {
+            kind,
+            kw: Kw::Other,
+            start: start as u32,
+            end: self.pos as u32,
+        }
+    }
+
+    /// Skips blanks and comments. A hint, or an unterminated comment, is a token.
+    #[inline]
+    fn skip_blanks(&mut self, hints: bool) -> Option<Token> {
+        loop {
+            let Some(&b) = self.text.get(self.pos) else {
+                return None;
+            };
+            if is(b, SPACE) {
+                self.pos += 1;
+                continue;
+            }
+            let comment = match b {
+                b'#' => self.line_comment(),
+                b'-' => self.peek(1) == b'-' && self.is_dash_comment() && self.line_comment(),
+                b'/' if self.peek(1) == b'*' => {
+                    if hints && self.peek(2) == b'+' {
+                        return Some(self.hint());
+                    }
+                    if let Some(invalid) = self.block_comment() {
+                        return Some(invalid);
+                    }
+                    true
+                }
+                b'*' if self.in_version_comment && self.peek(1) == b'/' => {
+                    self.pos += 2;
+                    self.in_version_comment = false;
+                    true
+                }
+                _ => false,
+            };
+            if !comment {
+                return None;
+            }
+        }
+    }
+
+    /// `--` starts a comment only before a blank, a control character or the end.
+    fn is_dash_comment(&self) -> bool {
+        self.text
+            .get(self.pos + 2)
+            .is_none_or(|&b| is(b, SPACE) || b < 0x20 || b == 0x7f)
+    }
+
+    fn line_comment(&mut self) -> bool {
+        self.pos = memchr::memchr(b'\n', &self.text[self.pos..])
+            .map_or(self.text.len(), |n| self.pos + n + 1);
+        true
+    }
+
+    fn hint(&mut self) -> Token {
+        let start = self.pos;
+        match memchr::memmem::find(&self.text[start + 3..], b"*/") {
+            Some(n) => {
+                self.pos = start + 3 + n + 2;
+                self.token(TokenKind::Hint, start)
+            }
+            None => self.invalid_to_end(start),
+        }
+    }
+
+    fn invalid_to_end(&mut self, start: usize) -> Token {
+        self.pos = self.text.len();
+        self.token(TokenKind::Invalid, start)
+    }
+
+    /// At `/*`. Steps over it, or into it where it is to be executed.
+    fn block_comment(&mut self) -> Option<Token> {
+        let start = self.pos;
+        if self.peek(2) == b'!' {
+            let digits = self.text[start + 3..]
+                .iter()
+                .take(6)
+                .take_while(|b| b.is_ascii_digit())
+                .count();
+            // Five digits are a version, six are one when all six are digits; fewer belong to the content.
+            if digits < 5 {
+                self.pos = start + 3;
+                self.in_version_comment = true;
+                return None;
+            }
+            let version = self.text[start + 3..start + 3 + digits]
+                .iter()
+                .fold(0, |v, b| v * 10 + u32::from(b - b'0'));
+            if version <= SERVER_VERSION {
+                self.pos = start + 3 + digits;
+                self.in_version_comment = true;
+                return None;
+            }
+            return self.skip_nested(start);
+        }
+        match memchr::memmem::find(&self.text[start + 2..], b"*/") {
+            Some(n) => {
+                self.pos = start + 2 + n + 2;
+                None
+            }
+            None => Some(self.invalid_to_end(start)),
+        }
+    }
+
+    /// Skips a comment for a newer version, in which plain comments may be nested once.
+    fn skip_nested(&mut self, start: usize) -> Option<Token> {
+        let mut at = start + 3;
+        while at + 1 < self.text.len() {
+            match &self.text[at..at + 2] {
+                b"*/" => {
+                    self.pos = at + 2;
+                    return None;
+                }
+                b"/*" => match memchr::memmem::find(&self.text[at + 2..], b"*/") {
+                    Some(n) => at += 2 + n + 2,
+                    None => break,
+                },
+                _ => at += 1,
+            }
+        }
+        Some(self.invalid_to_end(start))
+    }
+
+    #[inline]
+    fn skip_class(&mut self, class: u8) {
+        while self.text.get(self.pos).is_some_and(|&b| is(b, class)) {
+            self.pos += 1;
+        }
+    }
+
+    /// Notes whether a dot follows directly.
+    #[inline]
+    fn end_of_ident(&mut self) {
+        self.after_ident = self.peek(0) == b'.';
+    }
+
+    /// A word that no keyword can be: right after a dot.
+    fn plain_word(&mut self, start: usize) -> Token {
+        self.skip_class(IDENT);
+        self.end_of_ident();
+        self.token(TokenKind::Word, start)
+    }
+
+    #[inline]
+    fn word(&mut self, start: usize, first: u8) -> Token {
+        if self.peek(1) == b'\'' {
+            match first {
+                b'x' | b'X' => return self.quoted_digits(start, HEX, TokenKind::HexString),
+                b'b' | b'B' => return self.quoted_digits(start, 0, TokenKind::BitString),
+                b'n' | b'N' => {
+                    self.pos += 1;
+                    return self.string(start, TokenKind::NStr);
+                }
+                _ => {}
+            }
+        }
+        self.pos += 1;
+        self.skip_class(IDENT);
+        let word = &self.text[start..self.pos];
+        self.end_of_ident();
+        if self.after_ident && self.text.get(self.pos + 1).is_some_and(|&b| is(b, IDENT)) {
+            // `select.x`: right before a dot and a name, every word is a name.
+            return self.token(TokenKind::Word, start);
+        }
+        if first == b'_' && is_charset(&word[1..]) {
+            return self.token(TokenKind::Introducer, start);
+        }
+        let mut kw = Kw::of(word);
+        if kw.is_function() && !self.parenthesis_follows() {
+            kw = Kw::Other;
+        }
+        self.hints = matches!(
+            kw,
+            Kw::SELECT | Kw::INSERT | Kw::REPLACE | Kw::UPDATE | Kw::DELETE
+        );
+        Token {
+            kind: TokenKind::Word,
+            kw,
+            start: start as u32,
+            end: self.pos as u32,
+        }
+    }
+
+    fn parenthesis_follows(&self) -> bool {
+        let mut at = self.pos;
+        if self.mode.has(LexMode::IGNORE_SPACE) {
+            while self.text.get(at).is_some_and(|&b| is(b, SPACE)) {
+                at += 1;
+            }
+        }
+        self.text.get(at) == Some(&b'(')
+    }
+
+    /// `x'1f'`, `b'01'` (class 0: bits). An odd number of hex digits is malformed.
+    fn quoted_digits(&mut self, start: usize, class: u8, kind: TokenKind) -> Token {
+        self.pos = start + 2;
+        let first = self.pos;
+        while self.text.get(self.pos).is_some_and(|&b| {
+            if class == 0 {
+                matches!(b, b'0' | b'1')
+            } else {
+                is(b, class)
+            }
+        }) {
+            self.pos += 1;
+        }
+        let odd = class != 0 && (self.pos - first) % 2 == 1;
+        if self.peek(0) != b'\'' || odd {
+            return self.token(TokenKind::Invalid, start);
+        }
+        self.pos += 1;
+        self.token(kind, start)
+    }
+
+    /// At a digit.
+    #[inline]
+    fn number(&mut self, start: usize) -> Token {
+        if self.text[start] == b'0' && matches!(self.peek(1), b'x' | b'b') {
+            if let Some(token) = self.prefixed_number(start) {
+                return token;
+            }
+        }
+        self.skip_class(DIGIT);
+        let b = self.peek(0);
+        if !is(b, IDENT) {
+            if b != b'.' {
+                return self.token(TokenKind::Int, start);
+            }
+            self.pos += 1;
+            return self.fraction(start);
+        }
+        if matches!(b, b'e' | b'E') {
+            let sign = usize::from(matches!(self.peek(1), b'+' | b'-'));
+            if is(self.peek(1 + sign), DIGIT) {
+                self.pos += 1 + sign;
+                self.skip_class(DIGIT);
+                return self.token(TokenKind::Float, start);
+            }
+        }
+        self.plain_word(start)
+    }
+
+    /// `0x1f`, `0b01`, unless an identifier goes on.
+    fn prefixed_number(&mut self, start: usize) -> Option<Token> {
+        let hex = self.text[start + 1] == b'x';
+        let digits = &self.text[start + 2..];
+        let n = digits
+            .iter()
+            .take_while(|&&b| {
+                if hex {
+                    is(b, HEX)
+                } else {
+                    matches!(b, b'0' | b'1')
+                }
+            })
+            .count();
+        if n == 0 || digits.get(n).is_some_and(|&b| is(b, IDENT)) {
+            return None;
+        }
+        self.pos = start + 2 + n;
+        Some(self.token(
+            if hex {
+                TokenKind::HexNumber
+            } else {
+                TokenKind::BitNumber
+            },
+            start,
+        ))
+    }
+
+    /// After the point of a number.
+    fn fraction(&mut self, start: usize) -> Token {
+        self.skip_class(DIGIT);
+        if !matches!(self.peek(0), b'e' | b'E') {
+            return self.token(TokenKind::Decimal, start);
+        }
+        let sign = usize::from(matches!(self.peek(1), b'+' | b'-'));
+        if !is(self.peek(1 + sign), DIGIT) {
+            self.pos += 1;
+            return self.token(TokenKind::Invalid, start);
+        }
+        self.pos += 1 + sign;
+        self.skip_class(DIGIT);
+        self.token(TokenKind::Float, start)
+    }
+
+    fn dot(&mut self, start: usize, after_ident: bool) -> Token {
+        let next = self.peek(1);
+        self.pos += 1;
+        if is(next, DIGIT) && !after_ident {
+            return self.fraction(start);
+        }
+        self.after_dot = is(next, IDENT);
+        self.token(TokenKind::Dot, start)
+    }
+
+    /// At the opening quote (after `n` for NStr).
+    #[inline]
+    fn string(&mut self, start: usize, kind: TokenKind) -> Token {
+        match string_end(
+            self.text,
+            self.pos,
+            self.mode.has(LexMode::NO_BACKSLASH_ESCAPES),
+        ) {
+            Some(end) => {
+                self.pos = end;
+                self.token(kind, start)
+            }
+            None => self.invalid_to_end(start),
+        }
+    }
+
+    /// At the opening quote of a name, in which the doubled quote stands for one.
+    fn quoted_ident(&mut self, start: usize, quote: u8) -> Token {
+        let mut at = self.pos + 1;
+        loop {
+            let Some(n) = memchr::memchr(quote, &self.text[at..]) else {
+                return self.invalid_to_end(start);
+            };
+            at += n + 1;
+            if self.text.get(at) != Some(&quote) {
+                break;
+            }
+            at += 1;
+        }
+        let empty = at == self.pos + 2;
+        self.pos = at;
+        self.end_of_ident();
+        self.token(
+            if empty {
+                TokenKind::Invalid
+            } else {
+                TokenKind::QuotedIdent
+            },
+            start,
+        )
+    }
+
+    fn at(&mut self, start: usize) -> Token {
+        self.pos += 1;
+        match self.peek(0) {
+            b'@' => {
+                self.pos += 1;
+                self.token(TokenKind::AtAt, start)
+            }
+            b'\'' => self.string(start, TokenKind::UserVar),
+            quote @ (b'`' | b'"') => {
+                let token = if quote == b'`' || self.mode.has(LexMode::ANSI_QUOTES) {
+                    self.quoted_ident(start, quote)
+                } else {
+                    self.string(start, TokenKind::UserVar)
+                };
+                let kind = if token.kind == TokenKind::Invalid {
+                    TokenKind::Invalid
+                } else {
+                    TokenKind::UserVar
+                };
+                Token { kind, ..token }
+            }
+            _ => {
+                while self
+                    .text
+                    .get(self.pos)
+                    .is_some_and(|&b| is(b, IDENT) || b == b'.')
+                {
+                    self.pos += 1;
+                }
+                self.token(TokenKind::UserVar, start)
+            }
+        }
+    }
+
+    #[inline]
+    fn operator(&mut self, start: usize, b: u8) -> Token {
+        use TokenKind::*;
+        let (n, kind) = match (b, self.peek(1), self.peek(2)) {
+            (b',', ..) => (1, Comma),
+            (b'(', ..) => (1, LParen),
+            (b')', ..) => (1, RParen),
+            (b';', ..) => (1, Semicolon),
+            (b'*', ..) => (1, Star),
+            (b'+', ..) => (1, Plus),
+            (b'-', b'>', b'>') => (3, LongArrow),
+            (b'-', b'>', _) => (2, Arrow),
+            (b'-', ..) => (1, Minus),
+            (b'/', ..) => (1, Slash),
+            (b'%', ..) => (1, Percent),
+            (b'^', ..) => (1, Caret),
+            (b'~', ..) => (1, Tilde),
+            (b'?', ..) => (1, Marker),
+            (b'=', ..) => (1, Eq),
+            (b'!', b'=', _) => (2, Ne),
+            (b'!', ..) => (1, Bang),
+            (b'<', b'=', b'>') => (3, NullSafeEq),
+            (b'<', b'=', _) => (2, Le),
+            (b'<', b'>', _) => (2, Ne),
+            (b'<', b'<', _) => (2, ShiftLeft),
+            (b'<', ..) => (1, Lt),
+            (b'>', b'=', _) => (2, Ge),
+            (b'>', b'>', _) => (2, ShiftRight),
+            (b'>', ..) => (1, Gt),
+            (b'&', b'&', _) => (2, AmpAmp),
+            (b'&', ..) => (1, Amp),
+            (b'|', b'|', _) => (2, PipePipe),
+            (b'|', ..) => (1, Pipe),
+            (b':', b'=', _) => (2, Assign),
+            (b'{', ..) => (1, LBrace),
+            (b'}', ..) => (1, RBrace),
+            _ => (1, Invalid),
+        };
+        self.pos += n;
+        self.token(kind, start)
+    }
+}
+
+/// The end (after the closing quote) of the string whose opening quote stands at `open`; none: it is not closed.
+#[inline]
+pub(crate) fn string_end(text: &[u8], open: usize, no_backslash: bool) -> Option<usize> {
+    let quote = text[open];
+    let mut at = open + 1;
+    loop {
+        let found = if no_backslash {
+            memchr::memchr(quote, &text[at..])
+        } else {
+            memchr::memchr2(quote, b'\\', &text[at..])
+        };
+        at += found?;
+        if text[at] == b'\\' && !no_backslash {
+            at += 2;
+            if at > text.len() {
+                return None;
+            }
+        } else if text.get(at + 1) == Some(&quote) {
+            at += 2;
+        } else {
+            return Some(at + 1);
+        }
+    }
+}
+
+/// Names of character sets that may stand as introducers.
+fn is_charset(name: &[u8]) -> bool {
+    const NAMES: &[&str] = &[
+        "utf8mb4", "utf8", "utf8mb3", "latin1", "ascii", "binary", "armscii8", "big5", "cp1250",
+        "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "cp932", "dec8", "eucjpms",
+        "euckr", "gb18030", "gb2312", "gbk", "geostd8", "greek", "hebrew", "hp8", "keybcs2",
+        "koi8r", "koi8u", "latin2", "latin5", "latin7", "macce", "macroman", "sjis", "swe7",
+        "tis620", "ucs2", "ujis", "utf16", "utf16le", "utf32",
+    ];
+    NAMES
+        .iter()
+        .any(|n| n.as_bytes().eq_ignore_ascii_case(name))
+}

@@ -1,0 +1,198 @@
+//! Lists of literals: recognised in one scan, and read again value by value.
+//!
+//! The scan of the digest and the reader of the values go through the same [`element`], so that they cannot disagree
+//! about where a member ends.
+
+use crate::digest::KindSet;
+use crate::keywords::Kw;
+use crate::lexer::{LexMode, Lexer, TokenKind, is_space, string_end};
+use crate::literal::{Lit, integer, raw_string};
+
+/// A list that has been scanned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    /// After the last closing parenthesis.
+    pub end: usize,
+    pub width: u32,
+    pub count: u32,
+    /// The members are rows in parentheses.
+    pub rows: bool,
+    pub kinds: KindSet,
+}
+
+/// Scans `(1, 2, …)` or `((1,2), (3,4), …)` from its opening parenthesis. None where a member is no literal, where rows
+/// are of unequal width, or where a comment stands inside.
+pub(crate) fn scan_list(text: &[u8], open: usize, mode: LexMode) -> Option<Found> {
+    let first = skip_blanks(text, open + 1);
+    if text.get(first) != Some(&b'(') {
+        let (end, count, kinds) = scan_members(text, open, mode)?;
+        return Some(Found {
+            end,
+            width: 1,
+            count,
+            rows: false,
+            kinds,
+        });
+    }
+    let mut found = scan_row_list(text, first, mode)?;
+    found.end = skip_blanks(text, found.end);
+    if text.get(found.end) != Some(&b')') || found.width < 2 {
+        return None;
+    }
+    found.end += 1;
+    Some(found)
+}
+
+/// Scans `(1,2), (3,4), …` from the first opening parenthesis.
+pub(crate) fn scan_rows(text: &[u8], open: usize, mode: LexMode) -> Option<Found> {
+    scan_row_list(text, open, mode)
+}
+
+fn scan_row_list(text: &[u8], open: usize, mode: LexMode) -> Option<Found> {
+    let (mut end, width, mut kinds) = scan_members(text, open, mode)?;
+    let mut count = 1;
+    loop {
+        let comma = skip_blanks(text, end);
+        if text.get(comma) != Some(&b',') {
+            return Some(Found {
+                end,
+                width,
+                count,
+                rows: true,
+                kinds,
+            });
+        }
+        let open = skip_blanks(text, comma + 1);
+        if text.get(open) != Some(&b'(') {
+            return None;
+        }
+        let (row_end, row_width, row_kinds) = scan_members(text, open, mode)?;
+        if row_width != width {
+            return None;
+        }
+        kinds = kinds.union(row_kinds);
+        count += 1;
+        end = row_end;
+    }
+}
+
+/// Scans `(a, b, …)`: where it ends, how many members, their kinds.
+#[inline]
+fn scan_members(text: &[u8], open: usize, mode: LexMode) -> Option<(usize, u32, KindSet)> {
+    let (mut at, mut count, mut kinds) = (open + 1, 0, KindSet::default());
+    loop {
+        at = skip_blanks(text, at);
+        let (lit, end) = element(text, at, mode)?;
+        kinds = kinds.union(KindSet::of(&lit));
+        count += 1;
+        at = skip_blanks(text, end);
+        match text.get(at)? {
+            b',' => at += 1,
+            b')' => return Some((at + 1, count, kinds)),
+            _ => return None,
+        }
+    }
+}
+
+#[inline]
+fn skip_blanks(text: &[u8], mut at: usize) -> usize {
+    while text.get(at).is_some_and(|&b| is_space(b)) {
+        at += 1;
+    }
+    at
+}
+
+/// The literal at `at`, and where it ends. A number may have one sign.
+#[inline]
+fn element(text: &[u8], at: usize, mode: LexMode) -> Option<(Lit<'_>, usize)> {
+    match *text.get(at)? {
+        b'0'..=b'9' => number(text, at, false, mode),
+        quote @ (b'\'' | b'"') => {
+            if quote == b'"' && mode.has(LexMode::ANSI_QUOTES) {
+                return None;
+            }
+            let end = string_end(text, at, mode.has(LexMode::NO_BACKSLASH_ESCAPES))?;
+            Some((Lit::String(raw_string(&text[at..end], mode, false)), end))
+        }
+        sign @ (b'-' | b'+') => {
+            let digits = skip_blanks(text, at + 1);
+            if sign == b'-' && text.get(at + 1) == Some(&b'-')
+                || !matches!(text.get(digits), Some(b'0'..=b'9' | b'.'))
+            {
+                return None;
+            }
+            number(text, digits, sign == b'-', mode)
+        }
+        _ => other(text, at, mode),
+    }
+}
+
+/// A number; plain integers go the short way.
+#[inline]
+fn number(text: &[u8], at: usize, negative: bool, mode: LexMode) -> Option<(Lit<'_>, usize)> {
+    let mut end = at;
+    while text.get(end).is_some_and(u8::is_ascii_digit) {
+        end += 1;
+    }
+    if end > at && matches!(text.get(end), Some(b',' | b')' | b' ')) {
+        return Some((integer(negative, &text[at..end]), end));
+    }
+    let (lit, end) = other(text, at, mode)?;
+    let signed = match lit {
+        Lit::Int { value, .. } => Lit::Int { negative, value },
+        Lit::Decimal { text, .. } => Lit::Decimal { negative, text },
+        Lit::Float { text, .. } => Lit::Float { negative, text },
+        other if !negative => other,
+        _ => return None,
+    };
+    Some((signed, end))
+}
+
+/// Any other literal, by way of the lexer.
+fn other(text: &[u8], at: usize, mode: LexMode) -> Option<(Lit<'_>, usize)> {
+    let mut lexer = Lexer::new(text, mode);
+    lexer.jump(at);
+    let token = lexer.next_token();
+    if token.start as usize != at {
+        return None;
+    }
+    let lit = match (token.kind, token.kw) {
+        (TokenKind::Word, Kw::NULL) => Lit::Null,
+        (TokenKind::Word, Kw::TRUE) => Lit::Bool(true),
+        (TokenKind::Word, Kw::FALSE) => Lit::Bool(false),
+        (kind, _) => Lit::read(kind, token.text(text), mode)?,
+    };
+    Some((lit, token.end as usize))
+}
+
+/// The literals of a folded list, one by one, straight from the text; rows come flattened.
+#[derive(Clone, Debug)]
+pub struct ListIter<'t> {
+    text: &'t [u8],
+    at: usize,
+    mode: LexMode,
+}
+
+impl<'t> ListIter<'t> {
+    /// `text` is the span of a list or rows slot.
+    pub(crate) fn new(text: &'t [u8], mode: LexMode) -> Self {
+        ListIter { text, at: 0, mode }
+    }
+}
+
+impl<'t> Iterator for ListIter<'t> {
+    type Item = Lit<'t>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Lit<'t>> {
+        while matches!(
+            self.text.get(self.at),
+            Some(b',' | b'(' | b')' | b' ' | b'\t'..=b'\r')
+        ) {
+            self.at += 1;
+        }
+        let (lit, end) = element(self.text, self.at, self.mode)?;
+        self.at = end;
+        Some(lit)
+    }
+}
