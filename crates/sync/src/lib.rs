@@ -1,1 +1,15 @@
-//! Optimistic latch, racy page copies, epochs; the one place that picks std or loom.
+//! What threads share, and nothing else: page words, racy page bytes, epochs, the log's filled prefix.
+//!
+//! Every type here is tested under loom (`RUSTFLAGS="--cfg loom"`); [`prim`] is the one place that chooses
+//! between `std` and `loom`.
+
+pub mod epoch;
+pub mod pad;
+pub mod page_word;
+pub mod prefix;
+pub mod prim;
+pub mod words;
+
+pub use pad::CachePadded;
+pub use page_word::PageWord;
+pub use prefix::FilledPrefix;

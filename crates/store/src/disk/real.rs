@@ -1,0 +1,169 @@
+//! A directory of the operating system.
+//!
+//! # Failure
+//! An interrupted system call is repeated; a short write is continued.
+
+use super::{Disk, DiskFile, OpenMode};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Files in one directory, by `pread` and `pwrite`.
+#[derive(Debug)]
+pub struct RealDisk {
+    dir: PathBuf,
+    direct: bool,
+}
+
+impl RealDisk {
+    /// `dir` exists. `direct`: open files with `O_DIRECT` where their name ends in `.nfd` and the file system takes it.
+    pub fn new(dir: impl AsRef<Path>, direct: bool) -> Self {
+        RealDisk {
+            dir: dir.as_ref().to_path_buf(),
+            direct,
+        }
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn path(&self, name: &str) -> io::Result<PathBuf> {
+        if name.is_empty() || name.contains(['/', '\0']) || name == "." || name == ".." {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("bad file name {name:?}"),
+            ));
+        }
+        Ok(self.dir.join(name))
+    }
+}
+
+impl Disk for RealDisk {
+    fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        let path = self.path(name)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        match mode {
+            OpenMode::Existing => {}
+            OpenMode::OrCreate => {
+                options.create(true);
+            }
+            OpenMode::CreateNew => {
+                options.create_new(true);
+            }
+        }
+        if self.direct && name.ends_with(".nfd") {
+            let mut direct = options.clone();
+            direct.custom_flags(libc::O_DIRECT);
+            match direct.open(&path) {
+                Ok(file) => return Ok(Arc::new(RealFile { file })),
+                Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {}
+                Err(e) => return Err(e),
+            }
+            if mode == OpenMode::CreateNew {
+                options.create_new(false).create(true); // the failed attempt may have made the name
+            }
+        }
+        Ok(Arc::new(RealFile {
+            file: options.open(&path)?,
+        }))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path(name)?)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path(from)?, self.path(to)?)
+    }
+
+    fn list(&self, prefix: &str) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.dir)? {
+            let entry = entry?;
+            if let Ok(name) = entry.file_name().into_string()
+                && name.starts_with(prefix)
+                && entry.file_type()?.is_file()
+            {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        File::open(&self.dir)?.sync_all()
+    }
+
+    fn exists(&self, name: &str) -> io::Result<bool> {
+        self.path(name)?.try_exists()
+    }
+}
+
+struct RealFile {
+    file: File,
+}
+
+impl DiskFile for RealFile {
+    fn read_at(&self, off: u64, buf: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(buf, off)
+    }
+
+    fn write_at(&self, off: u64, buf: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(buf, off)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn allocate(&self, off: u64, len: u64) -> io::Result<()> {
+        let too_large = |_| io::Error::from(io::ErrorKind::FileTooLarge);
+        let (off, len) = (
+            i64::try_from(off).map_err(too_large)?,
+            i64::try_from(len).map_err(too_large)?,
+        );
+        loop {
+            // SAFETY: the descriptor is open for as long as `self` lives; the call touches no memory of ours.
+            let rc = unsafe { libc::fallocate(self.file.as_raw_fd(), 0, off, len) };
+            if rc == 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                Some(libc::EOPNOTSUPP | libc::ENOSYS) => {
+                    return self.allocate_by_writing(off as u64, len as u64);
+                }
+                _ => return Err(error),
+            }
+        }
+    }
+}
+
+impl RealFile {
+    /// For file systems without `fallocate`: writes zeros beyond the current end.
+    fn allocate_by_writing(&self, off: u64, len: u64) -> io::Result<()> {
+        let (mut at, end) = (self.len()?.max(off), off + len);
+        let zeros = vec![0u8; 1 << 16];
+        while at < end {
+            let n = (end - at).min(zeros.len() as u64) as usize;
+            self.file.write_all_at(&zeros[..n], at)?;
+            at += n as u64;
+        }
+        Ok(())
+    }
+}

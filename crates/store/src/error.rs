@@ -1,0 +1,97 @@
+//! What can go wrong below the trees, and how a call says that it has to wait.
+
+use crate::page::{Lsn, PageId, SpaceId};
+use crate::wait::Wait;
+use std::fmt;
+use std::io;
+
+/// Errors of the storage layer. Cheap to clone, because all waiters of a page get the same one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreError {
+    /// The operating system refused; `what` names the file and the operation.
+    Io { kind: io::ErrorKind, what: String },
+    /// Bytes that cannot be right. `lsn` is the page's own, 0 when unknown.
+    Corrupt {
+        page: PageId,
+        lsn: Lsn,
+        what: &'static str,
+    },
+    /// A file of the store itself (control, log) is unusable.
+    BadFile { file: String, what: String },
+    /// No space left on the device (MySQL 1114 or 1021).
+    DiskFull,
+    /// The space was dropped, or never opened.
+    SpaceGone(SpaceId),
+    /// A space of that name exists.
+    SpaceExists(String),
+    /// A request larger than the store can ever serve: `what` says which limit.
+    TooLarge { what: &'static str, limit: u64 },
+    /// The store is shutting down.
+    ShuttingDown,
+}
+
+impl StoreError {
+    /// An I/O error with the file it concerns; "no space" becomes [`StoreError::DiskFull`].
+    pub fn io(error: &io::Error, what: impl Into<String>) -> StoreError {
+        if error.kind() == io::ErrorKind::StorageFull {
+            return StoreError::DiskFull;
+        }
+        StoreError::Io {
+            kind: error.kind(),
+            what: format!("{}: {error}", what.into()),
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Io { what, .. } => write!(f, "{what}"),
+            StoreError::Corrupt { page, lsn, what } => {
+                write!(
+                    f,
+                    "page {} of space {} is corrupt (LSN {lsn}): {what}",
+                    page.page, page.space
+                )
+            }
+            StoreError::BadFile { file, what } => write!(f, "{file}: {what}"),
+            StoreError::DiskFull => write!(f, "no space left on device"),
+            StoreError::SpaceGone(id) => write!(f, "space {id} does not exist"),
+            StoreError::SpaceExists(name) => write!(f, "space file {name} exists"),
+            StoreError::TooLarge { what, limit } => {
+                write!(f, "{what} is above the limit of {limit}")
+            }
+            StoreError::ShuttingDown => write!(f, "the store is shutting down"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// Why a call did not finish: it has to wait (and the same call is then made again), or it failed.
+#[derive(Debug)]
+pub enum Stop<E = StoreError> {
+    Wait(Wait),
+    Error(E),
+}
+
+impl<E> Stop<E> {
+    /// Turns the error into the error of the crate above; a wait stays a wait.
+    pub fn lift<F: From<E>>(self) -> Stop<F> {
+        self.map_err(F::from)
+    }
+
+    /// As [`lift`](Self::lift), with a function.
+    pub fn map_err<F>(self, f: impl FnOnce(E) -> F) -> Stop<F> {
+        match self {
+            Stop::Wait(w) => Stop::Wait(w),
+            Stop::Error(e) => Stop::Error(f(e)),
+        }
+    }
+}
+
+impl<E> From<E> for Stop<E> {
+    fn from(error: E) -> Self {
+        Stop::Error(error)
+    }
+}

@@ -1,0 +1,241 @@
+//! The future that a call hands out when it cannot go on.
+//!
+//! # Invariants
+//! - I1: a source becomes ready before its waiters are woken, and a waiter looks again after it registered: no wakeup is lost.
+//! - I2: dropping a [`Wait`] takes its waker out of the source's list.
+//! # Not here
+//! Row-lock waits live in the transaction layer, which wraps its own future with [`Wait::boxed`].
+
+use parking_lot::Mutex;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// A `Future<Output = ()>` that is ready when the call it came from is worth repeating. Dropping it cancels the wait.
+pub struct Wait(Inner);
+
+enum Inner {
+    Ready,
+    Boxed(Pin<Box<dyn Future<Output = ()> + Send>>),
+    Source {
+        source: Arc<dyn Source>,
+        arg: u64,
+        key: u64,
+    },
+    All(Vec<Wait>),
+}
+
+/// Something of this crate that becomes ready: a page load, the durable log position, log space.
+pub(crate) trait Source: Send + Sync {
+    /// `arg` is the source's own (an LSN, a count).
+    fn ready(&self, arg: u64) -> bool;
+    fn wakers(&self) -> &WakeList;
+}
+
+/// The sleeping waiters of one source.
+#[derive(Default)]
+pub(crate) struct WakeList {
+    next_key: AtomicU64,
+    entries: Mutex<Vec<Entry>>,
+}
+
+struct Entry {
+    key: u64,
+    arg: u64,
+    waker: Waker,
+}
+
+impl WakeList {
+    fn register(&self, key: &mut u64, arg: u64, waker: &Waker) {
+        let mut entries = self.entries.lock();
+        if *key != 0
+            && let Some(e) = entries.iter_mut().find(|e| e.key == *key)
+        {
+            e.waker.clone_from(waker);
+            return;
+        }
+        *key = self.next_key.fetch_add(1, Ordering::Relaxed) + 1;
+        entries.push(Entry {
+            key: *key,
+            arg,
+            waker: waker.clone(),
+        });
+    }
+
+    fn cancel(&self, key: u64) {
+        self.entries.lock().retain(|e| e.key != key);
+    }
+
+    /// Whether anybody sleeps whose argument is not `ready` yet; used to decide whether more work is asked for.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.lock().is_empty()
+    }
+
+    /// Wakes the waiters whose argument satisfies `ready`.
+    pub(crate) fn wake(&self, ready: impl Fn(u64) -> bool) {
+        let mut woken = Vec::new();
+        {
+            let mut entries = self.entries.lock();
+            let mut at = 0;
+            while at < entries.len() {
+                if ready(entries[at].arg) {
+                    woken.push(entries.swap_remove(at).waker);
+                } else {
+                    at += 1;
+                }
+            }
+        }
+        for w in woken {
+            w.wake();
+        }
+    }
+}
+
+impl Wait {
+    /// A wait that is over: the call is repeated at once.
+    pub fn ready() -> Wait {
+        Wait(Inner::Ready)
+    }
+
+    /// Wraps a future of an upper crate.
+    pub fn boxed(future: impl Future<Output = ()> + Send + 'static) -> Wait {
+        Wait(Inner::Boxed(Box::pin(future)))
+    }
+
+    /// Ready when all of `waits` are.
+    pub fn all(waits: Vec<Wait>) -> Wait {
+        Wait(Inner::All(waits))
+    }
+
+    pub(crate) fn on(source: Arc<dyn Source>, arg: u64) -> Wait {
+        Wait(Inner::Source {
+            source,
+            arg,
+            key: 0,
+        })
+    }
+
+    /// Parks this thread until the wait is over. For tests and background threads; a worker never calls it.
+    pub fn block(self) {
+        struct Unpark(std::thread::Thread);
+        impl Wake for Unpark {
+            fn wake(self: Arc<Self>) {
+                self.0.unpark();
+            }
+        }
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let mut context = Context::from_waker(&waker);
+        let mut this = self;
+        while Pin::new(&mut this).poll(&mut context).is_pending() {
+            std::thread::park();
+        }
+    }
+}
+
+impl Future for Wait {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        match &mut self.0 {
+            Inner::Ready => Poll::Ready(()),
+            Inner::Boxed(future) => future.as_mut().poll(context),
+            Inner::Source { source, arg, key } => {
+                if source.ready(*arg) {
+                    return Poll::Ready(());
+                }
+                source.wakers().register(key, *arg, context.waker());
+                if source.ready(*arg) {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                }
+            }
+            Inner::All(waits) => {
+                waits.retain_mut(|w| Pin::new(w).poll(context).is_pending());
+                if waits.is_empty() {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        if let Inner::Source { source, key, .. } = &self.0
+            && *key != 0
+        {
+            source.wakers().cancel(*key);
+        }
+    }
+}
+
+impl fmt::Debug for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match &self.0 {
+            Inner::Ready => "ready",
+            Inner::Boxed(_) => "boxed",
+            Inner::Source { .. } => "source",
+            Inner::All(_) => "all",
+        };
+        write!(f, "Wait({what})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    #[derive(Default)]
+    struct Flag {
+        set: AtomicBool,
+        wakers: WakeList,
+    }
+
+    impl Source for Flag {
+        fn ready(&self, _: u64) -> bool {
+            self.set.load(Ordering::Acquire)
+        }
+        fn wakers(&self) -> &WakeList {
+            &self.wakers
+        }
+    }
+
+    #[test]
+    fn block_returns_when_the_source_is_ready() {
+        let flag = Arc::new(Flag::default());
+        let other = flag.clone();
+        let t = std::thread::spawn(move || {
+            std::thread::yield_now();
+            other.set.store(true, Ordering::Release);
+            other.wakers.wake(|_| true);
+        });
+        Wait::all(vec![
+            Wait::on(flag.clone(), 1),
+            Wait::ready(),
+            Wait::boxed(async {}),
+            Wait::on(flag.clone(), 2),
+        ])
+        .block();
+        t.join().unwrap();
+        assert!(flag.wakers.is_empty(), "I2: no waker is left behind");
+    }
+
+    #[test]
+    fn dropping_cancels() {
+        let flag = Arc::new(Flag::default());
+        let mut wait = Wait::on(flag.clone(), 1);
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(Pin::new(&mut wait).poll(&mut context).is_pending());
+        assert!(Pin::new(&mut wait).poll(&mut context).is_pending());
+        assert!(!flag.wakers.is_empty());
+        drop(wait);
+        assert!(flag.wakers.is_empty());
+    }
+}

@@ -1,0 +1,256 @@
+//! The one place that touches shared page bytes: relaxed 64-bit words, little-endian.
+//!
+//! # Picture
+//! ```text
+//! words   |   word 0      |   word 1      | ...     a page is 2048 of them
+//! bytes    0 1 2 3 4 5 6 7 8 9 ...                  byte b is bits 8*(b%8).. of word b/8
+//! ```
+//! # Invariants
+//! - I1: page bytes are only ever read and written as whole aligned `AtomicU64`, so races are defined behaviour and
+//!   a reader sees each word as some writer stored it.
+//! - I2: no function panics or reads outside the slice, whatever offset or length it is given: an optimistic reader
+//!   passes numbers it has not validated yet. Bytes outside read as zero.
+//! # Concurrency
+//! All loads and stores are relaxed. Order comes from the page word: see [`crate::page_word`].
+//! Functions that store are called only by the holder of the exclusive latch.
+//! # Cost
+//! No allocation but in [`append_out`], which appends to the caller's vector.
+
+use crate::prim::{AtomicU64, Ordering::Relaxed};
+use std::cmp::Ordering;
+
+#[inline(always)]
+fn word(words: &[AtomicU64], index: usize) -> u64 {
+    match words.get(index) {
+        Some(w) => w.load(Relaxed),
+        None => 0,
+    }
+}
+
+/// The 8 bytes at `off`, any alignment; bytes outside are 0.
+#[inline(always)]
+pub fn load_u64(words: &[AtomicU64], off: usize) -> u64 {
+    let (index, shift) = (off / 8, (off % 8) * 8);
+    let low = word(words, index);
+    if shift == 0 {
+        return low;
+    }
+    (low >> shift) | (word(words, index.wrapping_add(1)) << (64 - shift))
+}
+
+/// The 4 bytes at `off`, any alignment; bytes outside are 0.
+#[inline(always)]
+pub fn load_u32(words: &[AtomicU64], off: usize) -> u32 {
+    let (index, shift) = (off / 8, (off % 8) * 8);
+    let low = word(words, index) >> shift;
+    if shift <= 32 {
+        return low as u32;
+    }
+    (low | (word(words, index.wrapping_add(1)) << (64 - shift))) as u32
+}
+
+/// The 2 bytes at `off`, any alignment; bytes outside are 0.
+#[inline(always)]
+pub fn load_u16(words: &[AtomicU64], off: usize) -> u16 {
+    let (index, shift) = (off / 8, (off % 8) * 8);
+    let low = word(words, index) >> shift;
+    if shift <= 48 {
+        return low as u16;
+    }
+    (low | (word(words, index.wrapping_add(1)) << 8)) as u16
+}
+
+/// The byte at `off`, 0 outside.
+#[inline(always)]
+pub fn load_u8(words: &[AtomicU64], off: usize) -> u8 {
+    (word(words, off / 8) >> ((off % 8) * 8)) as u8
+}
+
+/// Calls `f` with up to 8 bytes at a time of `[off, off + len)`: (bytes as little-endian integer, how many count).
+#[inline(always)]
+fn for_each_piece(words: &[AtomicU64], off: usize, len: usize, mut f: impl FnMut(u64, usize)) {
+    let (mut index, shift) = (off / 8, (off % 8) * 8);
+    let mut left = len;
+    if shift == 0 {
+        while left > 0 {
+            let n = left.min(8);
+            f(word(words, index), n);
+            index += 1;
+            left -= n;
+        }
+        return;
+    }
+    let mut current = word(words, index);
+    while left > 0 {
+        let n = left.min(8);
+        let have = 8 - shift / 8;
+        let mut value = current >> shift;
+        if n > have {
+            current = word(words, index + 1);
+            value |= current << (64 - shift);
+        }
+        f(value, n);
+        index += 1;
+        left -= n;
+    }
+}
+
+/// Copies bytes from `off` on into `out`; zero-fills what lies outside.
+#[inline]
+pub fn copy_out(words: &[AtomicU64], off: usize, out: &mut [u8]) {
+    if off >= words.len() * 8 {
+        out.fill(0);
+        return;
+    }
+    let mut at = 0;
+    let len = out.len();
+    for_each_piece(words, off, len, |value, n| {
+        out[at..at + n].copy_from_slice(&value.to_le_bytes()[..n]);
+        at += n;
+    });
+}
+
+/// Appends `[off, off + len)` to `out`, clamped: bytes outside are not appended.
+#[inline]
+pub fn append_out(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) {
+    let total = words.len() * 8;
+    if off >= total {
+        return;
+    }
+    let len = len.min(total - off);
+    out.reserve(len);
+    for_each_piece(words, off, len, |value, n| {
+        out.extend_from_slice(&value.to_le_bytes()[..n])
+    });
+}
+
+/// Compares `[off, off + len)` with `other` as `memcmp` does, the shorter first when one is a prefix of the other.
+/// Bytes outside count as absent.
+#[inline]
+pub fn compare(words: &[AtomicU64], off: usize, len: usize, other: &[u8]) -> Ordering {
+    let total = words.len() * 8;
+    let len = len.min(total.saturating_sub(off));
+    let common = len.min(other.len());
+    let mut at = 0;
+    while at + 8 <= common {
+        let a = load_u64(words, off + at).swap_bytes();
+        let mut chunk = [0u8; 8];
+        chunk.copy_from_slice(&other[at..at + 8]);
+        let b = u64::from_be_bytes(chunk);
+        if a != b {
+            return a.cmp(&b);
+        }
+        at += 8;
+    }
+    if at < common {
+        let n = common - at;
+        let mut chunk = [0u8; 8];
+        chunk[..n].copy_from_slice(&other[at..common]);
+        let keep = !0u64 << (64 - 8 * n);
+        let a = load_u64(words, off + at).swap_bytes() & keep;
+        let b = u64::from_be_bytes(chunk);
+        if a != b {
+            return a.cmp(&b);
+        }
+    }
+    len.cmp(&other.len())
+}
+
+/// Asks the CPU for the line that holds byte `off`.
+#[inline(always)]
+pub fn prefetch(words: &[AtomicU64], off: usize) {
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    if let Some(w) = words.get(off / 8) {
+        // SAFETY: a prefetch has no effect on memory, and the address is inside the slice.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(
+                std::ptr::from_ref(w).cast(),
+            );
+        }
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+    let _ = (words, off);
+}
+
+/// Stores `bytes` at `off`; bytes outside are dropped. Exclusive latch held.
+pub fn store_bytes(words: &[AtomicU64], off: usize, bytes: &[u8]) {
+    let total = words.len() * 8;
+    if off >= total {
+        return;
+    }
+    let bytes = &bytes[..bytes.len().min(total - off)];
+    let mut at = 0;
+    while at < bytes.len() {
+        let index = (off + at) / 8;
+        let from = (off + at) % 8;
+        let n = (8 - from).min(bytes.len() - at);
+        let Some(w) = words.get(index) else { return };
+        let mut buf = [0u8; 8];
+        if n != 8 {
+            buf = w.load(Relaxed).to_le_bytes();
+        }
+        buf[from..from + n].copy_from_slice(&bytes[at..at + n]);
+        w.store(u64::from_le_bytes(buf), Relaxed);
+        at += n;
+    }
+}
+
+/// Stores a little-endian integer of 8 bytes at `off`. Exclusive latch held.
+#[inline]
+pub fn store_u64(words: &[AtomicU64], off: usize, value: u64) {
+    if off.is_multiple_of(8) {
+        if let Some(w) = words.get(off / 8) {
+            w.store(value, Relaxed);
+        }
+        return;
+    }
+    store_bytes(words, off, &value.to_le_bytes());
+}
+
+/// Moves `len` bytes inside the page, overlapping allowed. Exclusive latch held. Clamped on both sides.
+pub fn move_within(words: &[AtomicU64], from: usize, to: usize, len: usize) {
+    let total = words.len() * 8;
+    let len = len
+        .min(total.saturating_sub(from))
+        .min(total.saturating_sub(to));
+    let mut buf = [0u8; 256];
+    if to < from {
+        let mut at = 0;
+        while at < len {
+            let n = buf.len().min(len - at);
+            copy_out(words, from + at, &mut buf[..n]);
+            store_bytes(words, to + at, &buf[..n]);
+            at += n;
+        }
+    } else if to > from {
+        let mut left = len;
+        while left > 0 {
+            let n = buf.len().min(left);
+            left -= n;
+            copy_out(words, from + left, &mut buf[..n]);
+            store_bytes(words, to + left, &buf[..n]);
+        }
+    }
+}
+
+/// Zeroes `[off, off + len)`, clamped. Exclusive latch held.
+pub fn fill_zero(words: &[AtomicU64], off: usize, len: usize) {
+    let total = words.len() * 8;
+    if off >= total {
+        return;
+    }
+    let end = off + len.min(total - off);
+    let mut at = off;
+    while at < end {
+        let n = (8 - at % 8).min(end - at);
+        if n == 8 {
+            words[at / 8].store(0, Relaxed);
+        } else {
+            store_bytes(words, at, &[0u8; 8][..n]);
+        }
+        at += n;
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,96 @@
+use super::*;
+use proptest::prelude::*;
+
+fn page(bytes: &[u8]) -> Vec<AtomicU64> {
+    assert!(bytes.len().is_multiple_of(8));
+    bytes
+        .chunks(8)
+        .map(|c| AtomicU64::new(u64::from_le_bytes(c.try_into().unwrap())))
+        .collect()
+}
+
+fn bytes(words: &[AtomicU64]) -> Vec<u8> {
+    words
+        .iter()
+        .flat_map(|w| w.load(Relaxed).to_le_bytes())
+        .collect()
+}
+
+/// What `[off, off + len)` is when bytes outside are zero.
+fn padded(model: &[u8], off: usize, len: usize) -> Vec<u8> {
+    (off..off + len)
+        .map(|i| model.get(i).copied().unwrap_or(0))
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn reads_agree_with_bytes(model in proptest::collection::vec(any::<u8>(), 64..=64), off in 0usize..90, len in 0usize..90) {
+        let w = page(&model);
+        prop_assert_eq!(load_u8(&w, off), padded(&model, off, 1)[0]);
+        prop_assert_eq!(load_u16(&w, off).to_le_bytes().to_vec(), padded(&model, off, 2));
+        prop_assert_eq!(load_u32(&w, off).to_le_bytes().to_vec(), padded(&model, off, 4));
+        prop_assert_eq!(load_u64(&w, off).to_le_bytes().to_vec(), padded(&model, off, 8));
+        let mut out = vec![7u8; len];
+        copy_out(&w, off, &mut out);
+        prop_assert_eq!(&out, &padded(&model, off, len));
+        let mut appended = vec![1u8];
+        append_out(&w, off, len, &mut appended);
+        let end = (off + len).min(64);
+        let inside = if off < 64 { &model[off..end] } else { &[][..] };
+        prop_assert_eq!(&appended[1..], inside);
+    }
+
+    #[test]
+    fn compare_is_memcmp(a in proptest::collection::vec(0u8..4, 64..=64), b in proptest::collection::vec(0u8..4, 0..40),
+                         off in 0usize..70, len in 0usize..70, copy in any::<bool>()) {
+        let w = page(&a);
+        let inside = if off < 64 { &a[off..(off + len).min(64)] } else { &[][..] };
+        let mut other = b;
+        if copy { let n = other.len().min(inside.len()); other[..n].copy_from_slice(&inside[..n]); }
+        prop_assert_eq!(compare(&w, off, len, &other), inside.cmp(&other[..]));
+    }
+
+    #[test]
+    fn writes_agree_with_bytes(start in proptest::collection::vec(any::<u8>(), 640..=640),
+                               steps in proptest::collection::vec((0u8..3, 0usize..700, 0usize..700, 0usize..400), 1..8)) {
+        let w = page(&start);
+        let mut model = start;
+        for (kind, a, b, len) in steps {
+            match kind {
+                0 => {
+                    let data: Vec<u8> = (0..len).map(|i| (i * 7 + a) as u8).collect();
+                    store_bytes(&w, a, &data);
+                    for (i, d) in data.iter().enumerate() { if a + i < 640 { model[a + i] = *d; } }
+                }
+                1 => {
+                    move_within(&w, a, b, len);
+                    let len = len.min(640usize.saturating_sub(a)).min(640usize.saturating_sub(b));
+                    if len > 0 { model.copy_within(a..a + len, b); }
+                }
+                _ => {
+                    fill_zero(&w, a, len);
+                    for i in a..a + len { if i < 640 { model[i] = 0; } }
+                }
+            }
+            prop_assert_eq!(&bytes(&w), &model);
+        }
+    }
+}
+
+#[test]
+fn absurd_offsets_are_harmless() {
+    let w = page(&[1; 16]);
+    assert_eq!(load_u64(&w, usize::MAX), 0);
+    assert_eq!(load_u32(&w, usize::MAX - 1), 0);
+    assert_eq!(load_u16(&w, usize::MAX), 0);
+    assert_eq!(load_u8(&w, 1 << 60), 0);
+    let mut out = [9u8; 3];
+    copy_out(&w, usize::MAX, &mut out);
+    assert_eq!(out, [0; 3]);
+    let mut v = Vec::new();
+    append_out(&w, 8, usize::MAX, &mut v);
+    assert_eq!(v.len(), 8);
+    assert_eq!(compare(&w, usize::MAX, 5, b""), Ordering::Equal);
+    prefetch(&w, usize::MAX);
+}
