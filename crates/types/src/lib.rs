@@ -1,4 +1,21 @@
 //! SQL types, values, collations, DECIMAL, temporal, row and key encoding.
+//!
+//! Everything here is a pure function of its arguments: no I/O, no clock, no shared state. MySQL 8.4 gives the meaning.
+#![forbid(unsafe_code)]
 
 pub mod charset;
 pub mod collation;
+pub mod decimal;
+pub mod error;
+pub mod row;
+pub mod sql_type;
+pub mod temporal;
+pub mod value;
+
+pub use charset::Charset;
+pub use collation::{Collation, CollationId};
+pub use decimal::Decimal;
+pub use error::{ErrorCode, Level, SqlError, Warning, Warnings};
+pub use sql_type::{ColumnType, TextSize, TypeKind};
+pub use temporal::{Date, DateTime, Time, Timestamp};
+pub use value::{Value, ValueRef};

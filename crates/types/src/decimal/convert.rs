@@ -1,0 +1,113 @@
+//! To and from integers, doubles and the bytes of rows and keys.
+
+use super::{Decimal, POW10};
+use ethnum::U256;
+
+impl Decimal {
+    /// Reads the order-preserving form of [`Decimal::write_sortable`]: the width of the slice tells the precision class.
+    pub fn read_sortable(bytes: &[u8], scale: u8) -> Option<Decimal> {
+        let width = bytes.len();
+        if width == 0 || width > 32 {
+            return None;
+        }
+        let mut wide = [0u8; 32];
+        wide[32 - width..].copy_from_slice(bytes);
+        let stored = U256::from_be_bytes(wide);
+        let zero = U256::ONE << (8 * width - 1) as u32;
+        let negative = stored < zero;
+        let m = if negative {
+            zero - stored
+        } else {
+            stored - zero
+        };
+        Decimal::from_parts(negative, m, scale)
+    }
+
+    /// Appends `width` bytes: the unscaled number plus 2^(8*width-1), big-endian, so that `memcmp` orders numbers of one scale.
+    /// `None`, with nothing appended, if the number does not fit or has digits beyond `scale`.
+    pub fn write_sortable(&self, scale: u8, width: usize, out: &mut Vec<u8>) -> Option<()> {
+        let m = if self.scale > scale {
+            let unit = POW10[usize::from(self.scale - scale)];
+            let m = self.magnitude();
+            if m % unit != U256::ZERO {
+                return None;
+            }
+            m / unit
+        } else {
+            self.magnitude_at(scale)?
+        };
+        let zero = U256::ONE << (8 * width - 1) as u32;
+        if m >= zero {
+            return None;
+        }
+        let stored = if self.negative { zero - m } else { zero + m };
+        out.extend_from_slice(&stored.to_be_bytes()[32 - width..]);
+        Some(())
+    }
+
+    /// The integer nearest to it, half away from zero; `None` out of i64's range.
+    pub fn to_i64(&self) -> Option<i64> {
+        let r = self.round(0)?;
+        let m = u64::try_from(r.magnitude()).ok()?;
+        if r.negative {
+            0i64.checked_sub_unsigned(m)
+        } else {
+            i64::try_from(m).ok()
+        }
+    }
+
+    /// The integer nearest to it, half away from zero; `None` out of u64's range.
+    pub fn to_u64(&self) -> Option<u64> {
+        let r = self.round(0)?;
+        if r.negative {
+            None
+        } else {
+            u64::try_from(r.magnitude()).ok()
+        }
+    }
+
+    /// The nearest double.
+    pub fn to_f64(&self) -> f64 {
+        if let Some(m) = self.small()
+            && m < 1 << 53
+            && self.scale <= 22
+        {
+            // Both operands are exact, so one rounding is correct.
+            let v = m as f64 / 10f64.powi(i32::from(self.scale));
+            return if self.negative { -v } else { v };
+        }
+        self.to_string().parse().unwrap_or(0.0)
+    }
+
+    /// The decimal that prints as the shortest text of the double; `None` for infinities, NaN and numbers past 65 digits.
+    /// Digits beyond 30 after the point are rounded off.
+    pub fn from_f64(v: f64) -> Option<Decimal> {
+        if !v.is_finite() {
+            return None;
+        }
+        let parsed = Decimal::parse_prefix(ryu::Buffer::new().format_finite(v).as_bytes());
+        (!parsed.overflow).then(|| parsed.value.without_trailing_zeros())
+    }
+}
+
+impl From<i64> for Decimal {
+    fn from(v: i64) -> Decimal {
+        Decimal {
+            limbs: [v.unsigned_abs(), 0, 0],
+            top: 0,
+            scale: 0,
+            negative: v < 0,
+        }
+    }
+}
+
+impl From<u64> for Decimal {
+    fn from(v: u64) -> Decimal {
+        Decimal {
+            limbs: [v, 0, 0],
+            top: 0,
+            scale: 0,
+            negative: false,
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Errors and warnings as a MySQL client sees them.
+
+mod codes;
+
+pub use codes::ErrorCode;
+use std::fmt::{self, Display, Write};
+
+impl ErrorCode {
+    /// MySQL's number of this error.
+    pub fn errno(self) -> u16 {
+        self as u16
+    }
+
+    /// The code with this errno, if the table has it.
+    pub fn from_errno(errno: u16) -> Option<ErrorCode> {
+        let all = ErrorCode::ALL;
+        all.binary_search_by_key(&errno, |c| c.errno())
+            .ok()
+            .map(|i| all[i])
+    }
+}
+
+/// An error with its formatted message, ready for an ERR packet.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SqlError {
+    /// Which error.
+    pub code: ErrorCode,
+    /// The message, without the number and the SQLSTATE.
+    pub message: Box<str>,
+}
+
+impl SqlError {
+    /// An error of the table; `args` fill the template's placeholders in order.
+    ///
+    /// A missing argument leaves nothing in its place, a surplus one is dropped.
+    pub fn new(code: ErrorCode, args: &[&dyn Display]) -> SqlError {
+        SqlError {
+            code,
+            message: format_template(code.template(), args).into(),
+        }
+    }
+
+    /// An error with a message of the caller's own (for those that MySQL itself words freely, as 1105 and 1815).
+    pub fn with_message(code: ErrorCode, message: impl Into<Box<str>>) -> SqlError {
+        SqlError {
+            code,
+            message: message.into(),
+        }
+    }
+
+    /// Error 1235: "This version of MySQL doesn't yet support '<what>'".
+    pub fn not_supported(what: impl Display) -> SqlError {
+        SqlError::new(ErrorCode::ER_NOT_SUPPORTED_YET, &[&what])
+    }
+
+    /// MySQL's number.
+    pub fn errno(&self) -> u16 {
+        self.code.errno()
+    }
+
+    /// The five characters of the SQLSTATE.
+    pub fn sqlstate(&self) -> &'static str {
+        self.code.sqlstate()
+    }
+}
+
+impl Display for SqlError {
+    /// As the `mysql` client prints it: `ERROR 1062 (23000): Duplicate entry ...`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "ERROR {} ({}): {}",
+            self.errno(),
+            self.sqlstate(),
+            self.message
+        )
+    }
+}
+
+impl fmt::Debug for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {self}", self.code.symbol())
+    }
+}
+
+impl std::error::Error for SqlError {}
+
+/// Fills printf placeholders (`%s`, `%-.192s`, `%d`, `%lu`, `%.*s`, `%%`) in order. A precision on `%s` truncates, counted in
+/// characters.
+pub fn format_template(template: &str, args: &[&dyn Display]) -> String {
+    let mut out = String::with_capacity(template.len() + 32);
+    let mut args = args.iter();
+    let mut rest = template;
+    while let Some(at) = rest.find('%') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let end = rest
+            .find(|c: char| c.is_ascii_alphabetic() || c == '%')
+            .unwrap_or(rest.len());
+        let spec = &rest[..end];
+        let conversion = rest[end..].chars().next();
+        rest = rest.get(end + 1..).unwrap_or("");
+        match conversion {
+            Some('%') => out.push('%'),
+            Some('l') => {
+                // %ld %lu %lld %llu
+                rest = rest.trim_start_matches('l').get(1..).unwrap_or("");
+                push_arg(&mut out, args.next(), None);
+            }
+            Some('s') => {
+                let precision = spec
+                    .split_once('.')
+                    .and_then(|(_, p)| p.parse::<usize>().ok());
+                push_arg(&mut out, args.next(), precision);
+            }
+            Some(_) => push_arg(&mut out, args.next(), None),
+            None => {}
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn push_arg(out: &mut String, arg: Option<&&dyn Display>, precision: Option<usize>) {
+    let Some(arg) = arg else { return };
+    match precision {
+        // Writing to a String cannot fail.
+        None => write!(out, "{arg}").unwrap_or(()),
+        Some(limit) => {
+            let text = arg.to_string();
+            out.extend(text.chars().take(limit));
+        }
+    }
+}
+
+/// The level of a condition as `SHOW WARNINGS` names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Level {
+    /// `Note`
+    Note,
+    /// `Warning`
+    Warning,
+    /// `Error`
+    Error,
+}
+
+impl Level {
+    /// The word in `SHOW WARNINGS`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Note => "Note",
+            Level::Warning => "Warning",
+            Level::Error => "Error",
+        }
+    }
+}
+
+/// One row of `SHOW WARNINGS`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Warning {
+    /// Note, warning or error.
+    pub level: Level,
+    /// Which condition.
+    pub code: ErrorCode,
+    /// The formatted message.
+    pub message: Box<str>,
+}
+
+/// Where a statement's warnings go: keeps the first `limit` (`max_error_count`), counts all.
+#[derive(Clone, Debug)]
+pub struct Warnings {
+    list: Vec<Warning>,
+    total: u64,
+    limit: usize,
+}
+
+impl Default for Warnings {
+    fn default() -> Self {
+        Warnings::with_limit(1024)
+    }
+}
+
+impl Warnings {
+    /// An empty list that keeps at most `limit` conditions.
+    pub fn with_limit(limit: usize) -> Warnings {
+        Warnings {
+            list: Vec::new(),
+            total: 0,
+            limit,
+        }
+    }
+
+    /// Adds a condition; beyond the limit it is only counted. The message is formatted only when it is kept.
+    pub fn push(&mut self, level: Level, code: ErrorCode, args: &[&dyn Display]) {
+        self.total += 1;
+        if self.list.len() < self.limit {
+            let message = format_template(code.template(), args).into();
+            self.list.push(Warning {
+                level,
+                code,
+                message,
+            });
+        }
+    }
+
+    /// Adds a condition of level Warning.
+    pub fn warn(&mut self, code: ErrorCode, args: &[&dyn Display]) {
+        self.push(Level::Warning, code, args);
+    }
+
+    /// Adds an error as the condition of this level (an error that IGNORE turned into a warning, or the error itself).
+    pub fn push_error(&mut self, level: Level, error: &SqlError) {
+        self.total += 1;
+        if self.list.len() < self.limit {
+            self.list.push(Warning {
+                level,
+                code: error.code,
+                message: error.message.clone(),
+            });
+        }
+    }
+
+    /// The kept conditions, oldest first.
+    pub fn list(&self) -> &[Warning] {
+        &self.list
+    }
+
+    /// How many were raised, kept or not.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Forgets all of them; keeps the allocation.
+    pub fn clear(&mut self) {
+        self.list.clear();
+        self.total = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests;
