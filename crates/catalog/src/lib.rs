@@ -1,1 +1,23 @@
-//! Schema, privilege and statistics snapshots; metadata locks by announcement.
+//! Schema, privilege and statistics snapshots, found by version; metadata locks by announcement.
+//!
+//! Everything here is an immutable object behind an `Arc`. A session keeps the `Arc` it used last and compares one version
+//! number per statement, so a warm statement counts no reference and takes no lock.
+//!
+//! *Invariant:* nothing here knows of pages, transactions or SQL text; the engine fills the snapshots, the layers above read them.
+#![deny(clippy::undocumented_unsafe_blocks)]
+
+pub mod account;
+pub mod codec;
+pub mod mdl;
+pub mod schema;
+pub mod snapshot;
+pub mod stats;
+
+pub use account::{Account, AccountSnapshot, Privileges};
+pub use mdl::{Mdl, MdlBusy, MdlExclusive, MdlSlot};
+pub use schema::{
+    ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, TableDef,
+    TableId, TableOptions,
+};
+pub use snapshot::{Catalog, SchemaSnapshot};
+pub use stats::{IndexStats, TableStats};

@@ -1,0 +1,67 @@
+# The front door. `make run` serves; `make test` checks everything; `make help` lists the rest.
+SHELL   := /bin/bash
+PORT    ?= 3306
+DATADIR ?= data
+CARGO   ?= cargo
+
+.PHONY: help run build test check-format check-lints check-unit check-models check-sql check-clients crash check-deep \
+        record bench sim clean test-tools
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+build: ## the release binary
+	$(CARGO) build --release -p nfold
+
+run: build ## build, create DATADIR if there is none, serve on 127.0.0.1:PORT
+	exec target/release/nfold serve --datadir "$(DATADIR)" --port "$(PORT)"
+
+test-tools: ## what the tests need from Debian's packages
+	@tests/install-tools
+
+test: test-tools check-format check-lints check-unit check-models check-sql check-clients ## everything that a change must pass
+	@$(MAKE) --no-print-directory crash ROUNDS=3
+	@echo "make test: all passed"
+
+check-format:
+	$(CARGO) fmt --all --check
+
+check-lints:
+	$(CARGO) clippy --workspace --all-targets --profile fast -- -D warnings
+
+check-unit: ## unit and property tests
+	$(CARGO) test --workspace --profile fast
+
+check-models: ## loom models of everything shared between threads
+	tests/models
+
+server-binary:
+	$(CARGO) build --profile fast -p nfold
+.PHONY: server-binary
+
+check-sql: server-binary ## recorded answers of a real MySQL
+	tests/sql/run
+
+check-clients: server-binary ## real clients over a real socket, bad input
+	tests/clients/run
+
+ROUNDS ?= 25
+crash: server-binary ## kill -9 under load, ROUNDS times
+	tests/crash/run --rounds $(ROUNDS)
+
+SEEDS ?= 100
+FIRST_SEED ?= 1
+sim: ## the engine over a disk that loses and tears unsynced writes
+	$(CARGO) run --profile fast -p nfold-sim -- --seeds $(SEEDS) --first-seed $(FIRST_SEED)
+
+check-deep: test-tools server-binary ## the long rounds: crashes, big tables, miri and fuzzing
+	tests/deep
+
+record: ## record expected answers: make record MYSQL=host:port (user sb, password sb)
+	tests/sql/record $(MYSQL)
+
+bench: build ## figures beside MariaDB, in one run
+	bench/compare
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,433 @@
+//! How dictionary objects are stored: a compact binary form that is part of format v1.
+//!
+//! # Picture
+//! Integers are little-endian, strings are `u32 length, bytes`, lists are `u32 count, items`. Every object starts with a version
+//! byte (1), so that a later format can tell.
+//!
+//! # Failure
+//! A decoder answers [`BadObject`] on bytes that it did not write; it never panics and never allocates more than the input holds.
+
+use nfold_types::ColumnType;
+use nfold_types::collation::CollationId;
+use nfold_types::row::{RowColumn, RowLayout};
+
+use crate::account::{Account, Privileges};
+use crate::schema::{
+    ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, TableDef,
+    TableId, TableOptions,
+};
+
+const VERSION: u8 = 1;
+
+/// The bytes are not a dictionary object of this kind; says which field failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BadObject(pub &'static str);
+
+/// A dictionary object with a stored form.
+pub trait Stored: Sized {
+    /// Appends the stored form.
+    fn encode(&self, out: &mut Vec<u8>);
+    /// Reads it back.
+    ///
+    /// # Errors
+    /// [`BadObject`] when the bytes are not one.
+    fn decode(input: &[u8]) -> Result<Self, BadObject>;
+}
+
+/// Reads the stored form field by field.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], BadObject> {
+        let (head, rest) = self.0.split_at_checked(n).ok_or(BadObject(what))?;
+        self.0 = rest;
+        Ok(head)
+    }
+
+    fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], BadObject> {
+        Ok(self.take(N, what)?.try_into().expect("take gives N bytes"))
+    }
+
+    fn u8(&mut self, what: &'static str) -> Result<u8, BadObject> {
+        Ok(self.array::<1>(what)?[0])
+    }
+
+    fn u16(&mut self, what: &'static str) -> Result<u16, BadObject> {
+        Ok(u16::from_le_bytes(self.array(what)?))
+    }
+
+    fn u32(&mut self, what: &'static str) -> Result<u32, BadObject> {
+        Ok(u32::from_le_bytes(self.array(what)?))
+    }
+
+    fn u64(&mut self, what: &'static str) -> Result<u64, BadObject> {
+        Ok(u64::from_le_bytes(self.array(what)?))
+    }
+
+    fn bytes(&mut self, what: &'static str) -> Result<&'a [u8], BadObject> {
+        let n = self.u32(what)? as usize;
+        self.take(n, what)
+    }
+
+    fn text(&mut self, what: &'static str) -> Result<&'a str, BadObject> {
+        std::str::from_utf8(self.bytes(what)?).map_err(|_| BadObject(what))
+    }
+
+    fn bool(&mut self, what: &'static str) -> Result<bool, BadObject> {
+        Ok(self.u8(what)? != 0)
+    }
+
+    fn list<T>(
+        &mut self,
+        what: &'static str,
+        mut item: impl FnMut(&mut Self) -> Result<T, BadObject>,
+    ) -> Result<Vec<T>, BadObject> {
+        let n = self.u32(what)? as usize;
+        let mut items = Vec::with_capacity(n.min(self.0.len()));
+        for _ in 0..n {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    fn version(&mut self) -> Result<(), BadObject> {
+        if self.u8("version")? == VERSION {
+            Ok(())
+        } else {
+            Err(BadObject("version"))
+        }
+    }
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn put_list<T>(out: &mut Vec<u8>, items: &[T], mut item: impl FnMut(&mut Vec<u8>, &T)) {
+    out.extend_from_slice(&(items.len() as u32).to_le_bytes());
+    for i in items {
+        item(out, i);
+    }
+}
+
+impl Stored for DatabaseDef {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(VERSION);
+        put_bytes(out, self.name.as_bytes());
+        out.extend_from_slice(&self.collation.0.to_le_bytes());
+    }
+
+    fn decode(input: &[u8]) -> Result<Self, BadObject> {
+        let mut r = Reader(input);
+        r.version()?;
+        Ok(DatabaseDef {
+            name: r.text("name")?.into(),
+            collation: CollationId(r.u16("collation")?),
+        })
+    }
+}
+
+impl Stored for Account {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(VERSION);
+        for text in [&self.user, &self.host, &self.plugin] {
+            put_bytes(out, text.as_bytes());
+        }
+        put_bytes(out, &self.auth_string);
+        out.push(self.locked.into());
+        out.extend_from_slice(&self.global.0.to_le_bytes());
+        put_list(out, &self.databases, |out, (name, privileges)| {
+            put_bytes(out, name.as_bytes());
+            out.extend_from_slice(&privileges.0.to_le_bytes());
+        });
+    }
+
+    fn decode(input: &[u8]) -> Result<Self, BadObject> {
+        let mut r = Reader(input);
+        r.version()?;
+        Ok(Account {
+            user: r.text("user")?.into(),
+            host: r.text("host")?.into(),
+            plugin: r.text("plugin")?.into(),
+            auth_string: r.bytes("auth_string")?.into(),
+            locked: r.bool("locked")?,
+            global: Privileges(r.u64("global")?),
+            databases: r.list("databases", |r| {
+                Ok((r.text("database")?.into(), Privileges(r.u64("privileges")?)))
+            })?,
+        })
+    }
+}
+
+impl Stored for TableDef {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(VERSION);
+        out.extend_from_slice(&self.id.0.to_le_bytes());
+        put_bytes(out, self.schema.as_bytes());
+        put_bytes(out, self.name.as_bytes());
+        out.extend_from_slice(&self.collation.0.to_le_bytes());
+        out.extend_from_slice(&self.space.to_le_bytes());
+        out.extend_from_slice(&self.row_version.to_le_bytes());
+        out.extend_from_slice(&self.create_time.to_le_bytes());
+        put_bytes(out, self.options.comment.as_bytes());
+        put_bytes(
+            out,
+            self.options
+                .row_format
+                .as_deref()
+                .unwrap_or_default()
+                .as_bytes(),
+        );
+        put_list(out, &self.columns, put_column);
+        put_list(out, &self.indexes, put_index);
+    }
+
+    fn decode(input: &[u8]) -> Result<Self, BadObject> {
+        let mut r = Reader(input);
+        r.version()?;
+        let table = TableDef {
+            id: TableId(r.u64("table id")?),
+            schema: r.text("schema")?.into(),
+            name: r.text("name")?.into(),
+            collation: CollationId(r.u16("collation")?),
+            space: r.u32("space")?,
+            row_version: r.u16("row version")?,
+            create_time: r.u64("create time")?,
+            options: TableOptions {
+                comment: r.text("comment")?.into(),
+                row_format: Some(r.text("row format")?)
+                    .filter(|f| !f.is_empty())
+                    .map(Into::into),
+            },
+            columns: r.list("columns", get_column)?,
+            indexes: r.list("indexes", get_index)?,
+        };
+        let columns = table.columns.len();
+        let parts_exist = table
+            .indexes
+            .iter()
+            .flat_map(|i| &i.parts)
+            .all(|p| p.column < columns);
+        let clustered_first = table.indexes.first().is_some_and(IndexDef::is_clustered);
+        if parts_exist && clustered_first {
+            Ok(table)
+        } else {
+            Err(BadObject("indexes"))
+        }
+    }
+}
+
+fn put_column(out: &mut Vec<u8>, c: &ColumnDef) {
+    put_bytes(out, c.name.as_bytes());
+    let mut ty = Vec::new();
+    c.ty.serialize(&mut ty);
+    put_bytes(out, &ty);
+    out.push(c.nullable.into());
+    match &c.default {
+        ColumnDefault::None => out.push(0),
+        ColumnDefault::Null => out.push(1),
+        ColumnDefault::Literal(value) => {
+            out.push(2);
+            let mut row = Vec::new();
+            let stored = default_layout(&c.ty).encode([value.as_ref()], &mut row);
+            debug_assert!(
+                stored.is_ok(),
+                "a default was converted to its column's type"
+            );
+            put_bytes(out, &row);
+        }
+        ColumnDefault::CurrentTimestamp(fsp) => out.extend_from_slice(&[3, *fsp]),
+    }
+    out.push(c.on_update_now.map_or(0xff, |fsp| fsp));
+    out.push(c.auto_increment.into());
+    put_bytes(out, c.comment.as_bytes());
+}
+
+fn get_column(r: &mut Reader<'_>) -> Result<ColumnDef, BadObject> {
+    let name = r.text("column name")?.into();
+    let ty =
+        ColumnType::deserialize(&mut r.bytes("column type")?).ok_or(BadObject("column type"))?;
+    let nullable = r.bool("nullable")?;
+    let default = match r.u8("default")? {
+        0 => ColumnDefault::None,
+        1 => ColumnDefault::Null,
+        2 => {
+            let row = r.bytes("default")?;
+            let value = default_layout(&ty)
+                .get(row, 0)
+                .map_err(|_| BadObject("default"))?;
+            ColumnDefault::Literal(value.to_owned())
+        }
+        3 => ColumnDefault::CurrentTimestamp(r.u8("default")?),
+        _ => return Err(BadObject("default")),
+    };
+    Ok(ColumnDef {
+        name,
+        ty,
+        nullable,
+        default,
+        on_update_now: Some(r.u8("on update")?).filter(|&fsp| fsp != 0xff),
+        auto_increment: r.bool("auto increment")?,
+        comment: r.text("column comment")?.into(),
+    })
+}
+
+/// A literal default is stored as a row of one column.
+fn default_layout(ty: &ColumnType) -> RowLayout {
+    RowLayout::new(
+        0,
+        [RowColumn {
+            ty: ty.clone(),
+            nullable: true,
+        }],
+    )
+}
+
+fn put_index(out: &mut Vec<u8>, i: &IndexDef) {
+    out.extend_from_slice(&i.id.0.to_le_bytes());
+    put_bytes(out, i.name.as_bytes());
+    out.push(match i.kind {
+        IndexKind::Primary => 0,
+        IndexKind::HiddenRowId => 1,
+        IndexKind::Unique => 2,
+        IndexKind::Secondary => 3,
+    });
+    out.extend_from_slice(&i.root.to_le_bytes());
+    put_bytes(out, i.comment.as_bytes());
+    put_list(out, &i.parts, |out, p| {
+        out.extend_from_slice(&(p.column as u16).to_le_bytes());
+        out.extend_from_slice(&p.prefix_len.unwrap_or(0).to_le_bytes());
+        out.push(p.desc.into());
+    });
+}
+
+fn get_index(r: &mut Reader<'_>) -> Result<IndexDef, BadObject> {
+    Ok(IndexDef {
+        id: IndexId(r.u64("index id")?),
+        name: r.text("index name")?.into(),
+        kind: match r.u8("index kind")? {
+            0 => IndexKind::Primary,
+            1 => IndexKind::HiddenRowId,
+            2 => IndexKind::Unique,
+            3 => IndexKind::Secondary,
+            _ => return Err(BadObject("index kind")),
+        },
+        root: r.u32("root")?,
+        comment: r.text("index comment")?.into(),
+        parts: r.list("index parts", |r| {
+            Ok(IndexPart {
+                column: r.u16("part column")?.into(),
+                prefix_len: Some(r.u16("part prefix")?).filter(|&n| n != 0),
+                desc: r.bool("part order")?,
+            })
+        })?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nfold_types::{TextSize, TypeKind, Value};
+
+    fn table() -> TableDef {
+        let column = |name: &str, ty, default| ColumnDef {
+            name: name.into(),
+            ty,
+            nullable: true,
+            default,
+            on_update_now: None,
+            auto_increment: false,
+            comment: "why".into(),
+        };
+        TableDef {
+            id: TableId(7),
+            schema: "d".into(),
+            name: "t\u{e9}".into(),
+            columns: vec![
+                column(
+                    "id",
+                    ColumnType::bigint().with_unsigned(),
+                    ColumnDefault::Literal(Value::UInt(3)),
+                ),
+                column(
+                    "s",
+                    ColumnType::varchar(20, CollationId(255)),
+                    ColumnDefault::Literal("x".into()),
+                ),
+                column(
+                    "b",
+                    ColumnType::new(TypeKind::Blob(TextSize::Normal)),
+                    ColumnDefault::Null,
+                ),
+                column(
+                    "t",
+                    ColumnType::new(TypeKind::DateTime(6)),
+                    ColumnDefault::CurrentTimestamp(6),
+                ),
+            ],
+            indexes: vec![IndexDef {
+                id: IndexId(9),
+                name: "PRIMARY".into(),
+                kind: IndexKind::Primary,
+                parts: vec![IndexPart {
+                    column: 0,
+                    prefix_len: None,
+                    desc: true,
+                }],
+                root: 4,
+                comment: Box::default(),
+            }],
+            collation: CollationId(255),
+            options: TableOptions {
+                comment: "c".into(),
+                row_format: Some("DYNAMIC".into()),
+            },
+            space: 12,
+            row_version: 2,
+            create_time: 1,
+        }
+    }
+
+    #[test]
+    fn objects_round_trip() {
+        let mut bytes = Vec::new();
+        table().encode(&mut bytes);
+        assert_eq!(TableDef::decode(&bytes), Ok(table()));
+        for cut in 0..bytes.len() {
+            assert!(TableDef::decode(&bytes[..cut]).is_err(), "cut at {cut}");
+        }
+        let database = DatabaseDef {
+            name: "d".into(),
+            collation: CollationId(45),
+        };
+        bytes.clear();
+        database.encode(&mut bytes);
+        assert_eq!(DatabaseDef::decode(&bytes), Ok(database));
+        let account = Account {
+            user: "u".into(),
+            host: "%".into(),
+            plugin: "mysql_native_password".into(),
+            auth_string: Box::from(*b"*AB"),
+            locked: true,
+            global: Privileges::SELECT,
+            databases: vec![("d%".into(), Privileges::all_database())],
+        };
+        bytes.clear();
+        account.encode(&mut bytes);
+        assert_eq!(Account::decode(&bytes), Ok(account));
+    }
+
+    #[test]
+    fn damaged_objects_do_no_harm() {
+        let mut bytes = Vec::new();
+        table().encode(&mut bytes);
+        for at in 0..bytes.len() {
+            for flip in [1u8, 0x80, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= flip;
+                let _refused_or_another_table = TableDef::decode(&damaged);
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Definitions of databases, tables, columns and indexes, as the dictionary stores them and every layer above reads them.
+
+use std::sync::Arc;
+
+use nfold_types::collation::CollationId;
+use nfold_types::{ColumnType, Value};
+
+/// Names a table for ever: ids are never reused, and `TRUNCATE` keeps the id but takes a new tablespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableId(pub u64);
+
+/// Names an index for ever; stands in every page of its tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct IndexId(pub u64);
+
+/// One database (schema).
+#[derive(Debug, Clone, PartialEq)]
+pub struct DatabaseDef {
+    pub name: Arc<str>,
+    /// Default collation of its new tables.
+    pub collation: CollationId,
+}
+
+/// What a column gets when an INSERT names no value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ColumnDefault {
+    /// No DEFAULT clause on a NOT NULL column: error 1364 in strict mode.
+    None,
+    Null,
+    /// Already converted to the column's type.
+    Literal(Value),
+    /// `CURRENT_TIMESTAMP(fsp)`
+    CurrentTimestamp(u8),
+}
+
+/// One column. Its ordinal is its place in [`TableDef::columns`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnDef {
+    pub name: Arc<str>,
+    pub ty: ColumnType,
+    pub nullable: bool,
+    pub default: ColumnDefault,
+    /// `ON UPDATE CURRENT_TIMESTAMP(fsp)`
+    pub on_update_now: Option<u8>,
+    pub auto_increment: bool,
+    pub comment: Box<str>,
+}
+
+/// What kind of index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexKind {
+    /// The clustered index of a table with a primary key.
+    Primary,
+    /// The clustered index of a table without one: an 8-byte row id that no statement sees. It has no parts.
+    HiddenRowId,
+    Unique,
+    Secondary,
+}
+
+/// One part of an index key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexPart {
+    /// Ordinal in [`TableDef::columns`].
+    pub column: usize,
+    /// Only so many characters (bytes, for binary strings) are part of the key; such a part never covers.
+    pub prefix_len: Option<u16>,
+    pub desc: bool,
+}
+
+/// One index; `TableDef::indexes[0]` is the clustered one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexDef {
+    pub id: IndexId,
+    pub name: Arc<str>,
+    pub kind: IndexKind,
+    pub parts: Vec<IndexPart>,
+    /// Root page in the table's space; never changes while the index lives.
+    pub root: u32,
+    pub comment: Box<str>,
+}
+
+impl IndexDef {
+    /// Whether two rows may not share a key without NULLs.
+    pub fn is_unique(&self) -> bool {
+        matches!(self.kind, IndexKind::Primary | IndexKind::Unique)
+    }
+
+    /// Whether rows themselves live in this index.
+    pub fn is_clustered(&self) -> bool {
+        matches!(self.kind, IndexKind::Primary | IndexKind::HiddenRowId)
+    }
+}
+
+/// What stands behind the closing parenthesis of CREATE TABLE.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TableOptions {
+    pub comment: Box<str>,
+    /// As written, for SHOW CREATE TABLE; it changes nothing.
+    pub row_format: Option<Box<str>>,
+}
+
+/// One table, of one schema version.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableDef {
+    pub id: TableId,
+    pub schema: Arc<str>,
+    pub name: Arc<str>,
+    pub columns: Vec<ColumnDef>,
+    /// `[0]` is the clustered index.
+    pub indexes: Vec<IndexDef>,
+    /// Default collation of new string columns.
+    pub collation: CollationId,
+    pub options: TableOptions,
+    /// The tablespace: one file per table.
+    pub space: u32,
+    /// Version of the row format of newly written rows (instant ADD COLUMN).
+    pub row_version: u16,
+    /// Seconds since 1970 UTC.
+    pub create_time: u64,
+}
+
+impl TableDef {
+    /// Ordinal of the column called `name` (column names compare without case).
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|c| eq_name(&c.name, name))
+    }
+
+    /// Ordinal of the index called `name` (index names compare without case).
+    pub fn index(&self, name: &str) -> Option<usize> {
+        self.indexes
+            .iter()
+            .position(|i| i.kind != IndexKind::HiddenRowId && eq_name(&i.name, name))
+    }
+
+    /// The clustered index.
+    pub fn clustered(&self) -> &IndexDef {
+        &self.indexes[0]
+    }
+
+    /// Whether the table has a primary key that statements see.
+    pub fn has_primary_key(&self) -> bool {
+        self.clustered().kind == IndexKind::Primary
+    }
+
+    /// Ordinal of the AUTO_INCREMENT column.
+    pub fn auto_increment_column(&self) -> Option<usize> {
+        self.columns.iter().position(|c| c.auto_increment)
+    }
+}
+
+/// Equality of column and index names: without case, by Unicode lower case.
+pub fn eq_name(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b)
+        || (!(a.is_ascii() && b.is_ascii())
+            && a.chars()
+                .flat_map(char::to_lowercase)
+                .eq(b.chars().flat_map(char::to_lowercase)))
+}

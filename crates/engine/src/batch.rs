@@ -1,0 +1,307 @@
+//! What goes into a read and comes out of it: sets of points, key ranges, batches of row images.
+//!
+//! All of them are arenas that their owner clears and fills again, so that a warm statement allocates nothing.
+
+use std::ops::Range;
+
+/// Encoded keys, full or prefixes. A point stands for every entry whose key starts with it.
+///
+/// *Invariant* P1: after [`PointSet::seal`] the keys are sorted and unique, and no key is a prefix of another unless the encoding
+/// itself is not prefix-free (keys of equal numbers of parts always are).
+#[derive(Debug, Clone, Default)]
+pub struct PointSet {
+    arena: Vec<u8>,
+    /// End of each key in the arena; a key starts where the one before it ends.
+    keys: Vec<(u32, u32)>,
+    sealed: bool,
+}
+
+impl PointSet {
+    /// An empty set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets the keys, keeps the memory.
+    pub fn clear(&mut self) {
+        self.arena.clear();
+        self.keys.clear();
+        self.sealed = false;
+    }
+
+    /// Adds the key that `encode` appends.
+    pub fn push_with(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.arena.len() as u32;
+        encode(&mut self.arena);
+        self.keys.push((start, self.arena.len() as u32));
+        self.sealed = false;
+    }
+
+    /// Adds a key.
+    pub fn push(&mut self, key: &[u8]) {
+        self.push_with(|out| out.extend_from_slice(key));
+    }
+
+    /// Sorts and removes duplicates.
+    pub fn seal(&mut self) {
+        if !self.sealed {
+            let arena = &self.arena;
+            let key = |&(a, b): &(u32, u32)| &arena[a as usize..b as usize];
+            if !self.keys.is_sorted_by(|a, b| key(a) < key(b)) {
+                self.keys.sort_unstable_by(|a, b| key(a).cmp(key(b)));
+                self.keys.dedup_by(|a, b| key(a) == key(b));
+            }
+            self.sealed = true;
+        }
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Key number `i`.
+    #[inline]
+    pub fn key(&self, i: usize) -> &[u8] {
+        let (a, b) = self.keys[i];
+        &self.arena[a as usize..b as usize]
+    }
+
+    /// All keys.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.keys
+            .iter()
+            .map(|&(a, b)| &self.arena[a as usize..b as usize])
+    }
+
+    /// Bytes held, for accounting.
+    pub fn memory(&self) -> usize {
+        self.arena.capacity() + self.keys.capacity() * size_of::<(u32, u32)>()
+    }
+}
+
+/// One end of a key range, over encoded keys or prefixes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Bound {
+    #[default]
+    Unbounded,
+    /// Entries that start with the key are inside.
+    Included(Vec<u8>),
+    /// Entries that start with the key are outside.
+    Excluded(Vec<u8>),
+}
+
+/// A range of an index.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeyRange {
+    pub lo: Bound,
+    pub hi: Bound,
+}
+
+impl KeyRange {
+    /// The whole index.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Every entry that starts with `prefix`.
+    pub fn prefix(prefix: &[u8]) -> Self {
+        KeyRange {
+            lo: Bound::Included(prefix.to_vec()),
+            hi: Bound::Included(prefix.to_vec()),
+        }
+    }
+
+    /// The first key that is inside, and the first that is not any more (`None`: no end), as plain byte strings.
+    pub fn as_bytes(&self) -> (Vec<u8>, Option<Vec<u8>>) {
+        let lo = match &self.lo {
+            Bound::Unbounded => Vec::new(),
+            Bound::Included(k) => k.clone(),
+            // Nothing starts with the key and is inside; if no successor exists, nothing at all is.
+            Bound::Excluded(k) => successor(k).unwrap_or_else(|| vec![0xff; k.len() + 1]),
+        };
+        let hi = match &self.hi {
+            Bound::Unbounded => None,
+            Bound::Included(k) => successor(k),
+            Bound::Excluded(k) => Some(k.clone()),
+        };
+        (lo, hi)
+    }
+}
+
+/// The smallest byte string greater than every string that starts with `prefix`; `None` if there is none (all 0xff, or empty).
+pub fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+    let keep = prefix.iter().rposition(|&b| b != 0xff)?;
+    let mut out = prefix[..=keep].to_vec();
+    out[keep] += 1;
+    Some(out)
+}
+
+/// Row images in one arena.
+#[derive(Debug, Default)]
+pub struct RowBatch {
+    data: Vec<u8>,
+    rows: Vec<BatchRow>,
+}
+
+/// Where a row of a batch is, and which point it belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchRow {
+    start: u32,
+    end: u32,
+    /// Number of the point it was found under; 0 for a range.
+    pub point: u32,
+}
+
+impl RowBatch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets the rows, keeps the memory.
+    pub fn clear(&mut self) {
+        self.data.clear();
+        self.rows.clear();
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Bytes of all row images.
+    pub fn bytes(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Row image number `i`.
+    #[inline]
+    pub fn row(&self, i: usize) -> &[u8] {
+        let r = self.rows[i];
+        &self.data[r.start as usize..r.end as usize]
+    }
+
+    /// The point that row `i` was found under.
+    pub fn point(&self, i: usize) -> usize {
+        self.rows[i].point as usize
+    }
+
+    /// All row images.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.rows
+            .iter()
+            .map(|r| &self.data[r.start as usize..r.end as usize])
+    }
+
+    /// Adds the row image that `write` appends; if it answers false, nothing is added.
+    pub fn push_with(&mut self, point: usize, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+        let start = self.data.len();
+        if write(&mut self.data) {
+            self.rows.push(BatchRow {
+                start: start as u32,
+                end: self.data.len() as u32,
+                point: point as u32,
+            });
+        } else {
+            self.data.truncate(start);
+        }
+    }
+
+    /// Adds a row image.
+    #[inline]
+    pub fn push(&mut self, point: usize, image: &[u8]) {
+        let start = self.data.len() as u32;
+        self.data.extend_from_slice(image);
+        self.rows.push(BatchRow {
+            start,
+            end: self.data.len() as u32,
+            point: point as u32,
+        });
+    }
+
+    /// Where row `i` stands in [`RowBatch::data`].
+    pub fn span(&self, i: usize) -> Range<usize> {
+        let r = self.rows[i];
+        r.start as usize..r.end as usize
+    }
+
+    /// The arena.
+    pub fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// Brings rows back into the order of their points (stable), after a read that found them in another order.
+    pub fn sort_by_point(&mut self) {
+        if !self.rows.is_sorted_by_key(|r| r.point) {
+            self.rows.sort_by_key(|r| r.point);
+        }
+    }
+
+    /// Reverses the order of the rows.
+    pub fn reverse(&mut self) {
+        self.rows.reverse();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_sorted_and_unique() {
+        let mut set = PointSet::new();
+        for key in ["b", "a", "c", "a"] {
+            set.push(key.as_bytes());
+        }
+        set.seal();
+        assert_eq!(set.iter().collect::<Vec<_>>(), [b"a", b"b", b"c"]);
+        set.clear();
+        assert!(set.is_empty());
+    }
+
+    #[test]
+    fn ranges_as_bytes() {
+        assert_eq!(successor(b"a\xff\xff"), Some(b"b".to_vec()));
+        assert_eq!(successor(b"\xff"), None);
+        assert_eq!(
+            KeyRange::prefix(b"ab").as_bytes(),
+            (b"ab".to_vec(), Some(b"ac".to_vec()))
+        );
+        let open = KeyRange {
+            lo: Bound::Excluded(b"ab".to_vec()),
+            hi: Bound::Excluded(b"b".to_vec()),
+        };
+        assert_eq!(open.as_bytes(), (b"ac".to_vec(), Some(b"b".to_vec())));
+        let nothing = KeyRange {
+            lo: Bound::Excluded(b"\xff\xff".to_vec()),
+            hi: Bound::Unbounded,
+        };
+        assert_eq!(nothing.as_bytes().0, b"\xff\xff\xff");
+    }
+
+    #[test]
+    fn batches() {
+        let mut batch = RowBatch::new();
+        batch.push(1, b"one");
+        batch.push(0, b"zero");
+        batch.push_with(2, |out| {
+            out.extend_from_slice(b"no");
+            false
+        });
+        assert_eq!((batch.len(), batch.bytes()), (2, 7));
+        batch.sort_by_point();
+        assert_eq!(batch.iter().collect::<Vec<_>>(), [&b"zero"[..], b"one"]);
+        assert_eq!(batch.point(1), 1);
+    }
+}

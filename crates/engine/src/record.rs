@@ -1,0 +1,198 @@
+//! What stands behind a key in the two kinds of tree: the clustered row's header and the secondary entry's.
+//!
+//! # Picture (format v1)
+//!
+//! ```text
+//! clustered leaf value                          secondary leaf value
+//!  0  u48 transaction id                         0  u48 transaction id of the newest change of this entry
+//!  6  u64 undo pointer (0: no older version)     6  u8  flags: 1 delete mark
+//! 14  u8  flags: 1 delete mark                   7  u8  0
+//! 15  u8  0                                      8  u32 guess: page where the clustered row was last seen, or 0
+//! 16  row image (nfold_types::row)              12  u16 length of the primary key at the end of the entry's key
+//!                                               14  original bytes of the non-invertible columns:
+//!                                                   per column u16 length (0xffff: NULL), bytes
+//! ```
+//!
+//! # Invariants
+//! I1. A value shorter than its header is corruption, never an index out of bounds.
+//! I2. The guess is no part of the entry's meaning: it is never logged and never compared.
+
+use nfold_store::TrxId;
+
+/// Set when the row or entry is deleted but may still be seen by an older snapshot.
+pub const DELETE_MARK: u8 = 1;
+
+/// Bytes before the row image.
+pub const CLUSTERED_HEADER: usize = 16;
+/// Bytes before the original column bytes.
+pub const SECONDARY_HEADER: usize = 14;
+/// Stands for NULL among the lengths of original bytes.
+pub const NULL_LENGTH: u16 = u16::MAX;
+
+fn u48(bytes: &[u8]) -> u64 {
+    let mut wide = [0; 8];
+    wide[..6].copy_from_slice(&bytes[..6]);
+    u64::from_le_bytes(wide)
+}
+
+/// The header of a clustered row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowHeader {
+    /// The transaction that made this version.
+    pub trx: TrxId,
+    /// Where the version before it is, or 0.
+    pub undo: u64,
+    pub deleted: bool,
+}
+
+impl RowHeader {
+    /// The header's bytes.
+    pub fn to_bytes(self) -> [u8; CLUSTERED_HEADER] {
+        let mut out = [0; CLUSTERED_HEADER];
+        out[..6].copy_from_slice(&self.trx.to_le_bytes()[..6]);
+        out[6..14].copy_from_slice(&self.undo.to_le_bytes());
+        out[14] = if self.deleted { DELETE_MARK } else { 0 };
+        out
+    }
+
+    /// Splits a clustered value into header and row image; `None` if it is too short to be one.
+    #[inline]
+    pub fn split(value: &[u8]) -> Option<(RowHeader, &[u8])> {
+        let (head, image) = value.split_at_checked(CLUSTERED_HEADER)?;
+        let undo = u64::from_le_bytes(head[6..14].try_into().expect("eight bytes"));
+        Some((
+            RowHeader {
+                trx: u48(head),
+                undo,
+                deleted: head[14] & DELETE_MARK != 0,
+            },
+            image,
+        ))
+    }
+}
+
+/// A secondary entry's value, read in place.
+#[derive(Debug, Clone, Copy)]
+pub struct SecondaryEntry<'a> {
+    /// The transaction of the newest change: insertion, delete mark, revival.
+    pub trx: TrxId,
+    pub deleted: bool,
+    /// Page where the clustered row was last seen; 0: unknown.
+    pub guess: u32,
+    /// Bytes of the primary key at the end of the entry's key.
+    pub primary_len: usize,
+    originals: &'a [u8],
+}
+
+impl<'a> SecondaryEntry<'a> {
+    /// Reads a secondary value; `None` if it is too short to be one.
+    #[inline]
+    pub fn parse(value: &'a [u8]) -> Option<Self> {
+        let (head, originals) = value.split_at_checked(SECONDARY_HEADER)?;
+        Some(SecondaryEntry {
+            trx: u48(head),
+            deleted: head[6] & DELETE_MARK != 0,
+            guess: u32::from_le_bytes(head[8..12].try_into().expect("four bytes")),
+            primary_len: u16::from_le_bytes([head[12], head[13]]).into(),
+            originals,
+        })
+    }
+
+    /// The primary key at the end of `key`; `None` if the lengths do not fit (corruption).
+    #[inline]
+    pub fn primary_key<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
+        key.len().checked_sub(self.primary_len).map(|at| &key[at..])
+    }
+
+    /// Everything behind the header: equal bytes mean equal originals.
+    pub fn originals_bytes(&self) -> &'a [u8] {
+        self.originals
+    }
+
+    /// The original bytes of the non-invertible columns, in index order: `None` inside is NULL. Ends early on corrupt bytes.
+    pub fn originals(&self) -> impl Iterator<Item = Option<&'a [u8]>> {
+        let mut rest = self.originals;
+        std::iter::from_fn(move || {
+            let (len, tail) = rest.split_first_chunk::<2>()?;
+            let len = u16::from_le_bytes(*len);
+            if len == NULL_LENGTH {
+                rest = tail;
+                return Some(None);
+            }
+            let (bytes, tail) = tail.split_at_checked(len.into())?;
+            rest = tail;
+            Some(Some(bytes))
+        })
+    }
+}
+
+/// Writes the header of a secondary value; original bytes follow through [`put_original`].
+pub fn put_secondary_header(out: &mut Vec<u8>, trx: TrxId, deleted: bool, primary_len: usize) {
+    out.extend_from_slice(&trx.to_le_bytes()[..6]);
+    out.extend_from_slice(&[if deleted { DELETE_MARK } else { 0 }, 0, 0, 0, 0, 0]);
+    out.extend_from_slice(&(primary_len as u16).to_le_bytes());
+}
+
+/// Bytes 0..8 of a secondary value: what changes when an entry is marked or revived.
+pub fn secondary_mark(trx: TrxId, deleted: bool) -> [u8; 7] {
+    let mut out = [0; 7];
+    out[..6].copy_from_slice(&trx.to_le_bytes()[..6]);
+    out[6] = if deleted { DELETE_MARK } else { 0 };
+    out
+}
+
+/// Appends the original bytes of one non-invertible column.
+pub fn put_original(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+    match bytes {
+        None => out.extend_from_slice(&NULL_LENGTH.to_le_bytes()),
+        Some(b) => {
+            out.extend_from_slice(&(b.len() as u16).to_le_bytes());
+            out.extend_from_slice(b);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn row_header_round_trip() {
+        let header = RowHeader {
+            trx: 0x1234_5678_9abc,
+            undo: u64::MAX - 7,
+            deleted: true,
+        };
+        let mut value = header.to_bytes().to_vec();
+        value.extend_from_slice(b"image");
+        assert_eq!(RowHeader::split(&value), Some((header, &b"image"[..])));
+        assert_eq!(RowHeader::split(&value[..15]), None);
+    }
+
+    #[test]
+    fn secondary_round_trip() {
+        let mut value = Vec::new();
+        put_secondary_header(&mut value, 77, false, 3);
+        put_original(&mut value, Some(b"Abc"));
+        put_original(&mut value, None);
+        put_original(&mut value, Some(b""));
+        let entry = SecondaryEntry::parse(&value).unwrap();
+        assert_eq!((entry.trx, entry.deleted, entry.guess), (77, false, 0));
+        assert_eq!(entry.primary_key(b"keyPRI"), Some(&b"PRI"[..]));
+        assert_eq!(entry.primary_key(b"PR"), None);
+        assert_eq!(
+            entry.originals().collect::<Vec<_>>(),
+            [Some(&b"Abc"[..]), None, Some(&b""[..])]
+        );
+        value[..7].copy_from_slice(&secondary_mark(78, true));
+        let entry = SecondaryEntry::parse(&value).unwrap();
+        assert_eq!((entry.trx, entry.deleted), (78, true));
+        value.truncate(SECONDARY_HEADER + 4);
+        assert_eq!(
+            SecondaryEntry::parse(&value).unwrap().originals().count(),
+            0,
+            "cut short: ends, no panic"
+        );
+        assert!(SecondaryEntry::parse(&value[..13]).is_none());
+    }
+}

@@ -1,0 +1,62 @@
+"""Every oltp_* script of stock sysbench, prepared and text, and the read workloads of bench/lua."""
+import os
+import re
+import subprocess
+
+BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "lua")
+OPTIONS = {"innodb_buffer_pool_size": "512M"}
+SCRIPTS = ["oltp_point_select", "oltp_read_only", "oltp_read_write", "oltp_write_only", "oltp_update_index",
+           "oltp_update_non_index", "oltp_insert", "oltp_delete", "select_random_points", "select_random_ranges", "bulk_insert"]
+
+
+def sysbench(srv, script, *words, cwd=None):
+    """Runs sysbench; its output. Errors other than deadlocks and lock waits fail."""
+    command = ["sysbench", script, "--db-driver=mysql", "--mysql-host=127.0.0.1", f"--mysql-port={srv.port}", "--mysql-user=root",
+               "--mysql-password=", "--mysql-db=sbtest", "--mysql-ignore-errors=1213,1205,1020", *words]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=cwd, timeout=300)
+    assert done.returncode == 0 and "FATAL" not in done.stdout, f"{' '.join(command)}\n{done.stdout[-2500:]}"
+    return done.stdout
+
+
+def events(output):
+    return int(re.search(r"total number of events:\s+(\d+)", output)[1])
+
+
+def test_prepare(srv):
+    with srv.connect() as conn:
+        conn.cursor().execute("CREATE DATABASE sbtest")
+    sysbench(srv, "oltp_read_only", "--tables=4", "--table-size=10000", "prepare")
+    with srv.connect(database="sbtest") as conn:
+        cur = conn.cursor()
+        cur.execute("SELECT COUNT(*), MIN(id), MAX(id) FROM sbtest4")
+        assert cur.fetchone() == (10000, 1, 10000)
+
+
+def _script(name):
+    def test(srv):
+        for mode in ("auto", "disable"):
+            tables = ["--tables=4", "--table-size=10000"] if name != "bulk_insert" else []
+            if name == "bulk_insert":
+                sysbench(srv, name, "--threads=2", "prepare")
+            out = sysbench(srv, name, *tables, "--threads=8" if tables else "--threads=2", f"--db-ps-mode={mode}", "--time=2", "run")
+            assert events(out) > 0, out
+            if name == "bulk_insert":
+                sysbench(srv, name, "--threads=2", "cleanup")
+    return test
+
+
+for _name in SCRIPTS:
+    globals()["test_" + _name] = _script(_name)
+
+
+def test_read_only_256_clients(srv):
+    assert events(sysbench(srv, "oltp_read_only", "--tables=4", "--table-size=10000", "--threads=256", "--time=4", "run")) > 0
+
+
+def test_items(srv):
+    sysbench(srv, "./in_list.lua", "--items-rows=20000", "--items-groups=4000", "prepare", cwd=BENCH)
+    for script in ("in_list", "pk_point", "key_point_limit", "key_point", "key_point_no_data", "pk_range_limit"):
+        for ps in ("on", "off"):
+            out = sysbench(srv, f"./{script}.lua", "--items-rows=20000", "--items-groups=4000", f"--ps={ps}", "--threads=8",
+                           "--time=1", "run", cwd=BENCH)
+            assert events(out) > 0, out

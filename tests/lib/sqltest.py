@@ -1,0 +1,149 @@
+"""Files of SQL statements with the answers that a real MySQL gave.
+
+A file is a list of blocks, separated by empty lines, in the manner of sqllogictest:
+
+    # a comment
+    ok                         the statement succeeded; what follows `----` is affected rows, last insert id, info
+    INSERT INTO t VALUES (1)
+    ----
+    affected 1
+
+    error                      it failed
+    SELECT * FROM nowhere
+    ----
+    1146: Table 'd.nowhere' doesn't exist
+
+    query                      it gave rows: the columns' names and types, then rows, tab-separated
+    SELECT 1
+    ----
+    1:bigint
+    1
+
+After rows or counts, `warnings` begins the list that SHOW WARNINGS gives. `query sorted` compares rows in any order.
+`skip reason` before a block leaves its statement out of the comparison and says why; `connection NAME` switches to another
+connection. Values are as the text protocol sends them; \\t, \\n, \\0 and \\\\ are escaped, NULL is NULL, and bytes that are not
+UTF-8 are written 0x...; an empty string is written ''.
+"""
+
+import pymysql
+
+TYPES = {0: "decimal", 1: "tinyint", 2: "smallint", 3: "int", 4: "float", 5: "double", 6: "null", 7: "timestamp",
+         8: "bigint", 9: "mediumint", 10: "date", 11: "time", 12: "datetime", 13: "year", 15: "varchar", 16: "bit",
+         245: "json", 246: "decimal", 247: "enum", 248: "set", 249: "tinyblob", 250: "mediumblob", 251: "longblob",
+         252: "blob", 253: "varchar", 254: "char", 255: "geometry"}
+
+
+class Block:
+    """One statement and what it must answer."""
+
+    def __init__(self, kind, sql, expected=(), comments=(), skip=None, connection=None):
+        self.kind, self.sql, self.expected = kind, sql, list(expected)
+        self.comments, self.skip, self.connection = list(comments), skip, connection
+
+    def text(self):
+        lines = list(self.comments)
+        if self.connection:
+            lines.append(f"connection {self.connection}")
+        if self.skip:
+            lines.append(f"skip {self.skip}")
+        lines += [self.kind, self.sql]
+        if self.expected:
+            lines += ["----"] + self.expected
+        return "\n".join(lines) + "\n"
+
+
+def parse(path):
+    """Blocks of a file. A block without a kind line is one that was never recorded."""
+    with open(path, encoding="utf-8") as f:
+        chunks = f.read().replace("\r\n", "\n").split("\n\n")
+    blocks = []
+    for chunk in chunks:
+        lines = [l for l in chunk.strip("\n").split("\n")]
+        comments, skip, connection, kind = [], None, None, None
+        while lines and (lines[0].startswith("#") or not lines[0].strip()):
+            comments.append(lines.pop(0))
+        while lines and lines[0].split(" ")[0] in ("skip", "connection"):
+            word, _, rest = lines.pop(0).partition(" ")
+            if word == "skip":
+                skip = rest
+            else:
+                connection = rest.strip()
+        if lines and lines[0] in ("ok", "error", "query", "query sorted"):
+            kind = lines.pop(0)
+        expected = []
+        if "----" in lines:
+            at = lines.index("----")
+            lines, expected = lines[:at], lines[at + 1:]
+        if not lines:
+            if comments and any(c.strip() for c in comments):
+                blocks.append(Block("comment", "", comments=comments))
+            continue
+        blocks.append(Block(kind or "new", "\n".join(lines), expected, comments, skip, connection))
+    return blocks
+
+
+def show(value):
+    """A text-protocol value as it stands in a file."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        value = value.encode("utf-8")
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError:
+        return "0x" + value.hex().upper()
+    if text == "":
+        return "''"
+    return (text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r").replace("\0", "\\0"))
+
+
+class Runner:
+    """Runs blocks over connections to one server."""
+
+    def __init__(self, host, port, user, password, database):
+        self.where = dict(host=host, port=port, user=user, password=password, database=database)
+        self.connections = {}
+
+    def connection(self, name):
+        if name not in self.connections:
+            conn = pymysql.connect(charset="utf8mb4", autocommit=True, conv={}, use_unicode=False, **self.where)
+            self.connections[name] = conn
+        return self.connections[name]
+
+    def close(self):
+        for conn in self.connections.values():
+            try:
+                conn.close()
+            except pymysql.err.Error:
+                pass
+
+    def run(self, block):
+        """(kind, lines) of what the server answers."""
+        conn = self.connection(block.connection or "main")
+        cursor = conn.cursor()
+        try:
+            cursor.execute(block.sql)
+        except pymysql.err.MySQLError as e:
+            return "error", [f"{e.args[0]}: {show(e.args[1] if len(e.args) > 1 else '')}"]
+        result = cursor._result
+        lines = []
+        if cursor.description is not None:
+            kind = "query"
+            lines.append("\t".join(f"{show(f.name) or ''}:{TYPES.get(f.type_code, f.type_code)}" for f in result.fields))
+            rows = ["\t".join(show(v) for v in row) for row in cursor.fetchall()]
+            if block.kind == "query sorted":
+                rows.sort()
+                kind = "query sorted"
+            lines += rows
+        else:
+            kind = "ok"
+            lines.append(f"affected {cursor.rowcount}")
+            if cursor.lastrowid:
+                lines[0] += f" last_insert_id {cursor.lastrowid}"
+            if result.message:  # PyMySQL leaves the length in front of it
+                lines[0] += f" info {show(result.message[1:])}"
+        if result.warning_count and not block.sql.lstrip().lower().startswith("show warnings"):
+            cursor.execute("SHOW WARNINGS")
+            lines.append(f"warnings {result.warning_count}")
+            lines += ["\t".join(show(v) for v in row) for row in cursor.fetchall()]
+        return kind, lines
