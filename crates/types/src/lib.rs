@@ -7,6 +7,7 @@ pub mod charset;
 pub mod collation;
 pub mod decimal;
 pub mod error;
+pub mod key;
 pub mod row;
 pub mod sql_type;
 pub mod temporal;

@@ -1,0 +1,240 @@
+//! Index keys as bytes whose `memcmp` order is MySQL's order of the values (format v1, frozen).
+//!
+//! # Picture
+//! ```text
+//! key  = part, part, ...            an index entry appends the parts of the primary key
+//! part = [u8 0 NULL | 1 value]      only where the column is nullable; after NULL nothing follows
+//!        value bytes                as below
+//!        ... every byte of the part inverted where the part is descending
+//!
+//! TINYINT .. BIGINT        1, 2, 3, 4, 8 bytes big-endian, sign bit flipped (unsigned: as is)
+//! BIT, ENUM, SET, YEAR     the width of the row's field, big-endian
+//! DECIMAL(p,s)             as in rows: unscaled number + 2^(bits-1), big-endian
+//! FLOAT, DOUBLE            IEEE bits big-endian; sign bit flipped, all bits where negative; -0.0 is 0.0
+//! DATE, DATETIME(f)        the width of the row's field, big-endian
+//! TIME(f)                  6: microseconds + 2^47, big-endian
+//! TIMESTAMP(0), (f)        4: seconds, big-endian; 8: microseconds, sign bit flipped, big-endian
+//! strings                  sort key of the collation (the bytes themselves for `binary`) with 00 written as 00 FF, ended by 00 00
+//! ```
+//! A part with a prefix length keeps the first so many characters (bytes of a binary string).
+//!
+//! # Invariants
+//! - K1: for two keys of one layout, `memcmp` agrees with comparing the values part by part.
+//! - K2: no encoded part is a proper prefix of another of the same layout, so concatenation keeps K1.
+//! - K3: decoding an invertible part gives the value that was encoded (0.0 for -0.0).
+//!
+//! # Cost
+//! Encoding appends to the caller's buffer. A collated string's sort key is written in place and escaped only where it holds zeros.
+
+mod part;
+
+use crate::row::{RowError, RowLayout, fixed_width};
+use crate::{ColumnType, TypeKind, Value, ValueRef};
+use std::fmt::{self, Display, Formatter};
+
+/// Most bytes of the source columns of one key (MySQL's limit, error 1071 beyond).
+pub const MAX_KEY_SOURCE_BYTES: usize = 3072;
+
+/// One column of an index.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyPart {
+    /// The column in the row layout.
+    pub ordinal: usize,
+    /// The column's type.
+    pub ty: ColumnType,
+    /// Whether the column may be NULL.
+    pub nullable: bool,
+    /// Descending.
+    pub desc: bool,
+    /// Characters (bytes of a binary string) that the index keeps; 0 keeps all.
+    pub prefix_len: u32,
+}
+
+impl KeyPart {
+    /// An ascending part over the whole column.
+    pub fn new(ordinal: usize, ty: ColumnType, nullable: bool) -> KeyPart {
+        KeyPart {
+            ordinal,
+            ty,
+            nullable,
+            desc: false,
+            prefix_len: 0,
+        }
+    }
+
+    /// Whether the value can be had back from its key bytes.
+    pub fn is_invertible(&self) -> bool {
+        self.prefix_len == 0
+            && (fixed_width(&self.ty).is_some() || self.ty.collation.known().is_invertible())
+    }
+}
+
+/// Why a key could not be written or read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyError {
+    /// A value of another kind than the part's type.
+    TypeMismatch {
+        /// Index of the part.
+        part: usize,
+    },
+    /// NULL for a part that is NOT NULL.
+    NullInNotNull {
+        /// Index of the part.
+        part: usize,
+    },
+    /// The part cannot be decoded (collated or cut).
+    NotInvertible,
+    /// The key's bytes do not follow the layout.
+    Corrupt,
+    /// The row could not be read.
+    Row(RowError),
+}
+
+impl Display for KeyError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            KeyError::TypeMismatch { part } => {
+                write!(f, "value does not fit the type of key part {part}")
+            }
+            KeyError::NullInNotNull { part } => write!(f, "NULL in NOT NULL key part {part}"),
+            KeyError::NotInvertible => f.write_str("key part cannot be decoded"),
+            KeyError::Corrupt => f.write_str("corrupt key"),
+            KeyError::Row(e) => Display::fmt(e, f),
+        }
+    }
+}
+
+impl std::error::Error for KeyError {}
+
+impl From<RowError> for KeyError {
+    fn from(e: RowError) -> KeyError {
+        KeyError::Row(e)
+    }
+}
+
+/// The parts of one index key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyLayout {
+    parts: Box<[KeyPart]>,
+}
+
+impl KeyLayout {
+    /// A key of these parts.
+    pub fn new(parts: impl IntoIterator<Item = KeyPart>) -> KeyLayout {
+        KeyLayout {
+            parts: parts.into_iter().collect(),
+        }
+    }
+
+    /// The parts.
+    pub fn parts(&self) -> &[KeyPart] {
+        &self.parts
+    }
+
+    /// Whether every part can be decoded.
+    pub fn is_invertible(&self) -> bool {
+        self.parts.iter().all(KeyPart::is_invertible)
+    }
+
+    /// Appends part `index` for one value, which is of the column's kind (as `store_value` leaves it).
+    #[inline]
+    pub fn encode_part(
+        &self,
+        index: usize,
+        value: ValueRef<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), KeyError> {
+        part::encode(&self.parts[index], index, value, out)
+    }
+
+    /// Appends the key of the given values: one per part, in order; fewer give a prefix of the key. On an error `out` is as before.
+    pub fn encode_values<'v>(
+        &self,
+        values: impl IntoIterator<Item = ValueRef<'v>>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), KeyError> {
+        let start = out.len();
+        for (index, value) in values.into_iter().take(self.parts.len()).enumerate() {
+            if let Err(e) = self.encode_part(index, value, out) {
+                out.truncate(start);
+                return Err(e);
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the key of a stored row; the parts' ordinals are those of `layout`. On an error `out` is as before.
+    pub fn encode_row(
+        &self,
+        layout: &RowLayout,
+        row: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), KeyError> {
+        let start = out.len();
+        for (index, part) in self.parts.iter().enumerate() {
+            let done = layout
+                .get(row, part.ordinal)
+                .map_err(KeyError::Row)
+                .and_then(|v| self.encode_part(index, v, out));
+            if let Err(e) = done {
+                out.truncate(start);
+                return Err(e);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the first `parts` parts of an encoded key hold a NULL (a unique key admits many of those).
+    pub fn has_null(&self, key: &[u8], parts: usize) -> Result<bool, KeyError> {
+        let mut rest = key;
+        for part in self.parts.iter().take(parts) {
+            if part::is_null(part, rest)? {
+                return Ok(true);
+            }
+            rest = part::skip(part, rest)?;
+        }
+        Ok(false)
+    }
+
+    /// How many bytes of `key` its first `parts` parts take.
+    pub fn prefix_bytes(&self, key: &[u8], parts: usize) -> Result<usize, KeyError> {
+        let mut rest = key;
+        for part in self.parts.iter().take(parts) {
+            rest = part::skip(part, rest)?;
+        }
+        Ok(key.len() - rest.len())
+    }
+
+    /// Decodes part `index` from the front of `key` and moves `key` past it.
+    pub fn decode_part(&self, index: usize, key: &mut &[u8]) -> Result<Value, KeyError> {
+        part::decode(&self.parts[index], key)
+    }
+
+    /// Decodes all parts; bytes after the last one are left alone. Every part must be invertible.
+    pub fn decode(&self, key: &[u8]) -> Result<Vec<Value>, KeyError> {
+        let mut rest = key;
+        (0..self.parts.len())
+            .map(|i| self.decode_part(i, &mut rest))
+            .collect()
+    }
+}
+
+/// Turns `key` into the smallest byte string above every one that starts with it: the exclusive upper bound of a prefix scan.
+/// `false`, with `key` emptied, when there is none (all bytes are FF).
+pub fn prefix_successor(key: &mut Vec<u8>) -> bool {
+    while let Some(last) = key.pop() {
+        if last < 0xFF {
+            key.push(last + 1);
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether the part's value bytes are a framed string.
+fn is_string(ty: &ColumnType) -> bool {
+    fixed_width(ty).is_none() || matches!(ty.kind, TypeKind::Null)
+}
+
+#[cfg(test)]
+mod tests;

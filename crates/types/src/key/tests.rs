@@ -1,0 +1,265 @@
+use super::*;
+use crate::{CollationId, Date, DateTime, Decimal, TextSize, Time, Timestamp};
+use proptest::prelude::*;
+use std::cmp::Ordering;
+
+/// A type, and a strategy for values that a column of it can hold.
+fn typed_values() -> impl Strategy<Value = (ColumnType, Vec<Value>)> {
+    let ints = prop_oneof![
+        (Just(TypeKind::TinyInt), -128i64..128),
+        (Just(TypeKind::SmallInt), -32768i64..32768),
+        (Just(TypeKind::MediumInt), -(1i64 << 23)..1 << 23),
+        (Just(TypeKind::BigInt), any::<i64>()),
+    ];
+    let ints = ints
+        .prop_map(|(k, seed)| (ColumnType::new(k), seed))
+        .prop_flat_map(|(ty, seed)| {
+            let (lo, hi) = ty.int_range().expect("an integer");
+            let value = prop_oneof![
+                Just(seed),
+                lo as i64..=hi as i64,
+                Just(0),
+                Just(-1),
+                Just(lo as i64),
+                Just(hi as i64)
+            ];
+            (
+                Just(ty),
+                prop::collection::vec(value.prop_map(Value::Int), 2..6),
+            )
+        });
+    let unsigned = prop::collection::vec(any::<u64>().prop_map(Value::UInt), 2..6)
+        .prop_map(|v| (ColumnType::bigint().with_unsigned(), v));
+    let doubles = prop::collection::vec(
+        prop_oneof![
+            any::<f64>().prop_filter("no NaN", |v| !v.is_nan()),
+            Just(0.0),
+            Just(-0.0)
+        ]
+        .prop_map(Value::Double),
+        2..6,
+    )
+    .prop_map(|v| (ColumnType::double(), v));
+    let floats = prop::collection::vec((-1e9f32..1e9).prop_map(Value::Float), 2..6)
+        .prop_map(|v| (ColumnType::new(TypeKind::Float), v));
+    let decimals = prop::collection::vec(any::<i32>(), 2..6).prop_map(|v| {
+        let values = v.into_iter().map(|n| {
+            let d = Decimal::from(i64::from(n))
+                .mul(&Decimal::parse("0.001").expect("a decimal"))
+                .expect("no overflow");
+            Value::Decimal(d)
+        });
+        (ColumnType::decimal(12, 3), values.collect())
+    });
+    let dates = prop::collection::vec((0u32..10000, 0u32..13, 0u32..32), 2..6).prop_map(|v| {
+        (
+            ColumnType::new(TypeKind::Date),
+            v.into_iter()
+                .map(|(y, m, d)| Value::Date(Date::new(y, m, d)))
+                .collect(),
+        )
+    });
+    let times =
+        prop::collection::vec(-3_020_399_000_000i64..=3_020_399_000_000, 2..6).prop_map(|v| {
+            (
+                ColumnType::new(TypeKind::Time(6)),
+                v.into_iter()
+                    .map(|t| Value::Time(Time::from_micros(t, 6)))
+                    .collect(),
+            )
+        });
+    let datetimes = prop::collection::vec((0u64..1 << 59, any::<bool>()), 2..6).prop_map(|v| {
+        let values = v
+            .into_iter()
+            .map(|(p, zero)| Value::DateTime(DateTime::from_packed(if zero { 0 } else { p }, 6)));
+        (ColumnType::new(TypeKind::DateTime(6)), values.collect())
+    });
+    let stamps = prop::collection::vec((0i64..1 << 51, any::<bool>()), 2..6).prop_map(|v| {
+        let values = v.into_iter().map(|(us, zero)| {
+            Value::Timestamp(if zero {
+                Timestamp::ZERO
+            } else {
+                Timestamp::from_micros(us, 6)
+            })
+        });
+        (ColumnType::new(TypeKind::Timestamp(6)), values.collect())
+    });
+    let binary = prop::collection::vec(
+        prop::collection::vec(
+            prop_oneof![Just(0u8), Just(0xFF), Just(1), any::<u8>()],
+            0..6,
+        ),
+        2..6,
+    )
+    .prop_map(|v| {
+        (
+            ColumnType::new(TypeKind::VarBinary(20)),
+            v.into_iter().map(Value::Bytes).collect(),
+        )
+    });
+    prop_oneof![
+        ints, unsigned, doubles, floats, decimals, dates, times, datetimes, stamps, binary
+    ]
+}
+
+/// NULL first, then by the variant's own order.
+fn model(a: &Value, b: &Value) -> Ordering {
+    match (a, b) {
+        (Value::Null, Value::Null) => Ordering::Equal,
+        (Value::Null, _) => Ordering::Less,
+        (_, Value::Null) => Ordering::Greater,
+        (Value::Int(a), Value::Int(b)) => a.cmp(b),
+        (Value::UInt(a), Value::UInt(b)) => a.cmp(b),
+        (Value::Double(a), Value::Double(b)) => a.partial_cmp(b).expect("no NaN"),
+        (Value::Float(a), Value::Float(b)) => a.partial_cmp(b).expect("no NaN"),
+        (Value::Decimal(a), Value::Decimal(b)) => a.cmp(b),
+        (Value::Date(a), Value::Date(b)) => a.cmp(b),
+        (Value::DateTime(a), Value::DateTime(b)) => a.cmp(b),
+        (Value::Time(a), Value::Time(b)) => a.cmp(b),
+        (Value::Timestamp(a), Value::Timestamp(b)) => a.cmp(b),
+        (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
+        other => panic!("mixed kinds: {other:?}"),
+    }
+}
+
+proptest! {
+    #[test]
+    fn order_and_inverse((ty, mut values) in typed_values(), nullable: bool, desc: bool) {
+        if nullable {
+            values.push(Value::Null);
+        }
+        let mut part = KeyPart::new(0, ty, nullable);
+        part.desc = desc;
+        // A second part behind the first shows that parts are prefix-free (K2).
+        let tail = KeyPart::new(1, ColumnType::bigint(), false);
+        let layout = KeyLayout::new([part, tail]);
+        let key = |v: &Value, t: i64| {
+            let mut out = Vec::new();
+            layout.encode_values([v.as_ref(), ValueRef::Int(t)], &mut out).expect("encodes");
+            out
+        };
+        for a in &values {
+            let bytes = key(a, 5);
+            let back = layout.decode(&bytes).expect("decodes");
+            prop_assert_eq!(model(&back[0], a), Ordering::Equal);
+            prop_assert_eq!(&back[1], &Value::Int(5));
+            prop_assert_eq!(layout.prefix_bytes(&bytes, 1).expect("skips"), bytes.len() - 8);
+            prop_assert_eq!(layout.has_null(&bytes, 2).expect("reads"), a.is_null());
+            for b in &values {
+                let mut order = model(a, b);
+                if desc {
+                    order = order.reverse();
+                }
+                prop_assert_eq!(key(a, 5).cmp(&key(b, -7)), order.then(Ordering::Greater));
+                prop_assert_eq!(key(a, 5).cmp(&key(b, 5)), order);
+            }
+        }
+    }
+
+    #[test]
+    fn collated_strings_order_as_the_collation(
+        strings in prop::collection::vec("[aAbBäß \u{0}\u{1F600}z]{0,5}", 2..6),
+        collation in prop::sample::select(vec![CollationId::UTF8MB4_0900_AI_CI, CollationId::UTF8MB4_GENERAL_CI,
+            CollationId::UTF8MB4_BIN, CollationId::UTF8MB4_0900_BIN]),
+        desc: bool,
+    ) {
+        let mut part = KeyPart::new(0, ColumnType::varchar(20, collation), true);
+        part.desc = desc;
+        let layout = KeyLayout::new([part, KeyPart::new(1, ColumnType::bigint(), false)]);
+        let key = |s: &str| {
+            let mut out = Vec::new();
+            layout.encode_values([ValueRef::Bytes(s.as_bytes()), ValueRef::Int(1)], &mut out).expect("encodes");
+            out
+        };
+        for a in &strings {
+            for b in &strings {
+                let order = collation.known().compare(a.as_bytes(), b.as_bytes());
+                prop_assert_eq!(key(a).cmp(&key(b)), if desc { order.reverse() } else { order }, "{:?} {:?}", a, b);
+            }
+            prop_assert_eq!(layout.prefix_bytes(&key(a), 1).expect("skips"), key(a).len() - 8);
+        }
+    }
+
+    #[test]
+    fn damaged_keys_are_errors(bytes in prop::collection::vec(any::<u8>(), 0..20), desc: bool) {
+        let mut parts = vec![
+            KeyPart::new(0, ColumnType::new(TypeKind::VarBinary(9)), true),
+            KeyPart::new(1, ColumnType::decimal(20, 5), true),
+            KeyPart::new(2, ColumnType::new(TypeKind::Time(0)), false),
+        ];
+        parts[0].desc = desc;
+        let layout = KeyLayout::new(parts);
+        // Any outcome but a panic; what decodes encodes to the same bytes again.
+        if let Ok(values) = layout.decode(&bytes) {
+            let mut again = Vec::new();
+            if layout.encode_values(values.iter().map(Value::as_ref), &mut again).is_ok() {
+                prop_assert!(bytes.starts_with(&again) || again.len() == layout.prefix_bytes(&bytes, 3).expect("skips"));
+            }
+        }
+    }
+
+    #[test]
+    fn successor_bounds_the_prefix(mut key in prop::collection::vec(prop_oneof![Just(0xFFu8), any::<u8>()], 0..5),
+                                   tail in prop::collection::vec(any::<u8>(), 0..5)) {
+        let member = [key.clone(), tail].concat();
+        if prefix_successor(&mut key) {
+            prop_assert!(member < key);
+        } else {
+            prop_assert!(key.is_empty());
+        }
+    }
+}
+
+#[test]
+fn bytes_are_as_drawn() {
+    let part = |ty, nullable, desc| KeyPart {
+        ordinal: 0,
+        ty,
+        nullable,
+        desc,
+        prefix_len: 0,
+    };
+    let encode = |p: KeyPart, v: ValueRef<'_>| {
+        let mut out = Vec::new();
+        KeyLayout::new([p])
+            .encode_values([v], &mut out)
+            .map(|()| out)
+    };
+    let int = ColumnType::new(TypeKind::Int);
+    assert_eq!(
+        encode(part(int.clone(), false, false), ValueRef::Int(-1)),
+        Ok(vec![0x7F, 0xFF, 0xFF, 0xFF])
+    );
+    assert_eq!(
+        encode(part(int.clone(), true, false), ValueRef::Null),
+        Ok(vec![0])
+    );
+    assert_eq!(
+        encode(part(int.clone(), true, true), ValueRef::Null),
+        Ok(vec![0xFF])
+    );
+    assert_eq!(
+        encode(part(int.clone(), false, false), ValueRef::Null),
+        Err(KeyError::NullInNotNull { part: 0 })
+    );
+    assert_eq!(
+        encode(part(int, false, false), ValueRef::Double(1.0)),
+        Err(KeyError::TypeMismatch { part: 0 })
+    );
+    let blob = ColumnType::new(TypeKind::Blob(TextSize::Normal));
+    let mut prefix = part(blob, true, false);
+    prefix.prefix_len = 3;
+    assert!(!prefix.is_invertible());
+    assert_eq!(
+        encode(prefix, ValueRef::Bytes(b"a\0bcd")),
+        Ok(vec![1, b'a', 0, 0xFF, b'b', 0, 0])
+    );
+    let date = ColumnType::new(TypeKind::Date);
+    assert_eq!(
+        encode(
+            part(date, false, false),
+            ValueRef::Date(Date::new(2024, 1, 31))
+        ),
+        Ok(vec![0x0F, 0xD0, 0x3F])
+    );
+}
