@@ -3,10 +3,24 @@
 //! Everything here works on the bytes as stored, without allocation, and accepts malformed bytes.
 #![forbid(unsafe_code)]
 
+mod case;
+mod compare;
+mod keys;
+mod like;
+mod tables;
+mod weights;
+
+#[cfg(test)]
+mod tests;
+
 use std::cmp::Ordering;
 use std::hash::Hasher;
 
-use crate::charset::{self, Charset};
+use crate::charset::{ASCII, BINARY, Charset, LATIN1, UTF8MB3, UTF8MB4};
+use case::CaseMap;
+use compare::Mixer;
+use tables::{ASCII_GENERAL_CI, IDENTITY, LATIN1_GENERAL_CI, LATIN1_GENERAL_CS, LATIN1_SWEDISH_CI};
+use weights::{General, UCA_0400, UCA_0900, Weigher};
 
 /// MySQL's number of a collation, as in the protocol and in `information_schema.COLLATIONS`.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -51,14 +65,21 @@ impl CollationId {
 }
 
 /// How a collation compares.
-#[derive(Debug)]
+#[derive(Copy, Clone)]
 enum Kind {
-    /// Byte by byte.
+    /// Byte by byte, NO PAD.
     Bytes,
+    /// By a weight of each byte, PAD SPACE.
+    Table(&'static [u8; 256]),
+    /// MySQL's general_ci, PAD SPACE.
+    General,
+    /// UCA 4.0, one level, PAD SPACE.
+    Uca0400,
+    /// UCA 9.0, NO PAD, this many levels.
+    Uca0900(u8),
 }
 
 /// A collation of one character set.
-#[derive(Debug)]
 pub struct Collation {
     pub id: CollationId,
     /// MySQL's name, in lower case.
@@ -71,17 +92,30 @@ pub struct Collation {
     /// MySQL's `SORTLEN`.
     pub sort_len: u8,
     kind: Kind,
+    case: CaseMap,
 }
 
 const fn collation(
-    id: CollationId,
+    id: u16,
     name: &'static str,
     charset: &'static Charset,
-    pad_space: bool,
-    sort_len: u8,
     kind: Kind,
 ) -> Collation {
-    let is_default = id.0 == charset.default_collation.0;
+    let is_default = id == charset.default_collation.0;
+    let (pad_space, sort_len) = match kind {
+        Kind::Bytes => (false, 1),
+        Kind::Table(_) | Kind::General => (true, 1),
+        Kind::Uca0400 => (true, 8),
+        Kind::Uca0900(_) => (false, 0),
+    };
+    let case = match (charset.name.as_bytes(), kind) {
+        (b"binary", _) => CaseMap::None,
+        (b"latin1", _) => CaseMap::Latin1,
+        (b"ascii", _) => CaseMap::Ascii,
+        (_, Kind::Bytes | Kind::Uca0900(_)) => CaseMap::Uca0900,
+        _ => CaseMap::General,
+    };
+    let id = CollationId(id);
     Collation {
         id,
         name,
@@ -90,129 +124,56 @@ const fn collation(
         is_default,
         sort_len,
         kind,
+        case,
     }
 }
 
-use charset::{ASCII, BINARY, LATIN1, UTF8MB3, UTF8MB4};
-
 /// Every collation, sorted by id.
-pub static ALL: [Collation; 17] = [
+static ALL: [Collation; 17] = [
     collation(
-        CollationId(8),
+        8,
         "latin1_swedish_ci",
         &LATIN1,
-        true,
-        1,
-        Kind::Bytes,
+        Kind::Table(&LATIN1_SWEDISH_CI),
     ),
     collation(
-        CollationId(11),
+        11,
         "ascii_general_ci",
         &ASCII,
-        true,
-        1,
-        Kind::Bytes,
+        Kind::Table(&ASCII_GENERAL_CI),
     ),
+    collation(33, "utf8mb3_general_ci", &UTF8MB3, Kind::General),
+    collation(45, "utf8mb4_general_ci", &UTF8MB4, Kind::General),
+    collation(46, "utf8mb4_bin", &UTF8MB4, Kind::Table(&IDENTITY)),
+    collation(47, "latin1_bin", &LATIN1, Kind::Table(&IDENTITY)),
     collation(
-        CollationId(33),
-        "utf8mb3_general_ci",
-        &UTF8MB3,
-        true,
-        1,
-        Kind::Bytes,
-    ),
-    collation(
-        CollationId(45),
-        "utf8mb4_general_ci",
-        &UTF8MB4,
-        true,
-        1,
-        Kind::Bytes,
-    ),
-    collation(
-        CollationId(46),
-        "utf8mb4_bin",
-        &UTF8MB4,
-        true,
-        1,
-        Kind::Bytes,
-    ),
-    collation(CollationId(47), "latin1_bin", &LATIN1, true, 1, Kind::Bytes),
-    collation(
-        CollationId(48),
+        48,
         "latin1_general_ci",
         &LATIN1,
-        true,
-        1,
-        Kind::Bytes,
+        Kind::Table(&LATIN1_GENERAL_CI),
     ),
     collation(
-        CollationId(49),
+        49,
         "latin1_general_cs",
         &LATIN1,
-        true,
-        1,
-        Kind::Bytes,
+        Kind::Table(&LATIN1_GENERAL_CS),
     ),
-    collation(CollationId(63), "binary", &BINARY, false, 1, Kind::Bytes),
-    collation(CollationId(65), "ascii_bin", &ASCII, true, 1, Kind::Bytes),
-    collation(
-        CollationId(83),
-        "utf8mb3_bin",
-        &UTF8MB3,
-        true,
-        1,
-        Kind::Bytes,
-    ),
-    collation(
-        CollationId(192),
-        "utf8mb3_unicode_ci",
-        &UTF8MB3,
-        true,
-        8,
-        Kind::Bytes,
-    ),
-    collation(
-        CollationId(224),
-        "utf8mb4_unicode_ci",
-        &UTF8MB4,
-        true,
-        8,
-        Kind::Bytes,
-    ),
-    collation(
-        CollationId(255),
-        "utf8mb4_0900_ai_ci",
-        &UTF8MB4,
-        false,
-        0,
-        Kind::Bytes,
-    ),
-    collation(
-        CollationId(278),
-        "utf8mb4_0900_as_cs",
-        &UTF8MB4,
-        false,
-        0,
-        Kind::Bytes,
-    ),
-    collation(
-        CollationId(305),
-        "utf8mb4_0900_as_ci",
-        &UTF8MB4,
-        false,
-        0,
-        Kind::Bytes,
-    ),
-    collation(
-        CollationId(309),
-        "utf8mb4_0900_bin",
-        &UTF8MB4,
-        false,
-        1,
-        Kind::Bytes,
-    ),
+    collation(63, "binary", &BINARY, Kind::Bytes),
+    collation(65, "ascii_bin", &ASCII, Kind::Table(&IDENTITY)),
+    collation(83, "utf8mb3_bin", &UTF8MB3, Kind::Table(&IDENTITY)),
+    collation(192, "utf8mb3_unicode_ci", &UTF8MB3, Kind::Uca0400),
+    collation(224, "utf8mb4_unicode_ci", &UTF8MB4, Kind::Uca0400),
+    collation(255, "utf8mb4_0900_ai_ci", &UTF8MB4, Kind::Uca0900(1)),
+    collation(278, "utf8mb4_0900_as_cs", &UTF8MB4, Kind::Uca0900(3)),
+    collation(305, "utf8mb4_0900_as_ci", &UTF8MB4, Kind::Uca0900(2)),
+    collation(309, "utf8mb4_0900_bin", &UTF8MB4, Kind::Bytes),
 ];
+
+impl std::fmt::Debug for Collation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
 
 impl PartialEq for Collation {
     fn eq(&self, other: &Collation) -> bool {
@@ -243,7 +204,11 @@ impl Collation {
 
     /// Whether this is a `_bin` collation or `binary`.
     pub fn is_binary(&self) -> bool {
-        matches!(self.kind, Kind::Bytes)
+        match self.kind {
+            Kind::Bytes => true,
+            Kind::Table(table) => std::ptr::eq(table, &IDENTITY),
+            _ => false,
+        }
     }
 
     /// The order of two strings.
@@ -251,13 +216,22 @@ impl Collation {
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         match self.kind {
             Kind::Bytes => a.cmp(b),
+            Kind::Table(table) => compare::compare_bytes_padded(table, a, b),
+            Kind::General => compare::compare(General, a, b, true),
+            Kind::Uca0400 => compare::compare(&UCA_0400, a, b, true),
+            Kind::Uca0900(1) => compare::compare(&UCA_0900, a, b, false),
+            Kind::Uca0900(levels) => compare::compare(&UCA_0900, a, b, false)
+                .then_with(|| compare::compare_accents(&UCA_0900, a, b, levels)),
         }
     }
 
     /// Whether two strings compare equal.
     #[inline]
     pub fn eq(&self, a: &[u8], b: &[u8]) -> bool {
-        self.compare(a, b) == Ordering::Equal
+        match self.kind {
+            Kind::Bytes => a == b,
+            _ => self.compare(a, b) == Ordering::Equal,
+        }
     }
 
     /// Appends the sort key: `memcmp` of two keys gives [`Collation::compare`] of the strings, and keys are equal exactly when the
@@ -265,46 +239,176 @@ impl Collation {
     pub fn sort_key(&self, s: &[u8], out: &mut Vec<u8>) {
         match self.kind {
             Kind::Bytes => out.extend_from_slice(s),
+            Kind::Table(table) => keys::push_bytes_padded(table, s, out),
+            Kind::General => keys::push_padded(General, keys::PLAIN_SPACES, s, out),
+            Kind::Uca0400 => keys::push_padded(&UCA_0400, UCA_0400.codes.spaces(), s, out),
+            Kind::Uca0900(levels) => {
+                keys::push_codes(&UCA_0900, s, out);
+                keys::push_accents(&UCA_0900, s, levels, out);
+            }
         }
     }
 
     /// Whether the string can be had back from its sort key, because the key is the string.
     #[inline]
     pub fn is_invertible(&self) -> bool {
-        matches!(self.kind, Kind::Bytes) && !self.pad_space
+        matches!(self.kind, Kind::Bytes)
+    }
+
+    /// A hash that is equal for strings which compare equal, and the same in every process.
+    pub fn hash64(&self, s: &[u8]) -> u64 {
+        let mut mixer = Mixer::new();
+        match self.kind {
+            Kind::Bytes => compare::hash_bytes(s, &mut mixer),
+            Kind::Table(table) => {
+                let weights = s.iter().map(|&b| u32::from(table[usize::from(b)]));
+                compare::hash_weights(weights, Some(0x20), &mut mixer);
+            }
+            Kind::General => {
+                compare::hash_weights(General.weights(s), Some(General.space()), &mut mixer)
+            }
+            Kind::Uca0400 => {
+                let uca = &UCA_0400;
+                compare::hash_weights(uca.weights(s), Some(uca.space()), &mut mixer);
+            }
+            Kind::Uca0900(levels) => {
+                compare::hash_weights((&UCA_0900).weights(s), None, &mut mixer);
+                if levels > 1 {
+                    compare::hash_weights(UCA_0900.level::<1>(s), None, &mut mixer);
+                }
+                if levels > 2 {
+                    compare::hash_weights(UCA_0900.level::<2>(s), None, &mut mixer);
+                }
+            }
+        }
+        mixer.finish()
     }
 
     /// Feeds the hasher so that strings which compare equal hash equally.
+    #[inline]
     pub fn hash<H: Hasher>(&self, s: &[u8], state: &mut H) {
-        state.write(s);
-        state.write_u8(0xFF);
+        state.write_u64(self.hash64(s));
     }
 
-    /// MySQL's `text LIKE pattern ESCAPE escape`; `None` is a pattern without an escape character.
+    /// MySQL's `text LIKE pattern ESCAPE escape`; `None` is `ESCAPE ''`, a pattern without an escape character.
     pub fn like(&self, text: &[u8], pattern: &[u8], escape: Option<char>) -> bool {
-        let _ = escape;
-        text == pattern
+        let charset = self.charset;
+        match self.kind {
+            Kind::Bytes | Kind::Table(_) if charset.is_multi_byte() => {
+                let by_char = like::ByChar {
+                    charset,
+                    same: |a, b| a == b,
+                };
+                like::like(&by_char, text, pattern, escape)
+            }
+            Kind::Bytes => like::like(&like::ByByte(&IDENTITY), text, pattern, escape),
+            Kind::Table(table) => {
+                // Bytes stand for themselves here, so the escape character must, too.
+                let escape = escape.map(|c| self.byte_of(c));
+                like::like(&like::ByByte(table), text, pattern, escape)
+            }
+            Kind::General => {
+                let same = |a, b| a == b || General.weight(a) == General.weight(b);
+                like::like(&like::ByChar { charset, same }, text, pattern, escape)
+            }
+            Kind::Uca0400 => {
+                let same = |a, b| UCA_0400.same_char(a, b, 1);
+                like::like(&like::ByChar { charset, same }, text, pattern, escape)
+            }
+            Kind::Uca0900(levels) => {
+                let same = |a, b| UCA_0900.same_char(a, b, levels);
+                like::like(&like::ByChar { charset, same }, text, pattern, escape)
+            }
+        }
+    }
+
+    /// The character whose number is the byte that stands for `c`; `c` itself where the set lacks it.
+    fn byte_of(&self, c: char) -> char {
+        let mut byte = Vec::new();
+        if self.charset.encode(c, &mut byte) {
+            char::from(byte[0])
+        } else {
+            c
+        }
     }
 
     /// Appends the string in lower case.
     pub fn lower(&self, s: &[u8], out: &mut Vec<u8>) {
-        out.extend(s.iter().map(u8::to_ascii_lowercase));
+        case::lower(self.case, self.charset, s, out);
     }
 
     /// Appends the string in upper case.
     pub fn upper(&self, s: &[u8], out: &mut Vec<u8>) {
-        out.extend(s.iter().map(u8::to_ascii_uppercase));
+        case::upper(self.case, self.charset, s, out);
     }
 
-    /// Byte offset of the first occurrence of `needle` at or after byte `from` (a character boundary).
+    /// Byte offset of the first place at or after byte `from` (where a character starts) at which the weights of `needle` are
+    /// the first ones of the rest of `haystack`: LOCATE, INSTR, and what else searches. So 'ss' is found in 'aß', and 'e' in 'é'.
     pub fn position(&self, haystack: &[u8], needle: &[u8], from: usize) -> Option<usize> {
-        let tail = haystack.get(from..)?;
         if needle.is_empty() {
-            return Some(from);
+            return (from <= haystack.len()).then_some(from);
         }
-        tail.windows(needle.len())
-            .position(|w| self.eq(w, needle))
-            .map(|at| from + at)
+        let mut at = from;
+        while at < haystack.len() {
+            let rest = &haystack[at..];
+            if self.has_prefix(rest, needle) {
+                return Some(at);
+            }
+            at += self.charset.step(rest);
+        }
+        None
+    }
+
+    /// Whether the weights of `prefix` begin those of `s`, level by level.
+    fn has_prefix(&self, s: &[u8], prefix: &[u8]) -> bool {
+        match self.kind {
+            Kind::Bytes => s.starts_with(prefix),
+            Kind::Table(table) => {
+                s.len() >= prefix.len()
+                    && s.iter()
+                        .zip(prefix)
+                        .all(|(&a, &b)| table[usize::from(a)] == table[usize::from(b)])
+            }
+            Kind::General => compare::has_prefix(General, s, prefix),
+            Kind::Uca0400 => compare::has_prefix(&UCA_0400, s, prefix),
+            Kind::Uca0900(levels) => compare::has_prefix_uca(&UCA_0900, s, prefix, levels),
+        }
+    }
+
+    /// Appends what MySQL's WEIGHT_STRING() gives: two bytes a weight, levels apart by a zero, no padding removed.
+    pub fn weight_string(&self, s: &[u8], out: &mut Vec<u8>) {
+        let mut push = |w: u32| out.extend_from_slice(&(w.min(0xFFFF) as u16).to_be_bytes());
+        match self.kind {
+            Kind::Bytes => out.extend_from_slice(s),
+            Kind::Table(_) if self.charset.is_multi_byte() => {
+                let mut rest = s;
+                while let Some(&first) = rest.first() {
+                    let (c, len) = self
+                        .charset
+                        .decode(rest)
+                        .map_or((u32::from(first), 1), |(c, n)| (u32::from(c), n));
+                    let width = usize::from(self.charset.max_len) - 1;
+                    out.extend_from_slice(&c.to_be_bytes()[4 - width..]);
+                    rest = &rest[len..];
+                }
+            }
+            Kind::Table(table) => out.extend(s.iter().map(|&b| table[usize::from(b)])),
+            Kind::General => General.weights(s).for_each(push),
+            Kind::Uca0400 => (&UCA_0400).weights(s).for_each(push),
+            Kind::Uca0900(levels) => {
+                (&UCA_0900).weights(s).for_each(&mut push);
+                if levels > 1 {
+                    push(0);
+                    UCA_0900
+                        .level::<1>(s)
+                        .for_each(|rank| push(u32::from(UCA_0900.secondary(rank as u16))));
+                }
+                if levels > 2 {
+                    push(0);
+                    UCA_0900.level::<2>(s).for_each(&mut push);
+                }
+            }
+        }
     }
 
     /// Number of characters; see [`Charset::char_len`].

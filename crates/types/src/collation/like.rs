@@ -1,0 +1,118 @@
+//! LIKE: `%` matches any characters, `_` one, the escape character takes the next one literally.
+//!
+//! Characters are compared one by one, as in MySQL, so 'ß' = 'ss' but not 'ß' LIKE 'ss', and trailing spaces count.
+//! After a mismatch the match goes on from the last `%`, one character further; no earlier `%` can help, so the time is at
+//! most the product of the lengths and nothing recurses.
+
+use crate::charset::Charset;
+
+/// How characters of one collation are found and compared.
+pub(super) trait Matcher {
+    /// The first character and its length in bytes; `s` is not empty. `None`: malformed.
+    fn next(&self, s: &[u8]) -> Option<(char, usize)>;
+    /// Whether two characters are the same.
+    fn same(&self, a: char, b: char) -> bool;
+}
+
+/// Characters of a set, compared by a function.
+pub(super) struct ByChar<F> {
+    pub(super) charset: &'static Charset,
+    pub(super) same: F,
+}
+
+impl<F: Fn(char, char) -> bool> Matcher for ByChar<F> {
+    #[inline]
+    fn next(&self, s: &[u8]) -> Option<(char, usize)> {
+        self.charset.decode(s)
+    }
+    #[inline]
+    fn same(&self, a: char, b: char) -> bool {
+        (self.same)(a, b)
+    }
+}
+
+/// Bytes compared by their weights; a byte stands for the code point of its number.
+pub(super) struct ByByte<'a>(pub(super) &'a [u8; 256]);
+
+impl Matcher for ByByte<'_> {
+    #[inline]
+    fn next(&self, s: &[u8]) -> Option<(char, usize)> {
+        s.first().map(|&b| (char::from(b), 1))
+    }
+    #[inline]
+    fn same(&self, a: char, b: char) -> bool {
+        let weight = |c: char| self.0[usize::from(u32::from(c) as u8)];
+        weight(a) == weight(b)
+    }
+}
+
+/// One element of a pattern.
+enum Element {
+    Literal(char),
+    One,
+    Many,
+}
+
+/// The element at the start of a pattern that is not empty, and its length in bytes.
+#[inline]
+fn element<M: Matcher>(m: &M, pattern: &[u8], escape: Option<char>) -> Option<(Element, usize)> {
+    let (c, len) = m.next(pattern)?;
+    if Some(c) == escape && len < pattern.len() {
+        let (c, next) = m.next(&pattern[len..])?;
+        return Some((Element::Literal(c), len + next));
+    }
+    // An escape character that ends the pattern stands for itself.
+    let element = match c {
+        '%' if escape != Some('%') => Element::Many,
+        '_' if escape != Some('_') => Element::One,
+        _ => Element::Literal(c),
+    };
+    Some((element, len))
+}
+
+/// Whether `text` as a whole matches `pattern`. Malformed text or pattern matches nothing, from where it is looked at.
+pub(super) fn like<M: Matcher>(m: &M, text: &[u8], pattern: &[u8], escape: Option<char>) -> bool {
+    let (mut t, mut p) = (0, 0);
+    // Where to go on after a mismatch: the pattern behind the last '%', and the text it has not swallowed yet.
+    let mut retry: Option<(usize, usize)> = None;
+    loop {
+        let step = if p == pattern.len() {
+            if t == text.len() {
+                return true;
+            }
+            None
+        } else {
+            match element(m, &pattern[p..], escape) {
+                None => return false,
+                Some((Element::Many, len)) => {
+                    p += len;
+                    if p == pattern.len() {
+                        return true;
+                    }
+                    retry = Some((p, t));
+                    continue;
+                }
+                Some(_) if t == text.len() => return false,
+                Some((element, len)) => match (m.next(&text[t..]), element) {
+                    (None, _) => return false,
+                    (Some((c, at)), Element::Literal(l)) if m.same(c, l) => Some((at, len)),
+                    (Some((_, at)), Element::One) => Some((at, len)),
+                    _ => None,
+                },
+            }
+        };
+        if let Some((text_len, pattern_len)) = step {
+            t += text_len;
+            p += pattern_len;
+            continue;
+        }
+        let Some((behind, from)) = retry else {
+            return false;
+        };
+        let Some((_, len)) = text.get(from..).and_then(|s| m.next(s)) else {
+            return false;
+        };
+        retry = Some((behind, from + len));
+        (p, t) = (behind, from + len);
+    }
+}

@@ -1,0 +1,141 @@
+//! Collations against what a MySQL server answered (`fixtures/`, written by `tools/collations/record.py`; another folder
+//! of such files is read when NFOLD_COLLATION_FIXTURES names one), and against themselves.
+
+use super::*;
+use crate::charset;
+
+#[test]
+fn lists_are_sorted_and_consistent() {
+    assert!(ALL.is_sorted_by_key(|c| c.id));
+    for c in Collation::all() {
+        assert_eq!(c.id.get(), Some(c));
+        assert_eq!(Collation::by_name(&c.name.to_uppercase()), Some(c));
+        assert!(c.name == "binary" || c.name.starts_with(&format!("{}_", c.charset.name)));
+        assert_eq!(c.is_default, c.charset.default_collation == c.id);
+        assert_eq!(c.is_binary(), c.name.ends_with("bin") || c.name == "binary");
+        assert_eq!(c.charset.binary_collation.known().charset, c.charset);
+    }
+    assert_eq!(
+        Collation::by_name("utf8_general_ci").map(|c| c.id),
+        Some(CollationId(33))
+    );
+    assert_eq!(CollationId(1).get(), None);
+}
+
+fn unhex(s: &str) -> Vec<u8> {
+    (0..s.len())
+        .step_by(2)
+        .map(|i| u8::from_str_radix(&s[i..i + 2], 16).unwrap())
+        .collect()
+}
+
+fn hex(s: &[u8]) -> String {
+    s.iter().map(|b| format!("{b:02X}")).collect()
+}
+
+/// Runs `check` on the fields of each line of a fixture; reports the first lines on which it gives another answer than
+/// the one recorded. `check` returns what was expected and what came out.
+fn replay(file: &str, least: usize, check: impl Fn(&[&str]) -> (String, String)) {
+    let dir = std::env::var("NFOLD_COLLATION_FIXTURES")
+        .unwrap_or(concat!(env!("CARGO_MANIFEST_DIR"), "/src/collation/fixtures").into());
+    let text = std::fs::read_to_string(format!("{dir}/{file}")).unwrap();
+    let (mut lines, mut wrong) = (0, Vec::new());
+    for line in text.lines().filter(|l| !l.starts_with('#')) {
+        lines += 1;
+        let (expected, got) = check(&line.split('\t').collect::<Vec<_>>());
+        if expected != got {
+            wrong.push(format!("{line}\n      got {got}"));
+        }
+    }
+    assert!(lines >= least, "{file} has only {lines} lines");
+    assert!(
+        wrong.is_empty(),
+        "{} of {lines} wrong:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(20)].join("\n")
+    );
+}
+
+fn named(name: &str) -> &'static Collation {
+    Collation::by_name(name).unwrap()
+}
+
+fn into(f: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    f(&mut out);
+    out
+}
+
+#[test]
+fn weight_strings_are_the_servers() {
+    replay("weights.tsv", 1000, |f| {
+        let got = into(|out| named(f[0]).weight_string(&unhex(f[1]), out));
+        (f[2].into(), hex(&got))
+    });
+}
+
+#[test]
+fn comparisons_are_the_servers_and_keys_and_hashes_agree() {
+    replay("compare.tsv", 1000, |f| {
+        let (c, a, b) = (named(f[0]), unhex(f[1]), unhex(f[2]));
+        let order = c.compare(&a, &b);
+        assert_eq!(c.compare(&b, &a), order.reverse(), "{f:?}");
+        let key = |s: &[u8]| into(|out| c.sort_key(s, out));
+        assert_eq!(
+            key(&a).cmp(&key(&b)),
+            order,
+            "{f:?}: {} {}",
+            hex(&key(&a)),
+            hex(&key(&b))
+        );
+        assert_eq!(c.eq(&a, &b), order.is_eq());
+        assert_eq!(c.hash64(&a) == c.hash64(&b), order.is_eq(), "{f:?}");
+        (f[3].into(), (order as i8).to_string())
+    });
+}
+
+#[test]
+fn like_is_the_servers() {
+    replay("like.tsv", 1000, |f| {
+        let escape = f[3].chars().next();
+        let got = named(f[0]).like(&unhex(f[1]), &unhex(f[2]), escape);
+        (f[4].into(), u8::from(got).to_string())
+    });
+}
+
+#[test]
+fn locate_is_the_servers() {
+    replay("locate.tsv", 1000, |f| {
+        let (c, hay, needle) = (named(f[0]), unhex(f[1]), unhex(f[2]));
+        let got = c
+            .position(&hay, &needle, 0)
+            .map_or(0, |at| c.char_len(&hay[..at]) + 1);
+        (f[3].into(), got.to_string())
+    });
+}
+
+#[test]
+fn case_reverse_and_lengths_are_the_servers() {
+    replay("case.tsv", 1000, |f| {
+        let (c, s) = (named(f[0]), unhex(f[1]));
+        let got = [
+            hex(&into(|out| c.lower(&s, out))),
+            hex(&into(|out| c.upper(&s, out))),
+            hex(&into(|out| c.reverse(&s, out))),
+            hex(c.char_prefix(&s, 2)),
+            c.char_len(&s).to_string(),
+        ];
+        (f[2..].join(" "), got.join(" "))
+    });
+}
+
+#[test]
+fn conversions_are_the_servers() {
+    replay("convert.tsv", 1000, |f| {
+        let set = |name| Charset::by_name(name).unwrap();
+        let got = into(|out| {
+            charset::convert(set(f[0]), set(f[1]), &unhex(f[2]), out);
+        });
+        (f[3].into(), hex(&got))
+    });
+}
