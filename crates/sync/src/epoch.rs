@@ -17,8 +17,9 @@
 //! Pin is one store to an own line and one fence.
 
 use crate::pad::CachePadded;
-use crate::prim::{Arc, AtomicU64, Mutex, Ordering, fence};
+use crate::prim::{AtomicU64, Mutex, Ordering, fence};
 use std::cell::Cell;
+use std::sync::Arc;
 
 type Garbage = Box<dyn FnOnce() + Send>;
 
