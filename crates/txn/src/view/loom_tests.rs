@@ -1,0 +1,130 @@
+//! The protocols of this module under all interleavings that loom's bounded search finds.
+//! Run with `RUSTFLAGS="--cfg loom" cargo test -p nfold-txn --lib --release`.
+
+use super::*;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+use nfold_sync::FilledPrefix;
+
+fn model(f: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(f);
+}
+
+/// I3: whatever floor purge publishes, it is not above a snapshot that is open or being opened, while commits move the horizon.
+#[test]
+fn purge_does_not_overtake_an_opening_reader() {
+    model(|| {
+        let views = Arc::new(Snapshots::new(1, &[]));
+        let horizon = Arc::new(AtomicU64::new(10));
+        let slot = views.slots.take(1).expect("a slot");
+        let freed = Arc::new(AtomicU64::new(0));
+        let purge = {
+            let (views, horizon, freed) = (views.clone(), horizon.clone(), freed.clone());
+            thread::spawn(move || {
+                horizon.store(20, Ordering::Release);
+                let (floor, _) = views.raise_floor(|| horizon.load(Ordering::Acquire));
+                // Purging: from here on nobody may look at a state before `floor`.
+                freed.store(floor, Ordering::Release);
+            })
+        };
+        let snap = views.open(slot, 0, || horizon.load(Ordering::Acquire));
+        let seen = freed.load(Ordering::Acquire);
+        assert!(
+            seen <= snap.s,
+            "I3: purged up to {seen}, reader at {}",
+            snap.s
+        );
+        views.slots.close(slot);
+        purge.join().expect("purge");
+    });
+}
+
+/// A snapshot is a prefix of the commit order: T1 fills its commit below T2's, so who sees T2 sees T1.
+#[test]
+fn who_sees_the_later_commit_sees_the_earlier() {
+    model(|| {
+        let views = Arc::new(Snapshots::new(1, &[]));
+        let log = Arc::new(FilledPrefix::new(16, 64));
+        let slot = views.slots.take(1).expect("a slot");
+        // T2 has the lower id, so that it can be seen by `id < L` alone.
+        let (t2, t1) = (
+            views.allocate().expect("room"),
+            views.allocate().expect("room"),
+        );
+        let writer = |id: TrxId, start: u64| {
+            let (views, log) = (views.clone(), log.clone());
+            move || {
+                views.status.set_committed(id, start + 16);
+                log.mark(start, start + 16);
+                if log.horizon() >= start + 16 {
+                    // One id at a time, so that L can stop between the two.
+                    views.advance_low(1, || log.horizon());
+                }
+            }
+        };
+        let a = thread::spawn(writer(t1, 16));
+        let b = thread::spawn(writer(t2, 32));
+        let snap = views.open(slot, 0, || log.horizon());
+        if snap.sees(t2, &views.status) {
+            assert!(snap.sees(t1, &views.status), "half a set of transactions");
+        }
+        a.join().expect("T1");
+        b.join().expect("T2");
+    });
+}
+
+/// I4, S1: a reader that asks for an id while its chunk is recycled and used again gets the right answer.
+#[test]
+fn a_recycled_chunk_does_not_lie() {
+    model(|| {
+        let views = Arc::new(Snapshots::new(1, &[]));
+        let slot = views.slots.take(1).expect("a slot");
+        let old = views.allocate().expect("room");
+        views.status.set_committed(old, 10);
+        let snap = Snapshot {
+            l: 1,
+            s: 15,
+            h: 2,
+            own: 0,
+        };
+        let reader = {
+            let views = views.clone();
+            thread::spawn(move || assert!(snap.sees(old, &views.status), "committed before"))
+        };
+        views.advance_low(8, || 15);
+        if views.status.recycle(views.low(), 15) > 0 {
+            while views.next() < 6 {
+                views.allocate().expect("room");
+            }
+        }
+        reader.join().expect("reader");
+        views.slots.give(slot);
+    });
+}
+
+/// Whoever ends last leaves L above all ended ids.
+#[test]
+fn low_is_not_left_behind() {
+    model(|| {
+        let views = Arc::new(Snapshots::new(1, &[]));
+        let (a, b) = (
+            views.allocate().expect("room"),
+            views.allocate().expect("room"),
+        );
+        let end = |id: TrxId| {
+            let views = views.clone();
+            move || {
+                views.status.set_committed(id, 10);
+                loom::sync::atomic::fence(Ordering::SeqCst);
+                views.advance_low(8, || 10);
+            }
+        };
+        let first = thread::spawn(end(a));
+        end(b)();
+        first.join().expect("finisher");
+        assert_eq!(views.low(), 3);
+    });
+}

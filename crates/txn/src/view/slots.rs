@@ -1,0 +1,128 @@
+//! Reader slots: one padded line per session, which says up to where in the log its reader sees.
+//!
+//! # Concurrency
+//! A line's `s` is stored to by its session alone, and loaded by purge's scan (see the protocol in the parent module). Lines
+//! are made in chunks that stay for ever; taking and giving back a slot, once per session, goes through a mutex.
+
+use super::Lsn;
+use nfold_sync::CachePadded;
+use nfold_sync::prim::{AtomicU64, AtomicUsize, Mutex, Ordering};
+use std::sync::OnceLock;
+
+const LINES_PER_CHUNK: usize = 64;
+const CHUNKS: usize = 4096;
+
+/// No snapshot is open.
+pub(super) const CLOSED: Lsn = u64::MAX;
+/// A snapshot is being opened: nothing may be purged.
+pub(super) const OPENING: Lsn = 0;
+
+/// One session's line.
+pub(super) struct Line {
+    pub(super) s: AtomicU64,
+    /// Who it is, for the status: the session's own number.
+    session: AtomicU64,
+}
+
+/// The reader that holds purge back the most.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct OldestReader {
+    /// The session's number, as given to [`SlotTable::take`].
+    pub session: u64,
+    /// The LSN that its snapshot stands at; 0 if it was just being opened.
+    pub s: Lsn,
+}
+
+/// All reader slots of an engine.
+pub struct SlotTable {
+    chunks: Box<[OnceLock<Box<[CachePadded<Line>]>>]>,
+    /// Slots below this may be in use.
+    made: AtomicUsize,
+    free: Mutex<Vec<u32>>,
+}
+
+impl Default for SlotTable {
+    fn default() -> Self {
+        SlotTable {
+            chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect(),
+            made: AtomicUsize::new(0),
+            free: Mutex::new(Vec::new()),
+        }
+    }
+}
+
+impl SlotTable {
+    fn free_list(&self) -> impl std::ops::DerefMut<Target = Vec<u32>> + '_ {
+        match self.free.lock() {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        }
+    }
+
+    /// A slot for `session`; `None` when all are taken (262,144).
+    pub fn take(&self, session: u64) -> Option<u32> {
+        let mut free = self.free_list();
+        let index = match free.pop() {
+            Some(index) => index,
+            None => {
+                let index = self.made.load(Ordering::Relaxed);
+                let chunk = self.chunks.get(index / LINES_PER_CHUNK)?;
+                chunk.get_or_init(|| {
+                    let line = || Line {
+                        s: AtomicU64::new(CLOSED),
+                        session: AtomicU64::new(0),
+                    };
+                    (0..LINES_PER_CHUNK)
+                        .map(|_| CachePadded::new(line()))
+                        .collect()
+                });
+                self.made.store(index + 1, Ordering::Release);
+                index as u32
+            }
+        };
+        self.line(index).session.store(session, Ordering::Relaxed);
+        Some(index)
+    }
+
+    /// Gives a slot back; it is closed by this.
+    pub fn give(&self, index: u32) {
+        self.close(index);
+        self.free_list().push(index);
+    }
+
+    #[inline]
+    pub(super) fn line(&self, index: u32) -> &Line {
+        let index = index as usize;
+        let chunk = self.chunks[index / LINES_PER_CHUNK]
+            .get()
+            .expect("a slot that was taken exists");
+        &chunk[index % LINES_PER_CHUNK]
+    }
+
+    /// The reader is done. What it read happens before whatever purge does after it saw this.
+    #[inline]
+    pub fn close(&self, index: u32) {
+        self.line(index).s.store(CLOSED, Ordering::Release);
+    }
+
+    /// Whether a snapshot is open in the slot.
+    pub fn is_open(&self, index: u32) -> bool {
+        self.line(index).s.load(Ordering::Relaxed) != CLOSED
+    }
+
+    /// The oldest open snapshot. Purge fences before it calls this.
+    pub(super) fn oldest(&self) -> Option<OldestReader> {
+        let mut oldest: Option<OldestReader> = None;
+        for index in 0..self.made.load(Ordering::Acquire) {
+            let line = self.line(index as u32);
+            let s = line.s.load(Ordering::Acquire);
+            if s != CLOSED && oldest.is_none_or(|o| s < o.s) {
+                oldest = Some(OldestReader {
+                    session: line.session.load(Ordering::Relaxed),
+                    s,
+                });
+            }
+        }
+        oldest
+    }
+}
