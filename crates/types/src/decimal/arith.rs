@@ -45,7 +45,7 @@ fn carries(rest: U256, unit: U256, how: Cut) -> bool {
 }
 
 impl Decimal {
-    /// self + rhs at the larger scale; `None` when it overflows 67 digits.
+    /// self + rhs at the larger scale; `None` when it overflows 72 digits.
     pub fn add(&self, rhs: &Decimal) -> Option<Decimal> {
         let scale = self.scale.max(rhs.scale);
         let (a, b) = (self.magnitude_at(scale)?, rhs.magnitude_at(scale)?);
@@ -93,9 +93,11 @@ impl Decimal {
         Decimal::from_parts(negative, m, scale.min(MAX_SCALE))
     }
 
-    /// self / rhs with the digits that MySQL's division computes: at least `scale + increment` after the point, in whole words of
-    /// nine, cut and not rounded. The caller rounds to the expression's scale (see [`Decimal::div_scale`]) when it shows or stores
-    /// the value. Outer `None`: division by zero; inner `None`: overflow.
+    /// self / rhs, rounded to the scale of the expression, [`Decimal::div_scale`]. Outer `None`: division by zero; inner `None`:
+    /// overflow.
+    ///
+    /// MySQL computes the quotient in words of nine digits, cuts it there and then rounds; where the words end exactly at the
+    /// wanted scale nothing is left to round: `2.00000/3` is 0.666666666.
     pub fn div(&self, rhs: &Decimal, increment: u8) -> Option<Option<Decimal>> {
         if rhs.is_zero() {
             return None;
@@ -105,14 +107,16 @@ impl Decimal {
         let padding = f1 - u32::from(self.scale) + f2 - u32::from(rhs.scale);
         let extra = u32::from(increment).saturating_sub(padding);
         let mut scale = (f1 + f2 + extra).div_ceil(WORD_DIGITS) * WORD_DIGITS;
+        let wanted = Decimal::div_scale(self.scale, increment);
         let negative = self.negative != rhs.negative;
-        // Where the quotient outgrows its digits, MySQL gives up fraction words.
+        // Where the quotient outgrows its digits, those of the fraction are given up.
         loop {
             match self.quotient(rhs, scale) {
                 Some(m) if digits(m) <= MAX_DIGITS => {
-                    return Some(Decimal::from_parts(negative, m, scale as u8));
+                    let exact = Decimal::from_parts(negative, m, scale as u8);
+                    return Some(exact.and_then(|q| q.rescale(wanted)));
                 }
-                _ if scale >= WORD_DIGITS => scale -= WORD_DIGITS,
+                _ if scale > 0 => scale -= 1,
                 _ => return Some(None),
             }
         }
@@ -254,6 +258,7 @@ impl Decimal {
             return Decimal {
                 limbs: [m, 0, 0],
                 top: 0,
+                over: 0,
                 scale,
                 negative: self.negative,
             };

@@ -95,6 +95,7 @@ impl From<i64> for Decimal {
         Decimal {
             limbs: [v.unsigned_abs(), 0, 0],
             top: 0,
+            over: 0,
             scale: 0,
             negative: v < 0,
         }
@@ -106,6 +107,7 @@ impl From<u64> for Decimal {
         Decimal {
             limbs: [v, 0, 0],
             top: 0,
+            over: 0,
             scale: 0,
             negative: false,
         }

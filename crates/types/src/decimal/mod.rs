@@ -1,6 +1,6 @@
 //! DECIMAL: exact numbers of up to 65 digits, 30 of them after the point.
 //!
-//! A value is a sign, a magnitude below 10^67 and a scale; `1.0` and `1.00` are equal, hash alike and print differently. The
+//! A value is a sign, a magnitude below 10^72 and a scale; `1.0` and `1.00` are equal, hash alike and print differently. The
 //! arithmetic follows MySQL's `decimal_t`: which digits a quotient has, where a product is cut, and rounding half away from zero.
 
 mod arith;
@@ -21,7 +21,7 @@ pub const MAX_SCALE: u8 = 30;
 /// Digits that division adds to its dividend's scale, unless the session says otherwise (`div_precision_increment`).
 pub const DIV_PRECISION_INCREMENT: u8 = 4;
 /// Most digits of a magnitude inside (intermediate results may pass 65).
-const MAX_DIGITS: u32 = 67;
+const MAX_DIGITS: u32 = 72;
 
 /// An exact decimal number. 32 bytes, `Copy`.
 #[derive(Clone, Copy)]
@@ -29,6 +29,8 @@ pub struct Decimal {
     /// Magnitude, least significant limb first: the number is ±magnitude / 10^scale.
     limbs: [u64; 3],
     top: u32,
+    /// Bits 224 to 239 of the magnitude.
+    over: u16,
     scale: u8,
     /// Never set on zero.
     negative: bool,
@@ -54,11 +56,12 @@ impl Decimal {
     pub const ZERO: Decimal = Decimal {
         limbs: [0; 3],
         top: 0,
+        over: 0,
         scale: 0,
         negative: false,
     };
 
-    /// ±magnitude / 10^scale; `None` if the magnitude has more than 67 digits.
+    /// ±magnitude / 10^scale; `None` if the magnitude has more than 72 digits.
     pub fn from_parts(negative: bool, magnitude: U256, scale: u8) -> Option<Decimal> {
         if magnitude >= POW10[MAX_DIGITS as usize] {
             return None;
@@ -67,6 +70,7 @@ impl Decimal {
         Some(Decimal {
             limbs: [lo as u64, (lo >> 64) as u64, hi as u64],
             top: (hi >> 64) as u32,
+            over: (hi >> 96) as u16,
             scale,
             negative: negative && magnitude != U256::ZERO,
         })
@@ -76,7 +80,7 @@ impl Decimal {
     #[inline]
     pub fn magnitude(&self) -> U256 {
         U256::from_words(
-            u128::from(self.top) << 64 | u128::from(self.limbs[2]),
+            u128::from(self.over) << 96 | u128::from(self.top) << 64 | u128::from(self.limbs[2]),
             u128::from(self.limbs[1]) << 64 | u128::from(self.limbs[0]),
         )
     }
@@ -96,13 +100,14 @@ impl Decimal {
     /// Whether it is zero.
     #[inline]
     pub fn is_zero(&self) -> bool {
-        self.limbs == [0; 3] && self.top == 0
+        self.limbs == [0; 3] && self.top == 0 && self.over == 0
     }
 
     /// The magnitude where it fits 64 bits: the fast path of everything.
     #[inline]
     fn small(&self) -> Option<u64> {
-        (self.top == 0 && self.limbs[1] == 0 && self.limbs[2] == 0).then_some(self.limbs[0])
+        (self.over == 0 && self.top == 0 && self.limbs[1] == 0 && self.limbs[2] == 0)
+            .then_some(self.limbs[0])
     }
 
     /// Number of digits of the magnitude, at least 1.
@@ -205,6 +210,7 @@ impl Hash for Decimal {
         let n = self.without_trailing_zeros();
         n.limbs.hash(state);
         n.top.hash(state);
+        n.over.hash(state);
         n.scale.hash(state);
         n.negative.hash(state);
     }

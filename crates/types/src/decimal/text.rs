@@ -4,6 +4,9 @@ use super::{Decimal, MAX_DIGITS, POW10};
 use ethnum::U256;
 use std::fmt::{self, Debug, Display, Formatter};
 
+/// Digits kept of a text: a literal may have more than 30 after the point.
+const MAX_TEXT_DIGITS: i64 = 71;
+
 /// What a text held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParsedDecimal {
@@ -13,7 +16,7 @@ pub struct ParsedDecimal {
     pub used: usize,
     /// The text has more digits before the point than 65.
     pub overflow: bool,
-    /// Digits after the point were cut, because of the limit of 30 or of 65 in all.
+    /// Digits after the point were cut, because 71 are kept in all.
     pub truncated: bool,
 }
 
@@ -144,7 +147,7 @@ fn build(negative: bool, int: &[u8], fraction: &[u8], exponent: i64, used: usize
     let point = int.len() as i64 - zeros as i64 + exponent;
     let significant = total - zeros;
     if significant == 0 {
-        let scale = (fraction.len() as i64 - exponent).clamp(0, 30);
+        let scale = (fraction.len() as i64 - exponent).clamp(0, MAX_TEXT_DIGITS);
         let value = Decimal {
             scale: scale as u8,
             ..Decimal::ZERO
@@ -166,7 +169,7 @@ fn build(negative: bool, int: &[u8], fraction: &[u8], exponent: i64, used: usize
         };
     }
     let full_scale = significant as i64 - point;
-    let scale = full_scale.clamp(0, 30.min(65 - point.max(0)));
+    let scale = full_scale.clamp(0, MAX_TEXT_DIGITS - point.max(0));
     // Digits kept of the significant ones; with a positive exponent zeros are appended.
     let keep = point + scale;
     let mut m = U256::ZERO;
@@ -183,7 +186,7 @@ fn build(negative: bool, int: &[u8], fraction: &[u8], exponent: i64, used: usize
     if cut && keep >= 0 && all().nth(zeros + keep as usize).is_some_and(|d| d >= 5) {
         m += U256::ONE;
     }
-    debug_assert!(super::digits(m) <= MAX_DIGITS, "65 digits and a carry fit");
+    debug_assert!(super::digits(m) <= MAX_DIGITS, "71 digits and a carry fit");
     let value = Decimal::from_parts(negative, m, scale as u8).unwrap_or(Decimal::ZERO);
     let lost = cut && all().skip(zeros + keep.max(0) as usize).any(|d| d != 0);
     ParsedDecimal {
