@@ -105,7 +105,9 @@ impl Interrupt {
     pub fn to_sql(self) -> SqlError {
         use nfold_types::ErrorCode::*;
         match self {
-            Interrupt::Killed | Interrupt::ConnectionKilled => SqlError::new(ER_QUERY_INTERRUPTED, &[]),
+            Interrupt::Killed | Interrupt::ConnectionKilled => {
+                SqlError::new(ER_QUERY_INTERRUPTED, &[])
+            }
             Interrupt::TimedOut => SqlError::new(ER_QUERY_TIMEOUT, &[]),
             Interrupt::Deadline => SqlError::new(ER_LOCK_WAIT_TIMEOUT, &[]),
             Interrupt::Error(e) => e,
@@ -116,7 +118,11 @@ impl Interrupt {
 /// The fiber that a statement runs in.
 pub trait ExecCx {
     /// Suspends until `w` is done.
-    fn wait(&mut self, w: Pin<&mut dyn Future<Output = ()>>, deadline: Option<Instant>) -> Result<(), Interrupt>;
+    fn wait(
+        &mut self,
+        w: Pin<&mut dyn Future<Output = ()>>,
+        deadline: Option<Instant>,
+    ) -> Result<(), Interrupt>;
     /// Polled with every batch: cancel flag, time slice.
     fn tick(&mut self) -> Result<(), Interrupt>;
     /// Runs `job` on a thread that may block, and waits for it.

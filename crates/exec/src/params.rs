@@ -16,7 +16,11 @@ enum Bound {
 enum SlotValue {
     One(Bound),
     /// Members in `members`, flattened.
-    Many { start: u32, len: u32, width: u32 },
+    Many {
+        start: u32,
+        len: u32,
+        width: u32,
+    },
 }
 
 /// The values of all slots of one execution.
@@ -47,17 +51,25 @@ impl Params {
             let n = n as u32;
             let value = match slot.kind {
                 SlotKind::Literal(_) => {
-                    let bound = digest.literal(n, text).map_or(Bound::Value(ValueRef::Null), |lit| self.literal(&lit));
+                    let bound = digest
+                        .literal(n, text)
+                        .map_or(Bound::Value(ValueRef::Null), |lit| self.literal(&lit));
                     SlotValue::One(bound)
                 }
-                SlotKind::Marker(m) => SlotValue::One(self.value(markers.get(m as usize).unwrap_or(&Value::Null))),
+                SlotKind::Marker(m) => {
+                    SlotValue::One(self.value(markers.get(m as usize).unwrap_or(&Value::Null)))
+                }
                 SlotKind::List | SlotKind::Rows => {
                     let start = self.members.len() as u32;
                     for lit in digest.list(n, text) {
                         let bound = self.literal(&lit);
                         self.members.push(bound);
                     }
-                    SlotValue::Many { start, len: self.members.len() as u32 - start, width: slot.width.max(1) }
+                    SlotValue::Many {
+                        start,
+                        len: self.members.len() as u32 - start,
+                        width: slot.width.max(1),
+                    }
                 }
             };
             self.slots.push(value);
@@ -89,7 +101,10 @@ impl Params {
     fn bytes(&mut self, b: &[u8]) -> Bound {
         let start = self.arena.len() as u32;
         self.arena.extend_from_slice(b);
-        Bound::Bytes { start, len: b.len() as u32 }
+        Bound::Bytes {
+            start,
+            len: b.len() as u32,
+        }
     }
 
     fn literal(&mut self, lit: &Lit<'_>) -> Bound {
@@ -103,14 +118,20 @@ impl Params {
                 ValueRef::Decimal(if *negative { d.neg() } else { d })
             }
             Lit::Float { negative, text } => {
-                let v = std::str::from_utf8(text).ok().and_then(|t| t.parse::<f64>().ok()).unwrap_or(0.0);
+                let v = std::str::from_utf8(text)
+                    .ok()
+                    .and_then(|t| t.parse::<f64>().ok())
+                    .unwrap_or(0.0);
                 ValueRef::Double(if *negative { -v } else { v })
             }
             Lit::String(raw) => match raw.plain() {
                 Some(plain) => return self.bytes(plain),
                 None => {
                     raw.append_to(&mut self.arena);
-                    return Bound::Bytes { start, len: self.arena.len() as u32 - start };
+                    return Bound::Bytes {
+                        start,
+                        len: self.arena.len() as u32 - start,
+                    };
                 }
             },
             Lit::Hex(digits) => {
@@ -129,7 +150,9 @@ impl Params {
     fn resolve(&self, bound: Bound) -> ValueRef<'_> {
         match bound {
             Bound::Value(v) => v,
-            Bound::Bytes { start, len } => ValueRef::Bytes(&self.arena[start as usize..(start + len) as usize]),
+            Bound::Bytes { start, len } => {
+                ValueRef::Bytes(&self.arena[start as usize..(start + len) as usize])
+            }
         }
     }
 
@@ -145,15 +168,24 @@ impl Params {
     /// The members of list or rows slot `n`, flattened, and its width.
     pub fn list(&self, n: u32) -> (impl ExactSizeIterator<Item = ValueRef<'_>> + Clone, usize) {
         let (start, len, width) = match self.slots.get(n as usize) {
-            Some(SlotValue::Many { start, len, width }) => (*start as usize, *len as usize, *width as usize),
+            Some(SlotValue::Many { start, len, width }) => {
+                (*start as usize, *len as usize, *width as usize)
+            }
             _ => (0, 0, 1),
         };
-        (self.members[start..start + len].iter().map(|b| self.resolve(*b)), width)
+        (
+            self.members[start..start + len]
+                .iter()
+                .map(|b| self.resolve(*b)),
+            width,
+        )
     }
 
     /// Bytes held, for accounting.
     pub fn memory(&self) -> usize {
-        self.arena.capacity() + self.members.capacity() * size_of::<Bound>() + self.slots.capacity() * size_of::<SlotValue>()
+        self.arena.capacity()
+            + self.members.capacity() * size_of::<Bound>()
+            + self.slots.capacity() * size_of::<SlotValue>()
     }
 }
 

@@ -15,9 +15,18 @@ pub struct Merged {
 /// Collation and coercibility of an expression used as a string: numbers and dates are text of the connection's collation.
 pub fn as_string(ty: &ExprType, connection: CollationId) -> Merged {
     match ty.class() {
-        Class::String => Merged { collation: ty.col.collation, coercibility: ty.coercibility },
-        Class::Null => Merged { collation: CollationId::BINARY, coercibility: Coercibility::Ignorable },
-        _ => Merged { collation: connection, coercibility: Coercibility::Numeric },
+        Class::String => Merged {
+            collation: ty.col.collation,
+            coercibility: ty.coercibility,
+        },
+        Class::Null => Merged {
+            collation: CollationId::BINARY,
+            coercibility: Coercibility::Ignorable,
+        },
+        _ => Merged {
+            collation: connection,
+            coercibility: Coercibility::Numeric,
+        },
     }
 }
 
@@ -36,10 +45,17 @@ fn coercibility_name(c: Coercibility) -> &'static str {
 /// Merges two; `None` where neither wins.
 fn merge_two(a: Merged, b: Merged) -> Option<Merged> {
     if a.collation == b.collation {
-        return Some(Merged { collation: a.collation, coercibility: a.coercibility.min(b.coercibility) });
+        return Some(Merged {
+            collation: a.collation,
+            coercibility: a.coercibility.min(b.coercibility),
+        });
     }
     if a.coercibility != b.coercibility {
-        let (firm, loose) = if a.coercibility < b.coercibility { (a, b) } else { (b, a) };
+        let (firm, loose) = if a.coercibility < b.coercibility {
+            (a, b)
+        } else {
+            (b, a)
+        };
         let (fc, lc) = (firm.collation.known(), loose.collation.known());
         // A binary string stays binary whatever it meets, unless the other side is explicit or loose constants convert.
         if fc.charset != lc.charset
@@ -60,9 +76,10 @@ fn merge_two(a: Merged, b: Merged) -> Option<Merged> {
         return match (ca.is_binary(), cb.is_binary()) {
             (true, false) => Some(a),
             (false, true) => Some(b),
-            _ if a.coercibility == Coercibility::Implicit => {
-                Some(Merged { collation: ca.charset.binary_collation, coercibility: Coercibility::NoCollation })
-            }
+            _ if a.coercibility == Coercibility::Implicit => Some(Merged {
+                collation: ca.charset.binary_collation,
+                coercibility: Coercibility::NoCollation,
+            }),
             _ => None,
         };
     }
@@ -83,7 +100,10 @@ fn merge_two(a: Merged, b: Merged) -> Option<Merged> {
 
 /// Whether every character of `small` is one of `big`, and MySQL converts on its own.
 fn superset(big: &str, small: &str) -> bool {
-    matches!((big, small), ("utf8mb4", _) | ("utf8mb3", "latin1" | "ascii") | ("latin1", "ascii"))
+    matches!(
+        (big, small),
+        ("utf8mb4", _) | ("utf8mb3", "latin1" | "ascii") | ("latin1", "ascii")
+    )
 }
 
 /// Merges the collations of operands that are used as strings.
@@ -97,7 +117,10 @@ pub fn merge<'e>(
 ) -> Result<Merged, SqlError> {
     let mut all = types.clone().map(|t| as_string(t, connection));
     let Some(mut result) = all.next() else {
-        return Ok(Merged { collation: connection, coercibility: Coercibility::Coercible });
+        return Ok(Merged {
+            collation: connection,
+            coercibility: Coercibility::Coercible,
+        });
     };
     let mut count = 1;
     let mut failed = false;
@@ -129,7 +152,15 @@ fn mix_error(list: &[Merged], operation: &str) -> SqlError {
         ),
         [a, b, c] => SqlError::new(
             ErrorCode::ER_CANT_AGGREGATE_3COLLATIONS,
-            &[&name(a), &level(a), &name(b), &level(b), &name(c), &level(c), &operation],
+            &[
+                &name(a),
+                &level(a),
+                &name(b),
+                &level(b),
+                &name(c),
+                &level(c),
+                &operation,
+            ],
         ),
         _ => SqlError::new(ErrorCode::ER_CANT_AGGREGATE_NCOLLATIONS, &[&operation]),
     }
@@ -153,7 +184,10 @@ pub fn comparison(
         (String | Null, String | Null) => {
             let merged = merge([a, b].into_iter(), connection, operation)?;
             if merged.coercibility == Coercibility::NoCollation {
-                return Err(mix_error(&[as_string(a, connection), as_string(b, connection)], operation));
+                return Err(mix_error(
+                    &[as_string(a, connection), as_string(b, connection)],
+                    operation,
+                ));
             }
             CmpKind::String(merged.collation)
         }
@@ -181,37 +215,71 @@ pub fn comparison(
 }
 
 /// The common type of values that stand for one another (CASE, IF, COALESCE, UNION columns).
-pub fn common_type(types: &[&ExprType], connection: CollationId, operation: &str) -> Result<ExprType, SqlError> {
+pub fn common_type(
+    types: &[&ExprType],
+    connection: CollationId,
+    operation: &str,
+) -> Result<ExprType, SqlError> {
     let nullable = types.iter().any(|t| t.nullable);
-    let real: Vec<&ExprType> = types.iter().copied().filter(|t| t.class() != Class::Null).collect();
+    let real: Vec<&ExprType> = types
+        .iter()
+        .copied()
+        .filter(|t| t.class() != Class::Null)
+        .collect();
     let Some(first) = real.first() else {
         return Ok(ExprType::null());
     };
     if real.iter().all(|t| t.col == first.col) {
-        let coercibility = real.iter().map(|t| t.coercibility).min().unwrap_or(first.coercibility);
+        let coercibility = real
+            .iter()
+            .map(|t| t.coercibility)
+            .min()
+            .unwrap_or(first.coercibility);
         let mut col = first.col.clone();
         if col.is_enum_or_set() {
             col = string_type(first.char_length(), col.collation);
         }
-        return Ok(ExprType { col, nullable, coercibility });
+        return Ok(ExprType {
+            col,
+            nullable,
+            coercibility,
+        });
     }
     let has = |c: Class| real.iter().any(|t| t.class() == c);
-    if has(Class::String) || (real.iter().any(|t| t.class().is_temporal()) && !real.iter().all(|t| t.class().is_temporal())) {
+    if has(Class::String)
+        || (real.iter().any(|t| t.class().is_temporal())
+            && !real.iter().all(|t| t.class().is_temporal()))
+    {
         let merged = merge(real.iter().copied(), connection, operation)?;
         let chars = real.iter().map(|t| t.char_length()).max().unwrap_or(0);
-        return Ok(ExprType { col: string_type(chars, merged.collation), nullable, coercibility: merged.coercibility });
+        return Ok(ExprType {
+            col: string_type(chars, merged.collation),
+            nullable,
+            coercibility: merged.coercibility,
+        });
     }
     if real.iter().all(|t| t.class().is_temporal()) {
         let fsp = real.iter().map(|t| t.col.fsp()).max().unwrap_or(0);
-        let kind = if real.iter().all(|t| t.class() == Class::Time) { TypeKind::Time(fsp) } else { TypeKind::DateTime(fsp) };
+        let kind = if real.iter().all(|t| t.class() == Class::Time) {
+            TypeKind::Time(fsp)
+        } else {
+            TypeKind::DateTime(fsp)
+        };
         return Ok(ExprType::new(ColumnType::new(kind), nullable));
     }
     if has(Class::Double) {
         return Ok(ExprType::double(nullable));
     }
-    let signs = (real.iter().any(|t| t.col.unsigned), real.iter().any(|t| !t.col.unsigned));
+    let signs = (
+        real.iter().any(|t| t.col.unsigned),
+        real.iter().any(|t| !t.col.unsigned),
+    );
     if !has(Class::Decimal) && signs != (true, true) {
-        let widest = real.iter().max_by_key(|t| t.decimal_shape().0).copied().unwrap_or(first);
+        let widest = real
+            .iter()
+            .max_by_key(|t| t.decimal_shape().0)
+            .copied()
+            .unwrap_or(first);
         let mut col = widest.col.clone();
         col.zerofill = false;
         if matches!(col.kind, TypeKind::Bit(_)) {
@@ -220,6 +288,11 @@ pub fn common_type(types: &[&ExprType], connection: CollationId, operation: &str
         return Ok(ExprType::new(col, nullable));
     }
     let scale = real.iter().map(|t| t.decimal_shape().1).max().unwrap_or(0);
-    let whole = real.iter().map(|t| t.decimal_shape()).map(|(p, s)| p - s.min(p)).max().unwrap_or(1);
+    let whole = real
+        .iter()
+        .map(|t| t.decimal_shape())
+        .map(|(p, s)| p - s.min(p))
+        .max()
+        .unwrap_or(1);
     Ok(ExprType::decimal(whole + scale, scale, nullable))
 }

@@ -37,7 +37,11 @@ pub struct ExprType {
 impl ExprType {
     /// A type that is no character string.
     pub fn new(col: ColumnType, nullable: bool) -> Self {
-        ExprType { col, nullable, coercibility: Coercibility::Numeric }
+        ExprType {
+            col,
+            nullable,
+            coercibility: Coercibility::Numeric,
+        }
     }
 
     /// A signed 64-bit integer.
@@ -70,13 +74,26 @@ impl ExprType {
     }
 
     /// A string of at most `chars` characters.
-    pub fn string(chars: u64, collation: CollationId, coercibility: Coercibility, nullable: bool) -> Self {
-        ExprType { col: string_type(chars, collation), nullable, coercibility }
+    pub fn string(
+        chars: u64,
+        collation: CollationId,
+        coercibility: Coercibility,
+        nullable: bool,
+    ) -> Self {
+        ExprType {
+            col: string_type(chars, collation),
+            nullable,
+            coercibility,
+        }
     }
 
     /// The type of the NULL literal.
     pub fn null() -> Self {
-        ExprType { col: ColumnType::new(TypeKind::Null), nullable: true, coercibility: Coercibility::Ignorable }
+        ExprType {
+            col: ColumnType::new(TypeKind::Null),
+            nullable: true,
+            coercibility: Coercibility::Ignorable,
+        }
     }
 
     /// In which domain values of this type take part in arithmetic and comparisons.
@@ -116,13 +133,28 @@ impl ExprType {
             Char(n) | VarChar(n) | Binary(n) | VarBinary(n) => u64::from(*n),
             Text(size) => size.max_bytes() / u64::from(self.col.charset().max_len),
             Blob(size) => size.max_bytes(),
-            Enum(members) => members.iter().map(|m| m.chars().count() as u64).max().unwrap_or(0),
-            Set(members) => members.iter().map(|m| m.chars().count() as u64 + 1).sum::<u64>().saturating_sub(1),
+            Enum(members) => members
+                .iter()
+                .map(|m| m.chars().count() as u64)
+                .max()
+                .unwrap_or(0),
+            Set(members) => members
+                .iter()
+                .map(|m| m.chars().count() as u64 + 1)
+                .sum::<u64>()
+                .saturating_sub(1),
             TinyInt => 4,
             SmallInt => 6,
             MediumInt => 8,
             Int => 11,
-            BigInt => if self.col.width == 1 { 1 } else { 20 + u64::from(!self.col.unsigned && self.col.width == 0) - u64::from(self.col.width == 0 && !self.col.unsigned) },
+            BigInt => {
+                if self.col.width == 1 {
+                    1
+                } else {
+                    20 + u64::from(!self.col.unsigned && self.col.width == 0)
+                        - u64::from(self.col.width == 0 && !self.col.unsigned)
+                }
+            }
             Decimal { precision, scale } => u64::from(*precision) + 1 + u64::from(*scale > 0),
             Float => 12,
             Double => 22,
@@ -147,10 +179,22 @@ pub fn string_type(chars: u64, collation: CollationId) -> ColumnType {
     let bytes = chars.saturating_mul(u64::from(collation.known().charset.max_len));
     let kind = if bytes <= 65_535 {
         let n = chars as u32;
-        if binary { TypeKind::VarBinary(n) } else { TypeKind::VarChar(n) }
+        if binary {
+            TypeKind::VarBinary(n)
+        } else {
+            TypeKind::VarChar(n)
+        }
     } else {
-        let size = if bytes <= TextSize::Medium.max_bytes() { TextSize::Medium } else { TextSize::Long };
-        if binary { TypeKind::Blob(size) } else { TypeKind::Text(size) }
+        let size = if bytes <= TextSize::Medium.max_bytes() {
+            TextSize::Medium
+        } else {
+            TextSize::Long
+        };
+        if binary {
+            TypeKind::Blob(size)
+        } else {
+            TypeKind::Text(size)
+        }
     };
     ColumnType::string(kind, collation)
 }
@@ -184,7 +228,8 @@ impl Class {
             Time(_) => Class::Time,
             DateTime(_) | Timestamp(_) => Class::DateTime,
             Null => Class::Null,
-            Char(_) | VarChar(_) | Binary(_) | VarBinary(_) | Text(_) | Blob(_) | Enum(_) | Set(_) => Class::String,
+            Char(_) | VarChar(_) | Binary(_) | VarBinary(_) | Text(_) | Blob(_) | Enum(_)
+            | Set(_) => Class::String,
         }
     }
 
@@ -255,45 +300,112 @@ pub enum ExprKind {
     Param(u32),
     Column(ColumnAt),
     /// A column of an enclosing query's current row; `level` 1 is the next one out.
-    Outer { level: u16, at: ColumnAt },
+    Outer {
+        level: u16,
+        at: ColumnAt,
+    },
     UserVar(Box<str>),
     AssignUserVar(Box<str>, Box<Expr>),
-    SysVar { scope: Option<VarScope>, name: Box<str> },
+    SysVar {
+        scope: Option<VarScope>,
+        name: Box<str>,
+    },
     Neg(Box<Expr>),
     BitNot(Box<Expr>),
     /// The result's class (integer, decimal, double) says how.
     Arith(ArithOp, Box<[Expr; 2]>),
     Bit(BitOp, Box<[Expr; 2]>),
-    Compare { op: BinaryOp, kind: CmpKind, sides: Box<[Expr; 2]> },
+    Compare {
+        op: BinaryOp,
+        kind: CmpKind,
+        sides: Box<[Expr; 2]>,
+    },
     /// Row constructors of equal width; one `CmpKind` each.
-    CompareRows { op: BinaryOp, kinds: Vec<CmpKind>, left: Vec<Expr>, right: Vec<Expr> },
+    CompareRows {
+        op: BinaryOp,
+        kinds: Vec<CmpKind>,
+        left: Vec<Expr>,
+        right: Vec<Expr>,
+    },
     And(Vec<Expr>),
     Or(Vec<Expr>),
     Xor(Box<[Expr; 2]>),
     Not(Box<Expr>),
-    Is { expr: Box<Expr>, test: IsTest, negated: bool },
+    Is {
+        expr: Box<Expr>,
+        test: IsTest,
+        negated: bool,
+    },
     /// expr, low, high; each bound with its own comparison.
-    Between { parts: Box<[Expr; 3]>, kinds: [CmpKind; 2], negated: bool },
+    Between {
+        parts: Box<[Expr; 3]>,
+        kinds: [CmpKind; 2],
+        negated: bool,
+    },
     /// `expr IN (…)` with written-out members: one comparison for each.
-    In { expr: Box<Expr>, list: Vec<(CmpKind, Expr)>, negated: bool },
+    In {
+        expr: Box<Expr>,
+        list: Vec<(CmpKind, Expr)>,
+        negated: bool,
+    },
     /// `(a, b) IN ((…), …)` with written-out members.
-    InRows { left: Vec<Expr>, rows: Vec<Vec<(CmpKind, Expr)>>, negated: bool },
+    InRows {
+        left: Vec<Expr>,
+        rows: Vec<Vec<(CmpKind, Expr)>>,
+        negated: bool,
+    },
     /// IN with the list of a parameter slot: `left` has the list's width.
-    InParam { left: Vec<Expr>, kinds: Vec<CmpKind>, list: u32, negated: bool },
-    Like { expr: Box<Expr>, pattern: Box<Expr>, escape: Option<Box<Expr>>, collation: CollationId, negated: bool },
+    InParam {
+        left: Vec<Expr>,
+        kinds: Vec<CmpKind>,
+        list: u32,
+        negated: bool,
+    },
+    Like {
+        expr: Box<Expr>,
+        pattern: Box<Expr>,
+        escape: Option<Box<Expr>>,
+        collation: CollationId,
+        negated: bool,
+    },
     /// Whens in order, then ELSE.
-    Case { whens: Vec<(Expr, Expr)>, otherwise: Option<Box<Expr>> },
+    Case {
+        whens: Vec<(Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+    },
     /// To the type of this node.
     Cast(Box<Expr>),
     /// Only the collation of the type differs from the operand's.
     Collate(Box<Expr>),
-    IntervalArith { expr: Box<Expr>, amount: Box<Expr>, unit: IntervalUnit, subtract: bool },
-    Extract { unit: IntervalUnit, expr: Box<Expr> },
-    TimestampDiff { unit: IntervalUnit, from: Box<Expr>, to: Box<Expr> },
-    Trim { side: TrimSide, what: Option<Box<Expr>>, expr: Box<Expr> },
-    Call { func: FuncId, args: Vec<Expr> },
+    IntervalArith {
+        expr: Box<Expr>,
+        amount: Box<Expr>,
+        unit: IntervalUnit,
+        subtract: bool,
+    },
+    Extract {
+        unit: IntervalUnit,
+        expr: Box<Expr>,
+    },
+    TimestampDiff {
+        unit: IntervalUnit,
+        from: Box<Expr>,
+        to: Box<Expr>,
+    },
+    Trim {
+        side: TrimSide,
+        what: Option<Box<Expr>>,
+        expr: Box<Expr>,
+    },
+    Call {
+        func: FuncId,
+        args: Vec<Expr>,
+    },
     /// A subquery of this query block, by its place in [`crate::query::QueryPlan::subqueries`].
-    Subquery { index: u16, use_as: SubqueryUse },
+    Subquery {
+        index: u16,
+        use_as: SubqueryUse,
+    },
     /// The column's DEFAULT.
     Default(Value),
     /// The value of a DEFAULT CURRENT_TIMESTAMP(fsp).
@@ -307,9 +419,18 @@ pub enum SubqueryUse {
     Scalar,
     Exists,
     /// `left [NOT] IN (subquery)`; also `= ANY` and `<> ALL`.
-    In { left: Vec<Expr>, kinds: Vec<CmpKind>, negated: bool },
+    In {
+        left: Vec<Expr>,
+        kinds: Vec<CmpKind>,
+        negated: bool,
+    },
     /// `left op ANY|ALL (subquery)`
-    Quantified { left: Box<Expr>, op: BinaryOp, kind: CmpKind, all: bool },
+    Quantified {
+        left: Box<Expr>,
+        op: BinaryOp,
+        kind: CmpKind,
+        all: bool,
+    },
 }
 
 /// A subquery of a query block.
@@ -323,7 +444,10 @@ pub struct SubqueryPlan {
 impl Expr {
     /// A constant of the given type.
     pub fn constant(value: Value, ty: ExprType) -> Expr {
-        Expr { kind: ExprKind::Const(value), ty }
+        Expr {
+            kind: ExprKind::Const(value),
+            ty,
+        }
     }
 
     /// The integer constant `v`.
@@ -340,7 +464,14 @@ impl Expr {
     pub fn each_child<'e>(&'e self, f: &mut dyn FnMut(&'e Expr)) {
         use ExprKind::*;
         match &self.kind {
-            Const(_) | Param(_) | Column(_) | Outer { .. } | UserVar(_) | SysVar { .. } | Default(_) | DefaultNow(_) => {}
+            Const(_)
+            | Param(_)
+            | Column(_)
+            | Outer { .. }
+            | UserVar(_)
+            | SysVar { .. }
+            | Default(_)
+            | DefaultNow(_) => {}
             AssignUserVar(_, e) | Neg(e) | BitNot(e) | Not(e) | Cast(e) | Collate(e) => f(e),
             Is { expr, .. } | Extract { expr, .. } => f(expr),
             Arith(_, s) | Bit(_, s) | Xor(s) => s.iter().for_each(f),
@@ -357,7 +488,12 @@ impl Expr {
                 rows.iter().flatten().for_each(|(_, e)| f(e));
             }
             InParam { left, .. } => left.iter().for_each(f),
-            Like { expr, pattern, escape, .. } => {
+            Like {
+                expr,
+                pattern,
+                escape,
+                ..
+            } => {
                 f(expr);
                 f(pattern);
                 if let Some(e) = escape {
@@ -400,7 +536,14 @@ impl Expr {
     pub fn each_child_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         use ExprKind::*;
         match &mut self.kind {
-            Const(_) | Param(_) | Column(_) | Outer { .. } | UserVar(_) | SysVar { .. } | Default(_) | DefaultNow(_) => {}
+            Const(_)
+            | Param(_)
+            | Column(_)
+            | Outer { .. }
+            | UserVar(_)
+            | SysVar { .. }
+            | Default(_)
+            | DefaultNow(_) => {}
             AssignUserVar(_, e) | Neg(e) | BitNot(e) | Not(e) | Cast(e) | Collate(e) => f(e),
             Is { expr, .. } | Extract { expr, .. } => f(expr),
             Arith(_, s) | Bit(_, s) | Xor(s) => s.iter_mut().for_each(f),
@@ -417,7 +560,12 @@ impl Expr {
                 rows.iter_mut().flatten().for_each(|(_, e)| f(e));
             }
             InParam { left, .. } => left.iter_mut().for_each(f),
-            Like { expr, pattern, escape, .. } => {
+            Like {
+                expr,
+                pattern,
+                escape,
+                ..
+            } => {
                 f(expr);
                 f(pattern);
                 if let Some(e) = escape {

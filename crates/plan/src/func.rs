@@ -49,9 +49,19 @@ impl Infer<'_> {
     }
 
     /// A string result of at most `chars` characters whose collation is merged from `args`.
-    pub fn string_from(&self, args: &[&Expr], chars: u64, nullable: bool) -> Result<ExprType, SqlError> {
+    pub fn string_from(
+        &self,
+        args: &[&Expr],
+        chars: u64,
+        nullable: bool,
+    ) -> Result<ExprType, SqlError> {
         let merged = self.merge(args)?;
-        Ok(ExprType::string(chars, merged.collation, merged.coercibility, nullable))
+        Ok(ExprType::string(
+            chars,
+            merged.collation,
+            merged.coercibility,
+            nullable,
+        ))
     }
 
     /// A string of the connection's collation, made by the function itself.
@@ -99,7 +109,11 @@ pub fn infer_numeric_of(args: &[Expr]) -> ExprType {
         Class::Null => ExprType::double(true),
         Class::Date | Class::Time | Class::DateTime => {
             let (p, s) = arg.decimal_shape();
-            if s == 0 { ExprType::bigint(arg.nullable) } else { ExprType::decimal(p, s, arg.nullable) }
+            if s == 0 {
+                ExprType::bigint(arg.nullable)
+            } else {
+                ExprType::decimal(p, s, arg.nullable)
+            }
         }
         Class::Double | Class::String => ExprType::double(arg.nullable),
     }

@@ -50,7 +50,12 @@ pub struct QueryPlan {
 #[derive(Debug, Clone, PartialEq)]
 pub enum QueryBody {
     Block(Box<Block>),
-    Set { op: SetOp, distinct: bool, left: Box<QueryPlan>, right: Box<QueryPlan> },
+    Set {
+        op: SetOp,
+        distinct: bool,
+        left: Box<QueryPlan>,
+        right: Box<QueryPlan>,
+    },
     /// `VALUES ROW(…)`
     Rows(Vec<Vec<Expr>>),
 }
@@ -124,7 +129,11 @@ impl TableSource {
     /// Types of its columns, with whether they may be NULL.
     pub fn column_types(&self) -> Vec<(ColumnType, bool)> {
         match self {
-            TableSource::Table(t) => t.columns.iter().map(|c| (c.ty.clone(), c.nullable)).collect(),
+            TableSource::Table(t) => t
+                .columns
+                .iter()
+                .map(|c| (c.ty.clone(), c.nullable))
+                .collect(),
             TableSource::Derived(q) => q.types.iter().map(|t| (t.col.clone(), true)).collect(),
             TableSource::Virtual(v) => v.columns.iter().map(|c| (c.1.clone(), true)).collect(),
         }
@@ -185,13 +194,19 @@ pub enum AccessKind {
     /// Equality on the first parts of the index: the points are the product of all parts' members.
     Points(Vec<PointPart>),
     /// Equality on the first parts, then a range over the next one.
-    Range { prefix: Vec<PointPart>, range: RangePart },
+    Range {
+        prefix: Vec<PointPart>,
+        range: RangePart,
+    },
     /// OR of ranges over the first part of the index, in any order.
     Ranges(Vec<RangePart>),
     /// Derived tables and views: rows come from `TableSlot::source`. With `keys`, a hash table over `(inner column, outer value)`.
     Source,
     /// Rows of the table are put into a hash table by `inner` and looked up by `outer`; the table itself is read by `build`.
-    Hash { build: Box<Access>, keys: Vec<HashKey> },
+    Hash {
+        build: Box<Access>,
+        keys: Vec<HashKey>,
+    },
     /// A condition can never hold.
     Empty,
 }
@@ -216,7 +231,10 @@ pub enum PointPart {
     /// Member `at` of each row of list slot `list`. Parts of the same list (`of` > 1) go together, row by row.
     List { list: u32, at: usize, of: usize },
     /// Column `at` of written-out row constructors; parts with the same number of rows go together.
-    Rows { rows: Arc<Vec<Vec<Expr>>>, at: usize },
+    Rows {
+        rows: Arc<Vec<Vec<Expr>>>,
+        at: usize,
+    },
 }
 
 /// A range over one key part.
@@ -289,7 +307,10 @@ pub struct RowLocking {
 
 impl RowLocking {
     /// A plain read.
-    pub const NONE: RowLocking = RowLocking { strength: None, wait: LockWait::Wait };
+    pub const NONE: RowLocking = RowLocking {
+        strength: None,
+        wait: LockWait::Wait,
+    };
 }
 
 /// INSERT and REPLACE.

@@ -23,13 +23,21 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Val<'a>, SqlError
         ExprKind::Neg(inner) => negate(cx, e, inner),
         ExprKind::BitNot(inner) => Ok(bits(cx, inner)?.map_or(Val::Null, |v| Val::UInt(!v))),
         ExprKind::Bit(op, sides) => {
-            let (Some(a), Some(b)) = (bits(cx, &sides[0])?, bits(cx, &sides[1])?) else { return Ok(Val::Null) };
+            let (Some(a), Some(b)) = (bits(cx, &sides[0])?, bits(cx, &sides[1])?) else {
+                return Ok(Val::Null);
+            };
             Ok(Val::UInt(match op {
                 BitOp::And => a & b,
                 BitOp::Or => a | b,
                 BitOp::Xor => a ^ b,
-                BitOp::ShiftLeft => u32::try_from(b).ok().and_then(|n| a.checked_shl(n)).unwrap_or(0),
-                BitOp::ShiftRight => u32::try_from(b).ok().and_then(|n| a.checked_shr(n)).unwrap_or(0),
+                BitOp::ShiftLeft => u32::try_from(b)
+                    .ok()
+                    .and_then(|n| a.checked_shl(n))
+                    .unwrap_or(0),
+                BitOp::ShiftRight => u32::try_from(b)
+                    .ok()
+                    .and_then(|n| a.checked_shr(n))
+                    .unwrap_or(0),
             }))
         }
         ExprKind::Arith(op, sides) => match e.ty.class() {
@@ -44,9 +52,19 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Val<'a>, SqlError
 /// The 64 bits of an operand of a bit operator: negative numbers in two's complement.
 fn bits(cx: &EvalCx<'_>, e: &Expr) -> Result<Option<u64>, SqlError> {
     // Lifetimes: the value is a number, nothing of the row is kept.
-    let cx = EvalCx { rows: cx.rows, outer: cx.outer, st: cx.st };
+    let cx = EvalCx {
+        rows: cx.rows,
+        outer: cx.outer,
+        st: cx.st,
+    };
     let v = cx.integer(e)?;
-    Ok(v.map(|v| if v > i128::from(u64::MAX) { u64::MAX } else { v as u64 }))
+    Ok(v.map(|v| {
+        if v > i128::from(u64::MAX) {
+            u64::MAX
+        } else {
+            v as u64
+        }
+    }))
 }
 
 fn out_of_range(cx: &EvalCx<'_>, e: &Expr) -> SqlError {
@@ -76,22 +94,36 @@ fn negate<'a>(cx: &EvalCx<'a>, e: &'a Expr, inner: &'a Expr) -> Result<Val<'a>, 
             None => Val::Null,
             Some(v) => Val::Int(i64::try_from(-v).map_err(|_| out_of_range(cx, e))?),
         },
-        Class::Decimal => cx.decimal(inner)?.map_or(Val::Null, |d| Val::Decimal(d.neg())),
+        Class::Decimal => cx
+            .decimal(inner)?
+            .map_or(Val::Null, |d| Val::Decimal(d.neg())),
         _ => cx.f64(inner)?.map_or(Val::Null, |v| Val::Double(-v)),
     })
 }
 
-fn integers<'a>(cx: &EvalCx<'a>, e: &'a Expr, op: ArithOp, a: &'a Expr, b: &'a Expr) -> Result<Val<'a>, SqlError> {
+fn integers<'a>(
+    cx: &EvalCx<'a>,
+    e: &'a Expr,
+    op: ArithOp,
+    a: &'a Expr,
+    b: &'a Expr,
+) -> Result<Val<'a>, SqlError> {
     if op == ArithOp::IntDiv && !(a.ty.class() == Class::Int && b.ty.class() == Class::Int) {
-        let (Some(x), Some(y)) = (cx.decimal(a)?, cx.decimal(b)?) else { return Ok(Val::Null) };
+        let (Some(x), Some(y)) = (cx.decimal(a)?, cx.decimal(b)?) else {
+            return Ok(Val::Null);
+        };
         return match x.int_div(&y) {
             None => Err(out_of_range(cx, e)),
             Some(None) => division_by_zero(cx),
-            Some(Some(d)) if e.ty.col.unsigned => d.to_u64().map(Val::UInt).ok_or_else(|| out_of_range(cx, e)),
+            Some(Some(d)) if e.ty.col.unsigned => {
+                d.to_u64().map(Val::UInt).ok_or_else(|| out_of_range(cx, e))
+            }
             Some(Some(d)) => d.to_i64().map(Val::Int).ok_or_else(|| out_of_range(cx, e)),
         };
     }
-    let (Some(x), Some(y)) = (cx.integer(a)?, cx.integer(b)?) else { return Ok(Val::Null) };
+    let (Some(x), Some(y)) = (cx.integer(a)?, cx.integer(b)?) else {
+        return Ok(Val::Null);
+    };
     let result = match op {
         ArithOp::Add => x + y,
         ArithOp::Sub => x - y,
@@ -101,14 +133,26 @@ fn integers<'a>(cx: &EvalCx<'a>, e: &'a Expr, op: ArithOp, a: &'a Expr, b: &'a E
         ArithOp::Mod => x % y,
     };
     if e.ty.col.unsigned {
-        u64::try_from(result).map(Val::UInt).map_err(|_| out_of_range(cx, e))
+        u64::try_from(result)
+            .map(Val::UInt)
+            .map_err(|_| out_of_range(cx, e))
     } else {
-        i64::try_from(result).map(Val::Int).map_err(|_| out_of_range(cx, e))
+        i64::try_from(result)
+            .map(Val::Int)
+            .map_err(|_| out_of_range(cx, e))
     }
 }
 
-fn decimals<'a>(cx: &EvalCx<'a>, e: &'a Expr, op: ArithOp, a: &'a Expr, b: &'a Expr) -> Result<Val<'a>, SqlError> {
-    let (Some(x), Some(y)) = (cx.decimal(a)?, cx.decimal(b)?) else { return Ok(Val::Null) };
+fn decimals<'a>(
+    cx: &EvalCx<'a>,
+    e: &'a Expr,
+    op: ArithOp,
+    a: &'a Expr,
+    b: &'a Expr,
+) -> Result<Val<'a>, SqlError> {
+    let (Some(x), Some(y)) = (cx.decimal(a)?, cx.decimal(b)?) else {
+        return Ok(Val::Null);
+    };
     let result: Option<Decimal> = match op {
         ArithOp::Add => x.add(&y),
         ArithOp::Sub => x.sub(&y),
@@ -126,8 +170,16 @@ fn decimals<'a>(cx: &EvalCx<'a>, e: &'a Expr, op: ArithOp, a: &'a Expr, b: &'a E
     result.map(Val::Decimal).ok_or_else(|| out_of_range(cx, e))
 }
 
-fn doubles<'a>(cx: &EvalCx<'a>, e: &'a Expr, op: ArithOp, a: &'a Expr, b: &'a Expr) -> Result<Val<'a>, SqlError> {
-    let (Some(x), Some(y)) = (cx.f64(a)?, cx.f64(b)?) else { return Ok(Val::Null) };
+fn doubles<'a>(
+    cx: &EvalCx<'a>,
+    e: &'a Expr,
+    op: ArithOp,
+    a: &'a Expr,
+    b: &'a Expr,
+) -> Result<Val<'a>, SqlError> {
+    let (Some(x), Some(y)) = (cx.f64(a)?, cx.f64(b)?) else {
+        return Ok(Val::Null);
+    };
     let result = match op {
         ArithOp::Add => x + y,
         ArithOp::Sub => x - y,
@@ -137,7 +189,11 @@ fn doubles<'a>(cx: &EvalCx<'a>, e: &'a Expr, op: ArithOp, a: &'a Expr, b: &'a Ex
         ArithOp::IntDiv => (x / y).trunc(),
         ArithOp::Mod => x % y,
     };
-    if result.is_finite() { Ok(Val::Double(result)) } else { Err(out_of_range(cx, e)) }
+    if result.is_finite() {
+        Ok(Val::Double(result))
+    } else {
+        Err(out_of_range(cx, e))
+    }
 }
 
 /// Whether a type counts as unsigned in integer arithmetic.

@@ -17,7 +17,11 @@ impl<'a> EvalCx<'a> {
             Param(n) => self.stored(self.st.params.get(*n), &e.ty),
             Column(at) => self.column(self.rows, *at, &e.ty)?,
             Outer { level, at } => {
-                let frame = self.outer.len().checked_sub(usize::from(*level)).and_then(|i| self.outer.get(i));
+                let frame = self
+                    .outer
+                    .len()
+                    .checked_sub(usize::from(*level))
+                    .and_then(|i| self.outer.get(i));
                 match frame {
                     Some(rows) => self.column(rows, *at, &e.ty)?,
                     None => return Err(SqlError::not_supported("outer reference at this place")),
@@ -32,9 +36,13 @@ impl<'a> EvalCx<'a> {
             }
             SysVar { scope, name } => Self::owned(self.env().sysvar(*scope, name)?),
             Neg(_) | BitNot(_) | Arith(..) | Bit(..) => arith::eval(self, e)?,
-            Compare { .. } | CompareRows { .. } | Between { .. } | In { .. } | InRows { .. } | InParam { .. } | Like { .. } => {
-                Val::from_bool(compare::eval(self, e)?)
-            }
+            Compare { .. }
+            | CompareRows { .. }
+            | Between { .. }
+            | In { .. }
+            | InRows { .. }
+            | InParam { .. }
+            | Like { .. } => Val::from_bool(compare::eval(self, e)?),
             And(list) => Val::from_bool(self.all(list)?),
             Or(list) => Val::from_bool(self.any_of(list)?),
             Xor(sides) => {
@@ -42,7 +50,11 @@ impl<'a> EvalCx<'a> {
                 Val::from_bool(a.zip(b).map(|(a, b)| a != b))
             }
             Not(inner) => Val::from_bool(self.bool(inner)?.map(|b| !b)),
-            Is { expr, test, negated } => {
+            Is {
+                expr,
+                test,
+                negated,
+            } => {
                 let holds = match test {
                     IsTest::Null => self.val(expr)?.is_null(),
                     IsTest::True => self.bool(expr)? == Some(true),
@@ -70,7 +82,9 @@ impl<'a> EvalCx<'a> {
                 Some(text) => Val::Bytes(text),
                 None => Val::Null,
             },
-            IntervalArith { .. } | Extract { .. } | TimestampDiff { .. } | Trim { .. } => crate::func::eval_special(self, e)?,
+            IntervalArith { .. } | Extract { .. } | TimestampDiff { .. } | Trim { .. } => {
+                crate::func::eval_special(self, e)?
+            }
             Call { func, args } => crate::func::eval_fn(*func)(self, args, &e.ty)?,
             Subquery { index, use_as } => self.st.subqueries.value(self, *index, use_as, &e.ty)?,
             Default(v) => self.stored(v.as_ref(), &e.ty),
@@ -85,7 +99,9 @@ impl<'a> EvalCx<'a> {
             return Ok(v);
         }
         Ok(match ty.class() {
-            Class::String => convert::to_text(self, v, &e.ty, ty.collation()).map_or(Val::Null, Val::Bytes),
+            Class::String => {
+                convert::to_text(self, v, &e.ty, ty.collation()).map_or(Val::Null, Val::Bytes)
+            }
             Class::Int => match convert::to_integer(self, &v, &e.ty) {
                 Some(i) if ty.col.unsigned => Val::UInt(i as u64),
                 Some(i) => Val::Int(i as i64),
@@ -94,14 +110,21 @@ impl<'a> EvalCx<'a> {
             Class::Decimal => match convert::to_decimal(self, &v, &e.ty) {
                 Some(d) => {
                     let scale = ty.decimal_shape().1 as u8;
-                    Val::Decimal(if d.scale() < scale { d.rescale(scale).unwrap_or(d) } else { d })
+                    Val::Decimal(if d.scale() < scale {
+                        d.rescale(scale).unwrap_or(d)
+                    } else {
+                        d
+                    })
                 }
                 None => Val::Null,
             },
             Class::Double => convert::to_f64(self, &v, &e.ty).map_or(Val::Null, Val::Double),
-            Class::DateTime => convert::to_datetime(self, &v, &e.ty)
-                .map_or(Val::Null, |d| Val::DateTime(nfold_types::DateTime::from_packed(d.packed(), ty.col.fsp()))),
-            Class::Date => convert::to_datetime(self, &v, &e.ty).map_or(Val::Null, |d| Val::Date(d.date())),
+            Class::DateTime => convert::to_datetime(self, &v, &e.ty).map_or(Val::Null, |d| {
+                Val::DateTime(nfold_types::DateTime::from_packed(d.packed(), ty.col.fsp()))
+            }),
+            Class::Date => {
+                convert::to_datetime(self, &v, &e.ty).map_or(Val::Null, |d| Val::Date(d.date()))
+            }
             Class::Time => convert::to_time(self, &v, &e.ty).map_or(Val::Null, Val::Time),
             Class::Null => Val::Null,
         })
@@ -133,9 +156,16 @@ impl<'a> EvalCx<'a> {
     }
 
     #[inline]
-    fn column(&self, rows: &'a [RowRef<'a>], at: ColumnAt, ty: &ExprType) -> Result<Val<'a>, SqlError> {
+    fn column(
+        &self,
+        rows: &'a [RowRef<'a>],
+        at: ColumnAt,
+        ty: &ExprType,
+    ) -> Result<Val<'a>, SqlError> {
         let row = &rows[usize::from(at.table)];
-        let Some(image) = row.image else { return Ok(Val::Null) };
+        let Some(image) = row.image else {
+            return Ok(Val::Null);
+        };
         match row.layout.get(image, usize::from(at.column)) {
             Ok(v) => Ok(self.stored(v, ty)),
             Err(e) => Err(row_error(&e)),
@@ -185,8 +215,13 @@ impl<'a> EvalCx<'a> {
     }
 
     /// The order of two expressions, compared as MySQL's `<` would; NULL if either is.
-    pub fn order_of(&self, a: &'a Expr, b: &'a Expr) -> Result<Option<std::cmp::Ordering>, SqlError> {
-        let kind = nfold_plan::collate::comparison(&a.ty, &b.ty, [false; 2], self.env().collation(), "=")?;
+    pub fn order_of(
+        &self,
+        a: &'a Expr,
+        b: &'a Expr,
+    ) -> Result<Option<std::cmp::Ordering>, SqlError> {
+        let kind =
+            nfold_plan::collate::comparison(&a.ty, &b.ty, [false; 2], self.env().collation(), "=")?;
         let (x, y) = (self.val(a)?, self.val(b)?);
         Ok(compare::order(self, kind, (&x, &a.ty), (&y, &b.ty)))
     }
@@ -195,7 +230,10 @@ impl<'a> EvalCx<'a> {
     pub fn checked_string(&self, text: Vec<u8>, function: &str) -> Result<Val<'a>, SqlError> {
         let max = self.env().max_allowed_packet();
         if text.len() > max {
-            self.warn(ErrorCode::ER_WARN_ALLOWED_PACKET_OVERFLOWED, &[&function, &max]);
+            self.warn(
+                ErrorCode::ER_WARN_ALLOWED_PACKET_OVERFLOWED,
+                &[&function, &max],
+            );
             return Ok(Val::Null);
         }
         Ok(Val::string(text))
@@ -204,7 +242,7 @@ impl<'a> EvalCx<'a> {
 
 /// What a damaged row image is to the client.
 pub(crate) fn row_error(e: &nfold_types::row::RowError) -> SqlError {
-    SqlError::with_message(ErrorCode::ER_INTERNAL_ERROR, format!("row image: {e}"))
+    SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, format!("row image: {e}"))
 }
 
 /// An expression's text as far as error messages need it.
@@ -219,7 +257,12 @@ pub(crate) fn describe(e: &Expr) -> String {
             other => format!("{other:?}"),
         },
         Neg(inner) => format!("-({})", describe(inner)),
-        Arith(op, s) => format!("({} {} {})", describe(&s[0]), arith::symbol(*op), describe(&s[1])),
+        Arith(op, s) => format!(
+            "({} {} {})",
+            describe(&s[0]),
+            arith::symbol(*op),
+            describe(&s[1])
+        ),
         Cast(inner) => {
             let target = match (&e.ty.col.kind, e.ty.col.unsigned) {
                 (TypeKind::BigInt, true) => "unsigned",

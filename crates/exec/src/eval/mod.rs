@@ -4,10 +4,11 @@
 //! expression makes itself are owned. Three-valued logic is `Option<bool>`, NULL being `None`.
 
 mod arith;
-mod compare;
+pub mod compare;
 pub mod convert;
 mod expr;
 mod subquery;
+pub mod temporal;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -150,7 +151,9 @@ impl<'a> EvalCx<'a> {
 
     /// Its value as a signed 64-bit integer; larger ones are cut.
     pub fn int(&self, e: &'a Expr) -> Result<Option<i64>, SqlError> {
-        Ok(self.integer(e)?.map(|v| v.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64))
+        Ok(self
+            .integer(e)?
+            .map(|v| v.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64))
     }
 
     /// Its value as a double.
@@ -172,7 +175,11 @@ impl<'a> EvalCx<'a> {
     }
 
     /// Its value as text in the character set of `collation`.
-    pub fn text(&self, e: &'a Expr, collation: nfold_types::CollationId) -> Result<Option<Cow<'a, [u8]>>, SqlError> {
+    pub fn text(
+        &self,
+        e: &'a Expr,
+        collation: nfold_types::CollationId,
+    ) -> Result<Option<Cow<'a, [u8]>>, SqlError> {
         let v = self.val(e)?;
         Ok(convert::to_text(self, v, &e.ty, collation))
     }

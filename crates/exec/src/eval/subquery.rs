@@ -8,14 +8,26 @@ use super::{EvalCx, Val};
 /// Runs subqueries of the query block that is being evaluated.
 pub trait Subqueries {
     /// The value of subquery `index`, used as `use_as`, for the current rows of `cx`.
-    fn value<'a>(&self, cx: &EvalCx<'a>, index: u16, use_as: &'a SubqueryUse, ty: &'a ExprType) -> Result<Val<'a>, SqlError>;
+    fn value<'a>(
+        &self,
+        cx: &EvalCx<'a>,
+        index: u16,
+        use_as: &'a SubqueryUse,
+        ty: &'a ExprType,
+    ) -> Result<Val<'a>, SqlError>;
 }
 
 /// For expressions that cannot hold any.
 pub struct NoSubqueries;
 
 impl Subqueries for NoSubqueries {
-    fn value<'a>(&self, _: &EvalCx<'a>, _: u16, _: &'a SubqueryUse, _: &'a ExprType) -> Result<Val<'a>, SqlError> {
+    fn value<'a>(
+        &self,
+        _: &EvalCx<'a>,
+        _: u16,
+        _: &'a SubqueryUse,
+        _: &'a ExprType,
+    ) -> Result<Val<'a>, SqlError> {
         Err(SqlError::not_supported("subquery at this place"))
     }
 }

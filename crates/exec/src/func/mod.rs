@@ -28,7 +28,11 @@ struct Registry {
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
     let modules: &[&'static [Func]] = &[core::FUNCS];
     let funcs: Vec<&'static Func> = modules.iter().flat_map(|m| m.iter()).collect();
-    let by_name = funcs.iter().enumerate().map(|(i, f)| (f.def.name, FuncId(i as u16))).collect();
+    let by_name = funcs
+        .iter()
+        .enumerate()
+        .map(|(i, f)| (f.def.name, FuncId(i as u16)))
+        .collect();
     Registry { funcs, by_name }
 });
 
@@ -58,5 +62,7 @@ pub(crate) fn eval_special<'a>(
     e: &'a nfold_plan::expr::Expr,
 ) -> Result<crate::eval::Val<'a>, nfold_types::SqlError> {
     let _ = (cx, e);
-    Err(nfold_types::SqlError::not_supported("this temporal or TRIM expression"))
+    Err(nfold_types::SqlError::not_supported(
+        "this temporal or TRIM expression",
+    ))
 }
