@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use super::keys::Sink;
 use super::weights::{Uca, Weigher};
+use crate::charset::UTF8MB4;
 
 /// Length of the common prefix.
 #[inline]
@@ -34,22 +35,35 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 #[inline]
 pub(super) fn compare<W: Weigher>(w: W, a: &[u8], b: &[u8], pad: bool) -> Ordering {
     let at = common_prefix(a, b);
-    let (a, b) = (&a[at..], &b[at..]);
-    let (table, mut i) = (w.ascii(), 0);
-    for (&x, &y) in a.iter().zip(b) {
-        if (x | y) >= 0x80 {
-            break;
-        }
-        let (wx, wy) = (table[usize::from(x)], table[usize::from(y)]);
-        if wx != wy {
-            if wx == W::IGNORED || wy == W::IGNORED {
-                break;
+    let (mut a, mut b) = (&a[at..], &b[at..]);
+    let table = w.ascii();
+    // Character by character, as long as each has one weight.
+    while let (Some(&x), Some(&y)) = (a.first(), b.first()) {
+        if (x | y) < 0x80 {
+            let (wx, wy) = (table[usize::from(x)], table[usize::from(y)]);
+            if wx != wy {
+                if wx == W::IGNORED || wy == W::IGNORED {
+                    break;
+                }
+                return wx.cmp(&wy);
             }
-            return wx.cmp(&wy);
+            (a, b) = (&a[1..], &b[1..]);
+            continue;
         }
-        i += 1;
+        let (Some((c, c_len)), Some((d, d_len))) = (UTF8MB4.decode(a), UTF8MB4.decode(b)) else {
+            break;
+        };
+        if c != d {
+            let (Some(wc), Some(wd)) = (w.one_weight(c), w.one_weight(d)) else {
+                break;
+            };
+            if wc != wd {
+                return wc.cmp(&wd);
+            }
+        }
+        (a, b) = (&a[c_len..], &b[d_len..]);
     }
-    compare_weights(w, &a[i..], &b[i..], pad)
+    compare_weights(w, a, b, pad)
 }
 
 fn compare_weights<W: Weigher>(w: W, a: &[u8], b: &[u8], pad: bool) -> Ordering {

@@ -28,6 +28,8 @@
 //!   with the same secondary weights as many tertiary weights. So ranks and tertiary weights of plain small letters may be
 //!   left out at the end of their level without a change of order.
 
+use crate::charset::UTF8MB4;
+
 use super::weights::{SECONDARY_COMMON, TERTIARY_COMMON, Uca, Weigher};
 
 /// Longest part of a key that one character has, under UCA 4.0 and at one, two and three levels of UCA 9.0. (A test goes
@@ -41,6 +43,16 @@ pub(super) trait Sink {
     fn push_all(&mut self, bytes: &[u8]);
     /// So many bytes are about to come.
     fn expect_more(&mut self, bytes: usize);
+    /// Adds the codes of ASCII characters that are not 0.
+    #[inline]
+    fn push_mapped(&mut self, ascii: &[u8], codes: &[u8; 128]) {
+        for &x in ascii {
+            let code = codes[usize::from(x & 0x7F)];
+            if code != 0 {
+                self.push(code);
+            }
+        }
+    }
 }
 
 impl Sink for Vec<u8> {
@@ -55,6 +67,19 @@ impl Sink for Vec<u8> {
     #[inline]
     fn expect_more(&mut self, bytes: usize) {
         self.reserve(bytes);
+    }
+    #[inline]
+    fn push_mapped(&mut self, ascii: &[u8], codes: &[u8; 128]) {
+        // Without a branch: a code of 0 is overwritten by the next one.
+        let start = self.len();
+        self.resize(start + ascii.len(), 0);
+        let (out, mut n) = (&mut self[start..], 0);
+        for &x in ascii {
+            let code = codes[usize::from(x & 0x7F)];
+            out[n] = code;
+            n += usize::from(code != 0);
+        }
+        self.truncate(start + n);
     }
 }
 
@@ -251,25 +276,46 @@ pub(super) fn push_general<S: Sink>(weight: u32, out: &mut S) {
     }
 }
 
+/// Calls `ascii` with each ASCII character and `other` with each weight of the others.
+#[inline]
+fn visit<W: Weigher, X>(
+    w: W,
+    s: &[u8],
+    state: &mut X,
+    ascii: impl Fn(&mut X, u8),
+    other: impl Fn(&mut X, u32),
+) {
+    let mut rest = s;
+    while let Some((&first, tail)) = rest.split_first() {
+        if first < 0x80 {
+            ascii(state, first);
+            rest = tail;
+            continue;
+        }
+        let decoded = UTF8MB4.decode(rest);
+        let (char, tail) = rest.split_at(decoded.map_or(1, |(_, len)| len));
+        match decoded.and_then(|(c, _)| w.one_weight(c)) {
+            Some(weight) => other(state, weight),
+            None => w.weights(char).for_each(|weight| other(state, weight)),
+        }
+        rest = tail;
+    }
+}
+
 /// Appends the primary codes of a string, without PAD SPACE.
 #[inline]
 pub(super) fn push_codes<W: Weigher, S: Sink>(w: W, s: &[u8], out: &mut S) {
     out.expect_more(s.len());
-    let (codes, mut at) = (w.ascii_codes(), 0);
-    for &x in s {
-        if x >= 0x80 {
-            break;
-        }
-        at += 1;
-        let code = codes[usize::from(x)];
-        if code != 0 {
-            out.push(code);
-        }
-    }
-    let mut code = Code::default();
-    for weight in w.weights(&s[at..]) {
-        w.push_code(weight, &mut code, out);
-    }
+    let codes = w.ascii_codes();
+    let ascii = s.iter().position(|&x| x >= 0x80).unwrap_or(s.len());
+    out.push_mapped(&s[..ascii], codes);
+    visit(
+        w,
+        &s[ascii..],
+        &mut (out, Code::default()),
+        |(out, _), x| out.push_mapped(&[x], codes),
+        |(out, code), weight| w.push_code(weight, code, *out),
+    );
 }
 
 /// Appends the key of a string with PAD SPACE.
@@ -283,35 +329,35 @@ pub(super) fn push_padded<W: Weigher, S: Sink>(w: W, spaces: Spaces, s: &[u8], o
 pub(super) fn push_unended<W: Weigher, S: Sink>(w: W, spaces: Spaces, s: &[u8], out: &mut S) {
     out.expect_more(s.len() + 1);
     let (space, table, codes) = (w.space(), w.ascii(), w.ascii_codes());
-    let (mut run, mut code, mut at) = (0, Code::default(), 0);
-    for &x in s {
-        if x >= 0x80 {
-            break;
+    let end_run = |out: &mut S, run: &mut usize, weight: u32| {
+        if *run > 0 {
+            spaces.push_run(*run, weight < space, out);
+            *run = 0;
         }
-        at += 1;
-        let weight = u32::from(table[usize::from(x)]);
-        if weight == space {
-            run += 1;
-        } else if weight != u32::from(W::IGNORED) {
-            if run > 0 {
-                spaces.push_run(run, weight < space, out);
-                run = 0;
+    };
+    visit(
+        w,
+        s,
+        &mut (out, 0, Code::default()),
+        |(out, run, _), x| {
+            let weight = table[usize::from(x)];
+            if u32::from(weight) == space {
+                *run += 1;
+            } else if weight != W::IGNORED {
+                end_run(out, run, u32::from(weight));
+                out.push(codes[usize::from(x)]);
             }
-            out.push(codes[usize::from(x)]);
-        }
-    }
-    for weight in w.weights(&s[at..]) {
-        // The second half of a pair may have any value (I2).
-        if weight == space && !code.second_half {
-            run += 1;
-            continue;
-        }
-        if run > 0 {
-            spaces.push_run(run, weight < space, out);
-            run = 0;
-        }
-        w.push_code(weight, &mut code, out);
-    }
+        },
+        |(out, run, code), weight| {
+            // The second half of a pair may have any value (I2).
+            if weight == space && !code.second_half {
+                *run += 1;
+                return;
+            }
+            end_run(out, run, weight);
+            w.push_code(weight, code, *out);
+        },
+    );
 }
 
 /// [`push_padded`] for a string of byte weights.

@@ -389,6 +389,11 @@ impl Collation {
         if needle.is_empty() {
             return (from <= haystack.len()).then_some(from);
         }
+        // Bytes that begin a character are found only where a character begins.
+        if self.is_binary() && (!self.charset.is_multi_byte() || needle[0] & 0xC0 != 0x80) {
+            let at = memchr::memmem::find(haystack.get(from..)?, needle)?;
+            return Some(from + at);
+        }
         let mut at = from;
         while at < haystack.len() {
             let rest = &haystack[at..];

@@ -17,6 +17,8 @@ pub(super) trait Weigher: Copy {
     fn ascii(self) -> &'static [u16; 128];
     /// Weights of a string.
     fn weights(self, s: &[u8]) -> Self::Weights<'_>;
+    /// The weight of a character that has just one; `None` also where that is costly to say.
+    fn one_weight(self, c: char) -> Option<u32>;
     /// Appends the sort key's bytes for a weight.
     fn push_code<S: Sink>(self, weight: u32, code: &mut Code, out: &mut S);
     /// Sort key byte of each ASCII character that has a weight; not of the space where there is PAD SPACE.
@@ -194,7 +196,11 @@ impl Uca {
         if a == b {
             return true;
         }
-        let (x, y) = (self.entry(u32::from(a)), self.entry(u32::from(b)));
+        let entry = |c: char| match self.ascii_entries.get(c as usize) {
+            Some(&entry) => entry,
+            None => self.entry(u32::from(c)),
+        };
+        let (x, y) = (entry(a), entry(b));
         if x < MANY && y < MANY {
             let mask = [0xFFFF, 0xFF_FFFF, 0x1FFF_FFFF][usize::from(levels.clamp(1, 3)) - 1];
             return (x ^ y) & mask == 0;
@@ -371,6 +377,11 @@ impl Weigher for &'static Uca {
         self.level::<0>(s)
     }
     #[inline]
+    fn one_weight(self, c: char) -> Option<u32> {
+        let entry = self.entry(u32::from(c));
+        (entry != IMPLICIT && entry & 0xFFFF != 0).then_some(entry & 0xFFFF)
+    }
+    #[inline]
     fn push_code<S: Sink>(self, weight: u32, code: &mut Code, out: &mut S) {
         self.codes.push(weight as u16, code, out);
     }
@@ -455,6 +466,10 @@ impl Weigher for General {
     #[inline]
     fn weights(self, s: &[u8]) -> GeneralWeights<'_> {
         GeneralWeights { rest: s }
+    }
+    #[inline]
+    fn one_weight(self, c: char) -> Option<u32> {
+        Some(self.weight(c))
     }
     #[inline]
     fn push_code<S: Sink>(self, weight: u32, _: &mut Code, out: &mut S) {
