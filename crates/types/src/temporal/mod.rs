@@ -9,7 +9,14 @@
 //! ```
 //! Comparing the numbers compares the values. `fsp` is how many fractional digits to show and takes no part in comparison.
 
+pub mod arith;
 pub mod calendar;
+pub mod parse;
+pub mod zone;
+
+pub use arith::{Interval, IntervalUnit};
+pub use parse::{DateFlags, TemporalError};
+pub use zone::TimeZone;
 
 use std::cmp::Ordering;
 use std::fmt::{self, Debug, Display, Formatter};
@@ -384,3 +391,6 @@ impl Debug for Timestamp {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
