@@ -1,1 +1,17 @@
 //! Sessions, system variables, authentication, workers, system views, configuration.
+//!
+//! ```text
+//! listen ── accepts ──▶ worker (epoll, fibers) ── owns ──▶ conn (login, commands) ── calls ──▶ handler::SessionHandler
+//! config, auth, tls: what they are given
+//! ```
+
+#![deny(unsafe_op_in_unsafe_fn)]
+
+pub mod auth;
+pub mod config;
+pub mod conn;
+pub mod handler;
+mod listen;
+pub mod server;
+mod tls;
+pub mod worker;

@@ -33,11 +33,9 @@ pub struct OldestReader {
     pub s: Lsn,
 }
 
-type Lines = Box<[CachePadded<Line>]>;
-
 /// All reader slots of an engine.
 pub struct SlotTable {
-    chunks: Box<[OnceLock<Lines>]>,
+    chunks: Box<[OnceLock<Box<[CachePadded<Line>]>>]>,
     /// Slots below this may be in use.
     made: AtomicUsize,
     free: Mutex<Vec<u32>>,

@@ -1,0 +1,198 @@
+//! One authentication, packet by packet, for both plugins.
+//!
+//! # Picture
+//! ```text
+//! begin ─ plugin differs ─▶ Switch ─▶ answer ┐
+//!   └─────────────────────────────────────────┤
+//! native: check ─▶ Accepted / Denied          │
+//! sha2:   cached? ─▶ More(3) + Accepted ◀─────┘
+//!         else More(4) ─▶ password (TLS, unix socket)            ─▶ full check
+//!                     └─▶ 2: More(public key) ─▶ encrypted ──────▶ full check
+//! ```
+//! An unknown user goes the way of one with a password that nobody knows, and pays the same hashing.
+
+use nfold_protocol::consts::{CACHING_SHA2_PASSWORD, NATIVE_PASSWORD};
+use nfold_protocol::handshake::SALT;
+use nfold_protocol::scramble;
+
+use super::{Account, Authenticator};
+use crate::conn::Peer;
+
+const FAST_AUTH_OK: u8 = 3;
+const FULL_AUTH: u8 = 4;
+const REQUEST_KEY: u8 = 2;
+
+/// What the caller sends, or decides.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Switch {
+        plugin: &'static str,
+        salt: [u8; SALT],
+    },
+    More(Vec<u8>),
+    /// `more` is sent before the OK.
+    Accepted {
+        account: Account,
+        more: Option<Vec<u8>>,
+    },
+    Denied {
+        password_used: bool,
+    },
+    Locked,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Plugin {
+    Native,
+    Sha2,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// An answer to the challenge comes next.
+    Answer,
+    /// The password comes next, readable or encrypted.
+    Password,
+    /// The password comes next, encrypted.
+    Encrypted,
+}
+
+pub(crate) struct Exchange {
+    /// `None`: nobody by that name; the motions are gone through.
+    account: Option<Account>,
+    plugin: Plugin,
+    salt: [u8; SALT],
+    stage: Stage,
+}
+
+impl Exchange {
+    /// Starts with what the client's first packet says. `salt` is the challenge it has seen.
+    pub fn begin(
+        auth: &Authenticator,
+        user: &str,
+        peer: Peer,
+        client_plugin: Option<&[u8]>,
+        answer: &[u8],
+        salt: [u8; SALT],
+    ) -> (Self, Outcome) {
+        let account = auth
+            .accounts
+            .find(user, peer)
+            .filter(|a| a.plugin == NATIVE_PASSWORD || a.plugin == CACHING_SHA2_PASSWORD);
+        let plugin = match &account {
+            Some(a) if a.plugin == NATIVE_PASSWORD => Plugin::Native,
+            _ => Plugin::Sha2,
+        };
+        let mut exchange = Exchange {
+            account,
+            plugin,
+            salt,
+            stage: Stage::Answer,
+        };
+        let name = match plugin {
+            Plugin::Native => NATIVE_PASSWORD,
+            Plugin::Sha2 => CACHING_SHA2_PASSWORD,
+        };
+        if client_plugin != Some(name.as_bytes()) {
+            exchange.salt = auth.new_salt();
+            let salt = exchange.salt;
+            return (exchange, Outcome::Switch { plugin: name, salt });
+        }
+        let outcome = exchange.check_answer(auth, answer);
+        (exchange, outcome)
+    }
+
+    /// Takes the client's next packet. `secure`: nobody can listen on the way.
+    pub fn answer(&mut self, auth: &Authenticator, payload: &[u8], secure: bool) -> Outcome {
+        match self.stage {
+            Stage::Answer => self.check_answer(auth, payload),
+            Stage::Password if secure => self.check_password(auth, payload),
+            Stage::Password if payload == [REQUEST_KEY] => match &auth.keys {
+                Some(keys) => {
+                    self.stage = Stage::Encrypted;
+                    Outcome::More(keys.public_pem().as_bytes().to_vec())
+                }
+                None => Outcome::Denied {
+                    password_used: true,
+                },
+            },
+            Stage::Password | Stage::Encrypted => {
+                let decrypted = auth.keys.as_ref().and_then(|k| k.decrypt(payload));
+                let Some(mut password) = decrypted else {
+                    return Outcome::Denied {
+                        password_used: true,
+                    };
+                };
+                for (b, s) in password.iter_mut().zip(self.salt.iter().cycle()) {
+                    *b ^= s;
+                }
+                self.check_password(auth, &password)
+            }
+        }
+    }
+
+    fn stored(&self) -> Option<&[u8]> {
+        self.account.as_ref().map(|a| a.auth_string.as_slice())
+    }
+
+    fn check_answer(&mut self, auth: &Authenticator, answer: &[u8]) -> Outcome {
+        match self.plugin {
+            Plugin::Native => {
+                let proved = self
+                    .stored()
+                    .is_some_and(|s| scramble::native_check(s, &self.salt, answer));
+                self.decide(proved, !answer.is_empty(), None)
+            }
+            Plugin::Sha2 => self.check_sha2_answer(auth, answer),
+        }
+    }
+
+    fn check_sha2_answer(&mut self, auth: &Authenticator, answer: &[u8]) -> Outcome {
+        // No password: nothing at all, or just the end of the string.
+        if answer.is_empty() || answer == [0] {
+            let proved = self.stored().is_some_and(<[u8]>::is_empty);
+            return self.decide(proved, false, None);
+        }
+        let cached = self
+            .account
+            .as_ref()
+            .is_some_and(|a| !a.auth_string.is_empty() && auth.cache.check(a, &self.salt, answer));
+        if cached {
+            return self.decide(true, true, Some(vec![FAST_AUTH_OK]));
+        }
+        self.stage = Stage::Password;
+        Outcome::More(vec![FULL_AUTH])
+    }
+
+    /// `sent` is the password and a zero byte.
+    fn check_password(&mut self, auth: &Authenticator, sent: &[u8]) -> Outcome {
+        let Some((0, password)) = sent.split_last() else {
+            return Outcome::Denied {
+                password_used: true,
+            };
+        };
+        /// Digest of nothing anybody knows; it makes an unknown user cost what a known one does.
+        const NOBODY: &[u8] =
+            b"$A$005$abcdefghijklmnopqrst...........................................";
+        let stored = match self.stored() {
+            Some(s) if !s.is_empty() => s,
+            _ => NOBODY,
+        };
+        let proved = scramble::sha2_full_check(stored, password) && self.account.is_some();
+        if proved && let Some(account) = &self.account {
+            auth.cache.remember(account, password);
+        }
+        self.decide(proved, true, None)
+    }
+
+    fn decide(&mut self, proved: bool, password_used: bool, more: Option<Vec<u8>>) -> Outcome {
+        match self.account.take() {
+            Some(account) if proved && account.locked => Outcome::Locked,
+            Some(account) if proved => Outcome::Accepted { account, more },
+            _ => Outcome::Denied { password_used },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! The data directory: made if it is missing, checked, and locked against a second server.
+//!
+//! # Failure
+//! The lock is the kernel's (`flock` on `nfold.lock`): it goes with the process, however that ends. The file holds the process
+//! id for the message only.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+/// Why a directory cannot be used: one line for the user.
+#[derive(Debug)]
+pub struct DataDirError(pub String);
+
+impl std::fmt::Display for DataDirError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for DataDirError {}
+
+/// A data directory that is ours while this lives.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    /// It was made, or was empty.
+    fresh: bool,
+    _lock: File,
+}
+
+impl DataDir {
+    /// Makes the directory if need be (mode 0750), and locks it.
+    pub fn open(path: &Path) -> Result<Self, DataDirError> {
+        let error = |what: &str, e: &dyn std::fmt::Display| {
+            DataDirError(format!(
+                "cannot {what} the data directory {}: {e}",
+                path.display()
+            ))
+        };
+        if !path.exists() {
+            use std::os::unix::fs::DirBuilderExt;
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o750)
+                .create(path)
+                .map_err(|e| error("create", &e))?;
+        }
+        let path = path.canonicalize().map_err(|e| error("open", &e))?;
+        let lock_path = path.join("nfold.lock");
+        let mut lock = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&lock_path)
+            .map_err(|e| error("write to", &e))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut pid = String::new();
+                let _ = lock.read_to_string(&mut pid);
+                return Err(DataDirError(format!(
+                    "the data directory {} is in use by another server (process {})",
+                    path.display(),
+                    pid.trim()
+                )));
+            }
+            Err(TryLockError::Error(e)) => return Err(error("lock", &e)),
+        }
+        let fresh = std::fs::read_dir(&path)
+            .map_err(|e| error("read", &e))?
+            .flatten()
+            .all(|e| e.file_name() == "nfold.lock");
+        lock.set_len(0)
+            .and_then(|()| lock.rewind())
+            .and_then(|()| writeln!(lock, "{}", std::process::id()))
+            .map_err(|e| error("write to", &e))?;
+        Ok(DataDir {
+            path,
+            fresh,
+            _lock: lock,
+        })
+    }
+
+    /// Absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Nothing was in it before.
+    pub fn is_fresh(&self) -> bool {
+        self.fresh
+    }
+}
+
+/// Writes a file that only this user may read: under a temporary name, synced, renamed.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let tmp = path.with_extension("tmp");
+    let _ = std::fs::remove_file(&tmp);
+    let mut f = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&tmp)?;
+    f.write_all(bytes)?;
+    f.sync_all()?;
+    std::fs::rename(&tmp, path)
+}
+
+/// PEM text around DER bytes (RFC 7468).
+pub fn pem_encode(label: &str, der: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = format!("-----BEGIN {label}-----\n");
+    for line in der.chunks(48) {
+        for group in line.chunks(3) {
+            let w = group
+                .iter()
+                .chain([0; 2].iter())
+                .take(3)
+                .fold(0u32, |w, b| w << 8 | u32::from(*b));
+            for i in 0..4 {
+                let c = ALPHABET[(w >> (18 - 6 * i) & 63) as usize] as char;
+                out.push(if i <= group.len() { c } else { '=' });
+            }
+        }
+        out.push('\n');
+    }
+    out.push_str(&format!("-----END {label}-----\n"));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_server_a_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b");
+        let first = DataDir::open(&path).unwrap();
+        assert!(first.is_fresh());
+        let e = DataDir::open(&path).unwrap_err().to_string();
+        assert!(
+            e.contains(&format!(
+                "in use by another server (process {})",
+                std::process::id()
+            )),
+            "{e}"
+        );
+        std::fs::write(first.path().join("x"), "x").unwrap();
+        drop(first);
+        assert!(!DataDir::open(&path).unwrap().is_fresh());
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_one_clear_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("f");
+        std::fs::write(&file, "").unwrap();
+        let e = DataDir::open(&file.join("x")).unwrap_err().to_string();
+        assert!(
+            e.starts_with("cannot create the data directory") && !e.contains('\n'),
+            "{e}"
+        );
+    }
+
+    #[test]
+    fn pem_is_base64_in_lines_of_64() {
+        let pem = pem_encode("X", &[0xff; 50]);
+        let lines: Vec<_> = pem.lines().collect();
+        assert_eq!(lines[0], "-----BEGIN X-----");
+        assert_eq!(lines[1], "/".repeat(64));
+        assert_eq!(lines[2], "//8=");
+        assert_eq!(pem_encode("X", b"M").lines().nth(1), Some("TQ=="));
+    }
+}

@@ -1,0 +1,107 @@
+//! Options: the table of all names, the option file, and the typed values that the rest of the server is handed.
+//!
+//! Order of weight, the later wins: defaults, option file, command line.
+
+mod datadir;
+mod ini;
+pub mod table;
+mod values;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use datadir::{DataDir, DataDirError, pem_encode, write_private};
+pub use ini::{ConfigError, Line, read};
+pub use values::{Value, Values};
+
+use crate::handler::Limits;
+
+/// What the server is started with.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    pub datadir: PathBuf,
+    /// Addresses to listen on; empty: no TCP.
+    pub bind_addresses: Vec<String>,
+    /// 0: any free one.
+    pub port: u16,
+    pub socket: Option<PathBuf>,
+    pub backlog: u32,
+    /// Worker threads; as many as there are cores by default.
+    pub workers: usize,
+    pub pin_workers: bool,
+    pub max_connections: usize,
+    /// For clients that have not logged in.
+    pub connect_timeout: Duration,
+    pub limits: Limits,
+    /// Statements outside transactions that one worker runs at a time; more of them queue. 0: the built-in bound.
+    pub concurrency: usize,
+    pub ssl: bool,
+    pub ssl_cert: Option<PathBuf>,
+    pub ssl_key: Option<PathBuf>,
+    pub require_secure_transport: bool,
+    /// 1 errors, 2 warnings, 3 information.
+    pub log_error_verbosity: u64,
+    /// `version()`
+    pub server_version: String,
+    /// All options by name, for `@@variables` and the engine.
+    pub values: Values,
+}
+
+/// The version that clients see.
+pub fn server_version() -> String {
+    format!("8.4.0-Nfold-{}", env!("CARGO_PKG_VERSION"))
+}
+
+impl ServerOptions {
+    /// From collected values. Fails where options contradict each other.
+    pub fn from_values(values: Values) -> Result<Self, ConfigError> {
+        let path = |name: &str| {
+            values
+                .text(name)
+                .filter(|s| !s.is_empty())
+                .map(PathBuf::from)
+        };
+        let seconds = |name: &str| Duration::from_secs(values.int(name));
+        let datadir = path("datadir").unwrap_or_else(|| PathBuf::from("nfold-data"));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = match values.int("nfold_workers") as usize {
+            0 => cores,
+            n => n,
+        };
+        let bind_addresses = values
+            .text("bind_address")
+            .unwrap_or_default()
+            .split(',')
+            .map(|s| s.trim().to_string())
+            .filter(|s| !s.is_empty())
+            .collect();
+        Ok(ServerOptions {
+            bind_addresses,
+            port: values.int("port") as u16,
+            socket: path("socket"),
+            backlog: values.int("back_log") as u32,
+            workers,
+            pin_workers: values.flag("nfold_pin_workers") && workers == cores,
+            max_connections: values.int("max_connections") as usize,
+            connect_timeout: seconds("connect_timeout"),
+            limits: Limits {
+                wait_timeout: seconds("wait_timeout"),
+                net_read_timeout: seconds("net_read_timeout"),
+                net_write_timeout: seconds("net_write_timeout"),
+                max_allowed_packet: values.int("max_allowed_packet") as usize,
+            },
+            concurrency: values.int("innodb_thread_concurrency") as usize,
+            ssl: values.flag("ssl"),
+            ssl_cert: path("ssl_cert"),
+            ssl_key: path("ssl_key"),
+            require_secure_transport: values.flag("require_secure_transport"),
+            log_error_verbosity: values.int("log_error_verbosity"),
+            server_version: server_version(),
+            datadir,
+            values,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! Values of all options in the order of the table, read and checked from text.
+
+use super::ini::{ConfigError, Line};
+use super::table::{self, Kind, OPTIONS, OptionDef};
+
+/// One option's value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    Bool(bool),
+    Int(u64),
+    Real(f64),
+    /// `None`: NULL.
+    Text(Option<String>),
+}
+
+impl Value {
+    /// The default.
+    pub fn default_of(def: &OptionDef) -> Value {
+        match def.kind {
+            Kind::Bool { default } => Value::Bool(default),
+            Kind::Int { default, .. } => Value::Int(default),
+            Kind::Real { default, .. } => Value::Real(default),
+            Kind::Text { default } => Value::Text(default.map(Into::into)),
+            Kind::Choice { default, .. } => Value::Text(Some(default.into())),
+        }
+    }
+
+    /// Reads a value from an option file or the command line; `None`: the name stood alone. Numbers beyond the range are an error (SET
+    /// adjusts them instead; a file is better told).
+    pub fn parse(def: &OptionDef, text: Option<&str>) -> Result<Value, String> {
+        let Some(text) = text else {
+            return match def.kind {
+                Kind::Bool { .. } => Ok(Value::Bool(true)),
+                _ => Err(format!("option '{}' needs a value", def.name)),
+            };
+        };
+        let bad = |what: &str| format!("option '{}': '{text}' is not {what}", def.name);
+        match def.kind {
+            Kind::Bool { .. } => parse_bool(text)
+                .map(Value::Bool)
+                .ok_or_else(|| bad("ON or OFF")),
+            Kind::Int { min, max, .. } => {
+                let n = parse_size(text).ok_or_else(|| bad("a number"))?;
+                if (min..=max).contains(&n) {
+                    Ok(Value::Int(n))
+                } else {
+                    Err(bad(&format!("between {min} and {max}")))
+                }
+            }
+            Kind::Real { min, max, .. } => match text.parse::<f64>() {
+                Ok(n) if (min..=max).contains(&n) => Ok(Value::Real(n)),
+                _ => Err(bad(&format!("a number between {min} and {max}"))),
+            },
+            Kind::Text { .. } => Ok(Value::Text(Some(text.into()))),
+            Kind::Choice { values, .. } => {
+                let word = values.iter().find(|v| v.eq_ignore_ascii_case(text));
+                word.map(|w| Value::Text(Some((*w).into())))
+                    .ok_or_else(|| bad(&format!("one of {}", values.join(", "))))
+            }
+        }
+    }
+}
+
+/// ON, OFF, TRUE, FALSE, YES, NO, 1, 0.
+fn parse_bool(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" => Some(true),
+        "off" | "false" | "no" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// A whole number with an optional K, M, G, T, P (powers of 1024).
+pub fn parse_size(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let (digits, shift) = match text.char_indices().last()? {
+        (at, 'k' | 'K') => (&text[..at], 10),
+        (at, 'm' | 'M') => (&text[..at], 20),
+        (at, 'g' | 'G') => (&text[..at], 30),
+        (at, 't' | 'T') => (&text[..at], 40),
+        (at, 'p' | 'P') => (&text[..at], 50),
+        _ => (text, 0),
+    };
+    if !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// All values, parallel to [`OPTIONS`].
+#[derive(Debug, Clone)]
+pub struct Values(Vec<Value>);
+
+impl Default for Values {
+    fn default() -> Self {
+        Values(OPTIONS.iter().map(Value::default_of).collect())
+    }
+}
+
+impl Values {
+    /// Sets one option from text.
+    pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), String> {
+        let (at, value) = resolve(name, value)?;
+        match at {
+            Some(at) => self.0[at] = Value::parse(&OPTIONS[at], value)?,
+            None => tracing::warn!("option '{name}' is unknown and was marked as loose: ignored"),
+        }
+        Ok(())
+    }
+
+    /// Applies lines of an option file, in order.
+    pub fn apply(&mut self, lines: &[Line]) -> Result<(), ConfigError> {
+        for l in lines {
+            self.set(&l.name, l.value.as_deref())
+                .map_err(|e| ConfigError(format!("{}:{}: {e}", l.file.display(), l.number)))?;
+        }
+        Ok(())
+    }
+
+    /// By name; `None`: there is no such option.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        table::find(name).map(|i| &self.0[i])
+    }
+
+    /// All, with their definitions.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static OptionDef, &Value)> {
+        OPTIONS.iter().zip(&self.0)
+    }
+
+    /// A whole number option; also a choice whose words are numbers.
+    ///
+    /// # Panics
+    /// If the table has no such option of that kind: a mistake in the program.
+    pub fn int(&self, name: &str) -> u64 {
+        match self.get(name) {
+            Some(Value::Int(n)) => *n,
+            Some(Value::Text(Some(s))) if s.parse::<u64>().is_ok() => s.parse().unwrap_or_default(),
+            other => panic!("option {name} is no number: {other:?}"),
+        }
+    }
+
+    /// An ON/OFF option.
+    ///
+    /// # Panics
+    /// As [`Self::int`].
+    pub fn flag(&self, name: &str) -> bool {
+        match self.get(name) {
+            Some(Value::Bool(b)) => *b,
+            other => panic!("option {name} is no switch: {other:?}"),
+        }
+    }
+
+    /// A text or choice option; `None`: unset.
+    ///
+    /// # Panics
+    /// As [`Self::int`].
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.get(name) {
+            Some(Value::Text(s)) => s.as_deref(),
+            other => panic!("option {name} is no text: {other:?}"),
+        }
+    }
+}
+
+/// Position of an option, and its value after the prefixes: `skip_x` and `disable_x` switch off, `enable_x` on, `loose_x`
+/// may be unknown (then `None`).
+fn resolve<'v>(
+    name: &str,
+    value: Option<&'v str>,
+) -> Result<(Option<usize>, Option<&'v str>), String> {
+    if let Some(at) = table::find(name) {
+        return Ok((Some(at), value));
+    }
+    let plain = name.replace('-', "_").to_ascii_lowercase();
+    if let Some(rest) = plain.strip_prefix("loose_") {
+        return Ok(resolve(rest, value).unwrap_or((None, value)));
+    }
+    for (prefix, on) in [("skip_", "OFF"), ("disable_", "OFF"), ("enable_", "ON")] {
+        let at = plain.strip_prefix(prefix).and_then(table::find);
+        if let Some(at) = at
+            && value.is_none()
+            && matches!(OPTIONS[at].kind, Kind::Bool { .. })
+        {
+            return Ok((Some(at), Some(on)));
+        }
+    }
+    Err(format!("unknown option '{name}'"))
+}

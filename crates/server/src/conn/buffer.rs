@@ -1,0 +1,172 @@
+//! The two buffers of a connection. Both are borrowed from the worker and given back when empty, so that an idle connection holds
+//! none.
+
+use crate::worker::{Interrupt, Local};
+
+/// Size of a fresh receive buffer in bytes.
+const RECEIVE_BYTES: usize = 16 << 10;
+
+/// Received bytes that are not consumed yet: `start..end` of an initialised buffer.
+#[derive(Default)]
+pub(crate) struct Input {
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Input {
+    pub fn data(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    pub fn data_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..self.end]
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    pub fn consume(&mut self, n: usize) {
+        self.start += n;
+        debug_assert!(self.start <= self.end);
+    }
+
+    /// Room to receive into. `need` is how many bytes the pending packet takes in all: the buffer grows towards it as bytes
+    /// arrive, at most doubling, so that a length that is only announced takes no memory.
+    pub fn space(&mut self, local: &Local, need: usize) -> &mut [u8] {
+        if self.bytes.is_empty() {
+            let mut bytes = local.take_buffer();
+            let len = bytes.capacity().max(RECEIVE_BYTES);
+            bytes.resize(len, 0);
+            (self.bytes, self.start, self.end) = (bytes, 0, 0);
+        }
+        if self.start > 0 && (self.end == self.bytes.len() || self.start + need > self.bytes.len())
+        {
+            self.bytes.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.end == self.bytes.len() {
+            let len = need.min(2 * self.end).max(self.end + RECEIVE_BYTES);
+            self.bytes.resize(len, 0);
+        }
+        &mut self.bytes[self.end..]
+    }
+
+    pub fn received(&mut self, n: usize) {
+        self.end += n;
+        debug_assert!(self.end <= self.bytes.len());
+    }
+
+    /// Gives the buffer back if nothing is in it.
+    pub fn release(&mut self, local: &Local) {
+        if self.is_empty() && !self.bytes.is_empty() {
+            local.give_buffer(std::mem::take(&mut self.bytes));
+            (self.start, self.end) = (0, 0);
+        }
+    }
+
+    /// Forgets what was received.
+    pub fn clear(&mut self) {
+        self.start = self.end;
+    }
+}
+
+/// Bytes to send: those before `sent` have gone out.
+#[derive(Default)]
+pub(crate) struct Output {
+    pub bytes: Vec<u8>,
+    pub sent: usize,
+    /// Sending has failed: nothing goes out any more.
+    pub lost: Option<Interrupt>,
+}
+
+impl Output {
+    /// Makes sure there is a buffer to write into.
+    pub fn borrow(&mut self, local: &Local) {
+        if self.bytes.capacity() == 0 {
+            self.bytes = local.take_buffer();
+            self.bytes.clear();
+        }
+    }
+
+    pub fn pending(&self) -> &[u8] {
+        &self.bytes[self.sent..]
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.sent == self.bytes.len()
+    }
+
+    /// Everything has gone out.
+    pub fn reset(&mut self) {
+        self.bytes.clear();
+        self.sent = 0;
+    }
+
+    pub fn release(&mut self, local: &Local) {
+        if self.is_empty() {
+            self.reset();
+            local.give_buffer(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct NoSessions;
+
+    impl crate::handler::SessionFactory for NoSessions {
+        fn connect(
+            &self,
+            _: &crate::worker::FiberCx<'_>,
+            _: crate::handler::LoginInfo,
+        ) -> Result<Box<dyn crate::handler::SessionHandler>, crate::handler::ClientError> {
+            Err(crate::conn::too_many_connections())
+        }
+
+        fn survives_panic(&self) -> bool {
+            true
+        }
+    }
+
+    fn local() -> Local {
+        let poll = mio::Poll::new().unwrap();
+        let registry = poll.registry().try_clone().unwrap();
+        Local::new(
+            0,
+            Default::default(),
+            registry,
+            std::sync::Arc::new(NoSessions),
+            Default::default(),
+        )
+    }
+
+    #[test]
+    fn input_compacts_grows_with_arrival_and_goes_back() {
+        let local = local();
+        let mut input = Input::default();
+        let n = input.space(&local, 4).len();
+        assert_eq!(n, RECEIVE_BYTES);
+        // A packet of 1 GiB is announced: the buffer only doubles when it is full.
+        input.received(n);
+        assert_eq!(input.space(&local, 1 << 30).len(), RECEIVE_BYTES);
+        input.received(100);
+        input.consume(n);
+        assert_eq!(input.data().len(), 100);
+        // The next packet does not fit behind the consumed bytes: they are moved to the front.
+        assert_eq!(
+            input.space(&local, 2 * RECEIVE_BYTES).len(),
+            2 * RECEIVE_BYTES - 100
+        );
+        input.release(&local);
+        assert_eq!(input.data().len(), 100, "not empty, not given back");
+        input.consume(100);
+        input.release(&local);
+        assert_eq!(input.bytes.capacity(), 0);
+        assert!(local.take_buffer().capacity() >= RECEIVE_BYTES);
+    }
+}

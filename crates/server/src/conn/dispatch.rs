@@ -1,0 +1,333 @@
+//! What a fiber does: opens the session, runs whole commands from the receive buffer one after another, ends the session.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use nfold_protocol::command::{self, Command};
+use nfold_protocol::consts::{cap, com};
+use nfold_protocol::frame::{Frame, FrameError, HEADER, join, next_frame};
+use nfold_protocol::response;
+
+use super::writer::{ResponseWriter, flush};
+use super::{Conn, Phase};
+use crate::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
+use crate::worker::{FiberCx, Interrupt, counters_add};
+
+/// What a fiber is started for.
+pub(crate) enum Job {
+    /// The client has proved who it is: open its session.
+    Login(LoginInfo),
+    /// The same, on a connection that has a session.
+    ChangeUser(LoginInfo),
+    /// Whole commands are in the receive buffer.
+    Commands,
+    /// The client is gone, or its time is over.
+    Disconnect,
+}
+
+/// How the connection goes on when its fiber has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum After {
+    KeepOpen,
+    /// Everything is sent; the session has ended.
+    Close,
+    /// As [`After::Close`], but the client is still sending: read on for a moment, so that it sees the error.
+    Linger,
+}
+
+/// Body of a fiber. Never unwinds.
+pub(crate) fn run(
+    conn: &mut Conn,
+    cx: &FiberCx<'_>,
+    factory: &dyn SessionFactory,
+    job: Job,
+) -> After {
+    conn.output.borrow(cx.local);
+    let after = match catch_unwind(AssertUnwindSafe(|| run_job(conn, cx, factory, job))) {
+        Ok(after) => after,
+        Err(_) => after_panic(conn, cx, factory),
+    };
+    if after != After::KeepOpen {
+        end_session(conn, cx, factory);
+    }
+    after
+}
+
+fn run_job(conn: &mut Conn, cx: &FiberCx<'_>, factory: &dyn SessionFactory, job: Job) -> After {
+    let after = match job {
+        Job::Login(info) => login(conn, cx, factory, info),
+        Job::ChangeUser(info) => change_user(conn, cx, info),
+        Job::Commands => commands(conn, cx),
+        Job::Disconnect => After::Close,
+    };
+    match flush(&mut conn.output, &mut conn.transport, cx) {
+        Ok(()) => after,
+        Err(Interrupt::ConnectionLost) => {
+            counters_add(&cx.local.counters.aborted_clients, 1);
+            After::Close
+        }
+        Err(_) => After::Close,
+    }
+}
+
+/// A panic in a statement: the client is told, and the connection ends, as nobody knows what state the session is in.
+fn after_panic(conn: &mut Conn, cx: &FiberCx<'_>, factory: &dyn SessionFactory) -> After {
+    if !factory.survives_panic() {
+        tracing::error!(
+            "a statement panicked while it held a latch or a mini-transaction; the server ends"
+        );
+        std::process::abort();
+    }
+    tracing::error!(
+        "a statement of connection {} panicked; its connection is closed",
+        conn.link.slot.id
+    );
+    // What was written may end in the middle of a packet: only an answer that has not begun can be replaced.
+    if conn.output.sent == 0 {
+        conn.output.reset();
+        let error = ClientError::new(
+            1815,
+            "HY000",
+            "Internal error: the statement failed unexpectedly",
+        );
+        conn.error_packet(conn.answer_sequence, &error);
+        let _ = flush(&mut conn.output, &mut conn.transport, cx);
+    }
+    After::Close
+}
+
+fn end_session(conn: &mut Conn, cx: &FiberCx<'_>, factory: &dyn SessionFactory) {
+    cx.masked.set(true);
+    cx.set_statement_end(None);
+    if let Some(mut session) = conn.session.take() {
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            session.disconnected(cx);
+            drop(session);
+        }));
+        if ended.is_err() && !factory.survives_panic() {
+            tracing::error!(
+                "a session panicked at its end while it held a latch or a mini-transaction; the server ends"
+            );
+            std::process::abort();
+        }
+    }
+}
+
+fn login(
+    conn: &mut Conn,
+    cx: &FiberCx<'_>,
+    factory: &dyn SessionFactory,
+    info: LoginInfo,
+) -> After {
+    conn.answer_sequence = conn.sequence;
+    conn.link
+        .slot
+        .set_identity(&info.user, info.database.as_deref());
+    match factory.connect(cx, info) {
+        Ok(session) => {
+            let status = session.status_flags();
+            conn.session = Some(session);
+            conn.phase = Phase::Command;
+            conn.ok_packet(status);
+            After::KeepOpen
+        }
+        Err(e) => {
+            counters_add(&cx.local.counters.aborted_connects, 1);
+            conn.error_packet(conn.sequence, &e);
+            After::Close
+        }
+    }
+}
+
+fn change_user(conn: &mut Conn, cx: &FiberCx<'_>, info: LoginInfo) -> After {
+    conn.answer_sequence = conn.sequence;
+    conn.link
+        .slot
+        .set_identity(&info.user, info.database.as_deref());
+    let Some(session) = &mut conn.session else {
+        return After::Close;
+    };
+    match session.change_user(cx, info) {
+        Ok(()) => {
+            let status = session.status_flags();
+            conn.phase = Phase::Command;
+            conn.ok_packet(status);
+            After::KeepOpen
+        }
+        Err(e) => {
+            conn.error_packet(conn.sequence, &e);
+            After::Close
+        }
+    }
+}
+
+/// Runs commands while whole ones are there, and this connection's time slice lasts.
+fn commands(conn: &mut Conn, cx: &FiberCx<'_>) -> After {
+    loop {
+        let max = cx.limits().max_allowed_packet;
+        let (len, total, sequence) = match next_frame(conn.input.data(), 0, max) {
+            Ok(Frame::Whole { len, sequence }) => (len, HEADER + len, sequence),
+            Ok(Frame::Split {
+                total,
+                last_sequence,
+                ..
+            }) => (join(conn.input.data_mut(), total), total, last_sequence),
+            Ok(Frame::Partial { .. }) => return After::KeepOpen,
+            Err(e) => {
+                conn.frame_error(e);
+                return After::Linger;
+            }
+        };
+        if len > 0 && conn.input.data()[HEADER] == com::CHANGE_USER {
+            // The event loop authenticates.
+            return After::KeepOpen;
+        }
+        let flow = one_command(conn, cx, len, sequence.wrapping_add(1));
+        conn.input.consume(total);
+        if let Some(after) = flow {
+            return after;
+        }
+        if conn.input.is_empty() || cx.slice_over() {
+            return After::KeepOpen;
+        }
+    }
+}
+
+/// Runs the command in the first `len` payload bytes of the receive buffer.
+fn one_command(conn: &mut Conn, cx: &FiberCx<'_>, len: usize, sequence: u8) -> Option<After> {
+    conn.answer_sequence = sequence;
+    let Conn {
+        input,
+        output,
+        transport,
+        session,
+        capabilities,
+        link,
+        ..
+    } = conn;
+    let slot = &link.slot;
+    let session = session.as_deref_mut()?;
+    let payload = &input.data()[HEADER..HEADER + len];
+    counters_add(&cx.local.counters.commands, 1);
+    let now_us = cx.local.registry.us(cx.slice_start());
+    let text: &[u8] = match payload.first() {
+        Some(&(com::QUERY | com::STMT_PREPARE | com::INIT_DB)) => &payload[1..],
+        _ => &[],
+    };
+    slot.begin(payload.first().copied().unwrap_or(com::SLEEP), now_us, text);
+    let mut out = ResponseWriter::new(
+        output,
+        transport,
+        cx,
+        *capabilities,
+        sequence,
+        session.status_flags(),
+    );
+    let flow = match command::parse(payload) {
+        Ok(Command::Quit) => Some(After::Close),
+        Ok(Command::SetOption(on)) => {
+            *capabilities &= !cap::MULTI_STATEMENTS;
+            *capabilities |= if on { cap::MULTI_STATEMENTS } else { 0 };
+            out.set_capabilities(*capabilities);
+            out.end_rows(0);
+            None
+        }
+        Ok(command) => {
+            answer(session, cx, command, &mut out);
+            None
+        }
+        Err(_) if payload.is_empty() => {
+            out.error(&unknown_command());
+            None
+        }
+        Err(e) => {
+            tracing::debug!("connection {}: {e}", slot.id);
+            out.error(&ClientError::new(
+                1835,
+                "HY000",
+                "Malformed communication packet.",
+            ));
+            None
+        }
+    };
+    drop(out);
+    cx.set_statement_end(None);
+    slot.end(now_us);
+    if slot.killed() == Some(crate::worker::KillKind::Connection) {
+        return Some(After::Close);
+    }
+    flow
+}
+
+fn unknown_command() -> ClientError {
+    ClientError::new(1047, "08S01", "Unknown command")
+}
+
+fn answer(
+    session: &mut dyn SessionHandler,
+    cx: &FiberCx<'_>,
+    command: Command<'_>,
+    out: &mut ResponseWriter<'_>,
+) {
+    match command {
+        Command::Query(sql) => session.query(cx, sql, out),
+        Command::StmtExecute(header) => session.execute(cx, header, out),
+        Command::StmtPrepare(sql) => session.prepare(cx, sql, out),
+        Command::StmtClose(id) => session.close_statement(id),
+        Command::StmtReset(id) => session.reset_statement(cx, id, out),
+        Command::StmtFetch { statement, rows } => session.fetch(cx, statement, rows, out),
+        Command::StmtSendLongData {
+            statement,
+            parameter,
+            data,
+        } => session.send_long_data(statement, parameter, data),
+        Command::Ping => out.ok(&response::Ok::default()),
+        Command::InitDb(name) => session.init_db(cx, name, out),
+        Command::FieldList { table, wildcard } => session.field_list(cx, table, wildcard, out),
+        Command::ResetConnection => session.reset_connection(cx, out),
+        Command::ProcessKill(id) => session.kill(cx, id, out),
+        Command::Statistics => out.raw(session.statistics(cx).as_bytes()),
+        Command::Quit
+        | Command::SetOption(_)
+        | Command::ChangeUser(_)
+        | Command::Debug
+        | Command::Unknown(_) => out.error(&unknown_command()),
+    }
+}
+
+impl Conn {
+    /// Appends an ERR packet.
+    pub fn error_packet(&mut self, sequence: u8, e: &ClientError) {
+        self.packet(sequence, |out| {
+            response::encode_err(out, e.code, e.sqlstate, &e.message)
+        });
+    }
+
+    fn ok_packet(&mut self, status: u16) {
+        self.packet(self.sequence, |out| {
+            let ok = response::Ok {
+                status,
+                ..response::Ok::default()
+            };
+            response::encode_ok(out, 0, &ok);
+        });
+    }
+
+    /// Appends the error for a packet that cannot be taken.
+    pub fn frame_error(&mut self, e: FrameError) {
+        let (sequence, error) = match e {
+            FrameError::TooLarge => (
+                1,
+                ClientError::new(
+                    1153,
+                    "08S01",
+                    "Got a packet bigger than 'max_allowed_packet' bytes",
+                ),
+            ),
+            FrameError::OutOfOrder => (
+                self.input.data().get(3).map_or(0, |s| s.wrapping_add(1)),
+                ClientError::new(1156, "08S01", "Got packets out of order"),
+            ),
+        };
+        self.error_packet(sequence, &error);
+    }
+}

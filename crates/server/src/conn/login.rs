@@ -1,0 +1,301 @@
+//! The connection phase as a state machine over received packets: greeting, TLS, authentication, COM_CHANGE_USER.
+//!
+//! It runs in the event loop, without a fiber: a client that has not proved who it is costs a socket and these few bytes.
+
+use std::time::{Duration, Instant};
+
+use nfold_protocol::Malformed;
+use nfold_protocol::consts::{CACHING_SHA2_PASSWORD, cap, status};
+use nfold_protocol::frame::{Frame, FrameError, HEADER, next_frame};
+use nfold_protocol::handshake::{
+    ClientHello, Greeting, Login, SALT, attributes, encode_auth_more_data, encode_auth_switch,
+    parse_change_user, parse_hello,
+};
+
+use super::{Conn, Phase};
+use crate::auth::{Authenticator, Exchange, Outcome};
+use crate::handler::{ClientError, LoginInfo};
+
+/// An unauthenticated client may send no larger packet, in bytes.
+const MAX_LOGIN_PACKET: usize = 64 << 10;
+
+pub(crate) struct LoginState {
+    salt: [u8; SALT],
+    offered: u32,
+    stage: Stage,
+    claim: Claim,
+}
+
+/// What the client said it is, kept until it is proved.
+#[derive(Default)]
+struct Claim {
+    user: String,
+    database: Option<String>,
+    collation: u16,
+    attributes: Vec<(String, String)>,
+    /// COM_CHANGE_USER: a session is there already.
+    change_user: bool,
+}
+
+enum Stage {
+    /// Waits for the answer to the greeting; `after_tls`: the second one, inside TLS.
+    Hello {
+        after_tls: bool,
+    },
+    Proof(Exchange),
+}
+
+/// What the event loop does next.
+pub(crate) enum LoginStep {
+    /// Send what is in the buffer and wait for more.
+    NeedInput,
+    Authenticated(LoginInfo, bool),
+    /// The error is in the buffer; close after sending it.
+    Refused,
+}
+
+impl Conn {
+    /// Writes the greeting and starts the connection phase.
+    pub fn greet(&mut self, auth: &Authenticator, timeout: Duration) {
+        let salt = auth.new_salt();
+        let offered = cap::SERVER | if auth.tls.is_some() { cap::SSL } else { 0 };
+        let greeting = Greeting {
+            server_version: &auth.server_version,
+            connection_id: self.link.slot.id,
+            salt: &salt,
+            capabilities: offered,
+            collation: 255,
+            status: status::AUTOCOMMIT,
+            plugin: CACHING_SHA2_PASSWORD,
+        };
+        self.packet(0, |out| greeting.encode(out));
+        self.deadline = Some(Instant::now() + timeout);
+        self.phase = Phase::Login(Box::new(LoginState {
+            salt,
+            offered,
+            stage: Stage::Hello { after_tls: false },
+            claim: Claim::default(),
+        }));
+    }
+
+    /// Handles one whole packet of the connection phase, if there is one.
+    pub fn login_step(&mut self, auth: &Authenticator) -> LoginStep {
+        let Phase::Login(mut state) = std::mem::replace(&mut self.phase, Phase::Closing) else {
+            return LoginStep::Refused;
+        };
+        let (len, sequence) = match next_frame(self.input.data(), self.sequence, MAX_LOGIN_PACKET) {
+            Ok(Frame::Whole { len, sequence }) => (len, sequence),
+            Ok(Frame::Partial { .. }) => {
+                self.phase = Phase::Login(state);
+                return LoginStep::NeedInput;
+            }
+            Ok(Frame::Split { .. }) | Err(FrameError::TooLarge) => {
+                return self.refuse(bad_handshake());
+            }
+            Err(e @ FrameError::OutOfOrder) => {
+                self.frame_error(e);
+                return LoginStep::Refused;
+            }
+        };
+        self.sequence = sequence.wrapping_add(1);
+        let payload = self.input.data()[HEADER..HEADER + len].to_vec();
+        self.input.consume(HEADER + len);
+        let step = self.login_packet(auth, &mut state, &payload);
+        match step {
+            Ok(step @ LoginStep::NeedInput) => {
+                self.phase = Phase::Login(state);
+                step
+            }
+            Ok(step) => step,
+            Err(e) => self.refuse(e),
+        }
+    }
+
+    /// COM_CHANGE_USER: authenticates as on a new connection. `payload_len` bytes of it are in the buffer.
+    pub fn begin_change_user(&mut self, auth: &Authenticator, payload_len: usize) -> LoginStep {
+        let body = self.input.data()[HEADER + 1..HEADER + payload_len].to_vec();
+        self.sequence = self.input.data()[3].wrapping_add(1);
+        self.input.consume(HEADER + payload_len);
+        let mut state = Box::new(LoginState {
+            salt: auth.new_salt(),
+            offered: self.capabilities,
+            stage: Stage::Hello { after_tls: true },
+            claim: Claim::default(),
+        });
+        let begun = match parse_change_user(&body, self.capabilities) {
+            // The client may have computed its answer from the greeting's challenge, which is long forgotten: it is always
+            // asked for a new one.
+            Ok(login) => {
+                let login = Login {
+                    auth_response: &[],
+                    plugin: None,
+                    ..login
+                };
+                self.begin_proof(auth, &mut state, &login, true)
+            }
+            Err(_) => Err(bad_handshake()),
+        };
+        match begun {
+            Ok(step @ LoginStep::NeedInput) => {
+                self.phase = Phase::Login(state);
+                step
+            }
+            Ok(step) => step,
+            Err(e) => self.refuse(e),
+        }
+    }
+
+    /// Ends the connection phase with an error of the server's own.
+    pub fn refuse(&mut self, e: ClientError) -> LoginStep {
+        self.error_packet(self.sequence, &e);
+        self.phase = Phase::Closing;
+        LoginStep::Refused
+    }
+
+    fn login_packet(
+        &mut self,
+        auth: &Authenticator,
+        state: &mut LoginState,
+        payload: &[u8],
+    ) -> Result<LoginStep, ClientError> {
+        if let Stage::Proof(exchange) = &mut state.stage {
+            let secure = self.transport.is_secure();
+            let outcome = exchange.answer(auth, payload, secure);
+            return self.proceed(auth, state, outcome);
+        }
+        let hello = parse_hello(payload, state.offered).map_err(|Malformed(what)| {
+            tracing::debug!("connection {}: {what}", self.link.slot.id);
+            bad_handshake()
+        })?;
+        match (hello, &state.stage) {
+            (ClientHello::Tls { .. }, Stage::Hello { after_tls: false }) => {
+                self.begin_tls(auth)?;
+                state.stage = Stage::Hello { after_tls: true };
+                Ok(LoginStep::NeedInput)
+            }
+            (ClientHello::Tls { .. }, _) => Err(bad_handshake()),
+            (ClientHello::Login(login), _) => {
+                self.capabilities = login.capabilities;
+                self.begin_proof(auth, state, &login, false)
+            }
+        }
+    }
+
+    fn begin_tls(&mut self, auth: &Authenticator) -> Result<(), ClientError> {
+        let config = auth.tls.clone().ok_or_else(bad_handshake)?;
+        let tls = rustls::ServerConnection::new(config).map_err(|_| bad_handshake())?;
+        let early = self.input.data().to_vec();
+        self.input.clear();
+        self.transport.start_tls(tls, &early).map_err(|e| {
+            tracing::debug!("connection {}: TLS: {e}", self.link.slot.id);
+            bad_handshake()
+        })
+    }
+
+    fn begin_proof(
+        &mut self,
+        auth: &Authenticator,
+        state: &mut LoginState,
+        login: &Login<'_>,
+        change_user: bool,
+    ) -> Result<LoginStep, ClientError> {
+        if auth.require_secure_transport && !self.transport.is_secure() {
+            return Err(ClientError::new(
+                3159,
+                "HY000",
+                "Connections using insecure transport are prohibited while --require_secure_transport=ON.",
+            ));
+        }
+        let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+        state.claim = Claim {
+            user: text(login.user),
+            database: login.database.map(text),
+            collation: login.collation,
+            attributes: attributes(login.attributes)
+                .unwrap_or_default()
+                .iter()
+                .map(|(k, v)| (text(k), text(v)))
+                .collect(),
+            change_user,
+        };
+        let (exchange, outcome) = Exchange::begin(
+            auth,
+            &state.claim.user,
+            self.peer,
+            login.plugin,
+            login.auth_response,
+            state.salt,
+        );
+        state.stage = Stage::Proof(exchange);
+        self.proceed(auth, state, outcome)
+    }
+
+    fn proceed(
+        &mut self,
+        auth: &Authenticator,
+        state: &mut LoginState,
+        outcome: Outcome,
+    ) -> Result<LoginStep, ClientError> {
+        match outcome {
+            Outcome::Switch { plugin, salt } => {
+                self.packet(self.sequence, |out| encode_auth_switch(out, plugin, &salt));
+                Ok(LoginStep::NeedInput)
+            }
+            Outcome::More(data) => {
+                self.packet(self.sequence, |out| encode_auth_more_data(out, &data));
+                Ok(LoginStep::NeedInput)
+            }
+            Outcome::Accepted { account, more } => {
+                if let Some(data) = more {
+                    self.packet(self.sequence, |out| encode_auth_more_data(out, &data));
+                }
+                let claim = std::mem::take(&mut state.claim);
+                if self.in_reserve && !account.connection_admin {
+                    return Err(too_many_connections());
+                }
+                let info = LoginInfo {
+                    connection_id: self.link.slot.id,
+                    user: claim.user,
+                    client_host: self.peer.host_name(),
+                    account_user: account.user,
+                    account_host: account.host,
+                    database: claim.database,
+                    collation: claim.collation,
+                    capabilities: self.capabilities,
+                    attributes: claim.attributes,
+                    tls: self.transport.is_tls(),
+                };
+                Ok(LoginStep::Authenticated(info, claim.change_user))
+            }
+            Outcome::Denied { password_used } => {
+                let (user, host) = (&state.claim.user, self.peer.host_name());
+                if auth.log_denied {
+                    tracing::info!("access denied for user '{user}'@'{host}'");
+                }
+                let used = if password_used { "YES" } else { "NO" };
+                Err(ClientError::new(
+                    1045,
+                    "28000",
+                    format!("Access denied for user '{user}'@'{host}' (using password: {used})"),
+                ))
+            }
+            Outcome::Locked => {
+                let (user, host) = (&state.claim.user, self.peer.host_name());
+                Err(ClientError::new(
+                    3118,
+                    "HY000",
+                    format!("Access denied for user '{user}'@'{host}'. Account is locked."),
+                ))
+            }
+        }
+    }
+}
+
+fn bad_handshake() -> ClientError {
+    ClientError::new(1043, "08S01", "Bad handshake")
+}
+
+/// Error 1040.
+pub(crate) fn too_many_connections() -> ClientError {
+    ClientError::new(1040, "08004", "Too many connections")
+}

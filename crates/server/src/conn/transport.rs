@@ -1,0 +1,230 @@
+//! One non-blocking socket, with or without TLS on it.
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+
+use mio::event::Source;
+use mio::{Interest, Registry};
+use rustls::ServerConnection;
+
+/// The socket under a connection.
+pub(crate) enum Socket {
+    Tcp(mio::net::TcpStream),
+    Unix(mio::net::UnixStream),
+}
+
+impl Socket {
+    fn source(&mut self) -> &mut dyn Source {
+        match self {
+            Socket::Tcp(s) => s,
+            Socket::Unix(s) => s,
+        }
+    }
+
+    fn recv(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        retry(|| match self {
+            Socket::Tcp(s) => s.read(buf),
+            Socket::Unix(s) => s.read(buf),
+        })
+    }
+
+    fn send(&mut self, buf: &[u8]) -> io::Result<usize> {
+        retry(|| match self {
+            Socket::Tcp(s) => s.write(buf),
+            Socket::Unix(s) => s.write(buf),
+        })
+    }
+}
+
+/// Reads and writes of rustls go through the same retries.
+impl Read for Socket {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.recv(buf)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.send(buf)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn retry(mut f: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match f() {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// Result of one read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// So many bytes; `drained`: the socket had no more, so the next edge will tell.
+    Bytes {
+        n: usize,
+        drained: bool,
+    },
+    Nothing,
+    Closed,
+}
+
+pub(crate) struct Transport {
+    socket: Socket,
+    tls: Option<Box<ServerConnection>>,
+    token: mio::Token,
+    /// The writable edge is registered for.
+    wants_writable: bool,
+}
+
+impl Transport {
+    /// Registers the socket for reading. Writability is asked for only while a send is blocked: a unix socket would otherwise
+    /// report it after everything the peer reads.
+    pub fn new(mut socket: Socket, registry: &Registry, token: mio::Token) -> io::Result<Self> {
+        registry.register(socket.source(), token, Interest::READABLE)?;
+        Ok(Transport {
+            socket,
+            tls: None,
+            token,
+            wants_writable: false,
+        })
+    }
+
+    /// TLS starts with the next byte; `early` are bytes of it that have been received already.
+    pub fn start_tls(&mut self, tls: ServerConnection, mut early: &[u8]) -> io::Result<()> {
+        let mut tls = Box::new(tls);
+        while !early.is_empty() {
+            tls.read_tls(&mut early)?;
+            tls.process_new_packets().map_err(io::Error::other)?;
+        }
+        self.tls = Some(tls);
+        Ok(())
+    }
+
+    pub fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Nobody on a network can listen: TLS, or a unix socket.
+    pub fn is_secure(&self) -> bool {
+        self.tls.is_some() || matches!(self.socket, Socket::Unix(_))
+    }
+
+    /// One read into `buf`, which is not empty.
+    pub fn recv(&mut self, buf: &mut [u8]) -> io::Result<Received> {
+        let Some(tls) = &mut self.tls else {
+            return received(self.socket.recv(buf), buf.len());
+        };
+        loop {
+            match tls.reader().read(buf) {
+                Ok(0) => return Ok(Received::Closed),
+                Ok(n) => return Ok(Received::Bytes { n, drained: false }),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(Received::Closed),
+                Err(e) => return Err(e),
+            }
+            match tls.read_tls(&mut self.socket) {
+                Ok(0) => return Ok(Received::Closed),
+                Ok(_) => {
+                    let state = tls.process_new_packets();
+                    if tls.wants_write() {
+                        // An alert, or a handshake message; what does not fit now goes out with `flush_tls`.
+                        let _ = tls.write_tls(&mut self.socket);
+                    }
+                    state.map_err(io::Error::other)?;
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(Received::Nothing),
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// Sends what fits. WouldBlock if nothing does.
+    pub fn send(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let Some(tls) = &mut self.tls else {
+            return self.socket.send(buf);
+        };
+        // Only a socket that has refused bytes will report that it takes some again: WouldBlock is never made up here while
+        // it still does.
+        if tls.is_handshaking() || !drain_tls(tls, &mut self.socket)? {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let n = tls.writer().write(buf)?;
+        drain_tls(tls, &mut self.socket)?;
+        Ok(n)
+    }
+
+    /// Sends what TLS still holds back. True: nothing is left.
+    pub fn flush_tls(&mut self) -> io::Result<bool> {
+        let Some(tls) = &mut self.tls else {
+            return Ok(true);
+        };
+        drain_tls(tls, &mut self.socket)
+    }
+
+    /// Asks for, or does without, the writable edge.
+    pub fn want_writable(&mut self, registry: &Registry, want: bool) -> io::Result<()> {
+        if self.wants_writable != want {
+            let interest = if want {
+                Interest::READABLE | Interest::WRITABLE
+            } else {
+                Interest::READABLE
+            };
+            registry.reregister(self.socket.source(), self.token, interest)?;
+            self.wants_writable = want;
+        }
+        Ok(())
+    }
+
+    /// No more will be sent; the peer sees the end of the stream.
+    pub fn shutdown_write(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.send_close_notify();
+            let _ = tls.write_tls(&mut self.socket);
+        }
+        // Fails where the peer is gone already.
+        let _ = match &self.socket {
+            Socket::Tcp(s) => s.shutdown(Shutdown::Write),
+            Socket::Unix(s) => s.shutdown(Shutdown::Write),
+        };
+    }
+
+    pub fn deregister(&mut self, registry: &Registry) {
+        if let Some(tls) = &mut self.tls {
+            tls.send_close_notify();
+            let _ = tls.write_tls(&mut self.socket);
+        }
+        if let Err(e) = registry.deregister(self.socket.source()) {
+            tracing::warn!("cannot take a socket out of epoll: {e}");
+        }
+    }
+}
+
+/// Sends encrypted bytes that wait. False: the socket takes no more.
+fn drain_tls(tls: &mut ServerConnection, socket: &mut Socket) -> io::Result<bool> {
+    while tls.wants_write() {
+        match tls.write_tls(socket) {
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(true)
+}
+
+fn received(result: io::Result<usize>, asked: usize) -> io::Result<Received> {
+    match result {
+        Ok(0) => Ok(Received::Closed),
+        Ok(n) => Ok(Received::Bytes {
+            n,
+            drained: n < asked,
+        }),
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(Received::Nothing),
+        Err(e) => Err(e),
+    }
+}

@@ -1,0 +1,289 @@
+//! Sockets the server listens on, and the thread that accepts and spreads connections over the workers.
+//!
+//! # Failure
+//! A port or path that is taken is one line naming it. A socket file that nobody listens on any more is replaced. Out of file
+//! descriptors: accepting pauses and goes on when some are free.
+
+use std::io::{self, ErrorKind, Write};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use mio::net::{TcpListener, TcpStream, UnixListener};
+use mio::{Events, Interest, Poll, Token};
+use nfold_protocol::frame::{begin_packet, end_packet};
+use nfold_protocol::response::encode_err;
+
+use crate::config::ServerOptions;
+use crate::conn::{Peer, Socket, too_many_connections};
+use crate::worker::{Inbox, Message, Registry};
+
+const STOP: Token = Token(usize::MAX);
+
+/// A socket on its way to a worker.
+pub(crate) struct Accepted {
+    pub socket: Socket,
+    pub peer: Peer,
+    /// It is number `max_connections` + 1: for an administrator only.
+    pub in_reserve: bool,
+}
+
+impl std::fmt::Debug for Accepted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Accepted({:?})", self.peer)
+    }
+}
+
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// The bound sockets, before anything is accepted.
+pub(crate) struct Listeners {
+    all: Vec<Listener>,
+    /// The first TCP address, with the real port.
+    pub address: Option<SocketAddr>,
+    socket_file: Option<PathBuf>,
+}
+
+impl Listeners {
+    pub fn bind(options: &ServerOptions) -> Result<Self, String> {
+        let mut listeners = Listeners {
+            all: vec![],
+            address: None,
+            socket_file: None,
+        };
+        for name in &options.bind_addresses {
+            for address in resolve(name, options.port)? {
+                let l = bind_tcp(address, options.backlog)
+                    .map_err(|e| format!("cannot listen on {address}: {}", plain(&e)))?;
+                if listeners.address.is_none() {
+                    listeners.address = l.local_addr().ok();
+                }
+                listeners.all.push(Listener::Tcp(l));
+            }
+        }
+        if let Some(path) = &options.socket {
+            let l = bind_unix(path).map_err(|e| {
+                format!(
+                    "cannot listen on the socket {}: {}",
+                    path.display(),
+                    plain(&e)
+                )
+            })?;
+            listeners.all.push(Listener::Unix(l));
+            listeners.socket_file = Some(path.clone());
+        }
+        Ok(listeners)
+    }
+}
+
+fn plain(e: &io::Error) -> String {
+    match e.kind() {
+        ErrorKind::AddrInUse => "it is in use by another server".into(),
+        ErrorKind::PermissionDenied => "permission denied".into(),
+        _ => e.to_string(),
+    }
+}
+
+fn resolve(name: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    let name = if name == "*" { "::" } else { name };
+    (name, port)
+        .to_socket_addrs()
+        .map(Iterator::collect)
+        .map_err(|e| format!("bind_address '{name}' is no address of this machine: {e}"))
+}
+
+fn bind_tcp(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
+    let socket = socket2::Socket::new(
+        socket2::Domain::for_address(address),
+        socket2::Type::STREAM,
+        None,
+    )?;
+    socket.set_reuse_address(true)?;
+    if address.ip().is_unspecified() && address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(backlog.min(i32::MAX as u32) as i32)?;
+    Ok(TcpListener::from_std(socket.into()))
+}
+
+fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    use std::os::unix::fs::PermissionsExt;
+    match UnixListener::bind(path) {
+        Err(e) if e.kind() == ErrorKind::AddrInUse => {
+            if std::os::unix::net::UnixStream::connect(path).is_ok() {
+                return Err(e);
+            }
+            // Left behind by a server that was killed.
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
+        other => other,
+    }
+    .inspect(|_| {
+        // Accounts decide who may come in, as in MySQL.
+        if let Err(e) = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)) {
+            tracing::warn!("cannot open {} to other users: {e}", path.display());
+        }
+    })
+}
+
+/// The accepting thread.
+pub(crate) struct Acceptor {
+    thread: JoinHandle<()>,
+    stop: mio::Waker,
+    socket_file: Option<PathBuf>,
+}
+
+impl Acceptor {
+    pub fn start(
+        listeners: Listeners,
+        workers: Vec<Arc<Inbox>>,
+        registry: Arc<Registry>,
+        max_connections: usize,
+    ) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let stop = mio::Waker::new(poll.registry(), STOP)?;
+        let socket_file = listeners.socket_file.clone();
+        let mut all = listeners.all;
+        for (i, l) in all.iter_mut().enumerate() {
+            match l {
+                Listener::Tcp(l) => poll.registry().register(l, Token(i), Interest::READABLE)?,
+                Listener::Unix(l) => poll.registry().register(l, Token(i), Interest::READABLE)?,
+            }
+        }
+        let thread = std::thread::Builder::new()
+            .name("acceptor".into())
+            .spawn(move || {
+                let mut accepting = Accepting {
+                    poll,
+                    listeners: all,
+                    workers,
+                    next: 0,
+                    registry,
+                    max_connections,
+                };
+                accepting.run();
+            })?;
+        Ok(Acceptor {
+            thread,
+            stop,
+            socket_file,
+        })
+    }
+
+    /// No connection is accepted after this.
+    pub fn stop(self) {
+        if let Err(e) = self.stop.wake() {
+            tracing::error!("cannot stop accepting: {e}");
+            return;
+        }
+        if self.thread.join().is_err() {
+            tracing::error!("the accepting thread panicked");
+        }
+        if let Some(path) = self.socket_file {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+struct Accepting {
+    poll: Poll,
+    listeners: Vec<Listener>,
+    workers: Vec<Arc<Inbox>>,
+    next: usize,
+    registry: Arc<Registry>,
+    max_connections: usize,
+}
+
+impl Accepting {
+    fn run(&mut self) {
+        let mut events = Events::with_capacity(64);
+        let mut paused = false;
+        loop {
+            let timeout = paused.then_some(Duration::from_millis(100));
+            if let Err(e) = self.poll.poll(&mut events, timeout) {
+                if e.kind() == ErrorKind::Interrupted {
+                    continue;
+                }
+                tracing::error!("cannot accept connections any more: {e}");
+                return;
+            }
+            if events.iter().any(|e| e.token() == STOP) {
+                return;
+            }
+            let was_paused = std::mem::take(&mut paused);
+            for i in 0..self.listeners.len() {
+                if was_paused || events.iter().any(|e| e.token() == Token(i)) {
+                    paused |= self.accept_all(i);
+                }
+            }
+        }
+    }
+
+    /// Accepts until there is nobody left. True: stopped for lack of resources.
+    fn accept_all(&mut self, i: usize) -> bool {
+        loop {
+            let accepted = match &self.listeners[i] {
+                Listener::Tcp(l) => l.accept().map(|(s, a)| tcp(s, a)),
+                Listener::Unix(l) => l.accept().map(|(s, _)| (Socket::Unix(s), Peer::Local)),
+            };
+            match accepted {
+                Ok((socket, peer)) => self.hand_over(socket, peer),
+                Err(e) => match e.kind() {
+                    ErrorKind::WouldBlock => return false,
+                    ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {}
+                    _ => {
+                        tracing::warn!("cannot accept a connection: {e}");
+                        return true;
+                    }
+                },
+            }
+        }
+    }
+
+    fn hand_over(&mut self, socket: Socket, peer: Peer) {
+        let count = self.registry.count_in();
+        if count > self.max_connections + 1 {
+            self.registry.count_out();
+            refuse(socket);
+            return;
+        }
+        let in_reserve = count > self.max_connections;
+        let worker = &self.workers[self.next % self.workers.len()];
+        self.next = self.next.wrapping_add(1);
+        worker.push(Message::Accept(Accepted {
+            socket,
+            peer,
+            in_reserve,
+        }));
+    }
+}
+
+fn tcp(socket: TcpStream, address: SocketAddr) -> (Socket, Peer) {
+    // Answers are written whole: there is nothing to gather.
+    if let Err(e) = socket.set_nodelay(true) {
+        tracing::debug!("TCP_NODELAY: {e}");
+    }
+    let keep = socket2::SockRef::from(&socket).set_keepalive(true);
+    if let Err(e) = keep {
+        tracing::debug!("SO_KEEPALIVE: {e}");
+    }
+    (Socket::Tcp(socket), Peer::Tcp(address))
+}
+
+/// Error 1040 in place of a greeting. The socket is new, so this fits its buffer.
+fn refuse(mut socket: Socket) {
+    let e = too_many_connections();
+    let mut out = vec![];
+    let at = begin_packet(&mut out);
+    encode_err(&mut out, e.code, e.sqlstate, &e.message);
+    end_packet(&mut out, at, &mut 0);
+    let _ = socket.write(&out);
+}

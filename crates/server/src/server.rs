@@ -1,0 +1,113 @@
+//! Starts and stops the network side of the server: listeners, workers, authentication.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::auth::{AccountSource, Authenticator, RsaKeys};
+use crate::config::ServerOptions;
+use crate::handler::SessionFactory;
+use crate::listen::{Acceptor, Listeners};
+use crate::tls;
+use crate::worker::{Registry, Shared, WorkerCounters, Workers};
+
+/// Why the server did not start: one line for the user.
+#[derive(Debug)]
+pub struct StartError(pub String);
+
+impl std::fmt::Display for StartError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// Sockets that are bound but not served yet: a start that will fail for a taken port fails before recovery begins.
+pub struct Bound(Listeners);
+
+impl Bound {
+    /// Binds the addresses, port and socket of the options.
+    pub fn new(options: &ServerOptions) -> Result<Self, StartError> {
+        Listeners::bind(options).map(Bound).map_err(StartError)
+    }
+
+    /// The first TCP address, with the real port where 0 was asked for.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.0.address
+    }
+}
+
+/// A serving server. [`Server::stop`] ends it in order.
+pub struct Server {
+    acceptor: Acceptor,
+    workers: Workers,
+    registry: Arc<Registry>,
+    address: Option<SocketAddr>,
+}
+
+impl Server {
+    /// Begins to serve. `registry` is made by the caller, so that sessions can be given it before.
+    pub fn start(
+        bound: Bound,
+        options: Arc<ServerOptions>,
+        accounts: Arc<dyn AccountSource>,
+        sessions: Arc<dyn SessionFactory>,
+        registry: Arc<Registry>,
+    ) -> Result<Self, StartError> {
+        let line = |e: &dyn std::fmt::Display| StartError(e.to_string());
+        let tls = if options.ssl {
+            Some(tls::server_config(&options).map_err(|e| line(&e))?)
+        } else {
+            None
+        };
+        let keys = RsaKeys::load_or_generate(&options.datadir).map_err(|e| line(&e))?;
+        let mut auth =
+            Authenticator::new(options.server_version.clone(), accounts, tls, Some(keys));
+        auth.require_secure_transport = options.require_secure_transport;
+        auth.log_denied = options.log_error_verbosity >= 3;
+        let address = bound.address();
+        let max_connections = options.max_connections;
+        let shared = Arc::new(Shared {
+            options,
+            auth,
+            sessions,
+            registry: registry.clone(),
+        });
+        let workers = Workers::start(&shared)
+            .map_err(|e| StartError(format!("cannot start the workers: {e}")))?;
+        let acceptor = Acceptor::start(
+            bound.0,
+            workers.inboxes(),
+            registry.clone(),
+            max_connections,
+        )
+        .map_err(|e| StartError(format!("cannot start accepting: {e}")))?;
+        Ok(Server {
+            acceptor,
+            workers,
+            registry,
+            address,
+        })
+    }
+
+    /// The first TCP address.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// All connections.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// Traffic and activity (`SHOW GLOBAL STATUS`).
+    pub fn counters(&self) -> WorkerCounters {
+        self.workers.counters.clone()
+    }
+
+    /// Stops accepting, interrupts what runs, ends all sessions.
+    pub fn stop(self) {
+        self.acceptor.stop();
+        self.workers.stop();
+    }
+}

@@ -1,0 +1,675 @@
+//! The loop of one worker thread: epoll, its connections, their fibers.
+//!
+//! # Picture
+//! ```text
+//!        ┌─ inbox: new connections, wakes, shutdown
+//!  turn ─┼─ timers that are due
+//!        ├─ run queue: woken, yielded and continued connections, each once
+//!        └─ epoll: does not block while the run queue holds any
+//!  readable ─ recv once ─ whole command? ─ fiber ─ answer sent by the fiber ─ back to epoll
+//! ```
+//!
+//! # Invariants
+//! - I1: sockets are edge-triggered; after an edge, `Entry::readable` stays true until a recv has seen the socket empty.
+//! - I2: a command starts only when it is whole, and at most one fiber runs for a connection.
+//! - I3: at most `bound` fibers of statements outside transactions exist; the rest wait in the order they came. Statements
+//!   inside a transaction never queue: they may hold what the others wait for.
+//!
+//! # Cost
+//! A command that arrives whole and needs no wait: one recv, two stack switches, one send; no allocation, no epoll_ctl, no timer.
+
+use std::collections::VecDeque;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use corosensei::{Coroutine, CoroutineResult};
+use nfold_protocol::consts::{com, status};
+use nfold_protocol::frame::{Frame, HEADER, next_frame};
+
+use super::fiber::{Counters, Local, Suspend, TIME_SLICE, add};
+use super::inbox::{Inbox, Message};
+use super::slot::{ConnSlot, KillKind};
+use super::table::{Entry, Fiber, State, Table};
+use super::timers::Timers;
+use super::{FiberCx, Shared, Token};
+use crate::conn::{
+    After, Conn, Input, Job, Link, LoginStep, Output, Phase, Received, Transport, run, send_some,
+};
+use crate::listen::Accepted;
+
+/// Fibers of one worker outside transactions when `innodb_thread_concurrency` is 0.
+const DEFAULT_BOUND: usize = 1024;
+/// After an error, how long and how much of what the client still sends is read.
+const LINGER: Duration = Duration::from_secs(5);
+const EVENTS: usize = 256;
+/// How long sessions may take to end at shutdown before they are given up.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(20);
+
+pub(super) struct Worker {
+    shared: Arc<Shared>,
+    local: Rc<Local>,
+    poll: mio::Poll,
+    inbox: Arc<Inbox>,
+    table: Table,
+    timers: Timers,
+    run_queue: VecDeque<Token>,
+    /// Connections with a whole command that wait for their turn (I3).
+    admission: VecDeque<Token>,
+    bound: usize,
+    fibers: usize,
+    /// Set at shutdown: when to give up.
+    stop_by: Option<Instant>,
+    /// Start of this turn.
+    now: Instant,
+}
+
+impl Worker {
+    pub fn new(
+        number: usize,
+        shared: Arc<Shared>,
+        poll: mio::Poll,
+        inbox: Arc<Inbox>,
+        counters: Counters,
+    ) -> io::Result<Self> {
+        let registry = poll.registry().try_clone()?;
+        let local = Rc::new(Local::new(
+            number,
+            shared.registry.clone(),
+            registry,
+            shared.sessions.clone(),
+            counters,
+        ));
+        let bound = match shared.options.concurrency {
+            0 => DEFAULT_BOUND,
+            n => n.div_ceil(shared.options.workers),
+        };
+        Ok(Worker {
+            shared,
+            local,
+            poll,
+            inbox,
+            table: Table::default(),
+            timers: Timers::default(),
+            run_queue: VecDeque::new(),
+            admission: VecDeque::new(),
+            bound,
+            fibers: 0,
+            stop_by: None,
+            now: Instant::now(),
+        })
+    }
+
+    pub fn run(&mut self) {
+        let mut events = mio::Events::with_capacity(EVENTS);
+        let mut messages = Vec::new();
+        loop {
+            self.inbox.take(&mut messages);
+            for m in messages.drain(..) {
+                self.message(m);
+            }
+            if self.finished() {
+                return;
+            }
+            let timeout = self.sleep_for();
+            if let Err(e) = self.poll.poll(&mut events, timeout)
+                && e.kind() != io::ErrorKind::Interrupted
+            {
+                tracing::error!("epoll failed: {e}");
+                return;
+            }
+            self.inbox.awake();
+            self.now = Instant::now();
+            for event in &events {
+                if event.token() != Token::INBOX {
+                    self.socket_event(event);
+                }
+            }
+            self.fire_timers();
+            for _ in 0..self.run_queue.len() {
+                if let Some(token) = self.run_queue.pop_front() {
+                    self.turn(token);
+                }
+            }
+        }
+    }
+
+    fn sleep_for(&mut self) -> Option<Duration> {
+        if !self.run_queue.is_empty() || !self.inbox.may_sleep() {
+            return Some(Duration::ZERO);
+        }
+        let next = self.timers.next().into_iter().chain(self.stop_by).min();
+        next.map(|at| {
+            let left = at.saturating_duration_since(Instant::now());
+            // epoll counts milliseconds and would wake up just before the time.
+            Duration::from_millis(left.as_millis() as u64 + 1)
+        })
+    }
+
+    fn message(&mut self, m: Message) {
+        match m {
+            Message::Accept(accepted) => self.accept(accepted),
+            Message::Wake(token) => self.enqueue(token),
+            Message::Shutdown => self.begin_shutdown(),
+        }
+    }
+
+    fn enqueue(&mut self, token: Token) {
+        if let Some(entry) = self.table.get(token)
+            && !entry.queued
+        {
+            entry.queued = true;
+            self.run_queue.push_back(token);
+        }
+    }
+
+    // ---- connections come and go
+
+    fn accept(&mut self, accepted: Accepted) {
+        if self.stop_by.is_some() {
+            self.shared.registry.count_out();
+            return;
+        }
+        let token = self.table.reserve();
+        let transport = Transport::new(accepted.socket, &self.local.poll, token.to_mio());
+        let transport = match transport {
+            Ok(t) => t,
+            Err(e) => {
+                tracing::warn!("cannot watch a new connection: {e}");
+                self.table.remove(token);
+                self.shared.registry.count_out();
+                return;
+            }
+        };
+        let slot = Arc::new(ConnSlot::new(
+            self.shared.registry.new_id(),
+            token,
+            self.inbox.clone(),
+            accepted.peer.process_host(),
+        ));
+        self.shared.registry.add(&slot);
+        slot.end(self.shared.registry.us(Instant::now()));
+        let mut conn = Box::new(Conn {
+            link: Rc::new(Link {
+                waker: Waker::from(slot.clone()),
+                slot: slot.clone(),
+                limits: std::cell::Cell::new(self.shared.options.limits),
+            }),
+            transport,
+            input: Input::default(),
+            output: Output::default(),
+            peer: accepted.peer,
+            phase: Phase::Closing,
+            session: None,
+            capabilities: 0,
+            sequence: 0,
+            answer_sequence: 0,
+            deadline: None,
+            in_reserve: accepted.in_reserve,
+        });
+        conn.output.borrow(&self.local);
+        conn.greet(&self.shared.auth, self.shared.options.connect_timeout);
+        self.table.fill(token, Entry::new(State::Taken, slot));
+        self.park(token, conn);
+    }
+
+    /// Puts a connection down until something happens, after sending what is in its buffer.
+    fn park(&mut self, token: Token, mut conn: Box<Conn>) {
+        if send_some(&mut conn.output, &mut conn.transport, &self.local)
+            .and_then(|done| {
+                if !done {
+                    conn.transport.want_writable(&self.local.poll, true)?;
+                }
+                Ok(())
+            })
+            .is_err()
+        {
+            self.close(token, conn);
+            return;
+        }
+        conn.output.release(&self.local);
+        conn.input.release(&self.local);
+        let deadline = conn.deadline;
+        let Some(entry) = self.table.get(token) else {
+            debug_assert!(false, "a connection that runs has an entry");
+            return;
+        };
+        entry.state = State::Idle(conn);
+        if let Some(at) = deadline {
+            self.timers.arm(token, at, &mut entry.armed);
+        }
+        if entry.readable || entry.slot.killed() == Some(KillKind::Connection) {
+            self.enqueue(token);
+        }
+    }
+
+    fn close(&mut self, token: Token, mut conn: Box<Conn>) {
+        debug_assert!(
+            conn.session.is_none(),
+            "the session ends in a fiber, before its connection"
+        );
+        conn.transport.deregister(&self.local.poll);
+        self.shared.registry.remove(conn.link.slot.id);
+        self.shared.registry.count_out();
+        conn.input.clear();
+        conn.input.release(&self.local);
+        conn.output.reset();
+        conn.output.release(&self.local);
+        self.table.remove(token);
+    }
+
+    /// Ends a connection that has no fiber; its session, if any, is ended by one.
+    fn hang_up(&mut self, token: Token, mut conn: Box<Conn>) {
+        if conn.session.is_some() {
+            conn.input.clear();
+            self.start(token, conn, Job::Disconnect);
+        } else {
+            if matches!(conn.phase, Phase::Login(_)) {
+                add(&self.local.counters.aborted_connects, 1);
+            }
+            self.close(token, conn);
+        }
+    }
+
+    /// The error has been written: send it, and read on until the client closes.
+    fn linger(&mut self, token: Token, mut conn: Box<Conn>) {
+        conn.phase = Phase::Closing;
+        conn.deadline = Some(Instant::now() + LINGER);
+        conn.input.clear();
+        match send_some(&mut conn.output, &mut conn.transport, &self.local) {
+            Ok(true) => conn.transport.shutdown_write(),
+            Ok(false) => {}
+            Err(_) => return self.close(token, conn),
+        }
+        if let Some(entry) = self.table.get(token) {
+            entry.readable = true;
+        }
+        self.park(token, conn);
+    }
+
+    // ---- what happens to them
+
+    fn socket_event(&mut self, event: &mio::event::Event) {
+        let token = Token::from_mio(event.token());
+        let Some(entry) = self.table.get(token) else {
+            return;
+        };
+        entry.readable |= event.is_readable() || event.is_read_closed();
+        entry.peer_closed |= event.is_read_closed();
+        entry.peer_reset |= event.is_error() || event.is_write_closed() && event.is_read_closed();
+        match &entry.state {
+            State::Idle(_) => self.turn(token),
+            State::Running { waits, .. } => {
+                let resume = match waits {
+                    Suspend::Writable(_) => event.is_writable() || entry.peer_reset,
+                    Suspend::Wait(_) => entry.peer_closed,
+                    Suspend::Yield => false,
+                };
+                if resume {
+                    self.resume(token);
+                }
+            }
+            State::Taken => debug_assert!(false, "I1 of the table"),
+        }
+    }
+
+    fn fire_timers(&mut self) {
+        while let Some((at, token)) = self.timers.pop_due(self.now) {
+            let Some(entry) = self.table.get(token) else {
+                continue;
+            };
+            if entry.armed != Some(at) {
+                continue;
+            }
+            entry.armed = None;
+            match entry.deadline() {
+                Some(deadline) if deadline > self.now => {
+                    self.timers.arm(token, deadline, &mut entry.armed);
+                }
+                Some(_) if matches!(entry.state, State::Running { .. }) => self.enqueue(token),
+                Some(_) => self.idle_timeout(token),
+                None => {}
+            }
+        }
+    }
+
+    fn idle_timeout(&mut self, token: Token) {
+        let Some(conn) = self.take_idle(token) else {
+            return;
+        };
+        if conn.session.is_some() {
+            add(&self.local.counters.aborted_clients, 1);
+        }
+        self.hang_up(token, conn);
+    }
+
+    fn take_idle(&mut self, token: Token) -> Option<Box<Conn>> {
+        let entry = self.table.get(token)?;
+        match std::mem::replace(&mut entry.state, State::Taken) {
+            State::Idle(conn) => Some(conn),
+            other => {
+                entry.state = other;
+                None
+            }
+        }
+    }
+
+    /// A connection's turn: its fiber goes on, or what has arrived is handled.
+    fn turn(&mut self, token: Token) {
+        let Some(entry) = self.table.get(token) else {
+            return;
+        };
+        entry.queued = false;
+        if matches!(entry.state, State::Running { .. }) {
+            return self.resume(token);
+        }
+        let killed = entry.slot.killed() == Some(KillKind::Connection);
+        if entry.waits_for_turn && !killed {
+            return;
+        }
+        entry.waits_for_turn = false;
+        if let Some(conn) = self.take_idle(token) {
+            if killed {
+                return self.hang_up(token, conn);
+            }
+            self.receive(token, conn);
+        }
+    }
+
+    /// Reads once if there may be something, and goes on with what is there.
+    fn receive(&mut self, token: Token, mut conn: Box<Conn>) {
+        let Some(entry) = self.table.get(token) else {
+            return;
+        };
+        if !conn.output.is_empty() {
+            // Login and closing answer without a fiber: finish sending first.
+            match send_some(&mut conn.output, &mut conn.transport, &self.local) {
+                Ok(true) if matches!(conn.phase, Phase::Closing) => conn.transport.shutdown_write(),
+                Ok(_) => {}
+                Err(_) => return self.hang_up(token, conn),
+            }
+        }
+        if entry.readable {
+            let need = match next_frame(
+                conn.input.data(),
+                conn.input.data().get(3).copied().unwrap_or(0),
+                usize::MAX,
+            ) {
+                Ok(Frame::Partial { need }) => need,
+                _ => 0,
+            };
+            let space = conn.input.space(&self.local, need);
+            match conn.transport.recv(space) {
+                Ok(Received::Bytes { n, drained }) => {
+                    conn.input.received(n);
+                    add(&self.local.counters.bytes_received, n as u64);
+                    // A closed peer leaves no further edge: read on until the end is seen.
+                    entry.readable = !drained || entry.peer_closed;
+                }
+                Ok(Received::Nothing) => entry.readable = false,
+                Ok(Received::Closed) | Err(_) => {
+                    entry.readable = false;
+                    entry.peer_closed = true;
+                    return self.closed_by_peer(token, conn);
+                }
+            }
+        }
+        self.advance(token, conn);
+    }
+
+    fn closed_by_peer(&mut self, token: Token, conn: Box<Conn>) {
+        if conn.session.is_some() {
+            add(&self.local.counters.aborted_clients, 1);
+        }
+        self.hang_up(token, conn);
+    }
+
+    /// Handles what is in the receive buffer.
+    fn advance(&mut self, token: Token, mut conn: Box<Conn>) {
+        match conn.phase {
+            Phase::Closing => {
+                conn.input.clear();
+                self.park(token, conn);
+            }
+            Phase::Login(_) => {
+                conn.output.borrow(&self.local);
+                let step = conn.login_step(&self.shared.auth);
+                self.after_login_step(token, conn, step);
+            }
+            Phase::Command => self.command(token, conn),
+        }
+    }
+
+    fn after_login_step(&mut self, token: Token, conn: Box<Conn>, step: LoginStep) {
+        match step {
+            // Another packet may be there already only if the client runs ahead; the next turn sees to it.
+            LoginStep::NeedInput => {
+                let more = !conn.input.is_empty();
+                self.park(token, conn);
+                if more && self.whole_packet_waits(token) {
+                    self.enqueue(token);
+                }
+            }
+            LoginStep::Authenticated(info, false) => self.start(token, conn, Job::Login(info)),
+            LoginStep::Authenticated(info, true) => self.start(token, conn, Job::ChangeUser(info)),
+            LoginStep::Refused => {
+                add(&self.local.counters.aborted_connects, 1);
+                if conn.session.is_some() {
+                    // COM_CHANGE_USER was refused: the error goes out, then the session ends.
+                    return self.hang_up(token, conn);
+                }
+                self.linger(token, conn);
+            }
+        }
+    }
+
+    fn whole_packet_waits(&mut self, token: Token) -> bool {
+        match self.table.get(token).map(|e| &e.state) {
+            Some(State::Idle(conn)) => !matches!(
+                next_frame(conn.input.data(), conn.sequence, usize::MAX),
+                Ok(Frame::Partial { .. })
+            ),
+            _ => false,
+        }
+    }
+
+    fn command(&mut self, token: Token, mut conn: Box<Conn>) {
+        let limits = conn.link.limits.get();
+        match next_frame(conn.input.data(), 0, limits.max_allowed_packet) {
+            Ok(Frame::Partial { .. }) => {
+                let timeout = if conn.input.is_empty() {
+                    limits.wait_timeout
+                } else {
+                    limits.net_read_timeout
+                };
+                conn.deadline = Some(self.now + timeout);
+                self.park(token, conn);
+            }
+            Ok(Frame::Whole { len, .. })
+                if len > 0 && conn.input.data()[HEADER] == com::CHANGE_USER =>
+            {
+                conn.output.borrow(&self.local);
+                conn.deadline = Some(self.now + self.shared.options.connect_timeout);
+                let step = conn.begin_change_user(&self.shared.auth, len);
+                self.after_login_step(token, conn, step);
+            }
+            _ => self.admit(token, conn),
+        }
+    }
+
+    /// Starts the fiber for the waiting command, or queues it (I3).
+    fn admit(&mut self, token: Token, mut conn: Box<Conn>) {
+        let flags = conn.session.as_ref().map_or(0, |s| s.status_flags());
+        if self.fibers < self.bound || flags & status::IN_TRANS != 0 {
+            return self.start(token, conn, Job::Commands);
+        }
+        conn.deadline = None;
+        if let Some(entry) = self.table.get(token) {
+            entry.waits_for_turn = true;
+            entry.state = State::Idle(conn);
+            self.admission.push_back(token);
+        }
+    }
+
+    fn admit_next(&mut self) {
+        while self.fibers < self.bound
+            && let Some(token) = self.admission.pop_front()
+        {
+            let Some(entry) = self.table.get(token) else {
+                continue;
+            };
+            if std::mem::take(&mut entry.waits_for_turn) {
+                // The run queue keeps the stack of this call flat.
+                self.enqueue(token);
+                return;
+            }
+        }
+    }
+
+    // ---- fibers
+
+    fn start(&mut self, token: Token, mut conn: Box<Conn>, job: Job) {
+        let stack = match self.local.take_stack() {
+            Ok(stack) => stack,
+            Err(e) => {
+                // Out of memory: there is no way to run it, not even to end the session in order.
+                tracing::error!("no stack for connection {}: {e}", conn.link.slot.id);
+                conn.session = None;
+                return self.close(token, conn);
+            }
+        };
+        conn.deadline = None;
+        self.fibers += 1;
+        let local = self.local.clone();
+        let slice_end = Instant::now() + TIME_SLICE;
+        let fiber: Fiber = Coroutine::with_stack(stack, move |yielder, ()| {
+            let link = conn.link.clone();
+            let cx = FiberCx {
+                yielder,
+                link: &link,
+                local: &local,
+                slice_end: std::cell::Cell::new(slice_end),
+                statement_end: std::cell::Cell::new(None),
+                masked: std::cell::Cell::new(false),
+            };
+            let after = run(&mut conn, &cx, &*local.sessions, job);
+            (conn, after)
+        });
+        let Some(entry) = self.table.get(token) else {
+            debug_assert!(false, "a connection that runs has an entry");
+            return;
+        };
+        entry.state = State::Running {
+            fiber,
+            waits: Suspend::Yield,
+        };
+        self.resume(token);
+    }
+
+    fn resume(&mut self, token: Token) {
+        let Some(entry) = self.table.get(token) else {
+            return;
+        };
+        let State::Running { mut fiber, .. } = std::mem::replace(&mut entry.state, State::Taken)
+        else {
+            debug_assert!(false, "only running connections are resumed");
+            return;
+        };
+        self.local.peer_closed.set(entry.peer_closed);
+        self.local.peer_reset.set(entry.peer_reset);
+        let running = &self.local.counters.fibers_running;
+        running.store(self.fibers as u64, std::sync::atomic::Ordering::Relaxed);
+        match fiber.resume(()) {
+            CoroutineResult::Yield(waits) => self.suspended(token, fiber, waits),
+            CoroutineResult::Return((conn, after)) => {
+                self.local.give_stack(fiber.into_stack());
+                self.fibers -= 1;
+                running_store(&self.local, self.fibers);
+                self.fiber_done(token, conn, after);
+                self.admit_next();
+            }
+        }
+    }
+
+    fn suspended(&mut self, token: Token, fiber: Fiber, waits: Suspend) {
+        let Some(entry) = self.table.get(token) else {
+            debug_assert!(false, "a connection that runs has an entry");
+            return;
+        };
+        entry.state = State::Running { fiber, waits };
+        match waits {
+            Suspend::Yield => add(&self.local.counters.yields, 1),
+            Suspend::Wait(_) | Suspend::Writable(_) => add(&self.local.counters.waits, 1),
+        }
+        if let Some(at) = entry.deadline() {
+            self.timers.arm(token, at, &mut entry.armed);
+        }
+        if matches!(waits, Suspend::Yield) {
+            self.enqueue(token);
+        }
+    }
+
+    fn fiber_done(&mut self, token: Token, mut conn: Box<Conn>, after: After) {
+        match after {
+            After::Close => self.close(token, conn),
+            After::Linger => self.linger(token, conn),
+            After::KeepOpen => {
+                // Most often the buffer is empty: put it down at once. Otherwise what is there gets its turn after the others.
+                let limits = conn.link.limits.get();
+                let waiting = !conn.input.is_empty();
+                let timeout = if waiting {
+                    limits.net_read_timeout
+                } else {
+                    limits.wait_timeout
+                };
+                conn.deadline = Some(self.now + timeout);
+                self.park(token, conn);
+                if waiting {
+                    self.enqueue(token);
+                }
+            }
+        }
+    }
+
+    // ---- the end
+
+    fn begin_shutdown(&mut self) {
+        self.stop_by = Some(Instant::now() + SHUTDOWN_LIMIT);
+        for token in self.table.tokens() {
+            if let Some(entry) = self.table.get(token) {
+                let id = entry.slot.id;
+                self.shared.registry.kill(id, KillKind::Connection);
+            }
+        }
+    }
+
+    fn finished(&mut self) -> bool {
+        let Some(stop_by) = self.stop_by else {
+            return false;
+        };
+        if self.table.len() == 0 {
+            return true;
+        }
+        if Instant::now() < stop_by {
+            return false;
+        }
+        tracing::warn!(
+            "{} sessions did not end in time and are given up",
+            self.table.len()
+        );
+        for token in self.table.tokens() {
+            // A suspended fiber cannot be dropped (I3 of the fiber): its stack is left behind, the process ends anyway.
+            std::mem::forget(self.table.remove(token));
+        }
+        true
+    }
+}
+
+fn running_store(local: &Local, n: usize) {
+    local
+        .counters
+        .fibers_running
+        .store(n as u64, std::sync::atomic::Ordering::Relaxed);
+}

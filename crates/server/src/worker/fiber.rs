@@ -1,0 +1,307 @@
+//! The coroutine that runs one connection's commands, and how it waits.
+//!
+//! # Picture
+//! ```text
+//! event loop ── resume ──▶ fiber: session code, straight-line
+//!      ▲                      │ wait(future): poll, Pending ─┐
+//!      └───── suspend ────────┴── write would block ─────────┤   worker goes on with other connections
+//!        wake (any thread), writable, deadline, KILL ◀───────┘
+//! ```
+//!
+//! # Invariants
+//! - I1: a fiber stays on the thread of its worker from its first to its last instruction.
+//! - I2: every suspension re-checks its condition after being resumed; a resume may come for no reason.
+//! - I3: a suspended fiber is never dropped, only resumed; at shutdown it is interrupted like a killed one.
+//!
+//! # Cost
+//! A command that never waits costs two stack switches. Stacks come from the worker's pool; an idle connection has none.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use corosensei::Yielder;
+use corosensei::stack::DefaultStack;
+
+use super::slot::{KillKind, Registry};
+use crate::conn::Link;
+use crate::handler::{Limits, SessionFactory};
+
+/// How long a statement may run before it gives way at its next [`Waiter::tick`].
+pub const TIME_SLICE: Duration = Duration::from_millis(2);
+/// Bytes of a fiber's stack (virtual; pages are touched as needed), without its guard page.
+pub const STACK_BYTES: usize = 1 << 20;
+/// Stacks kept for reuse by one worker.
+const STACKS_KEPT: usize = 256;
+
+/// Why a wait or a long statement ends early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interrupt {
+    /// KILL or KILL CONNECTION, or the server shuts down.
+    Killed,
+    /// KILL QUERY.
+    QueryKilled,
+    /// The deadline of this wait has passed (lock waits: 1205).
+    Timeout,
+    /// `max_execution_time` has passed.
+    StatementTimeout,
+    /// The client is gone, or does not take its result.
+    ConnectionLost,
+}
+
+/// What code below the session may do with the coroutine it runs in. Object-safe.
+pub trait Waiter {
+    /// Returns when `fut` is ready. Ends early for a KILL, the statement's time limit, or `deadline`; the future is then the
+    /// caller's to drop. A wait with a deadline (a lock wait) also ends when the client has closed its side.
+    fn wait(
+        &self,
+        fut: Pin<&mut dyn Future<Output = ()>>,
+        deadline: Option<Instant>,
+    ) -> Result<(), Interrupt>;
+
+    /// Returns when `fut` is ready, whatever happens meanwhile: for waits that must not be abandoned (a commit on its way).
+    fn wait_through(&self, fut: Pin<&mut dyn Future<Output = ()>>);
+
+    /// To be called at every batch boundary: gives way to other connections when the time slice is over, and reports
+    /// interrupts.
+    fn tick(&self) -> Result<(), Interrupt>;
+}
+
+/// Why a fiber is suspended, told to the event loop.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Suspend {
+    /// Until woken, or the deadline.
+    Wait(Option<Instant>),
+    /// Until the socket takes bytes, or the deadline.
+    Writable(Instant),
+    /// Until the others have had their turn.
+    Yield,
+}
+
+/// The coroutine as its own code sees it. Sessions get it with every call; it is not kept.
+pub struct FiberCx<'a> {
+    pub(crate) yielder: &'a Yielder<(), Suspend>,
+    pub(crate) link: &'a Link,
+    pub(crate) local: &'a Local,
+    pub(crate) slice_end: Cell<Instant>,
+    pub(crate) statement_end: Cell<Option<Instant>>,
+    /// Interrupts are off (the session is closing).
+    pub(crate) masked: Cell<bool>,
+}
+
+impl FiberCx<'_> {
+    /// Number of the worker, for sharded counters and slots.
+    pub fn worker(&self) -> usize {
+        self.local.worker
+    }
+
+    /// `CONNECTION_ID()`
+    pub fn connection_id(&self) -> u32 {
+        self.link.slot.id
+    }
+
+    /// All connections: KILL, PROCESSLIST.
+    pub fn registry(&self) -> &Registry {
+        &self.local.registry
+    }
+
+    pub fn limits(&self) -> Limits {
+        self.link.limits.get()
+    }
+
+    /// From the next command on, these hold.
+    pub fn set_limits(&self, limits: Limits) {
+        self.link.limits.set(limits);
+    }
+
+    /// `max_execution_time`: the running statement is interrupted at `end`. Cleared when the command is over.
+    pub fn set_statement_end(&self, end: Option<Instant>) {
+        self.statement_end.set(end);
+    }
+
+    /// The session's current database, as PROCESSLIST shows it.
+    pub fn set_database(&self, database: Option<&str>) {
+        self.link.slot.set_database(database);
+    }
+
+    /// A KILL or a time limit that has come.
+    pub fn interrupted(&self) -> Result<(), Interrupt> {
+        if self.masked.get() {
+            return Ok(());
+        }
+        match self.link.slot.killed() {
+            Some(KillKind::Connection) => return Err(Interrupt::Killed),
+            Some(KillKind::Query) => return Err(Interrupt::QueryKilled),
+            None => {}
+        }
+        match self.statement_end.get() {
+            Some(end) if Instant::now() >= end => Err(Interrupt::StatementTimeout),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn suspend(&self, why: Suspend) {
+        self.yielder.suspend(why);
+        self.slice_end.set(Instant::now() + TIME_SLICE);
+    }
+
+    /// When the fiber was last given the thread.
+    pub(crate) fn slice_start(&self) -> Instant {
+        self.slice_end.get() - TIME_SLICE
+    }
+
+    /// Has the time slice run out?
+    pub(crate) fn slice_over(&self) -> bool {
+        Instant::now() >= self.slice_end.get()
+    }
+
+    /// Suspends until the socket may take bytes again; whether that was before `until`.
+    pub(crate) fn wait_writable(&self, until: Instant) -> Result<bool, Interrupt> {
+        self.suspend(Suspend::Writable(until));
+        if self.link.slot.killed() == Some(KillKind::Connection) {
+            return Err(Interrupt::Killed);
+        }
+        if self.local.peer_reset.get() {
+            return Err(Interrupt::ConnectionLost);
+        }
+        Ok(Instant::now() < until)
+    }
+}
+
+impl Waiter for FiberCx<'_> {
+    fn wait(
+        &self,
+        mut fut: Pin<&mut dyn Future<Output = ()>>,
+        deadline: Option<Instant>,
+    ) -> Result<(), Interrupt> {
+        let mut task = Context::from_waker(&self.link.waker);
+        loop {
+            if let Poll::Ready(()) = fut.as_mut().poll(&mut task) {
+                return Ok(());
+            }
+            self.interrupted()?;
+            if deadline.is_some_and(|d| Instant::now() >= d) {
+                return Err(Interrupt::Timeout);
+            }
+            if deadline.is_some() && self.local.peer_closed.get() && !self.masked.get() {
+                return Err(Interrupt::ConnectionLost);
+            }
+            let until = match self.statement_end.get() {
+                Some(end) if !self.masked.get() => Some(deadline.map_or(end, |d| d.min(end))),
+                _ => deadline,
+            };
+            self.suspend(Suspend::Wait(until));
+        }
+    }
+
+    fn wait_through(&self, mut fut: Pin<&mut dyn Future<Output = ()>>) {
+        let mut task = Context::from_waker(&self.link.waker);
+        while fut.as_mut().poll(&mut task).is_pending() {
+            self.suspend(Suspend::Wait(None));
+        }
+    }
+
+    fn tick(&self) -> Result<(), Interrupt> {
+        self.interrupted()?;
+        if self.slice_over() {
+            self.suspend(Suspend::Yield);
+            self.interrupted()?;
+        }
+        Ok(())
+    }
+}
+
+/// What all fibers of one worker share; touched by its thread only.
+pub(crate) struct Local {
+    pub worker: usize,
+    pub registry: std::sync::Arc<Registry>,
+    pub poll: mio::Registry,
+    pub sessions: std::sync::Arc<dyn SessionFactory>,
+    stacks: RefCell<Vec<DefaultStack>>,
+    buffers: RefCell<Vec<Vec<u8>>>,
+    /// Of the fiber that runs now, set by the event loop before each resume: the client has closed its sending side.
+    pub peer_closed: Cell<bool>,
+    /// Of the fiber that runs now: the connection is broken in both directions.
+    pub peer_reset: Cell<bool>,
+    pub counters: Counters,
+}
+
+/// Traffic of one worker. Written by its thread, read by anyone (`SHOW STATUS`).
+#[derive(Default)]
+#[repr(align(128))]
+pub struct CounterCells {
+    pub bytes_received: std::sync::atomic::AtomicU64,
+    pub bytes_sent: std::sync::atomic::AtomicU64,
+    pub commands: std::sync::atomic::AtomicU64,
+    pub aborted_clients: std::sync::atomic::AtomicU64,
+    pub aborted_connects: std::sync::atomic::AtomicU64,
+    pub fibers_running: std::sync::atomic::AtomicU64,
+    pub yields: std::sync::atomic::AtomicU64,
+    pub waits: std::sync::atomic::AtomicU64,
+}
+
+pub(crate) type Counters = std::sync::Arc<CounterCells>;
+
+/// Adds to a counter that only this thread writes: a load and a store, no locked instruction.
+#[inline]
+pub(crate) fn add(cell: &std::sync::atomic::AtomicU64, n: u64) {
+    use std::sync::atomic::Ordering::Relaxed;
+    cell.store(cell.load(Relaxed).wrapping_add(n), Relaxed);
+}
+
+/// Buffers kept for reuse, and the largest that is kept whole.
+const BUFFERS_KEPT: usize = 32;
+const BUFFER_KEPT_BYTES: usize = 1 << 20;
+
+impl Local {
+    pub fn new(
+        worker: usize,
+        registry: std::sync::Arc<Registry>,
+        poll: mio::Registry,
+        sessions: std::sync::Arc<dyn SessionFactory>,
+        counters: Counters,
+    ) -> Self {
+        Local {
+            worker,
+            registry,
+            poll,
+            sessions,
+            stacks: RefCell::default(),
+            buffers: RefCell::default(),
+            peer_closed: Cell::new(false),
+            peer_reset: Cell::new(false),
+            counters,
+        }
+    }
+
+    pub fn take_stack(&self) -> std::io::Result<DefaultStack> {
+        match self.stacks.borrow_mut().pop() {
+            Some(stack) => Ok(stack),
+            None => DefaultStack::new(STACK_BYTES),
+        }
+    }
+
+    pub fn give_stack(&self, stack: DefaultStack) {
+        let mut stacks = self.stacks.borrow_mut();
+        if stacks.len() < STACKS_KEPT {
+            stacks.push(stack);
+        }
+    }
+
+    /// A buffer with some capacity; its length and contents are whatever they were.
+    pub fn take_buffer(&self) -> Vec<u8> {
+        self.buffers.borrow_mut().pop().unwrap_or_default()
+    }
+
+    pub fn give_buffer(&self, buffer: Vec<u8>) {
+        let mut buffers = self.buffers.borrow_mut();
+        if buffer.capacity() > 0
+            && buffer.capacity() <= BUFFER_KEPT_BYTES
+            && buffers.len() < BUFFERS_KEPT
+        {
+            buffers.push(buffer);
+        }
+    }
+}

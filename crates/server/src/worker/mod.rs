@@ -1,0 +1,191 @@
+//! Workers: one thread, one epoll and many connections each. See `event_loop` for how they run, [`FiberCx`] for how a session
+//! waits.
+
+mod event_loop;
+mod fiber;
+mod inbox;
+mod slot;
+mod table;
+mod timers;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+pub use fiber::{CounterCells, FiberCx, Interrupt, STACK_BYTES, TIME_SLICE, Waiter};
+pub use slot::{Identity, KillKind, ProcessInfo, Registry, TEXT_BYTES};
+
+pub(crate) use fiber::{Local, add as counters_add};
+pub(crate) use inbox::{Inbox, Message};
+pub(crate) use slot::ConnSlot;
+
+use crate::auth::Authenticator;
+use crate::config::ServerOptions;
+use crate::handler::SessionFactory;
+
+/// Names one connection of one worker; never used again for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Token(u64);
+
+impl Token {
+    pub const INBOX: mio::Token = mio::Token(usize::MAX);
+
+    pub fn new(index: u32, generation: u32) -> Self {
+        Token(u64::from(generation) << 32 | u64::from(index))
+    }
+
+    pub fn index(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    pub fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    pub fn to_mio(self) -> mio::Token {
+        mio::Token(self.0 as usize)
+    }
+
+    pub fn from_mio(t: mio::Token) -> Self {
+        Token(t.0 as u64)
+    }
+}
+
+/// What all workers share.
+pub(crate) struct Shared {
+    pub options: Arc<ServerOptions>,
+    pub auth: Authenticator,
+    pub sessions: Arc<dyn SessionFactory>,
+    pub registry: Arc<Registry>,
+}
+
+/// Sums over all workers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub bytes_received: u64,
+    pub bytes_sent: u64,
+    pub commands: u64,
+    /// Connections that ended without COM_QUIT.
+    pub aborted_clients: u64,
+    /// Connections that never logged in.
+    pub aborted_connects: u64,
+    /// Commands in progress (`Threads_running`).
+    pub running: u64,
+    /// Times a statement gave way.
+    pub yields: u64,
+    /// Times a statement waited.
+    pub waits: u64,
+}
+
+/// The counters of all workers; readable by any session.
+#[derive(Clone, Default)]
+pub struct WorkerCounters(Vec<Arc<CounterCells>>);
+
+impl WorkerCounters {
+    /// Adds up all workers. Values of different counters may be of slightly different moments.
+    pub fn totals(&self) -> Totals {
+        let mut t = Totals::default();
+        for c in &self.0 {
+            let get = |cell: &std::sync::atomic::AtomicU64| cell.load(Ordering::Relaxed);
+            t.bytes_received += get(&c.bytes_received);
+            t.bytes_sent += get(&c.bytes_sent);
+            t.commands += get(&c.commands);
+            t.aborted_clients += get(&c.aborted_clients);
+            t.aborted_connects += get(&c.aborted_connects);
+            t.running += get(&c.fibers_running);
+            t.yields += get(&c.yields);
+            t.waits += get(&c.waits);
+        }
+        t
+    }
+}
+
+/// The running workers.
+pub(crate) struct Workers {
+    inboxes: Vec<Arc<Inbox>>,
+    threads: Vec<JoinHandle<()>>,
+    pub counters: WorkerCounters,
+}
+
+impl Workers {
+    pub fn start(shared: &Arc<Shared>) -> io::Result<Self> {
+        let cpus = if shared.options.pin_workers {
+            allowed_cpus()
+        } else {
+            vec![]
+        };
+        let mut workers = Workers {
+            inboxes: vec![],
+            threads: vec![],
+            counters: WorkerCounters::default(),
+        };
+        for i in 0..shared.options.workers {
+            let poll = mio::Poll::new()?;
+            let inbox = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), Token::INBOX)?));
+            let counters = Arc::new(CounterCells::default());
+            workers.inboxes.push(inbox.clone());
+            workers.counters.0.push(counters.clone());
+            let (shared, cpu) = (shared.clone(), cpus.get(i).copied());
+            let thread = std::thread::Builder::new()
+                .name(format!("worker-{i}"))
+                .spawn(move || {
+                    if let Some(cpu) = cpu {
+                        pin_to(cpu);
+                    }
+                    match event_loop::Worker::new(i, shared, poll, inbox, counters) {
+                        Ok(mut worker) => worker.run(),
+                        Err(e) => tracing::error!("worker {i} cannot start: {e}"),
+                    }
+                })?;
+            workers.threads.push(thread);
+        }
+        Ok(workers)
+    }
+
+    pub fn inboxes(&self) -> Vec<Arc<Inbox>> {
+        self.inboxes.clone()
+    }
+
+    /// Ends all sessions and waits for the threads.
+    pub fn stop(self) {
+        for inbox in &self.inboxes {
+            inbox.push(Message::Shutdown);
+        }
+        for t in self.threads {
+            if t.join().is_err() {
+                tracing::error!("a worker thread panicked");
+            }
+        }
+    }
+}
+
+/// The CPUs this process may run on, in order.
+fn allowed_cpus() -> Vec<usize> {
+    // SAFETY: cpu_set_t is plain bits, for which all zeros is a value; the call writes at most its size into it.
+    let (set, rc) = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        let rc = libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);
+        (set, rc)
+    };
+    if rc != 0 {
+        return vec![];
+    }
+    (0..libc::CPU_SETSIZE as usize)
+        // SAFETY: the index is below CPU_SETSIZE.
+        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
+        .collect()
+}
+
+fn pin_to(cpu: usize) {
+    // SAFETY: cpu_set_t is plain bits; `cpu` came out of a set of the same size.
+    let rc = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+    };
+    if rc != 0 {
+        let e = io::Error::last_os_error();
+        tracing::warn!("cannot pin a worker to CPU {cpu}: {e}");
+    }
+}

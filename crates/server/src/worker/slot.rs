@@ -1,0 +1,305 @@
+//! What the rest of the server may know of one connection, and how it is killed: one padded slot each, listed in a sharded
+//! registry.
+//!
+//! # Concurrency
+//! A statement stores only to its own slot. `SHOW PROCESSLIST`, KILL and wakers of other threads read it.
+//! - `kill`: set by anyone, cleared by the worker when a statement begins. Relaxed: the wake that follows a store goes through the
+//!   inbox's mutex.
+//! - `command`, `since_us`, `text`: written by the worker. `text` is a sequence lock over words: odd while it is written.
+//! - `identity`: behind a mutex, written at login, USE and COM_CHANGE_USER only.
+//!
+//! # Cost
+//! A statement stores about ten words plus its first [`TEXT_BYTES`] bytes; no lock, no allocation.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use std::task::Wake;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use super::Token;
+use super::inbox::{Inbox, Message};
+
+/// Bytes of a statement that PROCESSLIST can show.
+pub const TEXT_BYTES: usize = 1024;
+const WORDS: usize = TEXT_BYTES / 8;
+const SHARDS: usize = 64;
+
+/// How much of a connection a KILL ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KillKind {
+    /// The running statement.
+    Query,
+    /// The connection.
+    Connection,
+}
+
+const KILL_NONE: u8 = 0;
+const KILL_QUERY: u8 = 1;
+const KILL_CONNECTION: u8 = 2;
+
+/// User, host and database as PROCESSLIST shows them.
+#[derive(Debug, Clone, Default)]
+pub struct Identity {
+    /// `unauthenticated user` until login.
+    pub user: String,
+    /// `localhost`, or `address:port`.
+    pub host: String,
+    pub database: Option<String>,
+}
+
+/// One row of PROCESSLIST.
+#[derive(Debug, Clone)]
+pub struct ProcessInfo {
+    pub id: u32,
+    pub identity: Identity,
+    /// `nfold_protocol::consts::com::*`; SLEEP when idle.
+    pub command: u8,
+    /// Time in the present command, in microseconds.
+    pub elapsed_us: u64,
+    /// First [`TEXT_BYTES`] of the running statement.
+    pub text: Option<Vec<u8>>,
+}
+
+#[repr(align(128))]
+pub(crate) struct ConnSlot {
+    pub id: u32,
+    token: Token,
+    inbox: Arc<Inbox>,
+    kill: AtomicU8,
+    command: AtomicU8,
+    since_us: AtomicU64,
+    text_version: AtomicU32,
+    text_len: AtomicU32,
+    text: Box<[AtomicU64; WORDS]>,
+    identity: Mutex<Identity>,
+}
+
+impl ConnSlot {
+    pub fn new(id: u32, token: Token, inbox: Arc<Inbox>, host: String) -> Self {
+        ConnSlot {
+            id,
+            token,
+            inbox,
+            kill: AtomicU8::new(KILL_NONE),
+            command: AtomicU8::new(0),
+            since_us: AtomicU64::new(0),
+            text_version: AtomicU32::new(0),
+            text_len: AtomicU32::new(0),
+            text: Box::new([const { AtomicU64::new(0) }; WORDS]),
+            identity: Mutex::new(Identity {
+                user: "unauthenticated user".into(),
+                host,
+                database: None,
+            }),
+        }
+    }
+
+    /// What a KILL asks for, if anything.
+    #[inline]
+    pub fn killed(&self) -> Option<KillKind> {
+        match self.kill.load(Ordering::Relaxed) {
+            KILL_NONE => None,
+            KILL_QUERY => Some(KillKind::Query),
+            _ => Some(KillKind::Connection),
+        }
+    }
+
+    fn kill(&self, kind: KillKind) {
+        match kind {
+            KillKind::Connection => self.kill.store(KILL_CONNECTION, Ordering::Relaxed),
+            KillKind::Query => {
+                let _ = self.kill.compare_exchange(
+                    KILL_NONE,
+                    KILL_QUERY,
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                );
+            }
+        }
+        self.wake_worker();
+    }
+
+    fn wake_worker(&self) {
+        self.inbox.push(Message::Wake(self.token));
+    }
+
+    /// A statement begins: a KILL QUERY that came too late is forgotten.
+    #[inline]
+    pub fn begin(&self, command: u8, now_us: u64, text: &[u8]) {
+        if self.kill.load(Ordering::Relaxed) == KILL_QUERY {
+            let _ = self.kill.compare_exchange(
+                KILL_QUERY,
+                KILL_NONE,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+        }
+        self.set_text(text);
+        self.since_us.store(now_us, Ordering::Relaxed);
+        self.command.store(command, Ordering::Relaxed);
+    }
+
+    /// The connection is idle.
+    #[inline]
+    pub fn end(&self, now_us: u64) {
+        self.command.store(0, Ordering::Relaxed);
+        self.since_us.store(now_us, Ordering::Relaxed);
+        self.text_len.store(0, Ordering::Relaxed);
+    }
+
+    fn set_text(&self, text: &[u8]) {
+        let text = &text[..text.len().min(TEXT_BYTES)];
+        let version = self.text_version.load(Ordering::Relaxed);
+        self.text_version
+            .store(version.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+        for (word, bytes) in self.text.iter().zip(text.chunks(8)) {
+            let mut w = [0; 8];
+            w[..bytes.len()].copy_from_slice(bytes);
+            word.store(u64::from_le_bytes(w), Ordering::Relaxed);
+        }
+        self.text_len.store(text.len() as u32, Ordering::Relaxed);
+        self.text_version
+            .store(version.wrapping_add(2), Ordering::Release);
+    }
+
+    /// A copy of the text, if the writer lets one be taken.
+    fn text(&self) -> Option<Vec<u8>> {
+        for _ in 0..100 {
+            let before = self.text_version.load(Ordering::Acquire);
+            let len = (self.text_len.load(Ordering::Relaxed) as usize).min(TEXT_BYTES);
+            let mut out = Vec::with_capacity(len + 8);
+            for word in self.text.iter().take(len.div_ceil(8)) {
+                out.extend_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+            }
+            fence(Ordering::Acquire);
+            if before & 1 == 0 && self.text_version.load(Ordering::Relaxed) == before {
+                out.truncate(len);
+                return (len > 0).then_some(out);
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+
+    pub fn set_identity(&self, user: &str, database: Option<&str>) {
+        let mut i = self.identity.lock();
+        i.user = user.into();
+        i.database = database.map(Into::into);
+    }
+
+    pub fn set_database(&self, database: Option<&str>) {
+        self.identity.lock().database = database.map(Into::into);
+    }
+
+    fn info(&self, now_us: u64) -> ProcessInfo {
+        ProcessInfo {
+            id: self.id,
+            identity: self.identity.lock().clone(),
+            command: self.command.load(Ordering::Relaxed),
+            elapsed_us: now_us.saturating_sub(self.since_us.load(Ordering::Relaxed)),
+            text: self.text(),
+        }
+    }
+}
+
+impl Wake for ConnSlot {
+    fn wake(self: Arc<Self>) {
+        self.wake_worker();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.wake_worker();
+    }
+}
+
+/// All connections of the server, by id. Touched when one comes or goes, by KILL and by PROCESSLIST.
+pub struct Registry {
+    shards: [Mutex<FxHashMap<u32, Arc<ConnSlot>>>; SHARDS],
+    next_id: AtomicU32,
+    count: AtomicUsize,
+    start: Instant,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Registry {
+            shards: std::array::from_fn(|_| Mutex::default()),
+            next_id: AtomicU32::new(1),
+            count: AtomicUsize::new(0),
+            start: Instant::now(),
+        }
+    }
+}
+
+impl Registry {
+    fn shard(&self, id: u32) -> &Mutex<FxHashMap<u32, Arc<ConnSlot>>> {
+        &self.shards[id as usize % SHARDS]
+    }
+
+    /// Microseconds since the server started.
+    pub(crate) fn us(&self, at: Instant) -> u64 {
+        at.saturating_duration_since(self.start).as_micros() as u64
+    }
+
+    /// An id that no living connection has.
+    pub(crate) fn new_id(&self) -> u32 {
+        loop {
+            let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+            if id != 0 && !self.shard(id).lock().contains_key(&id) {
+                return id;
+            }
+        }
+    }
+
+    /// Counts a new socket; the number includes it.
+    pub(crate) fn count_in(&self) -> usize {
+        self.count.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn count_out(&self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add(&self, slot: &Arc<ConnSlot>) {
+        self.shard(slot.id).lock().insert(slot.id, slot.clone());
+    }
+
+    pub(crate) fn remove(&self, id: u32) {
+        self.shard(id).lock().remove(&id);
+    }
+
+    /// Open sockets, also those not logged in yet (`Threads_connected`).
+    pub fn connections(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Ends a statement or a connection. False: there is no such connection (1094).
+    pub fn kill(&self, id: u32, kind: KillKind) -> bool {
+        let slot = self.shard(id).lock().get(&id).cloned();
+        slot.inspect(|s| s.kill(kind)).is_some()
+    }
+
+    /// User name of a connection, to check the right to kill it.
+    pub fn user_of(&self, id: u32) -> Option<String> {
+        let slot = self.shard(id).lock().get(&id).cloned()?;
+        let user = slot.identity.lock().user.clone();
+        Some(user)
+    }
+
+    /// All connections by id, for PROCESSLIST.
+    pub fn processes(&self) -> Vec<ProcessInfo> {
+        let now = self.us(Instant::now());
+        let mut all: Vec<_> = self
+            .shards
+            .iter()
+            .flat_map(|s| s.lock().values().cloned().collect::<Vec<_>>())
+            .map(|slot| slot.info(now))
+            .collect();
+        all.sort_unstable_by_key(|p| p.id);
+        all
+    }
+}

@@ -1,0 +1,128 @@
+//! The connections of one worker, by token.
+//!
+//! # Invariants
+//! - I1: an entry is `Idle` or `Running`; `Taken` only within one call of the event loop.
+//! - I2: a token's generation differs from those of all earlier connections in the same place, so that late wakes and
+//!   timers find nothing.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use corosensei::Coroutine;
+use corosensei::stack::DefaultStack;
+
+use super::Token;
+use super::fiber::Suspend;
+use super::slot::ConnSlot;
+use crate::conn::{After, Conn};
+
+pub(super) type Finished = (Box<Conn>, After);
+pub(super) type Fiber = Coroutine<(), Suspend, Finished, DefaultStack>;
+
+pub(super) enum State {
+    Idle(Box<Conn>),
+    Running { fiber: Fiber, waits: Suspend },
+    Taken,
+}
+
+pub(super) struct Entry {
+    pub state: State,
+    pub slot: Arc<ConnSlot>,
+    /// Earliest timer in the heap.
+    pub armed: Option<Instant>,
+    /// The socket may hold bytes that were not received yet.
+    pub readable: bool,
+    /// The client has closed its sending side.
+    pub peer_closed: bool,
+    /// The connection is broken.
+    pub peer_reset: bool,
+    /// It is in the run queue.
+    pub queued: bool,
+    /// It is in the admission queue.
+    pub waits_for_turn: bool,
+}
+
+impl Entry {
+    pub fn new(state: State, slot: Arc<ConnSlot>) -> Self {
+        Entry {
+            state,
+            slot,
+            armed: None,
+            readable: false,
+            peer_closed: false,
+            peer_reset: false,
+            queued: false,
+            waits_for_turn: false,
+        }
+    }
+
+    /// When something must happen to it.
+    pub fn deadline(&self) -> Option<Instant> {
+        match &self.state {
+            State::Idle(conn) => conn.deadline,
+            State::Running { waits, .. } => match waits {
+                Suspend::Wait(until) => *until,
+                Suspend::Writable(until) => Some(*until),
+                Suspend::Yield => None,
+            },
+            State::Taken => None,
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Table {
+    places: Vec<(u32, Option<Entry>)>,
+    free: Vec<u32>,
+    count: usize,
+}
+
+impl Table {
+    /// A token for the next connection, to be filled by [`Self::fill`] or returned by [`Self::remove`].
+    pub fn reserve(&mut self) -> Token {
+        self.count += 1;
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.places.push((0, None));
+            self.places.len() as u32 - 1
+        });
+        Token::new(index, self.places[index as usize].0)
+    }
+
+    pub fn fill(&mut self, token: Token, entry: Entry) {
+        self.places[token.index()].1 = Some(entry);
+    }
+
+    pub fn get(&mut self, token: Token) -> Option<&mut Entry> {
+        let (generation, entry) = self.places.get_mut(token.index())?;
+        if *generation == token.generation() {
+            entry.as_mut()
+        } else {
+            None
+        }
+    }
+
+    pub fn remove(&mut self, token: Token) -> Option<Entry> {
+        let (generation, entry) = self.places.get_mut(token.index())?;
+        if *generation != token.generation() {
+            return None;
+        }
+        // The highest generation is kept out, so that no token equals the inbox's.
+        *generation = (*generation + 1) % u32::MAX;
+        self.free.push(token.index() as u32);
+        self.count -= 1;
+        entry.take()
+    }
+
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn tokens(&self) -> Vec<Token> {
+        self.places
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, e))| e.is_some())
+            .map(|(i, (g, _))| Token::new(i as u32, *g))
+            .collect()
+    }
+}
