@@ -12,7 +12,8 @@ blocks of 64 entries; the limit is 0x110000, of general.bin 0x10000, of the case
 
     uca0900.bin, uca0400.bin   u32 blocks, u32 pool length, u32 secondary weights; stage1; entries u32; pool u16;
                                secondary weights u16, ascending (a weight is named by its rank, from 1)
-        entry   primary | rank << 16 | tertiary << 24 (each 0 where there is none), or 1 << 31 | pool offset
+        entry   primary | rank << 16 | tertiary << 24 (each 0 where there is none), or 1 << 31 | pool offset << 16 | the
+                primary, if there is exactly one, or 0
         pool    primaries | pairs << 8, then primaries, then pairs (rank | tertiary << 8)
     general.bin                trie of u16 weights (not in the table: the code point; above U+FFFF: 0xFFFD)
     case_0900.bin, case_general.bin
@@ -163,7 +164,8 @@ def uca_file(weights, formula):
         if key not in known:
             known[key] = len(pool)
             pool += item
-        entries[cp] = 1 << 31 | known[key]
+        assert known[key] < 0x7FFF
+        entries[cp] = 1 << 31 | known[key] << 16 | (primary[0] if len(primary) == 1 else 0)
     stage1, blocks = trie(entries, 0xFFFFFFFF)
     print(f"  {len(listed)} code points listed, {len(blocks)} blocks, pool {len(pool)}")
     return (pack("I", [len(blocks), len(pool), len(ranks)]) + pack("H", stage1)

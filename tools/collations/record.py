@@ -35,7 +35,7 @@ ASCII = "aAbBcCsStTeE019.-_% \t\n~!\x00\x01\x1f\x7f"
 LATIN = "aAáÁàäÄåÅæÆéÉèëñÑöÖøØßsSuüÜyÿzþÞ€Š \xa0\xad"
 MARKS = "\u0300\u0301\u0308\u030a\u0327\u0345\u0591\u200d\ufe0f\u0e47"
 # Expansions, compatibility forms, letters with odd case, Han, Hangul, Tangut, Thai, Indic, symbols.
-BMP = "ŉŊıİſǅǄǆẛẞßﬁﬀﷺΩωΣσςᾳᾼДдЁёЖжЙйא٣२กเ᭄เกாொ丨一龥鿕豈更㐀가각힣각あアｱカガ㌀①⑳™Å\u2126\u212a\u3000\u2003\u2028\ufffd\ufffe\uffff\ue000ꙁⱥȺ"
+BMP = "ŉŊıİſǅǄǆẛẞßﬁﬀﷺΩωΣσςᾳᾼДдЁёЖжЙйא٣२กเ᭄เกாொ丨一龥鿕豈更㐀가각힣각あアｱカガ㌀①⑳™Å\u2126\u212a\u3000\u2003\u2028\ufffd\ufffe\uffff\ue000ꙁ"
 SUPPLEMENTARY = "😀😁👍🏽𐐀𐐨𝐀𝒜𠀀𪛖𪜀𗀀𘬀𞤀𞤢\U000e0001\U0010ffff"
 
 
@@ -166,6 +166,14 @@ def main():
     def put(kind, *fields):
         return lambda answers: lines[kind].append("\t".join([*fields, *(str(a) for a in answers)]))
 
+    def put_whole(then):
+        """Leaves out strings that LOWER or UPPER cuts off at a character that grows by it (Ⱥ, ɒ); Nfold converts them."""
+        def check(answers):
+            count = lambda hexed: sum(x & 0xC0 != 0x80 for x in bytes.fromhex(hexed))
+            if count(answers[0]) == count(answers[1]) == count(answers[2]):
+                then(answers)
+        return check if charset.startswith("utf8") else then
+
     for charset, names in COLLATIONS.items():
         for name in names:
             lit = lambda s: literal(charset, s, name)
@@ -178,7 +186,8 @@ def main():
                 text = random_string(rng, charset, 8)
                 pattern = pattern_of(rng, charset, text)
                 # The server does not tell apart "no escape" from a backslash in every mode, so always name one.
-                escape = rng.choice(["\\", "|", "|", "a", "%", "_"])
+                # With ESCAPE '%' or '_' it takes byte 0xFF for the wildcard under collations of one byte.
+                escape = rng.choice(["\\", "|", "|", "a"] + ([] if charset == "latin1" else ["%", "_"]))
                 asker.ask([f"{lit(text)} like {literal(charset, pattern)} escape '{escape}'"],
                           put("like", name, hexed(text), hexed(pattern), escape))
                 hay = random_string(rng, charset, 8)
@@ -191,7 +200,7 @@ def main():
                 padded = f"concat({lit(s)}, {room})"
                 asker.ask([f"hex(left(lower({padded}), char_length({lit(s)})))", f"hex(left(upper({padded}), char_length({lit(s)})))",
                            f"hex(reverse({lit(s)}))", f"hex(left({lit(s)}, 2))", f"char_length({lit(s)})"],
-                          put("case", name, hexed(s)))
+                          put_whole(put("case", name, hexed(s))))
         for to in COLLATIONS:
             if "binary" in (charset, to):
                 continue

@@ -1,1 +1,39 @@
-//! B+trees over the buffer pool: descend, cursor, split and merge, get_many.
+//! B+trees over the buffer pool: descend, cursor, split and merge, get_many. The transaction layer and the engine call it.
+//!
+//! A tree maps keys (byte strings, ordered as `memcmp` orders them) to values (byte strings it does not look into). Reads are
+//! optimistic: they hold no latch and store nothing that others read. Every read can be stopped by a page that is not in memory; it
+//! keeps its progress in the caller's object and goes on when it is called again. Writes happen inside a mini-transaction: latch the
+//! leaf with room for the change ([`TreeHandle::leaf_for_write`]), then change it.
+//!
+//! # Not here
+//! Transactions, row formats, visibility and locks: values carry them, the layers above read them.
+
+#![forbid(unsafe_code)]
+
+mod batch;
+mod build;
+mod check;
+mod cursor;
+mod estimate;
+mod free;
+mod get;
+mod group;
+mod merge;
+mod node;
+mod points;
+mod redo;
+mod split;
+mod tree;
+mod write;
+
+pub use batch::{Entry, EntryBatch, Found, GetMany, PointScan, prefix_successor};
+pub use build::Builder;
+pub use check::TreeCheck;
+pub use cursor::{Bound, Cursor, KeyRange};
+pub use estimate::TreeStats;
+pub use redo::{BtreeRedo, OP_FIRST, OP_LAST};
+pub use tree::{MAX_ENTRY, MAX_KEY, Tree, TreeCounters, TreeHandle};
+pub use write::{ENTRY_LOG_OVERHEAD, LeafPos, Room};
+
+#[cfg(test)]
+mod tests;

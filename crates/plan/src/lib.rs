@@ -1,1 +1,16 @@
 //! Binding, points and ranges, cost, plan cache: a description, no engine handles.
+//!
+//! 1. [`bind`] resolves names against a schema snapshot and types every expression.
+//! 2. `access` looks at the conditions and chooses an access path per table, `join` the order of tables.
+//! 3. The result, [`query::Plan`], is shared by all sessions that ask the same question with other values.
+#![forbid(unsafe_code)]
+
+pub mod collate;
+pub mod expr;
+pub mod func;
+pub mod mode;
+pub mod query;
+
+pub use mode::SqlMode;
+pub use nfold_sql::ast::VarScope;
+pub use nfold_types::Value;

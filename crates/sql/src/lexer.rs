@@ -111,6 +111,8 @@ pub enum TokenKind {
     LongArrow,
     LBrace,
     RBrace,
+    /// A folded list of literals. The lexer never makes one; the parser does, where the digest has folded.
+    List,
     /// A byte that starts no token, an unterminated quote or comment, a malformed `x'..'`.
     Invalid,
 }

@@ -3,17 +3,26 @@
 //! The layers above see [`Store`], which hands out optimistic [`PageRef`]s for reading and [`Mtr`]s for atomic change,
 //! and never blocks a worker: what has to wait says so with a [`Wait`].
 
+mod buf;
+mod cleaner;
+mod core;
 pub mod disk;
+mod doublewrite;
 mod error;
+mod log;
 mod mtr;
 mod options;
 mod page;
 mod page_ref;
+mod pool;
+mod recovery;
 mod redo;
+mod space;
+mod status;
 mod store;
 mod wait;
 
-pub use disk::{Disk, DiskFile, OpenMode, RealDisk};
+pub use disk::{Disk, DiskFile, FaultOn, OpenMode, RealDisk, SimDisk, SimRng};
 pub use error::{Stop, StoreError};
 pub use mtr::{Latched, Mtr, MtrEnd};
 pub use options::{FatalHook, StoreOptions};
@@ -23,8 +32,7 @@ pub use page::{
 };
 pub use page_ref::PageRef;
 pub use redo::{NoRedo, RedoHandler};
-pub use store::{
-    Horizon, RecoveryPhase, RecoveryProgress, RecoveryReport, Residency, Store, StoreStatus,
-    USER_AREA, USER_AREA_LEN,
-};
+pub use space::{USER_AREA, USER_AREA_LEN};
+pub use status::{RecoveryPhase, RecoveryProgress, RecoveryReport, StoreStatus};
+pub use store::{Horizon, Residency, Store};
 pub use wait::Wait;

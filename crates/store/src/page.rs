@@ -222,3 +222,8 @@ impl<'a> PageMut<'a> {
         }
     }
 }
+
+/// Whether an image carries its own checksum (a page of zeros does not).
+pub(crate) fn checksum_matches(page: &[u8]) -> bool {
+    u32::from_le_bytes([page[0], page[1], page[2], page[3]]) == checksum(page)
+}

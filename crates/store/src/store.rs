@@ -1,24 +1,37 @@
 //! The store's facade.
+//!
+//! # Concurrency
+//! Everything is `&self`, from any thread. See [`crate::core`] for the parts and the lock order.
+//! # Cost
+//! [`Store::read`] of a resident page: space pointer, chunk pointer, page word, the clock's mark; no store but the mark when it
+//! is clear.
 
+use crate::core::{Core, Count};
 use crate::disk::Disk;
 use crate::error::{Stop, StoreError};
 use crate::mtr::Mtr;
 use crate::options::StoreOptions;
 use crate::page::{Lsn, PageId, SpaceId, TrxId};
 use crate::page_ref::PageRef;
+use crate::pool::load::Job;
 use crate::redo::RedoHandler;
+use crate::space;
+use crate::status::{RecoveryProgress, RecoveryReport, StoreStatus};
 use crate::wait::Wait;
-use nfold_sync::prim::{AtomicU64, Ordering};
+use nfold_sync::page_word::{frame_of, is_exclusive};
+use nfold_sync::prim::AtomicU64;
+use nfold_sync::words;
+use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 
-/// Byte offset of the user area on page 0 of a space.
-pub const USER_AREA: usize = 128;
-/// Length of the user area, bytes.
-pub const USER_AREA_LEN: usize = 256;
+/// Space ids are made durable this many at a time.
+const SPACE_IDS: u64 = 64;
 
 /// The filled prefix of the log, on a cache line of its own.
 #[derive(Copy, Clone)]
-pub struct Horizon<'a>(pub(crate) &'a AtomicU64);
+pub struct Horizon<'a>(&'a AtomicU64);
 
 impl Horizon<'_> {
     /// Acquire: everything below was filled, and what its writers did in `commit_with` is visible.
@@ -34,74 +47,14 @@ pub enum Residency {
     Resident,
     /// A load was queued, or is under way.
     Loading,
-}
-
-/// Where recovery is.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum RecoveryPhase {
-    RepairPages,
-    Redo,
-    Flush,
-    Done,
-}
-
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct RecoveryProgress {
-    pub phase: RecoveryPhase,
-    /// Where the last checkpoint was.
-    pub from_lsn: Lsn,
-    /// Redo is applied up to here.
-    pub at_lsn: Lsn,
-    /// Pages written in [`RecoveryPhase::Flush`], or repaired.
-    pub pages: u64,
-}
-
-/// What opening found.
-#[derive(Clone, Debug, Default)]
-pub struct RecoveryReport {
-    /// The directory was empty and a new store was made.
-    pub created: bool,
-    /// The last shutdown was clean: there was no redo to apply.
-    pub clean: bool,
-    pub checkpoint_lsn: Lsn,
-    /// End of the last whole mini-transaction in the log.
-    pub end_lsn: Lsn,
-    pub redo_records: u64,
-    pub repaired_pages: u64,
-    /// Pages that redo could not be applied to.
-    pub corrupt_pages: Vec<PageId>,
-    /// Spaces named in the log that have no file (dropped).
-    pub missing_spaces: Vec<SpaceId>,
-}
-
-/// Counters since start, for `SHOW STATUS`.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct StoreStatus {
-    pub pool_pages_total: u64,
-    pub pool_pages_free: u64,
-    pub pool_pages_dirty: u64,
-    /// Pages read from disk.
-    pub pages_read: u64,
-    pub pages_written: u64,
-    pub pages_created: u64,
-    /// Times a reader met a page that was not there.
-    pub read_misses: u64,
-    pub pages_evicted: u64,
-    pub log_bytes_written: u64,
-    pub log_writes: u64,
-    pub log_syncs: u64,
-    pub log_waits: u64,
-    pub latch_waits: u64,
-    pub used_marks: u64,
-    pub checkpoint_lsn: Lsn,
-    pub durable_lsn: Lsn,
-    pub horizon_lsn: Lsn,
+    /// There is no such page: reading it says why.
+    Absent,
 }
 
 /// See the crate's header.
 pub struct Store {
-    _private: (),
+    core: Arc<Core>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Store {
@@ -112,115 +65,274 @@ impl Store {
         redo: Arc<dyn RedoHandler>,
         progress: &dyn Fn(RecoveryProgress),
     ) -> Result<(Arc<Store>, RecoveryReport), StoreError> {
-        let _ = (options, disk, redo, progress);
-        todo!()
+        let io_threads = options.io_threads;
+        let (core, report) = crate::recovery::open(options, disk, redo, progress)?;
+        let store = Store {
+            core: Arc::new(core),
+            threads: Mutex::new(Vec::new()),
+        };
+        if io_threads > 0 {
+            store.start(io_threads)?;
+        }
+        Ok((Arc::new(store), report))
+    }
+
+    fn start(&self, io_threads: usize) -> Result<(), StoreError> {
+        self.core.set_threaded();
+        let spawn = |name: String, f: fn(&Core)| {
+            let core = self.core.clone();
+            let handle = std::thread::Builder::new()
+                .name(name)
+                .spawn(move || f(&core))
+                .map_err(|e| StoreError::io(&e, "starting a thread"))?;
+            self.threads.lock().push(handle);
+            Ok::<(), StoreError>(())
+        };
+        spawn("nfold-log".into(), |core| core.log.run())?;
+        spawn("nfold-clean".into(), Core::run_cleaner)?;
+        for i in 0..io_threads {
+            spawn(format!("nfold-io-{i}"), Core::run_jobs)?;
+        }
+        Ok(())
     }
 
     /// Writes everything, takes a checkpoint, stops the threads. The store then refuses changes.
     pub fn shutdown(&self) -> Result<(), StoreError> {
-        todo!()
+        self.core.log.sync_to(self.core.log.horizon());
+        let result = self.core.checkpoint_now();
+        self.stop_threads();
+        result.map(|_| ())
+    }
+
+    fn stop_threads(&self) {
+        self.core.stop();
+        for thread in self.threads.lock().drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a store thread panicked");
+            }
+        }
     }
 
     /// Makes the file `name.nfd`, durable when this returns, with page 0 as its header. The id is never reused, also not after
     /// a crash. `name`: letters, digits, `_ # . - @ $`, at most 200 bytes. Blocks on the disk for a moment.
     pub fn create_space(&self, name: &str) -> Result<SpaceId, Stop> {
-        let _ = name;
-        todo!()
+        let core = &*self.core;
+        if core.stopping() {
+            return Err(Stop::Error(StoreError::ShuttingDown));
+        }
+        let id = core.next_space.fetch_add(1, Ordering::SeqCst);
+        if id >= core.control.lock().now.space_limit {
+            core.update_control(|c| c.space_limit = c.space_limit.max(id + SPACE_IDS));
+        }
+        let id = u32::try_from(id).map_err(|_| StoreError::TooLarge {
+            what: "space id",
+            limit: u64::from(u32::MAX),
+        })?;
+        core.spaces.create(&*core.disk, id, name)?;
+        Ok(id)
     }
 
-    /// Opens `name.nfd`, checking that it is space `id`. Nothing to do if it is open.
+    /// Opens `name.nfd`, checking that it is space `id`. Nothing to do if it is open. Blocks on the disk.
     pub fn open_space(&self, id: SpaceId, name: &str) -> Result<(), StoreError> {
-        let _ = (id, name);
-        todo!()
+        self.core.open_space(id, name)
     }
 
     /// Unlinks the file and forgets the pages in the background. The caller has made sure that nobody uses the space.
     pub fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
-        let _ = id;
-        todo!()
+        let core = &*self.core;
+        let space = core.spaces.remove(id).ok_or(StoreError::SpaceGone(id))?;
+        let name = format!("{}{}", space.name, space::SUFFIX);
+        let removed = core.disk.remove(&name).and_then(|()| core.disk.sync_dir());
+        if core.threaded() {
+            core.jobs
+                .push(Job::Call(Box::new(move |core| core.forget_space(&space))));
+        } else {
+            core.forget_space(&space);
+        }
+        removed.map_err(|e| StoreError::io(&e, format!("{name}: remove")))
     }
 
     /// All space files: (id, name).
     pub fn spaces_on_disk(&self) -> Vec<(SpaceId, String)> {
-        todo!()
+        space::discover(&*self.core.disk).unwrap_or_else(|e| {
+            tracing::error!("{e}");
+            Vec::new()
+        })
     }
 
     /// Pages of the space in use or once used: page numbers are below this.
     pub fn space_pages(&self, id: SpaceId) -> Result<u32, StoreError> {
-        let _ = id;
-        todo!()
+        let space = self.core.spaces.get(id).ok_or(StoreError::SpaceGone(id))?;
+        Ok(space.pages.load(Ordering::Acquire))
     }
 
     /// An optimistic look at a page. Waits shortly while somebody changes it; `Wait` if it is not resident (its load is queued).
     /// A page number beyond the space's end is an error, which counts only once the page that named it is validated.
     #[inline]
     pub fn read(&self, id: PageId) -> Result<PageRef<'_>, Stop> {
-        let _ = id;
-        todo!()
+        self.core.read(id)
     }
 
     /// Resident: asks the CPU for the page's first lines. Otherwise queues its load. Never waits.
     #[inline]
     pub fn prefetch(&self, id: PageId) -> Residency {
-        let _ = id;
-        todo!()
+        let core = &*self.core;
+        if let Some(space) = core.spaces.get(id.space)
+            && let Some(word) = space.dir.get(id.page)
+            && let Some(frame) = frame_of(word.load())
+        {
+            let bytes = core.frames.words(frame);
+            words::prefetch(bytes, 0);
+            words::prefetch(bytes, 64);
+            return Residency::Resident;
+        }
+        match core.miss(id) {
+            Ok(()) => Residency::Resident,
+            Err(Stop::Wait(_)) => Residency::Loading,
+            Err(Stop::Error(_)) => Residency::Absent,
+        }
     }
 
-    /// Queues the loads of all pages that are missing; over when all are done. `None` if none is missing.
+    /// Queues the loads of all pages that are missing; over when all are done. `None` if none is missing. Pages that cannot be
+    /// loaded are not waited for: reading them says why.
     pub fn wait_for(&self, ids: &[PageId]) -> Option<Wait> {
-        let _ = ids;
-        todo!()
+        let core = &*self.core;
+        let mut waits = Vec::new();
+        for id in ids {
+            let resident = core
+                .spaces
+                .get(id.space)
+                .and_then(|s| s.dir.get(id.page))
+                .is_some_and(|word| frame_of(word.load()).is_some());
+            if !resident && let Err(Stop::Wait(wait)) = core.miss(*id) {
+                waits.push(wait);
+            }
+        }
+        (!waits.is_empty()).then(|| Wait::all(waits))
     }
 
     pub fn mtr(&self) -> Mtr<'_> {
-        Mtr::new(self)
+        Mtr::new(&self.core)
     }
 
     /// The filled prefix of the log.
     #[inline(always)]
     pub fn horizon(&self) -> Horizon<'_> {
-        todo!()
+        Horizon(self.core.log.filled.prefix.horizon_cell())
     }
 
     /// Everything below is on disk.
     pub fn durable_lsn(&self) -> Lsn {
-        todo!()
+        self.core.log.durable()
     }
 
-    /// `None` if the log is durable up to `lsn`; otherwise asks for it, and gives what to wait for.
+    /// `None` if the log is durable up to `lsn`; otherwise asks for it, and gives what to wait for. In inline mode it is made
+    /// durable in place.
     pub fn wait_durable(&self, lsn: Lsn) -> Option<Wait> {
-        let _ = lsn;
-        todo!()
+        self.core.log.wait_durable(lsn)
     }
 
     /// `None` if the horizon has reached `lsn`.
     pub fn wait_filled(&self, lsn: Lsn) -> Option<Wait> {
-        let _ = lsn;
-        todo!()
+        self.core.log.wait_filled(lsn)
+    }
+
+    /// Hands the log up to `lsn` to the operating system, without a sync: it survives the end of the process.
+    pub fn write_log(&self, lsn: Lsn) {
+        if self.core.log.written() < lsn {
+            self.core.log.write_out();
+        }
     }
 
     /// Writes all pages that are dirty now and records a checkpoint; gives its LSN. Blocks: not for workers.
     pub fn checkpoint(&self) -> Result<Lsn, StoreError> {
-        todo!()
+        self.core.checkpoint_now()
     }
 
     /// Inline mode: one round of what the background threads would do. Gives whether there was anything to do.
     pub fn step_background(&self) -> Result<bool, StoreError> {
-        todo!()
+        let log = &self.core.log;
+        let behind = log.durable() < log.horizon();
+        log.sync_to(log.horizon());
+        Ok(self.core.clean_round()? || behind)
     }
 
     pub fn status(&self) -> StoreStatus {
-        todo!()
+        self.core.status()
     }
 
     /// After opening: no transaction id at or above this was ever used by a change in the log or in a page it touched.
     pub fn next_trx_id_floor(&self) -> TrxId {
-        todo!()
+        self.core.trx_floor.load(Ordering::Relaxed)
     }
 
     /// Where checkpoints get the next transaction id from.
     pub fn set_trx_id_source(&self, source: impl Fn() -> TrxId + Send + Sync + 'static) {
-        let _ = source;
-        todo!()
+        self.core.set_trx_source(Box::new(source));
+    }
+}
+
+impl Drop for Store {
+    /// Stops the threads, and writes nothing: what a crash would leave, less what was synced.
+    fn drop(&mut self) {
+        self.stop_threads();
+    }
+}
+
+impl Core {
+    #[inline(always)]
+    pub(crate) fn read(&self, id: PageId) -> Result<PageRef<'_>, Stop> {
+        loop {
+            if let Some(space) = self.spaces.get(id.space)
+                && let Some(word) = space.dir.get(id.page)
+            {
+                let mut seen = word.load();
+                if is_exclusive(seen) {
+                    self.counters.add(Count::LatchWaits as usize, 1);
+                    seen = word.begin_read();
+                }
+                if let Some(frame) = frame_of(seen) {
+                    if self.frames.touch(frame) {
+                        self.counters.add(Count::UsedMarks as usize, 1);
+                    }
+                    return Ok(PageRef {
+                        id,
+                        words: self.frames.words(frame),
+                        word,
+                        seen,
+                    });
+                }
+            }
+            self.miss(id)?;
+        }
+    }
+
+    pub(crate) fn open_space(&self, id: SpaceId, name: &str) -> Result<(), StoreError> {
+        if self.spaces.arc(id).is_some() {
+            return Ok(());
+        }
+        let opened = self.spaces.open(&*self.disk, id, name)?;
+        self.load_now(&opened, space::header_page(id))?;
+        self.take_page_count(&opened)
+    }
+
+    /// Sets the in-memory page count from page 0.
+    pub(crate) fn take_page_count(&self, space: &space::Space) -> Result<(), StoreError> {
+        let id = space::header_page(space.id);
+        loop {
+            self.load_now(space, id)?;
+            let Some(word) = space.dir.get(0) else {
+                continue;
+            };
+            let seen = word.begin_read();
+            let Some(frame) = frame_of(seen) else {
+                continue;
+            };
+            let pages = words::load_u32(self.frames.words(frame), space::PAGES_OFF);
+            if word.validate(seen) {
+                space.pages.store(pages.max(1), Ordering::Release);
+                return Ok(());
+            }
+        }
     }
 }

@@ -6,12 +6,13 @@
 //! # Not here
 //! Row-lock waits live in the transaction layer, which wraps its own future with [`Wait::boxed`].
 
+use nfold_sync::CachePadded;
 use parking_lot::Mutex;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::task::{Context, Poll, Wake, Waker};
 
 /// A `Future<Output = ()>` that is ready when the call it came from is worth repeating. Dropping it cancels the wait.
@@ -39,6 +40,8 @@ pub(crate) trait Source: Send + Sync {
 #[derive(Default)]
 pub(crate) struct WakeList {
     next_key: AtomicU64,
+    /// Entries; lets `wake` do nothing but a fence and a load when nobody sleeps.
+    count: AtomicUsize,
     entries: Mutex<Vec<Entry>>,
 }
 
@@ -74,8 +77,12 @@ impl WakeList {
         self.entries.lock().is_empty()
     }
 
-    /// Wakes the waiters whose argument satisfies `ready`.
+    /// Wakes the waiters whose argument satisfies `ready`. Called after the source became ready (I1).
     pub(crate) fn wake(&self, ready: impl Fn(u64) -> bool) {
+        fence(Ordering::SeqCst);
+        if self.is_empty() {
+            return;
+        }
         let mut woken = Vec::new();
         {
             let mut entries = self.entries.lock();
@@ -87,10 +94,56 @@ impl WakeList {
                     at += 1;
                 }
             }
+            self.count.store(entries.len(), Ordering::Relaxed);
         }
         for w in woken {
             w.wake();
         }
+    }
+}
+
+/// A number that grows; ready when it has reached the argument.
+#[derive(Default)]
+pub(crate) struct Gate {
+    value: CachePadded<AtomicU64>,
+    wakers: WakeList,
+}
+
+impl Gate {
+    pub(crate) fn new(value: u64) -> Gate {
+        Gate {
+            value: CachePadded::new(AtomicU64::new(value)),
+            wakers: WakeList::default(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> u64 {
+        self.value.load(Ordering::Acquire)
+    }
+
+    /// Raises the value, and wakes whom it satisfies.
+    pub(crate) fn raise(&self, to: u64) {
+        let before = self.value.fetch_max(to, Ordering::AcqRel);
+        if before < to {
+            self.wakers.wake(|arg| arg <= to);
+        }
+    }
+
+    /// Raises the value by one.
+    pub(crate) fn bump(&self) {
+        let now = self.value.fetch_add(1, Ordering::AcqRel) + 1;
+        self.wakers.wake(|arg| arg <= now);
+    }
+}
+
+impl Source for Gate {
+    fn ready(&self, arg: u64) -> bool {
+        self.get() >= arg
+    }
+
+    fn wakers(&self) -> &WakeList {
+        &self.wakers
     }
 }
 

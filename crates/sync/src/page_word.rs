@@ -37,6 +37,7 @@ pub const MAX_FRAMES: usize = FRAME_MASK as usize - 1;
 
 /// See the module's header. A page word starts as 0: version 0, not latched, not resident.
 #[derive(Debug, Default)]
+#[repr(transparent)]
 pub struct PageWord(AtomicU64);
 
 /// The frame that `word` names, if the page is resident.

@@ -51,13 +51,19 @@ impl fmt::Display for TxnError {
             TxnError::LockWaitTimeout => write!(f, "lock wait timeout exceeded"),
             TxnError::LockNotAvailable => write!(f, "lock is not available at once"),
             TxnError::TooManyTransactions { limit } => {
-                write!(f, "more than {limit} transactions since the oldest active one")
+                write!(
+                    f,
+                    "more than {limit} transactions since the oldest active one"
+                )
             }
             TxnError::TooLarge { what, limit } => write!(f, "{what} is above the limit of {limit}"),
             TxnError::NoSuchSavepoint => write!(f, "savepoint does not exist"),
             TxnError::ReadOnly => write!(f, "the transaction is read only"),
             TxnError::VersionGone { page, offset } => {
-                write!(f, "no undo record of this version at {page}, offset {offset}")
+                write!(
+                    f,
+                    "no undo record of this version at {page}, offset {offset}"
+                )
             }
         }
     }

@@ -13,6 +13,7 @@ pub mod row;
 pub mod sql_type;
 pub mod temporal;
 pub mod value;
+pub mod wire;
 
 pub use charset::Charset;
 pub use collation::{Collation, CollationId};

@@ -8,7 +8,7 @@ pub enum Expr {
     Literal(Literal),
     /// The value of parameter slot `n`: a `?` of a prepared statement, or a literal that the digest took out.
     Param(u32),
-    Column(ColumnRef),
+    Column(Box<ColumnRef>),
     /// `@name`
     UserVar(String),
     /// `@name := value`
@@ -88,7 +88,7 @@ pub enum Expr {
     /// `CAST(expr AS type)` and `CONVERT(expr, type)`; `array` is `AS type ARRAY`.
     Cast {
         expr: Box<Expr>,
-        ty: TypeSpec,
+        ty: Box<TypeSpec>,
         array: bool,
     },
     /// `CONVERT(expr USING charset)`
@@ -131,9 +131,9 @@ pub enum Expr {
     /// `(a, b, …)`, two members or more, or `ROW(…)`.
     Row(Vec<Expr>),
     /// `DEFAULT` as a value, or `DEFAULT(column)`.
-    Default(Option<ColumnRef>),
+    Default(Option<Box<ColumnRef>>),
     /// `VALUES(column)` in ON DUPLICATE KEY UPDATE.
-    Values(ColumnRef),
+    Values(Box<ColumnRef>),
     /// `MATCH (columns) AGAINST (expr modifier)`
     Match {
         columns: Vec<ColumnRef>,
@@ -347,3 +347,6 @@ pub struct Window {
     /// A frame clause was written (its bounds are not kept).
     pub framed: bool,
 }
+
+/// Trees are built and walked by recursion: a node stays small.
+const _: () = assert!(size_of::<Expr>() <= 64);

@@ -9,8 +9,10 @@ use std::io;
 use std::sync::Arc;
 
 pub mod real;
+pub mod sim;
 
 pub use real::RealDisk;
+pub use sim::{FaultOn, SimDisk, SimRng};
 
 /// How [`Disk::open`] treats a missing or existing file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -33,9 +33,11 @@ pub struct OldestReader {
     pub s: Lsn,
 }
 
+type Lines = Box<[CachePadded<Line>]>;
+
 /// All reader slots of an engine.
 pub struct SlotTable {
-    chunks: Box<[OnceLock<Box<[CachePadded<Line>]>>]>,
+    chunks: Box<[OnceLock<Lines>]>,
     /// Slots below this may be in use.
     made: AtomicUsize,
     free: Mutex<Vec<u32>>,

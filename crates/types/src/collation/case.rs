@@ -1,4 +1,5 @@
-//! LOWER and UPPER: one character to one character, as in MySQL ('ß' stays what it is).
+//! LOWER and UPPER: one character to one character, as in MySQL ('ß' stays what it is). Where the result is longer in
+//! bytes than the source ('Ⱥ'), MySQL cuts the string off at that character; here it is whole.
 
 use super::tables::{ASCII_LOWER, ASCII_UPPER, LATIN1_LOWER, LATIN1_UPPER};
 use super::tables::{CASE_0900, CASE_GENERAL, CaseTable, Trie};

@@ -2,11 +2,13 @@
 
 use std::cmp::Ordering;
 
+use super::keys::Sink;
 use super::weights::{Uca, Weigher};
+use crate::charset::UTF8MB4;
 
-/// Length of the common prefix, moved back to where a character starts in both strings.
+/// Length of the common prefix.
 #[inline]
-fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+fn equal_bytes(a: &[u8], b: &[u8]) -> usize {
     let n = a.len().min(b.len());
     let mut at = 0;
     while at + 8 <= n && a[at..at + 8] == b[at..at + 8] {
@@ -15,6 +17,13 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     while at < n && a[at] == b[at] {
         at += 1;
     }
+    at
+}
+
+/// Length of the common prefix, moved back to where a character starts in both strings.
+#[inline]
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let mut at = equal_bytes(a, b);
     let inside = |s: &[u8], at: usize| s.get(at).is_some_and(|&x| x & 0xC0 == 0x80);
     while at > 0 && (inside(a, at) || inside(b, at)) {
         at -= 1;
@@ -26,22 +35,35 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 #[inline]
 pub(super) fn compare<W: Weigher>(w: W, a: &[u8], b: &[u8], pad: bool) -> Ordering {
     let at = common_prefix(a, b);
-    let (a, b) = (&a[at..], &b[at..]);
-    let (table, mut i) = (w.ascii(), 0);
-    for (&x, &y) in a.iter().zip(b) {
-        if (x | y) >= 0x80 {
-            break;
-        }
-        let (wx, wy) = (table[usize::from(x)], table[usize::from(y)]);
-        if wx != wy {
-            if wx == W::IGNORED || wy == W::IGNORED {
-                break;
+    let (mut a, mut b) = (&a[at..], &b[at..]);
+    let table = w.ascii();
+    // Character by character, as long as each has one weight.
+    while let (Some(&x), Some(&y)) = (a.first(), b.first()) {
+        if (x | y) < 0x80 {
+            let (wx, wy) = (table[usize::from(x)], table[usize::from(y)]);
+            if wx != wy {
+                if wx == W::IGNORED || wy == W::IGNORED {
+                    break;
+                }
+                return wx.cmp(&wy);
             }
-            return wx.cmp(&wy);
+            (a, b) = (&a[1..], &b[1..]);
+            continue;
         }
-        i += 1;
+        let (Some((c, c_len)), Some((d, d_len))) = (UTF8MB4.decode(a), UTF8MB4.decode(b)) else {
+            break;
+        };
+        if c != d {
+            let (Some(wc), Some(wd)) = (w.one_weight(c), w.one_weight(d)) else {
+                break;
+            };
+            if wc != wd {
+                return wc.cmp(&wd);
+            }
+        }
+        (a, b) = (&a[c_len..], &b[d_len..]);
     }
-    compare_weights(w, &a[i..], &b[i..], pad)
+    compare_weights(w, a, b, pad)
 }
 
 fn compare_weights<W: Weigher>(w: W, a: &[u8], b: &[u8], pad: bool) -> Ordering {
@@ -84,17 +106,18 @@ pub(super) fn compare_accents(uca: &'static Uca, a: &[u8], b: &[u8], levels: u8)
 /// Compares byte weights, the shorter string continued with spaces.
 #[inline]
 pub(super) fn compare_bytes_padded(table: &[u8; 256], a: &[u8], b: &[u8]) -> Ordering {
-    let n = a.len().min(b.len());
+    let at = equal_bytes(a, b);
+    let (a, b) = (&a[at..], &b[at..]);
     for (&x, &y) in a.iter().zip(b) {
         let (wx, wy) = (table[usize::from(x)], table[usize::from(y)]);
         if wx != wy {
             return wx.cmp(&wy);
         }
     }
-    let space = table[0x20];
+    let (n, space) = (a.len().min(b.len()), table[0x20]);
     let tail = |s: &[u8]| {
-        s.iter()
-            .map(|&x| table[usize::from(x)])
+        let mut weights = s.iter().map(|&x| table[usize::from(x)]);
+        weights
             .find(|&w| w != space)
             .map_or(Ordering::Equal, |w| w.cmp(&space))
     };
@@ -112,6 +135,15 @@ fn starts_with(mut s: impl Iterator<Item = u32>, mut needle: impl Iterator<Item 
 
 /// Whether the weights of `needle` begin those of `s`, at the first level.
 pub(super) fn has_prefix<W: Weigher>(w: W, s: &[u8], needle: &[u8]) -> bool {
+    // Most places fail at their first character.
+    if let (Some(&x), Some(&y)) = (s.first(), needle.first())
+        && (x | y) < 0x80
+    {
+        let (wx, wy) = (w.ascii()[usize::from(x)], w.ascii()[usize::from(y)]);
+        if wx != wy && wx != W::IGNORED && wy != W::IGNORED {
+            return false;
+        }
+    }
     starts_with(w.weights(s), w.weights(needle))
 }
 
@@ -122,56 +154,64 @@ pub(super) fn has_prefix_uca(uca: &'static Uca, s: &[u8], needle: &[u8], levels:
         && (levels < 3 || starts_with(uca.level::<2>(s), uca.level::<2>(needle)))
 }
 
-/// A 64-bit hash, the same in every process and build; good for hash tables, not against an adversary.
+/// A 64-bit hash of bytes, the same in every process; good for hash tables, not against an adversary.
 #[derive(Copy, Clone)]
-pub(super) struct Mixer(u64);
+pub(super) struct Mixer {
+    hash: u64,
+    /// Up to seven bytes that are not mixed in yet, and how many bytes there were.
+    held: u64,
+    len: u64,
+}
 
 impl Mixer {
     pub(super) const fn new() -> Mixer {
-        Mixer(0x9E37_79B9_7F4A_7C15)
+        Mixer {
+            hash: 0x9E37_79B9_7F4A_7C15,
+            held: 0,
+            len: 0,
+        }
     }
+
     #[inline]
-    pub(super) fn add(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517C_C1B7_2722_0A95);
+    fn mix(&mut self, word: u64) {
+        self.hash = (self.hash.rotate_left(5) ^ word).wrapping_mul(0x517C_C1B7_2722_0A95);
     }
+
     #[inline]
-    pub(super) fn finish(self) -> u64 {
-        let mut h = self.0;
-        h = (h ^ h >> 33).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
-        h = (h ^ h >> 33).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
-        h ^ h >> 33
+    pub(super) fn finish(mut self) -> u64 {
+        self.mix(self.held);
+        self.mix(self.len);
+        let mut h = self.hash;
+        h = (h ^ (h >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
+        h = (h ^ (h >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
+        h ^ (h >> 33)
     }
 }
 
-/// Hashes weights, without trailing weights equal to `pad`.
-#[inline]
-pub(super) fn hash_weights(
-    weights: impl Iterator<Item = u32>,
-    pad: Option<u32>,
-    mixer: &mut Mixer,
-) {
-    let mut spaces = 0;
-    for w in weights {
-        if Some(w) == pad {
-            spaces += 1;
-            continue;
+impl Sink for Mixer {
+    #[inline]
+    fn push(&mut self, byte: u8) {
+        self.held |= u64::from(byte) << (8 * (self.len & 7));
+        self.len += 1;
+        if self.len & 7 == 0 {
+            self.mix(self.held);
+            self.held = 0;
         }
-        for _ in 0..spaces {
-            mixer.add(u64::from(pad.unwrap_or(0)));
-        }
-        spaces = 0;
-        mixer.add(u64::from(w));
     }
-}
 
-/// Hashes bytes as they are.
-pub(super) fn hash_bytes(s: &[u8], mixer: &mut Mixer) {
-    let (words, tail) = s.as_chunks::<8>();
-    for word in words {
-        mixer.add(u64::from_le_bytes(*word));
+    #[inline]
+    fn push_all(&mut self, bytes: &[u8]) {
+        if self.len & 7 != 0 || bytes.len() < 8 {
+            return bytes.iter().for_each(|&b| self.push(b));
+        }
+        let (words, tail) = bytes.as_chunks::<8>();
+        for word in words {
+            self.mix(u64::from_le_bytes(*word));
+        }
+        self.len += 8 * words.len() as u64;
+        tail.iter().for_each(|&b| self.push(b));
     }
-    let mut last = [0; 8];
-    last[..tail.len()].copy_from_slice(tail);
-    mixer.add(u64::from_le_bytes(last));
-    mixer.add(s.len() as u64);
+
+    #[inline]
+    fn expect_more(&mut self, _: usize) {}
 }

@@ -28,7 +28,60 @@
 //!   with the same secondary weights as many tertiary weights. So ranks and tertiary weights of plain small letters may be
 //!   left out at the end of their level without a change of order.
 
+use crate::charset::UTF8MB4;
+
 use super::weights::{SECONDARY_COMMON, TERTIARY_COMMON, Uca, Weigher};
+
+/// Longest part of a key that one character has, under UCA 4.0 and at one, two and three levels of UCA 9.0. (A test goes
+/// through all characters.)
+pub(super) const MAX_0400: usize = 16;
+pub(super) const MAX_0900: [usize; 3] = [15, 23, 31];
+
+/// Where a key's bytes go: into a key, or into a hash.
+pub(super) trait Sink {
+    fn push(&mut self, byte: u8);
+    fn push_all(&mut self, bytes: &[u8]);
+    /// So many bytes are about to come.
+    fn expect_more(&mut self, bytes: usize);
+    /// Adds the codes of ASCII characters that are not 0.
+    #[inline]
+    fn push_mapped(&mut self, ascii: &[u8], codes: &[u8; 128]) {
+        for &x in ascii {
+            let code = codes[usize::from(x & 0x7F)];
+            if code != 0 {
+                self.push(code);
+            }
+        }
+    }
+}
+
+impl Sink for Vec<u8> {
+    #[inline]
+    fn push(&mut self, byte: u8) {
+        Vec::push(self, byte);
+    }
+    #[inline]
+    fn push_all(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+    #[inline]
+    fn expect_more(&mut self, bytes: usize) {
+        self.reserve(bytes);
+    }
+    #[inline]
+    fn push_mapped(&mut self, ascii: &[u8], codes: &[u8; 128]) {
+        // Without a branch: a code of 0 is overwritten by the next one.
+        let start = self.len();
+        self.resize(start + ascii.len(), 0);
+        let (out, mut n) = (&mut self[start..], 0);
+        for &x in ascii {
+            let code = codes[usize::from(x & 0x7F)];
+            out[n] = code;
+            n += usize::from(code != 0);
+        }
+        self.truncate(start + n);
+    }
+}
 
 /// State between the codes of one key: whether the next weight is the second half of a pair (I2).
 #[derive(Copy, Clone, Default)]
@@ -103,11 +156,11 @@ impl UcaCodes {
 
     /// Appends the code of a primary weight.
     #[inline]
-    pub(super) fn push(&self, weight: u16, code: &mut Code, out: &mut Vec<u8>) {
+    pub(super) fn push<S: Sink>(&self, weight: u16, code: &mut Code, out: &mut S) {
         let [high, low] = weight.to_be_bytes();
         if code.second_half {
             code.second_half = false;
-            out.extend_from_slice(&[high, low]);
+            out.push_all(&[high, low]);
             return;
         }
         if high < 2 || high > self.last_high {
@@ -127,11 +180,11 @@ impl UcaCodes {
             }
             lead += if Some(single) == self.space { 4 } else { 2 };
         }
-        out.extend_from_slice(&[lead, low]);
+        out.push_all(&[lead, low]);
     }
 
     #[cold]
-    fn push_implicit(&self, weight: u16, code: &mut Code, out: &mut Vec<u8>) {
+    fn push_implicit<S: Sink>(&self, weight: u16, code: &mut Code, out: &mut S) {
         let [high, low] = weight.to_be_bytes();
         debug_assert!(
             high > self.last_high,
@@ -139,10 +192,10 @@ impl UcaCodes {
         );
         code.second_half = high == 0xFB;
         match weight {
-            ..0xFB40 => out.extend_from_slice(&[self.implicit_lead, high, low]),
+            ..0xFB40 => out.push_all(&[self.implicit_lead, high, low]),
             0xFB40 => out.push(self.implicit_lead + 1),
             0xFB41 => out.push(self.implicit_lead + 2),
-            _ => out.extend_from_slice(&[self.implicit_lead + 3, high, low]),
+            _ => out.push_all(&[self.implicit_lead + 3, high, low]),
         }
     }
 
@@ -187,7 +240,7 @@ pub(super) const PLAIN_SPACES: Spaces = Spaces { low: 0x20 };
 
 impl Spaces {
     /// Appends a run of spaces that something smaller or greater than a space ends.
-    fn push_run(self, mut n: usize, smaller: bool, out: &mut Vec<u8>) {
+    fn push_run<S: Sink>(self, mut n: usize, smaller: bool, out: &mut S) {
         out.push(if smaller { self.low } else { self.low + 2 });
         let digit = |n: u8| if smaller { n } else { 255 - n };
         while n > 254 {
@@ -198,7 +251,7 @@ impl Spaces {
     }
 
     #[inline]
-    fn push_end(self, out: &mut Vec<u8>) {
+    fn push_end<S: Sink>(self, out: &mut S) {
         out.push(self.low + 1);
     }
 }
@@ -210,81 +263,112 @@ pub(super) const fn shifted_byte(weight: u8) -> u8 {
 
 /// Appends the code of a general_ci weight (at most 0x100FF, not the space).
 #[inline]
-pub(super) fn push_general(weight: u32, out: &mut Vec<u8>) {
+pub(super) fn push_general<S: Sink>(weight: u32, out: &mut S) {
     match weight {
-        ..0x80 => out.push(shifted_byte(weight as u8)),
-        ..0x800 => {
-            out.extend_from_slice(&[0xC0 | (weight >> 6) as u8, 0x80 | (weight & 0x3F) as u8])
-        }
-        ..0x1_0000 => out.extend_from_slice(&[
+        0..0x80 => out.push(shifted_byte(weight as u8)),
+        0x80..0x800 => out.push_all(&[0xC0 | (weight >> 6) as u8, 0x80 | (weight & 0x3F) as u8]),
+        0x800..0x1_0000 => out.push_all(&[
             0xE0 | (weight >> 12) as u8,
             0x80 | (weight >> 6 & 0x3F) as u8,
             0x80 | (weight & 0x3F) as u8,
         ]),
-        _ => out.extend_from_slice(&[0xFF, weight as u8]),
+        _ => out.push_all(&[0xFF, weight as u8]),
+    }
+}
+
+/// Calls `ascii` with each ASCII character and `other` with each weight of the others.
+#[inline]
+fn visit<W: Weigher, X>(
+    w: W,
+    s: &[u8],
+    state: &mut X,
+    ascii: impl Fn(&mut X, u8),
+    other: impl Fn(&mut X, u32),
+) {
+    let mut rest = s;
+    while let Some((&first, tail)) = rest.split_first() {
+        if first < 0x80 {
+            ascii(state, first);
+            rest = tail;
+            continue;
+        }
+        let decoded = UTF8MB4.decode(rest);
+        let (char, tail) = rest.split_at(decoded.map_or(1, |(_, len)| len));
+        match decoded.and_then(|(c, _)| w.one_weight(c)) {
+            Some(weight) => other(state, weight),
+            None => w.weights(char).for_each(|weight| other(state, weight)),
+        }
+        rest = tail;
     }
 }
 
 /// Appends the primary codes of a string, without PAD SPACE.
 #[inline]
-pub(super) fn push_codes<W: Weigher>(w: W, s: &[u8], out: &mut Vec<u8>) {
-    out.reserve(s.len());
-    let (codes, mut at) = (w.ascii_codes(), 0);
-    for &x in s {
-        if x >= 0x80 {
-            break;
-        }
-        at += 1;
-        let code = codes[usize::from(x)];
-        if code != 0 {
-            out.push(code);
-        }
-    }
-    let mut code = Code::default();
-    for weight in w.weights(&s[at..]) {
-        w.push_code(weight, &mut code, out);
-    }
+pub(super) fn push_codes<W: Weigher, S: Sink>(w: W, s: &[u8], out: &mut S) {
+    out.expect_more(s.len());
+    let codes = w.ascii_codes();
+    let ascii = s.iter().position(|&x| x >= 0x80).unwrap_or(s.len());
+    out.push_mapped(&s[..ascii], codes);
+    visit(
+        w,
+        &s[ascii..],
+        &mut (out, Code::default()),
+        |(out, _), x| out.push_mapped(&[x], codes),
+        |(out, code), weight| w.push_code(weight, code, *out),
+    );
 }
 
 /// Appends the key of a string with PAD SPACE.
-pub(super) fn push_padded<W: Weigher>(w: W, spaces: Spaces, s: &[u8], out: &mut Vec<u8>) {
-    out.reserve(s.len() + 1);
-    let (space, table, codes) = (w.space(), w.ascii(), w.ascii_codes());
-    let (mut run, mut code, mut at) = (0, Code::default(), 0);
-    for &x in s {
-        if x >= 0x80 {
-            break;
-        }
-        at += 1;
-        let weight = u32::from(table[usize::from(x)]);
-        if weight == space {
-            run += 1;
-        } else if weight != u32::from(W::IGNORED) {
-            if run > 0 {
-                spaces.push_run(run, weight < space, out);
-                run = 0;
-            }
-            out.push(codes[usize::from(x)]);
-        }
-    }
-    for weight in w.weights(&s[at..]) {
-        // The second half of a pair may have any value (I2).
-        if weight == space && !code.second_half {
-            run += 1;
-            continue;
-        }
-        if run > 0 {
-            spaces.push_run(run, weight < space, out);
-            run = 0;
-        }
-        w.push_code(weight, &mut code, out);
-    }
+pub(super) fn push_padded<W: Weigher, S: Sink>(w: W, spaces: Spaces, s: &[u8], out: &mut S) {
+    push_unended(w, spaces, s, out);
     spaces.push_end(out);
 }
 
-/// Appends the key of a string of byte weights with PAD SPACE.
-pub(super) fn push_bytes_padded(table: &[u8; 256], s: &[u8], out: &mut Vec<u8>) {
-    out.reserve(s.len() + 1);
+/// Appends the key of a string with PAD SPACE without its last spaces and without END: what the keys of all strings
+/// that begin so have in common.
+pub(super) fn push_unended<W: Weigher, S: Sink>(w: W, spaces: Spaces, s: &[u8], out: &mut S) {
+    out.expect_more(s.len() + 1);
+    let (space, table, codes) = (w.space(), w.ascii(), w.ascii_codes());
+    let end_run = |out: &mut S, run: &mut usize, weight: u32| {
+        if *run > 0 {
+            spaces.push_run(*run, weight < space, out);
+            *run = 0;
+        }
+    };
+    visit(
+        w,
+        s,
+        &mut (out, 0, Code::default()),
+        |(out, run, _), x| {
+            let weight = table[usize::from(x)];
+            if u32::from(weight) == space {
+                *run += 1;
+            } else if weight != W::IGNORED {
+                end_run(out, run, u32::from(weight));
+                out.push(codes[usize::from(x)]);
+            }
+        },
+        |(out, run, code), weight| {
+            // The second half of a pair may have any value (I2).
+            if weight == space && !code.second_half {
+                *run += 1;
+                return;
+            }
+            end_run(out, run, weight);
+            w.push_code(weight, code, *out);
+        },
+    );
+}
+
+/// [`push_padded`] for a string of byte weights.
+pub(super) fn push_bytes_padded<S: Sink>(table: &[u8; 256], s: &[u8], out: &mut S) {
+    push_bytes_unended(table, s, out);
+    PLAIN_SPACES.push_end(out);
+}
+
+/// [`push_unended`] for a string of byte weights.
+pub(super) fn push_bytes_unended<S: Sink>(table: &[u8; 256], s: &[u8], out: &mut S) {
+    out.expect_more(s.len() + 1);
     let mut run = 0;
     for &x in s {
         let weight = table[usize::from(x)];
@@ -299,14 +383,13 @@ pub(super) fn push_bytes_padded(table: &[u8; 256], s: &[u8], out: &mut Vec<u8>) 
         if weight <= 0xFC {
             out.push(shifted_byte(weight));
         } else {
-            out.extend_from_slice(&[0xFF, weight]);
+            out.push_all(&[0xFF, weight]);
         }
     }
-    PLAIN_SPACES.push_end(out);
 }
 
 /// Appends the second and, with three levels, the third level of a key.
-pub(super) fn push_accents(uca: &'static Uca, s: &[u8], levels: u8, out: &mut Vec<u8>) {
+pub(super) fn push_accents<S: Sink>(uca: &'static Uca, s: &[u8], levels: u8, out: &mut S) {
     if levels >= 2 {
         push_level(uca.level::<1>(s), SECONDARY_COMMON, out);
     }
@@ -315,15 +398,19 @@ pub(super) fn push_accents(uca: &'static Uca, s: &[u8], levels: u8, out: &mut Ve
     }
 }
 
-fn push_level(weights: impl Iterator<Item = u32>, common: u16, out: &mut Vec<u8>) {
+fn push_level<S: Sink>(weights: impl Iterator<Item = u32>, common: u16, out: &mut S) {
     out.push(0);
-    let mut end = out.len();
+    let mut held_back = 0;
     for w in weights {
-        out.push(w as u8);
-        if w != u32::from(common) {
-            end = out.len();
+        if w == u32::from(common) {
+            held_back += 1;
+            continue;
         }
+        for _ in 0..held_back {
+            out.push(common as u8);
+        }
+        held_back = 0;
+        out.push(w as u8);
     }
-    // I3
-    out.truncate(end);
+    // I3: what is held back now is left out.
 }

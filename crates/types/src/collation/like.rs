@@ -116,3 +116,48 @@ pub(super) fn like<M: Matcher>(m: &M, text: &[u8], pattern: &[u8], escape: Optio
         (p, t) = (behind, from + len);
     }
 }
+
+/// What a pattern begins with, and what that says about the texts that match it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum LikePrefix {
+    /// The pattern has no wildcard: only the literal itself matches, character by character.
+    Whole,
+    /// The literal, then one or more `%` to the end.
+    Begins,
+    /// The literal, then other wildcards.
+    Other,
+}
+
+/// Appends the pattern's literal beginning, with escape characters taken out.
+pub(super) fn literal_prefix<M: Matcher>(
+    m: &M,
+    pattern: &[u8],
+    escape: Option<char>,
+    out: &mut Vec<u8>,
+) -> LikePrefix {
+    let mut at = 0;
+    while at < pattern.len() {
+        match element(m, &pattern[at..], escape) {
+            Some((Element::Literal(_), len)) => {
+                // The escape character comes first, so the literal is what is left of the element.
+                let first = m.next(&pattern[at..]).map_or(0, |(_, len)| len);
+                let literal = if first < len { at + first } else { at };
+                out.extend_from_slice(&pattern[literal..at + len]);
+                at += len;
+            }
+            Some((Element::Many, _)) => {
+                let mut rest = &pattern[at..];
+                while let Some((Element::Many, len)) = element(m, rest, escape) {
+                    rest = &rest[len..];
+                }
+                return if rest.is_empty() {
+                    LikePrefix::Begins
+                } else {
+                    LikePrefix::Other
+                };
+            }
+            Some((Element::One, _)) | None => return LikePrefix::Other,
+        }
+    }
+    LikePrefix::Whole
+}

@@ -11,6 +11,8 @@ mod tables;
 mod weights;
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
 
 use std::cmp::Ordering;
@@ -19,6 +21,8 @@ use std::hash::Hasher;
 use crate::charset::{ASCII, BINARY, Charset, LATIN1, UTF8MB3, UTF8MB4};
 use case::CaseMap;
 use compare::Mixer;
+use keys::Sink;
+pub use like::LikePrefix;
 use tables::{ASCII_GENERAL_CI, IDENTITY, LATIN1_GENERAL_CI, LATIN1_GENERAL_CS, LATIN1_SWEDISH_CI};
 use weights::{General, UCA_0400, UCA_0900, Weigher};
 
@@ -48,9 +52,8 @@ impl CollationId {
     /// The collation of this id, or `None` where it is not supported.
     #[inline]
     pub fn get(self) -> Option<&'static Collation> {
-        ALL.binary_search_by_key(&self, |c| c.id)
-            .ok()
-            .map(|i| &ALL[i])
+        let place = *PLACES.get(usize::from(self.0))?;
+        ALL.get(usize::from(place))
     }
 
     /// The collation of an id that is known to exist: one of the constants, or one that [`CollationId::get`] has found before.
@@ -169,6 +172,17 @@ static ALL: [Collation; 17] = [
     collation(309, "utf8mb4_0900_bin", &UTF8MB4, Kind::Bytes),
 ];
 
+/// Place in `ALL` of each id; 0xFF: no such collation.
+static PLACES: [u8; 310] = {
+    let mut places = [0xFF; 310];
+    let mut i = 0;
+    while i < ALL.len() {
+        places[ALL[i].id.0 as usize] = i as u8;
+        i += 1;
+    }
+    places
+};
+
 impl std::fmt::Debug for Collation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)
@@ -236,9 +250,14 @@ impl Collation {
 
     /// Appends the sort key: `memcmp` of two keys gives [`Collation::compare`] of the strings, and keys are equal exactly when the
     /// strings compare equal. Keys are not self-delimiting (one may be a prefix of another) and may hold any byte.
+    #[inline]
     pub fn sort_key(&self, s: &[u8], out: &mut Vec<u8>) {
+        self.push_key(s, out);
+    }
+
+    fn push_key<S: Sink>(&self, s: &[u8], out: &mut S) {
         match self.kind {
-            Kind::Bytes => out.extend_from_slice(s),
+            Kind::Bytes => out.push_all(s),
             Kind::Table(table) => keys::push_bytes_padded(table, s, out),
             Kind::General => keys::push_padded(General, keys::PLAIN_SPACES, s, out),
             Kind::Uca0400 => keys::push_padded(&UCA_0400, UCA_0400.codes.spaces(), s, out),
@@ -255,32 +274,10 @@ impl Collation {
         matches!(self.kind, Kind::Bytes)
     }
 
-    /// A hash that is equal for strings which compare equal, and the same in every process.
+    /// A hash that is equal for strings which compare equal, and the same in every process; not made to be stored.
     pub fn hash64(&self, s: &[u8]) -> u64 {
         let mut mixer = Mixer::new();
-        match self.kind {
-            Kind::Bytes => compare::hash_bytes(s, &mut mixer),
-            Kind::Table(table) => {
-                let weights = s.iter().map(|&b| u32::from(table[usize::from(b)]));
-                compare::hash_weights(weights, Some(0x20), &mut mixer);
-            }
-            Kind::General => {
-                compare::hash_weights(General.weights(s), Some(General.space()), &mut mixer)
-            }
-            Kind::Uca0400 => {
-                let uca = &UCA_0400;
-                compare::hash_weights(uca.weights(s), Some(uca.space()), &mut mixer);
-            }
-            Kind::Uca0900(levels) => {
-                compare::hash_weights((&UCA_0900).weights(s), None, &mut mixer);
-                if levels > 1 {
-                    compare::hash_weights(UCA_0900.level::<1>(s), None, &mut mixer);
-                }
-                if levels > 2 {
-                    compare::hash_weights(UCA_0900.level::<2>(s), None, &mut mixer);
-                }
-            }
-        }
+        self.push_key(s, &mut mixer);
         mixer.finish()
     }
 
@@ -288,6 +285,32 @@ impl Collation {
     #[inline]
     pub fn hash<H: Hasher>(&self, s: &[u8], state: &mut H) {
         state.write_u64(self.hash64(s));
+    }
+
+    /// Appends what the sort keys of all strings that begin with `prefix`, character by character equal to it, have in common.
+    pub fn sort_key_prefix(&self, prefix: &[u8], out: &mut Vec<u8>) {
+        match self.kind {
+            Kind::Bytes => out.extend_from_slice(prefix),
+            Kind::Table(table) => keys::push_bytes_unended(table, prefix, out),
+            Kind::General => keys::push_unended(General, keys::PLAIN_SPACES, prefix, out),
+            Kind::Uca0400 => keys::push_unended(&UCA_0400, UCA_0400.codes.spaces(), prefix, out),
+            Kind::Uca0900(_) => keys::push_codes(&UCA_0900, prefix, out),
+        }
+    }
+
+    /// The greatest length of a sort key of a string of so many characters.
+    pub fn max_sort_key_len(&self, chars: usize) -> usize {
+        let (per_char, fixed) = match self.kind {
+            Kind::Bytes => (usize::from(self.charset.max_len), 0),
+            // A run of spaces takes two bytes, and so do the three weights without room.
+            Kind::Table(_) => (2.max(usize::from(self.charset.max_len)), 1),
+            Kind::General => (3, 1),
+            Kind::Uca0400 => (keys::MAX_0400, 1),
+            Kind::Uca0900(1) => (keys::MAX_0900[0], 0),
+            Kind::Uca0900(2) => (keys::MAX_0900[1], 1),
+            Kind::Uca0900(_) => (keys::MAX_0900[2], 2),
+        };
+        per_char.saturating_mul(chars).saturating_add(fixed)
     }
 
     /// MySQL's `text LIKE pattern ESCAPE escape`; `None` is `ESCAPE ''`, a pattern without an escape character.
@@ -303,9 +326,7 @@ impl Collation {
             }
             Kind::Bytes => like::like(&like::ByByte(&IDENTITY), text, pattern, escape),
             Kind::Table(table) => {
-                // Bytes stand for themselves here, so the escape character must, too.
-                let escape = escape.map(|c| self.byte_of(c));
-                like::like(&like::ByByte(table), text, pattern, escape)
+                like::like(&like::ByByte(table), text, pattern, self.byte_of(escape))
             }
             Kind::General => {
                 let same = |a, b| a == b || General.weight(a) == General.weight(b);
@@ -322,14 +343,34 @@ impl Collation {
         }
     }
 
-    /// The character whose number is the byte that stands for `c`; `c` itself where the set lacks it.
-    fn byte_of(&self, c: char) -> char {
-        let mut byte = Vec::new();
-        if self.charset.encode(c, &mut byte) {
-            char::from(byte[0])
-        } else {
-            c
+    /// Appends the literal beginning of a LIKE pattern. The sort keys of all texts that match have
+    /// [`Collation::sort_key_prefix`] of it in common.
+    pub fn like_prefix(
+        &self,
+        pattern: &[u8],
+        escape: Option<char>,
+        out: &mut Vec<u8>,
+    ) -> LikePrefix {
+        if self.charset.is_multi_byte() {
+            let by_char = like::ByChar {
+                charset: self.charset,
+                same: |a, b| a == b,
+            };
+            return like::literal_prefix(&by_char, pattern, escape, out);
         }
+        like::literal_prefix(&like::ByByte(&IDENTITY), pattern, self.byte_of(escape), out)
+    }
+
+    /// In sets of one byte a byte stands for the code point of its number; so must the escape character, then.
+    fn byte_of(&self, escape: Option<char>) -> Option<char> {
+        let mut byte = Vec::new();
+        escape.map(|c| {
+            if self.charset.encode(c, &mut byte) {
+                char::from(byte[0])
+            } else {
+                c
+            }
+        })
     }
 
     /// Appends the string in lower case.
@@ -347,6 +388,11 @@ impl Collation {
     pub fn position(&self, haystack: &[u8], needle: &[u8], from: usize) -> Option<usize> {
         if needle.is_empty() {
             return (from <= haystack.len()).then_some(from);
+        }
+        // Bytes that begin a character are found only where a character begins.
+        if self.is_binary() && (!self.charset.is_multi_byte() || needle[0] & 0xC0 != 0x80) {
+            let at = memchr::memmem::find(haystack.get(from..)?, needle)?;
+            return Some(from + at);
         }
         let mut at = from;
         while at < haystack.len() {

@@ -139,3 +139,58 @@ fn conversions_are_the_servers() {
         (f[3].into(), hex(&got))
     });
 }
+
+/// Every character, and a malformed byte.
+fn all_chars(c: &Collation) -> impl Iterator<Item = Vec<u8>> {
+    let mut first = vec![b"\xFF".to_vec()];
+    if !c.charset.is_utf8() {
+        first = (0..=255).map(|b| vec![b]).collect();
+    }
+    let last = match c.charset.max_len {
+        4 => '\u{10FFFF}',
+        3 => '\u{FFFF}',
+        _ => '\0',
+    };
+    first
+        .into_iter()
+        .chain(('\0'..=last).map(|ch| ch.to_string().into_bytes()))
+}
+
+#[test]
+fn no_key_is_longer_than_announced() {
+    for c in Collation::all() {
+        let len = |s: &[u8]| into(|out| c.sort_key(s, out)).len();
+        let (one, none) = (c.max_sort_key_len(1), c.max_sort_key_len(0));
+        // What a character adds in front of one that has weights of every level, so that nothing is left out at the end.
+        let tail = if c.charset.is_utf8() {
+            "Á".as_bytes()
+        } else {
+            b"A"
+        };
+        let added = |s: &[u8]| len(&[s, tail].concat()) - len(tail);
+        let longest = all_chars(c).map(|s| added(&s)).max().unwrap();
+        assert_eq!(longest, one - none, "{}", c.name);
+        assert_eq!(len(b""), none);
+        // A run of spaces may take as much as two characters.
+        assert!(len(&b"a ".repeat(100)) <= c.max_sort_key_len(200));
+    }
+}
+
+/// Indexes on disk hold sort keys: a change of these sums is a change of the format.
+#[test]
+fn keys_are_frozen() {
+    let sums = Collation::all().iter().map(|c| {
+        let mut sum = 0_u64;
+        let mut key = Vec::new();
+        for s in all_chars(c) {
+            key.clear();
+            c.sort_key(&[b"a ", &s[..], b"  b ", &s[..], b" "].concat(), &mut key);
+            sum = key.iter().fold(sum.rotate_left(1), |h, &b| {
+                (h ^ u64::from(b)).wrapping_mul(0x100_0000_01B3)
+            });
+        }
+        format!("{} {sum:016x}", c.name)
+    });
+    let frozen = include_str!("fixtures/keys.txt");
+    assert_eq!(sums.collect::<Vec<_>>(), frozen.lines().collect::<Vec<_>>());
+}

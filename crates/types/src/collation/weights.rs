@@ -3,7 +3,7 @@
 //! MySQL's root collations have no contractions, so every character weighs the same wherever it stands, and a string may
 //! be cut at any character. A byte that belongs to no character weighs more than every character.
 
-use super::keys::{Code, UcaCodes};
+use super::keys::{Code, Sink, UcaCodes};
 use super::tables::{self, GENERAL, UcaTable};
 use crate::charset::UTF8MB4;
 
@@ -17,8 +17,10 @@ pub(super) trait Weigher: Copy {
     fn ascii(self) -> &'static [u16; 128];
     /// Weights of a string.
     fn weights(self, s: &[u8]) -> Self::Weights<'_>;
+    /// The weight of a character that has just one; `None` also where that is costly to say.
+    fn one_weight(self, c: char) -> Option<u32>;
     /// Appends the sort key's bytes for a weight.
-    fn push_code(self, weight: u32, code: &mut Code, out: &mut Vec<u8>);
+    fn push_code<S: Sink>(self, weight: u32, code: &mut Code, out: &mut S);
     /// Sort key byte of each ASCII character that has a weight; not of the space where there is PAD SPACE.
     fn ascii_codes(self) -> &'static [u8; 128];
     /// Weight of the space.
@@ -30,7 +32,8 @@ pub(super) trait Weigher: Copy {
 
 /// Entry of a code point whose weights follow from a formula.
 const IMPLICIT: u32 = u32::MAX;
-/// Entry of a code point with several weights: the rest is an offset into the pool.
+/// Entry of a code point with several weights: 15 bits of an offset into the pool, then the primary weight if there is
+/// just one.
 const MANY: u32 = 1 << 31;
 /// Primary weight of a malformed byte.
 const MALFORMED: u16 = 0xFFFF;
@@ -86,7 +89,7 @@ pub(super) static UCA_0400: Uca = Uca {
     version: Version::V0400,
 };
 
-/// One level's part of an entry that is neither `IMPLICIT` nor `MANY`; 0 where it has none.
+/// One level's part of an entry that is not `IMPLICIT` (and of `MANY`, only the first level's); 0 where it has none.
 #[inline]
 fn part<const LEVEL: u8>(entry: u32) -> u16 {
     let bits = match LEVEL {
@@ -125,7 +128,7 @@ impl Uca {
         let item = self
             .table
             .pool
-            .get((entry & !MANY) as usize..)
+            .get(((entry & !MANY) >> 16) as usize..)
             .unwrap_or(&[]);
         let Some((&head, item)) = item.split_first() else {
             return Run::of(&[]);
@@ -142,7 +145,6 @@ impl Uca {
     }
 
     /// UCA 9.0, section 10.1.3: Han, Tangut and unassigned code points; Hangul syllables weigh what their letters do.
-    #[cold]
     fn expand_implicit<const LEVEL: u8>(&self, cp: u32) -> Run {
         if self.version == Version::V0400 {
             return match cp {
@@ -156,7 +158,11 @@ impl Uca {
         if let 0xAC00..=0xD7A3 = cp {
             let i = cp - 0xAC00;
             let letters = [0x1100 + i / 588, 0x1161 + i % 588 / 28, 0x11A7 + i % 28];
-            let letters = if i % 28 == 0 { &letters[..2] } else { &letters };
+            let letters = if i.is_multiple_of(28) {
+                &letters[..2]
+            } else {
+                &letters
+            };
             let mut run = Run::of(&[]);
             for &letter in letters {
                 // MySQL's table gives the last page of syllables a tertiary weight of its own.
@@ -190,7 +196,11 @@ impl Uca {
         if a == b {
             return true;
         }
-        let (x, y) = (self.entry(u32::from(a)), self.entry(u32::from(b)));
+        let entry = |c: char| match self.ascii_entries.get(c as usize) {
+            Some(&entry) => entry,
+            None => self.entry(u32::from(c)),
+        };
+        let (x, y) = (entry(a), entry(b));
         if x < MANY && y < MANY {
             let mask = [0xFFFF, 0xFF_FFFF, 0x1FFF_FFFF][usize::from(levels.clamp(1, 3)) - 1];
             return (x ^ y) & mask == 0;
@@ -286,6 +296,8 @@ pub(super) struct UcaWeights<'a, const LEVEL: u8> {
     uca: &'static Uca,
     rest: &'a [u8],
     run: Run,
+    /// Whether `run` may hold weights.
+    running: bool,
 }
 
 impl Uca {
@@ -295,7 +307,20 @@ impl Uca {
             uca: self,
             rest: s,
             run: Run::of(&[]),
+            running: false,
         }
+    }
+}
+
+impl<const LEVEL: u8> UcaWeights<'_, LEVEL> {
+    /// Starts on a character with other than one weight, or on a malformed byte (`None`).
+    #[inline(never)]
+    fn expand(&mut self, c: Option<char>) {
+        self.run = match c {
+            Some(c) => self.uca.expand::<LEVEL>(u32::from(c)),
+            None => Run::of(&[[MALFORMED, SECONDARY_COMMON, TERTIARY_COMMON][usize::from(LEVEL)]]),
+        };
+        self.running = true;
     }
 }
 
@@ -305,34 +330,35 @@ impl<const LEVEL: u8> Iterator for UcaWeights<'_, LEVEL> {
     #[inline]
     fn next(&mut self) -> Option<u32> {
         loop {
-            if self.run.at < self.run.len {
-                self.run.at += 1;
-                return Some(u32::from(self.run.own[usize::from(self.run.at) - 1]));
-            }
-            if let Some((&w, rest)) = self.run.pool.split_first() {
-                self.run.pool = rest;
-                return Some(u32::from(unpack::<LEVEL>(w)));
-            }
-            let &first = self.rest.first()?;
-            if first < 0x80 {
-                self.rest = &self.rest[1..];
-                let w = part::<LEVEL>(self.uca.ascii_entries[usize::from(first)]);
-                if w != 0 {
-                    return Some(u32::from(w));
+            if self.running {
+                let packed = self.run.at == self.run.len;
+                if let Some(w) = self.run.next() {
+                    return Some(u32::from(if packed { unpack::<LEVEL>(w) } else { w }));
                 }
-                continue;
+                self.running = false;
             }
-            match UTF8MB4.decode(self.rest) {
-                Some((c, len)) => {
-                    self.rest = &self.rest[len..];
-                    self.run = self.uca.expand::<LEVEL>(u32::from(c));
+            let (&first, tail) = self.rest.split_first()?;
+            let entry = if first < 0x80 {
+                self.rest = tail;
+                self.uca.ascii_entries[usize::from(first)]
+            } else {
+                let Some((c, len)) = UTF8MB4.decode(self.rest) else {
+                    self.rest = tail;
+                    self.expand(None);
+                    continue;
+                };
+                self.rest = &self.rest[len..];
+                let entry = self.uca.entry(u32::from(c));
+                let one = entry < MANY || (LEVEL == 0 && entry != IMPLICIT && entry & 0xFFFF != 0);
+                if !one {
+                    self.expand(Some(c));
+                    continue;
                 }
-                None => {
-                    self.rest = &self.rest[1..];
-                    self.run = Run::of(&[
-                        [MALFORMED, SECONDARY_COMMON, TERTIARY_COMMON][usize::from(LEVEL)]
-                    ]);
-                }
+                entry
+            };
+            let weight = part::<LEVEL>(entry);
+            if weight != 0 {
+                return Some(u32::from(weight));
             }
         }
     }
@@ -351,7 +377,12 @@ impl Weigher for &'static Uca {
         self.level::<0>(s)
     }
     #[inline]
-    fn push_code(self, weight: u32, code: &mut Code, out: &mut Vec<u8>) {
+    fn one_weight(self, c: char) -> Option<u32> {
+        let entry = self.entry(u32::from(c));
+        (entry != IMPLICIT && entry & 0xFFFF != 0).then_some(entry & 0xFFFF)
+    }
+    #[inline]
+    fn push_code<S: Sink>(self, weight: u32, code: &mut Code, out: &mut S) {
         self.codes.push(weight as u16, code, out);
     }
     #[inline]
@@ -437,7 +468,11 @@ impl Weigher for General {
         GeneralWeights { rest: s }
     }
     #[inline]
-    fn push_code(self, weight: u32, _: &mut Code, out: &mut Vec<u8>) {
+    fn one_weight(self, c: char) -> Option<u32> {
+        Some(self.weight(c))
+    }
+    #[inline]
+    fn push_code<S: Sink>(self, weight: u32, _: &mut Code, out: &mut S) {
         super::keys::push_general(weight, out);
     }
     #[inline]

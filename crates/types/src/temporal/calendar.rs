@@ -7,7 +7,7 @@ pub const EPOCH_DAYNR: u32 = 719_528;
 /// The day number of 9999-12-31.
 pub const MAX_DAYNR: u32 = 3_652_424;
 
-/// Whether February has 29 days; year 0 counts as MySQL counts it.
+/// Whether February has 29 days; in year 0 it has not.
 pub const fn is_leap(year: u32) -> bool {
     year % 4 == 0 && (year % 100 != 0 || (year % 400 == 0 && year != 0))
 }
@@ -45,37 +45,105 @@ pub const fn day_number(date: Date) -> u32 {
     if days < 0 { 0 } else { days as u32 }
 }
 
-/// The date of a day number; 0000-00-00 for what lies before 0001-01-01 (day 366) or past 9999-12-31.
+/// The date of a day number; 0000-00-00 for 0 and past 9999-12-31.
 pub const fn date_of_day_number(daynr: u32) -> Date {
-    if daynr < 366 || daynr > MAX_DAYNR {
+    if daynr == 0 || daynr > MAX_DAYNR {
         return Date::ZERO;
     }
-    let mut year = daynr * 100 / 36525;
-    let mut leap_day = 0;
-    let temp = ((year - 1) / 100 + 1) * 3 / 4;
-    let mut day_of_year = daynr as i64 - year as i64 * 365 - ((year as i64 - 1) / 4) + temp as i64;
-    loop {
-        let days = 365 + is_leap(year) as i64;
-        if day_of_year <= days {
-            if days == 366 && day_of_year > 31 + 28 {
-                day_of_year -= 1;
-                if day_of_year == 31 + 28 {
-                    leap_day = 1;
-                }
-            }
-            break;
-        }
-        day_of_year -= days;
+    if daynr <= 365 {
+        return date_in_year(0, daynr);
+    }
+    let mut year = daynr * 100 / 36_525;
+    let before = ((year - 1) / 100 + 1) * 3 / 4;
+    let mut day_of_year = (daynr + before) - year * 365 - (year - 1) / 4;
+    while day_of_year > 365 + is_leap(year) as u32 {
+        day_of_year -= 365 + is_leap(year) as u32;
         year += 1;
     }
+    date_in_year(year, day_of_year)
+}
+
+/// The date of the day of a year, 1 to 366.
+const fn date_in_year(year: u32, mut day: u32) -> Date {
     let mut month = 1;
-    loop {
-        let days = days_in_month(1, month) as i64;
-        if day_of_year <= days {
-            break;
-        }
-        day_of_year -= days;
+    while month < 12 && day > days_in_month(year, month) {
+        day -= days_in_month(year, month);
         month += 1;
     }
-    Date::new(year, month, day_of_year as u32 + leap_day)
+    Date::new(year, month, day)
+}
+
+/// 0 Monday to 6 Sunday, of a day number.
+pub const fn weekday(daynr: u32) -> u32 {
+    (daynr + 5) % 7
+}
+
+/// The day of the year, 1 to 366.
+pub const fn day_of_year(date: Date) -> u32 {
+    day_number(date) + 1 - day_number(Date::new(date.year(), 1, 1))
+}
+
+/// The bits of WEEK()'s mode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WeekMode {
+    /// Weeks start on Monday, otherwise on Sunday.
+    pub monday_first: bool,
+    /// Days before the first week belong to the last week of the year before, otherwise to week 0.
+    pub week_year: bool,
+    /// The first week is the one that holds the year's first such weekday, otherwise the one with four days or more.
+    pub first_weekday: bool,
+}
+
+impl WeekMode {
+    /// Mode 0 to 7 of WEEK(); higher bits are ignored.
+    pub const fn new(mode: u32) -> WeekMode {
+        let monday_first = mode & 1 != 0;
+        // Where weeks start on Sunday the third bit has the opposite meaning.
+        let first_weekday = (mode & 4 != 0) != !monday_first;
+        WeekMode {
+            monday_first,
+            week_year: mode & 2 != 0,
+            first_weekday,
+        }
+    }
+}
+
+/// (year, week): week 0 to 53, the year being the one that the week belongs to.
+pub fn week(date: Date, mode: WeekMode) -> (u32, u32) {
+    let daynr = day_number(date);
+    let mut year = date.year();
+    let mut first_daynr = day_number(Date::new(year, 1, 1));
+    let start = |daynr: u32| {
+        if mode.monday_first {
+            weekday(daynr)
+        } else {
+            (daynr + 6) % 7
+        }
+    };
+    let mut first = start(first_daynr);
+    let mut week_year = mode.week_year;
+    let late =
+        |first: u32| (mode.first_weekday && first != 0) || (!mode.first_weekday && first >= 4);
+    if date.month() == 1 && date.day() <= 7 - first {
+        if !week_year && late(first) {
+            return (year, 0);
+        }
+        week_year = true;
+        year = year.saturating_sub(1);
+        let days = 365 + is_leap(year) as u32;
+        first_daynr = first_daynr.saturating_sub(days);
+        first = (first + 53 * 7 - days) % 7;
+    }
+    let days = if late(first) {
+        i64::from(daynr) - (i64::from(first_daynr) + i64::from(7 - first))
+    } else {
+        i64::from(daynr) - (i64::from(first_daynr) - i64::from(first))
+    };
+    if week_year && days >= 52 * 7 {
+        let first = (first + 365 + is_leap(year) as u32) % 7;
+        if !late(first) {
+            return (year + 1, 1);
+        }
+    }
+    (year, (days / 7 + 1) as u32)
 }

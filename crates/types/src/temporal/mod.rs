@@ -9,7 +9,14 @@
 //! ```
 //! Comparing the numbers compares the values. `fsp` is how many fractional digits to show and takes no part in comparison.
 
+pub mod arith;
 pub mod calendar;
+pub mod parse;
+pub mod zone;
+
+pub use arith::{Interval, IntervalUnit};
+pub use parse::{DateFlags, TemporalError};
+pub use zone::TimeZone;
 
 use std::cmp::Ordering;
 use std::fmt::{self, Debug, Display, Formatter};
@@ -89,6 +96,14 @@ pub struct DateTime {
 }
 
 impl DateTime {
+    /// The same value shown with so many fractional digits; nothing is rounded or cut.
+    #[inline]
+    #[must_use]
+    pub const fn with_fsp(mut self, fsp: u8) -> DateTime {
+        self.fsp = fsp;
+        self
+    }
+
     /// 0000-00-00 00:00:00
     pub const ZERO: DateTime = DateTime { packed: 0, fsp: 0 };
 
@@ -182,6 +197,14 @@ pub struct Time {
 }
 
 impl Time {
+    /// The same value shown with so many fractional digits; nothing is rounded or cut.
+    #[inline]
+    #[must_use]
+    pub const fn with_fsp(mut self, fsp: u8) -> Time {
+        self.fsp = fsp;
+        self
+    }
+
     /// From microseconds, clamped to ±838:59:59.
     #[inline]
     pub const fn from_micros(micros: i64, fsp: u8) -> Time {
@@ -230,6 +253,14 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
+    /// The same value shown with so many fractional digits; nothing is rounded or cut.
+    #[inline]
+    #[must_use]
+    pub const fn with_fsp(mut self, fsp: u8) -> Timestamp {
+        self.fsp = fsp;
+        self
+    }
+
     /// '0000-00-00 00:00:00'
     pub const ZERO: Timestamp = Timestamp {
         micros: i64::MIN,
@@ -384,3 +415,6 @@ impl Debug for Timestamp {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

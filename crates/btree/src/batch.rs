@@ -1,0 +1,286 @@
+//! The caller's buffers: entries copied out of leaves, and the batches of keys and points that ask for them. All are kept and
+//! cleared between uses, so that a warm read allocates nothing.
+
+use nfold_store::{PageNo, TrxId};
+
+/// One entry in an [`EntryBatch`].
+#[derive(Copy, Clone, Debug)]
+pub struct Entry {
+    /// Number of the point that asked for it; 0 from a cursor.
+    pub point: u32,
+    /// Leaf it was copied from.
+    pub page: PageNo,
+    /// Newest transaction id on that leaf: when it is visible, so is every entry of the leaf as it stands.
+    pub newest_trx: TrxId,
+    at: u32,
+    key_len: u16,
+    value_len: u16,
+}
+
+/// Entries (key, value) in one arena.
+#[derive(Debug, Default)]
+pub struct EntryBatch {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+}
+
+impl EntryBatch {
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+    }
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+    /// Bytes of keys and values held.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+    pub fn key(&self, entry: &Entry) -> &[u8] {
+        &self.bytes[entry.at as usize..][..entry.key_len as usize]
+    }
+    pub fn value(&self, entry: &Entry) -> &[u8] {
+        &self.bytes[entry.at as usize + entry.key_len as usize..][..entry.value_len as usize]
+    }
+    /// (key, value) in the order they were found.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
+        self.entries.iter().map(|e| (self.key(e), self.value(e)))
+    }
+
+    /// Where the batch stands, for [`cut`](Self::cut).
+    #[inline]
+    pub(crate) fn mark(&self) -> (usize, usize) {
+        (self.bytes.len(), self.entries.len())
+    }
+    /// Drops what was appended since `mark`, because it was not validated.
+    pub(crate) fn cut(&mut self, mark: (usize, usize)) {
+        self.bytes.truncate(mark.0);
+        self.entries.truncate(mark.1);
+    }
+    /// Appends one entry through functions that append its key and value.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        entry: (u32, PageNo, TrxId),
+        key: impl FnOnce(&mut Vec<u8>),
+        value: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let at = self.bytes.len();
+        key(&mut self.bytes);
+        let middle = self.bytes.len();
+        value(&mut self.bytes);
+        let (point, page, newest_trx) = entry;
+        self.entries.push(Entry {
+            point,
+            page,
+            newest_trx,
+            at: at as u32,
+            key_len: (middle - at) as u16,
+            value_len: (self.bytes.len() - middle) as u16,
+        });
+    }
+}
+
+/// One key of a [`GetMany`] that exists.
+#[derive(Copy, Clone, Debug)]
+pub struct Found {
+    /// Number of the key, as [`GetMany::push`] returned it.
+    pub key: u32,
+    pub page: PageNo,
+    /// Newest transaction id on that leaf.
+    pub newest_trx: TrxId,
+    pub(crate) at: u32,
+    pub(crate) len: u32,
+}
+
+/// Keys to look up together, and what was found. See [`TreeHandle::get_many`](crate::TreeHandle::get_many).
+#[derive(Debug, Default)]
+pub struct GetMany {
+    pub(crate) keys: Keys,
+    /// Page where each key is likely to be; 0: none.
+    pub(crate) guesses: Vec<PageNo>,
+    /// Keys that met a missing page.
+    pub(crate) pending: Vec<u32>,
+    /// Keys from here on were not tried yet.
+    pub(crate) next: u32,
+    pub(crate) values: Vec<u8>,
+    pub(crate) found: Vec<Found>,
+    /// Guesses that led to the key's leaf, and that did not; the caller repairs from `Found::page`.
+    pub guess_hits: u32,
+    pub guess_misses: u32,
+}
+
+impl GetMany {
+    pub fn new() -> GetMany {
+        GetMany::default()
+    }
+    /// Forgets keys and results, keeps the memory.
+    pub fn clear(&mut self) {
+        self.keys.clear();
+        self.guesses.clear();
+        self.pending.clear();
+        self.next = 0;
+        self.clear_found();
+        (self.guess_hits, self.guess_misses) = (0, 0);
+    }
+    /// Forgets results only: after they were used and `get_many` said that there is more.
+    pub fn clear_found(&mut self) {
+        self.values.clear();
+        self.found.clear();
+    }
+    /// Adds a key, with the page where it was last seen (0: unknown); returns its number.
+    pub fn push(&mut self, key: &[u8], guess: PageNo) -> u32 {
+        self.guesses.push(guess);
+        self.keys.push(key)
+    }
+    pub fn len(&self) -> usize {
+        self.guesses.len()
+    }
+    pub fn is_empty(&self) -> bool {
+        self.guesses.is_empty()
+    }
+    pub fn key(&self, number: u32) -> &[u8] {
+        self.keys.get(number)
+    }
+    /// The keys found so far, in the order they were found: nearly that of the keys, but a key whose page was missing comes later.
+    pub fn found(&self) -> &[Found] {
+        &self.found
+    }
+    pub fn value(&self, found: &Found) -> &[u8] {
+        &self.values[found.at as usize..][..found.len as usize]
+    }
+}
+
+/// Byte strings in one arena.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl Keys {
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+    pub(crate) fn push(&mut self, key: &[u8]) -> u32 {
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len() as u32);
+        self.ends.len() as u32 - 1
+    }
+    #[inline]
+    pub(crate) fn get(&self, i: u32) -> &[u8] {
+        let i = i as usize;
+        let start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
+        &self.bytes[start..self.ends[i] as usize]
+    }
+}
+
+/// Short ranges to read together: each point is all keys in `[lo, hi)`. See
+/// [`TreeHandle::scan_points`](crate::TreeHandle::scan_points).
+#[derive(Debug, Default)]
+pub struct PointScan {
+    /// Lower bound of point `i` at `2 * i`, upper at `2 * i + 1`.
+    pub(crate) bounds: Keys,
+    pub(crate) next: u32,
+    /// Points to go on with, and where.
+    pub(crate) pending: Vec<Resume>,
+    /// Lower bounds of points that go on in a later leaf.
+    pub(crate) resume_keys: Keys,
+    pub(crate) out: EntryBatch,
+}
+
+/// A point that is not finished.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Resume {
+    pub point: u32,
+    /// Number in `resume_keys`, or [`Resume::START`].
+    pub from: u32,
+}
+
+impl Resume {
+    pub(crate) const START: u32 = u32::MAX;
+}
+
+impl PointScan {
+    pub fn new() -> PointScan {
+        PointScan::default()
+    }
+    /// Forgets points and results, keeps the memory.
+    pub fn clear(&mut self) {
+        self.bounds.clear();
+        self.resume_keys.clear();
+        self.pending.clear();
+        self.next = 0;
+        self.out.clear();
+    }
+    /// Adds the range `[lo, hi)`, which is empty if `hi <= lo`; an empty `hi` means no upper bound. Returns the point's number.
+    pub fn push(&mut self, lo: &[u8], hi: &[u8]) -> u32 {
+        self.bounds.push(lo);
+        // An upper bound below the lower one would not have the prefix of the lower one's page.
+        let hi = if hi.is_empty() || hi > lo { hi } else { lo };
+        self.bounds.push(hi) / 2
+    }
+    /// Adds the range of all keys that begin with `prefix`.
+    pub fn push_prefix(&mut self, prefix: &[u8]) -> u32 {
+        self.bounds.push(prefix);
+        let start = self.bounds.bytes.len();
+        self.bounds.bytes.extend_from_slice(prefix);
+        increment_prefix(&mut self.bounds.bytes, start);
+        self.bounds.ends.push(self.bounds.bytes.len() as u32);
+        self.bounds.len() as u32 / 2 - 1
+    }
+    /// Number of points.
+    pub fn len(&self) -> usize {
+        self.bounds.len() / 2
+    }
+    pub fn is_empty(&self) -> bool {
+        self.bounds.len() == 0
+    }
+    /// What was found since the last [`clear_entries`](Self::clear_entries). The entries of a point come in key order, but other
+    /// points' entries may come between them when it goes on in another leaf.
+    pub fn entries(&self) -> &EntryBatch {
+        &self.out
+    }
+    /// Forgets entries only: after they were used and `scan_points` said that there is more.
+    pub fn clear_entries(&mut self) {
+        self.out.clear();
+    }
+    #[inline]
+    pub(crate) fn lower(&self, resume: Resume) -> &[u8] {
+        if resume.from == Resume::START {
+            self.bounds.get(resume.point * 2)
+        } else {
+            self.resume_keys.get(resume.from)
+        }
+    }
+}
+
+/// Turns `bytes[start..]` into the least string above all that begin with it; empty when there is none (only 0xFF bytes).
+fn increment_prefix(bytes: &mut Vec<u8>, start: usize) {
+    while bytes.len() > start {
+        if let Some(last) = bytes.last_mut() {
+            if *last < 0xFF {
+                *last += 1;
+                return;
+            }
+            bytes.pop();
+        }
+    }
+}
+
+/// The least key above every key that begins with `prefix`; `None` when there is none.
+pub fn prefix_successor(prefix: &[u8]) -> Option<Vec<u8>> {
+    let mut key = prefix.to_vec();
+    increment_prefix(&mut key, 0);
+    (!key.is_empty()).then_some(key)
+}

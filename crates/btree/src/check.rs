@@ -1,0 +1,223 @@
+//! CHECK TABLE for one tree: every page is read and every invariant of the layout verified, beside readers and writers.
+//!
+//! # Concurrency
+//! For each leaf the path from the root is read anew, each page copied and validated, and the child's word loaded while the parent was valid: so
+//! a disagreement between parent and child is real, and not a split seen halfway. Neighbours are compared only while both are unchanged.
+
+use crate::node::edit::Copied;
+use crate::node::{CELL_HEAD, Node, SLOTS, common_prefix, head_of};
+use crate::split::{lower_fence, upper_fence};
+use crate::tree::{MAX_LEVELS, Miss, TreeHandle};
+use nfold_store::{PAGE_SIZE, PageNo, PageRef, Stop, Store};
+
+/// Problems that are kept.
+const MAX_PROBLEMS: usize = 32;
+/// Leaves per step, so that the caller can see whether it was killed.
+const LEAVES_PER_STEP: usize = 16;
+
+/// Progress and findings of a check of a whole tree.
+#[derive(Clone, Debug, Default)]
+pub struct TreeCheck {
+    pub leaf_pages: u64,
+    pub inner_pages: u64,
+    pub entries: u64,
+    /// What is wrong, at most [`MAX_PROBLEMS`] lines.
+    pub problems: Vec<String>,
+    /// Lower fence of the next leaf.
+    at: Vec<u8>,
+    /// The leaf before: page number, page word, right link.
+    before: Option<(PageNo, u64, PageNo)>,
+    done: bool,
+}
+
+/// What was found at one leaf, kept once the leaf is validated.
+struct Leaf<'s> {
+    page: PageRef<'s>,
+    copy: Copied,
+    inner_pages: u64,
+    problems: Vec<String>,
+}
+
+impl TreeHandle {
+    /// Goes through some leaves and verifies order, fences, levels, sibling links, slot bounds. `Ok(true)`: the whole tree was seen;
+    /// `Ok(false)`, `Wait`: call again. `visit` sees each entry (key, value) of a leaf that is in order.
+    pub fn check_step(
+        &self,
+        store: &Store,
+        check: &mut TreeCheck,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<bool, Stop> {
+        for _ in 0..LEAVES_PER_STEP {
+            if check.done {
+                return Ok(true);
+            }
+            match self.check_leaf(store, check) {
+                Ok(leaf) => self.take_leaf(store, check, &leaf, visit),
+                Err(Miss::Stop(stop)) => return Err(stop),
+                Err(Miss::Restart) => self.count_restart(),
+            }
+        }
+        Ok(check.done)
+    }
+
+    /// Reads the path to the leaf at the check's position.
+    fn check_leaf<'s>(&self, store: &'s Store, check: &TreeCheck) -> Result<Leaf<'s>, Miss> {
+        let (mut problems, mut inner_pages) = (Vec::new(), 0);
+        let mut page = self.read_root(store)?;
+        let (mut lower, mut upper) = (Vec::new(), None);
+        for _ in 0..MAX_LEVELS {
+            let copy = Copied::of(page.words());
+            if !page.validate() {
+                return Err(Miss::Restart);
+            }
+            let node = copy.node();
+            let no = page.id().page;
+            if lower_fence(node) != lower || upper_fence(node) != upper {
+                problems.push(format!(
+                    "page {no}: fences differ from the parent's separators"
+                ));
+            }
+            if node.level() == 0 {
+                return Ok(Leaf {
+                    page,
+                    copy,
+                    inner_pages,
+                    problems,
+                });
+            }
+            if lower == check.at {
+                inner_pages += 1;
+                check_node(node, no, &mut problems);
+            }
+            let count = node.count();
+            let slot = node.child_slot(count, node.suffix(&check.at));
+            page = self.read_child(store, &page, slot)?;
+            lower.clear();
+            node.append_key(node.slot(slot), &mut lower);
+            if slot + 1 < count {
+                let mut key = Vec::new();
+                node.append_key(node.slot(slot + 1), &mut key);
+                upper = Some(key);
+            }
+        }
+        Err(self.corrupt(self.tree.root, "too many levels").into())
+    }
+
+    fn take_leaf(
+        &self,
+        store: &Store,
+        check: &mut TreeCheck,
+        leaf: &Leaf<'_>,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) {
+        let node = leaf.copy.node();
+        let no = leaf.page.id().page;
+        let mut problems = leaf.problems.clone();
+        check_node(node, no, &mut problems);
+        match check.before {
+            None if node.left() != 0 => {
+                problems.push(format!("page {no}: the first leaf has a left sibling"))
+            }
+            Some((left_no, word, right_of)) => {
+                let unchanged = store
+                    .read(self.page_id(left_no))
+                    .is_ok_and(|p| p.version() == word);
+                if unchanged && leaf.page.validate() && (node.left() != left_no || right_of != no) {
+                    problems.push(format!("pages {left_no}, {no}: sibling links disagree"));
+                }
+            }
+            None => {}
+        }
+        if problems.is_empty() {
+            visit_entries(node, visit);
+        }
+        check.entries += node.count() as u64;
+        check.leaf_pages += 1;
+        check.inner_pages += leaf.inner_pages;
+        let space_left = MAX_PROBLEMS - check.problems.len().min(MAX_PROBLEMS);
+        check.problems.extend(problems.into_iter().take(space_left));
+        check.before = Some((no, leaf.page.version(), node.right()));
+        match upper_fence(node) {
+            // A damaged fence must not make the check go round in circles.
+            Some(upper) if upper > check.at => check.at = upper,
+            Some(_) => check.done = true,
+            None => {
+                check.done = true;
+                if node.right() != 0 && check.problems.len() < MAX_PROBLEMS {
+                    check
+                        .problems
+                        .push(format!("page {no}: the last leaf has a right sibling"));
+                }
+            }
+        }
+    }
+}
+
+fn visit_entries(node: Node<'_>, visit: &mut dyn FnMut(&[u8], &[u8])) {
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    for i in 0..node.count() {
+        key.clear();
+        value.clear();
+        node.append_key(node.slot(i), &mut key);
+        node.append_value(node.slot(i), &mut value);
+        visit(&key, &value);
+    }
+}
+
+/// Verifies N1 to N4 on a copied page.
+pub(crate) fn check_node(node: Node<'_>, page: PageNo, problems: &mut Vec<String>) {
+    let mut wrong = |what: &str| problems.push(format!("page {page}: {what}"));
+    let (lower, upper) = (lower_fence(node), upper_fence(node));
+    let fences_at = PAGE_SIZE
+        - lower.len()
+        - upper
+            .as_ref()
+            .map_or(0, Vec::len)
+            .min(PAGE_SIZE - lower.len());
+    let (count, start) = (node.count(), node.cell_start());
+    if SLOTS + count * 8 > start || start > fences_at {
+        return wrong("slots, cells and fences overlap (N2)");
+    }
+    if node.prefix_len() != upper.as_ref().map_or(0, |u| common_prefix(&lower, u)) {
+        return wrong("the prefix is not that of the fences (N3)");
+    }
+    if upper.as_ref().is_some_and(|u| *u <= lower) {
+        wrong("the upper fence is not above the lower one");
+    }
+    let mut cells: Vec<(usize, usize)> = Vec::with_capacity(count);
+    let (mut last, mut key): (Option<Vec<u8>>, Vec<u8>) = (None, Vec::new());
+    for i in 0..count {
+        let slot = node.slot(i);
+        let len = CELL_HEAD + slot.key_len() + node.value_len(slot);
+        if slot.cell() < start || slot.cell() + len > fences_at {
+            return wrong("a cell lies outside the cell area (N2)");
+        }
+        cells.push((slot.cell(), len));
+        key.clear();
+        node.append_key(slot, &mut key);
+        if slot.head() != head_of(node.suffix(&key)) {
+            wrong("a key head differs from the key");
+        }
+        if last.as_ref().is_some_and(|l| *l >= key) {
+            wrong("keys are out of order (N1)");
+        }
+        if key < lower || upper.as_ref().is_some_and(|u| key >= *u) {
+            wrong("a key lies outside the fences (N1)");
+        }
+        if node.level() > 0 && (node.value_len(slot) != 4 || i == 0 && key != lower) {
+            wrong("an inner slot is malformed (N4)");
+        }
+        last = Some(std::mem::take(&mut key));
+    }
+    cells.sort_unstable();
+    if cells.windows(2).any(|w| w[0].0 + w[0].1 > w[1].0) {
+        wrong("cells overlap (N2)");
+    }
+    let living: usize = cells.iter().map(|c| c.1).sum();
+    if start + living + node.garbage() != fences_at {
+        wrong("the garbage count is wrong (N2)");
+    }
+    if node.level() > 0 && count == 0 {
+        wrong("an inner page is empty (N4)");
+    }
+}

@@ -1,0 +1,341 @@
+//! Range scans, forwards and backwards: one leaf at a time is copied into the caller's batch.
+//!
+//! # Invariants
+//! - C1: a cursor's position is a key between entries, never a page: whatever splits, merges and evictions happen between two calls,
+//!   an entry that is there all the time is returned exactly once, in order.
+//! - C2: the position moves only after the copied leaf was validated.
+//! # Cost
+//! One descent for the first leaf; later leaves are reached over the sibling link, which is checked by the fences. Once a leaf was
+//! missing, the next [`READ_AHEAD`] leaves are asked for ahead of time, taken from the parent.
+
+use crate::batch::EntryBatch;
+use crate::node::Node;
+use crate::tree::{Miss, Seek, TreeHandle};
+use nfold_store::{PageNo, Stop, Store};
+use smallvec::SmallVec;
+pub use std::ops::Bound;
+
+/// Leaves that are loaded ahead of a scan that reads from disk.
+const READ_AHEAD: usize = 16;
+
+/// The keys that a [`Cursor`] goes through.
+#[derive(Clone, Debug)]
+pub struct KeyRange {
+    pub lo: Bound<Vec<u8>>,
+    pub hi: Bound<Vec<u8>>,
+}
+
+impl KeyRange {
+    pub fn all() -> KeyRange {
+        KeyRange {
+            lo: Bound::Unbounded,
+            hi: Bound::Unbounded,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match (&self.lo, &self.hi) {
+            (Bound::Included(lo), Bound::Included(hi)) => lo > hi,
+            (
+                Bound::Included(lo) | Bound::Excluded(lo),
+                Bound::Included(hi) | Bound::Excluded(hi),
+            ) => lo >= hi,
+            _ => false,
+        }
+    }
+}
+
+/// A position in a tree between two entries. Holds no latch and no page, only keys (C1).
+#[derive(Clone, Debug)]
+pub struct Cursor {
+    range: KeyRange,
+    reverse: bool,
+    /// What comes next: keys from here on, in the cursor's direction.
+    at: Bound<Vec<u8>>,
+    done: bool,
+    /// Page to look at before descending; 0: none.
+    hint: PageNo,
+    /// Leaves ahead that were asked for; 0: nothing was missing yet.
+    ahead: usize,
+    spare: Vec<u8>,
+}
+
+/// What follows after one leaf was copied.
+enum Next {
+    Done,
+    /// The same leaf: `spare` is the last key returned.
+    Here,
+    /// The neighbour: `spare` is the fence between.
+    Neighbour(PageNo),
+}
+
+impl TreeHandle {
+    /// A cursor before the first entry of `range`, or behind the last one when `reverse`.
+    pub fn cursor(&self, range: KeyRange, reverse: bool) -> Cursor {
+        let at = match (if reverse { &range.hi } else { &range.lo }, reverse) {
+            (Bound::Unbounded, false) => Bound::Included(Vec::new()),
+            (bound, _) => bound.clone(),
+        };
+        let done = range.is_empty();
+        Cursor {
+            range,
+            reverse,
+            at,
+            done,
+            hint: 0,
+            ahead: 0,
+            spare: Vec::new(),
+        }
+    }
+}
+
+impl Cursor {
+    /// Appends the next entries, at most `max_entries` (at least 1) and at most those of one leaf, to `out`. False: the range is
+    /// exhausted. True with nothing appended is possible. On `Wait` the position is kept: call again.
+    pub fn next_batch(
+        &mut self,
+        tree: &TreeHandle,
+        store: &Store,
+        max_entries: usize,
+        out: &mut EntryBatch,
+    ) -> Result<bool, Stop> {
+        if self.done {
+            return Ok(false);
+        }
+        let mark = out.mark();
+        let copied = tree.optimistic(|| {
+            let page = self.find(tree, store)?;
+            let node = Node::new(page.words());
+            let next = self.copy_leaf(node, page.id().page, max_entries, out);
+            if page.validate() {
+                return Ok((next, page.id().page));
+            }
+            out.cut(mark);
+            Err(Miss::Restart)
+        });
+        let (next, page) = match copied {
+            Ok(Some(copied)) => copied,
+            Ok(None) => {
+                let mut mtr = store.mtr();
+                let leaf = tree.latch_leaf(store, &mut mtr, self.seek())?;
+                let page = mtr.id(leaf).page;
+                (
+                    self.copy_leaf(Node::new(mtr.words(leaf)), page, max_entries, out),
+                    page,
+                )
+            }
+            Err(Stop::Wait(wait)) => {
+                self.read_ahead(tree, store);
+                return Err(Stop::Wait(wait));
+            }
+            Err(stop) => return Err(stop),
+        };
+        self.move_on(tree, store, next, page);
+        Ok(!self.done)
+    }
+
+    fn seek(&self) -> Seek<'_> {
+        match &self.at {
+            Bound::Included(key) => Seek::At(key),
+            Bound::Excluded(key) if self.reverse => Seek::Below(key),
+            Bound::Excluded(key) => Seek::At(key),
+            Bound::Unbounded => Seek::Last,
+        }
+    }
+
+    /// The leaf at the position: the hinted one if it is, otherwise by descent.
+    fn find<'s>(
+        &mut self,
+        tree: &TreeHandle,
+        store: &'s Store,
+    ) -> Result<nfold_store::PageRef<'s>, Miss> {
+        if self.hint != 0 {
+            match store.read(tree.page_id(self.hint)) {
+                Ok(page) => {
+                    let node = Node::new(page.words());
+                    if tree.is_ours(node, 0) && self.seek().covered_by(node) {
+                        return Ok(page);
+                    }
+                }
+                Err(Stop::Wait(wait)) => return Err(Stop::Wait(wait).into()),
+                // A page that is gone: the hint is stale.
+                Err(Stop::Error(_)) => {}
+            }
+            self.hint = 0;
+        }
+        tree.try_descend(store, self.seek(), 0, |_, _, _| ())
+    }
+
+    /// C2: after validation.
+    fn move_on(&mut self, tree: &TreeHandle, store: &Store, next: Next, page: PageNo) {
+        match next {
+            Next::Done => self.done = true,
+            Next::Here => {
+                self.swap_position(false);
+                self.hint = page;
+            }
+            Next::Neighbour(sibling) => {
+                self.swap_position(!self.reverse);
+                self.hint = sibling;
+                if sibling != 0 {
+                    store.prefetch(tree.page_id(sibling));
+                }
+                if self.ahead > 0 {
+                    self.ahead -= 1;
+                    if self.ahead <= READ_AHEAD / 2 {
+                        self.read_ahead(tree, store);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes `spare` the position.
+    fn swap_position(&mut self, included: bool) {
+        let new = std::mem::take(&mut self.spare);
+        let new = if included {
+            Bound::Included(new)
+        } else {
+            Bound::Excluded(new)
+        };
+        if let Bound::Included(old) | Bound::Excluded(old) = std::mem::replace(&mut self.at, new) {
+            self.spare = old;
+        }
+    }
+
+    /// Copies what qualifies in the leaf and puts the key to go on with into `spare`. Unvalidated.
+    fn copy_leaf(
+        &mut self,
+        node: Node<'_>,
+        page: PageNo,
+        max_entries: usize,
+        out: &mut EntryBatch,
+    ) -> Next {
+        let max = max_entries.max(1);
+        let count = node.count();
+        let entry = (0, page, node.newest_trx());
+        self.spare.clear();
+        let mut push = |i: usize| {
+            let slot = node.slot(i);
+            out.push(
+                entry,
+                |bytes| node.append_key(slot, bytes),
+                |bytes| node.append_value(slot, bytes),
+            );
+        };
+        if self.reverse {
+            let end = upper_slot(node, count, &self.at);
+            let (start, last) = self.start_slot(node, count);
+            let from = start.max(end.saturating_sub(max));
+            (from..end).rev().for_each(&mut push);
+            if from > start {
+                node.append_key(node.slot(from), &mut self.spare);
+                return Next::Here;
+            }
+            node.append_lower(&mut self.spare);
+            if last || self.spare.is_empty() {
+                Next::Done
+            } else {
+                Next::Neighbour(node.left())
+            }
+        } else {
+            let start = self.resume_slot(node, count);
+            let (end, last) = self.end_slot(node, count);
+            let to = end.min(start.saturating_add(max));
+            (start..to).for_each(&mut push);
+            if to < end {
+                node.append_key(node.slot(to.saturating_sub(1)), &mut self.spare);
+                return Next::Here;
+            }
+            if last || !node.append_upper(&mut self.spare) {
+                Next::Done
+            } else {
+                Next::Neighbour(node.right())
+            }
+        }
+    }
+
+    /// Forwards: the slot at the position, which the page covers.
+    fn resume_slot(&self, node: Node<'_>, count: usize) -> usize {
+        match &self.at {
+            Bound::Included(key) => node.search(count, node.suffix(key)).0,
+            Bound::Excluded(key) => {
+                let (slot, found) = node.search(count, node.suffix(key));
+                slot + usize::from(found)
+            }
+            Bound::Unbounded => 0,
+        }
+    }
+
+    /// Forwards: behind the last slot of the range here, and whether the range ends in this page.
+    fn end_slot(&self, node: Node<'_>, count: usize) -> (usize, bool) {
+        let last = match &self.range.hi {
+            Bound::Unbounded => false,
+            Bound::Included(hi) => node.compare_upper(hi).is_gt(),
+            Bound::Excluded(hi) => node.compare_upper(hi).is_ge(),
+        };
+        (
+            if last {
+                upper_slot(node, count, &self.range.hi)
+            } else {
+                count
+            },
+            last,
+        )
+    }
+
+    /// Backwards: the first slot of the range here, and whether the range begins in this page.
+    fn start_slot(&self, node: Node<'_>, count: usize) -> (usize, bool) {
+        match &self.range.lo {
+            Bound::Included(lo) if node.compare_lower(lo).is_le() => {
+                (node.search(count, node.suffix(lo)).0, true)
+            }
+            Bound::Excluded(lo) if node.compare_lower(lo).is_le() => {
+                let (slot, found) = node.search(count, node.suffix(lo));
+                (slot + usize::from(found), true)
+            }
+            _ => (0, false),
+        }
+    }
+
+    /// Asks for the leaves behind the position. Without effect if inner pages are missing.
+    fn read_ahead(&mut self, tree: &TreeHandle, store: &Store) {
+        self.ahead = READ_AHEAD;
+        let mut pages: SmallVec<[PageNo; READ_AHEAD]> = SmallVec::new();
+        let Ok(parent) = tree.try_descend(store, self.seek(), 1, |_, _, _| ()) else {
+            return;
+        };
+        let node = Node::new(parent.words());
+        let count = node.count();
+        let slot = self.seek().child_slot(node, count);
+        for i in 0..READ_AHEAD {
+            let slot = if self.reverse {
+                slot.checked_sub(i)
+            } else {
+                Some(slot + i)
+            };
+            match slot {
+                Some(slot) if slot < count => pages.push(node.child(node.slot(slot))),
+                _ => break,
+            }
+        }
+        if parent.validate() {
+            for page in pages {
+                store.prefetch(tree.page_id(page));
+            }
+        }
+    }
+}
+
+/// Behind the last slot whose key is within the upper bound. A bound at or above the upper fence need not have the page's prefix.
+fn upper_slot(node: Node<'_>, count: usize, bound: &Bound<Vec<u8>>) -> usize {
+    match bound {
+        Bound::Unbounded => count,
+        Bound::Included(key) | Bound::Excluded(key) if node.compare_upper(key).is_le() => count,
+        Bound::Included(key) => {
+            let (slot, found) = node.search(count, node.suffix(key));
+            slot + usize::from(found)
+        }
+        Bound::Excluded(key) => node.search(count, node.suffix(key)).0,
+    }
+}

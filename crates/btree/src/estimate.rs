@@ -1,0 +1,148 @@
+//! How many entries a range, or the whole tree, is likely to have.
+
+use crate::node::Node;
+use crate::tree::{MAX_LEVELS, Miss, Seek, TreeHandle};
+use nfold_store::{PageNo, Stop, Store};
+use smallvec::SmallVec;
+
+/// Pages looked at on each level by [`TreeHandle::stats`].
+const SAMPLES: usize = 8;
+
+/// A tree's size, estimated from a few pages.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub struct TreeStats {
+    /// Levels, the leaf level included.
+    pub depth: u32,
+    pub leaf_pages: u64,
+    pub inner_pages: u64,
+    pub entries: u64,
+}
+
+/// Where a descent went through a page.
+#[derive(Copy, Clone)]
+struct Stage {
+    page: PageNo,
+    slot: usize,
+    count: usize,
+}
+
+type Stages = SmallVec<[Stage; 8]>;
+
+impl TreeHandle {
+    /// Estimated number of entries in `[lo, hi)` from two descents; an empty `hi` means no upper bound. Exact within one leaf.
+    pub fn estimate_range(&self, store: &Store, lo: &[u8], hi: &[u8]) -> Result<u64, Stop> {
+        if !hi.is_empty() && hi <= lo {
+            return Ok(0);
+        }
+        let from = self.stages(store, Seek::At(lo))?;
+        let to = self.stages(
+            store,
+            if hi.is_empty() {
+                Seek::Last
+            } else {
+                Seek::At(hi)
+            },
+        )?;
+        let mut apart: Option<f64> = None;
+        // The number of slots between the two paths, level by level: pages in between are taken to be as full as the two ends.
+        for (a, b) in from.iter().zip(&to) {
+            apart = match apart {
+                None if a.page == b.page && a.slot == b.slot => None,
+                None if a.page == b.page => Some(b.slot.saturating_sub(a.slot) as f64),
+                // The paths parted because the tree changed between the descents.
+                None => Some(1.0),
+                Some(pages) => {
+                    let full = (a.count + b.count) as f64 / 2.0;
+                    Some(
+                        (a.count.saturating_sub(a.slot) + b.slot) as f64
+                            + (pages - 1.0).max(0.0) * full,
+                    )
+                }
+            };
+        }
+        Ok(apart.unwrap_or(0.0) as u64)
+    }
+
+    /// The pages and slots on the way to the first entry at or behind `seek`.
+    fn stages(&self, store: &Store, seek: Seek<'_>) -> Result<Stages, Stop> {
+        for _ in 0..1000 {
+            let mut stages = Stages::new();
+            let end = self.try_descend(store, seek, 0, |page, slot, count| {
+                stages.push(Stage {
+                    page: page.id().page,
+                    slot,
+                    count,
+                });
+            });
+            match end {
+                Ok(leaf) => {
+                    let node = Node::new(leaf.words());
+                    let count = node.count();
+                    let slot = match seek {
+                        Seek::At(key) => node.search(count, node.suffix(key)).0,
+                        _ => count,
+                    };
+                    stages.push(Stage {
+                        page: leaf.id().page,
+                        slot,
+                        count,
+                    });
+                    if leaf.validate() {
+                        return Ok(stages);
+                    }
+                }
+                Err(Miss::Stop(stop)) => return Err(stop),
+                Err(Miss::Restart) => {}
+            }
+            self.count_restart();
+        }
+        // Writers without end on this leaf: an estimate need not be had.
+        Ok(Stages::new())
+    }
+
+    /// Estimated size of the tree, from up to [`SAMPLES`] pages of each level.
+    pub fn stats(&self, store: &Store) -> Result<TreeStats, Stop> {
+        let mut stats = TreeStats {
+            depth: 1,
+            ..TreeStats::default()
+        };
+        let mut sample: Vec<PageNo> = vec![self.tree.root];
+        let mut pages = 1.0f64;
+        for _ in 0..MAX_LEVELS {
+            let mut children: Vec<PageNo> = Vec::new();
+            let (mut slots, mut read, mut leaf) = (0usize, 0usize, false);
+            for page_no in &sample {
+                let page = store.read(self.page_id(*page_no))?;
+                let node = Node::new(page.words());
+                let (ours, count) = (self.is_ours(node, node.level()), node.count());
+                let is_leaf = node.level() == 0;
+                let step = count.div_ceil(SAMPLES).max(1);
+                let below: SmallVec<[PageNo; SAMPLES]> = (0..count)
+                    .step_by(step)
+                    .map(|i| node.child(node.slot(i)))
+                    .collect();
+                // A page that changed, or is no longer the tree's, is left out of the sample.
+                if page.validate() && ours {
+                    slots += count;
+                    read += 1;
+                    leaf |= is_leaf;
+                    if !is_leaf {
+                        children.extend(below);
+                    }
+                }
+            }
+            let per_page = slots as f64 / read.max(1) as f64;
+            if leaf || children.is_empty() {
+                stats.leaf_pages = pages as u64;
+                stats.entries = (pages * per_page) as u64;
+                return Ok(stats);
+            }
+            stats.depth += 1;
+            stats.inner_pages += pages as u64;
+            pages *= per_page;
+            let step = children.len().div_ceil(SAMPLES).max(1);
+            sample = children.into_iter().step_by(step).collect();
+        }
+        Ok(stats)
+    }
+}

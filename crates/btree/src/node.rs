@@ -1,0 +1,411 @@
+//! Tree pages: byte layout and the functions that read one. Used by every other module of this crate.
+//!
+//! # Picture
+//! ```text
+//!   0  page header of the store (64 bytes; page type, level, index id, newest transaction id ...)
+//!  64  u16 slot count        66  u16 cell start       68  u16 garbage bytes      70  u16 prefix length
+//!  72  u16 lower fence len   74  u16 upper fence len  76  u16 last insert slot   78  u16 ascending inserts in a row
+//!  80  u32 left sibling      84  u32 right sibling    88  u64 reserved (0)
+//!  96  slots, growing up: u64 = key head << 32 | cell offset << 16 | length of the key's suffix
+//!      ...free...
+//!      cells, growing down: [u16 value length][key suffix][value]      (inner page: the value is the child, u32)
+//!      upper fence, lower fence: the last bytes of the page
+//! ```
+//! A page holds the keys of `[lower fence, upper fence)`; an upper fence length of 0xFFFF means "no upper bound", an empty
+//! lower fence is below every key. All its keys share `prefix length` bytes, the common prefix of the fences, which are stored
+//! once, as the first bytes of the lower fence; `suffix` is what follows. `key head` is the first 4 bytes of the suffix as a
+//! big-endian number, zero-padded. Slot `i` of an inner page covers the keys from its own key up to that of slot `i + 1`;
+//! its slot 0 holds the page's lower fence. Siblings are linked at level 0 only; page number 0 (the space header) means none.
+//!
+//! # Invariants
+//! - N1: slots are sorted by key, strictly; every key lies within the fences.
+//! - N2: slots end at or before `cell start`; cells and fences fill the rest, except for `garbage bytes`.
+//! - N3: the prefix is the whole common prefix of the fences (0 without an upper fence).
+//! - N4: an inner page has at least one slot, and slot 0's key is the lower fence.
+//! # Concurrency
+//! Readers hold no latch: what they read may be torn. Each function here clamps what it reads, so that it neither panics, reads
+//! outside the page nor loops for long; the caller validates the page word before it believes anything.
+//! # Cost
+//! No allocation but for appending to the caller's vectors; a probe of the binary search is one aligned load.
+
+use nfold_store::{PAGE_SIZE, PageNo, header};
+use nfold_sync::words;
+use std::cmp::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+pub(crate) mod edit;
+#[cfg(test)]
+mod tests;
+
+pub(crate) const PAGE_WORDS: usize = PAGE_SIZE / 8;
+pub(crate) const OFF_COUNT: usize = 64;
+pub(crate) const OFF_CELL_START: usize = 66;
+pub(crate) const OFF_GARBAGE: usize = 68;
+pub(crate) const OFF_PREFIX: usize = 70;
+pub(crate) const OFF_LOWER_LEN: usize = 72;
+pub(crate) const OFF_UPPER_LEN: usize = 74;
+pub(crate) const OFF_LAST_INSERT: usize = 76;
+pub(crate) const OFF_RUN: usize = 78;
+pub(crate) const OFF_LEFT: usize = 80;
+pub(crate) const OFF_RIGHT: usize = 84;
+pub(crate) const SLOTS: usize = 96;
+pub(crate) const SLOT_WORD: usize = SLOTS / 8;
+pub(crate) const MAX_SLOTS: usize = (PAGE_SIZE - SLOTS) / 8;
+/// Bytes a cell has besides key suffix and value.
+pub(crate) const CELL_HEAD: usize = 2;
+/// Bytes of an entry besides key suffix and value: slot and cell head.
+pub(crate) const ENTRY_OVERHEAD: usize = 8 + CELL_HEAD;
+/// `upper fence len` of a page without an upper bound.
+pub(crate) const NO_UPPER: u16 = u16::MAX;
+/// Bytes for slots, cells and fences.
+pub(crate) const CAPACITY: usize = PAGE_SIZE - SLOTS;
+
+/// The first 4 bytes of `suffix` as a big-endian number, zero-padded: equal heads decide nothing, unequal heads decide the order.
+#[inline(always)]
+pub(crate) fn head_of(suffix: &[u8]) -> u32 {
+    match suffix.first_chunk::<4>() {
+        Some(head) => u32::from_be_bytes(*head),
+        None => {
+            let mut head = [0u8; 4];
+            head[..suffix.len()].copy_from_slice(suffix);
+            u32::from_be_bytes(head)
+        }
+    }
+}
+
+/// One slot as it was loaded.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Slot(pub u64);
+
+impl Slot {
+    pub(crate) fn new(head: u32, cell: usize, key_len: usize) -> Slot {
+        Slot((u64::from(head) << 32) | ((cell as u64 & 0xFFFF) << 16) | (key_len as u64 & 0xFFFF))
+    }
+    #[inline(always)]
+    pub(crate) fn head(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+    #[inline(always)]
+    pub(crate) fn cell(self) -> usize {
+        (self.0 >> 16) as usize & 0xFFFF
+    }
+    /// Length of the key's suffix.
+    #[inline(always)]
+    pub(crate) fn key_len(self) -> usize {
+        self.0 as usize & 0xFFFF
+    }
+    #[inline(always)]
+    pub(crate) fn key_at(self) -> usize {
+        self.cell() + CELL_HEAD
+    }
+    #[inline(always)]
+    pub(crate) fn value_at(self) -> usize {
+        self.key_at() + self.key_len()
+    }
+}
+
+/// A page's words, read as a tree page. What it returns is to be believed only after the page word was validated.
+#[derive(Copy, Clone)]
+pub(crate) struct Node<'a> {
+    words: &'a [AtomicU64; PAGE_WORDS],
+}
+
+impl<'a> Node<'a> {
+    /// `words` are the whole page.
+    #[inline(always)]
+    pub(crate) fn new(words: &'a [AtomicU64]) -> Node<'a> {
+        Node {
+            words: words.try_into().expect("N0: a page has PAGE_WORDS words"),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn words(self) -> &'a [AtomicU64] {
+        self.words
+    }
+
+    #[inline(always)]
+    fn word(self, index: usize) -> u64 {
+        self.words[index % PAGE_WORDS].load(Relaxed)
+    }
+
+    /// Number of slots, at most [`MAX_SLOTS`].
+    #[inline(always)]
+    pub(crate) fn count(self) -> usize {
+        (self.word(OFF_COUNT / 8) as usize & 0xFFFF).min(MAX_SLOTS)
+    }
+    #[inline(always)]
+    pub(crate) fn cell_start(self) -> usize {
+        words::load_u16(self.words, OFF_CELL_START) as usize
+    }
+    #[inline(always)]
+    pub(crate) fn garbage(self) -> usize {
+        words::load_u16(self.words, OFF_GARBAGE) as usize
+    }
+    #[inline(always)]
+    pub(crate) fn prefix_len(self) -> usize {
+        (self.word(OFF_PREFIX / 8) >> 48) as usize
+    }
+    #[inline(always)]
+    pub(crate) fn lower_len(self) -> usize {
+        words::load_u16(self.words, OFF_LOWER_LEN) as usize
+    }
+    /// Length of the upper fence; `None`: no upper bound.
+    #[inline(always)]
+    pub(crate) fn upper_len(self) -> Option<usize> {
+        let len = words::load_u16(self.words, OFF_UPPER_LEN);
+        (len != NO_UPPER).then_some(len as usize)
+    }
+    pub(crate) fn last_insert(self) -> usize {
+        words::load_u16(self.words, OFF_LAST_INSERT) as usize
+    }
+    pub(crate) fn ascending_run(self) -> usize {
+        words::load_u16(self.words, OFF_RUN) as usize
+    }
+    #[inline(always)]
+    pub(crate) fn left(self) -> PageNo {
+        self.word(OFF_LEFT / 8) as u32
+    }
+    #[inline(always)]
+    pub(crate) fn right(self) -> PageNo {
+        (self.word(OFF_RIGHT / 8) >> 32) as u32
+    }
+    #[inline(always)]
+    pub(crate) fn page_type(self) -> u16 {
+        words::load_u16(self.words, header::PAGE_TYPE)
+    }
+    #[inline(always)]
+    pub(crate) fn level(self) -> u16 {
+        words::load_u16(self.words, header::LEVEL)
+    }
+    #[inline(always)]
+    pub(crate) fn index_id(self) -> u64 {
+        words::load_u64(self.words, header::INDEX_ID)
+    }
+    #[inline(always)]
+    pub(crate) fn newest_trx(self) -> u64 {
+        words::load_u64(self.words, header::NEWEST_TRX)
+    }
+
+    #[inline(always)]
+    fn lower_at(self) -> usize {
+        PAGE_SIZE.saturating_sub(self.lower_len())
+    }
+    #[inline(always)]
+    fn upper_at(self) -> usize {
+        self.lower_at()
+            .saturating_sub(self.upper_len().unwrap_or(0))
+    }
+    /// Appends the lower fence.
+    pub(crate) fn append_lower(self, out: &mut Vec<u8>) {
+        words::append_out(
+            self.words,
+            self.lower_at(),
+            self.lower_len().min(PAGE_SIZE),
+            out,
+        );
+    }
+    /// Appends the upper fence; false without one.
+    pub(crate) fn append_upper(self, out: &mut Vec<u8>) -> bool {
+        let Some(len) = self.upper_len() else {
+            return false;
+        };
+        words::append_out(self.words, self.upper_at(), len, out);
+        true
+    }
+    pub(crate) fn compare_lower(self, key: &[u8]) -> Ordering {
+        words::compare(self.words, self.lower_at(), self.lower_len(), key)
+    }
+    /// How the upper fence compares with `key`; above every key when there is none.
+    pub(crate) fn compare_upper(self, key: &[u8]) -> Ordering {
+        match self.upper_len() {
+            None => Ordering::Greater,
+            Some(len) => words::compare(self.words, self.upper_at(), len, key),
+        }
+    }
+    /// Whether `key` lies in `[lower fence, upper fence)`.
+    pub(crate) fn covers(self, key: &[u8]) -> bool {
+        self.compare_lower(key).is_le() && self.compare_upper(key).is_gt()
+    }
+    /// Whether the keys just below `key` belong here: `key` in `(lower fence, upper fence]`.
+    pub(crate) fn covers_below(self, key: &[u8]) -> bool {
+        self.compare_lower(key).is_lt() && self.compare_upper(key).is_ge()
+    }
+
+    /// Slot `i`; any index is safe.
+    #[inline(always)]
+    pub(crate) fn slot(self, i: usize) -> Slot {
+        Slot(self.word(SLOT_WORD + i))
+    }
+
+    /// Prefetches the lines of all slots.
+    #[inline(always)]
+    pub(crate) fn prefetch_slots(self, count: usize) {
+        let mut off = SLOTS;
+        let end = SLOTS + count * 8;
+        while off < end {
+            words::prefetch(self.words, off);
+            off += 64;
+        }
+    }
+
+    /// How the key of `slot` compares with `suffix`, whose head equals the slot's.
+    #[inline]
+    fn compare_tail(self, slot: Slot, suffix: &[u8]) -> Ordering {
+        let len = slot.key_len();
+        if len <= 4 || suffix.len() <= 4 {
+            // Equal heads and one of them no longer than its head: the shorter one is a prefix of the other.
+            return len.cmp(&suffix.len());
+        }
+        words::compare(self.words, slot.key_at() + 4, len - 4, &suffix[4..])
+    }
+
+    /// First slot in `[from, to)` for which `before(slot)` is false; `before` is true for a prefix of the slots.
+    #[inline(always)]
+    fn partition(self, from: usize, to: usize, before: impl Fn(Slot) -> bool) -> usize {
+        let (mut base, mut len) = (from, to.saturating_sub(from));
+        while len > 1 {
+            let half = len / 2;
+            base += if before(self.slot(base + half - 1)) {
+                half
+            } else {
+                0
+            };
+            len -= half;
+        }
+        base + usize::from(len == 1 && before(self.slot(base)))
+    }
+
+    /// First slot whose head is ≥ `head`.
+    #[inline(always)]
+    pub(crate) fn search_head(self, count: usize, head: u32) -> usize {
+        self.partition(0, count, |s| s.head() < head)
+    }
+
+    /// First slot whose key is ≥ `suffix`, and whether it is equal.
+    #[inline]
+    pub(crate) fn search(self, count: usize, suffix: &[u8]) -> (usize, bool) {
+        self.search_from(self.search_head(count, head_of(suffix)), count, suffix)
+    }
+
+    /// [`search`](Self::search) when [`search_head`](Self::search_head) gave `first`: the part that may read cells.
+    #[inline]
+    pub(crate) fn search_from(self, first: usize, count: usize, suffix: &[u8]) -> (usize, bool) {
+        let head = head_of(suffix);
+        if first >= count || self.slot(first).head() != head {
+            return (first, false);
+        }
+        if first + 1 >= count || self.slot(first + 1).head() != head {
+            let order = self.compare_tail(self.slot(first), suffix);
+            return (first + usize::from(order.is_lt()), order.is_eq());
+        }
+        self.search_equal_heads(first, count, head, suffix)
+    }
+
+    /// [`search`](Self::search) among several slots of the same head, from `first` on.
+    #[inline(never)]
+    fn search_equal_heads(
+        self,
+        first: usize,
+        count: usize,
+        head: u32,
+        suffix: &[u8],
+    ) -> (usize, bool) {
+        let end = self.partition(first, count, |s| s.head() == head);
+        let at = self.partition(first, end, |s| self.compare_tail(s, suffix).is_lt());
+        (
+            at,
+            at < end && self.compare_tail(self.slot(at), suffix).is_eq(),
+        )
+    }
+
+    /// First slot from `from` on whose key is ≥ `suffix`, expected near: a linear look first.
+    #[inline]
+    pub(crate) fn end_from(self, from: usize, count: usize, suffix: &[u8]) -> usize {
+        let head = head_of(suffix);
+        for i in from..count.min(from + 8) {
+            let slot = self.slot(i);
+            if slot.head() > head
+                || (slot.head() == head && self.compare_tail(slot, suffix).is_ge())
+            {
+                return i;
+            }
+        }
+        if from + 8 >= count {
+            count
+        } else {
+            self.search(count, suffix).0.max(from)
+        }
+    }
+
+    /// The slot of an inner page that covers `suffix`: the last whose key is ≤ it.
+    #[inline]
+    pub(crate) fn child_slot(self, count: usize, suffix: &[u8]) -> usize {
+        let (at, equal) = self.search(count, suffix);
+        if equal { at } else { at.saturating_sub(1) }
+    }
+
+    /// The slot of an inner page that covers the keys just below `suffix`: the last whose key is < it.
+    pub(crate) fn child_slot_below(self, count: usize, suffix: &[u8]) -> usize {
+        self.search(count, suffix).0.saturating_sub(1)
+    }
+
+    /// Child page number in `slot` of an inner page.
+    #[inline(always)]
+    pub(crate) fn child(self, slot: Slot) -> PageNo {
+        words::load_u32(self.words, slot.value_at())
+    }
+
+    #[inline(always)]
+    pub(crate) fn value_len(self, slot: Slot) -> usize {
+        words::load_u16(self.words, slot.cell()) as usize
+    }
+
+    /// Appends the whole key of `slot`.
+    #[inline]
+    pub(crate) fn append_key(self, slot: Slot, out: &mut Vec<u8>) {
+        let prefix = self.prefix_len();
+        if prefix > 0 {
+            words::append_out(
+                self.words,
+                self.lower_at(),
+                prefix.min(self.lower_len()),
+                out,
+            );
+        }
+        words::append_out(self.words, slot.key_at(), slot.key_len(), out);
+    }
+
+    /// Appends the key's suffix.
+    pub(crate) fn append_suffix(self, slot: Slot, out: &mut Vec<u8>) {
+        words::append_out(self.words, slot.key_at(), slot.key_len(), out);
+    }
+
+    #[inline]
+    pub(crate) fn append_value(self, slot: Slot, out: &mut Vec<u8>) {
+        words::append_out(self.words, slot.value_at(), self.value_len(slot), out);
+    }
+
+    /// Bytes free for entries, garbage included.
+    pub(crate) fn free_bytes(self) -> usize {
+        (self.cell_start() + self.garbage()).saturating_sub(SLOTS + self.count() * 8)
+    }
+
+    /// Bytes that slots and living cells take (fences not counted).
+    pub(crate) fn used_bytes(self) -> usize {
+        self.upper_at()
+            .saturating_sub(SLOTS)
+            .saturating_sub(self.free_bytes())
+    }
+
+    /// `key` without this page's prefix. Only for a key that this page covers.
+    #[inline(always)]
+    pub(crate) fn suffix(self, key: &[u8]) -> &[u8] {
+        key.get(self.prefix_len()..).unwrap_or(&[])
+    }
+}
+
+/// Length of the common prefix of `a` and `b`.
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}

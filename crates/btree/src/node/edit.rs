@@ -1,0 +1,388 @@
+//! Changes of one tree page, as the redo operations apply them: at run time through a mini-transaction, and at recovery.
+//!
+//! # Invariants
+//! - E1: what a function leaves behind depends on the page's bytes and its arguments alone, so that replay gives equal bytes.
+//! - E2: no function panics or writes outside the page, whatever the page holds; it returns what is wrong.
+//! # Concurrency
+//! The exclusive latch is held.
+//! # Failure
+//! A returned error leaves the page unchanged.
+
+use super::*;
+use nfold_sync::words::{store_bytes, store_u64};
+
+/// What is wrong with a page or an operation's arguments.
+pub(crate) type Damage = &'static str;
+
+/// A page's place in the tree.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Format<'a> {
+    pub page_type: u16,
+    pub level: u16,
+    pub index_id: u64,
+    pub left: PageNo,
+    pub right: PageNo,
+    pub lower: &'a [u8],
+    /// `None`: no upper bound.
+    pub upper: Option<&'a [u8]>,
+}
+
+fn store_u16(words: &[AtomicU64], off: usize, value: usize) {
+    store_bytes(words, off, &(value as u16).to_le_bytes());
+}
+
+fn fence_bytes(lower: &[u8], upper: Option<&[u8]>) -> usize {
+    lower.len() + upper.map_or(0, <[u8]>::len)
+}
+
+/// Makes an empty tree page; the store's header fields besides type, level and index id stay.
+pub(crate) fn format(words: &[AtomicU64], f: &Format<'_>) -> Result<(), Damage> {
+    if fence_bytes(f.lower, f.upper) > CAPACITY {
+        return Err("fences larger than a page");
+    }
+    store_bytes(words, header::PAGE_TYPE, &f.page_type.to_le_bytes());
+    store_bytes(words, header::LEVEL, &f.level.to_le_bytes());
+    store_bytes(words, header::INDEX_ID, &f.index_id.to_le_bytes());
+    words::fill_zero(words, OFF_COUNT, PAGE_SIZE - OFF_COUNT);
+    store_bytes(words, OFF_LEFT, &f.left.to_le_bytes());
+    store_bytes(words, OFF_RIGHT, &f.right.to_le_bytes());
+    store_fences(words, f.lower, f.upper);
+    Ok(())
+}
+
+/// Writes fences, prefix length and an empty cell area.
+fn store_fences(words: &[AtomicU64], lower: &[u8], upper: Option<&[u8]>) {
+    let lower_at = PAGE_SIZE - lower.len();
+    let upper_at = lower_at - upper.map_or(0, <[u8]>::len);
+    store_bytes(words, lower_at, lower);
+    store_bytes(words, upper_at, upper.unwrap_or(&[]));
+    store_u16(words, OFF_LOWER_LEN, lower.len());
+    store_u16(
+        words,
+        OFF_UPPER_LEN,
+        upper.map_or(NO_UPPER as usize, <[u8]>::len),
+    );
+    store_u16(
+        words,
+        OFF_PREFIX,
+        upper.map_or(0, |u| common_prefix(lower, u)),
+    );
+    store_u16(words, OFF_COUNT, 0);
+    store_u16(words, OFF_CELL_START, upper_at);
+    store_u16(words, OFF_GARBAGE, 0);
+}
+
+/// Checks the fields that the functions below rely on; returns (slot count, cell start).
+fn checked_bounds(node: Node<'_>) -> Result<(usize, usize), Damage> {
+    let (count, cell_start) = (node.count(), node.cell_start());
+    if SLOTS + count * 8 > cell_start || cell_start > node.upper_at() {
+        return Err("slots and cells overlap");
+    }
+    if cell_start + node.garbage() > PAGE_SIZE {
+        return Err("more garbage than cells");
+    }
+    Ok((count, cell_start))
+}
+
+fn cell_bytes(node: Node<'_>, slot: Slot) -> usize {
+    CELL_HEAD + slot.key_len() + node.value_len(slot)
+}
+
+/// Writes a cell that ends at `end`; returns its offset.
+fn store_cell(words: &[AtomicU64], end: usize, suffix: &[u8], value: &[u8]) -> usize {
+    let cell = end - (CELL_HEAD + suffix.len() + value.len());
+    store_u16(words, cell, value.len());
+    store_bytes(words, cell + CELL_HEAD, suffix);
+    store_bytes(words, cell + CELL_HEAD + suffix.len(), value);
+    cell
+}
+
+fn store_slot(words: &[AtomicU64], i: usize, slot: Slot) {
+    store_u64(words, SLOTS + i * 8, slot.0);
+}
+
+/// Inserts an entry at `slot`, compacting the page when its free bytes are scattered.
+pub(crate) fn insert(
+    words: &[AtomicU64],
+    slot: usize,
+    suffix: &[u8],
+    value: &[u8],
+) -> Result<(), Damage> {
+    let node = Node::new(words);
+    let (count, mut cell_start) = checked_bounds(node)?;
+    if slot > count {
+        return Err("insert behind the last slot");
+    }
+    let cell = CELL_HEAD + suffix.len() + value.len();
+    if node.free_bytes() < cell + 8 {
+        return Err("insert into a full page");
+    }
+    if cell_start < SLOTS + count * 8 + 8 + cell {
+        cell_start = compact(words, count)?;
+        if cell_start < SLOTS + count * 8 + 8 + cell {
+            return Err("garbage bytes overstated");
+        }
+    }
+    let at = store_cell(words, cell_start, suffix, value);
+    words::move_within(
+        words,
+        SLOTS + slot * 8,
+        SLOTS + slot * 8 + 8,
+        (count - slot) * 8,
+    );
+    store_slot(words, slot, Slot::new(head_of(suffix), at, suffix.len()));
+    store_u16(words, OFF_COUNT, count + 1);
+    store_u16(words, OFF_CELL_START, at);
+    let run = if count > 0 && slot == node.last_insert() + 1 {
+        (node.ascending_run() + 1).min(0xFFFF)
+    } else {
+        0
+    };
+    store_u16(words, OFF_LAST_INSERT, slot);
+    store_u16(words, OFF_RUN, run);
+    Ok(())
+}
+
+/// Removes the entry at `slot`.
+pub(crate) fn remove(words: &[AtomicU64], slot: usize) -> Result<(), Damage> {
+    let node = Node::new(words);
+    let (count, cell_start) = checked_bounds(node)?;
+    if slot >= count {
+        return Err("remove behind the last slot");
+    }
+    let old = node.slot(slot);
+    let cell = cell_bytes(node, old);
+    words::move_within(
+        words,
+        SLOTS + slot * 8 + 8,
+        SLOTS + slot * 8,
+        (count - slot - 1) * 8,
+    );
+    store_u16(words, OFF_COUNT, count - 1);
+    if count == 1 {
+        store_u16(words, OFF_CELL_START, node.upper_at());
+        store_u16(words, OFF_GARBAGE, 0);
+    } else if old.cell() == cell_start {
+        store_u16(words, OFF_CELL_START, cell_start + cell);
+    } else {
+        store_u16(words, OFF_GARBAGE, node.garbage() + cell);
+    }
+    store_u16(words, OFF_RUN, 0);
+    Ok(())
+}
+
+/// Gives the entry at `slot` another value.
+pub(crate) fn replace(words: &[AtomicU64], slot: usize, value: &[u8]) -> Result<(), Damage> {
+    let node = Node::new(words);
+    let (count, mut cell_start) = checked_bounds(node)?;
+    if slot >= count {
+        return Err("replace behind the last slot");
+    }
+    let old = node.slot(slot);
+    let old_cell = cell_bytes(node, old);
+    let cell = CELL_HEAD + old.key_len() + value.len();
+    if old.cell() < cell_start || old.cell() + old_cell > node.upper_at() {
+        return Err("cell outside the cell area");
+    }
+    if cell <= old_cell {
+        store_u16(words, old.cell(), value.len());
+        store_bytes(words, old.value_at(), value);
+        store_u16(words, OFF_GARBAGE, node.garbage() + old_cell - cell);
+        return Ok(());
+    }
+    if node.free_bytes() + old_cell < cell {
+        return Err("replace in a full page");
+    }
+    let mut suffix = Vec::with_capacity(old.key_len());
+    node.append_suffix(old, &mut suffix);
+    store_u16(words, OFF_GARBAGE, node.garbage() + old_cell);
+    if cell_start < SLOTS + count * 8 + cell {
+        // Compaction drops the old cell: the slot is given an empty one for the moment.
+        store_slot(words, slot, Slot(0));
+        cell_start = compact(words, count)?;
+        if cell_start < SLOTS + count * 8 + cell {
+            return Err("garbage bytes overstated");
+        }
+    }
+    let at = store_cell(words, cell_start, &suffix, value);
+    store_slot(words, slot, Slot::new(head_of(&suffix), at, suffix.len()));
+    store_u16(words, OFF_CELL_START, at);
+    Ok(())
+}
+
+/// Overwrites bytes inside the value at `slot`.
+pub(crate) fn write_value(
+    words: &[AtomicU64],
+    slot: usize,
+    off: usize,
+    bytes: &[u8],
+) -> Result<(), Damage> {
+    let node = Node::new(words);
+    let (count, _) = checked_bounds(node)?;
+    if slot >= count || off + bytes.len() > node.value_len(node.slot(slot)) {
+        return Err("write outside a value");
+    }
+    store_bytes(words, node.slot(slot).value_at() + off, bytes);
+    Ok(())
+}
+
+/// Sets the sibling links.
+pub(crate) fn set_links(words: &[AtomicU64], left: PageNo, right: PageNo) -> Result<(), Damage> {
+    store_bytes(words, OFF_LEFT, &left.to_le_bytes());
+    store_bytes(words, OFF_RIGHT, &right.to_le_bytes());
+    Ok(())
+}
+
+/// Drops the slots from `from` on and sets a lower upper fence and the right link: the left half of a split.
+pub(crate) fn truncate(
+    words: &[AtomicU64],
+    from: usize,
+    right: PageNo,
+    upper: &[u8],
+) -> Result<(), Damage> {
+    let node = Node::new(words);
+    let (count, _) = checked_bounds(node)?;
+    if from > count || node.compare_lower(upper).is_ge() {
+        return Err("truncate behind the last slot or below the lower fence");
+    }
+    let mut lower = Vec::new();
+    node.append_lower(&mut lower);
+    let old = Copied::of(words);
+    let old_prefix = old.node().prefix_len();
+    let prefix = common_prefix(&lower, upper);
+    let cut = prefix
+        .checked_sub(old_prefix)
+        .ok_or("fences share less than before")?;
+    let mut needed = fence_bytes(&lower, Some(upper)) + from * 8;
+    for i in 0..from {
+        let slot = old.node().slot(i);
+        if slot.key_len() < cut {
+            return Err("key shorter than the common prefix");
+        }
+        needed += cell_bytes(old.node(), slot) - cut;
+    }
+    if needed > CAPACITY {
+        return Err("truncated page does not fit");
+    }
+    words::fill_zero(words, SLOTS, CAPACITY);
+    store_fences(words, &lower, Some(upper));
+    store_bytes(words, OFF_RIGHT, &right.to_le_bytes());
+    store_u16(words, OFF_RUN, 0);
+    let start = copy_cells(words, old.node(), from, cut);
+    store_u16(words, OFF_COUNT, from);
+    store_u16(words, OFF_CELL_START, start);
+    Ok(())
+}
+
+/// Appends entries behind the last slot; `cells` is a sequence of `[u16 suffix length][u16 value length][suffix][value]`.
+pub(crate) fn append(words: &[AtomicU64], cells: &[u8]) -> Result<(), Damage> {
+    let node = Node::new(words);
+    let (mut count, mut start) = checked_bounds(node)?;
+    let (mut rest, mut needed) = (cells, 0);
+    while let Some((suffix, value, after)) = split_cell(rest) {
+        needed += 8 + CELL_HEAD + suffix.len() + value.len();
+        rest = after;
+    }
+    if !rest.is_empty() {
+        return Err("cut-off list of cells");
+    }
+    if start < SLOTS + count * 8 + needed {
+        return Err("append to a full page");
+    }
+    rest = cells;
+    while let Some((suffix, value, after)) = split_cell(rest) {
+        start = store_cell(words, start, suffix, value);
+        store_slot(
+            words,
+            count,
+            Slot::new(head_of(suffix), start, suffix.len()),
+        );
+        count += 1;
+        rest = after;
+    }
+    store_u16(words, OFF_COUNT, count);
+    store_u16(words, OFF_CELL_START, start);
+    Ok(())
+}
+
+/// One entry of [`append`]'s list, for the caller that builds one.
+pub(crate) fn push_cell(cells: &mut Vec<u8>, suffix: &[u8], value: &[u8]) {
+    cells.extend_from_slice(&(suffix.len() as u16).to_le_bytes());
+    cells.extend_from_slice(&(value.len() as u16).to_le_bytes());
+    cells.extend_from_slice(suffix);
+    cells.extend_from_slice(value);
+}
+
+/// The first entry of [`append`]'s list, and the list behind it.
+fn split_cell(cells: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let (head, rest) = cells.split_first_chunk::<4>()?;
+    let key_len = u16::from_le_bytes([head[0], head[1]]) as usize;
+    let value_len = u16::from_le_bytes([head[2], head[3]]) as usize;
+    let (suffix, rest) = rest.split_at_checked(key_len)?;
+    let (value, rest) = rest.split_at_checked(value_len)?;
+    Some((suffix, value, rest))
+}
+
+/// Rewrites all cells without gaps; returns the new cell start.
+fn compact(words: &[AtomicU64], count: usize) -> Result<usize, Damage> {
+    let old = Copied::of(words);
+    let node = old.node();
+    let upper_at = node.upper_at();
+    let total: usize = (0..count)
+        .map(|i| node.slot(i))
+        .filter(|s| s.0 != 0)
+        .map(|s| cell_bytes(node, s))
+        .sum();
+    if total + SLOTS + count * 8 > upper_at {
+        return Err("cells larger than the page");
+    }
+    words::fill_zero(words, SLOTS + count * 8, upper_at - (SLOTS + count * 8));
+    let start = copy_cells(words, node, count, 0);
+    store_u16(words, OFF_CELL_START, start);
+    store_u16(words, OFF_GARBAGE, 0);
+    Ok(start)
+}
+
+/// Copies the first `count` entries of `old` below the fences of `words`, without the first `cut` bytes of each suffix. The
+/// caller has checked that they fit. Slots that are 0 have no cell.
+fn copy_cells(words: &[AtomicU64], old: Node<'_>, count: usize, cut: usize) -> usize {
+    let mut start = Node::new(words).upper_at();
+    let mut cell = Vec::new();
+    for i in 0..count {
+        let slot = old.slot(i);
+        if slot.0 == 0 {
+            continue;
+        }
+        cell.clear();
+        old.append_suffix(slot, &mut cell);
+        let suffix_len = cell.len();
+        old.append_value(slot, &mut cell);
+        let (suffix, value) = cell.split_at(suffix_len);
+        let suffix = suffix.get(cut..).unwrap_or(&[]);
+        start = store_cell(words, start, suffix, value);
+        store_slot(words, i, Slot::new(head_of(suffix), start, suffix.len()));
+    }
+    start
+}
+
+/// A private copy of a page.
+pub(crate) struct Copied(Box<[AtomicU64]>);
+
+impl Copied {
+    /// Copies the page word by word; torn if a writer is at it and nobody validates.
+    pub(crate) fn of(words: &[AtomicU64]) -> Copied {
+        Copied(
+            words
+                .iter()
+                .map(|w| AtomicU64::new(w.load(Relaxed)))
+                .collect(),
+        )
+    }
+    pub(crate) fn node(&self) -> Node<'_> {
+        Node::new(&self.0)
+    }
+    #[cfg(test)]
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        &self.0
+    }
+}

@@ -1,0 +1,288 @@
+//! One page against a model, replay of its redo, and random bytes.
+
+use super::edit::{Copied, push_cell};
+use super::*;
+use crate::check::check_node;
+use crate::redo::*;
+use nfold_store::{PageId, PageMut, PageType, RedoHandler};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+fn page() -> Vec<AtomicU64> {
+    (0..PAGE_WORDS).map(|_| AtomicU64::new(0)).collect()
+}
+
+fn bytes_of(words: &[AtomicU64]) -> Vec<u64> {
+    words.iter().map(|w| w.load(Relaxed)).collect()
+}
+
+/// Applies operations to one page and keeps them for replay.
+struct Logged {
+    words: Vec<AtomicU64>,
+    log: Vec<(u8, Vec<u8>)>,
+}
+
+impl Logged {
+    fn new(lower: &[u8], upper: Option<&[u8]>) -> Logged {
+        let mut payload = Vec::new();
+        payload.extend_from_slice(&PageType::BTREE_LEAF.to_le_bytes());
+        payload.extend_from_slice(&0u16.to_le_bytes());
+        payload.extend_from_slice(&7u64.to_le_bytes());
+        payload.extend_from_slice(&[0; 8]);
+        payload.extend_from_slice(&(lower.len() as u16).to_le_bytes());
+        payload.extend_from_slice(&upper.map_or(NO_UPPER, |u| u.len() as u16).to_le_bytes());
+        payload.extend_from_slice(lower);
+        payload.extend_from_slice(upper.unwrap_or(&[]));
+        let mut logged = Logged {
+            words: page(),
+            log: Vec::new(),
+        };
+        logged.apply(OP_FORMAT, payload).unwrap();
+        logged
+    }
+    fn node(&self) -> Node<'_> {
+        Node::new(&self.words)
+    }
+    fn apply(&mut self, op: u8, payload: Vec<u8>) -> Result<(), nfold_store::StoreError> {
+        let page = PageMut::detached(PageId { space: 1, page: 2 }, &self.words);
+        BtreeRedo.apply(op, &payload, &page)?;
+        self.log.push((op, payload));
+        Ok(())
+    }
+    fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<(), nfold_store::StoreError> {
+        let node = self.node();
+        let suffix = node.suffix(key);
+        let (slot, found) = node.search(node.count(), suffix);
+        assert!(!found);
+        let mut payload = (slot as u16).to_le_bytes().to_vec();
+        payload.extend_from_slice(&(suffix.len() as u16).to_le_bytes());
+        payload.extend_from_slice(suffix);
+        payload.extend_from_slice(value);
+        self.apply(OP_INSERT, payload)
+    }
+    fn at_slot(&mut self, op: u8, slot: usize, rest: &[u8]) -> Result<(), nfold_store::StoreError> {
+        let mut payload = (slot as u16).to_le_bytes().to_vec();
+        payload.extend_from_slice(rest);
+        self.apply(op, payload)
+    }
+    fn assert_equals(&self, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
+        let node = self.node();
+        let mut problems = Vec::new();
+        check_node(node, 2, &mut problems);
+        assert!(problems.is_empty(), "{problems:?}");
+        let entries: Vec<_> = (0..node.count())
+            .map(|i| {
+                let (mut key, mut value) = (Vec::new(), Vec::new());
+                node.append_key(node.slot(i), &mut key);
+                node.append_value(node.slot(i), &mut value);
+                (key, value)
+            })
+            .collect();
+        let expected: Vec<_> = model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+        assert_eq!(entries, expected);
+    }
+    /// The same operations on a zero page give the same bytes.
+    fn assert_replays(&self) {
+        let words = page();
+        let page = PageMut::detached(PageId { space: 1, page: 2 }, &words);
+        for (op, payload) in &self.log {
+            BtreeRedo.apply(*op, payload, &page).unwrap();
+        }
+        assert_eq!(bytes_of(&words), bytes_of(&self.words));
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Put(Vec<u8>, Vec<u8>),
+    Remove(prop::sample::Index),
+    Patch(prop::sample::Index, u8),
+}
+
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    // Few letters and shared beginnings: many equal heads, prefixes of one another, zero bytes.
+    let tail = prop_oneof![
+        prop::collection::vec(0u8..3, 0..8),
+        prop::collection::vec(any::<u8>(), 0..40),
+        prop::collection::vec(97u8..99, 0..300),
+    ];
+    (
+        prop::sample::select(vec![&b""[..], b"comm", b"common", b"commonp"]),
+        tail,
+    )
+        .prop_map(|(a, b)| [a, &b].concat())
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        5 => (key(), prop::collection::vec(any::<u8>(), 0..400)).prop_map(|(k, v)| Change::Put(k, v)),
+        2 => any::<prop::sample::Index>().prop_map(Change::Remove),
+        1 => (any::<prop::sample::Index>(), any::<u8>()).prop_map(|(i, b)| Change::Patch(i, b)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_page_behaves_like_a_map(fenced in any::<bool>(), changes in prop::collection::vec(change(), 1..200), cut in any::<prop::sample::Index>()) {
+        let (lower, upper): (&[u8], Option<&[u8]>) = if fenced { (b"comm", Some(b"commz")) } else { (b"", None) };
+        let mut page = Logged::new(lower, upper);
+        let mut model = BTreeMap::new();
+        for change in changes {
+            match change {
+                Change::Put(key, value) => {
+                    if !page.node().covers(&key) {
+                        continue;
+                    }
+                    let (slot, found) = page.node().search(page.node().count(), page.node().suffix(&key));
+                    prop_assert_eq!(found, model.contains_key(&key));
+                    let before = bytes_of(&page.words);
+                    let done = if found { page.at_slot(OP_REPLACE, slot, &value) } else { page.insert(&key, &value) };
+                    match done {
+                        Ok(()) => { model.insert(key, value); }
+                        // Full: nothing was changed.
+                        Err(_) => prop_assert_eq!(before, bytes_of(&page.words)),
+                    }
+                }
+                Change::Remove(i) if !model.is_empty() => {
+                    let slot = i.index(model.len());
+                    let key = model.keys().nth(slot).unwrap().clone();
+                    page.at_slot(OP_REMOVE, slot, &[]).unwrap();
+                    model.remove(&key);
+                }
+                Change::Patch(i, byte) if !model.is_empty() => {
+                    let slot = i.index(model.len());
+                    let value = model.values_mut().nth(slot).unwrap();
+                    if let Some(last) = value.last_mut() {
+                        *last = byte;
+                        let off = (value.len() - 1) as u16;
+                        page.at_slot(OP_VALUE_BYTES, slot, &[&off.to_le_bytes()[..], &[byte]].concat()).unwrap();
+                    }
+                }
+                _ => {}
+            }
+        }
+        page.assert_equals(&model);
+        if !model.is_empty() {
+            // The left half of a split.
+            let at = cut.index(model.len());
+            let keys: Vec<Vec<u8>> = model.keys().cloned().collect();
+            let upper = keys[at].clone();
+            if upper.as_slice() > lower {
+                let right = model.split_off(&upper);
+                let payload = [&(at as u16).to_le_bytes()[..], &9u32.to_le_bytes(), &upper].concat();
+                page.apply(OP_TRUNCATE, payload).unwrap();
+                prop_assert_eq!(page.node().right(), 9);
+                page.assert_equals(&model);
+                // And back again, as cells.
+                let prefix = page.node().prefix_len();
+                let mut cells = Vec::new();
+                for (key, value) in right.iter().filter(|(k, _)| k.get(..prefix) == upper.get(..prefix)) {
+                    push_cell(&mut cells, &key[prefix..], value);
+                }
+                // They lie outside the fences now; only replay is looked at.
+                let _ = page.apply(OP_APPEND, cells);
+            }
+        }
+        page.assert_replays();
+    }
+
+    #[test]
+    fn searches_agree_with_a_sorted_list(keys in prop::collection::btree_set(key(), 0..60), probes in prop::collection::vec(key(), 1..30)) {
+        let mut page = Logged::new(b"", None);
+        let mut held = Vec::new();
+        for key in &keys {
+            if page.insert(key, &7u32.to_le_bytes()).is_ok() {
+                held.push(key.clone());
+            }
+        }
+        let node = page.node();
+        for probe in probes.iter().chain(&held) {
+            let at = held.partition_point(|k| k < probe);
+            prop_assert_eq!(node.search(node.count(), probe), (at, held.get(at) == Some(probe)));
+            let above = held.partition_point(|k| k <= probe);
+            prop_assert_eq!(node.child_slot(node.count(), probe), above.saturating_sub(1));
+            prop_assert_eq!(node.child_slot_below(node.count(), probe), at.saturating_sub(1));
+            for from in 0..=at {
+                prop_assert_eq!(node.end_from(from, node.count(), probe), at);
+            }
+        }
+    }
+
+    /// What a reader meets while a page is being changed, or after damage: nothing may panic, hang, or read outside.
+    #[test]
+    fn random_bytes_are_survived(seed in any::<u64>(), header in prop::collection::vec(any::<u16>(), 16), key in key(), plausible in any::<bool>(), op in 0x20u8..0x29, payload in prop::collection::vec(any::<u8>(), 0..64)) {
+        let words = page();
+        let mut state = seed | 1;
+        for w in &words {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            w.store(state, Relaxed);
+        }
+        for (i, field) in header.iter().enumerate() {
+            let field = if plausible { field % 17000 } else { *field };
+            words::store_bytes(&words, OFF_COUNT + i * 2, &field.to_le_bytes());
+        }
+        let node = Node::new(&words);
+        let count = node.count();
+        prop_assert!(count <= MAX_SLOTS);
+        let mut out = Vec::new();
+        let (slot, _) = node.search(count, node.suffix(&key));
+        prop_assert!(slot <= count);
+        prop_assert!(node.child_slot(count, &key) <= count && node.child_slot_below(count, &key) <= count);
+        prop_assert!(node.end_from(slot, count, &key) <= count.max(slot));
+        for i in [0, slot, count, usize::MAX / 16] {
+            let slot = node.slot(i);
+            node.append_key(slot, &mut out);
+            node.append_value(slot, &mut out);
+            node.child(slot);
+        }
+        node.append_lower(&mut out);
+        node.append_upper(&mut out);
+        node.covers(&key);
+        node.covers_below(&key);
+        node.free_bytes();
+        node.used_bytes();
+        node.prefetch_slots(count);
+        check_node(node, 1, &mut Vec::new());
+        // And a writer that meets damage, or a damaged log.
+        let damaged = Copied::of(&words);
+        let page = PageMut::detached(PageId { space: 1, page: 2 }, damaged.words());
+        let _ = BtreeRedo.apply(op, &payload, &page);
+        let small = [&[0u8, 0][..], &payload].concat();
+        let _ = BtreeRedo.apply(op, &small, &page);
+    }
+}
+
+#[test]
+fn damaged_payloads_are_errors() {
+    let mut page = Logged::new(b"", None);
+    page.insert(b"a", b"1").unwrap();
+    for (op, payload) in [
+        (OP_REMOVE, vec![1, 0]),
+        (OP_REMOVE, vec![0]),
+        (OP_REPLACE, vec![5, 0, 1]),
+        (OP_VALUE_BYTES, vec![0, 0, 1, 0, 9]),
+        (OP_TRUNCATE, vec![2, 0, 0, 0, 0, 0, b'z']),
+        (OP_APPEND, vec![1, 0, 1, 0, b'k']),
+        (0x2f, vec![]),
+    ] {
+        let before = bytes_of(&page.words);
+        let error = page.apply(op, payload).unwrap_err();
+        assert!(
+            matches!(error, nfold_store::StoreError::Corrupt { .. }),
+            "{error}"
+        );
+        assert_eq!(before, bytes_of(&page.words));
+    }
+}
+
+#[test]
+fn heads_order_like_keys() {
+    assert!(head_of(b"") <= head_of(b"\0"));
+    assert_eq!(head_of(b"ab"), head_of(b"ab\0\0zz"));
+    assert!(head_of(b"ab\x01") > head_of(b"ab"));
+    assert_eq!(common_prefix(b"abc", b"abd"), 2);
+}

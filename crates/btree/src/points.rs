@@ -1,0 +1,180 @@
+//! Many short ranges together: the read path of IN lists on secondary indexes and of joins.
+
+use crate::batch::{EntryBatch, PointScan, Resume};
+use crate::group::{Job, LANES};
+use crate::node::Node;
+use crate::tree::{Miss, Seek, TreeHandle};
+use nfold_store::{PageNo, PageRef, Stop, Store};
+use smallvec::SmallVec;
+
+impl TreeHandle {
+    /// Reads all points of the batch into its entries. `Ok(true)`: entries reached `max_bytes` and there is more; use them,
+    /// [`clear_entries`](PointScan::clear_entries), call again. `Wait`: call again; what was found stays found.
+    pub fn scan_points(
+        &self,
+        store: &Store,
+        scan: &mut PointScan,
+        max_bytes: usize,
+    ) -> Result<bool, Stop> {
+        self.run_groups(
+            store,
+            &mut PointJob {
+                scan,
+                max_bytes,
+                fence: Vec::new(),
+            },
+        )
+    }
+}
+
+struct PointJob<'b> {
+    scan: &'b mut PointScan,
+    max_bytes: usize,
+    /// Upper fence of the leaf at hand.
+    fence: Vec<u8>,
+}
+
+/// Copies the entries of one leaf from `slot` on that are below `hi` (empty: no bound). Gives whether the point goes on behind this leaf, whose
+/// upper fence is then in `fence`. Unvalidated.
+fn copy_point(
+    node: Node<'_>,
+    page: PageNo,
+    point: u32,
+    slot: usize,
+    hi: &[u8],
+    (out, fence): (&mut EntryBatch, &mut Vec<u8>),
+) -> bool {
+    let count = node.count();
+    let behind = if hi.is_empty() {
+        std::cmp::Ordering::Less
+    } else {
+        node.compare_upper(hi)
+    };
+    // Below the upper fence, `hi` has the page's prefix: it is above the point's lower bound, which this page covers.
+    let end = if behind.is_gt() {
+        node.end_from(slot, count, node.suffix(hi))
+    } else {
+        count
+    };
+    let newest = node.newest_trx();
+    for i in slot..end {
+        let slot = node.slot(i);
+        out.push(
+            (point, page, newest),
+            |bytes| node.append_key(slot, bytes),
+            |bytes| node.append_value(slot, bytes),
+        );
+    }
+    if !behind.is_lt() {
+        return false;
+    }
+    fence.clear();
+    node.append_upper(fence)
+}
+
+impl PointJob<'_> {
+    /// Notes that the point goes on at `fence`.
+    fn go_on(&mut self, point: u32) {
+        let from = self.scan.resume_keys.push(&self.fence);
+        self.scan.pending.push(Resume { point, from });
+    }
+}
+
+impl Job for PointJob<'_> {
+    type Item = Resume;
+
+    fn take(&mut self, items: &mut SmallVec<[Resume; LANES]>) {
+        while items.len() < LANES {
+            if let Some(item) = self.scan.pending.pop() {
+                items.push(item);
+            } else if (self.scan.next as usize) < self.scan.len() {
+                items.push(Resume {
+                    point: self.scan.next,
+                    from: Resume::START,
+                });
+                self.scan.next += 1;
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn put_back(&mut self, item: Resume) {
+        self.scan.pending.push(item);
+    }
+
+    #[inline(always)]
+    fn key(&self, item: Resume) -> &[u8] {
+        self.scan.lower(item)
+    }
+
+    #[inline]
+    fn at_leaf(&mut self, item: Resume, page: &PageRef<'_>, first: usize) -> bool {
+        let node = Node::new(page.words());
+        let mark = self.scan.out.mark();
+        let (slot, _) = node.search_from(first, node.count(), node.suffix(self.scan.lower(item)));
+        let hi = self.scan.bounds.get(item.point * 2 + 1);
+        let more = copy_point(
+            node,
+            page.id().page,
+            item.point,
+            slot,
+            hi,
+            (&mut self.scan.out, &mut self.fence),
+        );
+        if !page.validate() {
+            self.scan.out.cut(mark);
+            return false;
+        }
+        if more {
+            self.go_on(item.point);
+        }
+        true
+    }
+
+    fn alone(&mut self, tree: &TreeHandle, store: &Store, item: Resume) -> Result<(), Stop> {
+        let mark = self.scan.out.mark();
+        let PointScan {
+            bounds,
+            resume_keys,
+            out,
+            ..
+        } = &mut *self.scan;
+        let lo = if item.from == Resume::START {
+            bounds.get(item.point * 2)
+        } else {
+            resume_keys.get(item.from)
+        };
+        let hi = bounds.get(item.point * 2 + 1);
+        let fence = &mut self.fence;
+        let done = tree.optimistic(|| {
+            let page = tree.try_descend(store, Seek::At(lo), 0, |_, _, _| ())?;
+            let node = Node::new(page.words());
+            let (slot, _) = node.search(node.count(), node.suffix(lo));
+            let more = copy_point(node, page.id().page, item.point, slot, hi, (out, fence));
+            if !page.validate() {
+                out.cut(mark);
+                return Err(Miss::Restart);
+            }
+            Ok(more)
+        })?;
+        let more = match done {
+            Some(more) => more,
+            None => {
+                let mut mtr = store.mtr();
+                let leaf = tree.latch_leaf(store, &mut mtr, Seek::At(lo))?;
+                let node = Node::new(mtr.words(leaf));
+                let (slot, _) = node.search(node.count(), node.suffix(lo));
+                copy_point(node, mtr.id(leaf).page, item.point, slot, hi, (out, fence))
+            }
+        };
+        if more {
+            self.go_on(item.point);
+        }
+        Ok(())
+    }
+
+    fn full(&self) -> bool {
+        self.scan.out.bytes() >= self.max_bytes
+    }
+}

@@ -1,0 +1,557 @@
+//! Making room: a full leaf is cut in two, and its parents where they lack room for the new separator.
+//!
+//! # Invariants
+//! - S1: inner pages are latched by the holder of the tree's structure mutex only. So it may latch a leaf first and the inner pages
+//!   after it, bottom-up: nobody waits for a leaf while holding an inner page.
+//! - S2: everything a split needs (log space, new pages, latches of all pages to be changed) is there before its first change.
+//! # Concurrency
+//! Order: structure mutex, leaf, leaf's right sibling, inner pages upwards. Readers that pass meanwhile wait for a latch shortly or start
+//! over.
+//! # Failure
+//! A split is one mini-transaction: after a crash it is there or not. On `Wait` nothing was changed.
+
+use crate::node::edit::{Format, push_cell};
+use crate::node::{CAPACITY, CELL_HEAD, ENTRY_OVERHEAD, Node, common_prefix};
+use crate::redo;
+use crate::tree::{Path, Seek, TreeHandle};
+use nfold_store::{Latched, Mtr, PAGE_SIZE, PageNo, PageType, Stop, Store, header};
+use smallvec::SmallVec;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Log bytes that one level of a split needs at most: the moved half, fences, separators.
+pub(crate) const SPLIT_LOG_BYTES: usize = PAGE_SIZE + 4 * crate::tree::MAX_KEY + 512;
+/// Inserts in ascending order, in a row, that make a split leave the left page full.
+const ASCENDING_RUN: usize = 4;
+/// Below so many entries the position of one insert says nothing about a pattern.
+const PATTERN_MIN: usize = 8;
+
+/// Where a page is cut: slots from `at` on move to the right page, whose lower fence is `separator`.
+struct Cut {
+    at: usize,
+    /// The entry that made the page too small goes to the right page.
+    new_right: bool,
+    separator: Vec<u8>,
+}
+
+/// What is done to one page of the path, from the leaf upwards.
+struct Step {
+    page: Latched,
+    /// Where the separator of the level below goes.
+    slot: usize,
+    /// `None`: it has room.
+    cut: Option<Cut>,
+}
+
+/// The entry for which there is no room.
+struct NewEntry<'a> {
+    key: &'a [u8],
+    value_len: usize,
+    slot: usize,
+    /// It takes the place of the one in `slot`.
+    replaces: bool,
+}
+
+impl TreeHandle {
+    /// Splits the leaf that covers `key` once, unless it has room for the key with a value of `value_len` bytes.
+    pub(crate) fn make_room(
+        &self,
+        store: &Store,
+        key: &[u8],
+        value_len: usize,
+    ) -> Result<(), Stop> {
+        let _smo = self.smo.lock();
+        let path = self.path(store, Seek::At(key))?;
+        let mut mtr = store.mtr();
+        mtr.reserve(
+            (path.len() + 1) * SPLIT_LOG_BYTES,
+            self.tree.space,
+            path.len() + 1,
+        )?;
+        let leaf = mtr.latch(self.page_id(path[0].0))?;
+        let node = Node::new(mtr.words(leaf));
+        let (slot, replaces) = node.search(node.count(), node.suffix(key));
+        let new = NewEntry {
+            key,
+            value_len,
+            slot,
+            replaces,
+        };
+        if new.bytes(node) <= node.free_bytes() {
+            return Ok(());
+        }
+        let Some(cut) = choose_cut(node, &new) else {
+            return Err(self.corrupt(path[0].0, "no way to split the leaf"));
+        };
+        let sibling = match node.right() {
+            0 => None,
+            right => Some(mtr.latch(self.page_id(right))?),
+        };
+        let steps = self.plan(
+            &mut mtr,
+            &path,
+            Step {
+                page: leaf,
+                slot: 0,
+                cut: Some(cut),
+            },
+        )?;
+        self.carry_out(&mut mtr, steps, sibling);
+        mtr.commit();
+        self.counters.splits.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    /// Latches the pages above the leaf that change, and decides how.
+    fn plan(
+        &self,
+        mtr: &mut Mtr<'_>,
+        path: &Path,
+        leaf: Step,
+    ) -> Result<SmallVec<[Step; 4]>, Stop> {
+        let mut steps: SmallVec<[Step; 4]> = SmallVec::new();
+        let mut separator = leaf
+            .cut
+            .as_ref()
+            .map(|c| c.separator.clone())
+            .unwrap_or_default();
+        steps.push(leaf);
+        for (page, taken) in path.iter().skip(1) {
+            let latched = mtr.latch(self.page_id(*page))?;
+            let node = Node::new(mtr.words(latched));
+            let slot = taken + 1;
+            let new = NewEntry {
+                key: &separator,
+                value_len: size_of::<PageNo>(),
+                slot,
+                replaces: false,
+            };
+            if new.bytes(node) <= node.free_bytes() {
+                steps.push(Step {
+                    page: latched,
+                    slot,
+                    cut: None,
+                });
+                break;
+            }
+            let Some(cut) = choose_cut(node, &new) else {
+                return Err(self.corrupt(*page, "no way to split the inner page"));
+            };
+            separator.clone_from(&cut.separator);
+            steps.push(Step {
+                page: latched,
+                slot,
+                cut: Some(cut),
+            });
+        }
+        Ok(steps)
+    }
+
+    /// Cuts the last leaf, which is empty, at `separator`; gives the left of the two empty leaves. Nothing else is changed, and `mtr` is
+    /// not committed. The caller holds the structure mutex and has reserved log space and pages.
+    pub(crate) fn cut_empty_last(
+        &self,
+        mtr: &mut Mtr<'_>,
+        path: &Path,
+        separator: &[u8],
+    ) -> Result<Latched, Stop> {
+        let leaf = mtr.latch(self.page_id(path[0].0))?;
+        let node = Node::new(mtr.words(leaf));
+        if node.count() != 0 || node.upper_len().is_some() {
+            return Err(self.corrupt(
+                path[0].0,
+                "the last leaf of a tree being built is not empty",
+            ));
+        }
+        let cut = Cut {
+            at: 0,
+            new_right: false,
+            separator: separator.to_vec(),
+        };
+        let steps = self.plan(
+            mtr,
+            path,
+            Step {
+                page: leaf,
+                slot: 0,
+                cut: Some(cut),
+            },
+        )?;
+        Ok(self.carry_out(mtr, steps, None))
+    }
+
+    /// Changes the pages (S2); gives the left half of the leaf. `sibling` is the leaf's right neighbour.
+    fn carry_out(
+        &self,
+        mtr: &mut Mtr<'_>,
+        steps: SmallVec<[Step; 4]>,
+        sibling: Option<Latched>,
+    ) -> Latched {
+        let mut left_leaf = steps[0].page;
+        let mut below: Option<(Vec<u8>, PageNo)> = None;
+        for step in steps {
+            let Some(cut) = step.cut else {
+                if let Some((separator, child)) = below {
+                    insert_child(mtr, step.page, step.slot, &separator, child);
+                }
+                break;
+            };
+            let is_root = mtr.id(step.page).page == self.tree.root;
+            let (left, right) = if is_root {
+                self.split_root(mtr, step.page, &cut)
+            } else {
+                (step.page, self.split_page(mtr, step.page, &cut))
+            };
+            let right_no = mtr.id(right).page;
+            match below {
+                Some((separator, child)) if cut.new_right => {
+                    insert_child(mtr, right, step.slot - cut.at, &separator, child);
+                }
+                Some((separator, child)) => insert_child(mtr, left, step.slot, &separator, child),
+                None => {
+                    left_leaf = left;
+                    if let Some(sibling) = sibling {
+                        let right_of = Node::new(mtr.words(sibling)).right();
+                        redo::log_links(mtr, sibling, right_no, right_of);
+                    }
+                }
+            }
+            if is_root {
+                break;
+            }
+            below = Some((cut.separator, right_no));
+        }
+        left_leaf
+    }
+
+    /// Moves the slots from the cut on to a new page on the right.
+    fn split_page(&self, mtr: &mut Mtr<'_>, page: Latched, cut: &Cut) -> Latched {
+        let node = Node::new(mtr.words(page));
+        let upper = upper_fence(node);
+        let (left_no, right_of) = if node.level() == 0 {
+            (mtr.id(page).page, node.right())
+        } else {
+            (0, 0)
+        };
+        let right = self.new_page(
+            mtr,
+            page,
+            &cut.separator,
+            upper.as_deref(),
+            (left_no, right_of),
+        );
+        self.copy_slots(mtr, page, cut.at..node.count(), right);
+        let right_no = if node.level() == 0 {
+            mtr.id(right).page
+        } else {
+            0
+        };
+        redo::log_truncate(mtr, page, cut.at, right_no, &cut.separator);
+        right
+    }
+
+    /// Moves the root's slots to two new pages, its only children from now on; its page number stays.
+    fn split_root(&self, mtr: &mut Mtr<'_>, root: Latched, cut: &Cut) -> (Latched, Latched) {
+        let node = Node::new(mtr.words(root));
+        let (level, count) = (node.level(), node.count());
+        let left = self.new_page(mtr, root, &[], Some(&cut.separator), (0, 0));
+        self.copy_slots(mtr, root, 0..cut.at, left);
+        let left_no = mtr.id(left).page;
+        let right = self.new_page(
+            mtr,
+            root,
+            &cut.separator,
+            None,
+            (if level == 0 { left_no } else { 0 }, 0),
+        );
+        self.copy_slots(mtr, root, cut.at..count, right);
+        let right_no = mtr.id(right).page;
+        if level == 0 {
+            redo::log_links(mtr, left, 0, right_no);
+        }
+        self.log_inner_root(mtr, root, level + 1);
+        let mut cells = Vec::new();
+        push_cell(&mut cells, &[], &left_no.to_le_bytes());
+        push_cell(&mut cells, &cut.separator, &right_no.to_le_bytes());
+        redo::log_append(mtr, root, &cells);
+        (left, right)
+    }
+
+    /// Makes the root an empty inner page of `level`.
+    fn log_inner_root(&self, mtr: &mut Mtr<'_>, root: Latched, level: u16) {
+        let page_type = PageType::BTREE_INNER;
+        let format = Format {
+            page_type,
+            level,
+            index_id: self.tree.index_id,
+            left: 0,
+            right: 0,
+            lower: &[],
+            upper: None,
+        };
+        redo::log_format(mtr, root, &format);
+    }
+
+    /// A new page of the same level and with the same newest transaction as `like`.
+    pub(crate) fn new_page(
+        &self,
+        mtr: &mut Mtr<'_>,
+        like: Latched,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+        (left, right): (PageNo, PageNo),
+    ) -> Latched {
+        let node = Node::new(mtr.words(like));
+        let (page_type, level, index_id) = (node.page_type(), node.level(), self.tree.index_id);
+        let newest = mtr.u64(like, header::NEWEST_TRX);
+        let page = mtr.alloc_page(self.tree.space, page_type, level, index_id);
+        redo::log_format(
+            mtr,
+            page,
+            &Format {
+                page_type,
+                level,
+                index_id,
+                left,
+                right,
+                lower,
+                upper,
+            },
+        );
+        mtr.set_newest_trx(page, newest);
+        page
+    }
+
+    /// Appends a range of `from`'s slots to the page `to`, whose prefix is at least as long.
+    fn copy_slots(
+        &self,
+        mtr: &mut Mtr<'_>,
+        from: Latched,
+        slots: std::ops::Range<usize>,
+        to: Latched,
+    ) {
+        let node = Node::new(mtr.words(from));
+        let cut = Node::new(mtr.words(to)).prefix_len() - node.prefix_len();
+        let mut cells = Vec::with_capacity(PAGE_SIZE);
+        push_slots(node, slots, cut, &mut cells);
+        redo::log_append(mtr, to, &cells);
+    }
+}
+
+/// Appends entries of `node` to a list of cells, without the first `cut` bytes of each suffix.
+pub(crate) fn push_slots(
+    node: Node<'_>,
+    slots: std::ops::Range<usize>,
+    cut: usize,
+    cells: &mut Vec<u8>,
+) {
+    let mut cell = Vec::new();
+    for i in slots {
+        cell.clear();
+        node.append_suffix(node.slot(i), &mut cell);
+        let suffix_len = cell.len();
+        node.append_value(node.slot(i), &mut cell);
+        let (suffix, value) = cell.split_at(suffix_len);
+        push_cell(cells, suffix.get(cut..).unwrap_or(&[]), value);
+    }
+}
+
+pub(crate) fn upper_fence(node: Node<'_>) -> Option<Vec<u8>> {
+    let mut upper = Vec::new();
+    node.append_upper(&mut upper).then_some(upper)
+}
+
+pub(crate) fn lower_fence(node: Node<'_>) -> Vec<u8> {
+    let mut lower = Vec::new();
+    node.append_lower(&mut lower);
+    lower
+}
+
+fn insert_child(mtr: &mut Mtr<'_>, page: Latched, slot: usize, separator: &[u8], child: PageNo) {
+    let suffix_at = Node::new(mtr.words(page)).prefix_len();
+    redo::log_insert(
+        mtr,
+        page,
+        slot,
+        &separator[suffix_at..],
+        &child.to_le_bytes(),
+    );
+}
+
+/// The shortest key that is above `left` and not above `right`; `left < right`.
+pub(crate) fn separator<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
+    &right[..right.len().min(common_prefix(left, right) + 1)]
+}
+
+impl NewEntry<'_> {
+    /// Free bytes that the page needs for it.
+    fn bytes(&self, node: Node<'_>) -> usize {
+        if self.replaces {
+            return self
+                .value_len
+                .saturating_sub(node.value_len(node.slot(self.slot)));
+        }
+        ENTRY_OVERHEAD + self.key.len().saturating_sub(node.prefix_len()) + self.value_len
+    }
+}
+
+/// The slots of a page with the new entry in its place; positions are counted with it.
+struct Combined<'a> {
+    node: Node<'a>,
+    new: &'a NewEntry<'a>,
+    /// Bytes of all entries before each position; one more at the end.
+    before: Vec<usize>,
+    lower: Vec<u8>,
+    upper: Option<Vec<u8>>,
+}
+
+impl<'a> Combined<'a> {
+    fn of(node: Node<'a>, new: &'a NewEntry<'a>) -> Combined<'a> {
+        let mut before = vec![0];
+        let mut sum = 0;
+        let mut add = |bytes: usize| {
+            sum += bytes;
+            before.push(sum);
+        };
+        let new_bytes =
+            ENTRY_OVERHEAD + new.key.len().saturating_sub(node.prefix_len()) + new.value_len;
+        for i in 0..node.count() {
+            let slot = node.slot(i);
+            if i == new.slot {
+                add(new_bytes);
+                if new.replaces {
+                    continue;
+                }
+            }
+            add(8 + CELL_HEAD + slot.key_len() + node.value_len(slot));
+        }
+        if new.slot >= node.count() {
+            add(new_bytes);
+        }
+        Combined {
+            node,
+            new,
+            before,
+            lower: lower_fence(node),
+            upper: upper_fence(node),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.before.len() - 1
+    }
+
+    /// Slot of the page at a position; for the new entry, the slot behind it.
+    fn slot_at(&self, position: usize) -> usize {
+        if self.new.replaces || position <= self.new.slot {
+            position
+        } else {
+            position - 1
+        }
+    }
+
+    fn key_at(&self, position: usize) -> Vec<u8> {
+        if position == self.new.slot {
+            return self.new.key.to_vec();
+        }
+        let mut key = Vec::new();
+        self.node
+            .append_key(self.node.slot(self.slot_at(position)), &mut key);
+        key
+    }
+
+    fn separator_at(&self, position: usize) -> Vec<u8> {
+        let right = self.key_at(position);
+        if self.node.level() > 0 {
+            return right;
+        }
+        separator(&self.key_at(position - 1), &right).to_vec()
+    }
+
+    /// Whether both pages of a cut before `position` have room, with or without the new entry.
+    fn fits(&self, position: usize, separator: &[u8], with_new: bool) -> bool {
+        let prefix = self.node.prefix_len();
+        let spared = |a: &[u8], b: Option<&[u8]>| b.map_or(0, |b| common_prefix(a, b)) - prefix;
+        let new_bytes = self.before[self.new.slot + 1] - self.before[self.new.slot];
+        let (mut left, mut right) = (
+            self.before[position],
+            self.before[self.len()] - self.before[position],
+        );
+        let old_left = self.slot_at(position);
+        let mut counts = (position, self.len() - position);
+        if !with_new && !self.new.replaces {
+            counts = (old_left, self.node.count() - old_left);
+            *(if self.new.slot < position {
+                &mut left
+            } else {
+                &mut right
+            }) -= new_bytes;
+        } else if !with_new {
+            let old = self.node.slot(self.new.slot);
+            let old_bytes = 8 + CELL_HEAD + old.key_len() + self.node.value_len(old);
+            let side = if self.new.slot < position {
+                &mut left
+            } else {
+                &mut right
+            };
+            *side = *side + old_bytes - new_bytes;
+        }
+        left += self.lower.len() + separator.len();
+        right += self.upper.as_ref().map_or(0, Vec::len) + separator.len();
+        left - counts.0 * spared(&self.lower, Some(separator)) <= CAPACITY
+            && right - counts.1 * spared(separator, self.upper.as_deref()) <= CAPACITY
+    }
+
+    /// Where the cut should be: position of the right page's first entry.
+    fn preferred(&self) -> usize {
+        let (slot, count) = (self.new.slot, self.node.count());
+        if !self.new.replaces {
+            if slot == count && (count >= PATTERN_MIN || self.upper.is_none()) {
+                return slot;
+            }
+            if slot == 0 && count >= PATTERN_MIN && self.lower.is_empty() {
+                return 1;
+            }
+            let ascending =
+                self.node.ascending_run() >= ASCENDING_RUN && slot == self.node.last_insert() + 1;
+            if ascending && slot >= 1 {
+                return slot;
+            }
+        }
+        let half = self.before[self.len()] / 2;
+        self.before.partition_point(|b| *b < half)
+    }
+}
+
+/// Picks the cut nearest to the preferred one where both pages have room for what they hold, and better also for the new entry.
+fn choose_cut(node: Node<'_>, new: &NewEntry<'_>) -> Option<Cut> {
+    let all = Combined::of(node, new);
+    let last = all.len().checked_sub(1).filter(|last| *last >= 1)?;
+    let preferred = all.preferred().clamp(1, last);
+    // A separator in an inner page is inserted at once; an entry of a leaf is inserted later, and the leaf may be split again before.
+    let rounds: &[bool] = if node.level() > 0 {
+        &[true]
+    } else {
+        &[true, false]
+    };
+    for with_new in rounds {
+        for distance in 0..=last {
+            for position in [preferred.checked_sub(distance), Some(preferred + distance)]
+                .into_iter()
+                .flatten()
+            {
+                if !(1..=last).contains(&position) {
+                    continue;
+                }
+                let separator = all.separator_at(position);
+                if all.fits(position, &separator, *with_new) {
+                    return Some(Cut {
+                        at: all.slot_at(position),
+                        new_right: new.slot >= position,
+                        separator,
+                    });
+                }
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,376 @@
+//! One thread, random operations, every read path against a `BTreeMap`.
+
+use super::*;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// How keys and values of one run look.
+#[derive(Copy, Clone, Debug)]
+enum Shape {
+    /// 4-byte numbers, rows of about 190 bytes, mostly ascending.
+    Rows,
+    /// A number with many duplicates ‖ a number, no value: a secondary index.
+    Secondary,
+    /// Random bytes of all lengths, some keys and values as long as they may be.
+    Wild,
+    /// Text with long common beginnings.
+    Text,
+}
+
+fn entry(shape: Shape, rng: &mut Rng, i: usize) -> (Vec<u8>, Vec<u8>) {
+    match shape {
+        Shape::Rows => {
+            let id = if rng.below(4) == 0 {
+                rng.below(20_000)
+            } else {
+                i
+            } as u32;
+            let len = 180 + rng.below(20);
+            (id.to_be_bytes().to_vec(), rng.bytes(len))
+        }
+        Shape::Secondary => {
+            let key = [
+                (rng.below(40) as u32).to_be_bytes(),
+                (rng.below(20_000) as u32).to_be_bytes(),
+            ]
+            .concat();
+            (key, vec![i as u8; 11])
+        }
+        Shape::Wild => {
+            let longest = if rng.below(8) == 0 { MAX_KEY } else { 60 };
+            let len = rng.below(longest + 1);
+            let key = rng.bytes(len);
+            let longest = if rng.below(8) == 0 {
+                MAX_ENTRY - key.len()
+            } else {
+                200
+            };
+            let len = rng.below(longest + 1);
+            (key, rng.bytes(len))
+        }
+        Shape::Text => {
+            let len = 1 + rng.below(30);
+            let tail: Vec<u8> = (0..len).map(|_| b"ab\0\xff"[rng.below(4)]).collect();
+            let mut key = b"http://example.org/a/long/common/beginning/".repeat(1 + rng.below(4));
+            key.extend(tail);
+            (key, vec![7; rng.below(60)])
+        }
+    }
+}
+
+fn bound(rng: &mut Rng, key: Vec<u8>) -> Bound<Vec<u8>> {
+    match rng.below(5) {
+        0 => Bound::Unbounded,
+        1 | 2 => Bound::Included(key),
+        _ => Bound::Excluded(key),
+    }
+}
+
+fn in_range(range: &KeyRange, key: &Vec<u8>) -> bool {
+    (match &range.lo {
+        Bound::Included(lo) => key >= lo,
+        Bound::Excluded(lo) => key > lo,
+        Bound::Unbounded => true,
+    }) && (match &range.hi {
+        Bound::Included(hi) => key <= hi,
+        Bound::Excluded(hi) => key < hi,
+        Bound::Unbounded => true,
+    })
+}
+
+/// A key that exists, or one near it, or any.
+fn probe(shape: Shape, rng: &mut Rng, model: &Model) -> Vec<u8> {
+    let any = entry(shape, rng, rng.0 as usize % 3000).0;
+    match model.range(any.clone()..).next() {
+        Some((key, _)) if rng.below(3) > 0 => {
+            let mut key = key.clone();
+            match rng.below(6) {
+                0 => key.push(0),
+                1 => drop(key.pop()),
+                _ => {}
+            }
+            key
+        }
+        _ => any,
+    }
+}
+
+fn compare_reads(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
+    world.assert_holds(model);
+    for _ in 0..40 {
+        let key = probe(shape, rng, model);
+        assert_eq!(world.get(&key), model.get(&key).cloned());
+        let (a, b) = (probe(shape, rng, model), probe(shape, rng, model));
+        let range = KeyRange {
+            lo: bound(rng, a),
+            hi: bound(rng, b),
+        };
+        let mut expected: Vec<_> = model
+            .iter()
+            .filter(|(k, _)| in_range(&range, k))
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
+        let max = 1 + rng.below(80);
+        assert_eq!(world.scan(range.clone(), false, max), expected, "{range:?}");
+        expected.reverse();
+        assert_eq!(world.scan(range.clone(), true, max), expected, "{range:?}");
+    }
+    compare_get_many(world, model, shape, rng);
+    compare_points(world, model, shape, rng);
+}
+
+fn compare_get_many(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
+    let mut batch = GetMany::new();
+    let mut pages = BTreeMap::new();
+    // The second round has guesses from the first: some right, some of other pages, some absurd.
+    for round in 0..2 {
+        batch.clear();
+        let mut expected = BTreeMap::new();
+        for _ in 0..200 {
+            let key = probe(shape, rng, model);
+            let guess = match rng.below(4) {
+                _ if round == 0 => 0,
+                0 => rng.below(300) as u32,
+                1 => u32::MAX - rng.below(5) as u32,
+                _ => pages.get(&key).copied().unwrap_or(0),
+            };
+            let number = batch.push(&key, guess);
+            if let Some(value) = model.get(&key) {
+                expected.insert(number, value.clone());
+            }
+        }
+        let limit = [usize::MAX, 2000][rng.below(2)];
+        let mut found = BTreeMap::new();
+        loop {
+            let more = finish(|| world.tree.get_many(&world.store, &mut batch, limit)).unwrap();
+            for f in batch.found() {
+                assert!(found.insert(f.key, batch.value(f).to_vec()).is_none());
+                pages.insert(batch.key(f.key).to_vec(), f.page);
+            }
+            batch.clear_found();
+            if !more {
+                break;
+            }
+        }
+        assert_eq!(found, expected);
+    }
+}
+
+fn compare_points(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
+    let mut scan = PointScan::new();
+    let mut expected = BTreeMap::new();
+    for _ in 0..120 {
+        let mut lo = probe(shape, rng, model);
+        let hi = match rng.below(4) {
+            // All keys with a prefix.
+            0..2 => {
+                lo.truncate(lo.len().min(4 + rng.below(50)));
+                assert_eq!(scan.push_prefix(&lo), expected.len() as u32);
+                prefix_successor(&lo).unwrap_or_default()
+            }
+            2 => {
+                let hi = probe(shape, rng, model);
+                scan.push(&lo, &hi);
+                hi
+            }
+            _ => {
+                let mut hi = lo.clone();
+                hi.push(0xFF);
+                scan.push(&lo, &hi);
+                hi
+            }
+        };
+        let entries: Vec<_> = model
+            .range(lo..)
+            .take_while(|(k, _)| hi.is_empty() || **k < hi)
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
+        expected.insert(expected.len() as u32, entries);
+    }
+    let limit = [usize::MAX, 5000][rng.below(2)];
+    let mut found: BTreeMap<u32, Vec<_>> =
+        (0..scan.len() as u32).map(|p| (p, Vec::new())).collect();
+    loop {
+        let more = finish(|| world.tree.scan_points(&world.store, &mut scan, limit)).unwrap();
+        let batch = scan.entries();
+        for e in batch.entries() {
+            found
+                .get_mut(&e.point)
+                .unwrap()
+                .push((batch.key(e).to_vec(), batch.value(e).to_vec()));
+        }
+        scan.clear_entries();
+        if !more {
+            break;
+        }
+    }
+    assert_eq!(found, expected);
+}
+
+fn run(shape: Shape, seed: u64, pool_pages: u64, io_threads: usize, steps: usize) {
+    let world = World::new(pool_pages, io_threads);
+    let mut model = Model::new();
+    let seed = seed + std::env::var("SOAK").map_or(0, |s| s.parse::<u64>().unwrap()) * 7919;
+    let mut rng = Rng(seed | 1);
+    for i in 0..steps {
+        // Growing, shrinking, growing again.
+        let removing = i % steps > steps / 3 && i % steps < steps * 2 / 3;
+        if rng.below(10) < if removing { 8 } else { 2 } {
+            let key = probe(shape, &mut rng, &model);
+            assert_eq!(world.remove(&key), model.remove(&key).is_some());
+        } else {
+            let (key, value) = entry(shape, &mut rng, i);
+            assert_eq!(
+                world.put(&key, &value).unwrap(),
+                model.insert(key, value).is_some()
+            );
+        }
+        if (i + 1) % (steps / 4) == 0 {
+            compare_reads(&world, &model, shape, &mut rng);
+        }
+    }
+    assert!(
+        world
+            .tree
+            .counters()
+            .splits
+            .load(std::sync::atomic::Ordering::Relaxed)
+            > 2,
+        "the run was too small to matter"
+    );
+    // Down to nothing: pages are merged and freed until the root is a leaf again.
+    let mut keys: Vec<_> = model.keys().cloned().collect();
+    while !keys.is_empty() {
+        let key = keys.swap_remove(rng.below(keys.len()));
+        assert!(world.remove(&key));
+    }
+    let check = world.check();
+    assert_eq!(check.entries, 0);
+    assert_eq!(
+        finish(|| world.tree.stats(&world.store)).unwrap().entries,
+        0
+    );
+    assert!(
+        check.leaf_pages <= 2,
+        "{} leaves are left of an empty tree",
+        check.leaf_pages
+    );
+}
+
+#[test]
+fn rows_behave_like_a_map() {
+    run(Shape::Rows, 11, 512, 0, 4000);
+}
+
+#[test]
+fn rows_behave_like_a_map_in_a_tiny_pool() {
+    run(Shape::Rows, 12, 40, 0, 3000);
+}
+
+#[test]
+fn secondary_entries_behave_like_a_map() {
+    run(Shape::Secondary, 13, 512, 0, 8000);
+}
+
+#[test]
+fn wild_entries_behave_like_a_map() {
+    run(Shape::Wild, 14, 512, 0, 3000);
+}
+
+#[test]
+fn wild_entries_behave_like_a_map_in_a_tiny_pool_with_waits() {
+    run(Shape::Wild, 15, 64, 2, 1200);
+}
+
+#[test]
+fn text_behaves_like_a_map() {
+    run(Shape::Text, 16, 512, 0, 4000);
+}
+
+#[test]
+fn too_large_entries_are_refused() {
+    let world = World::new(64, 0);
+    assert!(matches!(
+        world.put(&vec![1; MAX_KEY + 1], b""),
+        Err(StoreError::TooLarge { .. })
+    ));
+    assert!(matches!(
+        world.put(b"k", &vec![1; MAX_ENTRY]),
+        Err(StoreError::TooLarge { .. })
+    ));
+    world
+        .put(&vec![1; MAX_KEY], &vec![1; MAX_ENTRY - MAX_KEY])
+        .unwrap();
+    assert_eq!(world.check().entries, 1);
+}
+
+#[test]
+fn ascending_rows_leave_full_pages() {
+    let world = World::new(512, 0);
+    for i in 0..4000u32 {
+        world.put(&i.to_be_bytes(), &[3; 190]).unwrap();
+    }
+    let check = world.check();
+    let per_leaf = check.entries / check.leaf_pages;
+    assert!(
+        per_leaf >= 70,
+        "{per_leaf} rows of about 204 bytes in a page of 16 KiB"
+    );
+    let stats = finish(|| world.tree.stats(&world.store)).unwrap();
+    assert_eq!((stats.depth, stats.leaf_pages), (2, check.leaf_pages));
+    assert!(stats.entries.abs_diff(4000) < 400, "{stats:?}");
+}
+
+#[test]
+fn estimates_are_near() {
+    let world = World::new(512, 0);
+    for i in 0..20_000u32 {
+        world.put(&(i * 2).to_be_bytes(), &[3; 60]).unwrap();
+    }
+    let estimate = |lo: u32, hi: u32| {
+        finish(|| {
+            world
+                .tree
+                .estimate_range(&world.store, &lo.to_be_bytes(), &hi.to_be_bytes())
+        })
+        .unwrap()
+    };
+    assert_eq!(estimate(100, 120), 10);
+    assert_eq!(estimate(101, 101), 0);
+    assert_eq!(estimate(120, 100), 0);
+    for (lo, hi) in [(0u32, 40_000u32), (1000, 9000), (30_001, 30_900)] {
+        let (got, real) = (estimate(lo, hi), u64::from(hi - lo) / 2);
+        assert!(
+            got.abs_diff(real) <= real / 5 + 2,
+            "{lo}..{hi}: {got} for {real}"
+        );
+    }
+    assert!(
+        finish(|| world.tree.estimate_range(&world.store, b"", b""))
+            .unwrap()
+            .abs_diff(20_000)
+            < 2000
+    );
+}
+
+#[test]
+fn the_next_entry_is_found_across_leaves() {
+    let world = World::new(512, 0);
+    let keys: Vec<[u8; 4]> = (0..600u32).map(|i| (i * 3).to_be_bytes()).collect();
+    for key in &keys {
+        world.put(key, &[1; 300]).unwrap();
+    }
+    for probe in 0..1800u32 {
+        let mut mtr = world.store.mtr();
+        let pos = world
+            .tree
+            .leaf_for_write(&world.store, &mut mtr, &probe.to_be_bytes(), Room::InPlace)
+            .unwrap();
+        assert_eq!(pos.found, probe % 3 == 0);
+        let mut next = Vec::new();
+        let found = finish(|| world.tree.next_entry(&mut mtr, &pos, &mut next)).unwrap();
+        let expected = keys.get((probe / 3 + 1) as usize);
+        assert_eq!(found.is_some(), expected.is_some());
+        assert_eq!(next, expected.map(|k| k.to_vec()).unwrap_or_default());
+    }
+}

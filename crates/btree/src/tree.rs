@@ -1,0 +1,358 @@
+//! A tree's handle, and the descent from the root to a leaf.
+//!
+//! # Concurrency
+//! A descent holds no latch. At each inner page it copies the child's number, loads the child's word and then validates the inner
+//! page: so the child covered the key when its word was loaded, and what is read from the child counts only if that word has
+//! not changed. The index id and level are checked too, for pages that are reached by a remembered number.
+//! Structure changes (splits, merges) of one tree run one at a time under `smo`; who holds it may rely on inner pages. Nothing
+//! waits for I/O under it. Writers of single leaves do not take it.
+//! # Cost
+//! A read stores nothing but into the caller's buffers.
+
+use crate::node::Node;
+use nfold_store::{
+    Latched, Mtr, PageId, PageNo, PageRef, PageType, SpaceId, Stop, Store, StoreError,
+};
+use nfold_sync::{CachePadded, prim::spin};
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::node::edit::Format;
+use crate::redo;
+
+/// Longest key, bytes. Chosen so that an inner page of longest keys, cut in the middle, has room for one more on either side.
+pub const MAX_KEY: usize = 3200;
+/// Largest key plus value, bytes: three fit a page, and a page cut in the middle fits with its new fence. The engine moves long
+/// columns to overflow pages.
+pub const MAX_ENTRY: usize = 5200;
+/// Levels that a descent accepts; 64-entry fan-out of the longest keys would need far more pages than 2^32.
+pub(crate) const MAX_LEVELS: usize = 40;
+/// Restarts of an optimistic read before it takes the latch.
+pub(crate) const MAX_RESTARTS: u32 = 16;
+
+/// Where a tree is. The root's page number never changes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    pub space: SpaceId,
+    pub root: PageNo,
+    pub index_id: u64,
+}
+
+/// Counters of one tree since it was opened, for SHOW STATUS. Written only by restarts and structure changes.
+#[derive(Debug, Default)]
+pub struct TreeCounters {
+    /// Optimistic reads that met a change and started over.
+    pub restarts: AtomicU64,
+    /// Reads that gave up being optimistic and took the latch.
+    pub latched_reads: AtomicU64,
+    pub splits: AtomicU64,
+    pub merges: AtomicU64,
+}
+
+/// A tree together with what its users share: the structure change mutex and counters. Owned by the engine's index object.
+#[derive(Debug)]
+pub struct TreeHandle {
+    pub(crate) tree: Tree,
+    /// Held by whoever splits or merges; never over I/O.
+    pub(crate) smo: CachePadded<parking_lot::Mutex<()>>,
+    pub(crate) counters: CachePadded<TreeCounters>,
+}
+
+/// An optimistic read that met a change and has to start over, or a real stop.
+pub(crate) enum Miss {
+    Restart,
+    Stop(Stop),
+}
+
+impl From<Stop> for Miss {
+    fn from(stop: Stop) -> Miss {
+        Miss::Stop(stop)
+    }
+}
+
+/// Which child of an inner page a descent takes.
+#[derive(Copy, Clone)]
+pub(crate) enum Seek<'k> {
+    /// Towards the leaf that covers the key.
+    At(&'k [u8]),
+    /// Towards the leaf that covers the keys just below the key.
+    Below(&'k [u8]),
+    /// Towards the last leaf.
+    Last,
+}
+
+impl Seek<'_> {
+    #[inline(always)]
+    pub(crate) fn child_slot(self, node: Node<'_>, count: usize) -> usize {
+        match self {
+            Seek::At(key) => node.child_slot(count, node.suffix(key)),
+            Seek::Below(key) => node.child_slot_below(count, node.suffix(key)),
+            Seek::Last => count.saturating_sub(1),
+        }
+    }
+
+    /// Whether a page with these fences is where the seek ends.
+    pub(crate) fn covered_by(self, node: Node<'_>) -> bool {
+        match self {
+            Seek::At(key) => node.covers(key),
+            Seek::Below(key) => node.covers_below(key),
+            Seek::Last => node.upper_len().is_none(),
+        }
+    }
+}
+
+impl TreeHandle {
+    /// A handle for an existing tree.
+    pub fn open(tree: Tree) -> TreeHandle {
+        TreeHandle {
+            tree,
+            smo: CachePadded::default(),
+            counters: CachePadded::default(),
+        }
+    }
+
+    /// Makes an empty tree inside `mtr`, which has reserved one new page and its log space; returns the root's page number.
+    pub fn create(mtr: &mut Mtr<'_>, space: SpaceId, index_id: u64) -> PageNo {
+        let root = mtr.alloc_page(space, PageType::BTREE_LEAF, 0, index_id);
+        let format = Format {
+            page_type: PageType::BTREE_LEAF,
+            level: 0,
+            index_id,
+            left: 0,
+            right: 0,
+            lower: &[],
+            upper: None,
+        };
+        redo::log_format(mtr, root, &format);
+        mtr.id(root).page
+    }
+
+    /// Log bytes that [`create`](Self::create) needs.
+    pub const CREATE_LOG_BYTES: usize = 256;
+
+    pub fn tree(&self) -> Tree {
+        self.tree
+    }
+
+    pub fn counters(&self) -> &TreeCounters {
+        &self.counters
+    }
+
+    #[inline(always)]
+    pub(crate) fn page_id(&self, page: PageNo) -> PageId {
+        PageId {
+            space: self.tree.space,
+            page,
+        }
+    }
+
+    /// Whether an unvalidated page looks like one of this tree's at `level`.
+    #[inline(always)]
+    pub(crate) fn is_ours(&self, node: Node<'_>, level: u16) -> bool {
+        let page_type = if level == 0 {
+            PageType::BTREE_LEAF
+        } else {
+            PageType::BTREE_INNER
+        };
+        node.index_id() == self.tree.index_id
+            && node.level() == level
+            && node.page_type() == page_type
+    }
+
+    pub(crate) fn corrupt(&self, page: PageNo, what: &'static str) -> Stop {
+        Stop::Error(StoreError::Corrupt {
+            page: self.page_id(page),
+            lsn: 0,
+            what,
+        })
+    }
+
+    /// Reads the root. Its level is part of what the caller validates.
+    #[inline]
+    pub(crate) fn read_root<'s>(&self, store: &'s Store) -> Result<PageRef<'s>, Miss> {
+        let page = store.read(self.page_id(self.tree.root))?;
+        let node = Node::new(page.words());
+        if !self.is_ours(node, node.level()) || node.level() as usize >= MAX_LEVELS {
+            if !page.validate() {
+                return Err(Miss::Restart);
+            }
+            return Err(self
+                .corrupt(self.tree.root, "not the root of this index")
+                .into());
+        }
+        Ok(page)
+    }
+
+    /// From inner page `page` to its child in `slot`. The child's word was loaded while `page` still had its seen bytes.
+    #[inline]
+    pub(crate) fn read_child<'s>(
+        &self,
+        store: &'s Store,
+        page: &PageRef<'s>,
+        slot: usize,
+    ) -> Result<PageRef<'s>, Miss> {
+        let node = Node::new(page.words());
+        let child = node.child(node.slot(slot));
+        let level = node.level();
+        if !page.validate() {
+            return Err(Miss::Restart);
+        }
+        let next = match store.read(self.page_id(child)) {
+            Ok(next) => next,
+            Err(stop) => {
+                return Err(if page.validate() {
+                    stop.into()
+                } else {
+                    Miss::Restart
+                });
+            }
+        };
+        if !page.validate() {
+            return Err(Miss::Restart);
+        }
+        let below = Node::new(next.words());
+        if level == 0 || !self.is_ours(below, level - 1) {
+            if !next.validate() {
+                return Err(Miss::Restart);
+            }
+            return Err(self
+                .corrupt(child, "not the child that its parent names")
+                .into());
+        }
+        Ok(next)
+    }
+
+    /// One try to reach the page at `level` where `seek` leads. `visit` sees each inner page on the way, unvalidated, with the
+    /// chosen slot and the slot count.
+    #[inline]
+    pub(crate) fn try_descend<'s>(
+        &self,
+        store: &'s Store,
+        seek: Seek<'_>,
+        level: u16,
+        mut visit: impl FnMut(&PageRef<'s>, usize, usize),
+    ) -> Result<PageRef<'s>, Miss> {
+        let mut page = self.read_root(store)?;
+        loop {
+            let node = Node::new(page.words());
+            if node.level() <= level {
+                return if node.level() == level {
+                    Ok(page)
+                } else {
+                    Err(Miss::Restart)
+                };
+            }
+            let count = node.count();
+            let slot = seek.child_slot(node, count);
+            visit(&page, slot, count);
+            page = self.read_child(store, &page, slot)?;
+        }
+    }
+
+    /// Runs an optimistic read again while it meets changes; `None` after [`MAX_RESTARTS`] of them: the caller then takes the latch
+    /// ([`latch_leaf`](Self::latch_leaf)).
+    #[inline]
+    pub(crate) fn optimistic<T>(
+        &self,
+        mut attempt: impl FnMut() -> Result<T, Miss>,
+    ) -> Result<Option<T>, Stop> {
+        for _ in 0..MAX_RESTARTS {
+            match attempt() {
+                Ok(value) => return Ok(Some(value)),
+                Err(Miss::Stop(stop)) => return Err(stop),
+                Err(Miss::Restart) => self.count_restart(),
+            }
+        }
+        self.counters.latched_reads.fetch_add(1, Relaxed);
+        Ok(None)
+    }
+
+    #[cold]
+    pub(crate) fn count_restart(&self) {
+        self.counters.restarts.fetch_add(1, Relaxed);
+        spin();
+    }
+
+    /// Latches the leaf where `seek` leads, for a reader whose optimistic tries all met changes. Nobody else can change the path
+    /// meanwhile, so that only evictions can disturb it, and those end in a wait or are tried again.
+    pub(crate) fn latch_leaf(
+        &self,
+        store: &Store,
+        mtr: &mut Mtr<'_>,
+        seek: Seek<'_>,
+    ) -> Result<Latched, Stop> {
+        let _smo = self.smo.lock();
+        self.latch_leaf_below(store, mtr, seek)
+    }
+
+    /// [`latch_leaf`](Self::latch_leaf) without holding structure changes off: a latched leaf that does not cover the key any more
+    /// is let go, and the descent starts over.
+    pub(crate) fn latch_leaf_below(
+        &self,
+        store: &Store,
+        mtr: &mut Mtr<'_>,
+        seek: Seek<'_>,
+    ) -> Result<Latched, Stop> {
+        loop {
+            match self.try_latch_leaf(store, mtr, seek) {
+                Ok(leaf) => return Ok(leaf),
+                Err(Miss::Stop(stop)) => return Err(stop),
+                Err(Miss::Restart) => self.count_restart(),
+            }
+        }
+    }
+
+    fn try_latch_leaf(
+        &self,
+        store: &Store,
+        mtr: &mut Mtr<'_>,
+        seek: Seek<'_>,
+    ) -> Result<Latched, Miss> {
+        let root = self.read_root(store)?;
+        let level = Node::new(root.words()).level();
+        if !root.validate() {
+            return Err(Miss::Restart);
+        }
+        let page = if level == 0 {
+            self.tree.root
+        } else {
+            let parent = self.try_descend(store, seek, 1, |_, _, _| ())?;
+            let node = Node::new(parent.words());
+            let child = node.child(node.slot(seek.child_slot(node, node.count())));
+            if !parent.validate() {
+                return Err(Miss::Restart);
+            }
+            child
+        };
+        let leaf = mtr.latch(self.page_id(page))?;
+        let node = Node::new(mtr.words(leaf));
+        if self.is_ours(node, 0) && seek.covered_by(node) {
+            return Ok(leaf);
+        }
+        mtr.unlatch(leaf);
+        Err(Miss::Restart)
+    }
+
+    /// The page numbers from the root to the leaf where `seek` leads, by level: `[0]` is the leaf. Only under `smo`, where
+    /// inner pages stand still.
+    pub(crate) fn path(&self, store: &Store, seek: Seek<'_>) -> Result<Path, Stop> {
+        loop {
+            let mut path = Path::new();
+            let end = self.try_descend(store, seek, 0, |page, slot, _| {
+                path.push((page.id().page, slot))
+            });
+            match end {
+                Ok(leaf) => {
+                    path.push((leaf.id().page, 0));
+                    path.reverse();
+                    return Ok(path);
+                }
+                Err(Miss::Stop(stop)) => return Err(stop),
+                Err(Miss::Restart) => self.count_restart(),
+            }
+        }
+    }
+}
+
+/// (page, slot taken in it) by level; the slot at level 0 means nothing.
+pub(crate) type Path = SmallVec<[(PageNo, usize); 8]>;

@@ -1,0 +1,151 @@
+//! What the executor asks of the session, and what it hands to it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use nfold_plan::query::ColumnMeta;
+use nfold_plan::{SqlMode, Value, VarScope};
+use nfold_types::collation::CollationId;
+use nfold_types::{SqlError, Timestamp};
+
+/// Session state that expressions read and, for user variables, write. The session implements it with interior mutability;
+/// nothing here is called while the session itself runs.
+pub trait SessionEnv {
+    /// `@@[scope.]name`. Error 1193 for an unknown name.
+    fn sysvar(&self, scope: Option<VarScope>, name: &str) -> Result<Value, SqlError>;
+    /// `@name` (lower case); NULL where it was never set.
+    fn user_var(&self, name: &str) -> Value;
+    /// `@name := value`
+    fn set_user_var(&self, name: &str, value: Value);
+    fn sql_mode(&self) -> SqlMode;
+    /// `NOW()` of this statement, with microseconds; the same however often it is asked for (`SET timestamp` fixes it).
+    fn now(&self) -> Timestamp;
+    /// The clock itself, for `SYSDATE()`.
+    fn clock(&self) -> Timestamp;
+    /// Seconds east of UTC of the session's time zone at the UTC second `at`.
+    fn utc_offset(&self, at: i64) -> i32;
+    /// The UTC second of a local time given as seconds since 1970 without a zone; in a gap, the moment it ends. `None` where the
+    /// zone cannot tell.
+    fn local_to_utc(&self, local: i64) -> Option<i64>;
+    /// `collation_connection`
+    fn collation(&self) -> CollationId;
+    fn last_insert_id(&self) -> u64;
+    /// `LAST_INSERT_ID(expr)`
+    fn set_last_insert_id(&self, id: u64);
+    fn found_rows(&self) -> u64;
+    fn row_count(&self) -> i64;
+    fn connection_id(&self) -> u64;
+    /// `USER()`: the name and host the client gave.
+    fn user(&self) -> String;
+    /// `CURRENT_USER()`: the account that was matched.
+    fn current_user(&self) -> String;
+    fn database(&self) -> Option<String>;
+    /// `VERSION()`
+    fn version(&self) -> String;
+    /// The next two words of the session's random sequence (`RAND()` without a seed).
+    fn random(&self) -> u64;
+    /// `GET_LOCK` and its like are the session's; `None`: not supported here.
+    fn user_lock(&self, _op: UserLock, _name: &[u8], _timeout: Option<f64>) -> Option<Value> {
+        None
+    }
+    /// `div_precision_increment`
+    fn div_precision_increment(&self) -> u8 {
+        4
+    }
+    /// `group_concat_max_len`, bytes
+    fn group_concat_max_len(&self) -> usize {
+        1024
+    }
+    /// `max_allowed_packet`, bytes: longer strings become NULL with warning 1301.
+    fn max_allowed_packet(&self) -> usize {
+        64 << 20
+    }
+    /// Memory that one sort or one hash table may use before it spills, bytes.
+    fn work_memory(&self) -> usize {
+        8 << 20
+    }
+    /// Directory of spill files.
+    fn tmpdir(&self) -> std::path::PathBuf {
+        std::env::temp_dir()
+    }
+    /// `auto_increment_increment`, `auto_increment_offset`
+    fn auto_increment(&self) -> (u64, u64) {
+        (1, 1)
+    }
+}
+
+/// Operations on user-level locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserLock {
+    Get,
+    Release,
+    ReleaseAll,
+    IsFree,
+    IsUsed,
+}
+
+/// Why the executor must stop.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Interrupt {
+    /// `KILL QUERY`: error 1317.
+    Killed,
+    /// `KILL`, or the connection is gone.
+    ConnectionKilled,
+    /// `max_execution_time` has passed: error 3024.
+    TimedOut,
+    /// A deadline of the wait itself has passed.
+    Deadline,
+    /// Anything else, with its error.
+    Error(SqlError),
+}
+
+impl Interrupt {
+    /// The error that the client gets.
+    pub fn to_sql(self) -> SqlError {
+        use nfold_types::ErrorCode::*;
+        match self {
+            Interrupt::Killed | Interrupt::ConnectionKilled => {
+                SqlError::new(ER_QUERY_INTERRUPTED, &[])
+            }
+            Interrupt::TimedOut => SqlError::new(ER_QUERY_TIMEOUT, &[]),
+            Interrupt::Deadline => SqlError::new(ER_LOCK_WAIT_TIMEOUT, &[]),
+            Interrupt::Error(e) => e,
+        }
+    }
+}
+
+/// The fiber that a statement runs in.
+pub trait ExecCx {
+    /// Suspends until `w` is done.
+    fn wait(
+        &mut self,
+        w: Pin<&mut dyn Future<Output = ()>>,
+        deadline: Option<Instant>,
+    ) -> Result<(), Interrupt>;
+    /// Polled with every batch: cancel flag, time slice.
+    fn tick(&mut self) -> Result<(), Interrupt>;
+    /// Runs `job` on a thread that may block, and waits for it.
+    fn offload(&mut self, job: Box<dyn FnOnce() + Send>) -> Result<(), Interrupt>;
+    /// Suspends for so long.
+    fn sleep(&mut self, time: Duration) -> Result<(), Interrupt>;
+}
+
+/// How values go to the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WireFormat {
+    Text,
+    Binary,
+}
+
+/// Takes the rows of a result set.
+pub trait RowSink {
+    /// Called once, before the first row, also when there is none.
+    fn columns(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError>;
+    fn format(&self) -> WireFormat;
+    /// The buffer that the next row's bytes are appended to: for text, length-encoded values (0xfb for NULL); for binary, the
+    /// whole row with its 0x00 and null map.
+    fn row_buffer(&mut self) -> &mut Vec<u8>;
+    /// The row in the buffer is whole. `row_buffer` may be flushed here.
+    fn end_row(&mut self) -> Result<(), SqlError>;
+}

@@ -1,0 +1,403 @@
+//! Comparisons, IN, BETWEEN and LIKE.
+
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use nfold_plan::expr::{CmpKind, Expr, ExprKind, ExprType};
+use nfold_sql::ast::BinaryOp;
+use nfold_types::SqlError;
+use rustc_hash::FxHashMap;
+
+use super::{EvalCx, Val, convert};
+
+/// The order of two values under a comparison; `None` where either is NULL (or no date at all, in a comparison of dates).
+pub fn order(
+    cx: &EvalCx<'_>,
+    kind: CmpKind,
+    a: (&Val<'_>, &ExprType),
+    b: (&Val<'_>, &ExprType),
+) -> Option<Ordering> {
+    if a.0.is_null() || b.0.is_null() {
+        return None;
+    }
+    match kind {
+        CmpKind::Int => Some(match (a.0, b.0) {
+            (Val::Int(x), Val::Int(y)) => x.cmp(y),
+            (Val::UInt(x), Val::UInt(y)) => x.cmp(y),
+            _ => convert::to_integer(cx, a.0, a.1)?.cmp(&convert::to_integer(cx, b.0, b.1)?),
+        }),
+        CmpKind::Decimal => {
+            Some(convert::to_decimal(cx, a.0, a.1)?.cmp(&convert::to_decimal(cx, b.0, b.1)?))
+        }
+        CmpKind::Double => double_order(cx, a, b),
+        CmpKind::String(collation) => {
+            let x = convert::to_text(cx, a.0.clone(), a.1, collation)?;
+            let y = convert::to_text(cx, b.0.clone(), b.1, collation)?;
+            Some(collation.known().compare(&x, &y))
+        }
+        CmpKind::DateTime => {
+            let x = convert::to_datetime(cx, a.0, a.1)?;
+            let y = convert::to_datetime(cx, b.0, b.1)?;
+            Some(x.packed().cmp(&y.packed()))
+        }
+        CmpKind::Time => {
+            let (x, y) = (
+                convert::to_time(cx, a.0, a.1)?,
+                convert::to_time(cx, b.0, b.1)?,
+            );
+            Some(x.micros().cmp(&y.micros()))
+        }
+    }
+}
+
+fn double_order(
+    cx: &EvalCx<'_>,
+    a: (&Val<'_>, &ExprType),
+    b: (&Val<'_>, &ExprType),
+) -> Option<Ordering> {
+    convert::to_f64(cx, a.0, a.1)?.partial_cmp(&convert::to_f64(cx, b.0, b.1)?)
+}
+
+/// Whether an order satisfies a comparison operator.
+pub fn holds(op: BinaryOp, o: Ordering) -> bool {
+    match op {
+        BinaryOp::Eq | BinaryOp::NullSafeEq => o.is_eq(),
+        BinaryOp::Ne => o.is_ne(),
+        BinaryOp::Lt => o.is_lt(),
+        BinaryOp::Le => o.is_le(),
+        BinaryOp::Gt => o.is_gt(),
+        BinaryOp::Ge => o.is_ge(),
+        _ => false,
+    }
+}
+
+/// `x IN (…)` so far: found, or a NULL that may be it.
+fn in_result(found: bool, unknown: bool, negated: bool) -> Option<bool> {
+    if found {
+        Some(!negated)
+    } else if unknown {
+        None
+    } else {
+        Some(negated)
+    }
+}
+
+pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, SqlError> {
+    match &e.kind {
+        ExprKind::Compare { op, kind, sides } => {
+            let (x, y) = (cx.val(&sides[0])?, cx.val(&sides[1])?);
+            if *op == BinaryOp::NullSafeEq && (x.is_null() || y.is_null()) {
+                return Ok(Some(x.is_null() && y.is_null()));
+            }
+            Ok(order(cx, *kind, (&x, &sides[0].ty), (&y, &sides[1].ty)).map(|o| holds(*op, o)))
+        }
+        ExprKind::CompareRows {
+            op,
+            kinds,
+            left,
+            right,
+        } => rows(cx, *op, kinds, left, right),
+        ExprKind::Between {
+            parts,
+            kinds,
+            negated,
+        } => {
+            let x = cx.val(&parts[0])?;
+            let low = order(
+                cx,
+                kinds[0],
+                (&x, &parts[0].ty),
+                (&cx.val(&parts[1])?, &parts[1].ty),
+            )
+            .map(Ordering::is_ge);
+            let high = order(
+                cx,
+                kinds[1],
+                (&x, &parts[0].ty),
+                (&cx.val(&parts[2])?, &parts[2].ty),
+            )
+            .map(Ordering::is_le);
+            let both = match (low, high) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (Some(true), Some(true)) => Some(true),
+                _ => None,
+            };
+            Ok(both.map(|b| b != *negated))
+        }
+        ExprKind::In {
+            expr,
+            list,
+            negated,
+        } => {
+            let x = cx.val(expr)?;
+            if x.is_null() {
+                return Ok(None);
+            }
+            let mut unknown = false;
+            for (kind, member) in list {
+                match order(cx, *kind, (&x, &expr.ty), (&cx.val(member)?, &member.ty)) {
+                    Some(Ordering::Equal) => return Ok(Some(!negated)),
+                    None => unknown = true,
+                    Some(_) => {}
+                }
+            }
+            Ok(in_result(false, unknown, *negated))
+        }
+        ExprKind::InRows {
+            left,
+            rows,
+            negated,
+        } => {
+            let mut unknown = false;
+            for row in rows {
+                match row_equal(cx, left, row)? {
+                    Some(true) => return Ok(Some(!negated)),
+                    None => unknown = true,
+                    Some(false) => {}
+                }
+            }
+            Ok(in_result(false, unknown, *negated))
+        }
+        ExprKind::InParam {
+            left,
+            kinds,
+            list,
+            negated,
+        } => in_param(cx, e, left, kinds, *list, *negated),
+        ExprKind::Like {
+            expr,
+            pattern,
+            escape,
+            collation,
+            negated,
+        } => {
+            let Some(text) = cx.text(expr, *collation)? else {
+                return Ok(None);
+            };
+            let Some(pattern) = cx.text(pattern, *collation)? else {
+                return Ok(None);
+            };
+            let escape = match escape {
+                None => Some('\\'),
+                Some(e) => escape_char(cx.bytes(e)?.as_deref()),
+            };
+            Ok(Some(
+                collation.known().like(&text, &pattern, escape) != *negated,
+            ))
+        }
+        _ => unreachable!("only comparisons come here"),
+    }
+}
+
+/// The escape character of LIKE: a NULL stands for the backslash, an empty string for none.
+pub fn escape_char(text: Option<&[u8]>) -> Option<char> {
+    match text {
+        None => Some('\\'),
+        Some(t) => String::from_utf8_lossy(t).chars().next(),
+    }
+}
+
+fn row_equal<'a>(
+    cx: &EvalCx<'a>,
+    left: &'a [Expr],
+    row: &'a [(CmpKind, Expr)],
+) -> Result<Option<bool>, SqlError> {
+    let mut result = Some(true);
+    for (l, (kind, r)) in left.iter().zip(row) {
+        match order(cx, *kind, (&cx.val(l)?, &l.ty), (&cx.val(r)?, &r.ty)) {
+            Some(Ordering::Equal) => {}
+            Some(_) => return Ok(Some(false)),
+            None => result = None,
+        }
+    }
+    Ok(result)
+}
+
+fn rows<'a>(
+    cx: &EvalCx<'a>,
+    op: BinaryOp,
+    kinds: &[CmpKind],
+    left: &'a [Expr],
+    right: &'a [Expr],
+) -> Result<Option<bool>, SqlError> {
+    let mut unknown = false;
+    for ((l, r), kind) in left.iter().zip(right).zip(kinds) {
+        let (x, y) = (cx.val(l)?, cx.val(r)?);
+        let o = order(cx, *kind, (&x, &l.ty), (&y, &r.ty));
+        match op {
+            BinaryOp::NullSafeEq => {
+                let equal = o.map_or(x.is_null() && y.is_null(), Ordering::is_eq);
+                if !equal {
+                    return Ok(Some(false));
+                }
+            }
+            BinaryOp::Eq | BinaryOp::Ne => match o {
+                Some(Ordering::Equal) => {}
+                Some(_) => return Ok(Some(op == BinaryOp::Ne)),
+                None => unknown = true,
+            },
+            _ => match o {
+                None => return Ok(None),
+                Some(Ordering::Equal) => {}
+                Some(o) => return Ok(Some(holds(op, o))),
+            },
+        }
+    }
+    if unknown {
+        return Ok(None);
+    }
+    Ok(Some(matches!(
+        op,
+        BinaryOp::Eq | BinaryOp::NullSafeEq | BinaryOp::Le | BinaryOp::Ge
+    )))
+}
+
+/// The members of a list parameter in a form that is searched, not walked.
+#[derive(Debug)]
+enum ListSet {
+    /// Sorted, without duplicates.
+    Ints(Vec<i128>),
+    /// Sorted sort keys.
+    Keys(Vec<Vec<u8>>),
+    /// Compared one by one.
+    Walk,
+}
+
+#[derive(Debug)]
+struct PreparedList {
+    set: ListSet,
+    has_null: bool,
+}
+
+/// Prepared lists of one execution, by the address of their expression.
+#[derive(Debug, Default)]
+pub struct ListCache {
+    lists: RefCell<FxHashMap<usize, Rc<PreparedList>>>,
+}
+
+impl ListCache {
+    /// Forgets them, for the next execution.
+    pub fn clear(&self) {
+        self.lists.borrow_mut().clear();
+    }
+}
+
+/// Type that members of a list parameter are read as: that of their own value.
+fn member_type(cx: &EvalCx<'_>, v: &Val<'_>) -> ExprType {
+    use nfold_plan::expr::Coercibility;
+    match v {
+        Val::Bytes(b) => ExprType::string(
+            b.len() as u64,
+            cx.env().collation(),
+            Coercibility::Coercible,
+            false,
+        ),
+        Val::Decimal(_) => ExprType::decimal(65, 30, false),
+        Val::Double(_) | Val::Float(_) => ExprType::double(false),
+        Val::Null => ExprType::null(),
+        _ => ExprType::bigint(false),
+    }
+}
+
+fn prepare_list(cx: &EvalCx<'_>, kind: CmpKind, list: u32) -> PreparedList {
+    let (members, _) = cx.st.params.list(list);
+    let has_null = members.clone().any(|v| v.is_null());
+    let set = match kind {
+        CmpKind::Int => {
+            let mut all: Vec<i128> = members
+                .filter_map(|v| {
+                    let v = Val::from_ref(v);
+                    convert::to_integer(cx, &v, &member_type(cx, &v))
+                })
+                .collect();
+            all.sort_unstable();
+            all.dedup();
+            ListSet::Ints(all)
+        }
+        CmpKind::String(collation) => {
+            let mut all: Vec<Vec<u8>> = members
+                .filter_map(|v| {
+                    let v = Val::from_ref(v);
+                    let ty = member_type(cx, &v);
+                    let text = convert::to_text(cx, v, &ty, collation)?;
+                    let mut key = Vec::new();
+                    collation.known().sort_key(&text, &mut key);
+                    Some(key)
+                })
+                .collect();
+            all.sort_unstable();
+            all.dedup();
+            ListSet::Keys(all)
+        }
+        _ => ListSet::Walk,
+    };
+    PreparedList { set, has_null }
+}
+
+fn in_param<'a>(
+    cx: &EvalCx<'a>,
+    e: &'a Expr,
+    left: &'a [Expr],
+    kinds: &[CmpKind],
+    list: u32,
+    negated: bool,
+) -> Result<Option<bool>, SqlError> {
+    if let [expr] = left {
+        let x = cx.val(expr)?;
+        if x.is_null() {
+            return Ok(None);
+        }
+        let id = std::ptr::from_ref(e) as usize;
+        let known = cx.st.lists.lists.borrow().get(&id).cloned();
+        let prepared = known.unwrap_or_else(|| {
+            let made = Rc::new(prepare_list(cx, kinds[0], list));
+            cx.st.lists.lists.borrow_mut().insert(id, made.clone());
+            made
+        });
+        let found = match (&prepared.set, kinds[0]) {
+            (ListSet::Ints(all), _) => {
+                convert::to_integer(cx, &x, &expr.ty).is_some_and(|v| all.binary_search(&v).is_ok())
+            }
+            (ListSet::Keys(all), CmpKind::String(collation)) => {
+                let text = convert::to_text(cx, x, &expr.ty, collation).unwrap_or_default();
+                let mut key = Vec::with_capacity(text.len() * 2);
+                collation.known().sort_key(&text, &mut key);
+                all.binary_search(&key).is_ok()
+            }
+            _ => {
+                let (members, _) = cx.st.params.list(list);
+                members.map(Val::from_ref).any(|m| {
+                    let ty = member_type(cx, &m);
+                    order(cx, kinds[0], (&x, &expr.ty), (&m, &ty)) == Some(Ordering::Equal)
+                })
+            }
+        };
+        return Ok(in_result(found, prepared.has_null, negated));
+    }
+    let values: Vec<Val<'a>> = left.iter().map(|l| cx.val(l)).collect::<Result<_, _>>()?;
+    let (members, width) = cx.st.params.list(list);
+    let mut unknown = false;
+    let members: Vec<_> = members.collect();
+    for row in members.chunks(width.max(1)) {
+        let mut result = Some(true);
+        for (((x, l), m), kind) in values.iter().zip(left).zip(row).zip(kinds) {
+            let m = Val::from_ref(*m);
+            let ty = member_type(cx, &m);
+            match order(cx, *kind, (x, &l.ty), (&m, &ty)) {
+                Some(Ordering::Equal) => {}
+                Some(_) => {
+                    result = Some(false);
+                    break;
+                }
+                None => result = None,
+            }
+        }
+        match result {
+            Some(true) => return Ok(Some(!negated)),
+            None => unknown = true,
+            Some(false) => {}
+        }
+    }
+    Ok(in_result(false, unknown, negated))
+}

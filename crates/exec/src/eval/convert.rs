@@ -1,0 +1,477 @@
+//! From one type to another while an expression is evaluated. Every function takes the type that the value came with, because an
+//! ENUM's text, a BIT's bytes and a string's character set are not in the value.
+
+use std::borrow::Cow;
+
+use nfold_plan::expr::{Class, ExprType};
+use nfold_types::convert::number;
+use nfold_types::{
+    CollationId, Date, DateTime, Decimal, ErrorCode, SqlError, Time, Timestamp, TypeKind, Value,
+    charset,
+};
+
+use super::{EvalCx, Val};
+
+/// The collation of a value used as text: numbers and dates have the connection's.
+pub fn string_collation(cx: &EvalCx<'_>, ty: &ExprType) -> CollationId {
+    match ty.class() {
+        Class::String => ty.col.collation,
+        _ => cx.env().collation(),
+    }
+}
+
+fn lossy(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    text.chars().take(128).collect()
+}
+
+fn warn_incorrect(cx: &EvalCx<'_>, kind: &str, text: &[u8]) {
+    cx.warn(ErrorCode::ER_TRUNCATED_WRONG_VALUE, &[&kind, &lossy(text)]);
+}
+
+/// Truth: a number that is not zero.
+pub fn to_bool(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<bool> {
+    Some(match v {
+        Val::Null => return None,
+        Val::Int(v) => *v != 0,
+        Val::UInt(v) => *v != 0,
+        Val::Decimal(d) => !d.is_zero(),
+        other => to_f64(cx, other, ty)? != 0.0,
+    })
+}
+
+/// As an integer of either sign, halves rounded away from zero.
+pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
+    let _ = ty;
+    Some(match v {
+        Val::Null => return None,
+        Val::Int(v) => i128::from(*v),
+        Val::UInt(v) => i128::from(*v),
+        Val::Float(v) => saturate(f64::from(*v)),
+        Val::Double(v) => saturate(*v),
+        Val::Decimal(d) => decimal_to_i128(d),
+        Val::Bytes(text) => {
+            if binary_number(ty) {
+                return Some(i128::from(bytes_as_number(text)));
+            }
+            let parsed = number::parse_integer(text);
+            if parsed.truncated || parsed.overflow {
+                warn_incorrect(cx, "INTEGER", text);
+            }
+            parsed.value
+        }
+        Val::Date(d) => i128::from(d.to_number()),
+        Val::DateTime(d) => {
+            let d = if d.micros() >= 500_000 {
+                round_to_second(*d)
+            } else {
+                *d
+            };
+            i128::from(d.to_number())
+        }
+        Val::Time(t) => i128::from(t.to_number()),
+    })
+}
+
+/// A DATETIME rounded to whole seconds, for its number.
+fn round_to_second(d: DateTime) -> DateTime {
+    let micros = datetime_micros(d);
+    micros_datetime((micros + 500_000).div_euclid(1_000_000) * 1_000_000, 0).unwrap_or(d)
+}
+
+/// Hexadecimal and bit literals are binary strings that act as numbers.
+fn binary_number(ty: &ExprType) -> bool {
+    matches!(ty.col.kind, TypeKind::VarBinary(_)) && ty.col.zerofill
+}
+
+fn bytes_as_number(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .rev()
+        .take(8)
+        .rev()
+        .fold(0, |n, b| n << 8 | u64::from(*b))
+}
+
+fn saturate(v: f64) -> i128 {
+    // MySQL's rint: halves to even.
+    number::double_to_integer(v).unwrap_or(if v < 0.0 {
+        i128::from(i64::MIN)
+    } else {
+        i128::from(u64::MAX)
+    })
+}
+
+fn decimal_to_i128(d: &Decimal) -> i128 {
+    let whole = d.round(0).unwrap_or(*d);
+    if let Some(v) = whole.to_i64() {
+        return i128::from(v);
+    }
+    match whole.to_u64() {
+        Some(v) => i128::from(v),
+        None if whole.is_negative() => i128::from(i64::MIN),
+        None => i128::from(u64::MAX),
+    }
+}
+
+/// As a double.
+pub fn to_f64(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<f64> {
+    Some(match v {
+        Val::Null => return None,
+        Val::Int(v) => *v as f64,
+        Val::UInt(v) => *v as f64,
+        Val::Float(v) => f64::from(*v),
+        Val::Double(v) => *v,
+        Val::Decimal(d) => d.to_f64(),
+        Val::Bytes(text) => {
+            if binary_number(ty) {
+                return Some(bytes_as_number(text) as f64);
+            }
+            let parsed = number::parse_double(text);
+            if parsed.truncated || parsed.overflow {
+                warn_incorrect(cx, "DOUBLE", text);
+            }
+            parsed.value
+        }
+        Val::Date(d) => d.to_number() as f64,
+        Val::DateTime(d) => d.to_number() as f64 + f64::from(d.micros()) / 1e6,
+        Val::Time(t) => {
+            let frac = f64::from(t.parts().3) / 1e6;
+            let n = t.to_number() as f64;
+            if t.is_negative() { n - frac } else { n + frac }
+        }
+    })
+}
+
+fn int_decimal(v: i128) -> Decimal {
+    Decimal::parse_prefix(v.to_string().as_bytes()).value
+}
+
+/// As a DECIMAL.
+pub fn to_decimal(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Decimal> {
+    Some(match v {
+        Val::Null => return None,
+        Val::Int(v) => Decimal::from(*v),
+        Val::UInt(v) => Decimal::from(*v),
+        Val::Float(v) => Decimal::from_f64(f64::from(*v))?,
+        Val::Double(v) => Decimal::from_f64(*v)?,
+        Val::Decimal(d) => *d,
+        Val::Bytes(text) => {
+            if binary_number(ty) {
+                return Some(Decimal::from(bytes_as_number(text)));
+            }
+            let parsed = number::parse_decimal(text);
+            if parsed.truncated || parsed.overflow {
+                warn_incorrect(cx, "DECIMAL", text);
+            }
+            parsed.value
+        }
+        Val::Date(d) => Decimal::from(d.to_number()),
+        Val::DateTime(d) => with_micros(i128::from(d.to_number()), d.micros(), d.fsp, false),
+        Val::Time(t) => with_micros(
+            i128::from(t.to_number().abs()),
+            t.parts().3,
+            t.fsp,
+            t.is_negative(),
+        ),
+    })
+}
+
+fn with_micros(whole: i128, micros: u32, fsp: u8, negative: bool) -> Decimal {
+    if fsp == 0 && micros == 0 {
+        return int_decimal(if negative { -whole } else { whole });
+    }
+    let text = format!("{}{whole}.{micros:06}", if negative { "-" } else { "" });
+    let d = Decimal::parse_prefix(text.as_bytes()).value;
+    if fsp < 6 {
+        d.truncate(i32::from(fsp))
+    } else {
+        d
+    }
+}
+
+/// Appends the text that a client sees.
+pub fn write_text(v: &Val<'_>, ty: &ExprType, out: &mut Vec<u8>) {
+    match v {
+        Val::Null => {}
+        Val::Int(v) => number::write_i64(*v, out),
+        Val::UInt(v) => match &ty.col.kind {
+            TypeKind::Enum(_) | TypeKind::Set(_) => ty.col.member_text(*v, out),
+            TypeKind::Bit(n) => {
+                out.extend_from_slice(&v.to_be_bytes()[8 - usize::from(n.div_ceil(8)).min(8)..])
+            }
+            TypeKind::Year if *v == 0 => out.extend_from_slice(b"0000"),
+            _ if ty.col.zerofill => {
+                let text = v.to_string();
+                out.resize(
+                    out.len() + usize::from(ty.col.width).saturating_sub(text.len()),
+                    b'0',
+                );
+                out.extend_from_slice(text.as_bytes());
+            }
+            _ => number::write_u64(*v, out),
+        },
+        Val::Float(v) => number::write_float(*v, out),
+        Val::Double(v) => {
+            if ty.col.decimals < nfold_types::sql_type::NOT_FIXED_DECIMALS
+                && ty.class() == Class::Double
+            {
+                number::write_fixed(*v, ty.col.decimals, out);
+            } else {
+                number::write_double(*v, out);
+            }
+        }
+        Val::Decimal(d) => d.write_to(out),
+        Val::Bytes(b) => out.extend_from_slice(b),
+        Val::Date(d) => d.write_to(out),
+        Val::DateTime(d) => d.write_to(out),
+        Val::Time(t) => t.write_to(out),
+    }
+}
+
+/// As text, in the character set of the value's own type.
+pub fn to_bytes<'a>(_: &EvalCx<'a>, v: Val<'a>, ty: &ExprType) -> Option<Cow<'a, [u8]>> {
+    match v {
+        Val::Null => None,
+        Val::Bytes(b) => Some(b),
+        other => {
+            let mut out = Vec::with_capacity(24);
+            write_text(&other, ty, &mut out);
+            Some(Cow::Owned(out))
+        }
+    }
+}
+
+/// As text, in the character set of `collation`.
+pub fn to_text<'a>(
+    cx: &EvalCx<'a>,
+    v: Val<'a>,
+    ty: &ExprType,
+    collation: CollationId,
+) -> Option<Cow<'a, [u8]>> {
+    let from = string_collation(cx, ty);
+    let bytes = to_bytes(cx, v, ty)?;
+    if from == collation || bytes.is_ascii() {
+        return Some(bytes);
+    }
+    let (from, to) = (from.known().charset, collation.known().charset);
+    if from == to || from.is_binary() || to.is_binary() {
+        return Some(bytes);
+    }
+    let mut out = Vec::with_capacity(bytes.len());
+    charset::convert(from, to, &bytes, &mut out);
+    Some(Cow::Owned(out))
+}
+
+/// As DATETIME; a TIME counts from the current date.
+pub fn to_datetime(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<DateTime> {
+    match v {
+        Val::Null => None,
+        Val::Date(d) => Some(d.at_midnight()),
+        Val::DateTime(d) => Some(*d),
+        Val::Time(t) => {
+            let today = datetime_micros(cx.now(0).date().at_midnight());
+            micros_datetime(today + t.micros(), t.fsp)
+        }
+        Val::Bytes(text) => {
+            let parsed = super::temporal::parse_datetime(text);
+            if parsed.is_none_or(|p| p.1) {
+                warn_incorrect(cx, "datetime", text);
+            }
+            parsed.map(|p| p.0)
+        }
+        _ => {
+            let n = to_integer(cx, v, ty)?;
+            let parsed = super::temporal::datetime_of_number(n);
+            if parsed.is_none() {
+                warn_incorrect(cx, "datetime", n.to_string().as_bytes());
+            }
+            parsed
+        }
+    }
+}
+
+/// As TIME.
+pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
+    match v {
+        Val::Null => None,
+        Val::Time(t) => Some(*t),
+        Val::Date(_) => Some(Time::from_micros(0, 0)),
+        Val::DateTime(d) => Some(d.time()),
+        Val::Bytes(text) => {
+            let parsed = super::temporal::parse_time(text);
+            if parsed.is_none_or(|p| p.1) {
+                warn_incorrect(cx, "time", text);
+            }
+            parsed.map(|p| p.0)
+        }
+        _ => {
+            let n = to_integer(cx, v, ty)?;
+            let parsed = super::temporal::time_of_number(n);
+            if parsed.is_none() {
+                warn_incorrect(cx, "time", n.to_string().as_bytes());
+            }
+            parsed
+        }
+    }
+}
+
+/// Microseconds since 0000-00-00, by the proleptic calendar.
+pub fn datetime_micros(d: DateTime) -> i64 {
+    let days = i64::from(super::temporal::day_number(d.date()));
+    days * nfold_types::temporal::MICROS_PER_DAY + d.time().micros()
+}
+
+/// The DATETIME so many microseconds since 0000-00-00; `None` outside the years 0 to 9999.
+pub fn micros_datetime(micros: i64, fsp: u8) -> Option<DateTime> {
+    let day = nfold_types::temporal::MICROS_PER_DAY;
+    let days = u32::try_from(micros.div_euclid(day)).ok()?;
+    let date: Date = super::temporal::date_of_day_number(days);
+    if date.year() > 9999 {
+        return None;
+    }
+    let rest = micros.rem_euclid(day);
+    let s = (rest / 1_000_000) as u32;
+    Some(DateTime::new(
+        date,
+        s / 3600,
+        s / 60 % 60,
+        s % 60,
+        (rest % 1_000_000) as u32,
+        fsp,
+    ))
+}
+
+/// Day number of 1970-01-01.
+pub const EPOCH_DAY: i64 = 719_528;
+
+/// An instant in the session's time zone, cut to `fsp` digits.
+pub fn local(cx: &EvalCx<'_>, at: Timestamp, fsp: u8) -> DateTime {
+    if at.is_zero() {
+        return DateTime::from_packed(0, fsp);
+    }
+    let offset = i64::from(cx.env().utc_offset(at.seconds()));
+    let unit = 10i64.pow(6 - u32::from(fsp.min(6)));
+    let micros = at.micros().div_euclid(unit) * unit + offset * 1_000_000;
+    micros_datetime(
+        micros + EPOCH_DAY * nfold_types::temporal::MICROS_PER_DAY,
+        fsp,
+    )
+    .unwrap_or(DateTime::ZERO)
+}
+
+/// A session's local time as an instant; `None` where the zone cannot tell.
+pub fn to_utc(cx: &EvalCx<'_>, d: DateTime) -> Option<Timestamp> {
+    if d.packed() == 0 {
+        return Some(Timestamp::ZERO);
+    }
+    let local = datetime_micros(d) - EPOCH_DAY * nfold_types::temporal::MICROS_PER_DAY;
+    let utc = cx.env().local_to_utc(local.div_euclid(1_000_000))?;
+    Some(Timestamp::from_micros(
+        utc * 1_000_000 + local.rem_euclid(1_000_000),
+        d.fsp,
+    ))
+}
+
+/// What a user variable keeps: integers, decimals, doubles and text.
+pub fn var_value(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Value {
+    match v {
+        Val::Date(_) | Val::DateTime(_) | Val::Time(_) => {
+            let mut out = Vec::new();
+            write_text(v, ty, &mut out);
+            Value::Bytes(out)
+        }
+        Val::Float(f) => Value::Double(f64::from(*f)),
+        Val::UInt(_) if ty.col.is_enum_or_set() => {
+            to_bytes(cx, Val::from_ref(v.as_value_ref()), ty)
+                .map_or(Value::Null, |b| Value::Bytes(b.into_owned()))
+        }
+        other => other.to_value(),
+    }
+}
+
+/// `CAST(v AS type)`.
+pub fn cast<'a>(
+    cx: &EvalCx<'a>,
+    v: Val<'a>,
+    from: &ExprType,
+    to: &ExprType,
+) -> Result<Val<'a>, SqlError> {
+    if v.is_null() {
+        return Ok(Val::Null);
+    }
+    Ok(match &to.col.kind {
+        TypeKind::BigInt => {
+            let Some(i) = to_integer(cx, &v, from) else {
+                return Ok(Val::Null);
+            };
+            if to.col.unsigned {
+                Val::UInt(i as u64)
+            } else {
+                Val::Int(i as i64)
+            }
+        }
+        TypeKind::Decimal { precision, scale } => {
+            let Some(d) = to_decimal(cx, &v, from) else {
+                return Ok(Val::Null);
+            };
+            let fitted = d
+                .rescale(*scale)
+                .filter(|d| d.int_digits() <= u32::from(precision - scale));
+            Val::Decimal(fitted.unwrap_or_else(|| {
+                cx.warn(ErrorCode::ER_WARN_DATA_OUT_OF_RANGE, &[&"expression", &1]);
+                Decimal::max_of(*precision, *scale, d.is_negative())
+            }))
+        }
+        TypeKind::Double => to_f64(cx, &v, from).map_or(Val::Null, Val::Double),
+        TypeKind::Float => to_f64(cx, &v, from).map_or(Val::Null, |v| Val::Float(v as f32)),
+        TypeKind::Date => to_datetime(cx, &v, from).map_or(Val::Null, |d| Val::Date(d.date())),
+        TypeKind::DateTime(fsp) => to_datetime(cx, &v, from)
+            .and_then(|d| super::temporal::round_datetime(d, *fsp))
+            .map_or(Val::Null, Val::DateTime),
+        TypeKind::Time(fsp) => to_time(cx, &v, from).map_or(Val::Null, |t| {
+            Val::Time(super::temporal::round_time(t, *fsp))
+        }),
+        TypeKind::Year => match to_integer(cx, &v, from) {
+            Some(y @ 1..=69) => Val::UInt(2000 + y as u64),
+            Some(y @ 70..=99) => Val::UInt(1900 + y as u64),
+            Some(y @ (0 | 1901..=2155)) => Val::UInt(y as u64),
+            _ => Val::Null,
+        },
+        _ => return Ok(cast_string(cx, v, from, to)),
+    })
+}
+
+fn cast_string<'a>(cx: &EvalCx<'a>, v: Val<'a>, from: &ExprType, to: &ExprType) -> Val<'a> {
+    let collation = to.col.collation;
+    let Some(text) = to_text(cx, v, from, collation) else {
+        return Val::Null;
+    };
+    let limit = match to.col.kind {
+        TypeKind::Char(n) | TypeKind::VarChar(n) | TypeKind::Binary(n) | TypeKind::VarBinary(n) => {
+            n as usize
+        }
+        _ => usize::MAX,
+    };
+    let keep = collation.known().charset.char_prefix_len(&text, limit);
+    if keep < text.len() {
+        let kind = if collation == CollationId::BINARY {
+            "BINARY"
+        } else {
+            "CHAR"
+        };
+        cx.warn(
+            ErrorCode::ER_TRUNCATED_WRONG_VALUE,
+            &[&format_args!("{kind}({limit})"), &lossy(&text)],
+        );
+        return Val::string(text[..keep].to_vec());
+    }
+    if let TypeKind::Binary(n) = to.col.kind
+        && text.len() < n as usize
+    {
+        let mut padded = text.into_owned();
+        padded.resize(n as usize, 0);
+        return Val::string(padded);
+    }
+    Val::Bytes(text)
+}

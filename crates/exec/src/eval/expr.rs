@@ -1,0 +1,276 @@
+//! The evaluator: one match over the kinds of expressions.
+
+use std::borrow::Cow;
+
+use nfold_plan::expr::{Class, ColumnAt, Expr, ExprKind, ExprType};
+use nfold_sql::ast::IsTest;
+use nfold_types::{ErrorCode, SqlError, TypeKind, ValueRef};
+
+use super::{EvalCx, RowRef, Val, arith, compare, convert};
+
+impl<'a> EvalCx<'a> {
+    /// The value of an expression.
+    pub fn val(&self, e: &'a Expr) -> Result<Val<'a>, SqlError> {
+        use ExprKind::*;
+        Ok(match &e.kind {
+            Const(v) => self.stored(v.as_ref(), &e.ty),
+            Param(n) => self.stored(self.st.params.get(*n), &e.ty),
+            Column(at) => self.column(self.rows, *at, &e.ty)?,
+            Outer { level, at } => {
+                let frame = self
+                    .outer
+                    .len()
+                    .checked_sub(usize::from(*level))
+                    .and_then(|i| self.outer.get(i));
+                match frame {
+                    Some(rows) => self.column(rows, *at, &e.ty)?,
+                    None => return Err(SqlError::not_supported("outer reference at this place")),
+                }
+            }
+            UserVar(name) => Self::owned(self.env().user_var(name)),
+            AssignUserVar(name, value) => {
+                let v = self.val(value)?;
+                let stored = convert::var_value(self, &v, &value.ty);
+                self.env().set_user_var(name, stored);
+                v
+            }
+            SysVar { scope, name } => Self::owned(self.env().sysvar(*scope, name)?),
+            Neg(_) | BitNot(_) | Arith(..) | Bit(..) => arith::eval(self, e)?,
+            Compare { .. }
+            | CompareRows { .. }
+            | Between { .. }
+            | In { .. }
+            | InRows { .. }
+            | InParam { .. }
+            | Like { .. } => Val::from_bool(compare::eval(self, e)?),
+            And(list) => Val::from_bool(self.all(list)?),
+            Or(list) => Val::from_bool(self.any_of(list)?),
+            Xor(sides) => {
+                let (a, b) = (self.bool(&sides[0])?, self.bool(&sides[1])?);
+                Val::from_bool(a.zip(b).map(|(a, b)| a != b))
+            }
+            Not(inner) => Val::from_bool(self.bool(inner)?.map(|b| !b)),
+            Is {
+                expr,
+                test,
+                negated,
+            } => {
+                let holds = match test {
+                    IsTest::Null => self.val(expr)?.is_null(),
+                    IsTest::True => self.bool(expr)? == Some(true),
+                    IsTest::False => self.bool(expr)? == Some(false),
+                    IsTest::Unknown => self.bool(expr)?.is_none(),
+                };
+                Val::Int(i64::from(holds != *negated))
+            }
+            Case { whens, otherwise } => {
+                for (when, then) in whens {
+                    if self.bool(when)? == Some(true) {
+                        return self.val_as(then, &e.ty);
+                    }
+                }
+                match otherwise {
+                    Some(other) => self.val_as(other, &e.ty)?,
+                    None => Val::Null,
+                }
+            }
+            Cast(inner) => {
+                let v = self.val(inner)?;
+                convert::cast(self, v, &inner.ty, &e.ty)?
+            }
+            Collate(inner) => match self.bytes(inner)? {
+                Some(text) => Val::Bytes(text),
+                None => Val::Null,
+            },
+            IntervalArith { .. } | Extract { .. } | TimestampDiff { .. } | Trim { .. } => {
+                crate::func::eval_special(self, e)?
+            }
+            Call { func, args } => crate::func::eval_fn(*func)(self, args, &e.ty)?,
+            Subquery { index, use_as } => self.st.subqueries.value(self, *index, use_as, &e.ty)?,
+            Default(v) => self.stored(v.as_ref(), &e.ty),
+            DefaultNow(fsp) => Val::DateTime(self.now(*fsp)),
+        })
+    }
+
+    /// The value of an expression, in the class (and character set) of `ty`: what IF, CASE and COALESCE give.
+    pub fn val_as(&self, e: &'a Expr, ty: &'a ExprType) -> Result<Val<'a>, SqlError> {
+        let v = self.val(e)?;
+        if v.is_null() || e.ty.col == ty.col {
+            return Ok(v);
+        }
+        Ok(match ty.class() {
+            Class::String => {
+                convert::to_text(self, v, &e.ty, ty.collation()).map_or(Val::Null, Val::Bytes)
+            }
+            Class::Int => match convert::to_integer(self, &v, &e.ty) {
+                Some(i) if ty.col.unsigned => Val::UInt(i as u64),
+                Some(i) => Val::Int(i as i64),
+                None => Val::Null,
+            },
+            Class::Decimal => match convert::to_decimal(self, &v, &e.ty) {
+                Some(d) => {
+                    let scale = ty.decimal_shape().1 as u8;
+                    Val::Decimal(if d.scale() < scale {
+                        d.rescale(scale).unwrap_or(d)
+                    } else {
+                        d
+                    })
+                }
+                None => Val::Null,
+            },
+            Class::Double => convert::to_f64(self, &v, &e.ty).map_or(Val::Null, Val::Double),
+            Class::DateTime => convert::to_datetime(self, &v, &e.ty).map_or(Val::Null, |d| {
+                Val::DateTime(nfold_types::DateTime::from_packed(d.packed(), ty.col.fsp()))
+            }),
+            Class::Date => {
+                convert::to_datetime(self, &v, &e.ty).map_or(Val::Null, |d| Val::Date(d.date()))
+            }
+            Class::Time => convert::to_time(self, &v, &e.ty).map_or(Val::Null, Val::Time),
+            Class::Null => Val::Null,
+        })
+    }
+
+    /// A constant, parameter or column value as an evaluation sees it.
+    #[inline]
+    fn stored(&self, v: ValueRef<'a>, _ty: &ExprType) -> Val<'a> {
+        match v {
+            ValueRef::Timestamp(t) => Val::DateTime(convert::local(self, t, t.fsp)),
+            other => Val::from_ref(other),
+        }
+    }
+
+    fn owned(v: nfold_types::Value) -> Val<'a> {
+        match v {
+            nfold_types::Value::Bytes(b) => Val::Bytes(Cow::Owned(b)),
+            nfold_types::Value::Null => Val::Null,
+            nfold_types::Value::Int(v) => Val::Int(v),
+            nfold_types::Value::UInt(v) => Val::UInt(v),
+            nfold_types::Value::Float(v) => Val::Float(v),
+            nfold_types::Value::Double(v) => Val::Double(v),
+            nfold_types::Value::Decimal(v) => Val::Decimal(v),
+            nfold_types::Value::Date(v) => Val::Date(v),
+            nfold_types::Value::DateTime(v) => Val::DateTime(v),
+            nfold_types::Value::Timestamp(_) => Val::Null,
+            nfold_types::Value::Time(v) => Val::Time(v),
+        }
+    }
+
+    #[inline]
+    fn column(
+        &self,
+        rows: &'a [RowRef<'a>],
+        at: ColumnAt,
+        ty: &ExprType,
+    ) -> Result<Val<'a>, SqlError> {
+        let row = &rows[usize::from(at.table)];
+        let Some(image) = row.image else {
+            return Ok(Val::Null);
+        };
+        match row.layout.get(image, usize::from(at.column)) {
+            Ok(v) => Ok(self.stored(v, ty)),
+            Err(e) => Err(row_error(&e)),
+        }
+    }
+
+    /// AND: false wins over NULL.
+    pub fn all(&self, list: &'a [Expr]) -> Result<Option<bool>, SqlError> {
+        let mut result = Some(true);
+        for e in list {
+            match self.bool(e)? {
+                Some(false) => return Ok(Some(false)),
+                None => result = None,
+                Some(true) => {}
+            }
+        }
+        Ok(result)
+    }
+
+    /// OR: true wins over NULL.
+    fn any_of(&self, list: &'a [Expr]) -> Result<Option<bool>, SqlError> {
+        let mut result = Some(false);
+        for e in list {
+            match self.bool(e)? {
+                Some(true) => return Ok(Some(true)),
+                None => result = None,
+                Some(false) => {}
+            }
+        }
+        Ok(result)
+    }
+
+    /// Whether every condition of a list holds.
+    #[inline]
+    pub fn passes(&self, list: &'a [Expr]) -> Result<bool, SqlError> {
+        for e in list {
+            if self.bool(e)? != Some(true) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether two expressions are equal; NULL if either is.
+    pub fn equal(&self, a: &'a Expr, b: &'a Expr) -> Result<Option<bool>, SqlError> {
+        Ok(self.order_of(a, b)?.map(|o| o.is_eq()))
+    }
+
+    /// The order of two expressions, compared as MySQL's `<` would; NULL if either is.
+    pub fn order_of(
+        &self,
+        a: &'a Expr,
+        b: &'a Expr,
+    ) -> Result<Option<std::cmp::Ordering>, SqlError> {
+        let kind =
+            nfold_plan::collate::comparison(&a.ty, &b.ty, [false; 2], self.env().collation(), "=")?;
+        let (x, y) = (self.val(a)?, self.val(b)?);
+        Ok(compare::order(self, kind, (&x, &a.ty), (&y, &b.ty)))
+    }
+
+    /// A string made by a function, or NULL with warning 1301 when it is longer than `max_allowed_packet`.
+    pub fn checked_string(&self, text: Vec<u8>, function: &str) -> Result<Val<'a>, SqlError> {
+        let max = self.env().max_allowed_packet();
+        if text.len() > max {
+            self.warn(
+                ErrorCode::ER_WARN_ALLOWED_PACKET_OVERFLOWED,
+                &[&function, &max],
+            );
+            return Ok(Val::Null);
+        }
+        Ok(Val::string(text))
+    }
+}
+
+/// What a damaged row image is to the client.
+pub(crate) fn row_error(e: &nfold_types::row::RowError) -> SqlError {
+    SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, format!("row image: {e}"))
+}
+
+/// An expression's text as far as error messages need it.
+pub(crate) fn describe(e: &Expr) -> String {
+    use ExprKind::*;
+    match &e.kind {
+        Const(v) => match v {
+            nfold_types::Value::Int(v) => v.to_string(),
+            nfold_types::Value::UInt(v) => v.to_string(),
+            nfold_types::Value::Bytes(b) => format!("'{}'", String::from_utf8_lossy(b)),
+            nfold_types::Value::Null => "NULL".into(),
+            other => format!("{other:?}"),
+        },
+        Neg(inner) => format!("-({})", describe(inner)),
+        Arith(op, s) => format!(
+            "({} {} {})",
+            describe(&s[0]),
+            arith::symbol(*op),
+            describe(&s[1])
+        ),
+        Cast(inner) => {
+            let target = match (&e.ty.col.kind, e.ty.col.unsigned) {
+                (TypeKind::BigInt, true) => "unsigned",
+                (TypeKind::BigInt, false) => "signed",
+                _ => "char",
+            };
+            format!("cast({} as {target})", describe(inner))
+        }
+        _ => "expression".into(),
+    }
+}

@@ -1,0 +1,40 @@
+//! How an expression runs a subquery: the executor that holds the session does it.
+
+use nfold_plan::expr::{Expr, ExprType, SubqueryUse};
+use nfold_types::SqlError;
+
+use super::{EvalCx, Val};
+
+/// Runs subqueries of the query block that is being evaluated.
+pub trait Subqueries {
+    /// The value of subquery `index`, used as `use_as`, for the current rows of `cx`.
+    fn value<'a>(
+        &self,
+        cx: &EvalCx<'a>,
+        index: u16,
+        use_as: &'a SubqueryUse,
+        ty: &'a ExprType,
+    ) -> Result<Val<'a>, SqlError>;
+}
+
+/// For expressions that cannot hold any.
+pub struct NoSubqueries;
+
+impl Subqueries for NoSubqueries {
+    fn value<'a>(
+        &self,
+        _: &EvalCx<'a>,
+        _: u16,
+        _: &'a SubqueryUse,
+        _: &'a ExprType,
+    ) -> Result<Val<'a>, SqlError> {
+        Err(SqlError::not_supported("subquery at this place"))
+    }
+}
+
+impl<'a> EvalCx<'a> {
+    /// For error messages: the text of an expression, shortened.
+    pub(crate) fn describe(&self, e: &Expr) -> String {
+        super::expr::describe(e)
+    }
+}

@@ -1,0 +1,204 @@
+//! Values of a statement's parameter slots, bound into one arena that is used again for every execution.
+
+use nfold_sql::digest::{Digested, SlotKind};
+use nfold_sql::literal::Lit;
+use nfold_types::{Decimal, Value, ValueRef};
+
+/// A bound value; strings lie in the arena.
+#[derive(Debug, Clone, Copy)]
+enum Bound {
+    Value(ValueRef<'static>),
+    Bytes { start: u32, len: u32 },
+}
+
+/// What a slot holds.
+#[derive(Debug, Clone, Copy)]
+enum SlotValue {
+    One(Bound),
+    /// Members in `members`, flattened.
+    Many {
+        start: u32,
+        len: u32,
+        width: u32,
+    },
+}
+
+/// The values of all slots of one execution.
+#[derive(Debug, Default)]
+pub struct Params {
+    slots: Vec<SlotValue>,
+    members: Vec<Bound>,
+    arena: Vec<u8>,
+}
+
+impl Params {
+    /// No parameters.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets all values, keeps the memory.
+    pub fn clear(&mut self) {
+        self.slots.clear();
+        self.members.clear();
+        self.arena.clear();
+    }
+
+    /// Binds the literals of a text; `markers` are the values of its `?`, in order.
+    pub fn bind(&mut self, digest: &Digested, text: &[u8], markers: &[Value]) {
+        self.clear();
+        for (n, slot) in digest.slots().iter().enumerate() {
+            let n = n as u32;
+            let value = match slot.kind {
+                SlotKind::Literal(_) => {
+                    let bound = digest
+                        .literal(n, text)
+                        .map_or(Bound::Value(ValueRef::Null), |lit| self.literal(&lit));
+                    SlotValue::One(bound)
+                }
+                SlotKind::Marker(m) => {
+                    SlotValue::One(self.value(markers.get(m as usize).unwrap_or(&Value::Null)))
+                }
+                SlotKind::List | SlotKind::Rows => {
+                    let start = self.members.len() as u32;
+                    for lit in digest.list(n, text) {
+                        let bound = self.literal(&lit);
+                        self.members.push(bound);
+                    }
+                    SlotValue::Many {
+                        start,
+                        len: self.members.len() as u32 - start,
+                        width: slot.width.max(1),
+                    }
+                }
+            };
+            self.slots.push(value);
+        }
+    }
+
+    /// Adds a slot with one value (statements that are not read from a text).
+    pub fn push(&mut self, value: &Value) {
+        let bound = self.value(value);
+        self.slots.push(SlotValue::One(bound));
+    }
+
+    fn value(&mut self, value: &Value) -> Bound {
+        match value {
+            Value::Bytes(b) => self.bytes(b),
+            Value::Null => Bound::Value(ValueRef::Null),
+            Value::Int(v) => Bound::Value(ValueRef::Int(*v)),
+            Value::UInt(v) => Bound::Value(ValueRef::UInt(*v)),
+            Value::Float(v) => Bound::Value(ValueRef::Float(*v)),
+            Value::Double(v) => Bound::Value(ValueRef::Double(*v)),
+            Value::Decimal(v) => Bound::Value(ValueRef::Decimal(*v)),
+            Value::Date(v) => Bound::Value(ValueRef::Date(*v)),
+            Value::DateTime(v) => Bound::Value(ValueRef::DateTime(*v)),
+            Value::Timestamp(v) => Bound::Value(ValueRef::Timestamp(*v)),
+            Value::Time(v) => Bound::Value(ValueRef::Time(*v)),
+        }
+    }
+
+    fn bytes(&mut self, b: &[u8]) -> Bound {
+        let start = self.arena.len() as u32;
+        self.arena.extend_from_slice(b);
+        Bound::Bytes {
+            start,
+            len: b.len() as u32,
+        }
+    }
+
+    fn literal(&mut self, lit: &Lit<'_>) -> Bound {
+        let start = self.arena.len() as u32;
+        let value = match lit {
+            Lit::Null => ValueRef::Null,
+            Lit::Bool(b) => ValueRef::Int(i64::from(*b)),
+            Lit::Int { negative, value } => return Bound::Value(integer(*negative, *value)),
+            Lit::Decimal { negative, text } => {
+                let d = Decimal::parse_prefix(text).value;
+                ValueRef::Decimal(if *negative { d.neg() } else { d })
+            }
+            Lit::Float { negative, text } => {
+                let v = std::str::from_utf8(text)
+                    .ok()
+                    .and_then(|t| t.parse::<f64>().ok())
+                    .unwrap_or(0.0);
+                ValueRef::Double(if *negative { -v } else { v })
+            }
+            Lit::String(raw) => match raw.plain() {
+                Some(plain) => return self.bytes(plain),
+                None => {
+                    raw.append_to(&mut self.arena);
+                    return Bound::Bytes {
+                        start,
+                        len: self.arena.len() as u32 - start,
+                    };
+                }
+            },
+            Lit::Hex(digits) => {
+                let bytes = nfold_sql::literal::hex_bytes(digits);
+                return self.bytes(&bytes);
+            }
+            Lit::Bit(digits) => {
+                let bytes = nfold_sql::literal::bit_bytes(digits);
+                return self.bytes(&bytes);
+            }
+        };
+        Bound::Value(value)
+    }
+
+    #[inline]
+    fn resolve(&self, bound: Bound) -> ValueRef<'_> {
+        match bound {
+            Bound::Value(v) => v,
+            Bound::Bytes { start, len } => {
+                ValueRef::Bytes(&self.arena[start as usize..(start + len) as usize])
+            }
+        }
+    }
+
+    /// The value of slot `n`; NULL for a list.
+    #[inline]
+    pub fn get(&self, n: u32) -> ValueRef<'_> {
+        match self.slots.get(n as usize) {
+            Some(SlotValue::One(b)) => self.resolve(*b),
+            _ => ValueRef::Null,
+        }
+    }
+
+    /// The members of list or rows slot `n`, flattened, and its width.
+    pub fn list(&self, n: u32) -> (impl ExactSizeIterator<Item = ValueRef<'_>> + Clone, usize) {
+        let (start, len, width) = match self.slots.get(n as usize) {
+            Some(SlotValue::Many { start, len, width }) => {
+                (*start as usize, *len as usize, *width as usize)
+            }
+            _ => (0, 0, 1),
+        };
+        (
+            self.members[start..start + len]
+                .iter()
+                .map(|b| self.resolve(*b)),
+            width,
+        )
+    }
+
+    /// Bytes held, for accounting.
+    pub fn memory(&self) -> usize {
+        self.arena.capacity()
+            + self.members.capacity() * size_of::<Bound>()
+            + self.slots.capacity() * size_of::<SlotValue>()
+    }
+}
+
+/// The integer that `value` with this sign stands for.
+fn integer(negative: bool, value: u64) -> ValueRef<'static> {
+    match (negative, i64::try_from(value)) {
+        (false, Ok(v)) => ValueRef::Int(v),
+        (false, Err(_)) => ValueRef::UInt(value),
+        (true, Ok(v)) => ValueRef::Int(-v),
+        (true, Err(_)) if value == i64::MIN.unsigned_abs() => ValueRef::Int(i64::MIN),
+        (true, Err(_)) => {
+            let d = Decimal::parse_prefix(value.to_string().as_bytes()).value;
+            ValueRef::Decimal(d.neg())
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Which collation and which type a result has when several expressions meet (manual, "Collation Coercibility in Expressions").
+
+use nfold_types::collation::CollationId;
+use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
+
+use crate::expr::{Class, CmpKind, Coercibility, ExprType, string_type};
+
+/// A collation and how firmly it is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Merged {
+    pub collation: CollationId,
+    pub coercibility: Coercibility,
+}
+
+/// Collation and coercibility of an expression used as a string: numbers and dates are text of the connection's collation.
+pub fn as_string(ty: &ExprType, connection: CollationId) -> Merged {
+    match ty.class() {
+        Class::String => Merged {
+            collation: ty.col.collation,
+            coercibility: ty.coercibility,
+        },
+        Class::Null => Merged {
+            collation: CollationId::BINARY,
+            coercibility: Coercibility::Ignorable,
+        },
+        _ => Merged {
+            collation: connection,
+            coercibility: Coercibility::Numeric,
+        },
+    }
+}
+
+fn coercibility_name(c: Coercibility) -> &'static str {
+    match c {
+        Coercibility::Explicit => "EXPLICIT",
+        Coercibility::NoCollation => "NONE",
+        Coercibility::Implicit => "IMPLICIT",
+        Coercibility::SysConst => "SYSCONST",
+        Coercibility::Coercible => "COERCIBLE",
+        Coercibility::Numeric => "NUMERIC",
+        Coercibility::Ignorable => "IGNORABLE",
+    }
+}
+
+/// Merges two; `None` where neither wins.
+fn merge_two(a: Merged, b: Merged) -> Option<Merged> {
+    if a.collation == b.collation {
+        return Some(Merged {
+            collation: a.collation,
+            coercibility: a.coercibility.min(b.coercibility),
+        });
+    }
+    if a.coercibility != b.coercibility {
+        let (firm, loose) = if a.coercibility < b.coercibility {
+            (a, b)
+        } else {
+            (b, a)
+        };
+        let (fc, lc) = (firm.collation.known(), loose.collation.known());
+        // A binary string stays binary whatever it meets, unless the other side is explicit or loose constants convert.
+        if fc.charset != lc.charset
+            && firm.coercibility >= Coercibility::Implicit
+            && loose.coercibility == Coercibility::Implicit
+            && !superset(fc.charset.name, lc.charset.name)
+        {
+            return None;
+        }
+        return Some(firm);
+    }
+    if a.coercibility == Coercibility::Explicit {
+        return None;
+    }
+    let (ca, cb) = (a.collation.known(), b.collation.known());
+    if ca.charset == cb.charset {
+        // The _bin collation of a set wins over its others; two others leave none.
+        return match (ca.is_binary(), cb.is_binary()) {
+            (true, false) => Some(a),
+            (false, true) => Some(b),
+            _ if a.coercibility == Coercibility::Implicit => Some(Merged {
+                collation: ca.charset.binary_collation,
+                coercibility: Coercibility::NoCollation,
+            }),
+            _ => None,
+        };
+    }
+    if a.collation == CollationId::BINARY {
+        return Some(a);
+    }
+    if b.collation == CollationId::BINARY {
+        return Some(b);
+    }
+    if superset(ca.charset.name, cb.charset.name) {
+        return Some(a);
+    }
+    if superset(cb.charset.name, ca.charset.name) {
+        return Some(b);
+    }
+    None
+}
+
+/// Whether every character of `small` is one of `big`, and MySQL converts on its own.
+fn superset(big: &str, small: &str) -> bool {
+    matches!(
+        (big, small),
+        ("utf8mb4", _) | ("utf8mb3", "latin1" | "ascii") | ("latin1", "ascii")
+    )
+}
+
+/// Merges the collations of operands that are used as strings.
+///
+/// # Errors
+/// 1267, 1270 or 1271, by the number of operands.
+pub fn merge<'e>(
+    types: impl Iterator<Item = &'e ExprType> + Clone,
+    connection: CollationId,
+    operation: &str,
+) -> Result<Merged, SqlError> {
+    let mut all = types.clone().map(|t| as_string(t, connection));
+    let Some(mut result) = all.next() else {
+        return Ok(Merged {
+            collation: connection,
+            coercibility: Coercibility::Coercible,
+        });
+    };
+    let mut count = 1;
+    let mut failed = false;
+    for next in all {
+        count += 1;
+        match merge_two(result, next) {
+            Some(m) => result = m,
+            None => failed = true,
+        }
+    }
+    if failed {
+        let list: Vec<Merged> = types.map(|t| as_string(t, connection)).collect();
+        return Err(mix_error(&list, operation));
+    }
+    let _ = count;
+    if result.coercibility == Coercibility::Ignorable {
+        result.collation = CollationId::BINARY;
+    }
+    Ok(result)
+}
+
+fn mix_error(list: &[Merged], operation: &str) -> SqlError {
+    let name = |m: &Merged| m.collation.known().name;
+    let level = |m: &Merged| coercibility_name(m.coercibility);
+    match list {
+        [a, b] => SqlError::new(
+            ErrorCode::ER_CANT_AGGREGATE_2COLLATIONS,
+            &[&name(a), &level(a), &name(b), &level(b), &operation],
+        ),
+        [a, b, c] => SqlError::new(
+            ErrorCode::ER_CANT_AGGREGATE_3COLLATIONS,
+            &[
+                &name(a),
+                &level(a),
+                &name(b),
+                &level(b),
+                &name(c),
+                &level(c),
+                &operation,
+            ],
+        ),
+        _ => SqlError::new(ErrorCode::ER_CANT_AGGREGATE_NCOLLATIONS, &[&operation]),
+    }
+}
+
+/// How `a op b` compares (manual, "Type Conversion in Expression Evaluation").
+///
+/// `constant` tells for each side whether it is a constant or parameter: then it takes the other side's temporal type, and
+/// next to an integer column a decimal constant stays exact.
+pub fn comparison(
+    a: &ExprType,
+    b: &ExprType,
+    constant: [bool; 2],
+    connection: CollationId,
+    operation: &str,
+) -> Result<CmpKind, SqlError> {
+    use Class::*;
+    let (ca, cb) = (a.class(), b.class());
+    let year = |t: &ExprType| matches!(t.col.kind, TypeKind::Year);
+    Ok(match (ca, cb) {
+        (String | Null, String | Null) => {
+            let merged = merge([a, b].into_iter(), connection, operation)?;
+            if merged.coercibility == Coercibility::NoCollation {
+                return Err(mix_error(
+                    &[as_string(a, connection), as_string(b, connection)],
+                    operation,
+                ));
+            }
+            CmpKind::String(merged.collation)
+        }
+        (Null, other) | (other, Null) => match other {
+            Int => CmpKind::Int,
+            Decimal => CmpKind::Decimal,
+            Time => CmpKind::Time,
+            Date | DateTime => CmpKind::DateTime,
+            _ => CmpKind::Double,
+        },
+        (Int, Int) => CmpKind::Int,
+        (Int | Decimal, Int | Decimal) => CmpKind::Decimal,
+        (Time, Time) => CmpKind::Time,
+        (x, y) if x.is_temporal() && y.is_temporal() => CmpKind::DateTime,
+        (Date | DateTime, String) | (String, Date | DateTime) => CmpKind::DateTime,
+        (Time, String) | (String, Time) => CmpKind::Time,
+        (Date | DateTime, _) if constant[1] && !year(b) => CmpKind::DateTime,
+        (_, Date | DateTime) if constant[0] && !year(a) => CmpKind::DateTime,
+        (Time, Int) if constant[1] => CmpKind::Time,
+        (Int, Time) if constant[0] => CmpKind::Time,
+        (Int | Decimal, x) | (x, Int | Decimal) if x.is_temporal() => CmpKind::Decimal,
+        // An integer column against a constant string that is an integer compares as integers; the executor looks at the value.
+        _ => CmpKind::Double,
+    })
+}
+
+/// The common type of values that stand for one another (CASE, IF, COALESCE, UNION columns).
+pub fn common_type(
+    types: &[&ExprType],
+    connection: CollationId,
+    operation: &str,
+) -> Result<ExprType, SqlError> {
+    let nullable = types.iter().any(|t| t.nullable);
+    let real: Vec<&ExprType> = types
+        .iter()
+        .copied()
+        .filter(|t| t.class() != Class::Null)
+        .collect();
+    let Some(first) = real.first() else {
+        return Ok(ExprType::null());
+    };
+    if real.iter().all(|t| t.col == first.col) {
+        let coercibility = real
+            .iter()
+            .map(|t| t.coercibility)
+            .min()
+            .unwrap_or(first.coercibility);
+        let mut col = first.col.clone();
+        if col.is_enum_or_set() {
+            col = string_type(first.char_length(), col.collation);
+        }
+        return Ok(ExprType {
+            col,
+            nullable,
+            coercibility,
+        });
+    }
+    let has = |c: Class| real.iter().any(|t| t.class() == c);
+    if has(Class::String)
+        || (real.iter().any(|t| t.class().is_temporal())
+            && !real.iter().all(|t| t.class().is_temporal()))
+    {
+        let merged = merge(real.iter().copied(), connection, operation)?;
+        let chars = real.iter().map(|t| t.char_length()).max().unwrap_or(0);
+        return Ok(ExprType {
+            col: string_type(chars, merged.collation),
+            nullable,
+            coercibility: merged.coercibility,
+        });
+    }
+    if real.iter().all(|t| t.class().is_temporal()) {
+        let fsp = real.iter().map(|t| t.col.fsp()).max().unwrap_or(0);
+        let kind = if real.iter().all(|t| t.class() == Class::Time) {
+            TypeKind::Time(fsp)
+        } else {
+            TypeKind::DateTime(fsp)
+        };
+        return Ok(ExprType::new(ColumnType::new(kind), nullable));
+    }
+    if has(Class::Double) {
+        return Ok(ExprType::double(nullable));
+    }
+    let signs = (
+        real.iter().any(|t| t.col.unsigned),
+        real.iter().any(|t| !t.col.unsigned),
+    );
+    if !has(Class::Decimal) && signs != (true, true) {
+        let widest = real
+            .iter()
+            .max_by_key(|t| t.decimal_shape().0)
+            .copied()
+            .unwrap_or(first);
+        let mut col = widest.col.clone();
+        col.zerofill = false;
+        if matches!(col.kind, TypeKind::Bit(_)) {
+            col = ColumnType::bigint().with_unsigned();
+        }
+        return Ok(ExprType::new(col, nullable));
+    }
+    let scale = real.iter().map(|t| t.decimal_shape().1).max().unwrap_or(0);
+    let whole = real
+        .iter()
+        .map(|t| t.decimal_shape())
+        .map(|(p, s)| p - s.min(p))
+        .max()
+        .unwrap_or(1);
+    Ok(ExprType::decimal(whole + scale, scale, nullable))
+}

@@ -1,0 +1,624 @@
+//! The bound expression: names resolved to places in rows, every node with a type. It holds no engine handle and no value of
+//! a parameter, so one tree serves every execution.
+
+use nfold_sql::ast::{BinaryOp, IntervalUnit, IsTest, TrimSide, VarScope};
+use nfold_types::collation::CollationId;
+use nfold_types::{ColumnType, TypeKind, Value};
+
+use crate::query::QueryPlan;
+
+/// How firmly an expression holds its collation; the lower, the firmer (manual, "Collation Coercibility in Expressions").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Coercibility {
+    /// `COLLATE` was written.
+    Explicit = 0,
+    /// Two collations met and neither won.
+    NoCollation = 1,
+    /// A column.
+    Implicit = 2,
+    /// `USER()`, `VERSION()` and their like.
+    SysConst = 3,
+    /// A literal or a parameter.
+    Coercible = 4,
+    /// Made from a number or a date.
+    Numeric = 5,
+    /// NULL, or made from NULL.
+    Ignorable = 6,
+}
+
+/// Result type of an expression.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExprType {
+    pub col: ColumnType,
+    pub nullable: bool,
+    pub coercibility: Coercibility,
+}
+
+impl ExprType {
+    /// A type that is no character string.
+    pub fn new(col: ColumnType, nullable: bool) -> Self {
+        ExprType {
+            col,
+            nullable,
+            coercibility: Coercibility::Numeric,
+        }
+    }
+
+    /// A signed 64-bit integer.
+    pub fn bigint(nullable: bool) -> Self {
+        Self::new(ColumnType::bigint(), nullable)
+    }
+
+    /// The type of a comparison or a logical operator: INT(1).
+    pub fn boolean(nullable: bool) -> Self {
+        let mut col = ColumnType::new(TypeKind::BigInt);
+        col.width = 1;
+        Self::new(col, nullable)
+    }
+
+    /// An unsigned 64-bit integer.
+    pub fn ubigint(nullable: bool) -> Self {
+        Self::new(ColumnType::bigint().with_unsigned(), nullable)
+    }
+
+    /// DOUBLE
+    pub fn double(nullable: bool) -> Self {
+        Self::new(ColumnType::double(), nullable)
+    }
+
+    /// DECIMAL; precision and scale are cut to 65 and 30.
+    pub fn decimal(precision: u32, scale: u32, nullable: bool) -> Self {
+        let scale = scale.min(30);
+        let precision = precision.clamp(scale.max(1), 65);
+        Self::new(ColumnType::decimal(precision as u8, scale as u8), nullable)
+    }
+
+    /// A string of at most `chars` characters.
+    pub fn string(
+        chars: u64,
+        collation: CollationId,
+        coercibility: Coercibility,
+        nullable: bool,
+    ) -> Self {
+        ExprType {
+            col: string_type(chars, collation),
+            nullable,
+            coercibility,
+        }
+    }
+
+    /// The type of the NULL literal.
+    pub fn null() -> Self {
+        ExprType {
+            col: ColumnType::new(TypeKind::Null),
+            nullable: true,
+            coercibility: Coercibility::Ignorable,
+        }
+    }
+
+    /// In which domain values of this type take part in arithmetic and comparisons.
+    pub fn class(&self) -> Class {
+        Class::of(&self.col)
+    }
+
+    /// The collation that values of this type have as strings.
+    pub fn collation(&self) -> CollationId {
+        self.col.collation
+    }
+
+    /// Precision and scale of the type as a DECIMAL.
+    pub fn decimal_shape(&self) -> (u32, u32) {
+        use TypeKind::*;
+        match &self.col.kind {
+            Decimal { precision, scale } => (u32::from(*precision), u32::from(*scale)),
+            TinyInt => (3, 0),
+            SmallInt => (5, 0),
+            MediumInt => (8, 0),
+            Int => (10, 0),
+            BigInt => (20, 0),
+            Year => (4, 0),
+            Bit(n) => (u32::from(*n).div_ceil(3), 0),
+            Date => (8, 0),
+            Time(f) => (7 + u32::from(*f), u32::from(*f)),
+            DateTime(f) | Timestamp(f) => (14 + u32::from(*f), u32::from(*f)),
+            Null => (1, 0),
+            _ => (65, 30),
+        }
+    }
+
+    /// Characters at most when shown as text.
+    pub fn char_length(&self) -> u64 {
+        use TypeKind::*;
+        match &self.col.kind {
+            Char(n) | VarChar(n) | Binary(n) | VarBinary(n) => u64::from(*n),
+            Text(size) => size.max_bytes() / u64::from(self.col.charset().max_len),
+            Blob(size) => size.max_bytes(),
+            Enum(members) => members
+                .iter()
+                .map(|m| m.chars().count() as u64)
+                .max()
+                .unwrap_or(0),
+            Set(members) => members
+                .iter()
+                .map(|m| m.chars().count() as u64 + 1)
+                .sum::<u64>()
+                .saturating_sub(1),
+            TinyInt => 4,
+            SmallInt => 6,
+            MediumInt => 8,
+            Int => 11,
+            BigInt => {
+                if self.col.width == 1 {
+                    1
+                } else {
+                    20 + u64::from(!self.col.unsigned && self.col.width == 0)
+                        - u64::from(self.col.width == 0 && !self.col.unsigned)
+                }
+            }
+            Decimal { precision, scale } => u64::from(*precision) + 1 + u64::from(*scale > 0),
+            Float => 12,
+            Double => 22,
+            Bit(n) => u64::from(n.div_ceil(8)),
+            Year => 4,
+            Date => 10,
+            Time(f) => 10 + frac(*f),
+            DateTime(f) | Timestamp(f) => 19 + frac(*f),
+            Null => 0,
+        }
+    }
+}
+
+fn frac(fsp: u8) -> u64 {
+    if fsp == 0 { 0 } else { u64::from(fsp) + 1 }
+}
+
+/// The string type that holds `chars` characters, as MySQL chooses it for a result column.
+pub fn string_type(chars: u64, collation: CollationId) -> ColumnType {
+    use nfold_types::TextSize;
+    let binary = collation == CollationId::BINARY;
+    let bytes = chars.saturating_mul(u64::from(collation.known().charset.max_len));
+    let kind = if bytes <= 65_535 {
+        let n = chars as u32;
+        if binary {
+            TypeKind::VarBinary(n)
+        } else {
+            TypeKind::VarChar(n)
+        }
+    } else {
+        let size = if bytes <= TextSize::Medium.max_bytes() {
+            TextSize::Medium
+        } else {
+            TextSize::Long
+        };
+        if binary {
+            TypeKind::Blob(size)
+        } else {
+            TypeKind::Text(size)
+        }
+    };
+    ColumnType::string(kind, collation)
+}
+
+/// The domains in which MySQL computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    Null,
+    /// Integers, BIT, YEAR.
+    Int,
+    Decimal,
+    /// FLOAT and DOUBLE.
+    Double,
+    /// Character and binary strings, ENUM, SET.
+    String,
+    Date,
+    Time,
+    /// DATETIME and TIMESTAMP.
+    DateTime,
+}
+
+impl Class {
+    /// The domain of a column type.
+    pub fn of(ty: &ColumnType) -> Class {
+        use TypeKind::*;
+        match ty.kind {
+            TinyInt | SmallInt | MediumInt | Int | BigInt | Year | Bit(_) => Class::Int,
+            Decimal { .. } => Class::Decimal,
+            Float | Double => Class::Double,
+            Date => Class::Date,
+            Time(_) => Class::Time,
+            DateTime(_) | Timestamp(_) => Class::DateTime,
+            Null => Class::Null,
+            Char(_) | VarChar(_) | Binary(_) | VarBinary(_) | Text(_) | Blob(_) | Enum(_)
+            | Set(_) => Class::String,
+        }
+    }
+
+    /// Date, Time or DateTime.
+    pub fn is_temporal(self) -> bool {
+        matches!(self, Class::Date | Class::Time | Class::DateTime)
+    }
+}
+
+/// How two values are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CmpKind {
+    /// As integers of either sign.
+    Int,
+    Decimal,
+    Double,
+    String(CollationId),
+    /// Both as DATETIME (a DATE is midnight, a TIME is on the current date).
+    DateTime,
+    Time,
+}
+
+/// Arithmetic operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArithOp {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    IntDiv,
+    Mod,
+}
+
+/// Operators on bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BitOp {
+    And,
+    Or,
+    Xor,
+    ShiftLeft,
+    ShiftRight,
+}
+
+/// A function of the registry, by its place there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FuncId(pub u16);
+
+/// Where a column of the current row is: `table` counts the row slots of the query block (base and derived tables in join
+/// order of the FROM clause; after grouping there is a single slot), `column` its columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ColumnAt {
+    pub table: u16,
+    pub column: u16,
+}
+
+/// A typed expression.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expr {
+    pub kind: ExprKind,
+    pub ty: ExprType,
+}
+
+/// What an expression computes. Operands are in the order written.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExprKind {
+    Const(Value),
+    /// The value of a parameter slot of the statement.
+    Param(u32),
+    Column(ColumnAt),
+    /// A column of an enclosing query's current row; `level` 1 is the next one out.
+    Outer {
+        level: u16,
+        at: ColumnAt,
+    },
+    UserVar(Box<str>),
+    AssignUserVar(Box<str>, Box<Expr>),
+    SysVar {
+        scope: Option<VarScope>,
+        name: Box<str>,
+    },
+    Neg(Box<Expr>),
+    BitNot(Box<Expr>),
+    /// The result's class (integer, decimal, double) says how.
+    Arith(ArithOp, Box<[Expr; 2]>),
+    Bit(BitOp, Box<[Expr; 2]>),
+    Compare {
+        op: BinaryOp,
+        kind: CmpKind,
+        sides: Box<[Expr; 2]>,
+    },
+    /// Row constructors of equal width; one `CmpKind` each.
+    CompareRows {
+        op: BinaryOp,
+        kinds: Vec<CmpKind>,
+        left: Vec<Expr>,
+        right: Vec<Expr>,
+    },
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    Xor(Box<[Expr; 2]>),
+    Not(Box<Expr>),
+    Is {
+        expr: Box<Expr>,
+        test: IsTest,
+        negated: bool,
+    },
+    /// expr, low, high; each bound with its own comparison.
+    Between {
+        parts: Box<[Expr; 3]>,
+        kinds: [CmpKind; 2],
+        negated: bool,
+    },
+    /// `expr IN (…)` with written-out members: one comparison for each.
+    In {
+        expr: Box<Expr>,
+        list: Vec<(CmpKind, Expr)>,
+        negated: bool,
+    },
+    /// `(a, b) IN ((…), …)` with written-out members.
+    InRows {
+        left: Vec<Expr>,
+        rows: Vec<Vec<(CmpKind, Expr)>>,
+        negated: bool,
+    },
+    /// IN with the list of a parameter slot: `left` has the list's width.
+    InParam {
+        left: Vec<Expr>,
+        kinds: Vec<CmpKind>,
+        list: u32,
+        negated: bool,
+    },
+    Like {
+        expr: Box<Expr>,
+        pattern: Box<Expr>,
+        escape: Option<Box<Expr>>,
+        collation: CollationId,
+        negated: bool,
+    },
+    /// Whens in order, then ELSE.
+    Case {
+        whens: Vec<(Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+    },
+    /// To the type of this node.
+    Cast(Box<Expr>),
+    /// Only the collation of the type differs from the operand's.
+    Collate(Box<Expr>),
+    IntervalArith {
+        expr: Box<Expr>,
+        amount: Box<Expr>,
+        unit: IntervalUnit,
+        subtract: bool,
+    },
+    Extract {
+        unit: IntervalUnit,
+        expr: Box<Expr>,
+    },
+    TimestampDiff {
+        unit: IntervalUnit,
+        from: Box<Expr>,
+        to: Box<Expr>,
+    },
+    Trim {
+        side: TrimSide,
+        what: Option<Box<Expr>>,
+        expr: Box<Expr>,
+    },
+    Call {
+        func: FuncId,
+        args: Vec<Expr>,
+    },
+    /// A subquery of this query block, by its place in [`crate::query::QueryPlan::subqueries`].
+    Subquery {
+        index: u16,
+        use_as: SubqueryUse,
+    },
+    /// The column's DEFAULT.
+    Default(Value),
+    /// The value of a DEFAULT CURRENT_TIMESTAMP(fsp).
+    DefaultNow(u8),
+}
+
+/// What a subquery stands for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SubqueryUse {
+    /// One value; more than one row is error 1242.
+    Scalar,
+    Exists,
+    /// `left [NOT] IN (subquery)`; also `= ANY` and `<> ALL`.
+    In {
+        left: Vec<Expr>,
+        kinds: Vec<CmpKind>,
+        negated: bool,
+    },
+    /// `left op ANY|ALL (subquery)`
+    Quantified {
+        left: Box<Expr>,
+        op: BinaryOp,
+        kind: CmpKind,
+        all: bool,
+    },
+}
+
+/// A subquery of a query block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SubqueryPlan {
+    pub plan: Box<QueryPlan>,
+    /// It names columns of an enclosing query, so it runs once per row.
+    pub correlated: bool,
+}
+
+impl Expr {
+    /// A constant of the given type.
+    pub fn constant(value: Value, ty: ExprType) -> Expr {
+        Expr {
+            kind: ExprKind::Const(value),
+            ty,
+        }
+    }
+
+    /// The integer constant `v`.
+    pub fn int(v: i64) -> Expr {
+        Expr::constant(Value::Int(v), ExprType::bigint(false))
+    }
+
+    /// The NULL constant.
+    pub fn null() -> Expr {
+        Expr::constant(Value::Null, ExprType::null())
+    }
+
+    /// Calls `f` on each direct operand.
+    pub fn each_child<'e>(&'e self, f: &mut dyn FnMut(&'e Expr)) {
+        use ExprKind::*;
+        match &self.kind {
+            Const(_)
+            | Param(_)
+            | Column(_)
+            | Outer { .. }
+            | UserVar(_)
+            | SysVar { .. }
+            | Default(_)
+            | DefaultNow(_) => {}
+            AssignUserVar(_, e) | Neg(e) | BitNot(e) | Not(e) | Cast(e) | Collate(e) => f(e),
+            Is { expr, .. } | Extract { expr, .. } => f(expr),
+            Arith(_, s) | Bit(_, s) | Xor(s) => s.iter().for_each(f),
+            Compare { sides, .. } => sides.iter().for_each(f),
+            CompareRows { left, right, .. } => left.iter().chain(right).for_each(f),
+            And(list) | Or(list) => list.iter().for_each(f),
+            Between { parts, .. } => parts.iter().for_each(f),
+            In { expr, list, .. } => {
+                f(expr);
+                list.iter().for_each(|(_, e)| f(e));
+            }
+            InRows { left, rows, .. } => {
+                left.iter().for_each(&mut *f);
+                rows.iter().flatten().for_each(|(_, e)| f(e));
+            }
+            InParam { left, .. } => left.iter().for_each(f),
+            Like {
+                expr,
+                pattern,
+                escape,
+                ..
+            } => {
+                f(expr);
+                f(pattern);
+                if let Some(e) = escape {
+                    f(e);
+                }
+            }
+            Case { whens, otherwise } => {
+                for (when, then) in whens {
+                    f(when);
+                    f(then);
+                }
+                if let Some(e) = otherwise {
+                    f(e);
+                }
+            }
+            IntervalArith { expr, amount, .. } => {
+                f(expr);
+                f(amount);
+            }
+            TimestampDiff { from, to, .. } => {
+                f(from);
+                f(to);
+            }
+            Trim { what, expr, .. } => {
+                if let Some(e) = what {
+                    f(e);
+                }
+                f(expr);
+            }
+            Call { args, .. } => args.iter().for_each(f),
+            Subquery { use_as, .. } => match use_as {
+                SubqueryUse::Scalar | SubqueryUse::Exists => {}
+                SubqueryUse::In { left, .. } => left.iter().for_each(f),
+                SubqueryUse::Quantified { left, .. } => f(left),
+            },
+        }
+    }
+
+    /// Calls `f` on each direct operand, mutably.
+    pub fn each_child_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
+        use ExprKind::*;
+        match &mut self.kind {
+            Const(_)
+            | Param(_)
+            | Column(_)
+            | Outer { .. }
+            | UserVar(_)
+            | SysVar { .. }
+            | Default(_)
+            | DefaultNow(_) => {}
+            AssignUserVar(_, e) | Neg(e) | BitNot(e) | Not(e) | Cast(e) | Collate(e) => f(e),
+            Is { expr, .. } | Extract { expr, .. } => f(expr),
+            Arith(_, s) | Bit(_, s) | Xor(s) => s.iter_mut().for_each(f),
+            Compare { sides, .. } => sides.iter_mut().for_each(f),
+            CompareRows { left, right, .. } => left.iter_mut().chain(right).for_each(f),
+            And(list) | Or(list) => list.iter_mut().for_each(f),
+            Between { parts, .. } => parts.iter_mut().for_each(f),
+            In { expr, list, .. } => {
+                f(expr);
+                list.iter_mut().for_each(|(_, e)| f(e));
+            }
+            InRows { left, rows, .. } => {
+                left.iter_mut().for_each(&mut *f);
+                rows.iter_mut().flatten().for_each(|(_, e)| f(e));
+            }
+            InParam { left, .. } => left.iter_mut().for_each(f),
+            Like {
+                expr,
+                pattern,
+                escape,
+                ..
+            } => {
+                f(expr);
+                f(pattern);
+                if let Some(e) = escape {
+                    f(e);
+                }
+            }
+            Case { whens, otherwise } => {
+                for (when, then) in whens {
+                    f(when);
+                    f(then);
+                }
+                if let Some(e) = otherwise {
+                    f(e);
+                }
+            }
+            IntervalArith { expr, amount, .. } => {
+                f(expr);
+                f(amount);
+            }
+            TimestampDiff { from, to, .. } => {
+                f(from);
+                f(to);
+            }
+            Trim { what, expr, .. } => {
+                if let Some(e) = what {
+                    f(e);
+                }
+                f(expr);
+            }
+            Call { args, .. } => args.iter_mut().for_each(f),
+            Subquery { use_as, .. } => match use_as {
+                SubqueryUse::Scalar | SubqueryUse::Exists => {}
+                SubqueryUse::In { left, .. } => left.iter_mut().for_each(f),
+                SubqueryUse::Quantified { left, .. } => f(left),
+            },
+        }
+    }
+
+    /// Whether `f` holds for this node or one below it.
+    pub fn any(&self, f: &mut dyn FnMut(&Expr) -> bool) -> bool {
+        if f(self) {
+            return true;
+        }
+        let mut found = false;
+        self.each_child(&mut |e| found = found || e.any(f));
+        found
+    }
+
+    /// The column this is, if it is nothing but a column of the current row.
+    pub fn as_column(&self) -> Option<ColumnAt> {
+        match self.kind {
+            ExprKind::Column(at) => Some(at),
+            _ => None,
+        }
+    }
+}

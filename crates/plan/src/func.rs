@@ -1,0 +1,120 @@
+//! What the binder must know of a built-in function. The functions themselves, with their evaluation, are the executor's.
+
+use nfold_types::collation::CollationId;
+use nfold_types::{ErrorCode, SqlError};
+
+use crate::collate::{self, Merged};
+use crate::expr::{Class, Coercibility, Expr, ExprType, FuncId};
+
+/// Never the same value twice in a statement, or a side effect: it is evaluated for each row (`RAND()`, `SLEEP()`, `UUID()`).
+pub const VOLATILE: u8 = 1;
+
+/// A function as the binder sees it.
+#[derive(Debug)]
+pub struct FuncDef {
+    /// Lower case, as the parser folds it.
+    pub name: &'static str,
+    pub min_args: u8,
+    /// [`ANY_ARGS`]: as many as one likes.
+    pub max_args: u8,
+    /// Result type from the arguments. It may rewrite an argument (wrap it in a cast, say).
+    pub infer: fn(&Infer<'_>, &mut [Expr]) -> Result<ExprType, SqlError>,
+    /// [`VOLATILE`] or 0.
+    pub flags: u8,
+}
+
+/// No upper limit on arguments.
+pub const ANY_ARGS: u8 = u8::MAX;
+
+/// Finds functions by name.
+pub trait FuncSet: Sync {
+    /// The function called `name` (lower case).
+    fn find(&self, name: &str) -> Option<(FuncId, &'static FuncDef)>;
+    /// The function with this id.
+    fn get(&self, id: FuncId) -> &'static FuncDef;
+}
+
+/// What type inference may ask for.
+pub struct Infer<'a> {
+    /// For error messages: the function's name as MySQL shows it.
+    pub name: &'a str,
+    /// `collation_connection`
+    pub connection: CollationId,
+}
+
+impl Infer<'_> {
+    /// Merges the collations of string arguments (error 1267, or 1270 for three, 1271 for more).
+    pub fn merge(&self, args: &[&Expr]) -> Result<Merged, SqlError> {
+        collate::merge(args.iter().map(|e| &e.ty), self.connection, self.name)
+    }
+
+    /// A string result of at most `chars` characters whose collation is merged from `args`.
+    pub fn string_from(
+        &self,
+        args: &[&Expr],
+        chars: u64,
+        nullable: bool,
+    ) -> Result<ExprType, SqlError> {
+        let merged = self.merge(args)?;
+        Ok(ExprType::string(
+            chars,
+            merged.collation,
+            merged.coercibility,
+            nullable,
+        ))
+    }
+
+    /// A string of the connection's collation, made by the function itself.
+    pub fn connection_string(&self, chars: u64, nullable: bool) -> ExprType {
+        ExprType::string(chars, self.connection, Coercibility::Coercible, nullable)
+    }
+
+    /// The common type of values that stand for one another (IF, CASE, COALESCE, UNION …).
+    pub fn common(&self, args: &[&Expr]) -> Result<ExprType, SqlError> {
+        let types: Vec<&ExprType> = args.iter().map(|e| &e.ty).collect();
+        collate::common_type(&types, self.connection, self.name)
+    }
+
+    /// Error 1210, for an argument that the function cannot take.
+    pub fn wrong_argument(&self) -> SqlError {
+        SqlError::new(ErrorCode::ER_WRONG_ARGUMENTS, &[&self.name])
+    }
+}
+
+/// Whether any argument may be NULL.
+pub fn any_nullable(args: &[Expr]) -> bool {
+    args.iter().any(|e| e.ty.nullable)
+}
+
+/// INT result, nullable as its arguments are.
+pub fn infer_int(_: &Infer<'_>, args: &mut [Expr]) -> Result<ExprType, SqlError> {
+    Ok(ExprType::bigint(any_nullable(args)))
+}
+
+/// INT result that may be NULL.
+pub fn infer_int_null(_: &Infer<'_>, _: &mut [Expr]) -> Result<ExprType, SqlError> {
+    Ok(ExprType::bigint(true))
+}
+
+/// DOUBLE result that may be NULL.
+pub fn infer_double_null(_: &Infer<'_>, _: &mut [Expr]) -> Result<ExprType, SqlError> {
+    Ok(ExprType::double(true))
+}
+
+/// The numeric result of one argument kept as it is in kind: integers stay integers, strings become DOUBLE.
+pub fn infer_numeric_of(args: &[Expr]) -> ExprType {
+    let arg = &args[0].ty;
+    match arg.class() {
+        Class::Int | Class::Decimal => ExprType::new(arg.col.clone(), arg.nullable),
+        Class::Null => ExprType::double(true),
+        Class::Date | Class::Time | Class::DateTime => {
+            let (p, s) = arg.decimal_shape();
+            if s == 0 {
+                ExprType::bigint(arg.nullable)
+            } else {
+                ExprType::decimal(p, s, arg.nullable)
+            }
+        }
+        Class::Double | Class::String => ExprType::double(arg.nullable),
+    }
+}

@@ -1,0 +1,386 @@
+//! A plan: what is read, in which order, and what is made of it. A description without engine handles, values or row data, shared by
+//! all sessions; an access path names expressions whose values are looked at when the plan is bound to parameters.
+
+use std::sync::Arc;
+
+use nfold_catalog::TableDef;
+use nfold_sql::ast::{LockStrength, LockWait, SetOp};
+use nfold_types::ColumnType;
+
+use crate::expr::{ColumnAt, Expr, ExprType, SubqueryPlan};
+
+/// A planned statement.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Plan {
+    Query(QueryPlan),
+    Insert(Box<InsertPlan>),
+    Update(Box<UpdatePlan>),
+    Delete(Box<DeletePlan>),
+    Do(Vec<Expr>, Vec<SubqueryPlan>),
+    /// `EXPLAIN` of another plan: its rows are made when it is planned.
+    Explain(Box<ExplainPlan>),
+}
+
+/// A column of a result set, as the protocol describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnMeta {
+    pub schema: Arc<str>,
+    /// Alias of the table, and its name.
+    pub table: Arc<str>,
+    pub org_table: Arc<str>,
+    pub name: Arc<str>,
+    pub org_name: Arc<str>,
+    pub ty: ColumnType,
+    /// `nfold_types::sql_type::ColumnFlags`
+    pub flags: u16,
+}
+
+/// A query block, or a set operation over blocks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueryPlan {
+    pub body: QueryBody,
+    pub columns: Vec<ColumnMeta>,
+    /// Types of the result columns.
+    pub types: Vec<ExprType>,
+    /// Sort keys over the *result* columns (set operations only; a block has its own).
+    pub order: Vec<ResultOrder>,
+    pub limit: Option<LimitPlan>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum QueryBody {
+    Block(Box<Block>),
+    Set {
+        op: SetOp,
+        distinct: bool,
+        left: Box<QueryPlan>,
+        right: Box<QueryPlan>,
+    },
+    /// `VALUES ROW(…)`
+    Rows(Vec<Vec<Expr>>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResultOrder {
+    pub column: usize,
+    pub desc: bool,
+}
+
+/// `LIMIT`; both are constants or parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LimitPlan {
+    pub offset: Option<Expr>,
+    pub count: Expr,
+}
+
+/// One SELECT.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Block {
+    /// The row slots, in the order of the FROM clause.
+    pub tables: Vec<TableSlot>,
+    /// How they are joined, in the order of execution; each slot once.
+    pub joins: Vec<JoinStep>,
+    /// Conditions on no table at all, tested once before anything is read.
+    pub constant_filter: Vec<Expr>,
+    pub group: Option<GroupPlan>,
+    /// Over the rows that grouping gives (its single slot), or over the joined ones.
+    pub having: Vec<Expr>,
+    /// The result columns.
+    pub select: Vec<Expr>,
+    pub distinct: bool,
+    /// Over the same rows as `select`. Empty when `ordered` or not asked for.
+    pub order: Vec<OrderKey>,
+    /// The first table's index gives the order that ORDER BY asks for.
+    pub ordered: bool,
+    pub subqueries: Vec<SubqueryPlan>,
+    pub lock: RowLocking,
+    /// `SQL_CALC_FOUND_ROWS`
+    pub calc_found_rows: bool,
+}
+
+/// An ORDER BY member.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OrderKey {
+    pub expr: Expr,
+    pub desc: bool,
+}
+
+/// What a row slot is filled from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableSlot {
+    pub source: TableSource,
+    /// Alias, or name.
+    pub alias: Arc<str>,
+    /// Columns that the statement looks at.
+    pub used: Vec<bool>,
+    /// On the right of a LEFT JOIN: any column may be NULL.
+    pub nullable: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum TableSource {
+    Table(Arc<TableDef>),
+    Derived(Box<QueryPlan>),
+    /// A system view: rows are made by the server.
+    Virtual(VirtualDef),
+}
+
+impl TableSource {
+    /// Types of its columns, with whether they may be NULL.
+    pub fn column_types(&self) -> Vec<(ColumnType, bool)> {
+        match self {
+            TableSource::Table(t) => t
+                .columns
+                .iter()
+                .map(|c| (c.ty.clone(), c.nullable))
+                .collect(),
+            TableSource::Derived(q) => q.types.iter().map(|t| (t.col.clone(), true)).collect(),
+            TableSource::Virtual(v) => v.columns.iter().map(|c| (c.1.clone(), true)).collect(),
+        }
+    }
+}
+
+/// A system view as the binder knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VirtualDef {
+    pub schema: Arc<str>,
+    pub name: Arc<str>,
+    pub columns: Vec<(Arc<str>, ColumnType)>,
+}
+
+/// How the rows of one slot are found and joined to those before it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JoinStep {
+    /// The slot.
+    pub table: usize,
+    pub access: Access,
+    pub kind: JoinType,
+    /// The ON conditions of a left join: they decide whether a row matches.
+    pub on: Vec<Expr>,
+    /// Conditions on the joined row, tested after a left join's missing row was added.
+    pub filter: Vec<Expr>,
+    /// Estimated rows read per outer row, and the share of them (0 to 100) that `filter` keeps.
+    pub rows: f64,
+    pub filtered: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JoinType {
+    Inner,
+    Left,
+}
+
+/// An access path to one table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Access {
+    /// Place in `TableDef::indexes`; 0 is the clustered one. Meaningless for derived tables and views.
+    pub index: usize,
+    /// The index holds every column that is needed.
+    pub covering: bool,
+    /// Read from the end.
+    pub reverse: bool,
+    pub kind: AccessKind,
+    /// Conditions that the access path itself fulfils whenever its values convert exactly to the columns' types; they are tested
+    /// on the rows otherwise.
+    pub implied: Vec<Expr>,
+    /// Indexes that could have been used (for EXPLAIN).
+    pub possible: Vec<usize>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum AccessKind {
+    /// The whole index.
+    Full,
+    /// Equality on the first parts of the index: the points are the product of all parts' members.
+    Points(Vec<PointPart>),
+    /// Equality on the first parts, then a range over the next one.
+    Range {
+        prefix: Vec<PointPart>,
+        range: RangePart,
+    },
+    /// OR of ranges over the first part of the index, in any order.
+    Ranges(Vec<RangePart>),
+    /// Derived tables and views: rows come from `TableSlot::source`. With `keys`, a hash table over `(inner column, outer value)`.
+    Source,
+    /// Rows of the table are put into a hash table by `inner` and looked up by `outer`; the table itself is read by `build`.
+    Hash {
+        build: Box<Access>,
+        keys: Vec<HashKey>,
+    },
+    /// A condition can never hold.
+    Empty,
+}
+
+/// One equality of a hash join.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HashKey {
+    /// Over the inner table's slot.
+    pub inner: Expr,
+    /// Over the slots before.
+    pub outer: Expr,
+    pub kind: crate::expr::CmpKind,
+}
+
+/// The members of one key part.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PointPart {
+    /// One value. `null_safe`: NULL is a value like others (`<=>`, IS NULL); otherwise NULL matches nothing.
+    Eq { expr: Expr, null_safe: bool },
+    /// Any of these.
+    In(Vec<Expr>),
+    /// Member `at` of each row of list slot `list`. Parts of the same list (`of` > 1) go together, row by row.
+    List { list: u32, at: usize, of: usize },
+    /// Column `at` of written-out row constructors; parts with the same number of rows go together.
+    Rows {
+        rows: Arc<Vec<Vec<Expr>>>,
+        at: usize,
+    },
+}
+
+/// A range over one key part.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RangePart {
+    /// Value, and whether it is inside.
+    pub lo: Option<(Expr, bool)>,
+    pub hi: Option<(Expr, bool)>,
+    /// `LIKE` with this pattern (and escape): the prefix is cut out of its value when it is bound.
+    pub like: Option<(Expr, Option<Expr>)>,
+    /// `IS NOT NULL`
+    pub not_null: bool,
+}
+
+/// GROUP BY, or aggregation of all rows into one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupPlan {
+    /// The result's slot holds these first, then the aggregates.
+    pub keys: Vec<Expr>,
+    pub aggregates: Vec<Aggregate>,
+    /// Rows come with equal keys together.
+    pub ordered: bool,
+    /// No GROUP BY: one row, also of nothing.
+    pub implicit: bool,
+    pub rollup: bool,
+    /// `MIN(col)`/`MAX(col)` alone, answered by the first row of the access path.
+    pub first_row_only: bool,
+    /// `COUNT(*)` alone.
+    pub count_only: bool,
+}
+
+/// One aggregate function.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aggregate {
+    pub func: AggFunc,
+    pub args: Vec<Expr>,
+    pub distinct: bool,
+    /// GROUP_CONCAT's.
+    pub order: Vec<OrderKey>,
+    pub separator: Vec<u8>,
+    pub ty: ExprType,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AggFunc {
+    CountStar,
+    Count,
+    Sum,
+    Avg,
+    Min,
+    Max,
+    BitAnd,
+    BitOr,
+    BitXor,
+    StdPop,
+    StdSamp,
+    VarPop,
+    VarSamp,
+    GroupConcat,
+    /// A column that the group determines, or ONLY_FULL_GROUP_BY is off.
+    Any,
+}
+
+/// `FOR UPDATE`, `FOR SHARE`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowLocking {
+    pub strength: Option<LockStrength>,
+    pub wait: LockWait,
+}
+
+impl RowLocking {
+    /// A plain read.
+    pub const NONE: RowLocking = RowLocking {
+        strength: None,
+        wait: LockWait::Wait,
+    };
+}
+
+/// INSERT and REPLACE.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InsertPlan {
+    pub table: Arc<TableDef>,
+    /// Ordinals the source gives values for, in its order.
+    pub columns: Vec<usize>,
+    pub source: InsertSource,
+    pub ignore: bool,
+    pub replace: bool,
+    /// ON DUPLICATE KEY UPDATE: slot 0 is the row that is there, slot 1 the row that was to be inserted.
+    pub on_duplicate: Vec<Assignment>,
+    pub subqueries: Vec<SubqueryPlan>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum InsertSource {
+    /// `None` stands for DEFAULT. Slot 0 of the expressions is the row being made (`INSERT INTO t SET a=1, b=a`).
+    Rows(Vec<Vec<Option<Expr>>>),
+    /// The rows of a folded VALUES.
+    Param(u32),
+    Query(QueryPlan),
+}
+
+/// `column = value`; `None` stands for DEFAULT.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assignment {
+    pub column: usize,
+    pub value: Option<Expr>,
+}
+
+/// UPDATE of one table (`source.tables[target]`), found by a query block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UpdatePlan {
+    pub table: Arc<TableDef>,
+    /// The slot of the table in `source`.
+    pub target: usize,
+    pub source: Block,
+    pub limit: Option<LimitPlan>,
+    pub assignments: Vec<Assignment>,
+    pub ignore: bool,
+    /// The access path reads an index whose columns change, or the order matters: rows are collected first.
+    pub collect: bool,
+}
+
+/// DELETE of one table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeletePlan {
+    pub table: Arc<TableDef>,
+    pub target: usize,
+    pub source: Block,
+    pub limit: Option<LimitPlan>,
+    pub ignore: bool,
+    pub collect: bool,
+}
+
+/// EXPLAIN's rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExplainPlan {
+    pub columns: Vec<ColumnMeta>,
+    /// NULL is `None`.
+    pub rows: Vec<Vec<Option<String>>>,
+}
+
+impl Block {
+    /// Where a column is, with the type the slot's source gives it.
+    pub fn column_type(&self, at: ColumnAt) -> (ColumnType, bool) {
+        let slot = &self.tables[usize::from(at.table)];
+        let (ty, nullable) = slot.source.column_types()[usize::from(at.column)].clone();
+        (ty, nullable || slot.nullable)
+    }
+}

@@ -1,0 +1,671 @@
+//! Function calls: those with a grammar of their own, aggregates, windows, and plain ones.
+
+use super::expr::level;
+use super::{Parser, Result};
+use crate::ast::{Expr, FunctionCall, Ident, IntervalUnit, TrimSide, TypeKind, Window};
+use crate::keywords::Kw;
+use crate::lexer::TokenKind;
+
+/// Functions whose literal arguments decide the type of their result, or are read when they are compiled.
+const SHAPED_BY_LITERALS: &[&str] = &[
+    "round",
+    "truncate",
+    "format",
+    "str_to_date",
+    "date_format",
+    "time_format",
+    "get_format",
+    "rand",
+    "maketime",
+    "addtime",
+    "subtime",
+    "cast",
+    "convert_tz",
+    "from_unixtime",
+    "substring_index",
+    "json_extract",
+    "json_value",
+    "json_unquote",
+    "json_set",
+    "json_insert",
+    "json_replace",
+    "json_remove",
+    "json_contains",
+    "json_contains_path",
+    "json_search",
+    "json_table",
+    "regexp_like",
+    "regexp_replace",
+    "regexp_instr",
+    "regexp_substr",
+    "weight_string",
+    "char",
+    "conv",
+    "lpad",
+    "rpad",
+    "repeat",
+    "space",
+];
+
+impl Parser<'_> {
+    /// A call that starts with keyword `kw`, `next` being the token after it. None: it is no such call.
+    #[inline(never)]
+    pub(super) fn keyword_function(&mut self, kw: Kw, next: TokenKind) -> Result<Option<Expr>> {
+        let start = self.token.start;
+        let paren = next == TokenKind::LParen;
+        let call = match kw {
+            Kw::CURRENT_TIMESTAMP | Kw::LOCALTIME | Kw::LOCALTIMESTAMP => self.now("now")?,
+            Kw::UTC_TIMESTAMP => self.now("utc_timestamp")?,
+            Kw::CURRENT_TIME => self.now("curtime")?,
+            Kw::UTC_TIME => self.now("utc_time")?,
+            Kw::CURRENT_DATE => self.empty_call("curdate")?,
+            Kw::UTC_DATE => self.empty_call("utc_date")?,
+            Kw::CURRENT_USER => self.empty_call("current_user")?,
+            _ if !paren => return Ok(None),
+            Kw::NOW => self.now("now")?,
+            Kw::SYSDATE => self.now("sysdate")?,
+            Kw::CURTIME => self.now("curtime")?,
+            Kw::CURDATE => self.empty_call("curdate")?,
+            Kw::CAST => self.cast()?,
+            Kw::CONVERT => self.convert()?,
+            Kw::CHAR => self.char_function()?,
+            Kw::EXTRACT => {
+                self.open()?;
+                let unit = self.interval_unit()?;
+                self.expect_kw(Kw::FROM)?;
+                let expr = self.boxed()?;
+                self.expect(TokenKind::RParen)?;
+                Expr::Extract { unit, expr }
+            }
+            Kw::TRIM => self.trim()?,
+            Kw::SUBSTRING | Kw::SUBSTR | Kw::MID => self.substring()?,
+            Kw::POSITION => {
+                self.open()?;
+                let needle = self.expr_at(level::BIT_OR)?;
+                self.expect_kw(Kw::IN)?;
+                let hay = self.expr()?;
+                self.expect(TokenKind::RParen)?;
+                self.builtin("locate", start, vec![needle, hay])
+            }
+            Kw::DATE_ADD => self.date_arith(false, false)?,
+            Kw::DATE_SUB => self.date_arith(true, false)?,
+            Kw::ADDDATE => self.date_arith(false, true)?,
+            Kw::SUBDATE => self.date_arith(true, true)?,
+            Kw::TIMESTAMPADD => {
+                self.open()?;
+                let unit = self.interval_unit()?;
+                self.expect(TokenKind::Comma)?;
+                let amount = self.boxed()?;
+                self.expect(TokenKind::Comma)?;
+                let expr = self.boxed()?;
+                self.expect(TokenKind::RParen)?;
+                Expr::IntervalArith {
+                    expr,
+                    amount,
+                    unit,
+                    subtract: false,
+                }
+            }
+            Kw::TIMESTAMPDIFF => {
+                self.open()?;
+                let unit = self.interval_unit()?;
+                self.expect(TokenKind::Comma)?;
+                let from = self.boxed()?;
+                self.expect(TokenKind::Comma)?;
+                let to = self.boxed()?;
+                self.expect(TokenKind::RParen)?;
+                Expr::TimestampDiff { unit, from, to }
+            }
+            Kw::GET_FORMAT => self.get_format()?,
+            Kw::MATCH => self.match_against()?,
+            Kw::WEIGHT_STRING => self.weight_string()?,
+            Kw::JSON_VALUE | Kw::GROUPING | Kw::JSON_TABLE => {
+                return Err(nfold_types::error::SqlError::not_supported(kw.name()));
+            }
+            Kw::COUNT
+            | Kw::SUM
+            | Kw::AVG
+            | Kw::MIN
+            | Kw::MAX
+            | Kw::BIT_AND
+            | Kw::BIT_OR
+            | Kw::BIT_XOR
+            | Kw::STD
+            | Kw::STDDEV
+            | Kw::STDDEV_POP
+            | Kw::STDDEV_SAMP
+            | Kw::VAR_POP
+            | Kw::VAR_SAMP
+            | Kw::VARIANCE
+            | Kw::JSON_ARRAYAGG
+            | Kw::JSON_OBJECTAGG
+            | Kw::GROUP_CONCAT => self.aggregate(kw)?,
+            Kw::ROW_NUMBER
+            | Kw::RANK
+            | Kw::DENSE_RANK
+            | Kw::PERCENT_RANK
+            | Kw::CUME_DIST
+            | Kw::NTILE
+            | Kw::LEAD
+            | Kw::LAG
+            | Kw::FIRST_VALUE
+            | Kw::LAST_VALUE
+            | Kw::NTH_VALUE => self.window_function(kw)?,
+            _ => match plain_name(kw) {
+                Some((name, least, most)) => self.plain_keyword_call(name, least, most)?,
+                None => return Ok(None),
+            },
+        };
+        Ok(Some(call))
+    }
+
+    /// Takes the word and its opening parenthesis.
+    fn open(&mut self) -> Result<()> {
+        self.advance();
+        self.expect(TokenKind::LParen)?;
+        Ok(())
+    }
+
+    /// `NAME[([fraction digits])]`
+    #[inline(never)]
+    fn now(&mut self, name: &str) -> Result<Expr> {
+        let start = self.advance().start;
+        let mut args = Vec::new();
+        if self.accept(TokenKind::LParen) {
+            if self.is(TokenKind::Int) {
+                args.push(self.keeping_literals(Self::simple)?);
+            }
+            self.expect(TokenKind::RParen)?;
+        }
+        Ok(self.builtin(name, start, args))
+    }
+
+    /// `NAME[()]`
+    #[inline(never)]
+    fn empty_call(&mut self, name: &str) -> Result<Expr> {
+        let start = self.advance().start;
+        if self.accept(TokenKind::LParen) {
+            self.expect(TokenKind::RParen)?;
+        }
+        Ok(self.builtin(name, start, Vec::new()))
+    }
+
+    /// `name(expr, …)` with so many arguments.
+    #[inline(never)]
+    fn plain_keyword_call(&mut self, name: &str, least: usize, most: usize) -> Result<Expr> {
+        let start = self.token.start;
+        self.open()?;
+        let mut args = Vec::new();
+        let shaped = SHAPED_BY_LITERALS.contains(&name);
+        self.structural += u32::from(shaped);
+        if !self.is(TokenKind::RParen) || least > 0 {
+            args.push(self.expr()?);
+            while args.len() < most && (args.len() < least || self.is(TokenKind::Comma)) {
+                self.expect(TokenKind::Comma)?;
+                args.push(self.expr()?);
+            }
+        }
+        self.structural -= u32::from(shaped);
+        self.expect(TokenKind::RParen)?;
+        Ok(self.builtin(name, start, args))
+    }
+
+    /// `[schema.]name([expr [AS alias], …])`; the name is taken already.
+    #[inline(never)]
+    pub(super) fn call(&mut self, schema: Option<Ident>, name: Ident, start: u32) -> Result<Expr> {
+        self.expect(TokenKind::LParen)?;
+        let name = if schema.is_none() {
+            name.value.to_ascii_lowercase()
+        } else {
+            name.value
+        };
+        let shaped = SHAPED_BY_LITERALS.contains(&name.as_str());
+        self.structural += u32::from(shaped);
+        let args = if self.is(TokenKind::RParen) {
+            Vec::new()
+        } else {
+            self.comma_list(Self::expr)?
+        };
+        self.structural -= u32::from(shaped);
+        self.expect(TokenKind::RParen)?;
+        let mut call = self.builtin(&name, start, args);
+        if let Expr::Function(call) = &mut call {
+            call.schema = schema;
+        }
+        Ok(call)
+    }
+
+    // Those with a grammar of their own
+
+    #[inline(never)]
+    fn cast(&mut self) -> Result<Expr> {
+        self.open()?;
+        let expr = self.boxed()?;
+        if self.accept_kws(&[Kw::AT])? {
+            return Err(nfold_types::error::SqlError::not_supported(
+                "CAST AT TIME ZONE",
+            ));
+        }
+        self.expect_kw(Kw::AS)?;
+        let ty = Box::new(self.cast_type()?);
+        let array = self.accept_kw(Kw::ARRAY);
+        self.expect(TokenKind::RParen)?;
+        Ok(Expr::Cast { expr, ty, array })
+    }
+
+    #[inline(never)]
+    fn convert(&mut self) -> Result<Expr> {
+        self.open()?;
+        let expr = self.boxed()?;
+        let converted = if self.accept_kw(Kw::USING) {
+            Expr::ConvertUsing {
+                expr,
+                charset: self.charset_name()?,
+            }
+        } else {
+            self.expect(TokenKind::Comma)?;
+            Expr::Cast {
+                expr,
+                ty: Box::new(self.cast_type()?),
+                array: false,
+            }
+        };
+        self.expect(TokenKind::RParen)?;
+        Ok(converted)
+    }
+
+    #[inline(never)]
+    fn char_function(&mut self) -> Result<Expr> {
+        self.open()?;
+        let args = self.comma_list(Self::expr)?;
+        let charset = if self.accept_kw(Kw::USING) {
+            Some(self.charset_name()?)
+        } else {
+            None
+        };
+        self.expect(TokenKind::RParen)?;
+        Ok(Expr::Char { args, charset })
+    }
+
+    /// `TRIM([BOTH|LEADING|TRAILING] [what] [FROM] expr)`
+    #[inline(never)]
+    fn trim(&mut self) -> Result<Expr> {
+        self.open()?;
+        let side = match self.kw() {
+            Kw::BOTH => Some(TrimSide::Both),
+            Kw::LEADING => Some(TrimSide::Leading),
+            Kw::TRAILING => Some(TrimSide::Trailing),
+            _ => None,
+        };
+        if side.is_some() {
+            self.advance();
+        }
+        let trimmed = if side.is_some() && self.accept_kw(Kw::FROM) {
+            (None, self.boxed()?)
+        } else {
+            let first = self.boxed()?;
+            if self.accept_kw(Kw::FROM) {
+                (Some(first), self.boxed()?)
+            } else if side.is_none() {
+                (None, first)
+            } else {
+                return self.unexpected();
+            }
+        };
+        self.expect(TokenKind::RParen)?;
+        Ok(Expr::Trim {
+            side: side.unwrap_or(TrimSide::Both),
+            what: trimmed.0,
+            expr: trimmed.1,
+        })
+    }
+
+    /// `SUBSTRING(a, b[, c])`, `SUBSTRING(a FROM b [FOR c])`
+    #[inline(never)]
+    fn substring(&mut self) -> Result<Expr> {
+        let start = self.token.start;
+        self.open()?;
+        let mut args = vec![self.expr()?];
+        let separator = if self.accept_kw(Kw::FROM) {
+            None
+        } else {
+            self.expect(TokenKind::Comma)?;
+            Some(TokenKind::Comma)
+        };
+        args.push(self.expr()?);
+        let third = match separator {
+            Some(kind) => self.accept(kind),
+            None => self.accept_kw(Kw::FOR),
+        };
+        if third {
+            args.push(self.expr()?);
+        }
+        self.expect(TokenKind::RParen)?;
+        Ok(self.builtin("substring", start, args))
+    }
+
+    /// DATE_ADD and its kin; ADDDATE and SUBDATE also take a number of days.
+    #[inline(never)]
+    fn date_arith(&mut self, subtract: bool, days: bool) -> Result<Expr> {
+        self.open()?;
+        let expr = self.boxed()?;
+        self.expect(TokenKind::Comma)?;
+        let (amount, unit) = if self.at(Kw::INTERVAL) && !(days && self.interval_is_function()?) {
+            self.advance();
+            let amount = self.boxed()?;
+            (amount, self.interval_unit()?)
+        } else if days {
+            (self.boxed()?, IntervalUnit::Day)
+        } else {
+            return self.unexpected();
+        };
+        self.expect(TokenKind::RParen)?;
+        Ok(Expr::IntervalArith {
+            expr,
+            amount,
+            unit,
+            subtract,
+        })
+    }
+
+    /// At INTERVAL: true where it is the function `INTERVAL(a, b)`.
+    fn interval_is_function(&mut self) -> Result<bool> {
+        let start = self.save();
+        self.advance();
+        let found = self.is(TokenKind::LParen) && {
+            let amount = self.expr()?;
+            matches!(amount, Expr::Row(_)) || self.interval_unit_at_hand().is_none()
+        };
+        self.restore(start);
+        Ok(found)
+    }
+
+    /// `GET_FORMAT(DATE|TIME|DATETIME|TIMESTAMP, expr)`; the type is the first argument, as a string.
+    #[inline(never)]
+    fn get_format(&mut self) -> Result<Expr> {
+        let start = self.token.start;
+        self.open()?;
+        let kind = match self.kw() {
+            Kw::DATE => "date",
+            Kw::TIME => "time",
+            Kw::DATETIME | Kw::TIMESTAMP => "datetime",
+            _ => return self.unexpected(),
+        };
+        self.advance();
+        self.expect(TokenKind::Comma)?;
+        let which = self.keeping_literals(Self::expr)?;
+        self.expect(TokenKind::RParen)?;
+        let kind = crate::ast::StringLiteral {
+            bytes: kind.into(),
+            charset: None,
+        };
+        let kind = Expr::Literal(crate::ast::Literal::String(kind));
+        Ok(self.builtin("get_format", start, vec![kind, which]))
+    }
+
+    #[inline(never)]
+    fn match_against(&mut self) -> Result<Expr> {
+        self.open()?;
+        let columns = self.comma_list(Self::column_ref)?;
+        self.expect(TokenKind::RParen)?;
+        self.expect_kw(Kw::AGAINST)?;
+        self.expect(TokenKind::LParen)?;
+        let against = Box::new(self.expr_at(level::BIT_OR)?);
+        if self.accept_kw(Kw::IN) {
+            if self.accept_kw(Kw::NATURAL) {
+                self.expect_kw(Kw::LANGUAGE)?;
+            } else if self.kw() != Kw::Other || !self.bytes().eq_ignore_ascii_case(b"BOOLEAN") {
+                self.expect_kw(Kw::BOOLEAN)?;
+            }
+            self.expect_kw(Kw::MODE)?;
+        }
+        if self.accept_kw(Kw::WITH) {
+            self.expect_kw(Kw::QUERY)?;
+            self.expect_kw(Kw::EXPANSION)?;
+        }
+        self.expect(TokenKind::RParen)?;
+        Ok(Expr::Match { columns, against })
+    }
+
+    /// `WEIGHT_STRING(expr [AS CHAR(n) | AS BINARY(n)])`: the second form is the function over the cast.
+    #[inline(never)]
+    fn weight_string(&mut self) -> Result<Expr> {
+        let start = self.token.start;
+        self.open()?;
+        let mut expr = self.keeping_literals(Self::expr)?;
+        if self.accept_kw(Kw::AS) {
+            let ty = Box::new(self.cast_type()?);
+            if !matches!(ty.kind, TypeKind::Char | TypeKind::Binary) {
+                return self.unexpected();
+            }
+            expr = Expr::Cast {
+                expr: Box::new(expr),
+                ty,
+                array: false,
+            };
+        }
+        self.expect(TokenKind::RParen)?;
+        Ok(self.builtin("weight_string", start, vec![expr]))
+    }
+
+    // Aggregates and windows
+
+    #[inline(never)]
+    fn aggregate(&mut self, kw: Kw) -> Result<Expr> {
+        let start = self.token.start;
+        self.open()?;
+        let distinct = !no_distinct(kw) && self.accept_kw(Kw::DISTINCT);
+        if !distinct && kw != Kw::GROUP_CONCAT && kw != Kw::JSON_OBJECTAGG {
+            self.accept_kw(Kw::ALL);
+        }
+        let star = kw == Kw::COUNT && !distinct && self.accept(TokenKind::Star);
+        let args = match kw {
+            _ if star => Vec::new(),
+            Kw::COUNT if !distinct => vec![self.expr()?],
+            Kw::COUNT | Kw::GROUP_CONCAT => self.comma_list(Self::expr)?,
+            Kw::JSON_OBJECTAGG => {
+                let key = self.expr()?;
+                self.expect(TokenKind::Comma)?;
+                vec![key, self.expr()?]
+            }
+            _ => vec![self.expr()?],
+        };
+        let (mut order_by, mut separator) = (Vec::new(), None);
+        if kw == Kw::GROUP_CONCAT {
+            order_by = self.order_by()?;
+            if self.accept_kw(Kw::SEPARATOR) {
+                separator = Some(self.string()?);
+            }
+        }
+        self.expect(TokenKind::RParen)?;
+        let over = self.over()?;
+        let name = kw.name().to_ascii_lowercase();
+        let span = self.span_from(start);
+        Ok(Expr::Function(Box::new(FunctionCall {
+            schema: None,
+            name,
+            span,
+            distinct,
+            star,
+            args,
+            order_by,
+            separator,
+            over,
+        })))
+    }
+
+    #[inline(never)]
+    fn window_function(&mut self, kw: Kw) -> Result<Expr> {
+        let start = self.token.start;
+        self.open()?;
+        let args = if self.is(TokenKind::RParen) {
+            Vec::new()
+        } else {
+            self.comma_list(Self::expr)?
+        };
+        self.expect(TokenKind::RParen)?;
+        if self.accept_kw(Kw::FROM) {
+            if !self.accept_kw(Kw::FIRST) {
+                self.expect_kw(Kw::LAST)?;
+            }
+        }
+        if self.accept_kw(Kw::RESPECT) || self.accept_kw(Kw::IGNORE) {
+            self.expect_kw(Kw::NULLS)?;
+        }
+        if !self.at(Kw::OVER) {
+            return self.unexpected();
+        }
+        let mut call = self.builtin(&kw.name().to_ascii_lowercase(), start, args);
+        let over = self.over()?;
+        if let Expr::Function(call) = &mut call {
+            call.over = over;
+        }
+        Ok(call)
+    }
+
+    fn over(&mut self) -> Result<Option<Box<Window>>> {
+        if !self.accept_kw(Kw::OVER) {
+            return Ok(None);
+        }
+        let window = if self.is(TokenKind::LParen) {
+            self.window()?
+        } else {
+            Window {
+                name: Some(self.ident()?),
+                partition_by: Vec::new(),
+                order_by: Vec::new(),
+                framed: false,
+            }
+        };
+        Ok(Some(Box::new(window)))
+    }
+
+    /// `([name] [PARTITION BY …] [ORDER BY …] [frame])`
+    pub(super) fn window(&mut self) -> Result<Window> {
+        self.expect(TokenKind::LParen)?;
+        let name = if self.at_ident() {
+            Some(self.ident()?)
+        } else {
+            None
+        };
+        let mut partition_by = Vec::new();
+        if self.accept_kws(&[Kw::PARTITION, Kw::BY])? {
+            partition_by = self.comma_list(Self::expr)?;
+        }
+        let order_by = self.order_by()?;
+        let framed = matches!(self.kw(), Kw::ROWS | Kw::RANGE | Kw::GROUPS);
+        if framed {
+            let mut open = 0;
+            while open > 0 || !self.is(TokenKind::RParen) {
+                match self.kind() {
+                    TokenKind::LParen => open += 1,
+                    TokenKind::RParen => open -= 1,
+                    TokenKind::End | TokenKind::Semicolon | TokenKind::Invalid => {
+                        return self.unexpected();
+                    }
+                    _ => {}
+                }
+                self.advance();
+            }
+        }
+        self.expect(TokenKind::RParen)?;
+        Ok(Window {
+            name,
+            partition_by,
+            order_by,
+            framed,
+        })
+    }
+
+    // Units
+
+    pub(super) fn interval_unit_at_hand(&self) -> Option<IntervalUnit> {
+        use IntervalUnit::*;
+        Some(match self.kw() {
+            Kw::MICROSECOND => Microsecond,
+            Kw::SECOND | Kw::SQL_TSI_SECOND => Second,
+            Kw::MINUTE | Kw::SQL_TSI_MINUTE => Minute,
+            Kw::HOUR | Kw::SQL_TSI_HOUR => Hour,
+            Kw::DAY | Kw::SQL_TSI_DAY => Day,
+            Kw::WEEK | Kw::SQL_TSI_WEEK => Week,
+            Kw::MONTH | Kw::SQL_TSI_MONTH => Month,
+            Kw::QUARTER | Kw::SQL_TSI_QUARTER => Quarter,
+            Kw::YEAR | Kw::SQL_TSI_YEAR => Year,
+            Kw::SECOND_MICROSECOND => SecondMicrosecond,
+            Kw::MINUTE_MICROSECOND => MinuteMicrosecond,
+            Kw::MINUTE_SECOND => MinuteSecond,
+            Kw::HOUR_MICROSECOND => HourMicrosecond,
+            Kw::HOUR_SECOND => HourSecond,
+            Kw::HOUR_MINUTE => HourMinute,
+            Kw::DAY_MICROSECOND => DayMicrosecond,
+            Kw::DAY_SECOND => DaySecond,
+            Kw::DAY_MINUTE => DayMinute,
+            Kw::DAY_HOUR => DayHour,
+            Kw::YEAR_MONTH => YearMonth,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn interval_unit(&mut self) -> Result<IntervalUnit> {
+        match self.interval_unit_at_hand() {
+            Some(unit) => {
+                self.advance();
+                Ok(unit)
+            }
+            None => self.unexpected(),
+        }
+    }
+}
+
+fn no_distinct(kw: Kw) -> bool {
+    !matches!(
+        kw,
+        Kw::COUNT | Kw::SUM | Kw::AVG | Kw::MIN | Kw::MAX | Kw::GROUP_CONCAT
+    )
+}
+
+/// Keywords that name ordinary functions: the name, and how many arguments the grammar takes.
+fn plain_name(kw: Kw) -> Option<(&'static str, usize, usize)> {
+    const ANY: usize = usize::MAX;
+    Some(match kw {
+        Kw::IF => ("if", 3, 3),
+        Kw::LEFT => ("left", 2, 2),
+        Kw::RIGHT => ("right", 2, 2),
+        Kw::REPEAT => ("repeat", 2, 2),
+        Kw::REPLACE => ("replace", 3, 3),
+        Kw::INSERT => ("insert", 4, 4),
+        Kw::MOD => ("mod", 2, 2),
+        Kw::TRUNCATE => ("truncate", 2, 2),
+        Kw::DATABASE | Kw::SCHEMA => ("database", 0, 0),
+        Kw::USER | Kw::SESSION_USER | Kw::SYSTEM_USER => ("user", 0, 0),
+        Kw::ROW_COUNT => ("row_count", 0, 0),
+        Kw::YEAR => ("year", 1, 1),
+        Kw::MONTH => ("month", 1, 1),
+        Kw::DAY => ("day", 1, 1),
+        Kw::HOUR => ("hour", 1, 1),
+        Kw::MINUTE => ("minute", 1, 1),
+        Kw::SECOND => ("second", 1, 1),
+        Kw::MICROSECOND => ("microsecond", 1, 1),
+        Kw::QUARTER => ("quarter", 1, 1),
+        Kw::WEEK => ("week", 1, 2),
+        Kw::DATE => ("date", 1, 1),
+        Kw::TIME => ("time", 1, 1),
+        Kw::TIMESTAMP => ("timestamp", 1, 2),
+        Kw::ASCII => ("ascii", 1, 1),
+        Kw::CHARSET => ("charset", 1, 1),
+        Kw::COLLATION => ("collation", 1, 1),
+        Kw::COALESCE => ("coalesce", 1, ANY),
+        Kw::FORMAT => ("format", 2, 3),
+        Kw::REVERSE => ("reverse", 1, 1),
+        Kw::PASSWORD => ("password", 1, 1),
+        Kw::POINT => ("point", 2, 2),
+        Kw::LINESTRING => ("linestring", 1, ANY),
+        Kw::POLYGON => ("polygon", 1, ANY),
+        Kw::MULTIPOINT => ("multipoint", 1, ANY),
+        Kw::MULTILINESTRING => ("multilinestring", 1, ANY),
+        Kw::MULTIPOLYGON => ("multipolygon", 1, ANY),
+        Kw::GEOMETRYCOLLECTION | Kw::GEOMCOLLECTION => ("geometrycollection", 0, ANY),
+        Kw::ST_COLLECT => ("st_collect", 1, 1),
+        _ => return None,
+    })
+}

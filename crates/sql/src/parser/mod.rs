@@ -1,0 +1,584 @@
+//! The parser: tokens in, syntax tree out; recursive descent after MySQL's own grammar (sql/sql_yacc.yy).
+//!
+//! It accepts and refuses what MySQL does, layer for layer: `a IN (1) IN (2)` and `1 = NOT 2` are syntax errors there and
+//! here, and the offending token is the one that MySQL names.
+//!
+//! # Depth
+//! Parentheses cost no stack. What nests is bounded by [`MAX_DEPTH`], so that the parser lives on a stack of 1 MiB; how
+//! high the tree gets, by a long chain of `+` too, by [`MAX_HEIGHT`]. AND and OR chains are flat. So whoever walks a
+//! tree may recurse.
+//!
+//! # Parameters
+//! [`parse_parameterised`] puts `Expr::Param` in place of the literals that only a plan's bind step needs. A literal
+//! stays in the tree (and is `LiteralRole::Structural`) where it decides the shape of a plan or of a result: in the
+//! select list, GROUP BY, HAVING and ORDER BY, in LIKE patterns, after a character set's introducer, and in calls
+//! of functions whose arguments decide their type.
+
+mod account;
+mod alter;
+mod column;
+mod create;
+mod dml;
+mod expr;
+mod function;
+mod misc;
+mod primary;
+mod query;
+mod session;
+mod show;
+mod table;
+mod table_options;
+mod types;
+
+use crate::ast::{Expr, Ident, ObjectName, Span, Statement};
+use crate::digest::{Digested, LiteralRole, SlotKind};
+use crate::keywords::Kw;
+use crate::lexer::{LexMode, Lexer, Token, TokenKind, is_space};
+use nfold_types::error::{ErrorCode, SqlError};
+
+pub(crate) type Result<T> = std::result::Result<T, SqlError>;
+
+/// How deep operands, calls and subqueries may nest (a subquery counts three or four times).
+pub const MAX_DEPTH: u32 = 160;
+
+/// How high a tree may be: the longest way from an expression to a leaf.
+pub const MAX_HEIGHT: u32 = 300;
+
+/// How many subqueries may nest, as in MySQL; usually [`MAX_DEPTH`] is reached first.
+pub const MAX_SUBQUERIES: u32 = 63;
+
+/// How many expression nodes a statement may have (folded lists count as one): about 500 MB of tree.
+pub const MAX_NODES: u32 = 4_000_000;
+
+/// A parsed statement and what became of its literals.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    pub statement: Statement,
+    /// One for each slot of the digest.
+    pub roles: Vec<LiteralRole>,
+    /// The text up to here names columns of the result (`SELECT a+1` calls its column `a+1`): two texts of the same key
+    /// give the same result header only if they agree in these first bytes. 0: no column is named by its text.
+    pub named_by_text: u32,
+}
+
+/// Parses the first statement of `text`, all literals in the tree.
+///
+/// Errors: 1064 with MySQL's text, 1065 where there is no statement, 1436 and 1473 beyond the depth limits.
+pub fn parse(text: &[u8], mode: LexMode) -> Result<Statement> {
+    let mut parser = Parser::new(text, mode, None, false);
+    parser.whole_statement()
+}
+
+/// Parses the statement that `digested` was read from. `markers`: it is being prepared, `?` may stand in it.
+///
+/// `Expr::Param(n)` is slot `n` of the digest, be it a literal or a marker.
+pub fn parse_parameterised(text: &[u8], digested: &Digested, markers: bool) -> Result<Parsed> {
+    let mut parser = Parser::new(text, digested.mode(), Some(digested), markers);
+    let statement = match parser.whole_statement() {
+        // A folded list stood where the grammar wants something else; say so as if nothing had been folded.
+        Err(_) if parser.met_list => {
+            parser = Parser::new(text, digested.mode(), Some(digested), markers);
+            parser.fold = false;
+            parser.whole_statement()?
+        }
+        other => other?,
+    };
+    Ok(Parsed {
+        statement,
+        roles: parser.roles,
+        named_by_text: parser.named_by_text,
+    })
+}
+
+/// Error 1064 for whatever stands at `offset` of `text`; for a server that refuses a second statement.
+pub fn syntax_error_at(text: &[u8], offset: usize) -> SqlError {
+    let first = text
+        .iter()
+        .take_while(|&&b| is_space(b))
+        .count()
+        .min(offset);
+    let line = 1 + text[first.min(text.len())..offset.min(text.len())]
+        .iter()
+        .filter(|&&b| b == b'\n')
+        .count();
+    let mut rest = text.get(offset..).unwrap_or(&[]);
+    while let [head @ .., last] = rest {
+        if *last != b';' && !is_space(*last) {
+            break;
+        }
+        rest = head;
+    }
+    // 80 characters are shown; they cannot be longer than this.
+    let near = String::from_utf8_lossy(&rest[..rest.len().min(400)]);
+    SqlError::new(
+        ErrorCode::ER_PARSE_ERROR,
+        &[&ErrorCode::ER_SYNTAX_ERROR.template(), &near, &line],
+    )
+}
+
+/// Where a parser can come back to.
+#[derive(Clone)]
+struct Checkpoint<'a> {
+    lexer: Lexer<'a>,
+    token: Token,
+    end: u32,
+}
+
+pub(crate) struct Parser<'a> {
+    text: &'a [u8],
+    mode: LexMode,
+    digested: Option<&'a Digested>,
+    /// `?` may stand in the statement.
+    markers_allowed: bool,
+    markers: u32,
+    /// Folded lists are taken as one token.
+    fold: bool,
+    /// A folded list was the current token of an error.
+    met_list: bool,
+    lexer: Lexer<'a>,
+    token: Token,
+    /// The end of the last token taken.
+    end: u32,
+    roles: Vec<LiteralRole>,
+    /// Greater than 0: literals stay in the tree.
+    structural: u32,
+    named_by_text: u32,
+    /// Expressions being parsed inside one another.
+    depth: u32,
+    /// The height of the highest expression since it was last set to 0.
+    height: u32,
+    subqueries: u32,
+    nodes: u32,
+}
+
+impl<'a> Parser<'a> {
+    fn new(
+        text: &'a [u8],
+        mode: LexMode,
+        digested: Option<&'a Digested>,
+        markers_allowed: bool,
+    ) -> Self {
+        let lexer = Lexer::new(text, mode);
+        let slots = digested.map_or(0, |d| d.slots().len());
+        let none = Token {
+            kind: TokenKind::End,
+            kw: Kw::Other,
+            start: 0,
+            end: 0,
+        };
+        let mut parser = Parser {
+            text,
+            mode,
+            digested,
+            markers_allowed,
+            markers: 0,
+            fold: digested.is_some_and(Digested::is_parameterisable),
+            met_list: false,
+            lexer,
+            token: none,
+            end: 0,
+            roles: vec![LiteralRole::Structural; slots],
+            structural: 0,
+            named_by_text: 0,
+            depth: 0,
+            height: 0,
+            subqueries: 0,
+            nodes: 0,
+        };
+        if !digested.is_some_and(Digested::is_parameterisable) {
+            parser.structural = 1;
+        }
+        parser
+    }
+
+    fn whole_statement(&mut self) -> Result<Statement> {
+        self.token = self.lex();
+        if matches!(self.token.kind, TokenKind::End | TokenKind::Semicolon) {
+            return Err(SqlError::new(ErrorCode::ER_EMPTY_QUERY, &[]));
+        }
+        let statement = self.statement()?;
+        match self.token.kind {
+            TokenKind::End | TokenKind::Semicolon => Ok(statement),
+            _ => self.unexpected(),
+        }
+    }
+
+    /// The next token: of the lexer, or a folded list whole.
+    fn lex(&mut self) -> Token {
+        let mut token = self.lexer.next_token();
+        if token.kind == TokenKind::LParen && self.fold {
+            if let Some(n) = self.slot_at(token.start) {
+                let slot = self.digested.map(|d| d.slots()[n as usize]);
+                if let Some(slot) =
+                    slot.filter(|s| matches!(s.kind, SlotKind::List | SlotKind::Rows))
+                {
+                    self.lexer.jump(slot.span.end as usize);
+                    token.kind = TokenKind::List;
+                    token.end = slot.span.end;
+                }
+            }
+        }
+        if token.kind == TokenKind::Hint {
+            // Optimizer hints are taken and left alone.
+            return self.lex();
+        }
+        token
+    }
+
+    /// The digest's slot that begins at byte `start`.
+    fn slot_at(&self, start: u32) -> Option<u32> {
+        let slots = self.digested?.slots();
+        slots
+            .binary_search_by_key(&start, |s| s.span.start)
+            .ok()
+            .map(|n| n as u32)
+    }
+
+    // Tokens
+
+    #[inline]
+    fn kind(&self) -> TokenKind {
+        self.token.kind
+    }
+
+    /// The keyword at hand; `Other` where it is no word.
+    #[inline]
+    fn kw(&self) -> Kw {
+        self.token.kw
+    }
+
+    fn bytes(&self) -> &'a [u8] {
+        self.token.text(self.text)
+    }
+
+    /// Takes the token at hand.
+    #[inline]
+    fn advance(&mut self) -> Token {
+        let taken = self.token;
+        self.end = taken.end;
+        self.token = self.lex();
+        taken
+    }
+
+    /// The token after the one at hand.
+    fn peek(&self) -> Token {
+        self.lexer.clone().next_token()
+    }
+
+    fn save(&self) -> Checkpoint<'a> {
+        Checkpoint {
+            lexer: self.lexer.clone(),
+            token: self.token,
+            end: self.end,
+        }
+    }
+
+    fn restore(&mut self, to: Checkpoint<'a>) {
+        self.lexer = to.lexer;
+        self.token = to.token;
+        self.end = to.end;
+    }
+
+    #[inline]
+    fn is(&self, kind: TokenKind) -> bool {
+        self.token.kind == kind
+    }
+
+    #[inline]
+    fn at(&self, kw: Kw) -> bool {
+        self.token.kw == kw
+    }
+
+    /// Takes the token if it is of this kind.
+    fn accept(&mut self, kind: TokenKind) -> bool {
+        let found = self.is(kind);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    /// Takes the keyword if it is at hand.
+    fn accept_kw(&mut self, kw: Kw) -> bool {
+        let found = self.at(kw);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    /// Takes the first keyword; if it is at hand the others must follow.
+    fn accept_kws(&mut self, kws: &[Kw]) -> Result<bool> {
+        let [first, rest @ ..] = kws else {
+            return Ok(false);
+        };
+        if !self.accept_kw(*first) {
+            return Ok(false);
+        }
+        for kw in rest {
+            self.expect_kw(*kw)?;
+        }
+        Ok(true)
+    }
+
+    fn expect(&mut self, kind: TokenKind) -> Result<Token> {
+        if self.is(kind) {
+            Ok(self.advance())
+        } else {
+            self.unexpected()
+        }
+    }
+
+    fn expect_kw(&mut self, kw: Kw) -> Result<()> {
+        if self.accept_kw(kw) {
+            Ok(())
+        } else {
+            self.unexpected()
+        }
+    }
+
+    /// A syntax error at the token at hand.
+    fn unexpected<T>(&mut self) -> Result<T> {
+        if self.is(TokenKind::List) {
+            self.met_list = true;
+        }
+        Err(syntax_error_at(self.text, self.token.start as usize))
+    }
+
+    /// `item, item, …`
+    fn comma_list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let mut list = vec![item(self)?];
+        while self.accept(TokenKind::Comma) {
+            list.push(item(self)?);
+        }
+        Ok(list)
+    }
+
+    /// `(item, item, …)`
+    fn paren_list<T>(&mut self, item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        self.expect(TokenKind::LParen)?;
+        let list = self.comma_list(item)?;
+        self.expect(TokenKind::RParen)?;
+        Ok(list)
+    }
+
+    /// Runs `parse` with every literal kept in the tree.
+    fn keeping_literals<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.structural += 1;
+        let result = parse(self);
+        self.structural -= 1;
+        result
+    }
+
+    // Names
+
+    /// True where a name may start: a quoted one, or a word that is not reserved.
+    fn at_ident(&self) -> bool {
+        match self.token.kind {
+            TokenKind::QuotedIdent => true,
+            TokenKind::Word => !self.token.kw.is_reserved(),
+            // Where no literal follows, the name of a character set is a name like any other.
+            TokenKind::Introducer => true,
+            _ => false,
+        }
+    }
+
+    fn ident(&mut self) -> Result<Ident> {
+        if !self.at_ident() {
+            return self.unexpected();
+        }
+        let token = self.advance();
+        self.ident_of(token)
+    }
+
+    /// A name after a dot: any word.
+    fn ident_after_dot(&mut self) -> Result<Ident> {
+        if self.is(TokenKind::Word) && !(self.kw().is_reserved() && self.token.start != self.end) {
+            let token = self.advance();
+            return self.ident_of(token);
+        }
+        self.ident()
+    }
+
+    fn ident_of(&self, token: Token) -> Result<Ident> {
+        let raw = token.text(self.text);
+        let quoted = token.kind == TokenKind::QuotedIdent;
+        let bytes = if quoted { unquote(raw) } else { raw.to_vec() };
+        Ok(Ident {
+            value: utf8(bytes)?,
+            quoted,
+        })
+    }
+
+    /// `[schema.]name`
+    fn object_name(&mut self) -> Result<ObjectName> {
+        let first = self.ident()?;
+        if !self.accept(TokenKind::Dot) {
+            return Ok(ObjectName {
+                schema: None,
+                name: first,
+            });
+        }
+        let name = self.ident_after_dot()?;
+        Ok(ObjectName {
+            schema: Some(first),
+            name,
+        })
+    }
+
+    /// A name or a string, as MySQL's `ident_or_text`.
+    fn ident_or_text(&mut self) -> Result<String> {
+        if self.is(TokenKind::Str) {
+            utf8(self.string()?)
+        } else {
+            Ok(self.ident()?.value)
+        }
+    }
+
+    /// One quoted string.
+    fn string(&mut self) -> Result<Vec<u8>> {
+        let token = self.expect(TokenKind::Str)?;
+        Ok(crate::literal::raw_string(token.text(self.text), self.mode, false).to_vec())
+    }
+
+    /// An unsigned integer that fits 64 bits.
+    fn number(&mut self) -> Result<u64> {
+        let value = match crate::literal::integer(
+            false,
+            if self.is(TokenKind::Int) {
+                self.bytes()
+            } else {
+                b""
+            },
+        ) {
+            crate::literal::Lit::Int { value, .. } if self.is(TokenKind::Int) => value,
+            _ => return self.unexpected(),
+        };
+        self.advance();
+        Ok(value)
+    }
+
+    fn number32(&mut self) -> Result<u32> {
+        let at = self.token.start as usize;
+        let value = self.number()?;
+        u32::try_from(value).map_err(|_| syntax_error_at(self.text, at))
+    }
+
+    /// `@name`, its name.
+    fn user_var(&mut self) -> Result<String> {
+        let token = self.expect(TokenKind::UserVar)?;
+        let raw = &token.text(self.text)[1..];
+        match raw.first() {
+            Some(b'`') => utf8(unquote(raw)),
+            Some(b'"') if self.mode.has(LexMode::ANSI_QUOTES) => utf8(unquote(raw)),
+            Some(b'\'' | b'"') => utf8(crate::literal::raw_string(raw, self.mode, false).to_vec()),
+            _ => utf8(raw.to_vec()),
+        }
+    }
+
+    fn span_from(&self, start: u32) -> Span {
+        Span {
+            start,
+            end: self.end,
+        }
+    }
+
+    /// The upper-case words and text from here to the end of the statement, taken.
+    fn rest_of_statement(&mut self) {
+        while !matches!(
+            self.kind(),
+            TokenKind::End | TokenKind::Semicolon | TokenKind::Invalid
+        ) {
+            self.advance();
+        }
+    }
+
+    /// Counts a node, refusing statements whose tree would not fit memory.
+    fn count_node(&mut self) -> Result<()> {
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            let message = format!("A statement may hold at most {MAX_NODES} expressions");
+            return Err(SqlError::with_message(
+                ErrorCode::ER_OUT_OF_RESOURCES,
+                message,
+            ));
+        }
+        Ok(())
+    }
+
+    /// Notes that there is an expression of this height.
+    fn grow(&mut self, height: u32) -> Result<u32> {
+        if height > MAX_HEIGHT {
+            return Err(too_deep(MAX_HEIGHT));
+        }
+        self.height = self.height.max(height);
+        Ok(height)
+    }
+
+    fn check_depth(&self) -> Result<()> {
+        if self.depth > MAX_DEPTH {
+            Err(too_deep(MAX_DEPTH))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Runs `parse` so many levels deeper.
+    fn deeper<T>(&mut self, levels: u32, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.depth += levels;
+        self.check_depth()?;
+        let result = parse(self);
+        self.depth -= levels;
+        result
+    }
+}
+
+/// MySQL's error for what would overrun its stack.
+fn too_deep(limit: u32) -> SqlError {
+    let message = format!("Thread stack overrun: expressions may nest {limit} levels deep");
+    SqlError::with_message(ErrorCode::ER_STACK_OVERRUN_NEED_MORE, message)
+}
+
+/// Takes the quotes off a name.
+fn unquote(raw: &[u8]) -> Vec<u8> {
+    let quote = raw[0];
+    let mut out = Vec::with_capacity(raw.len());
+    let mut bytes = raw[1..raw.len() - 1].iter();
+    while let Some(&b) = bytes.next() {
+        if b == quote {
+            bytes.next();
+        }
+        out.push(b);
+    }
+    out
+}
+
+/// Names are UTF-8; error 1300 otherwise.
+fn utf8(bytes: Vec<u8>) -> Result<String> {
+    String::from_utf8(bytes).map_err(|e| {
+        let bad = &e.as_bytes()[e.utf8_error().valid_up_to()..];
+        let shown: String = bad.iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
+        SqlError::new(
+            ErrorCode::ER_INVALID_CHARACTER_STRING,
+            &[&"utf8mb4", &shown],
+        )
+    })
+}
+
+/// An unknown word where an option's value stands.
+fn unknown_option(code: ErrorCode, word: &Ident) -> SqlError {
+    SqlError::new(code, &[&word.value])
+}
+
+/// A reference to a column by its bare name.
+fn bare_column(name: Ident) -> Expr {
+    Expr::Column(Box::new(crate::ast::ColumnRef {
+        schema: None,
+        table: None,
+        name,
+    }))
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

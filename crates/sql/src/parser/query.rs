@@ -1,0 +1,483 @@
+//! Query expressions: SELECT, set operations, WITH, and what follows them.
+
+use super::expr::Paren;
+use super::{MAX_SUBQUERIES, Parser, Result};
+use crate::ast::*;
+use crate::keywords::Kw;
+use crate::lexer::TokenKind;
+use nfold_types::error::{ErrorCode, SqlError};
+
+impl Parser<'_> {
+    /// A query at the top of a statement.
+    pub(super) fn query_statement(&mut self) -> Result<Query> {
+        if self.is(TokenKind::LParen) {
+            return self.query_in_parens();
+        }
+        self.query()
+    }
+
+    /// `(query)` and what may follow it; no expression.
+    pub(super) fn query_in_parens(&mut self) -> Result<Query> {
+        if !self.query_follows_paren() {
+            // The token that is no query's is the one in error.
+            while self.accept(TokenKind::LParen) {}
+            return self.unexpected();
+        }
+        match self.parenthesised()? {
+            Paren::Query(query) => self.query_after_paren(query),
+            Paren::Expr(_) => self.unexpected(),
+        }
+    }
+
+    /// `(query)` as an operand of an expression.
+    pub(super) fn subquery(&mut self) -> Result<Query> {
+        if !self.is(TokenKind::LParen) || !self.query_follows_paren() {
+            self.expect(TokenKind::LParen)?;
+            return self.unexpected();
+        }
+        match self.parenthesised()? {
+            Paren::Query(query) => Ok(query),
+            Paren::Expr(_) => self.unexpected(),
+        }
+    }
+
+    /// A query inside another statement's parentheses.
+    pub(super) fn nested_query(&mut self) -> Result<Query> {
+        self.subqueries += 1;
+        if self.subqueries > MAX_SUBQUERIES {
+            return Err(SqlError::new(
+                ErrorCode::ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT,
+                &[],
+            ));
+        }
+        let named = self.named_by_text;
+        let query = self.deeper(2, Self::query)?;
+        // Only the outermost query's columns are shown.
+        self.named_by_text = named;
+        self.subqueries -= 1;
+        Ok(query)
+    }
+
+    pub(super) fn query(&mut self) -> Result<Query> {
+        let with = self.with()?;
+        if self.is(TokenKind::LParen) {
+            let mut query = self.query_in_parens()?;
+            if with.is_some() {
+                query = Query {
+                    with,
+                    ..Query::of(QueryBody::Paren(Box::new(query)))
+                };
+            }
+            return Ok(query);
+        }
+        let mut into = None;
+        let first = self.query_primary(&mut into)?;
+        let mut query = Query {
+            with,
+            into,
+            ..Query::of(first)
+        };
+        self.query_rest(&mut query)?;
+        Ok(query)
+    }
+
+    /// True where a query that stood in parentheses goes on.
+    pub(super) fn query_goes_on(&self) -> bool {
+        matches!(
+            self.kw(),
+            Kw::UNION
+                | Kw::INTERSECT
+                | Kw::EXCEPT
+                | Kw::ORDER
+                | Kw::LIMIT
+                | Kw::FOR
+                | Kw::LOCK
+                | Kw::INTO
+        )
+    }
+
+    /// What follows `(query)`: set operations, ORDER BY, LIMIT.
+    pub(super) fn query_after_paren(&mut self, inner: Query) -> Result<Query> {
+        if !self.query_goes_on() {
+            return Ok(inner);
+        }
+        let mut query = Query::of(QueryBody::Paren(Box::new(inner)));
+        self.query_rest(&mut query)?;
+        Ok(query)
+    }
+
+    /// Set operations after the first operand, then ORDER BY, LIMIT, locks and INTO.
+    fn query_rest(&mut self, query: &mut Query) -> Result<()> {
+        let body = std::mem::replace(&mut query.body, QueryBody::Values(Vec::new()));
+        query.body = self.set_operations(body, 0)?;
+        query.order_by = self.order_by()?;
+        query.limit = self.limit()?;
+        if query.into.is_none() && self.at(Kw::INTO) {
+            query.into = Some(self.select_into()?);
+        }
+        query.locking = self.locking()?;
+        if query.into.is_none() && self.at(Kw::INTO) {
+            query.into = Some(self.select_into()?);
+        }
+        Ok(())
+    }
+
+    /// UNION and EXCEPT from the left; INTERSECT (`tight`) binds more tightly.
+    fn set_operations(&mut self, mut left: QueryBody, tight: u8) -> Result<QueryBody> {
+        let mut height = 0;
+        loop {
+            let op = match self.kw() {
+                Kw::UNION if tight == 0 => SetOp::Union,
+                Kw::EXCEPT if tight == 0 => SetOp::Except,
+                Kw::INTERSECT => SetOp::Intersect,
+                _ => return Ok(left),
+            };
+            self.advance();
+            height += 1;
+            self.grow(height)?;
+            let distinct = !self.accept_kw(Kw::ALL);
+            if distinct {
+                self.accept_kw(Kw::DISTINCT);
+            }
+            let mut right = self.set_operand()?;
+            if op != SetOp::Intersect {
+                right = self.set_operations(right, 1)?;
+            }
+            left = QueryBody::SetOperation {
+                op,
+                distinct,
+                left: Box::new(left),
+                right: Box::new(right),
+            };
+        }
+    }
+
+    fn set_operand(&mut self) -> Result<QueryBody> {
+        if !self.is(TokenKind::LParen) {
+            return self.query_primary(&mut None);
+        }
+        match self.parenthesised()? {
+            Paren::Query(query) => Ok(QueryBody::Paren(Box::new(query))),
+            Paren::Expr(_) => self.unexpected(),
+        }
+    }
+
+    /// `SELECT …`, `VALUES ROW(…), …`, `TABLE t`
+    fn query_primary(&mut self, into: &mut Option<SelectInto>) -> Result<QueryBody> {
+        match self.kw() {
+            Kw::SELECT => Ok(QueryBody::Select(Box::new(self.select(into)?))),
+            Kw::VALUES => {
+                self.advance();
+                let rows = self.comma_list(|p| {
+                    p.expect_kw(Kw::ROW)?;
+                    p.paren_list(Self::value)
+                })?;
+                Ok(QueryBody::Values(rows))
+            }
+            Kw::TABLE => {
+                self.advance();
+                Ok(QueryBody::Table(self.object_name()?))
+            }
+            _ => self.unexpected(),
+        }
+    }
+
+    pub(super) fn with(&mut self) -> Result<Option<With>> {
+        if !self.accept_kw(Kw::WITH) {
+            return Ok(None);
+        }
+        let recursive = self.accept_kw(Kw::RECURSIVE);
+        let tables = self.comma_list(|p| {
+            let name = p.ident()?;
+            let columns = if p.is(TokenKind::LParen) {
+                p.paren_list(Self::ident)?
+            } else {
+                Vec::new()
+            };
+            p.expect_kw(Kw::AS)?;
+            Ok(Cte {
+                name,
+                columns,
+                query: Box::new(p.subquery()?),
+            })
+        })?;
+        Ok(Some(With { recursive, tables }))
+    }
+
+    fn select(&mut self, into: &mut Option<SelectInto>) -> Result<Select> {
+        self.expect_kw(Kw::SELECT)?;
+        let (distinct, options) = self.select_options()?;
+        let items = self.keeping_literals(Self::select_items)?;
+        if self.at(Kw::INTO) && self.subqueries == 0 {
+            *into = Some(self.select_into()?);
+        }
+        let mut from = Vec::new();
+        if self.accept_kw(Kw::FROM) && !self.accept_kw(Kw::DUAL) {
+            from = self.table_refs()?;
+        }
+        let selection = if self.accept_kw(Kw::WHERE) {
+            Some(self.expr()?)
+        } else {
+            None
+        };
+        let (mut group_by, mut with_rollup) = (Vec::new(), false);
+        if self.accept_kws(&[Kw::GROUP, Kw::BY])? {
+            group_by = self.keeping_literals(|p| p.comma_list(Self::expr))?;
+            with_rollup = self.accept_kws(&[Kw::WITH, Kw::ROLLUP])?;
+        }
+        let having = if self.accept_kw(Kw::HAVING) {
+            Some(self.keeping_literals(Self::expr)?)
+        } else {
+            None
+        };
+        let mut windows = Vec::new();
+        if self.accept_kw(Kw::WINDOW) {
+            windows = self.comma_list(|p| {
+                let name = p.ident()?;
+                p.expect_kw(Kw::AS)?;
+                Ok((name, p.window()?))
+            })?;
+        }
+        Ok(Select {
+            distinct,
+            options,
+            items,
+            from,
+            selection,
+            group_by,
+            with_rollup,
+            having,
+            windows,
+        })
+    }
+
+    fn select_options(&mut self) -> Result<(bool, SelectOptions)> {
+        let (mut distinct, mut all) = (false, false);
+        let mut options = SelectOptions::default();
+        loop {
+            match self.kw() {
+                Kw::ALL => all = true,
+                Kw::DISTINCT | Kw::DISTINCTROW => distinct = true,
+                Kw::STRAIGHT_JOIN => options.straight_join = true,
+                Kw::SQL_CALC_FOUND_ROWS => options.sql_calc_found_rows = true,
+                Kw::HIGH_PRIORITY => options.high_priority = true,
+                Kw::SQL_SMALL_RESULT => options.sql_small_result = true,
+                Kw::SQL_BIG_RESULT => options.sql_big_result = true,
+                Kw::SQL_BUFFER_RESULT => options.sql_buffer_result = true,
+                Kw::SQL_NO_CACHE => {}
+                _ => break,
+            }
+            if distinct && all {
+                return Err(SqlError::new(
+                    ErrorCode::ER_WRONG_USAGE,
+                    &[&"ALL", &"DISTINCT"],
+                ));
+            }
+            self.advance();
+        }
+        Ok((distinct, options))
+    }
+
+    fn select_items(&mut self) -> Result<Vec<SelectItem>> {
+        let mut items = Vec::new();
+        if self.accept(TokenKind::Star) {
+            items.push(SelectItem::Star);
+        } else {
+            items.push(self.select_item()?);
+        }
+        while self.accept(TokenKind::Comma) {
+            items.push(self.select_item()?);
+        }
+        Ok(items)
+    }
+
+    fn select_item(&mut self) -> Result<SelectItem> {
+        if let Some(table) = self.table_star()? {
+            return Ok(SelectItem::TableStar(table));
+        }
+        let start = self.token.start;
+        let expr = self.expr()?;
+        let text = self.span_from(start);
+        let alias = self.select_alias()?;
+        if alias.is_none() && !matches!(expr, Expr::Column(_)) {
+            self.named_by_text = self.named_by_text.max(text.end);
+        }
+        Ok(SelectItem::Expr { expr, alias, text })
+    }
+
+    /// `t.*`, `s.t.*`
+    fn table_star(&mut self) -> Result<Option<ObjectName>> {
+        if !self.at_ident() || self.peek().kind != TokenKind::Dot {
+            return Ok(None);
+        }
+        let start = self.save();
+        let first = self.ident()?;
+        self.advance();
+        if self.accept(TokenKind::Star) {
+            return Ok(Some(ObjectName {
+                schema: None,
+                name: first,
+            }));
+        }
+        if matches!(self.kind(), TokenKind::Word | TokenKind::QuotedIdent)
+            && self.peek().kind == TokenKind::Dot
+        {
+            let second = self.ident_after_dot()?;
+            self.advance();
+            if self.accept(TokenKind::Star) {
+                return Ok(Some(ObjectName {
+                    schema: Some(first),
+                    name: second,
+                }));
+            }
+        }
+        self.restore(start);
+        Ok(None)
+    }
+
+    /// `[AS] name`, `[AS] 'text'`
+    fn select_alias(&mut self) -> Result<Option<Ident>> {
+        if !self.accept_kw(Kw::AS) && !self.at_ident() && !self.is(TokenKind::Str) {
+            return Ok(None);
+        }
+        if self.is(TokenKind::Str) {
+            return Ok(Some(Ident {
+                value: self.ident_or_text()?,
+                quoted: true,
+            }));
+        }
+        Ok(Some(self.ident()?))
+    }
+
+    pub(super) fn order_by(&mut self) -> Result<Vec<OrderItem>> {
+        if !self.accept_kws(&[Kw::ORDER, Kw::BY])? {
+            return Ok(Vec::new());
+        }
+        self.keeping_literals(|p| {
+            p.comma_list(|p| {
+                let expr = p.expr()?;
+                let descending = p.accept_kw(Kw::DESC);
+                if !descending {
+                    p.accept_kw(Kw::ASC);
+                }
+                Ok(OrderItem { expr, descending })
+            })
+        })
+    }
+
+    /// `LIMIT count`, `LIMIT offset, count`, `LIMIT count OFFSET offset`
+    pub(super) fn limit(&mut self) -> Result<Option<Limit>> {
+        if !self.accept_kw(Kw::LIMIT) {
+            return Ok(None);
+        }
+        let first = self.limit_value()?;
+        Ok(Some(if self.accept(TokenKind::Comma) {
+            Limit {
+                offset: Some(first),
+                count: self.limit_value()?,
+            }
+        } else if self.accept_kw(Kw::OFFSET) {
+            Limit {
+                count: first,
+                offset: Some(self.limit_value()?),
+            }
+        } else {
+            Limit {
+                offset: None,
+                count: first,
+            }
+        }))
+    }
+
+    /// An integer or a marker.
+    pub(super) fn limit_value(&mut self) -> Result<Expr> {
+        match self.kind() {
+            TokenKind::Int => self.simple(),
+            TokenKind::Marker => self.marker(),
+            _ => self.unexpected(),
+        }
+    }
+
+    /// `FOR UPDATE|SHARE [OF …] [NOWAIT|SKIP LOCKED] …`, `LOCK IN SHARE MODE`
+    fn locking(&mut self) -> Result<Vec<Locking>> {
+        let mut list = Vec::new();
+        if self.accept_kws(&[Kw::LOCK, Kw::IN, Kw::SHARE, Kw::MODE])? {
+            list.push(Locking {
+                strength: LockStrength::Share,
+                of: Vec::new(),
+                wait: LockWait::Wait,
+            });
+        }
+        while list.is_empty() | self.at(Kw::FOR) && self.accept_kw(Kw::FOR) {
+            let strength = if self.accept_kw(Kw::UPDATE) {
+                LockStrength::Update
+            } else {
+                self.expect_kw(Kw::SHARE)?;
+                LockStrength::Share
+            };
+            let of = if self.accept_kw(Kw::OF) {
+                self.comma_list(Self::object_name)?
+            } else {
+                Vec::new()
+            };
+            let wait = if self.accept_kw(Kw::NOWAIT) {
+                LockWait::NoWait
+            } else if self.accept_kws(&[Kw::SKIP, Kw::LOCKED])? {
+                LockWait::SkipLocked
+            } else {
+                LockWait::Wait
+            };
+            list.push(Locking { strength, of, wait });
+        }
+        Ok(list)
+    }
+
+    fn select_into(&mut self) -> Result<SelectInto> {
+        self.expect_kw(Kw::INTO)?;
+        if self.accept_kw(Kw::DUMPFILE) {
+            return Ok(SelectInto::Dumpfile(self.string()?));
+        }
+        if self.accept_kw(Kw::OUTFILE) {
+            let file = self.string()?;
+            // How fields are written does not matter to a server that refuses to.
+            while self.at(Kw::CHARACTER)
+                || matches!(
+                    self.kw(),
+                    Kw::CHARSET | Kw::COLUMNS | Kw::FIELDS | Kw::LINES
+                )
+            {
+                self.advance();
+                while matches!(
+                    self.kw(),
+                    Kw::SET
+                        | Kw::TERMINATED
+                        | Kw::OPTIONALLY
+                        | Kw::ENCLOSED
+                        | Kw::ESCAPED
+                        | Kw::BY
+                        | Kw::STARTING
+                ) || self.is(TokenKind::Str)
+                    || (self.is(TokenKind::Word) && self.kw() == Kw::Other)
+                {
+                    self.advance();
+                }
+            }
+            return Ok(SelectInto::Outfile(file));
+        }
+        Ok(SelectInto::Variables(self.comma_list(Self::user_var)?))
+    }
+}
+
+impl Query {
+    /// A query of nothing but its body.
+    pub(crate) fn of(body: QueryBody) -> Query {
+        Query {
+            with: None,
+            body,
+            order_by: Vec::new(),
+            limit: None,
+            locking: Vec::new(),
+            into: None,
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! SHOW, DESCRIBE and EXPLAIN.
+
+use super::{Parser, Result};
+use crate::ast::*;
+use crate::keywords::Kw;
+use crate::lexer::TokenKind;
+use nfold_types::error::{ErrorCode, SqlError};
+
+impl Parser<'_> {
+    pub(super) fn show(&mut self) -> Result<Statement> {
+        self.advance();
+        let extended = self.at(Kw::EXTENDED) && self.accept_kw(Kw::EXTENDED);
+        let full = self.at(Kw::FULL) && self.accept_kw(Kw::FULL);
+        if extended || full {
+            let fits = matches!(self.kw(), Kw::COLUMNS | Kw::FIELDS | Kw::TABLES)
+                || (full && !extended && matches!(self.kw(), Kw::PROCESSLIST))
+                || (extended && !full && matches!(self.kw(), Kw::INDEX | Kw::INDEXES | Kw::KEYS));
+            if !fits {
+                return self.unexpected();
+            }
+        }
+        Ok(Statement::Show(self.show_what(full, extended)?))
+    }
+
+    fn show_what(&mut self, full: bool, extended: bool) -> Result<Show> {
+        let kw = self.kw();
+        if !matches!(kw, Kw::GLOBAL | Kw::SESSION | Kw::LOCAL | Kw::COUNT) {
+            if !self.is(TokenKind::Word) || (kw == Kw::Other) {
+                return self.unexpected();
+            }
+            self.advance();
+        }
+        Ok(match kw {
+            Kw::DATABASES | Kw::SCHEMAS => Show::Databases {
+                filter: self.filter()?,
+            },
+            Kw::TABLES => Show::Tables {
+                full,
+                extended,
+                schema: self.from_schema()?,
+                filter: self.filter()?,
+            },
+            Kw::TABLE => {
+                self.expect_kw(Kw::STATUS)?;
+                Show::TableStatus {
+                    schema: self.from_schema()?,
+                    filter: self.filter()?,
+                }
+            }
+            Kw::OPEN => {
+                self.expect_kw(Kw::TABLES)?;
+                Show::OpenTables {
+                    schema: self.from_schema()?,
+                    filter: self.filter()?,
+                }
+            }
+            Kw::COLUMNS | Kw::FIELDS => {
+                let table = self.from_table()?;
+                Show::Columns {
+                    full,
+                    extended,
+                    table,
+                    filter: self.filter()?,
+                }
+            }
+            Kw::INDEX | Kw::INDEXES | Kw::KEYS => {
+                let table = self.from_table()?;
+                let filter = if self.accept_kw(Kw::WHERE) {
+                    Some(ShowFilter::Where(self.expr()?))
+                } else {
+                    None
+                };
+                Show::Index {
+                    extended,
+                    table,
+                    filter,
+                }
+            }
+            Kw::CREATE => self.show_create()?,
+            Kw::VARIABLES => Show::Variables {
+                scope: VarScope::Session,
+                filter: self.filter()?,
+            },
+            Kw::STATUS => Show::Status {
+                scope: VarScope::Session,
+                filter: self.filter()?,
+            },
+            Kw::GLOBAL | Kw::SESSION | Kw::LOCAL => {
+                self.advance();
+                let scope = if kw == Kw::GLOBAL {
+                    VarScope::Global
+                } else {
+                    VarScope::Session
+                };
+                if self.accept_kw(Kw::VARIABLES) {
+                    Show::Variables {
+                        scope,
+                        filter: self.filter()?,
+                    }
+                } else {
+                    self.expect_kw(Kw::STATUS)?;
+                    Show::Status {
+                        scope,
+                        filter: self.filter()?,
+                    }
+                }
+            }
+            Kw::PROCESSLIST => Show::ProcessList { full },
+            Kw::WARNINGS => Show::Warnings(self.show_limit()?),
+            Kw::ERRORS => Show::Errors(self.show_limit()?),
+            Kw::COUNT => self.show_count()?,
+            Kw::ENGINES => Show::Engines,
+            Kw::STORAGE => {
+                self.expect_kw(Kw::ENGINES)?;
+                Show::Engines
+            }
+            Kw::ENGINE => self.show_engine()?,
+            Kw::GRANTS => self.show_grants()?,
+            Kw::PRIVILEGES => Show::Privileges,
+            Kw::CHARSET => Show::CharacterSet {
+                filter: self.filter()?,
+            },
+            Kw::CHARACTER | Kw::CHAR => {
+                self.expect_kw(Kw::SET)?;
+                Show::CharacterSet {
+                    filter: self.filter()?,
+                }
+            }
+            Kw::COLLATION => Show::Collation {
+                filter: self.filter()?,
+            },
+            Kw::PLUGINS => Show::Plugins,
+            Kw::TRIGGERS => Show::Triggers {
+                schema: self.from_schema()?,
+                filter: self.filter()?,
+            },
+            Kw::EVENTS => Show::Events {
+                schema: self.from_schema()?,
+                filter: self.filter()?,
+            },
+            Kw::FUNCTION | Kw::PROCEDURE => {
+                if self.accept_kw(Kw::CODE) {
+                    return self.unsupported_show("SHOW PROCEDURE CODE");
+                }
+                self.expect_kw(Kw::STATUS)?;
+                let filter = self.filter()?;
+                if kw == Kw::FUNCTION {
+                    Show::FunctionStatus { filter }
+                } else {
+                    Show::ProcedureStatus { filter }
+                }
+            }
+            Kw::BINARY => {
+                self.expect_kw(Kw::LOG)?;
+                self.expect_kw(Kw::STATUS)?;
+                Show::BinaryLogStatus
+            }
+            Kw::MASTER => {
+                if self.accept_kw(Kw::STATUS) {
+                    Show::BinaryLogStatus
+                } else {
+                    self.expect_kw(Kw::LOGS)?;
+                    Show::BinaryLogs
+                }
+            }
+            Kw::REPLICA | Kw::SLAVE => {
+                self.expect_kw(Kw::STATUS)?;
+                self.rest_of_statement();
+                Show::ReplicaStatus
+            }
+            Kw::REPLICAS => return self.unsupported_show("SHOW REPLICAS"),
+            Kw::PROFILES => Show::Profiles,
+            Kw::PROFILE => return self.unsupported_show("SHOW PROFILE"),
+            Kw::BINLOG => return self.unsupported_show("SHOW BINLOG EVENTS"),
+            Kw::RELAYLOG => return self.unsupported_show("SHOW RELAYLOG EVENTS"),
+            Kw::PARSE_TREE => return self.unsupported_show("SHOW PARSE_TREE"),
+            _ => {
+                return Err(super::syntax_error_at(
+                    self.text,
+                    self.end as usize - kw.name().len(),
+                ));
+            }
+        })
+    }
+
+    fn unsupported_show(&mut self, what: &'static str) -> Result<Show> {
+        self.rest_of_statement();
+        Ok(Show::Unsupported(what))
+    }
+
+    /// `[LIKE 'pattern' | WHERE expr]`
+    fn filter(&mut self) -> Result<Option<ShowFilter>> {
+        if self.accept_kw(Kw::LIKE) {
+            return Ok(Some(ShowFilter::Like(self.string()?)));
+        }
+        if self.accept_kw(Kw::WHERE) {
+            return Ok(Some(ShowFilter::Where(self.expr()?)));
+        }
+        Ok(None)
+    }
+
+    fn accept_from(&mut self) -> bool {
+        self.accept_kw(Kw::FROM) || self.accept_kw(Kw::IN)
+    }
+
+    /// `[FROM|IN schema]`
+    fn from_schema(&mut self) -> Result<Option<Ident>> {
+        if self.accept_from() {
+            Ok(Some(self.ident()?))
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// `FROM|IN table [FROM|IN schema]`
+    fn from_table(&mut self) -> Result<ObjectName> {
+        if !self.accept_from() {
+            return self.unexpected();
+        }
+        let mut table = self.object_name()?;
+        if let Some(schema) = self.from_schema()? {
+            table.schema = Some(schema);
+        }
+        Ok(table)
+    }
+
+    fn show_create(&mut self) -> Result<Show> {
+        Ok(match self.kw() {
+            Kw::TABLE => {
+                self.advance();
+                Show::CreateTable(self.object_name()?)
+            }
+            Kw::DATABASE | Kw::SCHEMA => {
+                self.advance();
+                let if_not_exists = self.if_not_exists()?;
+                Show::CreateDatabase {
+                    if_not_exists,
+                    name: self.ident()?,
+                }
+            }
+            Kw::USER => {
+                self.advance();
+                let account = self.account()?;
+                Show::CreateUser(Some(account).filter(|a| !a.current))
+            }
+            Kw::VIEW => return self.unsupported_show("SHOW CREATE VIEW"),
+            Kw::TRIGGER => return self.unsupported_show("SHOW CREATE TRIGGER"),
+            Kw::PROCEDURE => return self.unsupported_show("SHOW CREATE PROCEDURE"),
+            Kw::FUNCTION => return self.unsupported_show("SHOW CREATE FUNCTION"),
+            Kw::EVENT => return self.unsupported_show("SHOW CREATE EVENT"),
+            _ => return self.unexpected(),
+        })
+    }
+
+    /// `COUNT(*) WARNINGS|ERRORS`
+    fn show_count(&mut self) -> Result<Show> {
+        self.advance();
+        self.expect(TokenKind::LParen)?;
+        self.expect(TokenKind::Star)?;
+        self.expect(TokenKind::RParen)?;
+        if self.accept_kw(Kw::WARNINGS) {
+            return Ok(Show::WarningCount);
+        }
+        self.expect_kw(Kw::ERRORS)?;
+        Ok(Show::ErrorCount)
+    }
+
+    fn show_engine(&mut self) -> Result<Show> {
+        let name = if self.accept_kw(Kw::ALL) {
+            Ident::new("ALL")
+        } else {
+            Ident::new(self.ident_or_text()?)
+        };
+        let what = match self.kw() {
+            Kw::STATUS => EngineInfo::Status,
+            Kw::MUTEX => EngineInfo::Mutex,
+            Kw::LOGS => EngineInfo::Logs,
+            _ => return self.unexpected(),
+        };
+        self.advance();
+        Ok(Show::Engine { name, what })
+    }
+
+    fn show_grants(&mut self) -> Result<Show> {
+        if !self.accept_kw(Kw::FOR) {
+            return Ok(Show::Grants(None));
+        }
+        let account = self.account()?;
+        if self.accept_kw(Kw::USING) {
+            self.comma_list(Self::account)?;
+            return Ok(Show::Unsupported("SHOW GRANTS … USING"));
+        }
+        Ok(Show::Grants(Some(account).filter(|a| !a.current)))
+    }
+
+    fn show_limit(&mut self) -> Result<Option<ShowLimit>> {
+        if !self.accept_kw(Kw::LIMIT) {
+            return Ok(None);
+        }
+        let first = self.number()?;
+        Ok(Some(if self.accept(TokenKind::Comma) {
+            ShowLimit {
+                offset: first,
+                count: self.number()?,
+            }
+        } else if self.accept_kw(Kw::OFFSET) {
+            ShowLimit {
+                count: first,
+                offset: self.number()?,
+            }
+        } else {
+            ShowLimit {
+                offset: 0,
+                count: first,
+            }
+        }))
+    }
+
+    /// `DESCRIBE t [column]`, `EXPLAIN [ANALYZE] [FORMAT = x] statement`, `EXPLAIN FOR CONNECTION n`
+    pub(super) fn explain(&mut self) -> Result<Statement> {
+        self.advance();
+        if self.at_ident() && !(self.at(Kw::FORMAT) && self.peek().kind == TokenKind::Eq) {
+            let table = self.object_name()?;
+            let column = if self.is(TokenKind::Str) {
+                Some(Ident {
+                    value: self.ident_or_text()?,
+                    quoted: true,
+                })
+            } else if self.at_ident() {
+                Some(self.ident()?)
+            } else {
+                None
+            };
+            return Ok(Statement::Describe { table, column });
+        }
+        let analyze = self.accept_kw(Kw::ANALYZE);
+        let mut format = ExplainFormat::Traditional;
+        if self.accept_kw(Kw::FORMAT) {
+            self.expect(TokenKind::Eq)?;
+            let name = self.ident_or_text()?;
+            format = match name.to_ascii_lowercase().as_str() {
+                "traditional" => ExplainFormat::Traditional,
+                "json" => ExplainFormat::Json,
+                "tree" => ExplainFormat::Tree,
+                _ => {
+                    return Err(SqlError::new(
+                        ErrorCode::ER_UNKNOWN_EXPLAIN_FORMAT,
+                        &[&name],
+                    ));
+                }
+            };
+        }
+        if self.accept_kw(Kw::FOR) {
+            self.expect_kw(Kw::CONNECTION)?;
+            return Ok(Statement::ExplainConnection(self.expr()?));
+        }
+        let explainable = self.is(TokenKind::LParen)
+            || matches!(
+                self.kw(),
+                Kw::SELECT
+                    | Kw::INSERT
+                    | Kw::REPLACE
+                    | Kw::UPDATE
+                    | Kw::DELETE
+                    | Kw::WITH
+                    | Kw::TABLE
+                    | Kw::VALUES
+            );
+        if !explainable {
+            return self.unexpected();
+        }
+        let statement = Box::new(self.statement()?);
+        Ok(Statement::Explain {
+            format,
+            analyze,
+            statement,
+        })
+    }
+}

@@ -1,0 +1,298 @@
+//! Table references: tables with aliases and index hints, joins, derived tables.
+
+use super::{Parser, Result};
+use crate::ast::*;
+use crate::keywords::Kw;
+use crate::lexer::TokenKind;
+use nfold_types::error::{ErrorCode, SqlError};
+
+/// What stands in parentheses of a FROM clause.
+enum Inside {
+    Query(Query),
+    Tables(TableRef),
+}
+
+/// A tree of joins by its leftmost table and what is joined to it, one after the other.
+struct Spine {
+    leaf: TableRef,
+    steps: Vec<(JoinKind, TableRef, JoinConstraint)>,
+}
+
+impl Spine {
+    fn new(leaf: TableRef) -> Spine {
+        Spine {
+            leaf,
+            steps: Vec::new(),
+        }
+    }
+
+    fn tree(self) -> TableRef {
+        self.steps
+            .into_iter()
+            .fold(self.leaf, |left, (kind, right, constraint)| {
+                TableRef::Join(Box::new(Join {
+                    left,
+                    right,
+                    kind,
+                    constraint,
+                }))
+            })
+    }
+}
+
+impl Parser<'_> {
+    /// `a, b JOIN c …`
+    pub(super) fn table_refs(&mut self) -> Result<Vec<TableRef>> {
+        self.comma_list(Self::table_ref)
+    }
+
+    /// One member of the comma list: a table and the joins on it.
+    pub(super) fn table_ref(&mut self) -> Result<TableRef> {
+        self.deeper(1, |p| {
+            let factor = p.table_factor()?;
+            p.joins(factor)
+        })
+    }
+
+    /// The joins that follow `factor`. A condition closes the nearest join that lacks one
+    /// (`a LEFT JOIN b JOIN c ON x ON y`); inner joins left without one are taken from the left.
+    fn joins(&mut self, factor: TableRef) -> Result<TableRef> {
+        let mut open: Vec<(Spine, JoinKind)> = Vec::new();
+        let mut current = Spine::new(factor);
+        let mut count = 0;
+        loop {
+            if self.at_join_constraint() {
+                let Some((mut left, kind)) = open.pop() else {
+                    break;
+                };
+                let constraint = self.join_constraint(kind)?;
+                left.steps.push((kind, current.tree(), constraint));
+                current = left;
+                continue;
+            }
+            let Some((kind, natural)) = self.join_words()? else {
+                break;
+            };
+            count += 1;
+            self.grow(count)?;
+            let right = self.table_factor()?;
+            if natural {
+                current.steps.push((kind, right, JoinConstraint::Natural));
+            } else {
+                open.push((current, kind));
+                current = Spine::new(right);
+            }
+        }
+        while let Some((mut left, kind)) = open.pop() {
+            if matches!(kind, JoinKind::Left | JoinKind::Right) {
+                return self.unexpected();
+            }
+            left.steps.push((kind, current.leaf, JoinConstraint::None));
+            left.steps.append(&mut current.steps);
+            current = left;
+        }
+        Ok(current.tree())
+    }
+
+    fn at_join_constraint(&self) -> bool {
+        self.at(Kw::ON) || self.at(Kw::USING)
+    }
+
+    /// Takes `[NATURAL] [INNER|CROSS|LEFT [OUTER]|RIGHT [OUTER]] JOIN` or `STRAIGHT_JOIN`.
+    fn join_words(&mut self) -> Result<Option<(JoinKind, bool)>> {
+        let natural = self.accept_kw(Kw::NATURAL);
+        let kind = match self.kw() {
+            Kw::JOIN => JoinKind::Inner,
+            Kw::INNER => JoinKind::Inner,
+            Kw::CROSS if !natural => JoinKind::Inner,
+            Kw::STRAIGHT_JOIN if !natural => JoinKind::Straight,
+            Kw::LEFT => JoinKind::Left,
+            Kw::RIGHT => JoinKind::Right,
+            _ if natural => return self.unexpected(),
+            _ => return Ok(None),
+        };
+        let first = self.advance().kw;
+        if matches!(kind, JoinKind::Left | JoinKind::Right) {
+            self.accept_kw(Kw::OUTER);
+        }
+        if first != Kw::JOIN && first != Kw::STRAIGHT_JOIN {
+            self.expect_kw(Kw::JOIN)?;
+        }
+        Ok(Some((kind, natural)))
+    }
+
+    /// At ON or USING.
+    fn join_constraint(&mut self, kind: JoinKind) -> Result<JoinConstraint> {
+        if self.accept_kw(Kw::ON) {
+            return Ok(JoinConstraint::On(self.expr()?));
+        }
+        if kind == JoinKind::Straight {
+            return self.unexpected();
+        }
+        self.advance();
+        Ok(JoinConstraint::Using(self.paren_list(Self::ident)?))
+    }
+
+    fn table_factor(&mut self) -> Result<TableRef> {
+        if self.accept_kw(Kw::LATERAL) {
+            let query = self.subquery()?;
+            return self.derived(query, true);
+        }
+        if self.is(TokenKind::LParen) {
+            return match self.table_parens()? {
+                Inside::Query(query) => self.derived(query, false),
+                Inside::Tables(tables) => Ok(tables),
+            };
+        }
+        if self.at(Kw::JSON_TABLE) {
+            return Err(SqlError::not_supported("JSON_TABLE"));
+        }
+        if self.is(TokenKind::LBrace) {
+            // `{OJ a LEFT JOIN b ON …}`
+            self.advance();
+            self.any_word()?;
+            let tables = self.table_ref()?;
+            self.expect(TokenKind::RBrace)?;
+            return Ok(tables);
+        }
+        let name = self.object_name()?;
+        let partitions = self.partitions()?;
+        let alias = self.table_alias()?;
+        let hints = self.index_hints()?;
+        Ok(TableRef::Table(TableFactor {
+            name,
+            partitions,
+            alias,
+            hints,
+        }))
+    }
+
+    /// `(query)`, or tables in parentheses.
+    fn table_parens(&mut self) -> Result<Inside> {
+        self.deeper(1, Self::inside_table_parens)
+    }
+
+    fn inside_table_parens(&mut self) -> Result<Inside> {
+        self.expect(TokenKind::LParen)?;
+        let inside = if self.is(TokenKind::LParen) {
+            match self.table_parens()? {
+                Inside::Query(query) if self.is(TokenKind::RParen) || self.query_goes_on() => {
+                    Inside::Query(self.query_after_paren(query)?)
+                }
+                Inside::Query(query) => Inside::Tables(self.derived(query, false)?),
+                Inside::Tables(tables) => Inside::Tables(tables),
+            }
+        } else if matches!(self.kw(), Kw::SELECT | Kw::WITH | Kw::TABLE | Kw::VALUES) {
+            Inside::Query(self.nested_query()?)
+        } else {
+            Inside::Tables(self.table_ref()?)
+        };
+        let inside = match inside {
+            Inside::Tables(first) => Inside::Tables(self.tables_in_parens(first)?),
+            query => query,
+        };
+        self.expect(TokenKind::RParen)?;
+        Ok(inside)
+    }
+
+    /// The rest of `(a JOIN b, c)`: a comma is an inner join without condition here.
+    fn tables_in_parens(&mut self, first: TableRef) -> Result<TableRef> {
+        let mut left = self.joins(first)?;
+        while self.accept(TokenKind::Comma) {
+            let right = self.table_ref()?;
+            let join = Join {
+                left,
+                right,
+                kind: JoinKind::Inner,
+                constraint: JoinConstraint::None,
+            };
+            left = TableRef::Join(Box::new(join));
+        }
+        Ok(left)
+    }
+
+    /// The alias that every derived table must have, and its column names.
+    fn derived(&mut self, query: Query, lateral: bool) -> Result<TableRef> {
+        let Some(alias) = self.table_alias()? else {
+            return Err(SqlError::new(ErrorCode::ER_DERIVED_MUST_HAVE_ALIAS, &[]));
+        };
+        let columns = if self.is(TokenKind::LParen) {
+            self.paren_list(Self::ident)?
+        } else {
+            Vec::new()
+        };
+        Ok(TableRef::Derived {
+            lateral,
+            query: Box::new(query),
+            alias,
+            columns,
+        })
+    }
+
+    pub(super) fn partitions(&mut self) -> Result<Vec<Ident>> {
+        if self.accept_kw(Kw::PARTITION) {
+            self.paren_list(Self::ident)
+        } else {
+            Ok(Vec::new())
+        }
+    }
+
+    /// `[AS] name`
+    pub(super) fn table_alias(&mut self) -> Result<Option<Ident>> {
+        if self.accept_kw(Kw::AS) || self.at_ident() {
+            Ok(Some(self.ident()?))
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// `USE|IGNORE|FORCE INDEX|KEY [FOR JOIN|ORDER BY|GROUP BY] (names) …`
+    fn index_hints(&mut self) -> Result<Vec<IndexHint>> {
+        let mut hints = Vec::new();
+        loop {
+            let kind = match self.kw() {
+                Kw::USE => IndexHintKind::Use,
+                Kw::IGNORE => IndexHintKind::Ignore,
+                Kw::FORCE => IndexHintKind::Force,
+                _ => return Ok(hints),
+            };
+            self.advance();
+            if !self.accept_kw(Kw::INDEX) {
+                self.expect_kw(Kw::KEY)?;
+            }
+            let mut scope = IndexHintScope::All;
+            if self.accept_kw(Kw::FOR) {
+                scope = match self.kw() {
+                    Kw::JOIN => IndexHintScope::Join,
+                    Kw::ORDER => IndexHintScope::OrderBy,
+                    Kw::GROUP => IndexHintScope::GroupBy,
+                    _ => return self.unexpected(),
+                };
+                self.advance();
+                if scope != IndexHintScope::Join {
+                    self.expect_kw(Kw::BY)?;
+                }
+            }
+            self.expect(TokenKind::LParen)?;
+            let mut indexes = Vec::new();
+            if !(kind == IndexHintKind::Use && self.is(TokenKind::RParen)) {
+                indexes = self.comma_list(Self::index_name)?;
+            }
+            self.expect(TokenKind::RParen)?;
+            hints.push(IndexHint {
+                kind,
+                scope,
+                indexes,
+            });
+        }
+    }
+
+    /// A name, or PRIMARY.
+    fn index_name(&mut self) -> Result<Ident> {
+        if self.accept_kw(Kw::PRIMARY) {
+            Ok(Ident::new("PRIMARY"))
+        } else {
+            self.ident()
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Table options.
+
+use super::{Parser, Result};
+use crate::ast::TableOptions;
+use crate::keywords::Kw;
+use crate::lexer::TokenKind;
+
+impl Parser<'_> {
+    /// Any number of table options, with or without commas between them.
+    pub(super) fn table_options(&mut self) -> Result<TableOptions> {
+        let mut options = TableOptions::default();
+        while self.table_option(&mut options)? {
+            if self.is(TokenKind::Comma) {
+                self.advance();
+                if !self.table_option(&mut options)? {
+                    return self.unexpected();
+                }
+                self.accept(TokenKind::Comma);
+            }
+        }
+        Ok(options)
+    }
+
+    /// Takes one option; false: there is none.
+    pub(super) fn table_option(&mut self, options: &mut TableOptions) -> Result<bool> {
+        let start = self.save();
+        let default = self.accept_kw(Kw::DEFAULT);
+        if self.accept_charset_words()? {
+            self.accept(TokenKind::Eq);
+            options.charset = Some(self.charset_name()?);
+            return Ok(true);
+        }
+        if self.accept_kw(Kw::COLLATE) {
+            self.accept(TokenKind::Eq);
+            options.collation = Some(self.collation_name()?);
+            return Ok(true);
+        }
+        if default {
+            self.restore(start);
+            return Ok(false);
+        }
+        let kw = self.kw();
+        match kw {
+            Kw::ENGINE => {
+                self.option_name();
+                options.engine = Some(self.ident_or_text()?);
+            }
+            Kw::AUTO_INCREMENT => {
+                self.option_name();
+                options.auto_increment = Some(self.number()?);
+            }
+            Kw::COMMENT => {
+                self.option_name();
+                options.comment = Some(self.string()?);
+            }
+            Kw::ROW_FORMAT => {
+                self.option_name();
+                options.row_format = Some(self.any_word()?.value);
+            }
+            Kw::AVG_ROW_LENGTH
+            | Kw::MIN_ROWS
+            | Kw::MAX_ROWS
+            | Kw::CHECKSUM
+            | Kw::TABLE_CHECKSUM
+            | Kw::DELAY_KEY_WRITE
+            | Kw::KEY_BLOCK_SIZE
+            | Kw::STATS_SAMPLE_PAGES
+            | Kw::STATS_AUTO_RECALC
+            | Kw::STATS_PERSISTENT
+            | Kw::PACK_KEYS
+            | Kw::AUTOEXTEND_SIZE => {
+                self.option_name();
+                let value = if self.is(TokenKind::Int) {
+                    self.number()?.to_string()
+                } else {
+                    self.any_word()?.value
+                };
+                options.other.push((kw.name().into(), value));
+            }
+            Kw::INSERT_METHOD | Kw::SECONDARY_ENGINE | Kw::STORAGE | Kw::TABLESPACE => {
+                self.option_name();
+                let value = if self.is(TokenKind::Str) {
+                    self.ident_or_text()?
+                } else {
+                    self.any_word()?.value
+                };
+                options.other.push((kw.name().into(), value));
+            }
+            Kw::PASSWORD
+            | Kw::COMPRESSION
+            | Kw::ENCRYPTION
+            | Kw::CONNECTION
+            | Kw::ENGINE_ATTRIBUTE
+            | Kw::SECONDARY_ENGINE_ATTRIBUTE => {
+                self.option_name();
+                let value = String::from_utf8_lossy(&self.string()?).into_owned();
+                options.other.push((kw.name().into(), value));
+            }
+            Kw::DATA | Kw::INDEX if self.peek().kw == Kw::DIRECTORY => {
+                self.advance();
+                self.option_name();
+                let value = String::from_utf8_lossy(&self.string()?).into_owned();
+                options
+                    .other
+                    .push((format!("{} DIRECTORY", kw.name()), value));
+            }
+            Kw::START if self.peek().kw == Kw::TRANSACTION => {
+                self.advance();
+                self.advance();
+                options
+                    .other
+                    .push(("START TRANSACTION".into(), String::new()));
+            }
+            Kw::UNION => {
+                self.option_name();
+                let tables = self.paren_list(Self::object_name)?;
+                options
+                    .other
+                    .push(("UNION".into(), tables.len().to_string()));
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Takes the option's word and an equals sign.
+    fn option_name(&mut self) {
+        self.advance();
+        self.accept(TokenKind::Eq);
+    }
+}

@@ -1,0 +1,329 @@
+//! Writes dirty pages in batches, and takes checkpoints.
+//!
+//! # Picture
+//! ```text
+//! choose dirty frames → copy each image, its rec_lsn becomes 0 and "writing" is set → log durable up to the newest LSN
+//!   → doublewrite, sync → pages in place, sync → "writing" cleared → (sometimes) checkpoint
+//! ```
+//! # Invariants
+//! - I1: one batch at a time: the `cleaner` mutex is held from the copy to the last sync. A checkpoint is computed under the same
+//!   mutex, so no page is between "taken" and "on disk" then.
+//! - I2: WAL: the log is durable up to the LSN of each image before the image is written anywhere.
+//! - I3: the checkpoint is the filled prefix, loaded *first*, or the smallest `rec_lsn` found after that. A mini-transaction below
+//!   the prefix has set its pages' `rec_lsn` before it marked its range, so it cannot be missed; one above starts above.
+//! # Failure
+//! A failed page write makes its pages dirty again, with their old `rec_lsn`. A failed sync ends the process.
+
+use crate::buf::AlignedBuf;
+use crate::core::{Core, Count};
+use crate::doublewrite::{BATCH, Doublewrite, HEADER};
+use crate::error::StoreError;
+use crate::page::{Lsn, PAGE_SIZE, PageId, image_lsn, seal};
+use crate::space::Space;
+use nfold_sync::page_word::{frame_of, is_exclusive};
+use nfold_sync::words;
+use parking_lot::MutexGuard;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+use std::time::{Duration, Instant};
+
+/// How often the background cleaner looks when nobody calls it.
+const ROUND: Duration = Duration::from_millis(100);
+/// A checkpoint is recorded at least this often while there is something new.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(5);
+
+/// The batch being written.
+pub(crate) struct Cleaner {
+    doublewrite: Option<Doublewrite>,
+    /// Header place of the doublewrite file, then the images.
+    buf: AlignedBuf,
+    checkpointed_at: Instant,
+}
+
+struct Item {
+    frame: u32,
+    id: PageId,
+    space: Arc<Space>,
+    rec: Lsn,
+}
+
+impl Cleaner {
+    pub(crate) fn new(doublewrite: Option<Doublewrite>) -> Cleaner {
+        Cleaner {
+            doublewrite,
+            buf: AlignedBuf::new(HEADER + BATCH * PAGE_SIZE),
+            checkpointed_at: Instant::now(),
+        }
+    }
+}
+
+impl Core {
+    /// Dirty frames whose `rec_lsn` is below `below`, the `limit` oldest of them.
+    fn dirty_frames(&self, below: Lsn, limit: usize) -> Vec<u32> {
+        let mut found: Vec<(Lsn, u32)> = (0..self.frames.count() as u32)
+            .map(|f| (self.frames.rec_lsn(f), f))
+            .filter(|(rec, _)| *rec != 0 && *rec < below)
+            .collect();
+        if found.len() > limit {
+            found.select_nth_unstable(limit);
+            found.truncate(limit);
+        }
+        found.into_iter().map(|(_, f)| f).collect()
+    }
+
+    /// Writes some of the oldest dirty pages. Gives how many.
+    pub(crate) fn clean_some(&self, limit: usize) -> Result<usize, StoreError> {
+        let mut cleaner = self.cleaner.lock();
+        self.flush(&mut cleaner, &self.dirty_frames(Lsn::MAX, limit))
+    }
+
+    /// Writes pages that were dirty before `below`, then records a checkpoint.
+    pub(crate) fn clean_below(&self, below: Lsn) -> Result<usize, StoreError> {
+        let mut cleaner = self.cleaner.lock();
+        let n = self.flush(&mut cleaner, &self.dirty_frames(below, usize::MAX))?;
+        self.record_checkpoint(&mut cleaner);
+        Ok(n)
+    }
+
+    /// Writes every page that is dirty now, and records a checkpoint. A page that stays latched all the time is left out.
+    pub(crate) fn checkpoint_now(&self) -> Result<Lsn, StoreError> {
+        let below = self.log.horizon();
+        let mut cleaner = self.cleaner.lock();
+        for turn in 0..100 {
+            let frames = self.dirty_frames(below, usize::MAX);
+            if frames.is_empty() {
+                break;
+            }
+            self.flush(&mut cleaner, &frames)?;
+            if turn > 10 {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+        Ok(self.record_checkpoint(&mut cleaner))
+    }
+
+    /// Writes all dirty pages, and records nothing: for recovery.
+    pub(crate) fn flush_everything(&self) -> Result<(), StoreError> {
+        let mut cleaner = self.cleaner.lock();
+        let frames = self.dirty_frames(Lsn::MAX, usize::MAX);
+        self.flush(&mut cleaner, &frames)?;
+        debug_assert!(
+            self.frames.dirty_count() == 0,
+            "recovery is alone: no page is latched or changed meanwhile"
+        );
+        Ok(())
+    }
+
+    fn record_checkpoint(&self, cleaner: &mut MutexGuard<'_, Cleaner>) -> Lsn {
+        let mut lsn = self.log.horizon(); // I3: first
+        fence(Ordering::SeqCst);
+        for frame in 0..self.frames.count() as u32 {
+            let rec = self.frames.rec_lsn(frame);
+            if rec != 0 {
+                lsn = lsn.min(rec);
+            }
+        }
+        cleaner.checkpointed_at = Instant::now();
+        if lsn > self.log.checkpoint() {
+            self.log.sync_to(lsn);
+            self.update_control(|c| c.checkpoint = lsn);
+            self.log.set_checkpoint(lsn);
+        }
+        self.log.checkpoint()
+    }
+
+    /// Writes the images of `frames`, as far as they are dirty and not latched. Gives how many.
+    fn flush(
+        &self,
+        cleaner: &mut MutexGuard<'_, Cleaner>,
+        frames: &[u32],
+    ) -> Result<usize, StoreError> {
+        let mut order: Vec<(PageId, u32)> = frames
+            .iter()
+            .filter_map(|f| Some((self.frames.page(*f)?, *f)))
+            .collect();
+        order.sort_unstable();
+        let mut written = 0;
+        for part in order.chunks(BATCH) {
+            let cleaner = &mut **cleaner;
+            let mut batch = Vec::with_capacity(part.len());
+            let mut newest = 0;
+            for (_, frame) in part {
+                let at = HEADER + batch.len() * PAGE_SIZE;
+                let image = &mut cleaner.buf[at..at + PAGE_SIZE];
+                if let Some(item) = self.take_image(*frame, image) {
+                    newest = newest.max(image_lsn(image));
+                    seal(image);
+                    batch.push(item);
+                }
+            }
+            if batch.is_empty() {
+                continue;
+            }
+            self.log.sync_to(newest); // I2
+            let result = self.write_batch(cleaner, &batch);
+            self.end_batch(&batch, result.is_err());
+            result?;
+            written += batch.len();
+        }
+        self.counters
+            .add(Count::PagesWritten as usize, written as u64);
+        Ok(written)
+    }
+
+    /// Copies one page's bytes, and takes over its dirt.
+    fn take_image(&self, frame: u32, image: &mut [u8]) -> Option<Item> {
+        let id = self.frames.page(frame)?;
+        let space = self.spaces.arc(id.space)?;
+        let word = space.dir.get(id.page)?;
+        let bytes = self.frames.words(frame);
+        for turn in 0.. {
+            let seen = word.load();
+            if frame_of(seen) != Some(frame) || is_exclusive(seen) {
+                return None;
+            }
+            // The copy is made without the latch, so readers and writers go on; a page that keeps changing is copied under it.
+            let copied = turn < 3;
+            if copied {
+                words::copy_out(bytes, 0, image);
+                if !word.validate(seen) {
+                    continue;
+                }
+            }
+            if !word.try_latch(seen) {
+                continue;
+            }
+            if !copied {
+                words::copy_out(bytes, 0, image);
+            }
+            let rec = self.frames.take_dirty(frame);
+            self.frames.set_writing(frame, rec != 0);
+            word.release_unchanged(seen);
+            if rec == 0 {
+                return None;
+            }
+            return Some(Item {
+                frame,
+                id,
+                space,
+                rec,
+            });
+        }
+        None
+    }
+
+    fn write_batch(&self, cleaner: &mut Cleaner, batch: &[Item]) -> Result<(), StoreError> {
+        if let Some(doublewrite) = &mut cleaner.doublewrite {
+            let ids: Vec<PageId> = batch.iter().map(|i| i.id).collect();
+            doublewrite.write(&ids, &mut cleaner.buf)?;
+            if let Err(e) = doublewrite.sync() {
+                self.die(&format!(
+                    "a sync failed, and what is on disk is unknown: {e}"
+                ));
+            }
+        }
+        let mut from = 0;
+        while from < batch.len() {
+            // Neighbours in the file are neighbours in the buffer: one write.
+            let mut to = from + 1;
+            while to < batch.len()
+                && batch[to].id.space == batch[from].id.space
+                && batch[to].id.page == batch[to - 1].id.page + 1
+            {
+                to += 1;
+            }
+            let Item { space, id, .. } = &batch[from];
+            if let Ok(file) = space.file() {
+                let images = &cleaner.buf[HEADER + from * PAGE_SIZE..HEADER + to * PAGE_SIZE];
+                let off = u64::from(id.page) * PAGE_SIZE as u64;
+                file.write_at(off, images)
+                    .map_err(|e| space.error(&e, "write"))?;
+                space
+                    .file_pages
+                    .fetch_max(id.page + (to - from) as u32, Ordering::AcqRel);
+            }
+            from = to;
+        }
+        let mut last = None;
+        for Item { space, .. } in batch {
+            if last == Some(space.id) {
+                continue;
+            }
+            last = Some(space.id);
+            if let Ok(file) = space.file()
+                && let Err(e) = file.sync_data()
+            {
+                self.die(&format!(
+                    "syncing {} failed, and what is on disk is unknown: {e}",
+                    space.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn end_batch(&self, batch: &[Item], failed: bool) {
+        for item in batch {
+            if failed && let Some(word) = item.space.dir.get(item.id.page) {
+                // Still resident: a frame that is being written is not evicted.
+                if let Some(before) = word.latch_resident() {
+                    self.frames.restore_dirty(item.frame, item.rec);
+                    self.frames.set_writing(item.frame, false);
+                    word.release_unchanged(before);
+                }
+            } else {
+                self.frames.set_writing(item.frame, false);
+            }
+        }
+    }
+
+    /// One round of background work. Gives whether anything was done.
+    pub(crate) fn clean_round(&self) -> Result<bool, StoreError> {
+        let count = self.frames.count();
+        let stock = (count / 64).clamp(4, 2048);
+        let mut busy = false;
+        let free = self.free_count();
+        if free < stock {
+            let n = self.evict(stock - free);
+            busy |= n > 0;
+            if n < stock - free && self.frames.dirty_count() > 0 {
+                busy |= self.clean_some((stock - free).max(BATCH))? > 0;
+                self.evict(stock - free - n);
+            }
+        }
+        let usable = self.log.usable();
+        if self.log.age() > usable / 2 {
+            busy |= self.clean_below(self.log.checkpoint() + self.log.age() / 2)? > 0;
+        } else if self.frames.dirty_count() * 10 > count {
+            busy |= self.clean_some((self.options.io_capacity as usize / 10).max(1))? > 0;
+        }
+        let mut cleaner = self.cleaner.lock();
+        if self.log.horizon() > self.log.checkpoint()
+            && cleaner.checkpointed_at.elapsed() > CHECKPOINT_EVERY
+        {
+            self.record_checkpoint(&mut cleaner);
+        }
+        Ok(busy)
+    }
+
+    /// Body of the cleaner thread.
+    pub(crate) fn run_cleaner(&self) {
+        let _ = self.cleaner_thread.set(std::thread::current());
+        let mut failing = false;
+        while !self.stopping() {
+            self.cleaner_kicked.store(false, Ordering::SeqCst);
+            match self.clean_round() {
+                Ok(_) => failing = false,
+                Err(e) => {
+                    if !failing {
+                        tracing::error!("writing pages failed, will be tried again: {e}");
+                    }
+                    failing = true;
+                }
+            }
+            if failing || !self.cleaner_kicked.load(Ordering::SeqCst) {
+                std::thread::park_timeout(ROUND);
+            }
+        }
+    }
+}

@@ -1,0 +1,614 @@
+//! A disk in memory that forgets what was not synced: for tests, and for the simulator above.
+//!
+//! # Picture
+//! ```text
+//! file     durable bytes + writes since the last sync, in order; readers see all of them
+//! crash    per 512-byte sector: the durable bytes, or those after any one of the later writes to it, by chance
+//! names    durable directory + changes since the last sync_dir; a crash keeps some first part of the changes
+//! ```
+//! # Invariants
+//! - I1: after a crash a sector holds what some prefix of the writes to it left; sectors choose independently, so writes are lost,
+//!   torn and reordered, and nothing else.
+//! - I2: the same seed and the same calls give the same crash image.
+//! # Failure
+//! Faults can be injected: an error on the n-th write or sync of files with a name prefix, a full disk, and a power failure
+//! after the n-th write, after which every call fails until [`SimDisk::crash`] gives the disk that survived.
+
+use super::{Disk, DiskFile, OpenMode};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+const SECTOR: usize = 512;
+
+/// A small generator, the same everywhere (SplitMix64).
+#[derive(Clone, Debug)]
+pub struct SimRng(u64);
+
+impl SimRng {
+    pub fn new(seed: u64) -> SimRng {
+        SimRng(seed)
+    }
+
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Below `n` (0 when `n` is 0).
+    pub fn below(&mut self, n: u64) -> u64 {
+        if n == 0 { 0 } else { self.next_u64() % n }
+    }
+
+    /// True once in `n` times.
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+/// What an injected fault hits.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum FaultOn {
+    Read,
+    Write,
+    Sync,
+    Allocate,
+}
+
+struct Fault {
+    on: FaultOn,
+    prefix: String,
+    /// Matching calls to let through first.
+    skip: u64,
+    /// Matching calls to fail after that.
+    count: u64,
+    kind: io::ErrorKind,
+}
+
+struct Write {
+    off: usize,
+    bytes: Vec<u8>,
+}
+
+#[derive(Default)]
+struct FileState {
+    name: String,
+    durable: Vec<u8>,
+    now: Vec<u8>,
+    pending: Vec<Write>,
+}
+
+#[derive(Clone)]
+enum NameChange {
+    Link(String, usize),
+    Remove(String),
+    Rename(String, String),
+}
+
+#[derive(Default)]
+struct State {
+    files: Vec<FileState>,
+    names: BTreeMap<String, usize>,
+    durable_names: BTreeMap<String, usize>,
+    changes: Vec<NameChange>,
+    faults: Vec<Fault>,
+    capacity: Option<u64>,
+    /// Writes (and syncs) until the power fails.
+    power: Option<u64>,
+    dead: bool,
+    writes: u64,
+    syncs: u64,
+}
+
+fn apply(names: &mut BTreeMap<String, usize>, change: &NameChange) {
+    match change {
+        NameChange::Link(name, file) => {
+            names.insert(name.clone(), *file);
+        }
+        NameChange::Remove(name) => {
+            names.remove(name);
+        }
+        NameChange::Rename(from, to) => {
+            if let Some(file) = names.remove(from) {
+                names.insert(to.clone(), file);
+            }
+        }
+    }
+}
+
+impl State {
+    fn alive(&self) -> io::Result<()> {
+        if self.dead {
+            Err(io::Error::other("simulated power failure"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Counts one durable-state step (write, sync, name change); fails it when the power goes.
+    fn step(&mut self) -> io::Result<()> {
+        self.alive()?;
+        if let Some(left) = &mut self.power {
+            if *left == 0 {
+                self.dead = true;
+                return self.alive();
+            }
+            *left -= 1;
+        }
+        Ok(())
+    }
+
+    fn fault(&mut self, on: FaultOn, file: usize) -> io::Result<()> {
+        let name = &self.files[file].name;
+        for fault in &mut self.faults {
+            if fault.on == on && fault.count > 0 && name.starts_with(&fault.prefix) {
+                if fault.skip > 0 {
+                    fault.skip -= 1;
+                    continue;
+                }
+                fault.count -= 1;
+                return Err(io::Error::new(fault.kind, "injected fault"));
+            }
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, change: NameChange) {
+        apply(&mut self.names, &change);
+        self.changes.push(change);
+    }
+
+    /// Makes room for a file to have `len` bytes, if the disk has it.
+    fn extend(&mut self, file: usize, len: usize) -> io::Result<()> {
+        if len <= self.files[file].now.len() {
+            return Ok(());
+        }
+        if let Some(capacity) = self.capacity {
+            let used: u64 = self
+                .names
+                .values()
+                .map(|f| self.files[*f].now.len() as u64)
+                .sum();
+            if used + (len - self.files[file].now.len()) as u64 > capacity {
+                return Err(io::Error::from(io::ErrorKind::StorageFull));
+            }
+        }
+        self.files[file].now.resize(len, 0);
+        Ok(())
+    }
+}
+
+/// See the module's header. Clones share the disk.
+#[derive(Clone, Default)]
+pub struct SimDisk {
+    state: Arc<Mutex<State>>,
+}
+
+impl SimDisk {
+    pub fn new() -> SimDisk {
+        SimDisk::default()
+    }
+
+    /// What survives a power failure now, as a disk of its own without faults. The old disk is dead from here on.
+    pub fn crash(&self, seed: u64) -> SimDisk {
+        let mut rng = SimRng::new(seed);
+        let mut old = self.state.lock();
+        old.dead = true;
+        let mut names = old.durable_names.clone();
+        let kept = rng.below(old.changes.len() as u64 + 1) as usize;
+        for change in &old.changes[..kept] {
+            apply(&mut names, change);
+        }
+        let mut new = State::default();
+        for (name, file) in names {
+            let bytes = survivor(&old.files[file], &mut rng);
+            new.names.insert(name.clone(), new.files.len());
+            new.files.push(FileState {
+                name,
+                now: bytes.clone(),
+                durable: bytes,
+                pending: Vec::new(),
+            });
+        }
+        new.durable_names = new.names.clone();
+        new.capacity = old.capacity;
+        SimDisk {
+            state: Arc::new(Mutex::new(new)),
+        }
+    }
+
+    /// The process is gone, the operating system lives: all completed writes are there.
+    pub fn kill(&self) -> SimDisk {
+        let mut old = self.state.lock();
+        old.dead = true;
+        let mut new = State::default();
+        for (name, file) in &old.names {
+            let file = &old.files[*file];
+            let state = FileState {
+                name: name.clone(),
+                now: file.now.clone(),
+                durable: file.durable.clone(),
+                pending: file
+                    .pending
+                    .iter()
+                    .map(|w| Write {
+                        off: w.off,
+                        bytes: w.bytes.clone(),
+                    })
+                    .collect(),
+            };
+            new.names.insert(name.clone(), new.files.len());
+            new.files.push(state);
+        }
+        new.durable_names = new.names.clone();
+        new.capacity = old.capacity;
+        SimDisk {
+            state: Arc::new(Mutex::new(new)),
+        }
+    }
+
+    /// The power fails at the write, sync or name change after `steps` more of them.
+    pub fn fail_power_after(&self, steps: u64) {
+        self.state.lock().power = Some(steps);
+    }
+
+    /// Whether the power has failed.
+    pub fn is_dead(&self) -> bool {
+        self.state.lock().dead
+    }
+
+    /// After `skip` matching calls on files whose name starts with `prefix`, the next `count` fail with `kind`.
+    pub fn inject(&self, on: FaultOn, prefix: &str, skip: u64, count: u64, kind: io::ErrorKind) {
+        self.state.lock().faults.push(Fault {
+            on,
+            prefix: prefix.to_string(),
+            skip,
+            count,
+            kind,
+        });
+    }
+
+    /// Takes all injected faults away.
+    pub fn clear_faults(&self) {
+        self.state.lock().faults.clear();
+    }
+
+    /// Limits the bytes that all files together may have; `None`: no limit.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.state.lock().capacity = bytes;
+    }
+
+    /// Bytes of all files together.
+    pub fn used(&self) -> u64 {
+        let state = self.state.lock();
+        state
+            .names
+            .values()
+            .map(|f| state.files[*f].now.len() as u64)
+            .sum()
+    }
+
+    /// Writes and syncs so far.
+    pub fn counts(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        (state.writes, state.syncs)
+    }
+
+    /// Flips one bit of a file, durably. False if there is no such byte.
+    pub fn flip_bit(&self, name: &str, off: u64) -> bool {
+        let mut state = self.state.lock();
+        let Some(file) = state.names.get(name).copied() else {
+            return false;
+        };
+        let file = &mut state.files[file];
+        let off = off as usize;
+        if off >= file.now.len() {
+            return false;
+        }
+        file.now[off] ^= 1;
+        if off < file.durable.len() {
+            file.durable[off] ^= 1;
+        }
+        true
+    }
+}
+
+/// I1: each sector as some prefix of the pending writes left it.
+fn survivor(file: &FileState, rng: &mut SimRng) -> Vec<u8> {
+    let mut bytes = file.durable.clone();
+    let mut choice: BTreeMap<usize, u64> = BTreeMap::new();
+    // Some crashes keep nearly all, some nearly nothing, most a mixture.
+    let keep_of_8 = rng.below(9);
+    for write in &file.pending {
+        let end = write.off + write.bytes.len();
+        let mut at = write.off;
+        while at < end {
+            let sector = at / SECTOR;
+            let to = ((sector + 1) * SECTOR).min(end);
+            // Once a write to a sector is lost, later ones to it may still arrive only in order: they are lost too.
+            let lost = choice.entry(sector).or_insert(0);
+            if *lost == 0 && rng.below(8) >= keep_of_8 {
+                *lost = 1;
+            }
+            if *lost == 0 {
+                if bytes.len() < to {
+                    bytes.resize(to, 0);
+                }
+                bytes[at..to].copy_from_slice(&write.bytes[at - write.off..to - write.off]);
+            }
+            at = to;
+        }
+    }
+    if file.now.len() > bytes.len() && rng.one_in(2) {
+        bytes.resize(file.now.len(), 0);
+    }
+    bytes
+}
+
+impl Disk for SimDisk {
+    fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        let mut state = self.state.lock();
+        state.alive()?;
+        let file = match (state.names.get(name).copied(), mode) {
+            (Some(_), OpenMode::CreateNew) => {
+                return Err(io::Error::from(io::ErrorKind::AlreadyExists));
+            }
+            (Some(file), _) => file,
+            (None, OpenMode::Existing) => return Err(io::Error::from(io::ErrorKind::NotFound)),
+            (None, _) => {
+                state.step()?;
+                let file = state.files.len();
+                state.files.push(FileState {
+                    name: name.to_string(),
+                    ..FileState::default()
+                });
+                state.change(NameChange::Link(name.to_string(), file));
+                file
+            }
+        };
+        Ok(Arc::new(SimFile {
+            state: self.state.clone(),
+            file,
+        }))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.alive()?;
+        if !state.names.contains_key(name) {
+            return Err(io::Error::from(io::ErrorKind::NotFound));
+        }
+        state.step()?;
+        state.change(NameChange::Remove(name.to_string()));
+        Ok(())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.alive()?;
+        let Some(file) = state.names.get(from).copied() else {
+            return Err(io::Error::from(io::ErrorKind::NotFound));
+        };
+        state.step()?;
+        state.files[file].name = to.to_string();
+        state.change(NameChange::Rename(from.to_string(), to.to_string()));
+        Ok(())
+    }
+
+    fn list(&self, prefix: &str) -> io::Result<Vec<String>> {
+        let state = self.state.lock();
+        state.alive()?;
+        Ok(state
+            .names
+            .keys()
+            .filter(|n| n.starts_with(prefix))
+            .cloned()
+            .collect())
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.step()?;
+        let changes = std::mem::take(&mut state.changes);
+        for change in &changes {
+            apply(&mut state.durable_names, change);
+        }
+        Ok(())
+    }
+
+    fn exists(&self, name: &str) -> io::Result<bool> {
+        let state = self.state.lock();
+        state.alive()?;
+        Ok(state.names.contains_key(name))
+    }
+}
+
+struct SimFile {
+    state: Arc<Mutex<State>>,
+    file: usize,
+}
+
+impl DiskFile for SimFile {
+    fn read_at(&self, off: u64, buf: &mut [u8]) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.alive()?;
+        state.fault(FaultOn::Read, self.file)?;
+        let off = off as usize;
+        let file = &state.files[self.file];
+        let bytes = file
+            .now
+            .get(off..off + buf.len())
+            .ok_or(io::ErrorKind::UnexpectedEof)?;
+        buf.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn write_at(&self, off: u64, buf: &[u8]) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.alive()?;
+        state.fault(FaultOn::Write, self.file)?;
+        let off = off as usize;
+        // A write that the power failure cuts short may be there in part: it counts as pending, and fails.
+        let result = state.step();
+        state.extend(self.file, off + buf.len())?;
+        state.writes += 1;
+        let file = &mut state.files[self.file];
+        file.now[off..off + buf.len()].copy_from_slice(buf);
+        file.pending.push(Write {
+            off,
+            bytes: buf.to_vec(),
+        });
+        result
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.alive()?;
+        state.fault(FaultOn::Sync, self.file)?;
+        state.step()?;
+        state.syncs += 1;
+        let FileState {
+            durable,
+            now,
+            pending,
+            ..
+        } = &mut state.files[self.file];
+        durable.resize(now.len(), 0);
+        for write in pending.drain(..) {
+            // Clipped, should the file have been cut since.
+            if write.off < durable.len() {
+                let n = write.bytes.len().min(durable.len() - write.off);
+                durable[write.off..write.off + n].copy_from_slice(&write.bytes[..n]);
+            }
+        }
+        debug_assert!(durable == now, "a synced file is what readers see");
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        let state = self.state.lock();
+        state.alive()?;
+        Ok(state.files[self.file].now.len() as u64)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.step()?;
+        let len = len as usize;
+        state.extend(self.file, len)?;
+        let file = &mut state.files[self.file];
+        if len < file.now.len() {
+            // Cutting is taken as durable at once: nothing here relies on a cut being undone.
+            file.now.truncate(len);
+            file.durable.truncate(len);
+            for write in &mut file.pending {
+                write.bytes.truncate(len.saturating_sub(write.off));
+            }
+        }
+        Ok(())
+    }
+
+    fn allocate(&self, off: u64, len: u64) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.alive()?;
+        state.fault(FaultOn::Allocate, self.file)?;
+        state.step()?;
+        state.extend(self.file, (off + len) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn synced_bytes_survive_and_others_may_not() {
+        let (mut lost, mut kept, mut torn) = (0, 0, 0);
+        for seed in 0..200 {
+            let disk = SimDisk::new();
+            let file = disk.open("a", OpenMode::CreateNew).unwrap();
+            file.write_at(0, &[1; 2048]).unwrap();
+            file.sync_data().unwrap();
+            disk.sync_dir().unwrap();
+            file.write_at(0, &[2; 2048]).unwrap();
+            file.write_at(512, &[3; 512]).unwrap();
+            let after = disk.crash(seed);
+            assert!(file.write_at(0, b"x").is_err(), "the old disk is dead");
+            let mut bytes = [0u8; 2048];
+            after
+                .open("a", OpenMode::Existing)
+                .unwrap()
+                .read_at(0, &mut bytes)
+                .unwrap();
+            let sectors: Vec<u8> = bytes.chunks(512).map(|s| s[0]).collect();
+            assert!(
+                bytes.chunks(512).all(|s| s.iter().all(|b| *b == s[0])),
+                "I1: sectors are whole"
+            );
+            assert!(
+                sectors
+                    .iter()
+                    .enumerate()
+                    .all(|(i, s)| matches!((i, s), (1, 1..=3) | (_, 1..=2))),
+                "{sectors:?}"
+            );
+            match sectors.as_slice() {
+                [1, 1, 1, 1] => lost += 1,
+                [2, 3, 2, 2] => kept += 1,
+                _ => torn += 1,
+            }
+        }
+        assert!(
+            lost > 5 && kept > 5 && torn > 5,
+            "lost {lost}, kept {kept}, torn {torn}"
+        );
+    }
+
+    #[test]
+    fn names_need_a_directory_sync() {
+        let mut seen = std::collections::BTreeSet::new();
+        for seed in 0..100 {
+            let disk = SimDisk::new();
+            disk.open("old", OpenMode::CreateNew).unwrap();
+            disk.sync_dir().unwrap();
+            disk.open("new", OpenMode::CreateNew).unwrap();
+            disk.rename("new", "final").unwrap();
+            disk.remove("old").unwrap();
+            seen.insert(disk.crash(seed).list("").unwrap());
+        }
+        let expected: Vec<Vec<&str>> = vec![
+            vec!["final"],
+            vec!["final", "old"],
+            vec!["new", "old"],
+            vec!["old"],
+        ];
+        assert_eq!(
+            seen.into_iter().collect::<Vec<_>>(),
+            expected,
+            "every prefix of the changes, and nothing else"
+        );
+    }
+
+    #[test]
+    fn faults_and_limits() {
+        let disk = SimDisk::new();
+        disk.inject(FaultOn::Write, "a", 1, 1, io::ErrorKind::Other);
+        disk.set_capacity(Some(1000));
+        let file = disk.open("abc", OpenMode::CreateNew).unwrap();
+        file.write_at(0, b"x").unwrap();
+        assert!(file.write_at(0, b"x").is_err());
+        file.write_at(0, b"x").unwrap();
+        assert_eq!(
+            file.write_at(0, &[0; 2000]).unwrap_err().kind(),
+            io::ErrorKind::StorageFull
+        );
+        disk.fail_power_after(1);
+        file.write_at(0, b"x").unwrap();
+        assert!(file.sync_data().is_err());
+        assert!(disk.is_dead() && file.len().is_err());
+    }
+}

@@ -1,0 +1,127 @@
+//! A second place for page images, so that a page torn by a crash can be put right.
+//!
+//! # Picture
+//! ```text
+//! "nfold.doublewrite":  | header, 4096 bytes | image 0 | image 1 | ...        one batch, written by one call
+//! header: 0 u32 CRC-32C of bytes 4..4096   4 u32 images   8 8 bytes "NFOLDDBW"   16 u64 batch number   64 (u32 space, u32 page) each
+//! ```
+//! # Invariants
+//! - I1: a batch is written and synced here before any of its pages is written in place, and overwritten only after those
+//!   writes were synced. So at most one batch can have torn pages, and it is the one whose header is here.
+//! # Failure
+//! A torn header or image here means that its pages were not yet touched in place: nothing to repair.
+
+use crate::buf::AlignedBuf;
+use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::error::StoreError;
+use crate::page::{PAGE_SIZE, PageId, SpaceId, check_image};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+const NAME: &str = "nfold.doublewrite";
+const MAGIC: &[u8; 8] = b"NFOLDDBW";
+const IDS: usize = 64;
+/// Bytes before the first image.
+pub(crate) const HEADER: usize = 4096;
+/// Pages of a batch at most.
+pub(crate) const BATCH: usize = 64;
+
+pub(crate) struct Doublewrite {
+    file: Arc<dyn DiskFile>,
+    batch: u64,
+}
+
+fn io(what: &'static str) -> impl Fn(std::io::Error) -> StoreError {
+    move |e| StoreError::io(&e, format!("{NAME}: {what}"))
+}
+
+impl Doublewrite {
+    /// Opens the file, making it if missing, with real blocks.
+    pub(crate) fn open(disk: &dyn Disk) -> Result<Doublewrite, StoreError> {
+        let file = disk.open(NAME, OpenMode::OrCreate).map_err(io("open"))?;
+        let len = (HEADER + BATCH * PAGE_SIZE) as u64;
+        if file.len().map_err(io("length"))? < len {
+            file.allocate(0, len).map_err(io("allocate"))?;
+            file.sync_data().map_err(io("sync"))?;
+            disk.sync_dir().map_err(io("sync directory"))?;
+        }
+        Ok(Doublewrite { file, batch: 0 })
+    }
+
+    /// Writes a batch. `buf` is the header's place followed by the sealed images of `ids`. Not synced yet.
+    pub(crate) fn write(&mut self, ids: &[PageId], buf: &mut [u8]) -> Result<(), StoreError> {
+        self.batch += 1;
+        let header = &mut buf[..HEADER];
+        header.fill(0);
+        header[4..8].copy_from_slice(&(ids.len() as u32).to_le_bytes());
+        header[8..16].copy_from_slice(MAGIC);
+        header[16..24].copy_from_slice(&self.batch.to_le_bytes());
+        for (i, id) in ids.iter().enumerate() {
+            header[IDS + 8 * i..IDS + 8 * i + 4].copy_from_slice(&id.space.to_le_bytes());
+            header[IDS + 8 * i + 4..IDS + 8 * i + 8].copy_from_slice(&id.page.to_le_bytes());
+        }
+        let crc = crc32c::crc32c(&header[4..]);
+        header[..4].copy_from_slice(&crc.to_le_bytes());
+        self.file
+            .write_at(0, &buf[..HEADER + ids.len() * PAGE_SIZE])
+            .map_err(io("write"))
+    }
+
+    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+        self.file.sync_data().map_err(io("sync"))
+    }
+}
+
+/// Puts torn pages right after a crash. `names`: the space files. Gives how many pages were repaired.
+pub(crate) fn repair(disk: &dyn Disk, names: &HashMap<SpaceId, String>) -> Result<u64, StoreError> {
+    if !disk.exists(NAME).map_err(io("look up"))? {
+        return Ok(0);
+    }
+    let file = disk.open(NAME, OpenMode::Existing).map_err(io("open"))?;
+    let mut buf = AlignedBuf::new(HEADER + BATCH * PAGE_SIZE);
+    if file.len().map_err(io("length"))? < buf.len() as u64 {
+        return Ok(0);
+    }
+    file.read_at(0, &mut buf).map_err(io("read"))?;
+    let u32_at = |at: usize| u32::from_le_bytes([buf[at], buf[at + 1], buf[at + 2], buf[at + 3]]);
+    let count = u32_at(4) as usize;
+    if u32_at(0) != crc32c::crc32c(&buf[4..HEADER]) || &buf[8..16] != MAGIC || count > BATCH {
+        return Ok(0);
+    }
+    let mut repaired = 0;
+    for i in 0..count {
+        let id = PageId::new(u32_at(IDS + 8 * i), u32_at(IDS + 8 * i + 4));
+        let image = &buf[HEADER + i * PAGE_SIZE..HEADER + (i + 1) * PAGE_SIZE];
+        if crate::page::checksum_matches(image)
+            && check_image(id, image).is_ok()
+            && let Some(name) = names.get(&id.space)
+        {
+            repaired += u64::from(repair_page(disk, name, id, image)?);
+        }
+    }
+    Ok(repaired)
+}
+
+fn repair_page(disk: &dyn Disk, name: &str, id: PageId, image: &[u8]) -> Result<bool, StoreError> {
+    let file = disk
+        .open(
+            &format!("{name}{}", crate::space::SUFFIX),
+            OpenMode::Existing,
+        )
+        .map_err(io("open space"))?;
+    let off = u64::from(id.page) * PAGE_SIZE as u64;
+    let mut now = AlignedBuf::new(PAGE_SIZE);
+    let whole = off + PAGE_SIZE as u64 <= file.len().map_err(io("space length"))?;
+    if whole {
+        file.read_at(off, &mut now).map_err(io("read page"))?;
+        // A page of zeros counts as torn here: the batch may have been about to fill it for the first time.
+        if crate::page::checksum_matches(&now) && check_image(id, &now).is_ok() {
+            return Ok(false);
+        }
+    }
+    now.copy_from_slice(image);
+    file.write_at(off, &now).map_err(io("repair page"))?;
+    file.sync_data().map_err(io("sync repaired page"))?;
+    tracing::warn!("page {id} was torn and has been repaired");
+    Ok(true)
+}

@@ -1,0 +1,174 @@
+//! The control file: where the last checkpoint is, and what must never be forgotten.
+//!
+//! # Picture
+//! ```text
+//! "nfold.control": two blocks of 4096 bytes, written in turn; the valid one with the larger sequence counts
+//!  0 u32 CRC-32C of bytes 4..128   4 u32 format version (1)   8 8 bytes "NFOLDCTL"   16 u64 sequence
+//! 24 u64 checkpoint LSN  32 u64 log generation  40 u64 next transaction id  48 u64 space ids below this may be in use
+//! 56 u64 number of the first log file  64 u64 log files  72 u64 blocks in each
+//! ```
+//! # Failure
+//! A torn write leaves the other block: an older checkpoint of the same generation, whose log is still there, because log
+//! space is reused only after the write was synced.
+
+use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::error::StoreError;
+use crate::page::{Lsn, TrxId};
+use std::sync::Arc;
+
+pub(crate) const NAME: &str = "nfold.control";
+const BLOCK: usize = 4096;
+const LEN: usize = 128;
+const MAGIC: &[u8; 8] = b"NFOLDCTL";
+const VERSION: u32 = 1;
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Control {
+    pub(crate) sequence: u64,
+    pub(crate) checkpoint: Lsn,
+    pub(crate) generation: u64,
+    pub(crate) next_trx: TrxId,
+    pub(crate) space_limit: u64,
+    pub(crate) first_file: u64,
+    pub(crate) files: u64,
+    pub(crate) file_blocks: u64,
+}
+
+impl Control {
+    fn encode(&self) -> [u8; BLOCK] {
+        let mut b = [0u8; BLOCK];
+        b[4..8].copy_from_slice(&VERSION.to_le_bytes());
+        b[8..16].copy_from_slice(MAGIC);
+        let fields = [
+            self.sequence,
+            self.checkpoint,
+            self.generation,
+            self.next_trx,
+            self.space_limit,
+            self.first_file,
+            self.files,
+            self.file_blocks,
+        ];
+        for (i, f) in fields.iter().enumerate() {
+            b[16 + 8 * i..24 + 8 * i].copy_from_slice(&f.to_le_bytes());
+        }
+        let crc = crc32c::crc32c(&b[4..LEN]);
+        b[..4].copy_from_slice(&crc.to_le_bytes());
+        b
+    }
+
+    /// `Ok(None)`: not a valid block. `Err`: valid, but of another version.
+    fn decode(b: &[u8]) -> Result<Option<Control>, u32> {
+        let u32_at = |at: usize| u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
+        let field = |i: usize| {
+            let mut bytes = [0u8; 8];
+            bytes.copy_from_slice(&b[16 + 8 * i..24 + 8 * i]);
+            u64::from_le_bytes(bytes)
+        };
+        if u32_at(0) != crc32c::crc32c(&b[4..LEN]) || &b[8..16] != MAGIC {
+            return Ok(None);
+        }
+        if u32_at(4) != VERSION {
+            return Err(u32_at(4));
+        }
+        Ok(Some(Control {
+            sequence: field(0),
+            checkpoint: field(1),
+            generation: field(2),
+            next_trx: field(3),
+            space_limit: field(4),
+            first_file: field(5),
+            files: field(6),
+            file_blocks: field(7),
+        }))
+    }
+}
+
+/// The open control file and what it holds.
+pub(crate) struct ControlFile {
+    file: Arc<dyn DiskFile>,
+    pub(crate) now: Control,
+}
+
+fn io(what: &str) -> impl Fn(std::io::Error) -> StoreError + '_ {
+    move |e| StoreError::io(&e, format!("{NAME}: {what}"))
+}
+
+impl ControlFile {
+    /// Reads the file. `None` if it is missing or was never completely made.
+    pub(crate) fn open(disk: &dyn Disk) -> Result<Option<ControlFile>, StoreError> {
+        if !disk.exists(NAME).map_err(io("look up"))? {
+            return Ok(None);
+        }
+        let file = disk.open(NAME, OpenMode::Existing).map_err(io("open"))?;
+        if file.len().map_err(io("length"))? < 2 * BLOCK as u64 {
+            return Err(StoreError::BadFile {
+                file: NAME.into(),
+                what: "too short".into(),
+            });
+        }
+        let mut best: Option<Control> = None;
+        for slot in 0..2 {
+            let mut b = [0u8; BLOCK];
+            file.read_at(slot * BLOCK as u64, &mut b)
+                .map_err(io("read"))?;
+            let found = Control::decode(&b).map_err(|v| StoreError::BadFile {
+                file: NAME.into(),
+                what: format!("format version {v}, this program reads version {VERSION}"),
+            })?;
+            if let Some(c) = found
+                && best.is_none_or(|b| b.sequence < c.sequence)
+            {
+                best = Some(c);
+            }
+        }
+        match best {
+            Some(now) => Ok(Some(ControlFile { file, now })),
+            None => Err(StoreError::BadFile {
+                file: NAME.into(),
+                what: "no valid block".into(),
+            }),
+        }
+    }
+
+    /// Makes the file with `first` in both blocks; durable, and complete or absent.
+    pub(crate) fn create(disk: &dyn Disk, first: Control) -> Result<ControlFile, StoreError> {
+        let temporary = "nfold.control.tmp";
+        let file = disk
+            .open(temporary, OpenMode::OrCreate)
+            .map_err(io("create"))?;
+        let now = Control {
+            sequence: 2,
+            ..first
+        };
+        file.write_at(0, &now.encode()).map_err(io("write"))?;
+        file.write_at(
+            BLOCK as u64,
+            &Control {
+                sequence: 1,
+                ..first
+            }
+            .encode(),
+        )
+        .map_err(io("write"))?;
+        file.sync_data().map_err(io("sync"))?;
+        disk.rename(temporary, NAME).map_err(io("rename"))?;
+        disk.sync_dir().map_err(io("sync directory"))?;
+        Ok(ControlFile { file, now })
+    }
+
+    /// Writes `next` over the older block, durably.
+    pub(crate) fn write(&mut self, next: Control) -> Result<(), StoreError> {
+        let next = Control {
+            sequence: self.now.sequence + 1,
+            ..next
+        };
+        let slot = next.sequence % 2;
+        self.file
+            .write_at(slot * BLOCK as u64, &next.encode())
+            .map_err(io("write"))?;
+        self.file.sync_data().map_err(io("sync"))?;
+        self.now = next;
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! Where a log block lies: a ring of preallocated files.
+//!
+//! # Picture
+//! ```text
+//! block sequence s → place s % (files * file_blocks) → file redo.NNNN (place / file_blocks), offset (place % file_blocks) * 4096
+//! ```
+//! # Failure
+//! Files are whole before the control file names them. A changed log size makes a new set of files, with new numbers, when
+//! the store opens, after everything in the old set is checkpointed; the old set is removed last.
+
+use super::format::{BLOCK, PAYLOAD};
+use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::error::StoreError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const PREFIX: &str = "redo.";
+
+pub(crate) struct LogFiles {
+    files: Vec<Arc<dyn DiskFile>>,
+    file_blocks: u64,
+    /// Bit per file (the last one stands for all above 63): written since its last sync.
+    unsynced: AtomicU64,
+}
+
+fn name(number: u64) -> String {
+    format!("{PREFIX}{number:04}")
+}
+
+fn io(what: &'static str) -> impl Fn(std::io::Error) -> StoreError {
+    move |e| StoreError::io(&e, format!("log: {what}"))
+}
+
+impl LogFiles {
+    /// How a log of `bytes` is cut: (files, blocks in each).
+    pub(crate) fn geometry(bytes: u64) -> (u64, u64) {
+        let blocks = (bytes / BLOCK as u64).max(256);
+        let files = (bytes / (128 << 20)).clamp(2, 32);
+        (files, blocks / files)
+    }
+
+    /// Makes a set of files with real blocks, durable when this returns.
+    pub(crate) fn create(
+        disk: &dyn Disk,
+        first: u64,
+        files: u64,
+        file_blocks: u64,
+    ) -> Result<LogFiles, StoreError> {
+        let mut open = Vec::new();
+        for number in first..first + files {
+            let file = disk
+                .open(&name(number), OpenMode::OrCreate)
+                .map_err(io("create"))?;
+            file.set_len(0).map_err(io("truncate"))?;
+            file.allocate(0, file_blocks * BLOCK as u64)
+                .map_err(io("allocate"))?;
+            file.sync_data().map_err(io("sync"))?;
+            open.push(file);
+        }
+        disk.sync_dir().map_err(io("sync directory"))?;
+        Ok(LogFiles {
+            files: open,
+            file_blocks,
+            unsynced: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn open(
+        disk: &dyn Disk,
+        first: u64,
+        files: u64,
+        file_blocks: u64,
+    ) -> Result<LogFiles, StoreError> {
+        let mut open = Vec::new();
+        for number in first..first + files {
+            let bad = |what: String| StoreError::BadFile {
+                file: name(number),
+                what,
+            };
+            let file = disk
+                .open(&name(number), OpenMode::Existing)
+                .map_err(|e| bad(e.to_string()))?;
+            if file.len().map_err(io("length"))? < file_blocks * BLOCK as u64 {
+                return Err(bad("too short".into()));
+            }
+            open.push(file);
+        }
+        if open.is_empty() || file_blocks == 0 {
+            return Err(StoreError::BadFile {
+                file: super::control::NAME.into(),
+                what: "names no log".into(),
+            });
+        }
+        Ok(LogFiles {
+            files: open,
+            file_blocks,
+            unsynced: AtomicU64::new(0),
+        })
+    }
+
+    /// Removes log files that are not of the set `first..first + files`.
+    pub(crate) fn sweep(disk: &dyn Disk, first: u64, files: u64) -> Result<(), StoreError> {
+        let keep: Vec<String> = (first..first + files).map(name).collect();
+        for found in disk.list(PREFIX).map_err(io("list"))? {
+            if !keep.contains(&found) {
+                disk.remove(&found).map_err(io("remove"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of stream that fit before a block would be written over.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.blocks() * PAYLOAD
+    }
+
+    fn blocks(&self) -> u64 {
+        self.files.len() as u64 * self.file_blocks
+    }
+
+    /// (file, offset, blocks up to the end of that file)
+    fn place(&self, sequence: u64) -> (usize, u64, u64) {
+        let place = sequence % self.blocks();
+        let (file, block) = (place / self.file_blocks, place % self.file_blocks);
+        (
+            file as usize,
+            block * BLOCK as u64,
+            self.file_blocks - block,
+        )
+    }
+
+    /// Writes whole blocks, the first of which is block `sequence`.
+    pub(crate) fn write(&self, mut sequence: u64, mut blocks: &[u8]) -> Result<(), StoreError> {
+        while !blocks.is_empty() {
+            let (file, off, room) = self.place(sequence);
+            let n = (blocks.len() as u64).min(room * BLOCK as u64) as usize;
+            self.unsynced.fetch_or(1 << file.min(63), Ordering::Relaxed);
+            self.files[file]
+                .write_at(off, &blocks[..n])
+                .map_err(io("write"))?;
+            blocks = &blocks[n..];
+            sequence += (n / BLOCK) as u64;
+        }
+        Ok(())
+    }
+
+    /// Fills `out` (whole blocks) from block `sequence` on; may fill less, at a file's end. Gives the bytes filled.
+    pub(crate) fn read(&self, sequence: u64, out: &mut [u8]) -> Result<usize, StoreError> {
+        let (file, off, room) = self.place(sequence);
+        let n = (out.len() as u64).min(room * BLOCK as u64) as usize;
+        self.files[file]
+            .read_at(off, &mut out[..n])
+            .map_err(io("read"))?;
+        Ok(n)
+    }
+
+    /// Makes everything written so far durable.
+    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+        let bits = self.unsynced.swap(0, Ordering::Relaxed);
+        for (at, file) in self.files.iter().enumerate() {
+            if bits & (1 << at.min(63)) != 0 {
+                file.sync_data().map_err(io("sync"))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,405 @@
+//! The redo log: reserved by `fetch_add`, filled in parallel, published in order, written and synced by one thread at a time.
+//!
+//! # Picture
+//! ```text
+//!  checkpoint        durable     written       horizon          next      claimed
+//!      |  in files, synced |  in files  |  in the ring  | being filled |  reserved |
+//!      |<-------------------- at most the files' capacity ---------------------->|
+//!                                       |<----- at most the ring's size --------->|
+//! ```
+//! # Invariants
+//! - I1: checkpoint ≤ durable or nothing to recover; durable ≤ written ≤ horizon ≤ next ≤ claimed.
+//! - I2: `claimed - checkpoint` stays below the files' capacity less a margin, so a block that recovery may need is never written over.
+//! - I3: pages are written only when the log is durable up to their LSN (the caller of the page writes sees to it).
+//! - I4: a failed write or sync of the log ends the process: what is on disk is unknown from then on.
+//! # Concurrency
+//! `next` and `claimed`: fetch_add by writers. `written`: stored under the `writer` mutex. The horizon: see
+//! [`nfold_sync::prefix`]. Whoever wants a durable log raises `wanted` and wakes the log thread, which writes and syncs all that is there: while the device
+//! is busy, requests gather, so the device sets the pace of group commit. In inline mode the caller does it itself.
+//! # Failure
+//! A crash loses what was not synced; the scan stops at the first damaged mini-transaction.
+
+pub(crate) mod control;
+pub(crate) mod files;
+pub(crate) mod format;
+mod ring;
+pub(crate) mod scan;
+
+use crate::buf::AlignedBuf;
+use crate::options::FatalHook;
+use crate::page::Lsn;
+use crate::wait::{Gate, Source, Wait, WakeList};
+use files::LogFiles;
+use format::*;
+use nfold_sync::{CachePadded, FilledPrefix};
+use parking_lot::{Mutex, MutexGuard};
+use ring::Ring;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+/// Blocks written by one call.
+const WRITE_BLOCKS: usize = 256;
+/// How long a log position may stay unsynced when nobody asks.
+const LAZY_SYNC: Duration = Duration::from_secs(1);
+
+/// The horizon as something to wait for.
+pub(crate) struct Filled {
+    pub(crate) prefix: FilledPrefix,
+    wakers: WakeList,
+}
+
+impl Source for Filled {
+    fn ready(&self, arg: u64) -> bool {
+        self.prefix.horizon() >= arg
+    }
+
+    fn wakers(&self) -> &WakeList {
+        &self.wakers
+    }
+}
+
+struct Writer {
+    /// The block that `written` lies in, as last written.
+    tail: Box<[u8; BLOCK]>,
+    buf: AlignedBuf,
+}
+
+/// Numbers for the status.
+#[derive(Default)]
+pub(crate) struct LogCounters {
+    pub(crate) writes: AtomicU64,
+    pub(crate) syncs: AtomicU64,
+    pub(crate) waits: AtomicU64,
+}
+
+/// See the module's header.
+pub(crate) struct Log {
+    pub(crate) filled: Arc<Filled>,
+    pub(crate) durable: Arc<Gate>,
+    /// Counts events that made room: a checkpoint, a write of the ring.
+    pub(crate) room: Arc<Gate>,
+    next: CachePadded<AtomicU64>,
+    claimed: CachePadded<AtomicU64>,
+    written: CachePadded<AtomicU64>,
+    wanted: CachePadded<AtomicU64>,
+    write_wanted: AtomicBool,
+    checkpoint: AtomicU64,
+    ring: Ring,
+    files: LogFiles,
+    generation: u64,
+    writer: Mutex<Writer>,
+    inline: bool,
+    thread: OnceLock<Thread>,
+    stop: AtomicBool,
+    fatal: FatalHook,
+    pub(crate) counters: LogCounters,
+}
+
+impl Log {
+    /// A log whose next byte is `start`, at the beginning of a block; everything before is checkpointed.
+    pub(crate) fn new(
+        files: LogFiles,
+        generation: u64,
+        start: Lsn,
+        buffer_bytes: u64,
+        inline: bool,
+        fatal: FatalHook,
+    ) -> Log {
+        assert!(
+            start.is_multiple_of(PAYLOAD),
+            "a generation starts with a fresh block"
+        );
+        let ring = buffer_bytes.clamp(1 << 16, 1 << 32).next_power_of_two();
+        let cell = || CachePadded::new(AtomicU64::new(start));
+        Log {
+            filled: Arc::new(Filled {
+                prefix: FilledPrefix::new(start, ring),
+                wakers: WakeList::default(),
+            }),
+            durable: Arc::new(Gate::new(start)),
+            room: Arc::new(Gate::new(0)),
+            next: cell(),
+            claimed: cell(),
+            written: cell(),
+            wanted: cell(),
+            write_wanted: AtomicBool::new(false),
+            checkpoint: AtomicU64::new(start),
+            ring: Ring::new(ring as usize),
+            files,
+            generation,
+            writer: Mutex::new(Writer {
+                tail: Box::new([0; BLOCK]),
+                buf: AlignedBuf::new(WRITE_BLOCKS * BLOCK),
+            }),
+            inline,
+            thread: OnceLock::new(),
+            stop: AtomicBool::new(false),
+            fatal,
+            counters: LogCounters::default(),
+        }
+    }
+
+    pub(crate) fn files(&self) -> &LogFiles {
+        &self.files
+    }
+
+    #[inline(always)]
+    pub(crate) fn horizon(&self) -> Lsn {
+        self.filled.prefix.horizon()
+    }
+
+    pub(crate) fn durable(&self) -> Lsn {
+        self.durable.get()
+    }
+
+    pub(crate) fn written(&self) -> Lsn {
+        self.written.load(Acquire)
+    }
+
+    pub(crate) fn checkpoint(&self) -> Lsn {
+        self.checkpoint.load(Acquire)
+    }
+
+    /// The control file names `lsn` now: log before it may be written over.
+    pub(crate) fn set_checkpoint(&self, lsn: Lsn) {
+        self.checkpoint.fetch_max(lsn, AcqRel);
+        self.room.bump();
+    }
+
+    /// Bytes of log that may lie between the checkpoint and the claimed end.
+    pub(crate) fn usable(&self) -> u64 {
+        let capacity = self.files.capacity();
+        capacity - capacity / 8 - 4 * PAYLOAD
+    }
+
+    /// The largest mini-transaction, bytes of log.
+    pub(crate) fn max_mtr(&self) -> u64 {
+        (self.ring.size() / 4).min(self.usable() / 4)
+    }
+
+    /// Bytes between the checkpoint and the claimed end.
+    pub(crate) fn age(&self) -> u64 {
+        self.claimed.load(Relaxed).saturating_sub(self.checkpoint())
+    }
+
+    /// Reserves `n` bytes, or says why not.
+    pub(crate) fn try_claim(&self, n: u64) -> Result<(), Short> {
+        let end = self.claimed.fetch_add(n, Relaxed) + n;
+        let short = if end - self.checkpoint() > self.usable() {
+            Short::Files
+        } else if end - self.written() > self.ring.size() {
+            Short::Ring
+        } else {
+            return Ok(());
+        };
+        self.claimed.fetch_sub(n, Relaxed);
+        Err(short)
+    }
+
+    /// Gives back a reservation that is not needed.
+    pub(crate) fn unclaim(&self, n: u64) {
+        if n > 0 {
+            self.claimed.fetch_sub(n, Relaxed);
+        }
+    }
+
+    /// Appends one mini-transaction. `claimed`: what it had reserved. `stamp(start, end)` runs between the reservation
+    /// of the range and its publication.
+    pub(crate) fn append(
+        &self,
+        records: &[u8],
+        claimed: u64,
+        stamp: impl FnOnce(Lsn, Lsn),
+    ) -> (Lsn, Lsn) {
+        let total = mtr_len(records.len());
+        let crc = records_crc(records);
+        if total > claimed {
+            self.claimed.fetch_add(total - claimed, Relaxed);
+        }
+        let start = self.next.fetch_add(total, Relaxed);
+        let end = start + total;
+        self.unclaim(claimed.saturating_sub(total));
+        if end > self.written() + self.ring.size() {
+            self.wait_for_ring(end);
+        }
+        let header = mtr_header(records.len(), crc, start, self.generation);
+        let pad = total as usize - MTR_HEADER - records.len();
+        // SAFETY: `[start, end)` was just reserved, is marked below only, and fits behind the written position.
+        unsafe {
+            self.ring.put(start, &header);
+            self.ring.put(start + MTR_HEADER as u64, records);
+            self.ring
+                .put(end - pad as u64, &[0u8; ALIGN as usize][..pad]);
+        }
+        stamp(start, end);
+        if let Some(horizon) = self.filled.prefix.mark(start, end) {
+            self.filled.wakers.wake(|arg| arg <= horizon);
+        }
+        (start, end)
+    }
+
+    /// Reservations keep the ring from filling up; a mini-transaction that logged more than it had reserved comes here.
+    #[cold]
+    fn wait_for_ring(&self, end: Lsn) {
+        self.counters.waits.fetch_add(1, Relaxed);
+        while end > self.written() + self.ring.size() {
+            self.write_out();
+            std::thread::yield_now();
+        }
+    }
+
+    /// Writes what is filled to the files, without a sync.
+    pub(crate) fn write_out(&self) {
+        let mut writer = self.writer.lock();
+        self.write_filled(&mut writer);
+    }
+
+    fn write_filled(&self, writer: &mut MutexGuard<'_, Writer>) {
+        let target = self.horizon();
+        let Writer { tail, buf } = &mut **writer;
+        let mut at = self.written();
+        let started = at < target;
+        while at < target {
+            let sequence = at / PAYLOAD;
+            let mut blocks = 0;
+            while at < target && blocks < WRITE_BLOCKS {
+                let off = (at % PAYLOAD) as usize;
+                let n = (PAYLOAD - off as u64).min(target - at) as usize;
+                let block = &mut buf[blocks * BLOCK..(blocks + 1) * BLOCK];
+                if off != 0 {
+                    block.copy_from_slice(&tail[..]);
+                }
+                let from = BLOCK_HEADER + off;
+                // SAFETY: `[at, at + n)` lies between the written position, which only the holder of this mutex moves, and
+                // the horizon, loaded with Acquire.
+                unsafe { self.ring.get(at, &mut block[from..from + n]) };
+                block[from + n..].fill(0);
+                seal_block(block, sequence + blocks as u64, self.generation, off + n);
+                at += n as u64;
+                blocks += 1;
+            }
+            if at > self.checkpoint() / PAYLOAD * PAYLOAD + self.files.capacity() {
+                self.die("I2: the log would write over what recovery needs");
+            }
+            if let Err(e) = self.files.write(sequence, &buf[..blocks * BLOCK]) {
+                self.die(&format!(
+                    "writing the log failed, and what is on disk is unknown: {e}"
+                ));
+            }
+            self.counters.writes.fetch_add(1, Relaxed);
+            tail.copy_from_slice(&buf[(blocks - 1) * BLOCK..blocks * BLOCK]);
+            self.written.store(at, Release);
+        }
+        if started {
+            self.room.bump();
+        }
+    }
+
+    fn die(&self, message: &str) -> ! {
+        (self.fatal)(message);
+        std::process::abort();
+    }
+
+    /// Makes the log durable up to `lsn` at least; blocks. `lsn` is the end of a mini-transaction that was reserved.
+    pub(crate) fn sync_to(&self, lsn: Lsn) {
+        let mut turns = 0;
+        while self.durable() < lsn {
+            if self.horizon() < lsn {
+                // Somebody is between reservation and mark: a copy of some bytes away.
+                turns += 1;
+                if turns < 100 {
+                    std::thread::yield_now()
+                } else {
+                    std::thread::sleep(Duration::from_micros(50))
+                }
+                continue;
+            }
+            let mut writer = self.writer.lock();
+            if self.durable() >= lsn {
+                return;
+            }
+            self.write_filled(&mut writer);
+            let to = self.written();
+            if let Err(e) = self.files.sync() {
+                self.die(&format!(
+                    "syncing the log failed, and what is on disk is unknown: {e}"
+                ));
+            }
+            self.counters.syncs.fetch_add(1, Relaxed);
+            self.durable.raise(to);
+        }
+    }
+
+    /// `None`: durable up to `lsn`.
+    pub(crate) fn wait_durable(&self, lsn: Lsn) -> Option<Wait> {
+        if self.durable() >= lsn {
+            return None;
+        }
+        let lsn = lsn.min(self.next.load(Relaxed));
+        if self.inline {
+            self.sync_to(lsn);
+            return None;
+        }
+        if self.wanted.fetch_max(lsn, AcqRel) < lsn {
+            self.kick();
+        }
+        Some(Wait::on(self.durable.clone(), lsn))
+    }
+
+    pub(crate) fn wait_filled(&self, lsn: Lsn) -> Option<Wait> {
+        let lsn = lsn.min(self.next.load(Relaxed));
+        if self.horizon() >= lsn {
+            None
+        } else {
+            Some(Wait::on(self.filled.clone(), lsn))
+        }
+    }
+
+    fn kick(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    /// Asks the log thread to empty the ring.
+    pub(crate) fn want_write(&self) {
+        self.write_wanted.store(true, Release);
+        self.kick();
+    }
+
+    /// Body of the log thread; returns after [`stop`](Self::stop).
+    pub(crate) fn run(&self) {
+        let _ = self.thread.set(std::thread::current());
+        let mut synced_at = Instant::now();
+        while !self.stop.load(Acquire) {
+            let (wanted, durable) = (self.wanted.load(Acquire), self.durable());
+            if wanted > durable {
+                self.sync_to(wanted);
+                synced_at = Instant::now();
+            } else if self.write_wanted.swap(false, AcqRel) {
+                self.write_out();
+            } else if synced_at.elapsed() >= LAZY_SYNC {
+                self.sync_to(self.horizon());
+                synced_at = Instant::now();
+            } else {
+                std::thread::park_timeout(LAZY_SYNC / 10);
+            }
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Release);
+        self.kick();
+    }
+}
+
+/// What [`Log::try_claim`] lacked.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Short {
+    /// A checkpoint has to move.
+    Files,
+    /// The log has to be written.
+    Ring,
+}

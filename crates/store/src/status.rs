@@ -1,0 +1,100 @@
+//! What the store tells about itself: recovery's report and the counters of `SHOW STATUS`.
+
+use crate::core::{Core, Count};
+use crate::page::{Lsn, PageId, SpaceId};
+use std::sync::atomic::Ordering;
+
+/// Where recovery is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum RecoveryPhase {
+    /// Torn pages are put right from the doublewrite file.
+    RepairPages,
+    Redo,
+    /// Recovered pages are written.
+    Flush,
+    Done,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct RecoveryProgress {
+    pub phase: RecoveryPhase,
+    /// Where the last checkpoint was.
+    pub from_lsn: Lsn,
+    /// Redo is applied up to here.
+    pub at_lsn: Lsn,
+    /// End of the log; 0 while unknown.
+    pub end_lsn: Lsn,
+}
+
+/// What opening found.
+#[derive(Clone, Debug, Default)]
+pub struct RecoveryReport {
+    /// The directory was empty and a new store was made.
+    pub created: bool,
+    /// The last shutdown was clean: there was no redo to apply.
+    pub clean: bool,
+    pub checkpoint_lsn: Lsn,
+    /// End of the last whole mini-transaction in the log.
+    pub end_lsn: Lsn,
+    pub redo_records: u64,
+    pub repaired_pages: u64,
+    /// Pages that redo could not be applied to.
+    pub corrupt_pages: Vec<PageId>,
+    /// Spaces named in the log that have no file (dropped).
+    pub missing_spaces: Vec<SpaceId>,
+}
+
+/// Counters since start, for `SHOW STATUS`.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct StoreStatus {
+    pub pool_pages_total: u64,
+    pub pool_pages_free: u64,
+    pub pool_pages_dirty: u64,
+    /// Pages read from disk.
+    pub pages_read: u64,
+    pub pages_written: u64,
+    pub pages_created: u64,
+    /// Times a reader met a page that was not there.
+    pub read_misses: u64,
+    pub pages_evicted: u64,
+    /// Bytes of log since the store was made.
+    pub log_bytes_written: u64,
+    pub log_writes: u64,
+    pub log_syncs: u64,
+    /// Times a mini-transaction had to wait for log space.
+    pub log_waits: u64,
+    /// Times somebody met a latched page.
+    pub latch_waits: u64,
+    /// Times a reader had to set the clock's mark.
+    pub used_marks: u64,
+    pub checkpoint_lsn: Lsn,
+    pub durable_lsn: Lsn,
+    pub horizon_lsn: Lsn,
+}
+
+impl Core {
+    pub(crate) fn status(&self) -> StoreStatus {
+        let counts = self.counters.sums();
+        let count = |which: Count| counts[which as usize];
+        StoreStatus {
+            pool_pages_total: self.frames.count() as u64,
+            pool_pages_free: self.free_count() as u64,
+            pool_pages_dirty: self.frames.dirty_count() as u64,
+            pages_read: count(Count::PagesRead),
+            pages_written: count(Count::PagesWritten),
+            pages_created: count(Count::PagesCreated),
+            read_misses: count(Count::ReadMisses),
+            pages_evicted: count(Count::PagesEvicted),
+            log_bytes_written: self.log.written(),
+            log_writes: self.log.counters.writes.load(Ordering::Relaxed),
+            log_syncs: self.log.counters.syncs.load(Ordering::Relaxed),
+            log_waits: self.log.counters.waits.load(Ordering::Relaxed),
+            latch_waits: count(Count::LatchWaits),
+            used_marks: count(Count::UsedMarks),
+            checkpoint_lsn: self.log.checkpoint(),
+            durable_lsn: self.log.durable(),
+            horizon_lsn: self.log.horizon(),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The store as the layers above use it: one thread, inline I/O.
+
+use nfold_store::*;
+use std::sync::Arc;
+
+/// Op 0x20: fills the body with the payload's one byte.
+struct Fill;
+
+impl RedoHandler for Fill {
+    fn apply(&self, op: u8, payload: &[u8], page: &PageMut<'_>) -> Result<(), StoreError> {
+        match (op, payload) {
+            (0x20, [byte]) => {
+                page.write(PAGE_HEADER, &vec![*byte; PAGE_SIZE - PAGE_HEADER]);
+                Ok(())
+            }
+            _ => Err(page.corrupt("unknown op")),
+        }
+    }
+}
+
+fn open(disk: Arc<dyn Disk>, options: StoreOptions) -> (Arc<Store>, RecoveryReport) {
+    Store::open(options, disk, Arc::new(Fill), &|_| {}).unwrap()
+}
+
+fn new_page(store: &Store, space: SpaceId, byte: u8) -> PageId {
+    let mut mtr = store.mtr();
+    mtr.reserve(256, space, 1).unwrap();
+    let p = mtr.alloc_page(space, PageType::USER, 3, 77);
+    mtr.op(p, 0x20, &[byte]);
+    mtr.set_newest_trx(p, 1000 + u64::from(byte));
+    let id = mtr.id(p);
+    let end = mtr.commit();
+    assert!(end.start < end.end && store.horizon().load() >= end.end);
+    id
+}
+
+fn check(store: &Store, id: PageId, byte: u8) {
+    let page = store.read(id).unwrap();
+    let mut out = vec![0; PAGE_SIZE - PAGE_HEADER];
+    page.copy(PAGE_HEADER, &mut out);
+    assert_eq!(
+        (page.page_type(), page.level(), page.index_id()),
+        (PageType::USER, 3, 77)
+    );
+    assert_eq!(page.newest_trx(), 1000 + u64::from(byte));
+    assert!(page.validate());
+    assert!(out.iter().all(|b| *b == byte), "page {id} holds {byte}");
+}
+
+#[test]
+fn pages_survive_shutdown_on_a_real_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(RealDisk::new(dir.path(), false));
+    let (store, report) = open(disk.clone(), StoreOptions::default());
+    assert!(report.created);
+    let space = store.create_space("t1").unwrap();
+    let ids: Vec<_> = (0..10).map(|i| new_page(&store, space, i)).collect();
+    store.shutdown().unwrap();
+    assert!(matches!(
+        store.mtr().reserve(1, space, 0),
+        Err(Stop::Error(StoreError::ShuttingDown))
+    ));
+    drop(store);
+
+    let (store, report) = open(disk, StoreOptions::default());
+    assert!(report.clean && !report.created, "{report:?}");
+    assert_eq!(store.spaces_on_disk(), [(space, "t1".to_string())]);
+    assert!(matches!(
+        store.read(ids[0]),
+        Err(Stop::Error(StoreError::SpaceGone(_)))
+    ));
+    store.open_space(space, "t1").unwrap();
+    for (i, id) in ids.iter().enumerate() {
+        check(&store, *id, i as u8);
+    }
+    let next = store.create_space("t2").unwrap();
+    assert!(next > space, "ids are never reused");
+}
+
+#[test]
+fn committed_pages_survive_a_kill_with_a_small_pool() {
+    let disk = SimDisk::new();
+    let options = StoreOptions {
+        pool_bytes: 40 * PAGE_SIZE as u64,
+        log_bytes: 1 << 20,
+        ..StoreOptions::default()
+    };
+    let (store, _) = open(Arc::new(disk.clone()), options.clone());
+    let space = store.create_space("t").unwrap();
+    let ids: Vec<_> = (0..200u32)
+        .map(|i| new_page(&store, space, i as u8))
+        .collect();
+    for (i, id) in ids.iter().enumerate() {
+        check(&store, *id, i as u8);
+    }
+    let lsn = store.horizon().load();
+    assert!(store.wait_durable(lsn).is_none());
+    assert_eq!(store.durable_lsn(), lsn);
+    let status = store.status();
+    assert!(
+        status.pages_evicted > 0 && status.pages_written > 0 && status.checkpoint_lsn > 0,
+        "{status:?}"
+    );
+    let disk = disk.crash(1);
+    drop(store);
+    let (store, report) = open(Arc::new(disk), options);
+    assert!(
+        !report.clean && report.corrupt_pages.is_empty(),
+        "{report:?}"
+    );
+    assert_eq!(report.end_lsn, lsn);
+    assert!(store.next_trx_id_floor() > 1199);
+    store.open_space(space, "t").unwrap();
+    for (i, id) in ids.iter().enumerate() {
+        check(&store, *id, i as u8);
+    }
+}
+
+#[test]
+fn an_optimistic_read_sees_a_change() {
+    let (store, _) = open(Arc::new(SimDisk::new()), StoreOptions::default());
+    let space = store.create_space("t").unwrap();
+    let id = new_page(&store, space, 1);
+    let page = store.read(id).unwrap();
+    assert!(page.validate());
+
+    let mut mtr = store.mtr();
+    let p = mtr.upgrade(&page).unwrap();
+    assert_eq!(mtr.find(id), Some(p));
+    assert_eq!(mtr.latch(id).unwrap(), p);
+    assert!(!page.validate(), "latched pages do not validate");
+    mtr.unlatch(p);
+    assert!(page.validate(), "an unused latch changes nothing");
+
+    let p = mtr.latch(id).unwrap();
+    mtr.write(p, 100, b"hello");
+    let mut seen = 0;
+    let end = mtr.commit_with(|lsn| seen = lsn);
+    assert_eq!(seen, end.end);
+    assert!(!page.validate());
+    assert!(store.mtr().upgrade(&page).is_none());
+    let page = store.read(id).unwrap();
+    let mut out = Vec::new();
+    page.append(100, 5, &mut out);
+    assert_eq!(out, b"hello");
+    assert_eq!(page.u64(header::LSN), end.end);
+}
+
+#[test]
+fn an_unchanged_mtr_releases_and_costs_no_log() {
+    let (store, _) = open(Arc::new(SimDisk::new()), StoreOptions::default());
+    let space = store.create_space("t").unwrap();
+    let id = new_page(&store, space, 1);
+    let before = store.horizon().load();
+    let mut mtr = store.mtr();
+    mtr.reserve(1000, space, 2).unwrap();
+    mtr.latch(id).unwrap();
+    drop(mtr);
+    let mut mtr = store.mtr();
+    mtr.latch(id).unwrap();
+    let end = mtr.commit();
+    assert_eq!((end.start, end.end), (before, before));
+    assert_eq!(store.horizon().load(), before);
+}
+
+#[test]
+fn freed_pages_come_back_also_from_trunks() {
+    let options = StoreOptions {
+        pool_bytes: 96 << 20,
+        log_bytes: 16 << 20,
+        ..StoreOptions::default()
+    };
+    let (store, _) = open(Arc::new(SimDisk::new()), options);
+    let space = store.create_space("t").unwrap();
+    let many = 4100u32; // one more than a header page's list holds
+    let ids: Vec<_> = (0..many)
+        .map(|i| new_page(&store, space, i as u8))
+        .collect();
+    assert_eq!(store.space_pages(space).unwrap(), many + 1);
+    for id in &ids {
+        let mut mtr = store.mtr();
+        mtr.reserve(64, space, 0).unwrap();
+        let p = mtr.latch(*id).unwrap();
+        mtr.free_page(p);
+        mtr.commit();
+    }
+    let mut again: Vec<_> = (0..many)
+        .map(|i| new_page(&store, space, i as u8))
+        .collect();
+    again.sort();
+    assert_eq!(again, ids, "each number once");
+    assert_eq!(store.space_pages(space).unwrap(), many + 1);
+}
+
+#[test]
+fn wrong_page_numbers_are_errors() {
+    let (store, _) = open(Arc::new(SimDisk::new()), StoreOptions::default());
+    let space = store.create_space("t").unwrap();
+    let bad = PageId::new(space, u32::MAX);
+    assert!(
+        matches!(store.read(bad), Err(Stop::Error(StoreError::Corrupt { page, .. })) if page == bad)
+    );
+    assert_eq!(store.prefetch(bad), Residency::Absent);
+    assert!(matches!(
+        store.read(PageId::new(9999, 1)),
+        Err(Stop::Error(StoreError::SpaceGone(9999)))
+    ));
+    assert!(matches!(
+        store.create_space("t"),
+        Err(Stop::Error(StoreError::SpaceExists(_)))
+    ));
+    assert!(store.create_space("../evil").is_err());
+}
+
+#[test]
+fn dropped_spaces_leave_nothing_behind() {
+    let disk = SimDisk::new();
+    let (store, _) = open(Arc::new(disk.clone()), StoreOptions::default());
+    let (a, b) = (
+        store.create_space("a").unwrap(),
+        store.create_space("b").unwrap(),
+    );
+    let kept = new_page(&store, b, 9);
+    for i in 0..50 {
+        new_page(&store, a, i);
+    }
+    store.wait_durable(store.horizon().load());
+    let free = store.status().pool_pages_free;
+    store.drop_space(a).unwrap();
+    assert!(store.status().pool_pages_free > free + 50);
+    assert!(matches!(store.drop_space(a), Err(StoreError::SpaceGone(_))));
+    assert!(store.mtr().reserve(1, a, 1).is_err());
+    let disk = disk.crash(7);
+    let (store, report) = open(Arc::new(disk.clone()), StoreOptions::default());
+    assert_eq!(
+        report.missing_spaces,
+        [a],
+        "its redo is in the log, its file is gone"
+    );
+    assert_eq!(
+        disk.list("a.nfd").unwrap(),
+        Vec::<String>::new(),
+        "recovery makes nothing new"
+    );
+    check(&store, kept, 9);
+    assert!(store.create_space("a").unwrap() > b);
+}

@@ -1,0 +1,164 @@
+//! Row locks: who may read for update, change, or insert next to a row. Plain reads never come here.
+//!
+//! # Picture
+//! ```text
+//!  shard = hash(index id, key) ── one padded mutex each
+//!    key → queue   [A: X record, granted] [B: S next-key, waiting] [C: X record, waiting]     first come, first served
+//!  owner A (a transaction)   held: [(shard, key), ...]   waiting: none
+//!  owner B                   held: [...]                 waiting: (shard, key, waiter)   ── the edge B → A of the waits-for graph
+//! ```
+//! A lock is on a *record* (the key itself), on the *gap* before it, or on both (*next-key*). The supremum stands behind the last key
+//! of an index, and has only a gap. An *insert intention* is asked for on the key after the place of an insert: it waits for the gap
+//! locks of others there, and holds nothing once it is granted.
+//!
+//! A row's own transaction id, while active, is an exclusive record lock without an entry (*implicit*). Whoever meets it and must wait
+//! first makes it explicit on the holder's behalf, so that waiting and deadlock detection know explicit locks only.
+//!
+//! # Invariants
+//! - L1: two granted entries of different owners in one queue do not conflict.
+//! - L2: a waiting entry has a blocker: a granted entry, or one that waits before it, that conflicts. When the last one goes, the
+//!   entry is granted, in the order of the queue.
+//! - L3: an owner waits for at most one lock; after `closed` is set, nothing is granted to it any more.
+//! - L4: every queue in which an owner has a granted entry is on its held list (the list may name queues that are gone).
+//!
+//! # Concurrency
+//! Order of mutexes: detector → shard (one at a time) → owner map → owner → waiter. Nobody is woken under a shard's mutex. The caller
+//! looks at the row under the leaf's latch, or looks again after the lock is granted: between its first look and the grant
+//! the row may have changed.
+//!
+//! # Deadlocks
+//! After a request was queued, its owner walks the waits-for graph, computed from the queues as they are, under the detector's mutex
+//! (waiters only). A cycle is closed by whoever begins to wait last, so that one finds it. The victim is the owner with the
+//! least undone work (row changes, then locks), the requester among equals.
+//!
+//! # Not here
+//! Deadlines: the session drops the [`Wait`](nfold_store::Wait) when its time is over, which takes the request out of the queue. Table locks: metadata
+//! locks do that.
+
+mod deadlock;
+mod owner;
+mod queue;
+mod table;
+#[cfg(test)]
+mod tests;
+mod wait;
+
+pub use owner::LockOwner;
+pub use table::{LockTable, LockTableStatus};
+
+use nfold_store::TrxId;
+
+/// Shared or exclusive.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum LockMode {
+    S,
+    X,
+}
+
+/// What of a key is locked.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum LockKind {
+    /// The record with this key.
+    Record,
+    /// The gap before it.
+    Gap,
+    /// Both.
+    NextKey,
+    /// The wish to insert into the gap before it.
+    InsertIntention,
+}
+
+/// A place in an index.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum LockKey<'a> {
+    Key(&'a [u8]),
+    /// Behind the last key.
+    Supremum,
+}
+
+/// What to do when the lock is not free.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum OnConflict {
+    Wait,
+    /// `TxnError::LockNotAvailable`.
+    NoWait,
+    /// [`Locked::Skipped`].
+    Skip,
+}
+
+/// One lock request.
+#[derive(Copy, Clone, Debug)]
+pub struct LockRequest<'a> {
+    pub index: u64,
+    pub key: LockKey<'a>,
+    pub mode: LockMode,
+    pub kind: LockKind,
+    pub on_conflict: OnConflict,
+    /// The active transaction whose id is on the row, if it is not the requester's own.
+    pub implicit_holder: Option<TrxId>,
+    /// The caller stamps the row with its own id under the latch that it holds now, so a lock granted at once needs no entry.
+    pub becomes_implicit: bool,
+}
+
+impl<'a> LockRequest<'a> {
+    pub fn new(index: u64, key: LockKey<'a>, mode: LockMode, kind: LockKind) -> LockRequest<'a> {
+        LockRequest {
+            index,
+            key,
+            mode,
+            kind,
+            on_conflict: OnConflict::Wait,
+            implicit_holder: None,
+            becomes_implicit: false,
+        }
+    }
+
+    pub fn on_conflict(mut self, what: OnConflict) -> Self {
+        self.on_conflict = what;
+        self
+    }
+
+    pub fn implicit_holder(mut self, id: Option<TrxId>) -> Self {
+        self.implicit_holder = id;
+        self
+    }
+
+    pub fn becomes_implicit(mut self) -> Self {
+        self.becomes_implicit = true;
+        self
+    }
+}
+
+/// How a request ended that did not have to wait.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Locked {
+    /// Granted now.
+    New,
+    /// The owner had it, or a stronger one.
+    Held,
+    /// SKIP LOCKED, and somebody else has it.
+    Skipped,
+}
+
+/// One entry, for the status views.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LockInfo {
+    /// 0 if the transaction has changed nothing yet.
+    pub trx_id: TrxId,
+    pub session: u64,
+    pub index: u64,
+    /// `None`: the supremum.
+    pub key: Option<Vec<u8>>,
+    pub mode: LockMode,
+    pub kind: LockKind,
+    pub granted: bool,
+}
+
+/// Who waits for whom, for the status views: session numbers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WaitInfo {
+    pub waiting_session: u64,
+    pub waiting_trx: TrxId,
+    pub blocking_session: u64,
+    pub blocking_trx: TrxId,
+}

@@ -1,0 +1,538 @@
+//! The shards, and every operation on locks.
+
+use super::owner::{LockOwner, Place};
+use super::queue::{Entry, Queue};
+use super::wait::{LockWait, Waiter};
+use super::{LockInfo, LockKey, LockKind, LockMode, LockRequest, Locked, OnConflict, WaitInfo};
+use crate::error::{Step, TxnError};
+use nfold_store::{Stop, TrxId, Wait};
+use nfold_sync::CachePadded;
+use parking_lot::Mutex;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHasher};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::hash::Hasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const SHARDS: usize = 256;
+const OWNER_SHARDS: usize = 64;
+const TAG_KEY: u8 = 0;
+const TAG_SUPREMUM: u8 = 1;
+const KEY_AT: usize = 9;
+
+/// Owners of transactions with an id, by id.
+type OwnerMap = CachePadded<Mutex<FxHashMap<TrxId, Arc<LockOwner>>>>;
+type Shard = HashMap<Arc<[u8]>, Queue, FxBuildHasher>;
+type KeyBuf = SmallVec<[u8; 128]>;
+
+/// Counters for the status.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub struct LockTableStatus {
+    /// Requests that had to wait (`Innodb_row_lock_waits`).
+    pub waits: u64,
+    pub deadlocks: u64,
+    /// Requests that wait now (`Innodb_row_lock_current_waits`).
+    pub waiting: u64,
+}
+
+#[derive(Default)]
+struct Counters {
+    waits: AtomicU64,
+    deadlocks: AtomicU64,
+}
+
+/// See the parent module. One per engine.
+pub struct LockTable {
+    shards: Box<[CachePadded<Mutex<Shard>>]>,
+    /// Owners of transactions with an id, for implicit locks.
+    owners: Box<[OwnerMap]>,
+    pub(super) detector: Mutex<()>,
+    counters: CachePadded<Counters>,
+}
+
+impl Default for LockTable {
+    fn default() -> Self {
+        LockTable {
+            shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
+            owners: (0..OWNER_SHARDS).map(|_| CachePadded::default()).collect(),
+            detector: Mutex::new(()),
+            counters: CachePadded::default(),
+        }
+    }
+}
+
+/// `[index id, big-endian][tag][key]`: what shards are keyed by.
+fn encode(index: u64, key: LockKey<'_>) -> KeyBuf {
+    let mut out = KeyBuf::new();
+    out.extend_from_slice(&index.to_be_bytes());
+    match key {
+        LockKey::Key(bytes) => {
+            out.push(TAG_KEY);
+            out.extend_from_slice(bytes);
+        }
+        LockKey::Supremum => out.push(TAG_SUPREMUM),
+    }
+    out
+}
+
+fn shard_of(key: &[u8]) -> usize {
+    let mut hasher = FxHasher::default();
+    hasher.write(key);
+    (hasher.finish() >> 24) as usize % SHARDS
+}
+
+/// Waiters whose requests left the queue; woken after the shard's mutex is released.
+#[derive(Default)]
+struct ToWake(SmallVec<[Arc<Waiter>; 2]>);
+
+impl ToWake {
+    fn wake(self) {
+        for waiter in self.0 {
+            waiter.wake();
+        }
+    }
+}
+
+fn owner_shard(id: TrxId) -> usize {
+    id as usize % OWNER_SHARDS
+}
+
+impl LockTable {
+    pub fn new() -> Arc<LockTable> {
+        Arc::new(LockTable::default())
+    }
+
+    /// Makes the owner known by its transaction id: from now on its id on a row is an implicit lock.
+    pub fn register(&self, owner: &Arc<LockOwner>, id: TrxId) {
+        owner.set_trx_id(id);
+        self.owners[owner_shard(id)]
+            .lock()
+            .insert(id, owner.clone());
+    }
+
+    /// Asks for a lock. `Stop::Wait`: queued; the wait is over when the same call is worth repeating. Errors: `Deadlock` (the
+    /// owner is a victim and stays one), `LockNotAvailable`.
+    pub fn lock(
+        self: &Arc<Self>,
+        owner: &Arc<LockOwner>,
+        request: &LockRequest<'_>,
+    ) -> Step<Locked> {
+        self.leave_queue(owner)?;
+        let bytes = encode(request.index, request.key);
+        let mut kind = request.kind;
+        if request.key == LockKey::Supremum && kind != LockKind::InsertIntention {
+            kind = LockKind::Gap;
+        }
+        let at = shard_of(&bytes);
+        let waiter;
+        {
+            let mut shard = self.shards[at].lock();
+            if let Some(holder) = self.active_holder(owner, request.implicit_holder, kind) {
+                Self::make_explicit(&mut shard, at, &bytes, &holder);
+            }
+            let queue = shard.get(&bytes[..]);
+            if queue.is_some_and(|q| q.holds(owner, request.mode, kind)) {
+                return Ok(Locked::Held);
+            }
+            let blocked = queue.is_some_and(|q| {
+                q.blockers(owner, request.mode, kind, q.entries.len())
+                    .next()
+                    .is_some()
+            });
+            if !blocked {
+                if kind != LockKind::InsertIntention && !request.becomes_implicit {
+                    Self::grant_new(&mut shard, at, &bytes, owner, request.mode, kind);
+                }
+                return Ok(Locked::New);
+            }
+            match request.on_conflict {
+                OnConflict::NoWait => return Err(TxnError::LockNotAvailable.into()),
+                OnConflict::Skip => return Ok(Locked::Skipped),
+                OnConflict::Wait => {}
+            }
+            waiter = Arc::new(Waiter::default());
+            let (key, queue) = Self::queue(&mut shard, &bytes);
+            queue.entries.push(Entry {
+                owner: owner.clone(),
+                mode: request.mode,
+                kind,
+                waiter: Some(waiter.clone()),
+            });
+            owner.state.lock().waiting = Some((
+                Place {
+                    shard: at as u16,
+                    key,
+                },
+                waiter.clone(),
+            ));
+        }
+        self.counters.waits.fetch_add(1, Ordering::Relaxed);
+        let wait = LockWait {
+            table: self.clone(),
+            owner: owner.clone(),
+            waiter,
+        };
+        if self.break_deadlocks(owner) {
+            return Err(TxnError::Deadlock.into());
+        }
+        Err(Stop::Wait(Wait::boxed(wait)))
+    }
+
+    /// An owner that asks again has left the queue it stood in; a victim gets nothing any more.
+    fn leave_queue(&self, owner: &Arc<LockOwner>) -> Result<(), TxnError> {
+        let (victim, waiting) = {
+            let state = owner.state.lock();
+            debug_assert!(!state.closed, "L3: a closed owner asks for nothing");
+            (state.victim, state.waiting.as_ref().map(|(_, w)| w.clone()))
+        };
+        if let Some(waiter) = waiting {
+            self.cancel(owner, &waiter);
+        }
+        if victim {
+            Err(TxnError::Deadlock)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn active_holder(
+        &self,
+        owner: &Arc<LockOwner>,
+        holder: Option<TrxId>,
+        kind: LockKind,
+    ) -> Option<Arc<LockOwner>> {
+        if !matches!(kind, LockKind::Record | LockKind::NextKey) {
+            return None;
+        }
+        let id = holder.filter(|id| *id != 0 && *id != owner.trx_id())?;
+        self.owners[owner_shard(id)].lock().get(&id).cloned()
+    }
+
+    /// The holder's implicit lock becomes an entry, unless it has ended, or others hold what it would exclude: then the row that the
+    /// caller saw is out of date.
+    fn make_explicit(shard: &mut Shard, at: usize, bytes: &[u8], holder: &Arc<LockOwner>) {
+        let (mode, kind) = (LockMode::X, LockKind::Record);
+        let in_the_way = shard.get(bytes).is_some_and(|q| {
+            q.holds(holder, mode, kind) || q.blockers(holder, mode, kind, 0).next().is_some()
+        });
+        if !in_the_way {
+            Self::grant_new(shard, at, bytes, holder, mode, kind);
+        }
+    }
+
+    fn queue<'s>(shard: &'s mut Shard, bytes: &[u8]) -> (Arc<[u8]>, &'s mut Queue) {
+        let key = match shard.get_key_value(bytes) {
+            Some((key, _)) => key.clone(),
+            None => Arc::from(bytes),
+        };
+        let queue = shard.entry(key.clone()).or_default();
+        (key, queue)
+    }
+
+    fn grant_new(
+        shard: &mut Shard,
+        at: usize,
+        bytes: &[u8],
+        owner: &Arc<LockOwner>,
+        mode: LockMode,
+        kind: LockKind,
+    ) {
+        let (key, queue) = Self::queue(shard, bytes);
+        {
+            let mut state = owner.state.lock();
+            if state.closed {
+                if queue.entries.is_empty() {
+                    shard.remove(bytes);
+                }
+                return;
+            }
+            if !queue.has_granted(owner) {
+                state.held.push(Place {
+                    shard: at as u16,
+                    key,
+                });
+            }
+        }
+        queue.entries.push(Entry {
+            owner: owner.clone(),
+            mode,
+            kind,
+            waiter: None,
+        });
+    }
+
+    /// Grants what can be granted in a queue that lost an entry, and forgets an empty queue.
+    fn settle(shard: &mut Shard, place: &Place, woken: &mut ToWake) {
+        let Some(queue) = shard.get_mut(&place.key) else {
+            return;
+        };
+        while let Some(at) = queue.next_to_grant() {
+            let owner = queue.entries[at].owner.clone();
+            let mut state = owner.state.lock();
+            state.waiting = None;
+            woken.0.extend(queue.entries[at].waiter.clone());
+            if queue.entries[at].kind == LockKind::InsertIntention || state.closed {
+                queue.entries.remove(at);
+                continue;
+            }
+            if !queue.has_granted(&owner) {
+                state.held.push(place.clone());
+            }
+            queue.entries[at].waiter = None;
+        }
+        debug_assert_eq!(queue.check(), Ok(()));
+        if queue.entries.is_empty() {
+            shard.remove(&place.key);
+        }
+    }
+
+    /// Takes `waiter`'s request out of its queue, if it still waits.
+    pub(super) fn cancel(&self, owner: &Arc<LockOwner>, waiter: &Arc<Waiter>) {
+        let place = {
+            let state = owner.state.lock();
+            match &state.waiting {
+                Some((place, w)) if Arc::ptr_eq(w, waiter) => place.clone(),
+                _ => return,
+            }
+        };
+        let mut woken = ToWake::default();
+        {
+            let mut shard = self.shards[place.shard as usize].lock();
+            let Some(queue) = shard.get_mut(&place.key) else {
+                return;
+            };
+            // Granted in the meantime: then it is held, and released with the others.
+            let Some(at) = queue.position(waiter) else {
+                return;
+            };
+            queue.entries.remove(at);
+            owner.state.lock().waiting = None;
+            woken.0.push(waiter.clone());
+            Self::settle(&mut shard, &place, &mut woken);
+        }
+        woken.wake();
+    }
+
+    /// Ends the victim's wait; its next request, and the repeated one, fail.
+    pub(super) fn sacrifice(&self, victim: &Arc<LockOwner>) {
+        let waiter = {
+            let mut state = victim.state.lock();
+            state.victim = true;
+            state.waiting.as_ref().map(|(_, w)| w.clone())
+        };
+        if let Some(waiter) = waiter {
+            self.cancel(victim, &waiter);
+        }
+    }
+
+    pub(super) fn count_deadlock(&self) {
+        self.counters.deadlocks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The owners that `owner` waits for now.
+    pub(super) fn blockers_of(&self, owner: &Arc<LockOwner>) -> Vec<Arc<LockOwner>> {
+        let Some((place, waiter)) = owner.state.lock().waiting.clone() else {
+            return Vec::new();
+        };
+        let shard = self.shards[place.shard as usize].lock();
+        let Some(queue) = shard.get(&place.key) else {
+            return Vec::new();
+        };
+        let Some(at) = queue.position(&waiter) else {
+            return Vec::new();
+        };
+        let e = &queue.entries[at];
+        queue
+            .blockers(&e.owner, e.mode, e.kind, at)
+            .map(|b| b.owner.clone())
+            .collect()
+    }
+
+    /// Releases one place early: what READ COMMITTED does with a row that does not match.
+    pub fn unlock(&self, owner: &Arc<LockOwner>, index: u64, key: LockKey<'_>) {
+        let bytes = encode(index, key);
+        let place = {
+            let mut state = owner.state.lock();
+            let Some(at) = state.held.iter().rposition(|p| p.key[..] == bytes[..]) else {
+                return;
+            };
+            state.held.swap_remove(at)
+        };
+        self.release_place(owner, &place);
+    }
+
+    fn release_place(&self, owner: &Arc<LockOwner>, place: &Place) {
+        let mut woken = ToWake::default();
+        {
+            let mut shard = self.shards[place.shard as usize].lock();
+            let Some(queue) = shard.get_mut(&place.key) else {
+                return;
+            };
+            queue
+                .entries
+                .retain(|e| !(e.granted() && Arc::ptr_eq(&e.owner, owner)));
+            Self::settle(&mut shard, place, &mut woken);
+        }
+        woken.wake();
+    }
+
+    /// The end of the transaction: everything it holds is released, and whoever can go on is woken. The owner is used up.
+    pub fn release_all(&self, owner: &Arc<LockOwner>) {
+        let (held, waiting) = {
+            let mut state = owner.state.lock();
+            state.closed = true;
+            (
+                std::mem::take(&mut state.held),
+                state.waiting.as_ref().map(|(_, w)| w.clone()),
+            )
+        };
+        let id = owner.trx_id();
+        if id != 0 {
+            self.owners[owner_shard(id)].lock().remove(&id);
+        }
+        if let Some(waiter) = waiting {
+            self.cancel(owner, &waiter);
+        }
+        for place in held {
+            self.release_place(owner, &place);
+        }
+    }
+
+    /// `new_key` was inserted before `next`: the gap locks on the gap that it splits now cover both halves. Under the leaf's latch.
+    pub fn inherit_on_insert(&self, index: u64, new_key: &[u8], next: LockKey<'_>) {
+        let from = encode(index, next);
+        let heirs: SmallVec<[(Arc<LockOwner>, LockMode); 4]> = {
+            let shard = self.shards[shard_of(&from)].lock();
+            let Some(queue) = shard.get(&from[..]) else {
+                return;
+            };
+            let gap =
+                |e: &&Entry| e.granted() && matches!(e.kind, LockKind::Gap | LockKind::NextKey);
+            queue
+                .entries
+                .iter()
+                .filter(gap)
+                .map(|e| (e.owner.clone(), e.mode))
+                .collect()
+        };
+        self.add_gaps(index, LockKey::Key(new_key), &heirs);
+    }
+
+    /// `key` was removed from the index: locks on it become gap locks on `next`, and whoever waits for it tries again. Under
+    /// the leaf's latch.
+    pub fn inherit_on_remove(&self, index: u64, key: &[u8], next: LockKey<'_>) {
+        let bytes = encode(index, LockKey::Key(key));
+        let mut woken = ToWake::default();
+        let mut heirs: SmallVec<[(Arc<LockOwner>, LockMode); 4]> = SmallVec::new();
+        {
+            let mut shard = self.shards[shard_of(&bytes)].lock();
+            let Some(queue) = shard.remove(&bytes[..]) else {
+                return;
+            };
+            for e in queue.entries {
+                match e.waiter {
+                    Some(waiter) => {
+                        e.owner.state.lock().waiting = None;
+                        woken.0.push(waiter);
+                    }
+                    None if e.owner.keeps_gaps() => heirs.push((e.owner, e.mode)),
+                    None => {}
+                }
+            }
+        }
+        self.add_gaps(index, next, &heirs);
+        woken.wake();
+    }
+
+    fn add_gaps(&self, index: u64, key: LockKey<'_>, heirs: &[(Arc<LockOwner>, LockMode)]) {
+        if heirs.is_empty() {
+            return;
+        }
+        let bytes = encode(index, key);
+        let at = shard_of(&bytes);
+        let mut shard = self.shards[at].lock();
+        for (owner, mode) in heirs {
+            if !shard
+                .get(&bytes[..])
+                .is_some_and(|q| q.holds(owner, *mode, LockKind::Gap))
+            {
+                Self::grant_new(&mut shard, at, &bytes, owner, *mode, LockKind::Gap);
+            }
+        }
+    }
+
+    fn info(key: &[u8], e: &Entry) -> LockInfo {
+        let mut index = [0; 8];
+        index.copy_from_slice(&key[..8]);
+        LockInfo {
+            trx_id: e.owner.trx_id(),
+            session: e.owner.session(),
+            index: u64::from_be_bytes(index),
+            key: (key[8] == TAG_KEY).then(|| key[KEY_AT..].to_vec()),
+            mode: e.mode,
+            kind: e.kind,
+            granted: e.granted(),
+        }
+    }
+
+    /// All entries, shard by shard (not one moment's picture).
+    pub fn locks(&self) -> Vec<LockInfo> {
+        let mut out = Vec::new();
+        for shard in &self.shards {
+            for (key, queue) in shard.lock().iter() {
+                out.extend(queue.entries.iter().map(|e| Self::info(key, e)));
+            }
+        }
+        out
+    }
+
+    /// Who waits for whom.
+    pub fn waits(&self) -> Vec<WaitInfo> {
+        let mut out = Vec::new();
+        for shard in &self.shards {
+            for queue in shard.lock().values() {
+                for (at, e) in queue
+                    .entries
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, e)| !e.granted())
+                {
+                    out.extend(
+                        queue
+                            .blockers(&e.owner, e.mode, e.kind, at)
+                            .map(|b| WaitInfo {
+                                waiting_session: e.owner.session(),
+                                waiting_trx: e.owner.trx_id(),
+                                blocking_session: b.owner.session(),
+                                blocking_trx: b.owner.trx_id(),
+                            }),
+                    );
+                }
+            }
+        }
+        out
+    }
+
+    pub fn status(&self) -> LockTableStatus {
+        let waiting = |s: &CachePadded<Mutex<Shard>>| {
+            s.lock()
+                .values()
+                .flat_map(|q| &q.entries)
+                .filter(|e| !e.granted())
+                .count() as u64
+        };
+        LockTableStatus {
+            waits: self.counters.waits.load(Ordering::Relaxed),
+            deadlocks: self.counters.deadlocks.load(Ordering::Relaxed),
+            waiting: self.shards.iter().map(waiting).sum(),
+        }
+    }
+
+    /// L1 and L2 over all queues; for tests and CHECK.
+    pub fn check(&self) -> Result<(), &'static str> {
+        self.shards
+            .iter()
+            .try_for_each(|s| s.lock().values().try_for_each(Queue::check))
+    }
+}

@@ -1,0 +1,610 @@
+//! Scenes with known answers, a random walk against a naive model, and threads.
+
+use super::*;
+use crate::error::TxnError;
+use nfold_store::{Stop, Wait};
+use proptest::prelude::*;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+
+const K: LockKey<'static> = LockKey::Key(b"k");
+const N: LockKey<'static> = LockKey::Key(b"n");
+
+fn table() -> Arc<LockTable> {
+    LockTable::new()
+}
+
+fn owner(n: u64) -> Arc<LockOwner> {
+    LockOwner::new(n, true)
+}
+
+fn ask(mode: LockMode, kind: LockKind, key: LockKey<'static>) -> LockRequest<'static> {
+    LockRequest::new(1, key, mode, kind)
+}
+
+fn x(key: LockKey<'static>) -> LockRequest<'static> {
+    ask(LockMode::X, LockKind::Record, key)
+}
+
+fn s(key: LockKey<'static>) -> LockRequest<'static> {
+    ask(LockMode::S, LockKind::Record, key)
+}
+
+fn ready(wait: &mut Wait) -> bool {
+    let mut context = Context::from_waker(Waker::noop());
+    Pin::new(wait).poll(&mut context) == Poll::Ready(())
+}
+
+#[track_caller]
+fn waits(result: Result<Locked, Stop<TxnError>>) -> Wait {
+    match result {
+        Err(Stop::Wait(mut wait)) => {
+            assert!(!ready(&mut wait), "waits");
+            wait
+        }
+        other => panic!("expected a wait, got {other:?}"),
+    }
+}
+
+#[track_caller]
+fn fails(result: Result<Locked, Stop<TxnError>>) -> TxnError {
+    match result {
+        Err(Stop::Error(e)) => e,
+        other => panic!("expected an error, got {other:?}"),
+    }
+}
+
+#[track_caller]
+fn gets(result: Result<Locked, Stop<TxnError>>) -> Locked {
+    match result {
+        Ok(locked) => locked,
+        other => panic!("expected the lock, got {other:?}"),
+    }
+}
+
+#[test]
+fn readers_share_and_a_writer_waits_its_turn() {
+    let t = table();
+    let (a, b, c, d) = (owner(1), owner(2), owner(3), owner(4));
+    assert_eq!(gets(t.lock(&a, &s(K))), Locked::New);
+    assert_eq!(gets(t.lock(&a, &s(K))), Locked::Held);
+    assert_eq!(gets(t.lock(&b, &s(K))), Locked::New);
+    let mut wc = waits(t.lock(&c, &x(K)));
+    let mut wd = waits(t.lock(&d, &s(K)));
+    assert_eq!(
+        fails(t.lock(&owner(5), &s(K).on_conflict(OnConflict::NoWait))),
+        TxnError::LockNotAvailable
+    );
+    assert_eq!(
+        gets(t.lock(&owner(6), &s(K).on_conflict(OnConflict::Skip))),
+        Locked::Skipped
+    );
+    assert_eq!(t.waits().len(), 3, "c for a and b, d for c");
+    t.release_all(&a);
+    assert!(!ready(&mut wc));
+    t.release_all(&b);
+    assert!(ready(&mut wc) && !ready(&mut wd));
+    assert_eq!(gets(t.lock(&c, &x(K))), Locked::Held);
+    t.release_all(&c);
+    assert!(ready(&mut wd));
+    t.release_all(&d);
+    assert!(t.locks().is_empty());
+}
+
+#[test]
+fn dropping_the_wait_leaves_the_queue() {
+    let t = table();
+    let (a, b, c) = (owner(1), owner(2), owner(3));
+    gets(t.lock(&a, &s(K)));
+    let wb = waits(t.lock(&b, &x(K)));
+    let mut wc = waits(t.lock(&c, &s(K)));
+    drop(wb);
+    assert!(ready(&mut wc), "only b stood before c");
+    assert_eq!(t.status().waiting, 0);
+    assert_eq!(t.locks().len(), 2);
+}
+
+#[test]
+fn an_upgrade_passes_those_who_wait_for_it() {
+    let t = table();
+    let (a, b) = (owner(1), owner(2));
+    gets(t.lock(&a, &s(K)));
+    let mut wb = waits(t.lock(&b, &x(K)));
+    assert_eq!(
+        gets(t.lock(&a, &x(K))),
+        Locked::New,
+        "b waits for a: no deadlock here"
+    );
+    t.release_all(&a);
+    assert!(ready(&mut wb));
+}
+
+#[test]
+fn gaps_stop_inserts_only() {
+    let t = table();
+    let (a, b, c) = (owner(1), owner(2), owner(3));
+    let insert = ask(LockMode::X, LockKind::InsertIntention, N);
+    gets(t.lock(&a, &ask(LockMode::X, LockKind::Gap, N)));
+    gets(t.lock(&b, &ask(LockMode::X, LockKind::Gap, N)));
+    gets(t.lock(&c, &x(N)));
+    let mut wc = waits(t.lock(&c, &insert));
+    t.release_all(&a);
+    assert!(!ready(&mut wc));
+    t.release_all(&b);
+    assert!(ready(&mut wc));
+    assert_eq!(gets(t.lock(&c, &insert)), Locked::New);
+    assert_eq!(t.locks().len(), 1, "an intention leaves no entry");
+    gets(t.lock(&c, &ask(LockMode::X, LockKind::NextKey, LockKey::Supremum)));
+    assert!(
+        t.locks()
+            .iter()
+            .any(|l| l.key.is_none() && l.kind == LockKind::Gap),
+        "the supremum has a gap only"
+    );
+    gets(t.lock(
+        &a_new(),
+        &ask(LockMode::X, LockKind::Record, LockKey::Supremum),
+    ));
+}
+
+fn a_new() -> Arc<LockOwner> {
+    owner(9)
+}
+
+#[test]
+fn gaps_are_inherited() {
+    let t = table();
+    let (a, b) = (owner(1), owner(2));
+    gets(t.lock(&a, &ask(LockMode::S, LockKind::NextKey, N)));
+    gets(t.lock(&a, &x(N)));
+    t.inherit_on_insert(1, b"m", N);
+    let m = LockKey::Key(b"m");
+    let insert = ask(LockMode::X, LockKind::InsertIntention, m);
+    let wait = waits(t.lock(&b, &insert));
+    drop(wait);
+    assert_eq!(
+        gets(t.lock(&b, &x(m))),
+        Locked::New,
+        "the gap is locked, not the record"
+    );
+    // Purge removes n: what a had on it guards the gap before the supremum now, and who waited for n tries again.
+    let c = owner(3);
+    let mut wc = waits(t.lock(&c, &s(N)));
+    t.inherit_on_remove(1, b"n", LockKey::Supremum);
+    assert!(ready(&mut wc));
+    assert_eq!(gets(t.lock(&c, &s(N))), Locked::New);
+    waits(t.lock(
+        &b,
+        &ask(LockMode::X, LockKind::InsertIntention, LockKey::Supremum),
+    ));
+    t.release_all(&a);
+    gets(t.lock(
+        &b,
+        &ask(LockMode::X, LockKind::InsertIntention, LockKey::Supremum),
+    ));
+    t.check().unwrap();
+}
+
+#[test]
+fn an_implicit_lock_is_waited_for() {
+    let t = table();
+    let (a, b) = (owner(1), owner(2));
+    t.register(&a, 77);
+    assert_eq!(gets(t.lock(&a, &x(K).becomes_implicit())), Locked::New);
+    assert!(t.locks().is_empty(), "the row itself says it");
+    let mut wb = waits(t.lock(&b, &s(K).implicit_holder(Some(77))));
+    t.release_all(&a);
+    assert!(ready(&mut wb));
+    gets(t.lock(&b, &s(K).implicit_holder(Some(77))));
+    // A claim that is out of date does not count against what is held.
+    let c = owner(3);
+    t.register(&c, 78);
+    gets(t.lock(&owner(4), &s(K).implicit_holder(Some(78))));
+    t.check().unwrap();
+}
+
+#[test]
+fn the_lightest_of_a_cycle_is_sacrificed() {
+    let t = table();
+    let (a, b, c) = (owner(1), owner(2), owner(3));
+    let keys = [K, N, LockKey::Key(b"z")];
+    for (o, key) in [(&a, 0), (&b, 1), (&c, 2)] {
+        gets(t.lock(o, &x(keys[key])));
+    }
+    a.set_changes(5);
+    b.set_changes(1);
+    c.set_changes(3);
+    let mut wa = waits(t.lock(&a, &x(keys[1])));
+    let mut wb = waits(t.lock(&b, &x(keys[2])));
+    let mut wc = waits(t.lock(&c, &x(keys[0])));
+    assert!(ready(&mut wb) && b.is_victim() && !ready(&mut wa) && !ready(&mut wc));
+    assert_eq!(fails(t.lock(&b, &x(keys[2]))), TxnError::Deadlock);
+    t.release_all(&b);
+    assert!(ready(&mut wa));
+    t.release_all(&a);
+    assert!(ready(&mut wc));
+    assert_eq!(t.status().deadlocks, 1);
+}
+
+#[test]
+fn the_requester_is_sacrificed_among_equals() {
+    let t = table();
+    let (a, b) = (owner(1), owner(2));
+    gets(t.lock(&a, &x(K)));
+    gets(t.lock(&b, &x(N)));
+    let mut wa = waits(t.lock(&a, &x(N)));
+    assert_eq!(fails(t.lock(&b, &x(K))), TxnError::Deadlock);
+    t.release_all(&b);
+    assert!(ready(&mut wa));
+}
+
+#[test]
+fn one_place_is_released_early() {
+    let t = table();
+    let (a, b) = (owner(1), owner(2));
+    gets(t.lock(&a, &x(K)));
+    gets(t.lock(&a, &x(N)));
+    let mut wb = waits(t.lock(&b, &x(K)));
+    t.unlock(&a, 1, K);
+    assert!(ready(&mut wb));
+    assert_eq!(a.held_count(), 1);
+}
+
+// The model: a flat list of entries in order of arrival, rules written down pair by pair.
+
+const KEYS: [&[u8]; 3] = [b"a", b"b", b"c"];
+const OWNERS: usize = 4;
+
+#[derive(Clone, Debug)]
+enum Op {
+    Lock {
+        owner: usize,
+        key: usize,
+        exclusive: bool,
+        kind: usize,
+    },
+    Release {
+        owner: usize,
+    },
+    GiveUp {
+        owner: usize,
+    },
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let lock = (0..OWNERS, 0..KEYS.len(), any::<bool>(), 0..4usize).prop_map(
+        |(owner, key, exclusive, kind)| Op::Lock {
+            owner,
+            key,
+            exclusive,
+            kind,
+        },
+    );
+    let op = prop_oneof![
+        8 => lock,
+        1 => (0..OWNERS).prop_map(|owner| Op::Release { owner }),
+        1 => (0..OWNERS).prop_map(|owner| Op::GiveUp { owner }),
+    ];
+    proptest::collection::vec(op, 1..60)
+}
+
+const KINDS: [LockKind; 4] = [
+    LockKind::Record,
+    LockKind::Gap,
+    LockKind::NextKey,
+    LockKind::InsertIntention,
+];
+
+#[derive(Clone, Debug, PartialEq)]
+struct Row {
+    owner: usize,
+    key: usize,
+    exclusive: bool,
+    kind: usize,
+    waiting: bool,
+}
+
+#[derive(Clone, Default)]
+struct Model {
+    rows: Vec<Row>,
+}
+
+impl Model {
+    /// The table of conflicts: rows what is asked for, columns what another has; R G N I.
+    fn clash(a: &Row, b: &Row) -> bool {
+        let by_kind = [
+            [true, false, true, false],
+            [false, false, false, false],
+            [true, false, true, false],
+            [false, true, true, false],
+        ][a.kind][b.kind];
+        let modes_matter = a.kind != 3;
+        a.owner != b.owner
+            && a.key == b.key
+            && by_kind
+            && (!modes_matter || a.exclusive || b.exclusive)
+    }
+
+    fn blockers(&self, at: usize) -> Vec<usize> {
+        let me = &self.rows[at];
+        let waits_for_me = |b: &Row| {
+            self.rows
+                .iter()
+                .any(|r| r.owner == me.owner && !r.waiting && Self::clash(b, r))
+        };
+        (0..self.rows.len())
+            .filter(|&n| {
+                let b = &self.rows[n];
+                Self::clash(me, b) && (!b.waiting || (n < at && !waits_for_me(b)))
+            })
+            .map(|n| self.rows[n].owner)
+            .collect()
+    }
+
+    fn settle(&mut self) {
+        while let Some(at) =
+            (0..self.rows.len()).find(|&n| self.rows[n].waiting && self.blockers(n).is_empty())
+        {
+            if self.rows[at].kind == 3 {
+                self.rows.remove(at);
+            } else {
+                self.rows[at].waiting = false;
+            }
+        }
+    }
+
+    fn remove_wait(&mut self, owner: usize) {
+        self.rows.retain(|r| r.owner != owner || !r.waiting);
+        self.settle();
+    }
+
+    fn waits(&self, owner: usize) -> bool {
+        self.rows.iter().any(|r| r.owner == owner && r.waiting)
+    }
+
+    /// Owners on a cycle with `owner`, by transitive closure.
+    fn on_cycle(&self, owner: usize) -> bool {
+        let mut reach = [[false; OWNERS]; OWNERS];
+        for at in 0..self.rows.len() {
+            if self.rows[at].waiting {
+                for b in self.blockers(at) {
+                    reach[self.rows[at].owner][b] = true;
+                }
+            }
+        }
+        for k in 0..OWNERS {
+            for i in 0..OWNERS {
+                for j in 0..OWNERS {
+                    reach[i][j] |= reach[i][k] && reach[k][j];
+                }
+            }
+        }
+        reach[owner][owner]
+    }
+
+    fn holds(&self, owner: usize, key: usize, exclusive: bool, kind: usize) -> bool {
+        let has = |record: bool| {
+            self.rows.iter().any(|r| {
+                let covers = if record {
+                    r.kind == 0 || r.kind == 2
+                } else {
+                    r.kind == 1 || r.kind == 2
+                };
+                r.owner == owner
+                    && r.key == key
+                    && !r.waiting
+                    && (r.exclusive || !exclusive)
+                    && covers
+            })
+        };
+        [has(true), has(false), has(true) && has(false), false][kind]
+    }
+}
+
+struct Walk {
+    table: Arc<LockTable>,
+    owners: Vec<Arc<LockOwner>>,
+    waits: Vec<Option<Wait>>,
+    model: Model,
+    generation: u64,
+}
+
+impl Walk {
+    fn new() -> Walk {
+        Walk {
+            table: table(),
+            owners: (0..OWNERS as u64).map(owner).collect(),
+            waits: (0..OWNERS).map(|_| None).collect(),
+            model: Model::default(),
+            generation: 0,
+        }
+    }
+
+    fn release(&mut self, o: usize) {
+        self.waits[o] = None;
+        self.table.release_all(&self.owners[o]);
+        self.model.rows.retain(|r| r.owner != o);
+        self.model.settle();
+        self.generation += 1;
+        self.owners[o] = owner(o as u64);
+    }
+
+    fn lock(&mut self, o: usize, key: usize, exclusive: bool, kind: usize) {
+        if self.owners[o].is_victim() {
+            return self.release(o);
+        }
+        if self.model.waits(o) {
+            return;
+        }
+        let mode = if exclusive { LockMode::X } else { LockMode::S };
+        let request = LockRequest::new(1, LockKey::Key(KEYS[key]), mode, KINDS[kind]);
+        let result = self.table.lock(&self.owners[o], &request);
+        if self.model.holds(o, key, exclusive, kind) {
+            assert_eq!(gets(result), Locked::Held);
+            return;
+        }
+        self.model.rows.push(Row {
+            owner: o,
+            key,
+            exclusive,
+            kind,
+            waiting: true,
+        });
+        let at = self.model.rows.len() - 1;
+        if self.model.blockers(at).is_empty() {
+            self.model.settle();
+            assert_eq!(gets(result), Locked::New);
+            return;
+        }
+        // Somebody is sacrificed only if there is a cycle, nobody heavier than the requester, and no cycle is left.
+        let chosen: Vec<usize> = (0..OWNERS)
+            .filter(|&v| self.owners[v].is_victim() && self.model.waits(v))
+            .collect();
+        assert_eq!(chosen.is_empty(), !self.model.on_cycle(o));
+        for &v in &chosen {
+            assert!(self.owners[v].weight() <= self.owners[o].weight());
+            self.model.remove_wait(v);
+        }
+        assert!(!self.model.on_cycle(o));
+        match result {
+            Err(Stop::Error(TxnError::Deadlock)) => {
+                assert!(self.owners[o].is_victim())
+            }
+            Err(Stop::Wait(wait)) => {
+                assert!(!self.owners[o].is_victim());
+                self.waits[o] = Some(wait);
+            }
+            other => panic!("blocked, but got {other:?}"),
+        }
+    }
+
+    fn compare(&mut self) {
+        self.table.check().unwrap();
+        let mut real: Vec<_> = self
+            .table
+            .locks()
+            .iter()
+            .map(|l| format!("{:?}", (l.session, &l.key, l.mode, l.kind, l.granted)))
+            .collect();
+        let mut model: Vec<_> = self
+            .model
+            .rows
+            .iter()
+            .map(|r| {
+                let mode = if r.exclusive {
+                    LockMode::X
+                } else {
+                    LockMode::S
+                };
+                format!(
+                    "{:?}",
+                    (
+                        r.owner as u64,
+                        Some(KEYS[r.key].to_vec()),
+                        mode,
+                        KINDS[r.kind],
+                        !r.waiting
+                    )
+                )
+            })
+            .collect();
+        real.sort();
+        model.sort();
+        assert_eq!(real, model);
+        for o in 0..OWNERS {
+            if let Some(wait) = &mut self.waits[o] {
+                assert_eq!(
+                    ready(wait),
+                    !self.model.waits(o),
+                    "a wait is over when the entry waits no more"
+                );
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn behaves_as_the_model(ops in ops()) {
+        let mut walk = Walk::new();
+        for op in ops {
+            match op {
+                Op::Lock { owner, key, exclusive, kind } => walk.lock(owner, key, exclusive, kind),
+                Op::Release { owner } => walk.release(owner),
+                Op::GiveUp { owner } => {
+                    walk.waits[owner] = None;
+                    walk.model.remove_wait(owner);
+                }
+            }
+            walk.compare();
+        }
+        for o in 0..OWNERS {
+            walk.release(o);
+        }
+        prop_assert!(walk.table.locks().is_empty());
+    }
+}
+
+/// Threads lock three of a few keys exclusively and change what they guard; deadlocks are retried.
+#[test]
+fn threads_exclude_each_other() {
+    let t = table();
+    let guarded: Vec<AtomicU64> = (0..6).map(|_| AtomicU64::new(0)).collect();
+    let done = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for seed in 0..4u64 {
+            let (t, guarded, done) = (&t, &guarded, &done);
+            scope.spawn(move || {
+                let mut random = seed + 1;
+                for _ in 0..300 {
+                    let keys: Vec<usize> = (0..3)
+                        .map(|_| {
+                            random = random
+                                .wrapping_mul(6364136223846793005)
+                                .wrapping_add(1442695040888963407);
+                            (random >> 33) as usize % guarded.len()
+                        })
+                        .collect();
+                    while !attempt(t, seed, &keys, guarded) {}
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(done.load(Ordering::Relaxed), 1200);
+    assert!(t.locks().is_empty());
+}
+
+fn attempt(t: &Arc<LockTable>, seed: u64, keys: &[usize], guarded: &[AtomicU64]) -> bool {
+    let me = owner(seed);
+    for &key in keys {
+        let bytes = [key as u8];
+        let request = LockRequest::new(1, LockKey::Key(&bytes), LockMode::X, LockKind::Record);
+        loop {
+            match t.lock(&me, &request) {
+                Ok(_) => break,
+                Err(Stop::Wait(wait)) => wait.block(),
+                Err(Stop::Error(_)) => {
+                    t.release_all(&me);
+                    return false;
+                }
+            }
+        }
+    }
+    let mark = |from: u64, to: u64| {
+        for &key in keys {
+            let was = guarded[key].swap(to, Ordering::Relaxed);
+            assert!(was == from || was == to, "L1: somebody else is inside");
+        }
+    };
+    mark(0, seed + 1);
+    std::thread::yield_now();
+    mark(seed + 1, 0);
+    t.release_all(&me);
+    true
+}

@@ -1,0 +1,64 @@
+//! Waiting for a row lock: one object per queued request, and the future over it.
+
+use super::owner::LockOwner;
+use super::table::LockTable;
+use parking_lot::Mutex;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
+
+/// Over when the request left the waiting state: granted, a victim, or woken to try again. The call that is then repeated finds out which.
+#[derive(Default)]
+pub(super) struct Waiter {
+    over: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Waiter {
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// Ends the wait. Called after the shard's mutex is released.
+    pub fn wake(&self) {
+        self.over.store(true, Ordering::Release);
+        let waker = self.waker.lock().take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// A queued request; dropping it takes the request out of the queue if it still waits.
+pub(super) struct LockWait {
+    pub table: Arc<LockTable>,
+    pub owner: Arc<LockOwner>,
+    pub waiter: Arc<Waiter>,
+}
+
+impl Future for LockWait {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.waiter.is_over() {
+            return Poll::Ready(());
+        }
+        *self.waiter.waker.lock() = Some(context.waker().clone());
+        // `wake` sets the flag before it takes the waker, so one of the two sees the other.
+        if self.waiter.is_over() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }
+}
+
+impl Drop for LockWait {
+    fn drop(&mut self) {
+        if !self.waiter.is_over() {
+            self.table.cancel(&self.owner, &self.waiter);
+        }
+    }
+}

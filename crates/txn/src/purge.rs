@@ -1,0 +1,204 @@
+//! Background work: purging what nobody can see any more, and undoing what nobody will finish.
+//!
+//! # Picture
+//! ```text
+//!  streams' ended lists ──(end <= floor)──▶ batch, in order of the ends ──▶ records, newest first ──▶ RowApplier::purge
+//!                                                                       └─▶ pages released ──▶ freed, one mini-transaction each
+//! ```
+//! # Concurrency
+//! One purger at a time: a second caller finds the state locked and does nothing. A step that has to wait keeps its place.
+//! # Failure
+//! Nothing of purge's progress is on disk but its effects; after a crash it begins again, and finds them done.
+
+use crate::applier::RowApplier;
+use crate::error::{Step, TxnError};
+use crate::system::{Orphan, TrxSystem};
+use crate::undo::{Ended, TrxUndo, UndoPtr, UndoRecord};
+use crate::view::OldestReader;
+use nfold_store::{Lsn, Stop};
+use std::collections::VecDeque;
+
+/// Where the purger is.
+#[derive(Default)]
+pub(crate) struct PurgeState {
+    batch: VecDeque<Ended>,
+    /// The next record of the first of the batch; `None`: not begun.
+    at: Option<UndoPtr>,
+    record: UndoRecord,
+    purged: u64,
+    oldest: Option<OldestReader>,
+}
+
+/// What a step did.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub struct PurgeProgress {
+    /// Row records purged.
+    pub records: usize,
+    /// Transactions finished.
+    pub transactions: usize,
+    pub pages_freed: usize,
+    /// The budget was used up, so there may be more to do now.
+    pub more: bool,
+}
+
+/// For SHOW ENGINE STATUS and the status counters.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct TrxStatus {
+    /// Ended transactions that are not purged yet.
+    pub history_length: usize,
+    /// Who held purge back when it last looked.
+    pub oldest_reader: Option<OldestReader>,
+    pub purge_floor: Lsn,
+    pub horizon: Lsn,
+    pub oldest_active_id: u64,
+    pub next_id: u64,
+    pub undo_pages: usize,
+    pub undo_pages_free: usize,
+    /// Transactions that are being undone in the background.
+    pub rolling_back: usize,
+    pub purged_transactions: u64,
+}
+
+impl TrxSystem {
+    /// Purges up to `budget` row records and frees as many pages. Errors leave the place where it is, so the next step tries again.
+    pub fn purge_step(&self, applier: &dyn RowApplier, budget: usize) -> Step<PurgeProgress> {
+        let mut done = PurgeProgress::default();
+        let Some(mut state) = self.purge.try_lock() else {
+            return Ok(done);
+        };
+        self.views().advance_low(u64::MAX, || self.horizon());
+        let (floor, oldest) = self.views().raise_floor(|| self.horizon());
+        self.views().status.recycle(self.views().low(), floor);
+        state.oldest = oldest;
+        if state.batch.is_empty() {
+            state.batch = self.undo().take_ended(floor);
+        }
+        while done.records < budget && !state.batch.is_empty() {
+            self.purge_one(applier, &mut state, &mut done)?;
+        }
+        while done.pages_freed < budget && self.undo().free_one()? {
+            done.pages_freed += 1;
+        }
+        done.more = done.records >= budget || done.pages_freed >= budget || !state.batch.is_empty();
+        Ok(done)
+    }
+
+    /// One record of the first transaction of the batch, or its end.
+    fn purge_one(
+        &self,
+        applier: &dyn RowApplier,
+        state: &mut PurgeState,
+        done: &mut PurgeProgress,
+    ) -> Step<()> {
+        let PurgeState {
+            batch,
+            at,
+            record,
+            purged,
+            ..
+        } = state;
+        let Some(first) = batch.front() else {
+            return Ok(());
+        };
+        let ptr = at.unwrap_or(if first.committed {
+            first.head
+        } else {
+            UndoPtr::NONE
+        });
+        if !ptr.is_none() {
+            match self.undo().read(ptr, first.id, record) {
+                Ok(()) => {
+                    applier.purge(record, self)?;
+                    *at = Some(record.prev_of_trx);
+                    done.records += 1;
+                    return Ok(());
+                }
+                // It was purged to its end before the crash, and some of its pages are gone.
+                Err(Stop::Error(TxnError::VersionGone { .. })) if first.recovered => {}
+                Err(stop) => return Err(stop),
+            }
+        }
+        self.undo().release(first);
+        *at = None;
+        *purged += 1;
+        done.transactions += 1;
+        batch.pop_front();
+        Ok(())
+    }
+
+    /// Undoes up to `budget` row changes of transactions without a session: what a crash left, and what dropped sessions left.
+    /// Gives whether there is more to do.
+    pub fn rollback_step(&self, applier: &dyn RowApplier, budget: usize) -> Step<bool> {
+        let Some(mut orphan) = self.orphans.lock().pop_front() else {
+            return Ok(false);
+        };
+        let result = self.undo_orphan(&mut orphan, applier, budget);
+        let mut orphans = self.orphans.lock();
+        if !matches!(result, Ok(true)) {
+            orphans.push_front(orphan);
+            return result.map(|_| true);
+        }
+        Ok(!orphans.is_empty())
+    }
+
+    /// Whether the transaction is done with.
+    fn undo_orphan(
+        &self,
+        orphan: &mut Orphan,
+        applier: &dyn RowApplier,
+        budget: usize,
+    ) -> Step<bool> {
+        let mut record = UndoRecord::default();
+        for _ in 0..budget {
+            if !self.undo_newest(&mut orphan.undo, 0, applier, &mut record)? {
+                self.end_rollback(&mut orphan.undo)?;
+                if let Some(owner) = orphan.owner.take() {
+                    self.locks().release_all(&owner);
+                }
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Undoes the newest change above number `down_to`; gives whether there was one.
+    pub(crate) fn undo_newest(
+        &self,
+        undo: &mut TrxUndo,
+        down_to: u32,
+        applier: &dyn RowApplier,
+        record: &mut UndoRecord,
+    ) -> Step<bool> {
+        if undo.head.is_none() {
+            return Ok(false);
+        }
+        self.undo().read(undo.head, undo.id, record)?;
+        if record.undo_no <= down_to {
+            return Ok(false);
+        }
+        applier.undo(record, self)?;
+        undo.head = record.prev_of_trx;
+        Ok(true)
+    }
+
+    /// The counters; not one moment's picture.
+    pub fn status(&self) -> TrxStatus {
+        let (undo_pages, undo_pages_free) = self.undo().page_counts();
+        let (waiting, oldest_reader, purged_transactions) = {
+            let state = self.purge.lock();
+            (state.batch.len(), state.oldest, state.purged)
+        };
+        TrxStatus {
+            history_length: self.undo().ended_count() + waiting,
+            oldest_reader,
+            purge_floor: self.views().floor(),
+            horizon: self.horizon(),
+            oldest_active_id: self.views().low(),
+            next_id: self.views().next(),
+            undo_pages,
+            undo_pages_free,
+            rolling_back: self.orphans.lock().len(),
+            purged_transactions,
+        }
+    }
+}

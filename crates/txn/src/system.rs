@@ -1,0 +1,268 @@
+//! The transaction system of an engine: ids, snapshots, undo, locks, and what a crash left.
+//!
+//! # Invariants
+//! - T1: every id that was given out is below the ceiling in the undo space's header page, whose change is in the log before that
+//!   of anything stamped with the id. So after a crash the next id is above all that were used.
+//! - T2: a transaction that a crash left unfinished stays active, with its row locks implicit, until its last change is undone.
+//! # Concurrency
+//! Beginning, reading and ending a read-only transaction touch the session's own slot only. Taking an id is one `fetch_add`; the mutex
+//! around the ceiling is taken once in 65,536 ids.
+
+use crate::error::{Step, TxnError};
+use crate::locks::{LockOwner, LockTable};
+use crate::purge::PurgeState;
+use crate::trx::Trx;
+use crate::undo::{TrxUndo, UndoLog};
+use crate::view::Snapshots;
+use nfold_store::{Lsn, PageId, SpaceId, Stop, Store, TrxId, USER_AREA};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Name of the undo space's file.
+const UNDO_SPACE: &str = "undo";
+const CEILING_AT: usize = USER_AREA;
+const MAGIC_AT: usize = USER_AREA + 8;
+/// "NFUNDO" and the format's version.
+const MAGIC: u64 = u64::from_le_bytes(*b"NFUNDO\x01\0");
+/// Ids that one write of the ceiling covers.
+const LEASE: u64 = 65536;
+/// The ceiling is raised when fewer ids than this are left: more threads than this never take ids at once.
+const LEASE_MARGIN: u64 = 8192;
+
+/// How the transaction system is set up.
+#[derive(Clone, Debug)]
+pub struct TrxOptions {
+    /// Append streams of the undo log; sessions are spread over them.
+    pub undo_streams: usize,
+}
+
+impl Default for TrxOptions {
+    fn default() -> Self {
+        TrxOptions { undo_streams: 32 }
+    }
+}
+
+/// What opening found.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub struct TrxRecovery {
+    /// Transactions that are being undone in the background, and their row changes at most.
+    pub unfinished: usize,
+    pub changes_to_undo: u64,
+    /// Ended transactions that are purged again.
+    pub ended: usize,
+    pub undo_pages: usize,
+    pub next_id: TrxId,
+}
+
+/// A transaction without a session, to be undone in the background.
+pub(crate) struct Orphan {
+    pub undo: TrxUndo,
+    pub owner: Option<Arc<LockOwner>>,
+}
+
+/// See the module's header. One per engine.
+pub struct TrxSystem {
+    store: Arc<Store>,
+    space: SpaceId,
+    views: Snapshots,
+    locks: Arc<LockTable>,
+    undo: UndoLog,
+    ceiling: AtomicU64,
+    raising: Mutex<()>,
+    pub(crate) orphans: Mutex<VecDeque<Orphan>>,
+    pub(crate) purge: Mutex<PurgeState>,
+}
+
+/// Runs a call of this layer to its end on a thread that may sleep.
+pub fn block_on<T>(mut call: impl FnMut() -> Step<T>) -> Result<T, TxnError> {
+    loop {
+        match call() {
+            Ok(value) => return Ok(value),
+            Err(Stop::Wait(wait)) => wait.block(),
+            Err(Stop::Error(e)) => return Err(e),
+        }
+    }
+}
+
+impl TrxSystem {
+    /// Opens the undo space, makes it if the store has none, and finds out what a crash left. The undoing itself is done by
+    /// [`rollback_step`](Self::rollback_step), the purging by [`purge_step`](Self::purge_step). Blocks.
+    pub fn open(
+        store: &Arc<Store>,
+        options: &TrxOptions,
+    ) -> Result<(Arc<TrxSystem>, TrxRecovery), TxnError> {
+        let known = store
+            .spaces_on_disk()
+            .into_iter()
+            .find(|(_, name)| name == UNDO_SPACE);
+        let space = match known {
+            Some((id, name)) => {
+                store.open_space(id, &name)?;
+                id
+            }
+            None => block_on(|| store.create_space(UNDO_SPACE).map_err(Stop::lift))?,
+        };
+        let on_disk = block_on(|| Self::read_header(store, space))?;
+        let undo = UndoLog::new(store.clone(), space, options.undo_streams);
+        let scanned = undo.scan()?;
+        let next = store
+            .next_trx_id_floor()
+            .max(on_disk)
+            .max(scanned.max_id + 1)
+            .max(1);
+        let active: Vec<TrxId> = scanned.unfinished.iter().map(|u| u.id).collect();
+        let report = TrxRecovery {
+            unfinished: active.len(),
+            changes_to_undo: scanned.unfinished.iter().map(|u| u.undo_no as u64).sum(),
+            ended: scanned.ended.len(),
+            undo_pages: scanned.pages,
+            next_id: next,
+        };
+        undo.add_recovered(scanned.ended);
+        let system = Arc::new(TrxSystem {
+            store: store.clone(),
+            space,
+            views: Snapshots::new(next, &active),
+            locks: LockTable::new(),
+            undo,
+            ceiling: AtomicU64::new(next),
+            raising: Mutex::new(()),
+            orphans: Mutex::new(VecDeque::new()),
+            purge: Mutex::new(PurgeState::default()),
+        });
+        for undo in scanned.unfinished {
+            system.adopt(undo, None);
+        }
+        let source = Arc::downgrade(&system);
+        store.set_trx_id_source(move || source.upgrade().map_or(0, |s| s.views.next()));
+        Ok((system, report))
+    }
+
+    /// The ceiling; marks a new space as ours.
+    fn read_header(store: &Arc<Store>, space: SpaceId) -> Step<TrxId> {
+        let id = PageId { space, page: 0 };
+        let mut mtr = store.mtr();
+        mtr.reserve(256, space, 0).map_err(Stop::lift)?;
+        let page = mtr.latch(id).map_err(Stop::lift)?;
+        match mtr.u64(page, MAGIC_AT) {
+            MAGIC => return Ok(mtr.u64(page, CEILING_AT)),
+            0 => mtr.write(page, MAGIC_AT, &MAGIC.to_le_bytes()),
+            _ => {
+                return Err(
+                    TxnError::Store(mtr.corrupt(page, "not an undo space of this format")).into(),
+                );
+            }
+        }
+        mtr.commit();
+        Ok(0)
+    }
+
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    pub fn views(&self) -> &Snapshots {
+        &self.views
+    }
+
+    pub fn locks(&self) -> &Arc<LockTable> {
+        &self.locks
+    }
+
+    pub fn undo(&self) -> &UndoLog {
+        &self.undo
+    }
+
+    /// The space that holds the undo log; not an orphan, though no table names it.
+    pub fn undo_space(&self) -> SpaceId {
+        self.space
+    }
+
+    #[inline(always)]
+    pub(crate) fn horizon(&self) -> Lsn {
+        self.store.horizon().load()
+    }
+
+    /// Whether the transaction of a row is still active, so that its id is a lock. It counts as active until its commit is visible.
+    #[inline]
+    pub fn is_active(&self, id: TrxId) -> bool {
+        self.views.is_active(id, || self.horizon())
+    }
+
+    /// A transaction object for a session; `session` is its number for the status views.
+    pub fn session(self: &Arc<Self>, session: u64) -> Result<Trx, TxnError> {
+        let slot = self.views.slots.take(session).ok_or(TxnError::TooLarge {
+            what: "open sessions",
+            limit: u32::MAX as u64,
+        })?;
+        Ok(Trx::new(self.clone(), session, slot))
+    }
+
+    /// A new transaction id. Waits at most for the undo space's header page.
+    pub(crate) fn allocate_id(&self) -> Step<TrxId> {
+        if self.views.next() + LEASE_MARGIN >= self.ceiling.load(Ordering::Acquire) {
+            self.raise_ceiling()?;
+        }
+        let limit = crate::view::RING_CHUNKS * crate::view::CHUNK_IDS;
+        let id = self
+            .views
+            .allocate()
+            .ok_or(TxnError::TooManyTransactions { limit })?;
+        assert!(
+            id < self.ceiling.load(Ordering::Acquire),
+            "T1: the id is below the ceiling"
+        );
+        Ok(id)
+    }
+
+    fn raise_ceiling(&self) -> Step<()> {
+        let _raising = self.raising.lock();
+        let next = self.views.next();
+        if next + LEASE_MARGIN < self.ceiling.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let ceiling = next + LEASE;
+        let mut mtr = self.store.mtr();
+        mtr.reserve(256, self.space, 0).map_err(Stop::lift)?;
+        let page = mtr
+            .latch(PageId {
+                space: self.space,
+                page: 0,
+            })
+            .map_err(Stop::lift)?;
+        mtr.write(page, CEILING_AT, &ceiling.to_le_bytes());
+        mtr.commit();
+        self.ceiling.store(ceiling, Ordering::Release);
+        Ok(())
+    }
+
+    /// A transaction that nobody drives any more is undone in the background (T2).
+    pub(crate) fn adopt(&self, undo: TrxUndo, owner: Option<Arc<LockOwner>>) {
+        let owner = owner.unwrap_or_else(|| {
+            let owner = LockOwner::new(0, true);
+            self.locks.register(&owner, undo.id);
+            owner
+        });
+        self.orphans.lock().push_back(Orphan {
+            undo,
+            owner: Some(owner),
+        });
+    }
+
+    /// The end of a transaction whose changes are all undone, and whose undo log says so.
+    pub(crate) fn end_rollback(&self, undo: &mut TrxUndo) -> Step<Lsn> {
+        let id = undo.id;
+        if undo.undo_no == 0 {
+            let now = self.horizon().max(1);
+            self.views.status.set_aborted(id, now);
+            return Ok(now);
+        }
+        let mut mtr = self.store.mtr();
+        let prep = self.undo.prepare_end(&mut mtr, undo)?;
+        Ok(self.undo.end(mtr, prep, undo, false, |end| {
+            self.views.status.set_aborted(id, end)
+        }))
+    }
+}

@@ -1,0 +1,393 @@
+//! One session's transaction: from begin to commit or rollback.
+//!
+//! # Picture
+//! ```text
+//!           begin                 commit: record in the log           horizon there             durable, if asked for
+//!   Idle ──────────▶ Active ─────────────────────────────▶ Filling ──────────────▶ Syncing ─────────────────────▶ Idle
+//!                      │ rollback: changes undone, end record                     (locks released)                  ▲
+//!                      └────────────────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//! # Invariants
+//! - X1: the id is taken with the first change; a transaction without one costs nothing shared.
+//! - X2: row locks are released when the commit is below the horizon: who gets one of them sees the commit in a new snapshot.
+//! - X3: a call that stopped to wait is made again, and goes on where it stopped; nothing is done twice.
+//! # Failure
+//! A transaction that is dropped while it has changes is undone in the background, and keeps its locks until then. Once its commit is in the log
+//! it stays committed.
+
+use crate::applier::RowApplier;
+use crate::error::{Step, TxnError};
+use crate::locks::{LockOwner, LockRequest, Locked};
+use crate::system::TrxSystem;
+use crate::undo::{RowChange, TrxUndo, UndoPrep, UndoPtr, UndoRecord};
+use crate::view::Snapshot;
+use nfold_store::{Lsn, Mtr, Stop, TrxId};
+use std::sync::Arc;
+
+/// The four isolation levels of SQL.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Isolation {
+    ReadUncommitted,
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+impl Isolation {
+    /// Whether gaps are locked, and one snapshot serves the whole transaction.
+    pub fn repeatable(self) -> bool {
+        self >= Isolation::RepeatableRead
+    }
+}
+
+/// `innodb_flush_log_at_trx_commit`.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum FlushAtCommit {
+    /// 0 and 2: the log is written soon; a crash of the machine may lose the last second.
+    Lazy,
+    /// 1: OK is said when the commit is on disk.
+    Durable,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum State {
+    Idle,
+    Active,
+    Filling(Lsn),
+    Syncing(Lsn),
+}
+
+struct Savepoint {
+    name: String,
+    undo_no: u32,
+}
+
+/// Advancing L at a commit looks at no more ids than this; purge does the rest.
+const ADVANCE_AT_COMMIT: u64 = 256;
+
+/// See the module's header. Belongs to one session, and serves one transaction after the other.
+pub struct Trx {
+    system: Arc<TrxSystem>,
+    session: u64,
+    slot: u32,
+    state: State,
+    isolation: Isolation,
+    read_only: bool,
+    view: Option<Snapshot>,
+    owner: Option<Arc<LockOwner>>,
+    undo: TrxUndo,
+    savepoints: Vec<Savepoint>,
+    record: UndoRecord,
+}
+
+impl Trx {
+    pub(crate) fn new(system: Arc<TrxSystem>, session: u64, slot: u32) -> Trx {
+        let stream = system.undo().stream_for(slot);
+        Trx {
+            system,
+            session,
+            slot,
+            state: State::Idle,
+            isolation: Isolation::RepeatableRead,
+            read_only: false,
+            view: None,
+            owner: None,
+            undo: TrxUndo {
+                stream,
+                ..TrxUndo::default()
+            },
+            savepoints: Vec::new(),
+            record: UndoRecord::default(),
+        }
+    }
+
+    pub fn system(&self) -> &Arc<TrxSystem> {
+        &self.system
+    }
+
+    /// Begins. The one before has ended.
+    pub fn begin(&mut self, isolation: Isolation, read_only: bool) {
+        assert_eq!(self.state, State::Idle, "the transaction before has ended");
+        self.state = State::Active;
+        self.isolation = isolation;
+        self.read_only = read_only;
+    }
+
+    /// Between `begin` and the end of `commit` or `rollback`.
+    pub fn is_active(&self) -> bool {
+        self.state != State::Idle
+    }
+
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    pub fn read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// 0 until the first change.
+    pub fn id(&self) -> TrxId {
+        self.undo.id
+    }
+
+    /// Row changes so far, also undone ones.
+    pub fn changes(&self) -> u32 {
+        self.undo.undo_no
+    }
+
+    /// The snapshot to read with: opened when there is none. With the repeatable levels it lasts for the transaction, with
+    /// the others until [`end_statement`](Self::end_statement). READ UNCOMMITTED opens one too, to keep the undo log in place, and then reads
+    /// the newest versions.
+    #[inline]
+    pub fn snapshot(&mut self) -> Snapshot {
+        let own = self.undo.id;
+        match &mut self.view {
+            Some(view) => {
+                view.own = own;
+                *view
+            }
+            None => {
+                let view = self
+                    .system
+                    .views()
+                    .open(self.slot, own, || self.system.horizon());
+                self.view = Some(view);
+                view
+            }
+        }
+    }
+
+    /// The snapshot, if one is open.
+    pub fn open_snapshot(&self) -> Option<Snapshot> {
+        self.view.map(|view| Snapshot {
+            own: self.undo.id,
+            ..view
+        })
+    }
+
+    /// Ends what belongs to a statement: the snapshot of READ COMMITTED and below.
+    #[inline]
+    pub fn end_statement(&mut self) {
+        if !self.isolation.repeatable() {
+            self.close_snapshot();
+        }
+    }
+
+    fn close_snapshot(&mut self) {
+        if self.view.take().is_some() {
+            self.system.views().slots.close(self.slot);
+        }
+    }
+
+    /// The id, taken now if there is none. Before the first change.
+    pub fn assign_id(&mut self) -> Step<TrxId> {
+        if self.undo.id == 0 {
+            if self.read_only {
+                return Err(TxnError::ReadOnly.into());
+            }
+            let id = self.system.allocate_id()?;
+            self.undo.id = id;
+            let owner = self.owner().clone();
+            self.system.locks().register(&owner, id);
+        }
+        Ok(self.undo.id)
+    }
+
+    fn owner(&mut self) -> &Arc<LockOwner> {
+        let (session, gaps) = (self.session, self.isolation.repeatable());
+        self.owner
+            .get_or_insert_with(|| LockOwner::new(session, gaps))
+    }
+
+    /// Asks for a row lock; see [`LockTable::lock`](crate::locks::LockTable::lock). After `Deadlock` the transaction is rolled back by the caller.
+    pub fn lock(&mut self, request: &LockRequest<'_>) -> Step<Locked> {
+        let owner = self.owner().clone();
+        self.system.locks().lock(&owner, request)
+    }
+
+    /// The owner of its locks, if it has asked for any or changed anything.
+    pub fn lock_owner(&self) -> Option<&Arc<LockOwner>> {
+        self.owner.as_ref()
+    }
+
+    /// Makes room for one undo record; see [`UndoLog::prepare`](crate::undo::UndoLog::prepare). The id is taken before.
+    pub fn prepare_undo(&self, mtr: &mut Mtr<'_>, body_len: usize) -> Step<UndoPrep> {
+        self.system.undo().prepare(mtr, &self.undo, body_len)
+    }
+
+    /// Logs a row change that `mtr` makes; gives the undo pointer for the row's new version.
+    pub fn append_undo(
+        &mut self,
+        mtr: &mut Mtr<'_>,
+        prep: UndoPrep,
+        change: &RowChange<'_>,
+    ) -> UndoPtr {
+        let ptr = self.system.undo().append(mtr, prep, &mut self.undo, change);
+        if let Some(owner) = &self.owner {
+            owner.set_changes(self.undo.undo_no as u64);
+        }
+        ptr
+    }
+
+    /// A mark to roll back to, for the savepoint that every statement has.
+    pub fn mark(&self) -> u32 {
+        self.undo.undo_no
+    }
+
+    /// Undoes everything after `mark`, newest first. Row locks stay. Called again after a wait.
+    pub fn rollback_to_mark(&mut self, mark: u32, applier: &dyn RowApplier) -> Step<()> {
+        let Trx {
+            system,
+            undo,
+            record,
+            ..
+        } = self;
+        while system.undo_newest(undo, mark, applier, record)? {}
+        Ok(())
+    }
+
+    /// SAVEPOINT: the newest of a name counts. Names compare without case.
+    pub fn savepoint(&mut self, name: &str) {
+        self.savepoints
+            .retain(|s| !s.name.eq_ignore_ascii_case(name));
+        self.savepoints.push(Savepoint {
+            name: name.into(),
+            undo_no: self.undo.undo_no,
+        });
+    }
+
+    fn find_savepoint(&self, name: &str) -> Result<usize, TxnError> {
+        let found = self
+            .savepoints
+            .iter()
+            .position(|s| s.name.eq_ignore_ascii_case(name));
+        found.ok_or(TxnError::NoSuchSavepoint)
+    }
+
+    /// ROLLBACK TO SAVEPOINT: undoes what came after it, and forgets the savepoints after it.
+    pub fn rollback_to_savepoint(&mut self, name: &str, applier: &dyn RowApplier) -> Step<()> {
+        let at = self.find_savepoint(name)?;
+        self.rollback_to_mark(self.savepoints[at].undo_no, applier)?;
+        self.savepoints.truncate(at + 1);
+        Ok(())
+    }
+
+    /// RELEASE SAVEPOINT: forgets it and those after it.
+    pub fn release_savepoint(&mut self, name: &str) -> Result<(), TxnError> {
+        let at = self.find_savepoint(name)?;
+        self.savepoints.truncate(at);
+        Ok(())
+    }
+
+    /// Commits. Gives the LSN of the end, 0 if nothing was changed. `Wait`: for room, for the horizon, or for the disk; made again it goes on.
+    pub fn commit(&mut self, flush: FlushAtCommit) -> Step<Lsn> {
+        if self.state == State::Active {
+            match self.fill_commit()? {
+                Some(end) => self.state = State::Filling(end),
+                None => {
+                    self.finish();
+                    return Ok(0);
+                }
+            }
+        }
+        if let State::Filling(end) = self.state {
+            if let Some(wait) = self.system.store().wait_filled(end) {
+                return Err(Stop::Wait(wait));
+            }
+            self.release();
+            self.state = State::Syncing(end);
+        }
+        let State::Syncing(end) = self.state else {
+            return Ok(0);
+        };
+        if flush == FlushAtCommit::Durable
+            && let Some(wait) = self.system.store().wait_durable(end)
+        {
+            return Err(Stop::Wait(wait));
+        }
+        self.finish();
+        Ok(end)
+    }
+
+    /// Whether the commit is in the log and cannot be taken back, though `commit` has not returned yet.
+    pub fn is_committed(&self) -> bool {
+        matches!(self.state, State::Filling(_) | State::Syncing(_))
+    }
+
+    fn fill_commit(&mut self) -> Step<Option<Lsn>> {
+        self.close_snapshot();
+        if self.undo.id == 0 {
+            return Ok(None);
+        }
+        let Trx { system, undo, .. } = self;
+        if undo.undo_no == 0 {
+            system.end_rollback(undo)?;
+            return Ok(None);
+        }
+        let mut mtr = system.store().mtr();
+        let prep = system.undo().prepare_end(&mut mtr, undo)?;
+        let (id, status) = (undo.id, &system.views().status);
+        Ok(Some(system.undo().end(mtr, prep, undo, true, |end| {
+            status.set_committed(id, end)
+        })))
+    }
+
+    /// Rolls back everything. Made again after a wait it goes on.
+    pub fn rollback(&mut self, applier: &dyn RowApplier) -> Step<()> {
+        match self.state {
+            State::Idle => return Ok(()),
+            State::Active => {}
+            // Too late: it is committed.
+            State::Filling(_) | State::Syncing(_) => {
+                return self.commit(FlushAtCommit::Lazy).map(|_| ());
+            }
+        }
+        self.close_snapshot();
+        self.rollback_to_mark(0, applier)?;
+        if self.undo.id != 0 {
+            self.system.end_rollback(&mut self.undo)?;
+        }
+        self.finish();
+        Ok(())
+    }
+
+    /// Releases the locks (X2) and lets L pass.
+    fn release(&mut self) {
+        if let Some(owner) = self.owner.take() {
+            self.system.locks().release_all(&owner);
+        }
+        if self.undo.id != 0 {
+            self.system
+                .views()
+                .advance_low(ADVANCE_AT_COMMIT, || self.system.horizon());
+        }
+    }
+
+    fn finish(&mut self) {
+        self.close_snapshot();
+        self.release();
+        self.savepoints.clear();
+        self.undo = TrxUndo {
+            stream: self.undo.stream,
+            pages: std::mem::take(&mut self.undo.pages),
+            ..TrxUndo::default()
+        };
+        self.undo.pages.clear();
+        self.state = State::Idle;
+    }
+}
+
+impl Drop for Trx {
+    fn drop(&mut self) {
+        self.close_snapshot();
+        if self.state == State::Active && self.undo.id != 0 {
+            self.system
+                .adopt(std::mem::take(&mut self.undo), self.owner.take());
+        }
+        if let Some(owner) = self.owner.take() {
+            self.system.locks().release_all(&owner);
+        }
+        self.system.views().slots.give(self.slot);
+    }
+}

@@ -1,0 +1,393 @@
+//! Appending to the streams, ending transactions, and freeing pages.
+
+use super::pages::PageUse;
+use super::record::{
+    FLAG_LONG, HEADER, MAX_BODY, OldVersion, RowChange, SHORT, UndoHeader, UndoKind, UndoPtr,
+};
+use super::{
+    CAPACITY, LONG_CAPACITY, LONG_LEN, LONG_NEXT, LONG_TRX, OP_APPEND, RECORDS, UNDO_OVERFLOW, USED,
+};
+use crate::error::{Step, TxnError};
+use nfold_store::{
+    Latched, Lsn, Mtr, PAGE_HEADER, PageId, PageNo, PageType, SpaceId, Stop, Store, TrxId,
+};
+use nfold_sync::CachePadded;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Log bytes of a record's redo beyond the record itself, and of a new page.
+const LOG_OVERHEAD: usize = 256;
+
+#[derive(Default)]
+struct Stream {
+    /// The page that is appended to; 0: none yet. Changed by whoever has it latched.
+    current: AtomicU32,
+    /// Transactions that ended, in the order of their ends.
+    ended: Mutex<VecDeque<Ended>>,
+}
+
+/// A transaction that ended, until it is purged.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ended {
+    /// LSN of the end.
+    pub end: Lsn,
+    pub id: TrxId,
+    pub committed: bool,
+    /// Found at start: it may have been purged before.
+    pub recovered: bool,
+    /// The last row record that was not undone.
+    pub head: UndoPtr,
+    /// Pages with its records, in order; the last has its end.
+    pub pages: Vec<PageNo>,
+}
+
+/// A transaction's side of the undo log.
+#[derive(Clone, Debug, Default)]
+pub struct TrxUndo {
+    pub(crate) id: TrxId,
+    /// The last row record that was not undone.
+    pub(crate) head: UndoPtr,
+    /// The number of the last record, 0 before the first.
+    pub(crate) undo_no: u32,
+    pub(crate) stream: usize,
+    pub(crate) pages: Vec<PageNo>,
+}
+
+/// Room for one record: the stream's page is latched, or a new one is reserved. See [`UndoLog::prepare`].
+#[derive(Debug)]
+pub struct UndoPrep {
+    page: Option<Latched>,
+    /// The record does not fit in `page`, or there is none.
+    new_page: bool,
+    body_len: usize,
+}
+
+/// See the parent module. One per engine.
+pub struct UndoLog {
+    pub(super) store: Arc<Store>,
+    pub(super) space: SpaceId,
+    streams: Box<[CachePadded<Stream>]>,
+    pub(super) pages: PageUse,
+}
+
+fn long_pages(body_len: usize) -> usize {
+    if HEADER + body_len <= CAPACITY {
+        0
+    } else {
+        body_len.div_ceil(LONG_CAPACITY)
+    }
+}
+
+impl UndoLog {
+    pub(crate) fn new(store: Arc<Store>, space: SpaceId, streams: usize) -> UndoLog {
+        UndoLog {
+            store,
+            space,
+            streams: (0..streams.max(1))
+                .map(|_| CachePadded::default())
+                .collect(),
+            pages: PageUse::default(),
+        }
+    }
+
+    pub(super) fn id(&self, page: PageNo) -> PageId {
+        PageId {
+            space: self.space,
+            page,
+        }
+    }
+
+    /// The stream for a session.
+    pub(crate) fn stream_for(&self, session_slot: u32) -> usize {
+        session_slot as usize % self.streams.len()
+    }
+
+    /// Makes room in `mtr` for one record with a body of `body_len` bytes, so that [`append`](Self::append) cannot wait or fail. Called after all
+    /// tree pages are latched, and before the first change. One record per mini-transaction is prepared at a time.
+    pub fn prepare(&self, mtr: &mut Mtr<'_>, trx: &TrxUndo, body_len: usize) -> Step<UndoPrep> {
+        self.prepare_len(mtr, trx, HEADER, body_len)
+    }
+
+    fn prepare_len(
+        &self,
+        mtr: &mut Mtr<'_>,
+        trx: &TrxUndo,
+        header: usize,
+        body_len: usize,
+    ) -> Step<UndoPrep> {
+        if body_len > MAX_BODY {
+            return Err(TxnError::TooLarge {
+                what: "undo record",
+                limit: MAX_BODY as u64,
+            }
+            .into());
+        }
+        if trx.undo_no == u32::MAX {
+            return Err(TxnError::TooLarge {
+                what: "row changes in a transaction",
+                limit: u32::MAX as u64,
+            }
+            .into());
+        }
+        let long = long_pages(body_len);
+        let in_page = header + if long > 0 { 0 } else { body_len };
+        let page = self.latch_current(mtr, trx.stream)?;
+        let fits = page.is_some_and(|p| mtr.u16(p, USED) as usize + in_page <= CAPACITY);
+        let new_pages = long + usize::from(!fits);
+        mtr.reserve(
+            LOG_OVERHEAD * (new_pages + 1) + header + body_len,
+            self.space,
+            new_pages,
+        )
+        .map_err(Stop::lift)?;
+        Ok(UndoPrep {
+            page,
+            new_page: !fits,
+            body_len,
+        })
+    }
+
+    fn latch_current(&self, mtr: &mut Mtr<'_>, stream: usize) -> Step<Option<Latched>> {
+        let current = &self.streams[stream].current;
+        loop {
+            let page = current.load(Ordering::Acquire);
+            if page == 0 {
+                return Ok(None);
+            }
+            if let Some(latched) = mtr.find(self.id(page)) {
+                return Ok(Some(latched));
+            }
+            let latched = mtr.latch(self.id(page)).map_err(Stop::lift)?;
+            if current.load(Ordering::Acquire) == page {
+                return Ok(Some(latched));
+            }
+            mtr.unlatch(latched);
+        }
+    }
+
+    /// Appends the record of a row change that `mtr` makes, and gives the undo pointer for the row's new version.
+    pub fn append(
+        &self,
+        mtr: &mut Mtr<'_>,
+        prep: UndoPrep,
+        trx: &mut TrxUndo,
+        change: &RowChange<'_>,
+    ) -> UndoPtr {
+        debug_assert!(
+            change.kind.is_row() && trx.id != 0,
+            "a row change of a transaction with an id"
+        );
+        assert!(
+            change.body_len() <= prep.body_len,
+            "the record fits in what was prepared"
+        );
+        let long = long_pages(change.body_len()) > 0;
+        let header = UndoHeader {
+            len: (HEADER + if long { 0 } else { change.body_len() }) as u16,
+            kind: change.kind,
+            flags: if long { FLAG_LONG } else { 0 },
+            undo_no: trx.undo_no + 1,
+            trx_id: trx.id,
+            table_id: change.table_id,
+            prev_of_trx: trx.head,
+            old: change.old,
+            key_len: change.key.len() as u16,
+            body_len: change.body_len() as u32,
+            first_long: 0,
+        };
+        let ptr = self.append_record(mtr, prep, trx, header, &[change.key, change.image]);
+        trx.head = ptr;
+        ptr
+    }
+
+    fn append_record(
+        &self,
+        mtr: &mut Mtr<'_>,
+        prep: UndoPrep,
+        trx: &mut TrxUndo,
+        mut header: UndoHeader,
+        body: &[&[u8]],
+    ) -> UndoPtr {
+        let latched = match prep.page {
+            Some(page) if !prep.new_page => page,
+            _ => self.turn_page(mtr, trx.stream),
+        };
+        let page = mtr.id(latched).page;
+        let offset = (RECORDS + mtr.u16(latched, USED) as usize) as u16;
+        if header.is_long() {
+            header.first_long = self.append_long(mtr, page, offset, &header, &body.concat());
+        }
+        let mut bytes = Vec::with_capacity(header.len as usize);
+        header.encode(&mut bytes);
+        if !header.is_long() {
+            body.iter().for_each(|part| bytes.extend_from_slice(part));
+        }
+        debug_assert_eq!(bytes.len(), header.len as usize);
+        mtr.op(latched, OP_APPEND, &bytes);
+        if trx.pages.last() != Some(&page) {
+            self.pages.pin(page);
+            trx.pages.push(page);
+        }
+        trx.undo_no = header.undo_no;
+        UndoPtr::new(page, offset, header.undo_no)
+    }
+
+    /// A new current page for the stream. The old one, if any, is latched, so nobody appends to it meanwhile.
+    fn turn_page(&self, mtr: &mut Mtr<'_>, stream: usize) -> Latched {
+        let latched = mtr.alloc_page(self.space, PageType::UNDO, 0, 0);
+        let page = mtr.id(latched).page;
+        // Two at once find no page after a start: then one of the two pages stays nearly empty.
+        let old = self.streams[stream].current.swap(page, Ordering::AcqRel);
+        if old != 0 {
+            self.pages.seal(old);
+        }
+        latched
+    }
+
+    /// Writes a body into overflow pages, last part first, and gives the first page's number.
+    fn append_long(
+        &self,
+        mtr: &mut Mtr<'_>,
+        owner: PageNo,
+        offset: u16,
+        h: &UndoHeader,
+        body: &[u8],
+    ) -> PageNo {
+        let mut pages = Vec::new();
+        let mut next: PageNo = 0;
+        for part in body.chunks(LONG_CAPACITY).rev() {
+            let latched = mtr.alloc_page(self.space, UNDO_OVERFLOW, 0, 0);
+            let mut bytes = Vec::with_capacity(24 + part.len());
+            bytes.extend_from_slice(&h.trx_id.to_le_bytes());
+            bytes.extend_from_slice(&owner.to_le_bytes());
+            bytes.extend_from_slice(&offset.to_le_bytes());
+            bytes.extend_from_slice(&(part.len() as u16).to_le_bytes());
+            bytes.extend_from_slice(&next.to_le_bytes());
+            bytes.extend_from_slice(&h.undo_no.to_le_bytes());
+            debug_assert_eq!((LONG_LEN, LONG_NEXT), (LONG_TRX + 14, LONG_TRX + 16));
+            bytes.extend_from_slice(part);
+            mtr.write(latched, PAGE_HEADER, &bytes);
+            next = mtr.id(latched).page;
+            pages.push(next);
+        }
+        self.pages.add_long(owner, &pages);
+        next
+    }
+
+    /// Makes room for a commit or end record.
+    pub(crate) fn prepare_end(&self, mtr: &mut Mtr<'_>, trx: &TrxUndo) -> Step<UndoPrep> {
+        self.prepare_len(mtr, trx, SHORT, 0)
+    }
+
+    /// Ends a transaction with a commit or end record and commits `mtr`. `ended` runs with the LSN of the end, before the horizon gets there.
+    pub(crate) fn end(
+        &self,
+        mut mtr: Mtr<'_>,
+        prep: UndoPrep,
+        trx: &mut TrxUndo,
+        committed: bool,
+        ended: impl FnOnce(Lsn),
+    ) -> Lsn {
+        let header = UndoHeader {
+            len: SHORT as u16,
+            kind: if committed {
+                UndoKind::Commit
+            } else {
+                UndoKind::End
+            },
+            flags: 0,
+            undo_no: trx.undo_no + 1,
+            trx_id: trx.id,
+            table_id: 0,
+            prev_of_trx: trx.head,
+            old: OldVersion::default(),
+            key_len: 0,
+            body_len: 0,
+            first_long: 0,
+        };
+        self.append_record(&mut mtr, prep, trx, header, &[]);
+        let mut entry = Ended {
+            end: 0,
+            id: trx.id,
+            committed,
+            recovered: false,
+            head: trx.head,
+            pages: std::mem::take(&mut trx.pages),
+        };
+        let stream = &self.streams[trx.stream];
+        // The stream's page is latched until the commit is over, so entries come in the order of their ends.
+        let done = mtr.commit_with(|end| {
+            entry.end = end;
+            ended(end);
+            stream.ended.lock().push_back(entry);
+        });
+        done.end
+    }
+
+    /// Transactions found at start that ended before; they are purged again.
+    pub(crate) fn add_recovered(&self, entries: Vec<Ended>) {
+        self.streams[0].ended.lock().extend(entries);
+    }
+
+    /// Everything that ended at or below `floor`, in the order of the ends.
+    pub(crate) fn take_ended(&self, floor: Lsn) -> VecDeque<Ended> {
+        let mut out = Vec::new();
+        for stream in &self.streams {
+            let mut ended = stream.ended.lock();
+            while ended.front().is_some_and(|e| e.end <= floor) {
+                out.extend(ended.pop_front());
+            }
+        }
+        out.sort_by_key(|e| e.end);
+        out.into()
+    }
+
+    /// How many ended transactions wait to be taken.
+    pub(crate) fn ended_count(&self) -> usize {
+        self.streams.iter().map(|s| s.ended.lock().len()).sum()
+    }
+
+    /// The transaction is purged: its pages may go when nobody else needs them (U3, U4).
+    pub(crate) fn release(&self, ended: &Ended) {
+        let Some((last, others)) = ended.pages.split_last() else {
+            return;
+        };
+        for page in others {
+            self.pages.hold(*page, *last);
+        }
+        for page in &ended.pages {
+            self.pages.unpin(*page);
+        }
+    }
+
+    /// Frees one page that nobody needs; gives whether there was one.
+    pub(crate) fn free_one(&self) -> Step<bool> {
+        let Some((page, long)) = self.pages.next_free() else {
+            return Ok(false);
+        };
+        for long in long {
+            self.free_page(long)?;
+            self.pages.freed_long(page, long);
+        }
+        self.free_page(page)?;
+        self.pages.freed(page);
+        Ok(true)
+    }
+
+    pub(super) fn free_page(&self, page: PageNo) -> Step<()> {
+        let mut mtr = self.store.mtr();
+        mtr.reserve(LOG_OVERHEAD, self.space, 0)
+            .map_err(Stop::lift)?;
+        let latched = mtr.latch(self.id(page)).map_err(Stop::lift)?;
+        mtr.free_page(latched);
+        mtr.commit();
+        Ok(())
+    }
+
+    /// (undo pages in use, of these free to go)
+    pub(crate) fn page_counts(&self) -> (usize, usize) {
+        self.pages.counts()
+    }
+}

@@ -1,0 +1,184 @@
+//! What a start finds in the undo space.
+
+use super::log::Ended;
+use super::record::{HEADER, UndoHeader, UndoKind, UndoPtr};
+use super::{
+    LONG_NO, LONG_OFFSET, LONG_OWNER, LONG_TRX, RECORDS, TrxUndo, UNDO_OVERFLOW, USED, UndoLog,
+};
+use crate::error::TxnError;
+use nfold_store::{PAGE_SIZE, PageNo, PageType, Stop, StoreError, TrxId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// One transaction found in the undo pages.
+#[derive(Default)]
+pub(crate) struct ScannedTrx {
+    /// The record with the highest number.
+    newest: Option<(u32, UndoPtr)>,
+    /// Its commit or end record: committed, head of the chain, page.
+    end: Option<(bool, UndoPtr, PageNo)>,
+    pages: Vec<PageNo>,
+}
+
+/// One overflow page: itself, its owner, and whose it says it is.
+struct Long {
+    page: PageNo,
+    owner: PageNo,
+    key: (PageNo, u16, TrxId, u32),
+}
+
+#[derive(Default)]
+struct Scan {
+    trxs: FxHashMap<TrxId, ScannedTrx>,
+    longs: Vec<Long>,
+    /// Records that have overflow pages: page, offset, transaction, number.
+    owners: FxHashSet<(PageNo, u16, TrxId, u32)>,
+    unfit: Vec<PageNo>,
+}
+
+/// The result: what to undo, what to purge.
+pub(crate) struct Scanned {
+    pub unfinished: Vec<TrxUndo>,
+    pub ended: Vec<Ended>,
+    pub max_id: TrxId,
+    pub pages: usize,
+}
+
+impl UndoLog {
+    /// Reads all pages of the undo space and rebuilds what is counted in memory. Blocks; called once, at start.
+    pub(crate) fn scan(&self) -> Result<Scanned, TxnError> {
+        let mut scan = Scan::default();
+        for page in 1..self.store.space_pages(self.space)? {
+            self.scan_page(page, &mut scan)?;
+        }
+        let mut known: FxHashSet<PageNo> = FxHashSet::default();
+        let mut result = Scanned {
+            unfinished: Vec::new(),
+            ended: Vec::new(),
+            max_id: 0,
+            pages: 0,
+        };
+        for (id, trx) in std::mem::take(&mut scan.trxs) {
+            result.max_id = result.max_id.max(id);
+            for page in &trx.pages {
+                self.pages.pin(*page);
+                known.insert(*page);
+            }
+            trx.sort_into(id, &mut result);
+        }
+        result.pages = known.len();
+        for page in &known {
+            self.pages.seal(*page);
+        }
+        for long in &scan.longs {
+            if scan.owners.contains(&long.key) {
+                self.pages.add_long(long.owner, &[long.page]);
+            } else {
+                scan.unfit.push(long.page);
+            }
+        }
+        // Pages without records, and overflow pages whose record's page went first: sealed and unused, so purge frees them.
+        for page in &scan.unfit {
+            self.pages.seal(*page);
+        }
+        result.unfinished.sort_by_key(|u| u.id);
+        result.ended.sort_by_key(|e| e.id);
+        Ok(result)
+    }
+
+    fn scan_page(&self, number: PageNo, scan: &mut Scan) -> Result<(), TxnError> {
+        let page = loop {
+            match self.store.read(self.id(number)) {
+                Ok(page) => break page,
+                Err(Stop::Wait(wait)) => wait.block(),
+                Err(Stop::Error(e)) => return Err(e.into()),
+            }
+        };
+        match page.page_type() {
+            UNDO_OVERFLOW => {
+                let owner = page.u32(LONG_OWNER);
+                let key = (
+                    owner,
+                    page.u16(LONG_OFFSET),
+                    page.u64(LONG_TRX),
+                    page.u32(LONG_NO),
+                );
+                scan.longs.push(Long {
+                    page: number,
+                    owner,
+                    key,
+                });
+                return Ok(());
+            }
+            PageType::UNDO => {}
+            _ => return Ok(()),
+        }
+        let end = (RECORDS + page.u16(USED) as usize).min(PAGE_SIZE);
+        let mut at = RECORDS;
+        if at >= end {
+            scan.unfit.push(number);
+        }
+        while at < end {
+            let mut bytes = [0; HEADER];
+            page.copy(at, &mut bytes);
+            let header = UndoHeader::decode(&bytes).filter(|h| at + h.len as usize <= end);
+            let Some(h) = header else {
+                let lsn = page.u64(nfold_store::header::LSN);
+                return Err(StoreError::Corrupt {
+                    page: self.id(number),
+                    lsn,
+                    what: "undo record",
+                }
+                .into());
+            };
+            let ptr = UndoPtr::new(number, at as u16, h.undo_no);
+            if h.is_long() {
+                scan.owners.insert((number, at as u16, h.trx_id, h.undo_no));
+            }
+            scan.trxs.entry(h.trx_id).or_default().add(number, ptr, &h);
+            at += h.len as usize;
+        }
+        Ok(())
+    }
+}
+
+impl ScannedTrx {
+    fn add(&mut self, page: PageNo, ptr: UndoPtr, h: &UndoHeader) {
+        if self.pages.last() != Some(&page) {
+            self.pages.push(page);
+        }
+        if self.newest.is_none_or(|(no, _)| h.undo_no > no) {
+            self.newest = Some((h.undo_no, ptr));
+        }
+        if !h.kind.is_row() {
+            self.end = Some((h.kind == UndoKind::Commit, h.prev_of_trx, page));
+        }
+    }
+
+    fn sort_into(mut self, id: TrxId, out: &mut Scanned) {
+        match (self.end, self.newest) {
+            (Some((committed, head, last)), _) => {
+                // U3 speaks of the page with the end; page numbers need not grow.
+                self.pages.retain(|p| *p != last);
+                self.pages.push(last);
+                out.ended.push(Ended {
+                    end: 1,
+                    id,
+                    committed,
+                    recovered: true,
+                    head,
+                    pages: self.pages,
+                });
+            }
+            (None, Some((undo_no, head))) => {
+                out.unfinished.push(TrxUndo {
+                    id,
+                    head,
+                    undo_no,
+                    stream: 0,
+                    pages: self.pages,
+                });
+            }
+            (None, None) => {}
+        }
+    }
+}
