@@ -15,7 +15,7 @@ use crate::buf::AlignedBuf;
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::StoreError;
 use crate::page::{PAGE_SIZE, PageId, SpaceId, check_image};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 const NAME: &str = "nfold.doublewrite";
@@ -72,6 +72,15 @@ impl Doublewrite {
     }
 }
 
+/// Forgets the last batch: pages are going to be written without this file, and an old image must not replace one of them.
+pub(crate) fn remove(disk: &dyn Disk) -> Result<(), StoreError> {
+    if disk.exists(NAME).map_err(io("look up"))? {
+        disk.remove(NAME).map_err(io("remove"))?;
+        disk.sync_dir().map_err(io("sync directory"))?;
+    }
+    Ok(())
+}
+
 /// Puts torn pages right after a crash. `names`: the space files. Gives how many pages were repaired.
 pub(crate) fn repair(disk: &dyn Disk, names: &HashMap<SpaceId, String>) -> Result<u64, StoreError> {
     if !disk.exists(NAME).map_err(io("look up"))? {
@@ -89,6 +98,7 @@ pub(crate) fn repair(disk: &dyn Disk, names: &HashMap<SpaceId, String>) -> Resul
         return Ok(0);
     }
     let mut repaired = 0;
+    let mut synced = HashSet::new();
     for i in 0..count {
         let id = PageId::new(u32_at(IDS + 8 * i), u32_at(IDS + 8 * i + 4));
         let image = &buf[HEADER + i * PAGE_SIZE..HEADER + (i + 1) * PAGE_SIZE];
@@ -96,10 +106,25 @@ pub(crate) fn repair(disk: &dyn Disk, names: &HashMap<SpaceId, String>) -> Resul
             && check_image(id, image).is_ok()
             && let Some(name) = names.get(&id.space)
         {
+            if synced.insert(id.space) {
+                sync_space(disk, name)?;
+            }
             repaired += u64::from(repair_page(disk, name, id, image)?);
         }
     }
     Ok(repaired)
+}
+
+/// After a kill, pages of the batch may be whole in the system's cache only: they have to be on disk before the batch here is
+/// written over (I1).
+fn sync_space(disk: &dyn Disk, name: &str) -> Result<(), StoreError> {
+    let file = disk
+        .open(
+            &format!("{name}{}", crate::space::SUFFIX),
+            OpenMode::Existing,
+        )
+        .map_err(io("open space"))?;
+    file.sync_data().map_err(io("sync space"))
 }
 
 fn repair_page(disk: &dyn Disk, name: &str, id: PageId, image: &[u8]) -> Result<bool, StoreError> {

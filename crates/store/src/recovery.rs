@@ -5,6 +5,7 @@
 //! control file → checkpoint C, generation g
 //!   → torn pages put right from the doublewrite file
 //!   → scan the log of generation g from C to its end E           (first pass: where is E)
+//!   → sync the log: after a kill its end may be in the system's cache only
 //!   → apply every record to pages whose LSN is below its end     (second pass)
 //!   → write all pages → control file: checkpoint E', generation g+1, E' = E rounded up to a block
 //! ```
@@ -66,6 +67,7 @@ fn assemble(
     let doublewrite = if options.doublewrite {
         Some(Doublewrite::open(&*disk)?)
     } else {
+        doublewrite::remove(&*disk)?;
         None
     };
     let fatal = options.fatal.clone().unwrap_or_else(default_fatal);
@@ -157,6 +159,10 @@ fn recover(
     };
     let files = LogFiles::open(&*disk, old.first_file, old.files, old.file_blocks)?;
     let end = find_end(&files, &old)?;
+    // After a kill, the end of the log may be in the system's cache only, and so may names: pages are about to be written that rely on both.
+    files.sync_all()?;
+    disk.sync_dir()
+        .map_err(|e| StoreError::io(&e, "syncing the directory"))?;
     report.end_lsn = end;
     report.clean = end == old.checkpoint;
     let start = (old.generation + 1, next_block(end));

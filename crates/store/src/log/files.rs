@@ -34,7 +34,7 @@ fn io(what: &'static str) -> impl Fn(std::io::Error) -> StoreError {
 impl LogFiles {
     /// How a log of `bytes` is cut: (files, blocks in each).
     pub(crate) fn geometry(bytes: u64) -> (u64, u64) {
-        let blocks = (bytes / BLOCK as u64).max(256);
+        let blocks = (bytes / BLOCK as u64).max(64);
         let files = (bytes / (128 << 20)).clamp(2, 32);
         (files, blocks / files)
     }
@@ -152,6 +152,12 @@ impl LogFiles {
             .read_at(off, &mut out[..n])
             .map_err(io("read"))?;
         Ok(n)
+    }
+
+    /// Makes everything in the files durable, whoever wrote it.
+    pub(crate) fn sync_all(&self) -> Result<(), StoreError> {
+        self.unsynced.store(u64::MAX, Ordering::Relaxed);
+        self.sync()
     }
 
     /// Makes everything written so far durable.

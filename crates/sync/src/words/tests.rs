@@ -70,7 +70,7 @@ proptest! {
                 }
                 _ => {
                     fill_zero(&w, a, len);
-                    for i in a..a + len { if i < 640 { model[i] = 0; } }
+                    model[a.min(640)..(a + len).min(640)].fill(0);
                 }
             }
             prop_assert_eq!(&bytes(&w), &model);

@@ -1,0 +1,274 @@
+//! Many threads over a pool much smaller than the data, with background I/O; then crashes and shutdowns.
+
+use nfold_store::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+fn options() -> StoreOptions {
+    StoreOptions {
+        pool_bytes: 48 * PAGE_SIZE as u64,
+        log_bytes: 2 << 20,
+        io_threads: 2,
+        ..StoreOptions::default()
+    }
+}
+
+/// Repeats a call until it does not have to wait.
+fn finish<T>(mut call: impl FnMut() -> Result<T, Stop>) -> T {
+    loop {
+        match call() {
+            Ok(value) => return value,
+            Err(Stop::Wait(wait)) => wait.block(),
+            Err(Stop::Error(e)) => panic!("{e}"),
+        }
+    }
+}
+
+fn new_page(store: &Store, space: SpaceId) -> PageId {
+    finish(|| {
+        let mut mtr = store.mtr();
+        mtr.reserve(64, space, 1)?;
+        let p = mtr.alloc_page(space, PageType::USER, 0, 1);
+        let id = mtr.id(p);
+        mtr.commit();
+        Ok(id)
+    })
+}
+
+/// Takes `by` from the number on one page and adds it to that on another; both copies on each page change together.
+fn transfer(store: &Store, from: PageId, to: PageId, by: u64) -> Lsn {
+    let (low, high) = (from.min(to), from.max(to));
+    finish(|| {
+        let mut mtr = store.mtr();
+        mtr.reserve(256, from.space, 0)?;
+        let (low, high) = (mtr.latch(low)?, mtr.latch(high)?);
+        let (from, to) = if mtr.id(low) == from {
+            (low, high)
+        } else {
+            (high, low)
+        };
+        for (p, change) in [(from, by.wrapping_neg()), (to, by)] {
+            let value = mtr.u64(p, 64).wrapping_add(change);
+            mtr.write(p, 64, &value.to_le_bytes());
+            mtr.write(p, PAGE_SIZE - 8, &value.to_le_bytes());
+        }
+        Ok(mtr.commit().end)
+    })
+}
+
+/// The number on a page, read optimistically; checks that its two copies agree.
+fn read_number(store: &Store, id: PageId) -> u64 {
+    loop {
+        let (a, b, valid) = finish(|| {
+            let page = store.read(id)?;
+            let (a, b) = (page.u64(64), page.u64(PAGE_SIZE - 8));
+            Ok((
+                a,
+                b,
+                page.validate() && page.u32(header::PAGE_NO) == id.page,
+            ))
+        });
+        if valid {
+            assert_eq!(a, b, "a validated read is one state of the page");
+            return a;
+        }
+    }
+}
+
+fn hammer(store: &Arc<Store>, ids: &[PageId], rounds: u64) -> Lsn {
+    let stop = AtomicBool::new(false);
+    let durable = AtomicU64::new(0);
+    std::thread::scope(|s| {
+        for _ in 0..2 {
+            s.spawn(|| {
+                let mut at = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    read_number(store, ids[at % ids.len()]);
+                    at = at.wrapping_mul(7).wrapping_add(13);
+                }
+            });
+        }
+        let writers: Vec<_> = (0..3u64)
+            .map(|t| {
+                let durable = &durable;
+                s.spawn(move || {
+                    let mut rng = SimRng::new(t);
+                    for i in 0..rounds {
+                        let from = ids[rng.below(ids.len() as u64) as usize];
+                        let to = ids[rng.below(ids.len() as u64) as usize];
+                        if from == to {
+                            continue;
+                        }
+                        let end = transfer(store, from, to, 1 + i);
+                        if let Some(wait) = store.wait_filled(end) {
+                            wait.block();
+                        }
+                        assert!(store.horizon().load() >= end);
+                        if rng.one_in(8) {
+                            if let Some(wait) = store.wait_durable(end) {
+                                wait.block();
+                            }
+                            assert!(store.durable_lsn() >= end);
+                            durable.fetch_max(end, Ordering::Relaxed);
+                        }
+                    }
+                })
+            })
+            .collect();
+        for w in writers {
+            w.join().unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    durable.into_inner()
+}
+
+fn sum(store: &Store, ids: &[PageId]) -> u64 {
+    ids.iter()
+        .fold(0, |sum, id| sum.wrapping_add(read_number(store, *id)))
+}
+
+#[test]
+fn threads_over_a_small_pool() {
+    let disk = SimDisk::new();
+    let open = |disk: &SimDisk| {
+        Store::open(options(), Arc::new(disk.clone()), Arc::new(NoRedo), &|_| {}).unwrap()
+    };
+    let (store, _) = open(&disk);
+    let space = store.create_space("t").unwrap();
+    let ids: Vec<_> = (0..200).map(|_| new_page(&store, space)).collect();
+    let durable = hammer(&store, &ids, 1000);
+    assert_eq!(sum(&store, &ids), 0, "transfers keep the sum");
+    let status = store.status();
+    assert!(
+        status.pages_evicted > 100 && status.log_syncs > 10,
+        "{status:?}"
+    );
+
+    let after = disk.crash(3);
+    drop(store);
+    let (store, report) = open(&after);
+    assert!(
+        report.end_lsn >= durable && report.corrupt_pages.is_empty(),
+        "{report:?}"
+    );
+    store.open_space(space, "t").unwrap();
+    assert_eq!(sum(&store, &ids), 0, "no transfer is half there");
+
+    hammer(&store, &ids, 200);
+    let before: Vec<_> = ids.iter().map(|id| read_number(&store, *id)).collect();
+    store.shutdown().unwrap();
+    drop(store);
+    let (store, report) = open(&after.crash(4));
+    assert!(report.clean, "{report:?}");
+    store.open_space(space, "t").unwrap();
+    assert_eq!(
+        ids.iter()
+            .map(|id| read_number(&store, *id))
+            .collect::<Vec<_>>(),
+        before
+    );
+}
+
+#[test]
+fn batched_waits_and_prefetch() {
+    let disk = SimDisk::new();
+    let (store, _) =
+        Store::open(options(), Arc::new(disk.clone()), Arc::new(NoRedo), &|_| {}).unwrap();
+    let space = store.create_space("t").unwrap();
+    let ids: Vec<_> = (0..100).map(|_| new_page(&store, space)).collect();
+    store.shutdown().unwrap();
+    drop(store);
+    let (store, _) = Store::open(options(), Arc::new(disk), Arc::new(NoRedo), &|_| {}).unwrap();
+    store.open_space(space, "t").unwrap();
+    let batch = &ids[..16];
+    assert_eq!(store.prefetch(batch[0]), Residency::Loading);
+    store.wait_for(batch).expect("a cold pool").block();
+    assert!(
+        store.wait_for(batch).is_none(),
+        "pages loaded for a waiter are there at its next try"
+    );
+    for id in batch {
+        assert_eq!(store.prefetch(*id), Residency::Resident);
+        assert!(store.read(*id).is_ok());
+    }
+    assert_eq!(
+        store.status().pages_read,
+        17,
+        "each page once, and the header"
+    );
+}
+
+#[test]
+fn a_corrupt_page_fails_its_waiters_only() {
+    let disk = SimDisk::new();
+    let options = StoreOptions {
+        doublewrite: false,
+        ..options()
+    }; // it would repair the page
+    let (store, _) = Store::open(
+        options.clone(),
+        Arc::new(disk.clone()),
+        Arc::new(NoRedo),
+        &|_| {},
+    )
+    .unwrap();
+    let space = store.create_space("t").unwrap();
+    let ids: Vec<_> = (0..4).map(|_| new_page(&store, space)).collect();
+    store.shutdown().unwrap();
+    drop(store);
+    assert!(disk.flip_bit("t.nfd", u64::from(ids[1].page) * PAGE_SIZE as u64 + 5000));
+    let (store, _) =
+        Store::open(options, Arc::new(disk.clone()), Arc::new(NoRedo), &|_| {}).unwrap();
+    store.open_space(space, "t").unwrap();
+    for id in &ids {
+        let result = loop {
+            match store.read(*id) {
+                Err(Stop::Wait(wait)) => wait.block(),
+                other => break other.map(|_| ()),
+            }
+        };
+        match result {
+            Err(Stop::Error(StoreError::Corrupt { page, lsn, .. })) => {
+                assert!(page == ids[1] && lsn > 0)
+            }
+            other => assert!(other.is_ok() && *id != ids[1], "{other:?}"),
+        }
+    }
+    assert!(store.mtr().latch(ids[1]).is_err());
+    assert!(disk.flip_bit("t.nfd", u64::from(ids[1].page) * PAGE_SIZE as u64 + 5000));
+    let healed = (0..40).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        match store.read(ids[1]) {
+            Err(Stop::Wait(wait)) => {
+                wait.block();
+                store.read(ids[1]).is_ok()
+            }
+            other => other.is_ok(),
+        }
+    });
+    assert!(healed, "errors are not remembered for ever");
+}
+
+#[test]
+fn dropping_a_space_under_load() {
+    let disk = SimDisk::new();
+    let (store, _) =
+        Store::open(options(), Arc::new(disk.clone()), Arc::new(NoRedo), &|_| {}).unwrap();
+    let keep = store.create_space("keep").unwrap();
+    let ids: Vec<_> = (0..40).map(|_| new_page(&store, keep)).collect();
+    std::thread::scope(|s| {
+        s.spawn(|| hammer(&store, &ids, 400));
+        for i in 0..20 {
+            let space = store.create_space(&format!("t{i}")).unwrap();
+            for _ in 0..20 {
+                new_page(&store, space);
+            }
+            store.drop_space(space).unwrap();
+        }
+    });
+    assert_eq!(sum(&store, &ids), 0);
+    assert_eq!(store.spaces_on_disk(), [(keep, "keep".to_string())]);
+    assert!(store.checkpoint().unwrap() > 0);
+    store.shutdown().unwrap();
+}
