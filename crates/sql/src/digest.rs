@@ -186,7 +186,7 @@ impl Digested {
         self.end
     }
 
-    /// Where the next statement of a multi-statement text begins, if anything but blanks and semicolons follows.
+    /// Where the next statement of a multi-statement text begins, blanks and further semicolons skipped.
     pub fn next(&self) -> Option<usize> {
         self.next
     }
@@ -276,7 +276,7 @@ impl Walk<'_, '_> {
                         .iter()
                         .take_while(|&&b| b == b';' || crate::lexer::is_space(b))
                         .count();
-                    self.out.next = (blank < rest.len()).then_some(token.end as usize);
+                    self.out.next = (blank < rest.len()).then_some(token.end as usize + blank);
                     break;
                 }
                 TokenKind::Word => self.word(token.kw, text),

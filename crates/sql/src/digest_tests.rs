@@ -166,8 +166,8 @@ fn statements_are_split() {
     let text = b"select 1; select ';' ;; ";
     let mut d = Digested::new();
     d.read(text, LexMode::default());
-    assert_eq!((d.end(), d.next()), (8, Some(9)));
-    d.read(&text[9..], LexMode::default());
+    assert_eq!((d.end(), d.next()), (8, Some(10)));
+    d.read(&text[10..], LexMode::default());
     assert_eq!(d.next(), None);
 }
 

@@ -191,6 +191,8 @@ pub struct Lexer<'a> {
     /// The last token ended in an identifier right before a dot, or was such a dot: no keyword, no number may follow.
     after_dot: bool,
     after_ident: bool,
+    /// The last token was `@@`, which a name must follow without a blank.
+    after_at: bool,
     /// The last token may be followed by optimizer hints.
     hints: bool,
 }
@@ -205,6 +207,7 @@ impl<'a> Lexer<'a> {
             in_version_comment: false,
             after_dot: false,
             after_ident: false,
+            after_at: false,
             hints: false,
         }
     }
@@ -221,6 +224,7 @@ impl<'a> Lexer<'a> {
         self.pos = pos.min(self.text.len());
         self.after_dot = false;
         self.after_ident = false;
+        self.after_at = false;
         self.hints = false;
     }
 
@@ -236,6 +240,9 @@ impl<'a> Lexer<'a> {
         let after_ident = std::mem::take(&mut self.after_ident);
         let hints = std::mem::take(&mut self.hints);
         let before = self.pos;
+        if std::mem::take(&mut self.after_at) && is(self.peek(0), SPACE) {
+            return self.token(TokenKind::Invalid, before);
+        }
         if let Some(special) = self.skip_blanks(hints) {
             return special;
         }
@@ -595,17 +602,9 @@ impl<'a> Lexer<'a> {
             }
             at += 1;
         }
-        let empty = at == self.pos + 2;
         self.pos = at;
         self.end_of_ident();
-        self.token(
-            if empty {
-                TokenKind::Invalid
-            } else {
-                TokenKind::QuotedIdent
-            },
-            start,
-        )
+        self.token(TokenKind::QuotedIdent, start)
     }
 
     fn at(&mut self, start: usize) -> Token {
@@ -613,6 +612,7 @@ impl<'a> Lexer<'a> {
         match self.peek(0) {
             b'@' => {
                 self.pos += 1;
+                self.after_at = true;
                 self.token(TokenKind::AtAt, start)
             }
             b'\'' => self.string(start, TokenKind::UserVar),
@@ -660,17 +660,7 @@ impl<'a> Lexer<'a> {
             (b'^', ..) => (1, Caret),
             (b'~', ..) => (1, Tilde),
             (b'?', ..) => (1, Marker),
-            (b'=', ..) => (1, Eq),
-            (b'!', b'=', _) => (2, Ne),
-            (b'!', ..) => (1, Bang),
-            (b'<', b'=', b'>') => (3, NullSafeEq),
-            (b'<', b'=', _) => (2, Le),
-            (b'<', b'>', _) => (2, Ne),
-            (b'<', b'<', _) => (2, ShiftLeft),
-            (b'<', ..) => (1, Lt),
-            (b'>', b'=', _) => (2, Ge),
-            (b'>', b'>', _) => (2, ShiftRight),
-            (b'>', ..) => (1, Gt),
+            (b'=' | b'!' | b'<' | b'>', ..) => self.comparison(),
             (b'&', b'&', _) => (2, AmpAmp),
             (b'&', ..) => (1, Amp),
             (b'|', b'|', _) => (2, PipePipe),
@@ -682,6 +672,31 @@ impl<'a> Lexer<'a> {
         };
         self.pos += n;
         self.token(kind, start)
+    }
+
+    /// An operator of `=`, `!`, `<` and `>`. MySQL takes as many of them as an operator may have before it looks what
+    /// it has got, so that `a=!b` is an error, and `!!a` is `!a`.
+    fn comparison(&self) -> (usize, TokenKind) {
+        use TokenKind::*;
+        let may_follow = |b: u8| matches!(b, b'=' | b'!' | b'<' | b'>');
+        let mut n = 1 + usize::from(may_follow(self.peek(1)));
+        if self.peek(0) == b'<' && n == 2 && matches!(self.peek(2), b'=' | b'!' | b'>') {
+            n = 3;
+        }
+        let kind = match &self.text[self.pos..self.pos + n] {
+            b"=" => Eq,
+            b"!=" | b"<>" => Ne,
+            b"<=>" => NullSafeEq,
+            b"<" => Lt,
+            b"<=" => Le,
+            b">" => Gt,
+            b">=" => Ge,
+            b"<<" => ShiftLeft,
+            b">>" => ShiftRight,
+            [b'!', ..] => Bang,
+            _ => Invalid,
+        };
+        (n, kind)
     }
 }
 

@@ -240,15 +240,23 @@ impl Parser<'_> {
 
     pub(super) fn grant(&mut self) -> Result<Statement> {
         self.advance();
+        let start = self.token.start;
         let (mut privileges, grant_option) = self.privileges()?;
         let mut target = GrantTarget::None;
         if self.accept_kw(Kw::ON) {
             target = self.grant_target(&mut privileges)?;
-        } else if !self.privileges_to_roles(&mut privileges) {
+        } else if !self.at(Kw::TO) {
             return self.unexpected();
+        } else if !self.privileges_to_roles(&mut privileges) {
+            return Err(super::syntax_error_at(self.text, start as usize));
         }
         self.expect_kw(Kw::TO)?;
-        let to = self.comma_list(Self::user_spec)?;
+        let to = self.comma_list(|p| {
+            Ok(UserSpec {
+                account: p.account()?,
+                auth: None,
+            })
+        })?;
         let mut option = grant_option;
         if self.accept_kw(Kw::WITH) {
             if self.accept_kw(Kw::ADMIN) {

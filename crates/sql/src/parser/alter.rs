@@ -14,8 +14,7 @@ impl Parser<'_> {
             Kw::TABLE => self.alter_table(),
             Kw::DATABASE | Kw::SCHEMA => {
                 self.advance();
-                let name = if self.at_ident() && !matches!(self.kw(), Kw::CHARSET | Kw::ENCRYPTION)
-                {
+                let name = if self.at_ident() {
                     Some(self.ident()?)
                 } else {
                     None

@@ -96,7 +96,7 @@ impl Parser<'_> {
             }
             Kw::PRIMARY | Kw::KEY => {
                 if self.advance().kw == Kw::PRIMARY {
-                    self.accept_kw(Kw::KEY);
+                    self.expect_kw(Kw::KEY)?;
                 }
                 more.keys.push(inline_key(KeyKind::Primary, &column.name));
             }
@@ -183,6 +183,9 @@ impl Parser<'_> {
             }
             let expr = Box::new(self.simple()?);
             return Ok(DefaultValue::Literal(Expr::Unary { op, expr }));
+        }
+        if !self.at_literal() {
+            return self.unexpected();
         }
         let expr = self.simple()?;
         match expr {

@@ -5,6 +5,7 @@ use super::{Parser, Result};
 use crate::ast::*;
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
+use nfold_types::error::{ErrorCode, SqlError};
 
 impl Parser<'_> {
     pub(super) fn create(&mut self) -> Result<Statement> {
@@ -202,7 +203,7 @@ impl Parser<'_> {
         if as_query || query_follows || table.on_existing != OnExisting::Error {
             table.query = Some(Box::new(self.query_statement()?));
         } else if !defined {
-            return self.unexpected();
+            return Err(SqlError::new(ErrorCode::ER_TABLE_MUST_HAVE_COLUMNS, &[]));
         }
         Ok(Statement::CreateTable(Box::new(table)))
     }
@@ -211,6 +212,12 @@ impl Parser<'_> {
     fn partition_clause(&mut self) -> Result<()> {
         self.advance();
         self.expect_kw(Kw::BY)?;
+        if !matches!(
+            self.kw(),
+            Kw::HASH | Kw::KEY | Kw::LINEAR | Kw::RANGE | Kw::LIST
+        ) {
+            return self.unexpected();
+        }
         let mut open = 0u32;
         loop {
             match self.kind() {
@@ -532,7 +539,7 @@ impl Parser<'_> {
             "DEFAULT" => AlterAlgorithm::Default,
             _ => {
                 return Err(super::unknown_option(
-                    nfold_types::error::ErrorCode::ER_UNKNOWN_ALTER_ALGORITHM,
+                    ErrorCode::ER_UNKNOWN_ALTER_ALGORITHM,
                     &word,
                 ));
             }
@@ -550,7 +557,7 @@ impl Parser<'_> {
             "DEFAULT" => AlterLock::Default,
             _ => {
                 return Err(super::unknown_option(
-                    nfold_types::error::ErrorCode::ER_UNKNOWN_ALTER_LOCK,
+                    ErrorCode::ER_UNKNOWN_ALTER_LOCK,
                     &word,
                 ));
             }

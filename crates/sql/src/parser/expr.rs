@@ -275,6 +275,9 @@ impl Parser<'_> {
     /// `= expr`, `= ALL (query)`
     #[inline(never)]
     fn comparison(&mut self, left: Expr, op: BinaryOp) -> Result<Expr> {
+        if op == BinaryOp::NullSafeEq && self.peek().kw == Kw::ALL {
+            return self.unexpected();
+        }
         self.advance();
         let all = match self.kw() {
             Kw::ALL => true,

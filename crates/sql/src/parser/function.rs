@@ -5,6 +5,7 @@ use super::{Parser, Result};
 use crate::ast::{Expr, FunctionCall, Ident, IntervalUnit, TrimSide, TypeKind, Window};
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
+use nfold_types::error::{ErrorCode, SqlError};
 
 /// Functions whose literal arguments decide the type of their result, or are read when they are compiled.
 const SHAPED_BY_LITERALS: &[&str] = &[
@@ -61,6 +62,11 @@ impl Parser<'_> {
             Kw::CURRENT_DATE => self.empty_call("curdate")?,
             Kw::UTC_DATE => self.empty_call("utc_date")?,
             Kw::CURRENT_USER => self.empty_call("current_user")?,
+            Kw::MATCH => self.match_against()?,
+            _ if !paren && needs_parenthesis(kw) => {
+                self.advance();
+                return self.unexpected();
+            }
             _ if !paren => return Ok(None),
             Kw::NOW => self.now("now")?,
             Kw::SYSDATE => self.now("sysdate")?,
@@ -117,10 +123,9 @@ impl Parser<'_> {
                 Expr::TimestampDiff { unit, from, to }
             }
             Kw::GET_FORMAT => self.get_format()?,
-            Kw::MATCH => self.match_against()?,
             Kw::WEIGHT_STRING => self.weight_string()?,
             Kw::JSON_VALUE | Kw::GROUPING | Kw::JSON_TABLE => {
-                return Err(nfold_types::error::SqlError::not_supported(kw.name()));
+                return Err(SqlError::not_supported(kw.name()));
             }
             Kw::COUNT
             | Kw::SUM
@@ -221,13 +226,20 @@ impl Parser<'_> {
         };
         let shaped = SHAPED_BY_LITERALS.contains(&name.as_str());
         self.structural += u32::from(shaped);
-        let args = if self.is(TokenKind::RParen) {
-            Vec::new()
-        } else {
-            self.comma_list(Self::expr)?
-        };
+        let (mut args, mut aliased) = (Vec::new(), false);
+        while args.is_empty() && !self.is(TokenKind::RParen) || self.accept(TokenKind::Comma) {
+            args.push(self.expr()?);
+            aliased |= self.select_alias()?.is_some();
+        }
         self.structural -= u32::from(shaped);
         self.expect(TokenKind::RParen)?;
+        if aliased {
+            // Only loadable functions may have names for their arguments.
+            return Err(SqlError::new(
+                ErrorCode::ER_WRONG_PARAMETERS_TO_NATIVE_FCT,
+                &[&name],
+            ));
+        }
         let mut call = self.builtin(&name, start, args);
         if let Expr::Function(call) = &mut call {
             call.schema = schema;
@@ -242,9 +254,7 @@ impl Parser<'_> {
         self.open()?;
         let expr = self.boxed()?;
         if self.accept_kws(&[Kw::AT])? {
-            return Err(nfold_types::error::SqlError::not_supported(
-                "CAST AT TIME ZONE",
-            ));
+            return Err(SqlError::not_supported("CAST AT TIME ZONE"));
         }
         self.expect_kw(Kw::AS)?;
         let ty = Box::new(self.cast_type()?);
@@ -405,9 +415,12 @@ impl Parser<'_> {
 
     #[inline(never)]
     fn match_against(&mut self) -> Result<Expr> {
-        self.open()?;
+        self.advance();
+        let paren = self.accept(TokenKind::LParen);
         let columns = self.comma_list(Self::column_ref)?;
-        self.expect(TokenKind::RParen)?;
+        if paren {
+            self.expect(TokenKind::RParen)?;
+        }
         self.expect_kw(Kw::AGAINST)?;
         self.expect(TokenKind::LParen)?;
         let against = Box::new(self.expr_at(level::BIT_OR)?);
@@ -615,6 +628,36 @@ impl Parser<'_> {
             None => self.unexpected(),
         }
     }
+}
+
+/// Reserved words that are functions and nothing else in an expression.
+fn needs_parenthesis(kw: Kw) -> bool {
+    matches!(
+        kw,
+        Kw::CHAR
+            | Kw::CONVERT
+            | Kw::DATABASE
+            | Kw::SCHEMA
+            | Kw::IF
+            | Kw::INSERT
+            | Kw::LEFT
+            | Kw::RIGHT
+            | Kw::REPEAT
+            | Kw::REPLACE
+            | Kw::MOD
+            | Kw::GROUPING
+            | Kw::ROW_NUMBER
+            | Kw::RANK
+            | Kw::DENSE_RANK
+            | Kw::PERCENT_RANK
+            | Kw::CUME_DIST
+            | Kw::NTILE
+            | Kw::LEAD
+            | Kw::LAG
+            | Kw::FIRST_VALUE
+            | Kw::LAST_VALUE
+            | Kw::NTH_VALUE
+    )
 }
 
 fn no_distinct(kw: Kw) -> bool {

@@ -246,7 +246,7 @@ impl Parser<'_> {
             let item = match first {
                 Kw::PRIVILEGES => FlushItem::Privileges,
                 Kw::STATUS => FlushItem::Status,
-                Kw::LOGS | Kw::USER_RESOURCES | Kw::OPTIMIZER_COSTS | Kw::HOSTS => {
+                Kw::LOGS | Kw::USER_RESOURCES | Kw::OPTIMIZER_COSTS => {
                     FlushItem::Other(first.name().into())
                 }
                 Kw::BINARY | Kw::ENGINE | Kw::ERROR | Kw::GENERAL | Kw::SLOW | Kw::RELAY => {

@@ -38,7 +38,6 @@ impl Parser<'_> {
             TokenKind::UserVar => self.user_variable(),
             TokenKind::AtAt => self.system_variable(),
             TokenKind::LBrace => self.odbc(),
-            TokenKind::Dot => self.column_after_dot(),
             TokenKind::Word => self.word(),
             TokenKind::QuotedIdent | TokenKind::Introducer => self.name(),
             _ => self.unexpected(),
@@ -60,6 +59,22 @@ impl Parser<'_> {
             self.peek().kind,
             Str | HexNumber | HexString | BitNumber | BitString
         )
+    }
+
+    /// True where a literal of any kind begins.
+    pub(super) fn at_literal(&self) -> bool {
+        use TokenKind::*;
+        match self.kind() {
+            Int | Decimal | Float | HexNumber | HexString | BitNumber | BitString | Str | NStr => {
+                true
+            }
+            Introducer => self.literal_follows(),
+            _ => match self.kw() {
+                Kw::NULL | Kw::TRUE | Kw::FALSE => true,
+                Kw::DATE | Kw::TIME | Kw::TIMESTAMP => self.peek().kind == Str,
+                _ => false,
+            },
+        }
     }
 
     /// A literal: a parameter where the digest has a slot for it and it may be one.
@@ -305,23 +320,6 @@ impl Parser<'_> {
             operand,
             whens,
             otherwise,
-        })
-    }
-
-    /// `.column`, as old clients write `.table.column`.
-    #[inline(never)]
-    fn column_after_dot(&mut self) -> Result<Expr> {
-        self.advance();
-        let first = self.ident_after_dot()?;
-        if !self.is(TokenKind::Dot) {
-            return self.unexpected();
-        }
-        self.advance();
-        let name = self.ident_after_dot()?;
-        self.json_path(ColumnRef {
-            schema: None,
-            table: Some(first),
-            name,
         })
     }
 

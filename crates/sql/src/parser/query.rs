@@ -336,7 +336,7 @@ impl Parser<'_> {
     }
 
     /// `[AS] name`, `[AS] 'text'`
-    fn select_alias(&mut self) -> Result<Option<Ident>> {
+    pub(super) fn select_alias(&mut self) -> Result<Option<Ident>> {
         if !self.accept_kw(Kw::AS) && !self.at_ident() && !self.is(TokenKind::Str) {
             return Ok(None);
         }

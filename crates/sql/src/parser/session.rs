@@ -121,9 +121,7 @@ impl Parser<'_> {
             _ => {}
         }
         match self.kw() {
-            Kw::NAMES if !matches!(self.peek().kind, TokenKind::Eq | TokenKind::Assign) => {
-                return self.set_names();
-            }
+            Kw::NAMES => return self.set_names(),
             Kw::CHARSET | Kw::CHARACTER | Kw::CHAR => {
                 if !self.accept_charset_words()? {
                     return self.unexpected();
@@ -234,7 +232,11 @@ impl Parser<'_> {
                 options.consistent_snapshot = true;
             } else {
                 self.expect_kw(Kw::READ)?;
-                options.read_only = Some(self.read_only()?);
+                let read_only = self.read_only()?;
+                if options.read_only.is_some_and(|before| before != read_only) {
+                    return self.unexpected();
+                }
+                options.read_only = Some(read_only);
             }
             if !self.accept(TokenKind::Comma) {
                 return Ok(Statement::Begin(options));
@@ -294,7 +296,6 @@ impl Parser<'_> {
                 p.accept_kw(Kw::LOCAL);
                 false
             } else {
-                p.accept_kw(Kw::LOW_PRIORITY);
                 p.expect_kw(Kw::WRITE)?;
                 true
             };

@@ -151,9 +151,13 @@ impl Parser<'_> {
                 }
             }
             Kw::BINARY => {
-                self.expect_kw(Kw::LOG)?;
-                self.expect_kw(Kw::STATUS)?;
-                Show::BinaryLogStatus
+                if self.accept_kw(Kw::LOGS) {
+                    Show::BinaryLogs
+                } else {
+                    self.expect_kw(Kw::LOG)?;
+                    self.expect_kw(Kw::STATUS)?;
+                    Show::BinaryLogStatus
+                }
             }
             Kw::MASTER => {
                 if self.accept_kw(Kw::STATUS) {

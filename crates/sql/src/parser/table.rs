@@ -65,7 +65,7 @@ impl Parser<'_> {
                 let Some((mut left, kind)) = open.pop() else {
                     break;
                 };
-                let constraint = self.join_constraint(kind)?;
+                let constraint = self.join_constraint()?;
                 left.steps.push((kind, current.tree(), constraint));
                 current = left;
                 continue;
@@ -122,12 +122,9 @@ impl Parser<'_> {
     }
 
     /// At ON or USING.
-    fn join_constraint(&mut self, kind: JoinKind) -> Result<JoinConstraint> {
+    fn join_constraint(&mut self) -> Result<JoinConstraint> {
         if self.accept_kw(Kw::ON) {
             return Ok(JoinConstraint::On(self.expr()?));
-        }
-        if kind == JoinKind::Straight {
-            return self.unexpected();
         }
         self.advance();
         Ok(JoinConstraint::Using(self.paren_list(Self::ident)?))
@@ -191,6 +188,10 @@ impl Parser<'_> {
             Inside::Tables(first) => Inside::Tables(self.tables_in_parens(first)?),
             query => query,
         };
+        if matches!(inside, Inside::Tables(TableRef::Derived { .. })) {
+            // A derived table alone takes no parentheses.
+            return self.unexpected();
+        }
         self.expect(TokenKind::RParen)?;
         Ok(inside)
     }

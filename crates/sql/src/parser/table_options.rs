@@ -5,6 +5,15 @@ use crate::ast::TableOptions;
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
 
+const ROW_FORMATS: &[Kw] = &[
+    Kw::DEFAULT,
+    Kw::FIXED,
+    Kw::DYNAMIC,
+    Kw::COMPRESSED,
+    Kw::REDUNDANT,
+    Kw::COMPACT,
+];
+
 impl Parser<'_> {
     /// Any number of table options, with or without commas between them.
     pub(super) fn table_options(&mut self) -> Result<TableOptions> {
@@ -23,7 +32,6 @@ impl Parser<'_> {
 
     /// Takes one option; false: there is none.
     pub(super) fn table_option(&mut self, options: &mut TableOptions) -> Result<bool> {
-        let start = self.save();
         let default = self.accept_kw(Kw::DEFAULT);
         if self.accept_charset_words()? {
             self.accept(TokenKind::Eq);
@@ -36,8 +44,7 @@ impl Parser<'_> {
             return Ok(true);
         }
         if default {
-            self.restore(start);
-            return Ok(false);
+            return self.unexpected();
         }
         let kw = self.kw();
         match kw {
@@ -55,6 +62,9 @@ impl Parser<'_> {
             }
             Kw::ROW_FORMAT => {
                 self.option_name();
+                if !ROW_FORMATS.contains(&self.kw()) {
+                    return self.unexpected();
+                }
                 options.row_format = Some(self.any_word()?.value);
             }
             Kw::AVG_ROW_LENGTH

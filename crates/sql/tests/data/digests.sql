@@ -1,0 +1,119 @@
+select 1,2,3 from t where a in (1,2,3) and b in (1) and c in (1,a) and (a,b) in ((1,2),(3,4)) and (a,b) in ((1,2)) limit 1,2
+insert into t (a,b) values (1,2),(3,4)
+insert into t (a) values (1),(2)
+insert into t (a,b) values (1, now()), (2, now())
+select if(1,2,a) , null is null, a is not null, null, true, -1, - 1, 2-1, +-1, (-1), a in (-1,2), x'11',0x11,b'1','a' 'b',_utf8mb4'a', N'a' from `t` as `T`
+select DATE '2000-01-01', now() + interval 1 day
+set @a=1, session sql_mode = '', autocommit=1
+select count(*), Count(*), concat('a',2), user(), current_timestamp, current_timestamp(), substr('a',1) from t as x where `x``y` = 1
+SELECT t.a, t . b FROM sql_digests.t;
+create table v (a int null default null, b varchar(10) default 'x', primary key(a), c decimal(10,2))
+select * from t order by 2 limit 10 offset 5
+select "a", `b`, a||b, a&&b, !a, a<>b, a!=b,  @a := 2, @`x y`, @'q', j->'$.b', j->>'$.c',@x, @@version, @@global.max_connections, a<=>b, ~a, a^b, a<<b, a>>1,a|b from t
+insert into u values (default, 1, 'x')
+select case when 1 then 2 else 3 end
+select * from t where a between 1 and 2
+select Status, NAME, t.name, t.STATUS from t
+select a from t where a = -1 and b > -1 and c = 1 - -1 and a in (null, 1, true)
+insert into u values (null,1,default),(2,3,4)
+insert into t(a,b) values (1,2) on duplicate key update a=values(a), b=3
+delete from t where a=1 limit 1
+select * from t force index (primary) where a=1 for update
+show tables like 'a%'
+show full columns from t
+drop schema x
+create database x
+show databases
+select distinctrow a from t
+select some from (select 1 some) q
+select * from t where a = any (select 1)
+select a as 'x', a as "y", a z from t
+select cast(1 as char(10)), cast(a as signed), convert(a, decimal(10,2)) from t
+select a from t where c rlike 'x' and c regexp 'y' and a mod 2
+update t set a=1,b=2 where c='x'
+replace t set a=1
+select year(now()), hour(now()), day(now()), now() + interval 1 hour
+select std(a), variance(a), var_pop(a) from t
+select schema(), database()
+create table x(a int4, b integer, c int1, d float8, e dec, f character(10), g varcharacter(10), h boolean,i int8)
+select 'a' 'b'
+select a from t where b=1 or b=2 and not c=2
+select (1),(2,3)=(4,5),((1))
+select f.a from t f, t g where f.a in ('a','b') and g.a in (1)
+select * from t where (a,b)=(1,2)
+select greatest(1,2,a,3,4) from t
+select a+1,2 from t
+select 1,a,1,2,a,1,2,3 from t
+select -a, - 5, a - 5, (a) - 5, a * -5 from t
+select 1 -- x
+select 1/* y */+1
+select a from t where a in (1,2,a)
+select a from t where a not in (1,2)
+select a from t limit 5
+insert into u values row(1,2,3)
+select interval(1,2,3)
+select timestamp'2020-01-01 00:00:00', {d '2020-01-01'}
+prepare s from 'select 1'
+select @@session.autocommit, @@SQL_MODE
+select * from t a join t b on a.a=b.a left outer join t c using(a) natural join t d
+select a b from t group by a,2 having a>1
+kill query 5
+alter table t add column x int default 5 after a, drop index k
+create index i on t (a, c(10) desc)
+grant select on x.* to u@h
+select 1e1, 1.2, 99999999999999999999
+select a from t where a in (( 1 ), 2)
+select a in (1), a in (1,2), (a) in ((1),(2)) from t
+select a from t where b = 1 and c in ('x') or d in (1,2,3) order by a desc limit 3
+select a from t where b in (select b from u where c = 'x' limit 1)
+select a, -1 from t where a > - 1 and b < +1
+select a from t where a in (-1) or a in (-1, -2)
+select a from t where a in (1 + 1, 2)
+select round(1.5, 1), round(a, 2), ifnull(a, 0), coalesce(a, 1, 2, b, 3) from t
+select * from t where c like 'x%' escape '|' and c not like 'y'
+select sum(a), min(b), max(c), avg(d), group_concat(distinct a order by b separator ',') from t
+select count(distinct a, b) from t
+select extract(year from now()), trim(both 'x' from c), substring(c from 1 for 2), position('a' in c) from t
+select a from t union all select b from u order by 1 limit 2
+with x as (select 1) select * from x
+select date_add(now(), interval 1 day), adddate(now(), 5)
+insert into u (a, b) select a, 5 from t where b = 3
+insert into u set a = 1, b = 2
+update t set b = b + 1 where a = 5 order by a limit 1
+update t, u set t.b = u.b where t.a = u.a
+delete t from t join u on t.a = u.a where u.b = 3
+select /*+ MAX_EXECUTION_TIME(10) */ 1
+select a from t where not (a = 1) and !(b = 2)
+select (a = 1), (1 = a) from t
+select a from t where (a) = (1)
+select 'x', "y", 'it''s' from t
+select exists (select 1 from t), not exists (select 1)
+select 1 where 1 = 1
+select a from t where a = 1 and (b = 2 or c = 'y') and (d in (1))
+show variables like 'x'
+show global status where variable_name='x'
+lock tables t read
+analyze table t
+flush tables
+select null, null, 1, null
+insert into u values (null, null, 'x')
+insert into u values (1, null, 'x'), (2, 3, null)
+select a from t where a is null or a is not null or null
+select default(a), a from t
+select _latin1 'a', _binary x'41', n'x' from t
+select @a, @b := 1, @c:=@b+1
+select if(a, 1, 2), left(c, 2), right(c, 3), repeat('x', 4), replace(c, 'a', 'b'), mod(a, 3) from t
+select utc_date, utc_time, utc_timestamp, current_date, current_time, localtime, localtimestamp
+select a div 2, a % 3, a ^ 1, a & 1, a | 1, a << 1, ~1, a xor 1 from t
+select 1 from t where 1 in (1) and 2 in (2, 3) and a in (select 1)
+select a from t where a between -1 and -2
+set names utf8mb4
+set names 'utf8mb4' collate 'utf8mb4_bin'
+set transaction isolation level read committed
+begin
+commit
+rollback
+select 1 + 2 * 3
+select -(-1), -(a), (-1) from t
+select json_extract(j, '$.a', '$.b') from t
+select a from t where a = 0x41 or a = b'1' or c = x'4142'
