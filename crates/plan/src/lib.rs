@@ -5,12 +5,17 @@
 //! 3. The result, [`query::Plan`], is shared by all sessions that ask the same question with other values.
 #![forbid(unsafe_code)]
 
+mod access;
+pub mod bind;
 pub mod collate;
+pub mod explain;
 pub mod expr;
 pub mod func;
 pub mod mode;
 pub mod query;
 
+pub use bind::{ParamType, PlanCx, PlanInfo, param_types, plan_statement};
 pub use mode::SqlMode;
+pub use query::Plan;
 pub use nfold_sql::ast::VarScope;
 pub use nfold_types::Value;

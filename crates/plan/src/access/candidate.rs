@@ -1,0 +1,319 @@
+//! Access paths of one table: what each index could do with the conditions, and what it would cost.
+
+use nfold_catalog::{IndexKind, TableDef, TableStats};
+
+use super::order::{self, Wish};
+use super::predicate::{OnColumn, Reader, Says, merge_range};
+use super::{LIST_ROWS_MAX, UNKNOWN_ROWS};
+use crate::bind::{Hints, ParamType, PlanCx};
+use crate::expr::Expr;
+use crate::query::{Access, AccessKind, Block, PointPart, RangePart};
+
+/// Cost of a row read in order from a leaf, of one looked up in the clustered index, and of a descent.
+const SCAN_ROW: f64 = 0.1;
+const LOOKUP_ROW: f64 = 0.5;
+const DESCENT: f64 = 0.3;
+
+/// An access path with its estimates.
+#[derive(Debug, Clone)]
+pub(crate) struct Candidate {
+    pub access: Access,
+    /// Rows it reads.
+    pub rows: f64,
+    pub cost: f64,
+}
+
+/// Calls `f` for each value that an access path is given.
+pub(crate) fn each_expr(kind: &AccessKind, f: &mut dyn FnMut(&Expr)) {
+    let range = |r: &RangePart, f: &mut dyn FnMut(&Expr)| {
+        for (e, _) in [&r.lo, &r.hi].into_iter().flatten() {
+            f(e);
+        }
+        if let Some((p, e)) = &r.like {
+            f(p);
+            if let Some(e) = e {
+                f(e);
+            }
+        }
+    };
+    let point = |p: &PointPart, f: &mut dyn FnMut(&Expr)| match p {
+        PointPart::Eq { expr, .. } => f(expr),
+        PointPart::In(list) => list.iter().for_each(f),
+        PointPart::List { .. } => {}
+        PointPart::Rows { rows, .. } => rows.iter().flatten().for_each(f),
+    };
+    match kind {
+        AccessKind::Points(parts) => parts.iter().for_each(|p| point(p, f)),
+        AccessKind::Range { prefix, range: r } => {
+            prefix.iter().for_each(|p| point(p, f));
+            range(r, f);
+        }
+        AccessKind::Ranges(list) => list.iter().for_each(|r| range(r, f)),
+        AccessKind::Hash { build, .. } => each_expr(&build.kind, f),
+        AccessKind::Full | AccessKind::Source | AccessKind::Empty => {}
+    }
+}
+
+/// Whether index `i` holds all columns that are used.
+pub(crate) fn covers(def: &TableDef, i: usize, used: &[bool]) -> bool {
+    if def.indexes[i].is_clustered() {
+        return false;
+    }
+    let own = |i: usize, c: usize| def.indexes[i].parts.iter().any(|p| p.column == c && p.prefix_len.is_none());
+    used.iter().enumerate().all(|(c, &u)| !u || own(i, c) || own(0, c))
+}
+
+/// A scan of a whole index.
+pub(crate) fn full_scan(index: usize, covering: bool) -> Access {
+    Access { index, covering, reverse: false, kind: AccessKind::Full, implied: Vec::new(), possible: Vec::new() }
+}
+
+struct Chooser<'c> {
+    block: &'c Block,
+    def: &'c TableDef,
+    stats: Option<&'c TableStats>,
+    rows: f64,
+    used: Vec<bool>,
+    locking: bool,
+    /// What each usable condition says, with its place among them.
+    says: Vec<(usize, OnColumn)>,
+    row_says: Vec<(usize, Vec<(usize, PointPart)>, usize)>,
+    usable: &'c [&'c Expr],
+}
+
+/// The cheapest access path of slot `t`.
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn choose(
+    cx: &PlanCx<'_>,
+    block: &Block,
+    t: usize,
+    def: &TableDef,
+    stats: Option<&TableStats>,
+    usable: &[&Expr],
+    hints: &Hints,
+    wish: Option<Wish>,
+) -> Candidate {
+    let list_count = |n: u32| match cx.params.get(n as usize) {
+        Some(ParamType::List { count, .. }) => (*count).min(LIST_ROWS_MAX),
+        _ => 1,
+    };
+    let reader = Reader { block, t, list_count: &list_count };
+    let says = usable.iter().enumerate().filter_map(|(n, c)| reader.read(c).map(|s| (n, s))).collect();
+    let row_says = usable
+        .iter()
+        .enumerate()
+        .filter_map(|(n, c)| reader.read_rows(c).map(|(parts, count)| (n, parts, count)))
+        .collect();
+    let chooser = Chooser {
+        block,
+        def,
+        stats,
+        rows: stats.map_or(UNKNOWN_ROWS, |s| (s.rows as f64).max(1.0)),
+        used: block.tables[t].used.clone(),
+        locking: block.lock.strength.is_some(),
+        says,
+        row_says,
+        usable,
+    };
+    let mut possible = Vec::new();
+    let mut all = Vec::new();
+    for i in 0..def.indexes.len() {
+        let allowed = hints.only.as_ref().is_none_or(|only| only.contains(&i)) && !hints.ignore.contains(&i);
+        if !allowed {
+            continue;
+        }
+        if let Some(c) = chooser.keyed(i) {
+            possible.push(i);
+            all.push(c);
+        }
+    }
+    let scan = chooser.scans(hints);
+    if !(hints.force && !all.is_empty()) {
+        all.extend(scan);
+    }
+    for c in &mut all {
+        order::judge(block, t, def, c, wish, chooser.rows);
+        c.access.possible.clone_from(&possible);
+    }
+    all.into_iter()
+        .min_by(|a, b| a.cost.total_cmp(&b.cost))
+        .unwrap_or_else(|| Candidate { access: full_scan(0, false), rows: chooser.rows, cost: chooser.rows })
+}
+
+impl Chooser<'_> {
+    fn covering(&self, i: usize) -> bool {
+        !self.locking && covers(self.def, i, &self.used)
+    }
+
+    /// Scans of whole indexes: the clustered one, and those that cover.
+    fn scans(&self, hints: &Hints) -> Vec<Candidate> {
+        let mut out = Vec::new();
+        for i in 0..self.def.indexes.len() {
+            let covering = i > 0 && self.covering(i);
+            let allowed = i == 0 || (hints.only.as_ref().is_none_or(|o| o.contains(&i)) && !hints.ignore.contains(&i));
+            if (i == 0 || covering) && allowed {
+                let width = if covering { 0.8 } else { 1.0 };
+                out.push(Candidate {
+                    access: full_scan(i, covering),
+                    rows: self.rows,
+                    cost: DESCENT + self.rows * SCAN_ROW * width,
+                });
+            } else if allowed && i > 0 && self.locking_free_order(i) {
+                out.push(Candidate { access: full_scan(i, false), rows: self.rows, cost: DESCENT + self.rows * LOOKUP_ROW });
+            }
+        }
+        out
+    }
+
+    /// A scan of a secondary index with a lookup for each row pays only for its order.
+    fn locking_free_order(&self, i: usize) -> bool {
+        !self.block.order.is_empty() && self.def.indexes[i].kind != IndexKind::HiddenRowId
+    }
+
+    /// Key parts of an index, the primary key's behind a secondary one's.
+    fn keyed(&self, i: usize) -> Option<Candidate> {
+        let index = &self.def.indexes[i];
+        let mut points: Vec<PointPart> = Vec::new();
+        let mut count = 1f64;
+        let mut implied: Vec<usize> = Vec::new();
+        let mut range: Option<(RangePart, bool, Vec<usize>)> = None;
+        let mut ranges: Option<(Vec<RangePart>, usize, bool)> = None;
+        let mut at = 0;
+        while at < index.parts.len() {
+            let part = &index.parts[at];
+            let prefix = part.prefix_len.is_some();
+            if let Some((n, say, c)) = self.point_on(part.column) {
+                points.push(say);
+                count *= c as f64;
+                if !prefix {
+                    implied.push(n);
+                }
+                at += 1;
+                if prefix {
+                    break;
+                }
+                continue;
+            }
+            if let Some((n, parts, c)) = self.rows_on(index, at) {
+                at += parts.len();
+                points.extend(parts);
+                count *= c as f64;
+                implied.push(n);
+                continue;
+            }
+            range = self.range_on(part.column, prefix);
+            if range.is_none() && points.is_empty() {
+                ranges = self.ranges_on(part.column, prefix);
+            }
+            break;
+        }
+        let exact = points.len() == index.parts.len() && index.is_unique() && index.parts.iter().all(|p| p.prefix_len.is_none());
+        let per_key = self.rows_per_key(i, points.len());
+        let covering = self.covering(i);
+        let (kind, rows, descents) = if let Some((r, whole, ns)) = range {
+            if whole {
+                implied.extend(ns);
+            }
+            let both = (r.lo.is_some() && r.hi.is_some()) || r.like.is_some();
+            let base = if points.is_empty() { self.rows } else { count * per_key };
+            let rows = (base * if both { 0.05 } else if r.not_null { 0.9 } else { 0.3333 }).max(1.0);
+            (AccessKind::Range { prefix: points, range: r }, rows, count)
+        } else if !points.is_empty() {
+            let rows = if exact { count } else { (count * per_key).min(self.rows.max(1.0)) };
+            (AccessKind::Points(points), rows, count)
+        } else if let Some((list, n, whole)) = ranges {
+            if whole {
+                implied.push(n);
+            }
+            let rows = (self.rows * 0.05 * list.len() as f64).min(self.rows).max(1.0);
+            let descents = list.len() as f64;
+            (AccessKind::Ranges(list), rows, descents)
+        } else {
+            return None;
+        };
+        let row = if i == 0 || covering { SCAN_ROW } else { LOOKUP_ROW };
+        implied.sort_unstable();
+        implied.dedup();
+        let implied = implied.into_iter().map(|n| self.usable[n].clone()).collect();
+        let access = Access { index: i, covering, reverse: false, kind, implied, possible: Vec::new() };
+        // A point of the clustered index costs its descent, and no less than a row of a scan.
+        Some(Candidate { access, rows, cost: descents * DESCENT + rows * row })
+    }
+
+    fn rows_per_key(&self, i: usize, parts: usize) -> f64 {
+        if parts == 0 {
+            return self.rows;
+        }
+        let index = &self.def.indexes[i];
+        if index.is_unique() && parts == index.parts.len() {
+            return 1.0;
+        }
+        match self.stats {
+            Some(s) if s.indexes.get(i).is_some_and(|x| !x.distinct.is_empty()) => s.rows_per_key(i, parts),
+            _ => 10.0,
+        }
+    }
+
+    fn point_on(&self, column: usize) -> Option<(usize, PointPart, usize)> {
+        let mut best: Option<(usize, PointPart, usize)> = None;
+        for (n, on) in &self.says {
+            if on.column != column {
+                continue;
+            }
+            if let Says::Points { part, count } = &on.says
+                && best.as_ref().is_none_or(|(_, _, c)| count < c)
+            {
+                best = Some((*n, part.clone(), *count));
+            }
+        }
+        best
+    }
+
+    /// Row constructors over the parts of the index from `at` on, in any order.
+    fn rows_on(&self, index: &nfold_catalog::IndexDef, at: usize) -> Option<(usize, Vec<PointPart>, usize)> {
+        for (n, parts, count) in &self.row_says {
+            let end = at + parts.len();
+            let Some(wanted) = index.parts.get(at..end) else { continue };
+            let mut out = Vec::with_capacity(parts.len());
+            for w in wanted {
+                match parts.iter().find(|(c, _)| *c == w.column && w.prefix_len.is_none()) {
+                    Some((_, p)) => out.push(p.clone()),
+                    None => break,
+                }
+            }
+            if out.len() == parts.len() {
+                return Some((*n, out, *count));
+            }
+        }
+        None
+    }
+
+    fn range_on(&self, column: usize, prefix: bool) -> Option<(RangePart, bool, Vec<usize>)> {
+        let mut merged: Option<RangePart> = None;
+        let mut taken = Vec::new();
+        for (n, on) in &self.says {
+            let Says::Range(r) = &on.says else { continue };
+            if on.column != column {
+                continue;
+            }
+            let whole = match &mut merged {
+                None => {
+                    merged = Some(r.clone());
+                    true
+                }
+                Some(m) => merge_range(m, r.clone()),
+            };
+            if whole && on.implied && !prefix {
+                taken.push(*n);
+            }
+        }
+        merged.map(|m| (m, true, taken))
+    }
+
+    fn ranges_on(&self, column: usize, prefix: bool) -> Option<(Vec<RangePart>, usize, bool)> {
+        self.says.iter().find_map(|(n, on)| match &on.says {
+            Says::Ranges(list) if on.column == column => Some((list.clone(), *n, on.implied && !prefix)),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,253 @@
+//! From conditions to access paths and a join order.
+//!
+//! Tables are placed one by one; each step takes the table that multiplies the rows so far least, by the access path that costs least
+//! given what is placed already. A condition goes to the first step at which all its tables are there. Estimates come from statistics
+//! alone: no plan looks into an index.
+
+mod candidate;
+mod order;
+mod predicate;
+
+use nfold_types::TypeKind;
+
+use crate::bind::{LeftJoin, PlanCx, FromInfo};
+use crate::expr::{CmpKind, Expr, ExprKind};
+use crate::query::{Access, AccessKind, Block, HashKey, JoinStep, JoinType, TableSource};
+
+pub(crate) use candidate::Candidate;
+
+/// Rows assumed of a table without statistics.
+const UNKNOWN_ROWS: f64 = 10_000.0;
+/// Rows assumed of derived tables and views.
+const DERIVED_ROWS: f64 = 100.0;
+/// A list parameter counts for so many members at most: the plan serves shorter lists as well.
+const LIST_ROWS_MAX: usize = 256;
+
+/// The row slots that an expression looks at, as a bit set.
+pub(crate) fn slots_of(e: &Expr, block: &Block) -> u64 {
+    let mut mask = 0;
+    e.any(&mut |e| {
+        match &e.kind {
+            ExprKind::Column(at) => mask |= 1u64 << at.table.min(63),
+            ExprKind::Subquery { index, .. } if block.subqueries[usize::from(*index)].correlated => {
+                mask |= all_slots(block);
+            }
+            _ => {}
+        }
+        false
+    });
+    mask
+}
+
+fn all_slots(block: &Block) -> u64 {
+    if block.tables.len() >= 64 { u64::MAX } else { (1u64 << block.tables.len()) - 1 }
+}
+
+/// Chooses access paths and join order, and puts every condition in its place.
+pub(crate) fn optimize(cx: &PlanCx<'_>, block: &mut Block, conditions: Vec<Expr>, info: &FromInfo, has_limit: bool) {
+    let mut left: Vec<Option<LeftJoin>> = info.left.clone();
+    let mut pending = conditions;
+    reject_nulls(block, &mut left, &mut pending);
+    let (constant, mut pending): (Vec<Expr>, Vec<Expr>) =
+        pending.into_iter().partition(|e| slots_of(e, block) == 0 && !is_volatile(cx, e));
+    block.constant_filter = constant;
+
+    let n = block.tables.len();
+    let mut placed = 0u64;
+    let mut steps: Vec<JoinStep> = Vec::with_capacity(n);
+    for _ in 0..n {
+        let mut best: Option<(f64, JoinStep)> = None;
+        for t in 0..n {
+            if placed >> t & 1 == 1 || !may_place(t, placed, &left, info.straight, n) {
+                continue;
+            }
+            let step = step_for(cx, block, t, placed, &pending, left[t].as_ref(), info, has_limit);
+            let weight = step.rows * step.filtered / 100.0 + 0.001 * step.rows;
+            if best.as_ref().is_none_or(|(w, _)| weight < *w) {
+                best = Some((weight, step));
+            }
+        }
+        let Some((_, mut step)) = best else { break };
+        placed |= 1 << step.table;
+        // Conditions that have all their tables now; the access path's own are not tested again.
+        let (ready, rest): (Vec<Expr>, Vec<Expr>) =
+            pending.into_iter().partition(|e| slots_of(e, block) & !placed == 0);
+        pending = rest;
+        let implied = |e: &Expr| step.access.implied.contains(e);
+        step.filter = ready.into_iter().filter(|e| step.kind == JoinType::Left || !implied(e)).collect();
+        steps.push(step);
+    }
+    if let (Some(last), false) = (steps.last_mut(), pending.is_empty()) {
+        last.filter.append(&mut pending);
+    } else if !pending.is_empty() {
+        // No table at all.
+        block.having.append(&mut pending);
+    }
+    block.joins = steps;
+    order::settle(block);
+}
+
+fn is_volatile(cx: &PlanCx<'_>, e: &Expr) -> bool {
+    e.any(&mut |e| match &e.kind {
+        ExprKind::Call { func, .. } => cx.funcs.get(*func).flags & crate::func::VOLATILE != 0,
+        ExprKind::AssignUserVar(..) => true,
+        _ => false,
+    })
+}
+
+/// Whether slot `t` may come next.
+fn may_place(t: usize, placed: u64, left: &[Option<LeftJoin>], straight: bool, n: usize) -> bool {
+    if straight {
+        return (0..t).all(|u| placed >> u & 1 == 1 || (left[u].as_ref().is_some_and(|l| l.depends.contains(&t))));
+    }
+    let _ = n;
+    match &left[t] {
+        None => true,
+        Some(l) => l.depends.iter().all(|&u| placed >> u & 1 == 1),
+    }
+}
+
+/// A condition of WHERE that no NULL-complemented row passes makes an outer join an inner one.
+fn reject_nulls(block: &mut Block, left: &mut [Option<LeftJoin>], pending: &mut Vec<Expr>) {
+    loop {
+        let mut changed = false;
+        for t in 0..block.tables.len() {
+            let Some(join) = &left[t] else { continue };
+            let rejected = pending.iter().any(|c| rejects(c, t as u16));
+            if rejected {
+                pending.extend(join.on.iter().cloned());
+                left[t] = None;
+                block.tables[t].nullable = false;
+                changed = true;
+            }
+        }
+        if !changed {
+            return;
+        }
+    }
+}
+
+/// Whether `c` cannot hold when all columns of slot `t` are NULL.
+fn rejects(c: &Expr, t: u16) -> bool {
+    use nfold_sql::ast::{BinaryOp, IsTest};
+    let own = |e: &Expr| e.as_column().is_some_and(|at| at.table == t);
+    match &c.kind {
+        ExprKind::Compare { op, sides, .. } => *op != BinaryOp::NullSafeEq && sides.iter().any(own),
+        ExprKind::Between { parts, negated: false, .. } => own(&parts[0]),
+        ExprKind::In { expr, .. } => own(expr),
+        ExprKind::InParam { left, .. } => left.len() == 1 && own(&left[0]),
+        ExprKind::Like { expr, .. } => own(expr),
+        ExprKind::Is { expr, test: IsTest::Null, negated: true } => own(expr),
+        ExprKind::And(list) => list.iter().any(|e| rejects(e, t)),
+        ExprKind::Or(list) => list.iter().all(|e| rejects(e, t)),
+        _ => false,
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+fn step_for(
+    cx: &PlanCx<'_>,
+    block: &Block,
+    t: usize,
+    placed: u64,
+    pending: &[Expr],
+    left: Option<&LeftJoin>,
+    info: &FromInfo,
+    has_limit: bool,
+) -> JoinStep {
+    let in_sight = placed | 1 << t;
+    let usable: Vec<&Expr> = match left {
+        Some(l) => l.on.iter().collect(),
+        None => pending.iter().filter(|e| slots_of(e, block) & !in_sight == 0).collect(),
+    };
+    let first = placed == 0;
+    let candidate = match &block.tables[t].source {
+        TableSource::Table(def) => {
+            let stats = cx.info.stats(def.id);
+            let wish = if first { order::wish(block, has_limit) } else { None };
+            candidate::choose(cx, block, t, def, stats.as_deref(), &usable, &info.hints[t], wish)
+        }
+        _ => Candidate {
+            access: Access {
+                index: 0,
+                covering: false,
+                reverse: false,
+                kind: AccessKind::Source,
+                implied: Vec::new(),
+                possible: Vec::new(),
+            },
+            rows: DERIVED_ROWS,
+            cost: DERIVED_ROWS,
+        },
+    };
+    let mut access = candidate.access;
+    let mut rows = candidate.rows;
+    let depends_on_outer = access_slots(&access, block) & placed != 0;
+    if !first && !depends_on_outer && !matches!(access.kind, AccessKind::Empty) {
+        // Read once, kept, looked up by what is equal.
+        let keys = hash_keys(&usable, t, placed, block);
+        if !keys.is_empty() {
+            rows = (rows / 10.0).max(1.0);
+        }
+        let shell = Access { kind: AccessKind::Empty, ..access.clone() };
+        let build = std::mem::replace(&mut access, shell);
+        access.implied = build.implied.clone();
+        access.kind = AccessKind::Hash { build: Box::new(build), keys };
+    }
+    let own: Vec<&&Expr> = usable.iter().filter(|e| !access.implied.contains(e)).collect();
+    let filtered = own.iter().fold(100.0, |f: f64, e| f * selectivity(e)).max(0.01);
+    let on = match left {
+        Some(l) => l.on.iter().filter(|e| !access.implied.contains(e)).cloned().collect(),
+        None => Vec::new(),
+    };
+    let kind = if left.is_some() { JoinType::Left } else { JoinType::Inner };
+    JoinStep { table: t, access, kind, on, filter: Vec::new(), rows, filtered }
+}
+
+fn access_slots(access: &Access, block: &Block) -> u64 {
+    let mut mask = 0;
+    candidate::each_expr(&access.kind, &mut |e| mask |= slots_of(e, block));
+    mask
+}
+
+/// Equalities between slot `t` and those before it.
+fn hash_keys(usable: &[&Expr], t: usize, placed: u64, block: &Block) -> Vec<HashKey> {
+    let mut keys = Vec::new();
+    for c in usable {
+        let ExprKind::Compare { op: nfold_sql::ast::BinaryOp::Eq, kind, sides } = &c.kind else { continue };
+        if matches!(kind, CmpKind::Double) {
+            continue;
+        }
+        let (a, b) = (slots_of(&sides[0], block), slots_of(&sides[1], block));
+        let own = 1u64 << t;
+        let key = if a == own && b != 0 && b & !placed == 0 {
+            HashKey { inner: sides[0].clone(), outer: sides[1].clone(), kind: *kind }
+        } else if b == own && a != 0 && a & !placed == 0 {
+            HashKey { inner: sides[1].clone(), outer: sides[0].clone(), kind: *kind }
+        } else {
+            continue;
+        };
+        keys.push(key);
+    }
+    keys
+}
+
+/// The share of rows that MySQL assumes a condition keeps when it knows nothing better.
+fn selectivity(e: &Expr) -> f64 {
+    use nfold_sql::ast::BinaryOp::*;
+    match &e.kind {
+        ExprKind::Compare { op: Eq | NullSafeEq, .. } => 0.1,
+        ExprKind::Compare { op: Ne, .. } => 0.9,
+        ExprKind::Compare { .. } | ExprKind::Like { negated: false, .. } => 0.3333,
+        ExprKind::Between { negated: false, .. } => 0.1111,
+        ExprKind::In { list, negated: false, .. } => (0.1 * list.len() as f64).min(0.5),
+        ExprKind::InParam { negated: false, .. } => 0.5,
+        ExprKind::Is { .. } => 0.1,
+        _ => 1.0,
+    }
+}
+
+/// Whether a column's key order is the order in which comparisons of its type see its values.
+pub(crate) fn orders_like_key(kind: &TypeKind) -> bool {
+    !matches!(kind, TypeKind::Enum(_) | TypeKind::Set(_))
+}

@@ -1,0 +1,226 @@
+//! Orders that an index gives: ORDER BY without a sort, groups that come together, MIN and MAX by one row.
+
+use nfold_catalog::TableDef;
+
+use super::Candidate;
+use super::orders_like_key;
+use crate::expr::{ColumnAt, Expr};
+use crate::query::{Access, AccessKind, AggFunc, Block, PointPart, TableSource};
+
+/// What an order of the first table would be good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// ORDER BY; with LIMIT it pays to read in order.
+    Order { limit: bool },
+    Group,
+    /// `MIN(col)` or `MAX(col)` alone.
+    MinMax { column: ColumnAt, max: bool },
+}
+
+/// What the block would like of its first table.
+pub(crate) fn wish(block: &Block, limit: bool) -> Option<Wish> {
+    if let Some(group) = &block.group {
+        if block.tables.len() != 1 {
+            return None;
+        }
+        if let ([agg], true) = (group.aggregates.as_slice(), group.implicit && block.having.is_empty())
+            && matches!(agg.func, AggFunc::Min | AggFunc::Max)
+            && let Some(column) = agg.args[0].as_column()
+        {
+            return Some(Wish::MinMax { column, max: agg.func == AggFunc::Max });
+        }
+        let plain = !group.keys.is_empty() && group.keys.iter().all(|k| k.as_column().is_some());
+        return plain.then_some(Wish::Group);
+    }
+    (!block.order.is_empty() && !block.distinct).then_some(Wish::Order { limit })
+}
+
+/// The index's columns in key order with their direction, the primary key's last; up to the first part that does not order.
+fn key_columns(def: &TableDef, index: usize) -> Vec<(usize, bool)> {
+    let mut out: Vec<(usize, bool)> = Vec::new();
+    let own = def.indexes[index].parts.iter();
+    let primary = if index == 0 { [].iter() } else { def.indexes[0].parts.iter() };
+    for p in own.chain(primary) {
+        if p.prefix_len.is_some() || !orders_like_key(&def.columns[p.column].ty.kind) {
+            break;
+        }
+        if !out.iter().any(|(c, _)| *c == p.column) {
+            out.push((p.column, p.desc));
+        }
+    }
+    out
+}
+
+/// Key parts that have one value only.
+fn fixed(access: &Access) -> usize {
+    let parts = match &access.kind {
+        AccessKind::Points(p) | AccessKind::Range { prefix: p, .. } => p.as_slice(),
+        _ => &[],
+    };
+    parts.iter().take_while(|p| matches!(p, PointPart::Eq { .. })).count()
+}
+
+/// Whether an access path reads its index in key order. Ranges are put in order when they are bound.
+fn in_key_order(access: &Access) -> bool {
+    match &access.kind {
+        AccessKind::Full | AccessKind::Points(_) | AccessKind::Ranges(_) => true,
+        // Several ranges, one after the other: in order, because their prefixes are.
+        AccessKind::Range { .. } => true,
+        _ => false,
+    }
+}
+
+/// Whether rows of slot `t` come in the order of `keys` (column, descending): `Some(reverse)`.
+fn gives(def: &TableDef, access: &Access, keys: &[(usize, bool)]) -> Option<bool> {
+    if !in_key_order(access) {
+        return None;
+    }
+    let columns = key_columns(def, access.index);
+    let fixed_parts = fixed(access);
+    let is_fixed = |c: usize| {
+        def.indexes[access.index].parts.iter().take(fixed_parts).any(|p| p.column == c)
+    };
+    let mut rest = columns.iter().filter(|(c, _)| !is_fixed(*c));
+    let mut reverse = None;
+    for (column, desc) in keys.iter().filter(|(c, _)| !is_fixed(*c)) {
+        match rest.next() {
+            Some((c, d)) if c == column => {
+                let r = d != desc;
+                if *reverse.get_or_insert(r) != r {
+                    return None;
+                }
+            }
+            _ => {
+                // A unique key that is used up fixes the row: nothing is left to order.
+                return None;
+            }
+        }
+    }
+    Some(reverse.unwrap_or(false))
+}
+
+fn order_keys(block: &Block, t: usize) -> Option<Vec<(usize, bool)>> {
+    block
+        .order
+        .iter()
+        .map(|k| {
+            let at = k.expr.as_column()?;
+            (usize::from(at.table) == t).then_some((usize::from(at.column), k.desc))
+        })
+        .collect()
+}
+
+/// Adds to the cost of a candidate what it does not give.
+pub(super) fn judge(block: &Block, t: usize, def: &TableDef, c: &mut Candidate, wish: Option<Wish>, table_rows: f64) {
+    let sort = |rows: f64| rows * (rows + 2.0).log2() * 0.02;
+    match wish {
+        None => {}
+        Some(Wish::Order { limit }) => {
+            let keys = order_keys(block, t);
+            match keys.and_then(|keys| gives(def, &c.access, &keys)) {
+                Some(reverse) => {
+                    c.access.reverse = reverse;
+                    if limit {
+                        // The rows wanted are found early, unless conditions hide them.
+                        let share = (100.0 / table_rows).clamp(0.001, 1.0).max(100.0 / c.rows.max(100.0) * 0.1);
+                        c.cost *= share.min(1.0);
+                    }
+                }
+                None => c.cost += sort(c.rows),
+            }
+        }
+        Some(Wish::Group) => {
+            if group_order(block, def, &c.access, t) {
+                c.cost *= 0.95;
+            } else {
+                c.cost += sort(c.rows) * 0.5;
+            }
+        }
+        Some(Wish::MinMax { column, max }) => {
+            if min_max(def, &c.access, column).is_some() {
+                c.access.reverse = max != key_columns(def, c.access.index).iter().any(|(col, d)| *col == usize::from(column.column) && *d);
+                c.cost = c.cost.min(1.0);
+            }
+        }
+    }
+}
+
+fn min_max(def: &TableDef, access: &Access, column: ColumnAt) -> Option<()> {
+    let single = match &access.kind {
+        AccessKind::Full | AccessKind::Range { .. } => true,
+        AccessKind::Points(parts) => parts.iter().all(|p| matches!(p, PointPart::Eq { .. })),
+        _ => false,
+    };
+    let next = key_columns(def, access.index).into_iter().nth(fixed(access))?;
+    (single && in_key_order(access) && next.0 == usize::from(column.column)).then_some(())
+}
+
+fn group_order(block: &Block, def: &TableDef, access: &Access, t: usize) -> bool {
+    let Some(group) = &block.group else { return false };
+    let Some(keys) = group.keys.iter().map(Expr::as_column).collect::<Option<Vec<_>>>() else { return false };
+    if !in_key_order(access) || keys.iter().any(|k| usize::from(k.table) != t) {
+        return false;
+    }
+    let fixed_parts = fixed(access);
+    let is_fixed = |c: usize| def.indexes[access.index].parts.iter().take(fixed_parts).any(|p| p.column == c);
+    let mut wanted: Vec<usize> = keys.iter().map(|k| usize::from(k.column)).filter(|c| !is_fixed(*c)).collect();
+    for (c, _) in key_columns(def, access.index).iter().filter(|(c, _)| !is_fixed(*c)) {
+        if wanted.is_empty() {
+            break;
+        }
+        match wanted.iter().position(|w| w == c) {
+            Some(p) => {
+                wanted.remove(p);
+            }
+            None => return false,
+        }
+    }
+    wanted.is_empty()
+}
+
+/// When all tables have their place: what need not be done any more.
+pub(super) fn settle(block: &mut Block) {
+    let single = block.joins.len() == 1;
+    let Some(first) = block.joins.first() else {
+        if let Some(group) = &mut block.group {
+            group.first_row_only = false;
+        }
+        return;
+    };
+    let t = first.table;
+    let TableSource::Table(def) = block.tables[t].source.clone() else { return };
+    let access = first.access.clone();
+    let no_filter = first.filter.is_empty();
+    // Joins keep the order of the outer rows.
+    if block.group.is_none() && !block.order.is_empty() && !block.distinct {
+        let given = order_keys(block, t).and_then(|keys| gives(&def, &access, &keys));
+        if given == Some(access.reverse) || (given.is_some() && block.order.iter().all(|_| fixed_all(block, &def, &access, t))) {
+            block.ordered = true;
+            block.order.clear();
+        }
+    }
+    let ordered_group = single && group_order(block, &def, &access, t);
+    if let Some(group) = &mut block.group {
+        group.ordered = ordered_group && !group.implicit;
+        if single && no_filter && group.implicit && block.having.is_empty() {
+            if let [agg] = group.aggregates.as_slice()
+                && matches!(agg.func, AggFunc::Min | AggFunc::Max)
+                && let Some(column) = agg.args[0].as_column()
+            {
+                let max = agg.func == AggFunc::Max;
+                let desc = key_columns(&def, access.index).iter().any(|(c, d)| *c == usize::from(column.column) && *d);
+                group.first_row_only = min_max(&def, &access, column).is_some() && access.reverse == (max != desc);
+            }
+        }
+    }
+}
+
+fn fixed_all(block: &Block, def: &TableDef, access: &Access, t: usize) -> bool {
+    let n = fixed(access);
+    block.order.iter().all(|k| {
+        k.expr.as_column().is_some_and(|at| {
+            usize::from(at.table) == t
+                && def.indexes[access.index].parts.iter().take(n).any(|p| p.column == usize::from(at.column))
+        })
+    })
+}

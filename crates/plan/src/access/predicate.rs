@@ -1,0 +1,281 @@
+//! What a condition says about one column of one table.
+
+use std::sync::Arc;
+
+use nfold_sql::ast::{BinaryOp, IsTest};
+use nfold_types::{ColumnType, TypeKind};
+
+use super::slots_of;
+use crate::expr::{Class, CmpKind, ColumnAt, Expr, ExprKind};
+use crate::query::{Block, PointPart, RangePart};
+
+/// What a condition says about a column.
+#[derive(Debug, Clone)]
+pub(crate) enum Says {
+    /// One of these values; how many, for estimates. `exact`: nothing else passes the condition.
+    Points { part: PointPart, count: usize },
+    Range(RangePart),
+    /// Or'ed ranges and values.
+    Ranges(Vec<RangePart>),
+}
+
+/// A condition on a column, and whether rows found by it need not be tested again.
+#[derive(Debug, Clone)]
+pub(crate) struct OnColumn {
+    pub column: usize,
+    pub says: Says,
+    /// The condition itself holds for every row found (when values convert exactly).
+    pub implied: bool,
+}
+
+/// Whether values compared in this way can be looked up in an index over a column of type `ty`.
+fn comparable(ty: &ColumnType, kind: CmpKind) -> bool {
+    match (Class::of(ty), kind) {
+        (_, _) if matches!(ty.kind, TypeKind::Enum(_) | TypeKind::Set(_)) => false,
+        (Class::Int | Class::Decimal, CmpKind::Int | CmpKind::Decimal | CmpKind::Double) => true,
+        (Class::Double, CmpKind::Int | CmpKind::Decimal | CmpKind::Double) => true,
+        (Class::String, CmpKind::String(collation)) => collation == ty.collation,
+        (Class::Date | Class::DateTime, CmpKind::DateTime) => true,
+        (Class::Time, CmpKind::Time) => true,
+        _ => false,
+    }
+}
+
+fn flip(op: BinaryOp) -> BinaryOp {
+    match op {
+        BinaryOp::Lt => BinaryOp::Gt,
+        BinaryOp::Le => BinaryOp::Ge,
+        BinaryOp::Gt => BinaryOp::Lt,
+        BinaryOp::Ge => BinaryOp::Le,
+        other => other,
+    }
+}
+
+/// Looks at conditions for the columns of slot `t`.
+pub(crate) struct Reader<'r> {
+    pub block: &'r Block,
+    pub t: usize,
+    pub list_count: &'r dyn Fn(u32) -> usize,
+}
+
+impl Reader<'_> {
+    fn own(&self, e: &Expr) -> Option<usize> {
+        let ColumnAt { table, column } = e.as_column()?;
+        (usize::from(table) == self.t).then_some(usize::from(column))
+    }
+
+    /// A value that does not depend on slot `t` itself.
+    fn foreign(&self, e: &Expr) -> bool {
+        slots_of(e, self.block) >> self.t & 1 == 0
+            && !e.any(&mut |e| matches!(e.kind, ExprKind::Subquery { .. } | ExprKind::AssignUserVar(..)))
+    }
+
+    /// What a condition says about a column, if it says something an index can use.
+    pub fn read(&self, c: &Expr) -> Option<OnColumn> {
+        match &c.kind {
+            ExprKind::Compare { op, kind, sides } => {
+                let (column, op, value) = match (self.own(&sides[0]), self.own(&sides[1])) {
+                    (Some(col), None) => (col, *op, &sides[1]),
+                    (None, Some(col)) => (col, flip(*op), &sides[0]),
+                    _ => return None,
+                };
+                let ty = if self.own(&sides[0]).is_some() { &sides[0].ty.col } else { &sides[1].ty.col };
+                if !comparable(ty, *kind) || !self.foreign(value) {
+                    return None;
+                }
+                let says = compare_says(op, value)?;
+                Some(OnColumn { column, says, implied: true })
+            }
+            ExprKind::Between { parts, kinds, negated: false } => {
+                let column = self.own(&parts[0])?;
+                let ty = &parts[0].ty.col;
+                let fits = kinds.iter().all(|k| comparable(ty, *k)) && self.foreign(&parts[1]) && self.foreign(&parts[2]);
+                if !fits {
+                    return None;
+                }
+                let range =
+                    RangePart { lo: Some((parts[1].clone(), true)), hi: Some((parts[2].clone(), true)), ..RangePart::default() };
+                Some(OnColumn { column, says: Says::Range(range), implied: true })
+            }
+            ExprKind::In { expr, list, negated: false } => {
+                let column = self.own(expr)?;
+                let fits = list.iter().all(|(k, e)| comparable(&expr.ty.col, *k) && self.foreign(e));
+                if !fits {
+                    return None;
+                }
+                let members = list.iter().map(|(_, e)| e.clone()).collect();
+                Some(OnColumn { column, says: Says::Points { part: PointPart::In(members), count: list.len() }, implied: true })
+            }
+            ExprKind::InParam { left, kinds, list, negated: false } if left.len() == 1 => {
+                let column = self.own(&left[0])?;
+                if !comparable(&left[0].ty.col, kinds[0]) {
+                    return None;
+                }
+                let part = PointPart::List { list: *list, at: 0, of: 1 };
+                Some(OnColumn { column, says: Says::Points { part, count: (self.list_count)(*list) }, implied: true })
+            }
+            ExprKind::Is { expr, test: IsTest::Null, negated } => {
+                let column = self.own(expr)?;
+                let says = if *negated {
+                    Says::Range(RangePart { not_null: true, ..RangePart::default() })
+                } else {
+                    Says::Points { part: PointPart::Eq { expr: Expr::null(), null_safe: true }, count: 1 }
+                };
+                Some(OnColumn { column, says, implied: true })
+            }
+            ExprKind::Like { expr, pattern, escape, collation, negated: false } => {
+                let column = self.own(expr)?;
+                let fits = comparable(&expr.ty.col, CmpKind::String(*collation))
+                    && self.foreign(pattern)
+                    && escape.as_ref().is_none_or(|e| self.foreign(e));
+                if !fits {
+                    return None;
+                }
+                let like = Some((Expr::clone(pattern), escape.as_ref().map(|e| Expr::clone(e))));
+                Some(OnColumn { column, says: Says::Range(RangePart { like, ..RangePart::default() }), implied: false })
+            }
+            ExprKind::Or(list) => self.read_or(list),
+            _ => None,
+        }
+    }
+
+    /// OR of conditions on one column.
+    fn read_or(&self, list: &[Expr]) -> Option<OnColumn> {
+        let mut column = None;
+        let mut ranges = Vec::with_capacity(list.len());
+        let mut implied = true;
+        for c in list {
+            // An AND inside may hold both bounds of a range.
+            let on = match &c.kind {
+                ExprKind::And(parts) => self.read_and(parts)?,
+                _ => self.read(c)?,
+            };
+            if *column.get_or_insert(on.column) != on.column {
+                return None;
+            }
+            implied &= on.implied;
+            match on.says {
+                Says::Range(r) => ranges.push(r),
+                Says::Ranges(r) => ranges.extend(r),
+                Says::Points { part: PointPart::Eq { expr, null_safe: false }, .. } => ranges.push(point_range(expr)),
+                Says::Points { part: PointPart::In(members), .. } => ranges.extend(members.into_iter().map(point_range)),
+                Says::Points { .. } => return None,
+            }
+        }
+        let column = column?;
+        let all_points = ranges.iter().all(|r| match (&r.lo, &r.hi) {
+            (Some((a, true)), Some((b, true))) => a == b && r.like.is_none(),
+            _ => false,
+        });
+        if all_points {
+            let members: Vec<Expr> = ranges.into_iter().filter_map(|r| r.lo.map(|(e, _)| e)).collect();
+            let count = members.len();
+            return Some(OnColumn { column, says: Says::Points { part: PointPart::In(members), count }, implied });
+        }
+        Some(OnColumn { column, says: Says::Ranges(ranges), implied })
+    }
+
+    fn read_and(&self, parts: &[Expr]) -> Option<OnColumn> {
+        let mut result: Option<OnColumn> = None;
+        let mut all = true;
+        for c in parts {
+            let Some(on) = self.read(c) else {
+                all = false;
+                continue;
+            };
+            match &mut result {
+                None => result = Some(on),
+                Some(r) if r.column == on.column => match (&mut r.says, on.says) {
+                    (Says::Range(a), Says::Range(b)) => {
+                        all &= on.implied;
+                        if !merge_range(a, b) {
+                            all = false;
+                        }
+                    }
+                    _ => all = false,
+                },
+                Some(_) => all = false,
+            }
+        }
+        let mut r = result?;
+        r.implied &= all;
+        Some(r)
+    }
+
+    /// `(a, b) IN (…)` over columns of this slot only: the columns, and a part for each.
+    pub fn read_rows(&self, c: &Expr) -> Option<(Vec<(usize, PointPart)>, usize)> {
+        match &c.kind {
+            ExprKind::InParam { left, kinds, list, negated: false } if left.len() > 1 => {
+                let mut parts = Vec::new();
+                for (at, (l, k)) in left.iter().zip(kinds).enumerate() {
+                    let column = self.own(l)?;
+                    if !comparable(&l.ty.col, *k) {
+                        return None;
+                    }
+                    parts.push((column, PointPart::List { list: *list, at, of: left.len() }));
+                }
+                Some((parts, (self.list_count)(*list)))
+            }
+            ExprKind::InRows { left, rows, negated: false } => {
+                let plain: Arc<Vec<Vec<Expr>>> =
+                    Arc::new(rows.iter().map(|r| r.iter().map(|(_, e)| e.clone()).collect()).collect());
+                let mut parts = Vec::new();
+                for (at, l) in left.iter().enumerate() {
+                    let column = self.own(l)?;
+                    let fits = rows.iter().all(|r| comparable(&l.ty.col, r[at].0) && self.foreign(&r[at].1));
+                    if !fits {
+                        return None;
+                    }
+                    parts.push((column, PointPart::Rows { rows: plain.clone(), at }));
+                }
+                Some((parts, rows.len()))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn compare_says(op: BinaryOp, value: &Expr) -> Option<Says> {
+    let value = value.clone();
+    let range = |lo, hi| Says::Range(RangePart { lo, hi, ..RangePart::default() });
+    Some(match op {
+        BinaryOp::Eq => Says::Points { part: PointPart::Eq { expr: value, null_safe: false }, count: 1 },
+        BinaryOp::NullSafeEq => Says::Points { part: PointPart::Eq { expr: value, null_safe: true }, count: 1 },
+        BinaryOp::Lt => range(None, Some((value, false))),
+        BinaryOp::Le => range(None, Some((value, true))),
+        BinaryOp::Gt => range(Some((value, false)), None),
+        BinaryOp::Ge => range(Some((value, true)), None),
+        _ => return None,
+    })
+}
+
+fn point_range(e: Expr) -> RangePart {
+    RangePart { lo: Some((e.clone(), true)), hi: Some((e, true)), ..RangePart::default() }
+}
+
+/// Narrows `a` by `b`; false where `a` could not take all of it.
+pub(crate) fn merge_range(a: &mut RangePart, b: RangePart) -> bool {
+    let mut whole = true;
+    if let Some(lo) = b.lo {
+        if a.lo.is_none() {
+            a.lo = Some(lo);
+        } else {
+            whole = false;
+        }
+    }
+    if let Some(hi) = b.hi {
+        if a.hi.is_none() {
+            a.hi = Some(hi);
+        } else {
+            whole = false;
+        }
+    }
+    if b.like.is_some() {
+        if a.like.is_none() {
+            a.like = b.like;
+        }
+        whole = false;
+    }
+    a.not_null |= b.not_null;
+    whole
+}

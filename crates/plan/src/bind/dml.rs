@@ -1,0 +1,281 @@
+//! INSERT, REPLACE, UPDATE, DELETE.
+
+use std::sync::Arc;
+
+use nfold_catalog::{TableDef, schema::eq_name};
+use nfold_sql::ast::{self, ColumnRef, OrderItem, TableFactor, TableRef};
+use nfold_types::{ErrorCode, SqlError};
+
+use super::from::{FromInfo, bare};
+use super::names::display;
+use super::{BlockBinder, ParamType, PlanCx, ScopeColumn, ScopeSlot, block};
+use crate::expr::{Expr, ExprType};
+use crate::query::{
+    Assignment, Block, DeletePlan, InsertPlan, InsertSource, LimitPlan, Plan, RowLocking, TableSlot, TableSource, UpdatePlan,
+};
+
+fn base_table(source: &TableSource, name: &str, verb: &str) -> Result<Arc<TableDef>, SqlError> {
+    match source {
+        TableSource::Table(t) => Ok(t.clone()),
+        _ => Err(SqlError::new(ErrorCode::ER_NON_UPDATABLE_TABLE, &[&name, &verb])),
+    }
+}
+
+fn scope_columns(def: &TableDef) -> Vec<ScopeColumn> {
+    def.columns.iter().map(|c| ScopeColumn { name: c.name.clone(), ty: c.ty.clone(), nullable: c.nullable }).collect()
+}
+
+fn ordinal(def: &TableDef, c: &ColumnRef, clause: &str) -> Result<usize, SqlError> {
+    def.column(&c.name.value).ok_or_else(|| SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[&display(c), &clause]))
+}
+
+pub(super) fn insert(cx: &PlanCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError> {
+    if !i.partitions.is_empty() {
+        return Err(SqlError::not_supported("PARTITION selection"));
+    }
+    let mut b = BlockBinder::new(cx, None);
+    let factor = TableFactor { name: i.table.clone(), partitions: Vec::new(), alias: None, hints: Vec::new() };
+    b.single(&factor)?;
+    let table = base_table(&b.tables[0].source, &i.table.name.value, "INSERT")?;
+    let mut columns: Vec<usize> = Vec::new();
+    let named: Option<Vec<ColumnRef>> = match (&i.columns, &i.source) {
+        (_, ast::InsertSource::Set(list)) => Some(list.iter().map(|a| a.column.clone()).collect()),
+        (columns, _) => columns.clone(),
+    };
+    match &named {
+        None => columns.extend(0..table.columns.len()),
+        Some(list) => {
+            for c in list {
+                let at = ordinal(&table, c, "field list")?;
+                if columns.contains(&at) {
+                    return Err(SqlError::new(ErrorCode::ER_FIELD_SPECIFIED_TWICE, &[&c.name.value]));
+                }
+                columns.push(at);
+            }
+        }
+    }
+    let source = match &i.source {
+        ast::InsertSource::Values(rows) => InsertSource::Rows(rows_of(&mut b, rows, &mut columns, named.is_some())?),
+        ast::InsertSource::Set(list) => {
+            let row = list.iter().map(|a| value(&mut b, &a.value)).collect::<Result<_, _>>()?;
+            InsertSource::Rows(vec![row])
+        }
+        ast::InsertSource::RowsParam(n) => {
+            let width = match cx.params.get(*n as usize) {
+                Some(ParamType::List { width, .. }) => *width,
+                _ => return Err(SqlError::not_supported("these rows")),
+            };
+            if width != columns.len() {
+                return Err(SqlError::new(ErrorCode::ER_WRONG_VALUE_COUNT_ON_ROW, &[&1]));
+            }
+            InsertSource::Param(*n)
+        }
+        ast::InsertSource::Query(q) => {
+            let plan = block::bind_query(cx, q, None)?;
+            if plan.types.len() != columns.len() {
+                return Err(SqlError::new(ErrorCode::ER_WRONG_VALUE_COUNT_ON_ROW, &[&1]));
+            }
+            InsertSource::Query(plan)
+        }
+    };
+    let on_duplicate = on_duplicate(&mut b, i, &table)?;
+    Ok(Plan::Insert(Box::new(InsertPlan {
+        table,
+        columns,
+        source,
+        ignore: i.ignore,
+        replace: i.replace,
+        on_duplicate,
+        subqueries: b.subqueries,
+    })))
+}
+
+/// `DEFAULT` is `None`.
+fn value(b: &mut BlockBinder<'_>, e: &ast::Expr) -> Result<Option<Expr>, SqlError> {
+    match e {
+        ast::Expr::Default(None) => Ok(None),
+        e => b.expr(e).map(Some),
+    }
+}
+
+fn rows_of(
+    b: &mut BlockBinder<'_>,
+    rows: &[Vec<ast::Expr>],
+    columns: &mut Vec<usize>,
+    named: bool,
+) -> Result<Vec<Vec<Option<Expr>>>, SqlError> {
+    // `INSERT INTO t VALUES ()`: every column its default.
+    if !named && rows.iter().all(Vec::is_empty) {
+        columns.clear();
+    }
+    let mut out = Vec::with_capacity(rows.len());
+    for (n, row) in rows.iter().enumerate() {
+        if row.len() != columns.len() {
+            return Err(SqlError::new(ErrorCode::ER_WRONG_VALUE_COUNT_ON_ROW, &[&(n + 1)]));
+        }
+        out.push(row.iter().map(|e| value(b, e)).collect::<Result<Vec<_>, _>>()?);
+    }
+    Ok(out)
+}
+
+fn on_duplicate(b: &mut BlockBinder<'_>, i: &ast::Insert, table: &Arc<TableDef>) -> Result<Vec<Assignment>, SqlError> {
+    if i.on_duplicate.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Slot 1 is the row that was to be inserted. It has a name only when one was given, so `VALUES(c)` finds it by number.
+    let (alias, columns): (Arc<str>, _) = match &i.row_alias {
+        Some(a) => {
+            let mut columns = scope_columns(table);
+            for (c, name) in columns.iter_mut().zip(&a.columns) {
+                c.name = name.value.as_str().into();
+            }
+            (Arc::from(a.name.value.as_str()), columns)
+        }
+        None => (Arc::from("\0values"), scope_columns(table)),
+    };
+    if i.row_alias.is_none() {
+        for c in 0..columns.len() {
+            b.hidden.push((1, c));
+        }
+    }
+    b.used.borrow_mut().push(vec![false; columns.len()]);
+    b.scope.push(ScopeSlot { schema: None, alias: alias.clone(), columns });
+    b.tables.push(TableSlot { source: TableSource::Table(table.clone()), alias, used: Vec::new(), nullable: false });
+    b.values_slot = Some(1);
+    assignments(b, &i.on_duplicate, table, 0)
+}
+
+fn assignments(
+    b: &mut BlockBinder<'_>,
+    list: &[ast::Assignment],
+    table: &TableDef,
+    target: usize,
+) -> Result<Vec<Assignment>, SqlError> {
+    let mut out = Vec::with_capacity(list.len());
+    for a in list {
+        b.clause = "field list";
+        if let Some(t) = &a.column.table
+            && *b.scope[target].alias != *t.value
+        {
+            return Err(SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[&display(&a.column), &"field list"]));
+        }
+        let column = ordinal(table, &a.column, "field list")?;
+        out.push(Assignment { column, value: value(b, &a.value)? });
+    }
+    Ok(out)
+}
+
+/// The one table that an UPDATE or DELETE names.
+fn single(refs: &[TableRef]) -> Option<&TableFactor> {
+    match refs {
+        [TableRef::Table(t)] => Some(t),
+        _ => None,
+    }
+}
+
+struct Found {
+    block: Block,
+    limit: Option<LimitPlan>,
+}
+
+/// WHERE, ORDER BY and LIMIT of a statement that changes the rows it finds.
+fn find_rows(
+    cx: &PlanCx<'_>,
+    mut b: BlockBinder<'_>,
+    mut info: FromInfo,
+    selection: Option<&ast::Expr>,
+    order_by: &[OrderItem],
+    limit: Option<&ast::Expr>,
+) -> Result<Found, SqlError> {
+    let mut conditions = std::mem::take(&mut info.conditions);
+    if let Some(e) = selection {
+        b.clause = "where clause";
+        let e = b.expr(e)?;
+        block::conjuncts(e, &mut conditions);
+    }
+    b.clause = "order clause";
+    let order = b.order_keys(order_by, &[])?;
+    let limit = match limit {
+        None => None,
+        Some(e) => Some(LimitPlan { offset: None, count: b.expr(e)? }),
+    };
+    // Whole rows are read: they are what is changed.
+    for slot in &mut b.tables {
+        slot.used = vec![true; slot.source.column_types().len()];
+    }
+    let mut block = Block {
+        tables: b.tables,
+        joins: Vec::new(),
+        constant_filter: Vec::new(),
+        group: None,
+        having: Vec::new(),
+        select: Vec::new(),
+        distinct: false,
+        order,
+        ordered: false,
+        subqueries: b.subqueries,
+        lock: RowLocking { strength: Some(ast::LockStrength::Update), wait: ast::LockWait::Wait },
+        calc_found_rows: false,
+    };
+    crate::access::optimize(cx, &mut block, conditions, &info, limit.is_some());
+    Ok(Found { block, limit })
+}
+
+pub(super) fn update(cx: &PlanCx<'_>, u: &ast::Update) -> Result<Plan, SqlError> {
+    if u.with.is_some() {
+        return Err(SqlError::not_supported("WITH"));
+    }
+    let Some(factor) = single(&u.tables) else {
+        return Err(SqlError::not_supported("UPDATE of several tables"));
+    };
+    let mut b = BlockBinder::new(cx, None);
+    let info = b.single(factor)?;
+    let table = base_table(&b.tables[0].source, &b.scope[0].alias, "UPDATE")?;
+    let assignments = assignments(&mut b, &u.assignments, &table, 0)?;
+    let found = find_rows(cx, b, info, u.selection.as_ref(), &u.order_by, u.limit.as_ref())?;
+    let index = found.block.joins.first().map_or(0, |j| j.access.index);
+    let touches = |i: usize| {
+        let parts = table.indexes[i].parts.iter().chain(&table.indexes[0].parts);
+        parts.into_iter().any(|p| assignments.iter().any(|a| a.column == p.column) || table.columns[p.column].on_update_now.is_some())
+    };
+    let collect = touches(index) || !found.block.order.is_empty() || !found.block.subqueries.is_empty();
+    Ok(Plan::Update(Box::new(UpdatePlan {
+        table,
+        target: 0,
+        source: found.block,
+        limit: found.limit,
+        assignments,
+        ignore: u.ignore,
+        collect,
+    })))
+}
+
+pub(super) fn delete(cx: &PlanCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError> {
+    if d.with.is_some() {
+        return Err(SqlError::not_supported("WITH"));
+    }
+    let (Some(factor), true) = (single(&d.from), d.targets.is_empty()) else {
+        return Err(SqlError::not_supported("DELETE from several tables"));
+    };
+    let mut b = BlockBinder::new(cx, None);
+    let info = b.single(factor)?;
+    let table = base_table(&b.tables[0].source, &b.scope[0].alias, "DELETE")?;
+    let found = find_rows(cx, b, info, d.selection.as_ref(), &d.order_by, d.limit.as_ref())?;
+    let collect = !found.block.order.is_empty() || !found.block.subqueries.is_empty();
+    Ok(Plan::Delete(Box::new(DeletePlan {
+        table,
+        target: 0,
+        source: found.block,
+        limit: found.limit,
+        ignore: d.ignore,
+        collect,
+    })))
+}
+
+/// A table's column as an expression over slot 0, for default values and generated statements.
+#[allow(dead_code)]
+pub(super) fn column_of(def: &TableDef, name: &ast::Ident) -> Option<(usize, ExprType)> {
+    let c = bare(name);
+    let at = def.columns.iter().position(|col| eq_name(&col.name, &c.name.value))?;
+    Some((at, ExprType::new(def.columns[at].ty.clone(), def.columns[at].nullable)))
+}

@@ -1,0 +1,185 @@
+//! Grouping: what may be selected of a group, and where it is in the grouped row.
+
+use nfold_sql::ast::BinaryOp;
+use nfold_types::{ErrorCode, SqlError};
+
+use super::{AGGREGATES, BlockBinder};
+use crate::expr::{ColumnAt, Expr, ExprKind};
+use crate::mode::SqlMode;
+use crate::query::{AggFunc, Aggregate, GroupPlan, TableSource};
+
+/// Which clause an expression is from, for error 1055.
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    Select(usize),
+    Having,
+    Order(usize),
+}
+
+/// Rewrites expressions over joined rows into expressions over grouped rows.
+pub(super) struct Grouper<'g, 'b> {
+    block: &'g BlockBinder<'b>,
+    pub plan: GroupPlan,
+    /// Columns that the group determines.
+    determined: Vec<ColumnAt>,
+    strict: bool,
+}
+
+impl<'g, 'b> Grouper<'g, 'b> {
+    pub fn new(block: &'g BlockBinder<'b>, keys: Vec<Expr>, implicit: bool, conditions: &[Expr]) -> Self {
+        let strict = block.cx.mode.has(SqlMode::ONLY_FULL_GROUP_BY);
+        let determined = determined(block, &keys, conditions);
+        let plan = GroupPlan {
+            keys,
+            aggregates: block.aggregates.clone(),
+            ordered: false,
+            implicit,
+            rollup: false,
+            first_row_only: false,
+            count_only: false,
+        };
+        Grouper { block, plan, determined, strict }
+    }
+
+    /// `e` over the grouped row.
+    pub fn rewrite(&mut self, mut e: Expr, place: Place) -> Result<Expr, SqlError> {
+        self.walk(&mut e, place)?;
+        Ok(e)
+    }
+
+    fn at(place: usize) -> ExprKind {
+        ExprKind::Column(ColumnAt { table: 0, column: place as u16 })
+    }
+
+    fn walk(&mut self, e: &mut Expr, place: Place) -> Result<(), SqlError> {
+        if let Some(k) = self.plan.keys.iter().position(|k| k.kind == e.kind) {
+            e.kind = Self::at(k);
+            return Ok(());
+        }
+        match e.kind {
+            ExprKind::Column(at) if at.table == AGGREGATES => {
+                e.kind = Self::at(self.plan.keys.len() + usize::from(at.column));
+                return Ok(());
+            }
+            ExprKind::Column(at) => {
+                if self.strict && !self.determined.contains(&at) {
+                    return Err(self.not_grouped(at, place));
+                }
+                return self.any(e);
+            }
+            ExprKind::Subquery { index, .. } if self.block.subqueries[usize::from(index)].correlated => {
+                return Err(SqlError::not_supported("a correlated subquery in a grouped query"));
+            }
+            _ => {}
+        }
+        let mut result = Ok(());
+        e.each_child_mut(&mut |child| {
+            if result.is_ok() {
+                result = self.walk(child, place);
+            }
+        });
+        result
+    }
+
+    /// A column taken from any row of the group.
+    fn any(&mut self, e: &mut Expr) -> Result<(), SqlError> {
+        let agg = Aggregate {
+            func: AggFunc::Any,
+            args: vec![e.clone()],
+            distinct: false,
+            order: Vec::new(),
+            separator: Vec::new(),
+            ty: e.ty.clone(),
+        };
+        let place = self.plan.aggregates.iter().position(|a| *a == agg).unwrap_or_else(|| {
+            self.plan.aggregates.push(agg);
+            self.plan.aggregates.len() - 1
+        });
+        e.kind = Self::at(self.plan.keys.len() + place);
+        if self.plan.implicit {
+            e.ty.nullable = true;
+        }
+        Ok(())
+    }
+
+    fn not_grouped(&self, at: ColumnAt, place: Place) -> SqlError {
+        let name = self.full_name(at);
+        let mode = "sql_mode=only_full_group_by";
+        let (clause, n) = match place {
+            Place::Select(n) => ("SELECT list", n + 1),
+            Place::Order(n) => ("ORDER BY clause", n + 1),
+            Place::Having => ("HAVING clause", 1),
+        };
+        if self.plan.implicit {
+            SqlError::with_message(
+                ErrorCode::ER_MIX_OF_GROUP_FUNC_AND_FIELDS,
+                format!(
+                    "In aggregated query without GROUP BY, expression #{n} of {clause} contains nonaggregated column '{name}'; \
+                     this is incompatible with {mode}"
+                ),
+            )
+        } else {
+            SqlError::with_message(
+                ErrorCode::ER_WRONG_FIELD_WITH_GROUP,
+                format!(
+                    "Expression #{n} of {clause} is not in GROUP BY clause and contains nonaggregated column '{name}' which is not \
+                     functionally dependent on columns in GROUP BY clause; this is incompatible with {mode}"
+                ),
+            )
+        }
+    }
+
+    fn full_name(&self, at: ColumnAt) -> String {
+        let slot = &self.block.scope[usize::from(at.table)];
+        let column = &slot.columns[usize::from(at.column)].name;
+        match &slot.schema {
+            Some(schema) => format!("{schema}.{}.{column}", slot.alias),
+            None => format!("{}.{column}", slot.alias),
+        }
+    }
+}
+
+/// The columns that the keys determine: the keys themselves, those equal to a constant or to one of them, and all of a table whose
+/// primary key (or unique key without NULLs) is among them.
+fn determined(block: &BlockBinder<'_>, keys: &[Expr], conditions: &[Expr]) -> Vec<ColumnAt> {
+    let mut known: Vec<ColumnAt> = keys.iter().filter_map(Expr::as_column).collect();
+    let equal: Vec<(&Expr, &Expr)> = conditions
+        .iter()
+        .filter_map(|c| match &c.kind {
+            ExprKind::Compare { op: BinaryOp::Eq, sides, .. } => Some((&sides[0], &sides[1])),
+            _ => None,
+        })
+        .collect();
+    loop {
+        let before = known.len();
+        for (a, b) in &equal {
+            for (column, other) in [(a, b), (b, a)] {
+                let Some(at) = column.as_column() else { continue };
+                let fixed = super::expr::is_constant(other) || other.as_column().is_some_and(|o| known.contains(&o));
+                if fixed && !known.contains(&at) {
+                    known.push(at);
+                }
+            }
+        }
+        for (t, slot) in block.tables.iter().enumerate() {
+            let TableSource::Table(def) = &slot.source else { continue };
+            let has = |c: usize| known.contains(&ColumnAt { table: t as u16, column: c as u16 });
+            let unique = def.indexes.iter().any(|i| {
+                i.is_unique()
+                    && !i.parts.is_empty()
+                    && i.parts.iter().all(|p| has(p.column) && p.prefix_len.is_none() && !def.columns[p.column].nullable)
+            });
+            if unique {
+                for c in 0..def.columns.len() {
+                    let at = ColumnAt { table: t as u16, column: c as u16 };
+                    if !known.contains(&at) {
+                        known.push(at);
+                    }
+                }
+            }
+        }
+        if known.len() == before {
+            return known;
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Names and types: from the syntax tree to bound expressions over row slots.
+//!
+//! A query block is bound by a [`BlockBinder`]: FROM first, which makes the slots; then WHERE, GROUP BY, the select list, HAVING and
+//! ORDER BY, each with MySQL's rules for what a name may mean there. While a block is bound, an aggregate function is a column of
+//! the slot [`AGGREGATES`]; [`group`] gives it its place in the grouped row when all are known.
+
+mod block;
+mod dml;
+mod expr;
+mod from;
+mod group;
+mod names;
+
+use std::sync::Arc;
+
+use nfold_catalog::{SchemaSnapshot, TableId, TableStats};
+use nfold_sql::ast::VarScope;
+use nfold_sql::digest::{Digested, KindSet, SlotKind};
+use nfold_types::collation::CollationId;
+use nfold_types::{ColumnType, SqlError};
+
+use crate::expr::{Coercibility, Expr, ExprType, SubqueryPlan};
+use crate::func::FuncSet;
+use crate::mode::SqlMode;
+use crate::query::{Aggregate, Plan, QueryPlan, TableSlot, VirtualDef};
+
+pub use expr::bind_type;
+pub(crate) use expr::is_constant;
+pub(crate) use from::{FromInfo, Hints, LeftJoin};
+
+/// While binding: the slot of aggregates, before they have their place in the grouped row.
+pub(crate) const AGGREGATES: u16 = u16::MAX;
+
+/// What the binder asks of the layers above, besides the schema.
+pub trait PlanInfo {
+    fn stats(&self, table: TableId) -> Option<Arc<TableStats>>;
+    /// Type of a system variable; error 1193 for an unknown one.
+    fn sysvar_type(&self, scope: Option<VarScope>, name: &str) -> Result<ColumnType, SqlError>;
+    /// Type of a user variable's present value.
+    fn user_var_type(&self, name: &str) -> ColumnType;
+    /// A system view, looked for where the schema has no such table.
+    fn virtual_table(&self, schema: &str, name: &str) -> Option<VirtualDef>;
+}
+
+/// Everything a plan depends on but the statement itself.
+pub struct PlanCx<'a> {
+    pub snapshot: &'a SchemaSnapshot,
+    /// Current database.
+    pub db: Option<&'a str>,
+    pub mode: SqlMode,
+    /// `collation_connection`
+    pub connection: CollationId,
+    pub funcs: &'static dyn FuncSet,
+    pub info: &'a dyn PlanInfo,
+    /// The statement's text, which names columns.
+    pub text: &'a [u8],
+    /// Types of the parameter slots.
+    pub params: &'a [ParamType],
+}
+
+/// Type of a parameter slot.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ParamType {
+    One(ExprType),
+    /// A folded list: the types its members have, its width, and how many there are (an estimate for costs; never for meaning).
+    List { members: Vec<ExprType>, width: usize, count: usize },
+}
+
+fn kind_types(kinds: KindSet, connection: CollationId) -> Vec<ExprType> {
+    let mut out = Vec::new();
+    let mut add = |kind: KindSet, ty: ExprType| {
+        if kinds.contains(kind) {
+            out.push(ty);
+        }
+    };
+    add(KindSet::INT, ExprType::bigint(false));
+    add(KindSet::BOOL, ExprType::boolean(false));
+    add(KindSet::BIG_INT, ExprType::ubigint(false));
+    add(KindSet::DECIMAL, ExprType::decimal(65, 30, false));
+    add(KindSet::FLOAT, ExprType::double(false));
+    add(KindSet::STRING, ExprType::string(255, connection, Coercibility::Coercible, false));
+    add(KindSet::NATIONAL, ExprType::string(255, CollationId::UTF8MB3_GENERAL_CI, Coercibility::Coercible, false));
+    add(KindSet::HEX, hex_type(8));
+    add(KindSet::BIT, hex_type(8));
+    add(KindSet::NULL, ExprType::null());
+    out
+}
+
+/// Type of a hexadecimal or bit literal: a binary string that acts as a number, which `zerofill` marks.
+pub(crate) fn hex_type(bytes: u64) -> ExprType {
+    let mut ty = ExprType::string(bytes, CollationId::BINARY, Coercibility::Coercible, false);
+    ty.col.zerofill = true;
+    ty
+}
+
+/// Types of the slots of a statement: literals by their kind, `?` by what is bound to them.
+pub fn param_types(digest: &Digested, markers: &[ExprType], connection: CollationId) -> Vec<ParamType> {
+    let one = |kinds: KindSet| kind_types(kinds, connection).into_iter().next().unwrap_or_else(ExprType::null);
+    digest
+        .slots()
+        .iter()
+        .map(|slot| match slot.kind {
+            SlotKind::Literal(_) => ParamType::One(one(slot.kinds)),
+            SlotKind::Marker(n) => ParamType::One(markers.get(n as usize).cloned().unwrap_or_else(|| {
+                ExprType::string(255, connection, Coercibility::Coercible, true)
+            })),
+            SlotKind::List | SlotKind::Rows => ParamType::List {
+                members: kind_types(slot.kinds, connection),
+                width: slot.width.max(1) as usize,
+                count: slot.count as usize,
+            },
+        })
+        .collect()
+}
+
+/// Binds and plans a statement.
+///
+/// # Errors
+/// Whatever MySQL says of unknown names and impossible combinations; 1235 for what is not supported.
+pub fn plan_statement(cx: &PlanCx<'_>, statement: &nfold_sql::ast::Statement) -> Result<Plan, SqlError> {
+    use nfold_sql::ast::Statement;
+    match statement {
+        Statement::Query(q) => Ok(Plan::Query(block::bind_query(cx, q, None)?)),
+        Statement::Insert(i) => dml::insert(cx, i),
+        Statement::Update(u) => dml::update(cx, u),
+        Statement::Delete(d) => dml::delete(cx, d),
+        Statement::Do(list) => {
+            let mut block = BlockBinder::new(cx, None);
+            let exprs = list.iter().map(|e| block.expr(e)).collect::<Result<_, _>>()?;
+            Ok(Plan::Do(exprs, block.subqueries))
+        }
+        Statement::Explain { format, analyze, statement } => {
+            if *analyze || *format != nfold_sql::ast::ExplainFormat::Traditional {
+                return Err(SqlError::not_supported("EXPLAIN ANALYZE, FORMAT=JSON and FORMAT=TREE"));
+            }
+            let inner = plan_statement(cx, statement)?;
+            Ok(Plan::Explain(Box::new(crate::explain::explain(cx, &inner))))
+        }
+        _ => Err(SqlError::not_supported("this statement as a plan")),
+    }
+}
+
+/// Binds a single expression over the columns of one virtual table (`SHOW … WHERE`), or over nothing (`SET`, `KILL`).
+pub fn bind_free(cx: &PlanCx<'_>, e: &nfold_sql::ast::Expr) -> Result<Expr, SqlError> {
+    BlockBinder::new(cx, None).expr(e)
+}
+
+/// A name that slots are searched for.
+pub(crate) struct ScopeColumn {
+    pub name: Arc<str>,
+    pub ty: ColumnType,
+    pub nullable: bool,
+}
+
+/// What names see of a slot.
+pub(crate) struct ScopeSlot {
+    /// Database, where the slot is a table.
+    pub schema: Option<Arc<str>>,
+    pub alias: Arc<str>,
+    pub columns: Vec<ScopeColumn>,
+}
+
+/// Binds one query block.
+pub(crate) struct BlockBinder<'b> {
+    pub cx: &'b PlanCx<'b>,
+    pub outer: Option<&'b BlockBinder<'b>>,
+    pub scope: Vec<ScopeSlot>,
+    pub tables: Vec<TableSlot>,
+    /// Columns of USING and NATURAL joins that an unqualified name (and `*`) does not see.
+    pub hidden: Vec<(usize, usize)>,
+    pub subqueries: Vec<SubqueryPlan>,
+    pub aggregates: Vec<Aggregate>,
+    /// Which columns were named, per slot; behind a cell because subqueries name them too.
+    pub used: std::cell::RefCell<Vec<Vec<bool>>>,
+    /// A name was found in an enclosing query.
+    pub correlated: std::cell::Cell<bool>,
+    /// For error 1054.
+    pub clause: &'static str,
+    /// Aggregate functions may stand here.
+    pub aggregates_allowed: bool,
+    /// Inside an aggregate's arguments.
+    pub in_aggregate: bool,
+    /// Select list, for names that may be aliases.
+    pub aliases: Vec<(Arc<str>, Expr)>,
+    /// GROUP BY's expressions, for HAVING.
+    pub keys: Vec<Expr>,
+    /// ON DUPLICATE KEY UPDATE: `VALUES(column)` is a column of this slot.
+    pub values_slot: Option<u16>,
+    /// How deep in the statement; bounds recursion.
+    pub depth: usize,
+}
+
+/// Query blocks may nest so deep (MySQL: 63).
+pub(crate) const MAX_DEPTH: usize = 63;
+
+impl<'b> BlockBinder<'b> {
+    pub fn new(cx: &'b PlanCx<'b>, outer: Option<&'b BlockBinder<'b>>) -> Self {
+        BlockBinder {
+            cx,
+            outer,
+            scope: Vec::new(),
+            tables: Vec::new(),
+            hidden: Vec::new(),
+            subqueries: Vec::new(),
+            aggregates: Vec::new(),
+            used: std::cell::RefCell::new(Vec::new()),
+            correlated: std::cell::Cell::new(false),
+            clause: "field list",
+            aggregates_allowed: false,
+            in_aggregate: false,
+            aliases: Vec::new(),
+            keys: Vec::new(),
+            values_slot: None,
+            depth: outer.map_or(0, |o| o.depth + 1),
+        }
+    }
+
+    /// Binds a subquery of this block and keeps its plan; gives its place.
+    pub fn subquery(&mut self, query: &nfold_sql::ast::Query) -> Result<(u16, Vec<ExprType>), SqlError> {
+        let (plan, correlated) = block::bind_subquery(self.cx, query, self)?;
+        let types = plan.types.clone();
+        self.subqueries.push(SubqueryPlan { plan: Box::new(plan), correlated });
+        Ok(((self.subqueries.len() - 1) as u16, types))
+    }
+}
+
+/// Ensures that the plan of a subquery or derived table has the given number of columns.
+pub(crate) fn expect_columns(plan: &QueryPlan, n: usize) -> Result<(), SqlError> {
+    if plan.types.len() == n {
+        Ok(())
+    } else {
+        Err(SqlError::new(nfold_types::ErrorCode::ER_OPERAND_COLUMNS, &[&n]))
+    }
+}

@@ -1,0 +1,131 @@
+//! What a column name means.
+
+use nfold_catalog::schema::eq_name;
+use nfold_sql::ast::ColumnRef;
+use nfold_types::{ErrorCode, SqlError};
+
+use super::BlockBinder;
+use crate::expr::{Coercibility, ColumnAt, Expr, ExprKind, ExprType};
+
+/// A name as an error message shows it.
+pub(super) fn display(c: &ColumnRef) -> String {
+    let mut out = String::new();
+    for part in [&c.schema, &c.table].into_iter().flatten() {
+        out.push_str(&part.value);
+        out.push('.');
+    }
+    out.push_str(&c.name.value);
+    out
+}
+
+impl BlockBinder<'_> {
+    /// The column of this block that `c` names, if any. Error 1052 where there are two.
+    pub(super) fn find(&self, c: &ColumnRef) -> Result<Option<ColumnAt>, SqlError> {
+        let mut found = None;
+        for (t, slot) in self.scope.iter().enumerate() {
+            if let Some(table) = &c.table {
+                if *slot.alias != *table.value {
+                    continue;
+                }
+                if let (Some(schema), Some(own)) = (&c.schema, &slot.schema)
+                    && **own != *schema.value
+                {
+                    continue;
+                }
+            }
+            for (i, column) in slot.columns.iter().enumerate() {
+                let seen = eq_name(&column.name, &c.name.value)
+                    && (c.table.is_some() || !self.hidden.contains(&(t, i)));
+                if !seen {
+                    continue;
+                }
+                if found.is_some() {
+                    return Err(SqlError::new(ErrorCode::ER_NON_UNIQ_ERROR, &[&display(c), &self.clause]));
+                }
+                found = Some(ColumnAt { table: t as u16, column: i as u16 });
+            }
+        }
+        Ok(found)
+    }
+
+    /// A column of this block as an expression; marks it as used.
+    pub(super) fn column_expr(&self, at: ColumnAt) -> Expr {
+        Expr { kind: ExprKind::Column(at), ty: self.column_ty(at) }
+    }
+
+    fn column_ty(&self, at: ColumnAt) -> ExprType {
+        let (t, i) = (usize::from(at.table), usize::from(at.column));
+        if let Some(flag) = self.used.borrow_mut().get_mut(t).and_then(|u| u.get_mut(i)) {
+            *flag = true;
+        }
+        let column = &self.scope[t].columns[i];
+        let nullable = column.nullable || self.tables.get(t).is_some_and(|s| s.nullable);
+        let coercibility = match crate::expr::Class::of(&column.ty) {
+            crate::expr::Class::String => Coercibility::Implicit,
+            _ => Coercibility::Numeric,
+        };
+        ExprType { col: column.ty.clone(), nullable, coercibility }
+    }
+
+    /// The column that `c` names, here or in an enclosing query; then the select list's aliases, where the clause allows them.
+    pub(super) fn column(&mut self, c: &ColumnRef) -> Result<Expr, SqlError> {
+        let having = self.clause == "having clause" && !self.in_aggregate;
+        if having && let Some(e) = self.having_name(c)? {
+            return Ok(e);
+        }
+        if let Some(at) = self.find(c)? {
+            return Ok(self.column_expr(at));
+        }
+        let alias_clause = matches!(self.clause, "order clause" | "group statement" | "having clause");
+        if alias_clause && c.table.is_none() && let Some(e) = self.alias(&c.name.value) {
+            return Ok(e);
+        }
+        let mut level = 1;
+        let mut outer = self.outer;
+        while let Some(block) = outer {
+            if let Some(at) = block.find(c)? {
+                let mut e = block.column_expr(at);
+                e.kind = ExprKind::Outer { level, at };
+                // Every block between is correlated with one outside of it.
+                self.correlated.set(true);
+                let mut between = self.outer;
+                for _ in 1..level {
+                    if let Some(b) = between {
+                        b.correlated.set(true);
+                        between = b.outer;
+                    }
+                }
+                return Ok(e);
+            }
+            level += 1;
+            outer = block.outer;
+        }
+        if let (Some(table), Some(_) | None) = (&c.table, &c.schema)
+            && c.table.is_some()
+            && !self.scope.iter().any(|s| *s.alias == *table.value)
+            && self.clause == "table star"
+        {
+            return Err(SqlError::new(ErrorCode::ER_UNKNOWN_TABLE, &[&table.value, &self.clause]));
+        }
+        Err(SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[&display(c), &self.clause]))
+    }
+
+    /// The select item called `name`.
+    pub(super) fn alias(&self, name: &str) -> Option<Expr> {
+        self.aliases.iter().find(|(a, _)| eq_name(a, name)).map(|(_, e)| e.clone())
+    }
+
+    /// HAVING sees the columns of GROUP BY first, then the select list, then the tables.
+    fn having_name(&self, c: &ColumnRef) -> Result<Option<Expr>, SqlError> {
+        let at = self.find(c).ok().flatten();
+        if let Some(at) = at
+            && self.keys.iter().any(|k| k.as_column() == Some(at))
+        {
+            return Ok(Some(self.column_expr(at)));
+        }
+        if c.table.is_none() {
+            return Ok(self.alias(&c.name.value));
+        }
+        Ok(None)
+    }
+}

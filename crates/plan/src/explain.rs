@@ -1,0 +1,261 @@
+//! EXPLAIN in MySQL's columns and words.
+
+use std::sync::Arc;
+
+use nfold_catalog::TableDef;
+use nfold_types::collation::CollationId;
+use nfold_types::{ColumnType, TypeKind};
+
+use crate::bind::{PlanCx, is_constant};
+use crate::expr::{Expr, ExprKind};
+use crate::query::{
+    Access, AccessKind, Block, ColumnMeta, ExplainPlan, InsertSource, JoinStep, JoinType, Plan, PointPart, QueryBody, QueryPlan,
+    TableSource,
+};
+
+type Row = Vec<Option<String>>;
+
+const COLUMNS: [&str; 12] = [
+    "id", "select_type", "table", "partitions", "type", "possible_keys", "key", "key_len", "ref", "rows", "filtered", "Extra",
+];
+
+/// The rows that EXPLAIN shows for a plan.
+pub fn explain(cx: &PlanCx<'_>, plan: &Plan) -> ExplainPlan {
+    let mut e = Explainer { cx, rows: Vec::new(), next_id: 1 };
+    match plan {
+        Plan::Query(q) => e.query(q, "PRIMARY", true),
+        Plan::Update(u) => e.block(&u.source, 1, "UPDATE"),
+        Plan::Delete(d) => e.block(&d.source, 1, "DELETE"),
+        Plan::Insert(i) => {
+            let verb = if i.replace { "REPLACE" } else { "INSERT" };
+            e.rows.push(row(1, verb, Some(&i.table.name), "ALL", None));
+            if let InsertSource::Query(q) = &i.source {
+                e.next_id = 1;
+                e.query(q, "SIMPLE", true);
+            }
+        }
+        Plan::Do(..) | Plan::Explain(_) => e.rows.push(row(1, "SIMPLE", None, "", Some("No tables used"))),
+    }
+    ExplainPlan { columns: columns(), rows: e.rows }
+}
+
+fn columns() -> Vec<ColumnMeta> {
+    let none: Arc<str> = "".into();
+    COLUMNS
+        .iter()
+        .map(|name| {
+            let ty = match *name {
+                "id" | "rows" => ColumnType::bigint().with_unsigned(),
+                "filtered" => ColumnType::double(),
+                _ => ColumnType::string(TypeKind::VarChar(255), CollationId::UTF8MB4_0900_AI_CI),
+            };
+            ColumnMeta {
+                schema: none.clone(),
+                table: none.clone(),
+                org_table: none.clone(),
+                name: (*name).into(),
+                org_name: none.clone(),
+                flags: ty.wire_flags(),
+                ty,
+            }
+        })
+        .collect()
+}
+
+fn row(id: u32, select_type: &str, table: Option<&str>, kind: &str, extra: Option<&str>) -> Row {
+    let mut row: Row = vec![None; COLUMNS.len()];
+    row[0] = Some(id.to_string());
+    row[1] = Some(select_type.to_string());
+    row[2] = table.map(str::to_string);
+    row[4] = (!kind.is_empty()).then(|| kind.to_string());
+    row[11] = extra.map(str::to_string);
+    row
+}
+
+struct Explainer<'e> {
+    cx: &'e PlanCx<'e>,
+    rows: Vec<Row>,
+    next_id: u32,
+}
+
+impl Explainer<'_> {
+    fn query(&mut self, q: &QueryPlan, role: &str, top: bool) {
+        match &q.body {
+            QueryBody::Block(b) => {
+                let id = self.next_id;
+                let nested = !b.subqueries.is_empty() || b.tables.iter().any(|t| matches!(t.source, TableSource::Derived(_)));
+                let role = if top && !nested && role == "PRIMARY" { "SIMPLE" } else { role };
+                self.next_id += 1;
+                self.block(b, id, role);
+            }
+            QueryBody::Set { left, right, .. } => {
+                self.query(left, role, false);
+                self.query(right, "UNION", false);
+            }
+            QueryBody::Rows(_) => {
+                self.rows.push(row(self.next_id, role, None, "", Some("No tables used")));
+                self.next_id += 1;
+            }
+        }
+    }
+
+    fn block(&mut self, b: &Block, id: u32, role: &str) {
+        self.next_id = self.next_id.max(id + 1);
+        if b.joins.is_empty() {
+            self.rows.push(row(id, role, None, "", Some("No tables used")));
+        }
+        for (n, step) in b.joins.iter().enumerate() {
+            self.step(b, step, id, role, n);
+        }
+        for slot in &b.tables {
+            if let TableSource::Derived(q) = &slot.source {
+                self.query(q, "DERIVED", false);
+            }
+        }
+        for sub in &b.subqueries {
+            let role = if sub.correlated { "DEPENDENT SUBQUERY" } else { "SUBQUERY" };
+            self.query(&sub.plan, role, false);
+        }
+    }
+
+    fn step(&mut self, b: &Block, step: &JoinStep, id: u32, role: &str, n: usize) {
+        let slot = &b.tables[step.table];
+        let (access, hash) = match &step.access.kind {
+            AccessKind::Hash { build, keys } => (&**build, Some(!keys.is_empty())),
+            _ => (&step.access, None),
+        };
+        let name = match &slot.source {
+            TableSource::Derived(_) => format!("<derived{}>", self.next_id),
+            _ => slot.alias.to_string(),
+        };
+        let mut out = row(id, role, Some(&name), "", None);
+        let mut extra: Vec<String> = Vec::new();
+        let filtered_here = !step.filter.is_empty() || !step.on.is_empty();
+        match &slot.source {
+            TableSource::Table(def) => self.table(def, access, &mut out, &mut extra, filtered_here),
+            _ => {
+                out[4] = Some("ALL".into());
+                if filtered_here {
+                    extra.push("Using where".into());
+                }
+            }
+        }
+        out[9] = Some(format!("{}", step.rows.round().max(1.0) as u64));
+        out[10] = Some(format!("{:.2}", step.filtered));
+        if n == 0 {
+            if b.group.as_ref().is_some_and(|g| !g.implicit && !g.ordered) || (b.distinct && b.group.is_none()) {
+                extra.push("Using temporary".into());
+            }
+            if !b.order.is_empty() {
+                extra.push("Using filesort".into());
+            }
+        }
+        if let Some(keyed) = hash {
+            extra.push(format!("Using join buffer ({})", if keyed { "hash join" } else { "hash join" }));
+        }
+        if step.kind == JoinType::Left && step.filter.iter().any(|f| matches!(&f.kind, ExprKind::Is { negated: false, .. })) {
+            extra.push("Not exists".into());
+        }
+        if access.reverse && b.ordered {
+            extra.push("Backward index scan".into());
+        }
+        out[11] = (!extra.is_empty()).then(|| extra.join("; "));
+        self.rows.push(out);
+    }
+
+    fn table(&self, def: &TableDef, access: &Access, out: &mut Row, extra: &mut Vec<String>, filtered: bool) {
+        let index = &def.indexes[access.index];
+        let key_name = |i: usize| if def.indexes[i].is_clustered() { "PRIMARY".to_string() } else { def.indexes[i].name.to_string() };
+        if !access.possible.is_empty() {
+            out[5] = Some(access.possible.iter().map(|&i| key_name(i)).collect::<Vec<_>>().join(","));
+        }
+        let used_parts = match &access.kind {
+            AccessKind::Points(p) => p.len(),
+            AccessKind::Range { prefix, .. } => prefix.len() + 1,
+            AccessKind::Ranges(_) => 1,
+            _ => index.parts.len(),
+        };
+        let (kind, keyed) = match &access.kind {
+            AccessKind::Points(parts) => (points_type(def, access, parts), true),
+            AccessKind::Range { .. } | AccessKind::Ranges(_) => ("range", true),
+            AccessKind::Full if access.index == 0 && !access.covering => ("ALL", false),
+            AccessKind::Full => ("index", true),
+            _ => ("ALL", false),
+        };
+        let ordered_clustered = matches!(access.kind, AccessKind::Full) && access.index == 0 && access.reverse;
+        out[4] = Some(if ordered_clustered { "index" } else { kind }.to_string());
+        if keyed || ordered_clustered {
+            out[6] = Some(key_name(access.index));
+            out[7] = Some(key_len(def, access.index, used_parts).to_string());
+        }
+        if let AccessKind::Points(parts) = &access.kind
+            && kind != "range"
+        {
+            out[8] = Some(parts.iter().map(|p| self.reference(p)).collect::<Vec<_>>().join(","));
+        }
+        // A range over a secondary index is tested in the index: what MySQL calls a pushed condition.
+        let range_on_secondary = kind == "range" && access.index != 0 && !access.covering;
+        if range_on_secondary {
+            extra.push("Using index condition".into());
+        }
+        if filtered || (kind == "range" && !range_on_secondary) {
+            extra.push("Using where".into());
+        }
+        if access.covering {
+            extra.push("Using index".into());
+        }
+    }
+
+    fn reference(&self, p: &PointPart) -> String {
+        let PointPart::Eq { expr, .. } = p else { return "const".into() };
+        match &expr.kind {
+            _ if is_constant(expr) => "const".into(),
+            ExprKind::Column(_) => self.cx.db.map_or_else(|| "func".into(), |db| format!("{db}.{}", column_text(expr))),
+            _ => "func".into(),
+        }
+    }
+}
+
+fn column_text(e: &Expr) -> String {
+    e.as_column().map_or_else(String::new, |at| format!("{}.{}", at.table, at.column))
+}
+
+fn points_type(def: &TableDef, access: &Access, parts: &[PointPart]) -> &'static str {
+    let index = &def.indexes[access.index];
+    let single = parts.iter().all(|p| matches!(p, PointPart::Eq { .. }));
+    if !single {
+        return "range";
+    }
+    let constant = parts.iter().all(|p| matches!(p, PointPart::Eq { expr, .. } if is_constant(expr)));
+    let whole = index.is_unique() && parts.len() == index.parts.len();
+    match (whole, constant) {
+        (true, true) => "const",
+        (true, false) => "eq_ref",
+        (false, _) => "ref",
+    }
+}
+
+/// Bytes of the key parts used, as MySQL counts them: one more for a nullable column, two for a length.
+fn key_len(def: &TableDef, index: usize, parts: usize) -> u64 {
+    def.indexes[index]
+        .parts
+        .iter()
+        .take(parts)
+        .map(|p| {
+            let column = &def.columns[p.column];
+            let ty = &column.ty;
+            let variable = matches!(ty.kind, TypeKind::VarChar(_) | TypeKind::VarBinary(_) | TypeKind::Text(_) | TypeKind::Blob(_));
+            let bytes = match p.prefix_len {
+                Some(n) => u64::from(n) * u64::from(ty.charset().max_len),
+                None => ty.max_bytes(),
+            };
+            let time = match ty.kind {
+                TypeKind::Time(f) => Some(3 + u64::from(f.div_ceil(2))),
+                TypeKind::DateTime(f) => Some(5 + u64::from(f.div_ceil(2))),
+                TypeKind::Timestamp(f) => Some(4 + u64::from(f.div_ceil(2))),
+                _ => None,
+            };
+            time.unwrap_or(bytes) + u64::from(column.nullable) + if variable { 2 } else { 0 }
+        })
+        .sum()
+}
