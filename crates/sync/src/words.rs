@@ -66,48 +66,33 @@ pub fn load_u8(words: &[AtomicU64], off: usize) -> u8 {
     (word(words, off / 8) >> ((off % 8) * 8)) as u8
 }
 
-/// Calls `f` with up to 8 bytes at a time of `[off, off + len)`: (bytes as little-endian integer, how many count).
-#[inline(always)]
-fn for_each_piece(words: &[AtomicU64], off: usize, len: usize, mut f: impl FnMut(u64, usize)) {
-    let (mut index, shift) = (off / 8, (off % 8) * 8);
-    let mut left = len;
-    if shift == 0 {
-        while left > 0 {
-            let n = left.min(8);
-            f(word(words, index), n);
-            index += 1;
-            left -= n;
-        }
-        return;
-    }
-    let mut current = word(words, index);
-    while left > 0 {
-        let n = left.min(8);
-        let have = 8 - shift / 8;
-        let mut value = current >> shift;
-        if n > have {
-            current = word(words, index + 1);
-            value |= current << (64 - shift);
-        }
-        f(value, n);
-        index += 1;
-        left -= n;
-    }
-}
-
 /// Copies bytes from `off` on into `out`; zero-fills what lies outside.
 #[inline]
 pub fn copy_out(words: &[AtomicU64], off: usize, out: &mut [u8]) {
-    if off >= words.len() * 8 {
+    let (index, shift) = (off / 8, (off % 8) * 8);
+    let Some((first, rest)) = words.get(index..).and_then(|w| w.split_first()) else {
         out.fill(0);
         return;
+    };
+    // Whole words of output first: one load each, and no bounds checks, because the iterators end together.
+    let mut current = first.load(Relaxed);
+    let mut following = rest.iter();
+    let mut chunks = out.chunks_exact_mut(8);
+    for (chunk, word) in chunks.by_ref().zip(following.by_ref()) {
+        let next = word.load(Relaxed);
+        let high = if shift == 0 { 0 } else { next << (64 - shift) };
+        chunk.copy_from_slice(&((current >> shift) | high).to_le_bytes());
+        current = next;
     }
-    let mut at = 0;
-    let len = out.len();
-    for_each_piece(words, off, len, |value, n| {
-        out[at..at + n].copy_from_slice(&value.to_le_bytes()[..n]);
-        at += n;
-    });
+    // What is left: less than a word, or the page's end.
+    let mut done = out.len() - out.len() % 8;
+    done = done.min((words.len() - index - 1) * 8);
+    while done < out.len() {
+        let n = (out.len() - done).min(8);
+        let value = load_u64(words, off + done);
+        out[done..done + n].copy_from_slice(&value.to_le_bytes()[..n]);
+        done += n;
+    }
 }
 
 /// Appends `[off, off + len)` to `out`, clamped: bytes outside are not appended.
@@ -118,10 +103,9 @@ pub fn append_out(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>
         return;
     }
     let len = len.min(total - off);
-    out.reserve(len);
-    for_each_piece(words, off, len, |value, n| {
-        out.extend_from_slice(&value.to_le_bytes()[..n])
-    });
+    let start = out.len();
+    out.resize(start + len, 0);
+    copy_out(words, off, &mut out[start..]);
 }
 
 /// Compares `[off, off + len)` with `other` as `memcmp` does, the shorter first when one is a prefix of the other.
