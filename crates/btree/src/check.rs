@@ -5,10 +5,11 @@
 //! a disagreement between parent and child is real, and not a split seen halfway. Neighbours are compared only while both are unchanged.
 
 use crate::node::edit::Copied;
-use crate::node::{CELL_HEAD, Node, SLOTS, common_prefix, head_of};
+use crate::node::{CELL_HEAD, HINTS, Node, OFF_HINTS, SLOTS, common_prefix, head_of};
 use crate::split::{lower_fence, upper_fence};
 use crate::tree::{MAX_LEVELS, Miss, TreeHandle};
 use nfold_store::{PAGE_SIZE, PageNo, PageRef, Stop, Store};
+use nfold_sync::words;
 
 /// Problems that are kept.
 const MAX_PROBLEMS: usize = 32;
@@ -216,6 +217,20 @@ pub(crate) fn check_node(node: Node<'_>, page: PageNo, problems: &mut Vec<String
     let living: usize = cells.iter().map(|c| c.1).sum();
     if start + living + node.garbage() != fences_at {
         wrong("the garbage count is wrong (N2)");
+    }
+    let step = Node::hint_step(count);
+    for i in 0..HINTS {
+        let expected = if step == 0 {
+            0
+        } else {
+            node.slot((i + 1) * step).head()
+        };
+        if words::load_u32(node.words(), OFF_HINTS + i * 4) != expected {
+            return wrong("a search hint is wrong (N5)");
+        }
+    }
+    if !node.has_prefix(&lower) {
+        wrong("the prefix bytes are not those of the fences (N5)");
     }
     if node.level() > 0 && count == 0 {
         wrong("an inner page is empty (N4)");

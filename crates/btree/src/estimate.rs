@@ -43,24 +43,48 @@ impl TreeHandle {
                 Seek::At(hi)
             },
         )?;
+        let middle = self.middle(store, &from, &to)?;
         let mut apart: Option<f64> = None;
-        // The number of slots between the two paths, level by level: pages in between are taken to be as full as the two ends.
-        for (a, b) in from.iter().zip(&to) {
+        // The number of slots between the two paths, level by level.
+        for (level, (a, b)) in from.iter().zip(&to).enumerate() {
             apart = match apart {
                 None if a.page == b.page && a.slot == b.slot => None,
                 None if a.page == b.page => Some(b.slot.saturating_sub(a.slot) as f64),
                 // The paths parted because the tree changed between the descents.
                 None => Some(1.0),
                 Some(pages) => {
-                    let full = (a.count + b.count) as f64 / 2.0;
-                    Some(
-                        (a.count.saturating_sub(a.slot) + b.slot) as f64
-                            + (pages - 1.0).max(0.0) * full,
-                    )
+                    // Pages in between are taken to be as full as the one in the middle and the fuller end: the last page of a tree that
+                    // grows at its end is nearly empty.
+                    let end = a.count.max(b.count);
+                    let full = (middle.get(level).map_or(end, |m| m.count) + end) as f64 / 2.0;
+                    let ends = (a.count.saturating_sub(a.slot) + b.slot) as f64;
+                    Some(ends + (pages - 1.0).max(0.0) * full)
                 }
             };
         }
         Ok(apart.unwrap_or(0.0) as u64)
+    }
+
+    /// A path between two paths, when there are pages between them.
+    fn middle(&self, store: &Store, from: &Stages, to: &Stages) -> Result<Stages, Stop> {
+        let parted = from
+            .iter()
+            .zip(to)
+            .find(|(a, b)| a.page != b.page || a.slot != b.slot);
+        let Some((a, b)) = parted else {
+            return Ok(Stages::new());
+        };
+        if a.page != b.page || b.slot < a.slot + 2 {
+            return Ok(Stages::new());
+        }
+        let page = store.read(self.page_id(a.page))?;
+        let node = Node::new(page.words());
+        let mut key = Vec::new();
+        node.append_key(node.slot((a.slot + b.slot) / 2), &mut key);
+        if node.level() == 0 || !page.validate() {
+            return Ok(Stages::new());
+        }
+        self.stages(store, Seek::At(&key))
     }
 
     /// The pages and slots on the way to the first entry at or behind `seek`.

@@ -1,7 +1,7 @@
 //! Looking up single keys, and many keys together.
 
 use crate::batch::{Found, GetMany};
-use crate::group::{Job, LANES};
+use crate::group::{Job, LANES, Outcome};
 use crate::node::Node;
 use crate::tree::{Miss, Seek, TreeHandle};
 use nfold_store::{PageNo, PageRef, Stop, Store, TrxId};
@@ -122,20 +122,26 @@ impl Job for GetJob<'_> {
     }
 
     #[inline]
-    fn at_leaf(&mut self, item: u32, page: &PageRef<'_>, first: usize) -> bool {
+    fn at_leaf(&mut self, item: u32, page: &PageRef<'_>, first: usize, guessed: bool) -> Outcome {
         let node = Node::new(page.words());
         let at = self.batch.values.len();
-        let suffix = node.suffix(self.batch.keys.get(item));
-        let hit = node.search_from(first, node.count(), suffix);
+        let key = self.batch.keys.get(item);
+        let hit = node.search_from(first, node.count(), node.suffix(key));
         let found = copy_value(node, hit, &mut self.batch.values);
+        // A key that is found is found, wherever the guess came from: it is in the tree once. That one is not there means nothing on
+        // another page.
+        let elsewhere = guessed && found.is_none() && !node.covers(key);
         if !page.validate() {
             self.batch.values.truncate(at);
-            return false;
+            return Outcome::Changed;
+        }
+        if elsewhere {
+            return Outcome::Elsewhere;
         }
         if let Some(newest) = found {
             self.keep(item, at, page.id().page, newest);
         }
-        true
+        Outcome::Done
     }
 
     fn alone(&mut self, tree: &TreeHandle, store: &Store, item: u32) -> Result<(), Stop> {

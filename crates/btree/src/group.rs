@@ -3,8 +3,11 @@
 //!
 //! # Picture
 //! ```text
-//! per group of LANES keys    guesses:  prefetch page │ read, fetch slots and fences ┐
-//!   root ─► search, prefetch child │ load child word, validate parent, fetch slots ─┴► ... leaf: search heads, prefetch cells │ copy, validate
+//! per group of LANES keys, first those with a guess, then the others together with wrong guesses:
+//!   guess:  prefetch page │ load its word, read hints, prefetch slots │ as at the leaf
+//!   root:   read hints, prefetch slots │
+//!   level:  search slots, prefetch child │ load its word, validate parent, read hints, prefetch slots │ ... next level
+//!   leaf:   search slots, prefetch cell │ compare, copy, validate
 //! ```
 //! Each `│` separates loops over the whole group. A key that meets a change drops out and is done alone; a key that meets a
 //! missing page is put back, and the missing pages of several groups are requested together.
@@ -13,7 +16,7 @@
 
 use crate::node::{Node, head_of};
 use crate::tree::{Miss, TreeHandle};
-use nfold_store::{PAGE_SIZE, PageId, PageNo, PageRef, Stop, Store};
+use nfold_store::{PageId, PageNo, PageRef, Stop, Store};
 use nfold_sync::words;
 use smallvec::SmallVec;
 
@@ -39,20 +42,39 @@ pub(crate) trait Job {
         0
     }
     fn count_guess(&mut self, _hit: bool) {}
-    /// At the leaf; `first` is the first slot whose head is not below the key's. False: the page changed; nothing was kept.
-    fn at_leaf(&mut self, item: Self::Item, page: &PageRef<'_>, first: usize) -> bool;
+    /// At the leaf; `first` is the first slot whose head is not below the key's. `guessed`: the page is one of this index's leaves with the
+    /// key's prefix, but it may not cover the key.
+    fn at_leaf(
+        &mut self,
+        item: Self::Item,
+        page: &PageRef<'_>,
+        first: usize,
+        guessed: bool,
+    ) -> Outcome;
     /// Does one item without company, however many restarts that takes.
     fn alone(&mut self, tree: &TreeHandle, store: &Store, item: Self::Item) -> Result<(), Stop>;
     /// Whether the caller should take results first.
     fn full(&self) -> bool;
 }
 
+/// What became of an item at a leaf.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    Done,
+    /// The page changed meanwhile; nothing was kept.
+    Changed,
+    /// A wrong guess; nothing was kept.
+    Elsewhere,
+}
+
 #[derive(Copy, Clone)]
 struct Lane<'s, I> {
     page: PageRef<'s>,
     item: I,
-    /// Child page number, later the slot that the head search found.
+    /// Child page number, or at the leaf the slot that the head search found.
     next: u32,
+    /// Slots to be searched, as the hints say.
+    range: (u16, u16),
 }
 
 /// Items of one group by what became of them.
@@ -113,24 +135,27 @@ impl TreeHandle {
             restart: SmallVec::new(),
             missing: SmallVec::new(),
         };
-        let rest = self.start_guesses(store, job, items, &mut lanes);
-        let guessed = lanes.live.len();
-        if let Err(stop) = self
-            .start_at_root(store, job, &rest, &mut lanes)
-            .and_then(|()| self.descend(store, job, guessed, &mut lanes))
-        {
-            // Nothing has reached the caller's results yet.
-            items.iter().for_each(|i| job.put_back(*i));
-            return Err(stop);
-        }
-        self.at_leaves(job, &mut lanes);
+        let rest = self.run_guesses(store, job, items, &mut lanes);
+        let missing_guesses = lanes.missing.len();
+        let mut failed = match self.descend(store, job, &rest, &mut lanes) {
+            Ok(()) => {
+                self.at_leaves(job, &mut lanes, None);
+                Ok(())
+            }
+            Err(stop) => {
+                // None of them has reached the caller's results yet.
+                rest.iter().for_each(|i| job.put_back(*i));
+                lanes.restart.clear();
+                lanes.missing.truncate(missing_guesses);
+                Err(stop)
+            }
+        };
         for (item, page) in lanes.missing {
             stalled.push(item);
             if !pages.contains(&page) {
                 pages.push(page);
             }
         }
-        let mut failed = Ok(());
         for item in lanes.restart {
             self.count_restart();
             if failed.is_ok() {
@@ -144,155 +169,143 @@ impl TreeHandle {
         failed
     }
 
-    /// Puts items with a useful guess into lanes at that page; returns the others.
-    fn start_guesses<'s, J: Job>(
+    /// Tries the items that have a guess at that page; returns those that have none, or a wrong one.
+    fn run_guesses<'s, J: Job>(
         &self,
         store: &'s Store,
         job: &mut J,
         items: &[J::Item],
         lanes: &mut Lanes<'s, J::Item>,
     ) -> SmallVec<[J::Item; LANES]> {
+        let mut rest = SmallVec::new();
         for item in items {
-            let guess = job.guess(*item);
-            if guess != 0 {
-                store.prefetch(self.page_id(guess));
+            match job.guess(*item) {
+                0 => rest.push(*item),
+                guess => drop(store.prefetch(self.page_id(guess))),
             }
         }
-        let mut rest = SmallVec::new();
+        if rest.len() == items.len() {
+            return rest;
+        }
         for item in items {
             let guess = job.guess(*item);
             if guess == 0 {
-                rest.push(*item);
                 continue;
             }
             match store.read(self.page_id(guess)) {
-                Ok(page) => {
-                    let node = Node::new(page.words());
-                    words::prefetch(node.words(), PAGE_SIZE - 1);
-                    node.prefetch_slots(node.count());
-                    lanes.live.push(Lane {
-                        page,
-                        item: *item,
-                        next: 0,
-                    });
-                }
+                Ok(page) => lanes.push(page, *item, job.key(*item)),
                 Err(Stop::Wait(_)) => lanes.missing.push((*item, self.page_id(guess))),
                 Err(Stop::Error(_)) => rest.push(*item),
             }
         }
-        let mut kept = 0;
-        for i in 0..lanes.live.len() {
-            let lane = lanes.live[i];
-            let node = Node::new(lane.page.words());
-            let right =
-                self.is_ours(node, 0) && node.covers(job.key(lane.item)) && lane.page.validate();
-            job.count_guess(right);
-            if right {
-                lanes.live[kept] = lane;
-                kept += 1;
-            } else {
-                rest.push(lane.item);
-            }
-        }
-        lanes.live.truncate(kept);
+        self.at_leaves(job, lanes, Some(&mut rest));
+        lanes.live.clear();
         rest
     }
 
-    fn start_at_root<'s, J: Job>(
+    /// Takes items from the root down to their leaves.
+    fn descend<'s, J: Job>(
         &self,
         store: &'s Store,
-        _: &J,
+        job: &J,
         items: &[J::Item],
         lanes: &mut Lanes<'s, J::Item>,
     ) -> Result<(), Stop> {
         if items.is_empty() {
             return Ok(());
         }
-        match self.read_root(store) {
-            Ok(page) => {
-                lanes.live.extend(items.iter().map(|item| Lane {
-                    page,
-                    item: *item,
-                    next: 0,
-                }));
-                Ok(())
-            }
+        let root = match self.read_root(store) {
+            Ok(page) => page,
             Err(Miss::Restart) => {
                 lanes.restart.extend(items.iter().copied());
-                Ok(())
+                return Ok(());
             }
-            Err(Miss::Stop(stop)) => Err(stop),
-        }
-    }
-
-    /// Takes the lanes from `from` on, which are at the root, down to their leaves.
-    fn descend<'s, J: Job>(
-        &self,
-        store: &'s Store,
-        job: &J,
-        from: usize,
-        lanes: &mut Lanes<'s, J::Item>,
-    ) -> Result<(), Stop> {
-        let Some(first) = lanes.live.get(from) else {
-            return Ok(());
+            Err(Miss::Stop(stop)) => return Err(stop),
         };
-        for below in (0..Node::new(first.page.words()).level()).rev() {
-            let mut kept = from;
-            for i in from..lanes.live.len() {
-                let mut lane = lanes.live[i];
-                let node = Node::new(lane.page.words());
-                let slot = node.child_slot(node.count(), node.suffix(job.key(lane.item)));
-                lane.next = node.child(node.slot(slot));
-                if !lane.page.validate() {
-                    lanes.restart.push(lane.item);
-                    continue;
-                }
-                store.prefetch(self.page_id(lane.next));
-                lanes.live[kept] = lane;
-                kept += 1;
-            }
-            lanes.live.truncate(kept);
-            kept = from;
-            for i in from..lanes.live.len() {
-                let mut lane = lanes.live[i];
-                let child = self.page_id(lane.next);
-                let read = store.read(child);
-                if !lane.page.validate() {
-                    lanes.restart.push(lane.item);
-                    continue;
-                }
-                match read {
-                    Ok(page) => lane.page = page,
-                    Err(Stop::Wait(_)) => {
-                        lanes.missing.push((lane.item, child));
-                        continue;
-                    }
-                    Err(stop) => return Err(stop),
-                }
-                let node = Node::new(lane.page.words());
-                if !self.is_ours(node, below) {
-                    if lane.page.validate() {
-                        return Err(self.corrupt(lane.next, "not the child that its parent names"));
-                    }
-                    lanes.restart.push(lane.item);
-                    continue;
-                }
-                if below == 0 {
-                    node.prefetch_slots(node.count());
-                }
-                lanes.live[kept] = lane;
-                kept += 1;
-            }
-            lanes.live.truncate(kept);
+        for item in items {
+            lanes.push(root, *item, job.key(*item));
+        }
+        for below in (0..Node::new(root.words()).level()).rev() {
+            self.choose_children(store, job, lanes);
+            self.enter_children(store, job, lanes, below)?;
         }
         Ok(())
     }
 
-    fn at_leaves<J: Job>(&self, job: &mut J, lanes: &mut Lanes<'_, J::Item>) {
+    /// Finds each lane's child and prefetches it.
+    fn choose_children<J: Job>(&self, store: &Store, job: &J, lanes: &mut Lanes<'_, J::Item>) {
+        let mut kept = 0;
+        for i in 0..lanes.live.len() {
+            let mut lane = lanes.live[i];
+            let node = Node::new(lane.page.words());
+            let suffix = node.suffix(job.key(lane.item));
+            let first = node.search_hinted(lane.range(), head_of(suffix));
+            let (at, equal) = node.search_from(first, node.count(), suffix);
+            let slot = if equal { at } else { at.saturating_sub(1) };
+            lane.next = node.child(node.slot(slot));
+            if !lane.page.validate() {
+                lanes.restart.push(lane.item);
+                continue;
+            }
+            store.prefetch(self.page_id(lane.next));
+            lanes.live[kept] = lane;
+            kept += 1;
+        }
+        lanes.live.truncate(kept);
+    }
+
+    /// Loads each child's word, validates the parent, and prefetches the slots that count.
+    fn enter_children<'s, J: Job>(
+        &self,
+        store: &'s Store,
+        job: &J,
+        lanes: &mut Lanes<'s, J::Item>,
+        level: u16,
+    ) -> Result<(), Stop> {
+        let mut kept = 0;
+        for i in 0..lanes.live.len() {
+            let mut lane = lanes.live[i];
+            let child = self.page_id(lane.next);
+            let read = store.read(child);
+            if !lane.page.validate() {
+                lanes.restart.push(lane.item);
+                continue;
+            }
+            match read {
+                Ok(page) => lane.page = page,
+                Err(Stop::Wait(_)) => {
+                    lanes.missing.push((lane.item, child));
+                    continue;
+                }
+                Err(stop) => return Err(stop),
+            }
+            let node = Node::new(lane.page.words());
+            if !self.is_ours(node, level) {
+                if lane.page.validate() {
+                    return Err(self.corrupt(lane.next, "not the child that its parent names"));
+                }
+                lanes.restart.push(lane.item);
+                continue;
+            }
+            lane.enter(job.key(lane.item));
+            lanes.live[kept] = lane;
+            kept += 1;
+        }
+        lanes.live.truncate(kept);
+        Ok(())
+    }
+
+    /// Finishes the lanes, which are at their leaves; those whose guess was wrong go to `elsewhere`.
+    fn at_leaves<J: Job>(
+        &self,
+        job: &mut J,
+        lanes: &mut Lanes<'_, J::Item>,
+        mut elsewhere: Option<&mut SmallVec<[J::Item; LANES]>>,
+    ) {
         for lane in &mut lanes.live {
             let node = Node::new(lane.page.words());
             let suffix = node.suffix(job.key(lane.item));
-            let first = node.search_head(node.count(), head_of(suffix));
+            let first = node.search_hinted(lane.range(), head_of(suffix));
             lane.next = first as u32;
             let cell = node.slot(first).cell();
             for line in (0..CELL_PREFETCH).step_by(64) {
@@ -300,9 +313,51 @@ impl TreeHandle {
             }
         }
         for lane in &lanes.live {
-            if !job.at_leaf(lane.item, &lane.page, lane.next as usize) {
-                lanes.restart.push(lane.item);
+            let Some(rest) = &mut elsewhere else {
+                if job.at_leaf(lane.item, &lane.page, lane.next as usize, false) != Outcome::Done {
+                    lanes.restart.push(lane.item);
+                }
+                continue;
+            };
+            let node = Node::new(lane.page.words());
+            let outcome = if self.is_ours(node, 0) && node.has_prefix(job.key(lane.item)) {
+                job.at_leaf(lane.item, &lane.page, lane.next as usize, true)
+            } else {
+                Outcome::Elsewhere
+            };
+            job.count_guess(outcome == Outcome::Done);
+            if outcome != Outcome::Done {
+                rest.push(lane.item);
             }
         }
+    }
+}
+
+impl<'s, I: Copy> Lanes<'s, I> {
+    fn push(&mut self, page: PageRef<'s>, item: I, key: &[u8]) {
+        let mut lane = Lane {
+            page,
+            item,
+            next: 0,
+            range: (0, 0),
+        };
+        lane.enter(key);
+        self.live.push(lane);
+    }
+}
+
+impl<I> Lane<'_, I> {
+    /// Reads the hints of the page just entered and prefetches the slots that they lead to.
+    #[inline(always)]
+    fn enter(&mut self, key: &[u8]) {
+        let node = Node::new(self.page.words());
+        let (from, to) = node.hinted(node.count(), head_of(node.suffix(key)));
+        node.prefetch_slots((from, to));
+        self.range = (from as u16, to as u16);
+    }
+
+    #[inline(always)]
+    fn range(&self) -> (usize, usize) {
+        (self.range.0 as usize, self.range.1 as usize)
     }
 }

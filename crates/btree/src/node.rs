@@ -5,8 +5,9 @@
 //!   0  page header of the store (64 bytes; page type, level, index id, newest transaction id ...)
 //!  64  u16 slot count        66  u16 cell start       68  u16 garbage bytes      70  u16 prefix length
 //!  72  u16 lower fence len   74  u16 upper fence len  76  u16 last insert slot   78  u16 ascending inserts in a row
-//!  80  u32 left sibling      84  u32 right sibling    88  u64 reserved (0)
-//!  96  slots, growing up: u64 = key head << 32 | cell offset << 16 | length of the key's suffix
+//!  80  u32 left sibling      84  u32 right sibling    88  first 8 bytes of the prefix
+//!  96  16 search hints, u32: the heads of the slots at 1, 2, ... 16 times (slot count / 17)
+//! 160  slots, growing up: u64 = key head << 32 | cell offset << 16 | length of the key's suffix
 //!      ...free...
 //!      cells, growing down: [u16 value length][key suffix][value]      (inner page: the value is the child, u32)
 //!      upper fence, lower fence: the last bytes of the page
@@ -15,12 +16,14 @@
 //! lower fence is below every key. All its keys share `prefix length` bytes, the common prefix of the fences, which are stored
 //! once, as the first bytes of the lower fence; `suffix` is what follows. `key head` is the first 4 bytes of the suffix as a
 //! big-endian number, zero-padded. Slot `i` of an inner page covers the keys from its own key up to that of slot `i + 1`;
-//! its slot 0 holds the page's lower fence. Siblings are linked at level 0 only; page number 0 (the space header) means none.
+//! its slot 0 holds the page's lower fence. The hints lead a search to a seventeenth of the slots, so that it touches one or two cache
+//! lines of them and not all. Siblings are linked at level 0 only; page number 0 (the space header) means none.
 //!
 //! # Invariants
 //! - N1: slots are sorted by key, strictly; every key lies within the fences.
 //! - N2: slots end at or before `cell start`; cells and fences fill the rest, except for `garbage bytes`.
 //! - N3: the prefix is the whole common prefix of the fences (0 without an upper fence).
+//! - N5: hints and prefix bytes are what slots and fences say; hints are 0 below 17 slots.
 //! - N4: an inner page has at least one slot, and slot 0's key is the lower fence.
 //! # Concurrency
 //! Readers hold no latch: what they read may be torn. Each function here clamps what it reads, so that it neither panics, reads
@@ -48,9 +51,16 @@ pub(crate) const OFF_LAST_INSERT: usize = 76;
 pub(crate) const OFF_RUN: usize = 78;
 pub(crate) const OFF_LEFT: usize = 80;
 pub(crate) const OFF_RIGHT: usize = 84;
-pub(crate) const SLOTS: usize = 96;
+pub(crate) const OFF_PREFIX_BYTES: usize = 88;
+/// Bytes of the prefix that stand in the header.
+pub(crate) const PREFIX_BYTES: usize = 8;
+pub(crate) const OFF_HINTS: usize = 96;
+pub(crate) const HINTS: usize = 16;
+pub(crate) const SLOTS: usize = OFF_HINTS + 4 * HINTS;
 pub(crate) const SLOT_WORD: usize = SLOTS / 8;
 pub(crate) const MAX_SLOTS: usize = (PAGE_SIZE - SLOTS) / 8;
+/// Most bytes of slots that are prefetched.
+const PREFETCH_MAX: usize = 512;
 /// Bytes a cell has besides key suffix and value.
 pub(crate) const CELL_HEAD: usize = 2;
 /// Bytes of an entry besides key suffix and value: slot and cell head.
@@ -238,15 +248,45 @@ impl<'a> Node<'a> {
         Slot(self.word(SLOT_WORD + i))
     }
 
-    /// Prefetches the lines of all slots.
+    /// Slots per hint, 0 when the page has too few to need hints.
     #[inline(always)]
-    pub(crate) fn prefetch_slots(self, count: usize) {
-        let mut off = SLOTS;
-        let end = SLOTS + count * 8;
+    pub(crate) fn hint_step(count: usize) -> usize {
+        count / (HINTS + 1)
+    }
+
+    /// Slots among which the first one with a head ≥ `head` is, or behind the last of them; from the hints.
+    #[inline(always)]
+    pub(crate) fn hinted(self, count: usize, head: u32) -> (usize, usize) {
+        let step = Self::hint_step(count);
+        if step == 0 {
+            return (0, count);
+        }
+        let mut below = 0;
+        for i in 0..HINTS / 2 {
+            let pair = self.word(OFF_HINTS / 8 + i);
+            below += usize::from((pair as u32) < head) + usize::from(((pair >> 32) as u32) < head);
+        }
+        let from = if below == 0 { 0 } else { below * step + 1 };
+        (
+            from,
+            if below == HINTS {
+                count
+            } else {
+                (below + 1) * step
+            },
+        )
+    }
+
+    /// Prefetches the slots of a range that [`hinted`](Self::hinted) gave, a few lines at most.
+    #[inline(always)]
+    pub(crate) fn prefetch_slots(self, (from, to): (usize, usize)) {
+        let mut off = SLOTS + from * 8;
+        let end = (SLOTS + to * 8 + 8).min(off + PREFETCH_MAX);
         while off < end {
             words::prefetch(self.words, off);
             off += 64;
         }
+        words::prefetch(self.words, end - 1);
     }
 
     /// How the key of `slot` compares with `suffix`, whose head equals the slot's.
@@ -266,11 +306,9 @@ impl<'a> Node<'a> {
         let (mut base, mut len) = (from, to.saturating_sub(from));
         while len > 1 {
             let half = len / 2;
-            base += if before(self.slot(base + half - 1)) {
-                half
-            } else {
-                0
-            };
+            // Not a branch: it would be mispredicted every other time.
+            let skip = before(self.slot(base + half - 1));
+            base = std::hint::select_unpredictable(skip, base + half, base);
             len -= half;
         }
         base + usize::from(len == 1 && before(self.slot(base)))
@@ -279,7 +317,13 @@ impl<'a> Node<'a> {
     /// First slot whose head is ≥ `head`.
     #[inline(always)]
     pub(crate) fn search_head(self, count: usize, head: u32) -> usize {
-        self.partition(0, count, |s| s.head() < head)
+        self.search_hinted(self.hinted(count, head), head)
+    }
+
+    /// First slot whose head is ≥ `head`, within what [`hinted`](Self::hinted) gave.
+    #[inline(always)]
+    pub(crate) fn search_hinted(self, (from, to): (usize, usize), head: u32) -> usize {
+        self.partition(from, to, |s| s.head() < head)
     }
 
     /// First slot whose key is ≥ `suffix`, and whether it is equal.
@@ -361,11 +405,14 @@ impl<'a> Node<'a> {
         words::load_u16(self.words, slot.cell()) as usize
     }
 
-    /// Appends the whole key of `slot`.
+    /// Appends the common prefix.
     #[inline]
-    pub(crate) fn append_key(self, slot: Slot, out: &mut Vec<u8>) {
+    pub(crate) fn append_prefix(self, out: &mut Vec<u8>) {
         let prefix = self.prefix_len();
-        if prefix > 0 {
+        if prefix <= PREFIX_BYTES {
+            let bytes = self.word(OFF_PREFIX_BYTES / 8).to_le_bytes();
+            out.extend_from_slice(&bytes[..prefix]);
+        } else {
             words::append_out(
                 self.words,
                 self.lower_at(),
@@ -373,6 +420,25 @@ impl<'a> Node<'a> {
                 out,
             );
         }
+    }
+
+    /// Whether `key` begins with the common prefix.
+    #[inline]
+    pub(crate) fn has_prefix(self, key: &[u8]) -> bool {
+        let prefix = self.prefix_len();
+        let Some(start) = key.get(..prefix) else {
+            return false;
+        };
+        if prefix <= PREFIX_BYTES {
+            return self.word(OFF_PREFIX_BYTES / 8).to_le_bytes()[..prefix] == *start;
+        }
+        words::compare(self.words, self.lower_at(), prefix, start).is_eq()
+    }
+
+    /// Appends the whole key of `slot`.
+    #[inline]
+    pub(crate) fn append_key(self, slot: Slot, out: &mut Vec<u8>) {
+        self.append_prefix(out);
         words::append_out(self.words, slot.key_at(), slot.key_len(), out);
     }
 

@@ -1,7 +1,7 @@
 //! Many short ranges together: the read path of IN lists on secondary indexes and of joins.
 
 use crate::batch::{EntryBatch, PointScan, Resume};
-use crate::group::{Job, LANES};
+use crate::group::{Job, LANES, Outcome};
 use crate::node::Node;
 use crate::tree::{Miss, Seek, TreeHandle};
 use nfold_store::{PageNo, PageRef, Stop, Store};
@@ -45,13 +45,9 @@ fn copy_point(
     (out, fence): (&mut EntryBatch, &mut Vec<u8>),
 ) -> bool {
     let count = node.count();
-    let behind = if hi.is_empty() {
-        std::cmp::Ordering::Less
-    } else {
-        node.compare_upper(hi)
-    };
-    // Below the upper fence, `hi` has the page's prefix: it is above the point's lower bound, which this page covers.
-    let end = if behind.is_gt() {
+    // `hi` is above the point's lower bound, which has the page's prefix: without the prefix it is above all keys here.
+    let bounded = !hi.is_empty() && node.has_prefix(hi);
+    let end = if bounded {
         node.end_from(slot, count, node.suffix(hi))
     } else {
         count
@@ -65,7 +61,8 @@ fn copy_point(
             |bytes| node.append_value(slot, bytes),
         );
     }
-    if !behind.is_lt() {
+    // The fence is far from everything else on the page, so it is looked at only when it matters.
+    if end < count || (!hi.is_empty() && node.compare_upper(hi).is_ge()) {
         return false;
     }
     fence.clear();
@@ -109,7 +106,13 @@ impl Job for PointJob<'_> {
     }
 
     #[inline]
-    fn at_leaf(&mut self, item: Resume, page: &PageRef<'_>, first: usize) -> bool {
+    fn at_leaf(
+        &mut self,
+        item: Resume,
+        page: &PageRef<'_>,
+        first: usize,
+        _guessed: bool,
+    ) -> Outcome {
         let node = Node::new(page.words());
         let mark = self.scan.out.mark();
         let (slot, _) = node.search_from(first, node.count(), node.suffix(self.scan.lower(item)));
@@ -124,12 +127,12 @@ impl Job for PointJob<'_> {
         );
         if !page.validate() {
             self.scan.out.cut(mark);
-            return false;
+            return Outcome::Changed;
         }
         if more {
             self.go_on(item.point);
         }
-        true
+        Outcome::Done
     }
 
     fn alone(&mut self, tree: &TreeHandle, store: &Store, item: Resume) -> Result<(), Stop> {

@@ -62,11 +62,12 @@ fn store_fences(words: &[AtomicU64], lower: &[u8], upper: Option<&[u8]>) {
         OFF_UPPER_LEN,
         upper.map_or(NO_UPPER as usize, <[u8]>::len),
     );
-    store_u16(
-        words,
-        OFF_PREFIX,
-        upper.map_or(0, |u| common_prefix(lower, u)),
-    );
+    let prefix = upper.map_or(0, |u| common_prefix(lower, u));
+    store_u16(words, OFF_PREFIX, prefix);
+    let mut start = [0; PREFIX_BYTES];
+    let known = prefix.min(PREFIX_BYTES);
+    start[..known].copy_from_slice(&lower[..known]);
+    store_bytes(words, OFF_PREFIX_BYTES, &start);
     store_u16(words, OFF_COUNT, 0);
     store_u16(words, OFF_CELL_START, upper_at);
     store_u16(words, OFF_GARBAGE, 0);
@@ -101,6 +102,27 @@ fn store_slot(words: &[AtomicU64], i: usize, slot: Slot) {
     store_u64(words, SLOTS + i * 8, slot.0);
 }
 
+/// Sets the slot count and the hints that go with it (N5).
+fn store_count(words: &[AtomicU64], count: usize) {
+    store_u16(words, OFF_COUNT, count);
+    let node = Node::new(words);
+    let step = Node::hint_step(count);
+    let hint = |i: usize| {
+        if step == 0 {
+            0
+        } else {
+            u64::from(node.slot(i * step).head())
+        }
+    };
+    for pair in 0..HINTS / 2 {
+        store_u64(
+            words,
+            OFF_HINTS + pair * 8,
+            hint(2 * pair + 1) | hint(2 * pair + 2) << 32,
+        );
+    }
+}
+
 /// Inserts an entry at `slot`, compacting the page when its free bytes are scattered.
 pub(crate) fn insert(
     words: &[AtomicU64],
@@ -131,7 +153,7 @@ pub(crate) fn insert(
         (count - slot) * 8,
     );
     store_slot(words, slot, Slot::new(head_of(suffix), at, suffix.len()));
-    store_u16(words, OFF_COUNT, count + 1);
+    store_count(words, count + 1);
     store_u16(words, OFF_CELL_START, at);
     let run = if count > 0 && slot == node.last_insert() + 1 {
         (node.ascending_run() + 1).min(0xFFFF)
@@ -158,7 +180,7 @@ pub(crate) fn remove(words: &[AtomicU64], slot: usize) -> Result<(), Damage> {
         SLOTS + slot * 8,
         (count - slot - 1) * 8,
     );
-    store_u16(words, OFF_COUNT, count - 1);
+    store_count(words, count - 1);
     if count == 1 {
         store_u16(words, OFF_CELL_START, node.upper_at());
         store_u16(words, OFF_GARBAGE, 0);
@@ -269,7 +291,7 @@ pub(crate) fn truncate(
     store_bytes(words, OFF_RIGHT, &right.to_le_bytes());
     store_u16(words, OFF_RUN, 0);
     let start = copy_cells(words, old.node(), from, cut);
-    store_u16(words, OFF_COUNT, from);
+    store_count(words, from);
     store_u16(words, OFF_CELL_START, start);
     Ok(())
 }
@@ -300,7 +322,7 @@ pub(crate) fn append(words: &[AtomicU64], cells: &[u8]) -> Result<(), Damage> {
         count += 1;
         rest = after;
     }
-    store_u16(words, OFF_COUNT, count);
+    store_count(words, count);
     store_u16(words, OFF_CELL_START, start);
     Ok(())
 }

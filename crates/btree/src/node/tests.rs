@@ -245,7 +245,10 @@ proptest! {
         node.covers_below(&key);
         node.free_bytes();
         node.used_bytes();
-        node.prefetch_slots(count);
+        let range = node.hinted(count, 77);
+        prop_assert!(range.0 <= count + 1 && range.1 <= count);
+        node.prefetch_slots(range);
+        node.has_prefix(&key);
         check_node(node, 1, &mut Vec::new());
         // And a writer that meets damage, or a damaged log.
         let damaged = Copied::of(&words);

@@ -114,7 +114,11 @@ fn read(world: &World, reader: u64, stop: &AtomicBool, reads: &AtomicU64) {
 }
 
 fn run(pool_pages: u64, io_threads: usize, rounds: usize) {
-    let rounds = if std::env::var("SOAK").is_ok() { rounds * 15 } else { rounds };
+    let rounds = if std::env::var("SOAK").is_ok() {
+        rounds * 15
+    } else {
+        rounds
+    };
     let world = World::new(pool_pages, io_threads);
     for key in (0..KEYS).step_by(STABLE as usize) {
         world.put(&key.to_be_bytes(), &stable_value(key)).unwrap();
