@@ -2,6 +2,9 @@
 //! makes of a value.
 
 pub mod number;
+pub mod store;
+
+pub use store::{StoreCx, StoreMode, implicit_default, store_value};
 
 #[cfg(test)]
 mod tests;

@@ -161,7 +161,9 @@ pub fn parse_rounded_integer(text: &[u8]) -> Parsed<i128> {
 pub fn double_to_integer(v: f64) -> Option<i128> {
     let r = v.round_ties_even();
     // Both bounds are exact doubles.
-    (r >= -9_223_372_036_854_775_808.0 && r < 18_446_744_073_709_551_616.0).then_some(r as i128)
+    (-9_223_372_036_854_775_808.0..18_446_744_073_709_551_616.0)
+        .contains(&r)
+        .then_some(r as i128)
 }
 
 /// Appends an integer.
@@ -189,7 +191,43 @@ pub fn write_double(v: f64, out: &mut Vec<u8>) {
         });
     }
     let mut buf = ryu::Buffer::new();
-    write_scientific(buf.format_finite(v).as_bytes(), out);
+    write_scientific(buf.format_finite(v).as_bytes(), usize::MAX, out);
+}
+
+/// Appends a DOUBLE as an expression turns it into text (CONCAT, CAST AS CHAR): with an exponent also where the plain form is longer
+/// than 23 bytes.
+pub fn write_double_as_text(v: f64, out: &mut Vec<u8>) {
+    if !v.is_finite() {
+        return write_double(v, out);
+    }
+    let mut buf = ryu::Buffer::new();
+    write_scientific(buf.format_finite(v).as_bytes(), 23, out);
+}
+
+/// Appends a FLOAT as an expression turns it into text: with an exponent also where the plain form is longer than 12 bytes.
+pub fn write_float_as_text(v: f32, out: &mut Vec<u8>) {
+    if !v.is_finite() {
+        return write_double(f64::from(v), out);
+    }
+    write_scientific(format!("{v:.5e}").as_bytes(), 12, out);
+}
+
+/// Appends a DOUBLE in at most `width` bytes: with fewer digits where the shortest exact text is longer. Where no digit fits, the exact
+/// text is appended.
+pub fn write_double_in(v: f64, width: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    write_double(v, out);
+    for digits in (0..17usize).rev() {
+        if out.len() - start <= width || !v.is_finite() {
+            return;
+        }
+        out.truncate(start);
+        write_scientific(format!("{v:.digits$e}").as_bytes(), width, out);
+    }
+    if out.len() - start > width {
+        out.truncate(start);
+        write_double(v, out);
+    }
 }
 
 /// Appends a FLOAT: at most six significant digits.
@@ -197,7 +235,7 @@ pub fn write_float(v: f32, out: &mut Vec<u8>) {
     if !v.is_finite() {
         return write_double(f64::from(v), out);
     }
-    write_scientific(format!("{v:.5e}").as_bytes(), out);
+    write_scientific(format!("{v:.5e}").as_bytes(), usize::MAX, out);
 }
 
 /// Appends a FLOAT(M,D) or DOUBLE(M,D): exactly `decimals` digits after the point.
@@ -206,8 +244,9 @@ pub fn write_fixed(v: f64, decimals: u8, out: &mut Vec<u8>) {
 }
 
 /// Rewrites a decimal text with optional point and exponent in the form of MySQL's `my_gcvt`: the digits without surplus zeros,
-/// plain when the point stands at most 14 digits before or 15 behind the first one, otherwise with an exponent.
-fn write_scientific(text: &[u8], out: &mut Vec<u8>) {
+/// plain when the point stands at most 14 digits before or 15 behind the first one and it takes at most `max_plain` bytes, otherwise
+/// with an exponent.
+fn write_scientific(text: &[u8], max_plain: usize, out: &mut Vec<u8>) {
     let (negative, text) = match text.strip_prefix(b"-") {
         Some(rest) => (true, rest),
         None => (false, text),
@@ -245,36 +284,41 @@ fn write_scientific(text: &[u8], out: &mut Vec<u8>) {
     if count == 0 {
         return out.push(b'0');
     }
-    place_point(&digits[..count], point + exponent, out);
+    place_point(
+        &digits[..count],
+        point + exponent,
+        max_plain.saturating_sub(usize::from(negative)),
+        out,
+    );
 }
 
 /// `0.digits * 10^point` in plain or scientific form.
-fn place_point(digits: &[u8], point: i32, out: &mut Vec<u8>) {
-    match point {
-        -14..=0 => {
-            out.extend_from_slice(b"0.");
-            out.resize(out.len() + point.unsigned_abs() as usize, b'0');
-            out.extend_from_slice(digits);
+fn place_point(digits: &[u8], point: i32, max_plain: usize, out: &mut Vec<u8>) {
+    let before = usize::try_from(point).unwrap_or(0);
+    let zeros = point.min(0).unsigned_abs() as usize;
+    let plain = if point <= 0 {
+        2 + zeros + digits.len()
+    } else {
+        before.max(digits.len() + usize::from(digits.len() > before))
+    };
+    if !(-14..=15).contains(&point) || plain > max_plain {
+        out.push(digits[0]);
+        if digits.len() > 1 {
+            out.push(b'.');
+            out.extend_from_slice(&digits[1..]);
         }
-        1..=15 => {
-            let point = point as usize;
-            if digits.len() <= point {
-                out.extend_from_slice(digits);
-                out.resize(out.len() + point - digits.len(), b'0');
-            } else {
-                out.extend_from_slice(&digits[..point]);
-                out.push(b'.');
-                out.extend_from_slice(&digits[point..]);
-            }
-        }
-        _ => {
-            out.push(digits[0]);
-            if digits.len() > 1 {
-                out.push(b'.');
-                out.extend_from_slice(&digits[1..]);
-            }
-            out.push(b'e');
-            write_i64(i64::from(point) - 1, out);
-        }
+        out.push(b'e');
+        write_i64(i64::from(point) - 1, out);
+    } else if point <= 0 {
+        out.extend_from_slice(b"0.");
+        out.resize(out.len() + zeros, b'0');
+        out.extend_from_slice(digits);
+    } else if digits.len() <= before {
+        out.extend_from_slice(digits);
+        out.resize(out.len() + before - digits.len(), b'0');
+    } else {
+        out.extend_from_slice(&digits[..before]);
+        out.push(b'.');
+        out.extend_from_slice(&digits[before..]);
     }
 }

@@ -126,6 +126,10 @@ impl Decimal {
 
     /// -self
     #[must_use]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "the arithmetic is checked and spelled out; one operator alone would mislead"
+    )]
     pub fn neg(mut self) -> Decimal {
         self.negative = !self.negative && !self.is_zero();
         self

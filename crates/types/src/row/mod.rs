@@ -154,7 +154,7 @@ pub struct RowLayout {
 /// The bytes of a DECIMAL of so many digits, in rows and keys.
 pub const fn decimal_width(precision: u8) -> usize {
     // Bits of 10^precision - 1 (log2(10) * 2^16 = 217705.8) and one for the sign.
-    let bits = (precision as usize * 217_706 >> 16) + 2;
+    let bits = ((precision as usize * 217_706) >> 16) + 2;
     bits.div_ceil(8)
 }
 

@@ -9,7 +9,7 @@ pub const MAX_DAYNR: u32 = 3_652_424;
 
 /// Whether February has 29 days; in year 0 it has not.
 pub const fn is_leap(year: u32) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || (year % 400 == 0 && year != 0))
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || (year.is_multiple_of(400) && year != 0))
 }
 
 /// Days of a month, 0 for a month that is none.
@@ -99,7 +99,7 @@ impl WeekMode {
     pub const fn new(mode: u32) -> WeekMode {
         let monday_first = mode & 1 != 0;
         // Where weeks start on Sunday the third bit has the opposite meaning.
-        let first_weekday = (mode & 4 != 0) != !monday_first;
+        let first_weekday = (mode & 4 != 0) == monday_first;
         WeekMode {
             monday_first,
             week_year: mode & 2 != 0,

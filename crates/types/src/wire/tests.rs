@@ -40,7 +40,7 @@ fn text_rows() {
         (Value::UInt(42), zerofill, "0000000042"),
         (Value::Double(0.5), ty(TypeKind::Double), "0.5"),
         (Value::Float(2.5), ty(TypeKind::Float), "2.5"),
-        (Value::Float(3.141_592_7), fixed, "3.1416"),
+        (Value::Float(3.141_55), fixed, "3.1416"),
         (
             Value::Decimal(Decimal::parse("-1.50").expect("a decimal")),
             ColumnType::decimal(5, 2),

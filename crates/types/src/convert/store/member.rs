@@ -1,0 +1,117 @@
+//! ENUM and SET.
+
+use super::{StoreCx, text_of};
+use crate::charset::{UTF8MB4, convert};
+use crate::convert::number::parse_integer;
+use crate::error::SqlError;
+use crate::sql_type::ColumnType;
+use crate::{Collation, CollationId, Value, ValueRef};
+
+/// The number of a value that is no string; fractions are cut.
+fn whole(value: ValueRef<'_>) -> Option<i128> {
+    Some(match value {
+        ValueRef::Int(v) => i128::from(v),
+        ValueRef::UInt(v) => i128::from(v),
+        ValueRef::Float(v) => f64::from(v) as i128,
+        ValueRef::Double(v) => v as i128,
+        ValueRef::Decimal(v) => v.truncate(0).to_i64().map_or(i128::MAX, i128::from),
+        _ => return None,
+    })
+}
+
+/// A string in the column's character set, without trailing spaces.
+fn in_charset(text: &[u8], from: CollationId, collation: &Collation) -> Vec<u8> {
+    let mut out = Vec::new();
+    convert(from.known().charset, collation.charset, text, &mut out);
+    let len = out.len() - out.iter().rev().take_while(|b| **b == b' ').count();
+    out.truncate(len);
+    out
+}
+
+/// 0-based place of a member that is equal under the column's collation.
+fn position(text: &[u8], collation: &Collation, members: &[Box<str>]) -> Option<usize> {
+    let mut scratch = Vec::new();
+    members.iter().position(|m| {
+        scratch.clear();
+        convert(&UTF8MB4, collation.charset, m.as_bytes(), &mut scratch);
+        collation.eq(&scratch, text)
+    })
+}
+
+/// A text that is a number and nothing else.
+fn number(text: &[u8]) -> Option<i128> {
+    let parsed = parse_integer(text);
+    (!parsed.truncated && !text.is_empty()).then_some(parsed.value)
+}
+
+pub(super) fn enumeration(
+    value: ValueRef<'_>,
+    from: CollationId,
+    ty: &ColumnType,
+    members: &[Box<str>],
+    cx: &mut StoreCx<'_>,
+) -> Result<Value, SqlError> {
+    let collation = ty.collation.known();
+    let count = members.len() as i128;
+    let index = match (value, whole(value)) {
+        (_, Some(n)) => Some(n).filter(|n| (1..=count).contains(n)),
+        (value, None) => {
+            let text = match value {
+                ValueRef::Bytes(bytes) => in_charset(bytes, from, collation),
+                other => text_of(other, cx.mode),
+            };
+            match position(&text, collation, members) {
+                Some(at) => Some(at as i128 + 1),
+                // A number in a string is an index; '0' is the error value itself.
+                None => number(&text).filter(|n| (0..=count).contains(n)),
+            }
+        }
+    };
+    match index {
+        Some(n) => Ok(Value::UInt(n as u64)),
+        None => {
+            cx.truncated()?;
+            Ok(Value::UInt(0))
+        }
+    }
+}
+
+pub(super) fn set(
+    value: ValueRef<'_>,
+    from: CollationId,
+    ty: &ColumnType,
+    members: &[Box<str>],
+    cx: &mut StoreCx<'_>,
+) -> Result<Value, SqlError> {
+    let max = u64::MAX >> (64 - members.len().clamp(1, 64) as u32);
+    if let Some(n) = whole(value) {
+        let bits = n as u64 & max;
+        if i128::from(bits) != n {
+            cx.truncated()?;
+        }
+        return Ok(Value::UInt(bits));
+    }
+    let collation = ty.collation.known();
+    let text = match value {
+        ValueRef::Bytes(bytes) => in_charset(bytes, from, collation),
+        other => text_of(other, cx.mode),
+    };
+    let (mut bits, mut unknown) = (0u64, false);
+    if !text.is_empty() {
+        for part in text.split(|b| *b == b',') {
+            match position(part, collation, members) {
+                Some(at) => bits |= 1 << at,
+                None => unknown = true,
+            }
+        }
+    }
+    if unknown {
+        match number(&text) {
+            Some(n) if (0..=i128::from(max)).contains(&n) => return Ok(Value::UInt(n as u64)),
+            Some(_) => bits = 0,
+            None => {}
+        }
+        cx.truncated()?;
+    }
+    Ok(Value::UInt(bits))
+}

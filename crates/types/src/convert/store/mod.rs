@@ -1,0 +1,203 @@
+//! What a column makes of a value: INSERT, UPDATE and CAST-like assignments.
+//!
+//! [`store_value`] gives a value of the column's own kind, within its bounds, as rows and keys take it; or, in strict mode, the error
+//! that MySQL gives; otherwise the nearest value and a warning.
+
+mod member;
+mod numeric;
+mod string;
+mod temporal;
+
+use crate::error::{ErrorCode, Level, SqlError, Warnings};
+use crate::sql_type::{ColumnType, TypeKind};
+use crate::temporal::{Date, DateFlags, DateTime, TimeZone, Timestamp};
+use crate::{CollationId, Decimal, Time, Value, ValueRef};
+use std::fmt::Display;
+
+/// The session settings that storing depends on.
+#[derive(Clone, Debug)]
+pub struct StoreMode {
+    /// STRICT_TRANS_TABLES or STRICT_ALL_TABLES: bad values are errors.
+    pub strict: bool,
+    /// INSERT IGNORE and its kin: bad values are warnings even in strict mode.
+    pub ignore: bool,
+    /// NO_ZERO_DATE, NO_ZERO_IN_DATE, ALLOW_INVALID_DATES.
+    pub dates: DateFlags,
+    /// TIME_TRUNCATE_FRACTIONAL: surplus fractional digits are cut, not rounded.
+    pub truncate_fractional: bool,
+    /// The session's time zone.
+    pub time_zone: TimeZone,
+    /// The session's current date: the date of a TIME that becomes a DATE or DATETIME.
+    pub today: Date,
+}
+
+/// One assignment: the mode, what the messages name, and where the warnings go.
+#[derive(Debug)]
+pub struct StoreCx<'a> {
+    /// The session settings.
+    pub mode: &'a StoreMode,
+    /// The column's name, for messages.
+    pub column: &'a str,
+    /// The row's number within its statement, from 1, for messages.
+    pub row: u64,
+    /// Collects warnings and notes.
+    pub warnings: &'a mut Warnings,
+}
+
+impl StoreCx<'_> {
+    /// Whether a bad value is an error.
+    fn is_strict(&self) -> bool {
+        self.mode.strict && !self.mode.ignore
+    }
+
+    /// An error in strict mode, otherwise a warning.
+    fn bad(&mut self, code: ErrorCode, args: &[&dyn Display]) -> Result<(), SqlError> {
+        if self.is_strict() {
+            return Err(SqlError::new(code, args));
+        }
+        self.warnings.warn(code, args);
+        Ok(())
+    }
+
+    /// 1264
+    fn out_of_range(&mut self) -> Result<(), SqlError> {
+        let (column, row) = (self.column, self.row);
+        self.bad(ErrorCode::ER_WARN_DATA_OUT_OF_RANGE, &[&column, &row])
+    }
+
+    /// 1265
+    fn truncated(&mut self) -> Result<(), SqlError> {
+        let (column, row) = (self.column, self.row);
+        self.bad(ErrorCode::WARN_DATA_TRUNCATED, &[&column, &row])
+    }
+
+    /// 1265 as a note, in every mode.
+    fn truncated_note(&mut self) {
+        self.warnings.push(
+            Level::Note,
+            ErrorCode::WARN_DATA_TRUNCATED,
+            &[&self.column, &self.row],
+        );
+    }
+
+    /// 1366: "Incorrect `kind` value: '`value`' for column ..."
+    fn incorrect(&mut self, kind: &str, value: &dyn Display) -> Result<(), SqlError> {
+        let (column, row) = (self.column, self.row);
+        self.bad(
+            ErrorCode::ER_TRUNCATED_WRONG_VALUE_FOR_FIELD,
+            &[&kind, value, &column, &row],
+        )
+    }
+}
+
+/// What `ty` makes of `value`, whose strings are of the collation `from` (`BINARY` for binary strings). NULL stays NULL: whether the
+/// column takes it is the caller's question.
+///
+/// # Errors
+/// In strict mode without IGNORE: 1264 out of range, 1265 data truncated, 1366 incorrect value, 1292 incorrect date, 1406 data too
+/// long, 1441 date overflow.
+pub fn store_value(
+    value: ValueRef<'_>,
+    from: CollationId,
+    ty: &ColumnType,
+    cx: &mut StoreCx<'_>,
+) -> Result<Value, SqlError> {
+    if value.is_null() {
+        return Ok(Value::Null);
+    }
+    match &ty.kind {
+        TypeKind::TinyInt
+        | TypeKind::SmallInt
+        | TypeKind::MediumInt
+        | TypeKind::Int
+        | TypeKind::BigInt => numeric::integer(value, ty, cx),
+        TypeKind::Year => numeric::year(value, cx),
+        TypeKind::Decimal { precision, scale } => {
+            numeric::decimal(value, ty.unsigned, *precision, *scale, cx)
+        }
+        TypeKind::Float | TypeKind::Double => numeric::floating(value, ty, cx),
+        TypeKind::Bit(bits) => numeric::bit(value, *bits, cx),
+        TypeKind::Date => temporal::date(value, cx),
+        TypeKind::Time(fsp) => temporal::time(value, *fsp, cx),
+        TypeKind::DateTime(fsp) => temporal::datetime(value, *fsp, cx),
+        TypeKind::Timestamp(fsp) => temporal::timestamp(value, *fsp, cx),
+        TypeKind::Enum(members) => member::enumeration(value, from, ty, members, cx),
+        TypeKind::Set(members) => member::set(value, from, ty, members, cx),
+        TypeKind::Char(_)
+        | TypeKind::VarChar(_)
+        | TypeKind::Binary(_)
+        | TypeKind::VarBinary(_)
+        | TypeKind::Text(_)
+        | TypeKind::Blob(_) => string::string(value, from, ty, cx),
+        TypeKind::Null => Ok(Value::Null),
+    }
+}
+
+/// The value that a NOT NULL column takes where no better one is known (MySQL's implicit default): zero, the empty string, the zero
+/// date, the first member of an ENUM.
+pub fn implicit_default(ty: &ColumnType) -> Value {
+    match &ty.kind {
+        TypeKind::TinyInt
+        | TypeKind::SmallInt
+        | TypeKind::MediumInt
+        | TypeKind::Int
+        | TypeKind::BigInt => {
+            if ty.unsigned {
+                Value::UInt(0)
+            } else {
+                Value::Int(0)
+            }
+        }
+        TypeKind::Year | TypeKind::Bit(_) | TypeKind::Set(_) => Value::UInt(0),
+        TypeKind::Enum(_) => Value::UInt(1),
+        TypeKind::Decimal { scale, .. } => {
+            Value::Decimal(Decimal::ZERO.rescale(*scale).unwrap_or(Decimal::ZERO))
+        }
+        TypeKind::Float => Value::Float(0.0),
+        TypeKind::Double => Value::Double(0.0),
+        TypeKind::Date => Value::Date(Date::ZERO),
+        TypeKind::Time(fsp) => Value::Time(Time::from_micros(0, *fsp)),
+        TypeKind::DateTime(fsp) => Value::DateTime(DateTime::ZERO.with_fsp(*fsp)),
+        TypeKind::Timestamp(fsp) => Value::Timestamp(Timestamp::ZERO.with_fsp(*fsp)),
+        TypeKind::Binary(n) => Value::Bytes(vec![0; *n as usize]),
+        TypeKind::Char(_)
+        | TypeKind::VarChar(_)
+        | TypeKind::VarBinary(_)
+        | TypeKind::Text(_)
+        | TypeKind::Blob(_) => Value::Bytes(Vec::new()),
+        TypeKind::Null => Value::Null,
+    }
+}
+
+/// The local date-time of a temporal value: a TIME counts from today, a TIMESTAMP is read in the session's time zone.
+fn as_datetime(value: ValueRef<'_>, mode: &StoreMode) -> Option<DateTime> {
+    match value {
+        ValueRef::Date(v) => Some(v.at_midnight()),
+        ValueRef::DateTime(v) => Some(v),
+        ValueRef::Timestamp(v) => mode.time_zone.to_local(v),
+        ValueRef::Time(v) => {
+            DateTime::from_linear(mode.today.at_midnight().to_linear() + v.micros(), v.fsp)
+        }
+        _ => None,
+    }
+}
+
+/// Text for messages; bytes that are no UTF-8 are shown as the replacement character.
+fn shown(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// The text of a value as messages show it and as string columns take it (without a column's display attributes).
+fn text_of(value: ValueRef<'_>, mode: &StoreMode) -> Vec<u8> {
+    let mut out = Vec::new();
+    crate::wire::display_text(
+        value,
+        &ColumnType::new(TypeKind::Null),
+        &mode.time_zone,
+        &mut out,
+    );
+    out
+}
+
+#[cfg(test)]
+mod tests;

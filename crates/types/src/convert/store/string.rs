@@ -1,0 +1,150 @@
+//! CHAR, VARCHAR, TEXT and their binary counterparts.
+
+use super::{StoreCx, text_of};
+use crate::charset::{Charset, convert};
+use crate::convert::number::{write_double, write_double_in, write_float};
+use crate::error::{ErrorCode, SqlError};
+use crate::sql_type::{ColumnType, TypeKind};
+use crate::{CollationId, Value, ValueRef};
+
+pub(super) fn string(
+    value: ValueRef<'_>,
+    from: CollationId,
+    ty: &ColumnType,
+    cx: &mut StoreCx<'_>,
+) -> Result<Value, SqlError> {
+    let charset = ty.charset();
+    let warned = cx.warnings.total();
+    let mut bytes = match value {
+        ValueRef::Bytes(bytes) => in_charset(bytes, from.known().charset, charset, cx)?,
+        ValueRef::Double(v) => double_text(v, ty),
+        ValueRef::Float(v) => {
+            let mut out = Vec::new();
+            write_float(v, &mut out);
+            out
+        }
+        other => text_of(other, cx.mode),
+    };
+    let keep = match ty.kind {
+        TypeKind::Char(n) | TypeKind::VarChar(n) => charset.char_prefix_len(&bytes, n as usize),
+        TypeKind::Binary(n) | TypeKind::VarBinary(n) => bytes.len().min(n as usize),
+        _ => whole_characters(&bytes, ty.max_bytes(), charset),
+    };
+    if keep < bytes.len() {
+        // One warning a value: a character that was lost is the graver one.
+        if cx.warnings.total() == warned {
+            too_long(&bytes[keep..], ty, cx)?;
+        }
+        bytes.truncate(keep);
+    }
+    match ty.kind {
+        TypeKind::Char(_) => {
+            let len = bytes.len() - bytes.iter().rev().take_while(|b| **b == b' ').count();
+            bytes.truncate(len);
+        }
+        TypeKind::Binary(n) => bytes.resize(n as usize, 0),
+        _ => {}
+    }
+    Ok(Value::Bytes(bytes))
+}
+
+/// The most bytes up to `limit` that cut no character.
+fn whole_characters(bytes: &[u8], limit: u64, charset: &Charset) -> usize {
+    let Ok(limit) = usize::try_from(limit) else {
+        return bytes.len();
+    };
+    if bytes.len() <= limit {
+        return bytes.len();
+    }
+    if !charset.is_multi_byte() {
+        return limit;
+    }
+    // Only UTF-8 has more than one byte a character: step back to the start of the one that is cut.
+    (0..=limit)
+        .rev()
+        .find(|at| bytes[*at] & 0xC0 != 0x80)
+        .unwrap_or(limit)
+}
+
+/// A double in a text column takes as many digits as fit.
+fn double_text(v: f64, ty: &ColumnType) -> Vec<u8> {
+    let mut out = Vec::new();
+    match ty.kind {
+        TypeKind::Char(n) | TypeKind::VarChar(n) | TypeKind::Binary(n) | TypeKind::VarBinary(n) => {
+            write_double_in(v, n as usize, &mut out);
+        }
+        _ => write_double(v, &mut out),
+    }
+    out
+}
+
+/// What does not fit: only spaces of a character string are let go, silently by CHAR.
+fn too_long(rest: &[u8], ty: &ColumnType, cx: &mut StoreCx<'_>) -> Result<(), SqlError> {
+    let spaces = rest.iter().all(|b| *b == b' ');
+    match ty.kind {
+        TypeKind::Char(_) if spaces => Ok(()),
+        TypeKind::VarChar(_) | TypeKind::Text(_) if spaces => {
+            cx.truncated_note();
+            Ok(())
+        }
+        _ if cx.is_strict() => {
+            let (column, row) = (cx.column, cx.row);
+            Err(SqlError::new(ErrorCode::ER_DATA_TOO_LONG, &[&column, &row]))
+        }
+        _ => cx.truncated(),
+    }
+}
+
+/// The string in the column's character set. Characters that it lacks become '?', malformed ones end the string; both are 1366.
+fn in_charset(
+    bytes: &[u8],
+    from: &Charset,
+    to: &Charset,
+    cx: &mut StoreCx<'_>,
+) -> Result<Vec<u8>, SqlError> {
+    if to.is_binary() || bytes.is_ascii() {
+        return Ok(bytes.to_vec());
+    }
+    if from.is_binary() || from == to {
+        return match to.is_valid(bytes) {
+            Ok(()) => Ok(bytes.to_vec()),
+            Err(at) => {
+                cx.incorrect("string", &printable(&bytes[at..]))?;
+                Ok(bytes[..at].to_vec())
+            }
+        };
+    }
+    let mut out = Vec::with_capacity(bytes.len());
+    if convert(from, to, bytes, &mut out) > 0 {
+        let at = first_lost(bytes, from, to);
+        cx.incorrect("string", &printable(&bytes[at..]))?;
+    }
+    Ok(out)
+}
+
+/// Where the first character is that `to` lacks.
+fn first_lost(bytes: &[u8], from: &Charset, to: &Charset) -> usize {
+    let (mut at, mut scratch) = (0, Vec::new());
+    while at < bytes.len() {
+        match from.decode(&bytes[at..]) {
+            Some((c, len)) if to.encode(c, &mut scratch) => at += len,
+            _ => return at,
+        }
+    }
+    at
+}
+
+/// At most six bytes, those that are no printable ASCII as `\xE6`.
+fn printable(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    for b in bytes.iter().take(6) {
+        match b {
+            b' '..=b'~' => out.push(char::from(*b)),
+            _ => out.push_str(&format!("\\x{b:02X}")),
+        }
+    }
+    if bytes.len() > 6 {
+        out.push_str("...");
+    }
+    out
+}
