@@ -13,6 +13,9 @@ pub trait RowApplier: Send + Sync {
     /// the record was written for: its transaction is `record.trx_id`, and its undo pointer `record.ptr`.
     /// - `Insert`: removes the row.
     /// - `Update`, `DeleteMark`: stores `record.image()` with `record.old` (transaction, undo pointer, flags).
+    ///   Purge passes over a delete-marked row that a newer transaction has changed since. So when the version that comes
+    ///   back is delete-marked and its transaction [is purgeable](TrxSystem::is_purgeable), asked under the leaf's latch, the row
+    ///   is removed instead: nobody else will.
     ///
     /// Overflow pages that only the undone version names are freed here.
     fn undo(&self, record: &UndoRecord, system: &TrxSystem) -> Step<()>;

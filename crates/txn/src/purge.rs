@@ -70,16 +70,19 @@ impl TrxSystem {
         let (floor, oldest) = self.views().raise_floor(|| self.horizon());
         self.views().status.recycle(self.views().low(), floor);
         state.oldest = oldest;
-        if state.batch.is_empty() {
-            state.batch = self.undo().take_ended(floor);
-        }
-        while done.records < budget && !state.batch.is_empty() {
+        while done.records < budget {
+            if state.batch.is_empty() {
+                state.batch = self.undo().take_ended(floor);
+            }
+            if state.batch.is_empty() {
+                break;
+            }
             self.purge_one(applier, &mut state, &mut done)?;
         }
         while done.pages_freed < budget && self.undo().free_one()? {
             done.pages_freed += 1;
         }
-        done.more = done.records >= budget || done.pages_freed >= budget || !state.batch.is_empty();
+        done.more = done.records >= budget || done.pages_freed >= budget;
         Ok(done)
     }
 

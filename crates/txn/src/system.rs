@@ -13,7 +13,7 @@ use crate::locks::{LockOwner, LockTable};
 use crate::purge::PurgeState;
 use crate::trx::Trx;
 use crate::undo::{TrxUndo, UndoLog};
-use crate::view::Snapshots;
+use crate::view::{Snapshots, Status};
 use nfold_store::{Lsn, PageId, SpaceId, Stop, Store, TrxId, USER_AREA};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -132,6 +132,8 @@ impl TrxSystem {
             orphans: Mutex::new(VecDeque::new()),
             purge: Mutex::new(PurgeState::default()),
         });
+        // No reader is older than the start.
+        system.views.raise_floor(|| system.horizon());
         for undo in scanned.unfinished {
             system.adopt(undo, None);
         }
@@ -189,6 +191,16 @@ impl TrxSystem {
     #[inline]
     pub fn is_active(&self, id: TrxId) -> bool {
         self.views.is_active(id, || self.horizon())
+    }
+
+    /// Whether purge has got, or is about to get, beyond the end of a committed transaction: nobody asks for what it replaced. See
+    /// [`RowApplier::undo`](crate::RowApplier::undo).
+    pub fn is_purgeable(&self, id: TrxId) -> bool {
+        match self.views.status.get(id) {
+            Status::Active | Status::Aborted(_) => false,
+            Status::Committed(end) => end <= self.views.floor(),
+            Status::Gone => true,
+        }
     }
 
     /// A transaction object for a session; `session` is its number for the status views.

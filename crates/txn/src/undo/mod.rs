@@ -55,7 +55,6 @@ pub use record::{MAX_BODY, OldVersion, RowChange, UndoKind, UndoPtr, UndoRecord}
 pub use redo::{OP_APPEND, UNDO_OP_FIRST, UNDO_OP_LAST, UndoRedo};
 
 pub(crate) use log::Ended;
-pub(crate) use scan::ScannedTrx;
 
 use nfold_store::{PAGE_HEADER, PAGE_SIZE};
 

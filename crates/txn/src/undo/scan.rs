@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// One transaction found in the undo pages.
 #[derive(Default)]
-pub(crate) struct ScannedTrx {
+struct ScannedTrx {
     /// The record with the highest number.
     newest: Option<(u32, UndoPtr)>,
     /// Its commit or end record: committed, head of the chain, page.

@@ -1,0 +1,142 @@
+//! What is there after the process died.
+
+use super::*;
+
+#[test]
+fn the_committed_stays_and_the_rest_is_undone() {
+    let w = World::new(0);
+    let mut a = w.begun();
+    w.write(&mut a, b"a", Some(b"1")).unwrap();
+    w.write(&mut a, b"b", Some(b"1")).unwrap();
+    w.commit(&mut a);
+    a.begin(Isolation::RepeatableRead, false);
+    let mut b = w.begun();
+    w.write(&mut b, b"a", Some(b"2")).unwrap();
+    w.write(&mut b, b"c", Some(b"2")).unwrap();
+    w.write(&mut a, b"b", None).unwrap();
+    w.commit(&mut a);
+    let (used, lost) = (a.system().views().next(), b.id());
+    std::mem::forget(b);
+    drop(a);
+    let w = w.after_kill();
+    assert_eq!((w.recovery.unfinished, w.recovery.changes_to_undo), (1, 2));
+    assert!(w.recovery.next_id >= used, "T1");
+    let mut c = w.begun();
+    assert_eq!(
+        w.scan(&mut c),
+        rows(&[("a", "1")]),
+        "b's changes are not seen before they are undone"
+    );
+    assert!(w.system.is_active(lost), "T2");
+    let Err(Stop::Wait(wait)) = w.try_write(&mut c, b"a", Some(b"3")) else {
+        panic!("T2: the row is locked")
+    };
+    w.settle();
+    wait.block();
+    w.write(&mut c, b"a", Some(b"3")).unwrap();
+    w.commit(&mut c);
+    w.settle();
+    assert_eq!(w.entries().len(), 1, "b was purged, c undone");
+    let w = w.after_kill();
+    assert_eq!(w.recovery.unfinished, 0);
+    assert_eq!(w.scan(&mut w.begun()), rows(&[("a", "3")]));
+}
+
+/// U3: the page with a commit record outlives the pages with the data, whatever order they become free in.
+#[test]
+fn a_commit_record_outlives_its_data() {
+    for seed in 0..6u64 {
+        let w = World::new(0);
+        // A long transaction whose data fill many pages of a stream, while others pin single pages of it by readers' ages.
+        let mut sessions: Vec<Trx> = (0..6).map(|_| w.session()).collect();
+        let mut reader = w.begun();
+        for (n, trx) in sessions.iter_mut().enumerate() {
+            trx.begin(Isolation::RepeatableRead, false);
+            let key = [b'a' + n as u8];
+            w.write(trx, &key, Some(&[n as u8; 3000])).unwrap();
+        }
+        for round in 0..12u8 {
+            for (n, trx) in sessions.iter_mut().enumerate() {
+                w.write(trx, &[b'a' + n as u8], Some(&[round; 3000]))
+                    .unwrap();
+            }
+            if round == 5 {
+                w.read(&mut reader, b"a");
+                w.commit(&mut sessions[seed as usize]);
+                sessions[seed as usize].begin(Isolation::RepeatableRead, false);
+            }
+        }
+        for trx in sessions.iter_mut().rev().step_by(2) {
+            w.commit(trx);
+        }
+        if seed % 2 == 0 {
+            w.commit(&mut reader);
+        }
+        // Purge in small steps, and die between two of them.
+        for _ in 0..seed * 3 {
+            block_on(|| w.system.purge_step(&w, 2)).unwrap();
+        }
+        let expected = w.scan(&mut w.begun());
+        flush(&w.store);
+        sessions.into_iter().for_each(std::mem::forget);
+        std::mem::forget(reader);
+        let w = w.after_kill();
+        assert_eq!(w.scan(&mut w.begun()), expected, "seed {seed}");
+        w.settle();
+        assert_eq!(w.scan(&mut w.begun()), expected, "seed {seed}");
+        assert_eq!(w.entries().len(), expected.len());
+    }
+}
+
+#[test]
+fn ids_are_not_used_twice() {
+    let mut w = World::new(0);
+    let mut highest = 0;
+    for round in 0..4 {
+        let mut trx = w.begun();
+        let id = block_on(|| trx.assign_id()).unwrap();
+        assert!(id > highest, "round {round}");
+        w.write(&mut trx, b"k", Some(&[round])).unwrap();
+        w.commit(&mut trx);
+        for _ in 0..50 {
+            trx.begin(Isolation::RepeatableRead, false);
+            highest = block_on(|| trx.assign_id()).unwrap();
+            block_on(|| trx.commit(FlushAtCommit::Lazy)).unwrap();
+        }
+        drop(trx);
+        w.settle();
+        w = w.after_kill();
+    }
+}
+
+#[test]
+fn a_crash_in_the_middle_of_undoing_is_no_harm() {
+    let w = World::new(0);
+    let mut a = w.begun();
+    for n in 0..40u8 {
+        w.write(&mut a, &[n], Some(b"old")).unwrap();
+    }
+    w.commit(&mut a);
+    let before = w.scan(&mut w.begun());
+    a.begin(Isolation::RepeatableRead, false);
+    for n in 20..60u8 {
+        w.write(&mut a, &[n], if n % 3 == 0 { None } else { Some(b"new") })
+            .unwrap();
+    }
+    flush(&w.store);
+    std::mem::forget(a);
+    let mut w = w.after_kill();
+    for _ in 0..4 {
+        assert_eq!(w.recovery.unfinished, 1);
+        block_on(|| w.system.rollback_step(&w, 7)).unwrap();
+        assert_eq!(w.scan(&mut w.begun()), before);
+        flush(&w.store);
+        w = w.after_kill();
+    }
+    w.settle();
+    assert_eq!(w.scan(&mut w.begun()), before);
+    assert_eq!(w.entries().len(), 40);
+    flush(&w.store);
+    let w = w.after_kill();
+    assert_eq!(w.recovery.unfinished, 0, "the end record is there");
+}
