@@ -1,1 +1,30 @@
-fn main() {}
+//! The nfold binary.
+
+mod backend;
+mod logging;
+mod serve;
+mod signals;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A MySQL-compatible database server whose reads scale with the machine.
+#[derive(Parser)]
+#[command(name = "nfold", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve a data directory
+    Serve(serve::Args),
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Serve(args) => serve::serve(&args),
+    }
+}

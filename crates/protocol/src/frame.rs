@@ -184,7 +184,7 @@ mod tests {
             2 * MAX_CHUNK,
             2 * MAX_CHUNK + 77,
         ] {
-            let payload: Vec<u8> = (0..len).map(|i| (i * 31 >> 3) as u8).collect();
+            let payload: Vec<u8> = (0..len).map(|i| ((i * 31) >> 3) as u8).collect();
             let mut seq = 254;
             let mut out = b"before".to_vec();
             let at = begin_packet(&mut out);

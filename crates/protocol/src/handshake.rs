@@ -151,8 +151,11 @@ pub fn parse_change_user(body: &[u8], capabilities: u32) -> Result<Login<'_>, Ma
     })
 }
 
+/// Name and value of a connection attribute.
+pub type Attribute<'a> = (&'a [u8], &'a [u8]);
+
 /// Decodes connection attributes into names and values, in order.
-pub fn attributes(encoded: &[u8]) -> Result<Vec<(&[u8], &[u8])>, Malformed> {
+pub fn attributes(encoded: &[u8]) -> Result<Vec<Attribute<'_>>, Malformed> {
     let mut r = Reader::new(encoded);
     let mut out = vec![];
     while !r.is_empty() {

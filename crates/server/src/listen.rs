@@ -146,7 +146,6 @@ impl Acceptor {
         listeners: Listeners,
         workers: Vec<Arc<Inbox>>,
         registry: Arc<Registry>,
-        max_connections: usize,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let stop = mio::Waker::new(poll.registry(), STOP)?;
@@ -167,7 +166,6 @@ impl Acceptor {
                     workers,
                     next: 0,
                     registry,
-                    max_connections,
                 };
                 accepting.run();
             })?;
@@ -199,7 +197,6 @@ struct Accepting {
     workers: Vec<Arc<Inbox>>,
     next: usize,
     registry: Arc<Registry>,
-    max_connections: usize,
 }
 
 impl Accepting {
@@ -250,12 +247,13 @@ impl Accepting {
 
     fn hand_over(&mut self, socket: Socket, peer: Peer) {
         let count = self.registry.count_in();
-        if count > self.max_connections + 1 {
+        let max = self.registry.tunables().max_connections();
+        if count > max + 1 {
             self.registry.count_out();
             refuse(socket);
             return;
         }
-        let in_reserve = count > self.max_connections;
+        let in_reserve = count > max;
         let worker = &self.workers[self.next % self.workers.len()];
         self.next = self.next.wrapping_add(1);
         worker.push(Message::Accept(Accepted {

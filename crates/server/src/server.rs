@@ -63,10 +63,13 @@ impl Server {
         let keys = RsaKeys::load_or_generate(&options.datadir).map_err(|e| line(&e))?;
         let mut auth =
             Authenticator::new(options.server_version.clone(), accounts, tls, Some(keys));
-        auth.require_secure_transport = options.require_secure_transport;
+        auth.registry = registry.clone();
         auth.log_denied = options.log_error_verbosity >= 3;
         let address = bound.address();
-        let max_connections = options.max_connections;
+        let tunables = registry.tunables();
+        tunables.set_max_connections(options.max_connections);
+        tunables.set_connect_timeout(options.connect_timeout);
+        tunables.set_require_secure_transport(options.require_secure_transport);
         let shared = Arc::new(Shared {
             options,
             auth,
@@ -75,13 +78,8 @@ impl Server {
         });
         let workers = Workers::start(&shared)
             .map_err(|e| StartError(format!("cannot start the workers: {e}")))?;
-        let acceptor = Acceptor::start(
-            bound.0,
-            workers.inboxes(),
-            registry.clone(),
-            max_connections,
-        )
-        .map_err(|e| StartError(format!("cannot start accepting: {e}")))?;
+        let acceptor = Acceptor::start(bound.0, workers.inboxes(), registry.clone())
+            .map_err(|e| StartError(format!("cannot start accepting: {e}")))?;
         Ok(Server {
             acceptor,
             workers,

@@ -37,10 +37,4 @@ impl Cache {
         let entry = (account.auth_string.clone(), sha2_fast_digest(password));
         self.entries.write().insert(key(account), entry);
     }
-
-    /// FLUSH PRIVILEGES.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for FLUSH PRIVILEGES"))]
-    pub fn clear(&self) {
-        self.entries.write().clear();
-    }
 }

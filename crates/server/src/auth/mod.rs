@@ -18,6 +18,7 @@ pub(crate) use exchange::{Exchange, Outcome};
 pub use keys::{KeyError, RsaKeys};
 
 use crate::conn::Peer;
+use crate::worker::Registry;
 
 /// An account as authentication needs it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -49,7 +50,7 @@ pub struct Authenticator {
     pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
     pub(crate) keys: Option<RsaKeys>,
     pub(crate) cache: Cache,
-    pub(crate) require_secure_transport: bool,
+    pub(crate) registry: Arc<Registry>,
     /// A refused login is a log line (`log_error_verbosity` 3).
     pub(crate) log_denied: bool,
     random: SystemRandom,
@@ -68,7 +69,7 @@ impl Authenticator {
             tls,
             keys,
             cache: Cache::default(),
-            require_secure_transport: false,
+            registry: Arc::default(),
             log_denied: false,
             random: SystemRandom::new(),
         }

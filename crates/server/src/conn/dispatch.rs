@@ -222,34 +222,23 @@ fn one_command(conn: &mut Conn, cx: &FiberCx<'_>, len: usize, sequence: u8) -> O
         sequence,
         session.status_flags(),
     );
-    let flow = match command::parse(payload) {
-        Ok(Command::Quit) => Some(After::Close),
+    let mut flow = None;
+    match command::parse(payload) {
+        Ok(Command::Quit) => flow = Some(After::Close),
         Ok(Command::SetOption(on)) => {
             *capabilities &= !cap::MULTI_STATEMENTS;
             *capabilities |= if on { cap::MULTI_STATEMENTS } else { 0 };
             out.set_capabilities(*capabilities);
             out.end_rows(0);
-            None
         }
-        Ok(command) => {
-            answer(session, cx, command, &mut out);
-            None
-        }
-        Err(_) if payload.is_empty() => {
-            out.error(&unknown_command());
-            None
-        }
+        Ok(command) => answer(session, cx, command, &mut out),
+        Err(_) if payload.is_empty() => out.error(&unknown_command()),
         Err(e) => {
             tracing::debug!("connection {}: {e}", slot.id);
-            out.error(&ClientError::new(
-                1835,
-                "HY000",
-                "Malformed communication packet.",
-            ));
-            None
+            let message = "Malformed communication packet.";
+            out.error(&ClientError::new(1835, "HY000", message));
         }
-    };
-    drop(out);
+    }
     cx.set_statement_end(None);
     slot.end(now_us);
     if slot.killed() == Some(crate::worker::KillKind::Connection) {

@@ -199,7 +199,7 @@ impl Conn {
         login: &Login<'_>,
         change_user: bool,
     ) -> Result<LoginStep, ClientError> {
-        if auth.require_secure_transport && !self.transport.is_secure() {
+        if auth.registry.tunables().require_secure_transport() && !self.transport.is_secure() {
             return Err(ClientError::new(
                 3159,
                 "HY000",

@@ -45,6 +45,8 @@ const DEFAULT_BOUND: usize = 1024;
 /// After an error, how long and how much of what the client still sends is read.
 const LINGER: Duration = Duration::from_secs(5);
 const EVENTS: usize = 256;
+/// How long the run queue may keep the loop from epoll.
+const RUN_BUDGET: Duration = Duration::from_millis(4);
 /// How long sessions may take to end at shutdown before they are given up.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(20);
 
@@ -128,10 +130,20 @@ impl Worker {
                 }
             }
             self.fire_timers();
-            for _ in 0..self.run_queue.len() {
-                if let Some(token) = self.run_queue.pop_front() {
-                    self.turn(token);
-                }
+            self.run_queued();
+        }
+    }
+
+    /// Gives those in the run queue a turn each, but looks at the sockets again before long: many long statements must not
+    /// keep a short one from being seen.
+    fn run_queued(&mut self) {
+        let end = self.now + RUN_BUDGET;
+        for _ in 0..self.run_queue.len() {
+            if let Some(token) = self.run_queue.pop_front() {
+                self.turn(token);
+            }
+            if Instant::now() >= end {
+                return;
             }
         }
     }
@@ -210,7 +222,10 @@ impl Worker {
             in_reserve: accepted.in_reserve,
         });
         conn.output.borrow(&self.local);
-        conn.greet(&self.shared.auth, self.shared.options.connect_timeout);
+        conn.greet(
+            &self.shared.auth,
+            self.shared.registry.tunables().connect_timeout(),
+        );
         self.table.fill(token, Entry::new(State::Taken, slot));
         self.park(token, conn);
     }
@@ -491,7 +506,7 @@ impl Worker {
                 if len > 0 && conn.input.data()[HEADER] == com::CHANGE_USER =>
             {
                 conn.output.borrow(&self.local);
-                conn.deadline = Some(self.now + self.shared.options.connect_timeout);
+                conn.deadline = Some(self.now + self.shared.registry.tunables().connect_timeout());
                 let step = conn.begin_change_user(&self.shared.auth, len);
                 self.after_login_step(token, conn, step);
             }

@@ -34,7 +34,7 @@ pub const TIME_SLICE: Duration = Duration::from_millis(2);
 /// Bytes of a fiber's stack (virtual; pages are touched as needed), without its guard page.
 pub const STACK_BYTES: usize = 1 << 20;
 /// Stacks kept for reuse by one worker.
-const STACKS_KEPT: usize = 256;
+const STACKS_KEPT: usize = 128;
 
 /// Why a wait or a long statement ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +119,11 @@ impl FiberCx<'_> {
     /// `max_execution_time`: the running statement is interrupted at `end`. Cleared when the command is over.
     pub fn set_statement_end(&self, end: Option<Instant>) {
         self.statement_end.set(end);
+    }
+
+    /// What PROCESSLIST shows as the running statement, where it is not the text of COM_QUERY: a prepared one's.
+    pub fn set_statement_text(&self, text: &[u8]) {
+        self.link.slot.set_text(text);
     }
 
     /// The session's current database, as PROCESSLIST shows it.

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 pub use fiber::{CounterCells, FiberCx, Interrupt, STACK_BYTES, TIME_SLICE, Waiter};
-pub use slot::{Identity, KillKind, ProcessInfo, Registry, TEXT_BYTES};
+pub use slot::{Identity, KillKind, ProcessInfo, Registry, TEXT_BYTES, Tunables};
 
 pub(crate) use fiber::{Local, add as counters_add};
 pub(crate) use inbox::{Inbox, Message};

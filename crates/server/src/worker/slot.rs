@@ -12,9 +12,9 @@
 //! A statement stores about ten words plus its first [`TEXT_BYTES`] bytes; no lock, no allocation.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use std::task::Wake;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -150,7 +150,7 @@ impl ConnSlot {
         self.text_len.store(0, Ordering::Relaxed);
     }
 
-    fn set_text(&self, text: &[u8]) {
+    pub fn set_text(&self, text: &[u8]) {
         let text = &text[..text.len().min(TEXT_BYTES)];
         let version = self.text_version.load(Ordering::Relaxed);
         self.text_version
@@ -221,7 +221,53 @@ pub struct Registry {
     shards: [Mutex<FxHashMap<u32, Arc<ConnSlot>>>; SHARDS],
     next_id: AtomicU32,
     count: AtomicUsize,
+    most: AtomicUsize,
     start: Instant,
+    tunables: Tunables,
+}
+
+/// Settings of the network side that SET GLOBAL may change while it runs.
+pub struct Tunables {
+    max_connections: AtomicUsize,
+    connect_timeout_s: AtomicU64,
+    require_secure_transport: AtomicBool,
+}
+
+impl Default for Tunables {
+    fn default() -> Self {
+        Tunables {
+            max_connections: AtomicUsize::new(151),
+            connect_timeout_s: AtomicU64::new(10),
+            require_secure_transport: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Tunables {
+    pub fn max_connections(&self) -> usize {
+        self.max_connections.load(Ordering::Relaxed)
+    }
+
+    pub fn set_max_connections(&self, n: usize) {
+        self.max_connections.store(n, Ordering::Relaxed);
+    }
+
+    pub fn connect_timeout(&self) -> Duration {
+        Duration::from_secs(self.connect_timeout_s.load(Ordering::Relaxed))
+    }
+
+    pub fn set_connect_timeout(&self, timeout: Duration) {
+        self.connect_timeout_s
+            .store(timeout.as_secs(), Ordering::Relaxed);
+    }
+
+    pub fn require_secure_transport(&self) -> bool {
+        self.require_secure_transport.load(Ordering::Relaxed)
+    }
+
+    pub fn set_require_secure_transport(&self, on: bool) {
+        self.require_secure_transport.store(on, Ordering::Relaxed);
+    }
 }
 
 impl Default for Registry {
@@ -230,6 +276,8 @@ impl Default for Registry {
             shards: std::array::from_fn(|_| Mutex::default()),
             next_id: AtomicU32::new(1),
             count: AtomicUsize::new(0),
+            most: AtomicUsize::new(0),
+            tunables: Tunables::default(),
             start: Instant::now(),
         }
     }
@@ -257,7 +305,9 @@ impl Registry {
 
     /// Counts a new socket; the number includes it.
     pub(crate) fn count_in(&self) -> usize {
-        self.count.fetch_add(1, Ordering::Relaxed) + 1
+        let n = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most.fetch_max(n, Ordering::Relaxed);
+        n
     }
 
     pub(crate) fn count_out(&self) {
@@ -275,6 +325,26 @@ impl Registry {
     /// Open sockets, also those not logged in yet (`Threads_connected`).
     pub fn connections(&self) -> usize {
         self.count.load(Ordering::Relaxed)
+    }
+
+    /// Most sockets open at a time since the start (`Max_used_connections`).
+    pub fn most_connections(&self) -> usize {
+        self.most.load(Ordering::Relaxed)
+    }
+
+    /// Connections ever made (`Connections`).
+    pub fn connections_made(&self) -> u64 {
+        u64::from(self.next_id.load(Ordering::Relaxed)) - 1
+    }
+
+    /// Time since the start (`Uptime`).
+    pub fn uptime(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// What SET GLOBAL may change.
+    pub fn tunables(&self) -> &Tunables {
+        &self.tunables
     }
 
     /// Ends a statement or a connection. False: there is no such connection (1094).
