@@ -240,7 +240,8 @@ impl<'a> Lexer<'a> {
         let after_ident = std::mem::take(&mut self.after_ident);
         let hints = std::mem::take(&mut self.hints);
         let before = self.pos;
-        if std::mem::take(&mut self.after_at) && is(self.peek(0), SPACE) {
+        let after_at = std::mem::take(&mut self.after_at);
+        if after_at && is(self.peek(0), SPACE) {
             return self.token(TokenKind::Invalid, before);
         }
         if let Some(special) = self.skip_blanks(hints) {
@@ -267,7 +268,7 @@ impl<'a> Lexer<'a> {
             b'"' => self.string(start, TokenKind::Str),
             b'`' => self.quoted_ident(start, b'`'),
             b'@' => self.at(start),
-            _ if is(b, IDENT) => self.word(start, b),
+            _ if is(b, IDENT) => self.word(start, b, after_at),
             _ => self.operator(start, b),
         }
     }
@@ -421,7 +422,7 @@ impl<'a> Lexer<'a> {
     }
 
     #[inline]
-    fn word(&mut self, start: usize, first: u8) -> Token {
+    fn word(&mut self, start: usize, first: u8, after_at: bool) -> Token {
         if self.peek(1) == b'\'' {
             match first {
                 b'x' | b'X' => return self.quoted_digits(start, HEX, TokenKind::HexString),
@@ -437,8 +438,11 @@ impl<'a> Lexer<'a> {
         self.skip_class(IDENT);
         let word = &self.text[start..self.pos];
         self.end_of_ident();
-        if self.after_ident && self.text.get(self.pos + 1).is_some_and(|&b| is(b, IDENT)) {
-            // `select.x`: right before a dot and a name, every word is a name.
+        if self.after_ident
+            && !after_at
+            && self.text.get(self.pos + 1).is_some_and(|&b| is(b, IDENT))
+        {
+            // `select.x`: right before a dot and a name every word is a name, but not in `@@global.x`.
             return self.token(TokenKind::Word, start);
         }
         if first == b'_' && is_charset(&word[1..]) {

@@ -11,6 +11,7 @@
 
 pub mod ast;
 pub mod digest;
+pub mod digest_text;
 pub mod keywords;
 pub mod lexer;
 pub mod list;

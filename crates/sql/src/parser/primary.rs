@@ -208,8 +208,7 @@ impl Parser<'_> {
     pub(super) fn system_variable_name(&mut self) -> Result<(Option<VarScope>, String)> {
         self.expect(TokenKind::AtAt)?;
         let dot_follows = self.peek().kind == TokenKind::Dot;
-        // A word right before a dot and a name comes without its keyword.
-        let scope = match Kw::of(self.bytes()) {
+        let scope = match self.kw() {
             Kw::GLOBAL => Some(VarScope::Global),
             Kw::SESSION | Kw::LOCAL => Some(VarScope::Session),
             Kw::PERSIST => Some(VarScope::Persist),

@@ -117,3 +117,66 @@ select 1 + 2 * 3
 select -(-1), -(a), (-1) from t
 select json_extract(j, '$.a', '$.b') from t
 select a from t where a = 0x41 or a = b'1' or c = x'4142'
+select case when a then -1 else -2 end, if(a, -1, - 2), - 3 from t
+update t set a = -1, b = - 2 where c = -3 and d <> -4 or d < -5 or d between -6 and -7
+select a from t where a in (-1, 2, +3) and b not in (-1) and c like -1
+select 5 div -2, 5 mod -2, 5 * -1, 5 / -1, 5 % -1, 5 ^ -1, 5 | -1, 5 & -1, 5 << -1
+select -a, -(1), +-+1, ~-1, !-1, not -1
+select a, b from t order by 1, 2 desc limit 5
+select a, b from t group by 1, 2 order by a + 1, 2, 3
+select a from t order by -1
+select a from t order by 'x', 2
+select sum(a) over (partition by 1 order by 2) from t
+select (null), (1, null), (null, 1), f.a from t f where a = null or a in (null) or a in (1, null)
+select ifnull(null, 1), nullif(1, null) from t
+select a is null, null is null, not null, null and null from t
+create table v1 (a int not null, b int null, c int default null, d int default -1, e varchar(5) not null default '')
+insert into u (a, b) values (null, 1), (2, null)
+insert into u values (-1, +2, 'x'), (- 3, 4, 'y')
+insert into u values (1, 2, 'x') on duplicate key update b = -1, c = null
+select count( * ), count( distinct a ), max(a) - min(a) from t
+select a from t where date(c) = '2000-01-01' and time(c) = '1' and year(c) = 2000 and month(c) = 1 and second(c) = 3
+select int, integer from t
+select character_length(c), char_length(c), char(65), charset(c) from t
+select cast(a as unsigned integer), cast(a as signed int), cast(a as dec(5,1)), cast(c as character(5)) from t
+select a from t where c = 'x' collate utf8mb4_bin and binary c = 'y'
+select interval 5 day + c, c - interval 1 month, c + interval 3 minute from t
+select 1 /*! + 2 */ + 3
+select utc_timestamp(3), now(6), curdate(), curtime(), sysdate(), current_date(), localtime() from t
+select @@global.sql_mode, @@session.sql_mode, @@local.sql_mode, @@max_connections
+select a <> b, a != b, a <=> b, a >= b, a <= b from t
+select a from t t1 where exists (select * from u where u.a = t1.a and u.b in (1, 2))
+select a and b, a && b, a or b, a xor b, not a, ! a from t
+select 'a' like 'b' escape 'c', c sounds like 'x' from t
+delete from t where a in (1, 2, 3) and (b, d) in ((1, 2), (3, 4)) or b = 7
+select * from t where (a, b) in ((1, 2)) or a in ((1), (2)) or (a, b) = (1, 2)
+select t.*, u.* from t, u where t.a = u.a
+select sql_no_cache sql_calc_found_rows straight_join a from t
+select substr(c, 1), mid(c, 1, 2), substring(c, 3) from t
+select session_user(), system_user(), user(), current_user(), current_user
+show fields from t
+show index from t
+show keys from t
+show indexes from t
+show schemas
+explain format=json select * from t where a = 1
+desc select 1
+create table v2 (a tinyint, b int1, c smallint, d int2, e mediumint, f int3, g middleint, h bigint, i int8, j float4, k float8, l double, m real, n numeric(5,2), o fixed(3), p bool, q char, r varchar(3), s long, t nchar(2), u nvarchar(3))
+create table v3 (a int) engine=innodb default charset=utf8mb4 comment='x' auto_increment=5
+create unique index k on t (b desc, c(3))
+alter table t modify column b bigint not null default 7, rename to tt
+rename table t to v
+truncate table t
+drop table if exists t, u
+savepoint x
+rollback to savepoint x
+start transaction with consistent snapshot
+set @@session.autocommit = 0, @@global.max_connections = 100, names utf8mb4
+set character_set_results = null
+kill connection 7
+do sleep(0), 1
+lock tables t write, u as x read
+select a from t where a = 1 for share skip locked
+select a from t lock in share mode
+values row(1,'a'), row(2,'b')
+select json_object('a', 1, 'b', 2), json_array(1, 2, 3) from t

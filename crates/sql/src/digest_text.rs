@@ -1,0 +1,390 @@
+//! The digest text that MySQL shows (`STATEMENT_DIGEST_TEXT`, `performance_schema`).
+//!
+//! Values become `?`, and what MySQL's reductions (sql/sql_digest.cc) fold is folded: `?, ...` for values with commas between
+//! them, wherever they stand; `(?)` and `(...)` for rows, with `/* , ... */` behind several; `IN (...)`. Keywords are
+//! printed as the last of their synonyms, as MySQL's table of tokens has it. It is made once for each new digest, never
+//! for each statement; the plan cache's key is in [`crate::digest`].
+
+use crate::keywords::Kw;
+use crate::lexer::{LexMode, Lexer, Token, TokenKind};
+
+/// A token or what tokens were reduced to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Item {
+    /// `?`
+    Value,
+    /// `?, ...`
+    ValueList,
+    /// `(?)`
+    Row,
+    /// `(?) /* , ... */`
+    RowList,
+    /// `(...)`
+    LongRow,
+    /// `(...) /* , ... */`
+    LongRowList,
+    /// `IN (...)`
+    InList,
+    /// A hint's name.
+    HintName(u32, u32),
+    /// A number in ORDER BY or GROUP BY that stands for a column.
+    Position(u32, u32),
+    /// A token that stands for itself.
+    Token(Token),
+    /// `/*+`
+    HintStart,
+    /// `*/`
+    HintEnd,
+    /// `@`, nothing between it and the next.
+    At,
+}
+
+impl Item {
+    fn is(self, kind: TokenKind) -> bool {
+        matches!(self, Item::Token(token) if token.kind == kind)
+    }
+
+    fn kw(self) -> Kw {
+        if let Item::Token(token) = self {
+            token.kw
+        } else {
+            Kw::Other
+        }
+    }
+
+    /// True where an expression may start after it, so that a sign there is no operator between two operands.
+    fn starts_expression(self) -> bool {
+        use TokenKind::*;
+        let Item::Token(token) = self else {
+            return false;
+        };
+        match token.kind {
+            LParen | Comma | Plus | Minus | Star | Slash | Percent | Caret | Pipe | PipePipe
+            | Amp | AmpAmp | ShiftLeft | ShiftRight | Eq | NullSafeEq | Ne | Lt | Le | Gt | Ge => {
+                true
+            }
+            _ => matches!(
+                token.kw,
+                Kw::EVERY
+                    | Kw::AT
+                    | Kw::STARTS
+                    | Kw::ENDS
+                    | Kw::DEFAULT
+                    | Kw::RETURN
+                    | Kw::IF
+                    | Kw::ELSEIF
+                    | Kw::ELSE
+                    | Kw::CASE
+                    | Kw::WHEN
+                    | Kw::THEN
+                    | Kw::WHILE
+                    | Kw::UNTIL
+                    | Kw::SELECT
+                    | Kw::OR
+                    | Kw::XOR
+                    | Kw::AND
+                    | Kw::IS
+                    | Kw::NOT
+                    | Kw::BETWEEN
+                    | Kw::LIKE
+                    | Kw::REGEXP
+                    | Kw::RLIKE
+                    | Kw::INTERVAL
+                    | Kw::DIV
+                    | Kw::MOD
+            ),
+        }
+    }
+}
+
+/// The digest text of the first statement of `text`.
+pub fn digest_text(text: &[u8], mode: LexMode) -> String {
+    let mut reducer = Reducer {
+        text,
+        items: Vec::new(),
+        definition: false,
+        parens: 0,
+        by: None,
+    };
+    reducer.run(Lexer::new(text, mode), mode);
+    reducer.print()
+}
+
+struct Reducer<'a> {
+    text: &'a [u8],
+    items: Vec<Item>,
+    /// CREATE or ALTER: NULL is mostly an attribute there.
+    definition: bool,
+    parens: u32,
+    /// In ORDER BY or GROUP BY, inside so many parentheses.
+    by: Option<u32>,
+}
+
+impl Reducer<'_> {
+    fn run(&mut self, mut lexer: Lexer<'_>, mode: LexMode) {
+        let mut next = lexer.next_token();
+        loop {
+            let token = next;
+            if matches!(token.kind, TokenKind::End | TokenKind::Semicolon) {
+                return;
+            }
+            next = lexer.next_token();
+            if self.items.is_empty() {
+                self.definition = matches!(token.kw, Kw::CREATE | Kw::ALTER);
+            }
+            self.take(token, next, mode);
+        }
+    }
+
+    fn last(&self, back: usize) -> Option<Item> {
+        self.items.len().checked_sub(back).map(|at| self.items[at])
+    }
+
+    fn take(&mut self, token: Token, next: Token, mode: LexMode) {
+        use TokenKind::*;
+        match token.kind {
+            Int if self.is_position(next) => {
+                self.items.push(Item::Position(token.start, token.end))
+            }
+            Int | Decimal | Float | HexNumber | HexString | BitNumber | BitString => {
+                self.drop_signs();
+                self.value();
+            }
+            Str | NStr | Marker => self.value(),
+            UserVar => self.user_var(token),
+            AtAt => self.items.extend([Item::At, Item::At]),
+            LParen => {
+                self.parens += 1;
+                self.items.push(Item::Token(token));
+            }
+            RParen => {
+                if self.by.is_some_and(|depth| depth >= self.parens) {
+                    self.by = None;
+                }
+                self.parens = self.parens.saturating_sub(1);
+                self.close(token);
+            }
+            Hint => self.hint(token, mode),
+            Word if token.kw == Kw::NULL && self.null_is_value() => self.value(),
+            Word => {
+                match token.kw {
+                    Kw::BY => self.by = Some(self.parens),
+                    Kw::ASC | Kw::DESC | Kw::Other => {}
+                    kw if kw.is_reserved() && self.by == Some(self.parens) => self.by = None,
+                    _ => {}
+                }
+                self.items.push(Item::Token(token));
+            }
+            _ => self.items.push(Item::Token(token)),
+        }
+    }
+
+    /// True where the integer at hand is the whole of an ORDER BY or GROUP BY item.
+    fn is_position(&self, next: Token) -> bool {
+        let starts = self.by == Some(self.parens)
+            && self
+                .last(1)
+                .is_some_and(|l| l.kw() == Kw::BY || l.is(TokenKind::Comma));
+        // A number after a value makes a list with it.
+        let listed = matches!(self.last(2), Some(Item::Value | Item::ValueList));
+        starts
+            && !listed
+            && match next.kind {
+                TokenKind::Comma | TokenKind::RParen | TokenKind::End | TokenKind::Semicolon => {
+                    true
+                }
+                TokenKind::Word => !matches!(
+                    next.kw,
+                    Kw::DIV | Kw::MOD | Kw::AND | Kw::OR | Kw::XOR | Kw::IS | Kw::IN
+                ),
+                _ => false,
+            }
+    }
+
+    /// A sign that follows no operand belongs to the number after it.
+    fn drop_signs(&mut self) {
+        while let (Some(sign), Some(before)) = (self.last(1), self.last(2)) {
+            if !(sign.is(TokenKind::Minus) || sign.is(TokenKind::Plus))
+                || !before.starts_expression()
+            {
+                return;
+            }
+            self.items.pop();
+        }
+    }
+
+    fn null_is_value(&self) -> bool {
+        let Some(last) = self.last(1) else {
+            return false;
+        };
+        match last.kw() {
+            Kw::DEFAULT => true,
+            Kw::IS | Kw::SET => false,
+            Kw::NOT => !self.definition && self.last(2).is_none_or(|l| l.kw() != Kw::IS),
+            _ => !self.definition,
+        }
+    }
+
+    /// A value; with a comma and a value before it, a list of values.
+    fn value(&mut self) {
+        let comma = self.last(1).is_some_and(|l| l.is(TokenKind::Comma));
+        if comma && matches!(self.last(2), Some(Item::Value | Item::ValueList)) {
+            self.items.truncate(self.items.len() - 2);
+            self.items.push(Item::ValueList);
+        } else {
+            self.items.push(Item::Value);
+        }
+    }
+
+    /// `@x` and `@'x'` are `@?`; `` @`x` `` keeps its name.
+    fn user_var(&mut self, token: Token) {
+        self.items.push(Item::At);
+        if self.text[token.start as usize + 1..].first() == Some(&b'`') {
+            let name = Token {
+                kind: TokenKind::QuotedIdent,
+                start: token.start + 1,
+                ..token
+            };
+            self.items.push(Item::Token(name));
+        } else {
+            self.value();
+        }
+    }
+
+    /// At a closing parenthesis: `(?)`, `(...)` and what they make with what stands before them.
+    fn close(&mut self, token: Token) {
+        let open = self.last(2).is_some_and(|l| l.is(TokenKind::LParen));
+        let (one, list) = match self.last(1) {
+            Some(Item::Value) if open => (Item::Row, Item::RowList),
+            Some(Item::ValueList) if open => (Item::LongRow, Item::LongRowList),
+            _ => return self.items.push(Item::Token(token)),
+        };
+        self.items.truncate(self.items.len() - 2);
+        if self.last(1).is_some_and(|l| l.kw() == Kw::IN) {
+            self.items.pop();
+            self.items.push(Item::InList);
+            return;
+        }
+        let comma = self.last(1).is_some_and(|l| l.is(TokenKind::Comma));
+        if comma && self.last(2).is_some_and(|l| l == one || l == list) {
+            self.items.truncate(self.items.len() - 2);
+            self.items.push(list);
+        } else {
+            self.items.push(one);
+        }
+    }
+
+    /// The tokens inside `/*+ … */`.
+    fn hint(&mut self, token: Token, mode: LexMode) {
+        self.items.push(Item::HintStart);
+        let (start, end) = (token.start as usize + 3, token.end as usize - 2);
+        let mut lexer = Lexer::new(&self.text[..end], mode);
+        lexer.jump(start);
+        let mut next = lexer.next_token();
+        while next.kind != TokenKind::End {
+            let token = next;
+            next = lexer.next_token();
+            if token.kind == TokenKind::Word && next.kind == TokenKind::LParen {
+                self.items.push(Item::HintName(token.start, token.end));
+            } else {
+                self.take(token, next, mode);
+            }
+        }
+        self.items.push(Item::HintEnd);
+    }
+
+    fn print(&self) -> String {
+        let mut out = Vec::with_capacity(self.text.len().min(4096));
+        let mut space = false;
+        for item in &self.items {
+            if space {
+                out.push(b' ');
+            }
+            space = *item != Item::At;
+            match *item {
+                Item::Value => out.push(b'?'),
+                Item::ValueList => out.extend(b"?, ..."),
+                Item::Row => out.extend(b"(?)"),
+                Item::RowList => out.extend(b"(?) /* , ... */"),
+                Item::LongRow => out.extend(b"(...)"),
+                Item::LongRowList => out.extend(b"(...) /* , ... */"),
+                Item::InList => out.extend(b"IN (...)"),
+                Item::Position(start, end) => out.extend(&self.text[start as usize..end as usize]),
+                Item::HintName(start, end) => {
+                    out.extend(self.text[start as usize..end as usize].to_ascii_uppercase());
+                }
+                Item::HintStart => out.extend(b"/*+"),
+                Item::HintEnd => out.extend(b"*/"),
+                Item::At => out.push(b'@'),
+                Item::Token(token) => self.print_token(token, &mut out),
+            }
+        }
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    fn print_token(&self, token: Token, out: &mut Vec<u8>) {
+        let text = token.text(self.text);
+        match token.kind {
+            TokenKind::Word if token.kw != Kw::Other => out.extend(canonical(token.kw).as_bytes()),
+            TokenKind::Word => {
+                out.push(b'`');
+                out.extend(text);
+                out.push(b'`');
+            }
+            TokenKind::QuotedIdent => {
+                let quote = text[0];
+                let doubled = [quote, quote];
+                out.push(b'`');
+                let mut inner = &text[1..text.len() - 1];
+                // MySQL prints the name itself, a quote in it undoubled.
+                while let Some(at) = memchr::memmem::find(inner, &doubled) {
+                    out.extend(&inner[..=at]);
+                    inner = &inner[at + 2..];
+                }
+                out.extend(inner);
+                out.push(b'`');
+            }
+            TokenKind::Introducer => out.extend(b"(_charset)"),
+            TokenKind::Ne => out.extend(b"!="),
+            TokenKind::Bang => out.push(b'!'),
+            _ => out.extend(text),
+        }
+    }
+}
+
+/// The spelling that stands for all synonyms of a keyword.
+fn canonical(kw: Kw) -> &'static str {
+    match kw {
+        Kw::CHAR => "CHARACTER",
+        Kw::COLUMNS => "FIELDS",
+        Kw::INT | Kw::INT4 => "INTEGER",
+        Kw::INT1 => "TINYINT",
+        Kw::INT2 => "SMALLINT",
+        Kw::INT3 | Kw::MEDIUMINT => "MIDDLEINT",
+        Kw::BIGINT => "INT8",
+        Kw::FLOAT => "FLOAT4",
+        Kw::DOUBLE => "FLOAT8",
+        Kw::DEC => "DECIMAL",
+        Kw::VARCHAR => "VARCHARACTER",
+        Kw::DATABASE => "SCHEMA",
+        Kw::DATABASES => "SCHEMAS",
+        Kw::ANY => "SOME",
+        Kw::DISTINCT => "DISTINCTROW",
+        Kw::DESCRIBE => "EXPLAIN",
+        Kw::REGEXP => "RLIKE",
+        Kw::USER | Kw::SESSION_USER => "SYSTEM_USER",
+        Kw::CURRENT_TIMESTAMP | Kw::LOCALTIME | Kw::LOCALTIMESTAMP => "NOW",
+        Kw::CURRENT_DATE => "CURDATE",
+        Kw::CURRENT_TIME => "CURTIME",
+        Kw::SUBSTR | Kw::MID => "SUBSTRING",
+        Kw::STD | Kw::STDDEV => "STDDEV_POP",
+        Kw::VARIANCE => "VAR_POP",
+        Kw::DAY => "SQL_TSI_DAY",
+        Kw::HOUR => "SQL_TSI_HOUR",
+        Kw::MINUTE => "SQL_TSI_MINUTE",
+        Kw::MONTH => "SQL_TSI_MONTH",
+        Kw::QUARTER => "SQL_TSI_QUARTER",
+        Kw::SECOND => "SQL_TSI_SECOND",
+        other => other.name(),
+    }
+}
