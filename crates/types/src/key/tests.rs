@@ -263,3 +263,107 @@ fn bytes_are_as_drawn() {
         Ok(vec![0x0F, 0xD0, 0x3F])
     );
 }
+
+#[test]
+fn rows_and_values_give_the_same_key() {
+    let c = CollationId::UTF8MB4_0900_AI_CI;
+    let column = |ty: ColumnType, nullable| crate::row::RowColumn { ty, nullable };
+    let rows = RowLayout::new(
+        1,
+        [
+            column(ColumnType::new(TypeKind::Int), false),
+            column(ColumnType::varchar(9, c), true),
+            column(ColumnType::decimal(5, 2), true),
+        ],
+    );
+    let mut prefix = KeyPart::new(1, ColumnType::varchar(9, c), true);
+    prefix.prefix_len = 2;
+    prefix.desc = true;
+    let key = KeyLayout::new([
+        KeyPart::new(2, ColumnType::decimal(5, 2), true),
+        prefix,
+        KeyPart::new(0, ColumnType::new(TypeKind::Int), false),
+    ]);
+    assert!(!key.is_invertible());
+    let number = Decimal::parse("-1.50").expect("a decimal");
+    let values = [
+        ValueRef::Int(-7),
+        ValueRef::Bytes("äbc".as_bytes()),
+        ValueRef::Decimal(number),
+    ];
+    let mut row = Vec::new();
+    rows.encode(values, &mut row).expect("encodes");
+    let (mut from_row, mut from_values, mut short) = (vec![9], vec![9], Vec::new());
+    key.encode_row(&rows, &row, &mut from_row).expect("encodes");
+    key.encode_values([values[2], values[1], values[0]], &mut from_values)
+        .expect("encodes");
+    assert_eq!(from_row, from_values);
+    // Only the first two characters count, and case and accents do not.
+    key.encode_values([values[2], ValueRef::Bytes(b"ABX"), values[0]], &mut short)
+        .expect("encodes");
+    assert_eq!(short, from_row[1..]);
+    assert_eq!(key.decode(&short), Err(KeyError::NotInvertible));
+    let mut rest = &short[..];
+    assert_eq!(key.decode_part(0, &mut rest), Ok(Value::Decimal(number)));
+    let mut damaged = Vec::new();
+    assert_eq!(
+        key.encode_row(&rows, &row[..5], &mut damaged),
+        Err(KeyError::Row(RowError::Corrupt("fixed columns cut off")))
+    );
+    assert!(damaged.is_empty());
+}
+
+/// Format v1 is frozen: one key with every kind of part, byte for byte.
+#[test]
+fn the_format_does_not_change() {
+    let ty = ColumnType::new;
+    let parts = [
+        (ty(TypeKind::MediumInt), Value::Int(-2)),
+        (ty(TypeKind::BigInt).with_unsigned(), Value::UInt(258)),
+        (
+            ColumnType::decimal(5, 2),
+            Value::Decimal(Decimal::parse("-1.50").expect("a decimal")),
+        ),
+        (ty(TypeKind::Float), Value::Float(1.5)),
+        (ty(TypeKind::Double), Value::Double(-1.5)),
+        (ty(TypeKind::Bit(9)), Value::UInt(257)),
+        (ty(TypeKind::Year), Value::UInt(2024)),
+        (
+            ty(TypeKind::Time(0)),
+            Value::Time(Time::from_micros(-1_000_000, 0)),
+        ),
+        (
+            ty(TypeKind::DateTime(0)),
+            Value::DateTime(DateTime::new(Date::new(2024, 2, 29), 23, 59, 58, 0, 0)),
+        ),
+        (
+            ty(TypeKind::DateTime(3)),
+            Value::DateTime(DateTime::new(Date::new(2024, 2, 29), 23, 59, 58, 1000, 3)),
+        ),
+        (
+            ty(TypeKind::Timestamp(0)),
+            Value::Timestamp(Timestamp::from_micros(1_000_000, 0)),
+        ),
+        (
+            ty(TypeKind::Timestamp(6)),
+            Value::Timestamp(Timestamp::ZERO),
+        ),
+        (ty(TypeKind::Date), Value::Date(Date::new(2024, 2, 29))),
+        (ty(TypeKind::VarBinary(9)), Value::Bytes(vec![0, 1, 0xFF])),
+    ];
+    let (types, values): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    let layout = KeyLayout::new(
+        types
+            .into_iter()
+            .enumerate()
+            .map(|(i, ty)| KeyPart::new(i, ty, i % 2 == 0)),
+    );
+    let mut key = Vec::new();
+    layout
+        .encode_values(values.iter().map(Value::as_ref), &mut key)
+        .expect("encodes");
+    let hex: String = key.iter().map(|b| format!("{b:02x}")).collect();
+    let want = "017ffffe0000000000000102017fff6abfc00000014007ffffffffffff0101017c7ffffff0bdc0011fa0bb7efa01fa0bb7efa003e8\
+                01000000010000000000000000010fd05d00ff01ff0000";
+    assert_eq!(hex, want);
+}

@@ -1,9 +1,15 @@
 use super::*;
-use crate::{CollationId, Value};
+use crate::sql_type::TextSize;
+use crate::temporal::{Date, DateTime, Time, Timestamp};
+use crate::{CollationId, Decimal, Value};
+use proptest::prelude::*;
 
-fn layout() -> RowLayout {
+fn col(ty: ColumnType, nullable: bool) -> RowColumn {
+    RowColumn { ty, nullable }
+}
+
+fn small() -> RowLayout {
     let c = CollationId::UTF8MB4_0900_AI_CI;
-    let col = |ty, nullable| RowColumn { ty, nullable };
     RowLayout::new(
         7,
         [
@@ -13,17 +19,313 @@ fn layout() -> RowLayout {
     )
 }
 
+/// Every type once, with values at and around its bounds.
+fn all_types() -> Vec<(ColumnType, Vec<Value>)> {
+    let ty = ColumnType::new;
+    let ints = |v: &[i64]| v.iter().map(|v| Value::Int(*v)).collect::<Vec<_>>();
+    let uints = |v: &[u64]| v.iter().map(|v| Value::UInt(*v)).collect::<Vec<_>>();
+    let decimals = |v: &[&str]| {
+        v.iter()
+            .map(|v| Value::Decimal(Decimal::parse(v).expect("a decimal")))
+            .collect::<Vec<_>>()
+    };
+    let members = |n: usize| {
+        (0..n)
+            .map(|i| format!("m{i}").into())
+            .collect::<Vec<Box<str>>>()
+            .into()
+    };
+    let c = CollationId::UTF8MB4_0900_AI_CI;
+    let day = Date::new(9999, 12, 31);
+    vec![
+        (ty(TypeKind::TinyInt), ints(&[-128, 127, 0])),
+        (ty(TypeKind::SmallInt).with_unsigned(), uints(&[0, 65535])),
+        (ty(TypeKind::MediumInt), ints(&[-8_388_608, 8_388_607, -1])),
+        (
+            ty(TypeKind::Int).with_unsigned(),
+            uints(&[0, u64::from(u32::MAX)]),
+        ),
+        (ty(TypeKind::BigInt), ints(&[i64::MIN, i64::MAX])),
+        (ty(TypeKind::BigInt).with_unsigned(), uints(&[0, u64::MAX])),
+        (
+            ColumnType::decimal(5, 2),
+            decimals(&["-999.99", "0.00", "999.99"]),
+        ),
+        (
+            ColumnType::decimal(65, 30),
+            decimals(&["-12345678901234567890123456789012345.123456789012345678901234567890"]),
+        ),
+        (
+            ty(TypeKind::Float),
+            vec![Value::Float(-1.5), Value::Float(f32::MAX)],
+        ),
+        (
+            ty(TypeKind::Double),
+            vec![Value::Double(-1.5e-300), Value::Double(f64::MAX)],
+        ),
+        (ty(TypeKind::Bit(1)), uints(&[0, 1])),
+        (ty(TypeKind::Bit(64)), uints(&[0, u64::MAX])),
+        (ty(TypeKind::Year), uints(&[0, 1901, 2155])),
+        (
+            ty(TypeKind::Date),
+            vec![Value::Date(Date::ZERO), Value::Date(day)],
+        ),
+        (
+            ty(TypeKind::Time(0)),
+            vec![Value::Time(Time::from_micros(
+                -crate::temporal::TIME_MAX_MICROS,
+                0,
+            ))],
+        ),
+        (
+            ty(TypeKind::Time(6)),
+            vec![
+                Value::Time(Time::from_micros(1, 6)),
+                Value::Time(Time::from_micros(-1, 6)),
+            ],
+        ),
+        (
+            ty(TypeKind::DateTime(0)),
+            vec![
+                Value::DateTime(DateTime::ZERO),
+                Value::DateTime(DateTime::new(day, 23, 59, 59, 0, 0)),
+            ],
+        ),
+        (
+            ty(TypeKind::DateTime(6)),
+            vec![Value::DateTime(DateTime::new(day, 23, 59, 59, 999_999, 6))],
+        ),
+        (
+            ty(TypeKind::Timestamp(0)),
+            vec![
+                Value::Timestamp(Timestamp::ZERO),
+                Value::Timestamp(Timestamp::from_micros(2_147_483_647_000_000, 0)),
+            ],
+        ),
+        (
+            ty(TypeKind::Timestamp(3)),
+            vec![
+                Value::Timestamp(Timestamp::ZERO),
+                Value::Timestamp(Timestamp::from_micros(1_001_000, 3)),
+            ],
+        ),
+        (
+            ColumnType::string(TypeKind::Char(3), c),
+            vec![Value::from(""), Value::from("日本語")],
+        ),
+        (
+            ty(TypeKind::VarBinary(70_000)),
+            vec![Value::Bytes(vec![0; 40_000]), Value::Bytes(vec![1, 2, 3])],
+        ),
+        (ty(TypeKind::Binary(2)), vec![Value::Bytes(vec![0, 255])]),
+        (
+            ColumnType::string(TypeKind::Text(TextSize::Long), c),
+            vec![Value::from("x")],
+        ),
+        (
+            ColumnType::string(TypeKind::Enum(members(255)), c),
+            uints(&[0, 255]),
+        ),
+        (
+            ColumnType::string(TypeKind::Enum(members(256)), c),
+            uints(&[0, 256]),
+        ),
+        (
+            ColumnType::string(TypeKind::Set(members(9)), c),
+            uints(&[0, 511]),
+        ),
+        (
+            ColumnType::string(TypeKind::Set(members(64)), c),
+            uints(&[u64::MAX]),
+        ),
+    ]
+}
+
+/// A layout and a row of it.
+fn rows() -> impl Strategy<Value = (RowLayout, Vec<Value>)> {
+    let column = (
+        prop::sample::select(all_types()),
+        any::<bool>(),
+        any::<prop::sample::Index>(),
+        0u8..4,
+    );
+    prop::collection::vec(column, 0..20).prop_map(|columns| {
+        let values = columns.iter().map(|((_, values), nullable, at, null)| {
+            if *nullable && *null == 0 {
+                Value::Null
+            } else {
+                values[at.index(values.len())].clone()
+            }
+        });
+        let values = values.collect();
+        (
+            RowLayout::new(
+                3,
+                columns
+                    .into_iter()
+                    .map(|((ty, _), nullable, ..)| col(ty, nullable)),
+            ),
+            values,
+        )
+    })
+}
+
+fn encode(layout: &RowLayout, values: &[Value]) -> Vec<u8> {
+    let mut row = vec![0xEE];
+    layout
+        .encode(values.iter().map(Value::as_ref), &mut row)
+        .expect("encodes");
+    assert_eq!(row.remove(0), 0xEE, "what was in the buffer stays");
+    row
+}
+
+fn decode(layout: &RowLayout, row: &[u8]) -> Result<Vec<Value>, RowError> {
+    layout
+        .values(row)
+        .map(|v| v.map(ValueRef::to_owned))
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn rows_round_trip((layout, values) in rows()) {
+        let row = encode(&layout, &values);
+        prop_assert_eq!(layout.validate(&row), Ok(()));
+        prop_assert_eq!(decode(&layout, &row), Ok(values.clone()));
+        for (i, value) in values.iter().enumerate() {
+            prop_assert_eq!(layout.is_null(&row, i), Ok(value.is_null()));
+        }
+        prop_assert!(row.len() >= layout.base_bytes());
+    }
+
+    #[test]
+    fn damage_is_an_error_or_a_value((layout, values) in rows(), at: prop::sample::Index, byte: u8, cut: prop::sample::Index) {
+        let mut row = encode(&layout, &values);
+        let i = at.index(row.len());
+        row[i] = byte;
+        let _ = layout.validate(&row);
+        let _ = decode(&layout, &row);
+        row.truncate(cut.index(row.len()));
+        prop_assert!(layout.validate(&row).is_err());
+        let _ = decode(&layout, &row);
+    }
+
+    #[test]
+    fn fields_go_to_overflow_pages_and_back((layout, values) in rows()) {
+        let row = encode(&layout, &values);
+        let mut stored = Vec::new();
+        let mut moved = Vec::new();
+        layout.rewrite(&row, &mut stored, |i, field| match field {
+            RawField::Var(bytes) if bytes.len() >= 3 => {
+                moved.push((i, bytes.to_vec()));
+                RawField::External(OverflowPointer { first_page: i as u32 + 100, length: bytes.len() as u64 })
+            }
+            other => other,
+        }).expect("rewrites");
+        prop_assert_eq!(layout.validate(&stored), Ok(()));
+        prop_assert_eq!(RowLayout::has_external(&stored), !moved.is_empty());
+        for (i, bytes) in &moved {
+            let pointer = OverflowPointer { first_page: *i as u32 + 100, length: bytes.len() as u64 };
+            prop_assert_eq!(layout.raw(&stored, *i), Ok(RawField::External(pointer)));
+            prop_assert_eq!(layout.get(&stored, *i), Err(RowError::External(pointer)));
+        }
+        let mut back = Vec::new();
+        layout.rewrite(&stored, &mut back, |i, field| match field {
+            RawField::External(_) => RawField::Var(&moved.iter().find(|m| m.0 == i).expect("moved before").1),
+            other => other,
+        }).expect("rewrites");
+        prop_assert_eq!(back, row);
+    }
+}
+
 #[test]
 fn bytes_are_as_drawn() {
     let mut row = Vec::new();
-    layout()
+    small()
         .encode([ValueRef::Int(-2), ValueRef::Bytes(b"ab")], &mut row)
         .expect("encodes");
     assert_eq!(row, [7, 0, 0, 0, 0xFE, 0xFF, 0xFF, 0xFF, 2, 0, b'a', b'b']);
-    assert_eq!(layout().get(&row, 0), Ok(ValueRef::Int(-2)));
+    row.clear();
+    small()
+        .encode([ValueRef::Int(5), ValueRef::Null], &mut row)
+        .expect("encodes");
+    assert_eq!(row, [7, 0, 0, 1, 5, 0, 0, 0, 0, 0]);
+    let long = vec![b'x'; 0x8000];
+    row.clear();
+    small()
+        .encode([ValueRef::Int(5), ValueRef::Bytes(&long)], &mut row)
+        .expect("encodes");
+    assert_eq!(row[..12], [7, 0, 1, 0, 5, 0, 0, 0, 0x00, 0x80, 0, 0]);
+    let mut stored = Vec::new();
+    let pointer = OverflowPointer {
+        first_page: 9,
+        length: 0x8000,
+    };
+    small()
+        .rewrite(&row, &mut stored, |_, _| RawField::External(pointer))
+        .expect("rewrites");
+    assert_eq!(stored[..10], [7, 0, 2, 0, 5, 0, 0, 0, 20, 0x80]);
     assert_eq!(
-        layout().get(&row, 1).map(|v| v.to_owned()),
-        Ok(Value::from("ab"))
+        stored[10..],
+        [
+            9, 0, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+        ]
     );
-    assert_eq!(layout().validate(&row), Ok(()));
+}
+
+/// Format v1 is frozen: a row with every type, byte for byte.
+#[test]
+fn the_format_does_not_change() {
+    let columns = all_types()
+        .into_iter()
+        .filter(|(ty, _)| ty.max_bytes() < 20_000 || ty.is_blob());
+    let (types, values): (Vec<_>, Vec<_>) = columns
+        .map(|(ty, v)| (ty, v.last().expect("a value").clone()))
+        .unzip();
+    let layout = RowLayout::new(1, types.into_iter().map(|ty| col(ty, true)));
+    let row = encode(&layout, &values);
+    let hex: String = row.iter().map(|b| format!("{b:02x}")).collect();
+    assert_eq!(hex, include_str!("frozen_v1.hex").trim());
+}
+
+#[test]
+fn wrong_values_are_refused() {
+    let layout = small();
+    let mut out = vec![1, 2, 3];
+    let mut refuse = |values: &[ValueRef<'_>]| {
+        let e = layout
+            .encode(values.iter().copied(), &mut out)
+            .expect_err("refused");
+        assert_eq!(out, [1, 2, 3], "the buffer is as before");
+        e
+    };
+    assert_eq!(refuse(&[ValueRef::Int(1)]), RowError::WrongCount);
+    assert_eq!(
+        refuse(&[ValueRef::Int(1), ValueRef::Null, ValueRef::Null]),
+        RowError::WrongCount
+    );
+    assert_eq!(
+        refuse(&[ValueRef::Null, ValueRef::Null]),
+        RowError::NullInNotNull { ordinal: 0 }
+    );
+    assert_eq!(
+        refuse(&[ValueRef::Double(1.0), ValueRef::Null]),
+        RowError::TypeMismatch { ordinal: 0 }
+    );
+    assert_eq!(
+        refuse(&[ValueRef::Int(1 << 40), ValueRef::Null]),
+        RowError::TypeMismatch { ordinal: 0 }
+    );
+    assert_eq!(
+        refuse(&[ValueRef::Int(1), ValueRef::Int(1)]),
+        RowError::TypeMismatch { ordinal: 1 }
+    );
+    let other = RowLayout::new(8, layout.columns().to_vec());
+    let row = encode(&layout, &[Value::Int(1), Value::Null]);
+    assert_eq!(other.validate(&row), Err(RowError::Version { found: 7 }));
+    assert_eq!(RowLayout::version_of(&row), Ok(7));
+    assert_eq!(
+        layout.get(&row, 2),
+        Err(RowError::Corrupt("no such column"))
+    );
 }
