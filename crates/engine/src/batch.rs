@@ -156,6 +156,8 @@ pub struct BatchRow {
     end: u32,
     /// Number of the point it was found under; 0 for a range.
     pub point: u32,
+    /// Hidden row id; 0 where the table has a primary key.
+    row_id: u64,
 }
 
 impl RowBatch {
@@ -192,6 +194,18 @@ impl RowBatch {
         &self.data[r.start as usize..r.end as usize]
     }
 
+    /// The hidden row id of row `i`, which writes need; `None` where the table has a primary key.
+    pub fn row_id(&self, i: usize) -> Option<u64> {
+        Some(self.rows[i].row_id).filter(|&id| id != 0)
+    }
+
+    /// Gives the row added last its hidden row id.
+    pub(crate) fn set_row_id(&mut self, id: u64) {
+        if let Some(last) = self.rows.last_mut() {
+            last.row_id = id;
+        }
+    }
+
     /// The point that row `i` was found under.
     pub fn point(&self, i: usize) -> usize {
         self.rows[i].point as usize
@@ -212,6 +226,7 @@ impl RowBatch {
                 start: start as u32,
                 end: self.data.len() as u32,
                 point: point as u32,
+                row_id: 0,
             });
         } else {
             self.data.truncate(start);
@@ -227,6 +242,7 @@ impl RowBatch {
             start,
             end: self.data.len() as u32,
             point: point as u32,
+            row_id: 0,
         });
     }
 

@@ -1,7 +1,46 @@
-//! The storage engine's facade: open, recover, tables, dictionary.
+//! The storage engine's facade: everything above names this crate and nothing below it.
+//!
+//! One statement, from above:
+//!
+//! 1. [`EngineSession::statement_begin`]; [`Read::points`] or [`Read::range`] on an `Arc<Table>` that the plan holds.
+//! 2. [`Read::next`] fills a [`RowBatch`] with row images; after [`Stop::Wait`] the same call is made again.
+//! 3. Writes: a locking [`Read`], then [`EngineSession::insert`], [`update`](EngineSession::update) or
+//!    [`delete`](EngineSession::delete) with an operation object.
+//! 4. [`EngineSession::statement_end`]; [`EngineSession::commit`].
+//!
+//! Definitions change through the blocking calls of [`Engine`] (`ddl`).
 #![forbid(unsafe_code)]
 
+mod background;
 mod batch;
+mod check;
+mod counters;
+mod ddl;
+mod dictionary;
+mod engine;
+mod error;
+mod overflow;
+mod read;
 pub mod record;
+mod session;
+mod stats;
+mod table;
+#[cfg(test)]
+mod tests;
+mod undo;
+mod write;
 
-pub use batch::{Bound, KeyRange, PointSet, RowBatch};
+pub use batch::{Bound, KeyRange, PointSet, RowBatch, successor};
+pub use check::CheckReport;
+pub use ddl::{CopyError, IndexSpec, TableSpec};
+pub use engine::{Engine, EngineOptions, OpenReport};
+pub use error::{EngineError, Stop};
+pub use nfold_store::{
+    Disk, RealDisk, RecoveryPhase, RecoveryProgress, StoreError, StoreOptions, Wait,
+};
+pub use nfold_txn::Isolation;
+pub use read::{LockWaitPolicy, Read, ReadSpec, RowLock};
+pub use session::{EngineSession, TrxOptions};
+pub use stats::block;
+pub use table::{Index, Table};
+pub use write::{DeleteOp, InsertOp, UpdateOp, WriteOutcome};

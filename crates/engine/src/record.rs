@@ -18,6 +18,7 @@
 //! I2. The guess is no part of the entry's meaning: it is never logged and never compared.
 
 use nfold_store::TrxId;
+use nfold_txn::undo::{OldVersion, UndoPtr};
 
 /// Set when the row or entry is deleted but may still be seen by an older snapshot.
 pub const DELETE_MARK: u8 = 1;
@@ -68,6 +69,31 @@ impl RowHeader {
             },
             image,
         ))
+    }
+}
+
+impl From<OldVersion> for RowHeader {
+    fn from(old: OldVersion) -> Self {
+        RowHeader {
+            trx: old.trx_id,
+            undo: old.undo.0,
+            deleted: old.flags & u16::from(DELETE_MARK) != 0,
+        }
+    }
+}
+
+impl From<RowHeader> for OldVersion {
+    fn from(header: RowHeader) -> Self {
+        let flags = if header.deleted {
+            DELETE_MARK.into()
+        } else {
+            0
+        };
+        OldVersion {
+            trx_id: header.trx,
+            undo: UndoPtr(header.undo),
+            flags,
+        }
     }
 }
 

@@ -11,7 +11,7 @@
 //!                                    variable bytes; the top bit marks an external field
 //! ..            last end offset      variable bytes
 //!
-//! an external field's bytes:   u32 first page · u64 length in bytes · u64 reserved (0)      (20 bytes)
+//! an external field's bytes:   u32 first page · u64 length in bytes · u64 owner: the transaction that wrote it      (20 bytes)
 //! ```
 //! Integers are little-endian. Fixed columns:
 //!
@@ -66,6 +66,8 @@ pub struct OverflowPointer {
     pub first_page: u32,
     /// Bytes of the whole value.
     pub length: u64,
+    /// The transaction that wrote the chain; stands on its pages too, so that a chain is never freed twice.
+    pub owner: u64,
 }
 
 /// A field as stored.
@@ -512,15 +514,17 @@ impl OverflowPointer {
         let mut out = [0; OVERFLOW_POINTER_BYTES];
         out[..4].copy_from_slice(&self.first_page.to_le_bytes());
         out[4..12].copy_from_slice(&self.length.to_le_bytes());
+        out[12..].copy_from_slice(&self.owner.to_le_bytes());
         out
     }
 
     /// Reads the stored form.
     pub fn from_bytes(bytes: &[u8; OVERFLOW_POINTER_BYTES]) -> OverflowPointer {
-        let [a, b, c, d, l @ .., _, _, _, _, _, _, _, _] = *bytes;
+        let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
         OverflowPointer {
-            first_page: u32::from_le_bytes([a, b, c, d]),
-            length: u64::from_le_bytes(l),
+            first_page: number(0) as u32,
+            length: number(4),
+            owner: number(12),
         }
     }
 }

@@ -1,0 +1,149 @@
+//! The engine's own threads: purge, rollback of what a crash left, statistics.
+//!
+//! # Concurrency
+//! Purge and rollback work through mini-transactions like everybody else, and take no row locks. The threads sleep when there is nothing to do,
+//! and end when the engine shuts down.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nfold_store::Stop as StoreStop;
+use nfold_txn::TxnError;
+use parking_lot::{Condvar, Mutex};
+
+use crate::engine::Shared;
+use crate::stats;
+use crate::undo::Applier;
+
+/// Undo records handled between two looks at the stop flag.
+const BUDGET: usize = 512;
+/// Pause when purge finds nothing.
+const PURGE_PAUSE: Duration = Duration::from_millis(50);
+/// Pause between two looks for tables whose statistics are old.
+const STATS_PAUSE: Duration = Duration::from_secs(2);
+
+/// The running threads.
+pub(crate) struct Background {
+    stop: Arc<Stopper>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Stopper {
+    flag: AtomicBool,
+    lock: Mutex<()>,
+    wake: Condvar,
+}
+
+impl Stopper {
+    fn stopped(&self) -> bool {
+        self.flag.load(Ordering::Acquire)
+    }
+
+    fn pause(&self, time: Duration) {
+        let mut guard = self.lock.lock();
+        if !self.stopped() {
+            self.wake.wait_for(&mut guard, time);
+        }
+    }
+}
+
+impl Background {
+    pub(crate) fn start(shared: &Arc<Shared>) -> std::io::Result<Background> {
+        let stop = Arc::new(Stopper::default());
+        let mut threads = Vec::new();
+        let jobs: [(&str, fn(&Arc<Shared>, &Stopper)); 3] = [
+            ("purge", purge),
+            ("rollback", rollback),
+            ("stats", refresh_stats),
+        ];
+        for (name, job) in jobs {
+            let (shared, stop) = (shared.clone(), stop.clone());
+            threads.push(
+                std::thread::Builder::new()
+                    .name(format!("nfold-{name}"))
+                    .spawn(move || job(&shared, &stop))?,
+            );
+        }
+        Ok(Background { stop, threads })
+    }
+
+    /// Ends the threads; what they were doing goes on at the next start.
+    pub(crate) fn stop(self) {
+        {
+            let _guard = self.stop.lock.lock();
+            self.stop.flag.store(true, Ordering::Release);
+            self.stop.wake.notify_all();
+        }
+        for thread in self.threads {
+            // A thread that panicked has said so already.
+            drop(thread.join());
+        }
+    }
+}
+
+/// What to do after a step that stopped; false: log it and pause.
+fn wait_out(stop: StoreStop<TxnError>, what: &str) -> bool {
+    match stop {
+        StoreStop::Wait(wait) => {
+            wait.block();
+            true
+        }
+        StoreStop::Error(error) => {
+            tracing::warn!(%error, "{what} cannot go on with a row; it will be tried again");
+            false
+        }
+    }
+}
+
+fn purge(shared: &Arc<Shared>, stop: &Stopper) {
+    let applier = Applier(shared.clone());
+    while !stop.stopped() {
+        let go_on = match shared.trx.purge_step(&applier, BUDGET) {
+            Ok(done) => done.more,
+            Err(e) => wait_out(e, "purge"),
+        };
+        if !go_on {
+            stop.pause(PURGE_PAUSE);
+        }
+    }
+}
+
+fn rollback(shared: &Arc<Shared>, stop: &Stopper) {
+    let applier = Applier(shared.clone());
+    while !stop.stopped() {
+        let go_on = match shared.trx.rollback_step(&applier, BUDGET) {
+            Ok(more) => more,
+            Err(e) => wait_out(e, "rollback"),
+        };
+        if !go_on {
+            stop.pause(PURGE_PAUSE);
+        }
+    }
+}
+
+/// Makes statistics anew for tables of which more than a tenth has changed.
+fn refresh_stats(shared: &Arc<Shared>, stop: &Stopper) {
+    while !stop.stopped() {
+        let tables: Vec<_> = shared.tables.read().values().cloned().collect();
+        for table in tables {
+            if stop.stopped() {
+                return;
+            }
+            let old = table.stats();
+            let changed = table.rows_changed.load(Ordering::Relaxed).unsigned_abs();
+            let never = old.made_at == 0;
+            if never || (changed > 16 && changed > old.rows / 10) {
+                match stats::make(&shared.store, &table, false) {
+                    Ok(new) => table.set_stats(new),
+                    Err(error) => {
+                        tracing::debug!(table = %table.def().name, %error, "no statistics")
+                    }
+                }
+            }
+        }
+        stop.pause(STATS_PAUSE);
+    }
+}

@@ -1,0 +1,194 @@
+//! CREATE INDEX and DROP INDEX of secondary indexes.
+
+use std::sync::Arc;
+
+use nfold_btree::{EntryBatch, KeyRange, TreeHandle};
+use nfold_catalog::{IndexDef, IndexId, IndexKind, TableDef};
+
+use super::build::{Filled, Filler};
+use super::table::IndexSpec;
+use crate::dictionary::{self, Kind};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::record::{CLUSTERED_HEADER, RowHeader};
+use crate::stats::block;
+use crate::table::Table;
+
+impl Engine {
+    /// Adds secondary indexes, all or none, and drops others, in one change. The caller holds the exclusive metadata lock, so the table's rows stand
+    /// still and none of them belongs to an unfinished transaction.
+    ///
+    /// # Errors
+    /// [`EngineError::DuplicateInBuild`] when a unique index cannot be.
+    pub fn change_indexes(
+        &self,
+        table: &Arc<TableDef>,
+        add: &[IndexSpec],
+        drop: &[IndexId],
+    ) -> Result<(), EngineError> {
+        let _one = self.shared().ddl.lock();
+        let shared = self.shared();
+        let first = dictionary::take_ids(
+            &shared.store,
+            shared.dictionary.def().space,
+            add.len().max(1) as u64,
+        )?;
+        let mut new = TableDef::clone(table);
+        new.indexes.retain(|i| !drop.contains(&i.id));
+        let mut made = Vec::new();
+        for (n, spec) in add.iter().enumerate() {
+            let id = IndexId(first + n as u64);
+            let root = self.make_tree(table.space, id.0)?;
+            let IndexSpec {
+                name,
+                kind,
+                parts,
+                comment,
+            } = spec.clone();
+            made.push(IndexDef {
+                id,
+                name,
+                kind,
+                parts,
+                root,
+                comment,
+            });
+        }
+        // A crash from here on finds the new trees by these rows (D1).
+        self.change_dictionary(|s| {
+            made.iter()
+                .try_for_each(|i| self.put_leftover(s, table.space, i))
+        })?;
+        new.indexes.extend(made.iter().cloned());
+        new.indexes.sort_by_key(|i| match i.kind {
+            IndexKind::Primary | IndexKind::HiddenRowId => 0,
+            IndexKind::Unique => 1,
+            IndexKind::Secondary => 2,
+        });
+        if let Err(error) = self.fill_indexes(&new, &made) {
+            self.remove_leftovers(table.space, &made)?;
+            return Err(error);
+        }
+        let gone: Vec<IndexDef> = table
+            .indexes
+            .iter()
+            .filter(|i| drop.contains(&i.id))
+            .cloned()
+            .collect();
+        let new = Arc::new(new);
+        let dictionary = &shared.dictionary;
+        self.change_dictionary(|s| {
+            self.put_table(s, &new)?;
+            for index in &made {
+                dictionary::remove(s, dictionary, Kind::Leftover, &index.id.0.to_be_bytes())?;
+            }
+            gone.iter()
+                .try_for_each(|i| self.put_leftover(s, table.space, i))
+        })?;
+        self.redefine_table(&new);
+        self.catalog()
+            .publish_schema(|schema| schema.put_table(new.clone()));
+        self.remove_leftovers(table.space, &gone)
+    }
+
+    fn put_leftover(
+        &self,
+        session: &mut crate::session::EngineSession,
+        space: u32,
+        index: &IndexDef,
+    ) -> Result<(), EngineError> {
+        let data = [space.to_le_bytes(), index.root.to_le_bytes()].concat();
+        dictionary::put(
+            session,
+            &self.shared().dictionary,
+            Kind::Leftover,
+            &index.id.0.to_be_bytes(),
+            &data,
+        )
+    }
+
+    /// Frees trees that nobody uses, and their leftover rows.
+    fn remove_leftovers(&self, space: u32, indexes: &[IndexDef]) -> Result<(), EngineError> {
+        indexes
+            .iter()
+            .try_for_each(|i| self.remove_leftover(i.id.0, space, i.root))
+    }
+
+    /// Frees a tree that nobody uses, and its leftover row.
+    pub(crate) fn remove_leftover(
+        &self,
+        id: u64,
+        space: u32,
+        root: u32,
+    ) -> Result<(), EngineError> {
+        let shared = self.shared();
+        let tree = TreeHandle::open(nfold_btree::Tree {
+            space,
+            root,
+            index_id: id,
+        });
+        // A tree whose root is gone was freed before a crash.
+        while !matches!(block(|| tree.free_step(&shared.store)), Ok(true) | Err(_)) {}
+        self.change_dictionary(|s| {
+            dictionary::remove(s, &shared.dictionary, Kind::Leftover, &id.to_be_bytes()).map(drop)
+        })
+    }
+
+    /// Fills the trees of `made` from the clustered index of `def`, which names them.
+    fn fill_indexes(&self, def: &TableDef, made: &[IndexDef]) -> Result<(), EngineError> {
+        let shared = self.shared();
+        let store = &*shared.store;
+        let table = Table::new(Arc::new(def.clone()), shared.store.clone());
+        for index in made {
+            let Some(n) = def.indexes.iter().position(|i| i.id == index.id) else {
+                continue;
+            };
+            fill_one(store, &table, n).map_err(|e| e.into_error(&index.name))?;
+        }
+        Ok(())
+    }
+}
+
+/// Fills index `n` of `table` from its rows.
+pub(super) fn fill_one(store: &nfold_store::Store, table: &Table, n: usize) -> Result<(), Filled> {
+    let index = table.index(n);
+    let parts = index.key.parts().len();
+    let own = move |key: &[u8]| {
+        let null = index.key.has_null(key, parts).unwrap_or(true);
+        if null {
+            None
+        } else {
+            index.key.prefix_bytes(key, parts).ok()
+        }
+    };
+    let unique: Option<Box<dyn Fn(&[u8]) -> Option<usize> + '_>> =
+        index.unique.then(|| Box::new(own) as _);
+    let mut filler = Filler::new(store, table.def().space, &index.tree, unique);
+    let clustered = &table.index(0).tree;
+    let mut cursor = clustered.cursor(KeyRange::all(), false);
+    let mut batch = EntryBatch::default();
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    loop {
+        batch.clear();
+        let more = block(|| cursor.next_batch(clustered, store, 1024, &mut batch))?;
+        for (primary, row) in batch.iter() {
+            let Some((header, _)) = RowHeader::split(row) else {
+                return Err(table.corrupt_row().into());
+            };
+            if header.deleted {
+                continue;
+            }
+            let image = &row[CLUSTERED_HEADER..];
+            value.clear();
+            block(|| {
+                key.clear();
+                table.secondary_key(n, image, primary, &mut key)
+            })?;
+            table.secondary_value(n, image, primary.len(), header.trx, &mut value)?;
+            filler.push(&key, &value, header.trx)?;
+        }
+        if !more {
+            return filler.finish();
+        }
+    }
+}

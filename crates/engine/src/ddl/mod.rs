@@ -1,0 +1,142 @@
+//! Definitions: databases, tables, indexes, accounts. Every call is atomic, and blocks: it runs on a thread that may.
+//!
+//! # Protocol
+//! 1. Files and trees for what is new are made and filled, and made durable.
+//! 2. One transaction changes the dictionary's rows and commits, durably: that is the moment of the change.
+//! 3. The open tables and the schema snapshot follow; then files that nobody names any more are unlinked.
+//!
+//! A crash before 2 leaves orphan files (removed at the next start) or a tree that a leftover row names (likewise); a crash after 2
+//! leaves the change done.
+//!
+//! # Invariants
+//! L1. The caller holds the exclusive metadata locks of every table involved, and has released its own uses of them.
+//! L2. DDL calls run one at a time (`Shared::ddl`).
+
+mod build;
+mod index;
+mod rebuild;
+mod table;
+
+use nfold_catalog::codec::Stored;
+use nfold_catalog::{Account, DatabaseDef, TableDef};
+
+use crate::dictionary::{self, Kind};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::session::EngineSession;
+use crate::stats::block;
+
+pub use rebuild::CopyError;
+pub use table::{IndexSpec, TableSpec};
+
+impl Engine {
+    /// Runs `change` in a transaction over the dictionary and commits it durably.
+    pub(crate) fn change_dictionary(
+        &self,
+        change: impl FnOnce(&mut EngineSession) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        let mut session = EngineSession::internal(self.shared())?;
+        session.begin_internal();
+        match change(&mut session) {
+            Ok(()) => block(|| session.commit()),
+            Err(e) => {
+                block(|| session.rollback())?;
+                Err(e)
+            }
+        }
+    }
+
+    /// Writes the object `object` under `id`.
+    pub(crate) fn put_object(
+        &self,
+        session: &mut EngineSession,
+        kind: Kind,
+        id: &[u8],
+        object: &impl Stored,
+    ) -> Result<(), EngineError> {
+        let mut data = Vec::new();
+        object.encode(&mut data);
+        dictionary::put(session, &self.shared().dictionary, kind, id, &data)
+    }
+
+    pub(crate) fn put_table(
+        &self,
+        session: &mut EngineSession,
+        table: &TableDef,
+    ) -> Result<(), EngineError> {
+        self.put_object(session, Kind::Table, &table.id.0.to_be_bytes(), table)
+    }
+
+    /// CREATE DATABASE, ALTER DATABASE: the definition under its name.
+    pub fn put_database(&self, database: DatabaseDef) -> Result<(), EngineError> {
+        let _one = self.shared().ddl.lock();
+        self.change_dictionary(|s| {
+            self.put_object(s, Kind::Database, database.name.as_bytes(), &database)
+        })?;
+        self.catalog()
+            .publish_schema(|schema| schema.put_database(database));
+        Ok(())
+    }
+
+    /// DROP DATABASE, with all its tables.
+    pub fn drop_database(&self, name: &str) -> Result<(), EngineError> {
+        let _one = self.shared().ddl.lock();
+        let schema = self.catalog().snapshot();
+        let tables: Vec<_> = schema
+            .database(name)
+            .map(|d| d.tables.values().cloned().collect())
+            .unwrap_or_default();
+        let dictionary = &self.shared().dictionary;
+        self.change_dictionary(|s| {
+            for table in &tables {
+                dictionary::remove(s, dictionary, Kind::Table, &table.id.0.to_be_bytes())?;
+            }
+            dictionary::remove(s, dictionary, Kind::Database, name.as_bytes())?;
+            Ok(())
+        })?;
+        self.catalog()
+            .publish_schema(|schema| schema.remove_database(name));
+        self.forget_tables(&tables)
+    }
+
+    /// CREATE USER, ALTER USER, GRANT, REVOKE, SET PASSWORD: each account as it is to be. All of them or none.
+    pub fn put_accounts(&self, accounts: Vec<Account>) -> Result<(), EngineError> {
+        let _one = self.shared().ddl.lock();
+        self.change_dictionary(|s| {
+            accounts.iter().try_for_each(|a| {
+                self.put_object(
+                    s,
+                    Kind::Account,
+                    &dictionary::account_id(&a.user, &a.host),
+                    a,
+                )
+            })
+        })?;
+        self.catalog()
+            .publish_accounts(|all| accounts.into_iter().for_each(|a| all.put(a)));
+        Ok(())
+    }
+
+    /// DROP USER: all of them or none. Names (user, host) that do not exist are ignored.
+    pub fn drop_accounts(&self, names: &[(String, String)]) -> Result<(), EngineError> {
+        let _one = self.shared().ddl.lock();
+        let dictionary = &self.shared().dictionary;
+        self.change_dictionary(|s| {
+            for (user, host) in names {
+                dictionary::remove(
+                    s,
+                    dictionary,
+                    Kind::Account,
+                    &dictionary::account_id(user, host),
+                )?;
+            }
+            Ok(())
+        })?;
+        self.catalog().publish_accounts(|all| {
+            for (user, host) in names {
+                all.remove(user, host);
+            }
+        });
+        Ok(())
+    }
+}

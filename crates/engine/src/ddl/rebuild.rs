@@ -1,0 +1,158 @@
+//! ALTER TABLE by copy, and OPTIMIZE TABLE: every row is read, converted and written into a new space, which then takes the old one's place.
+
+use std::sync::Arc;
+
+use nfold_catalog::TableDef;
+
+use super::build::Filler;
+use super::index::fill_one;
+use super::table::TableSpec;
+use crate::batch::{KeyRange, RowBatch};
+use crate::engine::Engine;
+use crate::error::{EngineError, Stop};
+use crate::overflow::Mover;
+use crate::read::{Read, ReadSpec};
+use crate::record::RowHeader;
+use crate::session::EngineSession;
+use crate::stats::block;
+use crate::table::Table;
+
+/// Why a copy stopped: the engine's own reason, or the converter's.
+#[derive(Debug)]
+pub enum CopyError<E> {
+    Engine(EngineError),
+    Convert(E),
+}
+
+impl<E> From<EngineError> for CopyError<E> {
+    fn from(error: EngineError) -> Self {
+        CopyError::Engine(error)
+    }
+}
+
+impl Engine {
+    /// Copies `old` into a table made from `spec`, which takes its place (same id, new space). `convert` gets each row image of the old table
+    /// and appends the new one (in the new table's layout, which [`Engine::layout_of`] gives). The caller holds the exclusive metadata lock.
+    /// Gives the number of rows.
+    ///
+    /// # Errors
+    /// A duplicate in a unique index is [`EngineError::DuplicateInBuild`]; whatever `convert` refuses ends the copy. Nothing is changed then.
+    pub fn rebuild_table<E>(
+        &self,
+        old: &Arc<TableDef>,
+        spec: &TableSpec,
+        convert: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<u64, CopyError<E>> {
+        let _one = self.shared().ddl.lock();
+        let mut def = self.make_table(spec, Some(old.id))?;
+        def.create_time = old.create_time;
+        let copied = self.copy_rows(old, &def, convert);
+        let rows = match copied {
+            Ok(rows) => rows,
+            Err(error) => {
+                self.abandon_space(def.space);
+                return Err(error);
+            }
+        };
+        self.carry_auto_increment(old, &def, spec.auto_increment)?;
+        self.replace_table(old, def)?;
+        Ok(rows)
+    }
+
+    fn carry_auto_increment(
+        &self,
+        old: &TableDef,
+        new: &TableDef,
+        wanted: u64,
+    ) -> Result<(), EngineError> {
+        let next = match self.table(old.id) {
+            Some(table) if old.auto_increment_column().is_some() => {
+                block(|| table.auto_increment_next())?
+            }
+            _ => 1,
+        };
+        let next = next.max(wanted);
+        if next > 1 && new.auto_increment_column().is_some() {
+            let table = Table::new(Arc::new(new.clone()), self.shared().store.clone());
+            block(|| table.auto_increment_observe(next - 1))?;
+            table.save_counters(&self.shared().store)?;
+        }
+        Ok(())
+    }
+
+    fn copy_rows<E>(
+        &self,
+        old: &Arc<TableDef>,
+        new: &TableDef,
+        mut convert: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<u64, CopyError<E>> {
+        let shared = self.shared();
+        let store = &*shared.store;
+        let source = self.table(old.id).ok_or(EngineError::TableChanged)?;
+        let target = Table::new(Arc::new(new.clone()), shared.store.clone());
+        let mut session = EngineSession::internal(shared)?;
+        session.begin_internal();
+        let trx = block(|| session.write_id())?;
+        let header = RowHeader {
+            trx,
+            undo: 0,
+            deleted: false,
+        }
+        .to_bytes();
+        let clustered = &target.index(0).tree;
+        let whole: Option<Box<dyn Fn(&[u8]) -> Option<usize>>> =
+            Some(Box::new(|key: &[u8]| Some(key.len())));
+        let mut filler = Filler::new(store, new.space, clustered, whole);
+        let spec = ReadSpec {
+            columns: (0..old.columns.len()).collect(),
+            ..ReadSpec::default()
+        };
+        let mut read = Read::range(source, spec, &KeyRange::all(), false);
+        let (mut batch, mut image, mut moved, mut key, mut value) = (
+            RowBatch::new(),
+            Vec::new(),
+            Vec::new(),
+            Vec::new(),
+            Vec::new(),
+        );
+        let mut mover = Mover::default();
+        let mut rows = 0;
+        let failed = |e: super::build::Filled| e.into_error("PRIMARY");
+        loop {
+            batch.clear();
+            let more = block(|| read.next(&mut session, &mut batch))?;
+            for row in batch.iter() {
+                image.clear();
+                convert(row, &mut image).map_err(CopyError::Convert)?;
+                key.clear();
+                if target.has_hidden_row_id() {
+                    let id = block(|| target.next_row_id())?;
+                    key.extend_from_slice(&id.to_be_bytes());
+                } else {
+                    target.clustered_key(&image, &mut key)?;
+                }
+                mover.reset();
+                let out = block(|| -> Result<bool, Stop> {
+                    mover.run(store, &target, trx, &image, &mut moved)
+                })?;
+                value.clear();
+                value.extend_from_slice(&header);
+                value.extend_from_slice(if out { &moved } else { &image });
+                filler.push(&key, &value, trx).map_err(failed)?;
+                rows += 1;
+            }
+            if !more {
+                break;
+            }
+        }
+        filler.finish().map_err(failed)?;
+        for n in 1..target.indexes().len() {
+            fill_one(store, &target, n).map_err(|e| e.into_error(&new.indexes[n].name))?;
+        }
+        if target.has_hidden_row_id() {
+            target.save_counters(store)?;
+        }
+        block(|| session.commit())?;
+        Ok(rows)
+    }
+}

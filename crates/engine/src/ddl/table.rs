@@ -1,0 +1,270 @@
+//! CREATE, DROP, TRUNCATE and RENAME TABLE, and changes of a definition that touch no row.
+
+use std::sync::Arc;
+
+use nfold_btree::TreeHandle;
+use nfold_catalog::{
+    ColumnDef, IndexDef, IndexId, IndexKind, IndexPart, TableDef, TableId, TableOptions,
+};
+use nfold_store::{PageNo, SpaceId};
+use nfold_types::collation::CollationId;
+
+use crate::dictionary::{self, Kind};
+use crate::engine::Engine;
+use crate::error::{EngineError, Stop, lift};
+use crate::stats::{block, now};
+
+/// An index to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexSpec {
+    pub name: Arc<str>,
+    /// Not `HiddenRowId`: that one is added where there is no primary key.
+    pub kind: IndexKind,
+    pub parts: Vec<IndexPart>,
+    pub comment: Box<str>,
+}
+
+/// A table to be made; checked by the caller (names, types, keys).
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableSpec {
+    pub schema: Arc<str>,
+    pub name: Arc<str>,
+    pub columns: Vec<ColumnDef>,
+    /// The primary key may stand anywhere, or be absent.
+    pub indexes: Vec<IndexSpec>,
+    pub collation: CollationId,
+    pub options: TableOptions,
+    /// First AUTO_INCREMENT value; 0 or 1: from the start.
+    pub auto_increment: u64,
+}
+
+impl TableSpec {
+    /// Indexes in the order of a definition: the clustered one first, unique ones before others (as SHOW CREATE TABLE lists them).
+    fn ordered_indexes(&self) -> Vec<IndexSpec> {
+        let mut indexes = self.indexes.clone();
+        indexes.sort_by_key(|i| match i.kind {
+            IndexKind::Primary | IndexKind::HiddenRowId => 0,
+            IndexKind::Unique => 1,
+            IndexKind::Secondary => 2,
+        });
+        if indexes.first().is_none_or(|i| i.kind != IndexKind::Primary) {
+            let hidden = IndexSpec {
+                name: "".into(),
+                kind: IndexKind::HiddenRowId,
+                parts: Vec::new(),
+                comment: Box::default(),
+            };
+            indexes.insert(0, hidden);
+        }
+        indexes
+    }
+}
+
+impl Engine {
+    /// CREATE TABLE. The name is free and the database exists (L1).
+    pub fn create_table(&self, spec: TableSpec) -> Result<Arc<TableDef>, EngineError> {
+        let _one = self.shared().ddl.lock();
+        let def = Arc::new(self.make_table(&spec, None)?);
+        let done = self.change_dictionary(|s| self.put_table(s, &def));
+        self.unless_failed(done, def.space)?;
+        self.open_table(&def);
+        self.start_auto_increment(def.id, spec.auto_increment)?;
+        self.catalog()
+            .publish_schema(|schema| schema.put_table(def.clone()));
+        Ok(def)
+    }
+
+    /// Makes the space and the empty trees of a table; nothing names them yet.
+    pub(super) fn make_table(
+        &self,
+        spec: &TableSpec,
+        id: Option<TableId>,
+    ) -> Result<TableDef, EngineError> {
+        let indexes = spec.ordered_indexes();
+        let shared = self.shared();
+        let first = dictionary::take_ids(
+            &shared.store,
+            shared.dictionary.def().space,
+            1 + indexes.len() as u64,
+        )?;
+        let space = block(|| shared.store.create_space(&format!("t{first}")))?;
+        let mut defs = Vec::with_capacity(indexes.len());
+        for (n, index) in indexes.into_iter().enumerate() {
+            let id = first + 1 + n as u64;
+            let root = self
+                .make_tree(space, id)
+                .inspect_err(|_| self.abandon_space(space))?;
+            let IndexSpec {
+                name,
+                kind,
+                parts,
+                comment,
+            } = index;
+            defs.push(IndexDef {
+                id: IndexId(id),
+                name,
+                kind,
+                parts,
+                root,
+                comment,
+            });
+        }
+        Ok(TableDef {
+            id: id.unwrap_or(TableId(first)),
+            schema: spec.schema.clone(),
+            name: spec.name.clone(),
+            columns: spec.columns.clone(),
+            indexes: defs,
+            collation: spec.collation,
+            options: spec.options.clone(),
+            space,
+            row_version: 0,
+            create_time: now(),
+        })
+    }
+
+    /// Makes an empty tree; its root page.
+    pub(super) fn make_tree(&self, space: SpaceId, index: u64) -> Result<PageNo, EngineError> {
+        let store = &self.shared().store;
+        block(|| -> Result<PageNo, Stop> {
+            let mut mtr = store.mtr();
+            mtr.reserve(TreeHandle::CREATE_LOG_BYTES, space, 1)
+                .map_err(lift)?;
+            let root = TreeHandle::create(&mut mtr, space, index);
+            mtr.commit();
+            Ok(root)
+        })
+    }
+
+    /// Passes a result on; if it is an error, the space that was made for it goes.
+    pub(super) fn unless_failed<T>(
+        &self,
+        done: Result<T, EngineError>,
+        space: SpaceId,
+    ) -> Result<T, EngineError> {
+        done.inspect_err(|_| self.abandon_space(space))
+    }
+
+    /// Drops a space that nothing names. If that fails, the next start removes it as an orphan.
+    pub(super) fn abandon_space(&self, space: SpaceId) {
+        if let Err(error) = self.shared().store.drop_space(space) {
+            tracing::warn!(space, %error, "an unused tablespace could not be removed; the next start does it");
+        }
+    }
+
+    /// Sets the next AUTO_INCREMENT value of a new or altered table.
+    pub fn start_auto_increment(&self, table: TableId, first: u64) -> Result<(), EngineError> {
+        match (first, self.table(table)) {
+            (0 | 1, _) | (_, None) => Ok(()),
+            (_, Some(table)) => block(|| table.auto_increment_observe(first - 1)),
+        }
+    }
+
+    /// DROP TABLE: all of them or none.
+    pub fn drop_tables(&self, tables: &[Arc<TableDef>]) -> Result<(), EngineError> {
+        let _one = self.shared().ddl.lock();
+        let dictionary = &self.shared().dictionary;
+        self.change_dictionary(|s| {
+            for table in tables {
+                dictionary::remove(s, dictionary, Kind::Table, &table.id.0.to_be_bytes())?;
+            }
+            Ok(())
+        })?;
+        self.catalog()
+            .publish_schema(|schema| tables.iter().for_each(|t| schema.remove_table(t.id)));
+        self.forget_tables(tables)
+    }
+
+    /// TRUNCATE TABLE: the same definition over a new, empty space.
+    pub fn truncate_table(&self, table: &Arc<TableDef>) -> Result<(), EngineError> {
+        let _one = self.shared().ddl.lock();
+        let spec = spec_of(table);
+        let mut def = self.make_table(&spec, Some(table.id))?;
+        def.create_time = table.create_time;
+        self.replace_table(table, def)
+    }
+
+    /// Puts `new` in the place of `old`, whose space goes if it is another one.
+    pub(super) fn replace_table(
+        &self,
+        old: &Arc<TableDef>,
+        new: TableDef,
+    ) -> Result<(), EngineError> {
+        let new = Arc::new(new);
+        let moved = new.space != old.space;
+        let done = self.change_dictionary(|s| self.put_table(s, &new));
+        if moved {
+            self.unless_failed(done, new.space)?;
+        } else {
+            done?;
+        }
+        self.open_table(&new);
+        self.catalog()
+            .publish_schema(|schema| schema.put_table(new));
+        if moved {
+            self.shared().store.drop_space(old.space)?;
+        }
+        Ok(())
+    }
+
+    /// RENAME TABLE: (table, new database, new name), all of them or none, in order.
+    pub fn rename_tables(
+        &self,
+        renames: &[(Arc<TableDef>, Arc<str>, Arc<str>)],
+    ) -> Result<(), EngineError> {
+        let _one = self.shared().ddl.lock();
+        let renamed: Vec<Arc<TableDef>> = renames
+            .iter()
+            .map(|(table, schema, name)| {
+                Arc::new(TableDef {
+                    schema: schema.clone(),
+                    name: name.clone(),
+                    ..TableDef::clone(table)
+                })
+            })
+            .collect();
+        self.change_dictionary(|s| renamed.iter().try_for_each(|t| self.put_table(s, t)))?;
+        renamed.iter().for_each(|t| self.redefine_table(t));
+        self.catalog().publish_schema(|schema| {
+            // All old names first: two tables may change names.
+            renamed.iter().for_each(|t| schema.remove_table(t.id));
+            renamed.iter().for_each(|t| schema.put_table(t.clone()));
+        });
+        Ok(())
+    }
+
+    /// A change of the definition that no stored byte depends on: defaults, comments, names of columns and indexes.
+    pub fn alter_definition(&self, new: TableDef) -> Result<(), EngineError> {
+        let _one = self.shared().ddl.lock();
+        let new = Arc::new(new);
+        self.change_dictionary(|s| self.put_table(s, &new))?;
+        self.redefine_table(&new);
+        self.catalog()
+            .publish_schema(|schema| schema.put_table(new));
+        Ok(())
+    }
+}
+
+/// What makes an empty copy of a table.
+pub(super) fn spec_of(table: &TableDef) -> TableSpec {
+    let indexes = table
+        .indexes
+        .iter()
+        .filter(|i| i.kind != IndexKind::HiddenRowId);
+    TableSpec {
+        schema: table.schema.clone(),
+        name: table.name.clone(),
+        columns: table.columns.clone(),
+        indexes: indexes
+            .map(|i| IndexSpec {
+                name: i.name.clone(),
+                kind: i.kind,
+                parts: i.parts.clone(),
+                comment: i.comment.clone(),
+            })
+            .collect(),
+        collation: table.collation,
+        options: table.options.clone(),
+        auto_increment: 0,
+    }
+}

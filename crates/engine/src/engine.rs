@@ -1,0 +1,318 @@
+//! The engine: opens and recovers a data directory, owns the open tables, runs the background work.
+//!
+//! # Concurrency
+//! `Shared` is what sessions, purge and DDL have in common. `tables` is read when a plan is compiled and by undo and purge, never per
+//! statement; a plan keeps its own `Arc<Table>`.
+//!
+//! # Failure
+//! Opening recovers the store first (redo), then the dictionary's unfinished transactions, then loads the schema, removes orphans, and
+//! leaves the other unfinished transactions to the background: their rows are locked by their ids until they are rolled back.
+
+use std::sync::Arc;
+
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+use nfold_btree::BtreeRedo;
+use nfold_catalog::{AccountSnapshot, Catalog, SchemaSnapshot, TableDef, TableId};
+use nfold_store::{
+    Disk, PageMut, RecoveryProgress, RecoveryReport, RedoHandler, Store, StoreError, StoreOptions,
+    StoreStatus,
+};
+use nfold_txn::undo::{UNDO_OP_FIRST, UNDO_OP_LAST, UndoRedo};
+use nfold_txn::{TrxOptions, TrxRecovery, TrxStatus, TrxSystem};
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::background::Background;
+use crate::dictionary::{self, Contents};
+use crate::error::EngineError;
+use crate::session::EngineSession;
+use crate::stats::{self, block};
+use crate::table::Table;
+
+/// How an engine is opened.
+#[derive(Debug, Clone)]
+pub struct EngineOptions {
+    /// Pages, log, files. `io_threads: 0` means that nothing runs in the background: [`Engine::step_background`] does it.
+    pub store: StoreOptions,
+    /// `innodb_flush_log_at_trx_commit`: 0, 1 or 2.
+    pub flush_at_commit: u8,
+}
+
+/// What opening found.
+#[derive(Debug, Clone)]
+pub struct OpenReport {
+    pub store: RecoveryReport,
+    pub trx: TrxRecovery,
+    /// Tablespaces without a table, removed.
+    pub orphans: usize,
+    pub tables: usize,
+}
+
+/// What everything in the engine shares.
+pub(crate) struct Shared {
+    pub store: Arc<Store>,
+    pub trx: Arc<TrxSystem>,
+    pub catalog: Arc<Catalog>,
+    pub dictionary: Arc<Table>,
+    pub tables: RwLock<FxHashMap<TableId, Arc<Table>>>,
+    /// One DDL call at a time.
+    pub ddl: Mutex<()>,
+    pub flush_at_commit: AtomicU8,
+}
+
+impl Shared {
+    /// The open table with this id, the dictionary's own included.
+    pub(crate) fn table(&self, id: u64) -> Option<Arc<Table>> {
+        if id == dictionary::TABLE_ID.0 {
+            return Some(self.dictionary.clone());
+        }
+        self.tables.read().get(&TableId(id)).cloned()
+    }
+}
+
+/// Redo of the layers above the store.
+struct Redo(BtreeRedo, UndoRedo);
+
+impl RedoHandler for Redo {
+    fn apply(&self, op: u8, payload: &[u8], page: &PageMut<'_>) -> Result<(), StoreError> {
+        if (UNDO_OP_FIRST..=UNDO_OP_LAST).contains(&op) {
+            self.1.apply(op, payload, page)
+        } else {
+            self.0.apply(op, payload, page)
+        }
+    }
+}
+
+/// The storage engine. Dropping it without [`Engine::shutdown`] is a crash.
+pub struct Engine {
+    shared: Arc<Shared>,
+    background: Mutex<Option<Background>>,
+}
+
+impl Engine {
+    /// Opens what `disk` holds, recovering it; makes a new database when it is empty. Blocks.
+    pub fn open(
+        options: EngineOptions,
+        disk: Arc<dyn Disk>,
+        progress: &dyn Fn(RecoveryProgress),
+    ) -> Result<(Arc<Engine>, OpenReport), EngineError> {
+        let threads = options.store.io_threads > 0;
+        let redo = Arc::new(Redo(BtreeRedo, UndoRedo));
+        let (store, store_report) = Store::open(options.store, disk, redo, progress)?;
+        let (trx, trx_report) = TrxSystem::open(&store, &TrxOptions::default())?;
+        let dictionary = Arc::new(open_dictionary(&store)?);
+        let shared = Arc::new(Shared {
+            store,
+            trx,
+            catalog: Arc::new(Catalog::new()),
+            dictionary,
+            tables: RwLock::default(),
+            ddl: Mutex::new(()),
+            flush_at_commit: AtomicU8::new(options.flush_at_commit),
+        });
+        let mut session = EngineSession::internal(&shared)?;
+        session.begin_internal();
+        let contents = dictionary::load(&mut session, &shared.dictionary)?;
+        block(|| session.commit())?;
+        let engine = Engine {
+            shared,
+            background: Mutex::new(None),
+        };
+        let tables = contents.tables.len();
+        let orphans = engine.adopt(contents)?;
+        if threads {
+            let background = Background::start(&engine.shared)
+                .map_err(|e| StoreError::io(&e, "starting a background thread"))?;
+            *engine.background.lock() = Some(background);
+        }
+        Ok((
+            Arc::new(engine),
+            OpenReport {
+                store: store_report,
+                trx: trx_report,
+                orphans,
+                tables,
+            },
+        ))
+    }
+
+    /// Opens what the dictionary names, and removes what it does not; the number of orphan spaces.
+    fn adopt(&self, contents: Contents) -> Result<usize, EngineError> {
+        let store = &self.shared.store;
+        let on_disk = store.spaces_on_disk();
+        let mut named: FxHashSet<u32> = contents.tables.iter().map(|t| t.space).collect();
+        named.insert(self.shared.dictionary.def().space);
+        named.insert(self.shared.trx.undo_space());
+        let mut orphans = 0;
+        for (id, name) in &on_disk {
+            store.open_space(*id, name)?;
+            if !named.contains(id) {
+                tracing::info!(space = name, "removing a tablespace that no table uses");
+                store.drop_space(*id)?;
+                orphans += 1;
+            }
+        }
+        for table in &contents.tables {
+            if !on_disk.iter().any(|(id, _)| *id == table.space) {
+                tracing::error!(table = %table.name, space = table.space, "the tablespace of this table is missing");
+            }
+        }
+        let tables: Vec<Arc<TableDef>> = contents.tables.into_iter().map(Arc::new).collect();
+        tables.iter().for_each(|t| self.open_table(t));
+        self.shared
+            .catalog
+            .publish_schema(|schema: &mut SchemaSnapshot| {
+                contents
+                    .databases
+                    .into_iter()
+                    .for_each(|d| schema.put_database(d));
+                tables.iter().for_each(|t| schema.put_table(t.clone()));
+            });
+        self.shared
+            .catalog
+            .publish_accounts(|all: &mut AccountSnapshot| {
+                contents.accounts.into_iter().for_each(|a| all.put(a));
+            });
+        for (id, space, root) in contents.leftovers {
+            self.remove_leftover(id, space, root)?;
+        }
+        Ok(orphans)
+    }
+
+    /// A session; `number` names it in status views.
+    ///
+    /// # Errors
+    /// [`EngineError::Limit`] when there are too many.
+    pub fn session(&self, number: u64) -> Result<EngineSession, EngineError> {
+        EngineSession::open(&self.shared, number)
+    }
+
+    /// Ends the background work, makes counters exact, writes everything, takes a checkpoint. No session has a transaction open.
+    pub fn shutdown(&self) -> Result<(), EngineError> {
+        if let Some(background) = self.background.lock().take() {
+            background.stop();
+        }
+        let tables: Vec<_> = self.shared.tables.read().values().cloned().collect();
+        for table in tables {
+            if let Err(error) = table.save_counters(&self.shared.store) {
+                tracing::warn!(table = %table.def().name, %error, "AUTO_INCREMENT was not saved exactly");
+            }
+        }
+        Ok(self.shared.store.shutdown()?)
+    }
+
+    /// Without background threads: one round of what they would do. Gives whether there was anything.
+    pub fn step_background(&self) -> Result<bool, EngineError> {
+        let applier = crate::undo::Applier(self.shared.clone());
+        let mut more = block(|| self.shared.trx.rollback_step(&applier, 64))?;
+        more |= block(|| self.shared.trx.purge_step(&applier, 64))?.more;
+        more |= self.shared.store.step_background()?;
+        Ok(more)
+    }
+
+    /// `innodb_flush_log_at_trx_commit`
+    pub fn set_flush_at_commit(&self, value: u8) {
+        self.shared.flush_at_commit.store(value, Relaxed);
+    }
+
+    /// ANALYZE TABLE. Blocks.
+    pub fn analyze_table(&self, table: &Table) -> Result<(), EngineError> {
+        table.set_stats(stats::make(&self.shared.store, table, true)?);
+        Ok(())
+    }
+
+    /// History, floor, oldest reader.
+    pub fn trx_status(&self) -> TrxStatus {
+        self.shared.trx.status()
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Schema and account snapshots, metadata locks.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.shared.catalog
+    }
+
+    /// The open table with this id.
+    pub fn table(&self, id: TableId) -> Option<Arc<Table>> {
+        self.shared.tables.read().get(&id).cloned()
+    }
+
+    /// Counters of buffer pool, log and files.
+    pub fn store_status(&self) -> StoreStatus {
+        self.shared.store.status()
+    }
+
+    /// Transactions, locks, purge: for status views.
+    pub fn trx_system(&self) -> &Arc<TrxSystem> {
+        &self.shared.trx
+    }
+
+    /// Estimated rows in a range of an index, from two descents; `None` when pages would have to be read first.
+    pub fn estimate_range(
+        &self,
+        table: &Table,
+        index: usize,
+        range: &crate::batch::KeyRange,
+    ) -> Option<u64> {
+        let (lo, hi) = range.as_bytes();
+        table
+            .index(index)
+            .tree
+            .estimate_range(&self.shared.store, &lo, hi.as_deref().unwrap_or_default())
+            .ok()
+    }
+
+    /// Opens a definition as a new table object.
+    pub(crate) fn open_table(&self, def: &Arc<TableDef>) {
+        let table = Arc::new(Table::new(def.clone(), self.shared.store.clone()));
+        self.shared.tables.write().insert(def.id, table);
+    }
+
+    /// Opens a changed definition of a table whose rows stay: counters and statistics stay too.
+    pub(crate) fn redefine_table(&self, def: &Arc<TableDef>) {
+        let mut tables = self.shared.tables.write();
+        let table = Table::new(def.clone(), self.shared.store.clone());
+        if let Some(old) = tables.get(&def.id) {
+            table.take_over(old);
+        }
+        tables.insert(def.id, Arc::new(table));
+    }
+
+    /// Dropped tables: out of the map, their files unlinked.
+    pub(crate) fn forget_tables(&self, gone: &[Arc<TableDef>]) -> Result<(), EngineError> {
+        {
+            let mut tables = self.shared.tables.write();
+            gone.iter().for_each(|t| drop(tables.remove(&t.id)));
+        }
+        for table in gone {
+            self.shared.store.drop_space(table.space)?;
+        }
+        Ok(())
+    }
+}
+
+fn open_dictionary(store: &Arc<Store>) -> Result<Table, EngineError> {
+    let known = store
+        .spaces_on_disk()
+        .into_iter()
+        .find(|(_, name)| name == dictionary::SPACE_NAME);
+    let space = match known {
+        Some((id, name)) => {
+            store.open_space(id, &name)?;
+            id
+        }
+        None => block(|| store.create_space(dictionary::SPACE_NAME))?,
+    };
+    match dictionary::open(store, space) {
+        // A crash came between the file and its first contents.
+        Err(EngineError::Dictionary(_)) => {
+            dictionary::create(store, space)?;
+            dictionary::open(store, space)
+        }
+        other => other,
+    }
+}

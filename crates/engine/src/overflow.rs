@@ -1,0 +1,265 @@
+//! Long column values: chains of pages of the table's space, written once and never changed.
+//!
+//! # Picture (format v1)
+//! ```text
+//! page of type OVERFLOW:  header (64; newest transaction = the owner) │ u32 next page, 0 = last │ u32 bytes here │ bytes ...
+//! ```
+//! # Invariants
+//! O1. A chain is whole and durable no later than the row version that points to it: it is written first.
+//! O2. A page of a chain bears its owner's transaction id, and so does every pointer to the chain: a page that was freed and
+//!     taken by another chain is told apart, and freeing a chain again after a crash frees nothing.
+//! O3. A chain belongs to the versions of one row; it is freed when the last of them that names it is purged or rolled back.
+//!
+//! # Failure
+//! A crash between writing a chain and its row leaves pages that nobody names; they come back when the table is rebuilt.
+
+use nfold_store::{
+    PAGE_HEADER, PAGE_SIZE, PageId, PageNo, PageType, SpaceId, Store, StoreError, TrxId, header,
+};
+use nfold_types::row::{OverflowPointer, RawField, RowLayout};
+
+use crate::error::{EngineError, Stop, lift};
+use crate::table::Table;
+
+const NEXT: usize = PAGE_HEADER;
+const USED: usize = PAGE_HEADER + 4;
+const DATA: usize = PAGE_HEADER + 8;
+/// Bytes of a value on one page.
+const ROOM: usize = PAGE_SIZE - DATA;
+/// Redo bytes of one page of a chain, generously.
+const LOG_BYTES: usize = PAGE_SIZE + 512;
+/// Longest row image that stays on a tree page: the tree takes entries of up to 5,200 bytes, key and header included.
+pub(crate) const MAX_INLINE: usize = 4000;
+/// Shortest value that is worth moving out.
+const MIN_MOVED: usize = 64;
+
+/// Writes one value, last page first, each page in a mini-transaction of its own, and keeps its progress over waits.
+#[derive(Debug, Default)]
+pub(crate) struct ChainWriter {
+    /// Page written last; the next one links to it.
+    next: PageNo,
+    /// Bytes still to be written, from the front of the value.
+    left: Option<usize>,
+}
+
+impl ChainWriter {
+    /// Goes on writing; the pointer when all is written.
+    fn run(
+        &mut self,
+        store: &Store,
+        space: SpaceId,
+        owner: TrxId,
+        value: &[u8],
+    ) -> Result<OverflowPointer, Stop> {
+        let mut left = self.left.unwrap_or(value.len());
+        while left > 0 {
+            let here = match left % ROOM {
+                0 => ROOM,
+                rest => rest,
+            };
+            let mut mtr = store.mtr();
+            mtr.reserve(LOG_BYTES, space, 1).map_err(lift)?;
+            let page = mtr.alloc_page(space, PageType::OVERFLOW, 0, 0);
+            mtr.write(page, NEXT, &self.next.to_le_bytes());
+            mtr.write(page, USED, &(here as u32).to_le_bytes());
+            mtr.write(page, DATA, &value[left - here..left]);
+            mtr.set_newest_trx(page, owner);
+            self.next = mtr.id(page).page;
+            mtr.commit();
+            left -= here;
+            self.left = Some(left);
+        }
+        Ok(OverflowPointer {
+            first_page: self.next,
+            length: value.len() as u64,
+            owner,
+        })
+    }
+}
+
+/// Moves the longest values of a row out until it fits a tree page; keeps its progress over waits.
+#[derive(Debug, Default)]
+pub(crate) struct Mover {
+    /// (ordinal, pointer) of the values that are out.
+    moved: Vec<(usize, OverflowPointer)>,
+    writer: ChainWriter,
+}
+
+impl Mover {
+    /// For another row.
+    pub(crate) fn reset(&mut self) {
+        self.moved.clear();
+        self.writer = ChainWriter::default();
+    }
+
+    /// The image that goes on the tree page, into `out`; false if `row` fits as it is.
+    ///
+    /// # Errors
+    /// [`EngineError::RowTooLarge`] when it does not fit with all long values out.
+    pub(crate) fn run(
+        &mut self,
+        store: &Store,
+        table: &Table,
+        owner: TrxId,
+        row: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Stop> {
+        let mut size = row.len();
+        if size <= MAX_INLINE {
+            return Ok(false);
+        }
+        let layout = table.layout();
+        let mut candidates: Vec<(usize, usize)> = Vec::new();
+        for ordinal in 0..layout.columns().len() {
+            if let Ok(RawField::Var(bytes)) = layout.raw(row, ordinal)
+                && bytes.len() > MIN_MOVED
+            {
+                candidates.push((bytes.len(), ordinal));
+            }
+        }
+        candidates.sort_unstable_by_key(|&(len, ordinal)| (std::cmp::Reverse(len), ordinal));
+        for (n, &(len, ordinal)) in candidates.iter().enumerate() {
+            if size <= MAX_INLINE {
+                break;
+            }
+            size -= len - nfold_types::row::OVERFLOW_POINTER_BYTES;
+            if n < self.moved.len() {
+                continue;
+            }
+            let value = layout
+                .var_bytes(row, ordinal)
+                .map_err(|_| table.corrupt_row())?
+                .unwrap_or_default();
+            let pointer = self.writer.run(store, table.def().space, owner, value)?;
+            self.moved.push((ordinal, pointer));
+            self.writer = ChainWriter::default();
+        }
+        if size > MAX_INLINE {
+            return Err(EngineError::RowTooLarge.into());
+        }
+        out.clear();
+        let rewritten = layout.rewrite(row, out, |ordinal, field| {
+            self.moved
+                .iter()
+                .find(|(o, _)| *o == ordinal)
+                .map_or(field, |(_, p)| RawField::External(*p))
+        });
+        rewritten.map_err(|_| table.corrupt_row())?;
+        Ok(true)
+    }
+}
+
+/// Appends the value of a chain to `out`. On a wait `out` is as before.
+pub(crate) fn read_chain(
+    store: &Store,
+    space: SpaceId,
+    pointer: OverflowPointer,
+    out: &mut Vec<u8>,
+) -> Result<(), Stop> {
+    let start = out.len();
+    let mut page = pointer.first_page;
+    while page != 0 && ((out.len() - start) as u64) < pointer.length {
+        let id = PageId { space, page };
+        let mark = out.len();
+        let read = store.read(id).map_err(|stop| {
+            out.truncate(start);
+            stop.lift()
+        })?;
+        let (next, used) = (read.u32(NEXT), (read.u32(USED) as usize).min(ROOM));
+        let right_type = read.page_type() == PageType::OVERFLOW;
+        read.append(DATA, used, out);
+        if !read.validate() {
+            out.truncate(mark);
+            continue;
+        }
+        if !right_type || used == 0 {
+            out.truncate(start);
+            return Err(corrupt(id));
+        }
+        page = next;
+    }
+    if (out.len() - start) as u64 != pointer.length {
+        out.truncate(start);
+        return Err(corrupt(PageId {
+            space,
+            page: pointer.first_page,
+        }));
+    }
+    Ok(())
+}
+
+fn corrupt(page: PageId) -> Stop {
+    let what = "not the overflow page that a row names";
+    EngineError::Store(StoreError::Corrupt { page, lsn: 0, what }).into()
+}
+
+/// Gives a chain's pages back, one mini-transaction per page, first page first. `next` is the progress: start it with the first page; 0: done.
+pub(crate) fn free_chain(
+    store: &Store,
+    space: SpaceId,
+    owner: TrxId,
+    next: &mut PageNo,
+) -> Result<(), Stop> {
+    while *next != 0 {
+        let mut mtr = store.mtr();
+        mtr.reserve(1024, space, 0).map_err(lift)?;
+        let page = mtr.latch(PageId { space, page: *next }).map_err(lift)?;
+        let ours = mtr.u16(page, header::PAGE_TYPE) == PageType::OVERFLOW
+            && mtr.u64(page, header::NEWEST_TRX) == owner;
+        if !ours {
+            // Freed before a crash already: O2, there is nothing more to do.
+            *next = 0;
+            return Ok(());
+        }
+        let following = mtr.u32(page, NEXT);
+        mtr.free_page(page);
+        mtr.commit();
+        *next = following;
+    }
+    Ok(())
+}
+
+/// Replaces the pointers of a row image by the values they stand for: appends the whole row to `out`.
+pub(crate) fn inflate(
+    store: &Store,
+    space: SpaceId,
+    layout: &RowLayout,
+    row: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), Stop> {
+    let mut values: Vec<(usize, Vec<u8>)> = Vec::new();
+    for ordinal in 0..layout.columns().len() {
+        if let Ok(RawField::External(pointer)) = layout.raw(row, ordinal) {
+            let mut value = Vec::with_capacity(pointer.length as usize);
+            read_chain(store, space, pointer, &mut value)?;
+            values.push((ordinal, value));
+        }
+    }
+    let done = layout.rewrite(row, out, |ordinal, field| {
+        values
+            .iter()
+            .find(|(o, _)| *o == ordinal)
+            .map_or(field, |(_, v)| RawField::Var(v))
+    });
+    done.map_err(|_| {
+        let page = PageId { space, page: 0 };
+        Stop::Error(EngineError::Store(StoreError::Corrupt {
+            page,
+            lsn: 0,
+            what: "a row with overflow pointers is damaged",
+        }))
+    })
+}
+
+/// The overflow pointers of a row image.
+pub(crate) fn pointers(layout: &RowLayout, row: &[u8]) -> Vec<OverflowPointer> {
+    if !RowLayout::has_external(row) {
+        return Vec::new();
+    }
+    (0..layout.columns().len())
+        .filter_map(|ordinal| match layout.raw(row, ordinal) {
+            Ok(RawField::External(pointer)) => Some(pointer),
+            _ => None,
+        })
+        .collect()
+}

@@ -1,0 +1,554 @@
+//! Consistent reads: what a snapshot sees, without latch or lock. See the parent module for the picture.
+
+use std::sync::Arc;
+
+use nfold_btree::{Cursor, EntryBatch, GetMany, PointScan};
+use nfold_types::row::{RawField, RowLayout};
+
+use crate::batch::{Bound, KeyRange, PointSet, RowBatch};
+use crate::error::{Stop, lift};
+use crate::overflow;
+use crate::read::settle::{damaged, settle_row};
+use crate::read::{ReadSpec, RowLock, Scratch, Settled, View, locking::LockingRead};
+use crate::record::{RowHeader, SecondaryEntry};
+use crate::session::EngineSession;
+use crate::table::{CoveringScratch, Table};
+
+/// Entries taken in one go when no LIMIT says otherwise.
+const SLICE: usize = 512;
+/// Entry bytes that a scan of points collects before its rows are fetched.
+const SCAN_BYTES: usize = 32 << 10;
+
+/// A read under way, of points or of a range. Keeps its buffers when it is bound again.
+pub struct Read {
+    table: Arc<Table>,
+    spec: ReadSpec,
+    inner: Inner,
+}
+
+enum Inner {
+    Consistent(Box<Consistent>),
+    Locking(Box<LockingRead>),
+}
+
+impl Read {
+    /// Reads every entry that starts with one of `points`, which are sealed.
+    pub fn points(table: Arc<Table>, spec: ReadSpec, points: PointSet) -> Read {
+        let mut read = Read::new(table, spec);
+        read.bind_points(points);
+        read
+    }
+
+    /// Reads a range, backwards if `reverse`.
+    pub fn range(table: Arc<Table>, spec: ReadSpec, range: &KeyRange, reverse: bool) -> Read {
+        let mut read = Read::new(table, spec);
+        read.bind_range(range, reverse);
+        read
+    }
+
+    fn new(table: Arc<Table>, spec: ReadSpec) -> Read {
+        let inner = match spec.lock {
+            RowLock::None => Inner::Consistent(Box::default()),
+            _ => Inner::Locking(Box::default()),
+        };
+        Read { table, spec, inner }
+    }
+
+    /// Starts over with other points; gives the old ones back, so that their memory can be used again.
+    pub fn bind_points(&mut self, mut points: PointSet) -> PointSet {
+        points.seal();
+        match &mut self.inner {
+            Inner::Consistent(read) => read.bind_points(&self.table, &self.spec, points),
+            Inner::Locking(read) => read.bind_points(points),
+        }
+    }
+
+    /// Starts over with another range.
+    pub fn bind_range(&mut self, range: &KeyRange, reverse: bool) {
+        match &mut self.inner {
+            Inner::Consistent(read) => read.bind_range(&self.table, &self.spec, range, reverse),
+            Inner::Locking(read) => read.bind_range(&self.table, &self.spec, range, reverse),
+        }
+    }
+
+    /// The table it reads.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// Appends rows to `out`. False: there are no more. After a wait, call again with the same batch.
+    ///
+    /// # Errors
+    /// Whatever the engine can meet; a locking read also deadlocks and NOWAIT.
+    pub fn next(&mut self, session: &mut EngineSession, out: &mut RowBatch) -> Result<bool, Stop> {
+        match &mut self.inner {
+            Inner::Consistent(read) => {
+                session.open_view();
+                let view = session.view();
+                read.next(&self.table, &self.spec, session, &view, out)
+            }
+            Inner::Locking(read) => read.next(&self.table, &self.spec, session, out),
+        }
+    }
+}
+
+/// Where the entries come from.
+#[derive(Default)]
+enum Source {
+    #[default]
+    Nothing,
+    /// Full clustered keys: straight to `get_many`.
+    Keys,
+    /// Key prefixes.
+    Points,
+    Range(Cursor),
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Fill,
+    /// Entries from here on are not used yet.
+    Entries(usize),
+    /// Rows of `origins` are being fetched.
+    Rows,
+    /// Found rows from here on are not settled yet.
+    Settle(usize),
+    Done,
+}
+
+/// The state of one consistent read; all vectors keep their memory.
+#[derive(Default)]
+struct Consistent {
+    source: Source,
+    stage: Stage,
+    /// Where the entries go on after the rows at hand.
+    resume_at: usize,
+    /// More entries come after those at hand.
+    more: bool,
+    slice: usize,
+    points: PointSet,
+    scan: PointScan,
+    entries: EntryBatch,
+    /// Places in the entries at hand, in the order of the result.
+    order: Vec<u32>,
+    get: GetMany,
+    /// For each key of `get`: the entry that it came from (secondary), or its point (keys).
+    origins: Vec<u32>,
+    /// Places in `get.found()`, in the order of the keys.
+    found_order: Vec<u32>,
+    scratch: Scratch,
+    covering: CoveringScratch,
+    key: Vec<u8>,
+    row: Vec<u8>,
+}
+
+impl Consistent {
+    fn reset(&mut self, spec: &ReadSpec) {
+        self.stage = Stage::Fill;
+        self.more = true;
+        self.slice = if spec.first_rows == 0 {
+            SLICE
+        } else {
+            spec.first_rows.min(SLICE)
+        };
+        self.entries.clear();
+        self.order.clear();
+        self.get.clear();
+        self.origins.clear();
+    }
+
+    fn bind_points(&mut self, table: &Table, spec: &ReadSpec, points: PointSet) -> PointSet {
+        self.reset(spec);
+        let clustered = spec.index == 0;
+        let full = table.index(0).key.parts().len();
+        let whole_keys = clustered
+            && points.iter().all(|p| {
+                full > 0
+                    && table
+                        .index(0)
+                        .key
+                        .prefix_bytes(p, full)
+                        .is_ok_and(|n| n == p.len())
+            });
+        if whole_keys {
+            self.source = Source::Keys;
+            for (i, key) in points.iter().enumerate() {
+                self.get.push(key, 0);
+                self.origins.push(i as u32);
+            }
+        } else {
+            self.source = Source::Points;
+            self.scan.clear();
+            for point in points.iter() {
+                self.scan.push_prefix(point);
+            }
+        }
+        std::mem::replace(&mut self.points, points)
+    }
+
+    fn bind_range(&mut self, table: &Table, spec: &ReadSpec, range: &KeyRange, reverse: bool) {
+        self.reset(spec);
+        self.source = Source::Range(
+            table
+                .index(spec.index)
+                .tree
+                .cursor(tree_range(range), reverse),
+        );
+    }
+
+    fn next(
+        &mut self,
+        table: &Table,
+        spec: &ReadSpec,
+        session: &EngineSession,
+        view: &View<'_>,
+        out: &mut RowBatch,
+    ) -> Result<bool, Stop> {
+        let before = out.len();
+        loop {
+            match self.stage {
+                Stage::Fill if !self.more => self.stage = Stage::Done,
+                Stage::Fill => self.fill(table, spec, session)?,
+                Stage::Entries(at) if at >= self.order.len() => self.stage = Stage::Fill,
+                Stage::Entries(at) => {
+                    if out.len() > before {
+                        return Ok(true);
+                    }
+                    self.use_entries(table, spec, session, view, at, out)?;
+                }
+                Stage::Rows => self.fetch_rows(table, session)?,
+                Stage::Settle(at) => self.settle(table, spec, session, view, at, out)?,
+                Stage::Done => return Ok(false),
+            }
+            if out.len() > before && self.stage == Stage::Fill {
+                return Ok(self.more);
+            }
+        }
+    }
+
+    /// Brings the next entries.
+    fn fill(
+        &mut self,
+        table: &Table,
+        spec: &ReadSpec,
+        session: &EngineSession,
+    ) -> Result<(), Stop> {
+        let store = session.store();
+        let tree = &table.index(spec.index).tree;
+        match &mut self.source {
+            Source::Nothing => self.more = false,
+            Source::Keys => {
+                self.more = false;
+                self.stage = Stage::Rows;
+                return Ok(());
+            }
+            Source::Points => {
+                if self.stage == Stage::Fill && !self.order.is_empty() {
+                    self.scan.clear_entries();
+                    self.order.clear();
+                }
+                self.more = tree
+                    .scan_points(store, &mut self.scan, SCAN_BYTES)
+                    .map_err(lift)?;
+                let entries = self.scan.entries().entries();
+                self.order.extend(0..entries.len() as u32);
+                if !entries.is_sorted_by_key(|e| e.point) {
+                    self.order.sort_by_key(|&i| entries[i as usize].point);
+                }
+            }
+            Source::Range(cursor) => {
+                self.entries.clear();
+                self.order.clear();
+                self.more = cursor
+                    .next_batch(tree, store, self.slice, &mut self.entries)
+                    .map_err(lift)?;
+                self.order.extend(0..self.entries.len() as u32);
+            }
+        }
+        self.stage = Stage::Entries(0);
+        Ok(())
+    }
+
+    /// Settles a slice of the entries at hand, or collects the primary keys they lead to.
+    fn use_entries(
+        &mut self,
+        table: &Table,
+        spec: &ReadSpec,
+        session: &EngineSession,
+        view: &View<'_>,
+        at: usize,
+        out: &mut RowBatch,
+    ) -> Result<(), Stop> {
+        let end = self.order.len().min(at + self.slice);
+        self.slice = (self.slice * 2).min(SLICE.max(self.slice));
+        let entries = match self.source {
+            Source::Points => self.scan.entries(),
+            _ => &self.entries,
+        };
+        if spec.index != 0 && !spec.covering {
+            self.get.clear();
+            self.origins.clear();
+            for &place in &self.order[at..end] {
+                let entry = &entries.entries()[place as usize];
+                let value = SecondaryEntry::parse(entries.value(entry)).ok_or_else(damaged)?;
+                if value.deleted && view.sees(value.trx) {
+                    continue; // V1
+                }
+                let primary = value.primary_key(entries.key(entry)).ok_or_else(damaged)?;
+                self.get.push(primary, 0);
+                self.origins.push(place);
+            }
+            self.stage = if self.origins.is_empty() {
+                Stage::Entries(end)
+            } else {
+                Stage::Rows
+            };
+            self.resume_at = end;
+            return Ok(());
+        }
+        for i in at..end {
+            let entry = &entries.entries()[self.order[i] as usize];
+            self.stage = Stage::Entries(i);
+            if spec.index == 0 {
+                let value = entries.value(entry);
+                let settled = settle_row(session.system(), view, value, &mut self.scratch)?;
+                emit(
+                    table,
+                    spec,
+                    session,
+                    settled,
+                    value,
+                    &self.scratch,
+                    entry.point,
+                    (&mut self.row, out),
+                )?;
+            } else {
+                let buffers = (
+                    &mut self.covering,
+                    &mut self.scratch,
+                    &mut self.key,
+                    &mut self.row,
+                );
+                cover(
+                    table,
+                    spec,
+                    session,
+                    view,
+                    (entries.key(entry), entries.value(entry)),
+                    entry.point,
+                    buffers,
+                    out,
+                )?;
+            }
+        }
+        self.stage = Stage::Entries(end);
+        Ok(())
+    }
+
+    fn fetch_rows(&mut self, table: &Table, session: &EngineSession) -> Result<(), Stop> {
+        while table
+            .index(0)
+            .tree
+            .get_many(session.store(), &mut self.get, usize::MAX)
+            .map_err(lift)?
+        {}
+        let found = self.get.found();
+        self.found_order.clear();
+        self.found_order.extend(0..found.len() as u32);
+        if !found.is_sorted_by_key(|f| f.key) {
+            self.found_order.sort_by_key(|&i| found[i as usize].key);
+        }
+        self.stage = Stage::Settle(0);
+        Ok(())
+    }
+
+    fn settle(
+        &mut self,
+        table: &Table,
+        spec: &ReadSpec,
+        session: &EngineSession,
+        view: &View<'_>,
+        at: usize,
+        out: &mut RowBatch,
+    ) -> Result<(), Stop> {
+        let by_key = matches!(self.source, Source::Keys);
+        let entries = match self.source {
+            Source::Points => self.scan.entries(),
+            _ => &self.entries,
+        };
+        for i in at..self.found_order.len() {
+            self.stage = Stage::Settle(i);
+            let found = &self.get.found()[self.found_order[i] as usize];
+            let value = self.get.value(found);
+            let settled = settle_row(session.system(), view, value, &mut self.scratch)?;
+            if settled == Settled::Gone {
+                continue;
+            }
+            let origin = self.origins[found.key as usize];
+            let mut point = origin;
+            if !by_key {
+                let entry = &entries.entries()[origin as usize];
+                point = entry.point;
+                let secondary = SecondaryEntry::parse(entries.value(entry)).ok_or_else(damaged)?;
+                let stands =
+                    settled == Settled::Current && !secondary.deleted && view.sees(secondary.trx);
+                if !stands {
+                    let image = image_of(settled, value, &self.scratch)?;
+                    let key = entries.key(entry);
+                    let primary = secondary.primary_key(key).ok_or_else(damaged)?;
+                    if !has_key(table, spec.index, image, (key, primary), &mut self.key)? {
+                        continue; // V2
+                    }
+                }
+            }
+            emit(
+                table,
+                spec,
+                session,
+                settled,
+                value,
+                &self.scratch,
+                point,
+                (&mut self.row, out),
+            )?;
+        }
+        self.stage = if by_key {
+            Stage::Fill
+        } else {
+            Stage::Entries(self.resume_at)
+        };
+        Ok(())
+    }
+}
+
+/// The row image of a settled version.
+fn image_of<'a>(settled: Settled, value: &'a [u8], scratch: &'a Scratch) -> Result<&'a [u8], Stop> {
+    let version = if settled == Settled::Older {
+        &scratch.version
+    } else {
+        value
+    };
+    RowHeader::split(version)
+        .map(|(_, image)| image)
+        .ok_or_else(damaged)
+}
+
+/// Appends a settled row to the batch, with the long columns that are needed.
+fn emit(
+    table: &Table,
+    spec: &ReadSpec,
+    session: &EngineSession,
+    settled: Settled,
+    value: &[u8],
+    scratch: &Scratch,
+    point: u32,
+    (row, out): (&mut Vec<u8>, &mut RowBatch),
+) -> Result<(), Stop> {
+    if settled == Settled::Gone {
+        return Ok(());
+    }
+    let image = image_of(settled, value, scratch)?;
+    push_image(table, spec, session, image, point, row, out)
+}
+
+/// Appends a row image to the batch, with the long columns that are needed.
+pub(super) fn push_image(
+    table: &Table,
+    spec: &ReadSpec,
+    session: &EngineSession,
+    image: &[u8],
+    point: u32,
+    row: &mut Vec<u8>,
+    out: &mut RowBatch,
+) -> Result<(), Stop> {
+    let layout = table.layout();
+    let external = |c: &usize| matches!(layout.raw(image, *c), Ok(RawField::External(_)));
+    if RowLayout::has_external(image) && spec.columns.iter().any(external) {
+        row.clear();
+        overflow::inflate(session.store(), table.def().space, layout, image, row)?;
+        out.push(point as usize, row);
+    } else {
+        out.push(point as usize, image);
+    }
+    Ok(())
+}
+
+/// Whether the row image has the entry's key. (Original bytes do not count: rows that differ in them only share the entry.)
+pub(crate) fn has_key(
+    table: &Table,
+    index: usize,
+    image: &[u8],
+    (key, primary): (&[u8], &[u8]),
+    buffer: &mut Vec<u8>,
+) -> Result<bool, Stop> {
+    buffer.clear();
+    table.secondary_key(index, image, primary, buffer)?;
+    Ok(buffer == key)
+}
+
+/// A covering read of one entry.
+#[allow(clippy::too_many_arguments)]
+fn cover(
+    table: &Table,
+    spec: &ReadSpec,
+    session: &EngineSession,
+    view: &View<'_>,
+    (key, value): (&[u8], &[u8]),
+    point: u32,
+    (covering, scratch, buffer, row): (
+        &mut CoveringScratch,
+        &mut Scratch,
+        &mut Vec<u8>,
+        &mut Vec<u8>,
+    ),
+    out: &mut RowBatch,
+) -> Result<(), Stop> {
+    let entry = SecondaryEntry::parse(value).ok_or_else(damaged)?;
+    if view.sees(entry.trx) {
+        if !entry.deleted {
+            let mut whole = true;
+            out.push_with(point as usize, |out| {
+                whole = table.covering_row(spec.index, key, &entry, covering, out);
+                whole
+            });
+            if !whole {
+                return Err(damaged());
+            }
+        }
+        return Ok(()); // V1
+    }
+    row.clear();
+    let primary = entry.primary_key(key).ok_or_else(damaged)?;
+    if !table
+        .index(0)
+        .tree
+        .get(session.store(), primary, row)
+        .map_err(lift)?
+    {
+        return Ok(());
+    }
+    let settled = settle_row(session.system(), view, row, scratch)?;
+    if settled == Settled::Gone {
+        return Ok(());
+    }
+    let image = image_of(settled, row, scratch)?;
+    // V2: the key decides; original bytes come from the row itself, whose version may differ in them only.
+    if has_key(table, spec.index, image, (key, primary), buffer)?
+        && !table.project_into(spec.index, image, point as usize, out)
+    {
+        return Err(damaged());
+    }
+    Ok(())
+}
+
+/// The bounds of a range as the tree takes them.
+pub(super) fn tree_range(range: &KeyRange) -> nfold_btree::KeyRange {
+    let (lo, hi) = range.as_bytes();
+    let lo = match (&range.lo, lo) {
+        (Bound::Unbounded, _) => std::ops::Bound::Unbounded,
+        (_, lo) => std::ops::Bound::Included(lo),
+    };
+    let hi = hi.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
+    nfold_btree::KeyRange { lo, hi }
+}

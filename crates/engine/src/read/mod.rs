@@ -1,0 +1,69 @@
+//! Reading: points and ranges of an index, as batches of row images.
+//!
+//! # Picture
+//! ```text
+//!  PointSet ─┐                      covering ──────────────▶ settle the entry ──┐
+//!            ├─▶ entries of an index                                            ├─▶ RowBatch
+//!  KeyRange ─┘   (one leaf a time)  else: primary keys ─▶ get_many ─▶ settle the row ┘
+//! ```
+//! *Settling* decides what the snapshot sees of an entry or a row: as it stands, an older version, or nothing.
+//!
+//! # Invariants
+//! R1. A consistent read takes no latch and no lock and stores to nothing but its own buffers.
+//! R2. Every call that stops at a wait keeps its progress; rows already in the caller's batch stay there and are not read again.
+//! R3. Rows come in the order of the index: points in their sorted order, entries of a point in key order.
+//!
+//! # Cost
+//! No allocation once the buffers have grown; an IN list costs one staged pass over the secondary tree and one over the clustered.
+
+mod consistent;
+mod locking;
+mod settle;
+
+pub use consistent::Read;
+
+pub(crate) use settle::{Scratch, Settled, View, damaged, previous_version};
+
+/// The tree's range of all keys that begin with `prefix`.
+pub(crate) fn prefix_range(prefix: &[u8]) -> nfold_btree::KeyRange {
+    consistent::tree_range(&crate::batch::KeyRange::prefix(prefix))
+}
+
+/// What a read locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RowLock {
+    /// A consistent read: no lock.
+    #[default]
+    None,
+    /// `FOR SHARE`, and plain reads under SERIALIZABLE.
+    Shared,
+    /// `FOR UPDATE`, UPDATE, DELETE.
+    Exclusive,
+}
+
+/// What a locking read does at a row that somebody else has locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LockWaitPolicy {
+    /// Wait.
+    #[default]
+    Wait,
+    /// Error 3572.
+    NoWait,
+    /// Leave the row out.
+    SkipLocked,
+}
+
+/// How to read an index.
+#[derive(Debug, Clone, Default)]
+pub struct ReadSpec {
+    /// Ordinal in the table's definition.
+    pub index: usize,
+    /// Answer from the index alone: rows come in [`crate::Table::index_layout`]. Not with a lock, and not for the clustered index.
+    pub covering: bool,
+    pub lock: RowLock,
+    pub wait: LockWaitPolicy,
+    /// Table ordinals of the columns that are needed: those on overflow pages are brought in. The others may be left out.
+    pub columns: Vec<usize>,
+    /// How many rows are likely to be enough (a LIMIT); 0: all. A read looks no further ahead than it has to.
+    pub first_rows: usize,
+}

@@ -1,0 +1,139 @@
+//! What a reader sees of a row or an index entry.
+//!
+//! # Invariants
+//! V1. An entry without a delete mark, whose newest change is visible, belongs to the row's visible version, and no other version
+//!     is needed. An entry with one, whose newest change is visible, belongs to no visible version.
+//! V2. Everything else is settled through the clustered row: its visible version counts if it has the entry's key.
+//!
+//! V1 holds because a transaction changes the clustered row before the entries, and rolls entries back before the row.
+
+use nfold_store::{PageId, StoreError, TrxId};
+use nfold_txn::TrxSystem;
+use nfold_txn::undo::{UndoKind, UndoPtr, UndoRecord};
+use nfold_txn::view::{Snapshot, StatusTable};
+
+use crate::error::{EngineError, Stop, lift};
+use crate::record::RowHeader;
+
+/// Which versions a reader sees.
+#[derive(Clone, Copy)]
+pub(crate) enum View<'a> {
+    /// The newest version, committed or not (READ UNCOMMITTED, and what a lock protects).
+    Newest,
+    /// What was committed when the snapshot was opened, and the reader's own changes.
+    Snapshot(Snapshot, &'a StatusTable),
+}
+
+impl View<'_> {
+    /// Whether the changes of `trx` are visible.
+    #[inline]
+    pub(crate) fn sees(&self, trx: TrxId) -> bool {
+        match self {
+            View::Newest => true,
+            View::Snapshot(snapshot, status) => snapshot.sees(trx, status),
+        }
+    }
+}
+
+/// Reused buffers of one reader.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    /// An older version: header and image.
+    pub version: Vec<u8>,
+    record: UndoRecord,
+}
+
+/// What a reader sees of a clustered value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// The value as it stands.
+    Current,
+    /// The version in [`Scratch::version`].
+    Older,
+    /// Nothing.
+    Gone,
+}
+
+/// Decides what `view` sees of the clustered `value`.
+#[inline]
+pub(crate) fn settle_row(
+    system: &TrxSystem,
+    view: &View<'_>,
+    value: &[u8],
+    scratch: &mut Scratch,
+) -> Result<Settled, Stop> {
+    let Some((header, _)) = RowHeader::split(value) else {
+        return Err(damaged());
+    };
+    if view.sees(header.trx) {
+        return Ok(if header.deleted {
+            Settled::Gone
+        } else {
+            Settled::Current
+        });
+    }
+    older(system, view, header, scratch)
+}
+
+#[cold]
+fn older(
+    system: &TrxSystem,
+    view: &View<'_>,
+    newest: RowHeader,
+    scratch: &mut Scratch,
+) -> Result<Settled, Stop> {
+    let mut header = newest;
+    loop {
+        if !previous_version(system, header, scratch)? {
+            return Ok(Settled::Gone);
+        }
+        let Some((previous, _)) = RowHeader::split(&scratch.version) else {
+            return Err(damaged());
+        };
+        if view.sees(previous.trx) {
+            return Ok(if previous.deleted {
+                Settled::Gone
+            } else {
+                Settled::Older
+            });
+        }
+        header = previous;
+    }
+}
+
+/// Puts the version that `header`'s version replaced into [`Scratch::version`]; false if the row did not exist before.
+pub(crate) fn previous_version(
+    system: &TrxSystem,
+    header: RowHeader,
+    scratch: &mut Scratch,
+) -> Result<bool, Stop> {
+    if header.undo == 0 {
+        return Ok(false);
+    }
+    let record = &mut scratch.record;
+    system
+        .undo()
+        .read(UndoPtr(header.undo), header.trx, record)
+        .map_err(lift)?;
+    if record.kind == UndoKind::Insert {
+        return Ok(false);
+    }
+    scratch.version.clear();
+    scratch
+        .version
+        .extend_from_slice(&RowHeader::from(record.old).to_bytes());
+    scratch.version.extend_from_slice(record.image());
+    Ok(true)
+}
+
+/// An entry or row that cannot be read.
+#[cold]
+pub(crate) fn damaged() -> Stop {
+    let page = PageId { space: 0, page: 0 };
+    EngineError::Store(StoreError::Corrupt {
+        page,
+        lsn: 0,
+        what: "a row or an index entry is damaged",
+    })
+    .into()
+}

@@ -1,0 +1,289 @@
+//! One SQL session's side of the engine: its transaction, its snapshot slot, its metadata locks.
+//!
+//! # Picture
+//! ```text
+//!   statement_begin ─ reads and writes ─ statement_end(ok)      implicit savepoint: a failed statement leaves nothing
+//!   begin ─ statements ... ─ commit | rollback                  autocommit: the caller commits after each statement
+//! ```
+//! # Invariants
+//! S1. Statements run inside a transaction; `statement_begin` opens one when none is open. One that only reads costs a store into the
+//!     session's own slot.
+//! S2. Metadata locks are given up when the transaction ends, after its row locks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use nfold_catalog::MdlSlot;
+use nfold_store::{Mtr, Store, TrxId};
+use nfold_txn::locks::{LockRequest, LockTable, Locked};
+use nfold_txn::undo::{RowChange, UndoPrep};
+use nfold_txn::{FlushAtCommit, Isolation, Trx, TrxSystem};
+
+use crate::engine::Shared;
+use crate::error::{EngineError, Stop, lift};
+use crate::read::View;
+use crate::table::Table;
+use crate::undo::Applier;
+use crate::write::{DeleteOp, InsertOp, UpdateOp, WriteOutcome};
+
+/// How an explicit transaction begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrxOptions {
+    pub isolation: Isolation,
+    pub read_only: bool,
+    /// `WITH CONSISTENT SNAPSHOT`
+    pub consistent_snapshot: bool,
+}
+
+/// See the module's header. Dropping it rolls back in the background.
+pub struct EngineSession {
+    shared: Arc<Shared>,
+    trx: Trx,
+    mdl: MdlSlot,
+    /// The transaction was begun by the caller, not by a statement.
+    explicit: bool,
+    /// Undo number before the statement at hand.
+    mark: u32,
+}
+
+static NEXT_INTERNAL: AtomicU64 = AtomicU64::new(1 << 32);
+
+impl EngineSession {
+    pub(crate) fn internal(shared: &Arc<Shared>) -> Result<EngineSession, EngineError> {
+        Self::open(shared, NEXT_INTERNAL.fetch_add(1, Relaxed))
+    }
+
+    pub(crate) fn open(shared: &Arc<Shared>, number: u64) -> Result<EngineSession, EngineError> {
+        let trx = shared.trx.session(number)?;
+        let mdl = shared.catalog.mdl().slot();
+        Ok(EngineSession {
+            shared: shared.clone(),
+            trx,
+            mdl,
+            explicit: false,
+            mark: 0,
+        })
+    }
+
+    /// BEGIN. The transaction before has ended.
+    pub fn begin(&mut self, options: TrxOptions) {
+        self.trx.begin(options.isolation, options.read_only);
+        self.explicit = true;
+        if options.consistent_snapshot && options.isolation.repeatable() {
+            self.trx.snapshot();
+        }
+    }
+
+    /// A transaction of the engine's own.
+    pub(crate) fn begin_internal(&mut self) {
+        self.trx.begin(Isolation::RepeatableRead, false);
+        self.explicit = true;
+    }
+
+    /// Whether a transaction is open: begun by the caller, or by a statement that has not been committed.
+    pub fn in_transaction(&self) -> bool {
+        self.trx.is_active()
+    }
+
+    /// Whether the open transaction was begun explicitly.
+    pub fn is_explicit(&self) -> bool {
+        self.explicit && self.trx.is_active()
+    }
+
+    /// Whether the open transaction has changed anything.
+    pub fn has_writes(&self) -> bool {
+        self.trx.changes() > 0
+    }
+
+    /// The open transaction's id; 0 before its first change.
+    pub fn trx_id(&self) -> TrxId {
+        self.trx.id()
+    }
+
+    /// The isolation level of the open transaction.
+    pub fn isolation(&self) -> Isolation {
+        self.trx.isolation()
+    }
+
+    /// A statement begins; without an open transaction one is opened with these properties.
+    #[inline]
+    pub fn statement_begin(&mut self, isolation: Isolation, read_only: bool) {
+        if !self.trx.is_active() {
+            self.trx.begin(isolation, read_only);
+            self.explicit = false;
+        }
+        self.mark = self.trx.mark();
+    }
+
+    /// A statement ends. If it failed, what it changed is undone; call again after a wait.
+    #[inline]
+    pub fn statement_end(&mut self, ok: bool) -> Result<(), Stop> {
+        if !ok && self.trx.is_active() && self.trx.mark() > self.mark {
+            self.undo_to(self.mark)?;
+        }
+        self.trx.end_statement();
+        Ok(())
+    }
+
+    /// Commits; call again after a wait. When it returns, the commit is visible to everybody, and durable as configured.
+    pub fn commit(&mut self) -> Result<(), Stop> {
+        if self.trx.is_active() {
+            let durable = self.shared.flush_at_commit.load(Relaxed) == 1;
+            let flush = if durable {
+                FlushAtCommit::Durable
+            } else {
+                FlushAtCommit::Lazy
+            };
+            self.trx.commit(flush).map_err(lift)?;
+        }
+        self.end();
+        Ok(())
+    }
+
+    /// Rolls everything back; call again after a wait.
+    pub fn rollback(&mut self) -> Result<(), Stop> {
+        let applier = Applier(self.shared.clone());
+        self.trx.rollback(&applier).map_err(lift)?;
+        self.end();
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        self.explicit = false;
+        self.mark = 0;
+        self.mdl.release_all();
+    }
+
+    /// SAVEPOINT
+    pub fn savepoint(&mut self, name: &str) {
+        self.trx.savepoint(name);
+    }
+
+    /// ROLLBACK TO SAVEPOINT; call again after a wait.
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchSavepoint`]
+    pub fn rollback_to(&mut self, name: &str) -> Result<(), Stop> {
+        let applier = Applier(self.shared.clone());
+        self.trx.rollback_to_savepoint(name, &applier).map_err(lift)
+    }
+
+    /// RELEASE SAVEPOINT
+    ///
+    /// # Errors
+    /// [`EngineError::NoSuchSavepoint`]
+    pub fn release_savepoint(&mut self, name: &str) -> Result<(), EngineError> {
+        Ok(self.trx.release_savepoint(name)?)
+    }
+
+    /// Inserts a row; call again with the same operation after a wait.
+    pub fn insert(&mut self, op: &mut InsertOp) -> Result<WriteOutcome, Stop> {
+        op.run(self)
+    }
+
+    /// Changes a row that a locking read of this transaction gave.
+    pub fn update(&mut self, op: &mut UpdateOp) -> Result<WriteOutcome, Stop> {
+        op.run(self)
+    }
+
+    /// Deletes a row that a locking read of this transaction gave.
+    pub fn delete(&mut self, op: &mut DeleteOp) -> Result<WriteOutcome, Stop> {
+        op.run(self)
+    }
+
+    /// The session's metadata locks.
+    pub fn mdl(&mut self) -> &mut MdlSlot {
+        &mut self.mdl
+    }
+
+    /// The session's metadata locks, to compare with.
+    pub fn mdl_ref(&self) -> &MdlSlot {
+        &self.mdl
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.shared.store
+    }
+
+    pub(crate) fn store_arc(&self) -> Arc<Store> {
+        self.shared.store.clone()
+    }
+
+    pub(crate) fn system(&self) -> &TrxSystem {
+        &self.shared.trx
+    }
+
+    pub(crate) fn locks(&self) -> &LockTable {
+        self.shared.trx.locks()
+    }
+
+    /// Opens the snapshot that reads use, if there is none.
+    #[inline]
+    pub(crate) fn open_view(&mut self) {
+        self.trx.snapshot();
+    }
+
+    /// What reads see: [`open_view`](Self::open_view) was called.
+    #[inline]
+    pub(crate) fn view(&self) -> View<'_> {
+        match self.trx.open_snapshot() {
+            Some(snapshot) if self.trx.isolation() != Isolation::ReadUncommitted => {
+                View::Snapshot(snapshot, &self.shared.trx.views().status)
+            }
+            _ => View::Newest,
+        }
+    }
+
+    /// Whether locking reads lock gaps.
+    pub(crate) fn locks_gaps(&self) -> bool {
+        self.trx.isolation().repeatable()
+    }
+
+    /// The transaction of a row or entry, if it is active and not this one: then its id is a lock.
+    #[inline]
+    pub(crate) fn active_other(&self, trx: TrxId) -> Option<TrxId> {
+        (trx != self.trx.id() && self.shared.trx.is_active(trx)).then_some(trx)
+    }
+
+    pub(crate) fn lock(&mut self, request: &LockRequest<'_>) -> Result<Locked, Stop> {
+        self.trx.lock(request).map_err(lift)
+    }
+
+    /// The transaction's id, taken now if it has none.
+    pub(crate) fn write_id(&mut self) -> Result<TrxId, Stop> {
+        self.trx.assign_id().map_err(lift)
+    }
+
+    pub(crate) fn prepare_undo(
+        &mut self,
+        mtr: &mut Mtr<'_>,
+        bytes: usize,
+    ) -> Result<UndoPrep, Stop> {
+        self.trx.prepare_undo(mtr, bytes).map_err(lift)
+    }
+
+    pub(crate) fn append_undo(
+        &mut self,
+        mtr: &mut Mtr<'_>,
+        prep: UndoPrep,
+        change: &RowChange<'_>,
+    ) -> u64 {
+        self.trx.append_undo(mtr, prep, change).0
+    }
+
+    /// A mark for [`undo_to`](Self::undo_to).
+    pub(crate) fn undo_position(&self) -> u32 {
+        self.trx.mark()
+    }
+
+    /// Undoes what came after a mark; call again after a wait.
+    pub(crate) fn undo_to(&mut self, mark: u32) -> Result<(), Stop> {
+        let applier = Applier(self.shared.clone());
+        self.trx.rollback_to_mark(mark, &applier).map_err(lift)
+    }
+
+    /// Keeps the table's estimated row count.
+    pub(crate) fn count_rows(&self, table: &Table, change: i64) {
+        table.rows_changed.fetch_add(change, Relaxed);
+    }
+}

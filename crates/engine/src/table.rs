@@ -1,0 +1,452 @@
+//! An open table: its definition compiled into what reads and writes need.
+//!
+//! # Picture
+//! ```text
+//! Table ── def, row layout (all columns, table order)
+//!   └─ indexes[0] clustered: key = encoded primary key, or the 8-byte hidden row id
+//!      indexes[i] secondary:  key = encoded parts ‖ primary key;  value = record::SecondaryEntry
+//! ```
+//! # Concurrency
+//! Everything but `auto_increment`, `row_id`, `rows` and `stats` is immutable: DDL makes a new `Table`. Those are written by
+//! writers and background work, never by reads.
+//! # Not here
+//! Transactions: see `write` and `read`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+use nfold_btree::{Tree, TreeHandle};
+use nfold_catalog::{IndexKind, TableDef, TableStats};
+use nfold_store::{Store, StoreError};
+use nfold_sync::CachePadded;
+use nfold_types::key::{KeyError, KeyLayout, KeyPart};
+use nfold_types::row::{RowColumn, RowError, RowLayout};
+use nfold_types::{Value, ValueRef};
+use parking_lot::RwLock;
+
+use crate::batch::RowBatch;
+use crate::error::{EngineError, Stop};
+use crate::overflow;
+use crate::record::{self, SecondaryEntry};
+
+/// One index of an open table.
+pub struct Index {
+    /// Where the tree is.
+    pub tree: TreeHandle,
+    /// How the key's own parts are encoded (without the primary key behind them).
+    pub key: KeyLayout,
+    /// What a covering read of this index gives: its parts' columns, then primary key columns that are not among them.
+    pub layout: RowLayout,
+    /// Table ordinals of the columns of `layout`.
+    pub columns: Vec<usize>,
+    /// For each column of `layout`: where its value comes from.
+    sources: Vec<Source>,
+    /// Table ordinals of the columns whose original bytes stand in the entry, in order.
+    originals: Vec<usize>,
+    /// Whether any two rows with equal keys (without NULL) are refused.
+    pub unique: bool,
+}
+
+/// Where a covering read takes a column from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// Part `n` of the entry's own key.
+    Part(usize),
+    /// Part `n` of the primary key at its end.
+    PrimaryPart(usize),
+    /// Original bytes number `n`.
+    Original(usize),
+}
+
+/// An open table.
+pub struct Table {
+    def: Arc<TableDef>,
+    store: Arc<Store>,
+    layout: RowLayout,
+    indexes: Vec<Index>,
+    /// Next value that an INSERT without one gets; 0: not known yet.
+    pub(crate) auto_increment: CachePadded<AtomicU64>,
+    /// Next hidden row id; 0: not known yet.
+    pub(crate) row_id: CachePadded<AtomicU64>,
+    /// Values below this are logged as used.
+    pub(crate) reserved: CachePadded<parking_lot::Mutex<Reserved>>,
+    /// Rows added less rows removed since `stats` were made.
+    pub(crate) rows_changed: CachePadded<AtomicI64>,
+    stats: RwLock<Arc<TableStats>>,
+}
+
+/// Upper ends of the logged blocks of automatic values.
+#[derive(Default)]
+pub(crate) struct Reserved {
+    pub auto_increment: u64,
+    pub row_id: u64,
+    pub loaded: bool,
+}
+
+impl Table {
+    /// Compiles a definition.
+    pub fn new(def: Arc<TableDef>, store: Arc<Store>) -> Table {
+        let layout = RowLayout::new(
+            def.row_version,
+            def.columns.iter().map(|c| RowColumn {
+                ty: c.ty.clone(),
+                nullable: c.nullable,
+            }),
+        );
+        let primary = key_layout(&def, 0);
+        let indexes = (0..def.indexes.len())
+            .map(|i| Index::new(&def, i, &primary))
+            .collect();
+        Table {
+            def,
+            store,
+            layout,
+            indexes,
+            auto_increment: CachePadded::default(),
+            row_id: CachePadded::default(),
+            reserved: CachePadded::default(),
+            rows_changed: CachePadded::default(),
+            stats: RwLock::default(),
+        }
+    }
+
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// The definition it was compiled from.
+    pub fn def(&self) -> &Arc<TableDef> {
+        &self.def
+    }
+
+    /// Layout of its rows: all columns in table order.
+    pub fn layout(&self) -> &RowLayout {
+        &self.layout
+    }
+
+    /// The index with this ordinal in the definition.
+    pub fn index(&self, ordinal: usize) -> &Index {
+        &self.indexes[ordinal]
+    }
+
+    /// All indexes, the clustered one first.
+    pub fn indexes(&self) -> &[Index] {
+        &self.indexes
+    }
+
+    /// Layout of what a covering read of an index gives.
+    pub fn index_layout(&self, ordinal: usize) -> &RowLayout {
+        if ordinal == 0 {
+            &self.layout
+        } else {
+            &self.indexes[ordinal].layout
+        }
+    }
+
+    /// Table ordinals of the columns in [`Table::index_layout`].
+    pub fn index_columns(&self, ordinal: usize) -> &[usize] {
+        &self.indexes[ordinal].columns
+    }
+
+    /// How an index's bounds and points are encoded.
+    pub fn key_layout(&self, ordinal: usize) -> &KeyLayout {
+        &self.indexes[ordinal].key
+    }
+
+    /// Whether the clustered key is a hidden row id.
+    pub fn has_hidden_row_id(&self) -> bool {
+        self.def.indexes[0].kind == IndexKind::HiddenRowId
+    }
+
+    /// Estimated number of rows now.
+    pub fn estimate_rows(&self) -> u64 {
+        let base = self.stats.read().rows as i64;
+        base.saturating_add(self.rows_changed.load(Relaxed)).max(0) as u64
+    }
+
+    /// The newest statistics, with the row count as it is estimated now.
+    pub fn stats(&self) -> Arc<TableStats> {
+        self.stats.read().clone()
+    }
+
+    /// Takes over what outlives a change of the definition.
+    pub(crate) fn take_over(&self, old: &Table) {
+        self.auto_increment
+            .store(old.auto_increment.load(Relaxed), Relaxed);
+        self.row_id.store(old.row_id.load(Relaxed), Relaxed);
+        *self.reserved.lock() = std::mem::take(&mut *old.reserved.lock());
+        self.rows_changed
+            .store(old.rows_changed.load(Relaxed), Relaxed);
+        let mut stats = TableStats::clone(&old.stats.read());
+        // Statistics go with their index; a new index has none yet.
+        let of = |id| old.def.indexes.iter().position(|i| i.id == id);
+        stats.indexes = self
+            .def
+            .indexes
+            .iter()
+            .map(|i| {
+                of(i.id)
+                    .and_then(|n| stats.indexes.get(n).cloned())
+                    .unwrap_or_default()
+            })
+            .collect();
+        *self.stats.write() = Arc::new(stats);
+    }
+
+    pub(crate) fn set_stats(&self, stats: TableStats) {
+        let mut current = self.stats.write();
+        self.rows_changed.store(0, Relaxed);
+        *current = Arc::new(stats);
+    }
+
+    /// Appends the clustered key of a row image. A hidden row id is not part of the image and is appended by the caller.
+    pub(crate) fn clustered_key(&self, row: &[u8], out: &mut Vec<u8>) -> Result<(), EngineError> {
+        self.indexes[0]
+            .key
+            .encode_row(&self.layout, row, out)
+            .map_err(|e| self.key_error(0, e))
+    }
+
+    /// Appends the key of index `ordinal` (parts, then `primary`) for a row image; gives the length of the parts. Brings in a long column of
+    /// which a prefix is indexed.
+    pub(crate) fn secondary_key(
+        &self,
+        ordinal: usize,
+        row: &[u8],
+        primary: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<usize, Stop> {
+        let start = out.len();
+        let index = &self.indexes[ordinal];
+        match index.key.encode_row(&self.layout, row, out) {
+            Ok(()) => {}
+            Err(KeyError::Row(RowError::External(_))) => {
+                let mut whole = Vec::new();
+                overflow::inflate(&self.store, self.def.space, &self.layout, row, &mut whole)?;
+                index
+                    .key
+                    .encode_row(&self.layout, &whole, out)
+                    .map_err(|e| self.key_error(ordinal, e))?;
+            }
+            Err(e) => return Err(self.key_error(ordinal, e).into()),
+        }
+        let own = out.len() - start;
+        out.extend_from_slice(primary);
+        Ok(own)
+    }
+
+    /// Appends the value of a secondary entry.
+    pub(crate) fn secondary_value(
+        &self,
+        ordinal: usize,
+        row: &[u8],
+        primary_len: usize,
+        trx: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EngineError> {
+        record::put_secondary_header(out, trx, false, primary_len);
+        for &column in &self.indexes[ordinal].originals {
+            let bytes = self
+                .layout
+                .var_bytes(row, column)
+                .map_err(|_| self.corrupt_row())?;
+            record::put_original(out, bytes);
+        }
+        Ok(())
+    }
+
+    fn key_error(&self, _ordinal: usize, error: KeyError) -> EngineError {
+        match error {
+            KeyError::Corrupt | KeyError::Row(_) => self.corrupt_row(),
+            other => EngineError::Key(other),
+        }
+    }
+
+    /// A row that contradicts its own layout.
+    pub(crate) fn corrupt_row(&self) -> EngineError {
+        let page = nfold_store::PageId {
+            space: self.def.space,
+            page: self.def.indexes[0].root,
+        };
+        EngineError::Store(StoreError::Corrupt {
+            page,
+            lsn: 0,
+            what: "a row contradicts its table's definition",
+        })
+    }
+
+    /// Appends the row image of a secondary entry in the index's own layout. False: the entry is damaged.
+    pub(crate) fn covering_row(
+        &self,
+        ordinal: usize,
+        key: &[u8],
+        entry: &SecondaryEntry<'_>,
+        scratch: &mut CoveringScratch,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let index = &self.indexes[ordinal];
+        let Some(primary) = entry.primary_key(key) else {
+            return false;
+        };
+        scratch.own.clear();
+        scratch.primary.clear();
+        if decode_parts(&index.key, key, &mut scratch.own).is_none() {
+            return false;
+        }
+        if index
+            .sources
+            .iter()
+            .any(|s| matches!(s, Source::PrimaryPart(_)))
+            && decode_parts(&self.indexes[0].key, primary, &mut scratch.primary).is_none()
+        {
+            return false;
+        }
+        let originals = entry.originals_bytes();
+        let values = index.sources.iter().map(|source| match *source {
+            Source::Part(n) => scratch.own[n].as_ref(),
+            Source::PrimaryPart(n) => scratch.primary[n].as_ref(),
+            Source::Original(n) => nth_original(originals, n),
+        });
+        index.layout.encode(values, out).is_ok()
+    }
+
+    /// Adds a clustered row to a batch in the layout of an index: what a covering read gives for an older version.
+    pub(crate) fn project_into(
+        &self,
+        ordinal: usize,
+        row: &[u8],
+        point: usize,
+        batch: &mut RowBatch,
+    ) -> bool {
+        let mut whole = true;
+        batch.push_with(point, |out| {
+            whole = self.project_row(ordinal, row, out);
+            whole
+        });
+        whole
+    }
+
+    fn project_row(&self, ordinal: usize, row: &[u8], out: &mut Vec<u8>) -> bool {
+        let index = &self.indexes[ordinal];
+        let mut damaged = false;
+        let values = index.columns.iter().map(|&c| {
+            self.layout.get(row, c).unwrap_or_else(|_| {
+                damaged = true;
+                ValueRef::Null
+            })
+        });
+        index.layout.encode(values, out).is_ok() && !damaged
+    }
+}
+
+/// Reused by covering reads.
+#[derive(Default)]
+pub(crate) struct CoveringScratch {
+    own: Vec<Value>,
+    primary: Vec<Value>,
+}
+
+/// Decodes the invertible parts of a key; the others stand as NULL (their bytes come from the originals).
+fn decode_parts(layout: &KeyLayout, key: &[u8], out: &mut Vec<Value>) -> Option<()> {
+    let mut rest = key;
+    for (n, part) in layout.parts().iter().enumerate() {
+        if part.is_invertible() {
+            out.push(layout.decode_part(n, &mut rest).ok()?);
+        } else {
+            rest = &key[layout.prefix_bytes(key, n + 1).ok()?..];
+            out.push(Value::Null);
+        }
+    }
+    Some(())
+}
+
+fn nth_original(bytes: &[u8], n: usize) -> ValueRef<'_> {
+    let mut rest = bytes;
+    for i in 0..=n {
+        let Some((len, tail)) = rest.split_first_chunk::<2>() else {
+            return ValueRef::Null;
+        };
+        let len = u16::from_le_bytes(*len);
+        let (this, next) = match len {
+            record::NULL_LENGTH => (None, tail),
+            _ => match tail.split_at_checked(len.into()) {
+                Some((this, next)) => (Some(this), next),
+                None => return ValueRef::Null,
+            },
+        };
+        if i == n {
+            return this.map_or(ValueRef::Null, ValueRef::Bytes);
+        }
+        rest = next;
+    }
+    ValueRef::Null
+}
+
+/// The key layout of an index of a definition.
+pub(crate) fn key_layout(def: &TableDef, ordinal: usize) -> KeyLayout {
+    KeyLayout::new(def.indexes[ordinal].parts.iter().map(|p| {
+        let column = &def.columns[p.column];
+        KeyPart {
+            ordinal: p.column,
+            ty: column.ty.clone(),
+            nullable: column.nullable,
+            desc: p.desc,
+            prefix_len: p.prefix_len.unwrap_or(0).into(),
+        }
+    }))
+}
+
+impl Index {
+    fn new(def: &TableDef, ordinal: usize, primary: &KeyLayout) -> Index {
+        let index = &def.indexes[ordinal];
+        let key = key_layout(def, ordinal);
+        let mut columns = Vec::new();
+        let mut sources = Vec::new();
+        let mut originals = Vec::new();
+        let mut add = |column: usize, part: &KeyPart, source: Source| {
+            if part.prefix_len != 0 || columns.contains(&column) {
+                return;
+            }
+            let source = if part.is_invertible() {
+                source
+            } else {
+                originals.push(column);
+                Source::Original(originals.len() - 1)
+            };
+            columns.push(column);
+            sources.push(source);
+        };
+        for (n, part) in key.parts().iter().enumerate() {
+            add(part.ordinal, part, Source::Part(n));
+        }
+        if ordinal != 0 {
+            for (n, part) in primary.parts().iter().enumerate() {
+                add(part.ordinal, part, Source::PrimaryPart(n));
+            }
+        }
+        let layout = RowLayout::new(
+            0,
+            columns.iter().map(|&c| RowColumn {
+                ty: def.columns[c].ty.clone(),
+                nullable: def.columns[c].nullable,
+            }),
+        );
+        if ordinal == 0 {
+            columns = (0..def.columns.len()).collect();
+            originals.clear();
+        }
+        Index {
+            tree: TreeHandle::open(Tree {
+                space: def.space,
+                root: index.root,
+                index_id: index.id.0,
+            }),
+            key,
+            layout,
+            columns,
+            sources,
+            originals,
+            unique: index.is_unique(),
+        }
+    }
+}

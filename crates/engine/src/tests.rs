@@ -1,0 +1,603 @@
+//! The engine over files in a temporary directory, with inline I/O.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use nfold_catalog::{
+    ColumnDef, ColumnDefault, DatabaseDef, IndexKind, IndexPart, TableDef, TableOptions,
+};
+use nfold_types::collation::CollationId;
+use nfold_types::{ColumnType, TextSize, TypeKind, Value, ValueRef};
+
+use crate::*;
+
+mod crash;
+mod mvcc;
+
+pub(super) struct Db {
+    pub engine: Arc<Engine>,
+    pub dir: tempfile::TempDir,
+}
+
+pub(super) fn options() -> EngineOptions {
+    EngineOptions {
+        store: StoreOptions::default(),
+        flush_at_commit: 1,
+    }
+}
+
+pub(super) fn open(dir: &Path) -> Arc<Engine> {
+    let disk = Arc::new(RealDisk::new(dir, false));
+    Engine::open(options(), disk, &|_| {}).unwrap().0
+}
+
+impl Db {
+    pub(super) fn new() -> Db {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = open(dir.path());
+        engine
+            .put_database(DatabaseDef {
+                name: "d".into(),
+                collation: CollationId(255),
+            })
+            .unwrap();
+        Db { engine, dir }
+    }
+
+    /// `t (id BIGINT, k INT, s VARCHAR(20) utf8mb4_0900_ai_ci, b LONGTEXT; PRIMARY KEY (id), KEY k (k), UNIQUE KEY s (s))`
+    pub(super) fn table(&self) -> Arc<Table> {
+        let def = self.engine.create_table(spec("t", true)).unwrap();
+        self.engine.table(def.id).unwrap()
+    }
+
+    pub(super) fn session(&self) -> EngineSession {
+        self.engine.session(1).unwrap()
+    }
+
+    /// Closes without shutdown, and opens again.
+    pub(super) fn crash(self) -> Db {
+        let Db { engine, dir } = self;
+        drop(engine);
+        let engine = open(dir.path());
+        Db { engine, dir }
+    }
+
+    pub(super) fn find(&self, name: &str) -> Arc<Table> {
+        let schema = self.engine.catalog().snapshot();
+        self.engine
+            .table(schema.table("d", name).unwrap().id)
+            .unwrap()
+    }
+}
+
+pub(super) fn column(name: &str, ty: ColumnType, nullable: bool) -> ColumnDef {
+    ColumnDef {
+        name: name.into(),
+        ty,
+        nullable,
+        default: ColumnDefault::Null,
+        on_update_now: None,
+        auto_increment: false,
+        comment: Box::default(),
+    }
+}
+
+pub(super) fn spec(name: &str, primary: bool) -> TableSpec {
+    let index = |name: &str, kind, column| IndexSpec {
+        name: name.into(),
+        kind,
+        parts: vec![IndexPart {
+            column,
+            prefix_len: None,
+            desc: false,
+        }],
+        comment: Box::default(),
+    };
+    let mut indexes = vec![
+        index("k", IndexKind::Secondary, 1),
+        index("s", IndexKind::Unique, 2),
+    ];
+    if primary {
+        indexes.push(index("PRIMARY", IndexKind::Primary, 0));
+    }
+    TableSpec {
+        schema: "d".into(),
+        name: name.into(),
+        columns: vec![
+            column("id", ColumnType::bigint(), false),
+            column("k", ColumnType::new(TypeKind::Int), true),
+            column("s", ColumnType::varchar(20, CollationId(255)), true),
+            column(
+                "b",
+                ColumnType::string(TypeKind::Text(TextSize::Long), CollationId(255)),
+                true,
+            ),
+        ],
+        indexes,
+        collation: CollationId(255),
+        options: TableOptions::default(),
+        auto_increment: 0,
+    }
+}
+
+pub(super) type Row = (i64, Option<i64>, Option<String>, Option<String>);
+
+pub(super) fn row(id: i64, k: i64, s: &str) -> Row {
+    (id, Some(k), Some(s.into()), None)
+}
+
+pub(super) fn encode(table: &Table, row: &Row, out: &mut Vec<u8>) {
+    let text = |s: &Option<String>| Value::from(s.as_deref());
+    let values = [
+        Value::Int(row.0),
+        Value::from(row.1),
+        text(&row.2),
+        text(&row.3),
+    ];
+    table
+        .layout()
+        .encode(values.iter().map(Value::as_ref), out)
+        .unwrap();
+}
+
+pub(super) fn decode(table: &Table, image: &[u8]) -> Row {
+    let text = |v: ValueRef<'_>| v.as_bytes().map(|b| String::from_utf8(b.to_vec()).unwrap());
+    let layout = table.layout();
+    let ValueRef::Int(id) = layout.get(image, 0).unwrap() else {
+        panic!("id")
+    };
+    let k = match layout.get(image, 1).unwrap() {
+        ValueRef::Int(k) => Some(k),
+        _ => None,
+    };
+    (
+        id,
+        k,
+        text(layout.get(image, 2).unwrap()),
+        text(layout.get(image, 3).unwrap()),
+    )
+}
+
+pub(super) fn insert(s: &mut EngineSession, table: &Arc<Table>, r: &Row) -> WriteOutcome {
+    s.statement_begin(Isolation::RepeatableRead, false);
+    let mut op = InsertOp::new(table.clone());
+    encode(table, r, op.row());
+    let outcome = block(|| s.insert(&mut op)).unwrap();
+    block(|| s.statement_end(true)).unwrap();
+    outcome
+}
+
+pub(super) fn read(s: &mut EngineSession, mut read: Read) -> Vec<Row> {
+    let table = read.table().clone();
+    let mut batch = RowBatch::new();
+    while block(|| read.next(s, &mut batch)).unwrap() {}
+    batch.iter().map(|image| decode(&table, image)).collect()
+}
+
+pub(super) fn all(s: &mut EngineSession, table: &Arc<Table>) -> Vec<Row> {
+    s.statement_begin(Isolation::RepeatableRead, false);
+    let spec = ReadSpec {
+        columns: vec![0, 1, 2, 3],
+        ..ReadSpec::default()
+    };
+    let rows = read(s, Read::range(table.clone(), spec, &KeyRange::all(), false));
+    block(|| s.statement_end(true)).unwrap();
+    rows
+}
+
+pub(super) fn by_key(
+    s: &mut EngineSession,
+    table: &Arc<Table>,
+    index: usize,
+    keys: &[Value],
+    lock: RowLock,
+) -> Vec<Row> {
+    s.statement_begin(Isolation::RepeatableRead, false);
+    let mut points = PointSet::new();
+    for key in keys {
+        points.push_with(|out| {
+            table
+                .key_layout(index)
+                .encode_values([key.as_ref()], out)
+                .unwrap()
+        });
+    }
+    let spec = ReadSpec {
+        index,
+        lock,
+        columns: vec![0, 1, 2, 3],
+        ..ReadSpec::default()
+    };
+    let rows = read(s, Read::points(table.clone(), spec, points));
+    block(|| s.statement_end(true)).unwrap();
+    rows
+}
+
+pub(super) fn commit(s: &mut EngineSession) {
+    block(|| s.commit()).unwrap();
+}
+
+/// Changes the row with this id, which exists.
+pub(super) fn update(
+    s: &mut EngineSession,
+    table: &Arc<Table>,
+    id: i64,
+    new: &Row,
+) -> WriteOutcome {
+    let old = by_key(s, table, 0, &[Value::Int(id)], RowLock::Exclusive);
+    s.statement_begin(Isolation::RepeatableRead, false);
+    let mut image = Vec::new();
+    encode(table, &old[0], &mut image);
+    let mut op = UpdateOp::new(table.clone());
+    encode(table, new, op.row(&image, None));
+    let outcome = block(|| s.update(&mut op)).unwrap();
+    block(|| s.statement_end(true)).unwrap();
+    outcome
+}
+
+pub(super) fn delete(s: &mut EngineSession, table: &Arc<Table>, id: i64) {
+    let old = by_key(s, table, 0, &[Value::Int(id)], RowLock::Exclusive);
+    s.statement_begin(Isolation::RepeatableRead, false);
+    let mut image = Vec::new();
+    encode(table, &old[0], &mut image);
+    let mut op = DeleteOp::new(table.clone());
+    op.row(&image, None);
+    block(|| s.delete(&mut op)).unwrap();
+    block(|| s.statement_end(true)).unwrap();
+}
+
+pub(super) fn assert_sound(engine: &Engine, table: &Arc<Table>) {
+    assert_eq!(
+        engine.check_table(table).unwrap().problems,
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn rows_come_back_by_every_index() {
+    let db = Db::new();
+    let table = db.table();
+    let mut s = db.session();
+    for id in 0..500 {
+        assert_eq!(
+            insert(&mut s, &table, &row(id, id % 10, &format!("s{id}"))),
+            WriteOutcome::Done
+        );
+    }
+    commit(&mut s);
+    assert_eq!(all(&mut s, &table).len(), 500);
+    assert_eq!(
+        by_key(&mut s, &table, 0, &[Value::Int(7)], RowLock::None),
+        [row(7, 7, "s7")]
+    );
+    let k = table.def().index("k").unwrap();
+    let found = by_key(
+        &mut s,
+        &table,
+        k,
+        &[Value::Int(3), Value::Int(4), Value::Int(99)],
+        RowLock::None,
+    );
+    assert_eq!(found.len(), 100);
+    assert!(found.is_sorted_by_key(|r| (r.1, r.0)), "in index order");
+    let u = table.def().index("s").unwrap();
+    assert_eq!(
+        by_key(&mut s, &table, u, &[Value::from("S42")], RowLock::None),
+        [row(42, 2, "s42")],
+        "case does not count"
+    );
+    commit(&mut s);
+    assert_sound(&db.engine, &table);
+}
+
+#[test]
+fn duplicates_are_refused_and_leave_nothing() {
+    let db = Db::new();
+    let table = db.table();
+    let mut s = db.session();
+    insert(&mut s, &table, &row(1, 1, "a"));
+    assert_eq!(
+        insert(&mut s, &table, &row(1, 2, "b")),
+        WriteOutcome::Duplicate { index: 0 }
+    );
+    let u = table.def().index("s").unwrap();
+    assert_eq!(
+        insert(&mut s, &table, &row(2, 2, "A")),
+        WriteOutcome::Duplicate { index: u }
+    );
+    insert(&mut s, &table, &(3, None, None, None));
+    assert_eq!(
+        insert(&mut s, &table, &(4, None, None, None)),
+        WriteOutcome::Done,
+        "a unique index admits many NULLs"
+    );
+    assert_eq!(
+        update(
+            &mut s,
+            &table,
+            3,
+            &(3, Some(1), Some("\u{e1}".into()), None)
+        ),
+        WriteOutcome::Duplicate { index: u }
+    );
+    assert_eq!(
+        update(&mut s, &table, 3, &(1, Some(1), None, None)),
+        WriteOutcome::Duplicate { index: 0 }
+    );
+    commit(&mut s);
+    assert_eq!(
+        all(&mut s, &table),
+        [row(1, 1, "a"), (3, None, None, None), (4, None, None, None)]
+    );
+    commit(&mut s);
+    assert_sound(&db.engine, &table);
+}
+
+#[test]
+fn long_columns_move_out_and_come_back() {
+    let db = Db::new();
+    let table = db.table();
+    let mut s = db.session();
+    let long = |n: usize| Some("lorem ipsum ".repeat(n));
+    let rows: Vec<Row> = [10, 400, 3000, 20_000]
+        .into_iter()
+        .enumerate()
+        .map(|(i, n)| (i as i64, Some(1), None, long(n)))
+        .collect();
+    for r in &rows {
+        insert(&mut s, &table, r);
+    }
+    commit(&mut s);
+    assert_eq!(all(&mut s, &table), rows);
+    update(&mut s, &table, 3, &(3, Some(2), None, long(100)));
+    block(|| s.rollback()).unwrap();
+    assert_eq!(all(&mut s, &table), rows);
+    update(&mut s, &table, 2, &(2, Some(2), None, long(9000)));
+    delete(&mut s, &table, 3);
+    commit(&mut s);
+    while db.engine.step_background().unwrap() {}
+    assert_eq!(
+        all(&mut s, &table),
+        [
+            rows[0].clone(),
+            rows[1].clone(),
+            (2, Some(2), None, long(9000))
+        ]
+    );
+    commit(&mut s);
+    assert_sound(&db.engine, &table);
+}
+
+#[test]
+fn rollback_and_savepoints_restore_every_index() {
+    let db = Db::new();
+    let table = db.table();
+    let mut s = db.session();
+    for id in 0..50 {
+        insert(&mut s, &table, &row(id, id, &format!("s{id}")));
+    }
+    commit(&mut s);
+    let before = all(&mut s, &table);
+    commit(&mut s);
+    s.begin(TrxOptions {
+        isolation: Isolation::RepeatableRead,
+        read_only: false,
+        consistent_snapshot: false,
+    });
+    update(&mut s, &table, 1, &row(1, 100, "other"));
+    s.savepoint("a");
+    delete(&mut s, &table, 2);
+    insert(&mut s, &table, &row(2, 5, "again"));
+    update(&mut s, &table, 3, &row(300, 3, "moved"));
+    update(&mut s, &table, 4, &row(4, 4, "S4"));
+    block(|| s.rollback_to("A")).unwrap();
+    let changed = all(&mut s, &table);
+    assert_eq!(changed[1], row(1, 100, "other"));
+    assert_eq!(changed[2..], before[2..]);
+    assert_eq!(
+        block(|| s.rollback_to("b")),
+        Err(EngineError::NoSuchSavepoint)
+    );
+    block(|| s.rollback()).unwrap();
+    assert_eq!(all(&mut s, &table), before);
+    commit(&mut s);
+    while db.engine.step_background().unwrap() {}
+    assert_sound(&db.engine, &table);
+}
+
+#[test]
+fn tables_without_a_primary_key() {
+    let db = Db::new();
+    let def = db.engine.create_table(spec("h", false)).unwrap();
+    let table = db.engine.table(def.id).unwrap();
+    let mut s = db.session();
+    for i in 0..20 {
+        insert(&mut s, &table, &row(1, i, &format!("s{i}")));
+    }
+    s.statement_begin(Isolation::RepeatableRead, false);
+    let spec = ReadSpec {
+        lock: RowLock::Exclusive,
+        ..ReadSpec::default()
+    };
+    let mut locked = Read::range(table.clone(), spec, &KeyRange::all(), false);
+    let mut batch = RowBatch::new();
+    while block(|| locked.next(&mut s, &mut batch)).unwrap() {}
+    assert_eq!(batch.len(), 20);
+    let mut op = DeleteOp::new(table.clone());
+    for i in (0..20).step_by(2) {
+        op.row(batch.row(i), batch.row_id(i));
+        block(|| s.delete(&mut op)).unwrap();
+    }
+    commit(&mut s);
+    let left = all(&mut s, &table);
+    assert_eq!(
+        left.iter().map(|r| r.1.unwrap()).collect::<Vec<_>>(),
+        (0..20).filter(|i| i % 2 == 1).collect::<Vec<_>>()
+    );
+    commit(&mut s);
+    assert_sound(&db.engine, &table);
+}
+
+#[test]
+fn definitions_survive_and_files_go() {
+    let db = Db::new();
+    let a = db.engine.create_table(spec("a", true)).unwrap();
+    let b = db.engine.create_table(spec("b", true)).unwrap();
+    let mut s = db.session();
+    let table = db.engine.table(b.id).unwrap();
+    insert(&mut s, &table, &row(1, 1, "x"));
+    insert(&mut s, &table, &row(2, 1, "y"));
+    commit(&mut s);
+    drop(s);
+    db.engine.drop_tables(&[a]).unwrap();
+    let parts = vec![IndexPart {
+        column: 1,
+        prefix_len: None,
+        desc: true,
+    }];
+    let more = IndexSpec {
+        name: "k2".into(),
+        kind: IndexKind::Secondary,
+        parts,
+        comment: Box::default(),
+    };
+    let unique = IndexSpec {
+        name: "u".into(),
+        kind: IndexKind::Unique,
+        ..more.clone()
+    };
+    let refused = db.engine.change_indexes(&b, &[unique], &[]);
+    assert!(
+        matches!(refused, Err(EngineError::DuplicateInBuild { .. })),
+        "{refused:?}"
+    );
+    let old_k = b.indexes[b.index("k").unwrap()].id;
+    db.engine.change_indexes(&b, &[more], &[old_k]).unwrap();
+    let db = db.crash();
+    let schema = db.engine.catalog().snapshot();
+    assert!(schema.table("d", "a").is_none());
+    let def: &Arc<TableDef> = schema.table("d", "b").unwrap();
+    assert!(def.index("k").is_none() && def.index("k2").is_some() && def.index("u").is_none());
+    let table = db.find("b");
+    assert_sound(&db.engine, &table);
+    let mut s = db.session();
+    let k2 = table.def().index("k2").unwrap();
+    assert_eq!(
+        by_key(&mut s, &table, k2, &[Value::Int(1)], RowLock::None).len(),
+        2
+    );
+    commit(&mut s);
+    drop(s);
+    db.engine.truncate_table(table.def()).unwrap();
+    let table = db.find("b");
+    let mut s = db.session();
+    assert!(all(&mut s, &table).is_empty());
+    insert(&mut s, &table, &row(5, 5, "five"));
+    commit(&mut s);
+    drop(s);
+    let rebuilt = spec("b", true);
+    let moved = db.engine.rebuild_table(table.def(), &rebuilt, |old, new| {
+        new.extend_from_slice(old);
+        Ok::<(), ()>(())
+    });
+    assert_eq!(moved.unwrap(), 1);
+    db.engine.drop_database("d").unwrap();
+    let db = db.crash();
+    assert!(db.engine.catalog().snapshot().database("d").is_none());
+    let files = std::fs::read_dir(db.dir.path()).unwrap().filter(|f| {
+        let name = f.as_ref().unwrap().file_name().into_string().unwrap();
+        name.starts_with('t') && name.ends_with(".nfd")
+    });
+    assert_eq!(files.count(), 0, "no tablespace is left");
+}
+
+#[test]
+fn automatic_values_are_never_given_out_twice() {
+    let db = Db::new();
+    let table = db.table();
+    assert_eq!(block(|| table.auto_increment_reserve(3, 1, 1)).unwrap(), 1);
+    assert_eq!(block(|| table.auto_increment_reserve(1, 1, 1)).unwrap(), 4);
+    block(|| table.auto_increment_observe(10)).unwrap();
+    assert_eq!(
+        block(|| table.auto_increment_reserve(2, 5, 10)).unwrap(),
+        15
+    );
+    assert_eq!(block(|| table.auto_increment_next()).unwrap(), 26);
+    let mut s = db.session();
+    insert(&mut s, &table, &row(1, 1, "makes the log durable"));
+    commit(&mut s);
+    drop((s, table));
+    let db = db.crash();
+    let table = db.find("t");
+    let after = block(|| table.auto_increment_next()).unwrap();
+    assert!(after >= 26, "{after}");
+    db.engine.shutdown().unwrap();
+    drop(table);
+    let db = db.crash();
+    assert_eq!(
+        block(|| db.find("t").auto_increment_next()).unwrap(),
+        after,
+        "exact after a clean shutdown"
+    );
+}
+
+/// Rows of one transaction mix are as a map says, whatever was committed and whatever was rolled back.
+#[test]
+fn a_long_random_mix_agrees_with_a_map() {
+    let db = Db::new();
+    let table = db.table();
+    let mut s = db.session();
+    let mut model: BTreeMap<i64, Row> = BTreeMap::new();
+    let mut seed = 12345u64;
+    let mut random = move |n: u64| {
+        seed = seed
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (seed >> 33) % n
+    };
+    for _ in 0..60 {
+        let mut next = model.clone();
+        for _ in 0..20 {
+            let id = random(60) as i64;
+            let r = (
+                id,
+                Some(random(5) as i64),
+                Some(format!("s{}", random(80))),
+                (random(8) == 0).then(|| "x".repeat(6000)),
+            );
+            let taken = next.values().any(|o| o.2 == r.2 && o.0 != id);
+            match next.contains_key(&id) {
+                true if random(3) == 0 => {
+                    delete(&mut s, &table, id);
+                    next.remove(&id);
+                }
+                true => {
+                    let done = update(&mut s, &table, id, &r) == WriteOutcome::Done;
+                    assert_eq!(done, !taken);
+                    done.then(|| next.insert(id, r));
+                }
+                false => {
+                    let done = insert(&mut s, &table, &r) == WriteOutcome::Done;
+                    assert_eq!(done, !taken);
+                    done.then(|| next.insert(id, r));
+                }
+            }
+        }
+        if random(3) == 0 {
+            block(|| s.rollback()).unwrap();
+        } else {
+            commit(&mut s);
+            model = next;
+        }
+        if random(4) == 0 {
+            db.engine.step_background().unwrap();
+        }
+        assert_eq!(
+            all(&mut s, &table),
+            model.values().cloned().collect::<Vec<_>>()
+        );
+        commit(&mut s);
+        assert_sound(&db.engine, &table);
+    }
+}

@@ -1,0 +1,208 @@
+//! Several sessions at once: what each sees, and what each waits for.
+
+use super::*;
+use nfold_store::Stop as StoreStop;
+
+fn begin(s: &mut EngineSession, isolation: Isolation) {
+    s.begin(TrxOptions {
+        isolation,
+        read_only: false,
+        consistent_snapshot: true,
+    });
+}
+
+#[test]
+fn a_snapshot_stands_still() {
+    let db = Db::new();
+    let table = db.table();
+    let mut w = db.session();
+    for id in 0..20 {
+        insert(&mut w, &table, &row(id, id, &format!("s{id}")));
+    }
+    commit(&mut w);
+    let mut r = db.session();
+    begin(&mut r, Isolation::RepeatableRead);
+    let before = all(&mut r, &table);
+    let k = table.def().index("k").unwrap();
+    for round in 0..5 {
+        for id in 0..20 {
+            update(
+                &mut w,
+                &table,
+                id,
+                &row(id, 100 * round + id, &format!("r{round}-{id}")),
+            );
+        }
+        commit(&mut w);
+        delete(&mut w, &table, 3);
+        insert(&mut w, &table, &row(3, 3, "back"));
+        commit(&mut w);
+        db.engine.step_background().unwrap();
+        assert_eq!(all(&mut r, &table), before);
+        let keys: Vec<Value> = (0..20).map(Value::Int).collect();
+        assert_eq!(
+            by_key(&mut r, &table, k, &keys, RowLock::None),
+            before,
+            "also through an index"
+        );
+        assert!(
+            by_key(
+                &mut r,
+                &table,
+                k,
+                &[Value::Int(100 * round + 7)],
+                RowLock::None
+            )
+            .len()
+                <= usize::from(round == 0)
+        );
+    }
+    commit(&mut r);
+    while db.engine.step_background().unwrap() {}
+    let now = all(&mut r, &table);
+    assert_eq!(now.len(), 20);
+    assert_ne!(now, before);
+    commit(&mut r);
+    assert_sound(&db.engine, &table);
+}
+
+#[test]
+fn covering_reads_see_the_same() {
+    let db = Db::new();
+    let table = db.table();
+    let mut w = db.session();
+    for id in 0..30 {
+        insert(&mut w, &table, &row(id, id % 3, &format!("Name{id}")));
+    }
+    commit(&mut w);
+    let u = table.def().index("s").unwrap();
+    let covering = |s: &mut EngineSession| -> Vec<(String, i64)> {
+        s.statement_begin(Isolation::RepeatableRead, false);
+        let spec = ReadSpec {
+            index: u,
+            covering: true,
+            ..ReadSpec::default()
+        };
+        let mut read = Read::range(table.clone(), spec, &KeyRange::all(), false);
+        let mut batch = RowBatch::new();
+        while block(|| read.next(s, &mut batch)).unwrap() {}
+        let layout = table.index_layout(u);
+        batch
+            .iter()
+            .map(|row| {
+                let name = layout.get(row, 0).unwrap().as_bytes().unwrap().to_vec();
+                let ValueRef::Int(id) = layout.get(row, 1).unwrap() else {
+                    panic!("id")
+                };
+                (String::from_utf8(name).unwrap(), id)
+            })
+            .collect()
+    };
+    let mut r = db.session();
+    begin(&mut r, Isolation::RepeatableRead);
+    let before = covering(&mut r);
+    assert_eq!(before.len(), 30);
+    assert!(
+        before.contains(&("Name7".into(), 7)),
+        "the bytes that were stored, not their sort key"
+    );
+    update(&mut w, &table, 7, &row(7, 1, "NAME7"));
+    update(&mut w, &table, 8, &row(8, 1, "other"));
+    delete(&mut w, &table, 9);
+    assert_eq!(covering(&mut r), before);
+    commit(&mut w);
+    assert_eq!(covering(&mut r), before);
+    commit(&mut r);
+    let now = covering(&mut r);
+    assert!(
+        now.contains(&("NAME7".into(), 7)) && now.contains(&("other".into(), 8)) && now.len() == 29
+    );
+    commit(&mut r);
+}
+
+#[test]
+fn writers_wait_for_each_other() {
+    let db = Db::new();
+    let table = db.table();
+    let (mut a, mut b) = (db.session(), db.session());
+    insert(&mut a, &table, &row(1, 1, "one"));
+    commit(&mut a);
+    update(&mut a, &table, 1, &row(1, 2, "two"));
+    b.statement_begin(Isolation::RepeatableRead, false);
+    let mut op = InsertOp::new(table.clone());
+    encode(&table, &row(5, 5, "TWO"), op.row());
+    let wait = match b.insert(&mut op) {
+        Err(StoreStop::Wait(wait)) => wait,
+        other => panic!("the unique key is taken by an unfinished transaction: {other:?}"),
+    };
+    block(|| a.rollback()).unwrap();
+    wait.block();
+    assert_eq!(block(|| b.insert(&mut op)).unwrap(), WriteOutcome::Done);
+    commit(&mut b);
+    assert_eq!(all(&mut a, &table), [row(1, 1, "one"), row(5, 5, "TWO")]);
+    commit(&mut a);
+    assert_sound(&db.engine, &table);
+}
+
+#[test]
+fn threads_move_money_and_the_sum_stays() {
+    let db = Db::new();
+    let table = db.table();
+    let mut s = db.session();
+    const ACCOUNTS: i64 = 12;
+    for id in 0..ACCOUNTS {
+        insert(&mut s, &table, &row(id, 100, &format!("s{id}")));
+    }
+    commit(&mut s);
+    let transfer = |s: &mut EngineSession, from: i64, to: i64| -> Result<(), EngineError> {
+        for (id, change) in [(from, -1), (to, 1)] {
+            s.statement_begin(Isolation::RepeatableRead, false);
+            let mut points = PointSet::new();
+            points.push_with(|out| {
+                table
+                    .key_layout(0)
+                    .encode_values([ValueRef::Int(id)], out)
+                    .unwrap()
+            });
+            let spec = ReadSpec {
+                lock: RowLock::Exclusive,
+                columns: vec![0, 1, 2, 3],
+                ..ReadSpec::default()
+            };
+            let mut read = Read::points(table.clone(), spec, points);
+            let mut batch = RowBatch::new();
+            while block(|| read.next(s, &mut batch))? {}
+            let mut r = decode(&table, batch.row(0));
+            r.1 = r.1.map(|k| k + change);
+            let mut op = UpdateOp::new(table.clone());
+            encode(&table, &r, op.row(batch.row(0), None));
+            block(|| s.update(&mut op))?;
+            block(|| s.statement_end(true))?;
+        }
+        block(|| s.commit())
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..3i64 {
+            let (engine, transfer) = (&db.engine, &transfer);
+            scope.spawn(move || {
+                let mut s = engine.session(10 + thread as u64).unwrap();
+                for i in 0..60 {
+                    let (from, to) = (
+                        (i * 7 + thread) % ACCOUNTS,
+                        (i * 5 + thread * 3 + 1) % ACCOUNTS,
+                    );
+                    if transfer(&mut s, from, to).is_err() {
+                        block(|| s.rollback()).unwrap();
+                    }
+                }
+            });
+        }
+        for _ in 0..40 {
+            let sum: i64 = all(&mut s, &table).iter().map(|r| r.1.unwrap()).sum();
+            assert_eq!(sum, 100 * ACCOUNTS);
+            block(|| s.commit()).unwrap();
+            db.engine.step_background().unwrap();
+        }
+    });
+    assert_sound(&db.engine, &table);
+}

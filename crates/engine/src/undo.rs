@@ -1,0 +1,453 @@
+//! What rollback and purge do to tables: the engine's side of the undo log.
+//!
+//! # Invariants
+//! U1. *Undo*: nothing is done unless the clustered row still points at the record, and the row itself is restored last. So a step that
+//!     a crash cut off is done again, and one that was done is not.
+//! U2. *Purge* removes an entry or a row only if it is delete-marked and no version newer than the record needs it; that is checked
+//!     under the leaf's latch and is as good the second time as the first.
+//! U3. A restored entry keeps the rolled-back transaction's id: whoever does not see that id settles the entry through the row.
+//!
+//! # Failure
+//! Overflow chains are freed after the row that named them is gone; a crash in between leaves pages that nobody names.
+
+use std::sync::Arc;
+
+use nfold_btree::Room;
+use nfold_store::{Stop as StoreStop, Store, TrxId};
+use nfold_txn::locks::LockKey;
+use nfold_txn::undo::{UndoKind, UndoRecord};
+use nfold_txn::{RowApplier, Step, TrxSystem};
+use nfold_types::row::OverflowPointer;
+
+use crate::engine::Shared;
+use crate::error::{EngineError, Stop, lift};
+use crate::overflow;
+use crate::read::{Scratch, damaged, previous_version};
+use crate::record::{self, CLUSTERED_HEADER, RowHeader, SecondaryEntry};
+use crate::table::Table;
+
+/// Undoes and purges rows of the open tables.
+pub(crate) struct Applier(pub Arc<Shared>);
+
+impl RowApplier for Applier {
+    fn undo(&self, record: &UndoRecord, _system: &TrxSystem) -> Step<()> {
+        match self.0.table(record.table_id) {
+            Some(table) => undo(&self.0, &table, record).map_err(StoreStop::lift),
+            None => Ok(()),
+        }
+    }
+
+    fn purge(&self, record: &UndoRecord, _system: &TrxSystem) -> Step<()> {
+        match self.0.table(record.table_id) {
+            Some(table) => purge(&self.0, &table, record).map_err(StoreStop::lift),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Log bytes of a step besides the bytes of the entry it touches.
+const LOG_OVERHEAD: usize = 1024;
+
+/// Takes one change back.
+fn undo(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop> {
+    let store = &*shared.store;
+    let mut current = Vec::new();
+    if !table
+        .index(0)
+        .tree
+        .get(store, record.key(), &mut current)
+        .map_err(lift)?
+    {
+        return Ok(());
+    }
+    let (header, image) = RowHeader::split(&current).ok_or_else(damaged)?;
+    if header.undo != record.ptr.0 || header.trx != record.trx_id {
+        return Ok(()); // U1
+    }
+    let old = match record.kind {
+        UndoKind::Insert => None,
+        _ => Some((RowHeader::from(record.old), record.image())),
+    };
+    for n in (1..table.indexes().len()).rev() {
+        undo_entries(shared, table, n, record, image, old)?;
+    }
+    restore_row(shared, table, record)?;
+    let kept = old
+        .map(|(_, image)| overflow::pointers(table.layout(), image))
+        .unwrap_or_default();
+    free_chains(
+        store,
+        table,
+        overflow::pointers(table.layout(), image),
+        &kept,
+        Some(record.trx_id),
+    );
+    Ok(())
+}
+
+/// The entries of one index: those of the new version go, those of the old one come back.
+fn undo_entries(
+    shared: &Shared,
+    table: &Table,
+    n: usize,
+    record: &UndoRecord,
+    new: &[u8],
+    old: Option<(RowHeader, &[u8])>,
+) -> Result<(), Stop> {
+    let store = &*shared.store;
+    let mut new_key = Vec::new();
+    table.secondary_key(n, new, record.key(), &mut new_key)?;
+    let Some((old_header, old_image)) = old else {
+        return remove_entry(shared, table, n, &new_key, |entry| {
+            entry.trx == record.trx_id
+        });
+    };
+    let mut old_key = Vec::new();
+    table.secondary_key(n, old_image, record.key(), &mut old_key)?;
+    let replaced = record.kind == UndoKind::Update;
+    if replaced && (old_header.deleted || new_key != old_key) {
+        let older_needs_it = version_has_key(
+            shared,
+            table,
+            n,
+            (old_header, old_image),
+            record.key(),
+            &new_key,
+        )?;
+        if older_needs_it || old_key == new_key {
+            write_entry(store, table, n, &new_key, record.trx_id, EntryChange::Mark)?;
+        } else {
+            remove_entry(shared, table, n, &new_key, |entry| {
+                entry.trx == record.trx_id
+            })?;
+        }
+    }
+    if !old_header.deleted {
+        let mut value = Vec::new();
+        table.secondary_value(n, old_image, record.key().len(), record.trx_id, &mut value)?;
+        write_entry(
+            store,
+            table,
+            n,
+            &old_key,
+            record.trx_id,
+            EntryChange::Value(&value),
+        )?;
+    }
+    Ok(())
+}
+
+/// What happens to an entry that the rolled-back transaction touched.
+enum EntryChange<'a> {
+    Mark,
+    Value(&'a [u8]),
+}
+
+/// Changes an entry if `trx` was the last to touch it.
+fn write_entry(
+    store: &Store,
+    table: &Table,
+    n: usize,
+    key: &[u8],
+    trx: TrxId,
+    change: EntryChange<'_>,
+) -> Result<(), Stop> {
+    let tree = &table.index(n).tree;
+    let mut mtr = store.mtr();
+    let room = match change {
+        EntryChange::Mark => Room::InPlace,
+        EntryChange::Value(value) => Room::Value(value.len()),
+    };
+    let pos = tree
+        .leaf_for_write(store, &mut mtr, key, room)
+        .map_err(lift)?;
+    if !pos.found {
+        return Ok(());
+    }
+    let mut current = Vec::new();
+    tree.value(&mtr, &pos, &mut current);
+    if SecondaryEntry::parse(&current).ok_or_else(damaged)?.trx != trx {
+        return Ok(());
+    }
+    mtr.reserve(
+        LOG_OVERHEAD + key.len() + 2 * current.len(),
+        table.def().space,
+        0,
+    )
+    .map_err(lift)?;
+    match change {
+        EntryChange::Mark => {
+            tree.write_value_bytes(&mut mtr, &pos, 0, &record::secondary_mark(trx, true))
+        }
+        EntryChange::Value(value) => tree.replace_value_at(&mut mtr, &pos, value),
+    }
+    tree.set_newest_trx(&mut mtr, &pos, trx);
+    mtr.commit();
+    Ok(())
+}
+
+/// Removes an entry for which `wanted` holds under the latch.
+fn remove_entry(
+    shared: &Shared,
+    table: &Table,
+    n: usize,
+    key: &[u8],
+    wanted: impl Fn(&SecondaryEntry<'_>) -> bool,
+) -> Result<(), Stop> {
+    remove(shared, table, n, key, |value| {
+        SecondaryEntry::parse(value).is_some_and(|entry| wanted(&entry))
+    })
+}
+
+/// Removes the entry or row under `key` of index `n` if `wanted` holds for its value under the latch; gap locks pass to its successor.
+fn remove(
+    shared: &Shared,
+    table: &Table,
+    n: usize,
+    key: &[u8],
+    wanted: impl Fn(&[u8]) -> bool,
+) -> Result<(), Stop> {
+    let store = &*shared.store;
+    let tree = &table.index(n).tree;
+    let underfull = {
+        let mut mtr = store.mtr();
+        let mut pos = tree
+            .leaf_for_write(store, &mut mtr, key, Room::InPlace)
+            .map_err(lift)?;
+        if !pos.found {
+            return Ok(());
+        }
+        let mut current = Vec::new();
+        tree.value(&mtr, &pos, &mut current);
+        if !wanted(&current) {
+            return Ok(());
+        }
+        let mut next = Vec::new();
+        let successor = tree.next_entry(&mut mtr, &pos, &mut next).map_err(lift)?;
+        mtr.reserve(
+            LOG_OVERHEAD + key.len() + current.len(),
+            table.def().space,
+            0,
+        )
+        .map_err(lift)?;
+        let underfull = tree.remove_at(&mut mtr, &mut pos);
+        let gap = if successor.is_some() {
+            LockKey::Key(&next)
+        } else {
+            LockKey::Supremum
+        };
+        shared
+            .trx
+            .locks()
+            .inherit_on_remove(table.def().indexes[n].id.0, key, gap);
+        mtr.commit();
+        underfull
+    };
+    if underfull {
+        // Only tidying: if it has to wait, a later removal does it.
+        match tree.compact(store, key) {
+            Ok(()) | Err(StoreStop::Wait(_)) => {}
+            Err(StoreStop::Error(e)) => return Err(EngineError::from(e).into()),
+        }
+    }
+    Ok(())
+}
+
+/// Puts the old version back, or removes the row that was inserted.
+fn restore_row(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop> {
+    let points_here = |value: &[u8]| {
+        RowHeader::split(value)
+            .is_some_and(|(h, _)| h.undo == record.ptr.0 && h.trx == record.trx_id)
+    };
+    if record.kind == UndoKind::Insert {
+        return remove(shared, table, 0, record.key(), points_here);
+    }
+    let store = &*shared.store;
+    let tree = &table.index(0).tree;
+    let mut mtr = store.mtr();
+    let pos = tree
+        .leaf_for_write(
+            store,
+            &mut mtr,
+            record.key(),
+            Room::Value(CLUSTERED_HEADER + record.image().len()),
+        )
+        .map_err(lift)?;
+    let mut current = Vec::new();
+    if pos.found {
+        tree.value(&mtr, &pos, &mut current);
+    }
+    if !points_here(&current) {
+        return Ok(());
+    }
+    mtr.reserve(LOG_OVERHEAD + record.image().len(), table.def().space, 0)
+        .map_err(lift)?;
+    current.clear();
+    current.extend_from_slice(&RowHeader::from(record.old).to_bytes());
+    current.extend_from_slice(record.image());
+    tree.replace_value_at(&mut mtr, &pos, &current);
+    mtr.commit();
+    Ok(())
+}
+
+/// Whether `version` or one before it, not deleted, has `key` in index `n`.
+fn version_has_key(
+    shared: &Shared,
+    table: &Table,
+    n: usize,
+    version: (RowHeader, &[u8]),
+    primary: &[u8],
+    key: &[u8],
+) -> Result<bool, Stop> {
+    walk(
+        shared,
+        table,
+        n,
+        (version.0, version.1.to_vec()),
+        primary,
+        key,
+        0,
+    )
+}
+
+/// Walks versions from `from` on, until one's undo pointer is `until` (that one counts) or the chain ends.
+fn walk(
+    shared: &Shared,
+    table: &Table,
+    n: usize,
+    from: (RowHeader, Vec<u8>),
+    primary: &[u8],
+    key: &[u8],
+    until: u64,
+) -> Result<bool, Stop> {
+    let (mut header, mut image) = from;
+    let mut buffer = Vec::new();
+    let mut scratch = Scratch::default();
+    loop {
+        if !header.deleted {
+            buffer.clear();
+            table.secondary_key(n, &image, primary, &mut buffer)?;
+            if buffer == key {
+                return Ok(true);
+            }
+        }
+        if header.undo == until || !existing_version(shared, header, &mut scratch)? {
+            return Ok(false);
+        }
+        let (h, i) = RowHeader::split(&scratch.version).ok_or_else(damaged)?;
+        (header, image) = (h, i.to_vec());
+    }
+}
+
+/// The version before `header`'s, if its undo record is still there: purge has been past one that is not, and nobody needs it.
+fn existing_version(
+    shared: &Shared,
+    header: RowHeader,
+    scratch: &mut Scratch,
+) -> Result<bool, Stop> {
+    match previous_version(&shared.trx, header, scratch) {
+        Err(Stop::Error(EngineError::VersionGone { .. })) => Ok(false),
+        other => other,
+    }
+}
+
+/// Removes what only snapshots that are all closed could see: a change is visible to everybody, so what it replaced can go.
+fn purge(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop> {
+    if record.kind == UndoKind::Insert {
+        return Ok(());
+    }
+    let store = &*shared.store;
+    let (old_header, old) = (RowHeader::from(record.old), record.image());
+    if old_header.deleted {
+        return Ok(()); // the delete's own record has seen to it
+    }
+    let mut current = Vec::new();
+    let there = table
+        .index(0)
+        .tree
+        .get(store, record.key(), &mut current)
+        .map_err(lift)?;
+    let newest = if there {
+        Some(RowHeader::split(&current).ok_or_else(damaged)?)
+    } else {
+        None
+    };
+    for n in 1..table.indexes().len() {
+        let mut key = Vec::new();
+        table.secondary_key(n, old, record.key(), &mut key)?;
+        let needed = match newest {
+            Some((header, image)) => walk(
+                shared,
+                table,
+                n,
+                (header, image.to_vec()),
+                record.key(),
+                &key,
+                record.ptr.0,
+            )?,
+            None => false,
+        };
+        if !needed {
+            // A writer that revives the entry after the walk has made a version with this key first (W1): it unmarks under the
+            // latch, or finds the entry gone and inserts it.
+            remove_entry(shared, table, n, &key, |entry| entry.deleted)?;
+        }
+    }
+    let mut kept = Vec::new();
+    if record.kind == UndoKind::DeleteMark {
+        remove(shared, table, 0, record.key(), |value| {
+            RowHeader::split(value).is_some_and(|(h, _)| h.deleted && h.undo == record.ptr.0)
+        })?;
+    } else if let Some((header, image)) = newest {
+        kept = version_after(shared, table, (header, image.to_vec()), record.ptr.0)?;
+    }
+    free_chains(
+        store,
+        table,
+        overflow::pointers(table.layout(), old),
+        &kept,
+        None,
+    );
+    Ok(())
+}
+
+/// The overflow pointers of the version that `pointer`'s change made.
+fn version_after(
+    shared: &Shared,
+    table: &Table,
+    from: (RowHeader, Vec<u8>),
+    pointer: u64,
+) -> Result<Vec<OverflowPointer>, Stop> {
+    let (mut header, mut image) = from;
+    let mut scratch = Scratch::default();
+    while header.undo != pointer && header.undo != 0 {
+        if !existing_version(shared, header, &mut scratch)? {
+            break;
+        }
+        let (h, i) = RowHeader::split(&scratch.version).ok_or_else(damaged)?;
+        (header, image) = (h, i.to_vec());
+    }
+    Ok(overflow::pointers(table.layout(), &image))
+}
+
+/// Frees chains that are not in `kept` (and of one owner, if given). Waits end it early: pages that stay behind are lost, not wrong.
+fn free_chains(
+    store: &Store,
+    table: &Table,
+    chains: Vec<OverflowPointer>,
+    kept: &[OverflowPointer],
+    owner: Option<TrxId>,
+) {
+    for chain in chains {
+        if kept.contains(&chain) || owner.is_some_and(|o| o != chain.owner) {
+            continue;
+        }
+        let mut next = chain.first_page;
+        loop {
+            match overflow::free_chain(store, table.def().space, chain.owner, &mut next) {
+                Err(StoreStop::Wait(wait)) => wait.block(),
+                Ok(()) | Err(StoreStop::Error(_)) => break,
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! One change of one clustered row: the step that carries the undo record.
+
+use nfold_btree::{ENTRY_LOG_OVERHEAD, LeafPos, Room};
+use nfold_store::{Mtr, TrxId};
+use nfold_txn::locks::{LockKey, LockKind, LockMode, LockRequest};
+use nfold_txn::undo::{OldVersion, RowChange, UndoKind, UndoPrep};
+
+use crate::error::{EngineError, Stop, lift};
+use crate::read::damaged;
+use crate::record::{CLUSTERED_HEADER, RowHeader};
+use crate::session::EngineSession;
+use crate::table::Table;
+
+/// What became of an insert into the clustered index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Inserted {
+    Done,
+    Duplicate,
+}
+
+/// Log bytes of one step besides keys, values and the undo record.
+const LOG_OVERHEAD: usize = 4 * ENTRY_LOG_OVERHEAD + 512;
+
+/// Makes room for the step's log and its undo record, before its first change (W2).
+fn prepare(
+    session: &mut EngineSession,
+    mtr: &mut Mtr<'_>,
+    table: &Table,
+    bytes: usize,
+    undo: usize,
+) -> Result<UndoPrep, Stop> {
+    reserve(mtr, table, bytes)?;
+    session.prepare_undo(mtr, undo)
+}
+
+/// Makes room for the step's log.
+pub(super) fn reserve(mtr: &mut Mtr<'_>, table: &Table, bytes: usize) -> Result<(), Stop> {
+    mtr.reserve(bytes + LOG_OVERHEAD, table.def().space, 0)
+        .map_err(lift)
+}
+
+/// What the undo log is told of a change of the row `current` (header and image; empty: there was none).
+fn replaced<'a>(
+    kind: UndoKind,
+    table: &Table,
+    key: &'a [u8],
+    current: &'a [u8],
+) -> Result<RowChange<'a>, Stop> {
+    let (old, image) = match kind {
+        UndoKind::Insert => (OldVersion::default(), &[][..]),
+        _ => {
+            let (header, image) = RowHeader::split(current).ok_or_else(damaged)?;
+            (header.into(), image)
+        }
+    };
+    Ok(RowChange {
+        kind,
+        table_id: table.def().id.0,
+        key,
+        old,
+        image,
+    })
+}
+
+/// Inserts a row under `key`, over a delete-marked one if there is one.
+pub(super) fn insert(
+    session: &mut EngineSession,
+    table: &Table,
+    key: &[u8],
+    image: &[u8],
+    (current, next, value): (&mut Vec<u8>, &mut Vec<u8>, &mut Vec<u8>),
+) -> Result<Inserted, Stop> {
+    let trx = session.write_id()?;
+    let index = table.def().indexes[0].id.0;
+    let tree = &table.index(0).tree;
+    let store = session.store_arc();
+    let mut mtr = store.mtr();
+    let mut pos = tree
+        .leaf_for_write(
+            &store,
+            &mut mtr,
+            key,
+            Room::Value(CLUSTERED_HEADER + image.len()),
+        )
+        .map_err(lift)?;
+    if pos.found {
+        current.clear();
+        tree.value(&mtr, &pos, current);
+        let (header, _) = RowHeader::split(current).ok_or_else(damaged)?;
+        let holder = session.active_other(header.trx);
+        if holder.is_some() || !header.deleted {
+            // Whoever has the row may still give it up: its lock decides. The row is looked at again under it.
+            drop(mtr);
+            return duplicate_under_lock(session, table, key, holder, current);
+        }
+        let wanted = LockRequest::new(index, LockKey::Key(key), LockMode::X, LockKind::Record)
+            .becomes_implicit();
+        session.lock(&wanted)?;
+        let change = replaced(UndoKind::Update, table, key, current)?;
+        let prep = prepare(
+            session,
+            &mut mtr,
+            table,
+            image.len() + key.len(),
+            change.body_len(),
+        )?;
+        let undo = session.append_undo(&mut mtr, prep, &change);
+        put(
+            &mut mtr,
+            table,
+            &pos,
+            RowHeader {
+                trx,
+                undo,
+                deleted: false,
+            },
+            image,
+            value,
+        );
+        mtr.commit();
+        return Ok(Inserted::Done);
+    }
+    next.clear();
+    let successor = tree.next_entry(&mut mtr, &pos, next).map_err(lift)?;
+    let gap = if successor.is_some() {
+        LockKey::Key(next)
+    } else {
+        LockKey::Supremum
+    };
+    session.lock(&LockRequest::new(
+        index,
+        gap,
+        LockMode::X,
+        LockKind::InsertIntention,
+    ))?;
+    let change = replaced(UndoKind::Insert, table, key, &[])?;
+    let prep = prepare(
+        session,
+        &mut mtr,
+        table,
+        image.len() + 2 * key.len(),
+        change.body_len(),
+    )?;
+    let undo = session.append_undo(&mut mtr, prep, &change);
+    value.clear();
+    value.extend_from_slice(
+        &RowHeader {
+            trx,
+            undo,
+            deleted: false,
+        }
+        .to_bytes(),
+    );
+    value.extend_from_slice(image);
+    tree.insert_at(&mut mtr, &mut pos, key, value);
+    tree.set_newest_trx(&mut mtr, &pos, trx);
+    session.locks().inherit_on_insert(index, key, gap);
+    mtr.commit();
+    Ok(Inserted::Done)
+}
+
+/// A row stands where one is to be inserted: locks it shared, and says whether it is still there then.
+fn duplicate_under_lock(
+    session: &mut EngineSession,
+    table: &Table,
+    key: &[u8],
+    holder: Option<TrxId>,
+    current: &mut Vec<u8>,
+) -> Result<Inserted, Stop> {
+    let index = table.def().indexes[0].id.0;
+    let wanted = LockRequest::new(index, LockKey::Key(key), LockMode::S, LockKind::Record)
+        .implicit_holder(holder);
+    session.lock(&wanted)?;
+    current.clear();
+    let store = session.store_arc();
+    let there = table
+        .index(0)
+        .tree
+        .get(&store, key, current)
+        .map_err(lift)?;
+    let live = there && !RowHeader::split(current).ok_or_else(damaged)?.0.deleted;
+    if live {
+        return Ok(Inserted::Duplicate);
+    }
+    // It is gone: the insert starts over, with the lock that it holds now.
+    Err(Stop::Wait(nfold_store::Wait::ready()))
+}
+
+/// Gives an existing row another version.
+pub(super) fn put(
+    mtr: &mut Mtr<'_>,
+    table: &Table,
+    pos: &LeafPos,
+    header: RowHeader,
+    image: &[u8],
+    value: &mut Vec<u8>,
+) {
+    let tree = &table.index(0).tree;
+    value.clear();
+    value.extend_from_slice(&header.to_bytes());
+    value.extend_from_slice(image);
+    tree.replace_value_at(mtr, pos, value);
+    tree.set_newest_trx(mtr, pos, header.trx);
+}
+
+/// What is done to an existing row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change<'a> {
+    /// Another image.
+    Image(&'a [u8]),
+    /// The delete mark.
+    Delete,
+}
+
+/// Changes the row under `key`, which this transaction has locked exclusively. The version before it goes to the undo log and is left in
+/// `current`.
+pub(super) fn change(
+    session: &mut EngineSession,
+    table: &Table,
+    key: &[u8],
+    change: Change<'_>,
+    (current, value): (&mut Vec<u8>, &mut Vec<u8>),
+) -> Result<(), Stop> {
+    let trx = session.write_id()?;
+    let tree = &table.index(0).tree;
+    let store = session.store_arc();
+    let mut mtr = store.mtr();
+    let room = match change {
+        Change::Image(image) => Room::Value(CLUSTERED_HEADER + image.len()),
+        Change::Delete => Room::InPlace,
+    };
+    let pos = tree
+        .leaf_for_write(&store, &mut mtr, key, room)
+        .map_err(lift)?;
+    if !pos.found {
+        return Err(EngineError::Dictionary("a locked row is gone".into()).into());
+    }
+    current.clear();
+    tree.value(&mtr, &pos, current);
+    let (header, _) = RowHeader::split(current).ok_or_else(damaged)?;
+    let holder = session.active_other(header.trx);
+    let index = table.def().indexes[0].id.0;
+    let wanted = LockRequest::new(index, LockKey::Key(key), LockMode::X, LockKind::Record)
+        .implicit_holder(holder)
+        .becomes_implicit();
+    session.lock(&wanted)?;
+    let (kind, bytes) = match change {
+        Change::Image(image) => (UndoKind::Update, image.len()),
+        Change::Delete => (UndoKind::DeleteMark, CLUSTERED_HEADER),
+    };
+    let old = replaced(kind, table, key, current)?;
+    let prep = prepare(session, &mut mtr, table, bytes + key.len(), old.body_len())?;
+    let undo = session.append_undo(&mut mtr, prep, &old);
+    match change {
+        Change::Image(image) => put(
+            &mut mtr,
+            table,
+            &pos,
+            RowHeader {
+                trx,
+                undo,
+                deleted: false,
+            },
+            image,
+            value,
+        ),
+        Change::Delete => {
+            let header = RowHeader {
+                trx,
+                undo,
+                deleted: true,
+            };
+            tree.write_value_bytes(&mut mtr, &pos, 0, &header.to_bytes());
+            tree.set_newest_trx(&mut mtr, &pos, trx);
+        }
+    }
+    mtr.commit();
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! DELETE of one row that the transaction has locked.
+
+use std::sync::Arc;
+
+use crate::error::Stop;
+use crate::session::EngineSession;
+use crate::table::Table;
+use crate::write::clustered::{self, Change};
+use crate::write::{Progress, Work, WriteOutcome, secondary};
+
+/// One row to be deleted. Reuse it for the next row with [`DeleteOp::row`].
+pub struct DeleteOp {
+    work: Work,
+    row: Vec<u8>,
+    row_id: Option<u64>,
+}
+
+impl DeleteOp {
+    /// An operation on `table`, without a row yet.
+    pub fn new(table: Arc<Table>) -> DeleteOp {
+        DeleteOp {
+            work: Work::new(table),
+            row: Vec::new(),
+            row_id: None,
+        }
+    }
+
+    /// The row as a locking read gave it, with its hidden row id if the table has one.
+    pub fn row(&mut self, image: &[u8], row_id: Option<u64>) {
+        self.work.reset();
+        self.row.clear();
+        self.row.extend_from_slice(image);
+        self.row_id = row_id;
+    }
+
+    pub(crate) fn run(&mut self, session: &mut EngineSession) -> Result<WriteOutcome, Stop> {
+        let work = &mut self.work;
+        let table = work.table.clone();
+        if work.progress == Progress::Start {
+            work.primary.clear();
+            locate(&table, &self.row, self.row_id, &mut work.primary)?;
+            clustered::change(
+                session,
+                &table,
+                &work.primary,
+                Change::Delete,
+                (&mut work.current, &mut work.value),
+            )?;
+            work.progress = Progress::Index { n: 1, half: false };
+        }
+        while let Progress::Index { n, .. } = work.progress {
+            if n == table.indexes().len() {
+                break;
+            }
+            secondary::mark(session, work, n, &self.row)?;
+            work.progress = Progress::Index {
+                n: n + 1,
+                half: false,
+            };
+        }
+        session.count_rows(&table, -1);
+        Ok(WriteOutcome::Done)
+    }
+}
+
+/// Appends the clustered key of a row that was read.
+pub(super) fn locate(
+    table: &Table,
+    row: &[u8],
+    row_id: Option<u64>,
+    out: &mut Vec<u8>,
+) -> Result<(), Stop> {
+    match row_id {
+        Some(id) => out.extend_from_slice(&id.to_be_bytes()),
+        None => table.clustered_key(row, out)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! INSERT of one row.
+
+use std::sync::Arc;
+
+use crate::error::Stop;
+use crate::session::EngineSession;
+use crate::table::Table;
+use crate::write::clustered::{self, Inserted};
+use crate::write::{Progress, Work, WriteOutcome, secondary};
+
+/// One row to be inserted. Reuse it for the next row with [`InsertOp::row`].
+pub struct InsertOp {
+    work: Work,
+    row: Vec<u8>,
+}
+
+impl InsertOp {
+    /// An operation on `table`, without a row yet.
+    pub fn new(table: Arc<Table>) -> InsertOp {
+        InsertOp {
+            work: Work::new(table),
+            row: Vec::new(),
+        }
+    }
+
+    /// The row image to insert, emptied, for the caller to fill. The operation starts over.
+    pub fn row(&mut self) -> &mut Vec<u8> {
+        self.work.reset();
+        self.row.clear();
+        &mut self.row
+    }
+
+    /// The row image.
+    pub fn image(&self) -> &[u8] {
+        &self.row
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.work.table
+    }
+
+    /// The unique key value that a duplicate was met at: the encoded clustered key of the new row.
+    pub(crate) fn run(&mut self, session: &mut EngineSession) -> Result<WriteOutcome, Stop> {
+        let work = &mut self.work;
+        let table = work.table.clone();
+        if work.progress == Progress::Start {
+            if work.primary.is_empty() {
+                work.savepoint = session.undo_position();
+                if table.has_hidden_row_id() {
+                    let id = table.next_row_id()?;
+                    work.primary.extend_from_slice(&id.to_be_bytes());
+                } else {
+                    table.clustered_key(&self.row, &mut work.primary)?;
+                }
+            }
+            let owner = session.write_id()?;
+            work.moved_out =
+                work.mover
+                    .run(session.store(), &table, owner, &self.row, &mut work.moved)?;
+            let image = if work.moved_out {
+                &work.moved
+            } else {
+                &self.row
+            };
+            let buffers = (&mut work.current, &mut work.next, &mut work.value);
+            match clustered::insert(session, &table, &work.primary, image, buffers)? {
+                Inserted::Done => work.progress = Progress::Index { n: 1, half: false },
+                Inserted::Duplicate => return Ok(WriteOutcome::Duplicate { index: 0 }),
+            }
+        }
+        let outcome = insert_entries(session, work, &self.row)?;
+        if outcome == WriteOutcome::Done {
+            session.count_rows(&table, 1);
+        }
+        Ok(outcome)
+    }
+}
+
+/// Inserts the row's entries into the secondary indexes from where the operation is; undoes the operation at a duplicate.
+fn insert_entries(
+    session: &mut EngineSession,
+    work: &mut Work,
+    row: &[u8],
+) -> Result<WriteOutcome, Stop> {
+    let table = work.table.clone();
+    while let Progress::Index { n, .. } = work.progress {
+        if n == table.indexes().len() {
+            return Ok(WriteOutcome::Done);
+        }
+        if table.index(n).unique {
+            work.key.clear();
+            table.secondary_key(n, row, &[], &mut work.key)?;
+            if secondary::unique_conflict(session, &table, n, &work.key, &work.primary)? {
+                work.progress = Progress::Undoing { index: n };
+                break;
+            }
+        }
+        secondary::insert(session, work, n, row)?;
+        work.progress = Progress::Index {
+            n: n + 1,
+            half: false,
+        };
+    }
+    undo_own_steps(session, work)
+}
+
+/// Undoes what the operation did before it met a duplicate.
+pub(super) fn undo_own_steps(
+    session: &mut EngineSession,
+    work: &mut Work,
+) -> Result<WriteOutcome, Stop> {
+    let Progress::Undoing { index } = work.progress else {
+        return Ok(WriteOutcome::Done);
+    };
+    session.undo_to(work.savepoint)?;
+    Ok(WriteOutcome::Duplicate { index })
+}

@@ -1,0 +1,98 @@
+//! Writing rows: each operation is an object that is called again after a wait and goes on where it was.
+//!
+//! # Picture
+//! ```text
+//!  insert   clustered row ── then each index: unique check, entry
+//!  update   clustered row (new version in place, old one to the undo log) ── then each changed index: mark old entry, insert new one
+//!  delete   clustered row marked ── then each index: entry marked
+//!  a changed primary key is a delete and an insert under one operation
+//! ```
+//! # Invariants
+//! W1. The clustered row changes before the entries of the secondary indexes; undoing goes the other way round (see `settle`, V1).
+//! W2. Each step is one mini-transaction: locks and latches first, then room for log and undo, then changes that cannot fail. A
+//!     step that stops has changed nothing.
+//! W3. A row that this transaction changes carries its id, which is an exclusive lock on the record.
+//! W4. A new value of a unique index is locked as a key of its own (the key's own parts, without the primary key) before it is looked
+//!     for, so that two transactions cannot both find it absent.
+//!
+//! # Failure
+//! [`WriteOutcome::Duplicate`] undoes the operation's own steps first. Any other error leaves them to the statement's rollback.
+
+mod clustered;
+mod delete;
+mod insert;
+mod secondary;
+mod update;
+
+use std::sync::Arc;
+
+use crate::overflow::Mover;
+use crate::table::Table;
+
+pub use delete::DeleteOp;
+pub use insert::InsertOp;
+pub use update::UpdateOp;
+
+/// How a write ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteOutcome {
+    Done,
+    /// A row with the same key stands in unique index `index` (ordinal in the definition); nothing was changed.
+    Duplicate {
+        index: usize,
+    },
+}
+
+/// How far an operation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Progress {
+    #[default]
+    Start,
+    /// The clustered index is done; secondary index `n` is next, and `half` says that its old entry is marked already.
+    Index { n: usize, half: bool },
+    /// A duplicate was met in this index: the operation's own changes are being undone.
+    Undoing { index: usize },
+}
+
+/// What all operations carry: buffers that are kept from row to row.
+pub(crate) struct Work {
+    pub table: Arc<Table>,
+    pub progress: Progress,
+    /// Undo number before the operation's first change.
+    pub savepoint: u32,
+    /// Encoded clustered key.
+    pub primary: Vec<u8>,
+    pub key: Vec<u8>,
+    pub value: Vec<u8>,
+    pub current: Vec<u8>,
+    pub next: Vec<u8>,
+    pub mover: Mover,
+    /// The new row as it goes on the tree page, if long columns had to move out.
+    pub moved: Vec<u8>,
+    pub moved_out: bool,
+}
+
+impl Work {
+    pub(crate) fn new(table: Arc<Table>) -> Work {
+        Work {
+            table,
+            progress: Progress::Start,
+            savepoint: 0,
+            primary: Vec::new(),
+            key: Vec::new(),
+            value: Vec::new(),
+            current: Vec::new(),
+            next: Vec::new(),
+            mover: Mover::default(),
+            moved: Vec::new(),
+            moved_out: false,
+        }
+    }
+
+    pub(crate) fn reset(&mut self) {
+        self.progress = Progress::Start;
+        self.primary.clear();
+        self.mover.reset();
+        self.moved_out = false;
+    }
+}

@@ -1,0 +1,206 @@
+//! One change of one secondary entry.
+
+use nfold_btree::{Cursor, EntryBatch, Room};
+use nfold_txn::locks::{LockKey, LockKind, LockMode, LockRequest};
+
+use crate::error::{Stop, lift};
+use crate::read::damaged;
+use crate::record::{self, SecondaryEntry};
+use crate::session::EngineSession;
+use crate::table::Table;
+use crate::write::Work;
+use crate::write::clustered::reserve;
+
+/// Whether unique index `n` holds a live entry with the same own key parts (`own` bytes of `key`) of another row. Locks the key first
+/// (W4), and whatever entry it finds.
+pub(super) fn unique_conflict(
+    session: &mut EngineSession,
+    table: &Table,
+    n: usize,
+    own_key: &[u8],
+    primary: &[u8],
+) -> Result<bool, Stop> {
+    let index = table.index(n);
+    if !index.unique
+        || index
+            .key
+            .has_null(own_key, index.key.parts().len())
+            .unwrap_or(false)
+    {
+        return Ok(false);
+    }
+    let id = table.def().indexes[n].id.0;
+    session.lock(&LockRequest::new(
+        id,
+        LockKey::Key(own_key),
+        LockMode::X,
+        LockKind::Record,
+    ))?;
+    let store = session.store_arc();
+    let mut cursor: Cursor = index.tree.cursor(crate::read::prefix_range(own_key), false);
+    let mut batch = EntryBatch::default();
+    let mut more = true;
+    while more {
+        batch.clear();
+        more = cursor
+            .next_batch(&index.tree, &store, 16, &mut batch)
+            .map_err(lift)?;
+        for (key, value) in batch.iter() {
+            let entry = SecondaryEntry::parse(value).ok_or_else(damaged)?;
+            let holder = session.active_other(entry.trx);
+            let others = entry.primary_key(key).ok_or_else(damaged)? != primary;
+            if !others || (entry.deleted && holder.is_none()) {
+                continue;
+            }
+            let wanted = LockRequest::new(id, LockKey::Key(key), LockMode::S, LockKind::Record)
+                .implicit_holder(holder);
+            session.lock(&wanted)?;
+            // The entry was copied before the lock was granted: look again.
+            let mut now = Vec::new();
+            let there = index.tree.get(&store, key, &mut now).map_err(lift)?;
+            if there && !SecondaryEntry::parse(&now).ok_or_else(damaged)?.deleted {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Inserts the entry of `row` into index `n`, or revives it.
+pub(super) fn insert(
+    session: &mut EngineSession,
+    work: &mut Work,
+    n: usize,
+    row: &[u8],
+) -> Result<(), Stop> {
+    let Work {
+        table,
+        primary,
+        key,
+        value,
+        current,
+        next,
+        ..
+    } = work;
+    let trx = session.write_id()?;
+    let id = table.def().indexes[n].id.0;
+    let tree = &table.index(n).tree;
+    key.clear();
+    table.secondary_key(n, row, primary, key)?;
+    value.clear();
+    table.secondary_value(n, row, primary.len(), trx, value)?;
+    let store = session.store_arc();
+    let mut mtr = store.mtr();
+    let mut pos = tree
+        .leaf_for_write(&store, &mut mtr, key, Room::Value(value.len()))
+        .map_err(lift)?;
+    if pos.found {
+        current.clear();
+        tree.value(&mtr, &pos, current);
+        let entry = SecondaryEntry::parse(current).ok_or_else(damaged)?;
+        let holder = session.active_other(entry.trx);
+        let wanted = LockRequest::new(id, LockKey::Key(key), LockMode::X, LockKind::Record)
+            .implicit_holder(holder)
+            .becomes_implicit();
+        session.lock(&wanted)?;
+        reserve(&mut mtr, table, 2 * (key.len() + value.len()))?;
+        tree.replace_value_at(&mut mtr, &pos, value);
+    } else {
+        next.clear();
+        let successor = tree.next_entry(&mut mtr, &pos, next).map_err(lift)?;
+        let gap = if successor.is_some() {
+            LockKey::Key(next)
+        } else {
+            LockKey::Supremum
+        };
+        session.lock(&LockRequest::new(
+            id,
+            gap,
+            LockMode::X,
+            LockKind::InsertIntention,
+        ))?;
+        reserve(&mut mtr, table, key.len() + value.len())?;
+        tree.insert_at(&mut mtr, &mut pos, key, value);
+        session.locks().inherit_on_insert(id, key, gap);
+    }
+    tree.set_newest_trx(&mut mtr, &pos, trx);
+    mtr.commit();
+    Ok(())
+}
+
+/// Marks the entry of `row` in index `n` deleted.
+pub(super) fn mark(
+    session: &mut EngineSession,
+    work: &mut Work,
+    n: usize,
+    row: &[u8],
+) -> Result<(), Stop> {
+    let Work {
+        table,
+        primary,
+        key,
+        current,
+        ..
+    } = work;
+    let trx = session.write_id()?;
+    let id = table.def().indexes[n].id.0;
+    let tree = &table.index(n).tree;
+    key.clear();
+    table.secondary_key(n, row, primary, key)?;
+    let store = session.store_arc();
+    let mut mtr = store.mtr();
+    let pos = tree
+        .leaf_for_write(&store, &mut mtr, key, Room::InPlace)
+        .map_err(lift)?;
+    if !pos.found {
+        return Err(damaged());
+    }
+    current.clear();
+    tree.value(&mtr, &pos, current);
+    let entry = SecondaryEntry::parse(current).ok_or_else(damaged)?;
+    let holder = session.active_other(entry.trx);
+    let wanted = LockRequest::new(id, LockKey::Key(key), LockMode::X, LockKind::Record)
+        .implicit_holder(holder)
+        .becomes_implicit();
+    session.lock(&wanted)?;
+    reserve(&mut mtr, table, key.len())?;
+    tree.write_value_bytes(&mut mtr, &pos, 0, &record::secondary_mark(trx, true));
+    tree.set_newest_trx(&mut mtr, &pos, trx);
+    mtr.commit();
+    Ok(())
+}
+
+/// Whether index `n` has another entry for `new` than for `old`: another key, or other original bytes.
+pub(super) fn differs(
+    table: &Table,
+    n: usize,
+    old: &[u8],
+    new: &[u8],
+    (a, b): (&mut Vec<u8>, &mut Vec<u8>),
+) -> Result<Differs, Stop> {
+    a.clear();
+    b.clear();
+    table.secondary_key(n, old, &[], a)?;
+    table.secondary_key(n, new, &[], b)?;
+    if a != b {
+        return Ok(Differs::Key);
+    }
+    a.clear();
+    b.clear();
+    table.secondary_value(n, old, 0, 0, a)?;
+    table.secondary_value(n, new, 0, 0, b)?;
+    Ok(if a == b {
+        Differs::No
+    } else {
+        Differs::Originals
+    })
+}
+
+/// How two rows differ in one index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Differs {
+    No,
+    /// The entry stays where it is and gets other original bytes.
+    Originals,
+    Key,
+}

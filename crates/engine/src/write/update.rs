@@ -1,0 +1,167 @@
+//! UPDATE of one row that the transaction has locked.
+
+use std::sync::Arc;
+
+use crate::error::Stop;
+use crate::session::EngineSession;
+use crate::table::Table;
+use crate::write::clustered::{self, Change, Inserted};
+use crate::write::delete::locate;
+use crate::write::insert::undo_own_steps;
+use crate::write::secondary::Differs;
+use crate::write::{Progress, Work, WriteOutcome, secondary};
+
+/// One row to be changed. Reuse it for the next row with [`UpdateOp::row`].
+pub struct UpdateOp {
+    work: Work,
+    old: Vec<u8>,
+    new: Vec<u8>,
+    row_id: Option<u64>,
+    /// The old row's clustered key, if the new one's differs.
+    old_primary: Vec<u8>,
+    moves: bool,
+    /// The old clustered row is marked already (the primary key changes).
+    left: bool,
+}
+
+impl UpdateOp {
+    /// An operation on `table`, without a row yet.
+    pub fn new(table: Arc<Table>) -> UpdateOp {
+        let work = Work::new(table);
+        UpdateOp {
+            work,
+            old: Vec::new(),
+            new: Vec::new(),
+            row_id: None,
+            old_primary: Vec::new(),
+            moves: false,
+            left: false,
+        }
+    }
+
+    /// The old row as a locking read gave it (long columns brought in), with its hidden row id if the table has one, and the new
+    /// row's image, emptied, for the caller to fill.
+    pub fn row(&mut self, old: &[u8], row_id: Option<u64>) -> &mut Vec<u8> {
+        self.work.reset();
+        (self.row_id, self.moves, self.left) = (row_id, false, false);
+        self.old.clear();
+        self.old.extend_from_slice(old);
+        self.new.clear();
+        &mut self.new
+    }
+
+    /// The new row's image.
+    pub fn image(&self) -> &[u8] {
+        &self.new
+    }
+
+    pub(crate) fn run(&mut self, session: &mut EngineSession) -> Result<WriteOutcome, Stop> {
+        if self.work.progress == Progress::Start {
+            if self.work.primary.is_empty() {
+                self.begin(session)?;
+            }
+            if let Some(outcome) = self.change_row(session)? {
+                return Ok(outcome);
+            }
+        }
+        self.change_entries(session)
+    }
+
+    fn begin(&mut self, session: &mut EngineSession) -> Result<(), Stop> {
+        let table = self.work.table.clone();
+        self.work.savepoint = session.undo_position();
+        self.old_primary.clear();
+        locate(&table, &self.old, self.row_id, &mut self.old_primary)?;
+        locate(&table, &self.new, self.row_id, &mut self.work.primary)?;
+        self.moves = self.old_primary != self.work.primary;
+        Ok(())
+    }
+
+    /// The clustered part; an outcome if the operation ends with it.
+    fn change_row(&mut self, session: &mut EngineSession) -> Result<Option<WriteOutcome>, Stop> {
+        let work = &mut self.work;
+        let table = work.table.clone();
+        let owner = session.write_id()?;
+        work.moved_out =
+            work.mover
+                .run(session.store(), &table, owner, &self.new, &mut work.moved)?;
+        if self.moves && !self.left {
+            let buffers = (&mut work.current, &mut work.value);
+            clustered::change(session, &table, &self.old_primary, Change::Delete, buffers)?;
+            self.left = true;
+        }
+        let image = if work.moved_out {
+            &work.moved
+        } else {
+            &self.new
+        };
+        if self.moves {
+            let buffers = (&mut work.current, &mut work.next, &mut work.value);
+            if clustered::insert(session, &table, &work.primary, image, buffers)?
+                == Inserted::Duplicate
+            {
+                work.progress = Progress::Undoing { index: 0 };
+                return undo_own_steps(session, work).map(Some);
+            }
+        } else {
+            clustered::change(
+                session,
+                &table,
+                &work.primary,
+                Change::Image(image),
+                (&mut work.current, &mut work.value),
+            )?;
+        }
+        work.progress = Progress::Index { n: 1, half: false };
+        Ok(None)
+    }
+
+    fn change_entries(&mut self, session: &mut EngineSession) -> Result<WriteOutcome, Stop> {
+        let table = self.work.table.clone();
+        while let Progress::Index { n, half } = self.work.progress {
+            if n == table.indexes().len() {
+                return Ok(WriteOutcome::Done);
+            }
+            let work = &mut self.work;
+            let mut differs = secondary::differs(
+                &table,
+                n,
+                &self.old,
+                &self.new,
+                (&mut work.key, &mut work.value),
+            )?;
+            if self.moves {
+                differs = Differs::Key;
+            }
+            if differs == Differs::Key && !half {
+                if table.index(n).unique {
+                    work.key.clear();
+                    table.secondary_key(n, &self.new, &[], &mut work.key)?;
+                    // An entry of the row itself does not count, under its old primary key or its new one.
+                    let own = &self.old_primary;
+                    if secondary::unique_conflict(session, &table, n, &work.key, own)? {
+                        work.progress = Progress::Undoing { index: n };
+                        break;
+                    }
+                }
+                if self.moves {
+                    std::mem::swap(&mut work.primary, &mut self.old_primary);
+                }
+                let marked = secondary::mark(session, work, n, &self.old);
+                if self.moves {
+                    std::mem::swap(&mut work.primary, &mut self.old_primary);
+                }
+                marked?;
+                work.progress = Progress::Index { n, half: true };
+            }
+            if differs != Differs::No {
+                secondary::insert(session, work, n, &self.new)?;
+            }
+            work.progress = Progress::Index {
+                n: n + 1,
+                half: false,
+            };
+        }
+        undo_own_steps(session, &mut self.work)
+    }
+}
