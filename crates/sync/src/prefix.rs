@@ -81,7 +81,12 @@ impl FilledPrefix {
     fn advance(&self) -> Option<u64> {
         let mut moved = None;
         loop {
-            if self.advancing.swap(true, Ordering::Acquire) {
+            // Failing writes nothing: the line stays with whoever advances.
+            if self
+                .advancing
+                .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+                .is_err()
+            {
                 return moved;
             }
             let from = self.horizon.load(Ordering::Relaxed);

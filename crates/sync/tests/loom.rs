@@ -1,0 +1,227 @@
+//! Every interleaving of the types that threads share, under loom's memory model.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p nfold-sync --release --test loom`
+#![cfg(loom)]
+
+use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use loom::thread;
+use nfold_sync::page_word::{PageWord, frame_of, is_exclusive};
+use nfold_sync::prefix::{FilledPrefix, UNIT};
+use nfold_sync::{epoch::Registry, words};
+use std::sync::Arc;
+
+fn page(n: usize) -> Vec<AtomicU64> {
+    (0..n).map(|_| AtomicU64::new(0)).collect()
+}
+
+/// An optimistic read of two words: their values if it validated.
+fn read(word: &PageWord, bytes: &[AtomicU64]) -> Option<(u64, u64)> {
+    let seen = word.load();
+    if is_exclusive(seen) || frame_of(seen).is_none() {
+        return None;
+    }
+    let pair = (words::load_u64(bytes, 0), words::load_u64(bytes, 8));
+    word.validate(seen).then_some(pair)
+}
+
+#[test]
+fn a_validated_read_is_one_state() {
+    loom::model(|| {
+        let shared = Arc::new((PageWord::new(), page(2)));
+        assert!(shared.0.install(0, 0));
+        let writer = shared.clone();
+        let t = thread::spawn(move || {
+            let (word, bytes) = &*writer;
+            for value in 1..=2 {
+                let before = word.latch_resident().unwrap();
+                words::store_u64(bytes, 0, value);
+                words::store_u64(bytes, 8, value);
+                word.release_changed(before);
+            }
+        });
+        if let Some((a, b)) = read(&shared.0, &shared.1) {
+            assert_eq!(a, b);
+        }
+        t.join().unwrap();
+    });
+}
+
+#[test]
+fn latches_exclude_each_other() {
+    loom::model(|| {
+        let shared = Arc::new((PageWord::new(), page(1)));
+        assert!(shared.0.install(0, 0));
+        let add = |shared: &(PageWord, Vec<AtomicU64>)| {
+            let before = shared.0.latch_resident().unwrap();
+            let value = words::load_u64(&shared.1, 0);
+            words::store_u64(&shared.1, 0, value + 1);
+            shared.0.release_changed(before);
+        };
+        let other = shared.clone();
+        let t = thread::spawn(move || add(&other));
+        add(&shared);
+        t.join().unwrap();
+        assert_eq!(words::load_u64(&shared.1, 0), 2);
+    });
+}
+
+#[test]
+fn a_frame_given_to_another_page_is_noticed() {
+    loom::model(|| {
+        // (page A, page B, the frame they take turns in, the free list)
+        let shared = Arc::new((
+            PageWord::new(),
+            PageWord::new(),
+            page(2),
+            loom::sync::Mutex::new(false),
+        ));
+        assert!(shared.0.install(0, 0));
+        words::store_u64(&shared.2, 0, 1);
+        words::store_u64(&shared.2, 8, 1);
+        let (evictor, loader) = (shared.clone(), shared.clone());
+        let t1 = thread::spawn(move || {
+            let before = evictor.0.latch_resident().unwrap();
+            evictor.0.release_evicted(before);
+            *evictor.3.lock().unwrap() = true;
+        });
+        let t2 = thread::spawn(move || {
+            if std::mem::take(&mut *loader.3.lock().unwrap()) {
+                nfold_sync::prim::fence(Ordering::Release);
+                words::store_u64(&loader.2, 0, 2);
+                words::store_u64(&loader.2, 8, 2);
+                assert!(loader.1.install(0, 0));
+            }
+        });
+        if let Some(pair) = read(&shared.0, &shared.2) {
+            assert_eq!(pair, (1, 1), "page A's bytes");
+        }
+        if let Some(pair) = read(&shared.1, &shared.2) {
+            assert_eq!(pair, (2, 2), "page B's bytes");
+        }
+        t1.join().unwrap();
+        t2.join().unwrap();
+    });
+}
+
+#[test]
+fn a_page_that_left_and_came_back_is_noticed() {
+    loom::model(|| {
+        let shared = Arc::new((PageWord::new(), page(2)));
+        assert!(shared.0.install(0, 0));
+        let other = shared.clone();
+        let t = thread::spawn(move || {
+            let (a, bytes) = &*other;
+            let before = a.latch_resident().unwrap();
+            a.release_evicted(before);
+            for value in [2, 0] {
+                // The frame serves another page, then page A again, with its old bytes.
+                nfold_sync::prim::fence(Ordering::Release);
+                words::store_u64(bytes, 0, value);
+                words::store_u64(bytes, 8, value);
+            }
+            assert!(a.install(a.load(), 0));
+        });
+        if let Some(pair) = read(&shared.0, &shared.1) {
+            assert_eq!(pair, (0, 0), "page A's bytes, before or after");
+        }
+        t.join().unwrap();
+    });
+}
+
+#[test]
+fn the_filled_prefix_leaves_nobody_behind() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let shared = Arc::new((FilledPrefix::new(0, 4 * UNIT), AtomicU64::new(0)));
+        let write = |shared: &(FilledPrefix, AtomicU64)| {
+            let start = shared.1.fetch_add(UNIT, Ordering::Relaxed);
+            shared.0.mark(start, start + UNIT);
+        };
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let shared = shared.clone();
+                thread::spawn(move || write(&shared))
+            })
+            .collect();
+        write(&shared);
+        for t in threads {
+            t.join().unwrap();
+        }
+        assert_eq!(
+            shared.0.horizon(),
+            3 * UNIT,
+            "I3: the last one to leave has moved the prefix to the end"
+        );
+    });
+}
+
+#[test]
+fn the_horizon_publishes_what_was_done_before() {
+    loom::model(|| {
+        let shared = Arc::new((
+            FilledPrefix::new(0, 4 * UNIT),
+            AtomicU64::new(0),
+            AtomicU64::new(0),
+        ));
+        let first = shared.clone();
+        let t = thread::spawn(move || {
+            first.1.store(1, Ordering::Relaxed);
+            first.0.mark(0, UNIT);
+        });
+        let second = shared.clone();
+        let u = thread::spawn(move || {
+            second.2.store(1, Ordering::Relaxed);
+            second.0.mark(UNIT, 2 * UNIT);
+        });
+        let horizon = shared.0.horizon();
+        if horizon >= UNIT {
+            assert_eq!(
+                shared.1.load(Ordering::Relaxed),
+                1,
+                "the status of the first commit"
+            );
+        }
+        if horizon >= 2 * UNIT {
+            assert_eq!(
+                shared.2.load(Ordering::Relaxed),
+                1,
+                "the status of the second"
+            );
+        }
+        t.join().unwrap();
+        u.join().unwrap();
+    });
+}
+
+#[test]
+fn a_pinned_reader_never_sees_freed_objects() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        // (whether the object is reachable, whether it was freed)
+        let shared = Arc::new((AtomicBool::new(true), Arc::new(AtomicBool::new(false))));
+        let registry = std::sync::Arc::new(Registry::new());
+        let slot = registry.slot();
+        let (other, collector) = (shared.clone(), registry.clone());
+        let t = thread::spawn(move || {
+            other.0.store(false, Ordering::Relaxed);
+            let freed = other.1.clone();
+            collector.defer_free(move || freed.store(true, Ordering::Relaxed));
+            collector.collect();
+            collector.collect();
+        });
+        {
+            let _guard = slot.pin();
+            if shared.0.load(Ordering::Relaxed) {
+                assert!(
+                    !shared.1.load(Ordering::Relaxed),
+                    "reachable, so not freed while pinned"
+                );
+            }
+        }
+        t.join().unwrap();
+        registry.collect();
+        assert!(shared.1.load(Ordering::Relaxed), "freed in the end");
+    });
+}
