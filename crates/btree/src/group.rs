@@ -236,7 +236,7 @@ impl TreeHandle {
     fn choose_children<J: Job>(&self, store: &Store, job: &J, lanes: &mut Lanes<'_, J::Item>) {
         let mut kept = 0;
         for i in 0..lanes.live.len() {
-            let mut lane = lanes.live[i];
+            let lane = &mut lanes.live[i];
             let node = Node::new(lane.page.words());
             let suffix = node.suffix(job.key(lane.item));
             let first = node.search_hinted(lane.range(), head_of(suffix));
@@ -248,7 +248,9 @@ impl TreeHandle {
                 continue;
             }
             store.prefetch(self.page_id(lane.next));
-            lanes.live[kept] = lane;
+            if kept != i {
+                lanes.live[kept] = lanes.live[i];
+            }
             kept += 1;
         }
         lanes.live.truncate(kept);
@@ -264,7 +266,7 @@ impl TreeHandle {
     ) -> Result<(), Stop> {
         let mut kept = 0;
         for i in 0..lanes.live.len() {
-            let mut lane = lanes.live[i];
+            let lane = &mut lanes.live[i];
             let child = self.page_id(lane.next);
             let read = store.read(child);
             if !lane.page.validate() {
@@ -288,7 +290,9 @@ impl TreeHandle {
                 continue;
             }
             lane.enter(job.key(lane.item));
-            lanes.live[kept] = lane;
+            if kept != i {
+                lanes.live[kept] = lanes.live[i];
+            }
             kept += 1;
         }
         lanes.live.truncate(kept);

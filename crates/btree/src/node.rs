@@ -410,8 +410,9 @@ impl<'a> Node<'a> {
     pub(crate) fn append_prefix(self, out: &mut Vec<u8>) {
         let prefix = self.prefix_len();
         if prefix <= PREFIX_BYTES {
-            let bytes = self.word(OFF_PREFIX_BYTES / 8).to_le_bytes();
-            out.extend_from_slice(&bytes[..prefix]);
+            let start = out.len();
+            out.extend_from_slice(&self.word(OFF_PREFIX_BYTES / 8).to_le_bytes());
+            out.truncate(start + prefix);
         } else {
             words::append_out(
                 self.words,

@@ -95,6 +95,9 @@ pub fn copy_out(words: &[AtomicU64], off: usize, out: &mut [u8]) {
     }
 }
 
+/// Longest piece that [`append_out`] copies word by word.
+const SHORT: usize = 32;
+
 /// Appends `[off, off + len)` to `out`, clamped: bytes outside are not appended.
 #[inline]
 pub fn append_out(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) {
@@ -104,6 +107,14 @@ pub fn append_out(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>
     }
     let len = len.min(total - off);
     let start = out.len();
+    if len <= SHORT {
+        // Short pieces, such as keys: whole words are appended and the rest cut off, without a call.
+        for at in (0..len).step_by(8) {
+            out.extend_from_slice(&load_u64(words, off + at).to_le_bytes());
+        }
+        out.truncate(start + len);
+        return;
+    }
     out.resize(start + len, 0);
     copy_out(words, off, &mut out[start..]);
 }
