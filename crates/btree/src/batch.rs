@@ -197,6 +197,8 @@ pub struct PointScan {
     /// Lower bounds of points that go on in a later leaf.
     pub(crate) resume_keys: Keys,
     pub(crate) out: EntryBatch,
+    /// Upper fence of the leaf at hand.
+    pub(crate) fence: Vec<u8>,
 }
 
 /// A point that is not finished.

@@ -32,26 +32,46 @@ impl KeyRange {
             hi: Bound::Unbounded,
         }
     }
+}
 
-    fn is_empty(&self) -> bool {
-        match (&self.lo, &self.hi) {
-            (Bound::Included(lo), Bound::Included(hi)) => lo > hi,
-            (
-                Bound::Included(lo) | Bound::Excluded(lo),
-                Bound::Included(hi) | Bound::Excluded(hi),
-            ) => lo >= hi,
-            _ => false,
+/// A bound that keeps its memory when it is set anew.
+#[derive(Clone, Debug)]
+struct Edge {
+    /// The key means something only if it is not `Unbounded`.
+    kind: Bound<()>,
+    key: Vec<u8>,
+}
+
+impl Default for Edge {
+    fn default() -> Edge {
+        Edge {
+            kind: Bound::Unbounded,
+            key: Vec::new(),
         }
     }
 }
 
-/// A position in a tree between two entries. Holds no latch and no page, only keys (C1).
-#[derive(Clone, Debug)]
+impl Edge {
+    fn set(&mut self, bound: Bound<&[u8]>) {
+        self.key.clear();
+        self.kind = bound.map(|key| self.key.extend_from_slice(key));
+    }
+
+    #[inline]
+    fn get(&self) -> Bound<&[u8]> {
+        self.kind.map(|()| self.key.as_slice())
+    }
+}
+
+/// A position in a tree between two entries. Holds no latch and no page, only keys (C1). A cursor that is kept and
+/// [`reset`](Self::reset) allocates nothing once it is warm.
+#[derive(Clone, Debug, Default)]
 pub struct Cursor {
-    range: KeyRange,
+    lo: Edge,
+    hi: Edge,
     reverse: bool,
     /// What comes next: keys from here on, in the cursor's direction.
-    at: Bound<Vec<u8>>,
+    at: Edge,
     done: bool,
     /// Page to look at before descending; 0: none.
     hint: PageNo,
@@ -72,24 +92,28 @@ enum Next {
 impl TreeHandle {
     /// A cursor before the first entry of `range`, or behind the last one when `reverse`.
     pub fn cursor(&self, range: KeyRange, reverse: bool) -> Cursor {
-        let at = match (if reverse { &range.hi } else { &range.lo }, reverse) {
-            (Bound::Unbounded, false) => Bound::Included(Vec::new()),
-            (bound, _) => bound.clone(),
-        };
-        let done = range.is_empty();
-        Cursor {
-            range,
-            reverse,
-            at,
-            done,
-            hint: 0,
-            ahead: 0,
-            spare: Vec::new(),
-        }
+        let mut cursor = Cursor::default();
+        let (lo, hi) = (range.lo.as_ref(), range.hi.as_ref());
+        cursor.reset(lo.map(Vec::as_slice), hi.map(Vec::as_slice), reverse);
+        cursor
     }
 }
 
 impl Cursor {
+    /// Puts the cursor before the first entry between the bounds, or behind the last one when `reverse`.
+    pub fn reset(&mut self, lo: Bound<&[u8]>, hi: Bound<&[u8]>, reverse: bool) {
+        self.done = is_empty(lo, hi);
+        self.lo.set(lo);
+        self.hi.set(hi);
+        self.at.set(match (reverse, lo) {
+            (true, _) => hi,
+            (false, Bound::Unbounded) => Bound::Included(&[]),
+            (false, _) => lo,
+        });
+        self.reverse = reverse;
+        (self.hint, self.ahead) = (0, 0);
+    }
+
     /// Appends the next entries, at most `max_entries` (at least 1) and at most those of one leaf, to `out`. False: the range is
     /// exhausted. True with nothing appended is possible. On `Wait` the position is kept: call again.
     pub fn next_batch(
@@ -135,7 +159,7 @@ impl Cursor {
     }
 
     fn seek(&self) -> Seek<'_> {
-        match &self.at {
+        match self.at.get() {
             Bound::Included(key) => Seek::At(key),
             Bound::Excluded(key) if self.reverse => Seek::Below(key),
             Bound::Excluded(key) => Seek::At(key),
@@ -192,15 +216,12 @@ impl Cursor {
 
     /// Makes `spare` the position.
     fn swap_position(&mut self, included: bool) {
-        let new = std::mem::take(&mut self.spare);
-        let new = if included {
-            Bound::Included(new)
+        std::mem::swap(&mut self.at.key, &mut self.spare);
+        self.at.kind = if included {
+            Bound::Included(())
         } else {
-            Bound::Excluded(new)
+            Bound::Excluded(())
         };
-        if let Bound::Included(old) | Bound::Excluded(old) = std::mem::replace(&mut self.at, new) {
-            self.spare = old;
-        }
     }
 
     /// Copies what qualifies in the leaf and puts the key to go on with into `spare`. Unvalidated.
@@ -224,7 +245,7 @@ impl Cursor {
             );
         };
         if self.reverse {
-            let end = upper_slot(node, count, &self.at);
+            let end = upper_slot(node, count, self.at.get());
             let (start, last) = self.start_slot(node, count);
             let from = start.max(end.saturating_sub(max));
             (from..end).rev().for_each(&mut push);
@@ -257,7 +278,7 @@ impl Cursor {
 
     /// Forwards: the slot at the position, which the page covers.
     fn resume_slot(&self, node: Node<'_>, count: usize) -> usize {
-        match &self.at {
+        match self.at.get() {
             Bound::Included(key) => node.search(count, node.suffix(key)).0,
             Bound::Excluded(key) => {
                 let (slot, found) = node.search(count, node.suffix(key));
@@ -269,14 +290,14 @@ impl Cursor {
 
     /// Forwards: behind the last slot of the range here, and whether the range ends in this page.
     fn end_slot(&self, node: Node<'_>, count: usize) -> (usize, bool) {
-        let last = match &self.range.hi {
+        let last = match self.hi.get() {
             Bound::Unbounded => false,
             Bound::Included(hi) => node.compare_upper(hi).is_gt(),
             Bound::Excluded(hi) => node.compare_upper(hi).is_ge(),
         };
         (
             if last {
-                upper_slot(node, count, &self.range.hi)
+                upper_slot(node, count, self.hi.get())
             } else {
                 count
             },
@@ -286,7 +307,7 @@ impl Cursor {
 
     /// Backwards: the first slot of the range here, and whether the range begins in this page.
     fn start_slot(&self, node: Node<'_>, count: usize) -> (usize, bool) {
-        match &self.range.lo {
+        match self.lo.get() {
             Bound::Included(lo) if node.compare_lower(lo).is_le() => {
                 (node.search(count, node.suffix(lo)).0, true)
             }
@@ -328,7 +349,7 @@ impl Cursor {
 }
 
 /// Behind the last slot whose key is within the upper bound. A bound at or above the upper fence need not have the page's prefix.
-fn upper_slot(node: Node<'_>, count: usize, bound: &Bound<Vec<u8>>) -> usize {
+fn upper_slot(node: Node<'_>, count: usize, bound: Bound<&[u8]>) -> usize {
     match bound {
         Bound::Unbounded => count,
         Bound::Included(key) | Bound::Excluded(key) if node.compare_upper(key).is_le() => count,
@@ -337,5 +358,15 @@ fn upper_slot(node: Node<'_>, count: usize, bound: &Bound<Vec<u8>>) -> usize {
             slot + usize::from(found)
         }
         Bound::Excluded(key) => node.search(count, node.suffix(key)).0,
+    }
+}
+
+fn is_empty(lo: Bound<&[u8]>, hi: Bound<&[u8]>) -> bool {
+    match (lo, hi) {
+        (Bound::Included(lo), Bound::Included(hi)) => lo > hi,
+        (Bound::Included(lo) | Bound::Excluded(lo), Bound::Included(hi) | Bound::Excluded(hi)) => {
+            lo >= hi
+        }
+        _ => false,
     }
 }

@@ -3,11 +3,12 @@
 use crate::node::Node;
 use crate::redo;
 use crate::tree::{MAX_LEVELS, TreeHandle};
-use nfold_store::{PageId, PageNo, Stop, Store};
+use nfold_store::{PAGE_SIZE, PageId, PageNo, Stop, Store};
 
 /// Leaves freed by one mini-transaction.
 const FREE_BATCH: usize = 16;
-const FREE_LOG_BYTES: usize = 256 * (2 * FREE_BATCH + 1);
+/// Each page's own records, and a part of the free list that one of them may have to take over.
+const FREE_LOG_BYTES: usize = 256 * (2 * FREE_BATCH + 1) + PAGE_SIZE;
 
 impl TreeHandle {
     /// Gives some of the tree's pages back to the space; `Ok(true)` when all are gone, the root included. Call until then; `Wait`: call

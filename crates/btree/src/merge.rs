@@ -14,8 +14,8 @@ use crate::tree::{Path, Seek, TreeHandle};
 use nfold_store::{Latched, Mtr, PAGE_SIZE, PageNo, Stop, Store, header};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Log bytes of one merge: a page image, fences, links.
-const MERGE_LOG_BYTES: usize = 2 * PAGE_SIZE;
+/// Log bytes of one merge: a page image, fences, links, and a part of the free list that the freed page may have to take over.
+const MERGE_LOG_BYTES: usize = 3 * PAGE_SIZE;
 /// A merged page is at most so full, so that it is not split again at once.
 const MERGED_MAX: usize = CAPACITY / 4 * 3;
 

@@ -16,22 +16,13 @@ impl TreeHandle {
         scan: &mut PointScan,
         max_bytes: usize,
     ) -> Result<bool, Stop> {
-        self.run_groups(
-            store,
-            &mut PointJob {
-                scan,
-                max_bytes,
-                fence: Vec::new(),
-            },
-        )
+        self.run_groups(store, &mut PointJob { scan, max_bytes })
     }
 }
 
 struct PointJob<'b> {
     scan: &'b mut PointScan,
     max_bytes: usize,
-    /// Upper fence of the leaf at hand.
-    fence: Vec<u8>,
 }
 
 /// Copies the entries of one leaf from `slot` on that are below `hi` (empty: no bound). Gives whether the point goes on behind this leaf, whose
@@ -72,7 +63,7 @@ fn copy_point(
 impl PointJob<'_> {
     /// Notes that the point goes on at `fence`.
     fn go_on(&mut self, point: u32) {
-        let from = self.scan.resume_keys.push(&self.fence);
+        let from = self.scan.resume_keys.push(&self.scan.fence);
         self.scan.pending.push(Resume { point, from });
     }
 }
@@ -114,17 +105,13 @@ impl Job for PointJob<'_> {
         _guessed: bool,
     ) -> Outcome {
         let node = Node::new(page.words());
-        let mark = self.scan.out.mark();
         let (slot, _) = node.search_from(first, node.count(), node.suffix(self.scan.lower(item)));
-        let hi = self.scan.bounds.get(item.point * 2 + 1);
-        let more = copy_point(
-            node,
-            page.id().page,
-            item.point,
-            slot,
-            hi,
-            (&mut self.scan.out, &mut self.fence),
-        );
+        let PointScan {
+            bounds, out, fence, ..
+        } = &mut *self.scan;
+        let mark = out.mark();
+        let hi = bounds.get(item.point * 2 + 1);
+        let more = copy_point(node, page.id().page, item.point, slot, hi, (out, fence));
         if !page.validate() {
             self.scan.out.cut(mark);
             return Outcome::Changed;
@@ -141,6 +128,7 @@ impl Job for PointJob<'_> {
             bounds,
             resume_keys,
             out,
+            fence,
             ..
         } = &mut *self.scan;
         let lo = if item.from == Resume::START {
@@ -149,7 +137,6 @@ impl Job for PointJob<'_> {
             resume_keys.get(item.from)
         };
         let hi = bounds.get(item.point * 2 + 1);
-        let fence = &mut self.fence;
         let done = tree.optimistic(|| {
             let page = tree.try_descend(store, Seek::At(lo), 0, |_, _, _| ())?;
             let node = Node::new(page.words());
