@@ -448,22 +448,25 @@ fn hash128(bytes: &[u8]) -> u128 {
         0x8ebc_6af0_9c88_c6e3,
         0x5899_65cc_7537_4cc3,
     ];
-    let fold = |a: u64, b: u64| {
+    #[inline(always)]
+    fn fold(a: u64, b: u64) -> u64 {
         let product = u128::from(a) * u128::from(b);
         (product as u64) ^ (product >> 64) as u64
-    };
-    let word = |b: &[u8]| {
-        let mut w = [0; 8];
-        w[..b.len()].copy_from_slice(b);
-        u64::from_le_bytes(w)
+    }
+    let step = |x: &mut u64, y: &mut u64, chunk: &[u8; 16]| {
+        let word = u128::from_le_bytes(*chunk);
+        let (a, b) = (word as u64, (word >> 64) as u64);
+        *x = fold(*x ^ a ^ K[2], b ^ K[3]);
+        *y = fold(*y ^ b ^ K[0], a ^ K[1]).wrapping_add(*x);
     };
     let (mut x, mut y) = (K[0] ^ bytes.len() as u64, K[1]);
-    for chunk in bytes.chunks(16) {
-        let (a, b) = chunk.split_at(chunk.len().min(8));
-        let (a, b) = (word(a), word(b));
-        x = fold(x ^ a ^ K[2], b ^ K[3]);
-        y = fold(y ^ b ^ K[0], a ^ K[1]).wrapping_add(x);
+    let (chunks, tail) = bytes.as_chunks::<16>();
+    for chunk in chunks {
+        step(&mut x, &mut y, chunk);
     }
+    let mut last = [0; 16];
+    last[..tail.len()].copy_from_slice(tail);
+    step(&mut x, &mut y, &last);
     u128::from(fold(x ^ K[2], y ^ K[1])) << 64 | u128::from(fold(y ^ K[3], x ^ K[0]))
 }
 
