@@ -59,6 +59,7 @@ check-deep: test-tools server-binary ## the long rounds: crashes, big tables, mi
 
 record: ## record expected answers: make record MYSQL=host:port (user sb, password sb)
 	tests/sql/record $(MYSQL)
+	python3 crates/sql/tests/record.py $(subst :, ,$(MYSQL)) sb sb
 
 bench: build ## figures beside MariaDB, in one run
 	bench/compare

@@ -123,7 +123,7 @@ const fn slot_of(word: &[u8]) -> usize {
     let a = (word[0] & 0xdf) as u32;
     let b = (word[n - 1] & 0xdf) as u32;
     let c = (word[n / 2] & 0xdf) as u32;
-    let d = (word[if n > 2 { n - 2 } else { 0 }] & 0xdf) as u32;
+    let d = (word[n.saturating_sub(2)] & 0xdf) as u32;
     let e = (word[if n > 1 { 1 } else { 0 }] & 0xdf) as u32;
     let h = (a | b << 8 | c << 16 | d << 24).wrapping_mul(0x9e37_79b1)
         ^ (e | (n as u32) << 8).wrapping_mul(0x85eb_ca6b);

@@ -287,9 +287,7 @@ impl<'a> Lexer<'a> {
     #[inline]
     fn skip_blanks(&mut self, hints: bool) -> Option<Token> {
         loop {
-            let Some(&b) = self.text.get(self.pos) else {
-                return None;
-            };
+            let &b = self.text.get(self.pos)?;
             if is(b, SPACE) {
                 self.pos += 1;
                 continue;
@@ -498,10 +496,11 @@ impl<'a> Lexer<'a> {
     /// At a digit.
     #[inline]
     fn number(&mut self, start: usize) -> Token {
-        if self.text[start] == b'0' && matches!(self.peek(1), b'x' | b'b') {
-            if let Some(token) = self.prefixed_number(start) {
-                return token;
-            }
+        if self.text[start] == b'0'
+            && matches!(self.peek(1), b'x' | b'b')
+            && let Some(token) = self.prefixed_number(start)
+        {
+            return token;
         }
         self.skip_class(DIGIT);
         let b = self.peek(0);

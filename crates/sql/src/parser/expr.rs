@@ -37,7 +37,7 @@ pub(super) mod level {
 /// What stands in parentheses.
 pub(super) enum Paren {
     Expr(Expr),
-    Query(Query),
+    Query(Box<Query>),
 }
 
 impl Parser<'_> {
@@ -295,7 +295,7 @@ impl Parser<'_> {
             return self.unexpected();
         }
         self.advance();
-        let query = Box::new(self.subquery()?);
+        let query = self.subquery()?;
         Ok(Expr::Quantified {
             op,
             expr: Box::new(left),
@@ -431,7 +431,7 @@ impl Parser<'_> {
             return Ok(match self.parenthesised()? {
                 Paren::Query(query) => Expr::InSubquery {
                     expr,
-                    query: Box::new(query),
+                    query,
                     negated,
                 },
                 Paren::Expr(Expr::Row(members)) => Expr::InList {
@@ -505,7 +505,7 @@ impl Parser<'_> {
             open += 1;
         }
         let mut inner = if query_inside {
-            Paren::Query(self.nested_query()?)
+            Paren::Query(Box::new(self.nested_query()?))
         } else {
             Paren::Expr(self.expr()?)
         };
@@ -524,9 +524,9 @@ impl Parser<'_> {
             }
             inner = match inner {
                 Paren::Query(query) if self.query_goes_on() || self.is(TokenKind::RParen) => {
-                    Paren::Query(self.query_after_paren(query)?)
+                    Paren::Query(Box::new(self.query_after_paren(*query)?))
                 }
-                Paren::Query(query) => self.go_on(Expr::Subquery(Box::new(query)))?,
+                Paren::Query(query) => self.go_on(Expr::Subquery(query))?,
                 Paren::Expr(expr) => self.go_on(expr)?,
             };
         }

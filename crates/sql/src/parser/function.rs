@@ -517,10 +517,8 @@ impl Parser<'_> {
             self.comma_list(Self::expr)?
         };
         self.expect(TokenKind::RParen)?;
-        if self.accept_kw(Kw::FROM) {
-            if !self.accept_kw(Kw::FIRST) {
-                self.expect_kw(Kw::LAST)?;
-            }
+        if self.accept_kw(Kw::FROM) && !self.accept_kw(Kw::FIRST) {
+            self.expect_kw(Kw::LAST)?;
         }
         if self.accept_kw(Kw::RESPECT) || self.accept_kw(Kw::IGNORE) {
             self.expect_kw(Kw::NULLS)?;

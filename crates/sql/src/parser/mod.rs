@@ -31,7 +31,7 @@ mod table_options;
 mod types;
 
 use crate::ast::{Expr, Ident, ObjectName, Span, Statement};
-use crate::digest::{Digested, LiteralRole, SlotKind};
+use crate::digest::{Digested, LiteralRole, Slot, SlotKind};
 use crate::keywords::Kw;
 use crate::lexer::{LexMode, Lexer, Token, TokenKind, is_space};
 use nfold_types::error::{ErrorCode, SqlError};
@@ -203,26 +203,27 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The next token: of the lexer, or a folded list whole.
+    /// The next token: of the lexer, or a folded list whole. Optimizer hints are passed over.
     fn lex(&mut self) -> Token {
         let mut token = self.lexer.next_token();
-        if token.kind == TokenKind::LParen && self.fold {
-            if let Some(n) = self.slot_at(token.start) {
-                let slot = self.digested.map(|d| d.slots()[n as usize]);
-                if let Some(slot) =
-                    slot.filter(|s| matches!(s.kind, SlotKind::List | SlotKind::Rows))
-                {
-                    self.lexer.jump(slot.span.end as usize);
-                    token.kind = TokenKind::List;
-                    token.end = slot.span.end;
-                }
-            }
+        while token.kind == TokenKind::Hint {
+            token = self.lexer.next_token();
         }
-        if token.kind == TokenKind::Hint {
-            // Optimizer hints are taken and left alone.
-            return self.lex();
+        if token.kind == TokenKind::LParen
+            && self.fold
+            && let Some(slot) = self.folded_slot_at(token.start)
+        {
+            self.lexer.jump(slot.span.end as usize);
+            token.kind = TokenKind::List;
+            token.end = slot.span.end;
         }
         token
+    }
+
+    /// The list or rows slot that begins at byte `start`.
+    fn folded_slot_at(&self, start: u32) -> Option<Slot> {
+        let slot = self.digested?.slots()[self.slot_at(start)? as usize];
+        matches!(slot.kind, SlotKind::List | SlotKind::Rows).then_some(slot)
     }
 
     /// The digest's slot that begins at byte `start`.

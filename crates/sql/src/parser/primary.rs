@@ -29,7 +29,7 @@ impl Parser<'_> {
             TokenKind::Marker => self.marker(),
             TokenKind::LParen => Ok(match self.parenthesised()? {
                 Paren::Expr(expr) => expr,
-                Paren::Query(query) => Expr::Subquery(Box::new(query)),
+                Paren::Query(query) => Expr::Subquery(query),
             }),
             TokenKind::Minus => self.unary(UnaryOp::Minus),
             TokenKind::Plus => self.unary(UnaryOp::Plus),
@@ -88,11 +88,11 @@ impl Parser<'_> {
         if matches!(token.kind, TokenKind::Str | TokenKind::NStr) && self.is(TokenKind::Str) {
             return self.adjacent_strings(lit);
         }
-        if self.structural == 0 {
-            if let Some(n) = self.slot_at(token.start) {
-                self.roles[n as usize] = LiteralRole::Parameter;
-                return Ok(Expr::Param(n));
-            }
+        if self.structural == 0
+            && let Some(n) = self.slot_at(token.start)
+        {
+            self.roles[n as usize] = LiteralRole::Parameter;
+            return Ok(Expr::Param(n));
         }
         Ok(Expr::Literal(lit.to_literal()))
     }
@@ -256,7 +256,7 @@ impl Parser<'_> {
             Kw::CASE => self.case(),
             Kw::EXISTS => {
                 self.advance();
-                Ok(Expr::Exists(Box::new(self.subquery()?)))
+                Ok(Expr::Exists(self.subquery()?))
             }
             Kw::ROW if next == TokenKind::LParen => {
                 self.advance();
@@ -453,7 +453,7 @@ impl Parser<'_> {
                 Paren::Expr(Expr::Row(args)) => return Ok(self.builtin("interval", start, args)),
                 Paren::Expr(expr) => self.infix(expr, level::SIMPLE, level::OR)?,
                 Paren::Query(query) => {
-                    self.infix(Expr::Subquery(Box::new(query)), level::SIMPLE, level::OR)?
+                    self.infix(Expr::Subquery(query), level::SIMPLE, level::OR)?
                 }
             }
         } else {

@@ -24,13 +24,13 @@ impl Parser<'_> {
             return self.unexpected();
         }
         match self.parenthesised()? {
-            Paren::Query(query) => self.query_after_paren(query),
+            Paren::Query(query) => self.query_after_paren(*query),
             Paren::Expr(_) => self.unexpected(),
         }
     }
 
     /// `(query)` as an operand of an expression.
-    pub(super) fn subquery(&mut self) -> Result<Query> {
+    pub(super) fn subquery(&mut self) -> Result<Box<Query>> {
         if !self.is(TokenKind::LParen) || !self.query_follows_paren() {
             self.expect(TokenKind::LParen)?;
             return self.unexpected();
@@ -157,7 +157,7 @@ impl Parser<'_> {
             return self.query_primary(&mut None);
         }
         match self.parenthesised()? {
-            Paren::Query(query) => Ok(QueryBody::Paren(Box::new(query))),
+            Paren::Query(query) => Ok(QueryBody::Paren(query)),
             Paren::Expr(_) => self.unexpected(),
         }
     }
@@ -198,7 +198,7 @@ impl Parser<'_> {
             Ok(Cte {
                 name,
                 columns,
-                query: Box::new(p.subquery()?),
+                query: p.subquery()?,
             })
         })?;
         Ok(Some(With { recursive, tables }))

@@ -37,25 +37,25 @@ impl Parser<'_> {
             Kw::TABLES => Show::Tables {
                 full,
                 extended,
-                schema: self.from_schema()?,
+                schema: self.in_schema()?,
                 filter: self.filter()?,
             },
             Kw::TABLE => {
                 self.expect_kw(Kw::STATUS)?;
                 Show::TableStatus {
-                    schema: self.from_schema()?,
+                    schema: self.in_schema()?,
                     filter: self.filter()?,
                 }
             }
             Kw::OPEN => {
                 self.expect_kw(Kw::TABLES)?;
                 Show::OpenTables {
-                    schema: self.from_schema()?,
+                    schema: self.in_schema()?,
                     filter: self.filter()?,
                 }
             }
             Kw::COLUMNS | Kw::FIELDS => {
-                let table = self.from_table()?;
+                let table = self.of_table()?;
                 Show::Columns {
                     full,
                     extended,
@@ -64,7 +64,7 @@ impl Parser<'_> {
                 }
             }
             Kw::INDEX | Kw::INDEXES | Kw::KEYS => {
-                let table = self.from_table()?;
+                let table = self.of_table()?;
                 let filter = if self.accept_kw(Kw::WHERE) {
                     Some(ShowFilter::Where(self.expr()?))
                 } else {
@@ -131,11 +131,11 @@ impl Parser<'_> {
             },
             Kw::PLUGINS => Show::Plugins,
             Kw::TRIGGERS => Show::Triggers {
-                schema: self.from_schema()?,
+                schema: self.in_schema()?,
                 filter: self.filter()?,
             },
             Kw::EVENTS => Show::Events {
-                schema: self.from_schema()?,
+                schema: self.in_schema()?,
                 filter: self.filter()?,
             },
             Kw::FUNCTION | Kw::PROCEDURE => {
@@ -208,7 +208,7 @@ impl Parser<'_> {
     }
 
     /// `[FROM|IN schema]`
-    fn from_schema(&mut self) -> Result<Option<Ident>> {
+    fn in_schema(&mut self) -> Result<Option<Ident>> {
         if self.accept_from() {
             Ok(Some(self.ident()?))
         } else {
@@ -217,12 +217,12 @@ impl Parser<'_> {
     }
 
     /// `FROM|IN table [FROM|IN schema]`
-    fn from_table(&mut self) -> Result<ObjectName> {
+    fn of_table(&mut self) -> Result<ObjectName> {
         if !self.accept_from() {
             return self.unexpected();
         }
         let mut table = self.object_name()?;
-        if let Some(schema) = self.from_schema()? {
+        if let Some(schema) = self.in_schema()? {
             table.schema = Some(schema);
         }
         Ok(table)

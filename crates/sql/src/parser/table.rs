@@ -133,7 +133,7 @@ impl Parser<'_> {
     fn table_factor(&mut self) -> Result<TableRef> {
         if self.accept_kw(Kw::LATERAL) {
             let query = self.subquery()?;
-            return self.derived(query, true);
+            return self.derived(*query, true);
         }
         if self.is(TokenKind::LParen) {
             return match self.table_parens()? {

@@ -170,9 +170,10 @@ impl Parser<'_> {
         };
         self.advance();
         let mut kind = kind;
-        if matches!(kw, Kw::CHAR | Kw::CHARACTER | Kw::NCHAR) && self.accept_kw(Kw::VARYING) {
-            kind = TypeKind::VarChar;
-        } else if kw == Kw::NCHAR && self.accept_kw(Kw::VARCHAR) {
+        let char_word = matches!(kw, Kw::CHAR | Kw::CHARACTER | Kw::NCHAR);
+        if char_word && self.accept_kw(Kw::VARYING)
+            || kw == Kw::NCHAR && self.accept_kw(Kw::VARCHAR)
+        {
             kind = TypeKind::VarChar;
         } else if kw == Kw::LONG {
             if self.accept_kw(Kw::VARBINARY) {
