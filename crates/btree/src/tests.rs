@@ -10,6 +10,7 @@ use nfold_store::{RealDisk, Stop, Store, StoreError, StoreOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Makes a call until it is not stopped by a wait.
 fn finish<T>(mut call: impl FnMut() -> Result<T, Stop>) -> Result<T, StoreError> {
@@ -27,6 +28,8 @@ struct World {
     store: Arc<Store>,
     tree: TreeHandle,
     dir: tempfile::TempDir,
+    /// End LSN of the last `put` or `remove`.
+    ended: AtomicU64,
 }
 
 fn open(dir: &Path, pool_pages: u64, io_threads: usize) -> Arc<Store> {
@@ -48,7 +51,12 @@ impl World {
         let store = open(dir.path(), pool_pages, io_threads);
         let space = finish(|| store.create_space("t")).unwrap();
         let tree = Self::new_tree(&store, space, 7);
-        World { store, tree, dir }
+        World {
+            store,
+            tree,
+            dir,
+            ended: AtomicU64::new(0),
+        }
     }
 
     fn new_tree(store: &Store, space: u32, index_id: u64) -> TreeHandle {
@@ -83,7 +91,7 @@ impl World {
             } else {
                 self.tree.insert_at(&mut mtr, &mut pos, key, value);
             }
-            mtr.commit();
+            self.ended.store(mtr.commit().end, Relaxed);
             Ok(found)
         })
     }
@@ -97,7 +105,7 @@ impl World {
                 .leaf_for_write(&self.store, &mut mtr, key, Room::InPlace)?;
             let found = pos.found;
             let underfull = found && self.tree.remove_at(&mut mtr, &mut pos);
-            mtr.commit();
+            self.ended.store(mtr.commit().end, Relaxed);
             Ok((found, underfull))
         })
         .unwrap();

@@ -2,7 +2,6 @@
 
 use super::*;
 use nfold_store::{PAGE_WORDS, PageId};
-use std::sync::atomic::Ordering::Relaxed;
 
 fn copy_dir(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).unwrap() {
@@ -65,6 +64,7 @@ fn replay_gives_the_same_bytes() {
             store,
             tree: TreeHandle::open(world.tree.tree()),
             dir: copy,
+            ended: AtomicU64::new(0),
         };
         recovered.assert_holds(&model);
         let pages = world.store.space_pages(space).unwrap();
@@ -76,6 +76,109 @@ fn replay_gives_the_same_bytes() {
                 page_words(&recovered.store, id),
                 "page {page}"
             );
+        }
+    }
+}
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// One change, and the end of its log range: it survives a crash if and only if the log does up to there.
+type Change = (u64, Vec<u8>, Option<Vec<u8>>);
+
+/// Random changes; appended to `history` and applied to the tree.
+fn work(world: &World, model: &mut Model, history: &mut Vec<Change>, rng: &mut Rng) -> u64 {
+    let mut durable = 0;
+    for _ in 0..100 + rng.below(700) {
+        let len = 1 + rng.below(6);
+        let key = rng.bytes(len);
+        let above = model.range(key.clone()..).next().map(|(k, _)| k.clone());
+        if let Some(key) = above
+            && rng.below(5) < 2
+        {
+            assert!(world.remove(&key));
+            model.remove(&key);
+            history.push((world.ended.load(Relaxed), key, None));
+        } else {
+            let len = rng.below(400);
+            let value = rng.bytes(len);
+            world.put(&key, &value).unwrap();
+            model.insert(key.clone(), value.clone());
+            history.push((world.ended.load(Relaxed), key, Some(value)));
+        }
+        match rng.below(200) {
+            0..4 => {
+                durable = world.ended.load(Relaxed);
+                while let Some(wait) = world.store.wait_durable(durable) {
+                    wait.block();
+                }
+            }
+            4..8 => drop(world.store.step_background().unwrap()),
+            8 => drop(world.store.checkpoint().unwrap()),
+            _ => {}
+        }
+    }
+    durable
+}
+
+fn open_sim(disk: &nfold_store::SimDisk) -> (Arc<Store>, nfold_store::RecoveryReport) {
+    let options = StoreOptions {
+        pool_bytes: 48 << 14,
+        log_bytes: 2 << 20,
+        ..StoreOptions::default()
+    };
+    Store::open(
+        options,
+        Arc::new(disk.clone()),
+        Arc::new(BtreeRedo),
+        &|_| (),
+    )
+    .unwrap()
+}
+
+#[test]
+fn a_power_failure_leaves_a_whole_tree_of_what_the_log_kept() {
+    for seed in 1..12u64 {
+        let mut rng = Rng(seed * 1_000_003);
+        let mut disk = nfold_store::SimDisk::new();
+        let (store, _) = open_sim(&disk);
+        let space = finish(|| store.create_space("t")).unwrap();
+        let tree = World::new_tree(&store, space, 7);
+        let made = store.horizon().load();
+        while let Some(wait) = store.wait_durable(made) {
+            wait.block();
+        }
+        let mut world = World {
+            store,
+            tree,
+            dir: tempfile::tempdir().unwrap(),
+            ended: AtomicU64::new(0),
+        };
+        let mut model = Model::new();
+        for _ in 0..6 {
+            let before = model.clone();
+            let mut history = Vec::new();
+            let durable = work(&world, &mut model, &mut history, &mut rng);
+            disk = disk.crash(rng.next());
+            let (store, report) = open_sim(&disk);
+            store.open_space(space, "t").unwrap();
+            assert!(report.end_lsn >= durable, "what was waited for is there");
+            assert!(
+                report.corrupt_pages.is_empty(),
+                "{:?}",
+                report.corrupt_pages
+            );
+            world.store = store;
+            model = before;
+            for (end, key, value) in history {
+                if end > report.end_lsn {
+                    break;
+                }
+                match value {
+                    Some(value) => model.insert(key, value),
+                    None => model.remove(&key),
+                };
+            }
+            world.assert_holds(&model);
         }
     }
 }

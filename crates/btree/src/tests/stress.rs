@@ -50,7 +50,7 @@ fn assert_stretch(entries: &[(Vec<u8>, Vec<u8>)], lo: u32, hi: u32) {
     let expected: Vec<u32> = (lo..hi).filter(|k| k % STABLE == 0).collect();
     assert_eq!(stable, expected, "what is there all the time is seen");
     for (key, value) in entries {
-        if key_of(key) % STABLE == 0 {
+        if key_of(key).is_multiple_of(STABLE) {
             assert_eq!(*value, stable_value(key_of(key)));
         }
     }
