@@ -13,7 +13,7 @@ use crate::locks::{LockOwner, LockTable};
 use crate::purge::PurgeState;
 use crate::trx::Trx;
 use crate::undo::{TrxUndo, UndoLog};
-use crate::view::{Snapshots, Status};
+use crate::view::{CHUNK_IDS, RING_CHUNKS, Snapshots, Status, StatusTable};
 use nfold_store::{Lsn, PageId, SpaceId, Stop, Store, TrxId, USER_AREA};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -30,6 +30,9 @@ const MAGIC: u64 = u64::from_le_bytes(*b"NFUNDO\x01\0");
 const LEASE: u64 = 65536;
 /// The ceiling is raised when fewer ids than this are left: more threads than this never take ids at once.
 const LEASE_MARGIN: u64 = 8192;
+
+/// Ids between the oldest active transaction and the newest.
+const ID_SPAN: u64 = RING_CHUNKS * CHUNK_IDS;
 
 /// How the transaction system is set up.
 #[derive(Clone, Debug)]
@@ -113,6 +116,10 @@ impl TrxSystem {
             .max(scanned.max_id + 1)
             .max(1);
         let active: Vec<TrxId> = scanned.unfinished.iter().map(|u| u.id).collect();
+        let first = active.iter().copied().min().unwrap_or(next);
+        if !StatusTable::can_hold(first, next) {
+            return Err(TxnError::TooManyTransactions { limit: ID_SPAN });
+        }
         let report = TrxRecovery {
             unfinished: active.len(),
             changes_to_undo: scanned.unfinished.iter().map(|u| u.undo_no as u64).sum(),
@@ -217,11 +224,10 @@ impl TrxSystem {
         if self.views.next() + LEASE_MARGIN >= self.ceiling.load(Ordering::Acquire) {
             self.raise_ceiling()?;
         }
-        let limit = crate::view::RING_CHUNKS * crate::view::CHUNK_IDS;
         let id = self
             .views
             .allocate()
-            .ok_or(TxnError::TooManyTransactions { limit })?;
+            .ok_or(TxnError::TooManyTransactions { limit: ID_SPAN })?;
         assert!(
             id < self.ceiling.load(Ordering::Acquire),
             "T1: the id is below the ceiling"

@@ -299,6 +299,7 @@ impl Trx {
             self.state = State::Syncing(end);
         }
         let State::Syncing(end) = self.state else {
+            self.close_snapshot();
             return Ok(0);
         };
         if flush == FlushAtCommit::Durable
@@ -336,7 +337,10 @@ impl Trx {
     /// Rolls back everything. Made again after a wait it goes on.
     pub fn rollback(&mut self, applier: &dyn RowApplier) -> Step<()> {
         match self.state {
-            State::Idle => return Ok(()),
+            State::Idle => {
+                self.close_snapshot();
+                return Ok(());
+            }
             State::Active => {}
             // Too late: it is committed.
             State::Filling(_) | State::Syncing(_) => {
@@ -370,10 +374,9 @@ impl Trx {
         self.savepoints.clear();
         self.undo = TrxUndo {
             stream: self.undo.stream,
-            pages: std::mem::take(&mut self.undo.pages),
+            scratch: std::mem::take(&mut self.undo.scratch),
             ..TrxUndo::default()
         };
-        self.undo.pages.clear();
         self.state = State::Idle;
     }
 }

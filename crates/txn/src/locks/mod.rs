@@ -162,3 +162,16 @@ pub struct WaitInfo {
     pub blocking_session: u64,
     pub blocking_trx: TrxId,
 }
+
+/// A transaction that has changed something, or is about to, for the status views.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WriterInfo {
+    pub trx_id: TrxId,
+    /// 0: nobody's any more; it is being undone in the background.
+    pub session: u64,
+    /// Row changes so far.
+    pub changes: u64,
+    /// Places that it holds explicit locks at.
+    pub locks: usize,
+    pub waiting: bool,
+}

@@ -3,7 +3,9 @@
 use super::owner::{LockOwner, Place};
 use super::queue::{Entry, Queue};
 use super::wait::{LockWait, Waiter};
-use super::{LockInfo, LockKey, LockKind, LockMode, LockRequest, Locked, OnConflict, WaitInfo};
+use super::{
+    LockInfo, LockKey, LockKind, LockMode, LockRequest, Locked, OnConflict, WaitInfo, WriterInfo,
+};
 use crate::error::{Step, TxnError};
 use nfold_store::{Stop, TrxId, Wait};
 use nfold_sync::CachePadded;
@@ -484,6 +486,26 @@ impl LockTable {
                 out.extend(queue.entries.iter().map(|e| Self::info(key, e)));
             }
         }
+        out
+    }
+
+    /// All transactions with an id, by id.
+    pub fn writers(&self) -> Vec<WriterInfo> {
+        let mut out = Vec::new();
+        for shard in &self.owners {
+            for (id, owner) in shard.lock().iter() {
+                let (changes, locks) = owner.weight();
+                let waiting = owner.state.lock().waiting.is_some();
+                out.push(WriterInfo {
+                    trx_id: *id,
+                    session: owner.session(),
+                    changes,
+                    locks,
+                    waiting,
+                });
+            }
+        }
+        out.sort_by_key(|w| w.trx_id);
         out
     }
 

@@ -13,12 +13,15 @@ use nfold_store::{
 };
 use nfold_sync::CachePadded;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Log bytes of a record's redo beyond the record itself, and of a new page.
 const LOG_OVERHEAD: usize = 256;
+/// Row changes in one transaction.
+const MAX_CHANGES: u32 = u32::MAX - 1;
 
 #[derive(Default)]
 struct Stream {
@@ -27,6 +30,9 @@ struct Stream {
     /// Transactions that ended, in the order of their ends.
     ended: Mutex<VecDeque<Ended>>,
 }
+
+/// The pages of one transaction, in order. Short ones need no allocation.
+pub(crate) type PageList = SmallVec<[PageNo; 4]>;
 
 /// A transaction that ended, until it is purged.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +46,7 @@ pub(crate) struct Ended {
     /// The last row record that was not undone.
     pub head: UndoPtr,
     /// Pages with its records, in order; the last has its end.
-    pub pages: Vec<PageNo>,
+    pub pages: PageList,
 }
 
 /// A transaction's side of the undo log.
@@ -52,7 +58,9 @@ pub struct TrxUndo {
     /// The number of the last record, 0 before the first.
     pub(crate) undo_no: u32,
     pub(crate) stream: usize,
-    pub(crate) pages: Vec<PageNo>,
+    pub(crate) pages: PageList,
+    /// The bytes of one record; kept for its memory.
+    pub(crate) scratch: Vec<u8>,
 }
 
 /// Room for one record: the stream's page is latched, or a new one is reserved. See [`UndoLog::prepare`].
@@ -107,6 +115,11 @@ impl UndoLog {
     /// Makes room in `mtr` for one record with a body of `body_len` bytes, so that [`append`](Self::append) cannot wait or fail. Called after all
     /// tree pages are latched, and before the first change. One record per mini-transaction is prepared at a time.
     pub fn prepare(&self, mtr: &mut Mtr<'_>, trx: &TrxUndo, body_len: usize) -> Step<UndoPrep> {
+        // The end record takes one more number.
+        if trx.undo_no >= MAX_CHANGES {
+            let (what, limit) = ("row changes in a transaction", MAX_CHANGES as u64);
+            return Err(TxnError::TooLarge { what, limit }.into());
+        }
         self.prepare_len(mtr, trx, HEADER, body_len)
     }
 
@@ -121,13 +134,6 @@ impl UndoLog {
             return Err(TxnError::TooLarge {
                 what: "undo record",
                 limit: MAX_BODY as u64,
-            }
-            .into());
-        }
-        if trx.undo_no == u32::MAX {
-            return Err(TxnError::TooLarge {
-                what: "row changes in a transaction",
-                limit: u32::MAX as u64,
             }
             .into());
         }
@@ -212,20 +218,21 @@ impl UndoLog {
     ) -> UndoPtr {
         let latched = match prep.page {
             Some(page) if !prep.new_page => page,
-            _ => self.turn_page(mtr, trx.stream),
+            _ => self.turn_page(mtr, trx),
         };
         let page = mtr.id(latched).page;
         let offset = (RECORDS + mtr.u16(latched, USED) as usize) as u16;
         if header.is_long() {
             header.first_long = self.append_long(mtr, page, offset, &header, &body.concat());
         }
-        let mut bytes = Vec::with_capacity(header.len as usize);
-        header.encode(&mut bytes);
+        let bytes = &mut trx.scratch;
+        bytes.clear();
+        header.encode(bytes);
         if !header.is_long() {
             body.iter().for_each(|part| bytes.extend_from_slice(part));
         }
         debug_assert_eq!(bytes.len(), header.len as usize);
-        mtr.op(latched, OP_APPEND, &bytes);
+        mtr.op(latched, OP_APPEND, bytes);
         if trx.pages.last() != Some(&page) {
             self.pages.pin(page);
             trx.pages.push(page);
@@ -234,12 +241,16 @@ impl UndoLog {
         UndoPtr::new(page, offset, header.undo_no)
     }
 
-    /// A new current page for the stream. The old one, if any, is latched, so nobody appends to it meanwhile.
-    fn turn_page(&self, mtr: &mut Mtr<'_>, stream: usize) -> Latched {
+    /// A new current page for the transaction's stream. The old one, if any, is latched, so nobody appends to it meanwhile.
+    fn turn_page(&self, mtr: &mut Mtr<'_>, trx: &mut TrxUndo) -> Latched {
         let latched = mtr.alloc_page(self.space, PageType::UNDO, 0, 0);
         let page = mtr.id(latched).page;
-        // Two at once find no page after a start: then one of the two pages stays nearly empty.
-        let old = self.streams[stream].current.swap(page, Ordering::AcqRel);
+        // Counted before it is known to others: when two find no page after a start, the second seals the first one's.
+        self.pages.pin(page);
+        trx.pages.push(page);
+        let old = self.streams[trx.stream]
+            .current
+            .swap(page, Ordering::AcqRel);
         if old != 0 {
             self.pages.seal(old);
         }
@@ -335,10 +346,17 @@ impl UndoLog {
     pub(crate) fn take_ended(&self, floor: Lsn) -> VecDeque<Ended> {
         let mut out = Vec::new();
         for stream in &self.streams {
-            let mut ended = stream.ended.lock();
-            while ended.front().is_some_and(|e| e.end <= floor) {
-                out.extend(ended.pop_front());
-            }
+            // Commits wait for this mutex: nothing is moved one by one under it.
+            let taken = {
+                let mut ended = stream.ended.lock();
+                let count = ended.partition_point(|e| e.end <= floor);
+                if count == 0 {
+                    continue;
+                }
+                let rest = ended.split_off(count);
+                std::mem::replace(&mut *ended, rest)
+            };
+            out.extend(taken);
         }
         out.sort_by_key(|e| e.end);
         out.into()

@@ -1,6 +1,6 @@
 //! What a start finds in the undo space.
 
-use super::log::Ended;
+use super::log::{Ended, PageList};
 use super::record::{HEADER, UndoHeader, UndoKind, UndoPtr};
 use super::{
     LONG_NO, LONG_OFFSET, LONG_OWNER, LONG_TRX, RECORDS, TrxUndo, UNDO_OVERFLOW, USED, UndoLog,
@@ -9,6 +9,9 @@ use crate::error::TxnError;
 use nfold_store::{PAGE_SIZE, PageNo, PageType, Stop, StoreError, TrxId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+/// Pages whose loads are queued before they are looked at.
+const READ_AHEAD: PageNo = 64;
+
 /// One transaction found in the undo pages.
 #[derive(Default)]
 struct ScannedTrx {
@@ -16,7 +19,7 @@ struct ScannedTrx {
     newest: Option<(u32, UndoPtr)>,
     /// Its commit or end record: committed, head of the chain, page.
     end: Option<(bool, UndoPtr, PageNo)>,
-    pages: Vec<PageNo>,
+    pages: PageList,
 }
 
 /// One overflow page: itself, its owner, and whose it says it is.
@@ -47,7 +50,11 @@ impl UndoLog {
     /// Reads all pages of the undo space and rebuilds what is counted in memory. Blocks; called once, at start.
     pub(crate) fn scan(&self) -> Result<Scanned, TxnError> {
         let mut scan = Scan::default();
-        for page in 1..self.store.space_pages(self.space)? {
+        let end = self.store.space_pages(self.space)?;
+        for page in 1..end {
+            if page + READ_AHEAD < end {
+                self.store.prefetch(self.id(page + READ_AHEAD));
+            }
             self.scan_page(page, &mut scan)?;
         }
         let mut known: FxHashSet<PageNo> = FxHashSet::default();
@@ -176,6 +183,7 @@ impl ScannedTrx {
                     undo_no,
                     stream: 0,
                     pages: self.pages,
+                    ..TrxUndo::default()
                 });
             }
             (None, None) => {}

@@ -28,6 +28,12 @@ pub const RING_CHUNKS: u64 = 16384;
 #[cfg(loom)]
 pub const RING_CHUNKS: u64 = 4;
 
+/// Chunks kept free for those who allocate at once, and for the ids that each start skips.
+#[cfg(not(loom))]
+const KEPT_FREE: u64 = 1024;
+#[cfg(loom)]
+const KEPT_FREE: u64 = 1;
+
 const NO_CHUNK: u32 = 0;
 const ALL_COMMITTED: u32 = u32::MAX;
 const ABORTED: u64 = 1 << 63;
@@ -73,7 +79,13 @@ fn ring_at(chunk: u64) -> usize {
 }
 
 impl StatusTable {
-    /// Ids in `[first, next)` count as committed before the start, but for those in `active` (sorted or not).
+    /// Whether the ring can hold the ids in `[first, next)` and more.
+    pub fn can_hold(first: TrxId, next: TrxId) -> bool {
+        next / CHUNK_IDS + 2 < first / CHUNK_IDS + RING_CHUNKS
+    }
+
+    /// Ids in `[first, next)` count as committed before the start, but for those in `active` (sorted or not). The ring
+    /// [can hold](Self::can_hold) them.
     pub fn new(first: TrxId, next: TrxId, active: &[TrxId]) -> StatusTable {
         let oldest = first / CHUNK_IDS;
         let table = StatusTable {
@@ -112,9 +124,9 @@ impl StatusTable {
         }
     }
 
-    /// Whether an id as high as `next` may be given out (S3). Two chunks are kept free for those who allocate at once.
+    /// Whether an id as high as `next` may be given out (S3).
     pub fn has_room(&self, next: TrxId) -> bool {
-        next / CHUNK_IDS + 2 < self.oldest.load(Ordering::Relaxed) + RING_CHUNKS
+        next / CHUNK_IDS + KEPT_FREE < self.oldest.load(Ordering::Relaxed) + RING_CHUNKS
     }
 
     fn chunk(&self, number: u64) -> Option<&Chunk> {
