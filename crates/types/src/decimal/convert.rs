@@ -10,6 +10,12 @@ impl Decimal {
         if width == 0 || width > 32 {
             return None;
         }
+        if width <= 16 {
+            // Up to 37 digits: 128 bits do.
+            let stored = bytes.iter().fold(0u128, |n, b| n << 8 | u128::from(*b));
+            let zero = 1u128 << (8 * width - 1);
+            return Decimal::from_parts(stored < zero, U256::from(stored.abs_diff(zero)), scale);
+        }
         let mut wide = [0u8; 32];
         wide[32 - width..].copy_from_slice(bytes);
         let stored = U256::from_be_bytes(wide);
@@ -26,6 +32,18 @@ impl Decimal {
     /// Appends `width` bytes: the unscaled number plus 2^(8*width-1), big-endian, so that `memcmp` orders numbers of one scale.
     /// `None`, with nothing appended, if the number does not fit or has digits beyond `scale`.
     pub fn write_sortable(&self, scale: u8, width: usize, out: &mut Vec<u8>) -> Option<()> {
+        let start = out.len();
+        out.resize(start + width, 0);
+        let done = self.put_sortable(scale, &mut out[start..]);
+        if done.is_none() {
+            out.truncate(start);
+        }
+        done
+    }
+
+    /// As [`Decimal::write_sortable`], into a slice of 1 to 32 bytes.
+    pub(crate) fn put_sortable(&self, scale: u8, out: &mut [u8]) -> Option<()> {
+        let width = out.len();
         let m = if self.scale > scale {
             let unit = POW10[usize::from(self.scale - scale)];
             let m = self.magnitude();
@@ -41,7 +59,7 @@ impl Decimal {
             return None;
         }
         let stored = if self.negative { zero - m } else { zero + m };
-        out.extend_from_slice(&stored.to_be_bytes()[32 - width..]);
+        out.copy_from_slice(&stored.to_be_bytes()[32 - width..]);
         Some(())
     }
 

@@ -9,6 +9,7 @@ fn typed_values() -> impl Strategy<Value = (ColumnType, Vec<Value>)> {
         (Just(TypeKind::TinyInt), -128i64..128),
         (Just(TypeKind::SmallInt), -32768i64..32768),
         (Just(TypeKind::MediumInt), -(1i64 << 23)..1 << 23),
+        (Just(TypeKind::Int), -(1i64 << 31)..1 << 31),
         (Just(TypeKind::BigInt), any::<i64>()),
     ];
     let ints = ints

@@ -4,12 +4,72 @@ use crate::sql_type::{ColumnType, TypeKind};
 use crate::temporal::{Date, DateTime, MICROS_PER_SECOND, TIME_MAX_MICROS, Time, Timestamp};
 use crate::{Decimal, ValueRef};
 
+/// How a field is read, decided once per layout.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum FieldKind {
+    /// Variable-length bytes.
+    Var,
+    I8,
+    I16,
+    I24,
+    I32,
+    I64,
+    U8,
+    U16,
+    U24,
+    U32,
+    U64,
+    /// BIT, ENUM and SET of any width.
+    Bits,
+    Float,
+    Double,
+    Decimal {
+        scale: u8,
+    },
+    Year,
+    Date,
+    Time(u8),
+    /// DATETIME(0): five bytes.
+    Seconds,
+    DateTime(u8),
+    /// TIMESTAMP(0): four bytes.
+    EpochSeconds,
+    Timestamp(u8),
+}
+
+impl FieldKind {
+    pub(super) fn of(ty: &ColumnType) -> FieldKind {
+        match (&ty.kind, ty.unsigned) {
+            (TypeKind::TinyInt, false) => FieldKind::I8,
+            (TypeKind::SmallInt, false) => FieldKind::I16,
+            (TypeKind::MediumInt, false) => FieldKind::I24,
+            (TypeKind::Int, false) => FieldKind::I32,
+            (TypeKind::BigInt, false) => FieldKind::I64,
+            (TypeKind::TinyInt, true) => FieldKind::U8,
+            (TypeKind::SmallInt, true) => FieldKind::U16,
+            (TypeKind::MediumInt, true) => FieldKind::U24,
+            (TypeKind::Int, true) => FieldKind::U32,
+            (TypeKind::BigInt, true) => FieldKind::U64,
+            (TypeKind::Bit(_) | TypeKind::Enum(_) | TypeKind::Set(_), _) => FieldKind::Bits,
+            (TypeKind::Float, _) => FieldKind::Float,
+            (TypeKind::Double, _) => FieldKind::Double,
+            (TypeKind::Decimal { scale, .. }, _) => FieldKind::Decimal { scale: *scale },
+            (TypeKind::Year, _) => FieldKind::Year,
+            (TypeKind::Date, _) => FieldKind::Date,
+            (TypeKind::Time(fsp), _) => FieldKind::Time(*fsp),
+            (TypeKind::DateTime(0), _) => FieldKind::Seconds,
+            (TypeKind::DateTime(fsp), _) => FieldKind::DateTime(*fsp),
+            (TypeKind::Timestamp(0), _) => FieldKind::EpochSeconds,
+            (TypeKind::Timestamp(fsp), _) => FieldKind::Timestamp(*fsp),
+            _ => FieldKind::Var,
+        }
+    }
+}
+
 /// Little-endian integer of up to 8 bytes, zero-extended.
 #[inline]
 fn unsigned(bytes: &[u8]) -> u64 {
-    let mut wide = [0u8; 8];
-    wide[..bytes.len()].copy_from_slice(bytes);
-    u64::from_le_bytes(wide)
+    bytes.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b))
 }
 
 /// Little-endian integer of up to 8 bytes, sign-extended.
@@ -19,89 +79,80 @@ fn signed(bytes: &[u8]) -> i64 {
     (unsigned(bytes) << shift) as i64 >> shift
 }
 
-/// The value in a field of exactly the type's width; `None` where the bits are no value of the type.
+/// The value in a field of exactly the kind's width; `None` where the bits are no value of the type.
 #[inline]
-pub(super) fn read_fixed<'a>(ty: &ColumnType, bytes: &[u8]) -> Option<ValueRef<'a>> {
-    Some(match ty.kind {
-        TypeKind::TinyInt
-        | TypeKind::SmallInt
-        | TypeKind::MediumInt
-        | TypeKind::Int
-        | TypeKind::BigInt => {
-            if ty.unsigned {
-                ValueRef::UInt(unsigned(bytes))
-            } else {
-                ValueRef::Int(signed(bytes))
-            }
+pub(super) fn read_fixed<'a>(kind: FieldKind, bytes: &[u8]) -> Option<ValueRef<'a>> {
+    Some(match kind {
+        FieldKind::I32 => ValueRef::Int(i64::from(i32::from_le_bytes(bytes.try_into().ok()?))),
+        FieldKind::I64 => ValueRef::Int(i64::from_le_bytes(bytes.try_into().ok()?)),
+        FieldKind::U32 => ValueRef::UInt(u64::from(u32::from_le_bytes(bytes.try_into().ok()?))),
+        FieldKind::U64 => ValueRef::UInt(u64::from_le_bytes(bytes.try_into().ok()?)),
+        FieldKind::I8 | FieldKind::I16 | FieldKind::I24 => ValueRef::Int(signed(bytes)),
+        FieldKind::U8 | FieldKind::U16 | FieldKind::U24 | FieldKind::Bits => {
+            ValueRef::UInt(unsigned(bytes))
         }
-        TypeKind::Bit(_) | TypeKind::Enum(_) | TypeKind::Set(_) => ValueRef::UInt(unsigned(bytes)),
-        TypeKind::Float => ValueRef::Float(f32::from_bits(unsigned(bytes) as u32)),
-        TypeKind::Double => ValueRef::Double(f64::from_bits(unsigned(bytes))),
-        TypeKind::Decimal { scale, .. } => ValueRef::Decimal(Decimal::read_sortable(bytes, scale)?),
-        TypeKind::Year => match bytes[0] {
+        FieldKind::Float => ValueRef::Float(f32::from_le_bytes(bytes.try_into().ok()?)),
+        FieldKind::Double => ValueRef::Double(f64::from_le_bytes(bytes.try_into().ok()?)),
+        FieldKind::Decimal { scale } => ValueRef::Decimal(Decimal::read_sortable(bytes, scale)?),
+        FieldKind::Year => match bytes.first()? {
             0 => ValueRef::UInt(0),
-            y => ValueRef::UInt(1900 + u64::from(y)),
+            y => ValueRef::UInt(1900 + u64::from(*y)),
         },
-        TypeKind::Date => ValueRef::Date(Date::from_packed(unsigned(bytes) as u32)),
-        TypeKind::Time(fsp) => {
+        FieldKind::Date => ValueRef::Date(Date::from_packed(unsigned(bytes) as u32)),
+        FieldKind::Time(fsp) => {
             let micros = signed(bytes);
             if !(-TIME_MAX_MICROS..=TIME_MAX_MICROS).contains(&micros) {
                 return None;
             }
             ValueRef::Time(Time::from_micros(micros, fsp))
         }
-        TypeKind::DateTime(0) => {
-            ValueRef::DateTime(DateTime::from_packed(unsigned(bytes) << 20, 0))
-        }
-        TypeKind::DateTime(fsp) => ValueRef::DateTime(DateTime::from_packed(unsigned(bytes), fsp)),
-        TypeKind::Timestamp(0) => match unsigned(bytes) {
+        FieldKind::Seconds => ValueRef::DateTime(DateTime::from_packed(unsigned(bytes) << 20, 0)),
+        FieldKind::DateTime(fsp) => ValueRef::DateTime(DateTime::from_packed(unsigned(bytes), fsp)),
+        FieldKind::EpochSeconds => match unsigned(bytes) {
             0 => ValueRef::Timestamp(Timestamp::ZERO),
             seconds => ValueRef::Timestamp(Timestamp::from_micros(
                 seconds as i64 * MICROS_PER_SECOND,
                 0,
             )),
         },
-        TypeKind::Timestamp(fsp) => ValueRef::Timestamp(Timestamp::from_micros(signed(bytes), fsp)),
-        _ => return None,
+        FieldKind::Timestamp(fsp) => {
+            ValueRef::Timestamp(Timestamp::from_micros(signed(bytes), fsp))
+        }
+        FieldKind::Var => return None,
     })
 }
 
 /// Writes a value into its field; `None` if it is of another kind or out of the field's range.
 #[inline]
-pub(super) fn write_fixed(ty: &ColumnType, value: ValueRef<'_>, out: &mut [u8]) -> Option<()> {
-    let bits = match (&ty.kind, value) {
-        (
-            TypeKind::TinyInt
-            | TypeKind::SmallInt
-            | TypeKind::MediumInt
-            | TypeKind::Int
-            | TypeKind::BigInt,
-            ValueRef::Int(_) | ValueRef::UInt(_),
-        ) => integer_bits(ty.unsigned, value, out.len())?,
-        (TypeKind::Bit(_) | TypeKind::Enum(_) | TypeKind::Set(_), ValueRef::UInt(v)) => {
+pub(super) fn write_fixed(kind: FieldKind, value: ValueRef<'_>, out: &mut [u8]) -> Option<()> {
+    use FieldKind as F;
+    let bits = match (kind, value) {
+        (F::I8 | F::I16 | F::I24 | F::I32 | F::I64, ValueRef::Int(v)) => signed_bits(v, out.len())?,
+        (F::I8 | F::I16 | F::I24 | F::I32 | F::I64, ValueRef::UInt(v)) => {
+            signed_bits(i64::try_from(v).ok()?, out.len())?
+        }
+        (F::U8 | F::U16 | F::U24 | F::U32 | F::U64 | F::Bits, ValueRef::UInt(v)) => {
             fits(v, out.len())?
         }
-        (TypeKind::Float, ValueRef::Float(v)) => u64::from(v.to_bits()),
-        (TypeKind::Double, ValueRef::Double(v)) => v.to_bits(),
-        (TypeKind::Decimal { scale, .. }, ValueRef::Decimal(v)) => {
-            let mut field = Vec::with_capacity(32);
-            v.write_sortable(*scale, out.len(), &mut field)?;
-            out.copy_from_slice(&field);
-            return Some(());
+        (F::U8 | F::U16 | F::U24 | F::U32 | F::U64, ValueRef::Int(v)) => {
+            fits(u64::try_from(v).ok()?, out.len())?
         }
-        (TypeKind::Year, ValueRef::UInt(0)) => 0,
-        (TypeKind::Year, ValueRef::UInt(v)) => fits(v.checked_sub(1900).filter(|y| *y > 0)?, 1)?,
-        (TypeKind::Date, ValueRef::Date(v)) => u64::from(v.packed()),
-        (TypeKind::Time(_), ValueRef::Time(v)) => v.micros() as u64,
-        (TypeKind::DateTime(0), ValueRef::DateTime(v)) => v.packed() >> 20,
-        (TypeKind::DateTime(_), ValueRef::DateTime(v)) => v.packed(),
-        (TypeKind::Timestamp(0), ValueRef::Timestamp(v)) => {
-            fits(u64::try_from(v.seconds()).ok()?, 4)?
-        }
-        (TypeKind::Timestamp(_), ValueRef::Timestamp(v)) => v.micros() as u64,
+        (F::Float, ValueRef::Float(v)) => u64::from(v.to_bits()),
+        (F::Double, ValueRef::Double(v)) => v.to_bits(),
+        (F::Decimal { scale }, ValueRef::Decimal(v)) => return v.put_sortable(scale, out),
+        (F::Year, ValueRef::UInt(0)) => 0,
+        (F::Year, ValueRef::UInt(v)) => fits(v.checked_sub(1900).filter(|y| *y > 0)?, 1)?,
+        (F::Date, ValueRef::Date(v)) => u64::from(v.packed()),
+        (F::Time(_), ValueRef::Time(v)) => v.micros() as u64,
+        (F::Seconds, ValueRef::DateTime(v)) => v.packed() >> 20,
+        (F::DateTime(_), ValueRef::DateTime(v)) => v.packed(),
+        (F::EpochSeconds, ValueRef::Timestamp(v)) => fits(u64::try_from(v.seconds()).ok()?, 4)?,
+        (F::Timestamp(_), ValueRef::Timestamp(v)) => v.micros() as u64,
         _ => return None,
     };
-    out.copy_from_slice(&bits.to_le_bytes()[..out.len()]);
+    for (i, b) in out.iter_mut().enumerate() {
+        *b = (bits >> (8 * i)) as u8;
+    }
     Some(())
 }
 
@@ -109,14 +160,7 @@ fn fits(v: u64, width: usize) -> Option<u64> {
     (width == 8 || v >> (8 * width) == 0).then_some(v)
 }
 
-fn integer_bits(is_unsigned: bool, value: ValueRef<'_>, width: usize) -> Option<u64> {
-    match (is_unsigned, value) {
-        (true, ValueRef::UInt(v)) => fits(v, width),
-        (true, ValueRef::Int(v)) => fits(u64::try_from(v).ok()?, width),
-        (false, ValueRef::Int(v)) => (signed(&v.to_le_bytes()[..width]) == v).then_some(v as u64),
-        (false, ValueRef::UInt(v)) => {
-            integer_bits(false, ValueRef::Int(i64::try_from(v).ok()?), width)
-        }
-        _ => None,
-    }
+fn signed_bits(v: i64, width: usize) -> Option<u64> {
+    let shift = 64 - 8 * width as u32;
+    ((v << shift) >> shift == v).then_some(v as u64)
 }

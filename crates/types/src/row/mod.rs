@@ -41,7 +41,7 @@
 mod field;
 
 use crate::{ColumnType, TypeKind, ValueRef};
-use field::{read_fixed, write_fixed};
+use field::{FieldKind, read_fixed, write_fixed};
 use std::fmt::{self, Display, Formatter};
 
 const FLAG_WIDE: u8 = 1;
@@ -138,6 +138,7 @@ struct Slot {
     width: u32,
     /// Index in the null map, or `NOT_NULL`.
     null_bit: u32,
+    kind: FieldKind,
 }
 
 const NOT_NULL: u32 = u32::MAX;
@@ -170,12 +171,14 @@ impl RowLayout {
         for column in &columns {
             let null_bit = if column.nullable { nullable } else { NOT_NULL };
             nullable += u32::from(column.nullable);
+            let kind = FieldKind::of(&column.ty);
             match fixed_width(&column.ty) {
                 Some(width) => {
                     slots.push(Slot {
                         place: fixed_at as u32,
                         width: width as u32,
                         null_bit,
+                        kind,
                     });
                     fixed_at += width;
                 }
@@ -184,6 +187,7 @@ impl RowLayout {
                         place: var_count,
                         width: 0,
                         null_bit,
+                        kind,
                     });
                     var_count += 1;
                 }
@@ -240,7 +244,7 @@ impl RowLayout {
         let var_at = self.ends_at + 4 * self.var_count;
         out.resize(start + var_at, 0);
         let mut values = values.into_iter();
-        for (ordinal, (column, slot)) in self.columns.iter().zip(&self.slots).enumerate() {
+        for (ordinal, slot) in self.slots.iter().enumerate() {
             let value = values.next().ok_or(RowError::WrongCount)?;
             if value.is_null() {
                 if slot.null_bit == NOT_NULL {
@@ -251,7 +255,7 @@ impl RowLayout {
             } else if slot.width > 0 {
                 let at = start + slot.place as usize;
                 let field = &mut out[at..at + slot.width as usize];
-                write_fixed(&column.ty, value, field).ok_or(RowError::TypeMismatch { ordinal })?;
+                write_fixed(slot.kind, value, field).ok_or(RowError::TypeMismatch { ordinal })?;
             } else {
                 let bytes = value.as_bytes().ok_or(RowError::TypeMismatch { ordinal })?;
                 out.extend_from_slice(bytes);
@@ -344,10 +348,7 @@ impl RowLayout {
         if !external {
             return Ok(RawField::Var(bytes));
         }
-        let pointer: &[u8; OVERFLOW_POINTER_BYTES] = bytes
-            .try_into()
-            .map_err(|_| RowError::Corrupt("overflow pointer of a wrong size"))?;
-        Ok(RawField::External(OverflowPointer::from_bytes(pointer)))
+        OverflowPointer::read(bytes).map(RawField::External)
     }
 
     #[inline]
@@ -410,12 +411,23 @@ impl RowLayout {
     /// The value of a column. O(1), without allocation.
     #[inline]
     pub fn get<'a>(&self, row: &'a [u8], ordinal: usize) -> Result<ValueRef<'a>, RowError> {
-        match self.raw(row, ordinal)? {
-            RawField::Null => Ok(ValueRef::Null),
-            RawField::Var(bytes) => Ok(ValueRef::Bytes(bytes)),
-            RawField::External(pointer) => Err(RowError::External(pointer)),
-            RawField::Fixed(bytes) => read_fixed(&self.columns[ordinal].ty, bytes)
-                .ok_or(RowError::Corrupt("impossible value in a fixed column")),
+        let slot = self.slot(ordinal)?;
+        if self.null_of(row, slot)? {
+            return Ok(ValueRef::Null);
+        }
+        if slot.width > 0 {
+            let at = slot.place as usize;
+            let field = row
+                .get(at..at + slot.width as usize)
+                .ok_or(RowError::Corrupt("fixed columns cut off"))?;
+            return read_fixed(slot.kind, field)
+                .ok_or(RowError::Corrupt("impossible value in a fixed column"));
+        }
+        let (bytes, external) = self.var_field(row, slot.place as usize)?;
+        if external {
+            Err(RowError::External(OverflowPointer::read(bytes)?))
+        } else {
+            Ok(ValueRef::Bytes(bytes))
         }
     }
 
@@ -516,6 +528,13 @@ impl OverflowPointer {
         out[4..12].copy_from_slice(&self.length.to_le_bytes());
         out[12..].copy_from_slice(&self.owner.to_le_bytes());
         out
+    }
+
+    fn read(bytes: &[u8]) -> Result<OverflowPointer, RowError> {
+        let bytes = bytes
+            .try_into()
+            .map_err(|_| RowError::Corrupt("overflow pointer of a wrong size"))?;
+        Ok(OverflowPointer::from_bytes(bytes))
     }
 
     /// Reads the stored form.
