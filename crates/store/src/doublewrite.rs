@@ -24,7 +24,7 @@ const IDS: usize = 64;
 /// Bytes before the first image.
 pub(crate) const HEADER: usize = 4096;
 /// Pages of a batch at most.
-pub(crate) const BATCH: usize = 64;
+pub(crate) const BATCH: usize = 128;
 
 pub(crate) struct Doublewrite {
     file: Arc<dyn DiskFile>,

@@ -142,7 +142,6 @@ impl<'a> Mtr<'a> {
             }));
         }
         for _ in 0..8 {
-            let room = core.log.room.get();
             let short = match core.log.try_claim(bytes) {
                 Ok(()) => {
                     self.log_claimed += bytes;
@@ -156,7 +155,7 @@ impl<'a> Mtr<'a> {
                     Short::Files => core.kick_cleaner(),
                     Short::Ring => core.log.want_write(),
                 }
-                return Err(Stop::Wait(Wait::on(core.log.room.clone(), room + 1)));
+                return Err(Stop::Wait(Wait::on(core.log.room.clone(), bytes)));
             }
             match short {
                 Short::Ring => core.log.write_out(),

@@ -171,12 +171,19 @@ impl Spaces {
     #[inline(always)]
     pub(crate) fn get(&self, id: SpaceId) -> Option<&Space> {
         let space = self.cell(id)?.load(Ordering::Acquire);
-        // SAFETY: a published pointer comes from an `Arc` that `all` or `graveyard` holds until `self` is dropped (I5).
+        // SAFETY: a published pointer carries a reference of its own until `self` is dropped (I5).
         unsafe { space.as_ref() }
     }
 
+    /// As [`get`](Self::get), to be kept.
     pub(crate) fn arc(&self, id: SpaceId) -> Option<Arc<Space>> {
-        self.all.lock().get(&id).cloned()
+        let space: *const Space = self.get(id)?;
+        // SAFETY: the pointer came from `Arc::into_raw` in `insert`, and that reference is given back only when `self` is
+        // dropped (I5).
+        unsafe {
+            Arc::increment_strong_count(space);
+            Some(Arc::from_raw(space))
+        }
     }
 
     pub(crate) fn list(&self) -> Vec<Arc<Space>> {
@@ -193,8 +200,12 @@ impl Spaces {
             });
         };
         let mut all = self.all.lock();
-        let space = all.entry(id).or_insert_with(|| Arc::new(space)).clone();
-        cell.store(Arc::as_ptr(&space).cast_mut(), Ordering::Release);
+        if let Some(space) = all.get(&id) {
+            return Ok(space.clone());
+        }
+        let space = Arc::new(space);
+        all.insert(id, space.clone());
+        cell.store(Arc::into_raw(space.clone()).cast_mut(), Ordering::Release);
         Ok(space)
     }
 
@@ -207,6 +218,7 @@ impl Spaces {
             cell.store(std::ptr::null_mut(), Ordering::Release);
         }
         *space.file.lock() = None;
+        // The reference that the table had stays with the object (`insert`), so it lives until `self` is dropped.
         self.graveyard.lock().push(space.clone());
         Some(space)
     }
@@ -288,6 +300,15 @@ impl Spaces {
 
 impl Drop for Spaces {
     fn drop(&mut self) {
+        for space in self
+            .all
+            .get_mut()
+            .values()
+            .chain(self.graveyard.get_mut().iter())
+        {
+            // SAFETY: each of them was published once, with one reference from `Arc::into_raw`; nobody uses the table any more.
+            unsafe { Arc::decrement_strong_count(Arc::as_ptr(space)) };
+        }
         // SAFETY: allocated in `new` with this layout; the entries' objects belong to the maps.
         unsafe { dealloc(self.table.cast(), table_layout()) };
     }

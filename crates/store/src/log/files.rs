@@ -15,6 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const PREFIX: &str = "redo.";
+/// A log up to this size is filled with zeros when it is made (about a second); a larger one is only allocated.
+const FILL_LIMIT: u64 = 512 << 20;
 
 pub(crate) struct LogFiles {
     files: Vec<Arc<dyn DiskFile>>,
@@ -29,6 +31,20 @@ fn name(number: u64) -> String {
 
 fn io(what: &'static str) -> impl Fn(std::io::Error) -> StoreError {
     move |e| StoreError::io(&e, format!("log: {what}"))
+}
+
+/// Writes zeros over a fresh file: with blocks that were only allocated, each first sync of a block would also have to
+/// write the file system's own log.
+fn fill(file: &dyn DiskFile, len: u64) -> Result<(), StoreError> {
+    let zeros = vec![0u8; 1 << 20];
+    let mut at = 0;
+    while at < len {
+        let n = (len - at).min(zeros.len() as u64);
+        file.write_at(at, &zeros[..n as usize])
+            .map_err(io("fill"))?;
+        at += n;
+    }
+    Ok(())
 }
 
 impl LogFiles {
@@ -54,6 +70,9 @@ impl LogFiles {
             file.set_len(0).map_err(io("truncate"))?;
             file.allocate(0, file_blocks * BLOCK as u64)
                 .map_err(io("allocate"))?;
+            if files * file_blocks * BLOCK as u64 <= FILL_LIMIT {
+                fill(&*file, file_blocks * BLOCK as u64)?;
+            }
             file.sync_data().map_err(io("sync"))?;
             open.push(file);
         }

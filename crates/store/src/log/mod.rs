@@ -60,6 +60,45 @@ impl Source for Filled {
     }
 }
 
+/// How much log there is room for, as something to wait for; the argument is the bytes wanted.
+pub(crate) struct Room {
+    /// End of everything reserved, whether it has a place already or not.
+    claimed: CachePadded<AtomicU64>,
+    written: CachePadded<AtomicU64>,
+    checkpoint: CachePadded<AtomicU64>,
+    usable: u64,
+    ring: u64,
+    wakers: WakeList,
+}
+
+impl Room {
+    /// What would be short if the claimed end were `end`.
+    fn short(&self, end: Lsn) -> Option<Short> {
+        if end.saturating_sub(self.checkpoint.load(Acquire)) > self.usable {
+            Some(Short::Files)
+        } else if end.saturating_sub(self.written.load(Acquire)) > self.ring {
+            Some(Short::Ring)
+        } else {
+            None
+        }
+    }
+
+    /// After `claimed` fell, or `written` or `checkpoint` rose.
+    fn wake(&self) {
+        self.wakers.wake(|n| self.ready(n));
+    }
+}
+
+impl Source for Room {
+    fn ready(&self, n: u64) -> bool {
+        self.short(self.claimed.load(Acquire) + n).is_none()
+    }
+
+    fn wakers(&self) -> &WakeList {
+        &self.wakers
+    }
+}
+
 struct Writer {
     /// The block that `written` lies in, as last written.
     tail: Box<[u8; BLOCK]>,
@@ -78,14 +117,10 @@ pub(crate) struct LogCounters {
 pub(crate) struct Log {
     pub(crate) filled: Arc<Filled>,
     pub(crate) durable: Arc<Gate>,
-    /// Counts events that made room: a checkpoint, a write of the ring.
-    pub(crate) room: Arc<Gate>,
+    pub(crate) room: Arc<Room>,
     next: CachePadded<AtomicU64>,
-    claimed: CachePadded<AtomicU64>,
-    written: CachePadded<AtomicU64>,
     wanted: CachePadded<AtomicU64>,
     write_wanted: AtomicBool,
-    checkpoint: AtomicU64,
     ring: Ring,
     files: LogFiles,
     generation: u64,
@@ -113,19 +148,25 @@ impl Log {
         );
         let ring = buffer_bytes.clamp(1 << 16, 1 << 32).next_power_of_two();
         let cell = || CachePadded::new(AtomicU64::new(start));
+        let capacity = files.capacity();
+        let room = Room {
+            claimed: cell(),
+            written: cell(),
+            checkpoint: cell(),
+            usable: capacity - capacity / 8 - 4 * PAYLOAD,
+            ring,
+            wakers: WakeList::default(),
+        };
         Log {
             filled: Arc::new(Filled {
                 prefix: FilledPrefix::new(start, ring),
                 wakers: WakeList::default(),
             }),
             durable: Arc::new(Gate::new(start)),
-            room: Arc::new(Gate::new(0)),
+            room: Arc::new(room),
             next: cell(),
-            claimed: cell(),
-            written: cell(),
             wanted: cell(),
             write_wanted: AtomicBool::new(false),
-            checkpoint: AtomicU64::new(start),
             ring: Ring::new(ring as usize),
             files,
             generation,
@@ -155,23 +196,22 @@ impl Log {
     }
 
     pub(crate) fn written(&self) -> Lsn {
-        self.written.load(Acquire)
+        self.room.written.load(Acquire)
     }
 
     pub(crate) fn checkpoint(&self) -> Lsn {
-        self.checkpoint.load(Acquire)
+        self.room.checkpoint.load(Acquire)
     }
 
     /// The control file names `lsn` now: log before it may be written over.
     pub(crate) fn set_checkpoint(&self, lsn: Lsn) {
-        self.checkpoint.fetch_max(lsn, AcqRel);
-        self.room.bump();
+        self.room.checkpoint.fetch_max(lsn, AcqRel);
+        self.room.wake();
     }
 
     /// Bytes of log that may lie between the checkpoint and the claimed end.
     pub(crate) fn usable(&self) -> u64 {
-        let capacity = self.files.capacity();
-        capacity - capacity / 8 - 4 * PAYLOAD
+        self.room.usable
     }
 
     /// The largest mini-transaction, bytes of log.
@@ -181,27 +221,29 @@ impl Log {
 
     /// Bytes between the checkpoint and the claimed end.
     pub(crate) fn age(&self) -> u64 {
-        self.claimed.load(Relaxed).saturating_sub(self.checkpoint())
+        self.room
+            .claimed
+            .load(Relaxed)
+            .saturating_sub(self.checkpoint())
     }
 
     /// Reserves `n` bytes, or says why not.
     pub(crate) fn try_claim(&self, n: u64) -> Result<(), Short> {
-        let end = self.claimed.fetch_add(n, Relaxed) + n;
-        let short = if end - self.checkpoint() > self.usable() {
-            Short::Files
-        } else if end - self.written() > self.ring.size() {
-            Short::Ring
-        } else {
-            return Ok(());
-        };
-        self.claimed.fetch_sub(n, Relaxed);
-        Err(short)
+        let end = self.room.claimed.fetch_add(n, AcqRel) + n;
+        match self.room.short(end) {
+            None => Ok(()),
+            Some(short) => {
+                self.unclaim(n);
+                Err(short)
+            }
+        }
     }
 
     /// Gives back a reservation that is not needed.
     pub(crate) fn unclaim(&self, n: u64) {
         if n > 0 {
-            self.claimed.fetch_sub(n, Relaxed);
+            self.room.claimed.fetch_sub(n, AcqRel);
+            self.room.wake();
         }
     }
 
@@ -216,7 +258,7 @@ impl Log {
         let total = mtr_len(records.len());
         let crc = records_crc(records);
         if total > claimed {
-            self.claimed.fetch_add(total - claimed, Relaxed);
+            self.room.claimed.fetch_add(total - claimed, AcqRel);
         }
         let start = self.next.fetch_add(total, Relaxed);
         let end = start + total;
@@ -290,10 +332,10 @@ impl Log {
             }
             self.counters.writes.fetch_add(1, Relaxed);
             tail.copy_from_slice(&buf[(blocks - 1) * BLOCK..blocks * BLOCK]);
-            self.written.store(at, Release);
+            self.room.written.store(at, Release);
         }
         if started {
-            self.room.bump();
+            self.room.wake();
         }
     }
 
