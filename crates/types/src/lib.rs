@@ -12,6 +12,8 @@ pub mod key;
 pub mod row;
 pub mod sql_type;
 pub mod temporal;
+#[cfg(test)]
+mod testing;
 pub mod value;
 pub mod wire;
 

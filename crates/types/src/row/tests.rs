@@ -218,14 +218,14 @@ proptest! {
         layout.rewrite(&row, &mut stored, |i, field| match field {
             RawField::Var(bytes) if bytes.len() >= 3 => {
                 moved.push((i, bytes.to_vec()));
-                RawField::External(OverflowPointer { first_page: i as u32 + 100, length: bytes.len() as u64 })
+                RawField::External(OverflowPointer { first_page: i as u32 + 100, length: bytes.len() as u64, owner: 77 })
             }
             other => other,
         }).expect("rewrites");
         prop_assert_eq!(layout.validate(&stored), Ok(()));
         prop_assert_eq!(RowLayout::has_external(&stored), !moved.is_empty());
         for (i, bytes) in &moved {
-            let pointer = OverflowPointer { first_page: *i as u32 + 100, length: bytes.len() as u64 };
+            let pointer = OverflowPointer { first_page: *i as u32 + 100, length: bytes.len() as u64, owner: 77 };
             prop_assert_eq!(layout.raw(&stored, *i), Ok(RawField::External(pointer)));
             prop_assert_eq!(layout.get(&stored, *i), Err(RowError::External(pointer)));
         }
@@ -260,6 +260,7 @@ fn bytes_are_as_drawn() {
     let pointer = OverflowPointer {
         first_page: 9,
         length: 0x8000,
+        owner: 0x0102,
     };
     small()
         .rewrite(&row, &mut stored, |_, _| RawField::External(pointer))
@@ -268,7 +269,7 @@ fn bytes_are_as_drawn() {
     assert_eq!(
         stored[10..],
         [
-            9, 0, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+            9, 0, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0
         ]
     );
 }

@@ -85,46 +85,28 @@ fn stored_form_round_trips_and_refuses_damage() {
 
 #[test]
 fn metadata_agrees_with_the_server() {
-    // (type, wire type, length, decimals) as a MySQL 9.7 sends them to a utf8mb4 client.
-    let of = |t: &ColumnType| {
-        (
-            t.wire_type() as u8,
-            t.display_length(&UTF8MB4),
-            t.wire_decimals(),
-        )
-    };
-    let c = CollationId::UTF8MB4_0900_AI_CI;
-    assert_eq!(of(&ColumnType::new(TypeKind::Int)), (3, 11, 0));
-    assert_eq!(
-        of(&ColumnType::new(TypeKind::Int).with_unsigned()),
-        (3, 10, 0)
-    );
-    assert_eq!(of(&ColumnType::decimal(10, 2)), (246, 12, 2));
-    assert_eq!(of(&ColumnType::double()), (5, 22, 31));
-    assert_eq!(of(&ColumnType::varchar(20, c)), (253, 80, 0));
-    assert_eq!(
-        of(&ColumnType::string(TypeKind::Text(TextSize::Normal), c)),
-        (252, 262_140, 0)
-    );
-    assert_eq!(
-        of(&ColumnType::string(TypeKind::Text(TextSize::Long), c)),
-        (252, u32::MAX, 0)
-    );
-    assert_eq!(of(&ColumnType::new(TypeKind::DateTime(3))), (12, 23, 3));
-    assert_eq!(
-        of(&ColumnType::string(
-            TypeKind::Enum(members(&["a", "xyz"])),
-            c
-        )),
-        (254, 12, 0)
-    );
-    assert_eq!(
-        of(&ColumnType::string(
-            TypeKind::Set(members(&["a", "xyz"])),
-            c
-        )),
-        (254, 20, 0)
-    );
+    let client = CollationId::UTF8MB4_GENERAL_CI;
+    for line in include_str!("recorded.tsv")
+        .lines()
+        .filter(|l| !l.starts_with('#'))
+    {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let ty = crate::testing::column(columns[0]);
+        let shown = columns[1].split(" CHARACTER SET").next();
+        assert_eq!(Some(&*ty.to_string()), shown);
+        let got = [
+            u32::from(ty.wire_type() as u8),
+            ty.display_length(&UTF8MB4),
+            u32::from(ty.wire_decimals()),
+            u32::from(ty.wire_flags()),
+            u32::from(ty.wire_charset(client.0)),
+        ];
+        let want: Vec<u32> = columns[2..]
+            .iter()
+            .map(|c| c.parse().expect("a number"))
+            .collect();
+        assert_eq!(got[..], want[..], "{ty}");
+    }
     for code in 0..=255 {
         assert!(WireType::from_u8(code).is_none_or(|t| t as u8 == code));
     }

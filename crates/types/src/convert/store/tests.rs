@@ -3,6 +3,7 @@
 use super::*;
 use crate::TextSize;
 use crate::temporal::parse::{parse_datetime, parse_time};
+use crate::testing::column;
 
 fn mode(strict: bool) -> StoreMode {
     StoreMode {
@@ -17,72 +18,6 @@ fn mode(strict: bool) -> StoreMode {
         time_zone: TimeZone::UTC,
         today: Date::new(2026, 11, 21),
     }
-}
-
-fn column(text: &str) -> ColumnType {
-    let (text, charset) = text
-        .split_once(" character set ")
-        .unwrap_or((text, "utf8mb4"));
-    let collation = match charset {
-        "latin1" => CollationId::LATIN1_SWEDISH_CI,
-        "ascii" => CollationId::ASCII_GENERAL_CI,
-        _ => CollationId::UTF8MB4_0900_AI_CI,
-    };
-    let (text, unsigned) = text
-        .strip_suffix(" unsigned")
-        .map_or((text, false), |t| (t, true));
-    let (name, args) = text
-        .strip_suffix(')')
-        .and_then(|t| t.split_once('('))
-        .unwrap_or((text, ""));
-    let arg = |i: usize| {
-        args.split(',')
-            .nth(i)
-            .and_then(|a| a.parse::<u8>().ok())
-            .unwrap_or(0)
-    };
-    let members = || {
-        args.split(',')
-            .map(|m| m.trim_matches('\'').into())
-            .collect::<Vec<Box<str>>>()
-            .into()
-    };
-    let kind = match name {
-        "tinyint" => TypeKind::TinyInt,
-        "smallint" => TypeKind::SmallInt,
-        "mediumint" => TypeKind::MediumInt,
-        "int" => TypeKind::Int,
-        "bigint" => TypeKind::BigInt,
-        "decimal" => TypeKind::Decimal {
-            precision: arg(0),
-            scale: arg(1),
-        },
-        "float" => TypeKind::Float,
-        "double" => TypeKind::Double,
-        "date" => TypeKind::Date,
-        "time" => TypeKind::Time(arg(0)),
-        "datetime" => TypeKind::DateTime(arg(0)),
-        "timestamp" => TypeKind::Timestamp(arg(0)),
-        "year" => TypeKind::Year,
-        "char" => TypeKind::Char(u32::from(arg(0))),
-        "varchar" => TypeKind::VarChar(u32::from(arg(0))),
-        "binary" => TypeKind::Binary(u32::from(arg(0))),
-        "varbinary" => TypeKind::VarBinary(u32::from(arg(0))),
-        "text" => TypeKind::Text(TextSize::Normal),
-        "enum" => TypeKind::Enum(members()),
-        "set" => TypeKind::Set(members()),
-        "bit" => TypeKind::Bit(arg(0)),
-        other => panic!("type {other}"),
-    };
-    let mut ty = ColumnType::new(kind);
-    ty.unsigned = unsigned;
-    if (ty.is_string() && !name.ends_with("binary")) || ty.is_enum_or_set() {
-        ty.collation = collation;
-    }
-    if matches!(name, "float" | "double") && !args.is_empty() {
-        (ty.width, ty.decimals) = (arg(0), arg(1));
-    }
-    ty
 }
 
 /// A literal of SQL as a value and the collation of its strings.
