@@ -1,0 +1,13 @@
+//! A server that answers without SQL: what the network side alone costs. `floor PORT`, then for instance
+//! `sysbench oltp_point_select --db-ps-mode=disable --mysql-port=PORT ... run`; ends with a line on standard input.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+fn main() {
+    let port = std::env::args().nth(1).unwrap_or_else(|| "13306".into());
+    let server = common::TestServer::start(&[("port", &port), ("nfold_pin_workers", "ON")]);
+    println!("serving on port {}", server.port);
+    let _ = std::io::stdin().read_line(&mut String::new());
+    println!("{:?}", server.server().counters().totals());
+}
