@@ -1,8 +1,9 @@
 //! What stops a start is one clear line and exit code 1.
 
+use std::io::{BufRead, BufReader, Lines};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 use nfold_server::config::DataDir;
 
@@ -90,4 +91,89 @@ fn a_taken_port_or_socket_is_named() {
         line.contains("cannot listen on the socket") && line.contains("in use"),
         "{line}"
     );
+}
+
+/// A server that runs until it is dropped or told to stop.
+struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStderr>>,
+    log: Vec<String>,
+}
+
+impl Running {
+    fn start(args: &[&str]) -> Running {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_nfold"))
+            .arg("serve")
+            .args(["--port", "0", "--set", "innodb_buffer_pool_size=8M"])
+            .args([
+                "--set",
+                "innodb_redo_log_capacity=8M",
+                "--set",
+                "innodb_log_buffer_size=1M",
+            ])
+            .args(args)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        let stderr = child.stderr.take().expect("piped");
+        let mut running = Running {
+            child,
+            lines: BufReader::new(stderr).lines(),
+            log: vec![],
+        };
+        running.read_until("ready for connections");
+        running
+    }
+
+    fn read_until(&mut self, what: &str) {
+        while !self.log.last().is_some_and(|l| l.contains(what)) {
+            let Some(Ok(line)) = self.lines.next() else {
+                panic!("never said '{what}': {:#?}", self.log);
+            };
+            self.log.push(line);
+        }
+    }
+
+    fn said(&self, what: &str) -> bool {
+        self.log.iter().any(|l| l.contains(what))
+    }
+
+    fn signal(&mut self, name: &str) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        let status = Command::new("/bin/kill").args(["-s", name, &pid]).status();
+        assert!(status.expect("kill runs").success());
+        self.child.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn signals_end_it_in_order_and_a_kill_does_not_lock_the_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let mut s = Running::start(&["--datadir", text(&data)]);
+    assert!(s.said("made a new database") && s.said("made the account 'root'@'localhost'"));
+    assert!(s.said("can be reached from this machine only"));
+    let second = complaint(&["--datadir", text(&data), "--port", "0"]);
+    assert!(
+        second.contains(&format!("(process {})", s.child.id())),
+        "{second}"
+    );
+    assert_eq!(s.signal("TERM"), Some(0));
+    s.read_until("shut down");
+    let mut s = Running::start(&["--datadir", text(&data)]);
+    assert!(s.said("opened after a clean shutdown") && !s.said("made the account"));
+    assert_eq!(s.signal("KILL"), None);
+    let mut s = Running::start(&["--datadir", text(&data)]);
+    // Nothing had been written since the checkpoint of the shutdown: either line is true.
+    assert!(s.said("recovered from an unclean end") || s.said("opened after a clean shutdown"));
+    assert!(data.join("nfold.sock").exists());
+    assert_eq!(s.signal("INT"), Some(0));
+    assert!(!data.join("nfold.sock").exists());
 }

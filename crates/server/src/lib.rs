@@ -10,6 +10,7 @@
 pub mod auth;
 pub mod config;
 pub mod conn;
+pub mod database;
 pub mod handler;
 mod listen;
 pub mod server;

@@ -204,7 +204,7 @@ pub static OPTIONS: &[OptionDef] = &[
     flag("innodb_print_all_deadlocks", false),
     int("innodb_purge_threads", 1, 1, 32).fixed().inert(),
     int("innodb_read_io_threads", 4, 1, 64).fixed(),
-    int("innodb_redo_log_capacity", G, 8 * M, 512 * G),
+    int("innodb_redo_log_capacity", 100 * M, 8 * M, 512 * G),
     flag("innodb_rollback_on_timeout", false).fixed(),
     flag("innodb_stats_persistent", true).inert(),
     flag_both("innodb_strict_mode", true).inert(),

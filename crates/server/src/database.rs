@@ -1,0 +1,166 @@
+//! Opens the engine under the server by the server's options, says in the log what recovery does, and makes the first account.
+//!
+//! # Failure
+//! An account is made whenever there is none at all, not only at first start: a crash between making the files and making the
+//! account leaves a data directory that the next start finishes.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nfold_catalog::{Account as StoredAccount, Catalog, Privileges};
+use nfold_engine::{
+    Engine, EngineOptions, OpenReport, RealDisk, RecoveryPhase, RecoveryProgress, StoreOptions,
+};
+use nfold_protocol::consts::CACHING_SHA2_PASSWORD;
+
+use crate::auth::{Account, AccountSource};
+use crate::config::{DataDir, ServerOptions};
+use crate::conn::Peer;
+use crate::server::StartError;
+
+/// Bytes by which table files grow.
+const EXTEND_BYTES: u64 = 4 << 20;
+/// Between two lines about one phase of recovery.
+const PROGRESS_EVERY: Duration = Duration::from_secs(2);
+
+/// Accounts as the catalog has them now.
+pub struct CatalogAccounts(pub Arc<Catalog>);
+
+impl AccountSource for CatalogAccounts {
+    fn find(&self, user: &str, peer: Peer) -> Option<Account> {
+        let accounts = self.0.accounts();
+        let host = peer.address().unwrap_or_else(|| "localhost".into());
+        let a = accounts.find(user, &host)?;
+        let may = |p| a.global.contains(p);
+        Some(Account {
+            user: a.user.to_string(),
+            host: a.host.to_string(),
+            plugin: a.plugin.to_string(),
+            auth_string: a.auth_string.to_vec(),
+            locked: a.locked,
+            connection_admin: may(Privileges::SUPER),
+        })
+    }
+}
+
+/// Opens the database in a data directory, recovering it if need be, and makes `root` if there is no account. Blocks.
+pub fn open(options: &ServerOptions, datadir: &DataDir) -> Result<Arc<Engine>, StartError> {
+    let line = |e: nfold_engine::EngineError| {
+        StartError(format!(
+            "cannot open the database in {}: {e}",
+            datadir.path().display()
+        ))
+    };
+    let values = &options.values;
+    let direct = values
+        .text("innodb_flush_method")
+        .is_some_and(|m| m.starts_with("O_DIRECT"));
+    let disk = Arc::new(RealDisk::new(datadir.path(), direct));
+    let said = Cell::new(None);
+    let start = Instant::now();
+    let progress = |p: RecoveryProgress| say_progress(&p, &said);
+    let (engine, report) = Engine::open(engine_options(options), disk, &progress).map_err(line)?;
+    say_report(&report, start.elapsed());
+    if engine.catalog().accounts().iter().next().is_none() {
+        make_root(&engine).map_err(line)?;
+    }
+    Ok(engine)
+}
+
+fn engine_options(options: &ServerOptions) -> EngineOptions {
+    let v = &options.values;
+    EngineOptions {
+        store: StoreOptions {
+            pool_bytes: v.int("innodb_buffer_pool_size"),
+            log_bytes: v.int("innodb_redo_log_capacity"),
+            log_buffer_bytes: v.int("innodb_log_buffer_size"),
+            io_threads: (v.int("innodb_read_io_threads") + v.int("innodb_write_io_threads"))
+                as usize,
+            io_capacity: v.int("innodb_io_capacity") as u32,
+            doublewrite: v.flag("innodb_doublewrite"),
+            huge_pages: true,
+            extend_bytes: EXTEND_BYTES,
+            fatal: Some(Arc::new(|message: &str| {
+                tracing::error!("{message}; going on would lose data: the server ends");
+                std::process::abort();
+            })),
+        },
+        flush_at_commit: v.int("innodb_flush_log_at_trx_commit") as u8,
+    }
+}
+
+/// A line when a phase begins, and every [`PROGRESS_EVERY`] within one.
+fn say_progress(p: &RecoveryProgress, said: &Cell<Option<(RecoveryPhase, Instant)>>) {
+    let due = match said.get() {
+        Some((phase, at)) => phase != p.phase || at.elapsed() >= PROGRESS_EVERY,
+        None => true,
+    };
+    if !due {
+        return;
+    }
+    said.set(Some((p.phase, Instant::now())));
+    match p.phase {
+        RecoveryPhase::RepairPages => tracing::info!("recovery: looking for torn pages"),
+        RecoveryPhase::Redo if p.end_lsn > p.from_lsn => {
+            let done = p.at_lsn.saturating_sub(p.from_lsn) * 100 / (p.end_lsn - p.from_lsn);
+            tracing::info!("recovery: redo at {} of {} ({done} %)", p.at_lsn, p.end_lsn);
+        }
+        RecoveryPhase::Redo => {
+            tracing::info!("recovery: redo from {}, at {}", p.from_lsn, p.at_lsn);
+        }
+        RecoveryPhase::Flush => tracing::info!("recovery: writing recovered pages"),
+        RecoveryPhase::Done => {}
+    }
+}
+
+fn say_report(report: &OpenReport, took: Duration) {
+    let (store, trx) = (&report.store, &report.trx);
+    if store.created {
+        tracing::info!("made a new database in {took:.1?}");
+        return;
+    }
+    if store.clean {
+        tracing::info!(
+            "opened after a clean shutdown: {} tables, {took:.1?}",
+            report.tables
+        );
+    } else {
+        tracing::info!(
+            "recovered from an unclean end: log up to {}, {} redo records, {} pages repaired, {} tables, {took:.1?}",
+            store.end_lsn,
+            store.redo_records,
+            store.repaired_pages,
+            report.tables
+        );
+    }
+    if trx.unfinished > 0 {
+        tracing::info!(
+            "rolling back {} unfinished transactions in the background, at most {} changes",
+            trx.unfinished,
+            trx.changes_to_undo
+        );
+    }
+    for page in &store.corrupt_pages {
+        tracing::error!("page {page:?} could not be recovered");
+    }
+}
+
+/// `root`, without a password, for this machine only.
+fn make_root(engine: &Engine) -> Result<(), nfold_engine::EngineError> {
+    let root = StoredAccount {
+        user: "root".into(),
+        host: "localhost".into(),
+        plugin: CACHING_SHA2_PASSWORD.into(),
+        auth_string: Box::default(),
+        locked: false,
+        global: Privileges::all_global().union(Privileges::GRANT_OPTION),
+        databases: vec![],
+    };
+    engine.put_accounts(vec![root])?;
+    tracing::warn!(
+        "made the account 'root'@'localhost' without a password; it can be reached from this machine only \
+         (ALTER USER root@localhost IDENTIFIED BY '...' gives it one)"
+    );
+    Ok(())
+}
