@@ -249,7 +249,7 @@ impl PointScan {
         self.bounds.len() == 0
     }
     /// What was found since the last [`clear_entries`](Self::clear_entries). The entries of a point come in key order, but other
-    /// points' entries may come between them when it goes on in another leaf.
+    /// points' entries may come between them when it goes on in another leaf, and before them when a page was missing.
     pub fn entries(&self) -> &EntryBatch {
         &self.out
     }
@@ -257,6 +257,29 @@ impl PointScan {
     pub fn clear_entries(&mut self) {
         self.out.clear();
     }
+    /// Forgets what lies behind the first unfinished point; it is read again.
+    pub(crate) fn keep_order(&mut self) {
+        let Some(first) = self.pending.iter().copied().min_by_key(|p| p.point) else {
+            return;
+        };
+        self.out.entries.retain(|e| e.point <= first.point);
+        self.next = first.point + 1;
+        self.pending.clear();
+        let from = if first.from == Resume::START {
+            Resume::START
+        } else {
+            self.fence.clear();
+            self.fence
+                .extend_from_slice(self.resume_keys.get(first.from));
+            self.resume_keys.clear();
+            self.resume_keys.push(&self.fence)
+        };
+        self.pending.push(Resume {
+            point: first.point,
+            from,
+        });
+    }
+
     #[inline]
     pub(crate) fn lower(&self, resume: Resume) -> &[u8] {
         if resume.from == Resume::START {

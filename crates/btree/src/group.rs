@@ -85,13 +85,14 @@ struct Lanes<'s, I> {
 }
 
 impl TreeHandle {
-    /// Runs a job to its end. `Ok(true)`: the job is full and has more to do.
+    /// Runs a job to its end. `Ok(true)`: the job is full and has more to do, and none of that was found missing: what waits for a page is
+    /// waited for first, or it might never come.
     pub(crate) fn run_groups<J: Job>(&self, store: &Store, job: &mut J) -> Result<bool, Stop> {
         let mut stalled: SmallVec<[J::Item; MAX_MISSING]> = SmallVec::new();
         let mut pages: SmallVec<[PageId; MAX_MISSING]> = SmallVec::new();
         let result = loop {
             let mut items = SmallVec::new();
-            if pages.len() < MAX_MISSING {
+            if pages.len() < MAX_MISSING && !(job.full() && !pages.is_empty()) {
                 job.take(&mut items);
             }
             if items.is_empty() {

@@ -10,13 +10,20 @@ use smallvec::SmallVec;
 impl TreeHandle {
     /// Reads all points of the batch into its entries. `Ok(true)`: entries reached `max_bytes` and there is more; use them,
     /// [`clear_entries`](PointScan::clear_entries), call again. `Wait`: call again; what was found stays found.
+    ///
+    /// The entries of a point come in key order. When it returns `Ok(true)`, the entries at hand are those of all points up to some
+    /// number, the last perhaps not complete: so sorting them by point (stably) gives the order of the points over all calls.
     pub fn scan_points(
         &self,
         store: &Store,
         scan: &mut PointScan,
         max_bytes: usize,
     ) -> Result<bool, Stop> {
-        self.run_groups(store, &mut PointJob { scan, max_bytes })
+        let more = self.run_groups(store, &mut PointJob { scan, max_bytes })?;
+        if more {
+            scan.keep_order();
+        }
+        Ok(more)
     }
 }
 
@@ -73,17 +80,21 @@ impl Job for PointJob<'_> {
 
     fn take(&mut self, items: &mut SmallVec<[Resume; LANES]>) {
         while items.len() < LANES {
-            if let Some(item) = self.scan.pending.pop() {
-                items.push(item);
-            } else if (self.scan.next as usize) < self.scan.len() {
-                items.push(Resume {
-                    point: self.scan.next,
-                    from: Resume::START,
-                });
-                self.scan.next += 1;
-            } else {
-                return;
-            }
+            let Some(item) = self.scan.pending.pop() else {
+                break;
+            };
+            items.push(item);
+        }
+        // No new points beside one that goes on: it may be long, and theirs would have to be thrown away to keep the order.
+        if items.iter().any(|item| item.from != Resume::START) {
+            return;
+        }
+        while items.len() < LANES && (self.scan.next as usize) < self.scan.len() {
+            items.push(Resume {
+                point: self.scan.next,
+                from: Resume::START,
+            });
+            self.scan.next += 1;
         }
     }
 

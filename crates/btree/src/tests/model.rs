@@ -188,11 +188,17 @@ fn compare_points(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
         expected.insert(expected.len() as u32, entries);
     }
     let limit = [usize::MAX, 5000][rng.below(2)];
+    let mut reached = 0;
     let mut found: BTreeMap<u32, Vec<_>> =
         (0..scan.len() as u32).map(|p| (p, Vec::new())).collect();
     loop {
         let more = finish(|| world.tree.scan_points(&world.store, &mut scan, limit)).unwrap();
         let batch = scan.entries();
+        let points = batch.entries().iter().map(|e| e.point);
+        if let (Some(first), Some(last)) = (points.clone().min(), points.max()) {
+            assert!(first >= reached, "points come in order over the calls");
+            reached = last;
+        }
         for e in batch.entries() {
             found
                 .get_mut(&e.point)
