@@ -8,6 +8,7 @@ pub fn column(text: &str) -> ColumnType {
         .split_once(" character set ")
         .unwrap_or((text, "utf8mb4"));
     let collation = match charset {
+        "utf8mb4 collate utf8mb4_bin" => CollationId::UTF8MB4_BIN,
         "latin1" => CollationId::LATIN1_SWEDISH_CI,
         "ascii" => CollationId::ASCII_GENERAL_CI,
         _ => CollationId::UTF8MB4_0900_AI_CI,
