@@ -17,4 +17,3 @@ pub mod lexer;
 pub mod list;
 pub mod literal;
 pub mod parser;
-pub mod printer;

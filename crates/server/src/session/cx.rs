@@ -1,0 +1,203 @@
+//! The executor's view of the fiber, and the threads that blocking calls are lent to.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use nfold_exec::ExecCx;
+use nfold_exec::env::Interrupt as ExecInterrupt;
+use parking_lot::{Condvar, Mutex};
+
+use crate::worker::{FiberCx, Interrupt, Waiter};
+
+/// The executor's context over a fiber.
+pub struct FiberExec<'a, 'b> {
+    pub fiber: &'a FiberCx<'b>,
+    pub offload: &'a Offload,
+}
+
+fn lift(why: Interrupt) -> ExecInterrupt {
+    match why {
+        Interrupt::QueryKilled => ExecInterrupt::Killed,
+        Interrupt::Killed | Interrupt::ConnectionLost => ExecInterrupt::ConnectionKilled,
+        Interrupt::Timeout => ExecInterrupt::Deadline,
+        Interrupt::StatementTimeout => ExecInterrupt::TimedOut,
+    }
+}
+
+/// Never ready: what a sleep waits for until its deadline.
+struct Never;
+
+impl Future for Never {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+}
+
+impl ExecCx for FiberExec<'_, '_> {
+    fn wait(
+        &mut self,
+        w: Pin<&mut dyn Future<Output = ()>>,
+        deadline: Option<Instant>,
+    ) -> Result<(), ExecInterrupt> {
+        self.fiber.wait(w, deadline).map_err(lift)
+    }
+
+    fn tick(&mut self) -> Result<(), ExecInterrupt> {
+        self.fiber.tick().map_err(lift)
+    }
+
+    fn offload(&mut self, job: Box<dyn FnOnce() + Send>) -> Result<(), ExecInterrupt> {
+        let done = Arc::new(Done::default());
+        self.offload.push(job, done.clone());
+        self.fiber.wait_through(std::pin::pin!(Finished(done)));
+        Ok(())
+    }
+
+    fn sleep(&mut self, time: Duration) -> Result<(), ExecInterrupt> {
+        match self
+            .fiber
+            .wait(std::pin::pin!(Never), Some(Instant::now() + time))
+        {
+            Err(Interrupt::Timeout) | Ok(()) => Ok(()),
+            Err(why) => Err(lift(why)),
+        }
+    }
+}
+
+/// Whether a job has run, and who waits for it.
+#[derive(Default)]
+struct Done(Mutex<(bool, Option<Waker>)>);
+
+struct Finished(Arc<Done>);
+
+impl Future for Finished {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.0.0.lock();
+        if state.0 {
+            return Poll::Ready(());
+        }
+        state.1 = Some(task.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Done {
+    fn finish(&self) {
+        let waker = {
+            let mut state = self.0.lock();
+            state.0 = true;
+            state.1.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// Says so when a job is over, also one that panicked.
+struct FinishOnDrop(Arc<Done>);
+
+impl Drop for FinishOnDrop {
+    fn drop(&mut self) {
+        self.0.finish();
+    }
+}
+
+type Job = (Box<dyn FnOnce() + Send>, Arc<Done>);
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    idle: usize,
+    threads: usize,
+    stopped: bool,
+}
+
+/// Threads that may block: made when needed, at most [`Offload::MAX_THREADS`], kept.
+#[derive(Clone, Default)]
+pub struct Offload(Arc<(Mutex<Queue>, Condvar)>);
+
+impl Offload {
+    /// Blocking calls at a time; more of them queue.
+    const MAX_THREADS: usize = 16;
+
+    fn push(&self, job: Box<dyn FnOnce() + Send>, done: Arc<Done>) {
+        let (queue, wake) = &*self.0;
+        let mut q = queue.lock();
+        q.jobs.push_back((job, done));
+        if q.idle > 0 || q.threads >= Self::MAX_THREADS {
+            wake.notify_one();
+            return;
+        }
+        q.threads += 1;
+        let shared = self.clone();
+        let spawned = std::thread::Builder::new()
+            .name("nfold-blocking".into())
+            .spawn(move || shared.work());
+        if let Err(e) = spawned {
+            tracing::error!("cannot start a thread for a blocking call: {e}");
+            q.threads -= 1;
+            if q.threads == 0 {
+                // Nobody else would ever take it: it runs here.
+                let job = q.jobs.pop_back();
+                drop(q);
+                job.into_iter().for_each(run);
+            }
+        }
+    }
+
+    fn work(&self) {
+        let (queue, wake) = &*self.0;
+        let mut q = queue.lock();
+        loop {
+            if let Some(job) = q.jobs.pop_front() {
+                drop(q);
+                run(job);
+                q = queue.lock();
+            } else if q.stopped {
+                return;
+            } else {
+                q.idle += 1;
+                wake.wait(&mut q);
+                q.idle -= 1;
+            }
+        }
+    }
+
+    /// The threads end when their queue is empty.
+    pub fn stop(&self) {
+        let (queue, wake) = &*self.0;
+        queue.lock().stopped = true;
+        wake.notify_all();
+    }
+}
+
+fn run((job, done): Job) {
+    let _finish = FinishOnDrop(done);
+    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)).is_err() {
+        tracing::error!("a blocking call panicked");
+    }
+}
+
+/// Runs `f` on a thread that may block and gives its result; `None` where it panicked.
+pub fn blocking<T: Send + 'static>(
+    cx: &mut dyn ExecCx,
+    f: impl FnOnce() -> T + Send + 'static,
+) -> Result<Option<T>, ExecInterrupt> {
+    let slot = Arc::new(Mutex::new(None));
+    let result = slot.clone();
+    cx.offload(Box::new(move || {
+        let value = f();
+        *result.lock() = Some(value);
+    }))?;
+    let value = slot.lock().take();
+    Ok(value)
+}

@@ -1,0 +1,120 @@
+//! What an account may do, checked once per statement.
+//!
+//! Privileges are global or per database; a statement on a table needs them on the table's database.
+
+use std::sync::Arc;
+
+use nfold_catalog::{Account, Catalog, Privileges};
+use nfold_types::{ErrorCode, SqlError};
+
+/// The account of a session, with its privileges as of a version.
+pub struct Rights {
+    account: Arc<Account>,
+    version: u64,
+}
+
+impl Rights {
+    /// The account `user`@`host`; `None` where it is gone.
+    pub fn load(catalog: &Catalog, user: &str, host: &str) -> Option<Rights> {
+        let version = catalog.account_version();
+        let account = catalog.accounts().get(user, host)?.clone();
+        Some(Rights { account, version })
+    }
+
+    /// Looks again if accounts have changed. A dropped account keeps what it had, as in MySQL.
+    #[inline]
+    pub fn refresh(&mut self, catalog: &Catalog) {
+        if self.version != catalog.account_version()
+            && let Some(now) = Rights::load(catalog, &self.account.user, &self.account.host)
+        {
+            *self = now;
+        }
+    }
+
+    /// The account.
+    pub fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
+    /// Whether all of `wanted` are held globally.
+    pub fn has_global(&self, wanted: Privileges) -> bool {
+        self.account.global.contains(wanted)
+    }
+
+    /// Error 1227 naming `names` unless one of them is held globally.
+    pub fn need_global(&self, wanted: Privileges, names: &str) -> Result<(), SqlError> {
+        if self.has_global(wanted) {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            ErrorCode::ER_SPECIFIC_ACCESS_DENIED_ERROR,
+            &[&names],
+        ))
+    }
+
+    /// What may be done in a database. `information_schema` may be read by everybody.
+    pub fn on_database(&self, schema: &str) -> Privileges {
+        if schema.eq_ignore_ascii_case("information_schema") {
+            return Privileges::SELECT;
+        }
+        self.account.privileges_on(schema)
+    }
+
+    /// Error 1044 unless all of `wanted` are held in the database.
+    pub fn need_database(&self, wanted: Privileges, schema: &str) -> Result<(), SqlError> {
+        if self.on_database(schema).contains(wanted) {
+            return Ok(());
+        }
+        Err(self.no_database(schema))
+    }
+
+    /// Error 1044.
+    pub fn no_database(&self, schema: &str) -> SqlError {
+        let (user, host) = (&self.account.user, &self.account.host);
+        SqlError::new(ErrorCode::ER_DBACCESS_DENIED_ERROR, &[user, host, &schema])
+    }
+
+    /// Error 1044 unless the account may do anything at all in the database (USE).
+    pub fn need_any(&self, schema: &str) -> Result<(), SqlError> {
+        if self.account.sees_database(schema) {
+            return Ok(());
+        }
+        Err(self.no_database(schema))
+    }
+
+    /// Error 1142 unless `wanted` is held on the table's database. `command` is the word of the message (`SELECT`).
+    pub fn need_table(
+        &self,
+        wanted: Privileges,
+        command: &str,
+        schema: &str,
+        table: &str,
+    ) -> Result<(), SqlError> {
+        if self.on_database(schema).contains(wanted) {
+            return Ok(());
+        }
+        let (user, host) = (&self.account.user, &self.account.host);
+        Err(SqlError::new(
+            ErrorCode::ER_TABLEACCESS_DENIED_ERROR,
+            &[&command, user, host, &table],
+        ))
+    }
+
+    /// Whether SHOW PROCESSLIST and KILL reach other users' connections.
+    pub fn sees_all_processes(&self) -> bool {
+        self.has_global(Privileges::PROCESS) || self.has_global(Privileges::SUPER)
+    }
+}
+
+/// The account that a first start makes: `root`@`localhost` without a password, with every privilege.
+pub fn first_account() -> Account {
+    Account {
+        user: "root".into(),
+        host: "localhost".into(),
+        plugin: "caching_sha2_password".into(),
+        auth_string: Box::default(),
+        locked: false,
+        global: Privileges::all_global().union(Privileges::GRANT_OPTION),
+        databases: Vec::new(),
+    }
+}

@@ -1,0 +1,220 @@
+//! What a statement answers, and how it goes to the client: rows made in memory, rows streamed by the executor, OK.
+
+use std::sync::Arc;
+
+use nfold_exec::{RowSink, WireFormat};
+use nfold_plan::query::ColumnMeta;
+use nfold_protocol::response::{Column, Ok as OkPacket};
+use nfold_types::collation::CollationId;
+use nfold_types::sql_type::ColumnFlags;
+use nfold_types::temporal::TimeZone;
+use nfold_types::{ColumnType, SqlError, TypeKind, Value, ValueRef, wire};
+
+use crate::conn::ResponseWriter;
+use crate::handler::ClientError;
+use crate::worker::Interrupt;
+
+/// The outcome of a statement.
+#[derive(Debug)]
+pub enum Response {
+    /// No rows.
+    Done(Done),
+    /// A small result made by the session itself (SHOW).
+    Rows(RowSet),
+    /// The executor has written columns and rows; the end of rows is still to come.
+    Streamed,
+}
+
+/// Numbers of an OK packet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Done {
+    pub affected_rows: u64,
+    /// What the client's `mysql_insert_id()` shows.
+    pub insert_id: u64,
+    pub info: String,
+}
+
+impl Response {
+    /// OK, nothing changed.
+    pub fn ok() -> Response {
+        Response::Done(Done::default())
+    }
+
+    /// OK, so many rows changed.
+    pub fn affected(rows: u64) -> Response {
+        Response::Done(Done {
+            affected_rows: rows,
+            ..Done::default()
+        })
+    }
+}
+
+/// A result in memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowSet {
+    pub columns: Vec<ColumnMeta>,
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl RowSet {
+    /// A result with these columns; each name with its type and whether it may be NULL.
+    pub fn new(columns: &[(&str, ColumnType)]) -> RowSet {
+        RowSet {
+            columns: columns
+                .iter()
+                .map(|(name, ty)| meta(name, ty.clone()))
+                .collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// A result of character columns, of so many characters each.
+    pub fn of_text(columns: &[(&str, u32)]) -> RowSet {
+        let columns: Vec<_> = columns
+            .iter()
+            .map(|&(name, chars)| (name, text_type(chars)))
+            .collect();
+        RowSet::new(&columns)
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, row: Vec<Value>) {
+        debug_assert_eq!(row.len(), self.columns.len(), "a value for each column");
+        self.rows.push(row);
+    }
+}
+
+/// `VARCHAR(chars)` as system views have it.
+pub fn text_type(chars: u32) -> ColumnType {
+    ColumnType::string(TypeKind::VarChar(chars), CollationId::UTF8MB4_0900_AI_CI)
+}
+
+/// A column without a table.
+pub fn meta(name: &str, ty: ColumnType) -> ColumnMeta {
+    let none: Arc<str> = "".into();
+    ColumnMeta {
+        schema: none.clone(),
+        table: none.clone(),
+        org_table: none.clone(),
+        name: name.into(),
+        org_name: none,
+        flags: ty.wire_flags(),
+        ty,
+    }
+}
+
+/// A column as the protocol describes it to a client that takes results in `collation`.
+pub fn wire_column(c: &ColumnMeta, collation: CollationId) -> Column<'_> {
+    let text = c.ty.is_string() || c.ty.is_enum_or_set();
+    Column {
+        schema: &c.schema,
+        table: &c.table,
+        org_table: &c.org_table,
+        name: &c.name,
+        org_name: &c.org_name,
+        collation: c.ty.wire_charset(collation.0),
+        length: c.ty.display_length(collation.known().charset),
+        type_code: c.ty.wire_type() as u8,
+        flags: c.flags | c.ty.wire_flags() | if text { 0 } else { ColumnFlags::BINARY },
+        decimals: c.ty.wire_decimals(),
+    }
+}
+
+/// Takes the executor's rows to the connection.
+pub struct WireSink<'a, 'w> {
+    pub out: &'a mut ResponseWriter<'w>,
+    pub format: WireFormat,
+    /// Collation of the results' character set.
+    pub collation: CollationId,
+    /// The columns have gone out: an error can only end the result.
+    pub begun: bool,
+    /// Rows sent.
+    pub rows: u64,
+}
+
+/// The error of an interrupt that came while rows were being sent.
+pub fn interrupt_error(why: Interrupt) -> SqlError {
+    let ClientError { code, message, .. } = why.to_client_error();
+    let code = nfold_types::ErrorCode::from_errno(code)
+        .unwrap_or(nfold_types::ErrorCode::ER_QUERY_INTERRUPTED);
+    SqlError::with_message(code, message)
+}
+
+impl RowSink for WireSink<'_, '_> {
+    fn columns(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError> {
+        let wire: Vec<Column<'_>> = columns
+            .iter()
+            .map(|c| wire_column(c, self.collation))
+            .collect();
+        self.out.columns(&wire);
+        self.begun = true;
+        Ok(())
+    }
+
+    fn format(&self) -> WireFormat {
+        self.format
+    }
+
+    fn row_buffer(&mut self) -> &mut Vec<u8> {
+        self.out.row_buffer()
+    }
+
+    fn end_row(&mut self) -> Result<(), SqlError> {
+        self.rows += 1;
+        self.out.end_row().map_err(interrupt_error)
+    }
+}
+
+/// Appends one row.
+pub fn encode_row(
+    row: &[Value],
+    columns: &[ColumnMeta],
+    format: WireFormat,
+    zone: &TimeZone,
+    out: &mut Vec<u8>,
+) {
+    match format {
+        WireFormat::Text => {
+            for (value, column) in row.iter().zip(columns) {
+                wire::write_text(value.as_ref(), &column.ty, zone, out);
+            }
+        }
+        WireFormat::Binary => {
+            out.push(0);
+            let nulls = out.len();
+            out.resize(nulls + (row.len() + 9) / 8, 0);
+            for (i, (value, column)) in row.iter().zip(columns).enumerate() {
+                match value.as_ref() {
+                    ValueRef::Null => out[nulls + (i + 2) / 8] |= 1 << ((i + 2) % 8),
+                    v => wire::write_binary(v, &column.ty, zone, out),
+                }
+            }
+        }
+    }
+}
+
+/// Sends a result that was made in memory, without its end.
+pub fn send_rows(
+    set: &RowSet,
+    sink: &mut WireSink<'_, '_>,
+    zone: &TimeZone,
+) -> Result<(), SqlError> {
+    sink.columns(&set.columns)?;
+    for row in &set.rows {
+        let format = sink.format;
+        encode_row(row, &set.columns, format, zone, sink.row_buffer());
+        sink.end_row()?;
+    }
+    Ok(())
+}
+
+/// Sends OK.
+pub fn send_ok(done: &Done, warnings: u16, out: &mut ResponseWriter<'_>) {
+    out.ok(&OkPacket {
+        affected_rows: done.affected_rows,
+        last_insert_id: done.insert_id,
+        status: 0,
+        warnings,
+        info: &done.info,
+    });
+}

@@ -1,0 +1,3 @@
+//! SHOW statements: rows made from what the session and the server know.
+
+pub mod filter;

@@ -1,0 +1,390 @@
+//! The tables that a statement names, with the privilege it needs on each: for access checks and metadata locks, before anything is
+//! bound.
+
+use nfold_catalog::Privileges;
+use nfold_sql::ast::*;
+use nfold_types::{ErrorCode, SqlError};
+
+/// One use of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableUse {
+    pub schema: Box<str>,
+    pub name: Box<str>,
+    pub needs: Privileges,
+    /// The word of error 1142.
+    pub command: &'static str,
+}
+
+/// The tables of a statement; names without a database are in `database`. Error 1046 where there is none.
+pub fn tables_of(statement: &Statement, database: Option<&str>) -> Result<Vec<TableUse>, SqlError> {
+    let mut walk = Walk {
+        database,
+        ctes: Vec::new(),
+        found: Vec::new(),
+        failed: None,
+    };
+    walk.statement(statement);
+    match walk.failed {
+        Some(e) => Err(e),
+        None => Ok(walk.found),
+    }
+}
+
+struct Walk<'a> {
+    database: Option<&'a str>,
+    /// Names of common table expressions in scope.
+    ctes: Vec<&'a str>,
+    found: Vec<TableUse>,
+    failed: Option<SqlError>,
+}
+
+impl<'a> Walk<'a> {
+    fn add(&mut self, name: &ObjectName, needs: Privileges, command: &'static str) {
+        if name.schema.is_none()
+            && self
+                .ctes
+                .iter()
+                .any(|c| c.eq_ignore_ascii_case(&name.name.value))
+        {
+            return;
+        }
+        let Some(schema) = name.schema.as_ref().map(Ident::as_str).or(self.database) else {
+            self.failed
+                .get_or_insert_with(|| SqlError::new(ErrorCode::ER_NO_DB_ERROR, &[]));
+            return;
+        };
+        let known = self
+            .found
+            .iter()
+            .any(|t| *t.schema == *schema && *t.name == *name.name.value && t.needs == needs);
+        if !known {
+            self.found.push(TableUse {
+                schema: schema.into(),
+                name: name.name.as_str().into(),
+                needs,
+                command,
+            });
+        }
+    }
+
+    fn read(&mut self, name: &ObjectName) {
+        self.add(name, Privileges::SELECT, "SELECT");
+    }
+
+    fn statement(&mut self, s: &'a Statement) {
+        match s {
+            Statement::Query(q) => self.query(q),
+            Statement::Insert(i) => self.insert(i),
+            Statement::Update(u) => self.update(u),
+            Statement::Delete(d) => self.delete(d),
+            Statement::Do(list) => self.exprs(list),
+            Statement::Explain { statement, .. } => self.statement(statement),
+            _ => {}
+        }
+    }
+
+    /// Runs `f` with the common table expressions of `with` in scope.
+    fn with(&mut self, with: Option<&'a With>, f: impl FnOnce(&mut Self)) {
+        let before = self.ctes.len();
+        if let Some(with) = with {
+            for cte in &with.tables {
+                if with.recursive {
+                    self.ctes.push(&cte.name.value);
+                }
+                self.query(&cte.query);
+                if !with.recursive {
+                    self.ctes.push(&cte.name.value);
+                }
+            }
+        }
+        f(self);
+        self.ctes.truncate(before);
+    }
+
+    fn query(&mut self, q: &'a Query) {
+        self.with(q.with.as_ref(), |w| {
+            w.body(&q.body);
+            w.order(&q.order_by);
+            if let Some(limit) = &q.limit {
+                limit
+                    .offset
+                    .iter()
+                    .chain([&limit.count])
+                    .for_each(|e| w.expr(e));
+            }
+        });
+    }
+
+    fn body(&mut self, body: &'a QueryBody) {
+        match body {
+            QueryBody::Select(s) => self.select(s),
+            QueryBody::SetOperation { left, right, .. } => {
+                self.body(left);
+                self.body(right);
+            }
+            QueryBody::Paren(q) => self.query(q),
+            QueryBody::Values(rows) => rows.iter().for_each(|r| self.exprs(r)),
+            QueryBody::Table(name) => self.read(name),
+        }
+    }
+
+    fn select(&mut self, s: &'a Select) {
+        for item in &s.items {
+            if let SelectItem::Expr { expr, .. } = item {
+                self.expr(expr);
+            }
+        }
+        s.from.iter().for_each(|t| self.table_ref(t));
+        self.exprs(s.selection.iter().chain(&s.group_by).chain(&s.having));
+        for (_, window) in &s.windows {
+            self.window(window);
+        }
+    }
+
+    fn window(&mut self, w: &'a Window) {
+        self.exprs(&w.partition_by);
+        self.order(&w.order_by);
+    }
+
+    fn order(&mut self, items: &'a [OrderItem]) {
+        items.iter().for_each(|o| self.expr(&o.expr));
+    }
+
+    fn table_ref(&mut self, t: &'a TableRef) {
+        match t {
+            TableRef::Table(t) => self.read(&t.name),
+            TableRef::Derived { query, .. } => self.query(query),
+            TableRef::Join(j) => {
+                self.table_ref(&j.left);
+                self.table_ref(&j.right);
+                if let JoinConstraint::On(e) = &j.constraint {
+                    self.expr(e);
+                }
+            }
+        }
+    }
+
+    fn assignments(&mut self, list: &'a [Assignment]) {
+        list.iter().for_each(|a| self.expr(&a.value));
+    }
+
+    fn insert(&mut self, i: &'a Insert) {
+        self.add(&i.table, Privileges::INSERT, "INSERT");
+        if i.replace {
+            self.add(&i.table, Privileges::DELETE, "DELETE");
+        }
+        if !i.on_duplicate.is_empty() {
+            self.add(&i.table, Privileges::UPDATE, "UPDATE");
+        }
+        match &i.source {
+            InsertSource::Values(rows) => rows.iter().for_each(|r| self.exprs(r)),
+            InsertSource::RowsParam(_) => {}
+            InsertSource::Set(list) => self.assignments(list),
+            InsertSource::Query(q) => self.query(q),
+        }
+        self.assignments(&i.on_duplicate);
+    }
+
+    fn update(&mut self, u: &'a Update) {
+        self.with(u.with.as_ref(), |w| {
+            // Which columns belong to which table is known only when names are bound: every base table counts as changed.
+            let mut targets = Vec::new();
+            u.tables.iter().for_each(|t| base_tables(t, &mut targets));
+            for factor in &targets {
+                let named = u.assignments.iter().any(|a| {
+                    let alias = factor.alias.as_ref().unwrap_or(&factor.name.name);
+                    a.column.table.as_ref().is_none_or(|t| t == alias)
+                });
+                if named {
+                    w.add(&factor.name, Privileges::UPDATE, "UPDATE");
+                }
+            }
+            if targets.len() > 1 || u.selection.is_some() {
+                u.tables.iter().for_each(|t| w.table_ref(t));
+            }
+            w.assignments(&u.assignments);
+            w.exprs(u.selection.iter().chain(&u.limit));
+            w.order(&u.order_by);
+        });
+    }
+
+    fn delete(&mut self, d: &'a Delete) {
+        self.with(d.with.as_ref(), |w| {
+            let mut tables = Vec::new();
+            d.from.iter().for_each(|t| base_tables(t, &mut tables));
+            if d.targets.is_empty() {
+                tables
+                    .iter()
+                    .for_each(|t| w.add(&t.name, Privileges::DELETE, "DELETE"));
+            }
+            for target in &d.targets {
+                let named = tables.iter().find(|t| {
+                    let alias = t.alias.as_ref().unwrap_or(&t.name.name);
+                    *alias == target.name
+                });
+                w.add(
+                    named.map_or(target, |t| &t.name),
+                    Privileges::DELETE,
+                    "DELETE",
+                );
+            }
+            if !d.targets.is_empty() || d.selection.is_some() {
+                d.from.iter().for_each(|t| w.table_ref(t));
+            }
+            w.exprs(d.selection.iter().chain(&d.limit));
+            w.order(&d.order_by);
+        });
+    }
+
+    fn exprs(&mut self, list: impl IntoIterator<Item = &'a Expr>) {
+        list.into_iter().for_each(|e| self.expr(e));
+    }
+
+    /// Subqueries inside an expression.
+    fn expr(&mut self, e: &'a Expr) {
+        use Expr::*;
+        match e {
+            Literal(_)
+            | Param(_)
+            | Column(_)
+            | UserVar(_)
+            | SysVar { .. }
+            | Default(_)
+            | Values(_) => {}
+            AssignUserVar { value: a, .. }
+            | Unary { expr: a, .. }
+            | Not(a)
+            | Is { expr: a, .. }
+            | Cast { expr: a, .. }
+            | ConvertUsing { expr: a, .. }
+            | Collate { expr: a, .. }
+            | Extract { expr: a, .. }
+            | Match { against: a, .. } => self.expr(a),
+            Binary {
+                left: a, right: b, ..
+            }
+            | Xor(a, b)
+            | SoundsLike(a, b)
+            | MemberOf(a, b)
+            | Regexp {
+                expr: a,
+                pattern: b,
+                ..
+            }
+            | IntervalArith {
+                expr: a, amount: b, ..
+            }
+            | TimestampDiff { from: a, to: b, .. } => {
+                self.exprs([&**a, &**b]);
+            }
+            And(list) | Or(list) | Row(list) | Char { args: list, .. } => self.exprs(list),
+            Between {
+                expr, low, high, ..
+            } => self.exprs([&**expr, &**low, &**high]),
+            InList { expr, list, .. } => {
+                self.expr(expr);
+                if let nfold_sql::ast::InList::Exprs(list) = list {
+                    self.exprs(list);
+                }
+            }
+            InSubquery { expr, query, .. } | Quantified { expr, query, .. } => {
+                self.expr(expr);
+                self.query(query);
+            }
+            Exists(q) | Subquery(q) => self.query(q),
+            Like {
+                expr,
+                pattern,
+                escape,
+                ..
+            } => self.exprs([&**expr, &**pattern].into_iter().chain(escape.as_deref())),
+            Case {
+                operand,
+                whens,
+                otherwise,
+            } => {
+                self.exprs(operand.as_deref().into_iter().chain(otherwise.as_deref()));
+                whens.iter().for_each(|(a, b)| self.exprs([a, b]));
+            }
+            Trim { what, expr, .. } => self.exprs(what.as_deref().into_iter().chain([&**expr])),
+            Function(call) => {
+                self.exprs(&call.args);
+                self.order(&call.order_by);
+                call.over.iter().for_each(|w| self.window(w));
+            }
+        }
+    }
+}
+
+/// The base tables of a table reference, not looking into subqueries.
+fn base_tables<'a>(t: &'a TableRef, out: &mut Vec<&'a TableFactor>) {
+    match t {
+        TableRef::Table(f) => out.push(f),
+        TableRef::Derived { .. } => {}
+        TableRef::Join(j) => {
+            base_tables(&j.left, out);
+            base_tables(&j.right, out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nfold_sql::lexer::LexMode;
+
+    fn names(sql: &str) -> String {
+        let statement = nfold_sql::parser::parse(sql.as_bytes(), LexMode::default()).unwrap();
+        let found = tables_of(&statement, Some("d")).unwrap();
+        found
+            .iter()
+            .map(|t| format!("{} {}.{}", t.command, t.schema, t.name))
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+
+    #[test]
+    fn every_table_is_found() {
+        for (sql, expected) in [
+            ("SELECT 1", ""),
+            (
+                "SELECT (SELECT MAX(a) FROM x.t) FROM u WHERE b IN (SELECT c FROM v)",
+                "SELECT x.t, SELECT d.u, SELECT d.v",
+            ),
+            (
+                "WITH q AS (SELECT 1 FROM t) SELECT * FROM q, e.q",
+                "SELECT d.t, SELECT e.q",
+            ),
+            (
+                "INSERT INTO t SELECT * FROM u ON DUPLICATE KEY UPDATE a=1",
+                "INSERT d.t, UPDATE d.t, SELECT d.u",
+            ),
+            ("REPLACE INTO t VALUES (1)", "INSERT d.t, DELETE d.t"),
+            ("UPDATE t SET a=1", "UPDATE d.t"),
+            (
+                "UPDATE t x JOIN u y ON x.a=y.a SET x.b=1",
+                "UPDATE d.t, SELECT d.t, SELECT d.u",
+            ),
+            (
+                "DELETE x FROM t x JOIN u WHERE x.a=u.a",
+                "DELETE d.t, SELECT d.t, SELECT d.u",
+            ),
+            (
+                "EXPLAIN SELECT * FROM t LEFT JOIN u ON EXISTS (SELECT 1 FROM w)",
+                "SELECT d.t, SELECT d.u, SELECT d.w",
+            ),
+            (
+                "TABLE t UNION SELECT COUNT(*) OVER (ORDER BY (SELECT 1 FROM z)) FROM t",
+                "SELECT d.t, SELECT d.z",
+            ),
+        ] {
+            assert_eq!(names(sql), expected, "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_bare_name_needs_a_database() {
+        let statement = nfold_sql::parser::parse(b"SELECT * FROM t", LexMode::default()).unwrap();
+        assert_eq!(tables_of(&statement, None).unwrap_err().errno(), 1046);
+    }
+}

@@ -1,0 +1,237 @@
+//! What SET does to a value before it is stored: MySQL's checks, adjustments and their warnings.
+
+use nfold_types::charset::Charset;
+use nfold_types::collation::CollationId;
+use nfold_types::temporal::TimeZone;
+use nfold_types::{Collation, ErrorCode, SqlError, Value, Warnings};
+
+use super::modes::ModeSet;
+use super::{VarDef, VarValue, find, parse_modes};
+use crate::config::table::Kind;
+
+/// The variables that one assignment changes, by place: its own, and those that follow it (`character_set_connection` and
+/// `collation_connection`).
+pub type Assigned = Vec<(usize, VarValue)>;
+
+/// Error 1231.
+fn wrong_value(name: &str, value: &Value) -> SqlError {
+    SqlError::new(ErrorCode::ER_WRONG_VALUE_FOR_VAR, &[&name, &shown(value)])
+}
+
+/// Error 1232.
+fn wrong_type(name: &str) -> SqlError {
+    SqlError::new(ErrorCode::ER_WRONG_TYPE_FOR_VAR, &[&name])
+}
+
+/// A value as messages show it.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "NULL".into(),
+        Value::Int(v) => v.to_string(),
+        Value::UInt(v) => v.to_string(),
+        Value::Double(v) => v.to_string(),
+        Value::Float(v) => v.to_string(),
+        Value::Bytes(b) => String::from_utf8_lossy(b).into_owned(),
+        other => {
+            let mut out = Vec::new();
+            let ty = nfold_types::ColumnType::new(nfold_types::TypeKind::Null);
+            nfold_types::wire::display_text(other.as_ref(), &ty, &TimeZone::UTC, &mut out);
+            String::from_utf8_lossy(&out).into_owned()
+        }
+    }
+}
+
+/// A text value, or error 1231 for NULL and 1232 for numbers.
+fn text_of(name: &str, value: &Value) -> Result<String, SqlError> {
+    match value {
+        Value::Bytes(b) => Ok(String::from_utf8_lossy(b).into_owned()),
+        Value::Null => Err(wrong_value(name, value)),
+        _ => Err(wrong_type(name)),
+    }
+}
+
+/// Checks `value` for `def` and gives what is to be stored.
+pub fn check(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Assigned, SqlError> {
+    let own = |v: VarValue| -> Result<Assigned, SqlError> { Ok(vec![(find(def.name)?, v)]) };
+    match def.name {
+        "sql_mode" => own(VarValue::text(modes(def.name, value)?.names())),
+        "time_zone" => {
+            let text = text_of(def.name, value)?;
+            let zone = TimeZone::parse(&text)
+                .ok_or_else(|| SqlError::new(ErrorCode::ER_UNKNOWN_TIME_ZONE, &[&text]))?;
+            own(VarValue::text(zone.to_string()))
+        }
+        name if name.starts_with("character_set_") => charset(def, value),
+        name if name.starts_with("collation_") => collation(def, value),
+        "default_storage_engine" | "default_tmp_storage_engine" => {
+            let text = text_of(def.name, value)?;
+            if !text.eq_ignore_ascii_case("innodb") {
+                return Err(SqlError::new(
+                    ErrorCode::ER_UNKNOWN_STORAGE_ENGINE,
+                    &[&text],
+                ));
+            }
+            own(VarValue::text("InnoDB"))
+        }
+        "completion_type" => own(word(def, value, &["NO_CHAIN", "CHAIN", "RELEASE"])?),
+        _ => own(plain(def, value, warnings)?),
+    }
+}
+
+fn plain(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<VarValue, SqlError> {
+    match def.kind {
+        Kind::Bool { .. } => switch(def.name, value),
+        Kind::Int { min, max, .. } => integer(def.name, value, min, max, warnings),
+        Kind::Real { min, max, .. } => real(def.name, value, min, max, warnings),
+        Kind::Choice { values, .. } => word(def, value, values),
+        Kind::Text { .. } => match value {
+            Value::Null => Ok(VarValue::Text(None)),
+            Value::Bytes(_) => text_of(def.name, value).map(VarValue::text),
+            _ => Err(wrong_type(def.name)),
+        },
+    }
+}
+
+fn switch(name: &str, value: &Value) -> Result<VarValue, SqlError> {
+    let on = match value {
+        Value::Int(0) | Value::UInt(0) => Some(false),
+        Value::Int(1) | Value::UInt(1) => Some(true),
+        Value::Bytes(b) => match b.to_ascii_lowercase().as_slice() {
+            b"on" | b"true" => Some(true),
+            b"off" | b"false" => Some(false),
+            _ => None,
+        },
+        Value::Double(_) | Value::Decimal(_) => return Err(wrong_type(name)),
+        _ => None,
+    };
+    on.map(VarValue::Bool)
+        .ok_or_else(|| wrong_value(name, value))
+}
+
+fn truncated(name: &str, value: &Value, warnings: &mut Warnings) {
+    warnings.warn(ErrorCode::ER_TRUNCATED_WRONG_VALUE, &[&name, &shown(value)]);
+}
+
+fn integer(
+    name: &str,
+    value: &Value,
+    min: u64,
+    max: u64,
+    warnings: &mut Warnings,
+) -> Result<VarValue, SqlError> {
+    let asked: i128 = match value {
+        Value::Int(v) => i128::from(*v),
+        Value::UInt(v) => i128::from(*v),
+        _ => return Err(wrong_type(name)),
+    };
+    let stored = asked.clamp(i128::from(min), i128::from(max)) as u64;
+    if i128::from(stored) != asked {
+        truncated(name, value, warnings);
+    }
+    Ok(VarValue::Int(stored))
+}
+
+fn real(
+    name: &str,
+    value: &Value,
+    min: f64,
+    max: f64,
+    warnings: &mut Warnings,
+) -> Result<VarValue, SqlError> {
+    let asked = match value {
+        Value::Int(v) => *v as f64,
+        Value::UInt(v) => *v as f64,
+        Value::Double(v) => *v,
+        Value::Float(v) => f64::from(*v),
+        Value::Decimal(v) => v.to_f64(),
+        _ => return Err(wrong_type(name)),
+    };
+    let stored = asked.clamp(min, max);
+    if stored != asked {
+        truncated(name, value, warnings);
+    }
+    Ok(VarValue::Real(stored))
+}
+
+/// One of several words, or its number in the list.
+fn word(def: &VarDef, value: &Value, words: &[&'static str]) -> Result<VarValue, SqlError> {
+    let number = |n: u64| usize::try_from(n).ok().and_then(|n| words.get(n).copied());
+    let found = match value {
+        Value::Int(n) => u64::try_from(*n).ok().and_then(number),
+        Value::UInt(n) => number(*n),
+        Value::Bytes(b) => words
+            .iter()
+            .copied()
+            .find(|w| w.as_bytes().eq_ignore_ascii_case(b)),
+        Value::Null => None,
+        _ => return Err(wrong_type(def.name)),
+    };
+    found
+        .map(super::choice_value)
+        .ok_or_else(|| wrong_value(def.name, value))
+}
+
+fn modes(name: &str, value: &Value) -> Result<ModeSet, SqlError> {
+    let bits = match value {
+        Value::Bytes(b) => {
+            let text = String::from_utf8_lossy(b);
+            return parse_modes(&text)
+                .map_err(|bad| SqlError::new(ErrorCode::ER_WRONG_VALUE_FOR_VAR, &[&name, &bad]));
+        }
+        Value::Int(v) => u64::try_from(*v).ok(),
+        Value::UInt(v) => Some(*v),
+        Value::Null => None,
+        _ => return Err(wrong_type(name)),
+    };
+    bits.and_then(ModeSet::from_bits)
+        .ok_or_else(|| wrong_value(name, value))
+}
+
+/// The character set of this name; error 1115.
+pub fn charset_by_name(name: &str) -> Result<&'static Charset, SqlError> {
+    Charset::by_name(name)
+        .ok_or_else(|| SqlError::new(ErrorCode::ER_UNKNOWN_CHARACTER_SET, &[&name]))
+}
+
+/// The collation of this name; error 1273.
+pub fn collation_by_name(name: &str) -> Result<&'static Collation, SqlError> {
+    Collation::by_name(name).ok_or_else(|| SqlError::new(ErrorCode::ER_UNKNOWN_COLLATION, &[&name]))
+}
+
+/// The collation that a number in place of a name means.
+fn collation_by_number(value: &Value) -> Option<&'static Collation> {
+    let id = match value {
+        Value::Int(v) => u16::try_from(*v).ok()?,
+        Value::UInt(v) => u16::try_from(*v).ok()?,
+        _ => return None,
+    };
+    CollationId(id).get()
+}
+
+fn charset(def: &VarDef, value: &Value) -> Result<Assigned, SqlError> {
+    if value.is_null() && def.name == "character_set_results" {
+        return Ok(vec![(find(def.name)?, VarValue::Text(None))]);
+    }
+    let set = match collation_by_number(value) {
+        Some(collation) => collation.charset,
+        None => charset_by_name(&text_of(def.name, value)?)?,
+    };
+    let mut changes = vec![(find(def.name)?, VarValue::text(set.name))];
+    let follower = def.name.replace("character_set_", "collation_");
+    if let Ok(at) = find(&follower) {
+        changes.push((at, VarValue::text(set.default_collation.known().name)));
+    }
+    Ok(changes)
+}
+
+fn collation(def: &VarDef, value: &Value) -> Result<Assigned, SqlError> {
+    let collation = match collation_by_number(value) {
+        Some(collation) => collation,
+        None => collation_by_name(&text_of(def.name, value)?)?,
+    };
+    let set = def.name.replace("collation_", "character_set_");
+    Ok(vec![
+        (find(def.name)?, VarValue::text(collation.name)),
+        (find(&set)?, VarValue::text(collation.charset.name)),
+    ])
+}

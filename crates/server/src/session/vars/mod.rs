@@ -1,0 +1,254 @@
+//! System variables: one list of definitions, the global values, and each session's own.
+//!
+//! # Concurrency
+//! [`Globals`] is replaced as a whole under a mutex; a session copies the `Arc` when it begins and again only when it reads or sets
+//! a global value. A session's own values are an `Arc` that it copies before its first SET.
+
+mod check;
+mod modes;
+mod settings;
+mod table;
+
+use std::sync::{Arc, LazyLock};
+
+use arc_swap::ArcSwap;
+use nfold_types::collation::CollationId;
+use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind, Value};
+use parking_lot::Mutex;
+
+use crate::config::table::{self as options, Kind, OPTIONS};
+use crate::config::{self, Values};
+
+pub use check::{Assigned, charset_by_name, check, collation_by_name};
+pub use modes::{ModeSet, parse_modes};
+pub use settings::{Settings, isolation_of, isolation_word};
+
+/// Where a variable lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    Global,
+    /// Each session has its own, begun from the global one.
+    Both,
+    /// Only sessions have it.
+    Session,
+}
+
+/// One system variable.
+#[derive(Debug, Clone, Copy)]
+pub struct VarDef {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub scope: Scope,
+    /// May be SET.
+    pub dynamic: bool,
+}
+
+/// A variable's value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum VarValue {
+    Bool(bool),
+    Int(u64),
+    Real(f64),
+    /// `None`: NULL.
+    Text(Option<Arc<str>>),
+}
+
+impl VarValue {
+    /// A text value.
+    pub fn text(s: impl Into<Arc<str>>) -> VarValue {
+        VarValue::Text(Some(s.into()))
+    }
+
+    /// As SHOW VARIABLES shows it.
+    pub fn show(&self) -> String {
+        match self {
+            VarValue::Bool(b) => if *b { "ON" } else { "OFF" }.into(),
+            VarValue::Int(n) => n.to_string(),
+            VarValue::Real(v) => format!("{v:.6}"),
+            VarValue::Text(s) => s.as_deref().unwrap_or_default().into(),
+        }
+    }
+
+    /// As `@@name` gives it: switches and numbers are numbers.
+    pub fn to_value(&self) -> Value {
+        match self {
+            VarValue::Bool(b) => Value::Int(i64::from(*b)),
+            VarValue::Int(n) => Value::UInt(*n),
+            VarValue::Real(v) => Value::Double(*v),
+            VarValue::Text(None) => Value::Null,
+            VarValue::Text(Some(s)) => Value::from(&**s),
+        }
+    }
+}
+
+/// All variables by name: the options and [`table::MORE`].
+static DEFS: LazyLock<Vec<VarDef>> = LazyLock::new(|| {
+    let options = OPTIONS.iter().filter(|o| !matches!(o.name, "ssl"));
+    let scope = |s| match s {
+        options::Scope::Global => Scope::Global,
+        options::Scope::Both => Scope::Both,
+    };
+    let mut all: Vec<VarDef> = options
+        .map(|o| VarDef {
+            name: o.name,
+            kind: o.kind,
+            scope: scope(o.scope),
+            dynamic: o.dynamic,
+        })
+        .chain(table::MORE.iter().copied())
+        .collect();
+    all.sort_by_key(|d| d.name);
+    all
+});
+
+/// Every variable, in the order of their names.
+pub fn definitions() -> &'static [VarDef] {
+    &DEFS
+}
+
+/// Place of a variable in [`definitions`]; error 1193 where there is none.
+pub fn find(name: &str) -> Result<usize, SqlError> {
+    let lower = name.to_ascii_lowercase();
+    DEFS.binary_search_by(|d| d.name.cmp(lower.as_str()))
+        .map_err(|_| SqlError::new(ErrorCode::ER_UNKNOWN_SYSTEM_VARIABLE, &[&name]))
+}
+
+/// The place of a variable that the program itself names.
+fn known(name: &'static str) -> usize {
+    find(name).expect("V1: the table has every variable that the server reads")
+}
+
+impl VarDef {
+    /// The default.
+    pub fn default(&self) -> VarValue {
+        match self.kind {
+            Kind::Bool { default } => VarValue::Bool(default),
+            Kind::Int { default, .. } => VarValue::Int(default),
+            Kind::Real { default, .. } => VarValue::Real(default),
+            Kind::Text { default } => VarValue::Text(default.map(Into::into)),
+            Kind::Choice { default, .. } => choice_value(default),
+        }
+    }
+
+    /// The type of `@@name`.
+    pub fn column_type(&self) -> ColumnType {
+        match self.default() {
+            VarValue::Bool(_) => ColumnType::bigint(),
+            VarValue::Int(_) => ColumnType::bigint().with_unsigned(),
+            VarValue::Real(_) => ColumnType {
+                decimals: 6,
+                ..ColumnType::double()
+            },
+            VarValue::Text(_) => ColumnType::string(
+                TypeKind::Text(TextSize::Long),
+                CollationId::UTF8MB4_0900_AI_CI,
+            ),
+        }
+    }
+}
+
+/// Words that are numbers (`innodb_flush_log_at_trx_commit`) are shown as numbers.
+fn choice_value(word: &str) -> VarValue {
+    word.parse()
+        .map_or_else(|_| VarValue::text(word), VarValue::Int)
+}
+
+/// Values of all variables, parallel to [`definitions`].
+pub type VarValues = Vec<VarValue>;
+
+/// The global values.
+pub struct Globals {
+    values: ArcSwap<(VarValues, Settings)>,
+    change: Mutex<()>,
+}
+
+impl Globals {
+    /// From the options the server was started with, and `facts` that it found out itself (by name).
+    pub fn new(options: &Values, facts: &[(&'static str, VarValue)]) -> Globals {
+        let mut values: VarValues = definitions().iter().map(VarDef::default).collect();
+        for (def, value) in options.iter() {
+            let Ok(at) = find(def.name) else { continue };
+            values[at] = match value {
+                config::Value::Bool(b) => VarValue::Bool(*b),
+                config::Value::Int(n) => VarValue::Int(*n),
+                config::Value::Real(v) => VarValue::Real(*v),
+                config::Value::Text(Some(s)) if matches!(def.kind, Kind::Choice { .. }) => {
+                    choice_value(s)
+                }
+                config::Value::Text(s) => VarValue::Text(s.as_deref().map(Into::into)),
+            };
+        }
+        for (name, value) in facts {
+            values[known(name)] = value.clone();
+        }
+        let settings = Settings::of(&values);
+        Globals {
+            values: ArcSwap::from_pointee((values, settings)),
+            change: Mutex::new(()),
+        }
+    }
+
+    /// The values as of now.
+    pub fn load(&self) -> Arc<(VarValues, Settings)> {
+        self.values.load_full()
+    }
+
+    /// Sets one value.
+    pub fn set(&self, at: usize, value: VarValue) {
+        self.set_all(&[(at, value)]);
+    }
+
+    /// Sets several at once.
+    pub fn set_all(&self, changes: &[(usize, VarValue)]) {
+        let _one = self.change.lock();
+        let mut values = self.values.load().0.clone();
+        for (at, value) in changes {
+            values[*at] = value.clone();
+        }
+        let settings = Settings::of(&values);
+        self.values.store(Arc::new((values, settings)));
+    }
+}
+
+/// One session's values.
+#[derive(Clone)]
+pub struct SessionVars {
+    values: Arc<(VarValues, Settings)>,
+}
+
+impl SessionVars {
+    /// A new session's: the global ones.
+    pub fn new(globals: &Globals) -> Self {
+        SessionVars {
+            values: globals.load(),
+        }
+    }
+
+    /// The values that the server itself looks at.
+    #[inline]
+    pub fn settings(&self) -> &Settings {
+        &self.values.1
+    }
+
+    /// The stored value at a place of [`definitions`].
+    pub fn get(&self, at: usize) -> &VarValue {
+        &self.values.0[at]
+    }
+
+    /// Sets values by place.
+    pub fn set_all(&mut self, changes: &[(usize, VarValue)]) {
+        let own = Arc::make_mut(&mut self.values);
+        for (at, value) in changes {
+            own.0[*at] = value.clone();
+        }
+        own.1 = Settings::of(&own.0);
+    }
+
+    /// Sets a value that the program names.
+    pub fn set_known(&mut self, name: &'static str, value: VarValue) {
+        self.set_all(&[(known(name), value)]);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! The variables that the server itself looks at, read once per change and kept typed.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use nfold_plan::SqlMode;
+use nfold_sql::ast::IsolationLevel;
+use nfold_sql::lexer::LexMode;
+use nfold_types::Collation;
+use nfold_types::collation::CollationId;
+use nfold_types::temporal::TimeZone;
+
+use super::{VarValue, VarValues, known, parse_modes};
+
+/// Typed values; times are durations, sizes bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    pub autocommit: bool,
+    pub isolation: IsolationLevel,
+    pub read_only: bool,
+    pub mode: SqlMode,
+    pub lexing: LexMode,
+    pub zone: TimeZone,
+    /// `collation_connection`
+    pub collation: CollationId,
+    /// Collation that results are described with: `collation_connection` where it is of `character_set_results`, else that set's own.
+    pub results: CollationId,
+    /// `collation_server`: of new databases.
+    pub collation_server: CollationId,
+    /// `max_execution_time`; `None`: no limit.
+    pub max_execution_time: Option<Duration>,
+    /// How long to wait for a metadata lock.
+    pub lock_wait_timeout: Duration,
+    pub innodb_lock_wait_timeout: Duration,
+    pub wait_timeout: Duration,
+    pub net_read_timeout: Duration,
+    pub net_write_timeout: Duration,
+    pub max_allowed_packet: usize,
+    pub max_error_count: usize,
+    pub sql_notes: bool,
+    pub sql_safe_updates: bool,
+    pub sql_select_limit: u64,
+    pub auto_increment_increment: u64,
+    pub auto_increment_offset: u64,
+    pub group_concat_max_len: usize,
+    pub div_precision_increment: u8,
+    pub sort_buffer_size: usize,
+    pub tmp_table_size: usize,
+    pub completion_chain: bool,
+    pub completion_release: bool,
+}
+
+macro_rules! places {
+    ($($field:ident),* $(,)?) => {
+        struct Places { $($field: usize),* }
+        static PLACES: LazyLock<Places> = LazyLock::new(|| Places { $($field: known(stringify!($field))),* });
+    };
+}
+
+places! {
+    autocommit, transaction_isolation, transaction_read_only, sql_mode, time_zone, character_set_results, collation_connection, collation_server,
+    max_execution_time, lock_wait_timeout, innodb_lock_wait_timeout, wait_timeout, net_read_timeout, net_write_timeout,
+    max_allowed_packet, max_error_count, sql_notes, sql_safe_updates, sql_select_limit, auto_increment_increment,
+    auto_increment_offset, group_concat_max_len, div_precision_increment, sort_buffer_size, tmp_table_size, completion_type,
+}
+
+/// `transaction_isolation`'s words.
+pub fn isolation_of(word: &str) -> IsolationLevel {
+    match word {
+        "READ-UNCOMMITTED" => IsolationLevel::ReadUncommitted,
+        "READ-COMMITTED" => IsolationLevel::ReadCommitted,
+        "SERIALIZABLE" => IsolationLevel::Serializable,
+        _ => IsolationLevel::RepeatableRead,
+    }
+}
+
+/// The word of an isolation level.
+pub fn isolation_word(level: IsolationLevel) -> &'static str {
+    match level {
+        IsolationLevel::ReadUncommitted => "READ-UNCOMMITTED",
+        IsolationLevel::ReadCommitted => "READ-COMMITTED",
+        IsolationLevel::RepeatableRead => "REPEATABLE-READ",
+        IsolationLevel::Serializable => "SERIALIZABLE",
+    }
+}
+
+impl Settings {
+    /// Reads all of them. Values were checked when they were set; one from an option file that makes no sense counts as its default.
+    pub fn of(values: &VarValues) -> Settings {
+        let p = &*PLACES;
+        let int = |at: usize| match values[at] {
+            VarValue::Int(n) => n,
+            _ => 0,
+        };
+        let size = |at: usize| usize::try_from(int(at)).unwrap_or(usize::MAX);
+        let seconds = |at: usize| Duration::from_secs(int(at));
+        let flag = |at: usize| values[at] == VarValue::Bool(true);
+        let text = |at: usize| match &values[at] {
+            VarValue::Text(Some(s)) => &**s,
+            _ => "",
+        };
+        let collation = |at: usize| {
+            Collation::by_name(text(at)).map_or(CollationId::UTF8MB4_0900_AI_CI, |c| c.id)
+        };
+        let modes = parse_modes(text(p.sql_mode)).unwrap_or_default();
+        Settings {
+            autocommit: flag(p.autocommit),
+            isolation: isolation_of(text(p.transaction_isolation)),
+            read_only: flag(p.transaction_read_only),
+            mode: modes.semantics(),
+            lexing: modes.lexing(),
+            zone: TimeZone::parse(text(p.time_zone)).unwrap_or_else(TimeZone::system),
+            collation: collation(p.collation_connection),
+            results: results(
+                text(p.character_set_results),
+                collation(p.collation_connection),
+            ),
+            collation_server: collation(p.collation_server),
+            max_execution_time: Some(int(p.max_execution_time))
+                .filter(|&ms| ms > 0)
+                .map(Duration::from_millis),
+            lock_wait_timeout: seconds(p.lock_wait_timeout),
+            innodb_lock_wait_timeout: seconds(p.innodb_lock_wait_timeout),
+            wait_timeout: seconds(p.wait_timeout),
+            net_read_timeout: seconds(p.net_read_timeout),
+            net_write_timeout: seconds(p.net_write_timeout),
+            max_allowed_packet: size(p.max_allowed_packet),
+            max_error_count: size(p.max_error_count),
+            sql_notes: flag(p.sql_notes),
+            sql_safe_updates: flag(p.sql_safe_updates),
+            sql_select_limit: int(p.sql_select_limit),
+            auto_increment_increment: int(p.auto_increment_increment),
+            auto_increment_offset: int(p.auto_increment_offset),
+            group_concat_max_len: size(p.group_concat_max_len),
+            div_precision_increment: int(p.div_precision_increment) as u8,
+            sort_buffer_size: size(p.sort_buffer_size),
+            tmp_table_size: size(p.tmp_table_size),
+            completion_chain: text(p.completion_type) == "CHAIN",
+            completion_release: text(p.completion_type) == "RELEASE",
+        }
+    }
+}
+
+fn results(set: &str, connection: CollationId) -> CollationId {
+    match nfold_types::Charset::by_name(set) {
+        Some(set) if connection.known().charset != set => set.default_collation,
+        _ => connection,
+    }
+}
