@@ -15,6 +15,7 @@
 //! of functions whose arguments decide their type.
 
 mod account;
+mod aggregate;
 mod alter;
 mod column;
 mod create;
