@@ -16,4 +16,5 @@ mod listen;
 pub mod server;
 pub mod session;
 mod tls;
+pub mod views;
 pub mod worker;

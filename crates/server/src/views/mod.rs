@@ -1,0 +1,52 @@
+//! What SHOW and DESCRIBE answer about databases, tables, columns and indexes: rows made from the schema and the engine. No I/O but for
+//! statistics that the engine keeps in memory.
+//!
+//! Source: MySQL manual, "SHOW Statements"; names and order of the columns are MySQL's.
+
+pub mod charset;
+pub mod schema;
+
+use nfold_types::collation::CollationId;
+use nfold_types::{ColumnType, TextSize, TypeKind, Value};
+
+/// A small result: columns with their types, and rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct View {
+    pub columns: Vec<(String, ColumnType)>,
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl View {
+    fn new(columns: &[(&str, ColumnType)]) -> View {
+        View {
+            columns: columns
+                .iter()
+                .map(|(n, t)| ((*n).to_owned(), t.clone()))
+                .collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, row: Vec<Value>) {
+        debug_assert_eq!(row.len(), self.columns.len(), "a value for each column");
+        self.rows.push(row);
+    }
+}
+
+const UTF8: CollationId = CollationId::UTF8MB4_0900_AI_CI;
+
+fn text(chars: u32) -> ColumnType {
+    ColumnType::string(TypeKind::VarChar(chars), UTF8)
+}
+
+fn long_text() -> ColumnType {
+    ColumnType::string(TypeKind::Text(TextSize::Medium), UTF8)
+}
+
+fn number() -> ColumnType {
+    ColumnType::bigint().with_unsigned()
+}
+
+fn yes_no(yes: bool) -> Value {
+    Value::from(if yes { "YES" } else { "NO" })
+}

@@ -1,0 +1,332 @@
+//! Databases, tables, columns, indexes.
+
+use std::sync::Arc;
+
+use nfold_catalog::snapshot::Database;
+use nfold_catalog::{ColumnDef, ColumnDefault, IndexKind, TableDef};
+use nfold_engine::{Engine, block};
+use nfold_types::temporal::TimeZone;
+use nfold_types::{ColumnType, Timestamp, TypeKind, Value};
+
+use super::{View, long_text, number, text, yes_no};
+use crate::ddl::show;
+
+/// Bytes of a page, for data sizes.
+const PAGE_BYTES: u64 = 16384;
+
+/// SHOW DATABASES: the names that `visible` lets through, sorted.
+pub fn databases<'a>(names: impl Iterator<Item = &'a str>, visible: impl Fn(&str) -> bool) -> View {
+    let mut view = View::new(&[("Database", text(64))]);
+    let mut names: Vec<&str> = names.filter(|n| visible(n)).collect();
+    names.sort_unstable();
+    names.into_iter().for_each(|n| view.push(vec![n.into()]));
+    view
+}
+
+fn sorted(database: &Database) -> Vec<&Arc<TableDef>> {
+    let mut tables: Vec<_> = database.tables.values().collect();
+    tables.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    tables
+}
+
+/// SHOW [FULL] TABLES.
+pub fn tables(database: &Database, full: bool) -> View {
+    let name = format!("Tables_in_{}", database.def.name);
+    let mut columns = vec![(name.as_str(), text(64))];
+    if full {
+        columns.push(("Table_type", text(11)));
+    }
+    let mut view = View::new(&columns);
+    for table in sorted(database) {
+        let mut row = vec![Value::from(&*table.name)];
+        if full {
+            row.push("BASE TABLE".into());
+        }
+        view.push(row);
+    }
+    view
+}
+
+/// SHOW TABLE STATUS.
+pub fn table_status(database: &Database, engine: &Engine) -> View {
+    let time = || ColumnType::new(TypeKind::Timestamp(0));
+    let mut view = View::new(&[
+        ("Name", text(64)),
+        ("Engine", text(64)),
+        ("Version", number()),
+        ("Row_format", text(10)),
+        ("Rows", number()),
+        ("Avg_row_length", number()),
+        ("Data_length", number()),
+        ("Max_data_length", number()),
+        ("Index_length", number()),
+        ("Data_free", number()),
+        ("Auto_increment", number()),
+        ("Create_time", time()),
+        ("Update_time", time()),
+        ("Check_time", time()),
+        ("Collation", text(64)),
+        ("Checksum", number()),
+        ("Create_options", text(256)),
+        ("Comment", long_text()),
+    ]);
+    for def in sorted(database) {
+        let Some(table) = engine.table(def.id) else {
+            continue;
+        };
+        let stats = table.stats();
+        let bytes = |n: usize| stats.indexes.get(n).map_or(1, |i| i.pages.max(1)) * PAGE_BYTES;
+        let auto = def
+            .auto_increment_column()
+            .and_then(|_| block(|| table.auto_increment_next()).ok());
+        view.push(vec![
+            (&*def.name).into(),
+            "InnoDB".into(),
+            Value::UInt(10),
+            def.options
+                .row_format
+                .as_deref()
+                .map_or("Dynamic".into(), title)
+                .into(),
+            Value::UInt(table.estimate_rows()),
+            Value::UInt(stats.avg_row_bytes.into()),
+            Value::UInt(bytes(0)),
+            Value::UInt(0),
+            Value::UInt((1..def.indexes.len()).map(bytes).sum()),
+            Value::UInt(0),
+            auto.into(),
+            Value::Timestamp(Timestamp::from_micros(def.create_time as i64 * 1_000_000, 0)),
+            Value::Null,
+            Value::Null,
+            def.collation.known().name.into(),
+            Value::Null,
+            def.options
+                .row_format
+                .as_deref()
+                .map_or(String::new(), |f| {
+                    format!("row_format={}", f.to_ascii_uppercase())
+                })
+                .into(),
+            (&*def.options.comment).into(),
+        ]);
+    }
+    view
+}
+
+fn title(word: &str) -> String {
+    let mut chars = word.chars();
+    chars.next().map_or(String::new(), |c| {
+        c.to_uppercase()
+            .chain(chars.flat_map(char::to_lowercase))
+            .collect()
+    })
+}
+
+/// `PRI`, `UNI`, `MUL` or nothing, as SHOW COLUMNS has it.
+pub fn column_key(def: &TableDef, column: usize) -> &'static str {
+    let visible = || {
+        def.indexes
+            .iter()
+            .filter(|i| i.kind != IndexKind::HiddenRowId)
+    };
+    let first = |i: &&nfold_catalog::IndexDef| i.parts.first().is_some_and(|p| p.column == column);
+    if visible().any(|i| i.kind == IndexKind::Primary && i.parts.iter().any(|p| p.column == column))
+    {
+        return "PRI";
+    }
+    let alone = |i: &&nfold_catalog::IndexDef| i.kind == IndexKind::Unique && i.parts.len() == 1;
+    if visible().filter(first).any(|i| alone(&i)) {
+        // A table without a primary key shows its first unique key of NOT NULL columns as one.
+        let promoted = !def.has_primary_key()
+            && visible()
+                .find(|i| {
+                    i.kind == IndexKind::Unique
+                        && i.parts.iter().all(|p| !def.columns[p.column].nullable)
+                })
+                .is_some_and(|i| first(&i));
+        return if promoted { "PRI" } else { "UNI" };
+    }
+    if visible().any(|i| first(&i)) {
+        "MUL"
+    } else {
+        ""
+    }
+}
+
+/// The column Extra of SHOW COLUMNS.
+pub fn column_extra(c: &ColumnDef) -> String {
+    let mut words = Vec::new();
+    if c.auto_increment {
+        words.push("auto_increment".to_owned());
+    }
+    if matches!(c.default, ColumnDefault::CurrentTimestamp(_)) {
+        words.push("DEFAULT_GENERATED".to_owned());
+    }
+    match c.on_update_now {
+        Some(0) => words.push("on update CURRENT_TIMESTAMP".to_owned()),
+        Some(fsp) => words.push(format!("on update CURRENT_TIMESTAMP({fsp})")),
+        None => {}
+    }
+    words.join(" ")
+}
+
+/// SHOW [FULL] COLUMNS, DESCRIBE. `only`: one column, or a pattern is applied later.
+pub fn columns(def: &TableDef, full: bool, zone: &TimeZone) -> View {
+    let mut names = vec![("Field", text(64)), ("Type", long_text())];
+    if full {
+        names.push(("Collation", text(64)));
+    }
+    names.extend([
+        ("Null", text(3)),
+        ("Key", text(3)),
+        ("Default", long_text()),
+        ("Extra", text(256)),
+    ]);
+    if full {
+        names.extend([("Privileges", text(154)), ("Comment", long_text())]);
+    }
+    let mut view = View::new(&names);
+    for (n, c) in def.columns.iter().enumerate() {
+        let mut row = vec![Value::from(&*c.name), c.ty.to_string().into()];
+        if full {
+            let textual = c.ty.collation != nfold_types::CollationId::BINARY
+                && (c.ty.is_string() || c.ty.is_enum_or_set());
+            row.push(textual.then(|| c.ty.collation.known().name).into());
+        }
+        row.extend([
+            yes_no(c.nullable),
+            column_key(def, n).into(),
+            show::default_value_text(c, zone).into(),
+            column_extra(c).into(),
+        ]);
+        if full {
+            row.extend([
+                "select,insert,update,references".into(),
+                Value::from(&*c.comment),
+            ]);
+        }
+        view.push(row);
+    }
+    view
+}
+
+/// SHOW INDEX.
+pub fn indexes(def: &TableDef, engine: &Engine) -> View {
+    let mut view = View::new(&[
+        ("Table", text(64)),
+        ("Non_unique", ColumnType::new(TypeKind::Int)),
+        ("Key_name", text(64)),
+        (
+            "Seq_in_index",
+            ColumnType::new(TypeKind::Int).with_unsigned(),
+        ),
+        ("Column_name", text(64)),
+        ("Collation", text(1)),
+        ("Cardinality", ColumnType::bigint()),
+        ("Sub_part", ColumnType::bigint()),
+        (
+            "Packed",
+            ColumnType::string(TypeKind::Binary(0), nfold_types::CollationId::BINARY),
+        ),
+        ("Null", text(3)),
+        ("Index_type", text(11)),
+        ("Comment", text(8)),
+        ("Index_comment", text(2048)),
+        ("Visible", text(3)),
+        ("Expression", long_text()),
+    ]);
+    let table = engine.table(def.id);
+    let stats = table.as_ref().map(|t| t.stats());
+    for (n, index) in def
+        .indexes
+        .iter()
+        .enumerate()
+        .filter(|(_, i)| i.kind != IndexKind::HiddenRowId)
+    {
+        for (seq, part) in index.parts.iter().enumerate() {
+            let column = &def.columns[part.column];
+            let distinct = stats
+                .as_ref()
+                .and_then(|s| s.indexes.get(n)?.distinct.get(seq).copied());
+            view.push(vec![
+                (&*def.name).into(),
+                Value::Int((!index.is_unique()).into()),
+                (&*index.name).into(),
+                Value::UInt(seq as u64 + 1),
+                (&*column.name).into(),
+                (if part.desc { "D" } else { "A" }).into(),
+                Value::Int(distinct.unwrap_or(0) as i64),
+                part.prefix_len.map(i64::from).into(),
+                Value::Null,
+                (if column.nullable { "YES" } else { "" }).into(),
+                "BTREE".into(),
+                "".into(),
+                (&*index.comment).into(),
+                "YES".into(),
+                Value::Null,
+            ]);
+        }
+    }
+    view
+}
+
+/// SHOW CREATE TABLE.
+pub fn create_table(def: &TableDef, engine: &Engine, zone: &TimeZone) -> View {
+    let mut view = View::new(&[("Table", text(64)), ("Create Table", text(1024))]);
+    let next = engine
+        .table(def.id)
+        .and_then(|t| block(|| t.auto_increment_next()).ok())
+        .unwrap_or(1);
+    view.push(vec![
+        (&*def.name).into(),
+        show::create_table(def, next, zone).into(),
+    ]);
+    view
+}
+
+/// SHOW CREATE DATABASE.
+pub fn create_database(database: &Database, if_not_exists: bool) -> View {
+    let collation = database.def.collation.known();
+    let mut view = View::new(&[("Database", text(64)), ("Create Database", text(1024))]);
+    let guard = if if_not_exists {
+        "/*!32312 IF NOT EXISTS*/ "
+    } else {
+        ""
+    };
+    let shown = !collation.is_default || collation.id == super::UTF8;
+    let collate = if shown {
+        format!(" COLLATE {}", collation.name)
+    } else {
+        String::new()
+    };
+    let name = show::quote_name(&database.def.name);
+    let sql = format!(
+        "CREATE DATABASE {guard}{name} /*!40100 DEFAULT CHARACTER SET {}{collate} */ /*!80016 DEFAULT ENCRYPTION='N' */",
+        collation.charset.name
+    );
+    view.push(vec![(&*database.def.name).into(), sql.into()]);
+    view
+}
+
+/// SHOW ENGINES.
+pub fn engines() -> View {
+    let mut view = View::new(&[
+        ("Engine", text(64)),
+        ("Support", text(8)),
+        ("Comment", text(80)),
+        ("Transactions", text(3)),
+        ("XA", text(3)),
+        ("Savepoints", text(3)),
+    ]);
+    let comment =
+        "Nfold's engine, under the name that applications know: transactions, row locks, snapshots";
+    view.push(vec![
+        "InnoDB".into(),
+        "DEFAULT".into(),
+        comment.into(),
+        "YES".into(),
+        "NO".into(),
+        "YES".into(),
+    ]);
+    view
+}
