@@ -11,6 +11,7 @@ use nfold_server::config::{ConfigError, DataDir, ServerOptions, Values, read};
 use nfold_server::server::{Bound, Server, StartError};
 use nfold_server::worker::Registry;
 
+use crate::signals::Signals;
 use crate::{backend, logging, signals};
 
 /// Command line of `serve`; it outweighs the option file.
@@ -91,7 +92,9 @@ fn collect(args: &Args) -> Result<ServerOptions, ConfigError> {
 
 fn run(mut options: ServerOptions) -> Result<(), StartError> {
     let line = |e: &dyn std::fmt::Display| StartError(e.to_string());
-    signals::block().map_err(|e| StartError(format!("cannot block signals: {e}")))?;
+    let signals = signals::block()
+        .and_then(|()| Signals::start())
+        .map_err(|e| StartError(format!("cannot take signals: {e}")))?;
     tracing::info!(
         "nfold {} starts, process {}",
         options.server_version,
@@ -120,11 +123,12 @@ fn run(mut options: ServerOptions) -> Result<(), StartError> {
         registry,
     )?;
     write_pid_file(&options)?;
+    signals.serving();
     announce(&server, &options);
-    let signal =
-        signals::wait().map_err(|e| StartError(format!("cannot wait for signals: {e}")))?;
+    let signal = signals
+        .wait_for_one()
+        .map_err(|e| StartError(format!("cannot wait for signals: {e}")))?;
     tracing::info!("{signal}: shutting down; a second signal ends the process at once");
-    signals::unblock();
     tracing::info!("ending {} connections", server.registry().connections());
     server.stop();
     database.close()?;

@@ -1,6 +1,8 @@
-//! SIGTERM and SIGINT: blocked in every thread and taken by the main thread, so that no code runs in a handler.
+//! SIGTERM and SIGINT: blocked in every thread and taken by one of their own, so that no code runs in a handler.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 
 fn both() -> libc::sigset_t {
     // SAFETY: sigset_t is plain bits; sigemptyset and sigaddset write only into it, and cannot fail for these numbers.
@@ -23,8 +25,7 @@ pub fn block() -> io::Result<()> {
     }
 }
 
-/// Waits for one of the two; its name.
-pub fn wait() -> io::Result<&'static str> {
+fn wait() -> io::Result<&'static str> {
     let set = both();
     let mut signal = 0;
     // SAFETY: both pointers are to live locals; the signals are blocked, as sigwait wants.
@@ -35,11 +36,42 @@ pub fn wait() -> io::Result<&'static str> {
     }
 }
 
-/// From now on they end the process at once: for those who do not want to wait for an orderly end.
-pub fn unblock() {
-    let set = both();
-    // SAFETY: as in `block`.
-    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut()) };
+/// The thread that takes the signals.
+pub struct Signals {
+    serving: Arc<AtomicBool>,
+    first: mpsc::Receiver<&'static str>,
+}
+
+impl Signals {
+    /// Until [`Signals::serving`] is called, a signal ends the process at once: nothing is served yet, and recovery can be
+    /// interrupted at any point. After it, the first is reported, and the second ends the process.
+    pub fn start() -> io::Result<Self> {
+        let serving = Arc::new(AtomicBool::new(false));
+        let (send, first) = mpsc::channel();
+        let seen = serving.clone();
+        std::thread::Builder::new()
+            .name("signals".into())
+            .spawn(move || {
+                while let Ok(name) = wait() {
+                    let reported = seen.load(Ordering::SeqCst) && send.send(name).is_ok();
+                    if !reported || !seen.swap(false, Ordering::SeqCst) {
+                        tracing::warn!("{name}: ending at once");
+                        std::process::exit(1);
+                    }
+                }
+            })?;
+        Ok(Signals { serving, first })
+    }
+
+    /// From now on there are clients, and an orderly end is worth waiting for.
+    pub fn serving(&self) {
+        self.serving.store(true, Ordering::SeqCst);
+    }
+
+    /// Blocks until a signal; its name.
+    pub fn wait_for_one(&self) -> io::Result<&'static str> {
+        self.first.recv().map_err(io::Error::other)
+    }
 }
 
 /// Raises the limit of open files to what the system allows; the limit in force.

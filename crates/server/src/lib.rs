@@ -11,6 +11,7 @@ pub mod auth;
 pub mod config;
 pub mod conn;
 pub mod database;
+pub mod ddl;
 pub mod handler;
 mod listen;
 pub mod server;

@@ -18,7 +18,7 @@ use nfold_protocol::response::encode_err;
 
 use crate::config::ServerOptions;
 use crate::conn::{Peer, Socket, too_many_connections};
-use crate::worker::{Inbox, Message, Registry};
+use crate::worker::{EndProcessOnPanic, Inbox, Message, Registry};
 
 const STOP: Token = Token(usize::MAX);
 
@@ -160,6 +160,7 @@ impl Acceptor {
         let thread = std::thread::Builder::new()
             .name("acceptor".into())
             .spawn(move || {
+                let _guard = EndProcessOnPanic;
                 let mut accepting = Accepting {
                     poll,
                     listeners: all,

@@ -143,6 +143,10 @@ fn packets_beyond_16_mib_and_beyond_the_limit() {
         let sql = format!("LENGTH {}", "x".repeat(len - 8));
         assert_eq!(c.value(&sql), (len - 1).to_string());
     }
+    // One that authentication never takes in several packets.
+    c.send(com::CHANGE_USER, &vec![b'x'; 17 << 20]).unwrap();
+    c.sequence = 2;
+    assert_eq!(error(&c.read().unwrap()).0, 1047);
     let rows = c.query("ROWS 1 20971520").unwrap();
     assert_eq!(rows[0].len(), 20 << 20);
     // 41 MiB: the error arrives although much of it is still on its way.

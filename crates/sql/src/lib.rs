@@ -17,3 +17,4 @@ pub mod lexer;
 pub mod list;
 pub mod literal;
 pub mod parser;
+pub mod printer;

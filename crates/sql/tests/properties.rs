@@ -1,6 +1,7 @@
 //! What must hold of any text: nothing panics, the digest and the parser agree, and a parameterised tree is the plain tree
 //! with values taken out.
 
+use nfold_sql::ast::Statement;
 use nfold_sql::digest::{Digested, LiteralRole, SlotKind};
 use nfold_sql::digest_text::digest_text;
 use nfold_sql::lexer::{LexMode, Lexer, TokenKind};
@@ -133,4 +134,36 @@ fn structural_trees_are_plain_trees() {
         }
     }
     assert!(compared > 500, "only {compared}");
+}
+
+/// What the printer writes parses, and prints the same again: in canonical text every grouping is spelt out.
+#[test]
+fn printed_queries_parse_to_themselves() {
+    let mut compared = 0;
+    let operators = include_str!("data/operators.txt")
+        .lines()
+        .skip(1)
+        .filter_map(|line| {
+            let mut fields = line.split('\t');
+            (fields.next() == Some("")).then(|| format!("select {}", fields.next().unwrap_or("")))
+        });
+    let statements = include_str!("data/statements.sql")
+        .lines()
+        .map(str::to_string);
+    for text in operators.chain(statements) {
+        let Ok(Statement::Query(query)) = parser::parse(text.as_bytes(), LexMode::default()) else {
+            continue;
+        };
+        if text.contains("over (") && text.contains("rows between") {
+            // A frame's bounds are not kept.
+            continue;
+        }
+        let printed = query.to_string();
+        match parser::parse(printed.as_bytes(), LexMode::default()) {
+            Ok(Statement::Query(again)) => assert_eq!(again.to_string(), printed, "{text}"),
+            other => panic!("{text}\n{printed}\n{other:?}"),
+        }
+        compared += 1;
+    }
+    assert!(compared > 2_000, "only {compared}");
 }

@@ -368,6 +368,14 @@ impl Trx {
         }
     }
 
+    /// What a crash does to a transaction: nothing is undone, nothing is released.
+    #[cfg(test)]
+    pub(crate) fn vanish(mut self) {
+        self.undo = TrxUndo::default();
+        self.owner = None;
+        self.state = State::Idle;
+    }
+
     fn finish(&mut self) {
         self.close_snapshot();
         self.release();

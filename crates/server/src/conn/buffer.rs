@@ -36,9 +36,10 @@ impl Input {
     /// arrive, at most doubling, so that a length that is only announced takes no memory.
     pub fn space(&mut self, local: &Local, need: usize) -> &mut [u8] {
         if self.bytes.is_empty() {
-            let mut bytes = local.take_buffer();
-            let len = bytes.capacity().max(RECEIVE_BYTES);
-            bytes.resize(len, 0);
+            let mut bytes = local.take_input();
+            if bytes.len() < RECEIVE_BYTES {
+                bytes.resize(RECEIVE_BYTES, 0);
+            }
             (self.bytes, self.start, self.end) = (bytes, 0, 0);
         }
         if self.start > 0 && (self.end == self.bytes.len() || self.start + need > self.bytes.len())
@@ -62,7 +63,7 @@ impl Input {
     /// Gives the buffer back if nothing is in it.
     pub fn release(&mut self, local: &Local) {
         if self.is_empty() && !self.bytes.is_empty() {
-            local.give_buffer(std::mem::take(&mut self.bytes));
+            local.give_input(std::mem::take(&mut self.bytes));
             (self.start, self.end) = (0, 0);
         }
     }
@@ -86,8 +87,7 @@ impl Output {
     /// Makes sure there is a buffer to write into.
     pub fn borrow(&mut self, local: &Local) {
         if self.bytes.capacity() == 0 {
-            self.bytes = local.take_buffer();
-            self.bytes.clear();
+            self.bytes = local.take_output();
         }
     }
 
@@ -108,7 +108,7 @@ impl Output {
     pub fn release(&mut self, local: &Local) {
         if self.is_empty() {
             self.reset();
-            local.give_buffer(std::mem::take(&mut self.bytes));
+            local.give_output(std::mem::take(&mut self.bytes));
         }
     }
 }
@@ -167,6 +167,6 @@ mod tests {
         input.consume(100);
         input.release(&local);
         assert_eq!(input.bytes.capacity(), 0);
-        assert!(local.take_buffer().capacity() >= RECEIVE_BYTES);
+        assert!(local.take_input().len() >= RECEIVE_BYTES);
     }
 }

@@ -165,7 +165,13 @@ fn commands(conn: &mut Conn, cx: &FiberCx<'_>) -> After {
     loop {
         let max = cx.limits().max_allowed_packet;
         let (len, total, sequence) = match next_frame(conn.input.data(), 0, max) {
-            Ok(Frame::Whole { len, sequence }) => (len, HEADER + len, sequence),
+            Ok(Frame::Whole { len, sequence }) => {
+                if len > 0 && conn.input.data()[HEADER] == com::CHANGE_USER {
+                    // The event loop authenticates.
+                    return After::KeepOpen;
+                }
+                (len, HEADER + len, sequence)
+            }
             Ok(Frame::Split {
                 total,
                 last_sequence,
@@ -177,10 +183,6 @@ fn commands(conn: &mut Conn, cx: &FiberCx<'_>) -> After {
                 return After::Linger;
             }
         };
-        if len > 0 && conn.input.data()[HEADER] == com::CHANGE_USER {
-            // The event loop authenticates.
-            return After::KeepOpen;
-        }
         let flow = one_command(conn, cx, len, sequence.wrapping_add(1));
         conn.input.consume(total);
         if let Some(after) = flow {

@@ -225,7 +225,8 @@ pub(crate) struct Local {
     pub poll: mio::Registry,
     pub sessions: std::sync::Arc<dyn SessionFactory>,
     stacks: RefCell<Vec<DefaultStack>>,
-    buffers: RefCell<Vec<Vec<u8>>>,
+    inputs: RefCell<Vec<Vec<u8>>>,
+    outputs: RefCell<Vec<Vec<u8>>>,
     /// Of the fiber that runs now, set by the event loop before each resume: the client has closed its sending side.
     pub peer_closed: Cell<bool>,
     /// Of the fiber that runs now: the connection is broken in both directions.
@@ -256,9 +257,10 @@ pub(crate) fn add(cell: &std::sync::atomic::AtomicU64, n: u64) {
     cell.store(cell.load(Relaxed).wrapping_add(n), Relaxed);
 }
 
-/// Buffers kept for reuse, and the largest that is kept whole.
+/// Buffers of each kind kept for reuse, and the largest of them.
 const BUFFERS_KEPT: usize = 32;
-const BUFFER_KEPT_BYTES: usize = 1 << 20;
+const INPUT_KEPT_BYTES: usize = 256 << 10;
+const OUTPUT_KEPT_BYTES: usize = 1 << 20;
 
 impl Local {
     pub fn new(
@@ -274,7 +276,8 @@ impl Local {
             poll,
             sessions,
             stacks: RefCell::default(),
-            buffers: RefCell::default(),
+            inputs: RefCell::default(),
+            outputs: RefCell::default(),
             peer_closed: Cell::new(false),
             peer_reset: Cell::new(false),
             counters,
@@ -295,18 +298,30 @@ impl Local {
         }
     }
 
-    /// A buffer with some capacity; its length and contents are whatever they were.
-    pub fn take_buffer(&self) -> Vec<u8> {
-        self.buffers.borrow_mut().pop().unwrap_or_default()
+    /// A receive buffer, initialised up to its length, which may be 0.
+    pub fn take_input(&self) -> Vec<u8> {
+        self.inputs.borrow_mut().pop().unwrap_or_default()
     }
 
-    pub fn give_buffer(&self, buffer: Vec<u8>) {
-        let mut buffers = self.buffers.borrow_mut();
-        if buffer.capacity() > 0
-            && buffer.capacity() <= BUFFER_KEPT_BYTES
-            && buffers.len() < BUFFERS_KEPT
-        {
-            buffers.push(buffer);
-        }
+    /// Takes a receive buffer back. Its contents stay: initialising it again would cost more than the command.
+    pub fn give_input(&self, buffer: Vec<u8>) {
+        keep(&self.inputs, buffer, INPUT_KEPT_BYTES);
+    }
+
+    /// An empty send buffer, with whatever capacity.
+    pub fn take_output(&self) -> Vec<u8> {
+        self.outputs.borrow_mut().pop().unwrap_or_default()
+    }
+
+    pub fn give_output(&self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        keep(&self.outputs, buffer, OUTPUT_KEPT_BYTES);
+    }
+}
+
+fn keep(pool: &RefCell<Vec<Vec<u8>>>, buffer: Vec<u8>, largest: usize) {
+    let mut pool = pool.borrow_mut();
+    if (1..=largest).contains(&buffer.capacity()) && pool.len() < BUFFERS_KEPT {
+        pool.push(buffer);
     }
 }

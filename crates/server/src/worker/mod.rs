@@ -130,6 +130,7 @@ impl Workers {
             let thread = std::thread::Builder::new()
                 .name(format!("worker-{i}"))
                 .spawn(move || {
+                    let _guard = EndProcessOnPanic;
                     if let Some(cpu) = cpu {
                         pin_to(cpu);
                     }
@@ -156,6 +157,18 @@ impl Workers {
             if t.join().is_err() {
                 tracing::error!("a worker thread panicked");
             }
+        }
+    }
+}
+
+/// A thread without which clients would hang takes the process with it: better to be started again.
+pub(crate) struct EndProcessOnPanic;
+
+impl Drop for EndProcessOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!("a thread of the network side panicked; the server ends");
+            std::process::abort();
         }
     }
 }

@@ -121,7 +121,7 @@ impl Walk {
 
     /// The process or the power dies; everything committed was durable.
     fn die(mut self) -> Walk {
-        self.trxs.into_iter().for_each(std::mem::forget);
+        self.trxs.into_iter().for_each(Trx::vanish);
         let world = if self.rng.one_in(2) {
             self.world.after_kill()
         } else {

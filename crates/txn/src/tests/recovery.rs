@@ -16,7 +16,7 @@ fn the_committed_stays_and_the_rest_is_undone() {
     w.write(&mut a, b"b", None).unwrap();
     w.commit(&mut a);
     let (used, lost) = (a.system().views().next(), b.id());
-    std::mem::forget(b);
+    b.vanish();
     drop(a);
     let w = w.after_kill();
     assert_eq!((w.recovery.unfinished, w.recovery.changes_to_undo), (1, 2));
@@ -71,7 +71,7 @@ fn a_commit_record_outlives_its_data() {
         "pages in between are freed: {before} {after}"
     );
     flush(&w.store);
-    std::mem::forget(long);
+    long.vanish();
     drop(short);
     let w = w.after_kill();
     assert_eq!(w.recovery.unfinished, 1, "the long one only");
@@ -114,7 +114,7 @@ fn a_crash_in_the_middle_of_purging_is_no_harm() {
             "the open one's second row is still there"
         );
         flush(&w.store);
-        sessions.into_iter().for_each(std::mem::forget);
+        sessions.into_iter().for_each(Trx::vanish);
         let w = w.after_kill();
         assert_eq!(w.recovery.unfinished, 1, "after {steps} steps");
         assert_eq!(w.scan(&mut w.begun()), expected, "after {steps} steps");
@@ -160,7 +160,7 @@ fn a_crash_in_the_middle_of_undoing_is_no_harm() {
             .unwrap();
     }
     flush(&w.store);
-    std::mem::forget(a);
+    a.vanish();
     let mut w = w.after_kill();
     for _ in 0..4 {
         assert_eq!(w.recovery.unfinished, 1);

@@ -1,0 +1,456 @@
+//! ALTER TABLE: a new definition, and what has to be done to get there.
+
+use std::sync::Arc;
+
+use nfold_catalog::schema::eq_name;
+use nfold_catalog::{ColumnDef, IndexId, IndexKind, TableDef};
+use nfold_engine::{IndexSpec, TableSpec};
+use nfold_sql::ast::{self, AlterAction, AlterTable, ColumnPlace};
+use nfold_types::{ErrorCode, SqlError};
+
+use super::{DdlCx, check_table_name, column, comment, error, key, named_collation, table};
+
+/// What an ALTER TABLE comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// Nothing changes.
+    Nothing,
+    /// Only the definition: names, defaults, comments.
+    Definition(TableDef),
+    /// Secondary indexes come and go; the rows stay.
+    Indexes {
+        add: Vec<IndexSpec>,
+        drop: Vec<IndexId>,
+    },
+    /// Every row is copied into a new table.
+    Copy {
+        spec: TableSpec,
+        columns: Vec<Source>,
+    },
+}
+
+/// Where a column of the new table gets its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// Column of the old table.
+    Old(usize),
+    /// The new column's default.
+    Default,
+}
+
+/// An ALTER TABLE, bound.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Altered {
+    pub change: Change,
+    /// `RENAME TO`: database and name; done last.
+    pub rename: Option<(Option<Box<str>>, Box<str>)>,
+    /// `AUTO_INCREMENT = n`
+    pub auto_increment: Option<u64>,
+}
+
+struct Alter<'a> {
+    old: &'a TableDef,
+    new: TableSpec,
+    sources: Vec<Source>,
+    explicit_null: Vec<bool>,
+    drop: Vec<IndexId>,
+    add: Vec<IndexSpec>,
+    /// Rows must be written again.
+    copy: bool,
+    definition: bool,
+    rename: Option<(Option<Box<str>>, Box<str>)>,
+    auto_increment: Option<u64>,
+}
+
+/// Binds ALTER TABLE on `old`.
+pub fn bind(alter: &AlterTable, old: &TableDef, cx: &mut DdlCx<'_>) -> Result<Altered, SqlError> {
+    let mut a = Alter {
+        old,
+        new: table::spec_of(old),
+        sources: (0..old.columns.len()).map(Source::Old).collect(),
+        explicit_null: vec![false; old.columns.len()],
+        drop: Vec::new(),
+        add: Vec::new(),
+        copy: false,
+        definition: false,
+        rename: None,
+        auto_increment: None,
+    };
+    for action in &alter.actions {
+        a.apply(action, cx)?;
+    }
+    a.finish()
+}
+
+impl Alter<'_> {
+    fn column(&self, name: &str) -> Option<usize> {
+        self.new.columns.iter().position(|c| eq_name(&c.name, name))
+    }
+
+    fn existing(&self, name: &str) -> Result<usize, SqlError> {
+        self.column(name)
+            .ok_or_else(|| error(ErrorCode::ER_BAD_FIELD_ERROR, &[&name, &self.old.name]))
+    }
+
+    fn apply(&mut self, action: &AlterAction, cx: &mut DdlCx<'_>) -> Result<(), SqlError> {
+        match action {
+            AlterAction::AddColumn {
+                column: c,
+                keys,
+                place,
+            } => self.add_column(c, keys, place, cx),
+            AlterAction::DropColumn(name) => self.drop_column(name.as_str()),
+            AlterAction::ChangeColumn {
+                old,
+                column: c,
+                keys,
+                place,
+            } => self.change_column(old.as_str(), c, keys, place, cx),
+            AlterAction::RenameColumn { old, new } => {
+                let at = self.existing(old.as_str())?;
+                if self.column(new.as_str()).is_some_and(|o| o != at) {
+                    return Err(error(ErrorCode::ER_DUP_FIELDNAME, &[&new.as_str()]));
+                }
+                self.new.columns[at].name = new.as_str().into();
+                self.definition = true;
+                Ok(())
+            }
+            AlterAction::SetDefault {
+                column: name,
+                default,
+            } => {
+                let at = self.existing(name.as_str())?;
+                let c = self.new.columns[at].clone();
+                self.new.columns[at].default = match default {
+                    None => nfold_catalog::ColumnDefault::None,
+                    some => column::bind_default(&c.name, some.as_ref(), &c.ty, c.nullable, cx)?,
+                };
+                self.definition = true;
+                Ok(())
+            }
+            AlterAction::AddKey(k) => self.add_key(k),
+            AlterAction::DropKey(name) => self.drop_key(name.as_str()),
+            AlterAction::DropPrimaryKey => self.drop_key("PRIMARY"),
+            AlterAction::RenameKey { old, new } => self.rename_key(old.as_str(), new.as_str()),
+            AlterAction::Rename(name) => {
+                check_table_name(name.name.as_str())?;
+                self.rename = Some((
+                    name.schema.as_ref().map(|s| s.as_str().into()),
+                    name.name.as_str().into(),
+                ));
+                Ok(())
+            }
+            AlterAction::ConvertTo { charset, collation } => {
+                self.convert_to(charset, collation.as_deref())
+            }
+            AlterAction::Options(options) => self.options(options, cx),
+            AlterAction::Force => {
+                self.copy = true;
+                Ok(())
+            }
+            AlterAction::DisableKeys | AlterAction::EnableKeys | AlterAction::OrderBy(_) => Ok(()),
+            AlterAction::SetColumnVisible { .. } => {
+                Err(SqlError::not_supported("invisible columns"))
+            }
+            AlterAction::SetKeyVisible { .. } => Err(SqlError::not_supported("invisible indexes")),
+            AlterAction::AddForeignKey(_) | AlterAction::DropForeignKey(_) => {
+                Err(SqlError::not_supported("foreign keys"))
+            }
+            AlterAction::AddCheck(_) | AlterAction::DropConstraint(_) => {
+                Err(SqlError::not_supported("CHECK constraints"))
+            }
+            AlterAction::Unsupported(what) => Err(SqlError::not_supported(what)),
+        }
+    }
+
+    fn place(
+        &mut self,
+        place: &ColumnPlace,
+        c: ColumnDef,
+        source: Source,
+        null: bool,
+        unspecified: usize,
+    ) -> Result<(), SqlError> {
+        let at = match place {
+            ColumnPlace::Unspecified => unspecified,
+            ColumnPlace::First => 0,
+            ColumnPlace::After(name) => self.existing(name.as_str())? + 1,
+        };
+        // Key parts name columns by ordinal: those behind the new one move up.
+        for part in self
+            .new
+            .indexes
+            .iter_mut()
+            .chain(&mut self.add)
+            .flat_map(|i| &mut i.parts)
+        {
+            if part.column >= at {
+                part.column += 1;
+            }
+        }
+        self.new.columns.insert(at, c);
+        self.sources.insert(at, source);
+        self.explicit_null.insert(at, null);
+        Ok(())
+    }
+
+    fn add_column(
+        &mut self,
+        c: &ast::ColumnDef,
+        keys: &[ast::KeyDef],
+        place: &ColumnPlace,
+        cx: &mut DdlCx<'_>,
+    ) -> Result<(), SqlError> {
+        let bound = column::bind(c, self.new.collation, cx)?;
+        if self.column(&bound.name).is_some() {
+            return Err(error(ErrorCode::ER_DUP_FIELDNAME, &[&bound.name]));
+        }
+        let last = self.new.columns.len();
+        self.place(
+            place,
+            bound,
+            Source::Default,
+            c.not_null == Some(false),
+            last,
+        )?;
+        self.copy = true;
+        keys.iter().try_for_each(|k| self.add_key(k))
+    }
+
+    fn drop_column(&mut self, name: &str) -> Result<(), SqlError> {
+        let at = self
+            .column(name)
+            .ok_or_else(|| error(ErrorCode::ER_CANT_DROP_FIELD_OR_KEY, &[&name]))?;
+        if self.new.columns.len() == 1 {
+            return Err(error(ErrorCode::ER_CANT_REMOVE_ALL_FIELDS, &[]));
+        }
+        self.remove_column(at, true);
+        self.copy = true;
+        Ok(())
+    }
+
+    /// Takes a column out; its key parts go with it, or wait for it to come back at another place.
+    fn remove_column(&mut self, at: usize, with_keys: bool) {
+        self.new.columns.remove(at);
+        self.sources.remove(at);
+        self.explicit_null.remove(at);
+        for index in self.new.indexes.iter_mut().chain(&mut self.add) {
+            if with_keys {
+                index.parts.retain(|p| p.column != at);
+            }
+            for part in index.parts.iter_mut().filter(|p| p.column > at) {
+                part.column -= 1;
+            }
+        }
+        self.new.indexes.retain(|i| !i.parts.is_empty());
+    }
+
+    fn change_column(
+        &mut self,
+        old: &str,
+        c: &ast::ColumnDef,
+        keys: &[ast::KeyDef],
+        place: &ColumnPlace,
+        cx: &mut DdlCx<'_>,
+    ) -> Result<(), SqlError> {
+        let at = self.existing(old)?;
+        let mut bound = column::bind(c, self.new.collation, cx)?;
+        if self.column(&bound.name).is_some_and(|o| o != at) {
+            return Err(error(ErrorCode::ER_DUP_FIELDNAME, &[&bound.name]));
+        }
+        let primary = self
+            .new
+            .indexes
+            .iter()
+            .find(|i| i.kind == IndexKind::Primary);
+        if primary.is_some_and(|i| i.parts.iter().any(|p| p.column == at)) {
+            if c.not_null == Some(false) {
+                return Err(error(ErrorCode::ER_PRIMARY_CANT_HAVE_NULL, &[]));
+            }
+            bound.nullable = false;
+            if bound.default == nfold_catalog::ColumnDefault::Null {
+                bound.default = nfold_catalog::ColumnDefault::None;
+            }
+        }
+        let before = &self.new.columns[at];
+        let same_bytes = before.ty == bound.ty && before.nullable == bound.nullable;
+        let source = self.sources[at];
+        if *place == ColumnPlace::Unspecified {
+            self.new.columns[at] = bound;
+        } else {
+            // Its key parts keep their column over the move.
+            let held: Vec<(usize, usize)> = parts_of(&self.new.indexes, at);
+            self.remove_column(at, false);
+            let last = self.new.columns.len();
+            self.place(place, bound, source, false, last)?;
+            let now = self.existing(c.name.as_str())?;
+            for (i, p) in held {
+                self.new.indexes[i].parts[p].column = now;
+            }
+            self.copy = true;
+        }
+        self.copy |= !same_bytes;
+        self.definition = true;
+        keys.iter().try_for_each(|k| self.add_key(k))
+    }
+
+    fn add_key(&mut self, k: &ast::KeyDef) -> Result<(), SqlError> {
+        let taken: Vec<Arc<str>> = self
+            .new
+            .indexes
+            .iter()
+            .chain(&self.add)
+            .map(|i| i.name.clone())
+            .collect();
+        let index = key::bind(k, &mut self.new.columns, &self.explicit_null, &taken)?;
+        if index.kind == IndexKind::Primary {
+            if self
+                .new
+                .indexes
+                .iter()
+                .any(|i| i.kind == IndexKind::Primary)
+            {
+                return Err(error(ErrorCode::ER_MULTIPLE_PRI_KEY, &[]));
+            }
+            self.copy = true;
+            self.new.indexes.push(index);
+        } else {
+            self.add.push(index);
+        }
+        Ok(())
+    }
+
+    fn drop_key(&mut self, name: &str) -> Result<(), SqlError> {
+        let found = self.new.indexes.iter().position(|i| eq_name(&i.name, name));
+        let at = found.ok_or_else(|| error(ErrorCode::ER_CANT_DROP_FIELD_OR_KEY, &[&name]))?;
+        let gone = self.new.indexes.remove(at);
+        match self
+            .old
+            .indexes
+            .iter()
+            .find(|i| eq_name(&i.name, &gone.name))
+        {
+            Some(i) if i.is_clustered() => self.copy = true,
+            Some(i) => self.drop.push(i.id),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn rename_key(&mut self, old: &str, new: &str) -> Result<(), SqlError> {
+        let missing = || error(ErrorCode::ER_KEY_DOES_NOT_EXITS, &[&old, &self.old.name]);
+        let at = self
+            .new
+            .indexes
+            .iter()
+            .position(|i| eq_name(&i.name, old))
+            .ok_or_else(missing)?;
+        if self
+            .new
+            .indexes
+            .iter()
+            .enumerate()
+            .any(|(n, i)| n != at && eq_name(&i.name, new))
+        {
+            return Err(error(ErrorCode::ER_DUP_KEYNAME, &[&new]));
+        }
+        self.new.indexes[at].name = new.into();
+        self.definition = true;
+        Ok(())
+    }
+
+    fn convert_to(&mut self, charset: &str, collation: Option<&str>) -> Result<(), SqlError> {
+        let Some(collation) = named_collation(Some(charset), collation)? else {
+            return Ok(());
+        };
+        self.new.collation = collation;
+        let textual = |c: &&mut ColumnDef| {
+            c.ty.collation != nfold_types::CollationId::BINARY
+                && (c.ty.is_string() || c.ty.is_enum_or_set())
+        };
+        self.new
+            .columns
+            .iter_mut()
+            .filter(textual)
+            .for_each(|c| c.ty.collation = collation);
+        self.copy = true;
+        Ok(())
+    }
+
+    fn options(&mut self, options: &ast::TableOptions, cx: &mut DdlCx<'_>) -> Result<(), SqlError> {
+        table::check_engine(options.engine.as_deref(), cx)?;
+        if options.engine.is_some() {
+            self.copy = true; // MySQL's way to rebuild a table
+        }
+        if let Some(collation) =
+            named_collation(options.charset.as_deref(), options.collation.as_deref())?
+        {
+            self.new.collation = collation;
+        }
+        if options.comment.is_some() {
+            self.new.options.comment = comment(options.comment.as_ref());
+        }
+        if let Some(format) = &options.row_format {
+            self.new.options.row_format = Some(format.as_str().into());
+        }
+        self.auto_increment = options.auto_increment.or(self.auto_increment);
+        self.definition = true;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Altered, SqlError> {
+        let all: Vec<IndexSpec> = self.new.indexes.iter().chain(&self.add).cloned().collect();
+        table::check_columns(&self.new.columns, &all)?;
+        let indexes_change = !self.add.is_empty() || !self.drop.is_empty();
+        let change = if self.copy || (indexes_change && self.definition) {
+            self.new.indexes = all;
+            self.new.auto_increment = self.auto_increment.unwrap_or(0);
+            Change::Copy {
+                spec: self.new,
+                columns: self.sources,
+            }
+        } else if indexes_change {
+            Change::Indexes {
+                add: self.add,
+                drop: self.drop,
+            }
+        } else if self.definition {
+            let mut def = self.old.clone();
+            def.columns = self.new.columns;
+            def.collation = self.new.collation;
+            def.options = self.new.options;
+            for (index, spec) in def
+                .indexes
+                .iter_mut()
+                .filter(|i| i.kind != IndexKind::HiddenRowId)
+                .zip(&self.new.indexes)
+            {
+                index.name = spec.name.clone();
+            }
+            Change::Definition(def)
+        } else {
+            Change::Nothing
+        };
+        Ok(Altered {
+            change,
+            rename: self.rename,
+            auto_increment: self.auto_increment,
+        })
+    }
+}
+
+/// The places (index, part) of a column among key parts.
+fn parts_of(indexes: &[IndexSpec], column: usize) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for (i, index) in indexes.iter().enumerate() {
+        found.extend(
+            index
+                .parts
+                .iter()
+                .enumerate()
+                .filter(|(_, p)| p.column == column)
+                .map(|(p, _)| (i, p)),
+        );
+    }
+    found
+}

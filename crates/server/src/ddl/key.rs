@@ -1,0 +1,156 @@
+//! Keys: parts, prefixes, limits, and the names of those that have none.
+
+use std::sync::Arc;
+
+use nfold_catalog::schema::eq_name;
+use nfold_catalog::{ColumnDef, IndexKind, IndexPart};
+use nfold_engine::IndexSpec;
+use nfold_sql::ast::{KeyDef, KeyKind, KeyPart, KeyTarget};
+use nfold_types::{ErrorCode, SqlError, TypeKind};
+
+use super::{check_length, comment, error};
+
+/// Most bytes of a key, and of one part of it.
+const MAX_KEY_BYTES: u64 = 3072;
+const MAX_PARTS: usize = 16;
+/// Most indexes of a table.
+pub const MAX_KEYS: usize = 64;
+
+/// Binds a key over `columns`. A primary key makes its columns NOT NULL. `taken`: names of the keys before it.
+pub fn bind(
+    key: &KeyDef,
+    columns: &mut [ColumnDef],
+    explicit_null: &[bool],
+    taken: &[Arc<str>],
+) -> Result<IndexSpec, SqlError> {
+    let kind = match key.kind {
+        KeyKind::Primary => IndexKind::Primary,
+        KeyKind::Unique => IndexKind::Unique,
+        KeyKind::Index => IndexKind::Secondary,
+        KeyKind::Fulltext => return Err(SqlError::not_supported("FULLTEXT indexes")),
+        KeyKind::Spatial => return Err(SqlError::not_supported("SPATIAL indexes")),
+    };
+    if key.invisible {
+        return Err(SqlError::not_supported("invisible indexes"));
+    }
+    if key.parts.len() > MAX_PARTS {
+        return Err(error(ErrorCode::ER_TOO_MANY_KEY_PARTS, &[&MAX_PARTS]));
+    }
+    let mut parts: Vec<IndexPart> = Vec::with_capacity(key.parts.len());
+    let mut bytes = 0;
+    for part in &key.parts {
+        let (bound, size) = bind_part(part, columns)?;
+        if parts.iter().any(|p| p.column == bound.column) {
+            return Err(error(
+                ErrorCode::ER_DUP_FIELDNAME,
+                &[&columns[bound.column].name],
+            ));
+        }
+        if kind == IndexKind::Primary {
+            if explicit_null.get(bound.column).copied().unwrap_or(false) {
+                return Err(error(ErrorCode::ER_PRIMARY_CANT_HAVE_NULL, &[]));
+            }
+            let column = &mut columns[bound.column];
+            column.nullable = false;
+            if column.default == nfold_catalog::ColumnDefault::Null {
+                column.default = nfold_catalog::ColumnDefault::None;
+            }
+        }
+        bytes += size;
+        if bytes > MAX_KEY_BYTES {
+            return Err(error(ErrorCode::ER_TOO_LONG_KEY, &[&MAX_KEY_BYTES]));
+        }
+        parts.push(bound);
+    }
+    let name = name_of(key, kind, columns, &parts, taken)?;
+    Ok(IndexSpec {
+        name,
+        kind,
+        parts,
+        comment: comment(key.comment.as_ref()),
+    })
+}
+
+fn bind_part(part: &KeyPart, columns: &[ColumnDef]) -> Result<(IndexPart, u64), SqlError> {
+    let KeyTarget::Column { name, prefix } = &part.target else {
+        return Err(SqlError::not_supported("functional key parts"));
+    };
+    let found = columns.iter().position(|c| eq_name(&c.name, name.as_str()));
+    let column =
+        found.ok_or_else(|| error(ErrorCode::ER_KEY_COLUMN_DOES_NOT_EXITS, &[&name.as_str()]))?;
+    let ty = &columns[column].ty;
+    let per_char = u64::from(ty.charset().max_len).max(1);
+    let whole = match &ty.kind {
+        TypeKind::Char(n) | TypeKind::VarChar(n) | TypeKind::Binary(n) | TypeKind::VarBinary(n) => {
+            Some(*n)
+        }
+        _ => None,
+    };
+    let prefix_len = match *prefix {
+        None | Some(0) if ty.is_blob() => {
+            return Err(error(
+                ErrorCode::ER_BLOB_KEY_WITHOUT_LENGTH,
+                &[&columns[column].name],
+            ));
+        }
+        None => None,
+        Some(0) => return Err(error(ErrorCode::ER_KEY_PART_0, &[&columns[column].name])),
+        Some(_) if whole.is_none() && !ty.is_blob() => {
+            return Err(error(ErrorCode::ER_WRONG_SUB_KEY, &[]));
+        }
+        Some(n) if whole.is_some_and(|w| n > w) => {
+            return Err(error(ErrorCode::ER_WRONG_SUB_KEY, &[]));
+        }
+        Some(n) if whole == Some(n) => None,
+        Some(n) => Some(n),
+    };
+    let size = match prefix_len {
+        Some(n) => u64::from(n) * per_char,
+        None => ty.max_bytes(),
+    };
+    if size > MAX_KEY_BYTES {
+        return Err(error(ErrorCode::ER_TOO_LONG_KEY, &[&MAX_KEY_BYTES]));
+    }
+    let prefix_len = prefix_len.map(|n| n as u16);
+    Ok((
+        IndexPart {
+            column,
+            prefix_len,
+            desc: part.descending,
+        },
+        size,
+    ))
+}
+
+fn name_of(
+    key: &KeyDef,
+    kind: IndexKind,
+    columns: &[ColumnDef],
+    parts: &[IndexPart],
+    taken: &[Arc<str>],
+) -> Result<Arc<str>, SqlError> {
+    if kind == IndexKind::Primary {
+        return Ok("PRIMARY".into());
+    }
+    let is_taken = |name: &str| taken.iter().any(|t| eq_name(t, name));
+    if let Some(name) = &key.name {
+        let name = name.as_str();
+        check_length(name)?;
+        if name.is_empty() || name.eq_ignore_ascii_case("PRIMARY") {
+            return Err(error(ErrorCode::ER_WRONG_NAME_FOR_INDEX, &[&name]));
+        }
+        if is_taken(name) {
+            return Err(error(ErrorCode::ER_DUP_KEYNAME, &[&name]));
+        }
+        return Ok(name.into());
+    }
+    let base = parts.first().map_or("", |p| &*columns[p.column].name);
+    if !is_taken(base) && !base.eq_ignore_ascii_case("PRIMARY") {
+        return Ok(base.into());
+    }
+    let mut n = 2;
+    while is_taken(&format!("{base}_{n}")) {
+        n += 1;
+    }
+    Ok(format!("{base}_{n}").into())
+}

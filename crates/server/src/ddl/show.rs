@@ -1,0 +1,161 @@
+//! SHOW CREATE TABLE: the text that makes a table again.
+
+use std::fmt::Write;
+
+use nfold_catalog::{ColumnDef, ColumnDefault, IndexDef, IndexKind, TableDef};
+use nfold_types::collation::CollationId;
+use nfold_types::temporal::TimeZone;
+use nfold_types::{TypeKind, wire};
+
+/// A name in backquotes.
+pub fn quote_name(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// A string in quotes, as MySQL writes it in definitions.
+pub fn quote_string(text: &str) -> String {
+    let escaped = text
+        .replace('\\', "\\\\")
+        .replace('\'', "''")
+        .replace('\n', "\\n")
+        .replace('\r', "\\r")
+        .replace('\0', "\\0");
+    format!("'{escaped}'")
+}
+
+/// The text of SHOW CREATE TABLE. `auto_increment`: the next value, shown when above 1. TIMESTAMP defaults are shown in `zone`.
+pub fn create_table(def: &TableDef, auto_increment: u64, zone: &TimeZone) -> String {
+    let mut lines: Vec<String> = def
+        .columns
+        .iter()
+        .map(|c| format!("  {}", column(c, def.collation, zone)))
+        .collect();
+    lines.extend(
+        def.indexes
+            .iter()
+            .filter(|i| i.kind != IndexKind::HiddenRowId)
+            .map(|i| format!("  {}", index(def, i))),
+    );
+    let mut text = format!(
+        "CREATE TABLE {} (\n{}\n) ENGINE=InnoDB",
+        quote_name(&def.name),
+        lines.join(",\n")
+    );
+    if def.auto_increment_column().is_some() && auto_increment > 1 {
+        write!(text, " AUTO_INCREMENT={auto_increment}").expect("writing to a String");
+    }
+    let collation = def.collation.known();
+    write!(text, " DEFAULT CHARSET={}", collation.charset.name).expect("writing to a String");
+    if !collation.is_default || collation.id == CollationId::UTF8MB4_0900_AI_CI {
+        write!(text, " COLLATE={}", collation.name).expect("writing to a String");
+    }
+    if let Some(format) = &def.options.row_format {
+        write!(text, " ROW_FORMAT={}", format.to_ascii_uppercase()).expect("writing to a String");
+    }
+    if !def.options.comment.is_empty() {
+        write!(text, " COMMENT={}", quote_string(&def.options.comment))
+            .expect("writing to a String");
+    }
+    text
+}
+
+fn column(c: &ColumnDef, table: CollationId, zone: &TimeZone) -> String {
+    let mut text = format!("{} {}", quote_name(&c.name), c.ty);
+    let textual =
+        c.ty.collation != CollationId::BINARY && (c.ty.is_string() || c.ty.is_enum_or_set());
+    if textual && c.ty.collation != table {
+        let own = c.ty.collation.known();
+        if own.charset.name != table.known().charset.name {
+            write!(text, " CHARACTER SET {}", own.charset.name).expect("writing to a String");
+        }
+        write!(text, " COLLATE {}", own.name).expect("writing to a String");
+    }
+    if !c.nullable {
+        text.push_str(" NOT NULL");
+    } else if matches!(c.ty.kind, TypeKind::Timestamp(_)) {
+        text.push_str(" NULL");
+    }
+    if let Some(default) = default_text(c, zone) {
+        write!(text, " DEFAULT {default}").expect("writing to a String");
+    }
+    if let Some(fsp) = c.on_update_now {
+        write!(text, " ON UPDATE {}", now_text(fsp)).expect("writing to a String");
+    }
+    if c.auto_increment {
+        text.push_str(" AUTO_INCREMENT");
+    }
+    if !c.comment.is_empty() {
+        write!(text, " COMMENT {}", quote_string(&c.comment)).expect("writing to a String");
+    }
+    text
+}
+
+fn now_text(fsp: u8) -> String {
+    if fsp == 0 {
+        "CURRENT_TIMESTAMP".into()
+    } else {
+        format!("CURRENT_TIMESTAMP({fsp})")
+    }
+}
+
+/// A default as a definition writes it; `None`: there is none to write.
+fn default_text(c: &ColumnDef, zone: &TimeZone) -> Option<String> {
+    match &c.default {
+        ColumnDefault::None => None,
+        ColumnDefault::Null if c.ty.is_blob() || !c.nullable => None,
+        ColumnDefault::Null => Some("NULL".into()),
+        ColumnDefault::CurrentTimestamp(fsp) => Some(now_text(*fsp)),
+        ColumnDefault::Literal(value) => Some(match (&c.ty.kind, value) {
+            (TypeKind::Bit(_), nfold_types::Value::UInt(n)) => format!("b'{n:b}'"),
+            _ => default_value_text(c, zone)
+                .map(|t| quote_string(&t))
+                .unwrap_or_default(),
+        }),
+    }
+}
+
+/// The default as `information_schema` and DESCRIBE show it; `None` is NULL.
+pub fn default_value_text(c: &ColumnDef, zone: &TimeZone) -> Option<String> {
+    match &c.default {
+        ColumnDefault::None | ColumnDefault::Null => None,
+        ColumnDefault::CurrentTimestamp(fsp) => Some(now_text(*fsp)),
+        ColumnDefault::Literal(value) => {
+            if let (TypeKind::Bit(_), nfold_types::Value::UInt(n)) = (&c.ty.kind, value) {
+                return Some(format!("b'{n:b}'"));
+            }
+            let mut bytes = Vec::new();
+            wire::display_text(value.as_ref(), &c.ty, zone, &mut bytes);
+            let mut utf8 = Vec::new();
+            nfold_types::charset::convert(
+                c.ty.charset(),
+                &nfold_types::charset::UTF8MB4,
+                &bytes,
+                &mut utf8,
+            );
+            Some(String::from_utf8_lossy(&utf8).into_owned())
+        }
+    }
+}
+
+fn index(def: &TableDef, i: &IndexDef) -> String {
+    let part = |p: &nfold_catalog::IndexPart| {
+        let prefix = p.prefix_len.map(|n| format!("({n})")).unwrap_or_default();
+        format!(
+            "{}{prefix}{}",
+            quote_name(&def.columns[p.column].name),
+            if p.desc { " DESC" } else { "" }
+        )
+    };
+    let parts: Vec<String> = i.parts.iter().map(part).collect();
+    let head = match i.kind {
+        IndexKind::Primary | IndexKind::HiddenRowId => "PRIMARY KEY".into(),
+        IndexKind::Unique => format!("UNIQUE KEY {}", quote_name(&i.name)),
+        IndexKind::Secondary => format!("KEY {}", quote_name(&i.name)),
+    };
+    let comment = if i.comment.is_empty() {
+        String::new()
+    } else {
+        format!(" COMMENT {}", quote_string(&i.comment))
+    };
+    format!("{head} ({}){comment}", parts.join(","))
+}

@@ -1,0 +1,198 @@
+//! CREATE TABLE.
+
+use std::sync::Arc;
+
+use nfold_catalog::schema::eq_name;
+use nfold_catalog::{ColumnDef, IndexKind, TableDef, TableOptions};
+use nfold_engine::{IndexSpec, TableSpec};
+use nfold_sql::ast::{self, CreateTable};
+use nfold_types::{ErrorCode, SqlError, TypeKind};
+
+use super::{DdlCx, check_table_name, column, comment, error, key, named_collation};
+
+/// Most columns of a table.
+const MAX_COLUMNS: usize = 1017;
+
+/// Binds CREATE TABLE (not LIKE) for database `schema`.
+///
+/// # Errors
+/// MySQL's, and 1235 for what is not there yet: temporary and partitioned tables, foreign keys, CHECK, generated columns, JSON ...
+pub fn bind(create: &CreateTable, schema: &str, cx: &mut DdlCx<'_>) -> Result<TableSpec, SqlError> {
+    let name = create.name.name.as_str();
+    check_table_name(name)?;
+    refuse_unsupported(create)?;
+    check_engine(create.options.engine.as_deref(), cx)?;
+    let options = &create.options;
+    let collation = named_collation(options.charset.as_deref(), options.collation.as_deref())?
+        .unwrap_or(cx.collation);
+    let mut columns: Vec<ColumnDef> = Vec::with_capacity(create.columns.len());
+    for c in &create.columns {
+        let bound = column::bind(c, collation, cx)?;
+        if columns.iter().any(|o| eq_name(&o.name, &bound.name)) {
+            return Err(error(ErrorCode::ER_DUP_FIELDNAME, &[&bound.name]));
+        }
+        columns.push(bound);
+    }
+    let explicit_null: Vec<bool> = create
+        .columns
+        .iter()
+        .map(|c| c.not_null == Some(false))
+        .collect();
+    let indexes = bind_keys(&create.keys, &mut columns, &explicit_null)?;
+    check_columns(&columns, &indexes)?;
+    Ok(TableSpec {
+        schema: schema.into(),
+        name: name.into(),
+        columns,
+        indexes,
+        collation,
+        options: TableOptions {
+            comment: comment(options.comment.as_ref()),
+            row_format: options.row_format.as_deref().map(Into::into),
+        },
+        auto_increment: options.auto_increment.unwrap_or(0),
+    })
+}
+
+/// The same table under another name: CREATE TABLE … LIKE.
+pub fn like(old: &TableDef, schema: &str, name: &str) -> Result<TableSpec, SqlError> {
+    check_table_name(name)?;
+    let spec = spec_of(old);
+    Ok(TableSpec {
+        schema: schema.into(),
+        name: name.into(),
+        ..spec
+    })
+}
+
+/// What makes a table again, empty.
+pub fn spec_of(old: &TableDef) -> TableSpec {
+    let visible = old
+        .indexes
+        .iter()
+        .filter(|i| i.kind != IndexKind::HiddenRowId);
+    TableSpec {
+        schema: old.schema.clone(),
+        name: old.name.clone(),
+        columns: old.columns.clone(),
+        indexes: visible
+            .map(|i| IndexSpec {
+                name: i.name.clone(),
+                kind: i.kind,
+                parts: i.parts.clone(),
+                comment: i.comment.clone(),
+            })
+            .collect(),
+        collation: old.collation,
+        options: old.options.clone(),
+        auto_increment: 0,
+    }
+}
+
+fn refuse_unsupported(create: &CreateTable) -> Result<(), SqlError> {
+    let what = if create.temporary {
+        "temporary tables"
+    } else if create.partitioned {
+        "partitioned tables"
+    } else if !create.foreign_keys.is_empty() {
+        "foreign keys"
+    } else if !create.checks.is_empty() {
+        "CHECK constraints"
+    } else if create.query.is_some() {
+        "CREATE TABLE ... SELECT"
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::not_supported(what))
+}
+
+/// Storage engines that a table may name; all of them mean this one.
+const ENGINES: [&str; 8] = [
+    "InnoDB",
+    "MyISAM",
+    "MEMORY",
+    "HEAP",
+    "Aria",
+    "RocksDB",
+    "ndbcluster",
+    "Nfold",
+];
+
+/// Checks an ENGINE clause.
+///
+/// # Errors
+/// 1286 for an unknown one under NO_ENGINE_SUBSTITUTION; otherwise a warning.
+pub fn check_engine(engine: Option<&str>, cx: &mut DdlCx<'_>) -> Result<(), SqlError> {
+    let Some(engine) = engine else { return Ok(()) };
+    if ENGINES.iter().any(|e| e.eq_ignore_ascii_case(engine)) {
+        return Ok(());
+    }
+    if cx.no_engine_substitution {
+        return Err(error(ErrorCode::ER_UNKNOWN_STORAGE_ENGINE, &[&engine]));
+    }
+    cx.warnings
+        .warn(ErrorCode::ER_UNKNOWN_STORAGE_ENGINE, &[&engine]);
+    Ok(())
+}
+
+/// Binds the keys in the order written; primary keys count first for names.
+pub fn bind_keys(
+    keys: &[ast::KeyDef],
+    columns: &mut [ColumnDef],
+    explicit_null: &[bool],
+) -> Result<Vec<IndexSpec>, SqlError> {
+    let mut bound: Vec<IndexSpec> = Vec::with_capacity(keys.len());
+    // Names that are written count before those that are made.
+    let mut order: Vec<&ast::KeyDef> = keys.iter().collect();
+    order.sort_by_key(|k| k.name.is_none());
+    for k in order {
+        let taken: Vec<Arc<str>> = bound.iter().map(|b| b.name.clone()).collect();
+        let index = key::bind(k, columns, explicit_null, &taken)?;
+        if index.kind == IndexKind::Primary && bound.iter().any(|b| b.kind == IndexKind::Primary) {
+            return Err(error(ErrorCode::ER_MULTIPLE_PRI_KEY, &[]));
+        }
+        bound.push(index);
+    }
+    if bound.len() > key::MAX_KEYS {
+        return Err(error(ErrorCode::ER_TOO_MANY_KEYS, &[&key::MAX_KEYS]));
+    }
+    // Back in the order written.
+    let place = |i: &IndexSpec| {
+        keys.iter().position(|k| match &k.name {
+            Some(n) if i.kind != IndexKind::Primary => eq_name(n.as_str(), &i.name),
+            _ => false,
+        })
+    };
+    bound.sort_by_key(|i| place(i).unwrap_or(0));
+    Ok(bound)
+}
+
+/// What must hold for a table's columns together.
+pub fn check_columns(columns: &[ColumnDef], indexes: &[IndexSpec]) -> Result<(), SqlError> {
+    if columns.is_empty() {
+        return Err(error(ErrorCode::ER_TABLE_MUST_HAVE_COLUMNS, &[]));
+    }
+    if columns.len() > MAX_COLUMNS {
+        return Err(error(ErrorCode::ER_TOO_MANY_FIELDS, &[]));
+    }
+    column::check_row_size(columns)?;
+    let mut auto = columns.iter().enumerate().filter(|(_, c)| c.auto_increment);
+    if let Some((n, _)) = auto.next() {
+        let first_part = indexes
+            .iter()
+            .any(|i| i.parts.first().is_some_and(|p| p.column == n));
+        if auto.next().is_some() || !first_part {
+            return Err(error(ErrorCode::ER_WRONG_AUTO_KEY, &[]));
+        }
+    }
+    let too_wide = |i: &&IndexSpec| {
+        i.kind == IndexKind::Primary
+            && i.parts
+                .iter()
+                .any(|p| matches!(columns[p.column].ty.kind, TypeKind::Null))
+    };
+    match indexes.iter().find(too_wide) {
+        Some(_) => Err(error(ErrorCode::ER_PRIMARY_CANT_HAVE_NULL, &[])),
+        None => Ok(()),
+    }
+}
