@@ -77,6 +77,12 @@ impl Core {
         self.flush(&mut cleaner, &self.dirty_frames(Lsn::MAX, limit))
     }
 
+    /// Writes these frames, as far as they are dirty. Gives how many.
+    pub(crate) fn clean_frames(&self, frames: &[u32]) -> Result<usize, StoreError> {
+        let mut cleaner = self.cleaner.lock();
+        self.flush(&mut cleaner, frames)
+    }
+
     /// Writes pages that were dirty before `below`, then records a checkpoint.
     pub(crate) fn clean_below(&self, below: Lsn) -> Result<usize, StoreError> {
         let mut cleaner = self.cleaner.lock();
@@ -280,16 +286,9 @@ impl Core {
     /// One round of background work. Gives whether anything was done.
     pub(crate) fn clean_round(&self) -> Result<bool, StoreError> {
         let count = self.frames.count();
-        let stock = (count / 64).clamp(4, 2048);
-        let mut busy = false;
-        let free = self.free_count();
-        if free < stock {
-            let n = self.evict(stock - free);
-            busy |= n > 0;
-            if n < stock - free && self.frames.dirty_count() > 0 {
-                busy |= self.clean_some((stock - free).max(BATCH))? > 0;
-                self.evict(stock - free - n);
-            }
+        let mut busy = self.stock_up()?;
+        if self.frames.dirty_count() > count * 3 / 4 {
+            busy |= self.clean_some(count / 4)? > 0;
         }
         let usable = self.log.usable();
         if self.log.age() > usable / 2 {
@@ -304,6 +303,23 @@ impl Core {
             self.record_checkpoint(&mut cleaner);
         }
         Ok(busy)
+    }
+
+    /// Refills the free list: by eviction, and if the cold pages are dirty, by writing them first.
+    fn stock_up(&self) -> Result<bool, StoreError> {
+        let short = self.stock().saturating_sub(self.free_count());
+        if short == 0 {
+            return Ok(false);
+        }
+        let evicted = self.evict(short);
+        if evicted < short {
+            let cold = self.cold_dirty_frames((2 * short).max(BATCH));
+            if !cold.is_empty() {
+                self.clean_frames(&cold)?;
+                self.evict(short - evicted);
+            }
+        }
+        Ok(true)
     }
 
     /// Body of the cleaner thread.

@@ -12,7 +12,7 @@ pub type FatalHook = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct StoreOptions {
     /// Page frames; rounded down to whole pages, at least 32.
     pub pool_bytes: u64,
-    /// All log files together; rounded to whole files, at least 256 KiB.
+    /// All log files together; rounded to whole files, at least 128 KiB.
     pub log_bytes: u64,
     /// The log's ring buffer; rounded up to a power of two. A mini-transaction fits into a quarter of it.
     pub log_buffer_bytes: u64,

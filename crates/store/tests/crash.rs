@@ -49,9 +49,14 @@ struct Model {
 
 fn options(rng: &mut SimRng) -> StoreOptions {
     StoreOptions {
-        pool_bytes: (34 + rng.below(30)) * PAGE_SIZE as u64,
-        log_bytes: (1 + rng.below(3)) << 18,
-        log_buffer_bytes: 1 << 16,
+        // Small: pages come and go. Large: pages stay dirty, and checkpoints leave them so.
+        pool_bytes: if rng.one_in(2) {
+            34 + rng.below(30)
+        } else {
+            300
+        } * PAGE_SIZE as u64,
+        log_bytes: (1 + rng.below(3)) << 17,
+        log_buffer_bytes: 1 << 17,
         extend_bytes: 1 << 17,
         // The hook must not return; unwinding lets the test go on with the crash.
         fatal: Some(Arc::new(|message| {
@@ -92,7 +97,7 @@ fn change_some(store: &Store, model: &mut Model, rng: &mut SimRng) -> Result<(),
     let mut change = Pages::new();
     let mut mtr = store.mtr();
     let allocs = rng.below(3) as usize;
-    mtr.reserve(4000, space, allocs)?;
+    mtr.reserve(6000, space, allocs)?;
     let mut latched = Vec::new();
     for _ in 0..rng.below(3) {
         if let Some(id) = pick(model, rng)
@@ -122,7 +127,7 @@ fn change_some(store: &Store, model: &mut Model, rng: &mut SimRng) -> Result<(),
                     .iter_mut()
                     .for_each(|b| *b = b.wrapping_add(by));
             } else {
-                let len = rng.below(300) as usize;
+                let len = rng.below(900) as usize;
                 let at = rng.below((BODY - len) as u64) as usize;
                 let bytes: Vec<u8> = (0..len).map(|_| rng.next_u64() as u8).collect();
                 mtr.write(p, PAGE_HEADER + at, &bytes);
@@ -163,10 +168,10 @@ fn step(store: &Store, model: &mut Model, rng: &mut SimRng) -> Result<(), Stop> 
             store.drop_space(id)?;
             model.unsure = None;
         }
-        3..=5 => {
+        3 => {
             store.checkpoint()?;
         }
-        6..=20 => {
+        4..=15 => {
             let lsn = store.horizon().load();
             assert!(store.wait_durable(lsn).is_none());
             model.acknowledged = lsn;
@@ -314,7 +319,7 @@ fn run(seed: u64) {
             assert!(!failed);
             until_dead(&disk, seed, || {
                 verify_alive(&store, &report, &mut model, seed, &disk);
-                for _ in 0..rng.below(250) {
+                for _ in 0..rng.below(400) {
                     step(&store, &mut model, &mut rng)?;
                 }
                 if rng.one_in(8) {
@@ -378,7 +383,7 @@ fn every_crash_leaves_a_prefix() {
     let count = std::env::var("NFOLD_SEEDS")
         .ok()
         .and_then(|s| s.parse().ok())
-        .unwrap_or(50);
+        .unwrap_or(40);
     match only {
         Some(seed) => run(seed),
         // 597: a kill, then a power failure, found that recovery has to sync what the killed process had only written.

@@ -171,6 +171,78 @@ fn threads_over_a_small_pool() {
 }
 
 #[test]
+fn power_failures_while_threads_run() {
+    let disk = SimDisk::new();
+    let small = StoreOptions {
+        log_bytes: 1 << 18,
+        log_buffer_bytes: 1 << 16,
+        ..options()
+    };
+    let open = |disk: &SimDisk| {
+        Store::open(
+            small.clone(),
+            Arc::new(disk.clone()),
+            Arc::new(NoRedo),
+            &|_| {},
+        )
+        .unwrap()
+    };
+    let (store, _) = open(&disk);
+    let space = store.create_space("t").unwrap();
+    let ids: Vec<_> = (0..80).map(|_| new_page(&store, space)).collect();
+    if let Some(wait) = store.wait_durable(store.horizon().load()) {
+        wait.block();
+    }
+    let stop = AtomicBool::new(false);
+    let images = std::thread::scope(|s| {
+        for t in 0..3u64 {
+            let (store, ids, stop) = (&store, &ids, &stop);
+            s.spawn(move || {
+                let mut rng = SimRng::new(t);
+                while !stop.load(Ordering::Relaxed) {
+                    let from = rng.below(ids.len() as u64) as usize;
+                    let to = (from + 1 + rng.below(ids.len() as u64 - 1) as usize) % ids.len();
+                    let end = transfer(store, ids[from], ids[to], 1);
+                    if rng.one_in(16)
+                        && let Some(wait) = store.wait_durable(end)
+                    {
+                        wait.block();
+                    }
+                }
+            });
+        }
+        let images: Vec<_> = (0..25)
+            .map(|seed| {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+                let durable = store.durable_lsn();
+                (durable, disk.crash_image(seed))
+            })
+            .collect();
+        stop.store(true, Ordering::Relaxed);
+        images
+    });
+    assert!(
+        store.status().checkpoint_lsn > 1 << 18,
+        "the log went around: {:?}",
+        store.status()
+    );
+    drop(store);
+    for (seed, (durable, image)) in images.into_iter().enumerate() {
+        let (store, report) = open(&image);
+        assert!(
+            report.corrupt_pages.is_empty() && report.end_lsn >= durable,
+            "image {seed}: {durable} {report:?}"
+        );
+        store.open_space(space, "t").unwrap();
+        assert_eq!(
+            sum(&store, &ids),
+            0,
+            "image {seed}: no transfer is half there"
+        );
+    }
+}
+
+#[test]
 fn batched_waits_and_prefetch() {
     let disk = SimDisk::new();
     let (store, _) =

@@ -195,9 +195,15 @@ impl SimDisk {
 
     /// What survives a power failure now, as a disk of its own without faults. The old disk is dead from here on.
     pub fn crash(&self, seed: u64) -> SimDisk {
+        let image = self.crash_image(seed);
+        self.state.lock().dead = true;
+        image
+    }
+
+    /// What would survive a power failure at this moment; the disk itself goes on.
+    pub fn crash_image(&self, seed: u64) -> SimDisk {
         let mut rng = SimRng::new(seed);
-        let mut old = self.state.lock();
-        old.dead = true;
+        let old = self.state.lock();
         let mut names = old.durable_names.clone();
         let kept = rng.below(old.changes.len() as u64 + 1) as usize;
         for change in &old.changes[..kept] {

@@ -50,7 +50,7 @@ fn fill(file: &dyn DiskFile, len: u64) -> Result<(), StoreError> {
 impl LogFiles {
     /// How a log of `bytes` is cut: (files, blocks in each).
     pub(crate) fn geometry(bytes: u64) -> (u64, u64) {
-        let blocks = (bytes / BLOCK as u64).max(64);
+        let blocks = (bytes / BLOCK as u64).max(32);
         let files = (bytes / (128 << 20)).clamp(2, 32);
         (files, blocks / files)
     }

@@ -113,6 +113,10 @@ impl Frames {
         mark
     }
 
+    pub(crate) fn is_cold(&self, frame: u32) -> bool {
+        self.used[frame as usize].load(Relaxed) == 0
+    }
+
     pub(crate) fn page(&self, frame: u32) -> Option<PageId> {
         match self.page[frame as usize].load(Acquire) {
             FREE => None,

@@ -31,7 +31,19 @@ impl Core {
     }
 
     pub(crate) fn pop_free(&self) -> Option<u32> {
-        self.free.lock().pop()
+        let (frame, left) = {
+            let mut free = self.free.lock();
+            (free.pop(), free.len())
+        };
+        if left < self.stock() / 2 && self.threaded() {
+            self.kick_cleaner();
+        }
+        frame
+    }
+
+    /// How many free frames the cleaner keeps ready.
+    pub(crate) fn stock(&self) -> usize {
+        (self.frames.count() / 32).clamp(4, 2048)
     }
 
     /// Puts an empty frame on the free list.
@@ -48,40 +60,46 @@ impl Core {
             if let Some(frame) = self.pop_free() {
                 return Ok(frame);
             }
-            if self.evict(1) > 0 {
-                continue;
-            }
-            tries += 1;
             if self.threaded() {
+                // One look around; after that it is the cleaner's: whoever goes round and round takes pages from under the
+                // waiters that they were just loaded for.
+                if tries == 0 && self.evict(1) > 0 {
+                    continue;
+                }
                 if self.stopping() {
                     return Err(StoreError::ShuttingDown);
                 }
                 self.kick_cleaner();
-                std::thread::sleep(Duration::from_micros(100));
-            } else {
-                self.clean_some(INLINE_FLUSH)?;
-                if tries > INLINE_TRIES {
-                    return Err(StoreError::TooLarge {
-                        what: "number of pages in use at once",
-                        limit: self.frames.count() as u64,
-                    });
+                std::thread::sleep(Duration::from_micros(50));
+            } else if self.evict(1) == 0 {
+                let cold = self.cold_dirty_frames(INLINE_FLUSH);
+                if cold.is_empty() || self.clean_frames(&cold)? == 0 {
+                    self.clean_some(INLINE_FLUSH)?;
                 }
+            }
+            tries += 1;
+            if tries > INLINE_TRIES && !self.threaded() {
+                let limit = self.frames.count() as u64;
+                return Err(StoreError::TooLarge {
+                    what: "number of pages in use at once",
+                    limit,
+                });
             }
         }
     }
 
-    /// Moves the clock's hand until `want` clean, cold pages have left, or all were looked at three times. Gives how many.
+    /// Moves the clock's hand until `want` clean, cold pages have left, or once around. Gives how many.
     pub(crate) fn evict(&self, want: usize) -> usize {
         let count = self.frames.count();
         let mut done = 0;
-        for _ in 0..3 * count {
+        for _ in 0..count {
             if done == want {
                 break;
             }
             let frame = (self.hand.fetch_add(1, Ordering::Relaxed) % count) as u32;
             if self.frames.page(frame).is_none()
-                || self.frames.rec_lsn(frame) != 0
                 || self.frames.cool(frame) > 0
+                || self.frames.rec_lsn(frame) != 0
             {
                 continue;
             }
@@ -91,6 +109,17 @@ impl Core {
             }
         }
         done
+    }
+
+    /// Dirty pages that the clock would evict next if they were clean.
+    pub(crate) fn cold_dirty_frames(&self, limit: usize) -> Vec<u32> {
+        let count = self.frames.count();
+        let hand = self.hand.load(Ordering::Relaxed);
+        (0..count)
+            .map(|i| (hand.wrapping_add(i) % count) as u32)
+            .filter(|f| self.frames.rec_lsn(*f) != 0 && self.frames.is_cold(*f))
+            .take(limit)
+            .collect()
     }
 
     fn try_evict(&self, frame: u32) -> bool {
