@@ -5,6 +5,7 @@
 
 pub mod charset;
 pub mod collation;
+pub mod compare;
 pub mod convert;
 pub mod decimal;
 pub mod error;

@@ -185,7 +185,7 @@ impl Decimal {
         if scale >= i32::from(self.scale) {
             return Some(*self);
         }
-        let by = (i32::from(self.scale) - scale) as u32;
+        let by = i32::from(self.scale).saturating_sub(scale) as u32;
         let m = cut(self.magnitude(), by, how);
         if scale >= 0 {
             return Decimal::from_parts(self.negative, m, scale as u8);

@@ -172,6 +172,8 @@ fn rounding() {
     assert_eq!(round("-2.5", 0).as_deref(), Some("-3"));
     assert_eq!(round("1234.5", -2).as_deref(), Some("1200"));
     assert_eq!(round("1.5", -70).as_deref(), Some("0"));
+    assert_eq!(round("1.5", i32::MIN).as_deref(), Some("0"));
+    assert_eq!(round("1.5", i32::MAX).as_deref(), Some("1.5"));
     assert_eq!(round("950", -3).as_deref(), Some("1000"));
     assert_eq!(d("-1.999").truncate(1).to_string(), "-1.9");
     assert_eq!(d("1.01").ceil(), Some(d("2")));

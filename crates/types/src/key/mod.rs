@@ -23,6 +23,11 @@
 //! - K2: no encoded part is a proper prefix of another of the same layout, so concatenation keeps K1.
 //! - K3: decoding an invertible part gives the value that was encoded (0.0 for -0.0).
 //!
+//! # Not here
+//! How long a key may be: source columns are limited to [`MAX_KEY_SOURCE_BYTES`], but a sort key can be longer than its string
+//! (`Collation::max_sort_key_len`), and what a page cannot hold is the engine's to refuse. The original bytes of collated parts, which
+//! a covering read needs, stand in the entry's value.
+//!
 //! # Cost
 //! Encoding appends to the caller's buffer. A collated string's sort key is written in place and escaped only where it holds zeros.
 

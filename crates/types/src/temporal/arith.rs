@@ -485,7 +485,7 @@ impl Time {
             self.fsp
         };
         let micros = self.micros.checked_add(interval.day_micros()?)?;
-        (micros.abs() <= TIME_MAX_MICROS).then(|| Time::from_micros(micros, fsp))
+        (micros.unsigned_abs() <= TIME_MAX_MICROS as u64).then(|| Time::from_micros(micros, fsp))
     }
 }
 
@@ -498,7 +498,7 @@ impl Timestamp {
         }
         let unit = 10i64.pow(6 - u32::from(fsp.min(6)));
         Timestamp {
-            micros: (self.micros + unit / 2).div_euclid(unit) * unit,
+            micros: self.micros.saturating_add(unit / 2).div_euclid(unit) * unit,
             fsp,
         }
     }

@@ -360,8 +360,11 @@ pub fn parse_time(text: &[u8]) -> Result<ParsedTime, TemporalError> {
     if truncated && at == start {
         return Err(TemporalError::Malformed);
     }
-    let total = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * MICROS_PER_SECOND
-        + i64::from(micros);
+    // Days and hours are below 2^32, so their seconds fit; the microseconds may not.
+    let seconds = ((days * 24 + hours) * 60 + minutes) * 60 + seconds;
+    let total = seconds
+        .saturating_mul(MICROS_PER_SECOND)
+        .saturating_add(i64::from(micros));
     let clamped = total > TIME_MAX_MICROS;
     let total = total.min(TIME_MAX_MICROS);
     let value = Time::from_micros(if negative { -total } else { total }, fsp);

@@ -46,15 +46,22 @@ pub fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends what `write` writes, at most 250 bytes, with its length before it.
+/// Appends what `write` writes with its length before it; fast for at most 250 bytes.
 #[inline]
 fn short(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.push(0);
     write(out);
     let len = out.len() - at - 1;
-    debug_assert!(len <= 250, "short values only");
-    out[at] = len as u8;
+    match u8::try_from(len) {
+        Ok(len @ 0..=250) => out[at] = len,
+        _ => {
+            // A DOUBLE(255,30) can get here.
+            let body = out.split_off(at + 1);
+            out.truncate(at);
+            write_bytes(&body, out);
+        }
+    }
 }
 
 /// Appends a value to a text row. TIMESTAMP is shown in `zone`.

@@ -166,7 +166,9 @@ fn read_time(input: &mut &[u8]) -> Result<Time, ParamError> {
         return Ok(Time::default());
     }
     let seconds = ((days * 24 + i64::from(hour)) * 60 + i64::from(minute)) * 60 + i64::from(second);
-    let total = seconds * MICROS_PER_SECOND + i64::from(micros);
+    let total = seconds
+        .saturating_mul(MICROS_PER_SECOND)
+        .saturating_add(i64::from(micros));
     Ok(Time::from_micros(
         if negative == 1 { -total } else { total },
         if micros == 0 { 0 } else { 6 },

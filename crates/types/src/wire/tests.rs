@@ -94,6 +94,13 @@ fn text_rows() {
         text(&Value::UInt(0x0102), &ty(TypeKind::Bit(12))),
         [2, 1, 2]
     );
+    let mut wide = ty(TypeKind::Double);
+    (wide.width, wide.decimals) = (255, 30);
+    let written = text(&Value::Double(1e250), &wide);
+    assert_eq!(
+        (written[0], written[1..3].to_vec(), written.len()),
+        (0xFC, 281u16.to_le_bytes().to_vec(), 284)
+    );
     let long = Value::Bytes(vec![b'x'; 300]);
     assert_eq!(
         text(&long, &ty(TypeKind::Blob(TextSize::Normal)))[..4],

@@ -100,8 +100,8 @@ pub(super) fn set(
     if !text.is_empty() {
         for part in text.split(|b| *b == b',') {
             match position(part, collation, members) {
-                Some(at) => bits |= 1 << at,
-                None => unknown = true,
+                Some(at) if at < 64 => bits |= 1 << at,
+                _ => unknown = true,
             }
         }
     }
