@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use nfold_plan::query::ColumnMeta;
 use nfold_plan::{SqlMode, Value, VarScope};
 use nfold_types::collation::CollationId;
+use nfold_types::temporal::TimeZone;
 use nfold_types::{SqlError, Timestamp};
 
 /// Session state that expressions read and, for user variables, write. The session implements it with interior mutability;
@@ -23,11 +24,8 @@ pub trait SessionEnv {
     fn now(&self) -> Timestamp;
     /// The clock itself, for `SYSDATE()`.
     fn clock(&self) -> Timestamp;
-    /// Seconds east of UTC of the session's time zone at the UTC second `at`.
-    fn utc_offset(&self, at: i64) -> i32;
-    /// The UTC second of a local time given as seconds since 1970 without a zone; in a gap, the moment it ends. `None` where the
-    /// zone cannot tell.
-    fn local_to_utc(&self, local: i64) -> Option<i64>;
+    /// `@@time_zone`
+    fn time_zone(&self) -> &TimeZone;
     /// `collation_connection`
     fn collation(&self) -> CollationId;
     fn last_insert_id(&self) -> u64;

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 
 use nfold_plan::expr::{Class, ExprType};
 use nfold_types::convert::number;
+use nfold_types::temporal::{DateFlags, parse};
 use nfold_types::{
-    CollationId, Date, DateTime, Decimal, ErrorCode, SqlError, Time, Timestamp, TypeKind, Value,
+    CollationId, DateTime, Decimal, ErrorCode, SqlError, Time, Timestamp, TypeKind, Value,
     charset,
 };
 
@@ -62,21 +63,11 @@ pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
         }
         Val::Date(d) => i128::from(d.to_number()),
         Val::DateTime(d) => {
-            let d = if d.micros() >= 500_000 {
-                round_to_second(*d)
-            } else {
-                *d
-            };
+            let d = d.round(0, 0).unwrap_or(*d);
             i128::from(d.to_number())
         }
         Val::Time(t) => i128::from(t.to_number()),
     })
-}
-
-/// A DATETIME rounded to whole seconds, for its number.
-fn round_to_second(d: DateTime) -> DateTime {
-    let micros = datetime_micros(d);
-    micros_datetime((micros + 500_000).div_euclid(1_000_000) * 1_000_000, 0).unwrap_or(d)
 }
 
 /// Hexadecimal and bit literals are binary strings that act as numbers.
@@ -270,19 +261,19 @@ pub fn to_datetime(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<DateTi
         Val::Date(d) => Some(d.at_midnight()),
         Val::DateTime(d) => Some(*d),
         Val::Time(t) => {
-            let today = datetime_micros(cx.now(0).date().at_midnight());
-            micros_datetime(today + t.micros(), t.fsp)
+            let today = cx.now(0).date().at_midnight().to_linear();
+            DateTime::from_linear(today + t.micros(), t.fsp)
         }
         Val::Bytes(text) => {
-            let parsed = super::temporal::parse_datetime(text);
-            if parsed.is_none_or(|p| p.1) {
+            let parsed = parse::parse_datetime(text, DateFlags::default()).ok();
+            if parsed.is_none_or(|p| p.truncated) {
                 warn_incorrect(cx, "datetime", text);
             }
-            parsed.map(|p| p.0)
+            parsed.and_then(|p| p.to_zone(cx.env().time_zone()))
         }
         _ => {
             let n = to_integer(cx, v, ty)?;
-            let parsed = super::temporal::datetime_of_number(n);
+            let parsed = i64::try_from(n).ok().and_then(|n| parse::datetime_of_number(n, DateFlags::default()).ok());
             if parsed.is_none() {
                 warn_incorrect(cx, "datetime", n.to_string().as_bytes());
             }
@@ -299,15 +290,15 @@ pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
         Val::Date(_) => Some(Time::from_micros(0, 0)),
         Val::DateTime(d) => Some(d.time()),
         Val::Bytes(text) => {
-            let parsed = super::temporal::parse_time(text);
-            if parsed.is_none_or(|p| p.1) {
+            let parsed = parse::parse_time(text).ok();
+            if parsed.is_none_or(|p| p.truncated || p.clamped) {
                 warn_incorrect(cx, "time", text);
             }
-            parsed.map(|p| p.0)
+            parsed.and_then(|p| p.to_zone(cx.env().time_zone()))
         }
         _ => {
             let n = to_integer(cx, v, ty)?;
-            let parsed = super::temporal::time_of_number(n);
+            let parsed = i64::try_from(n).ok().and_then(|n| parse::time_of_number(n).ok()).map(|t| t.0);
             if parsed.is_none() {
                 warn_incorrect(cx, "time", n.to_string().as_bytes());
             }
@@ -316,61 +307,9 @@ pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
     }
 }
 
-/// Microseconds since 0000-00-00, by the proleptic calendar.
-pub fn datetime_micros(d: DateTime) -> i64 {
-    let days = i64::from(super::temporal::day_number(d.date()));
-    days * nfold_types::temporal::MICROS_PER_DAY + d.time().micros()
-}
-
-/// The DATETIME so many microseconds since 0000-00-00; `None` outside the years 0 to 9999.
-pub fn micros_datetime(micros: i64, fsp: u8) -> Option<DateTime> {
-    let day = nfold_types::temporal::MICROS_PER_DAY;
-    let days = u32::try_from(micros.div_euclid(day)).ok()?;
-    let date: Date = super::temporal::date_of_day_number(days);
-    if date.year() > 9999 {
-        return None;
-    }
-    let rest = micros.rem_euclid(day);
-    let s = (rest / 1_000_000) as u32;
-    Some(DateTime::new(
-        date,
-        s / 3600,
-        s / 60 % 60,
-        s % 60,
-        (rest % 1_000_000) as u32,
-        fsp,
-    ))
-}
-
-/// Day number of 1970-01-01.
-pub const EPOCH_DAY: i64 = 719_528;
-
 /// An instant in the session's time zone, cut to `fsp` digits.
 pub fn local(cx: &EvalCx<'_>, at: Timestamp, fsp: u8) -> DateTime {
-    if at.is_zero() {
-        return DateTime::from_packed(0, fsp);
-    }
-    let offset = i64::from(cx.env().utc_offset(at.seconds()));
-    let unit = 10i64.pow(6 - u32::from(fsp.min(6)));
-    let micros = at.micros().div_euclid(unit) * unit + offset * 1_000_000;
-    micros_datetime(
-        micros + EPOCH_DAY * nfold_types::temporal::MICROS_PER_DAY,
-        fsp,
-    )
-    .unwrap_or(DateTime::ZERO)
-}
-
-/// A session's local time as an instant; `None` where the zone cannot tell.
-pub fn to_utc(cx: &EvalCx<'_>, d: DateTime) -> Option<Timestamp> {
-    if d.packed() == 0 {
-        return Some(Timestamp::ZERO);
-    }
-    let local = datetime_micros(d) - EPOCH_DAY * nfold_types::temporal::MICROS_PER_DAY;
-    let utc = cx.env().local_to_utc(local.div_euclid(1_000_000))?;
-    Some(Timestamp::from_micros(
-        utc * 1_000_000 + local.rem_euclid(1_000_000),
-        d.fsp,
-    ))
+    cx.env().time_zone().to_local(at).unwrap_or(DateTime::ZERO).truncate(fsp)
 }
 
 /// What a user variable keeps: integers, decimals, doubles and text.
@@ -427,10 +366,10 @@ pub fn cast<'a>(
         TypeKind::Float => to_f64(cx, &v, from).map_or(Val::Null, |v| Val::Float(v as f32)),
         TypeKind::Date => to_datetime(cx, &v, from).map_or(Val::Null, |d| Val::Date(d.date())),
         TypeKind::DateTime(fsp) => to_datetime(cx, &v, from)
-            .and_then(|d| super::temporal::round_datetime(d, *fsp))
+            .and_then(|d| d.round(0, *fsp))
             .map_or(Val::Null, Val::DateTime),
         TypeKind::Time(fsp) => to_time(cx, &v, from).map_or(Val::Null, |t| {
-            Val::Time(super::temporal::round_time(t, *fsp))
+            Val::Time(t.round(0, *fsp).0)
         }),
         TypeKind::Year => match to_integer(cx, &v, from) {
             Some(y @ 1..=69) => Val::UInt(2000 + y as u64),

@@ -8,7 +8,6 @@ pub mod compare;
 pub mod convert;
 mod expr;
 mod subquery;
-pub mod temporal;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
