@@ -63,6 +63,25 @@ pub trait SessionEnv {
     fn work_memory(&self) -> usize {
         8 << 20
     }
+    /// `innodb_lock_wait_timeout`
+    fn lock_wait_timeout(&self) -> Duration {
+        Duration::from_secs(50)
+    }
+    /// The isolation level that a new transaction of this statement gets.
+    fn isolation(&self) -> nfold_engine::Isolation;
+    /// A new transaction of this statement is READ ONLY.
+    fn read_only(&self) -> bool {
+        false
+    }
+    /// Rows of a system view, each as long as the view has columns; values are of the columns' kinds.
+    fn virtual_rows(
+        &self,
+        _schema: &str,
+        _name: &str,
+        _row: &mut dyn FnMut(&[Value]) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        Ok(())
+    }
     /// Directory of spill files.
     fn tmpdir(&self) -> std::path::PathBuf {
         std::env::temp_dir()

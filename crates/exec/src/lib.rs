@@ -1,10 +1,28 @@
 //! Plans compiled to operators over batches; expressions; rows to the wire.
 #![forbid(unsafe_code)]
 
+mod aggregate;
+mod batch;
+mod block;
 pub mod env;
 pub mod eval;
 pub mod func;
+mod group;
+mod insert;
+mod keys;
+mod modify;
+mod output;
 pub mod params;
+mod query;
+mod runtime;
+mod sort;
+mod spill;
+mod statement;
+mod step;
+mod store;
+mod tuple;
 
 pub use env::{ExecCx, Interrupt, RowSink, SessionEnv, WireFormat};
 pub use params::Params;
+pub use runtime::{drive, engine_error};
+pub use statement::{Executable, StatementResult, evaluate, execute, plan_columns, write_texts};

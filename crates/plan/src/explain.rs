@@ -9,19 +9,34 @@ use nfold_types::{ColumnType, TypeKind};
 use crate::bind::{PlanCx, is_constant};
 use crate::expr::{Expr, ExprKind};
 use crate::query::{
-    Access, AccessKind, Block, ColumnMeta, ExplainPlan, InsertSource, JoinStep, JoinType, Plan, PointPart, QueryBody, QueryPlan,
-    TableSource,
+    Access, AccessKind, Block, ColumnMeta, ExplainPlan, InsertSource, JoinStep, JoinType, Plan,
+    PointPart, QueryBody, QueryPlan, TableSource,
 };
 
 type Row = Vec<Option<String>>;
 
 const COLUMNS: [&str; 12] = [
-    "id", "select_type", "table", "partitions", "type", "possible_keys", "key", "key_len", "ref", "rows", "filtered", "Extra",
+    "id",
+    "select_type",
+    "table",
+    "partitions",
+    "type",
+    "possible_keys",
+    "key",
+    "key_len",
+    "ref",
+    "rows",
+    "filtered",
+    "Extra",
 ];
 
 /// The rows that EXPLAIN shows for a plan.
 pub fn explain(cx: &PlanCx<'_>, plan: &Plan) -> ExplainPlan {
-    let mut e = Explainer { cx, rows: Vec::new(), next_id: 1 };
+    let mut e = Explainer {
+        cx,
+        rows: Vec::new(),
+        next_id: 1,
+    };
     match plan {
         Plan::Query(q) => e.query(q, "PRIMARY", true),
         Plan::Update(u) => e.block(&u.source, 1, "UPDATE"),
@@ -34,9 +49,15 @@ pub fn explain(cx: &PlanCx<'_>, plan: &Plan) -> ExplainPlan {
                 e.query(q, "SIMPLE", true);
             }
         }
-        Plan::Do(..) | Plan::Explain(_) => e.rows.push(row(1, "SIMPLE", None, "", Some("No tables used"))),
+        Plan::Do(..) | Plan::Explain(_) => {
+            e.rows
+                .push(row(1, "SIMPLE", None, "", Some("No tables used")))
+        }
     }
-    ExplainPlan { columns: columns(), rows: e.rows }
+    ExplainPlan {
+        columns: columns(),
+        rows: e.rows,
+    }
 }
 
 fn columns() -> Vec<ColumnMeta> {
@@ -83,8 +104,15 @@ impl Explainer<'_> {
         match &q.body {
             QueryBody::Block(b) => {
                 let id = self.next_id;
-                let nested = !b.subqueries.is_empty() || b.tables.iter().any(|t| matches!(t.source, TableSource::Derived(_)));
-                let role = if top && !nested && role == "PRIMARY" { "SIMPLE" } else { role };
+                let nested = !b.subqueries.is_empty()
+                    || b.tables
+                        .iter()
+                        .any(|t| matches!(t.source, TableSource::Derived(_)));
+                let role = if top && !nested && role == "PRIMARY" {
+                    "SIMPLE"
+                } else {
+                    role
+                };
                 self.next_id += 1;
                 self.block(b, id, role);
             }
@@ -93,7 +121,8 @@ impl Explainer<'_> {
                 self.query(right, "UNION", false);
             }
             QueryBody::Rows(_) => {
-                self.rows.push(row(self.next_id, role, None, "", Some("No tables used")));
+                self.rows
+                    .push(row(self.next_id, role, None, "", Some("No tables used")));
                 self.next_id += 1;
             }
         }
@@ -102,7 +131,8 @@ impl Explainer<'_> {
     fn block(&mut self, b: &Block, id: u32, role: &str) {
         self.next_id = self.next_id.max(id + 1);
         if b.joins.is_empty() {
-            self.rows.push(row(id, role, None, "", Some("No tables used")));
+            self.rows
+                .push(row(id, role, None, "", Some("No tables used")));
         }
         for (n, step) in b.joins.iter().enumerate() {
             self.step(b, step, id, role, n);
@@ -113,7 +143,11 @@ impl Explainer<'_> {
             }
         }
         for sub in &b.subqueries {
-            let role = if sub.correlated { "DEPENDENT SUBQUERY" } else { "SUBQUERY" };
+            let role = if sub.correlated {
+                "DEPENDENT SUBQUERY"
+            } else {
+                "SUBQUERY"
+            };
             self.query(&sub.plan, role, false);
         }
     }
@@ -143,7 +177,9 @@ impl Explainer<'_> {
         out[9] = Some(format!("{}", step.rows.round().max(1.0) as u64));
         out[10] = Some(format!("{:.2}", step.filtered));
         if n == 0 {
-            if b.group.as_ref().is_some_and(|g| !g.implicit && !g.ordered) || (b.distinct && b.group.is_none()) {
+            if b.group.as_ref().is_some_and(|g| !g.implicit && !g.ordered)
+                || (b.distinct && b.group.is_none())
+            {
                 extra.push("Using temporary".into());
             }
             if !b.order.is_empty() {
@@ -151,9 +187,17 @@ impl Explainer<'_> {
             }
         }
         if let Some(keyed) = hash {
-            extra.push(format!("Using join buffer ({})", if keyed { "hash join" } else { "hash join" }));
+            extra.push(format!(
+                "Using join buffer ({})",
+                if keyed { "hash join" } else { "hash join" }
+            ));
         }
-        if step.kind == JoinType::Left && step.filter.iter().any(|f| matches!(&f.kind, ExprKind::Is { negated: false, .. })) {
+        if step.kind == JoinType::Left
+            && step
+                .filter
+                .iter()
+                .any(|f| matches!(&f.kind, ExprKind::Is { negated: false, .. }))
+        {
             extra.push("Not exists".into());
         }
         if access.reverse && b.ordered {
@@ -163,11 +207,31 @@ impl Explainer<'_> {
         self.rows.push(out);
     }
 
-    fn table(&self, def: &TableDef, access: &Access, out: &mut Row, extra: &mut Vec<String>, filtered: bool) {
+    fn table(
+        &self,
+        def: &TableDef,
+        access: &Access,
+        out: &mut Row,
+        extra: &mut Vec<String>,
+        filtered: bool,
+    ) {
         let index = &def.indexes[access.index];
-        let key_name = |i: usize| if def.indexes[i].is_clustered() { "PRIMARY".to_string() } else { def.indexes[i].name.to_string() };
+        let key_name = |i: usize| {
+            if def.indexes[i].is_clustered() {
+                "PRIMARY".to_string()
+            } else {
+                def.indexes[i].name.to_string()
+            }
+        };
         if !access.possible.is_empty() {
-            out[5] = Some(access.possible.iter().map(|&i| key_name(i)).collect::<Vec<_>>().join(","));
+            out[5] = Some(
+                access
+                    .possible
+                    .iter()
+                    .map(|&i| key_name(i))
+                    .collect::<Vec<_>>()
+                    .join(","),
+            );
         }
         let used_parts = match &access.kind {
             AccessKind::Points(p) => p.len(),
@@ -182,7 +246,8 @@ impl Explainer<'_> {
             AccessKind::Full => ("index", true),
             _ => ("ALL", false),
         };
-        let ordered_clustered = matches!(access.kind, AccessKind::Full) && access.index == 0 && access.reverse;
+        let ordered_clustered =
+            matches!(access.kind, AccessKind::Full) && access.index == 0 && access.reverse;
         out[4] = Some(if ordered_clustered { "index" } else { kind }.to_string());
         if keyed || ordered_clustered {
             out[6] = Some(key_name(access.index));
@@ -191,7 +256,13 @@ impl Explainer<'_> {
         if let AccessKind::Points(parts) = &access.kind
             && kind != "range"
         {
-            out[8] = Some(parts.iter().map(|p| self.reference(p)).collect::<Vec<_>>().join(","));
+            out[8] = Some(
+                parts
+                    .iter()
+                    .map(|p| self.reference(p))
+                    .collect::<Vec<_>>()
+                    .join(","),
+            );
         }
         // A range over a secondary index is tested in the index: what MySQL calls a pushed condition.
         let range_on_secondary = kind == "range" && access.index != 0 && !access.covering;
@@ -207,17 +278,23 @@ impl Explainer<'_> {
     }
 
     fn reference(&self, p: &PointPart) -> String {
-        let PointPart::Eq { expr, .. } = p else { return "const".into() };
+        let PointPart::Eq { expr, .. } = p else {
+            return "const".into();
+        };
         match &expr.kind {
             _ if is_constant(expr) => "const".into(),
-            ExprKind::Column(_) => self.cx.db.map_or_else(|| "func".into(), |db| format!("{db}.{}", column_text(expr))),
+            ExprKind::Column(_) => self
+                .cx
+                .db
+                .map_or_else(|| "func".into(), |db| format!("{db}.{}", column_text(expr))),
             _ => "func".into(),
         }
     }
 }
 
 fn column_text(e: &Expr) -> String {
-    e.as_column().map_or_else(String::new, |at| format!("{}.{}", at.table, at.column))
+    e.as_column()
+        .map_or_else(String::new, |at| format!("{}.{}", at.table, at.column))
 }
 
 fn points_type(def: &TableDef, access: &Access, parts: &[PointPart]) -> &'static str {
@@ -226,7 +303,9 @@ fn points_type(def: &TableDef, access: &Access, parts: &[PointPart]) -> &'static
     if !single {
         return "range";
     }
-    let constant = parts.iter().all(|p| matches!(p, PointPart::Eq { expr, .. } if is_constant(expr)));
+    let constant = parts
+        .iter()
+        .all(|p| matches!(p, PointPart::Eq { expr, .. } if is_constant(expr)));
     let whole = index.is_unique() && parts.len() == index.parts.len();
     match (whole, constant) {
         (true, true) => "const",
@@ -244,7 +323,13 @@ fn key_len(def: &TableDef, index: usize, parts: usize) -> u64 {
         .map(|p| {
             let column = &def.columns[p.column];
             let ty = &column.ty;
-            let variable = matches!(ty.kind, TypeKind::VarChar(_) | TypeKind::VarBinary(_) | TypeKind::Text(_) | TypeKind::Blob(_));
+            let variable = matches!(
+                ty.kind,
+                TypeKind::VarChar(_)
+                    | TypeKind::VarBinary(_)
+                    | TypeKind::Text(_)
+                    | TypeKind::Blob(_)
+            );
             let bytes = match p.prefix_len {
                 Some(n) => u64::from(n) * u64::from(ty.charset().max_len),
                 None => ty.max_bytes(),

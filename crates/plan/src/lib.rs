@@ -16,6 +16,6 @@ pub mod query;
 
 pub use bind::{ParamType, PlanCx, PlanInfo, param_types, plan_statement};
 pub use mode::SqlMode;
-pub use query::Plan;
 pub use nfold_sql::ast::VarScope;
 pub use nfold_types::Value;
+pub use query::Plan;

@@ -284,7 +284,7 @@ impl ListCache {
 }
 
 /// Type that members of a list parameter are read as: that of their own value.
-fn member_type(cx: &EvalCx<'_>, v: &Val<'_>) -> ExprType {
+pub(crate) fn member_type(cx: &EvalCx<'_>, v: &Val<'_>) -> ExprType {
     use nfold_plan::expr::Coercibility;
     match v {
         Val::Bytes(b) => ExprType::string(
@@ -369,7 +369,16 @@ fn in_param<'a>(
                 let (members, _) = cx.st.params.list(list);
                 members.map(Val::from_ref).any(|m| {
                     let ty = member_type(cx, &m);
-                    order(cx, kinds[0], (&x, &expr.ty), (&m, &ty)) == Some(Ordering::Equal)
+                    // Members of several kinds compare each in its own way.
+                    let kind = nfold_plan::collate::comparison(
+                        &expr.ty,
+                        &ty,
+                        [false, true],
+                        cx.env().collation(),
+                        "in",
+                    )
+                    .unwrap_or(kinds[0]);
+                    order(cx, kind, (&x, &expr.ty), (&m, &ty)) == Some(Ordering::Equal)
                 })
             }
         };

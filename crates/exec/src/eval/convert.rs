@@ -7,8 +7,7 @@ use nfold_plan::expr::{Class, ExprType};
 use nfold_types::convert::number;
 use nfold_types::temporal::{DateFlags, parse};
 use nfold_types::{
-    CollationId, DateTime, Decimal, ErrorCode, SqlError, Time, Timestamp, TypeKind, Value,
-    charset,
+    CollationId, DateTime, Decimal, ErrorCode, SqlError, Time, Timestamp, TypeKind, Value, charset,
 };
 
 use super::{EvalCx, Val};
@@ -134,7 +133,7 @@ pub fn to_f64(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<f64> {
     })
 }
 
-fn int_decimal(v: i128) -> Decimal {
+pub(crate) fn int_decimal(v: i128) -> Decimal {
     Decimal::parse_prefix(v.to_string().as_bytes()).value
 }
 
@@ -273,7 +272,9 @@ pub fn to_datetime(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<DateTi
         }
         _ => {
             let n = to_integer(cx, v, ty)?;
-            let parsed = i64::try_from(n).ok().and_then(|n| parse::datetime_of_number(n, DateFlags::default()).ok());
+            let parsed = i64::try_from(n)
+                .ok()
+                .and_then(|n| parse::datetime_of_number(n, DateFlags::default()).ok());
             if parsed.is_none() {
                 warn_incorrect(cx, "datetime", n.to_string().as_bytes());
             }
@@ -298,7 +299,10 @@ pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
         }
         _ => {
             let n = to_integer(cx, v, ty)?;
-            let parsed = i64::try_from(n).ok().and_then(|n| parse::time_of_number(n).ok()).map(|t| t.0);
+            let parsed = i64::try_from(n)
+                .ok()
+                .and_then(|n| parse::time_of_number(n).ok())
+                .map(|t| t.0);
             if parsed.is_none() {
                 warn_incorrect(cx, "time", n.to_string().as_bytes());
             }
@@ -309,7 +313,11 @@ pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
 
 /// An instant in the session's time zone, cut to `fsp` digits.
 pub fn local(cx: &EvalCx<'_>, at: Timestamp, fsp: u8) -> DateTime {
-    cx.env().time_zone().to_local(at).unwrap_or(DateTime::ZERO).truncate(fsp)
+    cx.env()
+        .time_zone()
+        .to_local(at)
+        .unwrap_or(DateTime::ZERO)
+        .truncate(fsp)
 }
 
 /// What a user variable keeps: integers, decimals, doubles and text.
@@ -368,9 +376,9 @@ pub fn cast<'a>(
         TypeKind::DateTime(fsp) => to_datetime(cx, &v, from)
             .and_then(|d| d.round(0, *fsp))
             .map_or(Val::Null, Val::DateTime),
-        TypeKind::Time(fsp) => to_time(cx, &v, from).map_or(Val::Null, |t| {
-            Val::Time(t.round(0, *fsp).0)
-        }),
+        TypeKind::Time(fsp) => {
+            to_time(cx, &v, from).map_or(Val::Null, |t| Val::Time(t.round(0, *fsp).0))
+        }
         TypeKind::Year => match to_integer(cx, &v, from) {
             Some(y @ 1..=69) => Val::UInt(2000 + y as u64),
             Some(y @ 70..=99) => Val::UInt(1900 + y as u64),

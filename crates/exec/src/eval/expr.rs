@@ -93,7 +93,7 @@ impl<'a> EvalCx<'a> {
     }
 
     /// The value of an expression, in the class (and character set) of `ty`: what IF, CASE and COALESCE give.
-    pub fn val_as(&self, e: &'a Expr, ty: &'a ExprType) -> Result<Val<'a>, SqlError> {
+    pub fn val_as(&self, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
         let v = self.val(e)?;
         if v.is_null() || e.ty.col == ty.col {
             return Ok(v);
@@ -162,11 +162,7 @@ impl<'a> EvalCx<'a> {
         at: ColumnAt,
         ty: &ExprType,
     ) -> Result<Val<'a>, SqlError> {
-        let row = &rows[usize::from(at.table)];
-        let Some(image) = row.image else {
-            return Ok(Val::Null);
-        };
-        match row.layout.get(image, usize::from(at.column)) {
+        match rows[usize::from(at.table)].get(at.column) {
             Ok(v) => Ok(self.stored(v, ty)),
             Err(e) => Err(row_error(&e)),
         }

@@ -6,7 +6,7 @@
 mod arith;
 pub mod compare;
 pub mod convert;
-mod expr;
+pub(crate) mod expr;
 mod subquery;
 
 use std::borrow::Cow;
@@ -97,6 +97,26 @@ impl<'a> Val<'a> {
 pub struct RowRef<'a> {
     pub layout: &'a RowLayout,
     pub image: Option<&'a [u8]>,
+    /// Place in `layout` of each of the slot's columns, where the image does not hold all of them in order ([`ABSENT`]: not there).
+    pub places: Option<&'a [u16]>,
+}
+
+/// In [`RowRef::places`]: the image lacks this column.
+pub const ABSENT: u16 = u16::MAX;
+
+impl<'a> RowRef<'a> {
+    /// The value of column `column` of the slot.
+    #[inline]
+    pub fn get(&self, column: u16) -> Result<ValueRef<'a>, nfold_types::row::RowError> {
+        let Some(image) = self.image else {
+            return Ok(ValueRef::Null);
+        };
+        let at = match self.places {
+            None => column,
+            Some(places) => places[usize::from(column)],
+        };
+        self.layout.get(image, usize::from(at))
+    }
 }
 
 /// What stays the same during one execution of a statement.
@@ -112,6 +132,7 @@ pub struct StmtState<'a> {
 }
 
 pub use compare::ListCache;
+pub(crate) use expr::row_error;
 
 /// Everything an evaluation sees. Cheap to make for each row.
 #[derive(Clone, Copy)]

@@ -59,13 +59,27 @@ pub(crate) fn covers(def: &TableDef, i: usize, used: &[bool]) -> bool {
     if def.indexes[i].is_clustered() {
         return false;
     }
-    let own = |i: usize, c: usize| def.indexes[i].parts.iter().any(|p| p.column == c && p.prefix_len.is_none());
-    used.iter().enumerate().all(|(c, &u)| !u || own(i, c) || own(0, c))
+    let own = |i: usize, c: usize| {
+        def.indexes[i]
+            .parts
+            .iter()
+            .any(|p| p.column == c && p.prefix_len.is_none())
+    };
+    used.iter()
+        .enumerate()
+        .all(|(c, &u)| !u || own(i, c) || own(0, c))
 }
 
 /// A scan of a whole index.
 pub(crate) fn full_scan(index: usize, covering: bool) -> Access {
-    Access { index, covering, reverse: false, kind: AccessKind::Full, implied: Vec::new(), possible: Vec::new() }
+    Access {
+        index,
+        covering,
+        reverse: false,
+        kind: AccessKind::Full,
+        implied: Vec::new(),
+        possible: Vec::new(),
+    }
 }
 
 struct Chooser<'c> {
@@ -97,8 +111,16 @@ pub(crate) fn choose(
         Some(ParamType::List { count, .. }) => (*count).min(LIST_ROWS_MAX),
         _ => 1,
     };
-    let reader = Reader { block, t, list_count: &list_count };
-    let says = usable.iter().enumerate().filter_map(|(n, c)| reader.read(c).map(|s| (n, s))).collect();
+    let reader = Reader {
+        block,
+        t,
+        list_count: &list_count,
+    };
+    let says = usable
+        .iter()
+        .enumerate()
+        .filter_map(|(n, c)| reader.read(c).map(|s| (n, s)))
+        .collect();
     let row_says = usable
         .iter()
         .enumerate()
@@ -118,7 +140,8 @@ pub(crate) fn choose(
     let mut possible = Vec::new();
     let mut all = Vec::new();
     for i in 0..def.indexes.len() {
-        let allowed = hints.only.as_ref().is_none_or(|only| only.contains(&i)) && !hints.ignore.contains(&i);
+        let allowed =
+            hints.only.as_ref().is_none_or(|only| only.contains(&i)) && !hints.ignore.contains(&i);
         if !allowed {
             continue;
         }
@@ -137,7 +160,11 @@ pub(crate) fn choose(
     }
     all.into_iter()
         .min_by(|a, b| a.cost.total_cmp(&b.cost))
-        .unwrap_or_else(|| Candidate { access: full_scan(0, false), rows: chooser.rows, cost: chooser.rows })
+        .unwrap_or_else(|| Candidate {
+            access: full_scan(0, false),
+            rows: chooser.rows,
+            cost: chooser.rows,
+        })
 }
 
 impl Chooser<'_> {
@@ -150,7 +177,9 @@ impl Chooser<'_> {
         let mut out = Vec::new();
         for i in 0..self.def.indexes.len() {
             let covering = i > 0 && self.covering(i);
-            let allowed = i == 0 || (hints.only.as_ref().is_none_or(|o| o.contains(&i)) && !hints.ignore.contains(&i));
+            let allowed = i == 0
+                || (hints.only.as_ref().is_none_or(|o| o.contains(&i))
+                    && !hints.ignore.contains(&i));
             if (i == 0 || covering) && allowed {
                 let width = if covering { 0.8 } else { 1.0 };
                 out.push(Candidate {
@@ -159,7 +188,11 @@ impl Chooser<'_> {
                     cost: DESCENT + self.rows * SCAN_ROW * width,
                 });
             } else if allowed && i > 0 && self.locking_free_order(i) {
-                out.push(Candidate { access: full_scan(i, false), rows: self.rows, cost: DESCENT + self.rows * LOOKUP_ROW });
+                out.push(Candidate {
+                    access: full_scan(i, false),
+                    rows: self.rows,
+                    cost: DESCENT + self.rows * LOOKUP_ROW,
+                });
             }
         }
         out
@@ -207,7 +240,9 @@ impl Chooser<'_> {
             }
             break;
         }
-        let exact = points.len() == index.parts.len() && index.is_unique() && index.parts.iter().all(|p| p.prefix_len.is_none());
+        let exact = points.len() == index.parts.len()
+            && index.is_unique()
+            && index.parts.iter().all(|p| p.prefix_len.is_none());
         let per_key = self.rows_per_key(i, points.len());
         let covering = self.covering(i);
         let (kind, rows, descents) = if let Some((r, whole, ns)) = range {
@@ -215,29 +250,72 @@ impl Chooser<'_> {
                 implied.extend(ns);
             }
             let both = (r.lo.is_some() && r.hi.is_some()) || r.like.is_some();
-            let base = if points.is_empty() { self.rows } else { count * per_key };
-            let rows = (base * if both { 0.05 } else if r.not_null { 0.9 } else { 0.3333 }).max(1.0);
-            (AccessKind::Range { prefix: points, range: r }, rows, count)
+            let base = if points.is_empty() {
+                self.rows
+            } else {
+                count * per_key
+            };
+            let rows = (base
+                * if both {
+                    0.05
+                } else if r.not_null {
+                    0.9
+                } else {
+                    0.3333
+                })
+            .max(1.0);
+            (
+                AccessKind::Range {
+                    prefix: points,
+                    range: r,
+                },
+                rows,
+                count,
+            )
         } else if !points.is_empty() {
-            let rows = if exact { count } else { (count * per_key).min(self.rows.max(1.0)) };
+            let rows = if exact {
+                count
+            } else {
+                (count * per_key).min(self.rows.max(1.0))
+            };
             (AccessKind::Points(points), rows, count)
         } else if let Some((list, n, whole)) = ranges {
             if whole {
                 implied.push(n);
             }
-            let rows = (self.rows * 0.05 * list.len() as f64).min(self.rows).max(1.0);
+            let rows = (self.rows * 0.05 * list.len() as f64)
+                .min(self.rows)
+                .max(1.0);
             let descents = list.len() as f64;
             (AccessKind::Ranges(list), rows, descents)
         } else {
             return None;
         };
-        let row = if i == 0 || covering { SCAN_ROW } else { LOOKUP_ROW };
+        let row = if i == 0 || covering {
+            SCAN_ROW
+        } else {
+            LOOKUP_ROW
+        };
         implied.sort_unstable();
         implied.dedup();
-        let implied = implied.into_iter().map(|n| self.usable[n].clone()).collect();
-        let access = Access { index: i, covering, reverse: false, kind, implied, possible: Vec::new() };
+        let implied = implied
+            .into_iter()
+            .map(|n| self.usable[n].clone())
+            .collect();
+        let access = Access {
+            index: i,
+            covering,
+            reverse: false,
+            kind,
+            implied,
+            possible: Vec::new(),
+        };
         // A point of the clustered index costs its descent, and no less than a row of a scan.
-        Some(Candidate { access, rows, cost: descents * DESCENT + rows * row })
+        Some(Candidate {
+            access,
+            rows,
+            cost: descents * DESCENT + rows * row,
+        })
     }
 
     fn rows_per_key(&self, i: usize, parts: usize) -> f64 {
@@ -249,7 +327,9 @@ impl Chooser<'_> {
             return 1.0;
         }
         match self.stats {
-            Some(s) if s.indexes.get(i).is_some_and(|x| !x.distinct.is_empty()) => s.rows_per_key(i, parts),
+            Some(s) if s.indexes.get(i).is_some_and(|x| !x.distinct.is_empty()) => {
+                s.rows_per_key(i, parts)
+            }
             _ => 10.0,
         }
     }
@@ -270,13 +350,22 @@ impl Chooser<'_> {
     }
 
     /// Row constructors over the parts of the index from `at` on, in any order.
-    fn rows_on(&self, index: &nfold_catalog::IndexDef, at: usize) -> Option<(usize, Vec<PointPart>, usize)> {
+    fn rows_on(
+        &self,
+        index: &nfold_catalog::IndexDef,
+        at: usize,
+    ) -> Option<(usize, Vec<PointPart>, usize)> {
         for (n, parts, count) in &self.row_says {
             let end = at + parts.len();
-            let Some(wanted) = index.parts.get(at..end) else { continue };
+            let Some(wanted) = index.parts.get(at..end) else {
+                continue;
+            };
             let mut out = Vec::with_capacity(parts.len());
             for w in wanted {
-                match parts.iter().find(|(c, _)| *c == w.column && w.prefix_len.is_none()) {
+                match parts
+                    .iter()
+                    .find(|(c, _)| *c == w.column && w.prefix_len.is_none())
+                {
                     Some((_, p)) => out.push(p.clone()),
                     None => break,
                 }
@@ -312,7 +401,9 @@ impl Chooser<'_> {
 
     fn ranges_on(&self, column: usize, prefix: bool) -> Option<(Vec<RangePart>, usize, bool)> {
         self.says.iter().find_map(|(n, on)| match &on.says {
-            Says::Ranges(list) if on.column == column => Some((list.clone(), *n, on.implied && !prefix)),
+            Says::Ranges(list) if on.column == column => {
+                Some((list.clone(), *n, on.implied && !prefix))
+            }
             _ => None,
         })
     }

@@ -10,7 +10,7 @@ mod predicate;
 
 use nfold_types::TypeKind;
 
-use crate::bind::{LeftJoin, PlanCx, FromInfo};
+use crate::bind::{FromInfo, LeftJoin, PlanCx};
 use crate::expr::{CmpKind, Expr, ExprKind};
 use crate::query::{Access, AccessKind, Block, HashKey, JoinStep, JoinType, TableSource};
 
@@ -29,7 +29,9 @@ pub(crate) fn slots_of(e: &Expr, block: &Block) -> u64 {
     e.any(&mut |e| {
         match &e.kind {
             ExprKind::Column(at) => mask |= 1u64 << at.table.min(63),
-            ExprKind::Subquery { index, .. } if block.subqueries[usize::from(*index)].correlated => {
+            ExprKind::Subquery { index, .. }
+                if block.subqueries[usize::from(*index)].correlated =>
+            {
                 mask |= all_slots(block);
             }
             _ => {}
@@ -40,16 +42,27 @@ pub(crate) fn slots_of(e: &Expr, block: &Block) -> u64 {
 }
 
 fn all_slots(block: &Block) -> u64 {
-    if block.tables.len() >= 64 { u64::MAX } else { (1u64 << block.tables.len()) - 1 }
+    if block.tables.len() >= 64 {
+        u64::MAX
+    } else {
+        (1u64 << block.tables.len()) - 1
+    }
 }
 
 /// Chooses access paths and join order, and puts every condition in its place.
-pub(crate) fn optimize(cx: &PlanCx<'_>, block: &mut Block, conditions: Vec<Expr>, info: &FromInfo, has_limit: bool) {
+pub(crate) fn optimize(
+    cx: &PlanCx<'_>,
+    block: &mut Block,
+    conditions: Vec<Expr>,
+    info: &FromInfo,
+    has_limit: bool,
+) {
     let mut left: Vec<Option<LeftJoin>> = info.left.clone();
     let mut pending = conditions;
     reject_nulls(block, &mut left, &mut pending);
-    let (constant, mut pending): (Vec<Expr>, Vec<Expr>) =
-        pending.into_iter().partition(|e| slots_of(e, block) == 0 && !is_volatile(cx, e));
+    let (constant, mut pending): (Vec<Expr>, Vec<Expr>) = pending
+        .into_iter()
+        .partition(|e| slots_of(e, block) == 0 && !is_volatile(cx, e));
     block.constant_filter = constant;
 
     let n = block.tables.len();
@@ -61,7 +74,16 @@ pub(crate) fn optimize(cx: &PlanCx<'_>, block: &mut Block, conditions: Vec<Expr>
             if placed >> t & 1 == 1 || !may_place(t, placed, &left, info.straight, n) {
                 continue;
             }
-            let step = step_for(cx, block, t, placed, &pending, left[t].as_ref(), info, has_limit);
+            let step = step_for(
+                cx,
+                block,
+                t,
+                placed,
+                &pending,
+                left[t].as_ref(),
+                info,
+                has_limit,
+            );
             let weight = step.rows * step.filtered / 100.0 + 0.001 * step.rows;
             if best.as_ref().is_none_or(|(w, _)| weight < *w) {
                 best = Some((weight, step));
@@ -70,11 +92,15 @@ pub(crate) fn optimize(cx: &PlanCx<'_>, block: &mut Block, conditions: Vec<Expr>
         let Some((_, mut step)) = best else { break };
         placed |= 1 << step.table;
         // Conditions that have all their tables now; the access path's own are not tested again.
-        let (ready, rest): (Vec<Expr>, Vec<Expr>) =
-            pending.into_iter().partition(|e| slots_of(e, block) & !placed == 0);
+        let (ready, rest): (Vec<Expr>, Vec<Expr>) = pending
+            .into_iter()
+            .partition(|e| slots_of(e, block) & !placed == 0);
         pending = rest;
         let implied = |e: &Expr| step.access.implied.contains(e);
-        step.filter = ready.into_iter().filter(|e| step.kind == JoinType::Left || !implied(e)).collect();
+        step.filter = ready
+            .into_iter()
+            .filter(|e| step.kind == JoinType::Left || !implied(e))
+            .collect();
         steps.push(step);
     }
     if let (Some(last), false) = (steps.last_mut(), pending.is_empty()) {
@@ -98,7 +124,9 @@ fn is_volatile(cx: &PlanCx<'_>, e: &Expr) -> bool {
 /// Whether slot `t` may come next.
 fn may_place(t: usize, placed: u64, left: &[Option<LeftJoin>], straight: bool, n: usize) -> bool {
     if straight {
-        return (0..t).all(|u| placed >> u & 1 == 1 || (left[u].as_ref().is_some_and(|l| l.depends.contains(&t))));
+        return (0..t).all(|u| {
+            placed >> u & 1 == 1 || (left[u].as_ref().is_some_and(|l| l.depends.contains(&t)))
+        });
     }
     let _ = n;
     match &left[t] {
@@ -133,11 +161,19 @@ fn rejects(c: &Expr, t: u16) -> bool {
     let own = |e: &Expr| e.as_column().is_some_and(|at| at.table == t);
     match &c.kind {
         ExprKind::Compare { op, sides, .. } => *op != BinaryOp::NullSafeEq && sides.iter().any(own),
-        ExprKind::Between { parts, negated: false, .. } => own(&parts[0]),
+        ExprKind::Between {
+            parts,
+            negated: false,
+            ..
+        } => own(&parts[0]),
         ExprKind::In { expr, .. } => own(expr),
         ExprKind::InParam { left, .. } => left.len() == 1 && own(&left[0]),
         ExprKind::Like { expr, .. } => own(expr),
-        ExprKind::Is { expr, test: IsTest::Null, negated: true } => own(expr),
+        ExprKind::Is {
+            expr,
+            test: IsTest::Null,
+            negated: true,
+        } => own(expr),
         ExprKind::And(list) => list.iter().any(|e| rejects(e, t)),
         ExprKind::Or(list) => list.iter().all(|e| rejects(e, t)),
         _ => false,
@@ -158,14 +194,30 @@ fn step_for(
     let in_sight = placed | 1 << t;
     let usable: Vec<&Expr> = match left {
         Some(l) => l.on.iter().collect(),
-        None => pending.iter().filter(|e| slots_of(e, block) & !in_sight == 0).collect(),
+        None => pending
+            .iter()
+            .filter(|e| slots_of(e, block) & !in_sight == 0)
+            .collect(),
     };
     let first = placed == 0;
     let candidate = match &block.tables[t].source {
         TableSource::Table(def) => {
             let stats = cx.info.stats(def.id);
-            let wish = if first { order::wish(block, has_limit) } else { None };
-            candidate::choose(cx, block, t, def, stats.as_deref(), &usable, &info.hints[t], wish)
+            let wish = if first {
+                order::wish(block, has_limit)
+            } else {
+                None
+            };
+            candidate::choose(
+                cx,
+                block,
+                t,
+                def,
+                stats.as_deref(),
+                &usable,
+                &info.hints[t],
+                wish,
+            )
         }
         _ => Candidate {
             access: Access {
@@ -189,19 +241,48 @@ fn step_for(
         if !keys.is_empty() {
             rows = (rows / 10.0).max(1.0);
         }
-        let shell = Access { kind: AccessKind::Empty, ..access.clone() };
+        let shell = Access {
+            kind: AccessKind::Empty,
+            ..access.clone()
+        };
         let build = std::mem::replace(&mut access, shell);
         access.implied = build.implied.clone();
-        access.kind = AccessKind::Hash { build: Box::new(build), keys };
+        access.kind = AccessKind::Hash {
+            build: Box::new(build),
+            keys,
+        };
     }
-    let own: Vec<&&Expr> = usable.iter().filter(|e| !access.implied.contains(e)).collect();
-    let filtered = own.iter().fold(100.0, |f: f64, e| f * selectivity(e)).max(0.01);
+    let own: Vec<&&Expr> = usable
+        .iter()
+        .filter(|e| !access.implied.contains(e))
+        .collect();
+    let filtered = own
+        .iter()
+        .fold(100.0, |f: f64, e| f * selectivity(e))
+        .max(0.01);
     let on = match left {
-        Some(l) => l.on.iter().filter(|e| !access.implied.contains(e)).cloned().collect(),
+        Some(l) => {
+            l.on.iter()
+                .filter(|e| !access.implied.contains(e))
+                .cloned()
+                .collect()
+        }
         None => Vec::new(),
     };
-    let kind = if left.is_some() { JoinType::Left } else { JoinType::Inner };
-    JoinStep { table: t, access, kind, on, filter: Vec::new(), rows, filtered }
+    let kind = if left.is_some() {
+        JoinType::Left
+    } else {
+        JoinType::Inner
+    };
+    JoinStep {
+        table: t,
+        access,
+        kind,
+        on,
+        filter: Vec::new(),
+        rows,
+        filtered,
+    }
 }
 
 fn access_slots(access: &Access, block: &Block) -> u64 {
@@ -214,16 +295,31 @@ fn access_slots(access: &Access, block: &Block) -> u64 {
 fn hash_keys(usable: &[&Expr], t: usize, placed: u64, block: &Block) -> Vec<HashKey> {
     let mut keys = Vec::new();
     for c in usable {
-        let ExprKind::Compare { op: nfold_sql::ast::BinaryOp::Eq, kind, sides } = &c.kind else { continue };
+        let ExprKind::Compare {
+            op: nfold_sql::ast::BinaryOp::Eq,
+            kind,
+            sides,
+        } = &c.kind
+        else {
+            continue;
+        };
         if matches!(kind, CmpKind::Double) {
             continue;
         }
         let (a, b) = (slots_of(&sides[0], block), slots_of(&sides[1], block));
         let own = 1u64 << t;
         let key = if a == own && b != 0 && b & !placed == 0 {
-            HashKey { inner: sides[0].clone(), outer: sides[1].clone(), kind: *kind }
+            HashKey {
+                inner: sides[0].clone(),
+                outer: sides[1].clone(),
+                kind: *kind,
+            }
         } else if b == own && a != 0 && a & !placed == 0 {
-            HashKey { inner: sides[1].clone(), outer: sides[0].clone(), kind: *kind }
+            HashKey {
+                inner: sides[1].clone(),
+                outer: sides[0].clone(),
+                kind: *kind,
+            }
         } else {
             continue;
         };
@@ -236,11 +332,18 @@ fn hash_keys(usable: &[&Expr], t: usize, placed: u64, block: &Block) -> Vec<Hash
 fn selectivity(e: &Expr) -> f64 {
     use nfold_sql::ast::BinaryOp::*;
     match &e.kind {
-        ExprKind::Compare { op: Eq | NullSafeEq, .. } => 0.1,
+        ExprKind::Compare {
+            op: Eq | NullSafeEq,
+            ..
+        } => 0.1,
         ExprKind::Compare { op: Ne, .. } => 0.9,
         ExprKind::Compare { .. } | ExprKind::Like { negated: false, .. } => 0.3333,
         ExprKind::Between { negated: false, .. } => 0.1111,
-        ExprKind::In { list, negated: false, .. } => (0.1 * list.len() as f64).min(0.5),
+        ExprKind::In {
+            list,
+            negated: false,
+            ..
+        } => (0.1 * list.len() as f64).min(0.5),
         ExprKind::InParam { negated: false, .. } => 0.5,
         ExprKind::Is { .. } => 0.1,
         _ => 1.0,

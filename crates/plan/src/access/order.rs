@@ -11,10 +11,15 @@ use crate::query::{Access, AccessKind, AggFunc, Block, PointPart, TableSource};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// ORDER BY; with LIMIT it pays to read in order.
-    Order { limit: bool },
+    Order {
+        limit: bool,
+    },
     Group,
     /// `MIN(col)` or `MAX(col)` alone.
-    MinMax { column: ColumnAt, max: bool },
+    MinMax {
+        column: ColumnAt,
+        max: bool,
+    },
 }
 
 /// What the block would like of its first table.
@@ -23,11 +28,16 @@ pub(crate) fn wish(block: &Block, limit: bool) -> Option<Wish> {
         if block.tables.len() != 1 {
             return None;
         }
-        if let ([agg], true) = (group.aggregates.as_slice(), group.implicit && block.having.is_empty())
-            && matches!(agg.func, AggFunc::Min | AggFunc::Max)
+        if let ([agg], true) = (
+            group.aggregates.as_slice(),
+            group.implicit && block.having.is_empty(),
+        ) && matches!(agg.func, AggFunc::Min | AggFunc::Max)
             && let Some(column) = agg.args[0].as_column()
         {
-            return Some(Wish::MinMax { column, max: agg.func == AggFunc::Max });
+            return Some(Wish::MinMax {
+                column,
+                max: agg.func == AggFunc::Max,
+            });
         }
         let plain = !group.keys.is_empty() && group.keys.iter().all(|k| k.as_column().is_some());
         return plain.then_some(Wish::Group);
@@ -39,7 +49,11 @@ pub(crate) fn wish(block: &Block, limit: bool) -> Option<Wish> {
 fn key_columns(def: &TableDef, index: usize) -> Vec<(usize, bool)> {
     let mut out: Vec<(usize, bool)> = Vec::new();
     let own = def.indexes[index].parts.iter();
-    let primary = if index == 0 { [].iter() } else { def.indexes[0].parts.iter() };
+    let primary = if index == 0 {
+        [].iter()
+    } else {
+        def.indexes[0].parts.iter()
+    };
     for p in own.chain(primary) {
         if p.prefix_len.is_some() || !orders_like_key(&def.columns[p.column].ty.kind) {
             break;
@@ -57,7 +71,10 @@ fn fixed(access: &Access) -> usize {
         AccessKind::Points(p) | AccessKind::Range { prefix: p, .. } => p.as_slice(),
         _ => &[],
     };
-    parts.iter().take_while(|p| matches!(p, PointPart::Eq { .. })).count()
+    parts
+        .iter()
+        .take_while(|p| matches!(p, PointPart::Eq { .. }))
+        .count()
 }
 
 /// Whether an access path reads its index in key order. Ranges are put in order when they are bound.
@@ -78,7 +95,11 @@ fn gives(def: &TableDef, access: &Access, keys: &[(usize, bool)]) -> Option<bool
     let columns = key_columns(def, access.index);
     let fixed_parts = fixed(access);
     let is_fixed = |c: usize| {
-        def.indexes[access.index].parts.iter().take(fixed_parts).any(|p| p.column == c)
+        def.indexes[access.index]
+            .parts
+            .iter()
+            .take(fixed_parts)
+            .any(|p| p.column == c)
     };
     let mut rest = columns.iter().filter(|(c, _)| !is_fixed(*c));
     let mut reverse = None;
@@ -111,7 +132,14 @@ fn order_keys(block: &Block, t: usize) -> Option<Vec<(usize, bool)>> {
 }
 
 /// Adds to the cost of a candidate what it does not give.
-pub(super) fn judge(block: &Block, t: usize, def: &TableDef, c: &mut Candidate, wish: Option<Wish>, table_rows: f64) {
+pub(super) fn judge(
+    block: &Block,
+    t: usize,
+    def: &TableDef,
+    c: &mut Candidate,
+    wish: Option<Wish>,
+    table_rows: f64,
+) {
     let sort = |rows: f64| rows * (rows + 2.0).log2() * 0.02;
     match wish {
         None => {}
@@ -122,7 +150,9 @@ pub(super) fn judge(block: &Block, t: usize, def: &TableDef, c: &mut Candidate, 
                     c.access.reverse = reverse;
                     if limit {
                         // The rows wanted are found early, unless conditions hide them.
-                        let share = (100.0 / table_rows).clamp(0.001, 1.0).max(100.0 / c.rows.max(100.0) * 0.1);
+                        let share = (100.0 / table_rows)
+                            .clamp(0.001, 1.0)
+                            .max(100.0 / c.rows.max(100.0) * 0.1);
                         c.cost *= share.min(1.0);
                     }
                 }
@@ -138,7 +168,10 @@ pub(super) fn judge(block: &Block, t: usize, def: &TableDef, c: &mut Candidate, 
         }
         Some(Wish::MinMax { column, max }) => {
             if min_max(def, &c.access, column).is_some() {
-                c.access.reverse = max != key_columns(def, c.access.index).iter().any(|(col, d)| *col == usize::from(column.column) && *d);
+                c.access.reverse = max
+                    != key_columns(def, c.access.index)
+                        .iter()
+                        .any(|(col, d)| *col == usize::from(column.column) && *d);
                 c.cost = c.cost.min(1.0);
             }
         }
@@ -151,20 +184,44 @@ fn min_max(def: &TableDef, access: &Access, column: ColumnAt) -> Option<()> {
         AccessKind::Points(parts) => parts.iter().all(|p| matches!(p, PointPart::Eq { .. })),
         _ => false,
     };
-    let next = key_columns(def, access.index).into_iter().nth(fixed(access))?;
+    let next = key_columns(def, access.index)
+        .into_iter()
+        .nth(fixed(access))?;
     (single && in_key_order(access) && next.0 == usize::from(column.column)).then_some(())
 }
 
 fn group_order(block: &Block, def: &TableDef, access: &Access, t: usize) -> bool {
-    let Some(group) = &block.group else { return false };
-    let Some(keys) = group.keys.iter().map(Expr::as_column).collect::<Option<Vec<_>>>() else { return false };
+    let Some(group) = &block.group else {
+        return false;
+    };
+    let Some(keys) = group
+        .keys
+        .iter()
+        .map(Expr::as_column)
+        .collect::<Option<Vec<_>>>()
+    else {
+        return false;
+    };
     if !in_key_order(access) || keys.iter().any(|k| usize::from(k.table) != t) {
         return false;
     }
     let fixed_parts = fixed(access);
-    let is_fixed = |c: usize| def.indexes[access.index].parts.iter().take(fixed_parts).any(|p| p.column == c);
-    let mut wanted: Vec<usize> = keys.iter().map(|k| usize::from(k.column)).filter(|c| !is_fixed(*c)).collect();
-    for (c, _) in key_columns(def, access.index).iter().filter(|(c, _)| !is_fixed(*c)) {
+    let is_fixed = |c: usize| {
+        def.indexes[access.index]
+            .parts
+            .iter()
+            .take(fixed_parts)
+            .any(|p| p.column == c)
+    };
+    let mut wanted: Vec<usize> = keys
+        .iter()
+        .map(|k| usize::from(k.column))
+        .filter(|c| !is_fixed(*c))
+        .collect();
+    for (c, _) in key_columns(def, access.index)
+        .iter()
+        .filter(|(c, _)| !is_fixed(*c))
+    {
         if wanted.is_empty() {
             break;
         }
@@ -188,13 +245,21 @@ pub(super) fn settle(block: &mut Block) {
         return;
     };
     let t = first.table;
-    let TableSource::Table(def) = block.tables[t].source.clone() else { return };
+    let TableSource::Table(def) = block.tables[t].source.clone() else {
+        return;
+    };
     let access = first.access.clone();
     let no_filter = first.filter.is_empty();
     // Joins keep the order of the outer rows.
     if block.group.is_none() && !block.order.is_empty() && !block.distinct {
         let given = order_keys(block, t).and_then(|keys| gives(&def, &access, &keys));
-        if given == Some(access.reverse) || (given.is_some() && block.order.iter().all(|_| fixed_all(block, &def, &access, t))) {
+        if given == Some(access.reverse)
+            || (given.is_some()
+                && block
+                    .order
+                    .iter()
+                    .all(|_| fixed_all(block, &def, &access, t)))
+        {
             block.ordered = true;
             block.order.clear();
         }
@@ -208,8 +273,11 @@ pub(super) fn settle(block: &mut Block) {
                 && let Some(column) = agg.args[0].as_column()
             {
                 let max = agg.func == AggFunc::Max;
-                let desc = key_columns(&def, access.index).iter().any(|(c, d)| *c == usize::from(column.column) && *d);
-                group.first_row_only = min_max(&def, &access, column).is_some() && access.reverse == (max != desc);
+                let desc = key_columns(&def, access.index)
+                    .iter()
+                    .any(|(c, d)| *c == usize::from(column.column) && *d);
+                group.first_row_only =
+                    min_max(&def, &access, column).is_some() && access.reverse == (max != desc);
             }
         }
     }
@@ -220,7 +288,11 @@ fn fixed_all(block: &Block, def: &TableDef, access: &Access, t: usize) -> bool {
     block.order.iter().all(|k| {
         k.expr.as_column().is_some_and(|at| {
             usize::from(at.table) == t
-                && def.indexes[access.index].parts.iter().take(n).any(|p| p.column == usize::from(at.column))
+                && def.indexes[access.index]
+                    .parts
+                    .iter()
+                    .take(n)
+                    .any(|p| p.column == usize::from(at.column))
         })
     })
 }

@@ -13,7 +13,10 @@ use crate::query::{Block, PointPart, RangePart};
 #[derive(Debug, Clone)]
 pub(crate) enum Says {
     /// One of these values; how many, for estimates. `exact`: nothing else passes the condition.
-    Points { part: PointPart, count: usize },
+    Points {
+        part: PointPart,
+        count: usize,
+    },
     Range(RangePart),
     /// Or'ed ranges and values.
     Ranges(Vec<RangePart>),
@@ -67,7 +70,12 @@ impl Reader<'_> {
     /// A value that does not depend on slot `t` itself.
     fn foreign(&self, e: &Expr) -> bool {
         slots_of(e, self.block) >> self.t & 1 == 0
-            && !e.any(&mut |e| matches!(e.kind, ExprKind::Subquery { .. } | ExprKind::AssignUserVar(..)))
+            && !e.any(&mut |e| {
+                matches!(
+                    e.kind,
+                    ExprKind::Subquery { .. } | ExprKind::AssignUserVar(..)
+                )
+            })
     }
 
     /// What a condition says about a column, if it says something an index can use.
@@ -79,51 +87,124 @@ impl Reader<'_> {
                     (None, Some(col)) => (col, flip(*op), &sides[0]),
                     _ => return None,
                 };
-                let ty = if self.own(&sides[0]).is_some() { &sides[0].ty.col } else { &sides[1].ty.col };
+                let ty = if self.own(&sides[0]).is_some() {
+                    &sides[0].ty.col
+                } else {
+                    &sides[1].ty.col
+                };
                 if !comparable(ty, *kind) || !self.foreign(value) {
                     return None;
                 }
                 let says = compare_says(op, value)?;
-                Some(OnColumn { column, says, implied: true })
+                Some(OnColumn {
+                    column,
+                    says,
+                    implied: true,
+                })
             }
-            ExprKind::Between { parts, kinds, negated: false } => {
+            ExprKind::Between {
+                parts,
+                kinds,
+                negated: false,
+            } => {
                 let column = self.own(&parts[0])?;
                 let ty = &parts[0].ty.col;
-                let fits = kinds.iter().all(|k| comparable(ty, *k)) && self.foreign(&parts[1]) && self.foreign(&parts[2]);
+                let fits = kinds.iter().all(|k| comparable(ty, *k))
+                    && self.foreign(&parts[1])
+                    && self.foreign(&parts[2]);
                 if !fits {
                     return None;
                 }
-                let range =
-                    RangePart { lo: Some((parts[1].clone(), true)), hi: Some((parts[2].clone(), true)), ..RangePart::default() };
-                Some(OnColumn { column, says: Says::Range(range), implied: true })
+                let range = RangePart {
+                    lo: Some((parts[1].clone(), true)),
+                    hi: Some((parts[2].clone(), true)),
+                    ..RangePart::default()
+                };
+                Some(OnColumn {
+                    column,
+                    says: Says::Range(range),
+                    implied: true,
+                })
             }
-            ExprKind::In { expr, list, negated: false } => {
+            ExprKind::In {
+                expr,
+                list,
+                negated: false,
+            } => {
                 let column = self.own(expr)?;
-                let fits = list.iter().all(|(k, e)| comparable(&expr.ty.col, *k) && self.foreign(e));
+                let fits = list
+                    .iter()
+                    .all(|(k, e)| comparable(&expr.ty.col, *k) && self.foreign(e));
                 if !fits {
                     return None;
                 }
                 let members = list.iter().map(|(_, e)| e.clone()).collect();
-                Some(OnColumn { column, says: Says::Points { part: PointPart::In(members), count: list.len() }, implied: true })
+                Some(OnColumn {
+                    column,
+                    says: Says::Points {
+                        part: PointPart::In(members),
+                        count: list.len(),
+                    },
+                    implied: true,
+                })
             }
-            ExprKind::InParam { left, kinds, list, negated: false } if left.len() == 1 => {
+            ExprKind::InParam {
+                left,
+                kinds,
+                list,
+                negated: false,
+            } if left.len() == 1 => {
                 let column = self.own(&left[0])?;
                 if !comparable(&left[0].ty.col, kinds[0]) {
                     return None;
                 }
-                let part = PointPart::List { list: *list, at: 0, of: 1 };
-                Some(OnColumn { column, says: Says::Points { part, count: (self.list_count)(*list) }, implied: true })
+                let part = PointPart::List {
+                    list: *list,
+                    at: 0,
+                    of: 1,
+                };
+                Some(OnColumn {
+                    column,
+                    says: Says::Points {
+                        part,
+                        count: (self.list_count)(*list),
+                    },
+                    implied: true,
+                })
             }
-            ExprKind::Is { expr, test: IsTest::Null, negated } => {
+            ExprKind::Is {
+                expr,
+                test: IsTest::Null,
+                negated,
+            } => {
                 let column = self.own(expr)?;
                 let says = if *negated {
-                    Says::Range(RangePart { not_null: true, ..RangePart::default() })
+                    Says::Range(RangePart {
+                        not_null: true,
+                        ..RangePart::default()
+                    })
                 } else {
-                    Says::Points { part: PointPart::Eq { expr: Expr::null(), null_safe: true }, count: 1 }
+                    Says::Points {
+                        part: PointPart::Eq {
+                            expr: Expr::null(),
+                            null_safe: true,
+                        },
+                        count: 1,
+                    }
                 };
-                Some(OnColumn { column, says, implied: true })
+                Some(OnColumn {
+                    column,
+                    says,
+                    implied: true,
+                })
             }
-            ExprKind::Like { expr, pattern, escape, collation, negated: false } => {
+            ExprKind::Like {
+                expr,
+                pattern,
+                escape,
+                collation,
+                negated: false,
+            } => {
                 let column = self.own(expr)?;
                 let fits = comparable(&expr.ty.col, CmpKind::String(*collation))
                     && self.foreign(pattern)
@@ -131,8 +212,18 @@ impl Reader<'_> {
                 if !fits {
                     return None;
                 }
-                let like = Some((Expr::clone(pattern), escape.as_ref().map(|e| Expr::clone(e))));
-                Some(OnColumn { column, says: Says::Range(RangePart { like, ..RangePart::default() }), implied: false })
+                let like = Some((
+                    Expr::clone(pattern),
+                    escape.as_ref().map(|e| Expr::clone(e)),
+                ));
+                Some(OnColumn {
+                    column,
+                    says: Says::Range(RangePart {
+                        like,
+                        ..RangePart::default()
+                    }),
+                    implied: false,
+                })
             }
             ExprKind::Or(list) => self.read_or(list),
             _ => None,
@@ -157,8 +248,18 @@ impl Reader<'_> {
             match on.says {
                 Says::Range(r) => ranges.push(r),
                 Says::Ranges(r) => ranges.extend(r),
-                Says::Points { part: PointPart::Eq { expr, null_safe: false }, .. } => ranges.push(point_range(expr)),
-                Says::Points { part: PointPart::In(members), .. } => ranges.extend(members.into_iter().map(point_range)),
+                Says::Points {
+                    part:
+                        PointPart::Eq {
+                            expr,
+                            null_safe: false,
+                        },
+                    ..
+                } => ranges.push(point_range(expr)),
+                Says::Points {
+                    part: PointPart::In(members),
+                    ..
+                } => ranges.extend(members.into_iter().map(point_range)),
                 Says::Points { .. } => return None,
             }
         }
@@ -168,11 +269,25 @@ impl Reader<'_> {
             _ => false,
         });
         if all_points {
-            let members: Vec<Expr> = ranges.into_iter().filter_map(|r| r.lo.map(|(e, _)| e)).collect();
+            let members: Vec<Expr> = ranges
+                .into_iter()
+                .filter_map(|r| r.lo.map(|(e, _)| e))
+                .collect();
             let count = members.len();
-            return Some(OnColumn { column, says: Says::Points { part: PointPart::In(members), count }, implied });
+            return Some(OnColumn {
+                column,
+                says: Says::Points {
+                    part: PointPart::In(members),
+                    count,
+                },
+                implied,
+            });
         }
-        Some(OnColumn { column, says: Says::Ranges(ranges), implied })
+        Some(OnColumn {
+            column,
+            says: Says::Ranges(ranges),
+            implied,
+        })
     }
 
     fn read_and(&self, parts: &[Expr]) -> Option<OnColumn> {
@@ -205,28 +320,55 @@ impl Reader<'_> {
     /// `(a, b) IN (…)` over columns of this slot only: the columns, and a part for each.
     pub fn read_rows(&self, c: &Expr) -> Option<(Vec<(usize, PointPart)>, usize)> {
         match &c.kind {
-            ExprKind::InParam { left, kinds, list, negated: false } if left.len() > 1 => {
+            ExprKind::InParam {
+                left,
+                kinds,
+                list,
+                negated: false,
+            } if left.len() > 1 => {
                 let mut parts = Vec::new();
                 for (at, (l, k)) in left.iter().zip(kinds).enumerate() {
                     let column = self.own(l)?;
                     if !comparable(&l.ty.col, *k) {
                         return None;
                     }
-                    parts.push((column, PointPart::List { list: *list, at, of: left.len() }));
+                    parts.push((
+                        column,
+                        PointPart::List {
+                            list: *list,
+                            at,
+                            of: left.len(),
+                        },
+                    ));
                 }
                 Some((parts, (self.list_count)(*list)))
             }
-            ExprKind::InRows { left, rows, negated: false } => {
-                let plain: Arc<Vec<Vec<Expr>>> =
-                    Arc::new(rows.iter().map(|r| r.iter().map(|(_, e)| e.clone()).collect()).collect());
+            ExprKind::InRows {
+                left,
+                rows,
+                negated: false,
+            } => {
+                let plain: Arc<Vec<Vec<Expr>>> = Arc::new(
+                    rows.iter()
+                        .map(|r| r.iter().map(|(_, e)| e.clone()).collect())
+                        .collect(),
+                );
                 let mut parts = Vec::new();
                 for (at, l) in left.iter().enumerate() {
                     let column = self.own(l)?;
-                    let fits = rows.iter().all(|r| comparable(&l.ty.col, r[at].0) && self.foreign(&r[at].1));
+                    let fits = rows
+                        .iter()
+                        .all(|r| comparable(&l.ty.col, r[at].0) && self.foreign(&r[at].1));
                     if !fits {
                         return None;
                     }
-                    parts.push((column, PointPart::Rows { rows: plain.clone(), at }));
+                    parts.push((
+                        column,
+                        PointPart::Rows {
+                            rows: plain.clone(),
+                            at,
+                        },
+                    ));
                 }
                 Some((parts, rows.len()))
             }
@@ -237,10 +379,28 @@ impl Reader<'_> {
 
 fn compare_says(op: BinaryOp, value: &Expr) -> Option<Says> {
     let value = value.clone();
-    let range = |lo, hi| Says::Range(RangePart { lo, hi, ..RangePart::default() });
+    let range = |lo, hi| {
+        Says::Range(RangePart {
+            lo,
+            hi,
+            ..RangePart::default()
+        })
+    };
     Some(match op {
-        BinaryOp::Eq => Says::Points { part: PointPart::Eq { expr: value, null_safe: false }, count: 1 },
-        BinaryOp::NullSafeEq => Says::Points { part: PointPart::Eq { expr: value, null_safe: true }, count: 1 },
+        BinaryOp::Eq => Says::Points {
+            part: PointPart::Eq {
+                expr: value,
+                null_safe: false,
+            },
+            count: 1,
+        },
+        BinaryOp::NullSafeEq => Says::Points {
+            part: PointPart::Eq {
+                expr: value,
+                null_safe: true,
+            },
+            count: 1,
+        },
         BinaryOp::Lt => range(None, Some((value, false))),
         BinaryOp::Le => range(None, Some((value, true))),
         BinaryOp::Gt => range(Some((value, false)), None),
@@ -250,7 +410,11 @@ fn compare_says(op: BinaryOp, value: &Expr) -> Option<Says> {
 }
 
 fn point_range(e: Expr) -> RangePart {
-    RangePart { lo: Some((e.clone(), true)), hi: Some((e, true)), ..RangePart::default() }
+    RangePart {
+        lo: Some((e.clone(), true)),
+        hi: Some((e, true)),
+        ..RangePart::default()
+    }
 }
 
 /// Narrows `a` by `b`; false where `a` could not take all of it.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use nfold_sql::ast::{self, Literal, LockWait, OrderItem, Query, QueryBody as AstBody, Select, SelectItem};
+use nfold_sql::ast::{
+    self, Literal, LockWait, OrderItem, Query, QueryBody as AstBody, Select, SelectItem,
+};
 use nfold_types::sql_type::ColumnFlags;
 use nfold_types::{ErrorCode, SqlError, Value};
 
@@ -11,19 +13,34 @@ use super::group::{Grouper, Place};
 use super::{BlockBinder, MAX_DEPTH, PlanCx};
 use crate::collate;
 use crate::expr::{ColumnAt, Expr, ExprKind, ExprType};
-use crate::query::{Block, ColumnMeta, LimitPlan, OrderKey, QueryBody, QueryPlan, ResultOrder, RowLocking, TableSource};
+use crate::query::{
+    Block, ColumnMeta, LimitPlan, OrderKey, QueryBody, QueryPlan, ResultOrder, RowLocking,
+    TableSource,
+};
 
 /// Binds a query that stands alone or as a derived table.
-pub(crate) fn bind_query(cx: &PlanCx<'_>, q: &Query, outer: Option<&BlockBinder<'_>>) -> Result<QueryPlan, SqlError> {
+pub(crate) fn bind_query(
+    cx: &PlanCx<'_>,
+    q: &Query,
+    outer: Option<&BlockBinder<'_>>,
+) -> Result<QueryPlan, SqlError> {
     Ok(bind_in(cx, q, outer)?.0)
 }
 
 /// Binds a subquery of `outer`; tells whether it names columns of an enclosing query.
-pub(crate) fn bind_subquery(cx: &PlanCx<'_>, q: &Query, outer: &BlockBinder<'_>) -> Result<(QueryPlan, bool), SqlError> {
+pub(crate) fn bind_subquery(
+    cx: &PlanCx<'_>,
+    q: &Query,
+    outer: &BlockBinder<'_>,
+) -> Result<(QueryPlan, bool), SqlError> {
     bind_in(cx, q, Some(outer))
 }
 
-fn bind_in(cx: &PlanCx<'_>, q: &Query, outer: Option<&BlockBinder<'_>>) -> Result<(QueryPlan, bool), SqlError> {
+fn bind_in(
+    cx: &PlanCx<'_>,
+    q: &Query,
+    outer: Option<&BlockBinder<'_>>,
+) -> Result<(QueryPlan, bool), SqlError> {
     if q.with.is_some() {
         return Err(SqlError::not_supported("WITH"));
     }
@@ -31,16 +48,24 @@ fn bind_in(cx: &PlanCx<'_>, q: &Query, outer: Option<&BlockBinder<'_>>) -> Resul
         return Err(SqlError::not_supported("SELECT ... INTO"));
     }
     if outer.is_some_and(|o| o.depth >= MAX_DEPTH) {
-        return Err(SqlError::new(ErrorCode::ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT, &[&MAX_DEPTH]));
+        return Err(SqlError::new(
+            ErrorCode::ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT,
+            &[&MAX_DEPTH],
+        ));
     }
     let limit = limit(cx, q.limit.as_ref())?;
     let lock = match q.locking.first() {
         None => RowLocking::NONE,
-        Some(l) => RowLocking { strength: Some(l.strength), wait: l.wait },
+        Some(l) => RowLocking {
+            strength: Some(l.strength),
+            wait: l.wait,
+        },
     };
     match &q.body {
         AstBody::Select(s) => block(cx, s, &q.order_by, limit, lock, outer),
-        AstBody::Paren(inner) if q.order_by.is_empty() && q.limit.is_none() => bind_in(cx, inner, outer),
+        AstBody::Paren(inner) if q.order_by.is_empty() && q.limit.is_none() => {
+            bind_in(cx, inner, outer)
+        }
         body => {
             let (mut plan, correlated) = set_body(cx, body, outer)?;
             plan.order = result_order(&plan, &q.order_by)?;
@@ -51,14 +76,24 @@ fn bind_in(cx: &PlanCx<'_>, q: &Query, outer: Option<&BlockBinder<'_>>) -> Resul
 }
 
 /// `LIMIT`: constants and parameters.
-pub(super) fn limit(cx: &PlanCx<'_>, l: Option<&ast::Limit>) -> Result<Option<LimitPlan>, SqlError> {
+pub(super) fn limit(
+    cx: &PlanCx<'_>,
+    l: Option<&ast::Limit>,
+) -> Result<Option<LimitPlan>, SqlError> {
     let Some(l) = l else { return Ok(None) };
     let mut free = BlockBinder::new(cx, None);
     let offset = l.offset.as_ref().map(|e| free.expr(e)).transpose()?;
-    Ok(Some(LimitPlan { offset, count: free.expr(&l.count)? }))
+    Ok(Some(LimitPlan {
+        offset,
+        count: free.expr(&l.count)?,
+    }))
 }
 
-fn set_body(cx: &PlanCx<'_>, body: &AstBody, outer: Option<&BlockBinder<'_>>) -> Result<(QueryPlan, bool), SqlError> {
+fn set_body(
+    cx: &PlanCx<'_>,
+    body: &AstBody,
+    outer: Option<&BlockBinder<'_>>,
+) -> Result<(QueryPlan, bool), SqlError> {
     match body {
         AstBody::Select(s) => block(cx, s, &[], None, RowLocking::NONE, outer),
         AstBody::Paren(q) => bind_in(cx, q, outer),
@@ -82,11 +117,19 @@ fn set_body(cx: &PlanCx<'_>, body: &AstBody, outer: Option<&BlockBinder<'_>>) ->
             block(cx, &select, &[], None, RowLocking::NONE, outer)
         }
         AstBody::Values(rows) => values(cx, rows, outer),
-        AstBody::SetOperation { op, distinct, left, right } => {
+        AstBody::SetOperation {
+            op,
+            distinct,
+            left,
+            right,
+        } => {
             let (left, c1) = set_body(cx, left, outer)?;
             let (right, c2) = set_body(cx, right, outer)?;
             if left.types.len() != right.types.len() {
-                return Err(SqlError::new(ErrorCode::ER_WRONG_NUMBER_OF_COLUMNS_IN_SELECT, &[]));
+                return Err(SqlError::new(
+                    ErrorCode::ER_WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
+                    &[],
+                ));
             }
             let types = left
                 .types
@@ -94,30 +137,70 @@ fn set_body(cx: &PlanCx<'_>, body: &AstBody, outer: Option<&BlockBinder<'_>>) ->
                 .zip(&right.types)
                 .map(|(a, b)| collate::common_type(&[a, b], cx.connection, "UNION"))
                 .collect::<Result<Vec<_>, _>>()?;
-            let columns = left.columns.iter().zip(&types).map(|(c, t)| made_column(c.name.clone(), t)).collect();
-            let body = QueryBody::Set { op: *op, distinct: *distinct, left: Box::new(left), right: Box::new(right) };
-            Ok((QueryPlan { body, columns, types, order: Vec::new(), limit: None }, c1 || c2))
+            let columns = left
+                .columns
+                .iter()
+                .zip(&types)
+                .map(|(c, t)| made_column(c.name.clone(), t))
+                .collect();
+            let body = QueryBody::Set {
+                op: *op,
+                distinct: *distinct,
+                left: Box::new(left),
+                right: Box::new(right),
+            };
+            Ok((
+                QueryPlan {
+                    body,
+                    columns,
+                    types,
+                    order: Vec::new(),
+                    limit: None,
+                },
+                c1 || c2,
+            ))
         }
     }
 }
 
-fn values(cx: &PlanCx<'_>, rows: &[Vec<ast::Expr>], outer: Option<&BlockBinder<'_>>) -> Result<(QueryPlan, bool), SqlError> {
+fn values(
+    cx: &PlanCx<'_>,
+    rows: &[Vec<ast::Expr>],
+    outer: Option<&BlockBinder<'_>>,
+) -> Result<(QueryPlan, bool), SqlError> {
     let mut b = BlockBinder::new(cx, outer);
     let width = rows.first().map_or(0, Vec::len);
     let mut bound = Vec::with_capacity(rows.len());
     for row in rows {
         if row.len() != width {
-            return Err(SqlError::new(ErrorCode::ER_WRONG_VALUE_COUNT_ON_ROW, &[&(bound.len() + 1)]));
+            return Err(SqlError::new(
+                ErrorCode::ER_WRONG_VALUE_COUNT_ON_ROW,
+                &[&(bound.len() + 1)],
+            ));
         }
-        bound.push(row.iter().map(|e| b.expr(e)).collect::<Result<Vec<_>, _>>()?);
+        bound.push(
+            row.iter()
+                .map(|e| b.expr(e))
+                .collect::<Result<Vec<_>, _>>()?,
+        );
     }
     let mut types = Vec::with_capacity(width);
     for i in 0..width {
         let column: Vec<&ExprType> = bound.iter().map(|r: &Vec<Expr>| &r[i].ty).collect();
         types.push(collate::common_type(&column, cx.connection, "VALUES")?);
     }
-    let columns = types.iter().enumerate().map(|(i, t)| made_column(format!("column_{i}").into(), t)).collect();
-    let plan = QueryPlan { body: QueryBody::Rows(bound), columns, types, order: Vec::new(), limit: None };
+    let columns = types
+        .iter()
+        .enumerate()
+        .map(|(i, t)| made_column(format!("column_{i}").into(), t))
+        .collect();
+    let plan = QueryPlan {
+        body: QueryBody::Rows(bound),
+        columns,
+        types,
+        order: Vec::new(),
+        limit: None,
+    };
     Ok((plan, b.correlated.get()))
 }
 
@@ -126,7 +209,9 @@ fn result_order(plan: &QueryPlan, order: &[OrderItem]) -> Result<Vec<ResultOrder
     order
         .iter()
         .map(|o| {
-            let unknown = |name: &dyn std::fmt::Display| SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[name, &"order clause"]);
+            let unknown = |name: &dyn std::fmt::Display| {
+                SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[name, &"order clause"])
+            };
             let column = match &o.expr {
                 ast::Expr::Literal(Literal::Int(n)) => {
                     let n = *n as usize;
@@ -136,12 +221,22 @@ fn result_order(plan: &QueryPlan, order: &[OrderItem]) -> Result<Vec<ResultOrder
                     n - 1
                 }
                 ast::Expr::Column(c) => {
-                    let at = plan.columns.iter().position(|m| nfold_catalog::schema::eq_name(&m.name, &c.name.value));
+                    let at = plan
+                        .columns
+                        .iter()
+                        .position(|m| nfold_catalog::schema::eq_name(&m.name, &c.name.value));
                     at.ok_or_else(|| unknown(&c.name.value))?
                 }
-                _ => return Err(SqlError::not_supported("an expression in ORDER BY of a set operation")),
+                _ => {
+                    return Err(SqlError::not_supported(
+                        "an expression in ORDER BY of a set operation",
+                    ));
+                }
             };
-            Ok(ResultOrder { column, desc: o.descending })
+            Ok(ResultOrder {
+                column,
+                desc: o.descending,
+            })
         })
         .collect()
 }
@@ -157,8 +252,21 @@ pub(crate) fn conjuncts(e: Expr, out: &mut Vec<Expr>) {
 /// A result column that is made by the query.
 fn made_column(name: Arc<str>, ty: &ExprType) -> ColumnMeta {
     let none: Arc<str> = "".into();
-    let flags = ty.col.wire_flags() | if ty.nullable { 0 } else { ColumnFlags::NOT_NULL };
-    ColumnMeta { schema: none.clone(), table: none.clone(), org_table: none.clone(), name, org_name: none, ty: ty.col.clone(), flags }
+    let flags = ty.col.wire_flags()
+        | if ty.nullable {
+            0
+        } else {
+            ColumnFlags::NOT_NULL
+        };
+    ColumnMeta {
+        schema: none.clone(),
+        table: none.clone(),
+        org_table: none.clone(),
+        name,
+        org_name: none,
+        ty: ty.col.clone(),
+        flags,
+    }
 }
 
 /// A select item, bound.
@@ -193,7 +301,10 @@ fn block(
     b.clause = "field list";
     b.aggregates_allowed = true;
     let items = b.items(s, &info)?;
-    b.aliases = items.iter().map(|i| (i.meta.name.clone(), i.expr.clone())).collect();
+    b.aliases = items
+        .iter()
+        .map(|i| (i.meta.name.clone(), i.expr.clone()))
+        .collect();
     b.clause = "group statement";
     b.aggregates_allowed = false;
     let keys = b.group_keys(&s.group_by, &items)?;
@@ -215,8 +326,15 @@ fn block(
     let mut group = None;
     if grouped {
         let mut g = Grouper::new(&b, keys, implicit, &conditions);
-        select = select.into_iter().enumerate().map(|(n, e)| g.rewrite(e, Place::Select(n))).collect::<Result<_, _>>()?;
-        having = having.into_iter().map(|e| g.rewrite(e, Place::Having)).collect::<Result<_, _>>()?;
+        select = select
+            .into_iter()
+            .enumerate()
+            .map(|(n, e)| g.rewrite(e, Place::Select(n)))
+            .collect::<Result<_, _>>()?;
+        having = having
+            .into_iter()
+            .map(|e| g.rewrite(e, Place::Having))
+            .collect::<Result<_, _>>()?;
         for (n, key) in order.iter_mut().enumerate() {
             key.expr = g.rewrite(key.expr.clone(), Place::Order(n))?;
         }
@@ -245,16 +363,33 @@ fn block(
         order,
         ordered: false,
         subqueries: b.subqueries,
-        lock: RowLocking { wait: if lock.strength.is_some() { lock.wait } else { LockWait::Wait }, ..lock },
+        lock: RowLocking {
+            wait: if lock.strength.is_some() {
+                lock.wait
+            } else {
+                LockWait::Wait
+            },
+            ..lock
+        },
         calc_found_rows: s.options.sql_calc_found_rows,
     };
     crate::access::optimize(cx, &mut block, conditions, &info, limit.is_some());
-    let plan = QueryPlan { body: QueryBody::Block(Box::new(block)), columns, types, order: Vec::new(), limit };
+    let plan = QueryPlan {
+        body: QueryBody::Block(Box::new(block)),
+        columns,
+        types,
+        order: Vec::new(),
+        limit,
+    };
     Ok((plan, b.correlated.get()))
 }
 
 /// DISTINCT with ORDER BY: what is sorted by must be selected (error 3065).
-fn distinct_order(order: &[OrderKey], select: &[Expr], b: &BlockBinder<'_>) -> Result<(), SqlError> {
+fn distinct_order(
+    order: &[OrderKey],
+    select: &[Expr],
+    b: &BlockBinder<'_>,
+) -> Result<(), SqlError> {
     for (n, key) in order.iter().enumerate() {
         if select.iter().any(|s| s.kind == key.expr.kind) {
             continue;
@@ -275,7 +410,10 @@ fn distinct_order(order: &[OrderKey], select: &[Expr], b: &BlockBinder<'_>) -> R
                 Some(s) => format!("{s}.{}.{column}", slot.alias),
                 None => format!("{}.{column}", slot.alias),
             };
-            return Err(SqlError::new(ErrorCode::ER_FIELD_IN_ORDER_NOT_SELECT, &[&(n + 1), &name, &"DISTINCT"]));
+            return Err(SqlError::new(
+                ErrorCode::ER_FIELD_IN_ORDER_NOT_SELECT,
+                &[&(n + 1), &name, &"DISTINCT"],
+            ));
         }
     }
     Ok(())
@@ -302,7 +440,10 @@ impl BlockBinder<'_> {
                         return Err(SqlError::new(ErrorCode::ER_BAD_TABLE_ERROR, &[&name]));
                     };
                     for c in 0..self.scope[t].columns.len() {
-                        out.push(self.star_column(ColumnAt { table: t as u16, column: c as u16 }));
+                        out.push(self.star_column(ColumnAt {
+                            table: t as u16,
+                            column: c as u16,
+                        }));
                     }
                 }
                 SelectItem::Expr { expr, alias, text } => {
@@ -311,15 +452,22 @@ impl BlockBinder<'_> {
                         (Some(a), _) => a.value.as_str().into(),
                         (None, ast::Expr::Column(c)) => match bound.as_column() {
                             Some(at) if at.table != super::AGGREGATES => {
-                                self.scope[usize::from(at.table)].columns[usize::from(at.column)].name.clone()
+                                self.scope[usize::from(at.table)].columns[usize::from(at.column)]
+                                    .name
+                                    .clone()
                             }
                             _ => c.name.value.as_str().into(),
                         },
-                        (None, ast::Expr::Literal(Literal::String(s))) => String::from_utf8_lossy(&s.bytes).into(),
+                        (None, ast::Expr::Literal(Literal::String(s))) => {
+                            String::from_utf8_lossy(&s.bytes).into()
+                        }
                         _ => String::from_utf8_lossy(text.of(self.cx.text)).trim().into(),
                     };
                     let meta = match bound.as_column() {
-                        Some(at) if at.table != super::AGGREGATES => ColumnMeta { name, ..self.column_meta(at) },
+                        Some(at) if at.table != super::AGGREGATES => ColumnMeta {
+                            name,
+                            ..self.column_meta(at)
+                        },
                         _ => made_column(name, &bound.ty),
                     };
                     out.push(Item { expr: bound, meta });
@@ -331,7 +479,10 @@ impl BlockBinder<'_> {
 
     fn star(&mut self, t: usize, first: &[ColumnAt], out: &mut Vec<Item>) {
         for c in 0..self.scope[t].columns.len() {
-            let at = ColumnAt { table: t as u16, column: c as u16 };
+            let at = ColumnAt {
+                table: t as u16,
+                column: c as u16,
+            };
             if !self.hidden.contains(&(t, c)) && !first.contains(&at) {
                 out.push(self.star_column(at));
             }
@@ -339,7 +490,10 @@ impl BlockBinder<'_> {
     }
 
     fn star_column(&mut self, at: ColumnAt) -> Item {
-        Item { expr: self.column_expr(at), meta: self.column_meta(at) }
+        Item {
+            expr: self.column_expr(at),
+            meta: self.column_meta(at),
+        }
     }
 
     fn column_meta(&self, at: ColumnAt) -> ColumnMeta {
@@ -364,10 +518,18 @@ impl BlockBinder<'_> {
     }
 
     fn position(&self, e: &ast::Expr, items: &[Item]) -> Result<Option<Expr>, SqlError> {
-        let ast::Expr::Literal(Literal::Int(n)) = e else { return Ok(None) };
-        match usize::try_from(*n).ok().and_then(|n| items.get(n.checked_sub(1)?)) {
+        let ast::Expr::Literal(Literal::Int(n)) = e else {
+            return Ok(None);
+        };
+        match usize::try_from(*n)
+            .ok()
+            .and_then(|n| items.get(n.checked_sub(1)?))
+        {
             Some(item) => Ok(Some(item.expr.clone())),
-            None => Err(SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[n, &self.clause])),
+            None => Err(SqlError::new(
+                ErrorCode::ER_BAD_FIELD_ERROR,
+                &[n, &self.clause],
+            )),
         }
     }
 
@@ -378,8 +540,13 @@ impl BlockBinder<'_> {
                 Some(e) => e,
                 None => self.expr(e)?,
             };
-            if key.any(&mut |e| matches!(e.kind, ExprKind::Column(at) if at.table == super::AGGREGATES)) {
-                return Err(SqlError::new(ErrorCode::ER_WRONG_GROUP_FIELD, &[&"aggregate"]));
+            if key.any(
+                &mut |e| matches!(e.kind, ExprKind::Column(at) if at.table == super::AGGREGATES),
+            ) {
+                return Err(SqlError::new(
+                    ErrorCode::ER_WRONG_GROUP_FIELD,
+                    &[&"aggregate"],
+                ));
             }
             // Grouping by a constant makes one group, but still none of no rows.
             if !keys.iter().any(|k| k.kind == key.kind) {
@@ -389,7 +556,11 @@ impl BlockBinder<'_> {
         Ok(keys)
     }
 
-    pub(super) fn order_keys(&mut self, list: &[OrderItem], items: &[Item]) -> Result<Vec<OrderKey>, SqlError> {
+    pub(super) fn order_keys(
+        &mut self,
+        list: &[OrderItem],
+        items: &[Item],
+    ) -> Result<Vec<OrderKey>, SqlError> {
         let mut keys: Vec<OrderKey> = Vec::new();
         for o in list {
             let expr = match self.position(&o.expr, items)? {
@@ -406,7 +577,10 @@ impl BlockBinder<'_> {
             // The order by a constant is no order.
             let constant = matches!(expr.kind, ExprKind::Const(_) | ExprKind::Param(_));
             if !constant && !keys.iter().any(|k| k.expr.kind == expr.kind) {
-                keys.push(OrderKey { expr, desc: o.descending });
+                keys.push(OrderKey {
+                    expr,
+                    desc: o.descending,
+                });
             }
         }
         Ok(keys)
@@ -427,10 +601,14 @@ pub(crate) fn key_flags(def: &nfold_catalog::TableDef, column: usize) -> u16 {
         flags |= ColumnFlags::NO_DEFAULT_VALUE;
     }
     for index in &def.indexes {
-        let Some(at) = index.parts.iter().position(|p| p.column == column) else { continue };
+        let Some(at) = index.parts.iter().position(|p| p.column == column) else {
+            continue;
+        };
         match index.kind {
             nfold_catalog::IndexKind::Primary => flags |= ColumnFlags::PRI_KEY,
-            nfold_catalog::IndexKind::Unique if index.parts.len() == 1 => flags |= ColumnFlags::UNIQUE_KEY,
+            nfold_catalog::IndexKind::Unique if index.parts.len() == 1 => {
+                flags |= ColumnFlags::UNIQUE_KEY
+            }
             _ if at == 0 => flags |= ColumnFlags::MULTIPLE_KEY,
             _ => {}
         }

@@ -11,22 +11,34 @@ use super::names::display;
 use super::{BlockBinder, ParamType, PlanCx, ScopeColumn, ScopeSlot, block};
 use crate::expr::{Expr, ExprType};
 use crate::query::{
-    Assignment, Block, DeletePlan, InsertPlan, InsertSource, LimitPlan, Plan, RowLocking, TableSlot, TableSource, UpdatePlan,
+    Assignment, Block, DeletePlan, InsertPlan, InsertSource, LimitPlan, Plan, RowLocking,
+    TableSlot, TableSource, UpdatePlan,
 };
 
 fn base_table(source: &TableSource, name: &str, verb: &str) -> Result<Arc<TableDef>, SqlError> {
     match source {
         TableSource::Table(t) => Ok(t.clone()),
-        _ => Err(SqlError::new(ErrorCode::ER_NON_UPDATABLE_TABLE, &[&name, &verb])),
+        _ => Err(SqlError::new(
+            ErrorCode::ER_NON_UPDATABLE_TABLE,
+            &[&name, &verb],
+        )),
     }
 }
 
 fn scope_columns(def: &TableDef) -> Vec<ScopeColumn> {
-    def.columns.iter().map(|c| ScopeColumn { name: c.name.clone(), ty: c.ty.clone(), nullable: c.nullable }).collect()
+    def.columns
+        .iter()
+        .map(|c| ScopeColumn {
+            name: c.name.clone(),
+            ty: c.ty.clone(),
+            nullable: c.nullable,
+        })
+        .collect()
 }
 
 fn ordinal(def: &TableDef, c: &ColumnRef, clause: &str) -> Result<usize, SqlError> {
-    def.column(&c.name.value).ok_or_else(|| SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[&display(c), &clause]))
+    def.column(&c.name.value)
+        .ok_or_else(|| SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[&display(c), &clause]))
 }
 
 pub(super) fn insert(cx: &PlanCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError> {
@@ -34,7 +46,12 @@ pub(super) fn insert(cx: &PlanCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError>
         return Err(SqlError::not_supported("PARTITION selection"));
     }
     let mut b = BlockBinder::new(cx, None);
-    let factor = TableFactor { name: i.table.clone(), partitions: Vec::new(), alias: None, hints: Vec::new() };
+    let factor = TableFactor {
+        name: i.table.clone(),
+        partitions: Vec::new(),
+        alias: None,
+        hints: Vec::new(),
+    };
     b.single(&factor)?;
     let table = base_table(&b.tables[0].source, &i.table.name.value, "INSERT")?;
     let mut columns: Vec<usize> = Vec::new();
@@ -48,16 +65,24 @@ pub(super) fn insert(cx: &PlanCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError>
             for c in list {
                 let at = ordinal(&table, c, "field list")?;
                 if columns.contains(&at) {
-                    return Err(SqlError::new(ErrorCode::ER_FIELD_SPECIFIED_TWICE, &[&c.name.value]));
+                    return Err(SqlError::new(
+                        ErrorCode::ER_FIELD_SPECIFIED_TWICE,
+                        &[&c.name.value],
+                    ));
                 }
                 columns.push(at);
             }
         }
     }
     let source = match &i.source {
-        ast::InsertSource::Values(rows) => InsertSource::Rows(rows_of(&mut b, rows, &mut columns, named.is_some())?),
+        ast::InsertSource::Values(rows) => {
+            InsertSource::Rows(rows_of(&mut b, rows, &mut columns, named.is_some())?)
+        }
         ast::InsertSource::Set(list) => {
-            let row = list.iter().map(|a| value(&mut b, &a.value)).collect::<Result<_, _>>()?;
+            let row = list
+                .iter()
+                .map(|a| value(&mut b, &a.value))
+                .collect::<Result<_, _>>()?;
             InsertSource::Rows(vec![row])
         }
         ast::InsertSource::RowsParam(n) => {
@@ -111,14 +136,25 @@ fn rows_of(
     let mut out = Vec::with_capacity(rows.len());
     for (n, row) in rows.iter().enumerate() {
         if row.len() != columns.len() {
-            return Err(SqlError::new(ErrorCode::ER_WRONG_VALUE_COUNT_ON_ROW, &[&(n + 1)]));
+            return Err(SqlError::new(
+                ErrorCode::ER_WRONG_VALUE_COUNT_ON_ROW,
+                &[&(n + 1)],
+            ));
         }
-        out.push(row.iter().map(|e| value(b, e)).collect::<Result<Vec<_>, _>>()?);
+        out.push(
+            row.iter()
+                .map(|e| value(b, e))
+                .collect::<Result<Vec<_>, _>>()?,
+        );
     }
     Ok(out)
 }
 
-fn on_duplicate(b: &mut BlockBinder<'_>, i: &ast::Insert, table: &Arc<TableDef>) -> Result<Vec<Assignment>, SqlError> {
+fn on_duplicate(
+    b: &mut BlockBinder<'_>,
+    i: &ast::Insert,
+    table: &Arc<TableDef>,
+) -> Result<Vec<Assignment>, SqlError> {
     if i.on_duplicate.is_empty() {
         return Ok(Vec::new());
     }
@@ -139,8 +175,17 @@ fn on_duplicate(b: &mut BlockBinder<'_>, i: &ast::Insert, table: &Arc<TableDef>)
         }
     }
     b.used.borrow_mut().push(vec![false; columns.len()]);
-    b.scope.push(ScopeSlot { schema: None, alias: alias.clone(), columns });
-    b.tables.push(TableSlot { source: TableSource::Table(table.clone()), alias, used: Vec::new(), nullable: false });
+    b.scope.push(ScopeSlot {
+        schema: None,
+        alias: alias.clone(),
+        columns,
+    });
+    b.tables.push(TableSlot {
+        source: TableSource::Table(table.clone()),
+        alias,
+        used: Vec::new(),
+        nullable: false,
+    });
     b.values_slot = Some(1);
     assignments(b, &i.on_duplicate, table, 0)
 }
@@ -157,10 +202,16 @@ fn assignments(
         if let Some(t) = &a.column.table
             && *b.scope[target].alias != *t.value
         {
-            return Err(SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[&display(&a.column), &"field list"]));
+            return Err(SqlError::new(
+                ErrorCode::ER_BAD_FIELD_ERROR,
+                &[&display(&a.column), &"field list"],
+            ));
         }
         let column = ordinal(table, &a.column, "field list")?;
-        out.push(Assignment { column, value: value(b, &a.value)? });
+        out.push(Assignment {
+            column,
+            value: value(b, &a.value)?,
+        });
     }
     Ok(out)
 }
@@ -197,7 +248,10 @@ fn find_rows(
     let order = b.order_keys(order_by, &[])?;
     let limit = match limit {
         None => None,
-        Some(e) => Some(LimitPlan { offset: None, count: b.expr(e)? }),
+        Some(e) => Some(LimitPlan {
+            offset: None,
+            count: b.expr(e)?,
+        }),
     };
     // Whole rows are read: they are what is changed.
     for slot in &mut b.tables {
@@ -214,7 +268,10 @@ fn find_rows(
         order,
         ordered: false,
         subqueries: b.subqueries,
-        lock: RowLocking { strength: Some(ast::LockStrength::Update), wait: ast::LockWait::Wait },
+        lock: RowLocking {
+            strength: Some(ast::LockStrength::Update),
+            wait: ast::LockWait::Wait,
+        },
         calc_found_rows: false,
     };
     crate::access::optimize(cx, &mut block, conditions, &info, limit.is_some());
@@ -232,13 +289,24 @@ pub(super) fn update(cx: &PlanCx<'_>, u: &ast::Update) -> Result<Plan, SqlError>
     let info = b.single(factor)?;
     let table = base_table(&b.tables[0].source, &b.scope[0].alias, "UPDATE")?;
     let assignments = assignments(&mut b, &u.assignments, &table, 0)?;
-    let found = find_rows(cx, b, info, u.selection.as_ref(), &u.order_by, u.limit.as_ref())?;
+    let found = find_rows(
+        cx,
+        b,
+        info,
+        u.selection.as_ref(),
+        &u.order_by,
+        u.limit.as_ref(),
+    )?;
     let index = found.block.joins.first().map_or(0, |j| j.access.index);
     let touches = |i: usize| {
         let parts = table.indexes[i].parts.iter().chain(&table.indexes[0].parts);
-        parts.into_iter().any(|p| assignments.iter().any(|a| a.column == p.column) || table.columns[p.column].on_update_now.is_some())
+        parts.into_iter().any(|p| {
+            assignments.iter().any(|a| a.column == p.column)
+                || table.columns[p.column].on_update_now.is_some()
+        })
     };
-    let collect = touches(index) || !found.block.order.is_empty() || !found.block.subqueries.is_empty();
+    let collect =
+        touches(index) || !found.block.order.is_empty() || !found.block.subqueries.is_empty();
     Ok(Plan::Update(Box::new(UpdatePlan {
         table,
         target: 0,
@@ -260,7 +328,14 @@ pub(super) fn delete(cx: &PlanCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError>
     let mut b = BlockBinder::new(cx, None);
     let info = b.single(factor)?;
     let table = base_table(&b.tables[0].source, &b.scope[0].alias, "DELETE")?;
-    let found = find_rows(cx, b, info, d.selection.as_ref(), &d.order_by, d.limit.as_ref())?;
+    let found = find_rows(
+        cx,
+        b,
+        info,
+        d.selection.as_ref(),
+        &d.order_by,
+        d.limit.as_ref(),
+    )?;
     let collect = !found.block.order.is_empty() || !found.block.subqueries.is_empty();
     Ok(Plan::Delete(Box::new(DeletePlan {
         table,
@@ -276,6 +351,12 @@ pub(super) fn delete(cx: &PlanCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError>
 #[allow(dead_code)]
 pub(super) fn column_of(def: &TableDef, name: &ast::Ident) -> Option<(usize, ExprType)> {
     let c = bare(name);
-    let at = def.columns.iter().position(|col| eq_name(&col.name, &c.name.value))?;
-    Some((at, ExprType::new(def.columns[at].ty.clone(), def.columns[at].nullable)))
+    let at = def
+        .columns
+        .iter()
+        .position(|col| eq_name(&col.name, &c.name.value))?;
+    Some((
+        at,
+        ExprType::new(def.columns[at].ty.clone(), def.columns[at].nullable),
+    ))
 }

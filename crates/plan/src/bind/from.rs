@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use nfold_catalog::schema::eq_name;
-use nfold_sql::ast::{BinaryOp, ColumnRef, Ident, IndexHint, IndexHintKind, Join, JoinConstraint, JoinKind, ObjectName, TableFactor, TableRef};
+use nfold_sql::ast::{
+    BinaryOp, ColumnRef, Ident, IndexHint, IndexHintKind, Join, JoinConstraint, JoinKind,
+    ObjectName, TableFactor, TableRef,
+};
 use nfold_types::{ErrorCode, SqlError};
 
 use super::{BlockBinder, ScopeColumn, ScopeSlot, block};
@@ -54,11 +57,20 @@ impl BlockBinder<'_> {
     }
 
     /// Binds one table reference; gives the range of its slots.
-    fn table_ref(&mut self, r: &TableRef, info: &mut FromInfo) -> Result<std::ops::Range<usize>, SqlError> {
+    fn table_ref(
+        &mut self,
+        r: &TableRef,
+        info: &mut FromInfo,
+    ) -> Result<std::ops::Range<usize>, SqlError> {
         let start = self.tables.len();
         match r {
             TableRef::Table(t) => self.base(t, info)?,
-            TableRef::Derived { lateral, query, alias, columns } => {
+            TableRef::Derived {
+                lateral,
+                query,
+                alias,
+                columns,
+            } => {
                 if *lateral {
                     return Err(SqlError::not_supported("LATERAL"));
                 }
@@ -75,20 +87,38 @@ impl BlockBinder<'_> {
             return Err(SqlError::not_supported("PARTITION selection"));
         }
         let (schema, source) = self.find_table(&t.name)?;
-        let alias: Arc<str> = t.alias.as_ref().unwrap_or(&t.name.name).value.as_str().into();
-        if self.scope.iter().any(|s| s.alias == alias && (t.alias.is_some() || s.schema.as_ref() == Some(&schema))) {
+        let alias: Arc<str> = t
+            .alias
+            .as_ref()
+            .unwrap_or(&t.name.name)
+            .value
+            .as_str()
+            .into();
+        if self
+            .scope
+            .iter()
+            .any(|s| s.alias == alias && (t.alias.is_some() || s.schema.as_ref() == Some(&schema)))
+        {
             return Err(SqlError::new(ErrorCode::ER_NONUNIQ_TABLE, &[&alias]));
         }
         let columns = match &source {
             TableSource::Table(def) => def
                 .columns
                 .iter()
-                .map(|c| ScopeColumn { name: c.name.clone(), ty: c.ty.clone(), nullable: c.nullable })
+                .map(|c| ScopeColumn {
+                    name: c.name.clone(),
+                    ty: c.ty.clone(),
+                    nullable: c.nullable,
+                })
                 .collect(),
             TableSource::Virtual(v) => v
                 .columns
                 .iter()
-                .map(|(name, ty)| ScopeColumn { name: name.clone(), ty: ty.clone(), nullable: true })
+                .map(|(name, ty)| ScopeColumn {
+                    name: name.clone(),
+                    ty: ty.clone(),
+                    nullable: true,
+                })
                 .collect(),
             TableSource::Derived(_) => Vec::new(),
         };
@@ -101,7 +131,10 @@ impl BlockBinder<'_> {
     }
 
     /// The table `name`: of the schema, or a system view.
-    pub(super) fn find_table(&self, name: &ObjectName) -> Result<(Arc<str>, TableSource), SqlError> {
+    pub(super) fn find_table(
+        &self,
+        name: &ObjectName,
+    ) -> Result<(Arc<str>, TableSource), SqlError> {
         let schema = match (&name.schema, self.cx.db) {
             (Some(s), _) => s.value.as_str(),
             (None, Some(db)) => db,
@@ -113,13 +146,24 @@ impl BlockBinder<'_> {
         if let Some(view) = self.cx.info.virtual_table(schema, &name.name.value) {
             return Ok((view.schema.clone(), TableSource::Virtual(view)));
         }
-        if self.cx.snapshot.database(schema).is_none() && !schema.eq_ignore_ascii_case("information_schema") {
+        if self.cx.snapshot.database(schema).is_none()
+            && !schema.eq_ignore_ascii_case("information_schema")
+        {
             return Err(SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&schema]));
         }
-        Err(SqlError::new(ErrorCode::ER_NO_SUCH_TABLE, &[&schema, &name.name.value]))
+        Err(SqlError::new(
+            ErrorCode::ER_NO_SUCH_TABLE,
+            &[&schema, &name.name.value],
+        ))
     }
 
-    fn derived(&mut self, plan: QueryPlan, alias: &Ident, names: &[Ident], info: &mut FromInfo) -> Result<(), SqlError> {
+    fn derived(
+        &mut self,
+        plan: QueryPlan,
+        alias: &Ident,
+        names: &[Ident],
+        info: &mut FromInfo,
+    ) -> Result<(), SqlError> {
         if !names.is_empty() && names.len() != plan.types.len() {
             return Err(SqlError::new(ErrorCode::ER_VIEW_WRONG_LIST, &[]));
         }
@@ -129,13 +173,26 @@ impl BlockBinder<'_> {
         }
         let mut columns: Vec<ScopeColumn> = Vec::with_capacity(plan.types.len());
         for (i, (meta, ty)) in plan.columns.iter().zip(&plan.types).enumerate() {
-            let name = names.get(i).map_or_else(|| meta.name.clone(), |n| n.value.as_str().into());
+            let name = names
+                .get(i)
+                .map_or_else(|| meta.name.clone(), |n| n.value.as_str().into());
             if columns.iter().any(|c| eq_name(&c.name, &name)) {
                 return Err(SqlError::new(ErrorCode::ER_DUP_FIELDNAME, &[&name]));
             }
-            columns.push(ScopeColumn { name, ty: ty.col.clone(), nullable: ty.nullable });
+            columns.push(ScopeColumn {
+                name,
+                ty: ty.col.clone(),
+                nullable: ty.nullable,
+            });
         }
-        self.push_slot(None, alias, columns, TableSource::Derived(Box::new(plan)), info, Hints::default());
+        self.push_slot(
+            None,
+            alias,
+            columns,
+            TableSource::Derived(Box::new(plan)),
+            info,
+            Hints::default(),
+        );
         Ok(())
     }
 
@@ -149,8 +206,17 @@ impl BlockBinder<'_> {
         hints: Hints,
     ) {
         self.used.borrow_mut().push(vec![false; columns.len()]);
-        self.scope.push(ScopeSlot { schema, alias: alias.clone(), columns });
-        self.tables.push(TableSlot { source, alias, used: Vec::new(), nullable: false });
+        self.scope.push(ScopeSlot {
+            schema,
+            alias: alias.clone(),
+            columns,
+        });
+        self.tables.push(TableSlot {
+            source,
+            alias,
+            used: Vec::new(),
+            nullable: false,
+        });
         info.left.push(None);
         info.hints.push(hints);
     }
@@ -177,14 +243,24 @@ impl BlockBinder<'_> {
             }
             JoinConstraint::Using(names) => {
                 for name in names {
-                    on.push(self.coalesce(&name.value, left.clone(), right.clone(), j.kind, info)?);
+                    on.push(self.coalesce(
+                        &name.value,
+                        left.clone(),
+                        right.clone(),
+                        j.kind,
+                        info,
+                    )?);
                 }
             }
             JoinConstraint::Natural => {
                 let names: Vec<Arc<str>> = self.scope[left.clone()]
                     .iter()
                     .flat_map(|s| s.columns.iter().map(|c| c.name.clone()))
-                    .filter(|n| self.scope[right.clone()].iter().any(|s| s.columns.iter().any(|c| eq_name(&c.name, n))))
+                    .filter(|n| {
+                        self.scope[right.clone()]
+                            .iter()
+                            .any(|s| s.columns.iter().any(|c| eq_name(&c.name, n)))
+                    })
                     .collect();
                 for name in names {
                     on.push(self.coalesce(&name, left.clone(), right.clone(), j.kind, info)?);
@@ -202,11 +278,16 @@ impl BlockBinder<'_> {
             JoinKind::Right => (left, right),
         };
         if inner.len() != 1 {
-            return Err(SqlError::not_supported("a join on the inner side of an outer join"));
+            return Err(SqlError::not_supported(
+                "a join on the inner side of an outer join",
+            ));
         }
         let slot = inner.start;
         self.tables[slot].nullable = true;
-        info.left[slot] = Some(LeftJoin { on, depends: outer.collect() });
+        info.left[slot] = Some(LeftJoin {
+            on,
+            depends: outer.collect(),
+        });
         Ok(())
     }
 
@@ -224,17 +305,30 @@ impl BlockBinder<'_> {
                 for (i, c) in self.scope[t].columns.iter().enumerate() {
                     if eq_name(&c.name, name) && !self.hidden.contains(&(t, i)) {
                         if found.is_some() {
-                            return Err(SqlError::new(ErrorCode::ER_NON_UNIQ_ERROR, &[&name, &"from clause"]));
+                            return Err(SqlError::new(
+                                ErrorCode::ER_NON_UNIQ_ERROR,
+                                &[&name, &"from clause"],
+                            ));
                         }
-                        found = Some(ColumnAt { table: t as u16, column: i as u16 });
+                        found = Some(ColumnAt {
+                            table: t as u16,
+                            column: i as u16,
+                        });
                     }
                 }
             }
-            found.ok_or_else(|| SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[&name, &"from clause"]))
+            found.ok_or_else(|| {
+                SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[&name, &"from clause"])
+            })
         };
         let (l, r) = (find(left)?, find(right)?);
-        let (seen, gone) = if kind == JoinKind::Right { (r, l) } else { (l, r) };
-        self.hidden.push((usize::from(gone.table), usize::from(gone.column)));
+        let (seen, gone) = if kind == JoinKind::Right {
+            (r, l)
+        } else {
+            (l, r)
+        };
+        self.hidden
+            .push((usize::from(gone.table), usize::from(gone.column)));
         if !info.star_first.contains(&seen) {
             info.star_first.push(seen);
         }
@@ -246,18 +340,31 @@ impl BlockBinder<'_> {
     pub(super) fn slot_named(&self, name: &ObjectName) -> Option<usize> {
         self.scope.iter().position(|s| {
             *s.alias == *name.name.value
-                && name.schema.as_ref().is_none_or(|n| s.schema.as_ref().is_none_or(|own| **own == *n.value))
+                && name
+                    .schema
+                    .as_ref()
+                    .is_none_or(|n| s.schema.as_ref().is_none_or(|own| **own == *n.value))
         })
     }
 }
 
-fn index_hints(def: &nfold_catalog::TableDef, alias: &str, hints: &[IndexHint]) -> Result<Hints, SqlError> {
+fn index_hints(
+    def: &nfold_catalog::TableDef,
+    alias: &str,
+    hints: &[IndexHint],
+) -> Result<Hints, SqlError> {
     let mut out = Hints::default();
     for hint in hints {
         let mut list = Vec::new();
         for name in &hint.indexes {
-            let found = if name.is("PRIMARY") { def.has_primary_key().then_some(0) } else { def.index(&name.value) };
-            list.push(found.ok_or_else(|| SqlError::new(ErrorCode::ER_KEY_DOES_NOT_EXITS, &[&name.value, &alias]))?);
+            let found = if name.is("PRIMARY") {
+                def.has_primary_key().then_some(0)
+            } else {
+                def.index(&name.value)
+            };
+            list.push(found.ok_or_else(|| {
+                SqlError::new(ErrorCode::ER_KEY_DOES_NOT_EXITS, &[&name.value, &alias])
+            })?);
         }
         match hint.kind {
             IndexHintKind::Ignore => out.ignore.extend(list),
@@ -272,5 +379,9 @@ fn index_hints(def: &nfold_catalog::TableDef, alias: &str, hints: &[IndexHint]) 
 
 /// For error messages and lookups: an unqualified column.
 pub(super) fn bare(name: &Ident) -> ColumnRef {
-    ColumnRef { schema: None, table: None, name: name.clone() }
+    ColumnRef {
+        schema: None,
+        table: None,
+        name: name.clone(),
+    }
 }

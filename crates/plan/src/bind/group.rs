@@ -26,7 +26,12 @@ pub(super) struct Grouper<'g, 'b> {
 }
 
 impl<'g, 'b> Grouper<'g, 'b> {
-    pub fn new(block: &'g BlockBinder<'b>, keys: Vec<Expr>, implicit: bool, conditions: &[Expr]) -> Self {
+    pub fn new(
+        block: &'g BlockBinder<'b>,
+        keys: Vec<Expr>,
+        implicit: bool,
+        conditions: &[Expr],
+    ) -> Self {
         let strict = block.cx.mode.has(SqlMode::ONLY_FULL_GROUP_BY);
         let determined = determined(block, &keys, conditions);
         let plan = GroupPlan {
@@ -38,7 +43,12 @@ impl<'g, 'b> Grouper<'g, 'b> {
             first_row_only: false,
             count_only: false,
         };
-        Grouper { block, plan, determined, strict }
+        Grouper {
+            block,
+            plan,
+            determined,
+            strict,
+        }
     }
 
     /// `e` over the grouped row.
@@ -48,7 +58,10 @@ impl<'g, 'b> Grouper<'g, 'b> {
     }
 
     fn at(place: usize) -> ExprKind {
-        ExprKind::Column(ColumnAt { table: 0, column: place as u16 })
+        ExprKind::Column(ColumnAt {
+            table: 0,
+            column: place as u16,
+        })
     }
 
     fn walk(&mut self, e: &mut Expr, place: Place) -> Result<(), SqlError> {
@@ -67,8 +80,12 @@ impl<'g, 'b> Grouper<'g, 'b> {
                 }
                 return self.any(e);
             }
-            ExprKind::Subquery { index, .. } if self.block.subqueries[usize::from(index)].correlated => {
-                return Err(SqlError::not_supported("a correlated subquery in a grouped query"));
+            ExprKind::Subquery { index, .. }
+                if self.block.subqueries[usize::from(index)].correlated =>
+            {
+                return Err(SqlError::not_supported(
+                    "a correlated subquery in a grouped query",
+                ));
             }
             _ => {}
         }
@@ -91,10 +108,15 @@ impl<'g, 'b> Grouper<'g, 'b> {
             separator: Vec::new(),
             ty: e.ty.clone(),
         };
-        let place = self.plan.aggregates.iter().position(|a| *a == agg).unwrap_or_else(|| {
-            self.plan.aggregates.push(agg);
-            self.plan.aggregates.len() - 1
-        });
+        let place = self
+            .plan
+            .aggregates
+            .iter()
+            .position(|a| *a == agg)
+            .unwrap_or_else(|| {
+                self.plan.aggregates.push(agg);
+                self.plan.aggregates.len() - 1
+            });
         e.kind = Self::at(self.plan.keys.len() + place);
         if self.plan.implicit {
             e.ty.nullable = true;
@@ -146,7 +168,11 @@ fn determined(block: &BlockBinder<'_>, keys: &[Expr], conditions: &[Expr]) -> Ve
     let equal: Vec<(&Expr, &Expr)> = conditions
         .iter()
         .filter_map(|c| match &c.kind {
-            ExprKind::Compare { op: BinaryOp::Eq, sides, .. } => Some((&sides[0], &sides[1])),
+            ExprKind::Compare {
+                op: BinaryOp::Eq,
+                sides,
+                ..
+            } => Some((&sides[0], &sides[1])),
             _ => None,
         })
         .collect();
@@ -154,24 +180,39 @@ fn determined(block: &BlockBinder<'_>, keys: &[Expr], conditions: &[Expr]) -> Ve
         let before = known.len();
         for (a, b) in &equal {
             for (column, other) in [(a, b), (b, a)] {
-                let Some(at) = column.as_column() else { continue };
-                let fixed = super::expr::is_constant(other) || other.as_column().is_some_and(|o| known.contains(&o));
+                let Some(at) = column.as_column() else {
+                    continue;
+                };
+                let fixed = super::expr::is_constant(other)
+                    || other.as_column().is_some_and(|o| known.contains(&o));
                 if fixed && !known.contains(&at) {
                     known.push(at);
                 }
             }
         }
         for (t, slot) in block.tables.iter().enumerate() {
-            let TableSource::Table(def) = &slot.source else { continue };
-            let has = |c: usize| known.contains(&ColumnAt { table: t as u16, column: c as u16 });
+            let TableSource::Table(def) = &slot.source else {
+                continue;
+            };
+            let has = |c: usize| {
+                known.contains(&ColumnAt {
+                    table: t as u16,
+                    column: c as u16,
+                })
+            };
             let unique = def.indexes.iter().any(|i| {
                 i.is_unique()
                     && !i.parts.is_empty()
-                    && i.parts.iter().all(|p| has(p.column) && p.prefix_len.is_none() && !def.columns[p.column].nullable)
+                    && i.parts.iter().all(|p| {
+                        has(p.column) && p.prefix_len.is_none() && !def.columns[p.column].nullable
+                    })
             });
             if unique {
                 for c in 0..def.columns.len() {
-                    let at = ColumnAt { table: t as u16, column: c as u16 };
+                    let at = ColumnAt {
+                        table: t as u16,
+                        column: c as u16,
+                    };
                     if !known.contains(&at) {
                         known.push(at);
                     }

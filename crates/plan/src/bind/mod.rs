@@ -63,7 +63,11 @@ pub struct PlanCx<'a> {
 pub enum ParamType {
     One(ExprType),
     /// A folded list: the types its members have, its width, and how many there are (an estimate for costs; never for meaning).
-    List { members: Vec<ExprType>, width: usize, count: usize },
+    List {
+        members: Vec<ExprType>,
+        width: usize,
+        count: usize,
+    },
 }
 
 fn kind_types(kinds: KindSet, connection: CollationId) -> Vec<ExprType> {
@@ -78,8 +82,19 @@ fn kind_types(kinds: KindSet, connection: CollationId) -> Vec<ExprType> {
     add(KindSet::BIG_INT, ExprType::ubigint(false));
     add(KindSet::DECIMAL, ExprType::decimal(65, 30, false));
     add(KindSet::FLOAT, ExprType::double(false));
-    add(KindSet::STRING, ExprType::string(255, connection, Coercibility::Coercible, false));
-    add(KindSet::NATIONAL, ExprType::string(255, CollationId::UTF8MB3_GENERAL_CI, Coercibility::Coercible, false));
+    add(
+        KindSet::STRING,
+        ExprType::string(255, connection, Coercibility::Coercible, false),
+    );
+    add(
+        KindSet::NATIONAL,
+        ExprType::string(
+            255,
+            CollationId::UTF8MB3_GENERAL_CI,
+            Coercibility::Coercible,
+            false,
+        ),
+    );
     add(KindSet::HEX, hex_type(8));
     add(KindSet::BIT, hex_type(8));
     add(KindSet::NULL, ExprType::null());
@@ -94,16 +109,27 @@ pub(crate) fn hex_type(bytes: u64) -> ExprType {
 }
 
 /// Types of the slots of a statement: literals by their kind, `?` by what is bound to them.
-pub fn param_types(digest: &Digested, markers: &[ExprType], connection: CollationId) -> Vec<ParamType> {
-    let one = |kinds: KindSet| kind_types(kinds, connection).into_iter().next().unwrap_or_else(ExprType::null);
+pub fn param_types(
+    digest: &Digested,
+    markers: &[ExprType],
+    connection: CollationId,
+) -> Vec<ParamType> {
+    let one = |kinds: KindSet| {
+        kind_types(kinds, connection)
+            .into_iter()
+            .next()
+            .unwrap_or_else(ExprType::null)
+    };
     digest
         .slots()
         .iter()
         .map(|slot| match slot.kind {
             SlotKind::Literal(_) => ParamType::One(one(slot.kinds)),
-            SlotKind::Marker(n) => ParamType::One(markers.get(n as usize).cloned().unwrap_or_else(|| {
-                ExprType::string(255, connection, Coercibility::Coercible, true)
-            })),
+            SlotKind::Marker(n) => {
+                ParamType::One(markers.get(n as usize).cloned().unwrap_or_else(|| {
+                    ExprType::string(255, connection, Coercibility::Coercible, true)
+                }))
+            }
             SlotKind::List | SlotKind::Rows => ParamType::List {
                 members: kind_types(slot.kinds, connection),
                 width: slot.width.max(1) as usize,
@@ -117,7 +143,10 @@ pub fn param_types(digest: &Digested, markers: &[ExprType], connection: Collatio
 ///
 /// # Errors
 /// Whatever MySQL says of unknown names and impossible combinations; 1235 for what is not supported.
-pub fn plan_statement(cx: &PlanCx<'_>, statement: &nfold_sql::ast::Statement) -> Result<Plan, SqlError> {
+pub fn plan_statement(
+    cx: &PlanCx<'_>,
+    statement: &nfold_sql::ast::Statement,
+) -> Result<Plan, SqlError> {
     use nfold_sql::ast::Statement;
     match statement {
         Statement::Query(q) => Ok(Plan::Query(block::bind_query(cx, q, None)?)),
@@ -126,12 +155,21 @@ pub fn plan_statement(cx: &PlanCx<'_>, statement: &nfold_sql::ast::Statement) ->
         Statement::Delete(d) => dml::delete(cx, d),
         Statement::Do(list) => {
             let mut block = BlockBinder::new(cx, None);
-            let exprs = list.iter().map(|e| block.expr(e)).collect::<Result<_, _>>()?;
+            let exprs = list
+                .iter()
+                .map(|e| block.expr(e))
+                .collect::<Result<_, _>>()?;
             Ok(Plan::Do(exprs, block.subqueries))
         }
-        Statement::Explain { format, analyze, statement } => {
+        Statement::Explain {
+            format,
+            analyze,
+            statement,
+        } => {
             if *analyze || *format != nfold_sql::ast::ExplainFormat::Traditional {
-                return Err(SqlError::not_supported("EXPLAIN ANALYZE, FORMAT=JSON and FORMAT=TREE"));
+                return Err(SqlError::not_supported(
+                    "EXPLAIN ANALYZE, FORMAT=JSON and FORMAT=TREE",
+                ));
             }
             let inner = plan_statement(cx, statement)?;
             Ok(Plan::Explain(Box::new(crate::explain::explain(cx, &inner))))
@@ -216,10 +254,16 @@ impl<'b> BlockBinder<'b> {
     }
 
     /// Binds a subquery of this block and keeps its plan; gives its place.
-    pub fn subquery(&mut self, query: &nfold_sql::ast::Query) -> Result<(u16, Vec<ExprType>), SqlError> {
+    pub fn subquery(
+        &mut self,
+        query: &nfold_sql::ast::Query,
+    ) -> Result<(u16, Vec<ExprType>), SqlError> {
         let (plan, correlated) = block::bind_subquery(self.cx, query, self)?;
         let types = plan.types.clone();
-        self.subqueries.push(SubqueryPlan { plan: Box::new(plan), correlated });
+        self.subqueries.push(SubqueryPlan {
+            plan: Box::new(plan),
+            correlated,
+        });
         Ok(((self.subqueries.len() - 1) as u16, types))
     }
 }
@@ -229,6 +273,9 @@ pub(crate) fn expect_columns(plan: &QueryPlan, n: usize) -> Result<(), SqlError>
     if plan.types.len() == n {
         Ok(())
     } else {
-        Err(SqlError::new(nfold_types::ErrorCode::ER_OPERAND_COLUMNS, &[&n]))
+        Err(SqlError::new(
+            nfold_types::ErrorCode::ER_OPERAND_COLUMNS,
+            &[&n],
+        ))
     }
 }

@@ -40,9 +40,15 @@ impl BlockBinder<'_> {
                     continue;
                 }
                 if found.is_some() {
-                    return Err(SqlError::new(ErrorCode::ER_NON_UNIQ_ERROR, &[&display(c), &self.clause]));
+                    return Err(SqlError::new(
+                        ErrorCode::ER_NON_UNIQ_ERROR,
+                        &[&display(c), &self.clause],
+                    ));
                 }
-                found = Some(ColumnAt { table: t as u16, column: i as u16 });
+                found = Some(ColumnAt {
+                    table: t as u16,
+                    column: i as u16,
+                });
             }
         }
         Ok(found)
@@ -50,7 +56,10 @@ impl BlockBinder<'_> {
 
     /// A column of this block as an expression; marks it as used.
     pub(super) fn column_expr(&self, at: ColumnAt) -> Expr {
-        Expr { kind: ExprKind::Column(at), ty: self.column_ty(at) }
+        Expr {
+            kind: ExprKind::Column(at),
+            ty: self.column_ty(at),
+        }
     }
 
     fn column_ty(&self, at: ColumnAt) -> ExprType {
@@ -64,7 +73,11 @@ impl BlockBinder<'_> {
             crate::expr::Class::String => Coercibility::Implicit,
             _ => Coercibility::Numeric,
         };
-        ExprType { col: column.ty.clone(), nullable, coercibility }
+        ExprType {
+            col: column.ty.clone(),
+            nullable,
+            coercibility,
+        }
     }
 
     /// The column that `c` names, here or in an enclosing query; then the select list's aliases, where the clause allows them.
@@ -76,8 +89,14 @@ impl BlockBinder<'_> {
         if let Some(at) = self.find(c)? {
             return Ok(self.column_expr(at));
         }
-        let alias_clause = matches!(self.clause, "order clause" | "group statement" | "having clause");
-        if alias_clause && c.table.is_none() && let Some(e) = self.alias(&c.name.value) {
+        let alias_clause = matches!(
+            self.clause,
+            "order clause" | "group statement" | "having clause"
+        );
+        if alias_clause
+            && c.table.is_none()
+            && let Some(e) = self.alias(&c.name.value)
+        {
             return Ok(e);
         }
         let mut level = 1;
@@ -105,14 +124,23 @@ impl BlockBinder<'_> {
             && !self.scope.iter().any(|s| *s.alias == *table.value)
             && self.clause == "table star"
         {
-            return Err(SqlError::new(ErrorCode::ER_UNKNOWN_TABLE, &[&table.value, &self.clause]));
+            return Err(SqlError::new(
+                ErrorCode::ER_UNKNOWN_TABLE,
+                &[&table.value, &self.clause],
+            ));
         }
-        Err(SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[&display(c), &self.clause]))
+        Err(SqlError::new(
+            ErrorCode::ER_BAD_FIELD_ERROR,
+            &[&display(c), &self.clause],
+        ))
     }
 
     /// The select item called `name`.
     pub(super) fn alias(&self, name: &str) -> Option<Expr> {
-        self.aliases.iter().find(|(a, _)| eq_name(a, name)).map(|(_, e)| e.clone())
+        self.aliases
+            .iter()
+            .find(|(a, _)| eq_name(a, name))
+            .map(|(_, e)| e.clone())
     }
 
     /// HAVING sees the columns of GROUP BY first, then the select list, then the tables.

@@ -1,0 +1,355 @@
+//! The state of one aggregate function over one group.
+
+use std::cmp::Ordering;
+
+use nfold_plan::collate;
+use nfold_plan::expr::{Class, CmpKind, ExprType};
+use nfold_plan::query::{AggFunc, Aggregate};
+use nfold_types::{Decimal, ErrorCode, SqlError, Value};
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+use crate::eval::{EvalCx, Val, compare, convert};
+use crate::tuple::KeyMaker;
+
+/// Values of one row.
+pub(crate) type Values<'a> = SmallVec<[Val<'a>; 6]>;
+
+/// See the module.
+pub(crate) struct Acc {
+    state: State,
+    seen: Option<FxHashSet<Vec<u8>>>,
+    /// Bytes held beyond the struct itself.
+    pub bytes: usize,
+}
+
+enum State {
+    Count(u64),
+    SumInt {
+        sum: i128,
+        count: u64,
+    },
+    SumDecimal {
+        sum: Decimal,
+        count: u64,
+    },
+    SumDouble {
+        sum: f64,
+        count: u64,
+    },
+    Extreme(Option<Value>),
+    Bits(u64),
+    /// Number, mean, sum of squared differences (Welford).
+    Spread {
+        n: u64,
+        mean: f64,
+        m2: f64,
+    },
+    Concat {
+        text: Vec<u8>,
+        any: bool,
+        cut: bool,
+    },
+    ConcatOrdered(Vec<(Vec<u8>, Vec<u8>)>),
+}
+
+/// What aggregates of one kind share: the plan's description and how distinct values and GROUP_CONCAT's order are keyed.
+pub(crate) struct AggInfo<'p> {
+    pub plan: &'p Aggregate,
+    distinct: KeyMaker,
+    order: KeyMaker,
+    /// Arguments, then GROUP_CONCAT's order expressions.
+    pub width: usize,
+}
+
+impl<'p> AggInfo<'p> {
+    pub fn new(plan: &'p Aggregate) -> AggInfo<'p> {
+        AggInfo {
+            plan,
+            distinct: KeyMaker::new(plan.args.iter().map(|a| (&a.ty, false))),
+            order: KeyMaker::new(plan.order.iter().map(|o| (&o.expr.ty, o.desc))),
+            width: plan.args.len() + plan.order.len(),
+        }
+    }
+
+    /// Evaluates the arguments for one row.
+    pub fn values<'a>(
+        &self,
+        cx: &EvalCx<'a>,
+        plan: &'a Aggregate,
+        out: &mut Values<'a>,
+    ) -> Result<(), SqlError> {
+        for e in plan.args.iter().chain(plan.order.iter().map(|o| &o.expr)) {
+            let v = match plan.func {
+                AggFunc::Min | AggFunc::Max => crate::tuple::own_text(cx, e)?,
+                _ => cx.val(e)?,
+            };
+            out.push(v);
+        }
+        Ok(())
+    }
+}
+
+impl Acc {
+    pub fn new(plan: &Aggregate) -> Acc {
+        let state = match plan.func {
+            AggFunc::Count | AggFunc::CountStar => State::Count(0),
+            AggFunc::Sum | AggFunc::Avg => match (plan.ty.class(), plan.args[0].ty.class()) {
+                (Class::Decimal, Class::Int) => State::SumInt { sum: 0, count: 0 },
+                (Class::Decimal, _) => State::SumDecimal {
+                    sum: Decimal::from(0i64),
+                    count: 0,
+                },
+                _ => State::SumDouble { sum: 0.0, count: 0 },
+            },
+            AggFunc::Min | AggFunc::Max | AggFunc::Any => State::Extreme(None),
+            AggFunc::BitAnd => State::Bits(u64::MAX),
+            AggFunc::BitOr | AggFunc::BitXor => State::Bits(0),
+            AggFunc::StdPop | AggFunc::StdSamp | AggFunc::VarPop | AggFunc::VarSamp => {
+                State::Spread {
+                    n: 0,
+                    mean: 0.0,
+                    m2: 0.0,
+                }
+            }
+            AggFunc::GroupConcat if plan.order.is_empty() => State::Concat {
+                text: Vec::new(),
+                any: false,
+                cut: false,
+            },
+            AggFunc::GroupConcat => State::ConcatOrdered(Vec::new()),
+        };
+        Acc {
+            state,
+            seen: plan.distinct.then(FxHashSet::default),
+            bytes: 0,
+        }
+    }
+
+    /// Counts rows without looking at them (`COUNT(*)`).
+    pub fn count_rows(&mut self, n: u64) {
+        if let State::Count(c) = &mut self.state {
+            *c += n;
+        }
+    }
+
+    /// Takes one row in.
+    pub fn add(
+        &mut self,
+        cx: &EvalCx<'_>,
+        info: &AggInfo<'_>,
+        values: &[Val<'_>],
+    ) -> Result<(), SqlError> {
+        let plan = info.plan;
+        let args = &values[..plan.args.len()];
+        let skips_null = !matches!(plan.func, AggFunc::CountStar | AggFunc::Any);
+        if skips_null && args.iter().any(Val::is_null) {
+            return Ok(());
+        }
+        if let Some(seen) = &mut self.seen
+            && plan.func != AggFunc::CountStar
+        {
+            let mut key = Vec::new();
+            info.distinct.push_all(args, &mut key)?;
+            let bytes = key.len() + 48;
+            if !seen.insert(key) {
+                return Ok(());
+            }
+            self.bytes += bytes;
+        }
+        match &mut self.state {
+            State::Count(c) => *c += 1,
+            State::SumInt { sum, count } => {
+                *sum += convert::to_integer(cx, &args[0], &plan.args[0].ty).unwrap_or(0);
+                *count += 1;
+            }
+            State::SumDecimal { sum, count } => {
+                let v = convert::to_decimal(cx, &args[0], &plan.args[0].ty)
+                    .unwrap_or(Decimal::from(0i64));
+                *sum = sum.add(&v).ok_or_else(|| {
+                    SqlError::new(ErrorCode::ER_DATA_OUT_OF_RANGE, &[&"DECIMAL", &"sum"])
+                })?;
+                *count += 1;
+            }
+            State::SumDouble { sum, count } => {
+                *sum += convert::to_f64(cx, &args[0], &plan.args[0].ty).unwrap_or(0.0);
+                *count += 1;
+            }
+            State::Extreme(best) => self.bytes += extreme(cx, plan, best, &args[0]),
+            State::Bits(bits) => {
+                let v = convert::to_integer(cx, &args[0], &plan.args[0].ty).unwrap_or(0) as u64;
+                match plan.func {
+                    AggFunc::BitAnd => *bits &= v,
+                    AggFunc::BitOr => *bits |= v,
+                    _ => *bits ^= v,
+                }
+            }
+            State::Spread { n, mean, m2 } => {
+                let v = convert::to_f64(cx, &args[0], &plan.args[0].ty).unwrap_or(0.0);
+                *n += 1;
+                let delta = v - *mean;
+                *mean += delta / *n as f64;
+                *m2 += delta * (v - *mean);
+            }
+            State::Concat { text, any, cut } => {
+                if *any {
+                    text.extend_from_slice(&plan.separator);
+                }
+                *any = true;
+                concat_args(cx, plan, args, text);
+                let max = cx.env().group_concat_max_len();
+                if text.len() > max {
+                    *cut = true;
+                    let keep = plan
+                        .ty
+                        .collation()
+                        .known()
+                        .well_formed_prefix(&text[..max])
+                        .len();
+                    text.truncate(keep);
+                }
+                self.bytes = text.len();
+            }
+            State::ConcatOrdered(rows) => {
+                let mut key = Vec::new();
+                info.order.push_all(&values[plan.args.len()..], &mut key)?;
+                let mut text = Vec::new();
+                concat_args(cx, plan, args, &mut text);
+                self.bytes += key.len() + text.len() + 64;
+                rows.push((key, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// The result.
+    pub fn finish<'a>(self, cx: &EvalCx<'a>, plan: &Aggregate) -> Result<Val<'a>, SqlError> {
+        let overflow = || SqlError::new(ErrorCode::ER_DATA_OUT_OF_RANGE, &[&"DECIMAL", &"sum"]);
+        let decimal = |sum: Decimal, count: u64| -> Result<Val<'a>, SqlError> {
+            if plan.func == AggFunc::Sum {
+                return Ok(Val::Decimal(sum));
+            }
+            let quotient = sum
+                .div(&Decimal::from(count), cx.env().div_precision_increment())
+                .flatten();
+            quotient.map(Val::Decimal).ok_or_else(overflow)
+        };
+        Ok(match self.state {
+            State::Count(c) => Val::Int(c as i64),
+            State::SumInt { count: 0, .. }
+            | State::SumDecimal { count: 0, .. }
+            | State::SumDouble { count: 0, .. } => Val::Null,
+            State::SumInt { sum, count } => decimal(convert::int_decimal(sum), count)?,
+            State::SumDecimal { sum, count } => decimal(sum, count)?,
+            State::SumDouble { sum, count } => Val::Double(if plan.func == AggFunc::Sum {
+                sum
+            } else {
+                sum / count as f64
+            }),
+            State::Extreme(v) => owned(v.unwrap_or(Value::Null)),
+            State::Bits(b) => Val::UInt(b),
+            State::Spread { n, m2, .. } => {
+                let sample = matches!(plan.func, AggFunc::StdSamp | AggFunc::VarSamp);
+                let divisor = if sample { n.saturating_sub(1) } else { n };
+                if divisor == 0 {
+                    return Ok(Val::Null);
+                }
+                let variance = m2 / divisor as f64;
+                let root = matches!(plan.func, AggFunc::StdPop | AggFunc::StdSamp);
+                Val::Double(if root { variance.sqrt() } else { variance })
+            }
+            State::Concat { any: false, .. } => Val::Null,
+            State::Concat { text, cut, .. } => {
+                if cut {
+                    cx.warn(ErrorCode::ER_CUT_VALUE_GROUP_CONCAT, &[&1]);
+                }
+                Val::string(text)
+            }
+            State::ConcatOrdered(mut rows) => {
+                if rows.is_empty() {
+                    return Ok(Val::Null);
+                }
+                rows.sort_by(|a, b| a.0.cmp(&b.0));
+                let max = cx.env().group_concat_max_len();
+                let mut text = Vec::new();
+                for (n, (_, piece)) in rows.iter().enumerate() {
+                    if n > 0 {
+                        text.extend_from_slice(&plan.separator);
+                    }
+                    text.extend_from_slice(piece);
+                    if text.len() > max {
+                        cx.warn(ErrorCode::ER_CUT_VALUE_GROUP_CONCAT, &[&(n + 1)]);
+                        let keep = plan
+                            .ty
+                            .collation()
+                            .known()
+                            .well_formed_prefix(&text[..max])
+                            .len();
+                        text.truncate(keep);
+                        break;
+                    }
+                }
+                Val::string(text)
+            }
+        })
+    }
+}
+
+/// An owned value as one of an evaluation.
+pub(crate) fn owned<'a>(v: Value) -> Val<'a> {
+    match v {
+        Value::Bytes(b) => Val::string(b),
+        Value::Null => Val::Null,
+        Value::Int(v) => Val::Int(v),
+        Value::UInt(v) => Val::UInt(v),
+        Value::Float(v) => Val::Float(v),
+        Value::Double(v) => Val::Double(v),
+        Value::Decimal(v) => Val::Decimal(v),
+        Value::Date(v) => Val::Date(v),
+        Value::DateTime(v) => Val::DateTime(v),
+        Value::Timestamp(_) => Val::Null,
+        Value::Time(v) => Val::Time(v),
+    }
+}
+
+fn concat_args(cx: &EvalCx<'_>, plan: &Aggregate, args: &[Val<'_>], out: &mut Vec<u8>) {
+    for (v, e) in args.iter().zip(&plan.args) {
+        if let Some(text) = convert::to_text(cx, v.clone(), &e.ty, plan.ty.collation()) {
+            out.extend_from_slice(&text);
+        }
+    }
+}
+
+/// How values of one type compare with each other.
+pub(crate) fn self_kind(cx: &EvalCx<'_>, ty: &ExprType) -> CmpKind {
+    collate::comparison(ty, ty, [false; 2], cx.env().collation(), "max")
+        .unwrap_or(CmpKind::String(ty.collation()))
+}
+
+/// Keeps the extreme value; gives the bytes that it grew by.
+fn extreme(cx: &EvalCx<'_>, plan: &Aggregate, best: &mut Option<Value>, v: &Val<'_>) -> usize {
+    let ty = &plan.args[0].ty;
+    let better = match (&*best, plan.func) {
+        (None, _) => true,
+        (Some(_), AggFunc::Any) => false,
+        (Some(b), func) => {
+            let wanted = if func == AggFunc::Min {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            };
+            let b = Val::from_ref(b.as_ref());
+            compare::order(cx, self_kind(cx, ty), (v, &plan.ty), (&b, &plan.ty)) == Some(wanted)
+        }
+    };
+    if !better {
+        return 0;
+    }
+    let value = v.to_value();
+    let bytes = match &value {
+        Value::Bytes(b) => b.len(),
+        _ => 0,
+    };
+    *best = Some(value);
+    bytes
+}

@@ -1,0 +1,144 @@
+//! Rows between operators: for each row one image per slot filled so far.
+//!
+//! A scan's rows stay where the engine put them, with a selection beside; joined rows are copied into an arena. Both keep their memory.
+
+use nfold_engine::RowBatch;
+
+/// Rows that an operator hands over at a time, about.
+pub(crate) const BATCH_ROWS: usize = 1024;
+
+/// A row image in the arena; `len` [`NULL_ROW`]: the slot is all NULL.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    start: u32,
+    len: u32,
+}
+
+const NULL_ROW: u32 = u32::MAX;
+
+/// Some rows.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    /// What a scan read, and the rows of it that passed.
+    pub read: RowBatch,
+    pub selected: Vec<u32>,
+    /// Images per row; 0: `read` and `selected` hold the rows.
+    width: usize,
+    arena: Vec<u8>,
+    spans: Vec<Span>,
+}
+
+impl Batch {
+    /// A batch of rows with `width` images each; 0: of a scan.
+    pub fn new(width: usize) -> Batch {
+        Batch {
+            width,
+            ..Batch::default()
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.read.clear();
+        self.selected.clear();
+        self.arena.clear();
+        self.spans.clear();
+    }
+
+    pub fn len(&self) -> usize {
+        if self.width == 0 {
+            self.selected.len()
+        } else {
+            self.spans.len() / self.width
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.arena.len()
+    }
+
+    /// Images per row.
+    pub fn width(&self) -> usize {
+        self.width.max(1)
+    }
+
+    /// Image number `n` of row `i`.
+    #[inline]
+    pub fn image(&self, i: usize, n: usize) -> Option<&[u8]> {
+        if self.width == 0 {
+            return Some(self.read.row(self.selected[i] as usize));
+        }
+        let span = self.spans[i * self.width + n];
+        (span.len != NULL_ROW)
+            .then(|| &self.arena[span.start as usize..(span.start + span.len) as usize])
+    }
+
+    /// Adds one image of a row; a row is whole after `width` of them.
+    pub fn push_image(&mut self, image: Option<&[u8]>) {
+        let start = self.arena.len() as u32;
+        match image {
+            None => self.spans.push(Span {
+                start,
+                len: NULL_ROW,
+            }),
+            Some(image) => {
+                self.arena.extend_from_slice(image);
+                self.spans.push(Span {
+                    start,
+                    len: image.len() as u32,
+                });
+            }
+        }
+    }
+
+    /// Adds an image that `write` appends.
+    pub fn push_with<E>(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let start = self.arena.len() as u32;
+        write(&mut self.arena)?;
+        self.spans.push(Span {
+            start,
+            len: self.arena.len() as u32 - start,
+        });
+        Ok(())
+    }
+
+    /// Takes the last row back.
+    pub fn pop_row(&mut self) {
+        let keep = self.spans.len() - self.width;
+        let start = self.spans[keep].start as usize;
+        self.spans.truncate(keep);
+        self.arena.truncate(start);
+    }
+
+    /// Keeps the rows for which `keep` holds. Only for batches of a scan.
+    pub fn retain<E>(&mut self, mut keep: impl FnMut(&[u8]) -> Result<bool, E>) -> Result<(), E> {
+        let mut n = 0;
+        for i in 0..self.selected.len() {
+            let at = self.selected[i];
+            if keep(self.read.row(at as usize))? {
+                self.selected[n] = at;
+                n += 1;
+            }
+        }
+        self.selected.truncate(n);
+        Ok(())
+    }
+
+    /// Selects every row that was read.
+    pub fn select_all(&mut self) {
+        self.selected.clear();
+        self.selected.extend(0..self.read.len() as u32);
+    }
+
+    /// Cuts the batch to its first `n` rows.
+    pub fn truncate(&mut self, n: usize) {
+        self.selected.truncate(n);
+        self.spans.truncate(n * self.width);
+    }
+}

@@ -1,0 +1,463 @@
+//! One query block: join steps, then grouping, HAVING, DISTINCT, ORDER BY and LIMIT, then the result's consumer.
+//!
+//! Rows are pulled from the join steps in batches and pushed through the rest one by one; whoever has enough says so, and the
+//! pull ends.
+
+use nfold_plan::expr::{ColumnAt, Expr, ExprKind};
+use nfold_plan::query::{Block, LimitPlan};
+use nfold_types::SqlError;
+use nfold_types::row::RowLayout;
+use rustc_hash::FxHashSet;
+
+use crate::batch::Batch;
+use crate::eval::{EvalCx, RowRef, StmtState, Val};
+use crate::group::Grouper;
+use crate::query::BlockSubqueries;
+use crate::runtime::Runtime;
+use crate::sort::Sorter;
+use crate::step::{Slot, StepCx, StepExec};
+use crate::tuple::{self, KeyMaker};
+
+/// Takes result rows: `select` is evaluated over `cx` as the consumer sees fit. False: it wants no more.
+pub(crate) trait RowOut {
+    fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError>;
+}
+
+/// OFFSET and LIMIT as numbers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub skip: u64,
+    pub count: u64,
+}
+
+impl Limits {
+    pub const NONE: Limits = Limits {
+        skip: 0,
+        count: u64::MAX,
+    };
+
+    pub fn new(rt: &Runtime<'_>, plan: Option<&LimitPlan>) -> Result<Limits, SqlError> {
+        let Some(plan) = plan else {
+            return Ok(Limits::NONE);
+        };
+        let state = rt.state(&crate::eval::NoSubqueries);
+        let cx = EvalCx {
+            rows: &[],
+            outer: &[],
+            st: &state,
+        };
+        let number = |e: &Expr| -> Result<u64, SqlError> {
+            let v = cx.integer(e)?.unwrap_or(0);
+            u64::try_from(v)
+                .map_err(|_| SqlError::new(nfold_types::ErrorCode::ER_WRONG_ARGUMENTS, &[&"LIMIT"]))
+        };
+        Ok(Limits {
+            skip: plan.offset.as_ref().map(number).transpose()?.unwrap_or(0),
+            count: number(&plan.count)?,
+        })
+    }
+
+    /// Rows that have to be found.
+    fn wanted(self) -> u64 {
+        self.skip.saturating_add(self.count)
+    }
+}
+
+/// A block's operators; kept between executions.
+pub(crate) struct BlockExec {
+    slots: Vec<Slot>,
+    steps: Vec<StepExec>,
+    batch: Batch,
+    /// Of sorted rows: the select list as plain columns.
+    projected: Vec<Expr>,
+}
+
+/// Columns of a row that holds the values of `select`.
+pub(crate) fn projected(select: &[Expr]) -> Vec<Expr> {
+    select
+        .iter()
+        .enumerate()
+        .map(|(n, e)| Expr {
+            kind: ExprKind::Column(ColumnAt {
+                table: 0,
+                column: n as u16,
+            }),
+            ty: e.ty.clone(),
+        })
+        .collect()
+}
+
+impl BlockExec {
+    pub fn open(rt: &Runtime<'_>, block: &Block, limits: Limits) -> Result<BlockExec, SqlError> {
+        let mut slots: Vec<Option<Slot>> = (0..block.tables.len()).map(|_| None).collect();
+        let plain = block.group.is_none() && block.order.is_empty() && !block.distinct;
+        let few = plain
+            && limits.wanted() < 1000
+            && block.joins.len() == 1
+            && block.joins[0].filter.is_empty();
+        let first_rows = match &block.group {
+            Some(g) if g.first_row_only => 1,
+            _ if few => limits.wanted() as usize,
+            _ => 0,
+        };
+        let mut steps = Vec::with_capacity(block.joins.len());
+        for (position, step) in block.joins.iter().enumerate() {
+            slots[step.table] = Some(Slot::open(rt, block, step.table, &step.access)?);
+            steps.push(StepExec::new(
+                rt,
+                block,
+                step,
+                position,
+                if position == 0 { first_rows } else { 0 },
+            )?);
+        }
+        let slots = slots.into_iter().flatten().collect();
+        let batch = Batch::new(if block.joins.len() <= 1 {
+            0
+        } else {
+            block.joins.len()
+        });
+        Ok(BlockExec {
+            slots,
+            steps,
+            batch,
+            projected: projected(&block.select),
+        })
+    }
+
+    /// Runs the block once.
+    pub fn run(
+        &mut self,
+        rt: &Runtime<'_>,
+        block: &Block,
+        limits: Limits,
+        outer_rows: &[&[RowRef<'_>]],
+        out: &mut dyn RowOut,
+    ) -> Result<(), SqlError> {
+        self.steps.iter_mut().for_each(StepExec::reset);
+        self.batch.clear();
+        let subqueries = BlockSubqueries::new(rt, &block.subqueries);
+        let state = rt.state(&subqueries);
+        let cx = EvalCx {
+            rows: &[],
+            outer: outer_rows,
+            st: &state,
+        };
+        let nothing = !cx.passes(&block.constant_filter)?;
+        let scx = StepCx {
+            rt,
+            block,
+            slots: &self.slots,
+            state: &state,
+            outer_rows,
+        };
+        let run = Run {
+            scx: &scx,
+            steps: &mut self.steps,
+            batch: &mut self.batch,
+            nothing,
+        };
+        if block.order.is_empty() && !block.distinct {
+            let mut limiter = Limiter {
+                limits,
+                seen: 0,
+                out,
+                counting: block.calc_found_rows,
+            };
+            run.rows(&mut |cx, select| limiter.row(cx, select))?;
+            if block.calc_found_rows {
+                rt.found_rows.set(Some(limiter.seen));
+            }
+            return Ok(());
+        }
+        ordered(rt, block, &state, run, limits, &self.projected, out)
+    }
+
+    /// The slots, for writers.
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// Pulls batches of joined rows for a writer: `f` gets each batch of a single table.
+    pub fn batches(
+        &mut self,
+        rt: &Runtime<'_>,
+        block: &Block,
+        f: &mut dyn FnMut(&StepCx<'_, '_>, &Batch) -> Result<bool, SqlError>,
+    ) -> Result<(), SqlError> {
+        self.steps.iter_mut().for_each(StepExec::reset);
+        let subqueries = BlockSubqueries::new(rt, &block.subqueries);
+        let state = rt.state(&subqueries);
+        let cx = EvalCx {
+            rows: &[],
+            outer: &[],
+            st: &state,
+        };
+        if !cx.passes(&block.constant_filter)? {
+            return Ok(());
+        }
+        let scx = StepCx {
+            rt,
+            block,
+            slots: &self.slots,
+            state: &state,
+            outer_rows: &[],
+        };
+        let last = self.steps.len().saturating_sub(1);
+        while scx.next(&mut self.steps, last, &mut self.batch)? {
+            if !self.batch.is_empty() && !f(&scx, &self.batch)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Cuts the result to LIMIT and OFFSET.
+struct Limiter<'o> {
+    limits: Limits,
+    seen: u64,
+    out: &'o mut dyn RowOut,
+    /// SQL_CALC_FOUND_ROWS: go on counting.
+    counting: bool,
+}
+
+impl Limiter<'_> {
+    fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
+        if self.limits.count == 0 && !self.counting {
+            return Ok(false);
+        }
+        self.seen += 1;
+        let wanted = self.limits.wanted();
+        if self.seen > self.limits.skip && self.seen <= wanted && !self.out.row(cx, select)? {
+            return Ok(false);
+        }
+        Ok(self.counting || self.seen < wanted)
+    }
+}
+
+type Each<'f> = dyn for<'a> FnMut(&EvalCx<'a>, &'a [Expr]) -> Result<bool, SqlError> + 'f;
+
+/// The pull side: joined rows, grouped where asked for, that pass HAVING.
+struct Run<'r, 's> {
+    scx: &'r StepCx<'r, 's>,
+    steps: &'r mut [StepExec],
+    batch: &'r mut Batch,
+    nothing: bool,
+}
+
+impl Run<'_, '_> {
+    fn rows(self, each: &mut Each<'_>) -> Result<(), SqlError> {
+        let block = self.scx.block;
+        match &block.group {
+            None => self.joined(&mut |cx| {
+                if !cx.passes(&block.having)? {
+                    return Ok(true);
+                }
+                each(cx, &block.select)
+            }),
+            Some(plan) => self.grouped(plan, each),
+        }
+    }
+
+    /// Every joined row.
+    fn joined(
+        self,
+        each: &mut dyn for<'a> FnMut(&EvalCx<'a>) -> Result<bool, SqlError>,
+    ) -> Result<(), SqlError> {
+        let Run {
+            scx,
+            steps,
+            batch,
+            nothing,
+        } = self;
+        if nothing {
+            return Ok(());
+        }
+        if steps.is_empty() {
+            // No table: one row without columns.
+            return each(&scx.eval(&[])).map(|_| ());
+        }
+        let last = steps.len() - 1;
+        while scx.next(steps, last, batch)? {
+            let mut rows = scx.empty_rows();
+            for i in 0..batch.len() {
+                scx.fill(batch, i, &mut rows);
+                if !each(&scx.eval(&rows))? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn grouped(
+        self,
+        plan: &nfold_plan::query::GroupPlan,
+        each: &mut Each<'_>,
+    ) -> Result<(), SqlError> {
+        let scx = self.scx;
+        let (rt, block) = (scx.rt, scx.block);
+        let mut grouper = Grouper::new(plan, rt.env.work_memory());
+        let result: RowLayout = grouper.result.clone();
+        let mut emit = |image: &[u8]| -> Result<bool, SqlError> {
+            let rows = [RowRef {
+                layout: &result,
+                image: Some(image),
+                places: None,
+            }];
+            let cx = EvalCx {
+                rows: &rows,
+                outer: scx.outer_rows,
+                st: scx.state,
+            };
+            if !cx.passes(&block.having)? {
+                return Ok(true);
+            }
+            each(&cx, &block.select)
+        };
+        let mut go_on = true;
+        if grouper.counts_only() && !self.nothing && !self.steps.is_empty() {
+            let last = self.steps.len() - 1;
+            while scx.next(self.steps, last, self.batch)? {
+                grouper.count_rows(self.batch.len() as u64);
+            }
+        } else {
+            let first_only = plan.first_row_only;
+            self.joined(&mut |cx| {
+                // MIN and MAX by the first row: NULL does not count.
+                let found = first_only
+                    && plan
+                        .aggregates
+                        .iter()
+                        .all(|a| a.args.iter().all(|e| cx.val(e).is_ok_and(|v| !v.is_null())));
+                go_on = grouper.add(rt, cx, plan, &mut emit)?;
+                Ok(go_on && !found)
+            })?;
+        }
+        if go_on {
+            let empty: [RowRef<'_>; 0] = [];
+            let cx = EvalCx {
+                rows: &empty,
+                outer: scx.outer_rows,
+                st: scx.state,
+            };
+            grouper.finish(rt, &cx, &mut emit)?;
+        }
+        Ok(())
+    }
+}
+
+/// DISTINCT and ORDER BY: rows are projected, kept or sorted, and given on.
+fn ordered(
+    rt: &Runtime<'_>,
+    block: &Block,
+    state: &StmtState<'_>,
+    run: Run<'_, '_>,
+    limits: Limits,
+    projected: &[Expr],
+    out: &mut dyn RowOut,
+) -> Result<(), SqlError> {
+    let layout = tuple::layout_of(block.select.iter().map(|e| &e.ty));
+    let mut limiter = Limiter {
+        limits,
+        seen: 0,
+        out,
+        counting: block.calc_found_rows,
+    };
+    let mut seen = block.distinct.then(|| Distinct::new(&block.select));
+    let mut give = |image: &[u8]| -> Result<bool, SqlError> {
+        let rows = [RowRef {
+            layout: &layout,
+            image: Some(image),
+            places: None,
+        }];
+        let cx = EvalCx {
+            rows: &rows,
+            outer: &[],
+            st: state,
+        };
+        limiter.row(&cx, projected)
+    };
+    if block.order.is_empty() {
+        let mut image = Vec::new();
+        run.rows(&mut |cx, select| {
+            let values = values_of(cx, select)?;
+            if let Some(seen) = &mut seen
+                && !seen.is_new(&values)?
+            {
+                return Ok(true);
+            }
+            image.clear();
+            tuple::encode_row(&layout, &values, &mut image)?;
+            give(&image)
+        })?;
+    } else {
+        let wanted = limits.wanted();
+        let top = if wanted < 1 << 20 && !block.calc_found_rows {
+            wanted.max(1) as usize
+        } else {
+            0
+        };
+        let maker = KeyMaker::new(block.order.iter().map(|k| (&k.expr.ty, k.desc)));
+        let mut sorter = Sorter::new(rt.env.work_memory(), top);
+        let (mut key, mut image) = (Vec::new(), Vec::new());
+        run.rows(&mut |cx, select| {
+            let values = values_of(cx, select)?;
+            if let Some(seen) = &mut seen
+                && !seen.is_new(&values)?
+            {
+                return Ok(true);
+            }
+            key.clear();
+            for (n, k) in block.order.iter().enumerate() {
+                maker.push(n, &cx.val(&k.expr)?, &mut key)?;
+            }
+            image.clear();
+            tuple::encode_row(&layout, &values, &mut image)?;
+            sorter.push(rt, &key, &image)?;
+            Ok(true)
+        })?;
+        let mut sorted = sorter.finish(rt)?;
+        let mut n = 0u32;
+        while let Some((_, image)) = sorted.next()? {
+            n += 1;
+            if n % 1024 == 0 {
+                rt.tick()?;
+            }
+            if !give(image)? {
+                break;
+            }
+        }
+    }
+    if block.calc_found_rows {
+        rt.found_rows.set(Some(limiter.seen));
+    }
+    Ok(())
+}
+
+/// The values of expressions over one row.
+pub(crate) fn values_of<'a>(cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<Vec<Val<'a>>, SqlError> {
+    select.iter().map(|e| cx.val(e)).collect()
+}
+
+/// Rows seen so far.
+pub(crate) struct Distinct {
+    maker: KeyMaker,
+    seen: FxHashSet<Vec<u8>>,
+}
+
+impl Distinct {
+    pub fn new(select: &[Expr]) -> Distinct {
+        Distinct {
+            maker: KeyMaker::new(select.iter().map(|e| (&e.ty, false))),
+            seen: FxHashSet::default(),
+        }
+    }
+
+    pub fn is_new(&mut self, values: &[Val<'_>]) -> Result<bool, SqlError> {
+        let mut key = Vec::new();
+        self.maker.push_all(values, &mut key)?;
+        Ok(self.seen.insert(key))
+    }
+}

@@ -1,0 +1,420 @@
+//! INSERT and REPLACE.
+
+use std::sync::Arc;
+
+use nfold_engine::{
+    DeleteOp, InsertOp, PointSet, Read, ReadSpec, RowBatch, RowLock, Table, UpdateOp, WriteOutcome,
+};
+use nfold_plan::expr::Expr;
+use nfold_plan::query::{InsertPlan, InsertSource};
+use nfold_types::row::RowLayout;
+use nfold_types::{Level, SqlError, Value, ValueRef};
+
+use crate::eval::{EvalCx, RowRef, row_error};
+use crate::modify::{self, Assigner};
+use crate::query::{self, BlockSubqueries};
+use crate::runtime::Runtime;
+use crate::statement::StatementResult;
+use crate::store::{self, Storing};
+use crate::tuple;
+
+/// One INSERT under way.
+struct Inserting<'i, 's> {
+    rt: &'i Runtime<'s>,
+    plan: &'i InsertPlan,
+    table: Arc<Table>,
+    storing: Storing,
+    insert: InsertOp,
+    /// The row at hand, by column.
+    row: Vec<Value>,
+    given: Vec<bool>,
+    rows: u64,
+    affected: u64,
+    duplicates: u64,
+    /// First value that AUTO_INCREMENT made.
+    generated: Option<u64>,
+    /// Last value of the AUTO_INCREMENT column that was given.
+    explicit: Option<u64>,
+    found: RowBatch,
+}
+
+pub(crate) fn run(rt: &Runtime<'_>, plan: &InsertPlan) -> Result<StatementResult, SqlError> {
+    let table = rt.table(plan.table.id)?;
+    let columns = table.def().columns.len();
+    let several = match &plan.source {
+        InsertSource::Rows(rows) => rows.len() > 1,
+        InsertSource::Param(n) => {
+            let (members, width) = rt.params.list(*n);
+            members.len() > width
+        }
+        InsertSource::Query(_) => true,
+    };
+    let mut given = vec![false; columns];
+    plan.columns.iter().for_each(|&c| given[c] = true);
+    let mut me = Inserting {
+        rt,
+        plan,
+        storing: Storing::new(rt, plan.ignore, !several),
+        insert: InsertOp::new(table.clone()),
+        table,
+        row: Vec::with_capacity(columns),
+        given,
+        rows: 0,
+        affected: 0,
+        duplicates: 0,
+        generated: None,
+        explicit: None,
+        found: RowBatch::new(),
+    };
+    me.all()?;
+    let warnings = rt.warnings.borrow().total();
+    let info = if several {
+        format!(
+            "Records: {}  Duplicates: {}  Warnings: {warnings}",
+            me.rows, me.duplicates
+        )
+    } else {
+        String::new()
+    };
+    Ok(StatementResult {
+        affected: me.affected,
+        matched: me.affected,
+        last_insert_id: me.generated.or(me.explicit).unwrap_or(0),
+        generated_id: me.generated,
+        info,
+        ..StatementResult::default()
+    })
+}
+
+impl<'i> Inserting<'i, '_> {
+    fn all(&mut self) -> Result<(), SqlError> {
+        let (rt, plan) = (self.rt, self.plan);
+        match &plan.source {
+            InsertSource::Rows(rows) => {
+                let subqueries = BlockSubqueries::new(rt, &plan.subqueries);
+                let state = rt.state(&subqueries);
+                let layout = made_layout(&self.table);
+                for row in rows {
+                    self.begin_row()?;
+                    self.assign_exprs(row, &state, &layout)?;
+                    self.finish_row()?;
+                }
+            }
+            InsertSource::Param(n) => {
+                let (members, width) = rt.params.list(*n);
+                let from = rt.env.collation();
+                let mut members = members.peekable();
+                while members.peek().is_some() {
+                    self.begin_row()?;
+                    for (i, value) in members.by_ref().take(width).enumerate() {
+                        let column = plan.columns[i];
+                        self.row[column] = self.storing.store_ref(
+                            rt,
+                            &self.table.def().columns[column],
+                            value,
+                            from,
+                            self.rows,
+                        )?;
+                    }
+                    self.finish_row()?;
+                }
+            }
+            InsertSource::Query(q) => {
+                // What is read may be the table itself: all rows are read before the first is written.
+                let layout = tuple::layout_of(&q.types);
+                let mut images = RowBatch::new();
+                query::collect(rt, q, &[], &layout, &mut |image| {
+                    images.push(0, image);
+                    Ok(())
+                })?;
+                for image in images.iter() {
+                    self.begin_row()?;
+                    for (i, ty) in q.types.iter().enumerate() {
+                        let value = layout.get(image, i).map_err(|e| row_error(&e))?;
+                        let column = plan.columns[i];
+                        let def = &self.table.def().columns[column];
+                        let state = rt.state(&crate::eval::NoSubqueries);
+                        let cx = EvalCx {
+                            rows: &[],
+                            outer: &[],
+                            st: &state,
+                        };
+                        self.row[column] = self.storing.store(
+                            rt,
+                            &cx,
+                            def,
+                            crate::eval::Val::from_ref(value),
+                            ty,
+                            self.rows,
+                        )?;
+                    }
+                    self.finish_row()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills the row with defaults of the columns that the statement does not name.
+    fn begin_row(&mut self) -> Result<(), SqlError> {
+        self.rows += 1;
+        if self.rows % 256 == 0 {
+            self.rt.tick()?;
+        }
+        self.row.clear();
+        let def = self.table.def().clone();
+        for (c, column) in def.columns.iter().enumerate() {
+            let value = if self.given[c] {
+                Value::Null
+            } else {
+                self.storing.default_value(self.rt, column)?
+            };
+            self.row.push(value);
+        }
+        Ok(())
+    }
+
+    fn assign_exprs(
+        &mut self,
+        exprs: &'i [Option<Expr>],
+        state: &crate::eval::StmtState<'_>,
+        layout: &RowLayout,
+    ) -> Result<(), SqlError> {
+        let rt = self.rt;
+        let def = self.table.def().clone();
+        // Expressions may name columns of the row so far: those to their left, or defaults.
+        let looks_back = exprs
+            .iter()
+            .flatten()
+            .any(|e| e.any(&mut |e| matches!(e.kind, nfold_plan::expr::ExprKind::Column(_))));
+        if looks_back {
+            for &c in &self.plan.columns {
+                self.row[c] = self
+                    .storing
+                    .default_value(rt, &def.columns[c])
+                    .unwrap_or(Value::Null);
+            }
+        }
+        let mut image = Vec::new();
+        for (i, e) in exprs.iter().enumerate() {
+            let c = self.plan.columns[i];
+            let column = &def.columns[c];
+            self.row[c] = match e {
+                None => self.storing.default_value(rt, column)?,
+                Some(e) => {
+                    image.clear();
+                    if looks_back {
+                        layout
+                            .encode(self.row.iter().map(Value::as_ref), &mut image)
+                            .map_err(|e| row_error(&e))?;
+                    }
+                    let rows = [RowRef {
+                        layout,
+                        image: looks_back.then_some(image.as_slice()),
+                        places: None,
+                    }];
+                    let cx = EvalCx {
+                        rows: &rows,
+                        outer: &[],
+                        st: state,
+                    };
+                    let v = cx.val(e)?;
+                    self.storing.store(rt, &cx, column, v, &e.ty, self.rows)?
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// NULLs, the automatic value, and the row itself.
+    fn finish_row(&mut self) -> Result<(), SqlError> {
+        let rt = self.rt;
+        let def = self.table.def().clone();
+        let auto = def.auto_increment_column();
+        for (c, column) in def.columns.iter().enumerate() {
+            if self.row[c].is_null() && !column.nullable && Some(c) != auto {
+                self.row[c] = self.storing.null(rt, column)?;
+            }
+        }
+        let mut made = None;
+        if let Some(c) = auto {
+            made = self.auto_increment(c)?;
+        }
+        self.write()?;
+        if let (Some(v), None) = (made, self.generated) {
+            self.generated = Some(v);
+        }
+        Ok(())
+    }
+
+    fn auto_increment(&mut self, c: usize) -> Result<Option<u64>, SqlError> {
+        let rt = self.rt;
+        let number = match &self.row[c] {
+            Value::Null => None,
+            Value::Int(v) => Some(i128::from(*v)),
+            Value::UInt(v) => Some(i128::from(*v)),
+            Value::Double(v) => Some(*v as i128),
+            Value::Float(v) => Some(*v as i128),
+            _ => return Ok(None),
+        };
+        let generate = match number {
+            None => true,
+            Some(0) => !self.storing.zero_is_a_value() || !self.given[c],
+            Some(_) => false,
+        };
+        let ty = &self.table.def().columns[c].ty;
+        if generate {
+            let (increment, offset) = rt.env.auto_increment();
+            let table = self.table.clone();
+            let v = rt.drive(|_| table.auto_increment_reserve(1, offset, increment))?;
+            let max = ty.int_range().map_or(u64::MAX, |(_, max)| max as u64);
+            if v > max || v == u64::MAX {
+                return Err(SqlError::new(
+                    nfold_types::ErrorCode::ER_AUTOINC_READ_FAILED,
+                    &[],
+                ));
+            }
+            self.row[c] = match ty.kind {
+                nfold_types::TypeKind::Double => Value::Double(v as f64),
+                nfold_types::TypeKind::Float => Value::Float(v as f32),
+                _ if ty.unsigned => Value::UInt(v),
+                _ => Value::Int(v as i64),
+            };
+            return Ok(Some(v));
+        }
+        if let Some(v) = number.and_then(|v| u64::try_from(v).ok()) {
+            let table = self.table.clone();
+            rt.drive(|_| table.auto_increment_observe(v))?;
+            self.explicit = Some(v);
+        }
+        Ok(None)
+    }
+
+    fn write(&mut self) -> Result<(), SqlError> {
+        let rt = self.rt;
+        let table = self.table.clone();
+        loop {
+            let image = self.insert.row();
+            table
+                .layout()
+                .encode(self.row.iter().map(Value::as_ref), image)
+                .map_err(|e| row_error(&e))?;
+            let op = &mut self.insert;
+            match rt.drive(|session| session.insert(op))? {
+                WriteOutcome::Done => {
+                    self.affected += 1;
+                    return Ok(());
+                }
+                WriteOutcome::Duplicate { index } => {
+                    self.duplicates += 1;
+                    if self.plan.replace {
+                        self.remove(index)?;
+                        continue;
+                    }
+                    if !self.plan.on_duplicate.is_empty() {
+                        return self.update_instead(index);
+                    }
+                    let error = store::duplicate(rt, &table, index, self.insert.image());
+                    if self.plan.ignore {
+                        rt.warnings.borrow_mut().push_error(Level::Warning, &error);
+                        return Ok(());
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Locks and reads the row that is in the way.
+    fn conflicting(&mut self, index: usize) -> Result<bool, SqlError> {
+        let table = self.table.clone();
+        let mut key = Vec::new();
+        table
+            .key_layout(index)
+            .encode_row(table.layout(), self.insert.image(), &mut key)
+            .map_err(|e| {
+                SqlError::with_message(nfold_types::ErrorCode::ER_UNKNOWN_ERROR, e.to_string())
+            })?;
+        let mut points = PointSet::new();
+        points.push(&key);
+        points.seal();
+        let spec = ReadSpec {
+            index,
+            lock: RowLock::Exclusive,
+            columns: (0..table.def().columns.len()).collect(),
+            ..ReadSpec::default()
+        };
+        let mut read = Read::points(table, spec, points);
+        self.found.clear();
+        while self.rt.read(&mut read, &mut self.found)? {}
+        Ok(!self.found.is_empty())
+    }
+
+    /// REPLACE: the row in the way goes.
+    fn remove(&mut self, index: usize) -> Result<(), SqlError> {
+        if !self.conflicting(index)? {
+            return Ok(());
+        }
+        let mut op = DeleteOp::new(self.table.clone());
+        for i in 0..self.found.len() {
+            op.row(self.found.row(i), self.found.row_id(i));
+            self.rt.drive(|session| session.delete(&mut op))?;
+            self.affected += 1;
+        }
+        Ok(())
+    }
+
+    /// ON DUPLICATE KEY UPDATE.
+    fn update_instead(&mut self, index: usize) -> Result<(), SqlError> {
+        let rt = self.rt;
+        if !self.conflicting(index)? {
+            // It went away between the two: the next try finds room.
+            return self.write();
+        }
+        let table = self.table.clone();
+        let subqueries = BlockSubqueries::new(rt, &self.plan.subqueries);
+        let state = rt.state(&subqueries);
+        let assigner = Assigner::new(&table, &self.plan.on_duplicate);
+        let old = self.found.row(0);
+        let new = self.insert.image();
+        let extra = RowRef {
+            layout: table.layout(),
+            image: Some(new),
+            places: None,
+        };
+        let mut op = UpdateOp::new(table.clone());
+        let image = op.row(old, self.found.row_id(0));
+        let changed = assigner.apply(rt, &self.storing, &state, old, &[extra], self.rows, image)?;
+        if !changed {
+            return Ok(());
+        }
+        match rt.drive(|session| session.update(&mut op))? {
+            WriteOutcome::Done => {
+                self.affected += 2;
+                if let Some(c) = table.def().auto_increment_column()
+                    && let Ok(ValueRef::Int(v)) = table.layout().get(op.image(), c)
+                {
+                    let v = v.max(0) as u64;
+                    rt.drive(|_| table.auto_increment_observe(v))?;
+                }
+                Ok(())
+            }
+            WriteOutcome::Duplicate { index } => {
+                let error = store::duplicate(rt, &table, index, op.image());
+                modify::fail_or_warn(rt, self.plan.ignore, error)
+            }
+        }
+    }
+}
+
+/// Layout of a row being made: any column may be NULL still.
+fn made_layout(table: &Table) -> RowLayout {
+    use nfold_types::row::RowColumn;
+    RowLayout::new(
+        0,
+        table.def().columns.iter().map(|c| RowColumn {
+            ty: c.ty.clone(),
+            nullable: true,
+        }),
+    )
+}

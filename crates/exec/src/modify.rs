@@ -1,0 +1,299 @@
+//! UPDATE and DELETE: rows are found under exclusive locks and changed one by one.
+//!
+//! Where the change could move rows within the index that is being read, or ORDER BY decides which are changed, all rows are found
+//! before the first is changed (no row is met twice).
+
+use std::sync::Arc;
+
+use nfold_engine::{DeleteOp, RowBatch, Table, UpdateOp, WriteOutcome};
+use nfold_plan::expr::ExprKind;
+use nfold_plan::query::{Assignment, Block, DeletePlan, LimitPlan, UpdatePlan};
+use nfold_types::{Level, SqlError, Value};
+
+use crate::block::{BlockExec, Limits};
+use crate::eval::{EvalCx, RowRef, StmtState, row_error};
+use crate::query::BlockSubqueries;
+use crate::runtime::Runtime;
+use crate::statement::StatementResult;
+use crate::store::{self, Storing, now_value};
+use crate::tuple::KeyMaker;
+
+/// With IGNORE an error becomes a warning.
+pub(crate) fn fail_or_warn(
+    rt: &Runtime<'_>,
+    ignore: bool,
+    error: SqlError,
+) -> Result<(), SqlError> {
+    if !ignore {
+        return Err(error);
+    }
+    rt.warnings.borrow_mut().push_error(Level::Warning, &error);
+    Ok(())
+}
+
+/// Makes new row images by assignments.
+pub(crate) struct Assigner<'p> {
+    table: &'p Arc<Table>,
+    assignments: &'p [Assignment],
+    /// An assignment looks at a column that one to its left has changed.
+    sequential: bool,
+    /// Columns with ON UPDATE that no assignment names.
+    stamps: Vec<(usize, u8)>,
+}
+
+impl<'p> Assigner<'p> {
+    pub fn new(table: &'p Arc<Table>, assignments: &'p [Assignment]) -> Assigner<'p> {
+        let sequential = assignments.iter().enumerate().any(|(n, a)| {
+            let before = &assignments[..n];
+            a.value.as_ref().is_some_and(|e| {
+                e.any(&mut |e| {
+                    matches!(e.kind, ExprKind::Column(at)
+                        if at.table == 0 && before.iter().any(|b| b.column == usize::from(at.column)))
+                })
+            })
+        });
+        let stamps = table
+            .def()
+            .columns
+            .iter()
+            .enumerate()
+            .filter(|(c, _)| !assignments.iter().any(|a| a.column == *c))
+            .filter_map(|(c, d)| d.on_update_now.map(|fsp| (c, fsp)))
+            .collect();
+        Assigner {
+            table,
+            assignments,
+            sequential,
+            stamps,
+        }
+    }
+
+    /// Appends the new image of `old` to `out`; false: nothing changes. Slot 0 of the expressions is the row, `others` follow it.
+    #[allow(clippy::too_many_arguments)]
+    pub fn apply(
+        &self,
+        rt: &Runtime<'_>,
+        storing: &Storing,
+        state: &StmtState<'_>,
+        old: &[u8],
+        others: &[RowRef<'_>],
+        row: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, SqlError> {
+        let layout = self.table.layout();
+        let def = self.table.def();
+        let mut changed: Vec<(usize, Value)> =
+            Vec::with_capacity(self.assignments.len() + self.stamps.len());
+        let mut between = Vec::new();
+        for a in self.assignments {
+            if self.sequential && !changed.is_empty() {
+                between.clear();
+                self.encode(old, &changed, &mut between)?;
+            }
+            let image = if between.is_empty() { old } else { &between };
+            let mut rows = vec![RowRef {
+                layout,
+                image: Some(image),
+                places: None,
+            }];
+            rows.extend_from_slice(others);
+            let cx = EvalCx {
+                rows: &rows,
+                outer: &[],
+                st: state,
+            };
+            let column = &def.columns[a.column];
+            let mut value = match &a.value {
+                None => storing.default_value(rt, column)?,
+                Some(e) => {
+                    let v = cx.val(e)?;
+                    storing.store(rt, &cx, column, v, &e.ty, row)?
+                }
+            };
+            if value.is_null() && !column.nullable {
+                value = storing.null(rt, column)?;
+            }
+            changed.retain(|(c, _)| *c != a.column);
+            changed.push((a.column, value));
+        }
+        self.encode(old, &changed, out)?;
+        if out.as_slice() == old {
+            return Ok(false);
+        }
+        if !self.stamps.is_empty() {
+            for &(c, fsp) in &self.stamps {
+                changed.push((c, now_value(rt, &def.columns[c], fsp)));
+            }
+            out.clear();
+            self.encode(old, &changed, out)?;
+        }
+        Ok(true)
+    }
+
+    fn encode(
+        &self,
+        old: &[u8],
+        changed: &[(usize, Value)],
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
+        let layout = self.table.layout();
+        let mut values = Vec::with_capacity(layout.columns().len());
+        for c in 0..layout.columns().len() {
+            values.push(match changed.iter().find(|(n, _)| *n == c) {
+                Some((_, v)) => v.as_ref(),
+                None => layout.get(old, c).map_err(|e| row_error(&e))?,
+            });
+        }
+        layout.encode(values, out).map_err(|e| row_error(&e))
+    }
+}
+
+/// Calls `f` with each row to change, its hidden row id and its number from 1, in order and up to the limit.
+fn each_row(
+    rt: &Runtime<'_>,
+    block: &Block,
+    exec: &mut Option<BlockExec>,
+    limit: Option<&LimitPlan>,
+    collect: bool,
+    f: &mut dyn FnMut(&[u8], Option<u64>, u64) -> Result<(), SqlError>,
+) -> Result<(), SqlError> {
+    let limits = Limits::new(rt, limit)?;
+    if limits.count == 0 {
+        return Ok(());
+    }
+    if exec.is_none() {
+        *exec = Some(BlockExec::open(rt, block, limits)?);
+    }
+    let Some(exec) = exec else { return Ok(()) };
+    let mut n = 0u64;
+    if !collect {
+        return exec.batches(rt, block, &mut |_, batch| {
+            for &i in &batch.selected {
+                n += 1;
+                f(batch.read.row(i as usize), batch.read.row_id(i as usize), n)?;
+                if n == limits.count {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        });
+    }
+    let maker = KeyMaker::new(block.order.iter().map(|k| (&k.expr.ty, k.desc)));
+    let mut rows = RowBatch::new();
+    let mut ids: Vec<Option<u64>> = Vec::new();
+    let mut keys: Vec<Vec<u8>> = Vec::new();
+    let sorted = !block.order.is_empty();
+    exec.batches(rt, block, &mut |scx, batch| {
+        for &i in &batch.selected {
+            let image = batch.read.row(i as usize);
+            if sorted {
+                let mut slots = scx.empty_rows();
+                slots[block.joins[0].table] = scx.slots[block.joins[0].table].row(Some(image));
+                let cx = scx.eval(&slots);
+                let mut key = Vec::new();
+                for (n, k) in block.order.iter().enumerate() {
+                    maker.push(n, &cx.val(&k.expr)?, &mut key)?;
+                }
+                keys.push(key);
+            }
+            rows.push(0, image);
+            ids.push(batch.read.row_id(i as usize));
+            if !sorted && rows.len() as u64 == limits.count {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    })?;
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    if sorted {
+        order.sort_by(|&a, &b| keys[a].cmp(&keys[b]));
+    }
+    for i in order
+        .into_iter()
+        .take(usize::try_from(limits.count).unwrap_or(usize::MAX))
+    {
+        n += 1;
+        f(rows.row(i), ids[i], n)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn update(
+    rt: &Runtime<'_>,
+    plan: &UpdatePlan,
+    exec: &mut Option<BlockExec>,
+) -> Result<StatementResult, SqlError> {
+    let table = rt.table(plan.table.id)?;
+    let storing = Storing::new(rt, plan.ignore, false);
+    let assigner = Assigner::new(&table, &plan.assignments);
+    let subqueries = BlockSubqueries::new(rt, &plan.source.subqueries);
+    let state = rt.state(&subqueries);
+    let mut op = UpdateOp::new(table.clone());
+    let (mut matched, mut changed) = (0u64, 0u64);
+    each_row(
+        rt,
+        &plan.source,
+        exec,
+        plan.limit.as_ref(),
+        plan.collect,
+        &mut |old, row_id, n| {
+            matched += 1;
+            if n % 256 == 0 {
+                rt.tick()?;
+            }
+            let image = op.row(old, row_id);
+            if !assigner.apply(rt, &storing, &state, old, &[], n, image)? {
+                return Ok(());
+            }
+            match rt.drive(|session| session.update(&mut op))? {
+                WriteOutcome::Done => {
+                    changed += 1;
+                    Ok(())
+                }
+                WriteOutcome::Duplicate { index } => fail_or_warn(
+                    rt,
+                    plan.ignore,
+                    store::duplicate(rt, &table, index, op.image()),
+                ),
+            }
+        },
+    )?;
+    let warnings = rt.warnings.borrow().total();
+    Ok(StatementResult {
+        affected: changed,
+        matched,
+        info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}"),
+        ..StatementResult::default()
+    })
+}
+
+pub(crate) fn delete(
+    rt: &Runtime<'_>,
+    plan: &DeletePlan,
+    exec: &mut Option<BlockExec>,
+) -> Result<StatementResult, SqlError> {
+    let table = rt.table(plan.table.id)?;
+    let mut op = DeleteOp::new(table);
+    let mut gone = 0u64;
+    each_row(
+        rt,
+        &plan.source,
+        exec,
+        plan.limit.as_ref(),
+        plan.collect,
+        &mut |row, row_id, n| {
+            if n % 256 == 0 {
+                rt.tick()?;
+            }
+            op.row(row, row_id);
+            rt.drive(|session| session.delete(&mut op))?;
+            gone += 1;
+            Ok(())
+        },
+    )?;
+    Ok(StatementResult {
+        affected: gone,
+        matched: gone,
+        ..StatementResult::default()
+    })
+}

@@ -1,0 +1,456 @@
+//! Whole queries: blocks, set operations, VALUES; and subqueries, which are queries run in the middle of an expression.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nfold_plan::expr::{Expr, ExprType, SubqueryPlan, SubqueryUse};
+use nfold_plan::query::{QueryBody, QueryPlan};
+use nfold_sql::ast::{BinaryOp, SetOp};
+use nfold_types::row::RowLayout;
+use nfold_types::{ErrorCode, SqlError, Value};
+use rustc_hash::FxHashSet;
+
+use crate::aggregate::owned;
+use crate::block::{BlockExec, Distinct, Limits, RowOut, projected, values_of};
+use crate::env::RowSink;
+use crate::eval::{EvalCx, NoSubqueries, RowRef, Subqueries, Val, compare};
+use crate::output;
+use crate::runtime::Runtime;
+use crate::sort::Sorter;
+use crate::step::normal_key;
+use crate::tuple::{self, KeyMaker};
+
+/// Runs a query; its rows go to `out`.
+pub(crate) fn run(
+    rt: &Runtime<'_>,
+    q: &QueryPlan,
+    outer: &[&[RowRef<'_>]],
+    out: &mut dyn RowOut,
+) -> Result<(), SqlError> {
+    let limits = Limits::new(rt, q.limit.as_ref())?;
+    match &q.body {
+        QueryBody::Block(block) => {
+            BlockExec::open(rt, block, limits)?.run(rt, block, limits, outer, out)
+        }
+        QueryBody::Rows(_) | QueryBody::Set { .. } => run_set(rt, q, limits, outer, out),
+    }
+}
+
+/// Runs a query; each row's image, in `layout`, goes to `push`.
+pub(crate) fn collect(
+    rt: &Runtime<'_>,
+    q: &QueryPlan,
+    outer: &[&[RowRef<'_>]],
+    layout: &RowLayout,
+    push: &mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
+) -> Result<(), SqlError> {
+    let mut out = Images {
+        layout,
+        types: &q.types,
+        image: Vec::new(),
+        push,
+    };
+    run(rt, q, outer, &mut out)
+}
+
+/// Result rows as row images.
+struct Images<'o> {
+    layout: &'o RowLayout,
+    types: &'o [ExprType],
+    image: Vec<u8>,
+    push: &'o mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
+}
+
+impl RowOut for Images<'_> {
+    fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
+        let values = values_of(cx, select)?;
+        let _ = self.types;
+        self.image.clear();
+        tuple::encode_row(self.layout, &values, &mut self.image)?;
+        (self.push)(&self.image)?;
+        Ok(true)
+    }
+}
+
+/// Result rows for the client.
+pub(crate) struct ToSink<'o> {
+    pub sink: &'o mut dyn RowSink,
+    pub rows: u64,
+}
+
+impl RowOut for ToSink<'_> {
+    fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
+        output::emit(cx, select, self.sink)?;
+        self.rows += 1;
+        Ok(true)
+    }
+}
+
+/// A set operation's operands, converted to its types, one after the other.
+struct SetOut<'o> {
+    types: &'o [ExprType],
+    layout: &'o RowLayout,
+    distinct: Option<Distinct>,
+    rows: &'o mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
+}
+
+impl RowOut for SetOut<'_> {
+    fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
+        let mut values = Vec::with_capacity(select.len());
+        for (e, ty) in select.iter().zip(self.types) {
+            values.push(owned(cx.val_as(e, ty)?.to_value()));
+        }
+        if let Some(seen) = &mut self.distinct
+            && !seen.is_new(&values)?
+        {
+            return Ok(true);
+        }
+        let mut image = Vec::new();
+        tuple::encode_row(self.layout, &values, &mut image)?;
+        (self.rows)(&image)
+    }
+}
+
+fn run_set(
+    rt: &Runtime<'_>,
+    q: &QueryPlan,
+    limits: Limits,
+    outer: &[&[RowRef<'_>]],
+    out: &mut dyn RowOut,
+) -> Result<(), SqlError> {
+    let layout = tuple::layout_of(&q.types);
+    let state = rt.state(&NoSubqueries);
+    let columns = projected(
+        &q.types
+            .iter()
+            .map(|t| Expr {
+                ty: t.clone(),
+                ..Expr::null()
+            })
+            .collect::<Vec<_>>(),
+    );
+    let mut seen = 0u64;
+    let mut give = |image: &[u8]| -> Result<bool, SqlError> {
+        let rows = [RowRef {
+            layout: &layout,
+            image: Some(image),
+            places: None,
+        }];
+        let cx = EvalCx {
+            rows: &rows,
+            outer: &[],
+            st: &state,
+        };
+        seen += 1;
+        let end = limits.skip.saturating_add(limits.count);
+        if seen > limits.skip && seen <= end && !out.row(&cx, &columns)? {
+            return Ok(false);
+        }
+        Ok(seen < end)
+    };
+    if limits.count == 0 {
+        return Ok(());
+    }
+    if q.order.is_empty() {
+        return operands(rt, q, outer, &layout, &mut give);
+    }
+    let maker = KeyMaker::new(q.order.iter().map(|o| (&q.types[o.column], o.desc)));
+    let mut sorter = Sorter::new(rt.env.work_memory(), 0);
+    let mut key = Vec::new();
+    operands(rt, q, outer, &layout, &mut |image| {
+        key.clear();
+        for (n, o) in q.order.iter().enumerate() {
+            let v = layout
+                .get(image, o.column)
+                .map_err(|e| crate::eval::row_error(&e))?;
+            maker.push(n, &Val::from_ref(v), &mut key)?;
+        }
+        sorter.push(rt, &key, image)?;
+        Ok(true)
+    })?;
+    let mut sorted = sorter.finish(rt)?;
+    while let Some((_, image)) = sorted.next()? {
+        if !give(image)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The rows of a set operation or of VALUES, as images of its own types.
+fn operands(
+    rt: &Runtime<'_>,
+    q: &QueryPlan,
+    outer: &[&[RowRef<'_>]],
+    layout: &RowLayout,
+    rows: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
+) -> Result<(), SqlError> {
+    let mut more = true;
+    let mut watched = |image: &[u8]| -> Result<bool, SqlError> {
+        more = rows(image)?;
+        Ok(more)
+    };
+    match &q.body {
+        QueryBody::Block(_) => Ok(()),
+        QueryBody::Rows(list) => {
+            let state = rt.state(&NoSubqueries);
+            let cx = EvalCx {
+                rows: &[],
+                outer,
+                st: &state,
+            };
+            let mut set = SetOut {
+                types: &q.types,
+                layout,
+                distinct: None,
+                rows: &mut watched,
+            };
+            for row in list {
+                if !set.row(&cx, row)? {
+                    break;
+                }
+            }
+            Ok(())
+        }
+        QueryBody::Set {
+            op,
+            distinct,
+            left,
+            right,
+        } => {
+            if *op != SetOp::Union {
+                return Err(SqlError::not_supported("INTERSECT and EXCEPT"));
+            }
+            let distinct = distinct.then(|| {
+                Distinct::new(
+                    &q.types
+                        .iter()
+                        .map(|t| Expr {
+                            ty: t.clone(),
+                            ..Expr::null()
+                        })
+                        .collect::<Vec<_>>(),
+                )
+            });
+            let mut set = SetOut {
+                types: &q.types,
+                layout,
+                distinct,
+                rows: &mut watched,
+            };
+            run(rt, left, outer, &mut set)?;
+            let SetOut { distinct, .. } = set;
+            if more {
+                let mut set = SetOut {
+                    types: &q.types,
+                    layout,
+                    distinct,
+                    rows,
+                };
+                run(rt, right, outer, &mut set)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// A subquery's rows.
+struct SubRows {
+    rows: Vec<Vec<Value>>,
+    types: Vec<ExprType>,
+    /// For IN over one uncorrelated column: keys of its values, and whether one is NULL.
+    set: Option<(FxHashSet<Vec<u8>>, bool)>,
+}
+
+/// Subqueries of a block while it runs. What is not correlated runs once.
+pub(crate) struct BlockSubqueries<'r, 's> {
+    rt: &'r Runtime<'s>,
+    plans: &'r [SubqueryPlan],
+    known: RefCell<Vec<Option<Rc<SubRows>>>>,
+}
+
+impl<'r, 's> BlockSubqueries<'r, 's> {
+    pub fn new(rt: &'r Runtime<'s>, plans: &'r [SubqueryPlan]) -> Self {
+        BlockSubqueries {
+            rt,
+            plans,
+            known: RefCell::new(vec![None; plans.len()]),
+        }
+    }
+
+    fn rows(
+        &self,
+        cx: &EvalCx<'_>,
+        index: u16,
+        use_as: &SubqueryUse,
+    ) -> Result<Rc<SubRows>, SqlError> {
+        let n = usize::from(index);
+        if let Some(known) = self.known.borrow()[n].clone() {
+            return Ok(known);
+        }
+        let sub = &self.plans[n];
+        let mut frames: Vec<&[RowRef<'_>]> = cx.outer.to_vec();
+        frames.push(cx.rows);
+        let most = match use_as {
+            SubqueryUse::Exists => 1,
+            SubqueryUse::Scalar => 2,
+            _ => usize::MAX,
+        };
+        let mut out = Values {
+            rows: Vec::new(),
+            most,
+        };
+        run(self.rt, &sub.plan, &frames, &mut out)?;
+        let mut rows = SubRows {
+            rows: out.rows,
+            types: sub.plan.types.clone(),
+            set: None,
+        };
+        if let (SubqueryUse::In { kinds, .. }, false) = (use_as, sub.correlated)
+            && let ([kind], [ty]) = (kinds.as_slice(), rows.types.as_slice())
+        {
+            let e = Expr {
+                ty: ty.clone(),
+                ..Expr::null()
+            };
+            let mut set = FxHashSet::default();
+            let mut null = false;
+            for row in &rows.rows {
+                let mut key = Vec::new();
+                if normal_key(cx, &Val::from_ref(row[0].as_ref()), &e, *kind, &mut key) {
+                    set.insert(key);
+                } else {
+                    null = true;
+                }
+            }
+            rows.set = Some((set, null));
+        }
+        let rows = Rc::new(rows);
+        if !sub.correlated {
+            self.known.borrow_mut()[n] = Some(rows.clone());
+        }
+        Ok(rows)
+    }
+}
+
+/// Keeps rows as values, up to a number.
+struct Values {
+    rows: Vec<Vec<Value>>,
+    most: usize,
+}
+
+impl RowOut for Values {
+    fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
+        self.rows
+            .push(values_of(cx, select)?.iter().map(Val::to_value).collect());
+        Ok(self.rows.len() < self.most)
+    }
+}
+
+impl Subqueries for BlockSubqueries<'_, '_> {
+    fn value<'a>(
+        &self,
+        cx: &EvalCx<'a>,
+        index: u16,
+        use_as: &'a SubqueryUse,
+        _: &'a ExprType,
+    ) -> Result<Val<'a>, SqlError> {
+        let rows = self.rows(cx, index, use_as)?;
+        match use_as {
+            SubqueryUse::Scalar => match rows.rows.as_slice() {
+                [] => Ok(Val::Null),
+                [row] => Ok(owned(row[0].clone())),
+                _ => Err(SqlError::new(ErrorCode::ER_SUBQUERY_NO_1_ROW, &[])),
+            },
+            SubqueryUse::Exists => Ok(Val::Int(i64::from(!rows.rows.is_empty()))),
+            SubqueryUse::In {
+                left,
+                kinds,
+                negated,
+            } => {
+                let found = in_rows(cx, &rows, left, kinds)?;
+                Ok(Val::from_bool(found.map(|f| f != *negated)))
+            }
+            SubqueryUse::Quantified {
+                left,
+                op,
+                kind,
+                all,
+            } => {
+                let x = cx.val(left)?;
+                let mut unknown = false;
+                for row in &rows.rows {
+                    let y = Val::from_ref(row[0].as_ref());
+                    match compare::order(cx, *kind, (&x, &left.ty), (&y, &rows.types[0])) {
+                        None => unknown = true,
+                        Some(o) => {
+                            let holds = compare::holds(
+                                if *op == BinaryOp::NullSafeEq {
+                                    BinaryOp::Eq
+                                } else {
+                                    *op
+                                },
+                                o,
+                            );
+                            if holds != *all {
+                                return Ok(Val::Int(i64::from(!all)));
+                            }
+                        }
+                    }
+                }
+                Ok(if unknown {
+                    Val::Null
+                } else {
+                    Val::Int(i64::from(*all))
+                })
+            }
+        }
+    }
+}
+
+/// `left IN (rows)`.
+fn in_rows<'a>(
+    cx: &EvalCx<'a>,
+    rows: &SubRows,
+    left: &'a [Expr],
+    kinds: &[nfold_plan::expr::CmpKind],
+) -> Result<Option<bool>, SqlError> {
+    if rows.rows.is_empty() {
+        return Ok(Some(false));
+    }
+    let values = values_of(cx, left)?;
+    if let (Some((set, null)), [x], [e]) = (&rows.set, values.as_slice(), left) {
+        let mut key = Vec::new();
+        if !normal_key(cx, x, e, kinds[0], &mut key) {
+            return Ok(None);
+        }
+        return Ok(if set.contains(&key) {
+            Some(true)
+        } else if *null {
+            None
+        } else {
+            Some(false)
+        });
+    }
+    let mut unknown = false;
+    for row in &rows.rows {
+        let mut result = Some(true);
+        for (n, (x, e)) in values.iter().zip(left).enumerate() {
+            let y = Val::from_ref(row[n].as_ref());
+            match compare::order(cx, kinds[n], (x, &e.ty), (&y, &rows.types[n])) {
+                Some(o) if o.is_eq() => {}
+                Some(_) => {
+                    result = Some(false);
+                    break;
+                }
+                None => result = None,
+            }
+        }
+        match result {
+            Some(true) => return Ok(Some(true)),
+            None => unknown = true,
+            Some(false) => {}
+        }
+    }
+    Ok(if unknown { None } else { Some(false) })
+}

@@ -1,0 +1,151 @@
+//! One execution of one statement: the session, the fiber, the parameters, the warnings.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::Instant;
+
+use nfold_catalog::TableId;
+use nfold_engine::{Engine, EngineError, EngineSession, Read, RowBatch, Stop, StoreError, Table};
+use nfold_types::{ErrorCode, SqlError, Warnings};
+
+use crate::env::{ExecCx, Interrupt, SessionEnv};
+use crate::eval::{ListCache, StmtState, Subqueries};
+use crate::params::Params;
+
+/// Everything an operator may touch. Session and fiber are behind cells because a subquery runs in the middle of an expression; each
+/// is borrowed for one call at a time.
+pub(crate) struct Runtime<'s> {
+    pub engine: &'s Arc<Engine>,
+    session: RefCell<&'s mut EngineSession>,
+    cx: RefCell<&'s mut dyn ExecCx>,
+    pub env: &'s dyn SessionEnv,
+    pub params: &'s Params,
+    pub warnings: &'s RefCell<Warnings>,
+    pub lists: ListCache,
+    /// Division by zero and the like are errors in strict mode.
+    pub strict: Cell<bool>,
+    /// For FOUND_ROWS(): rows without LIMIT, once counted.
+    pub found_rows: Cell<Option<u64>>,
+}
+
+impl<'s> Runtime<'s> {
+    pub fn new(
+        engine: &'s Arc<Engine>,
+        session: &'s mut EngineSession,
+        cx: &'s mut dyn ExecCx,
+        env: &'s dyn SessionEnv,
+        params: &'s Params,
+        warnings: &'s RefCell<Warnings>,
+    ) -> Self {
+        Runtime {
+            engine,
+            session: RefCell::new(session),
+            cx: RefCell::new(cx),
+            env,
+            params,
+            warnings,
+            lists: ListCache::default(),
+            strict: Cell::new(false),
+            found_rows: Cell::new(None),
+        }
+    }
+
+    /// What expressions see.
+    pub fn state<'a>(&'a self, subqueries: &'a dyn Subqueries) -> StmtState<'a> {
+        StmtState {
+            params: self.params,
+            env: self.env,
+            warnings: self.warnings,
+            subqueries,
+            lists: &self.lists,
+            strict: self.strict.get(),
+        }
+    }
+
+    /// Cancel flag and time slice.
+    pub fn tick(&self) -> Result<(), SqlError> {
+        self.cx.borrow_mut().tick().map_err(Interrupt::to_sql)
+    }
+
+    /// Calls `f` until it no longer has to wait.
+    pub fn drive<T>(
+        &self,
+        mut f: impl FnMut(&mut EngineSession) -> Result<T, Stop>,
+    ) -> Result<T, SqlError> {
+        loop {
+            let stop = {
+                let mut session = self.session.borrow_mut();
+                match f(&mut session) {
+                    Ok(value) => return Ok(value),
+                    Err(stop) => stop,
+                }
+            };
+            wait_or_fail(
+                &mut **self.cx.borrow_mut(),
+                stop,
+                Some(self.env.lock_wait_timeout()),
+            )?;
+        }
+    }
+
+    /// The next rows of a read; false: no more.
+    pub fn read(&self, read: &mut Read, out: &mut RowBatch) -> Result<bool, SqlError> {
+        self.tick()?;
+        self.drive(|session| read.next(session, out))
+    }
+
+    /// The open table with this id; error 1412 when it is gone.
+    pub fn table(&self, id: TableId) -> Result<Arc<Table>, SqlError> {
+        self.engine
+            .table(id)
+            .ok_or_else(|| SqlError::new(ErrorCode::ER_TABLE_DEF_CHANGED, &[]))
+    }
+}
+
+fn wait_or_fail(
+    cx: &mut dyn ExecCx,
+    stop: Stop,
+    timeout: Option<std::time::Duration>,
+) -> Result<(), SqlError> {
+    match stop {
+        Stop::Wait(wait) => {
+            let deadline = timeout.and_then(|t| Instant::now().checked_add(t));
+            cx.wait(std::pin::pin!(wait), deadline)
+                .map_err(Interrupt::to_sql)
+        }
+        Stop::Error(error) => Err(engine_error(&error)),
+    }
+}
+
+/// Calls `f` until it no longer has to wait: for commit, rollback and the like, outside of a statement.
+///
+/// # Errors
+/// The engine's error in MySQL's words; 1317 when the session is killed meanwhile.
+pub fn drive<T>(
+    cx: &mut dyn ExecCx,
+    mut f: impl FnMut() -> Result<T, Stop>,
+) -> Result<T, SqlError> {
+    loop {
+        match f() {
+            Ok(value) => return Ok(value),
+            Err(stop) => wait_or_fail(cx, stop, None)?,
+        }
+    }
+}
+
+/// An engine error as MySQL words it.
+pub fn engine_error(error: &EngineError) -> SqlError {
+    use ErrorCode::*;
+    match error {
+        EngineError::Deadlock => SqlError::new(ER_LOCK_DEADLOCK, &[]),
+        EngineError::LockNoWait => SqlError::new(ER_LOCK_NOWAIT, &[]),
+        EngineError::ReadOnlyTransaction => {
+            SqlError::new(ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, &[])
+        }
+        EngineError::RowTooLarge => SqlError::new(ER_TOO_BIG_ROWSIZE, &[&65_535]),
+        EngineError::TableChanged => SqlError::new(ER_TABLE_DEF_CHANGED, &[]),
+        EngineError::NoSuchSavepoint => SqlError::new(ER_SP_DOES_NOT_EXIST, &[&"SAVEPOINT", &""]),
+        EngineError::Store(StoreError::DiskFull) => SqlError::new(ER_RECORD_FILE_FULL, &[&"table"]),
+        other => SqlError::with_message(ER_UNKNOWN_ERROR, other.to_string()),
+    }
+}

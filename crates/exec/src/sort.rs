@@ -1,0 +1,215 @@
+//! Sorting by key bytes: in memory, by a heap of the first N, or by runs in files that are merged.
+//!
+//! # Invariants
+//! S1. Equal keys keep the order in which they came (the entry's number is part of the comparison).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use nfold_types::SqlError;
+
+use crate::runtime::Runtime;
+use crate::spill::{SpillReader, SpillWriter};
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    start: u32,
+    key: u32,
+    row: u32,
+}
+
+/// Takes rows with their sort keys and gives them back in order.
+pub(crate) struct Sorter {
+    arena: Vec<u8>,
+    entries: Vec<Entry>,
+    runs: Vec<SpillWriter>,
+    limit_bytes: usize,
+    /// Only so many rows are wanted; 0: all.
+    top: usize,
+}
+
+impl Sorter {
+    pub fn new(limit_bytes: usize, top: usize) -> Sorter {
+        Sorter {
+            arena: Vec::new(),
+            entries: Vec::new(),
+            runs: Vec::new(),
+            limit_bytes: limit_bytes.clamp(64 << 10, 1 << 30),
+            top,
+        }
+    }
+
+    fn key(&self, e: &Entry) -> &[u8] {
+        &self.arena[e.start as usize..(e.start + e.key) as usize]
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, rt: &Runtime<'_>, key: &[u8], row: &[u8]) -> Result<(), SqlError> {
+        let start = self.arena.len() as u32;
+        self.arena.extend_from_slice(key);
+        self.arena.extend_from_slice(row);
+        self.entries.push(Entry {
+            start,
+            key: key.len() as u32,
+            row: row.len() as u32,
+        });
+        if self.top != 0 && self.entries.len() >= 2 * self.top.max(512) {
+            self.keep_top();
+        }
+        if self.arena.len() + self.entries.len() * size_of::<Entry>() > self.limit_bytes {
+            if self.top != 0 && self.entries.len() > 2 * self.top {
+                self.keep_top();
+                return Ok(());
+            }
+            self.spill(rt)?;
+        }
+        Ok(())
+    }
+
+    fn sort(&mut self) {
+        let arena = &self.arena;
+        let key = |e: &Entry| &arena[e.start as usize..(e.start + e.key) as usize];
+        // Starts grow, so they keep equal keys in their order (S1).
+        self.entries
+            .sort_unstable_by(|a, b| key(a).cmp(key(b)).then(a.start.cmp(&b.start)));
+    }
+
+    /// Forgets all but the first `top` rows.
+    fn keep_top(&mut self) {
+        self.sort();
+        self.entries.truncate(self.top);
+        let mut arena = Vec::with_capacity(self.arena.len() / 2);
+        // In the order they came, so that starts keep telling it.
+        self.entries.sort_unstable_by_key(|e| e.start);
+        for e in &mut self.entries {
+            let (from, len) = (e.start as usize, (e.key + e.row) as usize);
+            e.start = arena.len() as u32;
+            arena.extend_from_slice(&self.arena[from..from + len]);
+        }
+        self.arena = arena;
+    }
+
+    fn spill(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
+        self.sort();
+        let mut run = SpillWriter::new(&rt.env.tmpdir())?;
+        for (n, e) in self.entries.iter().enumerate() {
+            if n % 4096 == 0 {
+                rt.tick()?;
+            }
+            let row = (e.start + e.key) as usize;
+            run.push(self.key(e), &self.arena[row..row + e.row as usize])?;
+        }
+        self.runs.push(run);
+        self.arena.clear();
+        self.entries.clear();
+        Ok(())
+    }
+
+    /// No more rows come: gives them in order.
+    pub fn finish(mut self, rt: &Runtime<'_>) -> Result<Sorted, SqlError> {
+        self.sort();
+        if self.top != 0 && self.runs.is_empty() {
+            self.entries.truncate(self.top);
+        }
+        if self.runs.is_empty() {
+            return Ok(Sorted {
+                memory: self,
+                at: 0,
+                merge: None,
+            });
+        }
+        if !self.entries.is_empty() {
+            self.spill(rt)?;
+        }
+        // Few runs at a time, so that buffers stay small: merge until a single pass is left.
+        let mut runs = std::mem::take(&mut self.runs);
+        while runs.len() > 64 {
+            let rest = runs.split_off(64);
+            let mut merge = Merge::new(runs)?;
+            let mut out = SpillWriter::new(&rt.env.tmpdir())?;
+            while let Some(reader) = merge.next()? {
+                let (key, row) = merge.readers[reader].record();
+                out.push(key, row)?;
+            }
+            runs = std::iter::once(out).chain(rest).collect();
+        }
+        Ok(Sorted {
+            memory: Sorter::new(0, 0),
+            at: 0,
+            merge: Some(Merge::new(runs)?),
+        })
+    }
+}
+
+/// Several sorted runs as one.
+struct Merge {
+    readers: Vec<SpillReader>,
+    heap: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
+    /// The reader whose record was given last.
+    last: Option<usize>,
+}
+
+impl Merge {
+    fn new(runs: Vec<SpillWriter>) -> Result<Merge, SqlError> {
+        let mut readers = runs
+            .into_iter()
+            .map(SpillWriter::into_reader)
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut heap = BinaryHeap::with_capacity(readers.len());
+        for (n, r) in readers.iter_mut().enumerate() {
+            if r.advance()? {
+                heap.push(Reverse((r.record().0.to_vec(), n)));
+            }
+        }
+        Ok(Merge {
+            readers,
+            heap,
+            last: None,
+        })
+    }
+
+    /// The reader that holds the next record.
+    fn next(&mut self) -> Result<Option<usize>, SqlError> {
+        if let Some(n) = self.last.take()
+            && self.readers[n].advance()?
+        {
+            self.heap
+                .push(Reverse((self.readers[n].record().0.to_vec(), n)));
+        }
+        let Some(Reverse((_, n))) = self.heap.pop() else {
+            return Ok(None);
+        };
+        self.last = Some(n);
+        Ok(Some(n))
+    }
+}
+
+/// Rows in order.
+pub(crate) struct Sorted {
+    memory: Sorter,
+    at: usize,
+    merge: Option<Merge>,
+}
+
+impl Sorted {
+    /// The next row with its key.
+    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, SqlError> {
+        match &mut self.merge {
+            Some(merge) => match merge.next()? {
+                None => Ok(None),
+                Some(n) => Ok(Some(merge.readers[n].record())),
+            },
+            None => {
+                let Some(e) = self.memory.entries.get(self.at) else {
+                    return Ok(None);
+                };
+                self.at += 1;
+                let (start, row) = (e.start as usize, (e.start + e.key) as usize);
+                Ok(Some((
+                    &self.memory.arena[start..row],
+                    &self.memory.arena[row..row + e.row as usize],
+                )))
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Statements: what the session calls.
+//!
+//! ```text
+//!   text ─▶ Digested ─▶ plan cache ─▶ Executable (this session's operators, kept) ─▶ execute
+//! ```
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use nfold_engine::{Engine, EngineSession};
+use nfold_plan::query::{ColumnMeta, ExplainPlan, Plan, QueryBody, QueryPlan};
+use nfold_types::{SqlError, ValueRef, Warnings, wire};
+
+use crate::block::{BlockExec, Limits};
+use crate::env::{ExecCx, RowSink, SessionEnv, WireFormat};
+use crate::eval::{EvalCx, NoSubqueries};
+use crate::params::Params;
+use crate::query::{self, BlockSubqueries, ToSink};
+use crate::runtime::Runtime;
+use crate::{insert, modify};
+
+/// What a statement has done, for the OK packet and the session's functions.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StatementResult {
+    /// A result set went to the sink; of what follows only `rows` and `found_rows` count then.
+    pub is_query: bool,
+    /// Rows sent.
+    pub rows: u64,
+    /// `FOUND_ROWS()`
+    pub found_rows: u64,
+    /// Rows changed (2 for one that ON DUPLICATE KEY UPDATE changed).
+    pub affected: u64,
+    /// UPDATE: rows found; what `affected` is under CLIENT_FOUND_ROWS.
+    pub matched: u64,
+    /// For the OK packet: the first automatic value, or else the last one given.
+    pub last_insert_id: u64,
+    /// What `LAST_INSERT_ID()` is from now on, if the statement made a value.
+    pub generated_id: Option<u64>,
+    /// `Rows matched: 1  Changed: 1  Warnings: 0`
+    pub info: String,
+}
+
+/// A plan with the operators that one session runs it with; kept between executions, so that a warm one allocates little.
+pub struct Executable {
+    plan: Arc<Plan>,
+    root: Option<BlockExec>,
+}
+
+impl Executable {
+    /// Operators are made when it runs first.
+    pub fn new(plan: Arc<Plan>) -> Executable {
+        Executable { plan, root: None }
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// The result's columns; none for statements without a result set.
+    pub fn columns(&self) -> &[ColumnMeta] {
+        plan_columns(&self.plan)
+    }
+}
+
+/// The result's columns; none for statements without a result set.
+pub fn plan_columns(plan: &Plan) -> &[ColumnMeta] {
+    match plan {
+        Plan::Query(q) => &q.columns,
+        Plan::Explain(e) => &e.columns,
+        _ => &[],
+    }
+}
+
+/// Runs a statement. The statement's implicit savepoint is set and, after an error, gone back to; committing is the session's affair.
+///
+/// # Errors
+/// MySQL's error. After 1213 the transaction has been rolled back.
+#[allow(clippy::too_many_arguments)]
+pub fn execute(
+    statement: &mut Executable,
+    engine: &Arc<Engine>,
+    params: &Params,
+    session: &mut EngineSession,
+    cx: &mut dyn ExecCx,
+    env: &dyn SessionEnv,
+    warnings: &RefCell<Warnings>,
+    sink: &mut dyn RowSink,
+) -> Result<StatementResult, SqlError> {
+    session.statement_begin(env.isolation(), env.read_only());
+    let result = {
+        let rt = Runtime::new(engine, session, cx, env, params, warnings);
+        run(&rt, statement, sink)
+    };
+    let ok = result.is_ok();
+    if !ok {
+        // Operators may hold half a read.
+        statement.root = None;
+    }
+    let ended = crate::runtime::drive(cx, || session.statement_end(ok));
+    let result = result?;
+    ended?;
+    Ok(result)
+}
+
+fn run(
+    rt: &Runtime<'_>,
+    statement: &mut Executable,
+    sink: &mut dyn RowSink,
+) -> Result<StatementResult, SqlError> {
+    let plan = statement.plan.clone();
+    match &*plan {
+        Plan::Query(q) => {
+            sink.columns(&q.columns)?;
+            let mut out = ToSink { sink, rows: 0 };
+            run_query(rt, q, &mut statement.root, &mut out)?;
+            let rows = out.rows;
+            let found_rows = rt.found_rows.get().unwrap_or(rows);
+            Ok(StatementResult {
+                is_query: true,
+                rows,
+                found_rows,
+                ..StatementResult::default()
+            })
+        }
+        Plan::Insert(p) => insert::run(rt, p),
+        Plan::Update(p) => modify::update(rt, p, &mut statement.root),
+        Plan::Delete(p) => modify::delete(rt, p, &mut statement.root),
+        Plan::Do(list, subqueries) => {
+            let subs = BlockSubqueries::new(rt, subqueries);
+            let state = rt.state(&subs);
+            let cx = EvalCx {
+                rows: &[],
+                outer: &[],
+                st: &state,
+            };
+            for e in list {
+                cx.val(e)?;
+            }
+            Ok(StatementResult::default())
+        }
+        Plan::Explain(e) => explain(rt, e, sink),
+    }
+}
+
+fn run_query(
+    rt: &Runtime<'_>,
+    q: &QueryPlan,
+    root: &mut Option<BlockExec>,
+    out: &mut ToSink<'_>,
+) -> Result<(), SqlError> {
+    let QueryBody::Block(block) = &q.body else {
+        return query::run(rt, q, &[], out);
+    };
+    let limits = Limits::new(rt, q.limit.as_ref())?;
+    if root.is_none() {
+        *root = Some(BlockExec::open(rt, block, limits)?);
+    }
+    match root {
+        Some(exec) => exec.run(rt, block, limits, &[], out),
+        None => Ok(()),
+    }
+}
+
+fn explain(
+    rt: &Runtime<'_>,
+    e: &ExplainPlan,
+    sink: &mut dyn RowSink,
+) -> Result<StatementResult, SqlError> {
+    sink.columns(&e.columns)?;
+    for row in &e.rows {
+        write_texts(row, &e.columns, rt.env, sink)?;
+    }
+    Ok(StatementResult {
+        is_query: true,
+        rows: e.rows.len() as u64,
+        found_rows: e.rows.len() as u64,
+        ..StatementResult::default()
+    })
+}
+
+/// Sends a row of texts; numbers among the columns are read from them. `None` is NULL.
+pub fn write_texts(
+    row: &[Option<String>],
+    columns: &[ColumnMeta],
+    env: &dyn SessionEnv,
+    sink: &mut dyn RowSink,
+) -> Result<(), SqlError> {
+    let zone = env.time_zone();
+    let format = sink.format();
+    let out = sink.row_buffer();
+    let start = out.len();
+    if format == WireFormat::Binary {
+        out.push(0);
+        out.resize(start + 1 + (columns.len() + 9) / 8, 0);
+    }
+    for (n, (text, column)) in row.iter().zip(columns).enumerate() {
+        let value = match text {
+            None => ValueRef::Null,
+            Some(t) if column.ty.is_integer() => ValueRef::UInt(t.parse().unwrap_or(0)),
+            Some(t) if column.ty.is_numeric() => ValueRef::Double(t.parse().unwrap_or(0.0)),
+            Some(t) => ValueRef::Bytes(t.as_bytes()),
+        };
+        match format {
+            WireFormat::Text => wire::write_text(value, &column.ty, zone, out),
+            WireFormat::Binary if value.is_null() => {
+                out[start + 1 + (n + 2) / 8] |= 1 << ((n + 2) % 8)
+            }
+            WireFormat::Binary => wire::write_binary(value, &column.ty, zone, out),
+        }
+    }
+    sink.end_row()
+}
+
+/// Evaluates expressions that stand alone (`SET @a = 1 + 1`): values, with TIMESTAMP as DATETIME.
+pub fn evaluate(
+    exprs: &[nfold_plan::expr::Expr],
+    params: &Params,
+    env: &dyn SessionEnv,
+    warnings: &RefCell<Warnings>,
+) -> Result<Vec<nfold_types::Value>, SqlError> {
+    let lists = crate::eval::ListCache::default();
+    let state = crate::eval::StmtState {
+        params,
+        env,
+        warnings,
+        subqueries: &NoSubqueries,
+        lists: &lists,
+        strict: false,
+    };
+    let cx = EvalCx {
+        rows: &[],
+        outer: &[],
+        st: &state,
+    };
+    exprs.iter().map(|e| Ok(cx.val(e)?.to_value())).collect()
+}

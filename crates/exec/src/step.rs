@@ -1,0 +1,821 @@
+//! Steps of a join pipeline: the first reads its table, each later one joins its table to the rows before it.
+//!
+//! # Picture
+//! ```text
+//!   outer batch ──▶ lookup: points of all outer rows in one read (equality on an index)
+//!                          or one read per outer row (other access paths)
+//!                          or a hash table over the inner rows, read once
+//!               ──▶ for each outer row, its candidates ──▶ ON ──▶ (no match: NULLs) ──▶ filter ──▶ batch
+//! ```
+
+use std::sync::Arc;
+
+use nfold_engine::{LockWaitPolicy, PointSet, Read, ReadSpec, RowBatch, RowLock, Table};
+use nfold_plan::expr::{CmpKind, Expr};
+use nfold_plan::query::{
+    Access, AccessKind, Block, HashKey, JoinStep, JoinType, PointPart, QueryPlan, TableSource,
+    VirtualDef,
+};
+use nfold_sql::ast::{LockStrength, LockWait};
+use nfold_types::row::RowLayout;
+use nfold_types::{SqlError, Value, ValueRef};
+use rustc_hash::FxHashMap;
+
+use crate::batch::{BATCH_ROWS, Batch};
+use crate::eval::{ABSENT, EvalCx, RowRef, StmtState, Val, convert};
+use crate::keys::{BoundAccess, BoundKind};
+use crate::runtime::Runtime;
+use crate::tuple;
+
+/// Outer rows whose points go into one read.
+const OUTER_ROWS: usize = 256;
+
+/// Where a slot's rows come from, opened.
+pub(crate) enum Source {
+    Table(Arc<Table>),
+    Derived(Box<QueryPlan>),
+    Virtual(VirtualDef),
+}
+
+/// A row slot, opened: how to read its images.
+pub(crate) struct Slot {
+    pub source: Source,
+    /// Layout of made rows; a table's own is in the table.
+    made: Option<RowLayout>,
+    /// A covering read gives rows in the index's layout.
+    covering: Option<usize>,
+    places: Option<Vec<u16>>,
+}
+
+impl Slot {
+    pub fn open(
+        rt: &Runtime<'_>,
+        block: &Block,
+        table: usize,
+        access: &Access,
+    ) -> Result<Slot, SqlError> {
+        let source = match &block.tables[table].source {
+            TableSource::Table(def) => Source::Table(rt.table(def.id)?),
+            TableSource::Derived(q) => Source::Derived(q.clone()),
+            TableSource::Virtual(v) => Source::Virtual(v.clone()),
+        };
+        let access = match &access.kind {
+            AccessKind::Hash { build, .. } => build,
+            _ => access,
+        };
+        let (mut covering, mut places, mut made) = (None, None, None);
+        match &source {
+            Source::Table(t) if access.covering => {
+                covering = Some(access.index);
+                let mut map = vec![ABSENT; t.def().columns.len()];
+                for (place, &column) in t.index_columns(access.index).iter().enumerate() {
+                    map[column] = place as u16;
+                }
+                places = Some(map);
+            }
+            Source::Table(_) => {}
+            Source::Derived(q) => made = Some(tuple::layout_of(&q.types)),
+            Source::Virtual(v) => {
+                let types: Vec<_> = v
+                    .columns
+                    .iter()
+                    .map(|(_, ty)| nfold_plan::expr::ExprType::new(ty.clone(), true))
+                    .collect();
+                made = Some(tuple::layout_of(&types));
+            }
+        }
+        Ok(Slot {
+            source,
+            made,
+            covering,
+            places,
+        })
+    }
+
+    pub fn layout(&self) -> &RowLayout {
+        match (&self.source, &self.made) {
+            (_, Some(made)) => made,
+            (Source::Table(t), None) => match self.covering {
+                Some(i) => t.index_layout(i),
+                None => t.layout(),
+            },
+            _ => unreachable!("derived rows have a layout of their own"),
+        }
+    }
+
+    #[inline]
+    pub fn row<'a>(&'a self, image: Option<&'a [u8]>) -> RowRef<'a> {
+        RowRef {
+            layout: self.layout(),
+            image,
+            places: self.places.as_deref(),
+        }
+    }
+}
+
+/// How a block's tables are read.
+pub(crate) fn read_spec(
+    block: &Block,
+    table: usize,
+    access: &Access,
+    first_rows: usize,
+) -> ReadSpec {
+    let columns = block.tables[table]
+        .used
+        .iter()
+        .enumerate()
+        .filter(|(_, u)| **u)
+        .map(|(c, _)| c)
+        .collect();
+    ReadSpec {
+        index: access.index,
+        covering: access.covering,
+        lock: match block.lock.strength {
+            None => RowLock::None,
+            Some(LockStrength::Share) => RowLock::Shared,
+            Some(LockStrength::Update) => RowLock::Exclusive,
+        },
+        wait: match block.lock.wait {
+            LockWait::Wait => LockWaitPolicy::Wait,
+            LockWait::NoWait => LockWaitPolicy::NoWait,
+            LockWait::SkipLocked => LockWaitPolicy::SkipLocked,
+        },
+        columns,
+        first_rows,
+    }
+}
+
+/// Reads one table by its access path.
+pub(crate) struct TableReader {
+    table: Arc<Table>,
+    spec: ReadSpec,
+    read: Option<Read>,
+    pub bound: BoundAccess,
+    kind: BoundKind,
+    /// Next of `bound.ranges`.
+    next_range: usize,
+    reverse: bool,
+    open: bool,
+}
+
+impl TableReader {
+    pub fn new(table: Arc<Table>, spec: ReadSpec) -> TableReader {
+        TableReader {
+            table,
+            spec,
+            read: None,
+            bound: BoundAccess::default(),
+            kind: BoundKind::Empty,
+            next_range: 0,
+            reverse: false,
+            open: false,
+        }
+    }
+
+    /// Binds the access path; whether its conditions hold for every row found.
+    pub fn bind<'a>(&mut self, cx: &EvalCx<'a>, access: &'a Access) -> Result<bool, SqlError> {
+        self.reverse = access.reverse;
+        self.kind = self
+            .bound
+            .bind(cx, &self.table, access.index, &access.kind)?;
+        // Points are read forwards; reading them backwards is reading their ranges.
+        if self.kind == BoundKind::Points && self.reverse {
+            let keys: Vec<_> = self
+                .bound
+                .points
+                .iter()
+                .map(nfold_engine::KeyRange::prefix)
+                .collect();
+            self.bound.ranges = keys;
+            self.kind = BoundKind::Ranges;
+        }
+        if self.reverse {
+            self.bound.ranges.reverse();
+        }
+        if self.kind == BoundKind::Points {
+            self.bind_points();
+        }
+        self.next_range = 0;
+        self.open = self.kind == BoundKind::Points;
+        Ok(self.bound.exact)
+    }
+
+    fn bind_points(&mut self) {
+        let points = std::mem::take(&mut self.bound.points);
+        match &mut self.read {
+            Some(read) => self.bound.points = read.bind_points(points),
+            None => self.read = Some(Read::points(self.table.clone(), self.spec.clone(), points)),
+        }
+    }
+
+    /// Binds these points.
+    pub fn look_up(&mut self, points: PointSet) {
+        self.bound.points = points;
+        self.kind = BoundKind::Points;
+        self.bind_points();
+        self.open = true;
+    }
+
+    /// Appends rows; false: there are no more.
+    pub fn next(&mut self, rt: &Runtime<'_>, out: &mut RowBatch) -> Result<bool, SqlError> {
+        loop {
+            if !self.open {
+                if self.kind != BoundKind::Ranges || self.next_range == self.bound.ranges.len() {
+                    return Ok(false);
+                }
+                let range = &self.bound.ranges[self.next_range];
+                match &mut self.read {
+                    Some(read) => read.bind_range(range, self.reverse),
+                    None => {
+                        self.read = Some(Read::range(
+                            self.table.clone(),
+                            self.spec.clone(),
+                            range,
+                            self.reverse,
+                        ))
+                    }
+                }
+                self.next_range += 1;
+                self.open = true;
+            }
+            let Some(read) = &mut self.read else {
+                return Ok(false);
+            };
+            let more = rt.read(read, out)?;
+            if more {
+                return Ok(true);
+            }
+            self.open = false;
+            let last = self.kind != BoundKind::Ranges || self.next_range == self.bound.ranges.len();
+            if last || !out.is_empty() {
+                return Ok(!last);
+            }
+        }
+    }
+
+    /// The hidden row id of the table's rows is needed by writers; it is in the batch.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+}
+
+/// Inner rows by the key of their join columns.
+#[derive(Default)]
+struct HashTable {
+    rows: RowBatch,
+    by_key: FxHashMap<Vec<u8>, Vec<u32>>,
+    built: bool,
+    all: Vec<u32>,
+}
+
+enum Lookup {
+    /// The first step, or a source read whole.
+    Scan,
+    /// Equality on an index: the points of many outer rows in one read.
+    Batched,
+    /// The access path is bound for each outer row.
+    PerRow,
+    Hash(HashTable),
+}
+
+/// One step.
+pub(crate) struct StepExec {
+    reader: Option<TableReader>,
+    lookup: Lookup,
+    /// Rows of the outer side at hand, and the next of them.
+    outer: Batch,
+    outer_at: usize,
+    outer_done: bool,
+    /// Candidates of the outer rows from `group_start` on.
+    inner: RowBatch,
+    /// For each outer row of the lookup at hand: its candidates, as places in `inner_order`.
+    spans: Vec<(u32, u32)>,
+    inner_order: Vec<u32>,
+    group_start: usize,
+    group_end: usize,
+    candidate: usize,
+    matched: bool,
+    pub exact: bool,
+    started: bool,
+    /// Made rows of the first step: all at once.
+    made_done: bool,
+}
+
+impl StepExec {
+    pub fn new(
+        rt: &Runtime<'_>,
+        block: &Block,
+        step: &JoinStep,
+        position: usize,
+        first_rows: usize,
+    ) -> Result<StepExec, SqlError> {
+        let (access, hash) = match &step.access.kind {
+            AccessKind::Hash { build, .. } => (&**build, true),
+            _ => (&step.access, false),
+        };
+        let reader = match &block.tables[step.table].source {
+            TableSource::Table(def) => Some(TableReader::new(
+                rt.table(def.id)?,
+                read_spec(block, step.table, access, first_rows),
+            )),
+            _ => None,
+        };
+        let lookup = match &step.access.kind {
+            _ if hash => Lookup::Hash(HashTable::default()),
+            _ if position == 0 => Lookup::Scan,
+            AccessKind::Points(parts)
+                if parts.iter().all(|p| matches!(p, PointPart::Eq { .. })) =>
+            {
+                Lookup::Batched
+            }
+            AccessKind::Empty | AccessKind::Source => Lookup::Hash(HashTable::default()),
+            _ => Lookup::PerRow,
+        };
+        Ok(StepExec {
+            reader,
+            lookup,
+            outer: Batch::new(if position <= 1 { 0 } else { position }),
+            outer_at: 0,
+            outer_done: false,
+            inner: RowBatch::new(),
+            spans: Vec::new(),
+            inner_order: Vec::new(),
+            group_start: 0,
+            group_end: 0,
+            candidate: 0,
+            matched: false,
+            exact: true,
+            started: false,
+            made_done: false,
+        })
+    }
+
+    /// Ready for the next execution; keeps all memory.
+    pub fn reset(&mut self) {
+        self.outer.clear();
+        (self.outer_at, self.outer_done) = (0, false);
+        self.inner.clear();
+        self.spans.clear();
+        (self.group_start, self.group_end, self.candidate) = (0, 0, 0);
+        (self.matched, self.exact, self.started, self.made_done) = (false, true, false, false);
+        if let Lookup::Hash(table) = &mut self.lookup {
+            table.built = false;
+            table.rows.clear();
+            table.by_key.clear();
+            table.all.clear();
+        }
+    }
+}
+
+/// What steps share while a block runs.
+pub(crate) struct StepCx<'r, 's> {
+    pub rt: &'r Runtime<'s>,
+    pub block: &'r Block,
+    pub slots: &'r [Slot],
+    pub state: &'r StmtState<'r>,
+    pub outer_rows: &'r [&'r [RowRef<'r>]],
+}
+
+impl<'r> StepCx<'r, '_> {
+    /// Row slots with nothing in them.
+    pub fn empty_rows(&self) -> Vec<RowRef<'r>> {
+        self.slots.iter().map(|s| s.row(None)).collect()
+    }
+
+    /// An evaluation over `rows`.
+    pub fn eval<'a>(&'a self, rows: &'a [RowRef<'a>]) -> EvalCx<'a> {
+        EvalCx {
+            rows,
+            outer: self.outer_rows,
+            st: self.state,
+        }
+    }
+
+    /// Puts row `i` of a batch of step `position` into the slots.
+    pub fn fill<'a>(&'a self, batch: &'a Batch, i: usize, rows: &mut [RowRef<'a>]) {
+        for (n, step) in self.block.joins.iter().take(batch.width()).enumerate() {
+            rows[step.table] = self.slots[step.table].row(batch.image(i, n));
+        }
+    }
+
+    /// The next batch of joined rows of step `position`; false: no more.
+    pub fn next(
+        &self,
+        steps: &mut [StepExec],
+        position: usize,
+        out: &mut Batch,
+    ) -> Result<bool, SqlError> {
+        out.clear();
+        if position == 0 {
+            return self.first(&mut steps[0], out);
+        }
+        loop {
+            let (before, rest) = steps.split_at_mut(position);
+            let me = &mut rest[0];
+            if me.outer_at >= me.outer.len() {
+                if me.outer_done {
+                    return Ok(!out.is_empty());
+                }
+                let mut outer = std::mem::take(&mut me.outer);
+                let more = self.next(before, position - 1, &mut outer);
+                let me = &mut steps[position];
+                me.outer = outer;
+                me.outer_at = 0;
+                (me.group_start, me.group_end, me.candidate, me.matched) = (0, 0, 0, false);
+                me.outer_done = !more?;
+                continue;
+            }
+            self.join(me, position, out)?;
+            if out.len() >= BATCH_ROWS {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn first(&self, me: &mut StepExec, out: &mut Batch) -> Result<bool, SqlError> {
+        let step = &self.block.joins[0];
+        if !me.started {
+            me.started = true;
+            if let Some(reader) = &mut me.reader {
+                me.exact = reader.bind(&self.eval(&self.empty_rows()), &step.access)?;
+            }
+        }
+        loop {
+            out.clear();
+            let more = match &mut me.reader {
+                Some(reader) => reader.next(self.rt, &mut out.read)?,
+                None => self.made(me, step, &mut out.read)?,
+            };
+            out.select_all();
+            let filtered = !step.filter.is_empty() || !me.exact;
+            if filtered {
+                let slot = &self.slots[step.table];
+                let mut rows = self.empty_rows();
+                out.selected.clear();
+                for i in 0..out.read.len() {
+                    rows[step.table] = slot.row(Some(out.read.row(i)));
+                    let cx = self.eval(&rows);
+                    if (me.exact || cx.passes(&step.access.implied)?) && cx.passes(&step.filter)? {
+                        out.selected.push(i as u32);
+                    }
+                }
+            }
+            if !out.is_empty() || !more {
+                return Ok(more || !out.is_empty());
+            }
+        }
+    }
+
+    /// Rows of a derived table or view.
+    fn made(
+        &self,
+        me: &mut StepExec,
+        step: &JoinStep,
+        out: &mut RowBatch,
+    ) -> Result<bool, SqlError> {
+        if me.made_done || matches!(step.access.kind, AccessKind::Empty) {
+            return Ok(false);
+        }
+        me.made_done = true;
+        self.all_made(step.table, out)?;
+        Ok(false)
+    }
+
+    fn all_made(&self, table: usize, out: &mut RowBatch) -> Result<(), SqlError> {
+        let slot = &self.slots[table];
+        match &slot.source {
+            Source::Derived(q) => {
+                crate::query::collect(self.rt, q, self.outer_rows, slot.layout(), &mut |image| {
+                    out.push(0, image);
+                    Ok(())
+                })
+            }
+            Source::Virtual(v) => {
+                let layout = slot.layout();
+                self.rt
+                    .env
+                    .virtual_rows(&v.schema, &v.name, &mut |values: &[Value]| {
+                        let vals: Vec<Val<'_>> =
+                            values.iter().map(|v| Val::from_ref(v.as_ref())).collect();
+                        let mut image = Vec::new();
+                        tuple::encode_row(layout, &vals, &mut image)?;
+                        out.push(0, &image);
+                        Ok(())
+                    })
+            }
+            Source::Table(_) => Ok(()),
+        }
+    }
+
+    /// Joins outer rows until the batch is full or the outer rows at hand are used up.
+    fn join(&self, me: &mut StepExec, position: usize, out: &mut Batch) -> Result<(), SqlError> {
+        let step = &self.block.joins[position];
+        if me.outer_at >= me.group_end {
+            self.look_up(me, position)?;
+        }
+        let mut rows = self.empty_rows();
+        while me.outer_at < me.group_end && out.len() < BATCH_ROWS {
+            let outer = std::mem::take(&mut me.outer);
+            let result = self.join_row(me, step, position, &outer, &mut rows, out);
+            // The slots must not keep what they borrowed of the batch.
+            rows = self.empty_rows();
+            me.outer = outer;
+            result?;
+        }
+        Ok(())
+    }
+
+    fn join_row<'a>(
+        &'a self,
+        me: &mut StepExec,
+        step: &'a JoinStep,
+        position: usize,
+        outer: &'a Batch,
+        _: &mut [RowRef<'a>],
+        out: &mut Batch,
+    ) -> Result<(), SqlError> {
+        let mut rows = self.empty_rows();
+        self.fill(outer, me.outer_at, &mut rows);
+        let hash = matches!(me.lookup, Lookup::Hash(_));
+        let (start, end) = me.spans[me.outer_at - me.group_start];
+        let slot = &self.slots[step.table];
+        let mut n = (start as usize).max(me.candidate);
+        while n < end as usize {
+            let place = me.inner_order[n] as usize;
+            let image = match (&me.lookup, hash) {
+                (Lookup::Hash(table), true) => table.rows.row(place),
+                _ => me.inner.row(place),
+            };
+            n += 1;
+            let mut joined = rows.clone();
+            joined[step.table] = slot.row(Some(image));
+            let cx = self.eval(&joined);
+            // What the access path promises is tested where values did not convert exactly, and for hash keys.
+            let holds =
+                (me.exact && !hash || cx.passes(&step.access.implied)?) && cx.passes(&step.on)?;
+            if !holds {
+                continue;
+            }
+            me.matched = true;
+            if cx.passes(&step.filter)? {
+                for p in 0..position {
+                    out.push_image(outer.image(me.outer_at, p));
+                }
+                out.push_image(Some(image));
+                if out.len() >= BATCH_ROWS && n < end as usize {
+                    me.candidate = n;
+                    return Ok(());
+                }
+            }
+        }
+        if !me.matched && step.kind == JoinType::Left {
+            let cx = self.eval(&rows);
+            if cx.passes(&step.filter)? {
+                for p in 0..position {
+                    out.push_image(outer.image(me.outer_at, p));
+                }
+                out.push_image(None);
+            }
+        }
+        me.outer_at += 1;
+        me.candidate = 0;
+        me.matched = false;
+        Ok(())
+    }
+
+    /// Finds the candidates of outer rows from `outer_at` on.
+    fn look_up(&self, me: &mut StepExec, position: usize) -> Result<(), SqlError> {
+        let step = &self.block.joins[position];
+        me.group_start = me.outer_at;
+        me.spans.clear();
+        me.inner_order.clear();
+        me.candidate = 0;
+        me.exact = true;
+        self.rt.tick()?;
+        match me.lookup {
+            Lookup::Batched => self.look_up_batched(me, step),
+            Lookup::Hash(_) => self.look_up_hash(me, step),
+            Lookup::Scan | Lookup::PerRow => self.look_up_one(me, step),
+        }
+    }
+
+    fn look_up_one(&self, me: &mut StepExec, step: &JoinStep) -> Result<(), SqlError> {
+        me.inner.clear();
+        let mut rows = self.empty_rows();
+        self.fill(&me.outer, me.outer_at, &mut rows);
+        if let Some(reader) = &mut me.reader {
+            me.exact = reader.bind(&self.eval(&rows), &step.access)?;
+            while reader.next(self.rt, &mut me.inner)? {}
+        }
+        me.inner_order.extend(0..me.inner.len() as u32);
+        me.spans.push((0, me.inner.len() as u32));
+        me.group_end = me.outer_at + 1;
+        Ok(())
+    }
+
+    fn look_up_batched(&self, me: &mut StepExec, step: &JoinStep) -> Result<(), SqlError> {
+        let Some(reader) = &mut me.reader else {
+            return Ok(());
+        };
+        let end = (me.outer_at + OUTER_ROWS).min(me.outer.len());
+        let mut keys: Vec<Option<Vec<u8>>> = Vec::with_capacity(end - me.outer_at);
+        let mut points = PointSet::new();
+        for i in me.outer_at..end {
+            let mut rows = self.empty_rows();
+            self.fill(&me.outer, i, &mut rows);
+            let cx = self.eval(&rows);
+            let table = reader.table().clone();
+            let kind = reader
+                .bound
+                .bind(&cx, &table, step.access.index, &step.access.kind)?;
+            me.exact &= reader.bound.exact;
+            let key = (kind == BoundKind::Points).then(|| reader.bound.points.key(0).to_vec());
+            if let Some(key) = &key {
+                points.push(key);
+            }
+            keys.push(key);
+        }
+        points.seal();
+        let places: Vec<Option<usize>> = keys
+            .iter()
+            .map(|k| {
+                k.as_ref().and_then(|k| {
+                    (0..points.len())
+                        .collect::<Vec<_>>()
+                        .binary_search_by(|&i| points.key(i).cmp(k))
+                        .ok()
+                })
+            })
+            .collect();
+        let count = points.len();
+        me.inner.clear();
+        if count > 0 {
+            reader.look_up(points);
+            while reader.next(self.rt, &mut me.inner)? {}
+        }
+        // Rows by point.
+        let mut starts = vec![0u32; count + 1];
+        for i in 0..me.inner.len() {
+            starts[me.inner.point(i) + 1] += 1;
+        }
+        for p in 0..count {
+            starts[p + 1] += starts[p];
+        }
+        let mut next = starts.clone();
+        me.inner_order.resize(me.inner.len(), 0);
+        for i in 0..me.inner.len() {
+            let p = me.inner.point(i);
+            me.inner_order[next[p] as usize] = i as u32;
+            next[p] += 1;
+        }
+        me.spans.extend(
+            places
+                .iter()
+                .map(|p| p.map_or((0, 0), |p| (starts[p], starts[p + 1]))),
+        );
+        me.group_end = end;
+        Ok(())
+    }
+
+    fn look_up_hash(&self, me: &mut StepExec, step: &JoinStep) -> Result<(), SqlError> {
+        let keys: &[HashKey] = match &step.access.kind {
+            AccessKind::Hash { keys, .. } => keys,
+            _ => &[],
+        };
+        let built = matches!(&me.lookup, Lookup::Hash(t) if t.built);
+        if !built {
+            self.build(me, step, keys)?;
+        }
+        let Lookup::Hash(table) = &me.lookup else {
+            return Ok(());
+        };
+        let mut key = Vec::new();
+        for i in me.outer_at..me.outer.len() {
+            let mut rows = self.empty_rows();
+            self.fill(&me.outer, i, &mut rows);
+            let cx = self.eval(&rows);
+            let start = me.inner_order.len() as u32;
+            if keys.is_empty() {
+                me.inner_order.extend_from_slice(&table.all);
+            } else if hash_key(&cx, keys, |k| &k.outer, &mut key)?
+                && let Some(list) = table.by_key.get(&key)
+            {
+                me.inner_order.extend_from_slice(list);
+            }
+            me.spans.push((start, me.inner_order.len() as u32));
+            me.group_end = i + 1;
+            if me.inner_order.len() > 4 * BATCH_ROWS {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn build(&self, me: &mut StepExec, step: &JoinStep, keys: &[HashKey]) -> Result<(), SqlError> {
+        let Lookup::Hash(table) = &mut me.lookup else {
+            return Ok(());
+        };
+        table.built = true;
+        let empty = self.empty_rows();
+        match (&mut me.reader, &step.access.kind) {
+            (Some(reader), AccessKind::Hash { build, .. }) => {
+                let exact = reader.bind(&self.eval(&empty), build)?;
+                let slot = &self.slots[step.table];
+                let mut batch = RowBatch::new();
+                let mut more = true;
+                while more {
+                    batch.clear();
+                    more = reader.next(self.rt, &mut batch)?;
+                    for image in batch.iter() {
+                        let mut rows = empty.clone();
+                        rows[step.table] = slot.row(Some(image));
+                        if exact || self.eval(&rows).passes(&build.implied)? {
+                            table.rows.push(0, image);
+                        }
+                    }
+                }
+            }
+            (None, _) if !matches!(step.access.kind, AccessKind::Empty) => {
+                self.all_made(step.table, &mut table.rows)?
+            }
+            _ => {}
+        }
+        let slot = &self.slots[step.table];
+        let mut key = Vec::new();
+        for i in 0..table.rows.len() {
+            if keys.is_empty() {
+                table.all.push(i as u32);
+                continue;
+            }
+            let mut rows = empty.clone();
+            rows[step.table] = slot.row(Some(table.rows.row(i)));
+            if hash_key(&self.eval(&rows), keys, |k| &k.inner, &mut key)? {
+                match table.by_key.get_mut(&key) {
+                    Some(list) => list.push(i as u32),
+                    None => {
+                        table.by_key.insert(key.clone(), vec![i as u32]);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The hash key of a row; false where a part is NULL, which equals nothing.
+fn hash_key<'a>(
+    cx: &EvalCx<'a>,
+    keys: &'a [HashKey],
+    side: impl Fn(&'a HashKey) -> &'a Expr,
+    out: &mut Vec<u8>,
+) -> Result<bool, SqlError> {
+    out.clear();
+    for key in keys {
+        let e = side(key);
+        let v = cx.val(e)?;
+        if !normal_key(cx, &v, e, key.kind, out) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Bytes that are equal exactly when values compare equal under `kind`. False for NULL.
+pub(crate) fn normal_key(
+    cx: &EvalCx<'_>,
+    v: &Val<'_>,
+    e: &Expr,
+    kind: CmpKind,
+    out: &mut Vec<u8>,
+) -> bool {
+    let done = match kind {
+        CmpKind::Int => {
+            convert::to_integer(cx, v, &e.ty).map(|i| out.extend_from_slice(&i.to_le_bytes()))
+        }
+        CmpKind::Decimal => convert::to_decimal(cx, v, &e.ty).map(|d| {
+            let d = d.without_trailing_zeros();
+            d.write_to(out);
+            out.push(0);
+        }),
+        CmpKind::Double => convert::to_f64(cx, v, &e.ty)
+            .map(|f| out.extend_from_slice(&(f + 0.0).to_bits().to_le_bytes())),
+        CmpKind::String(collation) => convert::to_text(cx, v.clone(), &e.ty, collation).map(|t| {
+            let start = out.len();
+            collation.known().sort_key(&t, out);
+            let len = (out.len() - start) as u32;
+            out.extend_from_slice(&len.to_le_bytes());
+        }),
+        CmpKind::DateTime => convert::to_datetime(cx, v, &e.ty)
+            .map(|d| out.extend_from_slice(&d.packed().to_le_bytes())),
+        CmpKind::Time => {
+            convert::to_time(cx, v, &e.ty).map(|t| out.extend_from_slice(&t.micros().to_le_bytes()))
+        }
+    };
+    done.is_some()
+}
+
+/// For callers that need a plain value.
+#[allow(dead_code)]
+pub(crate) fn is_null(v: &ValueRef<'_>) -> bool {
+    v.is_null()
+}

@@ -1,0 +1,209 @@
+//! Values into columns: conversion with MySQL's strictness, defaults, NULL, and what a duplicate key's message shows.
+
+use nfold_catalog::{ColumnDef, ColumnDefault, TableDef};
+use nfold_engine::Table;
+use nfold_plan::SqlMode;
+use nfold_plan::expr::ExprType;
+use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value};
+use nfold_types::temporal::DateFlags;
+use nfold_types::{CollationId, ErrorCode, SqlError, Timestamp, TypeKind, Value, ValueRef, wire};
+
+use crate::eval::{EvalCx, Val, convert};
+use crate::runtime::Runtime;
+
+/// How values are stored by one statement.
+pub(crate) struct Storing {
+    pub mode: StoreMode,
+    /// NULL for a NOT NULL column is an error (strict mode, or a single row), not the type's zero.
+    pub null_is_error: bool,
+    sql_mode: SqlMode,
+}
+
+impl Storing {
+    pub fn new(rt: &Runtime<'_>, ignore: bool, single_row: bool) -> Storing {
+        let sql_mode = rt.env.sql_mode();
+        let strict = sql_mode.has(SqlMode::STRICT);
+        rt.strict.set(strict && !ignore);
+        let now = rt
+            .env
+            .time_zone()
+            .to_local(rt.env.now())
+            .unwrap_or_default();
+        Storing {
+            mode: StoreMode {
+                strict,
+                ignore,
+                dates: DateFlags {
+                    no_zero_in_date: sql_mode.has(SqlMode::NO_ZERO_IN_DATE),
+                    no_zero_date: sql_mode.has(SqlMode::NO_ZERO_DATE),
+                    allow_invalid: sql_mode.has(SqlMode::ALLOW_INVALID_DATES),
+                },
+                truncate_fractional: sql_mode.has(SqlMode::TIME_TRUNCATE_FRACTIONAL),
+                time_zone: rt.env.time_zone().clone(),
+                today: now.date(),
+            },
+            null_is_error: !ignore && (strict || single_row),
+            sql_mode,
+        }
+    }
+
+    /// Zero in an AUTO_INCREMENT column is a value.
+    pub fn zero_is_a_value(&self) -> bool {
+        self.sql_mode.has(SqlMode::NO_AUTO_VALUE_ON_ZERO)
+    }
+
+    /// Stores a value as it stands: a parameter, a value of another column.
+    pub fn store_ref(
+        &self,
+        rt: &Runtime<'_>,
+        column: &ColumnDef,
+        value: ValueRef<'_>,
+        from: CollationId,
+        row: u64,
+    ) -> Result<Value, SqlError> {
+        if value.is_null() {
+            return Ok(Value::Null);
+        }
+        let mut warnings = rt.warnings.borrow_mut();
+        let mut cx = StoreCx {
+            mode: &self.mode,
+            column: &column.name,
+            row,
+            warnings: &mut warnings,
+        };
+        store_value(value, from, &column.ty, &mut cx)
+    }
+
+    /// Stores an evaluated value.
+    pub fn store(
+        &self,
+        rt: &Runtime<'_>,
+        cx: &EvalCx<'_>,
+        column: &ColumnDef,
+        v: Val<'_>,
+        ty: &ExprType,
+        row: u64,
+    ) -> Result<Value, SqlError> {
+        if v.is_null() {
+            return Ok(Value::Null);
+        }
+        let hex = ty.col.zerofill
+            && matches!(ty.col.kind, TypeKind::VarBinary(_))
+            && column.ty.is_numeric();
+        if hex {
+            let number = convert::to_integer(cx, &v, ty).unwrap_or(0);
+            return self.store_ref(
+                rt,
+                column,
+                ValueRef::UInt(number as u64),
+                CollationId::BINARY,
+                row,
+            );
+        }
+        if ty.col.is_enum_or_set() && ty.col != column.ty {
+            let from = ty.col.collation;
+            let text = convert::to_bytes(cx, v, ty).unwrap_or_default();
+            return self.store_ref(rt, column, ValueRef::Bytes(&text), from, row);
+        }
+        let from = convert::string_collation(cx, ty);
+        self.store_ref(rt, column, v.as_value_ref(), from, row)
+    }
+
+    /// What becomes of NULL in this column. Error 1048.
+    pub fn null(&self, rt: &Runtime<'_>, column: &ColumnDef) -> Result<Value, SqlError> {
+        if column.nullable {
+            return Ok(Value::Null);
+        }
+        if self.null_is_error {
+            return Err(SqlError::new(ErrorCode::ER_BAD_NULL_ERROR, &[&column.name]));
+        }
+        rt.warnings
+            .borrow_mut()
+            .warn(ErrorCode::ER_BAD_NULL_ERROR, &[&column.name]);
+        Ok(implicit_default(&column.ty))
+    }
+
+    /// The column's default. Error 1364.
+    pub fn default_value(&self, rt: &Runtime<'_>, column: &ColumnDef) -> Result<Value, SqlError> {
+        match &column.default {
+            ColumnDefault::Null => Ok(Value::Null),
+            ColumnDefault::Literal(v) => Ok(v.clone()),
+            ColumnDefault::CurrentTimestamp(fsp) => Ok(now_value(rt, column, *fsp)),
+            ColumnDefault::None if column.nullable => Ok(Value::Null),
+            ColumnDefault::None if column.auto_increment => Ok(Value::Int(0)),
+            // An ENUM without a default has its first member.
+            ColumnDefault::None if matches!(column.ty.kind, TypeKind::Enum(_)) => {
+                Ok(Value::UInt(1))
+            }
+            ColumnDefault::None => {
+                if self.mode.strict && !self.mode.ignore {
+                    return Err(SqlError::new(
+                        ErrorCode::ER_NO_DEFAULT_FOR_FIELD,
+                        &[&column.name],
+                    ));
+                }
+                rt.warnings
+                    .borrow_mut()
+                    .warn(ErrorCode::ER_NO_DEFAULT_FOR_FIELD, &[&column.name]);
+                Ok(implicit_default(&column.ty))
+            }
+        }
+    }
+}
+
+/// CURRENT_TIMESTAMP for a column.
+pub(crate) fn now_value(rt: &Runtime<'_>, column: &ColumnDef, fsp: u8) -> Value {
+    let now = rt.env.now();
+    let unit = 10i64.pow(6 - u32::from(fsp.min(6)));
+    let cut = Timestamp::from_micros(now.micros().div_euclid(unit) * unit, fsp);
+    match column.ty.kind {
+        TypeKind::Timestamp(_) => Value::Timestamp(cut),
+        _ => Value::DateTime(
+            rt.env
+                .time_zone()
+                .to_local(cut)
+                .unwrap_or_default()
+                .truncate(fsp),
+        ),
+    }
+}
+
+/// Error 1062 for a row that met another one with the same key in index `index`.
+pub(crate) fn duplicate(rt: &Runtime<'_>, table: &Table, index: usize, image: &[u8]) -> SqlError {
+    let def: &TableDef = table.def();
+    let parts = &def.indexes[index].parts;
+    let mut text = Vec::new();
+    for (n, part) in parts.iter().enumerate() {
+        if n > 0 {
+            text.push(b'-');
+        }
+        let ty = &def.columns[part.column].ty;
+        match table.layout().get(image, part.column) {
+            Ok(ValueRef::Null) | Err(_) => text.extend_from_slice(b"NULL"),
+            Ok(v) => {
+                let start = text.len();
+                wire::display_text(v, ty, rt.env.time_zone(), &mut text);
+                if let Some(n) = part.prefix_len {
+                    let keep = ty
+                        .collation
+                        .known()
+                        .char_prefix(&text[start..], n.into())
+                        .len();
+                    text.truncate(start + keep);
+                }
+            }
+        }
+    }
+    let key = if def.indexes[index].is_clustered() {
+        "PRIMARY"
+    } else {
+        &*def.indexes[index].name
+    };
+    SqlError::new(
+        ErrorCode::ER_DUP_ENTRY,
+        &[
+            &String::from_utf8_lossy(&text),
+            &format_args!("{}.{key}", def.name),
+        ],
+    )
+}

@@ -1,0 +1,181 @@
+//! Rows that the executor makes itself: groups, sorted and derived rows, spilled rows. They are row images as well, so that every
+//! operator reads its input in the same way.
+
+use std::borrow::Cow;
+
+use nfold_plan::expr::{Class, Expr, ExprType};
+use nfold_types::key::{KeyLayout, KeyPart};
+use nfold_types::row::{RowColumn, RowLayout};
+use nfold_types::{ColumnType, DateTime, Decimal, ErrorCode, SqlError, TypeKind, ValueRef};
+
+use crate::eval::{EvalCx, Val, convert};
+
+/// The type that values of an expression are kept as. TIMESTAMP has become DATETIME by then; lengths do not bind.
+pub(crate) fn stored_type(ty: &ExprType) -> ColumnType {
+    let kind = match &ty.col.kind {
+        TypeKind::Timestamp(fsp) => TypeKind::DateTime(*fsp),
+        TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt | TypeKind::Int => {
+            TypeKind::BigInt
+        }
+        TypeKind::Year => TypeKind::BigInt,
+        TypeKind::Null => TypeKind::VarBinary(0),
+        TypeKind::Char(_)
+        | TypeKind::Binary(_)
+        | TypeKind::VarChar(_)
+        | TypeKind::VarBinary(_)
+        | TypeKind::Text(_)
+        | TypeKind::Blob(_) => {
+            if ty.col.collation == nfold_types::CollationId::BINARY {
+                TypeKind::Blob(nfold_types::TextSize::Long)
+            } else {
+                TypeKind::Text(nfold_types::TextSize::Long)
+            }
+        }
+        other => other.clone(),
+    };
+    let mut col = ty.col.clone();
+    col.unsigned |= matches!(ty.col.kind, TypeKind::Year);
+    col.kind = kind;
+    col.zerofill = false;
+    col
+}
+
+/// A value in the form in which `ty` (of [`stored_type`]) keeps it.
+pub(crate) fn fit<'v>(v: &'v Val<'_>, ty: &ColumnType) -> Result<Fitted<'v>, SqlError> {
+    let class = Class::of(ty);
+    Ok(Fitted::Ref(match (v, class) {
+        (Val::Null, _) => ValueRef::Null,
+        (Val::Int(i), Class::Int) if ty.unsigned => ValueRef::UInt(*i as u64),
+        (Val::UInt(u), Class::Int) if !ty.unsigned && !matches!(ty.kind, TypeKind::Bit(_)) => {
+            ValueRef::Int(*u as i64)
+        }
+        (Val::Int(i), Class::Decimal) => ValueRef::Decimal(Decimal::from(*i)),
+        (Val::UInt(u), Class::Decimal) => ValueRef::Decimal(Decimal::from(*u)),
+        (Val::Decimal(d), Class::Decimal) => {
+            let (precision, scale) = match ty.kind {
+                TypeKind::Decimal { precision, scale } => (precision, scale),
+                _ => (65, 30),
+            };
+            let fitted = d
+                .rescale(scale)
+                .filter(|d| d.int_digits() <= u32::from(precision - scale));
+            ValueRef::Decimal(
+                fitted.unwrap_or_else(|| Decimal::max_of(precision, scale, d.is_negative())),
+            )
+        }
+        (Val::Double(d), Class::Double) if matches!(ty.kind, TypeKind::Float) => {
+            ValueRef::Float(*d as f32)
+        }
+        (Val::Float(f), Class::Double) if matches!(ty.kind, TypeKind::Double) => {
+            ValueRef::Double(f64::from(*f))
+        }
+        (Val::Int(i), Class::Double) => ValueRef::Double(*i as f64),
+        (Val::UInt(u), Class::Double) => ValueRef::Double(*u as f64),
+        (Val::Decimal(d), Class::Double) => ValueRef::Double(d.to_f64()),
+        (Val::Date(d), Class::DateTime) => ValueRef::DateTime(d.at_midnight()),
+        (Val::DateTime(d), Class::Date) => ValueRef::Date(d.date()),
+        (Val::DateTime(d), Class::DateTime) => {
+            ValueRef::DateTime(DateTime::from_packed(d.packed(), ty.fsp()))
+        }
+        (Val::UInt(_), Class::String) if ty.is_enum_or_set() => v.as_value_ref(),
+        (Val::Bytes(_), Class::String) if !ty.is_enum_or_set() => v.as_value_ref(),
+        (_, Class::String) => {
+            let mut out = Vec::new();
+            convert::write_text(v, &ExprType::new(ty.clone(), true), &mut out);
+            return Ok(Fitted::Text(out));
+        }
+        _ => v.as_value_ref(),
+    }))
+}
+
+/// Result of [`fit`].
+pub(crate) enum Fitted<'v> {
+    Ref(ValueRef<'v>),
+    Text(Vec<u8>),
+}
+
+impl Fitted<'_> {
+    pub fn as_ref(&self) -> ValueRef<'_> {
+        match self {
+            Fitted::Ref(v) => *v,
+            Fitted::Text(t) => ValueRef::Bytes(t),
+        }
+    }
+}
+
+/// Layout of rows of these types, every column of which may be NULL.
+pub(crate) fn layout_of<'t>(types: impl IntoIterator<Item = &'t ExprType>) -> RowLayout {
+    RowLayout::new(
+        0,
+        types.into_iter().map(|t| RowColumn {
+            ty: stored_type(t),
+            nullable: true,
+        }),
+    )
+}
+
+/// Appends the row image of evaluated values.
+pub(crate) fn encode_row(
+    layout: &RowLayout,
+    values: &[Val<'_>],
+    out: &mut Vec<u8>,
+) -> Result<(), SqlError> {
+    let mut fitted = Vec::with_capacity(values.len());
+    for (v, c) in values.iter().zip(layout.columns()) {
+        fitted.push(fit(v, &c.ty)?);
+    }
+    layout
+        .encode(fitted.iter().map(Fitted::as_ref), out)
+        .map_err(|e| crate::eval::row_error(&e))
+}
+
+/// Key bytes of values: equal exactly when the values are equal as their types compare, and in their order.
+pub(crate) struct KeyMaker {
+    layout: KeyLayout,
+}
+
+impl KeyMaker {
+    /// `desc` for each type.
+    pub fn new<'t>(types: impl IntoIterator<Item = (&'t ExprType, bool)>) -> KeyMaker {
+        KeyMaker {
+            layout: KeyLayout::new(types.into_iter().enumerate().map(|(ordinal, (t, desc))| {
+                let ty = stored_type(t);
+                KeyPart {
+                    ordinal,
+                    ty,
+                    nullable: true,
+                    desc,
+                    prefix_len: 0,
+                }
+            })),
+        }
+    }
+
+    /// Appends part `n`.
+    pub fn push(&self, n: usize, v: &Val<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        let fitted = fit(v, &self.layout.parts()[n].ty)?;
+        self.layout
+            .encode_part(n, fitted.as_ref(), out)
+            .map_err(|e| {
+                SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, format!("sort key: {e}"))
+            })
+    }
+
+    /// Appends all parts.
+    pub fn push_all(&self, values: &[Val<'_>], out: &mut Vec<u8>) -> Result<(), SqlError> {
+        values
+            .iter()
+            .enumerate()
+            .try_for_each(|(n, v)| self.push(n, v, out))
+    }
+}
+
+/// ENUM sorts by number, but MIN, MAX and string functions see its text.
+pub(crate) fn own_text<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Val<'a>, SqlError> {
+    let v = cx.val(e)?;
+    if e.ty.col.is_enum_or_set() {
+        return Ok(convert::to_bytes(cx, v, &e.ty)
+            .map_or(Val::Null, |b| Val::Bytes(Cow::Owned(b.into_owned()))));
+    }
+    Ok(v)
+}
