@@ -327,6 +327,7 @@ errors! {
     ER_MAX_PREPARED_STMT_COUNT_REACHED = 1461, "42000", "Can't create more than max_prepared_stmt_count statements (current value: %lu)";
     ER_VIEW_RECURSIVE = 1462, "HY000", "`%-.192s`.`%-.192s` contains view recursion";
     ER_NON_GROUPING_FIELD_USED = 1463, "42000", "Non-grouping field '%-.192s' is used in %-.64s clause";
+    ER_AUTOINC_READ_FAILED = 1467, "HY000", "Failed to read auto-increment value from storage engine";
     ER_NON_INSERTABLE_TABLE = 1471, "HY000", "The target table %-.100s of the %s is not insertable-into";
     ER_ADMIN_WRONG_MRG_TABLE = 1472, "HY000", "Table '%-.64s' is differently defined or of non-MyISAM type or doesn't exist";
     ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT = 1473, "HY000", "Too high level of nesting for select";
