@@ -29,6 +29,8 @@ use std::time::{Duration, Instant};
 
 /// How often the background cleaner looks when nobody calls it.
 const ROUND: Duration = Duration::from_millis(100);
+/// Pages written between two checkpoints when log space is short.
+const SLICE: usize = 8 * BATCH;
 /// A checkpoint is recorded at least this often while there is something new.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(5);
 
@@ -83,10 +85,10 @@ impl Core {
         self.flush(&mut cleaner, frames)
     }
 
-    /// Writes pages that were dirty before `below`, then records a checkpoint.
-    pub(crate) fn clean_below(&self, below: Lsn) -> Result<usize, StoreError> {
+    /// Writes the `limit` oldest pages that were dirty before `below`, then records a checkpoint.
+    pub(crate) fn clean_below(&self, below: Lsn, limit: usize) -> Result<usize, StoreError> {
         let mut cleaner = self.cleaner.lock();
-        let n = self.flush(&mut cleaner, &self.dirty_frames(below, usize::MAX))?;
+        let n = self.flush(&mut cleaner, &self.dirty_frames(below, limit))?;
         self.record_checkpoint(&mut cleaner);
         Ok(n)
     }
@@ -292,7 +294,14 @@ impl Core {
         }
         let usable = self.log.usable();
         if self.log.age() > usable / 2 {
-            busy |= self.clean_below(self.log.checkpoint() + self.log.age() / 2)? > 0;
+            // In slices, so that whoever waits for log space goes on as soon as there is some.
+            while self.log.age() > usable / 2 && !self.stopping() {
+                let below = self.log.checkpoint() + self.log.age() / 2;
+                if self.clean_below(below, SLICE)? == 0 {
+                    break;
+                }
+                busy = true;
+            }
         } else if self.frames.dirty_count() * 10 > count {
             busy |= self.clean_some((self.options.io_capacity as usize / 10).max(1))? > 0;
         }

@@ -123,7 +123,9 @@ impl<'a> Mtr<'a> {
         let claim = self.claim_space(space)?;
         if new_pages > 0 {
             let pages = u32::try_from(new_pages).unwrap_or(u32::MAX);
-            if self.claim_trunk(claim, pages)? {
+            let fits =
+                self.log_claimed + ((log_bytes + TRUNK_LOG) as u64) <= self.core.log.max_mtr();
+            if fits && self.claim_trunk(claim, pages)? {
                 log_bytes += TRUNK_LOG;
             }
             self.claim_pages(claim, pages)?;
@@ -160,7 +162,7 @@ impl<'a> Mtr<'a> {
             match short {
                 Short::Ring => core.log.write_out(),
                 Short::Files => {
-                    core.clean_below(core.log.checkpoint() + core.log.age() / 2)?;
+                    core.clean_below(core.log.checkpoint() + core.log.age() / 2, usize::MAX)?;
                 }
             }
         }

@@ -49,8 +49,13 @@ fn check(store: &Store, id: PageId, byte: u8) {
 
 #[test]
 fn pages_survive_shutdown_on_a_real_disk() {
+    on_a_real_disk(false);
+    on_a_real_disk(true);
+}
+
+fn on_a_real_disk(direct: bool) {
     let dir = tempfile::tempdir().unwrap();
-    let disk = Arc::new(RealDisk::new(dir.path(), false));
+    let disk = Arc::new(RealDisk::new(dir.path(), direct));
     let (store, report) = open(disk.clone(), StoreOptions::default());
     assert!(report.created);
     let space = store.create_space("t1").unwrap();

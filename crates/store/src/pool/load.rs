@@ -169,6 +169,9 @@ impl Core {
         if !self.threaded() {
             return self.load_now(&space, id).map_err(Stop::Error);
         }
+        if self.stopping() {
+            return Err(Stop::Error(StoreError::ShuttingDown)); // nobody would do the load
+        }
         match self.queue_load(space, id) {
             Some(load) => Err(Stop::Wait(Wait::on(load, 0))),
             None => Ok(()),
