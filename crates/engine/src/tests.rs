@@ -406,6 +406,37 @@ fn rollback_and_savepoints_restore_every_index() {
     assert_sound(&db.engine, &table);
 }
 
+/// Purge passes over a deleted row that was inserted again; when that insert is rolled back, nothing of the row is left.
+#[test]
+fn a_rollback_onto_a_purged_deletion_leaves_nothing() {
+    let db = Db::new();
+    let table = db.table();
+    let mut s = db.session();
+    insert(&mut s, &table, &row(1, 7, "one"));
+    commit(&mut s);
+    for (k, name) in [(7, "one"), (8, "two")] {
+        delete(&mut s, &table, 1);
+        commit(&mut s);
+        insert(&mut s, &table, &row(1, k, name));
+        while db.engine.step_background().unwrap() {}
+        block(|| s.rollback()).unwrap();
+        while db.engine.step_background().unwrap() {}
+        for n in 0..table.indexes().len() {
+            let tree = &table.index(n).tree;
+            let mut entries = nfold_btree::EntryBatch::default();
+            let mut cursor = tree.cursor(nfold_btree::KeyRange::all(), false);
+            while cursor
+                .next_batch(tree, s.store(), 100, &mut entries)
+                .unwrap()
+            {}
+            assert_eq!(entries.len(), 0, "index {n}, {name}");
+        }
+        insert(&mut s, &table, &row(1, 7, "one"));
+        commit(&mut s);
+    }
+    assert_sound(&db.engine, &table);
+}
+
 #[test]
 fn tables_without_a_primary_key() {
     let db = Db::new();

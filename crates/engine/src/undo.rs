@@ -6,6 +6,8 @@
 //! U2. *Purge* removes an entry or a row only if it is delete-marked and no version newer than the record needs it; that is checked
 //!     under the leaf's latch and is as good the second time as the first.
 //! U3. A restored entry keeps the rolled-back transaction's id: whoever does not see that id settles the entry through the row.
+//! U4. Purge passes over a delete-marked row that a newer transaction has revived. When that one is undone, and the mark's transaction is
+//!     purgeable, undoing takes the row and its entries away as if they had been inserted: nobody else will.
 //!
 //! # Failure
 //! Overflow chains are freed after the row that named them is gone; a crash in between leaves pages that nobody names.
@@ -13,7 +15,7 @@
 use std::sync::Arc;
 
 use nfold_btree::Room;
-use nfold_store::{Stop as StoreStop, Store, TrxId};
+use nfold_store::{Stop as StoreStop, Store, TrxId, Wait};
 use nfold_txn::locks::LockKey;
 use nfold_txn::undo::{UndoKind, UndoRecord};
 use nfold_txn::{RowApplier, Step, TrxSystem};
@@ -68,10 +70,11 @@ fn undo(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop>
         UndoKind::Insert => None,
         _ => Some((RowHeader::from(record.old), record.image())),
     };
+    let old = old.filter(|(header, _)| !leaves_nothing(shared, header));
     for n in (1..table.indexes().len()).rev() {
         undo_entries(shared, table, n, record, image, old)?;
     }
-    restore_row(shared, table, record)?;
+    restore_row(shared, table, record, old.is_none())?;
     let kept = old
         .map(|(_, image)| overflow::pointers(table.layout(), image))
         .unwrap_or_default();
@@ -83,6 +86,11 @@ fn undo(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop>
         Some(record.trx_id),
     );
     Ok(())
+}
+
+/// Whether a version is a delete mark that purge has passed (U4).
+fn leaves_nothing(shared: &Shared, version: &RowHeader) -> bool {
+    version.deleted && shared.trx.is_purgeable(version.trx)
 }
 
 /// The entries of one index: those of the new version go, those of the old one come back.
@@ -253,13 +261,18 @@ fn remove(
     Ok(())
 }
 
-/// Puts the old version back, or removes the row that was inserted.
-fn restore_row(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop> {
+/// Puts the old version back, or removes the row if there is none to put back.
+fn restore_row(
+    shared: &Shared,
+    table: &Table,
+    record: &UndoRecord,
+    remove_it: bool,
+) -> Result<(), Stop> {
     let points_here = |value: &[u8]| {
         RowHeader::split(value)
             .is_some_and(|(h, _)| h.undo == record.ptr.0 && h.trx == record.trx_id)
     };
-    if record.kind == UndoKind::Insert {
+    if remove_it {
         return remove(shared, table, 0, record.key(), points_here);
     }
     let store = &*shared.store;
@@ -279,6 +292,10 @@ fn restore_row(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<()
     }
     if !points_here(&current) {
         return Ok(());
+    }
+    if leaves_nothing(shared, &RowHeader::from(record.old)) {
+        // Purge came by since this step began: it starts over. Asked under the latch, so one of the two takes the row away.
+        return Err(Stop::Wait(Wait::ready()));
     }
     mtr.reserve(LOG_OVERHEAD + record.image().len(), table.def().space, 0)
         .map_err(lift)?;
