@@ -88,7 +88,9 @@ impl TreeHandle {
             }
             if lower == check.at {
                 inner_pages += 1;
-                check_node(node, no, &mut problems);
+                check_node(node, &mut |what| {
+                    problems.push(format!("page {no}: {what}"))
+                });
             }
             let count = node.count();
             let slot = node.child_slot(count, node.suffix(&check.at));
@@ -114,7 +116,9 @@ impl TreeHandle {
         let node = leaf.copy.node();
         let no = leaf.page.id().page;
         let mut problems = leaf.problems.clone();
-        check_node(node, no, &mut problems);
+        check_node(node, &mut |what| {
+            problems.push(format!("page {no}: {what}"))
+        });
         match check.before {
             None if node.left() != 0 => {
                 problems.push(format!("page {no}: the first leaf has a left sibling"))
@@ -165,9 +169,17 @@ fn visit_entries(node: Node<'_>, visit: &mut dyn FnMut(&[u8], &[u8])) {
     }
 }
 
-/// Verifies N1 to N4 on a copied page.
-pub(crate) fn check_node(node: Node<'_>, page: PageNo, problems: &mut Vec<String>) {
-    let mut wrong = |what: &str| problems.push(format!("page {page}: {what}"));
+/// What is wrong with a page that is about to be restructured, if anything: damage must not spread, and not end the process.
+pub(crate) fn first_problem(node: Node<'_>) -> Option<&'static str> {
+    let mut first = None;
+    check_node(node, &mut |what| {
+        first.get_or_insert(what);
+    });
+    first
+}
+
+/// Verifies N1 to N5 on a page that nobody changes meanwhile.
+pub(crate) fn check_node(node: Node<'_>, wrong: &mut dyn FnMut(&'static str)) {
     let (lower, upper) = (lower_fence(node), upper_fence(node));
     let fences_at = PAGE_SIZE
         - lower.len()
@@ -186,7 +198,7 @@ pub(crate) fn check_node(node: Node<'_>, page: PageNo, problems: &mut Vec<String
         wrong("the upper fence is not above the lower one");
     }
     let mut cells: Vec<(usize, usize)> = Vec::with_capacity(count);
-    let (mut last, mut key): (Option<Vec<u8>>, Vec<u8>) = (None, Vec::new());
+    let (mut last, mut key): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
     for i in 0..count {
         let slot = node.slot(i);
         let len = CELL_HEAD + slot.key_len() + node.value_len(slot);
@@ -199,7 +211,7 @@ pub(crate) fn check_node(node: Node<'_>, page: PageNo, problems: &mut Vec<String
         if slot.head() != head_of(node.suffix(&key)) {
             wrong("a key head differs from the key");
         }
-        if last.as_ref().is_some_and(|l| *l >= key) {
+        if i > 0 && last >= key {
             wrong("keys are out of order (N1)");
         }
         if key < lower || upper.as_ref().is_some_and(|u| key >= *u) {
@@ -208,7 +220,7 @@ pub(crate) fn check_node(node: Node<'_>, page: PageNo, problems: &mut Vec<String
         if node.level() > 0 && (node.value_len(slot) != 4 || i == 0 && key != lower) {
             wrong("an inner slot is malformed (N4)");
         }
-        last = Some(std::mem::take(&mut key));
+        std::mem::swap(&mut last, &mut key);
     }
     cells.sort_unstable();
     if cells.windows(2).any(|w| w[0].0 + w[0].1 > w[1].0) {

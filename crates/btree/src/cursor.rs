@@ -154,8 +154,30 @@ impl Cursor {
             }
             Err(stop) => return Err(stop),
         };
+        if !self.is_progress(&next) {
+            out.cut(mark);
+            return Err(tree.corrupt(page, "keys or fences out of order"));
+        }
         self.move_on(tree, store, next, page);
         Ok(!self.done)
+    }
+
+    /// Whether the key in `spare` lies ahead of the position; a damaged page could lead a cursor round in circles.
+    fn is_progress(&self, next: &Next) -> bool {
+        let order = match self.at.get() {
+            Bound::Unbounded => return true,
+            Bound::Included(key) | Bound::Excluded(key) => self.spare.as_slice().cmp(key),
+        };
+        let ahead = if self.reverse {
+            order.is_lt()
+        } else {
+            order.is_gt()
+        };
+        match next {
+            Next::Done => true,
+            Next::Neighbour(_) if !self.reverse => ahead,
+            _ => ahead || (order.is_eq() && matches!(self.at.kind, Bound::Included(()))),
+        }
     }
 
     fn seek(&self) -> Seek<'_> {

@@ -92,7 +92,7 @@ impl TreeHandle {
         let mut pages: SmallVec<[PageId; MAX_MISSING]> = SmallVec::new();
         let result = loop {
             let mut items = SmallVec::new();
-            if pages.len() < MAX_MISSING && !(job.full() && !pages.is_empty()) {
+            if pages.len() < MAX_MISSING && (pages.is_empty() || !job.full()) {
                 job.take(&mut items);
             }
             if items.is_empty() {

@@ -6,6 +6,7 @@
 //! # Failure
 //! Each merge is one mini-transaction. On `Wait` nothing was changed by the merge that waits; those before it stand.
 
+use crate::check::first_problem;
 use crate::node::edit::{Format, push_cell};
 use crate::node::{CAPACITY, Node, common_prefix};
 use crate::redo;
@@ -92,6 +93,11 @@ impl TreeHandle {
         if !(is_underfull(l) || is_underfull(r)) {
             return Ok(false);
         }
+        for (page, node) in [(left, l), (right, r)] {
+            if let Some(what) = first_problem(node) {
+                return Err(mtr.corrupt(page, what).into());
+            }
+        }
         let (lower, upper) = (lower_fence(l), upper_fence(r));
         let prefix = upper.as_ref().map_or(0, |u| common_prefix(&lower, u));
         let bytes = |n: Node<'_>| {
@@ -111,6 +117,9 @@ impl TreeHandle {
             _ => None,
         };
         let parent = mtr.latch(self.page_id(parent))?;
+        if let Some(what) = Node::new(mtr.words(parent)).bounds_problem() {
+            return Err(mtr.corrupt(parent, what).into());
+        }
         let mut cells = Vec::with_capacity(PAGE_SIZE);
         push_entries(l, prefix, &mut cells);
         push_entries(r, prefix, &mut cells);
@@ -166,6 +175,9 @@ impl TreeHandle {
             let child = mtr.latch(self.page_id(child))?;
             let root = mtr.latch(self.page_id(self.tree.root))?;
             let below = Node::new(mtr.words(child));
+            if let Some(what) = first_problem(below) {
+                return Err(mtr.corrupt(child, what).into());
+            }
             let mut cells = Vec::with_capacity(PAGE_SIZE);
             push_entries(below, 0, &mut cells);
             let format = Format {

@@ -453,6 +453,25 @@ impl<'a> Node<'a> {
         words::append_out(self.words, slot.value_at(), self.value_len(slot), out);
     }
 
+    /// What is wrong with the header's lengths and offsets, if anything. A latched page is checked before it is changed.
+    pub(crate) fn bounds_problem(self) -> Option<&'static str> {
+        let fences = self.lower_len() + self.upper_len().unwrap_or(0);
+        if fences > CAPACITY || self.prefix_len() > self.lower_len() {
+            return Some("fences or prefix too long");
+        }
+        let (slots_end, cell_start) = (SLOTS + self.count() * 8, self.cell_start());
+        if slots_end > cell_start || cell_start + self.garbage() > self.upper_at() {
+            return Some("slots, cells and fences overlap");
+        }
+        None
+    }
+
+    /// Whether the slot's cell lies in the cell area.
+    pub(crate) fn holds_cell(self, slot: Slot) -> bool {
+        let end = slot.value_at() + self.value_len(slot);
+        slot.cell() >= self.cell_start() && end <= self.upper_at()
+    }
+
     /// Bytes free for entries, garbage included.
     pub(crate) fn free_bytes(self) -> usize {
         (self.cell_start() + self.garbage()).saturating_sub(SLOTS + self.count() * 8)

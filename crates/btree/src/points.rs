@@ -127,6 +127,9 @@ impl Job for PointJob<'_> {
             self.scan.out.cut(mark);
             return Outcome::Changed;
         }
+        if more && *self.scan.fence <= *self.scan.lower(item) {
+            return Outcome::Changed; // damage; it is looked at once more alone
+        }
         if more {
             self.go_on(item.point);
         }
@@ -169,6 +172,9 @@ impl Job for PointJob<'_> {
                 copy_point(node, mtr.id(leaf).page, item.point, slot, hi, (out, fence))
             }
         };
+        if more && *self.scan.fence <= *self.scan.lower(item) {
+            return Err(tree.corrupt(tree.tree.root, "an upper fence below the keys"));
+        }
         if more {
             self.go_on(item.point);
         }

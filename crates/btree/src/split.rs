@@ -10,11 +10,14 @@
 //! # Failure
 //! A split is one mini-transaction: after a crash it is there or not. On `Wait` nothing was changed.
 
+use crate::check::first_problem;
 use crate::node::edit::{Format, push_cell};
 use crate::node::{CAPACITY, CELL_HEAD, ENTRY_OVERHEAD, Node, common_prefix};
 use crate::redo;
 use crate::tree::{Path, Seek, TreeHandle};
-use nfold_store::{Latched, Mtr, PAGE_SIZE, PageNo, PageType, Stop, Store, header};
+use nfold_store::{
+    Latched, Mtr, PAGE_SIZE, PageId, PageNo, PageType, Stop, Store, StoreError, header,
+};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -79,9 +82,7 @@ impl TreeHandle {
         if new.bytes(node) <= node.free_bytes() {
             return Ok(());
         }
-        let Some(cut) = choose_cut(node, &new) else {
-            return Err(self.corrupt(path[0].0, "no way to split the leaf"));
-        };
+        let cut = sound_cut(mtr.id(leaf), node, &new)?;
         let sibling = match node.right() {
             0 => None,
             right => Some(mtr.latch(self.page_id(right))?),
@@ -125,6 +126,9 @@ impl TreeHandle {
                 slot,
                 replaces: false,
             };
+            if let Some(what) = node.bounds_problem() {
+                return Err(mtr.corrupt(latched, what).into());
+            }
             if new.bytes(node) <= node.free_bytes() {
                 steps.push(Step {
                     page: latched,
@@ -133,9 +137,7 @@ impl TreeHandle {
                 });
                 break;
             }
-            let Some(cut) = choose_cut(node, &new) else {
-                return Err(self.corrupt(*page, "no way to split the inner page"));
-            };
+            let cut = sound_cut(mtr.id(latched), node, &new)?;
             separator.clone_from(&cut.separator);
             steps.push(Step {
                 page: latched,
@@ -520,6 +522,15 @@ impl<'a> Combined<'a> {
         let half = self.before[self.len()] / 2;
         self.before.partition_point(|b| *b < half)
     }
+}
+
+/// A cut of a page that is in order.
+fn sound_cut(page: PageId, node: Node<'_>, new: &NewEntry<'_>) -> Result<Cut, StoreError> {
+    let corrupt = |what| StoreError::Corrupt { page, lsn: 0, what };
+    if let Some(what) = first_problem(node) {
+        return Err(corrupt(what));
+    }
+    choose_cut(node, new).ok_or(corrupt("no way to split the page"))
 }
 
 /// Picks the cut nearest to the preferred one where both pages have room for what they hold, and better also for the new entry.

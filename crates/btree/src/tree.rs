@@ -29,6 +29,8 @@ pub const MAX_ENTRY: usize = 5200;
 pub(crate) const MAX_LEVELS: usize = 40;
 /// Restarts of an optimistic read before it takes the latch.
 pub(crate) const MAX_RESTARTS: u32 = 16;
+/// Restarts while structure changes are held off, caused by evictions, before the tree is taken to be damaged.
+const MAX_STABLE_RESTARTS: u32 = 1000;
 
 /// Where a tree is. The root's page number never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -282,24 +284,41 @@ impl TreeHandle {
         seek: Seek<'_>,
     ) -> Result<Latched, Stop> {
         let _smo = self.smo.lock();
-        self.latch_leaf_below(store, mtr, seek)
+        match self.latch_leaf_tries(store, mtr, seek, MAX_STABLE_RESTARTS)? {
+            Some(leaf) => Ok(leaf),
+            None => Err(self.corrupt(self.tree.root, "a leaf does not cover what leads to it")),
+        }
     }
 
-    /// [`latch_leaf`](Self::latch_leaf) without holding structure changes off: a latched leaf that does not cover the key any more
-    /// is let go, and the descent starts over.
-    pub(crate) fn latch_leaf_below(
+    /// [`latch_leaf`](Self::latch_leaf) for writers: structure changes are held off only after many tries.
+    pub(crate) fn latch_leaf_for_write(
         &self,
         store: &Store,
         mtr: &mut Mtr<'_>,
         seek: Seek<'_>,
     ) -> Result<Latched, Stop> {
-        loop {
+        match self.latch_leaf_tries(store, mtr, seek, 4 * MAX_RESTARTS)? {
+            Some(leaf) => Ok(leaf),
+            None => self.latch_leaf(store, mtr, seek),
+        }
+    }
+
+    /// Up to `tries` times: a latched leaf that does not cover the key any more is let go, and the descent starts over.
+    fn latch_leaf_tries(
+        &self,
+        store: &Store,
+        mtr: &mut Mtr<'_>,
+        seek: Seek<'_>,
+        tries: u32,
+    ) -> Result<Option<Latched>, Stop> {
+        for _ in 0..tries {
             match self.try_latch_leaf(store, mtr, seek) {
-                Ok(leaf) => return Ok(leaf),
+                Ok(leaf) => return Ok(Some(leaf)),
                 Err(Miss::Stop(stop)) => return Err(stop),
                 Err(Miss::Restart) => self.count_restart(),
             }
         }
+        Ok(None)
     }
 
     fn try_latch_leaf(

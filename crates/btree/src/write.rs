@@ -65,9 +65,17 @@ impl TreeHandle {
             .into());
         }
         loop {
-            let leaf = self.latch_leaf_below(store, mtr, Seek::At(key))?;
+            let leaf = self.latch_leaf_for_write(store, mtr, Seek::At(key))?;
             let node = Node::new(mtr.words(leaf));
+            if let Some(what) = node.bounds_problem() {
+                return Err(mtr.corrupt(leaf, what).into());
+            }
             let (slot, found) = node.search(node.count(), node.suffix(key));
+            if found && !node.holds_cell(node.slot(slot)) {
+                return Err(mtr
+                    .corrupt(leaf, "a cell lies outside the cell area")
+                    .into());
+            }
             let pos = LeafPos { leaf, found, slot };
             match room {
                 Room::Value(len) if !fits(node, &pos, key, len) => {

@@ -75,14 +75,10 @@ fn store_fences(words: &[AtomicU64], lower: &[u8], upper: Option<&[u8]>) {
 
 /// Checks the fields that the functions below rely on; returns (slot count, cell start).
 fn checked_bounds(node: Node<'_>) -> Result<(usize, usize), Damage> {
-    let (count, cell_start) = (node.count(), node.cell_start());
-    if SLOTS + count * 8 > cell_start || cell_start > node.upper_at() {
-        return Err("slots and cells overlap");
+    match node.bounds_problem() {
+        None => Ok((node.count(), node.cell_start())),
+        Some(what) => Err(what),
     }
-    if cell_start + node.garbage() > PAGE_SIZE {
-        return Err("more garbage than cells");
-    }
-    Ok((count, cell_start))
 }
 
 fn cell_bytes(node: Node<'_>, slot: Slot) -> usize {
@@ -203,7 +199,7 @@ pub(crate) fn replace(words: &[AtomicU64], slot: usize, value: &[u8]) -> Result<
     let old = node.slot(slot);
     let old_cell = cell_bytes(node, old);
     let cell = CELL_HEAD + old.key_len() + value.len();
-    if old.cell() < cell_start || old.cell() + old_cell > node.upper_at() {
+    if !node.holds_cell(old) {
         return Err("cell outside the cell area");
     }
     if cell <= old_cell {

@@ -380,3 +380,85 @@ fn the_next_entry_is_found_across_leaves() {
         assert_eq!(next, expected.map(|k| k.to_vec()).unwrap_or_default());
     }
 }
+
+/// Damage that a checksum would catch on disk, but not in memory: errors or wrong answers, no hang and no panic.
+#[test]
+fn damaged_fences_do_not_trap_anybody() {
+    use crate::node::{OFF_LOWER_LEN, OFF_PREFIX, OFF_UPPER_LEN};
+    use nfold_store::{PageId, PageType};
+    let fields = [
+        (OFF_UPPER_LEN, 0u16),
+        (OFF_LOWER_LEN, 300),
+        (OFF_PREFIX, 7),
+        (OFF_UPPER_LEN, 9000),
+        (20, 3),
+    ];
+    for (off, value) in fields {
+        let world = World::new(256, 0);
+        for i in 0..2000u32 {
+            world.put(&i.to_be_bytes(), &[1; 100]).unwrap();
+        }
+        let space = world.tree.tree().space;
+        for page in 1..world.store.space_pages(space).unwrap() {
+            let id = PageId { space, page };
+            let mut mtr = world.store.mtr();
+            finish(|| mtr.reserve(100, space, 0)).unwrap();
+            let latched = finish(|| mtr.latch(id)).unwrap();
+            let ours = [PageType::BTREE_LEAF, PageType::BTREE_INNER].contains(&mtr.u16(latched, 4));
+            if ours && page % 4 != 0 {
+                mtr.write(latched, off, &value.to_le_bytes());
+            }
+            mtr.commit();
+        }
+        let mut errors = 0;
+        for reverse in [false, true] {
+            let mut cursor = world.tree.cursor(KeyRange::all(), reverse);
+            let mut batch = EntryBatch::default();
+            loop {
+                batch.clear();
+                match finish(|| cursor.next_batch(&world.tree, &world.store, 100, &mut batch)) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(_) => {
+                        errors += 1;
+                        break;
+                    }
+                }
+            }
+        }
+        let mut scan = PointScan::new();
+        let mut many = GetMany::new();
+        for i in (0..2000u32).step_by(50) {
+            scan.push(&i.to_be_bytes(), &(i + 300).to_be_bytes());
+            many.push(&i.to_be_bytes(), i / 50);
+            errors += usize::from(world.put(&(i + 7).to_be_bytes(), &[2; 200]).is_err());
+            errors +=
+                usize::from(finish(|| world.tree.compact(&world.store, &i.to_be_bytes())).is_err());
+        }
+        errors += usize::from(
+            finish(|| world.tree.scan_points(&world.store, &mut scan, usize::MAX)).is_err(),
+        );
+        errors += usize::from(
+            finish(|| world.tree.get_many(&world.store, &mut many, usize::MAX)).is_err(),
+        );
+        let mut check = TreeCheck::default();
+        loop {
+            match finish(|| {
+                world
+                    .tree
+                    .check_step(&world.store, &mut check, &mut |_, _| ())
+            }) {
+                Ok(false) => {}
+                Ok(true) => break,
+                Err(_) => {
+                    errors += 1;
+                    break;
+                }
+            }
+        }
+        assert!(
+            errors + check.problems.len() > 0,
+            "damage at {off} was not noticed by anybody"
+        );
+    }
+}
