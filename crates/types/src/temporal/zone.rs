@@ -70,7 +70,7 @@ impl TimeZone {
     }
 
     /// The instant of a local date-time, and whether that local time exists (it does not while clocks are put forward; then the
-    /// instant is that of the change). Of two instants the earlier one is taken. `None` for a date with a zero part.
+    /// instant is that of the change, with the fraction kept). Of two instants the earlier one is taken. `None` for a date with a zero part.
     pub fn to_instant(&self, local: DateTime) -> Option<(Timestamp, bool)> {
         if local.date().month() == 0 || local.date().day() == 0 {
             return None;
@@ -106,7 +106,10 @@ impl TimeZone {
                     "the change is between"
                 );
                 Some((
-                    Timestamp::from_micros(change.as_second() * MICROS_PER_SECOND, local.fsp),
+                    Timestamp::from_micros(
+                        change.as_second() * MICROS_PER_SECOND + i64::from(local.micros()),
+                        local.fsp,
+                    ),
                     false,
                 ))
             }

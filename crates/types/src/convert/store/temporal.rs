@@ -246,7 +246,7 @@ pub(super) fn timestamp(
     {
         // An instant stays the same instant, whatever the time zone.
         let fitted = v.round(fsp);
-        if (0..=Timestamp::MAX_SECONDS).contains(&fitted.seconds()) && !cx.mode.truncate_fractional
+        if (1..=Timestamp::MAX_SECONDS).contains(&fitted.seconds()) && !cx.mode.truncate_fractional
         {
             return Ok(Value::Timestamp(fitted));
         }
@@ -262,9 +262,13 @@ pub(super) fn timestamp(
     };
     match instant {
         Some((at, exists)) if (1..=Timestamp::MAX_SECONDS).contains(&at.seconds()) => {
+            if !exists && cx.is_strict() {
+                let text = message_text(value, fsp, cx);
+                return Err(incorrect("datetime", &text, cx));
+            }
             if !exists {
-                let (column, row) = (cx.column, cx.row);
-                cx.bad(ErrorCode::ER_WARN_INVALID_TIMESTAMP, &[&column, &row])?;
+                cx.warnings
+                    .warn(ErrorCode::ER_WARN_INVALID_TIMESTAMP, &[&cx.column, &cx.row]);
             }
             Ok(Value::Timestamp(at.with_fsp(fsp)))
         }
@@ -272,16 +276,12 @@ pub(super) fn timestamp(
             let text = message_text(value, fsp, cx);
             // Numbers with a zero part are called truncated here, texts out of range.
             let number = !matches!(value, ValueRef::Bytes(_)) && !is_valid_date(local.date());
-            report(
-                if number {
-                    Problem::Truncated
-                } else {
-                    Problem::OutOfRange
-                },
-                "datetime",
-                &text,
-                cx,
-            )?;
+            let problem = if number {
+                Problem::Truncated
+            } else {
+                Problem::OutOfRange
+            };
+            report(problem, "datetime", &text, cx)?;
             Ok(zero)
         }
     }

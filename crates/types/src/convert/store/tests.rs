@@ -369,3 +369,49 @@ fn defaults_fit_their_columns() {
         );
     }
 }
+
+#[test]
+fn local_times_that_do_not_exist() {
+    let zone = TimeZone::parse("Europe/Helsinki").expect("a zone");
+    let ty = column("timestamp(3)");
+    let value = ValueRef::Bytes(b"2021-03-28 03:30:00.123");
+    let mut warnings = Warnings::default();
+    let lax = StoreMode {
+        time_zone: zone.clone(),
+        ..mode(false)
+    };
+    let mut cx = StoreCx {
+        mode: &lax,
+        column: "v",
+        row: 1,
+        warnings: &mut warnings,
+    };
+    let stored = store_value(value, CollationId::UTF8MB4_0900_AI_CI, &ty, &mut cx);
+    assert_eq!(
+        stored,
+        Ok(Value::Timestamp(Timestamp::from_micros(
+            1_616_893_200_123_000,
+            3
+        )))
+    );
+    assert_eq!(
+        warnings.list()[0].code,
+        ErrorCode::ER_WARN_INVALID_TIMESTAMP
+    );
+    let strict = StoreMode {
+        time_zone: zone,
+        ..mode(true)
+    };
+    let mut cx = StoreCx {
+        mode: &strict,
+        column: "v",
+        row: 1,
+        warnings: &mut warnings,
+    };
+    let error =
+        store_value(value, CollationId::UTF8MB4_0900_AI_CI, &ty, &mut cx).expect_err("strict");
+    assert_eq!(
+        &*error.message,
+        "Incorrect datetime value: '2021-03-28 03:30:00.123' for column 'v' at row 1"
+    );
+}
