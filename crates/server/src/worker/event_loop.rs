@@ -18,27 +18,25 @@
 //! # Cost
 //! A command that arrives whole and needs no wait: one recv, two stack switches, one send; no allocation, no epoll_ctl, no timer.
 
+mod connections;
+mod fibers;
+
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use corosensei::{Coroutine, CoroutineResult};
-use nfold_protocol::consts::{com, status};
+use nfold_protocol::consts::com;
 use nfold_protocol::frame::{Frame, HEADER, next_frame};
 
-use super::fiber::{Counters, Local, Suspend, TIME_SLICE, add};
+use super::fiber::{Counters, Local, Suspend, add};
 use super::inbox::{Inbox, Message};
-use super::slot::{ConnSlot, KillKind};
-use super::table::{Entry, Fiber, State, Table};
+use super::slot::KillKind;
+use super::table::{State, Table};
 use super::timers::Timers;
-use super::{FiberCx, Shared, Token};
-use crate::conn::{
-    After, Conn, Input, Job, Link, LoginStep, Output, Phase, Received, Transport, run, send_some,
-};
-use crate::listen::Accepted;
+use super::{Shared, Token};
+use crate::conn::{Conn, Job, LoginStep, Phase, Received, send_some};
 
 /// Fibers of one worker outside transactions when `innodb_thread_concurrency` is 0.
 const DEFAULT_BOUND: usize = 1024;
@@ -175,133 +173,6 @@ impl Worker {
             entry.queued = true;
             self.run_queue.push_back(token);
         }
-    }
-
-    // ---- connections come and go
-
-    fn accept(&mut self, accepted: Accepted) {
-        if self.stop_by.is_some() {
-            self.shared.registry.count_out();
-            return;
-        }
-        let token = self.table.reserve();
-        let transport = Transport::new(accepted.socket, &self.local.poll, token.to_mio());
-        let transport = match transport {
-            Ok(t) => t,
-            Err(e) => {
-                tracing::warn!("cannot watch a new connection: {e}");
-                self.table.remove(token);
-                self.shared.registry.count_out();
-                return;
-            }
-        };
-        let slot = Arc::new(ConnSlot::new(
-            self.shared.registry.new_id(),
-            token,
-            self.inbox.clone(),
-            accepted.peer.process_host(),
-        ));
-        self.shared.registry.add(&slot);
-        slot.end(self.shared.registry.us(Instant::now()));
-        let mut conn = Box::new(Conn {
-            link: Rc::new(Link {
-                waker: Waker::from(slot.clone()),
-                slot: slot.clone(),
-                limits: std::cell::Cell::new(self.shared.options.limits),
-            }),
-            transport,
-            input: Input::default(),
-            output: Output::default(),
-            peer: accepted.peer,
-            phase: Phase::Closing,
-            session: None,
-            capabilities: 0,
-            sequence: 0,
-            answer_sequence: 0,
-            deadline: None,
-            in_reserve: accepted.in_reserve,
-        });
-        conn.output.borrow(&self.local);
-        conn.greet(
-            &self.shared.auth,
-            self.shared.registry.tunables().connect_timeout(),
-        );
-        self.table.fill(token, Entry::new(State::Taken, slot));
-        self.park(token, conn);
-    }
-
-    /// Puts a connection down until something happens, after sending what is in its buffer.
-    fn park(&mut self, token: Token, mut conn: Box<Conn>) {
-        if send_some(&mut conn.output, &mut conn.transport, &self.local)
-            .and_then(|done| {
-                if !done {
-                    conn.transport.want_writable(&self.local.poll, true)?;
-                }
-                Ok(())
-            })
-            .is_err()
-        {
-            self.close(token, conn);
-            return;
-        }
-        conn.output.release(&self.local);
-        conn.input.release(&self.local);
-        let deadline = conn.deadline;
-        let Some(entry) = self.table.get(token) else {
-            debug_assert!(false, "a connection that runs has an entry");
-            return;
-        };
-        entry.state = State::Idle(conn);
-        if let Some(at) = deadline {
-            self.timers.arm(token, at, &mut entry.armed);
-        }
-        if entry.readable || entry.slot.killed() == Some(KillKind::Connection) {
-            self.enqueue(token);
-        }
-    }
-
-    fn close(&mut self, token: Token, mut conn: Box<Conn>) {
-        debug_assert!(
-            conn.session.is_none(),
-            "the session ends in a fiber, before its connection"
-        );
-        conn.transport.deregister(&self.local.poll);
-        self.shared.registry.remove(conn.link.slot.id);
-        self.shared.registry.count_out();
-        conn.input.clear();
-        conn.input.release(&self.local);
-        conn.output.reset();
-        conn.output.release(&self.local);
-        self.table.remove(token);
-    }
-
-    /// Ends a connection that has no fiber; its session, if any, is ended by one.
-    fn hang_up(&mut self, token: Token, mut conn: Box<Conn>) {
-        if conn.session.is_some() {
-            conn.input.clear();
-            self.start(token, conn, Job::Disconnect);
-        } else {
-            if matches!(conn.phase, Phase::Login(_)) {
-                add(&self.local.counters.aborted_connects, 1);
-            }
-            self.close(token, conn);
-        }
-    }
-
-    /// The error has been written: send it, and read on until the client closes.
-    fn linger(&mut self, token: Token, mut conn: Box<Conn>) {
-        conn.phase = Phase::Closing;
-        conn.deadline = Some(Instant::now() + LINGER);
-        conn.input.clear();
-        match send_some(&mut conn.output, &mut conn.transport, &self.local) {
-            Ok(true) => conn.transport.shutdown_write(),
-            Ok(false) => {}
-            Err(_) => return self.close(token, conn),
-        }
-        if let Some(entry) = self.table.get(token) {
-            entry.readable = true;
-        }
-        self.park(token, conn);
     }
 
     // ---- what happens to them
@@ -514,140 +385,6 @@ impl Worker {
         }
     }
 
-    /// Starts the fiber for the waiting command, or queues it (I3).
-    fn admit(&mut self, token: Token, mut conn: Box<Conn>) {
-        let flags = conn.session.as_ref().map_or(0, |s| s.status_flags());
-        if self.fibers < self.bound || flags & status::IN_TRANS != 0 {
-            return self.start(token, conn, Job::Commands);
-        }
-        conn.deadline = None;
-        if let Some(entry) = self.table.get(token) {
-            entry.waits_for_turn = true;
-            entry.state = State::Idle(conn);
-            self.admission.push_back(token);
-        }
-    }
-
-    fn admit_next(&mut self) {
-        while self.fibers < self.bound
-            && let Some(token) = self.admission.pop_front()
-        {
-            let Some(entry) = self.table.get(token) else {
-                continue;
-            };
-            if std::mem::take(&mut entry.waits_for_turn) {
-                // The run queue keeps the stack of this call flat.
-                self.enqueue(token);
-                return;
-            }
-        }
-    }
-
-    // ---- fibers
-
-    fn start(&mut self, token: Token, mut conn: Box<Conn>, job: Job) {
-        let stack = match self.local.take_stack() {
-            Ok(stack) => stack,
-            Err(e) => {
-                // Out of memory: there is no way to run it, not even to end the session in order.
-                tracing::error!("no stack for connection {}: {e}", conn.link.slot.id);
-                conn.session = None;
-                return self.close(token, conn);
-            }
-        };
-        conn.deadline = None;
-        self.fibers += 1;
-        let local = self.local.clone();
-        let slice_end = Instant::now() + TIME_SLICE;
-        let fiber: Fiber = Coroutine::with_stack(stack, move |yielder, ()| {
-            let link = conn.link.clone();
-            let cx = FiberCx {
-                yielder,
-                link: &link,
-                local: &local,
-                slice_end: std::cell::Cell::new(slice_end),
-                statement_end: std::cell::Cell::new(None),
-                masked: std::cell::Cell::new(false),
-            };
-            let after = run(&mut conn, &cx, &*local.sessions, job);
-            (conn, after)
-        });
-        let Some(entry) = self.table.get(token) else {
-            debug_assert!(false, "a connection that runs has an entry");
-            return;
-        };
-        entry.state = State::Running {
-            fiber,
-            waits: Suspend::Yield,
-        };
-        self.resume(token);
-    }
-
-    fn resume(&mut self, token: Token) {
-        let Some(entry) = self.table.get(token) else {
-            return;
-        };
-        let State::Running { mut fiber, .. } = std::mem::replace(&mut entry.state, State::Taken)
-        else {
-            debug_assert!(false, "only running connections are resumed");
-            return;
-        };
-        self.local.peer_closed.set(entry.peer_closed);
-        self.local.peer_reset.set(entry.peer_reset);
-        let running = &self.local.counters.fibers_running;
-        running.store(self.fibers as u64, std::sync::atomic::Ordering::Relaxed);
-        match fiber.resume(()) {
-            CoroutineResult::Yield(waits) => self.suspended(token, fiber, waits),
-            CoroutineResult::Return((conn, after)) => {
-                self.local.give_stack(fiber.into_stack());
-                self.fibers -= 1;
-                running_store(&self.local, self.fibers);
-                self.fiber_done(token, conn, after);
-                self.admit_next();
-            }
-        }
-    }
-
-    fn suspended(&mut self, token: Token, fiber: Fiber, waits: Suspend) {
-        let Some(entry) = self.table.get(token) else {
-            debug_assert!(false, "a connection that runs has an entry");
-            return;
-        };
-        entry.state = State::Running { fiber, waits };
-        match waits {
-            Suspend::Yield => add(&self.local.counters.yields, 1),
-            Suspend::Wait(_) | Suspend::Writable(_) => add(&self.local.counters.waits, 1),
-        }
-        if let Some(at) = entry.deadline() {
-            self.timers.arm(token, at, &mut entry.armed);
-        }
-        if matches!(waits, Suspend::Yield) {
-            self.enqueue(token);
-        }
-    }
-
-    fn fiber_done(&mut self, token: Token, mut conn: Box<Conn>, after: After) {
-        match after {
-            After::Close => self.close(token, conn),
-            After::Linger => self.linger(token, conn),
-            After::KeepOpen => {
-                // Most often the buffer is empty: put it down at once. Otherwise what is there gets its turn after the others.
-                let limits = conn.link.limits.get();
-                let waiting = !conn.input.is_empty();
-                let timeout = if waiting {
-                    limits.net_read_timeout
-                } else {
-                    limits.wait_timeout
-                };
-                conn.deadline = Some(self.now + timeout);
-                self.park(token, conn);
-                if waiting {
-                    self.enqueue(token);
-                }
-            }
-        }
-    }
-
     // ---- the end
 
     fn begin_shutdown(&mut self) {
@@ -680,11 +417,4 @@ impl Worker {
         }
         true
     }
-}
-
-fn running_store(local: &Local, n: usize) {
-    local
-        .counters
-        .fibers_running
-        .store(n as u64, std::sync::atomic::Ordering::Relaxed);
 }

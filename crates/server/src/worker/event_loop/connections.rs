@@ -1,0 +1,141 @@
+//! Connections of a worker: taken over, put down, ended.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Instant;
+
+use super::{LINGER, Worker};
+use crate::conn::{Conn, Input, Job, Link, Output, Phase, Transport, send_some};
+use crate::listen::Accepted;
+use crate::worker::Token;
+use crate::worker::fiber::add;
+use crate::worker::slot::{ConnSlot, KillKind};
+use crate::worker::table::{Entry, State};
+
+impl Worker {
+    pub(super) fn accept(&mut self, accepted: Accepted) {
+        if self.stop_by.is_some() {
+            self.shared.registry.count_out();
+            return;
+        }
+        let token = self.table.reserve();
+        let transport = Transport::new(accepted.socket, &self.local.poll, token.to_mio());
+        let transport = match transport {
+            Ok(t) => t,
+            Err(e) => {
+                tracing::warn!("cannot watch a new connection: {e}");
+                self.table.remove(token);
+                self.shared.registry.count_out();
+                return;
+            }
+        };
+        let slot = Arc::new(ConnSlot::new(
+            self.shared.registry.new_id(),
+            token,
+            self.inbox.clone(),
+            accepted.peer.process_host(),
+        ));
+        self.shared.registry.add(&slot);
+        slot.end(self.shared.registry.us(Instant::now()));
+        let mut conn = Box::new(Conn {
+            link: Rc::new(Link {
+                waker: Waker::from(slot.clone()),
+                slot: slot.clone(),
+                limits: std::cell::Cell::new(self.shared.options.limits),
+            }),
+            transport,
+            input: Input::default(),
+            output: Output::default(),
+            peer: accepted.peer,
+            phase: Phase::Closing,
+            session: None,
+            capabilities: 0,
+            sequence: 0,
+            answer_sequence: 0,
+            deadline: None,
+            in_reserve: accepted.in_reserve,
+        });
+        conn.output.borrow(&self.local);
+        conn.greet(
+            &self.shared.auth,
+            self.shared.registry.tunables().connect_timeout(),
+        );
+        self.table.fill(token, Entry::new(State::Taken, slot));
+        self.park(token, conn);
+    }
+
+    /// Puts a connection down until something happens, after sending what is in its buffer.
+    pub(super) fn park(&mut self, token: Token, mut conn: Box<Conn>) {
+        if send_some(&mut conn.output, &mut conn.transport, &self.local)
+            .and_then(|done| {
+                if !done {
+                    conn.transport.want_writable(&self.local.poll, true)?;
+                }
+                Ok(())
+            })
+            .is_err()
+        {
+            self.close(token, conn);
+            return;
+        }
+        conn.output.release(&self.local);
+        conn.input.release(&self.local);
+        let deadline = conn.deadline;
+        let Some(entry) = self.table.get(token) else {
+            debug_assert!(false, "a connection that runs has an entry");
+            return;
+        };
+        entry.state = State::Idle(conn);
+        if let Some(at) = deadline {
+            self.timers.arm(token, at, &mut entry.armed);
+        }
+        if entry.readable || entry.slot.killed() == Some(KillKind::Connection) {
+            self.enqueue(token);
+        }
+    }
+
+    pub(super) fn close(&mut self, token: Token, mut conn: Box<Conn>) {
+        debug_assert!(
+            conn.session.is_none(),
+            "the session ends in a fiber, before its connection"
+        );
+        conn.transport.deregister(&self.local.poll);
+        self.shared.registry.remove(conn.link.slot.id);
+        self.shared.registry.count_out();
+        conn.input.clear();
+        conn.input.release(&self.local);
+        conn.output.reset();
+        conn.output.release(&self.local);
+        self.table.remove(token);
+    }
+
+    /// Ends a connection that has no fiber; its session, if any, is ended by one.
+    pub(super) fn hang_up(&mut self, token: Token, mut conn: Box<Conn>) {
+        if conn.session.is_some() {
+            conn.input.clear();
+            self.start(token, conn, Job::Disconnect);
+        } else {
+            if matches!(conn.phase, Phase::Login(_)) {
+                add(&self.local.counters.aborted_connects, 1);
+            }
+            self.close(token, conn);
+        }
+    }
+
+    /// The error has been written: send it, and read on until the client closes.
+    pub(super) fn linger(&mut self, token: Token, mut conn: Box<Conn>) {
+        conn.phase = Phase::Closing;
+        conn.deadline = Some(Instant::now() + LINGER);
+        conn.input.clear();
+        match send_some(&mut conn.output, &mut conn.transport, &self.local) {
+            Ok(true) => conn.transport.shutdown_write(),
+            Ok(false) => {}
+            Err(_) => return self.close(token, conn),
+        }
+        if let Some(entry) = self.table.get(token) {
+            entry.readable = true;
+        }
+        self.park(token, conn);
+    }
+}

@@ -1,0 +1,153 @@
+//! Fibers of a worker: admitted, started, resumed, and what follows when one suspends or ends.
+
+use std::time::Instant;
+
+use corosensei::{Coroutine, CoroutineResult};
+use nfold_protocol::consts::status;
+
+use super::Worker;
+use crate::conn::{After, Conn, Job, run};
+use crate::worker::fiber::{Local, Suspend, TIME_SLICE, add};
+use crate::worker::table::{Fiber, State};
+use crate::worker::{FiberCx, Token};
+
+impl Worker {
+    /// Starts the fiber for the waiting command, or queues it (I3).
+    pub(super) fn admit(&mut self, token: Token, mut conn: Box<Conn>) {
+        let flags = conn.session.as_ref().map_or(0, |s| s.status_flags());
+        if self.fibers < self.bound || flags & status::IN_TRANS != 0 {
+            return self.start(token, conn, Job::Commands);
+        }
+        conn.deadline = None;
+        if let Some(entry) = self.table.get(token) {
+            entry.waits_for_turn = true;
+            entry.state = State::Idle(conn);
+            self.admission.push_back(token);
+        }
+    }
+
+    pub(super) fn admit_next(&mut self) {
+        while self.fibers < self.bound
+            && let Some(token) = self.admission.pop_front()
+        {
+            let Some(entry) = self.table.get(token) else {
+                continue;
+            };
+            if std::mem::take(&mut entry.waits_for_turn) {
+                // The run queue keeps the stack of this call flat.
+                self.enqueue(token);
+                return;
+            }
+        }
+    }
+
+    pub(super) fn start(&mut self, token: Token, mut conn: Box<Conn>, job: Job) {
+        let stack = match self.local.take_stack() {
+            Ok(stack) => stack,
+            Err(e) => {
+                // Out of memory: there is no way to run it, not even to end the session in order.
+                tracing::error!("no stack for connection {}: {e}", conn.link.slot.id);
+                conn.session = None;
+                return self.close(token, conn);
+            }
+        };
+        conn.deadline = None;
+        self.fibers += 1;
+        let local = self.local.clone();
+        let slice_end = Instant::now() + TIME_SLICE;
+        let fiber: Fiber = Coroutine::with_stack(stack, move |yielder, ()| {
+            let link = conn.link.clone();
+            let cx = FiberCx {
+                yielder,
+                link: &link,
+                local: &local,
+                slice_end: std::cell::Cell::new(slice_end),
+                statement_end: std::cell::Cell::new(None),
+                masked: std::cell::Cell::new(false),
+            };
+            let after = run(&mut conn, &cx, &*local.sessions, job);
+            (conn, after)
+        });
+        let Some(entry) = self.table.get(token) else {
+            debug_assert!(false, "a connection that runs has an entry");
+            return;
+        };
+        entry.state = State::Running {
+            fiber,
+            waits: Suspend::Yield,
+        };
+        self.resume(token);
+    }
+
+    pub(super) fn resume(&mut self, token: Token) {
+        let Some(entry) = self.table.get(token) else {
+            return;
+        };
+        let State::Running { mut fiber, .. } = std::mem::replace(&mut entry.state, State::Taken)
+        else {
+            debug_assert!(false, "only running connections are resumed");
+            return;
+        };
+        self.local.peer_closed.set(entry.peer_closed);
+        self.local.peer_reset.set(entry.peer_reset);
+        let running = &self.local.counters.fibers_running;
+        running.store(self.fibers as u64, std::sync::atomic::Ordering::Relaxed);
+        match fiber.resume(()) {
+            CoroutineResult::Yield(waits) => self.suspended(token, fiber, waits),
+            CoroutineResult::Return((conn, after)) => {
+                self.local.give_stack(fiber.into_stack());
+                self.fibers -= 1;
+                running_store(&self.local, self.fibers);
+                self.fiber_done(token, conn, after);
+                self.admit_next();
+            }
+        }
+    }
+
+    pub(super) fn suspended(&mut self, token: Token, fiber: Fiber, waits: Suspend) {
+        let Some(entry) = self.table.get(token) else {
+            debug_assert!(false, "a connection that runs has an entry");
+            return;
+        };
+        entry.state = State::Running { fiber, waits };
+        match waits {
+            Suspend::Yield => add(&self.local.counters.yields, 1),
+            Suspend::Wait(_) | Suspend::Writable(_) => add(&self.local.counters.waits, 1),
+        }
+        if let Some(at) = entry.deadline() {
+            self.timers.arm(token, at, &mut entry.armed);
+        }
+        if matches!(waits, Suspend::Yield) {
+            self.enqueue(token);
+        }
+    }
+
+    pub(super) fn fiber_done(&mut self, token: Token, mut conn: Box<Conn>, after: After) {
+        match after {
+            After::Close => self.close(token, conn),
+            After::Linger => self.linger(token, conn),
+            After::KeepOpen => {
+                // Most often the buffer is empty: put it down at once. Otherwise what is there gets its turn after the others.
+                let limits = conn.link.limits.get();
+                let waiting = !conn.input.is_empty();
+                let timeout = if waiting {
+                    limits.net_read_timeout
+                } else {
+                    limits.wait_timeout
+                };
+                conn.deadline = Some(self.now + timeout);
+                self.park(token, conn);
+                if waiting {
+                    self.enqueue(token);
+                }
+            }
+        }
+    }
+}
+
+fn running_store(local: &Local, n: usize) {
+    local
+        .counters
+        .fibers_running
+        .store(n as u64, std::sync::atomic::Ordering::Relaxed);
+}
