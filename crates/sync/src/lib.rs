@@ -8,8 +8,10 @@ pub mod pad;
 pub mod page_word;
 pub mod prefix;
 pub mod prim;
+pub mod wakeup;
 pub mod words;
 
 pub use pad::CachePadded;
 pub use page_word::PageWord;
 pub use prefix::FilledPrefix;
+pub use wakeup::Wakeup;

@@ -225,3 +225,41 @@ fn a_pinned_reader_never_sees_freed_objects() {
         assert!(shared.1.load(Ordering::Relaxed), "freed in the end");
     });
 }
+
+/// W1 and W2: a receiver that goes to sleep has no message, or is rung; and two senders ring once a sleep at most.
+#[test]
+fn no_message_is_slept_over() {
+    use loom::sync::Mutex;
+    use nfold_sync::Wakeup;
+
+    loom::model(|| {
+        let shared = Arc::new((Wakeup::default(), Mutex::new(0u32), Mutex::new(0u32)));
+        let senders: Vec<_> = (0..2)
+            .map(|_| {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    let (wakeup, queue, rings) = &*shared;
+                    *queue.lock().unwrap() += 1;
+                    if wakeup.announce() {
+                        *rings.lock().unwrap() += 1;
+                    }
+                })
+            })
+            .collect();
+        let (wakeup, queue, rings) = &*shared;
+        let mut received = 0;
+        if wakeup.take() {
+            received += std::mem::take(&mut *queue.lock().unwrap());
+        }
+        let sleeps = wakeup.may_sleep();
+        for s in senders {
+            s.join().unwrap();
+        }
+        let rung = *rings.lock().unwrap();
+        assert!(rung <= 1, "W2");
+        if sleeps && rung == 0 {
+            // Nothing may be left in the queue: the receiver would never look.
+            assert_eq!((received, *queue.lock().unwrap()), (2, 0), "W1");
+        }
+    });
+}

@@ -2,17 +2,9 @@
 //!
 //! # Concurrency
 //! - `queue` is behind a mutex that is held for a push or a swap only.
-//! - `pending` (true: the queue may hold something) and `sleeping` (true: the worker is in, or about to enter, epoll) are both
-//!   SeqCst: a sender sets `pending` and then swaps `sleeping`; the worker sets `sleeping` and then reads `pending`. One of the two
-//!   sees the other, so no message is slept over (I1).
-//! - The eventfd is written only by the sender that swaps `sleeping` to false: at most once a sleep, and never by the worker
-//!   itself (its own wakes find `sleeping` false).
-//!
-//! # Invariants
-//! - I1: a message pushed before or during a sleep ends it.
+//! - `wakeup` decides who writes the eventfd: at most one sender a sleep, and never the worker itself (its own wakes find it awake).
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
+use nfold_sync::Wakeup;
 use parking_lot::Mutex;
 
 use super::Token;
@@ -31,8 +23,7 @@ pub(crate) enum Message {
 
 pub(crate) struct Inbox {
     queue: Mutex<Vec<Message>>,
-    pending: AtomicBool,
-    sleeping: AtomicBool,
+    wakeup: Wakeup,
     eventfd: mio::Waker,
 }
 
@@ -40,16 +31,14 @@ impl Inbox {
     pub fn new(eventfd: mio::Waker) -> Self {
         Inbox {
             queue: Mutex::new(Vec::new()),
-            pending: AtomicBool::new(false),
-            sleeping: AtomicBool::new(false),
+            wakeup: Wakeup::default(),
             eventfd,
         }
     }
 
     pub fn push(&self, message: Message) {
         self.queue.lock().push(message);
-        self.pending.store(true, Ordering::SeqCst);
-        if self.sleeping.swap(false, Ordering::SeqCst)
+        if self.wakeup.announce()
             && let Err(e) = self.eventfd.wake()
         {
             tracing::error!("cannot wake a worker: {e}");
@@ -58,19 +47,18 @@ impl Inbox {
 
     /// The worker is about to block. False: do not, there are messages.
     pub fn may_sleep(&self) -> bool {
-        self.sleeping.store(true, Ordering::SeqCst);
-        !self.pending.load(Ordering::SeqCst)
+        self.wakeup.may_sleep()
     }
 
     /// The worker is awake again.
     pub fn awake(&self) {
-        self.sleeping.store(false, Ordering::SeqCst);
+        self.wakeup.awake();
     }
 
     /// Swaps the queued messages into `into`, which must be empty.
     pub fn take(&self, into: &mut Vec<Message>) {
         debug_assert!(into.is_empty());
-        if self.pending.load(Ordering::Relaxed) && self.pending.swap(false, Ordering::SeqCst) {
+        if self.wakeup.take() {
             std::mem::swap(&mut *self.queue.lock(), into);
         }
     }
