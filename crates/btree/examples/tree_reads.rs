@@ -1,4 +1,4 @@
-//! Nanoseconds per row of the tree's read paths, all pages in memory: `cargo run --release -p nfold-btree --example tree_reads [rows] [name]`.
+//! Nanoseconds per row of the tree's read and insert paths, all pages in memory: `cargo run --release -p nfold-btree --example tree_reads [rows] [name]`.
 
 use nfold_btree::*;
 use nfold_store::{RealDisk, Stop, Store, StoreOptions};
@@ -49,6 +49,21 @@ fn tree(
     finish(|| builder.finish(&tree, store));
     println!("{:?}", finish(|| tree.stats(store)));
     tree
+}
+
+fn insert(store: &Store, tree: &TreeHandle, key: &[u8], value: &[u8]) {
+    finish(|| {
+        let mut mtr = store.mtr();
+        mtr.reserve(
+            key.len() + value.len() + ENTRY_LOG_OVERHEAD,
+            tree.tree().space,
+            0,
+        )?;
+        let mut pos = tree.leaf_for_write(store, &mut mtr, key, Room::Value(value.len()))?;
+        tree.insert_at(&mut mtr, &mut pos, key, value);
+        mtr.commit();
+        Ok(())
+    });
 }
 
 /// Runs `work`, which gives the number of rows it read, and prints the best of many rounds, so that what else the machine does counts little.
@@ -203,6 +218,25 @@ fn main() {
     };
     range("cursor over 20", 20, 2_000);
     range("cursor over everything", rows as u32, 1);
+    for (n, name) in ["insert, ascending", "insert, random"]
+        .into_iter()
+        .enumerate()
+    {
+        let grown = tree(&store, space, 10 + n as u64, std::iter::empty());
+        let mut next = 0u64;
+        measure(name, || {
+            for _ in 0..2_000 {
+                next += 1;
+                let key = if n == 0 {
+                    next
+                } else {
+                    next.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+                };
+                insert(&store, &grown, &key.to_be_bytes(), &[7u8; 200]);
+            }
+            2_000
+        });
+    }
     store.shutdown().expect("a clean shutdown");
     drop(store);
     let _ = std::fs::remove_dir_all(&dir);
