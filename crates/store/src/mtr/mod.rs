@@ -1,0 +1,370 @@
+//! Mini-transactions: the unit of atomic change.
+//!
+//! # Picture
+//! ```text
+//! reserve (may wait) → latch pages (may wait) → write / op / alloc_page / free_page → commit
+//!                                                 └ each changes the page and appends a redo record to `records`
+//! commit: reserve the log range, copy the records in, run the caller's function, stamp pages (LSN, rec_lsn),
+//!         release latches, mark the range filled
+//! ```
+//! # Invariants
+//! - I1: a changed mini-transaction is committed; dropping it ends the process, because its pages cannot be put back.
+//! - I2: from the first change on nothing waits for a lock of the layers above, for I/O, or for space; all of that was reserved.
+//! - I3: a changed page stays latched until its LSN and `rec_lsn` are set.
+//! - I4: a page is latched at most once by a mini-transaction.
+//! # Concurrency
+//! Latch order: tree pages top-down and left to right → undo pages → space header pages. [`Mtr::alloc_page`] and
+//! [`Mtr::free_page`] latch the header page of the space, so they come after all other latches, one space at a time in rising
+//! order of ids.
+
+mod alloc;
+mod reserve;
+
+use crate::core::{Core, Count};
+use crate::error::{Stop, StoreError};
+use crate::log::format;
+use crate::page::{Lsn, PAGE_WORDS, PageId, PageMut, TrxId, header};
+use crate::page_ref::PageRef;
+use crate::redo;
+use crate::space::Space;
+use nfold_sync::page_word::{frame_of, is_exclusive};
+use nfold_sync::prim::AtomicU64;
+use nfold_sync::{PageWord, words};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::sync::atomic::Ordering;
+
+/// Records buffers larger than this are not kept for reuse.
+const KEEP_RECORDS: usize = 256 << 10;
+
+thread_local! {
+    static RECORDS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A page that an [`Mtr`] has latched: its index there.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Latched(pub(crate) u32);
+
+/// The log range of a committed mini-transaction; `start == end` if it changed nothing.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct MtrEnd {
+    pub start: Lsn,
+    pub end: Lsn,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum State {
+    Unchanged,
+    Changed,
+    Released,
+}
+
+struct Held<'a> {
+    id: PageId,
+    word: &'a PageWord,
+    words: &'a [AtomicU64; PAGE_WORDS],
+    frame: u32,
+    before: u64,
+    state: State,
+}
+
+/// What was reserved in one space.
+struct Claim<'a> {
+    space: &'a Space,
+    pages: u32,
+    trunk: Option<Latched>,
+}
+
+/// See the module's header. Dropping it without changes releases the latches; with changes it ends the process.
+pub struct Mtr<'a> {
+    core: &'a Core,
+    pages: SmallVec<[Held<'a>; 8]>,
+    records: Vec<u8>,
+    log_claimed: u64,
+    frames: SmallVec<[u32; 4]>,
+    claims: SmallVec<[Claim<'a>; 2]>,
+}
+
+impl<'a> Mtr<'a> {
+    pub(crate) fn new(core: &'a Core) -> Self {
+        let records = RECORDS
+            .with_borrow_mut(|pool| pool.pop())
+            .unwrap_or_default();
+        Mtr {
+            core,
+            pages: SmallVec::new(),
+            records,
+            log_claimed: 0,
+            frames: SmallVec::new(),
+            claims: SmallVec::new(),
+        }
+    }
+
+    /// Latches a page exclusively; sleeps while another holds it; `Wait` if it is not resident. A page latched already stays so.
+    pub fn latch(&mut self, id: PageId) -> Result<Latched, Stop> {
+        if let Some(p) = self.find(id) {
+            return Ok(p);
+        }
+        let core = self.core;
+        let space = core
+            .spaces
+            .get(id.space)
+            .ok_or(StoreError::SpaceGone(id.space))?;
+        loop {
+            if let Some(word) = space.dir.get(id.page)
+                && let Some(before) = core.latch_word(word)
+            {
+                return Ok(self.hold(id, word, before));
+            }
+            core.miss(id)?;
+        }
+    }
+
+    fn hold(&mut self, id: PageId, word: &'a PageWord, before: u64) -> Latched {
+        let frame = frame_of(before).expect("I: a latched page is resident");
+        self.core.frames.touch(frame);
+        let words = self.core.frames.words(frame);
+        self.pages.push(Held {
+            id,
+            word,
+            words,
+            frame,
+            before,
+            state: State::Unchanged,
+        });
+        Latched(self.pages.len() as u32 - 1)
+    }
+
+    /// Latches the page that was read, if it is unchanged since.
+    pub fn upgrade(&mut self, page: &PageRef<'_>) -> Option<Latched> {
+        let id = page.id();
+        if let Some(p) = self.find(id) {
+            let held = self.held(p);
+            return (held.before == page.seen && held.state == State::Unchanged).then_some(p);
+        }
+        let word = self.core.spaces.get(id.space)?.dir.get(id.page)?;
+        if !std::ptr::eq(word, page.word) || !word.try_latch(page.seen) {
+            return None;
+        }
+        Some(self.hold(id, word, page.seen))
+    }
+
+    /// The latch that this mini-transaction already has on `id`, if any.
+    pub fn find(&self, id: PageId) -> Option<Latched> {
+        let at = self
+            .pages
+            .iter()
+            .position(|h| h.id == id && h.state != State::Released)?;
+        Some(Latched(at as u32))
+    }
+
+    /// Releases a latch early. Panics if the page was changed by this mini-transaction.
+    pub fn unlatch(&mut self, p: Latched) {
+        let held = &mut self.pages[p.0 as usize];
+        assert!(
+            held.state == State::Unchanged,
+            "I3: a changed page stays latched until the end"
+        );
+        held.state = State::Released;
+        held.word.release_unchanged(held.before);
+    }
+
+    fn held(&self, p: Latched) -> &Held<'a> {
+        let held = &self.pages[p.0 as usize];
+        debug_assert!(
+            held.state != State::Released,
+            "I: a released latch is not used"
+        );
+        held
+    }
+
+    pub fn words(&self, p: Latched) -> &'a [AtomicU64] {
+        self.held(p).words
+    }
+
+    pub fn id(&self, p: Latched) -> PageId {
+        self.held(p).id
+    }
+
+    pub fn u8(&self, p: Latched, off: usize) -> u8 {
+        words::load_u8(self.words(p), off)
+    }
+
+    pub fn u16(&self, p: Latched, off: usize) -> u16 {
+        words::load_u16(self.words(p), off)
+    }
+
+    pub fn u32(&self, p: Latched, off: usize) -> u32 {
+        words::load_u32(self.words(p), off)
+    }
+
+    pub fn u64(&self, p: Latched, off: usize) -> u64 {
+        words::load_u64(self.words(p), off)
+    }
+
+    pub fn copy(&self, p: Latched, off: usize, out: &mut [u8]) {
+        words::copy_out(self.words(p), off, out);
+    }
+
+    /// Changes page `p`, and logs it as `op` with `payload` in pieces.
+    fn change(&mut self, p: Latched, op: u8, payload: &[&[u8]], apply: impl FnOnce(&PageMut<'_>)) {
+        let held = &mut self.pages[p.0 as usize];
+        assert!(held.state != State::Released, "I3: changes need the latch");
+        held.state = State::Changed;
+        format::push_record(&mut self.records, op, held.id, payload);
+        apply(&PageMut::new(held.id, held.words));
+    }
+
+    /// Stores `bytes` at `off`, and logs them. They lie within the page.
+    pub fn write(&mut self, p: Latched, off: usize, bytes: &[u8]) {
+        assert!(
+            off + bytes.len() <= crate::PAGE_SIZE,
+            "I: writes lie within the page"
+        );
+        self.change(
+            p,
+            redo::WRITE,
+            &[&(off as u16).to_le_bytes(), bytes],
+            |page| page.write(off, bytes),
+        );
+    }
+
+    /// Zeroes `[off, off + len)`, and logs that in a few bytes.
+    pub fn zero(&mut self, p: Latched, off: usize, len: usize) {
+        assert!(
+            off + len <= crate::PAGE_SIZE,
+            "I: writes lie within the page"
+        );
+        let payload = [(off as u16).to_le_bytes(), (len as u16).to_le_bytes()];
+        self.change(p, redo::ZERO, &[&payload[0], &payload[1]], |page| {
+            page.fill_zero(off, len)
+        });
+    }
+
+    /// Logs `op` (0x20 and above) with `payload` (below 64 KiB), and applies it through the [`crate::RedoHandler`].
+    pub fn op(&mut self, p: Latched, op: u8, payload: &[u8]) {
+        assert!(
+            op >= redo::FIRST_USER_OP,
+            "ops below 0x20 belong to the store"
+        );
+        let core = self.core;
+        self.change(p, op, &[payload], |page| {
+            if let Err(e) = core.redo.apply(op, payload, page) {
+                core.die(&format!(
+                    "redo operation {op:#x} does not apply to page {}: {e}",
+                    page.id()
+                ));
+            }
+        });
+    }
+
+    /// Raises the page's newest transaction id to `id`; logged.
+    pub fn set_newest_trx(&mut self, p: Latched, id: TrxId) {
+        if self.u64(p, header::NEWEST_TRX) < id {
+            self.change(p, redo::NEWEST_TRX, &[&id.to_le_bytes()], |page| {
+                redo::raise_newest_trx(page, id)
+            });
+        }
+    }
+
+    /// Makes `p` a fresh page: zero but for its header. For reusing a page that is latched.
+    pub fn init_page(&mut self, p: Latched, page_type: u16, level: u16, index_id: u64) {
+        let payload = redo::init_payload(page_type, level, index_id, 1);
+        self.change(p, redo::INIT, &[&payload], |page| {
+            redo::init(page, page_type, level, index_id, 1)
+        });
+    }
+
+    /// Whether anything was changed: from then on only `commit` is allowed to end this.
+    pub fn changed(&self) -> bool {
+        !self.records.is_empty()
+    }
+
+    /// Bytes of redo so far.
+    pub fn log_len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Appends the redo to the log, stamps and releases the pages. Does not wait for the disk.
+    pub fn commit(self) -> MtrEnd {
+        self.commit_with(|_| {})
+    }
+
+    /// As [`commit`](Self::commit); `f` gets the end LSN after the log range is reserved, and runs before the range counts as
+    /// filled: what it stores is visible to whoever reads a horizon at or past that LSN. If nothing was changed, `f` gets
+    /// the current horizon.
+    pub fn commit_with(mut self, f: impl FnOnce(Lsn)) -> MtrEnd {
+        if !self.changed() {
+            let lsn = self.core.log.horizon();
+            f(lsn);
+            return MtrEnd {
+                start: lsn,
+                end: lsn,
+            };
+        }
+        let core = self.core;
+        let claimed = std::mem::take(&mut self.log_claimed);
+        let records = std::mem::take(&mut self.records);
+        let (start, end) = core.log.append(&records, claimed, |start, end| {
+            f(end);
+            for held in &mut self.pages {
+                if held.state == State::Changed {
+                    words::store_u64(held.words, header::LSN, end);
+                    core.frames.mark_dirty(held.frame, start);
+                    held.word.release_changed(held.before);
+                    held.state = State::Released;
+                }
+            }
+        });
+        self.records = records;
+        self.records.clear();
+        MtrEnd { start, end }
+    }
+
+    /// A corruption error about a latched page.
+    pub fn corrupt(&self, p: Latched, what: &'static str) -> StoreError {
+        StoreError::Corrupt {
+            page: self.id(p),
+            lsn: self.u64(p, header::LSN),
+            what,
+        }
+    }
+}
+
+impl Drop for Mtr<'_> {
+    fn drop(&mut self) {
+        if self.changed() {
+            self.core.die("I1: a changed mini-transaction was dropped");
+        }
+        for held in &self.pages {
+            if held.state != State::Released {
+                held.word.release_unchanged(held.before);
+            }
+        }
+        for frame in &self.frames {
+            self.core.give_frame(*frame);
+        }
+        self.core.log.unclaim(self.log_claimed);
+        for claim in &self.claims {
+            if claim.pages > 0 {
+                claim.space.claimed.fetch_sub(claim.pages, Ordering::SeqCst);
+            }
+            claim.space.pins.fetch_sub(1, Ordering::SeqCst);
+        }
+        let records = std::mem::take(&mut self.records);
+        if records.capacity() > 0 && records.capacity() <= KEEP_RECORDS {
+            // Fails only while the thread's locals are torn down: the buffer is then simply dropped.
+            let _ = RECORDS.try_with(|pool| pool.borrow_mut().push(records));
+        }
+    }
+}
+
+impl Core {
+    /// Latches a resident page; counts when it had to wait.
+    pub(crate) fn latch_word(&self, word: &PageWord) -> Option<u64> {
+        if is_exclusive(word.load()) {
+            self.counters.add(Count::LatchWaits as usize, 1);
+        }
+        word.latch_resident()
+    }
+}

@@ -1,0 +1,222 @@
+//! What a mini-transaction secures before its first change: log space, page numbers with blocks behind them, frames, and a
+//! resident header page.
+//!
+//! # Invariants
+//! - I2 of [`super`]: after this nothing has to wait. What was taken here and not used goes back when the [`Mtr`] ends.
+//! # Failure
+//! A full disk, a full pool or too large a request is an error here, where nothing has been changed yet.
+
+use super::{Claim, Mtr};
+use crate::core::Core;
+use crate::error::{Stop, StoreError};
+use crate::log::{Short, format};
+use crate::page::{PageId, PageType, SpaceId, header};
+use crate::pool::load::{Job, Load};
+use crate::space::{self, Space};
+use crate::wait::Wait;
+use nfold_sync::page_word::frame_of;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Log bytes that allocating one page takes at most, unless a trunk page is used up.
+const ALLOC_LOG: usize = 160;
+/// Log bytes that moving a trunk page into the header takes.
+const TRUNK_LOG: usize = crate::PAGE_SIZE + 128;
+impl Mtr<'_> {
+    /// Before the first change: log space for `log_bytes` of redo in all, and for `new_pages` calls of
+    /// [`alloc_page`](Self::alloc_page) on `space` frames and file space (their own redo is added). Also needed before
+    /// [`free_page`](Self::free_page) (with `new_pages` 0), because it makes the space's header page resident and keeps it so.
+    /// May be called several times, for several spaces; not after a change.
+    pub fn reserve(
+        &mut self,
+        log_bytes: usize,
+        space: SpaceId,
+        new_pages: usize,
+    ) -> Result<(), Stop> {
+        debug_assert!(!self.changed(), "I2: reserve before the first change");
+        if self.core.stopping() {
+            return Err(Stop::Error(StoreError::ShuttingDown));
+        }
+        let mut log_bytes =
+            log_bytes + format::MTR_HEADER + format::ALIGN as usize + new_pages * ALLOC_LOG;
+        let claim = self.claim_space(space)?;
+        if new_pages > 0 {
+            let pages = u32::try_from(new_pages).unwrap_or(u32::MAX);
+            let fits =
+                self.log_claimed + ((log_bytes + TRUNK_LOG) as u64) <= self.core.log.max_mtr();
+            if fits && self.claim_trunk(claim, pages)? {
+                log_bytes += TRUNK_LOG;
+            }
+            self.claim_pages(claim, pages)?;
+            self.claim_frames(new_pages)?;
+        }
+        self.claim_log(log_bytes as u64)
+    }
+
+    fn claim_log(&mut self, bytes: u64) -> Result<(), Stop> {
+        let core = self.core;
+        let limit = core.log.max_mtr();
+        if self.log_claimed + bytes > limit {
+            return Err(Stop::Error(StoreError::TooLarge {
+                what: "redo of one mini-transaction, bytes",
+                limit,
+            }));
+        }
+        for _ in 0..8 {
+            let short = match core.log.try_claim(bytes) {
+                Ok(()) => {
+                    self.log_claimed += bytes;
+                    return Ok(());
+                }
+                Err(short) => short,
+            };
+            core.log.counters.waits.fetch_add(1, Ordering::Relaxed);
+            if core.threaded() {
+                match short {
+                    Short::Files => core.kick_cleaner(),
+                    Short::Ring => core.log.want_write(),
+                }
+                return Err(Stop::Wait(Wait::on(core.log.room.clone(), bytes)));
+            }
+            match short {
+                Short::Ring => core.log.write_out(),
+                Short::Files => {
+                    core.clean_below(core.log.checkpoint() + core.log.age() / 2, usize::MAX)?;
+                }
+            }
+        }
+        // The oldest dirty page is latched, perhaps by this very caller: it has to let go and come back.
+        Err(Stop::Wait(Wait::ready()))
+    }
+
+    /// The claim on a space, with its header page resident and pinned. Gives its index.
+    fn claim_space(&mut self, id: SpaceId) -> Result<usize, Stop> {
+        let core = self.core;
+        let at = match self.claims.iter().position(|c| c.space.id == id) {
+            Some(at) => at,
+            None => {
+                let space = core.spaces.get(id).ok_or(StoreError::SpaceGone(id))?;
+                core.pin_header(space);
+                self.claims.push(Claim {
+                    space,
+                    pages: 0,
+                    trunk: None,
+                });
+                self.claims.len() - 1
+            }
+        };
+        core.resident(self.claims[at].space, space::header_page(id))?;
+        Ok(at)
+    }
+
+    /// If the list in the header page is too short, latches the trunk page that continues it. Gives whether it did.
+    fn claim_trunk(&mut self, claim: usize, pages: u32) -> Result<bool, Stop> {
+        let Claim { space, trunk, .. } = &self.claims[claim];
+        if trunk.is_some() {
+            return Ok(false);
+        }
+        let id = space.id;
+        let header = self.core.read(space::header_page(id))?;
+        let (count, trunk) = (header.u32(space::COUNT_OFF), header.u32(space::TRUNK_OFF));
+        if !header.validate() || count >= pages || trunk == 0 {
+            return Ok(false); // without the trunk page, numbers come from the end of the space
+        }
+        let latched = self.latch(PageId::new(id, trunk))?;
+        if self.u16(latched, header::PAGE_TYPE) != PageType::FREE_TRUNK {
+            self.unlatch(latched);
+            return Ok(false);
+        }
+        self.claims[claim].trunk = Some(latched);
+        Ok(true)
+    }
+
+    /// Promises page numbers, with blocks in the file behind them.
+    fn claim_pages(&mut self, claim: usize, pages: u32) -> Result<(), Stop> {
+        let core = self.core;
+        let space = self.claims[claim].space;
+        let claimed = space
+            .claimed
+            .fetch_add(pages, Ordering::SeqCst)
+            .saturating_add(pages);
+        let needed = space.pages.load(Ordering::SeqCst).saturating_add(claimed);
+        if needed <= space.file_pages.load(Ordering::SeqCst) {
+            self.claims[claim].pages += pages;
+            return Ok(());
+        }
+        if !core.threaded() {
+            let grown = space.grow(needed, core.options.extend_bytes);
+            if let Err(e) = grown {
+                space.claimed.fetch_sub(pages, Ordering::SeqCst);
+                return Err(Stop::Error(e));
+            }
+            self.claims[claim].pages += pages;
+            return Ok(());
+        }
+        space.claimed.fetch_sub(pages, Ordering::SeqCst);
+        Err(core.grow_later(space, needed))
+    }
+
+    fn claim_frames(&mut self, count: usize) -> Result<(), Stop> {
+        let core = self.core;
+        let limit = core.frames.count() / 4;
+        if self.frames.len() + count > limit {
+            return Err(Stop::Error(StoreError::TooLarge {
+                what: "number of new pages of one mini-transaction",
+                limit: limit as u64,
+            }));
+        }
+        let want = self.frames.len() + count;
+        while self.frames.len() < want {
+            if core.threaded() {
+                let freed = core.freed.get();
+                match core.pop_free() {
+                    Some(frame) => self.frames.push(frame),
+                    None if core.evict(1) > 0 => {}
+                    None => {
+                        core.kick_cleaner();
+                        return Err(Stop::Wait(Wait::on(core.freed.clone(), freed + 1)));
+                    }
+                }
+            } else {
+                self.frames.push(core.frame_blocking()?);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Core {
+    /// Makes a page resident, or says what to wait for.
+    fn resident(&self, space: &Space, id: PageId) -> Result<(), Stop> {
+        loop {
+            if let Some(word) = space.dir.get(id.page)
+                && frame_of(word.begin_read()).is_some()
+            {
+                return Ok(());
+            }
+            self.miss(id)?;
+        }
+    }
+
+    /// Has an I/O thread grow a space's file to `pages`; the answer to the caller.
+    fn grow_later(&self, space: &Space, pages: u32) -> Stop {
+        let Some(space) = self.spaces.arc(space.id) else {
+            return Stop::Error(StoreError::SpaceGone(space.id));
+        };
+        let mut growth = space.growth.lock();
+        if let Some(error) = growth.error.take() {
+            return Stop::Error(error);
+        }
+        let load = match &growth.running {
+            Some(load) => load.clone(),
+            None => {
+                let load = Arc::new(Load::default());
+                growth.running = Some(load.clone());
+                self.jobs
+                    .push(Job::Grow(space.clone(), pages, load.clone()));
+                load
+            }
+        };
+        Stop::Wait(Wait::on(load, 0))
+    }
+}
