@@ -56,10 +56,6 @@ impl Batch {
         self.len() == 0
     }
 
-    pub fn bytes(&self) -> usize {
-        self.arena.len()
-    }
-
     /// Images per row.
     pub fn width(&self) -> usize {
         self.width.max(1)
@@ -94,51 +90,9 @@ impl Batch {
         }
     }
 
-    /// Adds an image that `write` appends.
-    pub fn push_with<E>(
-        &mut self,
-        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let start = self.arena.len() as u32;
-        write(&mut self.arena)?;
-        self.spans.push(Span {
-            start,
-            len: self.arena.len() as u32 - start,
-        });
-        Ok(())
-    }
-
-    /// Takes the last row back.
-    pub fn pop_row(&mut self) {
-        let keep = self.spans.len() - self.width;
-        let start = self.spans[keep].start as usize;
-        self.spans.truncate(keep);
-        self.arena.truncate(start);
-    }
-
-    /// Keeps the rows for which `keep` holds. Only for batches of a scan.
-    pub fn retain<E>(&mut self, mut keep: impl FnMut(&[u8]) -> Result<bool, E>) -> Result<(), E> {
-        let mut n = 0;
-        for i in 0..self.selected.len() {
-            let at = self.selected[i];
-            if keep(self.read.row(at as usize))? {
-                self.selected[n] = at;
-                n += 1;
-            }
-        }
-        self.selected.truncate(n);
-        Ok(())
-    }
-
     /// Selects every row that was read.
     pub fn select_all(&mut self) {
         self.selected.clear();
         self.selected.extend(0..self.read.len() as u32);
-    }
-
-    /// Cuts the batch to its first `n` rows.
-    pub fn truncate(&mut self, n: usize) {
-        self.selected.truncate(n);
-        self.spans.truncate(n * self.width);
     }
 }

@@ -173,11 +173,6 @@ impl BlockExec {
         ordered(rt, block, &state, run, limits, &self.projected, out)
     }
 
-    /// The slots, for writers.
-    pub fn slots(&self) -> &[Slot] {
-        &self.slots
-    }
-
     /// Pulls batches of joined rows for a writer: `f` gets each batch of a single table.
     pub fn batches(
         &mut self,

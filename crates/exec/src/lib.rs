@@ -20,6 +20,8 @@ mod spill;
 mod statement;
 mod step;
 mod store;
+#[cfg(test)]
+mod tests;
 mod tuple;
 
 pub use env::{ExecCx, Interrupt, RowSink, SessionEnv, WireFormat};

@@ -4,7 +4,7 @@ use nfold_catalog::{IndexKind, TableDef, TableStats};
 
 use super::order::{self, Wish};
 use super::predicate::{OnColumn, Reader, Says, merge_range};
-use super::{LIST_ROWS_MAX, UNKNOWN_ROWS};
+use super::{LIST_ROWS_MAX, SCAN_ROWS_MIN, UNKNOWN_ROWS};
 use crate::bind::{Hints, ParamType, PlanCx};
 use crate::expr::Expr;
 use crate::query::{Access, AccessKind, Block, PointPart, RangePart};
@@ -185,13 +185,13 @@ impl Chooser<'_> {
                 out.push(Candidate {
                     access: full_scan(i, covering),
                     rows: self.rows,
-                    cost: DESCENT + self.rows * SCAN_ROW * width,
+                    cost: DESCENT + self.rows.max(SCAN_ROWS_MIN) * SCAN_ROW * width,
                 });
             } else if allowed && i > 0 && self.locking_free_order(i) {
                 out.push(Candidate {
                     access: full_scan(i, false),
                     rows: self.rows,
-                    cost: DESCENT + self.rows * LOOKUP_ROW,
+                    cost: DESCENT + self.rows.max(SCAN_ROWS_MIN) * LOOKUP_ROW,
                 });
             }
         }
@@ -330,7 +330,7 @@ impl Chooser<'_> {
             Some(s) if s.indexes.get(i).is_some_and(|x| !x.distinct.is_empty()) => {
                 s.rows_per_key(i, parts)
             }
-            _ => 10.0,
+            _ => 2.0,
         }
     }
 

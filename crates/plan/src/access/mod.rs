@@ -20,8 +20,11 @@ pub(crate) use candidate::Candidate;
 const UNKNOWN_ROWS: f64 = 10_000.0;
 /// Rows assumed of derived tables and views.
 const DERIVED_ROWS: f64 = 100.0;
-/// A list parameter counts for so many members at most: the plan serves shorter lists as well.
-const LIST_ROWS_MAX: usize = 256;
+/// A list parameter counts for so many members at most: the plan serves shorter lists as well, and losing an index over a list's
+/// length costs far more than using it in vain.
+const LIST_ROWS_MAX: usize = 16;
+/// A table counts for so many rows at least where a scan of it is weighed: it may have grown by the time the plan runs.
+const SCAN_ROWS_MIN: f64 = 1_000.0;
 
 /// The row slots that an expression looks at, as a bit set.
 pub(crate) fn slots_of(e: &Expr, block: &Block) -> u64 {

@@ -22,7 +22,7 @@ use nfold_types::{ColumnType, SqlError};
 use crate::expr::{Coercibility, Expr, ExprType, SubqueryPlan};
 use crate::func::FuncSet;
 use crate::mode::SqlMode;
-use crate::query::{Aggregate, Plan, QueryPlan, TableSlot, VirtualDef};
+use crate::query::{Aggregate, Plan, TableSlot, VirtualDef};
 
 pub use expr::bind_type;
 pub(crate) use expr::is_constant;
@@ -265,17 +265,5 @@ impl<'b> BlockBinder<'b> {
             correlated,
         });
         Ok(((self.subqueries.len() - 1) as u16, types))
-    }
-}
-
-/// Ensures that the plan of a subquery or derived table has the given number of columns.
-pub(crate) fn expect_columns(plan: &QueryPlan, n: usize) -> Result<(), SqlError> {
-    if plan.types.len() == n {
-        Ok(())
-    } else {
-        Err(SqlError::new(
-            nfold_types::ErrorCode::ER_OPERAND_COLUMNS,
-            &[&n],
-        ))
     }
 }

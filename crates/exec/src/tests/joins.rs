@@ -1,0 +1,116 @@
+//! Joins, derived tables, subqueries, set operations.
+
+use super::Db;
+
+fn db() -> Db {
+    let db = Db::new();
+    db.create("a", &["id int", "x int null"], &["primary id"]);
+    db.create(
+        "b",
+        &["id int", "a_id int null", "n varchar"],
+        &["primary id", "key a_id"],
+    );
+    db.exec("INSERT INTO a VALUES (1,10),(2,20),(3,NULL),(4,20)");
+    db.exec(
+        "INSERT INTO b VALUES (1,1,'one'),(2,1,'uno'),(3,2,'two'),(4,9,'none'),(5,NULL,'null')",
+    );
+    db
+}
+
+#[test]
+fn inner_and_left() {
+    let db = db();
+    assert_eq!(
+        db.rows("SELECT a.id, n FROM a JOIN b ON b.a_id = a.id ORDER BY b.id"),
+        ["1|one", "1|uno", "2|two"]
+    );
+    assert_eq!(
+        db.rows("SELECT a.id, n FROM a LEFT JOIN b ON b.a_id = a.id ORDER BY a.id, n"),
+        ["1|one", "1|uno", "2|two", "3|-", "4|-"]
+    );
+    assert_eq!(
+        db.rows("SELECT a.id FROM a LEFT JOIN b ON b.a_id = a.id WHERE b.id IS NULL ORDER BY 1"),
+        ["3", "4"]
+    );
+    assert_eq!(
+        db.rows("SELECT n, x FROM a RIGHT JOIN b ON b.a_id = a.id ORDER BY b.id"),
+        ["one|10", "uno|10", "two|20", "none|-", "null|-"]
+    );
+    assert_eq!(db.rows("SELECT COUNT(*) FROM a, b"), ["20"]);
+    assert_eq!(
+        db.rows("SELECT p.id, q.id FROM a p JOIN a q ON p.x = q.x AND p.id < q.id"),
+        ["2|4"]
+    );
+    assert_eq!(
+        db.rows("SELECT COUNT(*) FROM a p JOIN b ON b.a_id = p.id JOIN a q ON q.id > b.id"),
+        ["6"]
+    );
+    assert_eq!(
+        db.rows("SELECT * FROM a JOIN b USING (id) ORDER BY id LIMIT 1"),
+        ["1|10|1|one"]
+    );
+    assert_eq!(
+        db.rows("SELECT a.*, b.n FROM a, b WHERE a.id = b.a_id AND b.id = 3"),
+        ["2|20|two"]
+    );
+    assert_eq!(
+        db.rows("SELECT COUNT(*) FROM a LEFT JOIN b ON b.a_id = a.id AND b.n = 'uno'"),
+        ["4"]
+    );
+}
+
+#[test]
+fn derived_and_subqueries() {
+    let db = db();
+    assert_eq!(
+        db.rows("SELECT m FROM (SELECT MAX(id) m, x FROM a GROUP BY x) t WHERE x = 20"),
+        ["4"]
+    );
+    assert_eq!(
+        db.rows("SELECT id FROM a WHERE id = (SELECT MAX(a_id) FROM b WHERE a_id < 9)"),
+        ["2"]
+    );
+    assert_eq!(
+        db.rows("SELECT id FROM a WHERE id IN (SELECT a_id FROM b) ORDER BY id"),
+        ["1", "2"]
+    );
+    assert_eq!(
+        db.rows("SELECT id FROM a WHERE id NOT IN (SELECT a_id FROM b)"),
+        [""; 0],
+        "NULL among the members"
+    );
+    assert_eq!(
+        db.rows("SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.a_id = a.id) ORDER BY id"),
+        ["1", "2"]
+    );
+    assert_eq!(
+        db.rows("SELECT id, (SELECT COUNT(*) FROM b WHERE b.a_id = a.id) FROM a ORDER BY id"),
+        ["1|2", "2|1", "3|0", "4|0"]
+    );
+    assert_eq!(
+        db.rows("SELECT id FROM a WHERE x > ALL (SELECT 15)  ORDER BY id"),
+        ["2", "4"]
+    );
+    assert_eq!(
+        db.error("SELECT (SELECT id FROM a)"),
+        "ERROR 1242 (21000): Subquery returns more than 1 row"
+    );
+    assert_eq!(
+        db.error("SELECT (SELECT 1, 2)"),
+        "ERROR 1241 (21000): Operand should contain 1 column(s)"
+    );
+}
+
+#[test]
+fn unions() {
+    let db = db();
+    assert_eq!(
+        db.rows("SELECT 1 UNION SELECT 2 UNION SELECT 1"),
+        ["1", "2"]
+    );
+    assert_eq!(db.rows("SELECT id FROM a WHERE id < 3 UNION ALL SELECT id FROM b WHERE id < 3 ORDER BY id DESC LIMIT 3"), ["2", "2", "1"]);
+    assert_eq!(
+        db.rows("SELECT 1, 'a' UNION SELECT 2.5, 'bcd'"),
+        ["1.0|a", "2.5|bcd"]
+    );
+}
