@@ -281,6 +281,7 @@ impl Parser<'_> {
     pub(super) fn revoke(&mut self) -> Result<Statement> {
         self.advance();
         let if_exists = self.if_exists()?;
+        let start = self.token.start;
         let (mut privileges, mut grant_option) = self.privileges()?;
         let mut target = GrantTarget::None;
         if self.accept_kw(Kw::ON) {
@@ -289,8 +290,10 @@ impl Parser<'_> {
             self.expect_kw(Kw::GRANT)?;
             self.expect_kw(Kw::OPTION)?;
             (grant_option, target) = (true, GrantTarget::Global);
-        } else if !self.privileges_to_roles(&mut privileges) {
+        } else if !self.at(Kw::FROM) {
             return self.unexpected();
+        } else if !self.privileges_to_roles(&mut privileges) {
+            return Err(super::syntax_error_at(self.text, start as usize));
         }
         self.expect_kw(Kw::FROM)?;
         let from = self.comma_list(Self::account)?;
@@ -347,27 +350,44 @@ impl Parser<'_> {
     /// One privilege in upper case, with its columns.
     fn privilege(&mut self) -> Result<(String, Vec<Ident>)> {
         let start = self.kw();
-        let mut name = self.any_word()?.value.to_ascii_uppercase();
-        let more: &[Kw] = match start {
-            Kw::CREATE => &[
-                Kw::TEMPORARY,
-                Kw::TABLES,
-                Kw::VIEW,
-                Kw::USER,
-                Kw::ROUTINE,
-                Kw::TABLESPACE,
-                Kw::ROLE,
-            ],
-            Kw::ALTER => &[Kw::ROUTINE],
-            Kw::SHOW => &[Kw::DATABASES, Kw::VIEW],
-            Kw::LOCK => &[Kw::TABLES],
-            Kw::DROP => &[Kw::ROLE],
-            Kw::REPLICATION => &[Kw::SLAVE, Kw::CLIENT],
-            _ => &[],
+        // What follows a word: one of these, and whether one of them must.
+        let (more, must): (&[&[Kw]], bool) = match start {
+            Kw::CREATE => (
+                &[
+                    &[Kw::TEMPORARY, Kw::TABLES],
+                    &[Kw::VIEW],
+                    &[Kw::USER],
+                    &[Kw::ROUTINE],
+                    &[Kw::TABLESPACE],
+                    &[Kw::ROLE],
+                ],
+                false,
+            ),
+            Kw::ALTER => (&[&[Kw::ROUTINE]], false),
+            Kw::DROP => (&[&[Kw::ROLE]], false),
+            Kw::SHOW => (&[&[Kw::DATABASES], &[Kw::VIEW]], true),
+            Kw::LOCK => (&[&[Kw::TABLES]], true),
+            Kw::REPLICATION => (&[&[Kw::SLAVE], &[Kw::CLIENT]], true),
+            Kw::SELECT
+            | Kw::INSERT
+            | Kw::UPDATE
+            | Kw::REFERENCES
+            | Kw::DELETE
+            | Kw::USAGE
+            | Kw::INDEX
+            | Kw::TRIGGER => (&[], false),
+            kw if kw.is_reserved() => return self.unexpected(),
+            _ => (&[], false),
         };
-        while more.contains(&self.kw()) {
+        let mut name = self.any_word()?.value.to_ascii_uppercase();
+        let found = more.iter().find(|words| words[0] == self.kw());
+        if must && found.is_none() {
+            return self.unexpected();
+        }
+        for word in found.copied().unwrap_or_default() {
+            self.expect_kw(*word)?;
             name.push(' ');
-            name.push_str(self.advance().kw.name());
+            name.push_str(word.name());
         }
         let with_columns = matches!(start, Kw::SELECT | Kw::INSERT | Kw::UPDATE | Kw::REFERENCES);
         let columns = if with_columns && self.is(TokenKind::LParen) {

@@ -10,7 +10,8 @@ impl Parser<'_> {
     pub(super) fn aggregate(&mut self, kw: Kw) -> Result<Expr> {
         let start = self.token.start;
         self.open()?;
-        let distinct = !no_distinct(kw) && self.accept_kw(Kw::DISTINCT);
+        let distinct =
+            !no_distinct(kw) && (self.accept_kw(Kw::DISTINCT) || self.accept_kw(Kw::DISTINCTROW));
         if !distinct && kw != Kw::GROUP_CONCAT && kw != Kw::JSON_OBJECTAGG {
             self.accept_kw(Kw::ALL);
         }

@@ -184,6 +184,10 @@ impl Parser<'_> {
             return Ok(Statement::CreateTable(Box::new(table)));
         }
         let defined = self.is(TokenKind::LParen) && !self.query_follows_paren();
+        if defined && self.peek().kind == TokenKind::LParen {
+            while self.accept(TokenKind::LParen) {}
+            return self.unexpected();
+        }
         if defined {
             self.paren_list(|p| p.table_element(&mut table))?;
         }

@@ -131,17 +131,15 @@ impl Parser<'_> {
             {
                 (self.predicate(left)?, level::PREDICATE)
             }
-            Kw::SOUNDS if may(level::PREDICATE, level::BIT_OR) && self.peek().kw == Kw::LIKE => {
+            Kw::SOUNDS if may(level::PREDICATE, level::BIT_OR) => {
                 self.advance();
-                self.advance();
+                self.expect_kw(Kw::LIKE)?;
                 (
                     Expr::SoundsLike(Box::new(left), Box::new(self.expr_at(level::BIT_OR)?)),
                     level::PREDICATE,
                 )
             }
-            Kw::MEMBER
-                if may(level::PREDICATE, level::BIT_OR) && matches!(self.peek().kw, Kw::OF) =>
-            {
+            Kw::MEMBER if may(level::PREDICATE, level::BIT_OR) => {
                 (self.member_of(left)?, level::PREDICATE)
             }
             Kw::DIV if may(level::MUL, level::MUL) => {
@@ -344,7 +342,7 @@ impl Parser<'_> {
     #[inline(never)]
     fn member_of(&mut self, left: Expr) -> Result<Expr> {
         self.advance();
-        self.advance();
+        self.accept_kw(Kw::OF);
         self.expect(TokenKind::LParen)?;
         let array = self.expr_at(level::SIMPLE)?;
         self.expect(TokenKind::RParen)?;

@@ -74,7 +74,7 @@ impl Parser<'_> {
             Kw::CURDATE => self.empty_call("curdate")?,
             Kw::CAST => self.cast()?,
             Kw::CONVERT => self.convert()?,
-            Kw::CHAR => self.char_function()?,
+            Kw::CHAR | Kw::CHARACTER => self.char_function()?,
             Kw::EXTRACT => {
                 self.open()?;
                 let unit = self.interval_unit()?;
@@ -203,7 +203,7 @@ impl Parser<'_> {
         let mut args = Vec::new();
         let shaped = SHAPED_BY_LITERALS.contains(&name);
         self.structural += u32::from(shaped);
-        if !self.is(TokenKind::RParen) || least > 0 {
+        if most > 0 && (!self.is(TokenKind::RParen) || least > 0) {
             args.push(self.expr()?);
             while args.len() < most && (args.len() < least || self.is(TokenKind::Comma)) {
                 self.expect(TokenKind::Comma)?;
@@ -506,6 +506,7 @@ fn needs_parenthesis(kw: Kw) -> bool {
     matches!(
         kw,
         Kw::CHAR
+            | Kw::CHARACTER
             | Kw::CONVERT
             | Kw::DATABASE
             | Kw::SCHEMA

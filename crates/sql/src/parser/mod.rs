@@ -194,8 +194,13 @@ impl<'a> Parser<'a> {
 
     fn whole_statement(&mut self) -> Result<Statement> {
         self.token = self.lex();
-        if matches!(self.token.kind, TokenKind::End | TokenKind::Semicolon) {
-            return Err(SqlError::new(ErrorCode::ER_EMPTY_QUERY, &[]));
+        let blank = |rest: &[u8]| rest.iter().all(|&b| b == b';' || is_space(b));
+        match self.token.kind {
+            TokenKind::End => return Err(SqlError::new(ErrorCode::ER_EMPTY_QUERY, &[])),
+            TokenKind::Semicolon if blank(&self.text[self.token.end as usize..]) => {
+                return Err(SqlError::new(ErrorCode::ER_EMPTY_QUERY, &[]));
+            }
+            _ => {}
         }
         let statement = self.statement()?;
         match self.token.kind {
@@ -379,8 +384,6 @@ impl<'a> Parser<'a> {
         match self.token.kind {
             TokenKind::QuotedIdent => true,
             TokenKind::Word => !self.token.kw.is_reserved(),
-            // Where no literal follows, the name of a character set is a name like any other.
-            TokenKind::Introducer => true,
             _ => false,
         }
     }

@@ -25,7 +25,7 @@ impl Parser<'_> {
             | TokenKind::BitString
             | TokenKind::Str
             | TokenKind::NStr => self.literal(),
-            TokenKind::Introducer if self.literal_follows() => self.introduced(),
+            TokenKind::Introducer => self.introduced(),
             TokenKind::Marker => self.marker(),
             TokenKind::LParen => Ok(match self.parenthesised()? {
                 Paren::Expr(expr) => expr,
@@ -39,7 +39,7 @@ impl Parser<'_> {
             TokenKind::AtAt => self.system_variable(),
             TokenKind::LBrace => self.odbc(),
             TokenKind::Word => self.word(),
-            TokenKind::QuotedIdent | TokenKind::Introducer => self.name(),
+            TokenKind::QuotedIdent => self.name(),
             _ => self.unexpected(),
         }
     }
@@ -53,14 +53,6 @@ impl Parser<'_> {
 
     // Literals
 
-    fn literal_follows(&self) -> bool {
-        use TokenKind::*;
-        matches!(
-            self.peek().kind,
-            Str | HexNumber | HexString | BitNumber | BitString
-        )
-    }
-
     /// True where a literal of any kind begins.
     pub(super) fn at_literal(&self) -> bool {
         use TokenKind::*;
@@ -68,7 +60,7 @@ impl Parser<'_> {
             Int | Decimal | Float | HexNumber | HexString | BitNumber | BitString | Str | NStr => {
                 true
             }
-            Introducer => self.literal_follows(),
+            Introducer => true,
             _ => match self.kw() {
                 Kw::NULL | Kw::TRUE | Kw::FALSE => true,
                 Kw::DATE | Kw::TIME | Kw::TIMESTAMP => self.peek().kind == Str,
@@ -119,6 +111,16 @@ impl Parser<'_> {
         } else {
             charset
         };
+        if !matches!(
+            self.kind(),
+            TokenKind::Str
+                | TokenKind::HexNumber
+                | TokenKind::HexString
+                | TokenKind::BitNumber
+                | TokenKind::BitString
+        ) {
+            return self.unexpected();
+        }
         let token = self.advance();
         let mut bytes = match Lit::read(token.kind, token.text(self.text), self.mode) {
             Some(Lit::String(s)) => s.to_vec(),
@@ -207,7 +209,6 @@ impl Parser<'_> {
 
     pub(super) fn system_variable_name(&mut self) -> Result<(Option<VarScope>, String)> {
         self.expect(TokenKind::AtAt)?;
-        let dot_follows = self.peek().kind == TokenKind::Dot;
         let scope = match self.kw() {
             Kw::GLOBAL => Some(VarScope::Global),
             Kw::SESSION | Kw::LOCAL => Some(VarScope::Session),
@@ -215,10 +216,9 @@ impl Parser<'_> {
             Kw::PERSIST_ONLY => Some(VarScope::PersistOnly),
             _ => None,
         };
-        let scope = scope.filter(|_| dot_follows && self.is(TokenKind::Word));
         if scope.is_some() {
             self.advance();
-            self.advance();
+            self.expect(TokenKind::Dot)?;
         }
         let mut name = self.ident()?.value;
         if self.accept(TokenKind::Dot) {
@@ -258,7 +258,7 @@ impl Parser<'_> {
                 self.advance();
                 Ok(Expr::Exists(self.subquery()?))
             }
-            Kw::ROW if next == TokenKind::LParen => {
+            Kw::ROW => {
                 self.advance();
                 self.expect(TokenKind::LParen)?;
                 let first = self.expr()?;

@@ -136,8 +136,8 @@ impl Parser<'_> {
             height += 1;
             self.grow(height)?;
             let distinct = !self.accept_kw(Kw::ALL);
-            if distinct {
-                self.accept_kw(Kw::DISTINCT);
+            if distinct && !self.accept_kw(Kw::DISTINCT) {
+                self.accept_kw(Kw::DISTINCTROW);
             }
             let mut right = self.set_operand()?;
             if op != SetOp::Intersect {
@@ -155,6 +155,10 @@ impl Parser<'_> {
     fn set_operand(&mut self) -> Result<QueryBody> {
         if !self.is(TokenKind::LParen) {
             return self.query_primary(&mut None);
+        }
+        if !self.query_follows_paren() {
+            while self.accept(TokenKind::LParen) {}
+            return self.unexpected();
         }
         match self.parenthesised()? {
             Paren::Query(query) => Ok(QueryBody::Paren(query)),
@@ -394,6 +398,7 @@ impl Parser<'_> {
         match self.kind() {
             TokenKind::Int => self.simple(),
             TokenKind::Marker => self.marker(),
+            _ if self.at_ident() => self.undeclared(),
             _ => self.unexpected(),
         }
     }
@@ -432,6 +437,44 @@ impl Parser<'_> {
         Ok(list)
     }
 
+    /// `[CHARACTER SET x] [FIELDS …] [LINES …]`, which a server that refuses to write files does not keep.
+    fn outfile_format(&mut self) -> Result<()> {
+        if self.accept_charset_words()? {
+            self.charset_name()?;
+        }
+        for (start, parts) in [
+            (
+                [Kw::FIELDS, Kw::COLUMNS],
+                &[Kw::TERMINATED, Kw::OPTIONALLY, Kw::ENCLOSED, Kw::ESCAPED][..],
+            ),
+            ([Kw::LINES, Kw::LINES], &[Kw::TERMINATED, Kw::STARTING]),
+        ] {
+            if !start.contains(&self.kw()) {
+                continue;
+            }
+            self.advance();
+            let mut any = false;
+            while parts.contains(&self.kw()) {
+                if self.advance().kw == Kw::OPTIONALLY {
+                    self.expect_kw(Kw::ENCLOSED)?;
+                }
+                self.expect_kw(Kw::BY)?;
+                self.string()?;
+                any = true;
+            }
+            if !any {
+                return self.unexpected();
+            }
+        }
+        Ok(())
+    }
+
+    /// A bare name where only a stored procedure could have a variable: error 1327.
+    fn undeclared<T>(&mut self) -> Result<T> {
+        let name = self.ident()?;
+        Err(SqlError::new(ErrorCode::ER_SP_UNDECLARED_VAR, &[&name]))
+    }
+
     fn select_into(&mut self) -> Result<SelectInto> {
         self.expect_kw(Kw::INTO)?;
         if self.accept_kw(Kw::DUMPFILE) {
@@ -439,32 +482,16 @@ impl Parser<'_> {
         }
         if self.accept_kw(Kw::OUTFILE) {
             let file = self.string()?;
-            // How fields are written does not matter to a server that refuses to.
-            while self.at(Kw::CHARACTER)
-                || matches!(
-                    self.kw(),
-                    Kw::CHARSET | Kw::COLUMNS | Kw::FIELDS | Kw::LINES
-                )
-            {
-                self.advance();
-                while matches!(
-                    self.kw(),
-                    Kw::SET
-                        | Kw::TERMINATED
-                        | Kw::OPTIONALLY
-                        | Kw::ENCLOSED
-                        | Kw::ESCAPED
-                        | Kw::BY
-                        | Kw::STARTING
-                ) || self.is(TokenKind::Str)
-                    || (self.is(TokenKind::Word) && self.kw() == Kw::Other)
-                {
-                    self.advance();
-                }
-            }
+            self.outfile_format()?;
             return Ok(SelectInto::Outfile(file));
         }
-        Ok(SelectInto::Variables(self.comma_list(Self::user_var)?))
+        Ok(SelectInto::Variables(self.comma_list(|p| {
+            if p.at_ident() {
+                p.undeclared()
+            } else {
+                p.user_var()
+            }
+        })?))
     }
 }
 

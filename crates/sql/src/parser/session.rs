@@ -63,13 +63,6 @@ impl Parser<'_> {
             Kw::PERSIST_ONLY => VarScope::PersistOnly,
             _ => return None,
         };
-        // A variable may be called by such a word.
-        if matches!(
-            self.peek().kind,
-            TokenKind::Eq | TokenKind::Assign | TokenKind::Dot
-        ) {
-            return None;
-        }
         self.advance();
         Some(scope)
     }
@@ -137,6 +130,12 @@ impl Parser<'_> {
             _ => {}
         }
         let scope = self.scope_word();
+        if matches!(
+            self.kw(),
+            Kw::GLOBAL | Kw::SESSION | Kw::LOCAL | Kw::PERSIST | Kw::PERSIST_ONLY
+        ) {
+            return self.unexpected();
+        }
         let mut name = self.ident()?.value;
         if self.accept(TokenKind::Dot) {
             name.push('.');

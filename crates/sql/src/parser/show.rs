@@ -356,7 +356,8 @@ impl Parser<'_> {
         }
         if self.accept_kw(Kw::FOR) {
             self.expect_kw(Kw::CONNECTION)?;
-            return Ok(Statement::ExplainConnection(self.expr()?));
+            let id = Literal::Int(self.number()?);
+            return Ok(Statement::ExplainConnection(Expr::Literal(id)));
         }
         let explainable = self.is(TokenKind::LParen)
             || matches!(

@@ -80,10 +80,10 @@ impl Parser<'_> {
             | Kw::PACK_KEYS
             | Kw::AUTOEXTEND_SIZE => {
                 self.option_name();
-                let value = if self.is(TokenKind::Int) {
-                    self.number()?.to_string()
+                let value = if self.accept_kw(Kw::DEFAULT) {
+                    "DEFAULT".to_string()
                 } else {
-                    self.any_word()?.value
+                    self.number()?.to_string()
                 };
                 options.other.push((kw.name().into(), value));
             }
@@ -106,9 +106,10 @@ impl Parser<'_> {
                 let value = String::from_utf8_lossy(&self.string()?).into_owned();
                 options.other.push((kw.name().into(), value));
             }
-            Kw::DATA | Kw::INDEX if self.peek().kw == Kw::DIRECTORY => {
+            Kw::DATA | Kw::INDEX => {
                 self.advance();
-                self.option_name();
+                self.expect_kw(Kw::DIRECTORY)?;
+                self.accept(TokenKind::Eq);
                 let value = String::from_utf8_lossy(&self.string()?).into_owned();
                 options
                     .other
