@@ -55,11 +55,19 @@ impl Parser<'_> {
     pub(super) fn window_function(&mut self, kw: Kw) -> Result<Expr> {
         let start = self.token.start;
         self.open()?;
-        let args = if self.is(TokenKind::RParen) {
-            Vec::new()
-        } else {
-            self.comma_list(Self::expr)?
+        let (least, most) = match kw {
+            Kw::NTILE | Kw::FIRST_VALUE | Kw::LAST_VALUE => (1, 1),
+            Kw::LEAD | Kw::LAG => (1, 3),
+            Kw::NTH_VALUE => (2, 2),
+            _ => (0, 0),
         };
+        let mut args = Vec::new();
+        while args.len() < most && (args.len() < least || self.is(TokenKind::Comma)) {
+            if !args.is_empty() {
+                self.expect(TokenKind::Comma)?;
+            }
+            args.push(self.expr()?);
+        }
         self.expect(TokenKind::RParen)?;
         if self.accept_kw(Kw::FROM) && !self.accept_kw(Kw::FIRST) {
             self.expect_kw(Kw::LAST)?;

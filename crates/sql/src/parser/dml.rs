@@ -76,16 +76,19 @@ impl Parser<'_> {
             self.roles[n as usize] = LiteralRole::Parameter;
             return Ok(InsertSource::RowsParam(n));
         }
-        Ok(InsertSource::Values(self.comma_list(|p| {
-            p.expect(TokenKind::LParen)?;
-            let row = if p.is(TokenKind::RParen) {
-                Vec::new()
-            } else {
-                p.comma_list(Self::value)?
-            };
-            p.expect(TokenKind::RParen)?;
-            Ok(row)
-        })?))
+        Ok(InsertSource::Values(self.comma_list(Self::row_values)?))
+    }
+
+    /// `(value, …)`, also `()`
+    pub(super) fn row_values(&mut self) -> Result<Vec<Expr>> {
+        self.expect(TokenKind::LParen)?;
+        let row = if self.is(TokenKind::RParen) {
+            Vec::new()
+        } else {
+            self.comma_list(Self::value)?
+        };
+        self.expect(TokenKind::RParen)?;
+        Ok(row)
     }
 
     /// `AS name [(columns)]` after VALUES or SET

@@ -8,6 +8,8 @@ use crate::lexer::TokenKind;
 impl Parser<'_> {
     /// One statement, by its first word.
     pub(super) fn statement(&mut self) -> Result<Statement> {
+        self.into_allowed = matches!(self.kw(), Kw::SELECT | Kw::WITH | Kw::VALUES | Kw::TABLE)
+            || self.is(TokenKind::LParen);
         if self.is(TokenKind::LParen) {
             return Ok(Statement::Query(Box::new(self.query_statement()?)));
         }
@@ -23,9 +25,7 @@ impl Parser<'_> {
                 self.advance();
                 Ok(Statement::Do(self.comma_list(|p| {
                     let expr = p.expr()?;
-                    if p.accept_kw(Kw::AS) {
-                        p.ident_or_text()?;
-                    }
+                    p.select_alias()?;
                     Ok(expr)
                 })?))
             }

@@ -149,6 +149,8 @@ pub(crate) struct Parser<'a> {
     /// The height of the highest expression since it was last set to 0.
     height: u32,
     subqueries: u32,
+    /// The statement is a query, whose result may go INTO something.
+    into_allowed: bool,
     nodes: u32,
 }
 
@@ -184,6 +186,7 @@ impl<'a> Parser<'a> {
             depth: 0,
             height: 0,
             subqueries: 0,
+            into_allowed: false,
             nodes: 0,
         };
         if !digested.is_some_and(Digested::is_parameterisable) {

@@ -96,6 +96,11 @@ impl Parser<'_> {
         )
     }
 
+    /// INTO belongs to the outermost query of a query statement.
+    fn may_select_into(&self) -> bool {
+        self.into_allowed && self.subqueries == 0
+    }
+
     /// What follows `(query)`: set operations, ORDER BY, LIMIT.
     pub(super) fn query_after_paren(&mut self, inner: Query) -> Result<Query> {
         if !self.query_goes_on() {
@@ -112,11 +117,11 @@ impl Parser<'_> {
         query.body = self.set_operations(body, 0)?;
         query.order_by = self.order_by()?;
         query.limit = self.limit()?;
-        if query.into.is_none() && self.at(Kw::INTO) {
+        if query.into.is_none() && self.at(Kw::INTO) && self.may_select_into() {
             query.into = Some(self.select_into()?);
         }
         query.locking = self.locking()?;
-        if query.into.is_none() && self.at(Kw::INTO) {
+        if query.into.is_none() && self.at(Kw::INTO) && self.may_select_into() {
             query.into = Some(self.select_into()?);
         }
         Ok(())
@@ -174,7 +179,7 @@ impl Parser<'_> {
                 self.advance();
                 let rows = self.comma_list(|p| {
                     p.expect_kw(Kw::ROW)?;
-                    p.paren_list(Self::value)
+                    p.row_values()
                 })?;
                 Ok(QueryBody::Values(rows))
             }
@@ -212,7 +217,7 @@ impl Parser<'_> {
         self.expect_kw(Kw::SELECT)?;
         let (distinct, options) = self.select_options()?;
         let items = self.keeping_literals(Self::select_items)?;
-        if self.at(Kw::INTO) && self.subqueries == 0 {
+        if self.at(Kw::INTO) && self.may_select_into() {
             *into = Some(self.select_into()?);
         }
         let mut from = Vec::new();
@@ -227,7 +232,11 @@ impl Parser<'_> {
         let (mut group_by, mut with_rollup) = (Vec::new(), false);
         if self.accept_kws(&[Kw::GROUP, Kw::BY])? {
             group_by = self.keeping_literals(|p| p.comma_list(Self::expr))?;
-            with_rollup = self.accept_kws(&[Kw::WITH, Kw::ROLLUP])?;
+            with_rollup = self.at(Kw::WITH) && self.peek().kw == Kw::ROLLUP;
+            if with_rollup {
+                self.advance();
+                self.advance();
+            }
         }
         let having = if self.accept_kw(Kw::HAVING) {
             Some(self.keeping_literals(Self::expr)?)

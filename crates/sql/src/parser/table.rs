@@ -147,7 +147,7 @@ impl Parser<'_> {
         if self.is(TokenKind::LBrace) {
             // `{OJ a LEFT JOIN b ON …}`
             self.advance();
-            self.any_word()?;
+            self.expect_kw(Kw::OJ)?;
             let tables = self.table_ref()?;
             self.expect(TokenKind::RBrace)?;
             return Ok(tables);
