@@ -95,7 +95,10 @@ pub fn table_status(database: &Database, engine: &Engine) -> View {
             Value::UInt((1..def.indexes.len()).map(bytes).sum()),
             Value::UInt(0),
             auto.into(),
-            Value::Timestamp(Timestamp::from_micros(def.create_time as i64 * 1_000_000, 0)),
+            Value::Timestamp(Timestamp::from_micros(
+                def.create_time as i64 * 1_000_000,
+                0,
+            )),
             Value::Null,
             Value::Null,
             def.collation.known().name.into(),
