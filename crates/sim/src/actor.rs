@@ -104,6 +104,10 @@ impl Actor {
         }
         if matches!(self.doing, Doing::Nothing) {
             self.choose(rng)?;
+            // A step of its own, so that the model knows of a commit before it begins.
+            if matches!(self.doing, Doing::Commit) {
+                return Ok(Stepped::Going);
+            }
         }
         match self.go_on() {
             Ok(stepped) => Ok(stepped),
