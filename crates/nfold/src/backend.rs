@@ -6,20 +6,29 @@ use nfold_engine::Engine;
 use nfold_server::auth::AccountSource;
 use nfold_server::config::{DataDir, ServerOptions};
 use nfold_server::database::{self, CatalogAccounts};
-use nfold_server::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
+use nfold_server::handler::SessionFactory;
 use nfold_server::server::StartError;
-use nfold_server::worker::{FiberCx, Registry};
+use nfold_server::session::{ServerState, Sessions};
+use nfold_server::worker::{Registry, WorkerCounters};
 
 /// An open database.
 pub struct Backend {
     pub accounts: Arc<dyn AccountSource>,
     pub sessions: Arc<dyn SessionFactory>,
     engine: Arc<Engine>,
+    state: Arc<ServerState>,
 }
 
 impl Backend {
+    /// The workers run: their counters are what SHOW STATUS adds up.
+    pub fn serving(&self, counters: WorkerCounters) {
+        // A second call would find the same workers.
+        let _ = self.state.counters.set(counters);
+    }
+
     /// Writes what is in memory only, and closes the files. All sessions have ended.
     pub fn close(self) -> Result<(), StartError> {
+        self.state.offload.stop();
         tracing::info!("writing changed pages and a checkpoint");
         self.engine
             .shutdown()
@@ -31,33 +40,14 @@ impl Backend {
 pub fn open(
     options: &Arc<ServerOptions>,
     datadir: &DataDir,
-    _registry: &Arc<Registry>,
+    registry: &Arc<Registry>,
 ) -> Result<Backend, StartError> {
     let engine = database::open(options, datadir)?;
+    let state = ServerState::new(options, engine.clone(), registry.clone());
     Ok(Backend {
         accounts: Arc::new(CatalogAccounts(engine.catalog().clone())),
-        sessions: Arc::new(NoSessions),
+        sessions: Arc::new(Sessions(state.clone())),
         engine,
+        state,
     })
-}
-
-/// Until sessions are there: everybody is told so.
-struct NoSessions;
-
-impl SessionFactory for NoSessions {
-    fn connect(
-        &self,
-        _: &FiberCx<'_>,
-        _: LoginInfo,
-    ) -> Result<Box<dyn SessionHandler>, ClientError> {
-        Err(ClientError::new(
-            1235,
-            "42000",
-            "This version of Nfold doesn't yet support 'statements'",
-        ))
-    }
-
-    fn survives_panic(&self) -> bool {
-        false
-    }
 }

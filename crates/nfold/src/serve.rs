@@ -122,6 +122,7 @@ fn run(mut options: ServerOptions) -> Result<(), StartError> {
         database.sessions.clone(),
         registry,
     )?;
+    database.serving(server.counters());
     write_pid_file(&options)?;
     signals.serving();
     announce(&server, &options);

@@ -6,10 +6,156 @@
 //!   env: what expressions see                  └─▶ response: rows and OK to the client
 //! ```
 
+mod account;
 pub mod cx;
-pub mod prepared;
+mod ddl;
+mod dispatch;
+pub mod env;
+mod handler;
+mod plan_info;
+mod prepared;
 pub mod privilege;
 pub mod response;
+mod run;
+mod server;
+mod set;
 pub mod show;
 pub mod tables;
+mod transaction;
 pub mod vars;
+
+use std::sync::Arc;
+
+use nfold_catalog::SchemaSnapshot;
+use nfold_engine::EngineSession;
+use nfold_exec::{ExecCx, Params};
+use nfold_plan::ParamType;
+use nfold_sql::digest::Digested;
+use nfold_types::{ErrorCode, SqlError, Value, Warnings};
+
+use crate::handler::LoginInfo;
+
+pub use server::{ServerState, Sessions};
+
+use env::Env;
+use prepared::PreparedStatements;
+use privilege::Rights;
+use run::PlanMap;
+use transaction::NextTransaction;
+
+/// One client's session. See the module's header.
+pub struct Session {
+    server: Arc<ServerState>,
+    env: Env,
+    engine: EngineSession,
+    rights: Rights,
+    /// The schema as of the last look.
+    schema: Arc<SchemaSnapshot>,
+    /// The diagnostics area: conditions of the statement at hand, or of the last one.
+    conditions: Warnings,
+    next_transaction: NextTransaction,
+    /// The open transaction is READ ONLY.
+    read_only: bool,
+    prepared: PreparedStatements,
+    plans: PlanMap,
+    /// Values of `?` for expressions outside of queries (a prepared SET).
+    free_params: Params,
+    free_types: Vec<ParamType>,
+    /// The client asked for the connection to end (`COMMIT RELEASE`, KILL of its own).
+    close_after: bool,
+    /// Values of the statement at hand's parameter slots; kept for its memory.
+    params: Params,
+    digested: Digested,
+    /// Values of `?` of the binary protocol; kept for its memory.
+    values: Vec<Value>,
+}
+
+impl Session {
+    /// Opens the session of an authenticated client.
+    ///
+    /// # Errors
+    /// 1045 where the account has just been dropped, 1049 and 1044 for the database, 1040 when the engine has no place for one more.
+    pub fn open(server: Arc<ServerState>, login: LoginInfo) -> Result<Session, SqlError> {
+        let catalog = server.engine.catalog();
+        let rights =
+            Rights::load(catalog, &login.account_user, &login.account_host).ok_or_else(|| {
+                SqlError::new(
+                    ErrorCode::ER_ACCESS_DENIED_ERROR,
+                    &[&login.user, &login.client_host, &"YES"],
+                )
+            })?;
+        let engine = server
+            .engine
+            .session(u64::from(login.connection_id))
+            .map_err(|_| SqlError::new(ErrorCode::ER_CON_COUNT_ERROR, &[]))?;
+        let schema = catalog.snapshot();
+        let database = login.database.clone().filter(|d| !d.is_empty());
+        let collation = login.collation;
+        let mut session = Session {
+            env: Env::new(server.globals.clone(), login),
+            engine,
+            rights,
+            schema,
+            conditions: Warnings::default(),
+            next_transaction: NextTransaction::default(),
+            read_only: false,
+            prepared: PreparedStatements::default(),
+            plans: PlanMap::default(),
+            free_params: Params::new(),
+            free_types: Vec::new(),
+            close_after: false,
+            params: Params::new(),
+            digested: Digested::new(),
+            values: Vec::new(),
+            server,
+        };
+        session.env.set_handshake_collation(collation);
+        if let Some(name) = database {
+            session.use_database(&name)?;
+        }
+        Ok(session)
+    }
+
+    /// Ends what is open and forgets everything but the account (COM_RESET_CONNECTION).
+    pub fn reset(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
+        let ended = self.rollback(cx);
+        let mut login = self.env.login.clone();
+        login.database = None;
+        let database = self.env.database.take();
+        let collation = login.collation;
+        self.env = Env::new(self.server.globals.clone(), login);
+        self.env.set_handshake_collation(collation);
+        self.env.database = database;
+        self.prepared = PreparedStatements::default();
+        self.next_transaction = NextTransaction::default();
+        self.conditions.clear();
+        self.plan_environment_changed();
+        ended
+    }
+
+    /// Makes `name` the current database: 1049 where there is none, 1044 where it may not be used.
+    pub fn use_database(&mut self, name: &str) -> Result<(), SqlError> {
+        self.refresh_schema();
+        let system = show::views::is_system_schema(name);
+        self.rights.refresh(self.server.engine.catalog());
+        if !system {
+            self.rights.need_any(name)?;
+        }
+        let (known, collation): (Arc<str>, _) = match self.schema.database(name) {
+            Some(d) => (d.def.name.clone(), d.def.collation),
+            None if system => (
+                name.to_ascii_lowercase().into(),
+                nfold_types::CollationId::UTF8MB3_GENERAL_CI,
+            ),
+            None => return Err(SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name])),
+        };
+        self.env.set_database(Some(known), collation);
+        self.plan_environment_changed();
+        Ok(())
+    }
+
+    /// Plans that were made under another database, sql_mode or character set do not hold any more.
+    fn plan_environment_changed(&mut self) {
+        self.plans.environment_changed();
+    }
+}

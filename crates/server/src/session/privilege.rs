@@ -105,16 +105,3 @@ impl Rights {
         self.has_global(Privileges::PROCESS) || self.has_global(Privileges::SUPER)
     }
 }
-
-/// The account that a first start makes: `root`@`localhost` without a password, with every privilege.
-pub fn first_account() -> Account {
-    Account {
-        user: "root".into(),
-        host: "localhost".into(),
-        plugin: "caching_sha2_password".into(),
-        auth_string: Box::default(),
-        locked: false,
-        global: Privileges::all_global().union(Privileges::GRANT_OPTION),
-        databases: Vec::new(),
-    }
-}

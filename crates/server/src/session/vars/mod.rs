@@ -230,6 +230,11 @@ impl SessionVars {
         &self.values.1
     }
 
+    /// Whether nothing was set between the two.
+    pub fn same(&self, other: &SessionVars) -> bool {
+        Arc::ptr_eq(&self.values, &other.values)
+    }
+
     /// The stored value at a place of [`definitions`].
     pub fn get(&self, at: usize) -> &VarValue {
         &self.values.0[at]

@@ -90,7 +90,8 @@ impl ModeSet {
         on.map(|(_, name)| *name).collect::<Vec<_>>().join(",")
     }
 
-    fn has(self, name: &str) -> bool {
+    /// Whether the mode of this name is set.
+    pub fn has(self, name: &str) -> bool {
         NAMES
             .iter()
             .position(|n| *n == name)

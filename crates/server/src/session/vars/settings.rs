@@ -20,6 +20,8 @@ pub struct Settings {
     pub read_only: bool,
     pub mode: SqlMode,
     pub lexing: LexMode,
+    /// NO_ENGINE_SUBSTITUTION
+    pub no_engine_substitution: bool,
     pub zone: TimeZone,
     /// `collation_connection`
     pub collation: CollationId,
@@ -37,6 +39,10 @@ pub struct Settings {
     pub net_write_timeout: Duration,
     pub max_allowed_packet: usize,
     pub max_error_count: usize,
+    pub max_prepared_stmt_count: usize,
+    /// The server as a whole: `read_only`, `super_read_only` (only their global values count).
+    pub server_read_only: bool,
+    pub super_read_only: bool,
     pub sql_notes: bool,
     pub sql_safe_updates: bool,
     pub sql_select_limit: u64,
@@ -60,7 +66,7 @@ macro_rules! places {
 places! {
     autocommit, transaction_isolation, transaction_read_only, sql_mode, time_zone, character_set_results, collation_connection, collation_server,
     max_execution_time, lock_wait_timeout, innodb_lock_wait_timeout, wait_timeout, net_read_timeout, net_write_timeout,
-    max_allowed_packet, max_error_count, sql_notes, sql_safe_updates, sql_select_limit, auto_increment_increment,
+    max_allowed_packet, max_error_count, max_prepared_stmt_count, read_only, super_read_only, sql_notes, sql_safe_updates, sql_select_limit, auto_increment_increment,
     auto_increment_offset, group_concat_max_len, div_precision_increment, sort_buffer_size, tmp_table_size, completion_type,
 }
 
@@ -109,6 +115,7 @@ impl Settings {
             read_only: flag(p.transaction_read_only),
             mode: modes.semantics(),
             lexing: modes.lexing(),
+            no_engine_substitution: modes.has("NO_ENGINE_SUBSTITUTION"),
             zone: TimeZone::parse(text(p.time_zone)).unwrap_or_else(TimeZone::system),
             collation: collation(p.collation_connection),
             results: results(
@@ -126,6 +133,9 @@ impl Settings {
             net_write_timeout: seconds(p.net_write_timeout),
             max_allowed_packet: size(p.max_allowed_packet),
             max_error_count: size(p.max_error_count),
+            max_prepared_stmt_count: size(p.max_prepared_stmt_count),
+            server_read_only: flag(p.read_only),
+            super_read_only: flag(p.super_read_only),
             sql_notes: flag(p.sql_notes),
             sql_safe_updates: flag(p.sql_safe_updates),
             sql_select_limit: int(p.sql_select_limit),

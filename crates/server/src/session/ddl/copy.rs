@@ -1,0 +1,122 @@
+//! ALTER TABLE by copy: rows of the old definition become rows of the new one.
+
+use std::sync::Arc;
+
+use nfold_catalog::{ColumnDef, ColumnDefault, TableDef};
+use nfold_engine::{CopyError, Engine, EngineError, IndexSpec, TableSpec};
+use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value};
+use nfold_types::row::{RowColumn, RowLayout};
+use nfold_types::{ErrorCode, SqlError, Timestamp, Value, Warnings};
+
+use crate::ddl::alter::Source;
+
+/// Copies `old` into `spec`. Gives the number of rows, and the conversions' warnings. Blocks.
+pub fn run(
+    engine: &Engine,
+    old: &Arc<TableDef>,
+    spec: &TableSpec,
+    sources: &[Source],
+    mode: &StoreMode,
+    now: Timestamp,
+) -> (Result<u64, CopyError<SqlError>>, Warnings) {
+    let layout = |columns: &[ColumnDef], version| {
+        RowLayout::new(
+            version,
+            columns.iter().map(|c| RowColumn {
+                ty: c.ty.clone(),
+                nullable: c.nullable,
+            }),
+        )
+    };
+    let (from, to) = (
+        layout(&old.columns, old.row_version),
+        layout(&spec.columns, 0),
+    );
+    let mut warnings = Warnings::default();
+    let mut row = 0;
+    let mut values: Vec<Value> = Vec::with_capacity(spec.columns.len());
+    let copied = engine.rebuild_table(old, spec, |image, out| {
+        row += 1;
+        values.clear();
+        for (column, source) in spec.columns.iter().zip(sources) {
+            let mut cx = StoreCx {
+                mode,
+                column: &column.name,
+                row,
+                warnings: &mut warnings,
+            };
+            let value = match source {
+                Source::Default => default_value(column, row, now, mode),
+                Source::Old(n) => {
+                    let stored = from
+                        .get(image, *n)
+                        .map_err(|e| corrupt(old, &e.to_string()))?;
+                    store_value(stored, old.columns[*n].ty.collation, &column.ty, &mut cx)?
+                }
+            };
+            values.push(fill_null(value, column, row, mode, &mut warnings)?);
+        }
+        to.encode(values.iter().map(Value::as_ref), out)
+            .map_err(|e| corrupt(old, &e.to_string()))
+    });
+    (copied, warnings)
+}
+
+fn corrupt(table: &TableDef, what: &str) -> SqlError {
+    SqlError::with_message(
+        ErrorCode::ER_UNKNOWN_ERROR,
+        format!("a row of table {}.{}: {what}", table.schema, table.name),
+    )
+}
+
+/// What a row gets in a column that it did not have.
+fn default_value(column: &ColumnDef, row: u64, now: Timestamp, mode: &StoreMode) -> Value {
+    if column.auto_increment {
+        return Value::UInt(row);
+    }
+    match &column.default {
+        ColumnDefault::None => implicit_default(&column.ty),
+        ColumnDefault::Null => Value::Null,
+        ColumnDefault::Literal(v) => v.clone(),
+        ColumnDefault::CurrentTimestamp(fsp) => {
+            let unit = 10i64.pow(6 - u32::from((*fsp).min(6)));
+            let at = Timestamp::from_micros(now.micros() / unit * unit, *fsp);
+            match column.ty.kind {
+                nfold_types::TypeKind::Timestamp(_) => Value::Timestamp(at),
+                _ => mode
+                    .time_zone
+                    .to_local(at)
+                    .map_or(Value::Null, Value::DateTime),
+            }
+        }
+    }
+}
+
+/// NULL in a column that takes none: error 1138 in strict mode, else the type's default with a warning.
+fn fill_null(
+    value: Value,
+    column: &ColumnDef,
+    row: u64,
+    mode: &StoreMode,
+    warnings: &mut Warnings,
+) -> Result<Value, SqlError> {
+    if !value.is_null() || column.nullable {
+        return Ok(value);
+    }
+    if mode.strict {
+        return Err(SqlError::new(ErrorCode::ER_INVALID_USE_OF_NULL, &[]));
+    }
+    warnings.warn(ErrorCode::WARN_DATA_TRUNCATED, &[&column.name, &row]);
+    Ok(implicit_default(&column.ty))
+}
+
+/// An engine error of a change of indexes; a duplicate is shown by its key's name (its values are not known here).
+pub fn duplicate(e: &EngineError, table: &TableDef, _: &[IndexSpec]) -> SqlError {
+    match e {
+        EngineError::DuplicateInBuild { index, .. } => SqlError::new(
+            ErrorCode::ER_DUP_ENTRY,
+            &[&"...", &format!("{}.{index}", table.name)],
+        ),
+        other => nfold_exec::engine_error(other),
+    }
+}

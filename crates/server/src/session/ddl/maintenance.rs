@@ -1,0 +1,115 @@
+//! CHECK, ANALYZE and OPTIMIZE TABLE: a row or more for each table.
+
+use std::sync::Arc;
+
+use nfold_catalog::{Privileges, TableDef};
+use nfold_exec::ExecCx;
+use nfold_sql::ast::{MaintenanceKind, ObjectName, TableMaintenance};
+use nfold_types::{SqlError, Value};
+
+use crate::session::Session;
+use crate::session::response::{Response, RowSet};
+
+/// Lines about one table: type (`status`, `note`, `error`) and text.
+type Lines = Vec<(&'static str, String)>;
+
+/// Runs the statement.
+pub fn run(
+    session: &mut Session,
+    cx: &mut dyn ExecCx,
+    m: &TableMaintenance,
+) -> Result<Response, SqlError> {
+    let op = match m.kind {
+        MaintenanceKind::Check => "check",
+        MaintenanceKind::Analyze => "analyze",
+        MaintenanceKind::Optimize => "optimize",
+        MaintenanceKind::Repair => return Err(SqlError::not_supported("REPAIR TABLE")),
+        MaintenanceKind::Checksum => return Err(SqlError::not_supported("CHECKSUM TABLE")),
+    };
+    if m.options.iter().any(|o| o == "HISTOGRAM") {
+        return Err(SqlError::not_supported("histograms"));
+    }
+    let mut set = RowSet::of_text(&[
+        ("Table", 128),
+        ("Op", 10),
+        ("Msg_type", 10),
+        ("Msg_text", 2048),
+    ]);
+    for name in &m.tables {
+        let schema = session.schema_of(name)?;
+        let label = format!("{schema}.{}", name.name);
+        let lines = match session.maintain(cx, m.kind, &schema, name) {
+            Ok(lines) => lines,
+            Err(e) => vec![
+                ("Error", e.message.to_string()),
+                ("status", "Operation failed".into()),
+            ],
+        };
+        for (kind, text) in lines {
+            set.push(vec![
+                Value::from(label.as_str()),
+                Value::from(op),
+                Value::from(kind),
+                Value::from(text),
+            ]);
+        }
+    }
+    Ok(Response::Rows(set))
+}
+
+impl Session {
+    fn maintain(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        kind: MaintenanceKind,
+        schema: &str,
+        name: &ObjectName,
+    ) -> Result<Lines, SqlError> {
+        let needs = Privileges::SELECT.union(if kind == MaintenanceKind::Check {
+            Privileges::NONE
+        } else {
+            Privileges::INSERT
+        });
+        self.rights
+            .need_table(needs, "SELECT", schema, name.name.as_str())?;
+        let mut def: Option<Arc<TableDef>> = None;
+        self.lock_tables_shared(cx, &mut |s| {
+            def = s.table(schema, name.name.as_str()).cloned();
+            def.iter().map(|d| d.id).collect()
+        })?;
+        let def = match def {
+            Some(def) => def,
+            None => self.table_def(schema, name.name.as_str())?,
+        };
+        let engine = self.server.engine.clone();
+        let Some(table) = engine.table(def.id) else {
+            return Err(SqlError::new(
+                nfold_types::ErrorCode::ER_TABLE_DEF_CHANGED,
+                &[],
+            ));
+        };
+        let ok = || vec![("status", "OK".to_string())];
+        match kind {
+            MaintenanceKind::Check => {
+                let report = self.change(cx, move || engine.check_table(&table))?;
+                if report.problems.is_empty() {
+                    return Ok(ok());
+                }
+                let problems = report.problems.into_iter().map(|p| ("error", p));
+                Ok(problems.chain([("error", "Corrupt".into())]).collect())
+            }
+            MaintenanceKind::Optimize => {
+                self.change(cx, move || engine.analyze_table(&table))?;
+                let note = "Table does not support optimize, doing analyze instead";
+                Ok([("note", note.to_string())]
+                    .into_iter()
+                    .chain(ok())
+                    .collect())
+            }
+            _ => {
+                self.change(cx, move || engine.analyze_table(&table))?;
+                Ok(ok())
+            }
+        }
+    }
+}

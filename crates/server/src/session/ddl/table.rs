@@ -1,0 +1,452 @@
+//! Tables and indexes: CREATE, DROP, TRUNCATE, RENAME, ALTER. The definitions are bound in `crate::ddl`; here are privileges, metadata
+//! locks and the engine's calls.
+//!
+//! Whoever gives a table a name holds the claim [`DATABASES`], so that two statements do not give the same one.
+
+use std::sync::Arc;
+
+use nfold_catalog::{DatabaseDef, MdlExclusive, Privileges, TableDef, TableId};
+use nfold_exec::{ExecCx, SessionEnv};
+use nfold_sql::ast::{
+    AlterAction, AlterTable, CreateIndex, CreateTable, DropTable, Ident, ObjectName, Statement,
+};
+use nfold_types::collation::CollationId;
+use nfold_types::convert::store::StoreMode;
+use nfold_types::temporal::parse::DateFlags;
+use nfold_types::{ErrorCode, Level, SqlError};
+use rustc_hash::FxHashMap;
+
+use super::copy;
+use super::database::DATABASES;
+use super::maintenance;
+use crate::ddl::{self, DdlCx, alter::Altered, alter::Change};
+use crate::session::Session;
+use crate::session::response::{Done, Response};
+use crate::session::show::views::is_system_schema;
+
+/// Runs one of the statements of the module's header. What was open has been committed.
+pub fn run(
+    session: &mut Session,
+    cx: &mut dyn ExecCx,
+    statement: &Statement,
+    _text: &[u8],
+) -> Result<Response, SqlError> {
+    match statement {
+        Statement::CreateTable(c) => session.create_table(cx, c),
+        Statement::DropTable(d) => session.drop_table(cx, d),
+        Statement::Truncate(name) => session.truncate(cx, name),
+        Statement::RenameTable(list) => session.rename(cx, list),
+        Statement::AlterTable(a) => session.alter_table(cx, a, "ALTER"),
+        Statement::CreateIndex(c) => session.create_index(cx, c),
+        Statement::DropIndex { name, table } => session.drop_index(cx, name, table),
+        Statement::TableMaintenance(m) => maintenance::run(session, cx, m),
+        _ => Err(SqlError::not_supported("this statement")),
+    }
+}
+
+/// `schema.name` as messages show it.
+fn dotted(schema: &str, name: &str) -> String {
+    format!("{schema}.{name}")
+}
+
+fn missing(schema: &str, name: &str) -> SqlError {
+    SqlError::new(ErrorCode::ER_NO_SUCH_TABLE, &[&schema, &name])
+}
+
+impl Session {
+    /// The database of a name: written, or the current one (1046).
+    pub fn schema_of(&self, name: &ObjectName) -> Result<Arc<str>, SqlError> {
+        match &name.schema {
+            Some(schema) => Ok(schema.as_str().into()),
+            None => self
+                .env
+                .database
+                .clone()
+                .ok_or_else(|| SqlError::new(ErrorCode::ER_NO_DB_ERROR, &[])),
+        }
+    }
+
+    /// The session's rules for values that become part of a definition or are copied into a new one.
+    pub fn store_mode(&self) -> StoreMode {
+        use nfold_plan::SqlMode;
+        let mode = self.env.sql_mode();
+        let zone = self.env.vars.settings().zone.clone();
+        StoreMode {
+            strict: mode.has(SqlMode::STRICT),
+            ignore: false,
+            dates: DateFlags {
+                no_zero_in_date: mode.has(SqlMode::NO_ZERO_IN_DATE),
+                no_zero_date: mode.has(SqlMode::NO_ZERO_DATE),
+                allow_invalid: mode.has(SqlMode::ALLOW_INVALID_DATES),
+            },
+            truncate_fractional: mode.has(SqlMode::TIME_TRUNCATE_FRACTIONAL),
+            today: zone.to_local(self.env.now()).unwrap_or_default().date(),
+            time_zone: zone,
+        }
+    }
+
+    /// Calls `f` with what binding a definition depends on.
+    fn with_ddl_cx<T>(
+        &mut self,
+        collation: CollationId,
+        f: impl FnOnce(&mut DdlCx<'_>) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        let mode = self.store_mode();
+        let settings = self.env.vars.settings();
+        let (connection, no_engine_substitution) =
+            (settings.collation, settings.no_engine_substitution);
+        let mut warnings = std::mem::take(&mut self.conditions);
+        let mut ddl = DdlCx {
+            mode: &mode,
+            collation,
+            connection,
+            no_engine_substitution,
+            warnings: &mut warnings,
+        };
+        let result = f(&mut ddl);
+        self.conditions = warnings;
+        result
+    }
+
+    /// The database that a new table goes to: 1044 for system databases, 1049 where there is none.
+    fn target_database(&self, schema: &str) -> Result<DatabaseDef, SqlError> {
+        if is_system_schema(schema) {
+            return Err(self.rights.no_database(schema));
+        }
+        let found = self.schema.database(schema).map(|d| d.def.clone());
+        found.ok_or_else(|| SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&schema]))
+    }
+
+    /// The definition of a table in the newest schema; 1146.
+    pub fn table_def(&self, schema: &str, name: &str) -> Result<Arc<TableDef>, SqlError> {
+        self.schema
+            .table(schema, name)
+            .cloned()
+            .ok_or_else(|| missing(schema, name))
+    }
+
+    /// Claims a table, and `more`, and gives its definition as it then is.
+    fn claim_table(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        schema: &str,
+        name: &str,
+        more: &[TableId],
+    ) -> Result<(MdlExclusive, Arc<TableDef>), SqlError> {
+        loop {
+            self.refresh_schema();
+            let def = self.table_def(schema, name)?;
+            let ids: Vec<TableId> = more.iter().copied().chain([def.id]).collect();
+            let claim = self.lock_tables_exclusive(cx, &ids)?;
+            if self.schema.version == self.server.engine.catalog().version() {
+                return Ok((claim, def));
+            }
+        }
+    }
+
+    fn create_table(&mut self, cx: &mut dyn ExecCx, c: &CreateTable) -> Result<Response, SqlError> {
+        let (schema, name) = (self.schema_of(&c.name)?, c.name.name.as_str());
+        self.rights
+            .need_table(Privileges::CREATE, "CREATE", &schema, name)?;
+        let _claim = self.lock_tables_exclusive(cx, &[DATABASES])?;
+        self.refresh_schema();
+        let database = self.target_database(&schema)?;
+        if self.schema.table(&schema, name).is_some() {
+            if !c.if_not_exists {
+                return Err(SqlError::new(ErrorCode::ER_TABLE_EXISTS_ERROR, &[&name]));
+            }
+            self.conditions
+                .push(Level::Note, ErrorCode::ER_TABLE_EXISTS_ERROR, &[&name]);
+            return Ok(Response::ok());
+        }
+        let spec = match &c.like {
+            Some(other) => {
+                let from = self.schema_of(other)?;
+                self.rights
+                    .need_table(Privileges::SELECT, "SELECT", &from, other.name.as_str())?;
+                ddl::table::like(&*self.table_def(&from, other.name.as_str())?, &schema, name)?
+            }
+            None => {
+                self.with_ddl_cx(database.collation, |ddl| ddl::table::bind(c, &schema, ddl))?
+            }
+        };
+        let engine = self.server.engine.clone();
+        self.change(cx, move || engine.create_table(spec))?;
+        Ok(Response::ok())
+    }
+
+    fn drop_table(&mut self, cx: &mut dyn ExecCx, d: &DropTable) -> Result<Response, SqlError> {
+        let mut names = Vec::with_capacity(d.names.len());
+        for name in &d.names {
+            let (schema, name) = (self.schema_of(name)?, name.name.as_str());
+            self.rights
+                .need_table(Privileges::DROP, "DROP", &schema, name)?;
+            names.push((schema, name));
+        }
+        if d.temporary {
+            return Err(SqlError::not_supported("temporary tables"));
+        }
+        let (_claim, tables, absent) = loop {
+            self.refresh_schema();
+            let found =
+                |(schema, name): &(Arc<str>, &str)| self.schema.table(schema, name).cloned();
+            let tables: Vec<Arc<TableDef>> = names.iter().filter_map(found).collect();
+            let absent: Vec<String> = names
+                .iter()
+                .filter(|n| found(n).is_none())
+                .map(|(s, n)| dotted(s, n))
+                .collect();
+            let ids: Vec<TableId> = tables.iter().map(|t| t.id).collect();
+            let claim = self.lock_tables_exclusive(cx, &ids)?;
+            if self.schema.version == self.server.engine.catalog().version() {
+                break (claim, tables, absent);
+            }
+        };
+        if !absent.is_empty() {
+            if !d.if_exists {
+                return Err(SqlError::new(
+                    ErrorCode::ER_BAD_TABLE_ERROR,
+                    &[&absent.join(",")],
+                ));
+            }
+            for name in &absent {
+                self.conditions
+                    .push(Level::Note, ErrorCode::ER_BAD_TABLE_ERROR, &[name]);
+            }
+        }
+        let engine = self.server.engine.clone();
+        self.change(cx, move || engine.drop_tables(&tables))?;
+        Ok(Response::ok())
+    }
+
+    fn truncate(&mut self, cx: &mut dyn ExecCx, table: &ObjectName) -> Result<Response, SqlError> {
+        let (schema, name) = (self.schema_of(table)?, table.name.as_str());
+        self.rights
+            .need_table(Privileges::DROP, "DROP", &schema, name)?;
+        let (_claim, def) = self.claim_table(cx, &schema, name, &[])?;
+        let engine = self.server.engine.clone();
+        self.change(cx, move || engine.truncate_table(&def))?;
+        Ok(Response::ok())
+    }
+
+    /// RENAME TABLE: each pair sees what those before it have done.
+    fn rename(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        list: &[(ObjectName, ObjectName)],
+    ) -> Result<Response, SqlError> {
+        let mut pairs = Vec::with_capacity(list.len());
+        for (old, new) in list {
+            let (from, to) = (self.schema_of(old)?, self.schema_of(new)?);
+            self.rights.need_table(
+                Privileges::ALTER.union(Privileges::DROP),
+                "ALTER",
+                &from,
+                old.name.as_str(),
+            )?;
+            self.rights.need_table(
+                Privileges::CREATE.union(Privileges::INSERT),
+                "CREATE",
+                &to,
+                new.name.as_str(),
+            )?;
+            ddl::check_table_name(new.name.as_str())?;
+            pairs.push((
+                (from, Arc::from(old.name.as_str())),
+                (to, Arc::from(new.name.as_str())),
+            ));
+        }
+        let (_claim, renames) = loop {
+            self.refresh_schema();
+            let renames = self.final_names(&pairs)?;
+            let ids: Vec<TableId> = renames
+                .iter()
+                .map(|(t, ..)| t.id)
+                .chain([DATABASES])
+                .collect();
+            let claim = self.lock_tables_exclusive(cx, &ids)?;
+            if self.schema.version == self.server.engine.catalog().version() {
+                break (claim, renames);
+            }
+        };
+        let engine = self.server.engine.clone();
+        self.change(cx, move || engine.rename_tables(&renames))?;
+        Ok(Response::ok())
+    }
+
+    /// Where each table ends up.
+    #[allow(clippy::type_complexity, reason = "the engine's own triple")]
+    fn final_names(
+        &self,
+        pairs: &[((Arc<str>, Arc<str>), (Arc<str>, Arc<str>))],
+    ) -> Result<Vec<(Arc<TableDef>, Arc<str>, Arc<str>)>, SqlError> {
+        // What stands under a name after the pairs so far; `None`: nothing any more.
+        let mut now: FxHashMap<(Arc<str>, Arc<str>), Option<Arc<TableDef>>> = FxHashMap::default();
+        for (old, new) in pairs {
+            let at =
+                |now: &FxHashMap<_, Option<Arc<TableDef>>>, place: &(Arc<str>, Arc<str>)| match now
+                    .get(place)
+                {
+                    Some(moved) => moved.clone(),
+                    None => self.schema.table(&place.0, &place.1).cloned(),
+                };
+            let table = at(&now, old).ok_or_else(|| missing(&old.0, &old.1))?;
+            self.target_database(&new.0)?;
+            if at(&now, new).is_some() {
+                return Err(SqlError::new(ErrorCode::ER_TABLE_EXISTS_ERROR, &[&new.1]));
+            }
+            now.insert(old.clone(), None);
+            now.insert(new.clone(), Some(table));
+        }
+        let moved = now
+            .into_iter()
+            .filter_map(|((schema, name), table)| Some((table?, schema, name)));
+        Ok(moved
+            .filter(|(t, schema, name)| t.schema != *schema || t.name != *name)
+            .collect())
+    }
+
+    fn create_index(&mut self, cx: &mut dyn ExecCx, c: &CreateIndex) -> Result<Response, SqlError> {
+        let alter = AlterTable {
+            name: c.table.clone(),
+            actions: vec![AlterAction::AddKey(c.key.clone())],
+            algorithm: c.algorithm,
+            lock: c.lock,
+        };
+        self.alter_table(cx, &alter, "INDEX")
+    }
+
+    fn drop_index(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        name: &Ident,
+        table: &ObjectName,
+    ) -> Result<Response, SqlError> {
+        let action = if name.is("PRIMARY") {
+            AlterAction::DropPrimaryKey
+        } else {
+            AlterAction::DropKey(name.clone())
+        };
+        let alter = AlterTable {
+            name: table.clone(),
+            actions: vec![action],
+            algorithm: Default::default(),
+            lock: Default::default(),
+        };
+        self.alter_table(cx, &alter, "INDEX")
+    }
+
+    fn alter_table(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        a: &AlterTable,
+        command: &'static str,
+    ) -> Result<Response, SqlError> {
+        let (schema, name) = (self.schema_of(&a.name)?, a.name.name.as_str());
+        let needs = if command == "INDEX" {
+            Privileges::INDEX
+        } else {
+            Privileges::ALTER
+        };
+        self.rights.need_table(needs, command, &schema, name)?;
+        let (_claim, def) = self.claim_table(cx, &schema, name, &[DATABASES])?;
+        let Altered {
+            change,
+            rename,
+            auto_increment,
+        } = self.with_ddl_cx(def.collation, |ddl| ddl::alter::bind(a, &def, ddl))?;
+        let target = match &rename {
+            Some((to, new)) => {
+                Some(self.rename_target(to.as_deref().unwrap_or(&schema), new, &def)?)
+            }
+            None => None,
+        };
+        let rows = self.apply_change(cx, &def, change)?;
+        let engine = self.server.engine.clone();
+        let id = def.id;
+        if let Some(first) = auto_increment {
+            let engine = engine.clone();
+            self.change(cx, move || engine.start_auto_increment(id, first))?;
+        }
+        if let Some((schema, name)) = target {
+            self.refresh_schema();
+            let def = self
+                .schema
+                .table_by_id(id)
+                .cloned()
+                .ok_or_else(|| missing(&schema, &name))?;
+            self.change(cx, move || engine.rename_tables(&[(def, schema, name)]))?;
+        }
+        let info = format!(
+            "Records: {rows}  Duplicates: 0  Warnings: {}",
+            self.conditions.total()
+        );
+        Ok(Response::Done(Done {
+            affected_rows: rows,
+            insert_id: 0,
+            info,
+        }))
+    }
+
+    /// The place that ALTER … RENAME names, free and allowed.
+    fn rename_target(
+        &self,
+        schema: &str,
+        name: &str,
+        def: &TableDef,
+    ) -> Result<(Arc<str>, Arc<str>), SqlError> {
+        self.rights.need_table(
+            Privileges::CREATE.union(Privileges::INSERT),
+            "CREATE",
+            schema,
+            name,
+        )?;
+        self.target_database(schema)?;
+        let own = *def.schema == *schema && *def.name == *name;
+        if !own && self.schema.table(schema, name).is_some() {
+            return Err(SqlError::new(ErrorCode::ER_TABLE_EXISTS_ERROR, &[&name]));
+        }
+        Ok((schema.into(), name.into()))
+    }
+
+    /// Does what an ALTER comes to; the number of rows copied.
+    fn apply_change(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        def: &Arc<TableDef>,
+        change: Change,
+    ) -> Result<u64, SqlError> {
+        let (engine, def) = (self.server.engine.clone(), def.clone());
+        match change {
+            Change::Nothing => Ok(0),
+            Change::Definition(new) => self
+                .change(cx, move || engine.alter_definition(new))
+                .map(|()| 0),
+            Change::Indexes { add, drop } => {
+                let (names, table) = (add.clone(), def.clone());
+                let result =
+                    self.try_change(cx, move || engine.change_indexes(&table, &add, &drop))?;
+                result
+                    .map(|()| 0)
+                    .map_err(|e| copy::duplicate(&e, &def, &names))
+            }
+            Change::Copy { spec, columns } => {
+                let mode = self.store_mode();
+                let now = self.env.now();
+                let (indexes, old) = (spec.indexes.clone(), def.clone());
+                let copied = self.try_change(cx, move || {
+                    Ok(copy::run(&engine, &old, &spec, &columns, &mode, now))
+                });
+                let (result, warnings) = copied?.map_err(|e| nfold_exec::engine_error(&e))?;
+                for w in warnings.list() {
+                    let e = SqlError::with_message(w.code, w.message.clone());
+                    self.conditions.push_error(w.level, &e);
+                }
+                result.map_err(|e| match e {
+                    nfold_engine::CopyError::Convert(e) => e,
+                    nfold_engine::CopyError::Engine(e) => copy::duplicate(&e, &def, &indexes),
+                })
+            }
+        }
+    }
+}

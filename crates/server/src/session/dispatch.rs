@@ -1,0 +1,361 @@
+//! One statement: what kind it is, what must happen before and after it, who runs it.
+
+use nfold_exec::{ExecCx, StatementResult};
+use nfold_sql::ast::{Flush, FlushItem, LockTable, PrepareSource, SetItem, Show, Statement};
+use nfold_types::{ErrorCode, Level, SqlError, Value};
+
+use super::Session;
+use super::prepared::{self, MAX_PARAMETERS};
+use super::response::{Done, Response, WireSink};
+use super::run::Work;
+use super::{ddl, show};
+
+/// What a statement does to the open transaction before it runs (manual, "Statements That Cause an Implicit Commit").
+fn commits(statement: &Statement) -> bool {
+    use Statement::*;
+    match statement {
+        CreateDatabase(_)
+        | AlterDatabase(_)
+        | DropDatabase { .. }
+        | DropTable(_)
+        | Truncate(_)
+        | RenameTable(_)
+        | AlterTable(_)
+        | CreateIndex(_)
+        | DropIndex { .. }
+        | CreateUser(_)
+        | AlterUser(_)
+        | DropUser { .. }
+        | RenameUser(_)
+        | Grant(_)
+        | Revoke(_)
+        | Flush(_)
+        | LockTables(_) => true,
+        CreateTable(c) => !c.temporary,
+        TableMaintenance(_) => true,
+        Set(items) => items.iter().any(|i| matches!(i, SetItem::Password { .. })),
+        _ => false,
+    }
+}
+
+/// Statements about the conditions of the one before leave them as they are.
+fn keeps_conditions(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::Show(
+            Show::Warnings(_) | Show::Errors(_) | Show::WarningCount | Show::ErrorCount
+        )
+    )
+}
+
+/// Words that begin EXPLAIN, but other statements as well (`ANALYZE TABLE`, `DESC t`).
+fn may_be_no_plan(text: &[u8]) -> bool {
+    [&b"EXPLAIN"[..], b"DESC", b"ANALYZE"]
+        .iter()
+        .any(|w| text.starts_with(w))
+}
+
+impl Session {
+    /// Runs the first statement of `text`, whose digest is in `self.digested`.
+    pub(super) fn run_text(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        text: &[u8],
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        if self.digested.is_parameterisable() && !may_be_no_plan(self.digested.text()) {
+            let digested = std::mem::take(&mut self.digested);
+            let work = Work {
+                text,
+                digested: &digested,
+                markers: &[],
+                parsed: None,
+            };
+            self.conditions.clear();
+            let result = self.run_rows(cx, &work, sink);
+            self.digested = digested;
+            return result;
+        }
+        let statement = match nfold_sql::parser::parse(text, self.env.vars.settings().lexing) {
+            Ok(statement) => statement,
+            Err(e) => {
+                self.conditions.clear();
+                return Err(e);
+            }
+        };
+        self.run_statement(cx, &statement, text, sink)
+    }
+
+    /// Runs a prepared statement with these values.
+    pub(super) fn run_prepared(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        statement: &prepared::Statement,
+        markers: &[Value],
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        if statement.digested.is_parameterisable() {
+            self.conditions.clear();
+            let work = Work {
+                text: &statement.text,
+                digested: &statement.digested,
+                markers,
+                parsed: Some(&statement.parsed),
+            };
+            return self.run_rows(cx, &work, sink);
+        }
+        self.free_types =
+            nfold_plan::param_types(&statement.digested, &[], self.env.vars.settings().collation);
+        self.free_params
+            .bind(&statement.digested, &statement.text, markers);
+        let result = self.run_statement(cx, &statement.parsed.statement, &statement.text, sink);
+        self.free_types.clear();
+        self.free_params.clear();
+        result
+    }
+
+    /// Statements that the executor runs, with the end of their transaction.
+    fn run_rows(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        work: &Work<'_>,
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        let result = self.run(cx, work, sink);
+        let ended = self.end_work(cx, result.as_ref().err());
+        let result = result?;
+        ended?;
+        Ok(self.after_rows(result, sink))
+    }
+
+    fn after_rows(&mut self, result: StatementResult, sink: &WireSink<'_, '_>) -> Response {
+        if let Some(id) = result.generated_id {
+            self.env.last_insert_id.set(id);
+        }
+        if result.is_query {
+            self.env.found_rows.set(result.found_rows);
+            self.env.row_count.set(-1);
+            return Response::Streamed;
+        }
+        self.env.insert_id.set(0);
+        let found_rows = sink.out.capabilities() & nfold_protocol::consts::cap::FOUND_ROWS != 0;
+        let is_update = result.info.starts_with("Rows matched");
+        let affected_rows = if found_rows && is_update {
+            result.matched
+        } else {
+            result.affected
+        };
+        self.env.row_count.set(affected_rows as i64);
+        Response::Done(Done {
+            affected_rows,
+            insert_id: result.last_insert_id,
+            info: result.info,
+        })
+    }
+
+    /// Runs every other statement.
+    fn run_statement(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        statement: &Statement,
+        text: &[u8],
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        if !keeps_conditions(statement) {
+            self.conditions.clear();
+        }
+        self.rights.refresh(self.server.engine.catalog());
+        if commits(statement) {
+            self.refuse_read_only()?;
+            if !matches!(statement, Statement::Flush(_) | Statement::LockTables(_)) {
+                self.refuse_read_only_server()?;
+            }
+            self.commit(cx)?;
+        }
+        let response = self.dispatch(cx, statement, text, sink);
+        if !self.engine.in_transaction() {
+            self.engine.mdl().release_all();
+        }
+        if let Ok(Response::Done(done)) = &response {
+            self.env.row_count.set(done.affected_rows as i64);
+        }
+        response
+    }
+
+    fn dispatch(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        statement: &Statement,
+        text: &[u8],
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        use Statement::*;
+        match statement {
+            Query(_) | Insert(_) | Update(_) | Delete(_) | Do(_) | Explain { .. } => {
+                let mut digested = nfold_sql::digest::Digested::new();
+                digested.read(text, self.env.vars.settings().lexing);
+                let parsed = nfold_sql::parser::parse_parameterised(text, &digested, false)?;
+                let work = Work {
+                    text,
+                    digested: &digested,
+                    markers: &[],
+                    parsed: Some(&parsed),
+                };
+                self.run_rows(cx, &work, sink)
+            }
+            CreateDatabase(c) => self.create_database(cx, c),
+            AlterDatabase(a) => self.alter_database(cx, a),
+            DropDatabase { if_exists, name } => self.drop_database(cx, *if_exists, name.as_str()),
+            CreateTable(_)
+            | DropTable(_)
+            | Truncate(_)
+            | RenameTable(_)
+            | AlterTable(_)
+            | CreateIndex(_)
+            | DropIndex { .. }
+            | TableMaintenance(_) => ddl::table::run(self, cx, statement, text),
+            Begin(options) => self.begin(cx, options),
+            Commit(options) => self.complete(cx, true, options),
+            Rollback(options) => self.complete(cx, false, options),
+            RollbackTo(name) => self.use_savepoint(cx, name.as_str(), false),
+            ReleaseSavepoint(name) => self.use_savepoint(cx, name.as_str(), true),
+            Savepoint(name) => self.savepoint(name.as_str()),
+            LockTables(list) => self.lock_tables(list),
+            UnlockTables => Ok(Response::ok()),
+            Set(items) => self.set(cx, items, text),
+            Use(name) => self.use_database(name.as_str()).map(|()| Response::ok()),
+            Kill { target, id } => self.kill_statement(cx, *target, id, text),
+            Prepare { name, source } => self.prepare_text(name.as_str(), source),
+            Execute { name, using } => self.execute_text(cx, name.as_str(), using, sink),
+            Deallocate(name) => self.deallocate(name.as_str()),
+            Show(show) => self.show(cx, show),
+            Describe { table, column } => show::schema::describe(self, cx, table, column.as_ref()),
+            ExplainConnection(_) => Err(SqlError::not_supported("EXPLAIN FOR CONNECTION")),
+            Flush(f) => self.flush(f),
+            CreateUser(c) => self.create_user(cx, c),
+            AlterUser(c) => self.alter_user(cx, c),
+            DropUser { if_exists, users } => self.drop_user(cx, *if_exists, users),
+            RenameUser(list) => self.rename_user(cx, list),
+            Grant(g) => self.grant(cx, g),
+            Revoke(r) => self.revoke(cx, r),
+            Unsupported { what } => Err(SqlError::not_supported(what)),
+        }
+    }
+
+    /// LOCK TABLES is not done; dumps ask for READ locks after they have begun a consistent snapshot with `--single-transaction`
+    /// off, and would get an inconsistent dump without them: so it is refused, not ignored.
+    fn lock_tables(&mut self, _: &[LockTable]) -> Result<Response, SqlError> {
+        Err(SqlError::not_supported("LOCK TABLES"))
+    }
+
+    /// FLUSH: accepted where there is nothing to be flushed because everything is always current.
+    fn flush(&mut self, f: &Flush) -> Result<Response, SqlError> {
+        self.rights
+            .need_global(nfold_catalog::Privileges::RELOAD, "RELOAD")?;
+        for item in &f.what {
+            match item {
+                FlushItem::Tables {
+                    read_lock: false,
+                    for_export: false,
+                    ..
+                }
+                | FlushItem::Privileges => {}
+                FlushItem::Tables { .. } => {
+                    return Err(SqlError::not_supported(
+                        "FLUSH TABLES WITH READ LOCK and FOR EXPORT",
+                    ));
+                }
+                FlushItem::Status => return Err(SqlError::not_supported("FLUSH STATUS")),
+                FlushItem::Other(words) if words.contains("LOGS") => {}
+                FlushItem::Other(words) => {
+                    return Err(SqlError::not_supported(format!("FLUSH {words}")));
+                }
+            }
+        }
+        Ok(Response::ok())
+    }
+
+    /// PREPARE
+    fn prepare_text(&mut self, name: &str, source: &PrepareSource) -> Result<Response, SqlError> {
+        use nfold_exec::SessionEnv;
+        let text = match source {
+            PrepareSource::Text(text) => text.clone(),
+            PrepareSource::Variable(v) => match self.env.user_var(&v.to_lowercase()) {
+                Value::Bytes(b) => b,
+                Value::Null => b"NULL".to_vec(),
+                Value::Int(n) => n.to_string().into_bytes(),
+                _ => Vec::new(),
+            },
+        };
+        self.prepared.close_name(name);
+        let statement = self.parse_prepared(&text)?;
+        self.prepared.set_name(name, statement);
+        Ok(Response::ok())
+    }
+
+    /// Parses a text to be prepared; error 1461 where there are too many.
+    pub(super) fn parse_prepared(&mut self, text: &[u8]) -> Result<prepared::Statement, SqlError> {
+        let most = self.env.globals.load().1.max_prepared_stmt_count;
+        if self.prepared.len() >= most {
+            return Err(SqlError::new(
+                ErrorCode::ER_MAX_PREPARED_STMT_COUNT_REACHED,
+                &[&most],
+            ));
+        }
+        prepared::Statement::parse(text, self.env.vars.settings().lexing)
+    }
+
+    /// EXECUTE
+    fn execute_text(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        name: &str,
+        using: &[String],
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        use nfold_exec::SessionEnv;
+        let unknown = || SqlError::new(ErrorCode::ER_UNKNOWN_STMT_HANDLER, &[&name, &"EXECUTE"]);
+        let id = self.prepared.id_of(name).ok_or_else(unknown)?;
+        let statement = self.prepared.take(id).ok_or_else(unknown)?;
+        let wanted = usize::from(statement.parameters());
+        debug_assert!(wanted <= MAX_PARAMETERS as usize);
+        let result = if using.len() == wanted {
+            let values: Vec<Value> = using
+                .iter()
+                .map(|v| self.env.user_var(&v.to_lowercase()))
+                .collect();
+            self.run_prepared(cx, &statement, &values, sink)
+        } else {
+            Err(SqlError::new(ErrorCode::ER_WRONG_ARGUMENTS, &[&"EXECUTE"]))
+        };
+        self.prepared.give_back(id, statement);
+        result
+    }
+
+    fn deallocate(&mut self, name: &str) -> Result<Response, SqlError> {
+        if self.prepared.close_name(name) {
+            return Ok(Response::ok());
+        }
+        Err(SqlError::new(
+            ErrorCode::ER_UNKNOWN_STMT_HANDLER,
+            &[&name, &"DEALLOCATE PREPARE"],
+        ))
+    }
+
+    /// After every statement: what `@@warning_count` and SHOW WARNINGS tell.
+    pub(super) fn after_statement(&mut self, failed: Option<&SqlError>, kept_conditions: bool) {
+        if let Some(e) = failed {
+            self.conditions.push_error(Level::Error, e);
+            self.env.row_count.set(-1);
+        }
+        if !kept_conditions || failed.is_some() {
+            self.env.warning_count = self.conditions.total();
+            self.env.error_count = self
+                .conditions
+                .list()
+                .iter()
+                .filter(|c| c.level == Level::Error)
+                .count() as u64;
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! What expressions see of a session: variables, clock, identity, the last statement's numbers.
+//!
+//! The session changes it between statements; while a statement runs, the executor reads it through [`SessionEnv`] and writes only
+//! what stands in cells.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nfold_exec::SessionEnv;
+use nfold_plan::{SqlMode, VarScope};
+use nfold_types::collation::CollationId;
+use nfold_types::temporal::{MICROS_PER_SECOND, TimeZone};
+use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, Timestamp, TypeKind, Value};
+use rustc_hash::FxHashMap;
+
+use super::transaction::engine_isolation;
+use super::vars::{self, Globals, Scope, SessionVars, VarValue};
+use crate::handler::LoginInfo;
+
+/// See the module's header.
+pub struct Env {
+    pub globals: Arc<Globals>,
+    pub vars: SessionVars,
+    pub login: LoginInfo,
+    /// Current database.
+    pub database: Option<Arc<str>>,
+    /// Conditions of the statement before, as `@@warning_count` and `@@error_count` show them.
+    pub warning_count: u64,
+    pub error_count: u64,
+    /// `SET timestamp`, in microseconds.
+    pub fixed_time: Option<i64>,
+    /// `SET insert_id`: the next automatic value.
+    pub insert_id: Cell<u64>,
+    pub last_insert_id: Cell<u64>,
+    pub found_rows: Cell<u64>,
+    pub row_count: Cell<i64>,
+    statement_time: Cell<i64>,
+    user_vars: RefCell<FxHashMap<Box<str>, Value>>,
+    random: Cell<u64>,
+}
+
+/// Microseconds since 1970 by the system's clock.
+fn clock_us() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| d.as_micros() as i64)
+}
+
+impl Env {
+    /// Of a new session.
+    pub fn new(globals: Arc<Globals>, login: LoginInfo) -> Env {
+        let vars = SessionVars::new(&globals);
+        let now = clock_us();
+        let seed = (now as u64) ^ (u64::from(login.connection_id) << 40) | 1;
+        Env {
+            globals,
+            vars,
+            login,
+            database: None,
+            warning_count: 0,
+            error_count: 0,
+            fixed_time: None,
+            insert_id: Cell::new(0),
+            last_insert_id: Cell::new(0),
+            found_rows: Cell::new(0),
+            row_count: Cell::new(-1),
+            statement_time: Cell::new(now),
+            user_vars: RefCell::default(),
+            random: Cell::new(seed),
+        }
+    }
+
+    /// A statement begins: NOW() is fixed.
+    #[inline]
+    pub fn begin_statement(&self) {
+        self.statement_time
+            .set(self.fixed_time.unwrap_or_else(clock_us));
+    }
+
+    /// The names and values of all user variables are forgotten.
+    pub fn clear_user_vars(&self) {
+        self.user_vars.borrow_mut().clear();
+    }
+
+    /// The type that a user variable's value has now.
+    pub fn user_var_type(&self, name: &str) -> ColumnType {
+        let text = || ColumnType::string(TypeKind::Text(TextSize::Long), self.collation());
+        match self.user_vars.borrow().get(name) {
+            None | Some(Value::Bytes(_)) => text(),
+            Some(Value::Null) => ColumnType::new(TypeKind::Null),
+            Some(Value::Int(_)) => ColumnType::bigint(),
+            Some(Value::UInt(_)) => ColumnType::bigint().with_unsigned(),
+            Some(Value::Float(_) | Value::Double(_)) => ColumnType::double(),
+            Some(Value::Decimal(_)) => ColumnType::decimal(65, 30),
+            Some(_) => text(),
+        }
+    }
+
+    /// The value of a variable as SHOW VARIABLES and `@@` see it.
+    pub fn read_var(&self, at: usize, global: bool) -> VarValue {
+        let def = &vars::definitions()[at];
+        if global || def.scope == Scope::Global {
+            return self.globals.load().0[at].clone();
+        }
+        match def.name {
+            "warning_count" => VarValue::Int(self.warning_count),
+            "error_count" => VarValue::Int(self.error_count),
+            "last_insert_id" | "identity" => VarValue::Int(self.last_insert_id.get()),
+            "insert_id" => VarValue::Int(self.insert_id.get()),
+            "pseudo_thread_id" => VarValue::Int(u64::from(self.login.connection_id)),
+            "timestamp" => {
+                VarValue::Real(self.statement_time.get() as f64 / MICROS_PER_SECOND as f64)
+            }
+            _ => self.vars.get(at).clone(),
+        }
+    }
+
+    /// Which scope a reference reads: true for the global value.
+    ///
+    /// # Errors
+    /// 1238 where the variable has no such scope.
+    pub fn scope_of(&self, at: usize, scope: Option<VarScope>) -> Result<bool, SqlError> {
+        let def = &vars::definitions()[at];
+        let wrong = |kind: &str| {
+            SqlError::new(
+                ErrorCode::ER_INCORRECT_GLOBAL_LOCAL_VAR,
+                &[&def.name, &kind],
+            )
+        };
+        match (scope, def.scope) {
+            (None, s) => Ok(s == Scope::Global),
+            (Some(VarScope::Session), Scope::Global) => Err(wrong("GLOBAL")),
+            (Some(VarScope::Session), _) => Ok(false),
+            (Some(_), Scope::Session) => Err(wrong("SESSION")),
+            (Some(_), _) => Ok(true),
+        }
+    }
+
+    /// `user@host` of the account, as messages show it.
+    pub fn account(&self) -> (&str, &str) {
+        (&self.login.account_user, &self.login.account_host)
+    }
+}
+
+impl SessionEnv for Env {
+    fn sysvar(&self, scope: Option<VarScope>, name: &str) -> Result<Value, SqlError> {
+        let at = vars::find(name)?;
+        let global = self.scope_of(at, scope)?;
+        Ok(self.read_var(at, global).to_value())
+    }
+
+    fn user_var(&self, name: &str) -> Value {
+        self.user_vars
+            .borrow()
+            .get(name)
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    fn set_user_var(&self, name: &str, value: Value) {
+        self.user_vars.borrow_mut().insert(name.into(), value);
+    }
+
+    fn sql_mode(&self) -> SqlMode {
+        self.vars.settings().mode
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.statement_time.get(), 6)
+    }
+
+    fn clock(&self) -> Timestamp {
+        Timestamp::from_micros(clock_us(), 6)
+    }
+
+    fn time_zone(&self) -> &TimeZone {
+        &self.vars.settings().zone
+    }
+
+    fn lock_wait_timeout(&self) -> Duration {
+        self.vars.settings().innodb_lock_wait_timeout
+    }
+
+    fn isolation(&self) -> nfold_engine::Isolation {
+        engine_isolation(self.vars.settings().isolation)
+    }
+
+    fn read_only(&self) -> bool {
+        self.vars.settings().read_only
+    }
+
+    fn collation(&self) -> CollationId {
+        self.vars.settings().collation
+    }
+
+    fn last_insert_id(&self) -> u64 {
+        self.last_insert_id.get()
+    }
+
+    fn set_last_insert_id(&self, id: u64) {
+        self.last_insert_id.set(id);
+    }
+
+    fn found_rows(&self) -> u64 {
+        self.found_rows.get()
+    }
+
+    fn row_count(&self) -> i64 {
+        self.row_count.get()
+    }
+
+    fn connection_id(&self) -> u64 {
+        u64::from(self.login.connection_id)
+    }
+
+    fn user(&self) -> String {
+        format!("{}@{}", self.login.user, self.login.client_host)
+    }
+
+    fn current_user(&self) -> String {
+        format!("{}@{}", self.login.account_user, self.login.account_host)
+    }
+
+    fn database(&self) -> Option<String> {
+        self.database.as_deref().map(str::to_owned)
+    }
+
+    fn version(&self) -> String {
+        self.sysvar(None, "version")
+            .ok()
+            .and_then(|v| {
+                v.as_ref()
+                    .as_bytes()
+                    .map(|b| String::from_utf8_lossy(b).into_owned())
+            })
+            .unwrap_or_default()
+    }
+
+    fn random(&self) -> u64 {
+        // splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators").
+        let state = self.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.random.set(state);
+        let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn div_precision_increment(&self) -> u8 {
+        self.vars.settings().div_precision_increment
+    }
+
+    fn group_concat_max_len(&self) -> usize {
+        self.vars.settings().group_concat_max_len
+    }
+
+    fn max_allowed_packet(&self) -> usize {
+        self.vars.settings().max_allowed_packet
+    }
+
+    fn work_memory(&self) -> usize {
+        let s = self.vars.settings();
+        s.sort_buffer_size.max(s.tmp_table_size)
+    }
+
+    fn auto_increment(&self) -> (u64, u64) {
+        let s = self.vars.settings();
+        (s.auto_increment_increment, s.auto_increment_offset)
+    }
+}
+
+impl Env {
+    /// The character sets and the collation that the client asked for in its handshake.
+    pub fn set_handshake_collation(&mut self, id: u16) {
+        let Some(collation) = CollationId(id).get() else {
+            return;
+        };
+        let set = collation.charset.name;
+        for name in [
+            "character_set_client",
+            "character_set_results",
+            "character_set_connection",
+        ] {
+            self.vars.set_known(name, VarValue::text(set));
+        }
+        self.vars
+            .set_known("collation_connection", VarValue::text(collation.name));
+    }
+
+    /// The current database, and the variables that follow it.
+    pub fn set_database(&mut self, database: Option<Arc<str>>, collation: CollationId) {
+        self.database = database;
+        let collation = collation.known();
+        self.vars
+            .set_known("collation_database", VarValue::text(collation.name));
+        self.vars.set_known(
+            "character_set_database",
+            VarValue::text(collation.charset.name),
+        );
+    }
+
+    /// Collation of results: that of `character_set_results`, or of the connection where it is NULL.
+    pub fn result_collation(&self) -> CollationId {
+        self.vars.settings().results
+    }
+}

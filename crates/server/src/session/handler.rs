@@ -1,0 +1,370 @@
+//! Commands of a connection: each becomes statements, and each statement an answer.
+
+use std::time::Instant;
+
+use nfold_exec::WireFormat;
+use nfold_protocol::command::ExecuteHeader;
+use nfold_protocol::consts::{cap, status};
+use nfold_protocol::response::Column;
+use nfold_types::{ErrorCode, SqlError};
+
+use super::Session;
+use super::cx::FiberExec;
+use super::response::{Done, Response, WireSink, send_ok, send_rows, wire_column};
+use super::run::Work;
+use crate::conn::ResponseWriter;
+use crate::handler::{ClientError, Limits, LoginInfo, SessionHandler};
+use crate::worker::{FiberCx, KillKind};
+
+/// A read-only cursor was asked for.
+const CURSOR_READ_ONLY: u8 = 1;
+
+impl Session {
+    /// Tells the connection what of the session concerns it.
+    pub(super) fn publish(&self, cx: &FiberCx<'_>) {
+        cx.set_database(self.env.database.as_deref());
+        let s = self.env.vars.settings();
+        cx.set_limits(Limits {
+            wait_timeout: s.wait_timeout,
+            net_read_timeout: s.net_read_timeout,
+            net_write_timeout: s.net_write_timeout,
+            max_allowed_packet: s.max_allowed_packet,
+        });
+    }
+
+    /// Runs one statement and answers it. False: it failed, and nothing of the text after it is run.
+    fn answer(
+        &mut self,
+        cx: &FiberCx<'_>,
+        out: &mut ResponseWriter<'_>,
+        format: WireFormat,
+        more: bool,
+        run: impl FnOnce(
+            &mut Session,
+            &mut FiberExec<'_, '_>,
+            &mut WireSink<'_, '_>,
+        ) -> Result<Response, SqlError>,
+    ) -> bool {
+        self.env.begin_statement();
+        if let Some(limit) = self.env.vars.settings().max_execution_time {
+            cx.set_statement_end(Instant::now().checked_add(limit));
+        }
+        let offload = self.server.offload.clone();
+        let mut fiber = FiberExec {
+            fiber: cx,
+            offload: &offload,
+        };
+        out.set_more_results(more);
+        let collation = self.env.result_collation();
+        let (settings_before, database_before) = (self.env.vars.clone(), self.env.database.clone());
+        let mut sink = WireSink {
+            out,
+            format,
+            collation,
+            begun: false,
+            rows: 0,
+        };
+        let mut result = run(self, &mut fiber, &mut sink);
+        if let Ok(Response::Rows(set)) = &result {
+            self.env.found_rows.set(set.rows.len() as u64);
+            self.env.row_count.set(-1);
+            let zone = &self.env.vars.settings().zone;
+            if let Err(e) = send_rows(set, &mut sink, zone) {
+                result = Err(e);
+            }
+        }
+        cx.set_statement_end(None);
+        if !self.env.vars.same(&settings_before) || self.env.database != database_before {
+            self.publish(cx);
+        }
+        self.finish_answer(result, out)
+    }
+
+    fn finish_answer(
+        &mut self,
+        result: Result<Response, SqlError>,
+        out: &mut ResponseWriter<'_>,
+    ) -> bool {
+        self.after_statement(result.as_ref().err(), false);
+        out.set_status(self.status_flags());
+        let warnings = self.conditions.total().min(u64::from(u16::MAX)) as u16;
+        match &result {
+            Ok(Response::Done(done)) => send_ok(done, warnings, out),
+            Ok(Response::Rows(_) | Response::Streamed) => out.end_rows(warnings),
+            Err(e) => {
+                out.set_more_results(false);
+                out.error(&ClientError::from(e));
+            }
+        }
+        result.is_ok()
+    }
+
+    fn refuse(&mut self, out: &mut ResponseWriter<'_>, e: &SqlError) {
+        self.conditions.clear();
+        self.after_statement(Some(e), false);
+        out.set_status(self.status_flags());
+        out.error(&ClientError::from(e));
+    }
+
+    /// `KILL` of its own, COMMIT RELEASE: the connection ends when this command has been answered.
+    fn end_if_asked(&mut self) {
+        if self.close_after {
+            self.server
+                .registry
+                .kill(self.env.login.connection_id, KillKind::Connection);
+        }
+    }
+
+    fn open_statement(
+        &mut self,
+        cx: &FiberCx<'_>,
+        sql: &[u8],
+        out: &mut ResponseWriter<'_>,
+    ) -> Result<(), SqlError> {
+        self.conditions.clear();
+        self.env.begin_statement();
+        let statement = self.parse_prepared(sql)?;
+        let offload = self.server.offload.clone();
+        let mut fiber = FiberExec {
+            fiber: cx,
+            offload: &offload,
+        };
+        let mut columns = Vec::new();
+        if statement.digested.is_parameterisable() {
+            let work = Work {
+                text: &statement.text,
+                digested: &statement.digested,
+                markers: &[],
+                parsed: Some(&statement.parsed),
+            };
+            let described = self.describe(&mut fiber, &work);
+            if !self.engine.in_transaction() {
+                self.engine.mdl().release_all();
+            }
+            columns = described?;
+        }
+        let collation = self.env.result_collation();
+        let parameters = statement.parameters();
+        let id = self.prepared.add(statement);
+        let warnings = self.conditions.total().min(u64::from(u16::MAX)) as u16;
+        out.set_status(self.status_flags());
+        out.prepare_ok(id, columns.len() as u16, parameters, warnings);
+        let parameter = Column {
+            name: "?",
+            collation: 63,
+            type_code: nfold_protocol::consts::column_type::VAR_STRING,
+            ..Column::default()
+        };
+        out.definitions(&vec![parameter; usize::from(parameters)]);
+        let wire: Vec<Column<'_>> = columns.iter().map(|c| wire_column(c, collation)).collect();
+        out.definitions(&wire);
+        Ok(())
+    }
+}
+
+impl SessionHandler for Session {
+    fn query(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>) {
+        let mut at = 0;
+        loop {
+            let text = &sql[at..];
+            let lexing = self.env.vars.settings().lexing;
+            self.digested.read(text, lexing);
+            let (end, next) = (self.digested.end(), self.digested.next());
+            if let Some(next) = next
+                && out.capabilities() & cap::MULTI_STATEMENTS == 0
+            {
+                return self.refuse(out, &nfold_sql::parser::syntax_error_at(text, next));
+            }
+            let statement = &text[..end];
+            let ok = self.answer(
+                cx,
+                out,
+                WireFormat::Text,
+                next.is_some(),
+                |s, fiber, sink| s.run_text(fiber, statement, sink),
+            );
+            match next {
+                Some(next) if ok && !self.close_after => at += next,
+                _ => break,
+            }
+        }
+        self.end_if_asked();
+    }
+
+    fn prepare(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>) {
+        if let Err(e) = self.open_statement(cx, sql, out) {
+            self.refuse(out, &e);
+        }
+    }
+
+    fn execute(
+        &mut self,
+        cx: &FiberCx<'_>,
+        header: ExecuteHeader<'_>,
+        out: &mut ResponseWriter<'_>,
+    ) {
+        let id = header.statement;
+        let Some(mut statement) = self.prepared.take(id) else {
+            let e = SqlError::new(
+                ErrorCode::ER_UNKNOWN_STMT_HANDLER,
+                &[&id, &"mysqld_stmt_execute"],
+            );
+            return self.refuse(out, &e);
+        };
+        cx.set_statement_text(&statement.text);
+        let mut values = std::mem::take(&mut self.values);
+        let read = match header.cursor {
+            0 | CURSOR_READ_ONLY => statement.read_values(header.parameters, &mut values),
+            _ => Err(SqlError::not_supported("scrollable and updatable cursors")),
+        };
+        match read {
+            Ok(()) => {
+                self.answer(cx, out, WireFormat::Binary, false, |s, fiber, sink| {
+                    s.run_prepared(fiber, &statement, &values, sink)
+                });
+            }
+            Err(e) => self.refuse(out, &e),
+        }
+        self.values = values;
+        self.prepared.give_back(id, statement);
+        self.end_if_asked();
+    }
+
+    fn fetch(&mut self, _: &FiberCx<'_>, statement: u32, _: u32, out: &mut ResponseWriter<'_>) {
+        // Results are sent whole: no cursor is ever open.
+        let code = match self.prepared.get(statement) {
+            Some(_) => SqlError::new(ErrorCode::ER_STMT_HAS_NO_OPEN_CURSOR, &[&statement]),
+            None => SqlError::new(
+                ErrorCode::ER_UNKNOWN_STMT_HANDLER,
+                &[&statement, &"mysqld_stmt_fetch"],
+            ),
+        };
+        self.refuse(out, &code);
+    }
+
+    fn send_long_data(&mut self, statement: u32, parameter: u16, data: &[u8]) {
+        let max = self.env.vars.settings().max_allowed_packet;
+        if let Some(s) = self.prepared.get(statement) {
+            s.append(parameter, data, max);
+        }
+    }
+
+    fn close_statement(&mut self, statement: u32) {
+        self.prepared.close(statement);
+    }
+
+    fn reset_statement(&mut self, _: &FiberCx<'_>, statement: u32, out: &mut ResponseWriter<'_>) {
+        match self.prepared.get(statement) {
+            Some(s) => {
+                s.reset();
+                out.set_status(self.status_flags());
+                send_ok(&Done::default(), 0, out);
+            }
+            None => {
+                let e = SqlError::new(
+                    ErrorCode::ER_UNKNOWN_STMT_HANDLER,
+                    &[&statement, &"mysqld_stmt_reset"],
+                );
+                self.refuse(out, &e);
+            }
+        }
+    }
+
+    fn init_db(&mut self, cx: &FiberCx<'_>, database: &[u8], out: &mut ResponseWriter<'_>) {
+        let name = String::from_utf8_lossy(database).into_owned();
+        self.answer(cx, out, WireFormat::Text, false, |s, _, _| {
+            s.conditions.clear();
+            s.use_database(&name).map(|()| Response::ok())
+        });
+    }
+
+    fn field_list(
+        &mut self,
+        _: &FiberCx<'_>,
+        table: &[u8],
+        wildcard: &[u8],
+        out: &mut ResponseWriter<'_>,
+    ) {
+        match self.field_columns(table, wildcard) {
+            Ok(columns) => {
+                let collation = self.env.result_collation();
+                let wire: Vec<Column<'_>> =
+                    columns.iter().map(|c| wire_column(c, collation)).collect();
+                out.set_status(self.status_flags());
+                out.field_list(&wire);
+            }
+            Err(e) => self.refuse(out, &e),
+        }
+    }
+
+    fn reset_connection(&mut self, cx: &FiberCx<'_>, out: &mut ResponseWriter<'_>) {
+        let offload = self.server.offload.clone();
+        let done = self.reset(&mut FiberExec {
+            fiber: cx,
+            offload: &offload,
+        });
+        self.publish(cx);
+        out.set_status(self.status_flags());
+        match done {
+            Ok(()) => send_ok(&Done::default(), 0, out),
+            Err(e) => out.error(&ClientError::from(&e)),
+        }
+    }
+
+    fn change_user(&mut self, cx: &FiberCx<'_>, login: LoginInfo) -> Result<(), ClientError> {
+        let offload = self.server.offload.clone();
+        let ended = self.rollback(&mut FiberExec {
+            fiber: cx,
+            offload: &offload,
+        });
+        ended.map_err(|e| ClientError::from(&e))?;
+        *self = Session::open(self.server.clone(), login).map_err(|e| ClientError::from(&e))?;
+        self.publish(cx);
+        Ok(())
+    }
+
+    fn kill(&mut self, cx: &FiberCx<'_>, connection: u32, out: &mut ResponseWriter<'_>) {
+        self.answer(cx, out, WireFormat::Text, false, |s, _, _| {
+            s.conditions.clear();
+            s.kill_connection(u64::from(connection), KillKind::Connection)
+                .map(|()| Response::ok())
+        });
+        self.end_if_asked();
+    }
+
+    fn statistics(&mut self, _: &FiberCx<'_>) -> String {
+        self.refresh_schema();
+        self.statistics_line()
+    }
+
+    fn status_flags(&self) -> u16 {
+        let s = self.env.vars.settings();
+        let mut flags = 0;
+        let mut set = |on: bool, bit: u16| flags |= if on { bit } else { 0 };
+        set(s.autocommit, status::AUTOCOMMIT);
+        set(self.engine.in_transaction(), status::IN_TRANS);
+        set(
+            self.engine.in_transaction() && self.read_only,
+            status::IN_TRANS_READONLY,
+        );
+        set(
+            s.lexing
+                .has(nfold_sql::lexer::LexMode::NO_BACKSLASH_ESCAPES),
+            status::NO_BACKSLASH_ESCAPES,
+        );
+        flags
+    }
+
+    fn disconnected(&mut self, cx: &FiberCx<'_>) {
+        let offload = self.server.offload.clone();
+        if let Err(e) = self.rollback(&mut FiberExec {
+            fiber: cx,
+            offload: &offload,
+        }) {
+            tracing::error!(
+                "connection {}: rollback at its end: {e}",
+                self.env.login.connection_id
+            );
+        }
+    }
+}

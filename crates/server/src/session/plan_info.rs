@@ -1,0 +1,114 @@
+//! What the planner asks of the session, and expressions outside of queries (SET, KILL, LIMIT-less odds and ends).
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use nfold_catalog::{SchemaSnapshot, TableId, TableStats};
+use nfold_engine::Engine;
+use nfold_exec::eval::{EvalCx, ListCache, NoSubqueries, StmtState};
+use nfold_exec::{Params, SessionEnv};
+use nfold_plan::bind::{PlanCx, PlanInfo, bind_free};
+use nfold_plan::query::VirtualDef;
+use nfold_plan::{ParamType, VarScope};
+use nfold_sql::ast;
+use nfold_types::{ColumnType, SqlError, Value, Warnings};
+
+use super::env::Env;
+use super::vars;
+
+/// See [`PlanInfo`].
+pub struct Info<'a> {
+    pub env: &'a Env,
+    pub engine: &'a Engine,
+}
+
+impl PlanInfo for Info<'_> {
+    fn stats(&self, table: TableId) -> Option<Arc<TableStats>> {
+        self.engine.table(table).map(|t| t.stats())
+    }
+
+    fn sysvar_type(&self, scope: Option<VarScope>, name: &str) -> Result<ColumnType, SqlError> {
+        let at = vars::find(name)?;
+        self.env.scope_of(at, scope)?;
+        Ok(vars::definitions()[at].column_type())
+    }
+
+    fn user_var_type(&self, name: &str) -> ColumnType {
+        self.env.user_var_type(name)
+    }
+
+    fn virtual_table(&self, schema: &str, name: &str) -> Option<VirtualDef> {
+        super::show::views::definition(schema, name)
+    }
+}
+
+/// Everything a plan depends on, as of now.
+pub fn plan_cx<'a>(
+    info: &'a Info<'a>,
+    snapshot: &'a SchemaSnapshot,
+    text: &'a [u8],
+    params: &'a [ParamType],
+) -> PlanCx<'a> {
+    PlanCx {
+        snapshot,
+        db: info.env.database.as_deref(),
+        mode: info.env.sql_mode(),
+        connection: info.env.collation(),
+        funcs: &nfold_exec::func::Builtins,
+        info,
+        text,
+        params,
+    }
+}
+
+/// The value of an expression that stands outside of a query and names no column.
+pub fn evaluate(
+    info: &Info<'_>,
+    snapshot: &SchemaSnapshot,
+    e: &ast::Expr,
+    text: &[u8],
+    params: (&[ParamType], &Params),
+    warnings: &RefCell<Warnings>,
+) -> Result<Value, SqlError> {
+    if let Some(value) = literal(e) {
+        return Ok(value);
+    }
+    let cx = plan_cx(info, snapshot, text, params.0);
+    let bound = bind_free(&cx, e)?;
+    let st = StmtState {
+        params: params.1,
+        env: info.env,
+        warnings,
+        subqueries: &NoSubqueries,
+        lists: &ListCache::default(),
+        strict: false,
+    };
+    let eval = EvalCx {
+        rows: &[],
+        outer: &[],
+        st: &st,
+    };
+    let value = eval.val(&bound)?;
+    Ok(nfold_exec::eval::convert::var_value(
+        &eval, &value, &bound.ty,
+    ))
+}
+
+/// The value of a literal.
+fn literal(e: &ast::Expr) -> Option<Value> {
+    use ast::{Expr, Literal, UnaryOp};
+    Some(match e {
+        Expr::Literal(Literal::Null) => Value::Null,
+        Expr::Literal(Literal::Bool(b)) => Value::from(*b),
+        Expr::Literal(Literal::Int(n)) => i64::try_from(*n).map_or(Value::UInt(*n), Value::Int),
+        Expr::Literal(Literal::String(s)) if s.charset.is_none() => Value::Bytes(s.bytes.clone()),
+        Expr::Unary {
+            op: UnaryOp::Minus,
+            expr,
+        } => match &**expr {
+            Expr::Literal(Literal::Int(n)) => Value::Int(i64::try_from(*n).ok()?.checked_neg()?),
+            _ => return None,
+        },
+        _ => return None,
+    })
+}

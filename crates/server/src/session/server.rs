@@ -1,0 +1,129 @@
+//! What all sessions share: the engine, global variables, accounts, connections; and the factory that workers make sessions with.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use nfold_engine::Engine;
+
+use super::Session;
+use super::cx::Offload;
+use super::vars::{self, Globals, VarValue};
+use crate::config::ServerOptions;
+use crate::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
+use crate::worker::{FiberCx, Registry, WorkerCounters};
+
+/// See the module's header.
+pub struct ServerState {
+    pub engine: Arc<Engine>,
+    pub globals: Arc<Globals>,
+    pub registry: Arc<Registry>,
+    pub offload: Offload,
+    pub started: Instant,
+    /// Set once the workers run.
+    pub counters: OnceLock<WorkerCounters>,
+}
+
+impl ServerState {
+    /// Over an open engine.
+    pub fn new(
+        options: &ServerOptions,
+        engine: Arc<Engine>,
+        registry: Arc<Registry>,
+    ) -> Arc<ServerState> {
+        let globals = Arc::new(Globals::new(&options.values, &facts(options)));
+        let state = ServerState {
+            engine,
+            globals,
+            registry,
+            offload: Offload::default(),
+            started: Instant::now(),
+            counters: OnceLock::new(),
+        };
+        state.globals_changed();
+        Arc::new(state)
+    }
+
+    /// Hands global values on to those who keep them elsewhere.
+    pub fn globals_changed(&self) {
+        let values = self.globals.load();
+        let tunables = self.registry.tunables();
+        let int = |name| match vars::find(name).map(|at| &values.0[at]) {
+            Ok(VarValue::Int(n)) => Some(*n),
+            _ => None,
+        };
+        if let Some(n) = int("max_connections") {
+            tunables.set_max_connections(n as usize);
+        }
+        if let Some(n) = int("connect_timeout") {
+            tunables.set_connect_timeout(Duration::from_secs(n));
+        }
+        tunables.set_require_secure_transport(self.flag("require_secure_transport"));
+        if let Ok(at) = vars::find("innodb_flush_log_at_trx_commit")
+            && let VarValue::Int(n) = values.0[at]
+        {
+            self.engine.set_flush_at_commit(n as u8);
+        }
+    }
+
+    /// Whether the global switch `name` is on.
+    pub fn flag(&self, name: &'static str) -> bool {
+        vars::find(name).is_ok_and(|at| self.globals.load().0[at] == VarValue::Bool(true))
+    }
+}
+
+/// What the server knows of itself and its machine.
+fn facts(options: &ServerOptions) -> Vec<(&'static str, VarValue)> {
+    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let path = |p: &std::path::Path| VarValue::text(p.to_string_lossy().into_owned());
+    let mut facts = vec![
+        ("version", VarValue::text(options.server_version.clone())),
+        (
+            "version_comment",
+            VarValue::text(format!("Nfold {}", env!("CARGO_PKG_VERSION"))),
+        ),
+        ("hostname", VarValue::text(hostname.trim())),
+        ("datadir", path(&options.datadir.join(""))),
+        ("basedir", VarValue::text("/usr/")),
+        ("port", VarValue::Int(u64::from(options.port))),
+        ("system_time_zone", VarValue::text(system_zone())),
+        ("tmpdir", path(&std::env::temp_dir())),
+        (
+            "innodb_version",
+            VarValue::text(options.server_version.clone()),
+        ),
+    ];
+    if let Some(socket) = &options.socket {
+        facts.push(("socket", path(socket)));
+    }
+    facts
+}
+
+/// The machine's zone by its offset, as `UTC`.
+fn system_zone() -> String {
+    use nfold_types::temporal::TimeZone;
+    match TimeZone::system() {
+        TimeZone::System(zone) => zone.iana_name().unwrap_or("UTC").replace("Etc/", ""),
+        _ => "UTC".into(),
+    }
+}
+
+/// Makes sessions over a shared state.
+pub struct Sessions(pub Arc<ServerState>);
+
+impl SessionFactory for Sessions {
+    fn connect(
+        &self,
+        cx: &FiberCx<'_>,
+        login: LoginInfo,
+    ) -> Result<Box<dyn SessionHandler>, ClientError> {
+        let session = Session::open(self.0.clone(), login).map_err(|e| ClientError::from(&e))?;
+        session.publish(cx);
+        Ok(Box::new(session))
+    }
+
+    /// A latch or a mini-transaction that was held when a statement panicked would leave pages in a state that nobody may see: the engine
+    /// cannot tell yet, so the process ends.
+    fn survives_panic(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,160 @@
+//! What SHOW and DESCRIBE say of tables, columns and indexes: privileges and filters around `crate::views`.
+
+use std::sync::Arc;
+
+use nfold_catalog::snapshot::Database;
+use nfold_catalog::{ColumnDef, Privileges, TableDef};
+use nfold_exec::ExecCx;
+use nfold_plan::query::ColumnMeta;
+use nfold_sql::ast::{Ident, ObjectName, Show, ShowFilter};
+use nfold_types::sql_type::ColumnFlags;
+use nfold_types::{ErrorCode, SqlError};
+
+use super::filter;
+use crate::session::Session;
+use crate::session::response::{Response, RowSet, meta};
+use crate::views::{self, View};
+
+fn rows(view: View) -> RowSet {
+    RowSet {
+        columns: view
+            .columns
+            .into_iter()
+            .map(|(name, ty)| meta(&name, ty))
+            .collect(),
+        rows: view.rows,
+    }
+}
+
+fn filtered(view: View, wanted: Option<&ShowFilter>) -> Result<Response, SqlError> {
+    let mut set = rows(view);
+    filter::apply(&mut set, wanted, 0)?;
+    Ok(Response::Rows(set))
+}
+
+/// SHOW TABLES, TABLE STATUS, COLUMNS, INDEX, CREATE TABLE.
+pub fn show(
+    session: &mut Session,
+    _cx: &mut dyn ExecCx,
+    show: &Show,
+) -> Result<Response, SqlError> {
+    session.refresh_schema();
+    match show {
+        Show::Tables {
+            full,
+            schema,
+            filter,
+            ..
+        } => {
+            let database = session.visible_database(schema.as_ref())?;
+            let mut view = views::schema::tables(&database, *full);
+            if let Some(ShowFilter::Like(pattern)) = filter {
+                view.columns[0]
+                    .0
+                    .push_str(&format!(" ({})", String::from_utf8_lossy(pattern)));
+            }
+            filtered(view, filter.as_ref())
+        }
+        Show::TableStatus { schema, filter } => {
+            let database = session.visible_database(schema.as_ref())?;
+            filtered(
+                views::schema::table_status(&database, &session.server.engine),
+                filter.as_ref(),
+            )
+        }
+        Show::Columns {
+            full,
+            table,
+            filter,
+            ..
+        } => {
+            let def = session.visible_table(table)?;
+            let zone = &session.env.vars.settings().zone;
+            filtered(views::schema::columns(&def, *full, zone), filter.as_ref())
+        }
+        Show::Index { table, filter, .. } => {
+            let def = session.visible_table(table)?;
+            filtered(
+                views::schema::indexes(&def, &session.server.engine),
+                filter.as_ref(),
+            )
+        }
+        Show::CreateTable(table) => {
+            let def = session.visible_table(table)?;
+            let zone = &session.env.vars.settings().zone;
+            filtered(
+                views::schema::create_table(&def, &session.server.engine, zone),
+                None,
+            )
+        }
+        _ => Err(SqlError::not_supported("this SHOW")),
+    }
+}
+
+/// DESCRIBE
+pub fn describe(
+    session: &mut Session,
+    _cx: &mut dyn ExecCx,
+    table: &ObjectName,
+    column: Option<&Ident>,
+) -> Result<Response, SqlError> {
+    session.refresh_schema();
+    let def = session.visible_table(table)?;
+    let view = views::schema::columns(&def, false, &session.env.vars.settings().zone);
+    let wanted = column.map(|c| ShowFilter::Like(c.as_str().as_bytes().to_vec()));
+    filtered(view, wanted.as_ref())
+}
+
+impl Session {
+    /// A database that SHOW may look into: 1046, 1044, 1049.
+    fn visible_database(&self, name: Option<&Ident>) -> Result<Arc<Database>, SqlError> {
+        let name = match name {
+            Some(name) => Arc::from(name.as_str()),
+            None => self
+                .env
+                .database
+                .clone()
+                .ok_or_else(|| SqlError::new(ErrorCode::ER_NO_DB_ERROR, &[]))?,
+        };
+        self.rights.need_any(&name)?;
+        let found = self.schema.database(&name).cloned();
+        found.ok_or_else(|| SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name]))
+    }
+
+    /// A table that SHOW may describe: 1046, 1142, 1146.
+    fn visible_table(&self, table: &ObjectName) -> Result<Arc<TableDef>, SqlError> {
+        let (schema, name) = (self.schema_of(table)?, table.name.as_str());
+        let held = self
+            .rights
+            .on_database(&schema)
+            .without(Privileges::GRANT_OPTION);
+        if held.is_empty() {
+            self.rights
+                .need_table(Privileges::SELECT, "SELECT", &schema, name)?;
+        }
+        self.table_def(&schema, name)
+    }
+
+    /// COM_FIELD_LIST: the columns of a table.
+    pub(in crate::session) fn field_columns(
+        &mut self,
+        table: &[u8],
+        wildcard: &[u8],
+    ) -> Result<Vec<ColumnMeta>, SqlError> {
+        self.refresh_schema();
+        let name = ObjectName::bare(String::from_utf8_lossy(table).into_owned());
+        let def = self.visible_table(&name)?;
+        let wanted =
+            |c: &&ColumnDef| wildcard.is_empty() || filter::like(c.name.as_bytes(), wildcard);
+        let column = |c: &ColumnDef| ColumnMeta {
+            schema: def.schema.clone(),
+            table: def.name.clone(),
+            org_table: def.name.clone(),
+            name: c.name.clone(),
+            org_name: c.name.clone(),
+            flags: if c.nullable { 0 } else { ColumnFlags::NOT_NULL },
+            ty: c.ty.clone(),
+        };
+        Ok(def.columns.iter().filter(wanted).map(column).collect())
+    }
+}

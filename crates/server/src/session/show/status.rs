@@ -1,0 +1,144 @@
+//! SHOW STATUS, SHOW ENGINE INNODB STATUS, the line of COM_STATISTICS.
+
+use nfold_sql::ast::{EngineInfo, ShowFilter};
+use nfold_types::{ErrorCode, SqlError, Value};
+
+use super::filter;
+use crate::session::Session;
+use crate::session::response::{Response, RowSet};
+
+impl Session {
+    /// Name and value of every status variable, in the order of their names.
+    fn status_values(&self) -> Vec<(&'static str, String)> {
+        let totals = self
+            .server
+            .counters
+            .get()
+            .map(|c| c.totals())
+            .unwrap_or_default();
+        let store = self.server.engine.store_status();
+        let trx = self.server.engine.trx_status();
+        let page_bytes = 16_384;
+        let used = store.pool_pages_total.saturating_sub(store.pool_pages_free);
+        let mut all: Vec<(&'static str, String)> = [
+            ("Aborted_clients", totals.aborted_clients),
+            ("Aborted_connects", totals.aborted_connects),
+            ("Bytes_received", totals.bytes_received),
+            ("Bytes_sent", totals.bytes_sent),
+            ("Connections", self.server.registry.connections_made()),
+            ("Innodb_buffer_pool_pages_data", used),
+            ("Innodb_buffer_pool_pages_dirty", store.pool_pages_dirty),
+            ("Innodb_buffer_pool_pages_free", store.pool_pages_free),
+            ("Innodb_buffer_pool_pages_total", store.pool_pages_total),
+            ("Innodb_buffer_pool_bytes_data", used * page_bytes),
+            (
+                "Innodb_buffer_pool_bytes_dirty",
+                store.pool_pages_dirty * page_bytes,
+            ),
+            ("Innodb_buffer_pool_reads", store.read_misses),
+            ("Innodb_data_reads", store.pages_read),
+            ("Innodb_data_writes", store.pages_written),
+            ("Innodb_history_list_length", trx.history_length as u64),
+            ("Innodb_log_waits", store.log_waits),
+            ("Innodb_log_writes", store.log_writes),
+            ("Innodb_os_log_fsyncs", store.log_syncs),
+            ("Innodb_os_log_written", store.log_bytes_written),
+            ("Innodb_page_size", page_bytes),
+            ("Innodb_pages_created", store.pages_created),
+            ("Innodb_pages_read", store.pages_read),
+            ("Innodb_pages_written", store.pages_written),
+            ("Innodb_redo_log_checkpoint_lsn", store.checkpoint_lsn),
+            ("Innodb_redo_log_current_lsn", store.horizon_lsn),
+            ("Innodb_redo_log_flushed_to_disk_lsn", store.durable_lsn),
+            ("Nfold_latch_waits", store.latch_waits),
+            ("Nfold_page_marks", store.used_marks),
+            ("Nfold_pages_evicted", store.pages_evicted),
+            ("Nfold_statement_waits", totals.waits),
+            ("Nfold_statement_yields", totals.yields),
+            ("Nfold_transactions_purged", trx.purged_transactions),
+            ("Nfold_undo_pages", trx.undo_pages as u64),
+            ("Queries", totals.commands),
+            ("Questions", totals.commands),
+            (
+                "Threads_connected",
+                self.server.registry.connections() as u64,
+            ),
+            ("Threads_running", totals.running),
+            ("Uptime", self.server.started.elapsed().as_secs()),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name, value.to_string()))
+        .collect();
+        all.sort_unstable_by_key(|(name, _)| name.to_ascii_lowercase());
+        all
+    }
+
+    pub(super) fn show_status(
+        &mut self,
+        wanted: Option<&ShowFilter>,
+    ) -> Result<Response, SqlError> {
+        let mut set = RowSet::of_text(&[("Variable_name", 64), ("Value", 1024)]);
+        for (name, value) in self.status_values() {
+            set.push(vec![Value::from(name), Value::from(value)]);
+        }
+        filter::apply(&mut set, wanted, 0)?;
+        Ok(Response::Rows(set))
+    }
+
+    pub(super) fn show_engine(
+        &mut self,
+        name: &str,
+        what: EngineInfo,
+    ) -> Result<Response, SqlError> {
+        if !name.eq_ignore_ascii_case("innodb") {
+            return Err(SqlError::new(
+                ErrorCode::ER_UNKNOWN_STORAGE_ENGINE,
+                &[&name],
+            ));
+        }
+        if what != EngineInfo::Status {
+            return Err(SqlError::not_supported("SHOW ENGINE MUTEX and LOGS"));
+        }
+        let trx = self.server.engine.trx_status();
+        let mut text = format!(
+            "TRANSACTIONS\nTrx id counter {}\nOldest active {}\nHistory list length {}\nUndo pages {} ({} free)\n",
+            trx.next_id,
+            trx.oldest_active_id,
+            trx.history_length,
+            trx.undo_pages,
+            trx.undo_pages_free
+        );
+        if let Some(reader) = &trx.oldest_reader {
+            text.push_str(&format!("Purge is held back by {reader:?}\n"));
+        }
+        for (name, value) in self.status_values() {
+            text.push_str(&format!("{name} {value}\n"));
+        }
+        let mut set = RowSet::of_text(&[("Type", 10), ("Name", 512), ("Status", 16_000)]);
+        set.push(vec![
+            Value::from("InnoDB"),
+            Value::from(""),
+            Value::from(text),
+        ]);
+        Ok(Response::Rows(set))
+    }
+
+    /// What COM_STATISTICS answers.
+    pub(in crate::session) fn statistics_line(&self) -> String {
+        let totals = self
+            .server
+            .counters
+            .get()
+            .map(|c| c.totals())
+            .unwrap_or_default();
+        let uptime = self.server.started.elapsed().as_secs();
+        let per_second = totals.commands as f64 / uptime.max(1) as f64;
+        format!(
+            "Uptime: {uptime}  Threads: {}  Questions: {}  Slow queries: 0  Opens: 0  Flush tables: 0  Open tables: {}  \
+             Queries per second avg: {per_second:.3}",
+            self.server.registry.connections(),
+            totals.commands,
+            self.schema.tables().count(),
+        )
+    }
+}

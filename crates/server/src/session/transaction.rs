@@ -1,0 +1,306 @@
+//! Transactions of a session: BEGIN to COMMIT, autocommit, savepoints, metadata locks.
+
+use std::time::{Duration, Instant};
+
+use nfold_catalog::{MdlExclusive, TableId};
+use nfold_engine::{Isolation, Stop, TrxOptions, Wait};
+use nfold_exec::{ExecCx, Interrupt};
+use nfold_sql::ast::{BeginOptions, CompletionOptions, IsolationLevel, SetTransaction};
+use nfold_types::{ErrorCode, SqlError};
+
+use super::Session;
+use super::response::Response;
+use super::vars::{VarValue, isolation_word};
+
+/// Pause between two tries for a metadata lock.
+const MDL_PAUSE: Duration = Duration::from_millis(1);
+
+/// `SET TRANSACTION` without a scope: how the next transaction is to be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NextTransaction {
+    pub isolation: Option<IsolationLevel>,
+    pub read_only: Option<bool>,
+}
+
+/// The engine's name of an isolation level.
+pub fn engine_isolation(level: IsolationLevel) -> Isolation {
+    match level {
+        IsolationLevel::ReadUncommitted => Isolation::ReadUncommitted,
+        IsolationLevel::ReadCommitted => Isolation::ReadCommitted,
+        IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
+        IsolationLevel::Serializable => Isolation::Serializable,
+    }
+}
+
+/// Runs `f` again after each wait, whatever happens meanwhile: a commit or a rollback is not given up half way.
+fn finish(cx: &mut dyn ExecCx, mut f: impl FnMut() -> Result<(), Stop>) -> Result<(), SqlError> {
+    loop {
+        let mut wait = match f() {
+            Ok(()) => return Ok(()),
+            Err(Stop::Error(e)) => return Err(nfold_exec::engine_error(&e)),
+            Err(Stop::Wait(wait)) => wait,
+        };
+        // A KILL ends the wait at once and for ever: from then on this thread waits for itself.
+        if cx
+            .wait(std::pin::Pin::<&mut Wait>::new(&mut wait), None)
+            .is_err()
+        {
+            wait.block();
+        }
+    }
+}
+
+impl Session {
+    fn characteristics(&self) -> (Isolation, bool) {
+        let s = self.env.vars.settings();
+        let isolation = self.next_transaction.isolation.unwrap_or(s.isolation);
+        (
+            engine_isolation(isolation),
+            self.next_transaction.read_only.unwrap_or(s.read_only),
+        )
+    }
+
+    /// BEGIN, START TRANSACTION.
+    pub fn begin(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        options: &BeginOptions,
+    ) -> Result<Response, SqlError> {
+        self.commit(cx)?;
+        let (isolation, read_only) = self.characteristics();
+        self.next_transaction = NextTransaction::default();
+        self.engine.begin(TrxOptions {
+            isolation,
+            read_only: options.read_only.unwrap_or(read_only),
+            consistent_snapshot: options.consistent_snapshot,
+        });
+        self.read_only = options.read_only.unwrap_or(read_only);
+        Ok(Response::ok())
+    }
+
+    /// A statement that reads or writes tables begins.
+    pub fn begin_work(&mut self) {
+        let fresh = !self.engine.in_transaction();
+        let (isolation, read_only) = self.characteristics();
+        self.engine.statement_begin(isolation, read_only);
+        if fresh {
+            self.next_transaction = NextTransaction::default();
+            self.read_only = read_only;
+        }
+    }
+
+    /// A statement on tables is over. If it failed, nothing of it stays; without an open transaction of the client's, it is committed.
+    pub fn end_work(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        failed: Option<&SqlError>,
+    ) -> Result<(), SqlError> {
+        if failed.is_some_and(|e| e.code == ErrorCode::ER_LOCK_DEADLOCK) {
+            return self.rollback(cx);
+        }
+        if failed.is_some() && self.engine.in_transaction() {
+            finish(cx, || self.engine.statement_end(false))?;
+        }
+        let own = self.engine.is_explicit() || !self.env.vars.settings().autocommit;
+        match failed {
+            _ if own && self.engine.in_transaction() => Ok(()),
+            None => self.commit(cx),
+            Some(_) => self.rollback(cx),
+        }
+    }
+
+    /// Commits what is open, if anything.
+    pub fn commit(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
+        let done = finish(cx, || self.engine.commit());
+        if done.is_err() && self.engine.in_transaction() {
+            finish(cx, || self.engine.rollback())?;
+        }
+        self.read_only = false;
+        done
+    }
+
+    /// Rolls back what is open, if anything.
+    pub fn rollback(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
+        self.read_only = false;
+        if self.engine.in_transaction() {
+            return finish(cx, || self.engine.rollback());
+        }
+        self.engine.mdl().release_all();
+        Ok(())
+    }
+
+    /// COMMIT and ROLLBACK with CHAIN and RELEASE.
+    pub fn complete(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        commit: bool,
+        options: &CompletionOptions,
+    ) -> Result<Response, SqlError> {
+        let s = self.env.vars.settings();
+        let chain = options.chain.unwrap_or(s.completion_chain);
+        let release = options.release.unwrap_or(s.completion_release);
+        let (isolation, read_only) = (self.engine.isolation(), self.read_only);
+        let was_open = self.engine.in_transaction();
+        if commit {
+            self.commit(cx)?;
+        } else {
+            self.rollback(cx)?;
+        }
+        if chain && was_open {
+            self.engine.begin(TrxOptions {
+                isolation,
+                read_only,
+                consistent_snapshot: false,
+            });
+            self.read_only = read_only;
+        }
+        self.close_after |= release;
+        Ok(Response::ok())
+    }
+
+    /// SAVEPOINT
+    pub fn savepoint(&mut self, name: &str) -> Result<Response, SqlError> {
+        // With autocommit, outside of a transaction, it would vanish with the statement.
+        if self.engine.in_transaction() || !self.env.vars.settings().autocommit {
+            if !self.engine.in_transaction() {
+                self.begin_work();
+            }
+            self.engine.savepoint(name);
+        }
+        Ok(Response::ok())
+    }
+
+    /// ROLLBACK TO, RELEASE SAVEPOINT.
+    pub fn use_savepoint(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        name: &str,
+        release: bool,
+    ) -> Result<Response, SqlError> {
+        let missing = || SqlError::new(ErrorCode::ER_SP_DOES_NOT_EXIST, &[&"SAVEPOINT", &name]);
+        if !self.engine.in_transaction() {
+            return Err(missing());
+        }
+        let done = if release {
+            self.engine
+                .release_savepoint(name)
+                .map_err(|e| nfold_exec::engine_error(&e))
+        } else {
+            finish(cx, || self.engine.rollback_to(name))
+        };
+        match done {
+            Ok(()) => Ok(Response::ok()),
+            Err(e) if e.code == ErrorCode::ER_SP_DOES_NOT_EXIST => Err(missing()),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// `SET TRANSACTION` without a scope; the other scopes are variables.
+    pub fn set_next_transaction(&mut self, t: &SetTransaction) -> Result<(), SqlError> {
+        if self.engine.in_transaction()
+            && (self.engine.is_explicit() || !self.env.vars.settings().autocommit)
+        {
+            return Err(SqlError::new(
+                ErrorCode::ER_CANT_CHANGE_TX_CHARACTERISTICS,
+                &[],
+            ));
+        }
+        self.next_transaction.isolation = t.isolation.or(self.next_transaction.isolation);
+        self.next_transaction.read_only = t.read_only.or(self.next_transaction.read_only);
+        Ok(())
+    }
+
+    /// The variables that `SET SESSION|GLOBAL TRANSACTION` sets.
+    pub fn transaction_variables(t: &SetTransaction) -> Vec<(&'static str, VarValue)> {
+        let isolation = t
+            .isolation
+            .map(|i| ("transaction_isolation", VarValue::text(isolation_word(i))));
+        let read_only = t
+            .read_only
+            .map(|r| ("transaction_read_only", VarValue::Bool(r)));
+        isolation.into_iter().chain(read_only).collect()
+    }
+
+    /// Error 1792 where the open transaction may not write.
+    pub fn refuse_read_only(&self) -> Result<(), SqlError> {
+        if self.engine.in_transaction() && self.read_only {
+            return Err(SqlError::new(
+                ErrorCode::ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION,
+                &[],
+            ));
+        }
+        Ok(())
+    }
+
+    /// Error 1290 where the server takes no changes from this account.
+    pub fn refuse_read_only_server(&self) -> Result<(), SqlError> {
+        let s = self.env.globals.load();
+        let option = match (s.1.super_read_only, s.1.server_read_only) {
+            (true, _) => "--super-read-only",
+            (false, true) if !self.rights.has_global(nfold_catalog::Privileges::SUPER) => {
+                "--read-only"
+            }
+            _ => return Ok(()),
+        };
+        Err(SqlError::new(
+            ErrorCode::ER_OPTION_PREVENTS_STATEMENT,
+            &[&option],
+        ))
+    }
+
+    /// Takes the newest schema if it has changed.
+    #[inline]
+    pub fn refresh_schema(&mut self) {
+        let catalog = self.server.engine.catalog();
+        if self.schema.version != catalog.version() {
+            self.schema = catalog.snapshot();
+        }
+    }
+
+    /// Waits a little for a metadata lock; error 1205 after `deadline`.
+    fn mdl_pause(cx: &mut dyn ExecCx, deadline: Option<Instant>) -> Result<(), SqlError> {
+        if deadline.is_some_and(|d| Instant::now() >= d) {
+            return Err(SqlError::new(ErrorCode::ER_LOCK_WAIT_TIMEOUT, &[]));
+        }
+        cx.sleep(MDL_PAUSE).map_err(Interrupt::to_sql)
+    }
+
+    /// Takes shared metadata locks on the tables that `ids` finds in the newest schema, which [`Self::schema`] then is.
+    pub fn lock_tables_shared(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        ids: &mut dyn FnMut(&nfold_catalog::SchemaSnapshot) -> Vec<TableId>,
+    ) -> Result<(), SqlError> {
+        let deadline = Instant::now().checked_add(self.env.vars.settings().lock_wait_timeout);
+        let mark = self.engine.mdl().mark();
+        loop {
+            self.refresh_schema();
+            let wanted = ids(&self.schema);
+            let mdl = self.engine.mdl();
+            let taken = wanted.iter().try_for_each(|&id| mdl.acquire(id));
+            if taken.is_ok() && self.schema.version == self.server.engine.catalog().version() {
+                return Ok(());
+            }
+            mdl.release_to(mark);
+            if taken.is_err() {
+                Self::mdl_pause(cx, deadline)?;
+            }
+        }
+    }
+
+    /// Claims tables for DDL. The caller has committed; what the session itself announces does not count against it.
+    pub fn lock_tables_exclusive(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        ids: &[TableId],
+    ) -> Result<MdlExclusive, SqlError> {
+        let deadline = Instant::now().checked_add(self.env.vars.settings().lock_wait_timeout);
+        let mdl = self.server.engine.catalog().mdl().clone();
+        loop {
+            match mdl.try_exclusive(Some(self.engine.mdl_ref()), ids) {
+                Ok(claim) => return Ok(claim),
+                Err(_) => Self::mdl_pause(cx, deadline)?,
+            }
+        }
+    }
+}
