@@ -8,6 +8,7 @@
 
 use nfold_sync::CachePadded;
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -40,41 +41,37 @@ pub(crate) trait Source: Send + Sync {
 #[derive(Default)]
 pub(crate) struct WakeList {
     next_key: AtomicU64,
-    /// Entries; lets `wake` do nothing but a fence and a load when nobody sleeps.
+    /// Number of entries; lets `wake` do nothing but a fence and a load when nobody sleeps.
     count: AtomicUsize,
-    entries: Mutex<Vec<Entry>>,
-}
-
-struct Entry {
-    key: u64,
-    arg: u64,
-    waker: Waker,
+    /// By key: (argument, waker).
+    entries: Mutex<FxHashMap<u64, (u64, Waker)>>,
 }
 
 impl WakeList {
     fn register(&self, key: &mut u64, arg: u64, waker: &Waker) {
         let mut entries = self.entries.lock();
-        if *key != 0
-            && let Some(e) = entries.iter_mut().find(|e| e.key == *key)
-        {
-            e.waker.clone_from(waker);
+        if *key == 0 {
+            *key = self.next_key.fetch_add(1, Ordering::Relaxed) + 1;
+        }
+        entries.insert(*key, (arg, waker.clone()));
+        self.count.store(entries.len(), Ordering::Relaxed);
+        drop(entries);
+        fence(Ordering::SeqCst); // pairs with the one in `wake`: the source sees the entry, or this waiter sees it ready
+    }
+
+    /// After a wakeup this finds nothing, most often without the lock.
+    fn cancel(&self, key: u64) {
+        if self.is_empty() {
             return;
         }
-        *key = self.next_key.fetch_add(1, Ordering::Relaxed) + 1;
-        entries.push(Entry {
-            key: *key,
-            arg,
-            waker: waker.clone(),
-        });
+        let mut entries = self.entries.lock();
+        entries.remove(&key);
+        self.count.store(entries.len(), Ordering::Relaxed);
     }
 
-    fn cancel(&self, key: u64) {
-        self.entries.lock().retain(|e| e.key != key);
-    }
-
-    /// Whether anybody sleeps whose argument is not `ready` yet; used to decide whether more work is asked for.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries.lock().is_empty()
+    /// Whether nobody sleeps. A waiter that registers at this moment may be missed: see `wake`.
+    fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
     }
 
     /// Wakes the waiters whose argument satisfies `ready`. Called after the source became ready (I1).
@@ -84,18 +81,16 @@ impl WakeList {
             return;
         }
         let mut woken = Vec::new();
-        {
-            let mut entries = self.entries.lock();
-            let mut at = 0;
-            while at < entries.len() {
-                if ready(entries[at].arg) {
-                    woken.push(entries.swap_remove(at).waker);
-                } else {
-                    at += 1;
-                }
+        let mut entries = self.entries.lock();
+        entries.retain(|_, (arg, waker)| {
+            let done = ready(*arg);
+            if done {
+                woken.push(waker.clone());
             }
-            self.count.store(entries.len(), Ordering::Relaxed);
-        }
+            !done
+        });
+        self.count.store(entries.len(), Ordering::Relaxed);
+        drop(entries);
         for w in woken {
             w.wake();
         }
