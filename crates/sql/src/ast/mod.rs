@@ -182,6 +182,9 @@ pub enum Statement {
     Grant(Grant),
     Revoke(Revoke),
 
+    /// Nothing but comments: answered with OK.
+    Empty,
+
     /// Grammatical MySQL that the server does not do: error 1235 naming `what`.
     Unsupported {
         what: &'static str,

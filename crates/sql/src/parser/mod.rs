@@ -64,7 +64,7 @@ pub struct Parsed {
 
 /// Parses the first statement of `text`, all literals in the tree.
 ///
-/// Errors: 1064 with MySQL's text, 1065 where there is no statement, 1436 and 1473 beyond the depth limits.
+/// Errors: 1064 with MySQL's text, 1065 where there is nothing at all, 1436 and 1473 beyond the depth limits.
 pub fn parse(text: &[u8], mode: LexMode) -> Result<Statement> {
     let mut parser = Parser::new(text, mode, None, false);
     parser.whole_statement()
@@ -197,13 +197,18 @@ impl<'a> Parser<'a> {
 
     fn whole_statement(&mut self) -> Result<Statement> {
         self.token = self.lex();
-        let blank = |rest: &[u8]| rest.iter().all(|&b| b == b';' || is_space(b));
-        match self.token.kind {
-            TokenKind::End => return Err(SqlError::new(ErrorCode::ER_EMPTY_QUERY, &[])),
-            TokenKind::Semicolon if blank(&self.text[self.token.end as usize..]) => {
-                return Err(SqlError::new(ErrorCode::ER_EMPTY_QUERY, &[]));
-            }
-            _ => {}
+        let blank = |text: &[u8]| text.iter().all(|&b| b == b';' || is_space(b));
+        let (before, rest) = self.text.split_at(self.token.start as usize);
+        let nothing = match self.token.kind {
+            TokenKind::End => true,
+            TokenKind::Semicolon => blank(rest),
+            _ => false,
+        };
+        if nothing && blank(before) {
+            return Err(SqlError::new(ErrorCode::ER_EMPTY_QUERY, &[]));
+        }
+        if nothing {
+            return Ok(Statement::Empty);
         }
         let statement = self.statement()?;
         match self.token.kind {

@@ -220,7 +220,15 @@ impl Parser<'_> {
             self.advance();
             self.expect(TokenKind::Dot)?;
         }
+        let start = self.token.start as usize;
         let mut name = self.ident()?.value;
+        if self.is(TokenKind::Dot)
+            && ["global", "local", "session"]
+                .iter()
+                .any(|s| name.eq_ignore_ascii_case(s))
+        {
+            return Err(super::syntax_error_at(self.text, start));
+        }
         if self.accept(TokenKind::Dot) {
             name.push('.');
             name.push_str(&self.ident_after_dot()?.value);
