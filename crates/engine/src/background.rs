@@ -24,6 +24,9 @@ const PURGE_PAUSE: Duration = Duration::from_millis(50);
 /// Pause between two looks for tables whose statistics are old.
 const STATS_PAUSE: Duration = Duration::from_secs(2);
 
+/// What a thread does until it is stopped.
+type Job = fn(&Arc<Shared>, &Stopper);
+
 /// The running threads.
 pub(crate) struct Background {
     stop: Arc<Stopper>,
@@ -54,7 +57,7 @@ impl Background {
     pub(crate) fn start(shared: &Arc<Shared>) -> std::io::Result<Background> {
         let stop = Arc::new(Stopper::default());
         let mut threads = Vec::new();
-        let jobs: [(&str, fn(&Arc<Shared>, &Stopper)); 3] = [
+        let jobs: [(&str, Job); 3] = [
             ("purge", purge),
             ("rollback", rollback),
             ("stats", refresh_stats),

@@ -125,6 +125,7 @@ impl Table {
     }
 
     /// The index with this ordinal in the definition.
+    #[allow(clippy::should_implement_trait)] // a table is no container: `table[n]` would not say what it gives
     pub fn index(&self, ordinal: usize) -> &Index {
         &self.indexes[ordinal]
     }

@@ -460,11 +460,10 @@ fn free_chains(
             continue;
         }
         let mut next = chain.first_page;
-        loop {
-            match overflow::free_chain(store, table.def().space, chain.owner, &mut next) {
-                Err(StoreStop::Wait(wait)) => wait.block(),
-                Ok(()) | Err(StoreStop::Error(_)) => break,
-            }
+        while let Err(StoreStop::Wait(wait)) =
+            overflow::free_chain(store, table.def().space, chain.owner, &mut next)
+        {
+            wait.block();
         }
     }
 }

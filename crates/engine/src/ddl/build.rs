@@ -9,6 +9,9 @@ use crate::stats::block;
 /// Bytes of entries that are sorted in memory.
 const CHUNK_BYTES: usize = 128 << 20;
 
+/// For a key: how many of its bytes must differ from every other's; `None`: it may repeat (NULLs).
+pub(super) type OwnBytes<'a> = Box<dyn Fn(&[u8]) -> Option<usize> + 'a>;
+
 /// Collects entries for one tree.
 pub(super) struct Filler<'a> {
     store: &'a Store,
@@ -22,7 +25,7 @@ pub(super) struct Filler<'a> {
     /// A chunk was written: the tree is not empty any more.
     chunked: bool,
     /// Keys (all bytes, or the own ones of a unique index) may not repeat.
-    unique: Option<Box<dyn Fn(&[u8]) -> Option<usize> + 'a>>,
+    unique: Option<OwnBytes<'a>>,
 }
 
 impl<'a> Filler<'a> {
@@ -31,7 +34,7 @@ impl<'a> Filler<'a> {
         store: &'a Store,
         space: SpaceId,
         tree: &'a TreeHandle,
-        unique: Option<Box<dyn Fn(&[u8]) -> Option<usize> + 'a>>,
+        unique: Option<OwnBytes<'a>>,
     ) -> Self {
         Filler {
             store,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nfold_btree::{EntryBatch, KeyRange, TreeHandle};
 use nfold_catalog::{IndexDef, IndexId, IndexKind, TableDef};
 
-use super::build::{Filled, Filler};
+use super::build::{Filled, Filler, OwnBytes};
 use super::table::IndexSpec;
 use crate::dictionary::{self, Kind};
 use crate::engine::Engine;
@@ -161,8 +161,7 @@ pub(super) fn fill_one(store: &nfold_store::Store, table: &Table, n: usize) -> R
             index.key.prefix_bytes(key, parts).ok()
         }
     };
-    let unique: Option<Box<dyn Fn(&[u8]) -> Option<usize> + '_>> =
-        index.unique.then(|| Box::new(own) as _);
+    let unique: Option<OwnBytes<'_>> = index.unique.then(|| Box::new(own) as _);
     let mut filler = Filler::new(store, table.def().space, &index.tree, unique);
     let clustered = &table.index(0).tree;
     let mut cursor = clustered.cursor(KeyRange::all(), false);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nfold_catalog::TableDef;
 
-use super::build::Filler;
+use super::build::{Filler, OwnBytes};
 use super::index::fill_one;
 use super::table::TableSpec;
 use crate::batch::{KeyRange, RowBatch};
@@ -100,8 +100,7 @@ impl Engine {
         }
         .to_bytes();
         let clustered = &target.index(0).tree;
-        let whole: Option<Box<dyn Fn(&[u8]) -> Option<usize>>> =
-            Some(Box::new(|key: &[u8]| Some(key.len())));
+        let whole: Option<OwnBytes<'_>> = Some(Box::new(|key: &[u8]| Some(key.len())));
         let mut filler = Filler::new(store, new.space, clustered, whole);
         let spec = ReadSpec {
             columns: (0..old.columns.len()).collect(),

@@ -435,6 +435,7 @@ fn image_of<'a>(settled: Settled, value: &'a [u8], scratch: &'a Scratch) -> Resu
 }
 
 /// Appends a settled row to the batch, with the long columns that are needed.
+#[allow(clippy::too_many_arguments)] // the parts of a reader that is borrowed apart
 fn emit(
     table: &Table,
     spec: &ReadSpec,
