@@ -6,7 +6,7 @@ use nfold_engine::{
     DeleteOp, InsertOp, PointSet, Read, ReadSpec, RowBatch, RowLock, Table, UpdateOp, WriteOutcome,
 };
 use nfold_plan::expr::Expr;
-use nfold_plan::query::{InsertPlan, InsertSource};
+use nfold_plan::query::{InsertPlan, InsertSource, QueryBody, QueryPlan, TableSource};
 use nfold_types::row::RowLayout;
 use nfold_types::{Level, SqlError, Value, ValueRef};
 
@@ -14,6 +14,7 @@ use crate::eval::{EvalCx, RowRef, row_error};
 use crate::modify::{self, Assigner};
 use crate::query::{self, BlockSubqueries};
 use crate::runtime::Runtime;
+use crate::spill::Spool;
 use crate::statement::StatementResult;
 use crate::store::{self, Storing};
 use crate::tuple;
@@ -120,39 +121,45 @@ impl<'i> Inserting<'i, '_> {
                 }
             }
             InsertSource::Query(q) => {
-                // What is read may be the table itself: all rows are read before the first is written.
                 let layout = tuple::layout_of(&q.types);
-                let mut images = RowBatch::new();
-                query::collect(rt, q, &[], &layout, &mut |image| {
-                    images.push(0, image);
-                    Ok(())
-                })?;
-                for image in images.iter() {
-                    self.begin_row()?;
-                    for (i, ty) in q.types.iter().enumerate() {
-                        let value = layout.get(image, i).map_err(|e| row_error(&e))?;
-                        let column = plan.columns[i];
-                        let def = &self.table.def().columns[column];
-                        let state = rt.state(&crate::eval::NoSubqueries);
-                        let cx = EvalCx {
-                            rows: &[],
-                            outer: &[],
-                            st: &state,
-                        };
-                        self.row[column] = self.storing.store(
-                            rt,
-                            &cx,
-                            def,
-                            crate::eval::Val::from_ref(value),
-                            ty,
-                            self.rows,
-                        )?;
-                    }
-                    self.finish_row()?;
+                if !reads(q, self.table.def().id) {
+                    return query::collect(rt, q, &[], &layout, &mut |image| {
+                        self.write_image(&layout, q, image)
+                    });
                 }
+                // The table itself is read: all rows are read before the first is written.
+                let mut spool = Spool::new(rt.env.work_memory());
+                let dir = rt.env.tmpdir();
+                query::collect(rt, q, &[], &layout, &mut |image| spool.push(&dir, 0, image))?;
+                spool.each(&mut |_, image| self.write_image(&layout, q, image).map(|()| true))?;
             }
         }
         Ok(())
+    }
+
+    /// Inserts one row that a query gave.
+    fn write_image(
+        &mut self,
+        layout: &RowLayout,
+        q: &QueryPlan,
+        image: &[u8],
+    ) -> Result<(), SqlError> {
+        let rt = self.rt;
+        self.begin_row()?;
+        let state = rt.state(&crate::eval::NoSubqueries);
+        let cx = EvalCx {
+            rows: &[],
+            outer: &[],
+            st: &state,
+        };
+        for (i, ty) in q.types.iter().enumerate() {
+            let value = layout.get(image, i).map_err(|e| row_error(&e))?;
+            let column = self.plan.columns[i];
+            let def = &self.table.def().columns[column];
+            let v = crate::eval::Val::from_ref(value);
+            self.row[column] = self.storing.store(rt, &cx, def, v, ty, self.rows)?;
+        }
+        self.finish_row()
     }
 
     /// Fills the row with defaults of the columns that the statement does not name.
@@ -417,4 +424,20 @@ fn made_layout(table: &Table) -> RowLayout {
             nullable: true,
         }),
     )
+}
+
+/// Whether a query reads table `id`, in a subquery or otherwise.
+fn reads(q: &QueryPlan, id: nfold_catalog::TableId) -> bool {
+    match &q.body {
+        QueryBody::Rows(_) => false,
+        QueryBody::Set { left, right, .. } => reads(left, id) || reads(right, id),
+        QueryBody::Block(b) => {
+            b.subqueries.iter().any(|s| reads(&s.plan, id))
+                || b.tables.iter().any(|t| match &t.source {
+                    TableSource::Table(def) => def.id == id,
+                    TableSource::Derived(q) => reads(q, id),
+                    TableSource::Virtual(_) => false,
+                })
+        }
+    }
 }

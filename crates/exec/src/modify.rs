@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use nfold_engine::{DeleteOp, RowBatch, Table, UpdateOp, WriteOutcome};
+use nfold_engine::{DeleteOp, Table, UpdateOp, WriteOutcome};
 use nfold_plan::expr::ExprKind;
 use nfold_plan::query::{Assignment, Block, DeletePlan, LimitPlan, UpdatePlan};
 use nfold_types::{Level, SqlError, Value};
@@ -14,6 +14,8 @@ use crate::block::{BlockExec, Limits};
 use crate::eval::{EvalCx, RowRef, StmtState, row_error};
 use crate::query::BlockSubqueries;
 use crate::runtime::Runtime;
+use crate::sort::Sorter;
+use crate::spill::Spool;
 use crate::statement::StatementResult;
 use crate::store::{self, Storing, now_value};
 use crate::tuple::KeyMaker;
@@ -179,41 +181,57 @@ fn each_row(
         });
     }
     let maker = KeyMaker::new(block.order.iter().map(|k| (&k.expr.ty, k.desc)));
-    let mut rows = RowBatch::new();
-    let mut ids: Vec<Option<u64>> = Vec::new();
-    let mut keys: Vec<Vec<u8>> = Vec::new();
-    let sorted = !block.order.is_empty();
+    let dir = rt.env.tmpdir();
+    let mut spool = Spool::new(rt.env.work_memory());
+    let mut sorter = (!block.order.is_empty()).then(|| Sorter::new(rt.env.work_memory(), 0));
+    let (mut key, mut record) = (Vec::new(), Vec::new());
     exec.batches(rt, block, &mut |scx, batch| {
         for &i in &batch.selected {
             let image = batch.read.row(i as usize);
-            if sorted {
-                let mut slots = scx.empty_rows();
-                slots[block.joins[0].table] = scx.slots[block.joins[0].table].row(Some(image));
-                let cx = scx.eval(&slots);
-                let mut key = Vec::new();
-                for (n, k) in block.order.iter().enumerate() {
-                    maker.push(n, &cx.val(&k.expr)?, &mut key)?;
+            // Row ids begin at 1.
+            let row_id = batch.read.row_id(i as usize).unwrap_or(0);
+            match &mut sorter {
+                Some(sorter) => {
+                    let mut slots = scx.empty_rows();
+                    slots[block.joins[0].table] = scx.slots[block.joins[0].table].row(Some(image));
+                    let cx = scx.eval(&slots);
+                    key.clear();
+                    for (n, k) in block.order.iter().enumerate() {
+                        maker.push(n, &cx.val(&k.expr)?, &mut key)?;
+                    }
+                    record.clear();
+                    record.extend_from_slice(&row_id.to_le_bytes());
+                    record.extend_from_slice(image);
+                    sorter.push(rt, &key, &record)?;
                 }
-                keys.push(key);
-            }
-            rows.push(0, image);
-            ids.push(batch.read.row_id(i as usize));
-            if !sorted && rows.len() as u64 == limits.count {
-                return Ok(false);
+                None => {
+                    n += 1;
+                    spool.push(&dir, row_id, image)?;
+                    if n == limits.count {
+                        return Ok(false);
+                    }
+                }
             }
         }
         Ok(true)
     })?;
-    let mut order: Vec<usize> = (0..rows.len()).collect();
-    if sorted {
-        order.sort_by(|&a, &b| keys[a].cmp(&keys[b]));
-    }
-    for i in order
-        .into_iter()
-        .take(usize::try_from(limits.count).unwrap_or(usize::MAX))
-    {
+    n = 0;
+    let mut one = |row_id: u64, image: &[u8]| -> Result<bool, SqlError> {
         n += 1;
-        f(rows.row(i), ids[i], n)?;
+        f(image, (row_id != 0).then_some(row_id), n)?;
+        Ok(n < limits.count)
+    };
+    let Some(sorter) = sorter else {
+        return spool.each(&mut one);
+    };
+    let mut sorted = sorter.finish(rt)?;
+    while let Some((_, record)) = sorted.next()? {
+        let Some((id, image)) = record.split_first_chunk::<8>() else {
+            continue;
+        };
+        if !one(u64::from_le_bytes(*id), image)? {
+            break;
+        }
     }
     Ok(())
 }

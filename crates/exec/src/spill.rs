@@ -115,3 +115,61 @@ impl SpillReader {
         (&self.a, &self.b)
     }
 }
+
+/// Rows kept for later, in memory and then in a file.
+pub(crate) struct Spool {
+    memory: nfold_engine::RowBatch,
+    limit_bytes: usize,
+    file: Option<SpillWriter>,
+}
+
+impl Spool {
+    pub fn new(limit_bytes: usize) -> Spool {
+        Spool {
+            memory: nfold_engine::RowBatch::new(),
+            limit_bytes: limit_bytes.clamp(64 << 10, 1 << 30),
+            file: None,
+        }
+    }
+
+    /// Keeps a row; `extra` is the caller's own.
+    pub fn push(&mut self, dir: &Path, extra: u64, row: &[u8]) -> Result<(), SqlError> {
+        if self.file.is_none() && self.memory.bytes() + row.len() + 8 > self.limit_bytes {
+            self.file = Some(SpillWriter::new(dir)?);
+        }
+        match &mut self.file {
+            Some(file) => file.push(&extra.to_le_bytes(), row),
+            None => {
+                self.memory.push_with(0, |out| {
+                    out.extend_from_slice(&extra.to_le_bytes());
+                    out.extend_from_slice(row);
+                    true
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives the rows in the order in which they came, until `f` wants no more.
+    pub fn each(
+        self,
+        f: &mut dyn FnMut(u64, &[u8]) -> Result<bool, SqlError>,
+    ) -> Result<(), SqlError> {
+        let number = |b: &[u8]| b.first_chunk::<8>().map_or(0, |b| u64::from_le_bytes(*b));
+        for record in self.memory.iter() {
+            if !f(number(record), record.get(8..).unwrap_or_default())? {
+                return Ok(());
+            }
+        }
+        if let Some(file) = self.file {
+            let mut reader = file.into_reader()?;
+            while reader.advance()? {
+                let (extra, row) = reader.record();
+                if !f(number(extra), row)? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -18,8 +18,9 @@ use nfold_plan::query::{
 };
 use nfold_sql::ast::{LockStrength, LockWait};
 use nfold_types::row::RowLayout;
-use nfold_types::{SqlError, Value, ValueRef};
+use nfold_types::{SqlError, Value};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::batch::{BATCH_ROWS, Batch};
 use crate::eval::{ABSENT, EvalCx, RowRef, StmtState, Val, convert};
@@ -367,6 +368,9 @@ impl StepExec {
     }
 }
 
+/// The row slots of a block.
+pub(crate) type RowRefs<'a> = SmallVec<[RowRef<'a>; 4]>;
+
 /// What steps share while a block runs.
 pub(crate) struct StepCx<'r, 's> {
     pub rt: &'r Runtime<'s>,
@@ -378,7 +382,7 @@ pub(crate) struct StepCx<'r, 's> {
 
 impl<'r> StepCx<'r, '_> {
     /// Row slots with nothing in them.
-    pub fn empty_rows(&self) -> Vec<RowRef<'r>> {
+    pub fn empty_rows(&self) -> RowRefs<'r> {
         self.slots.iter().map(|s| s.row(None)).collect()
     }
 
@@ -513,53 +517,42 @@ impl<'r> StepCx<'r, '_> {
         if me.outer_at >= me.group_end {
             self.look_up(me, position)?;
         }
-        let mut rows = self.empty_rows();
         while me.outer_at < me.group_end && out.len() < BATCH_ROWS {
-            let outer = std::mem::take(&mut me.outer);
-            let result = self.join_row(me, step, position, &outer, &mut rows, out);
-            // The slots must not keep what they borrowed of the batch.
-            rows = self.empty_rows();
-            me.outer = outer;
-            result?;
+            self.join_row(me, step, position, out)?;
         }
         Ok(())
     }
 
-    fn join_row<'a>(
-        &'a self,
+    /// Joins one outer row with its candidates.
+    fn join_row(
+        &self,
         me: &mut StepExec,
-        step: &'a JoinStep,
+        step: &JoinStep,
         position: usize,
-        outer: &'a Batch,
-        _: &mut [RowRef<'a>],
         out: &mut Batch,
     ) -> Result<(), SqlError> {
         let mut rows = self.empty_rows();
-        self.fill(outer, me.outer_at, &mut rows);
-        let hash = matches!(me.lookup, Lookup::Hash(_));
+        self.fill(&me.outer, me.outer_at, &mut rows);
         let (start, end) = me.spans[me.outer_at - me.group_start];
         let slot = &self.slots[step.table];
+        // What the access path promises is tested where values did not convert exactly, and for hash keys.
+        let (candidates, promised) = match &me.lookup {
+            Lookup::Hash(table) => (&table.rows, false),
+            _ => (&me.inner, me.exact),
+        };
         let mut n = (start as usize).max(me.candidate);
         while n < end as usize {
-            let place = me.inner_order[n] as usize;
-            let image = match (&me.lookup, hash) {
-                (Lookup::Hash(table), true) => table.rows.row(place),
-                _ => me.inner.row(place),
-            };
+            let image = candidates.row(me.inner_order[n] as usize);
             n += 1;
-            let mut joined = rows.clone();
-            joined[step.table] = slot.row(Some(image));
-            let cx = self.eval(&joined);
-            // What the access path promises is tested where values did not convert exactly, and for hash keys.
-            let holds =
-                (me.exact && !hash || cx.passes(&step.access.implied)?) && cx.passes(&step.on)?;
-            if !holds {
+            rows[step.table] = slot.row(Some(image));
+            let cx = self.eval(&rows);
+            if !((promised || cx.passes(&step.access.implied)?) && cx.passes(&step.on)?) {
                 continue;
             }
             me.matched = true;
             if cx.passes(&step.filter)? {
                 for p in 0..position {
-                    out.push_image(outer.image(me.outer_at, p));
+                    out.push_image(me.outer.image(me.outer_at, p));
                 }
                 out.push_image(Some(image));
                 if out.len() >= BATCH_ROWS && n < end as usize {
@@ -569,10 +562,10 @@ impl<'r> StepCx<'r, '_> {
             }
         }
         if !me.matched && step.kind == JoinType::Left {
-            let cx = self.eval(&rows);
-            if cx.passes(&step.filter)? {
+            rows[step.table] = slot.row(None);
+            if self.eval(&rows).passes(&step.filter)? {
                 for p in 0..position {
-                    out.push_image(outer.image(me.outer_at, p));
+                    out.push_image(me.outer.image(me.outer_at, p));
                 }
                 out.push_image(None);
             }
@@ -638,14 +631,7 @@ impl<'r> StepCx<'r, '_> {
         points.seal();
         let places: Vec<Option<usize>> = keys
             .iter()
-            .map(|k| {
-                k.as_ref().and_then(|k| {
-                    (0..points.len())
-                        .collect::<Vec<_>>()
-                        .binary_search_by(|&i| points.key(i).cmp(k))
-                        .ok()
-                })
-            })
+            .map(|k| k.as_ref().and_then(|k| place_of(&points, k)))
             .collect();
         let count = points.len();
         me.inner.clear();
@@ -727,7 +713,7 @@ impl<'r> StepCx<'r, '_> {
                     batch.clear();
                     more = reader.next(self.rt, &mut batch)?;
                     for image in batch.iter() {
-                        let mut rows = empty.clone();
+                        let mut rows = self.empty_rows();
                         rows[step.table] = slot.row(Some(image));
                         if exact || self.eval(&rows).passes(&build.implied)? {
                             table.rows.push(0, image);
@@ -747,7 +733,7 @@ impl<'r> StepCx<'r, '_> {
                 table.all.push(i as u32);
                 continue;
             }
-            let mut rows = empty.clone();
+            let mut rows = self.empty_rows();
             rows[step.table] = slot.row(Some(table.rows.row(i)));
             if hash_key(&self.eval(&rows), keys, |k| &k.inner, &mut key)? {
                 match table.by_key.get_mut(&key) {
@@ -814,8 +800,16 @@ pub(crate) fn normal_key(
     done.is_some()
 }
 
-/// For callers that need a plain value.
-#[allow(dead_code)]
-pub(crate) fn is_null(v: &ValueRef<'_>) -> bool {
-    v.is_null()
+/// The number of a key among sealed points.
+fn place_of(points: &PointSet, key: &[u8]) -> Option<usize> {
+    let (mut lo, mut hi) = (0, points.len());
+    while lo < hi {
+        let mid = (lo + hi) / 2;
+        match points.key(mid).cmp(key) {
+            std::cmp::Ordering::Equal => return Some(mid),
+            std::cmp::Ordering::Less => lo = mid + 1,
+            std::cmp::Ordering::Greater => hi = mid,
+        }
+    }
+    None
 }

@@ -2,7 +2,7 @@
 
 use nfold_plan::SqlMode;
 use nfold_plan::expr::{ArithOp, BitOp, Class, Expr, ExprKind};
-use nfold_types::{Decimal, ErrorCode, SqlError, TypeKind};
+use nfold_types::{Decimal, ErrorCode, SqlError};
 
 use super::{EvalCx, Val};
 
@@ -113,8 +113,8 @@ fn integers<'a>(
             return Ok(Val::Null);
         };
         return match x.int_div(&y) {
-            None => Err(out_of_range(cx, e)),
-            Some(None) => division_by_zero(cx),
+            None => division_by_zero(cx),
+            Some(None) => Err(out_of_range(cx, e)),
             Some(Some(d)) if e.ty.col.unsigned => {
                 d.to_u64().map(Val::UInt).ok_or_else(|| out_of_range(cx, e))
             }
@@ -158,9 +158,8 @@ fn decimals<'a>(
         ArithOp::Sub => x.sub(&y),
         ArithOp::Mul => x.mul(&y),
         ArithOp::Div | ArithOp::IntDiv => match x.div(&y, cx.env().div_precision_increment()) {
-            Some(None) => return division_by_zero(cx),
-            Some(Some(d)) => Some(d),
-            None => None,
+            None => return division_by_zero(cx),
+            Some(quotient) => quotient,
         },
         ArithOp::Mod => match x.rem(&y) {
             None => return division_by_zero(cx),
@@ -194,10 +193,4 @@ fn doubles<'a>(
     } else {
         Err(out_of_range(cx, e))
     }
-}
-
-/// Whether a type counts as unsigned in integer arithmetic.
-#[allow(dead_code)]
-fn is_unsigned(e: &Expr) -> bool {
-    e.ty.col.unsigned || matches!(e.ty.col.kind, TypeKind::Bit(_))
 }

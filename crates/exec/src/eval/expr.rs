@@ -250,6 +250,12 @@ pub(crate) fn describe(e: &Expr) -> String {
             nfold_types::Value::UInt(v) => v.to_string(),
             nfold_types::Value::Bytes(b) => format!("'{}'", String::from_utf8_lossy(b)),
             nfold_types::Value::Null => "NULL".into(),
+            nfold_types::Value::Double(v) => {
+                let mut text = Vec::new();
+                nfold_types::convert::number::write_double(*v, &mut text);
+                String::from_utf8_lossy(&text).into_owned()
+            }
+            nfold_types::Value::Decimal(d) => d.to_string(),
             other => format!("{other:?}"),
         },
         Neg(inner) => format!("-({})", describe(inner)),

@@ -324,6 +324,7 @@ fn block(
     let mut select: Vec<Expr> = items.iter().map(|i| i.expr.clone()).collect();
     let mut order = order;
     let mut group = None;
+    let mut distinct = s.distinct;
     if grouped {
         let mut g = Grouper::new(&b, keys, implicit, &conditions);
         select = select
@@ -343,8 +344,35 @@ fn block(
         if implicit {
             order.clear();
         }
-    } else if s.distinct && cx.mode.has(crate::SqlMode::ONLY_FULL_GROUP_BY) {
-        distinct_order(&order, &select, &b)?;
+    } else if s.distinct {
+        if cx.mode.has(crate::SqlMode::ONLY_FULL_GROUP_BY) {
+            distinct_order(&order, &select, &b)?;
+        }
+        // As groups of the whole row, which spill; where the first few rows are enough, rows are compared as they come.
+        let streams = limit.is_some() && order.is_empty();
+        if !streams && !b.subqueries.iter().any(|q| q.correlated) && !b.tables.is_empty() {
+            let mut keys: Vec<Expr> = Vec::new();
+            for e in &select {
+                if !keys.iter().any(|k| k.kind == e.kind) {
+                    keys.push(e.clone());
+                }
+            }
+            let mut g = Grouper::new(&b, keys, false, &conditions);
+            select = select
+                .into_iter()
+                .enumerate()
+                .map(|(n, e)| g.rewrite(e, Place::Select(n)))
+                .collect::<Result<_, _>>()?;
+            having = having
+                .into_iter()
+                .map(|e| g.rewrite(e, Place::Having))
+                .collect::<Result<_, _>>()?;
+            for (n, key) in order.iter_mut().enumerate() {
+                key.expr = g.rewrite(key.expr.clone(), Place::Order(n))?;
+            }
+            group = Some(g.plan);
+            distinct = false;
+        }
     }
     let types: Vec<ExprType> = select.iter().map(|e| e.ty.clone()).collect();
     let columns: Vec<ColumnMeta> = items.into_iter().map(|i| i.meta).collect();
@@ -359,7 +387,7 @@ fn block(
         group,
         having,
         select,
-        distinct: s.distinct,
+        distinct,
         order,
         ordered: false,
         subqueries: b.subqueries,

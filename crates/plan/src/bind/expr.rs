@@ -908,6 +908,11 @@ impl BlockBinder<'_> {
 
     /// A built-in function of the registry.
     fn call(&mut self, name: &str, args: &[&ast::Expr]) -> Result<Expr, SqlError> {
+        self.call_as(name, name, args)
+    }
+
+    /// A built-in function, with its name as error messages show it.
+    fn call_as(&mut self, name: &str, shown: &str, args: &[&ast::Expr]) -> Result<Expr, SqlError> {
         let Some((func, def)) = self.cx.funcs.find(name) else {
             return Err(SqlError::not_supported(format_args!("function {name}")));
         };
@@ -920,7 +925,7 @@ impl BlockBinder<'_> {
         {
             return Err(SqlError::new(
                 ErrorCode::ER_WRONG_PARAMCOUNT_TO_NATIVE_FCT,
-                &[&name],
+                &[&shown],
             ));
         }
         let infer = Infer {
@@ -956,7 +961,10 @@ impl BlockBinder<'_> {
                 &[&"FUNCTION", &name],
             ));
         }
-        self.call(&call.name, &call.args.iter().collect::<Vec<_>>())
+        let written = String::from_utf8_lossy(call.span.of(self.cx.text));
+        let shown = written.split('(').next().unwrap_or_default().trim();
+        let shown = if shown.is_empty() { &*call.name } else { shown };
+        self.call_as(&call.name, shown, &call.args.iter().collect::<Vec<_>>())
     }
 
     fn aggregate(&mut self, func: AggFunc, call: &ast::FunctionCall) -> Result<Expr, SqlError> {
