@@ -238,6 +238,7 @@ impl Session {
             RenameUser(list) => self.rename_user(cx, list),
             Grant(g) => self.grant(cx, g),
             Revoke(r) => self.revoke(cx, r),
+            Empty => Ok(Response::ok()),
             Unsupported { what } => Err(SqlError::not_supported(what)),
         }
     }
