@@ -233,6 +233,27 @@ impl Digested {
             }
         }
     }
+
+    /// True where [`Digested::append_structural`] would append just `expected`; allocates nothing.
+    pub fn structural_is(&self, roles: &[LiteralRole], text: &[u8], expected: &[u8]) -> bool {
+        let mut rest = expected;
+        for (slot, role) in self.slots.iter().zip(roles) {
+            if *role == LiteralRole::Structural {
+                let literal = slot.span.of(text);
+                let Some((len, after)) = rest.split_first_chunk::<4>() else {
+                    return false;
+                };
+                if u32::from_le_bytes(*len) != slot.span.end - slot.span.start {
+                    return false;
+                }
+                let Some(after) = after.strip_prefix(literal) else {
+                    return false;
+                };
+                rest = after;
+            }
+        }
+        rest.is_empty()
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

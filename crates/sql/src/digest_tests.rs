@@ -187,3 +187,24 @@ fn a_long_list_is_one_slot() {
     });
     assert!(ok);
 }
+
+#[test]
+fn structural_literals_are_told_apart() {
+    let text = b"select a, 'x' from t where b = 5 limit 7";
+    let d = digested(std::str::from_utf8(text).expect("text"));
+    let roles = [
+        LiteralRole::Structural,
+        LiteralRole::Parameter,
+        LiteralRole::Structural,
+    ];
+    let mut key = Vec::new();
+    d.append_structural(&roles, text, &mut key);
+    assert_eq!(key, b"\x03\0\0\0'x'\x01\0\0\x007");
+    assert!(d.structural_is(&roles, text, &key));
+    assert!(!d.structural_is(&roles, text, &key[..key.len() - 1]));
+    let other = b"select a, 'x' from t where b = 6 limit 8";
+    assert!(!d.structural_is(&roles, other, &key));
+    let same = b"select a, 'x' from t where b = 9 limit 7";
+    assert!(d.structural_is(&roles, same, &key));
+    assert!(d.structural_is(&[LiteralRole::Parameter; 3], text, b""));
+}

@@ -175,12 +175,11 @@ impl Session {
         let catalog = self.server.engine.catalog();
         let (schema, accounts) = (catalog.version(), catalog.account_version());
         let found = self.plans.plans.get(&*self.plans.key)?;
-        let mut structural = Vec::new();
-        work.digested
-            .append_structural(&found.roles, work.text, &mut structural);
         let same = found.schema_version == schema
             && found.account_version == accounts
-            && structural == found.structural
+            && work
+                .digested
+                .structural_is(&found.roles, work.text, &found.structural)
             && work.text.get(..found.named.len()) == Some(&*found.named);
         if same {
             self.plans.plans.remove(&*self.plans.key)
