@@ -257,6 +257,12 @@ impl Store {
         Ok(self.core.clean_round()? || behind)
     }
 
+    /// Address and length of the frames' mapping, for tests that make it read-only to prove that nobody writes there.
+    #[doc(hidden)]
+    pub fn frame_memory(&self) -> (usize, usize) {
+        self.core.frames.memory()
+    }
+
     pub fn status(&self) -> StoreStatus {
         self.core.status()
     }

@@ -72,6 +72,11 @@ impl Frames {
         })
     }
 
+    /// Address and length of the mapping.
+    pub(crate) fn memory(&self) -> (usize, usize) {
+        (self.base.as_ptr().addr(), self.count * PAGE_SIZE)
+    }
+
     pub(crate) fn count(&self) -> usize {
         self.count
     }
