@@ -28,7 +28,6 @@ impl Backend {
 
     /// Writes what is in memory only, and closes the files. All sessions have ended.
     pub fn close(self) -> Result<(), StartError> {
-        self.state.offload.stop();
         tracing::info!("writing changed pages and a checkpoint");
         self.engine
             .shutdown()

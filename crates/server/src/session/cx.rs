@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,6 @@ use crate::worker::{FiberCx, Interrupt, Waiter};
 /// The executor's context over a fiber.
 pub struct FiberExec<'a, 'b> {
     pub fiber: &'a FiberCx<'b>,
-    pub offload: &'a Offload,
 }
 
 fn lift(why: Interrupt) -> ExecInterrupt {
@@ -54,7 +53,7 @@ impl ExecCx for FiberExec<'_, '_> {
 
     fn offload(&mut self, job: Box<dyn FnOnce() + Send>) -> Result<(), ExecInterrupt> {
         let done = Arc::new(Done::default());
-        self.offload.push(job, done.clone());
+        OFFLOAD.push(job, done.clone());
         self.fiber.wait_through(std::pin::pin!(Finished(done)));
         Ok(())
     }
@@ -118,19 +117,21 @@ struct Queue {
     jobs: VecDeque<Job>,
     idle: usize,
     threads: usize,
-    stopped: bool,
 }
 
-/// Threads that may block: made when needed, at most [`Offload::MAX_THREADS`], kept.
-#[derive(Clone, Default)]
-pub struct Offload(Arc<(Mutex<Queue>, Condvar)>);
+/// Threads that may block: made when needed, at most [`Offload::MAX_THREADS`], kept as long as the process lives.
+#[derive(Default)]
+struct Offload(Mutex<Queue>, Condvar);
+
+/// The process's own: a session reaches it without counting a reference.
+static OFFLOAD: LazyLock<Offload> = LazyLock::new(Offload::default);
 
 impl Offload {
     /// Blocking calls at a time; more of them queue.
     const MAX_THREADS: usize = 16;
 
-    fn push(&self, job: Box<dyn FnOnce() + Send>, done: Arc<Done>) {
-        let (queue, wake) = &*self.0;
+    fn push(&'static self, job: Box<dyn FnOnce() + Send>, done: Arc<Done>) {
+        let Offload(queue, wake) = self;
         let mut q = queue.lock();
         q.jobs.push_back((job, done));
         if q.idle > 0 || q.threads >= Self::MAX_THREADS {
@@ -138,10 +139,9 @@ impl Offload {
             return;
         }
         q.threads += 1;
-        let shared = self.clone();
         let spawned = std::thread::Builder::new()
             .name("nfold-blocking".into())
-            .spawn(move || shared.work());
+            .spawn(move || self.work());
         if let Err(e) = spawned {
             tracing::error!("cannot start a thread for a blocking call: {e}");
             q.threads -= 1;
@@ -155,28 +155,19 @@ impl Offload {
     }
 
     fn work(&self) {
-        let (queue, wake) = &*self.0;
+        let Offload(queue, wake) = self;
         let mut q = queue.lock();
         loop {
             if let Some(job) = q.jobs.pop_front() {
                 drop(q);
                 run(job);
                 q = queue.lock();
-            } else if q.stopped {
-                return;
             } else {
                 q.idle += 1;
                 wake.wait(&mut q);
                 q.idle -= 1;
             }
         }
-    }
-
-    /// The threads end when their queue is empty.
-    pub fn stop(&self) {
-        let (queue, wake) = &*self.0;
-        queue.lock().stopped = true;
-        wake.notify_all();
     }
 }
 

@@ -23,8 +23,10 @@ pub struct Env {
     pub globals: Arc<Globals>,
     pub vars: SessionVars,
     pub login: LoginInfo,
-    /// Current database.
+    /// Current database: a text of the session's own, so that nobody shares its reference count.
     pub database: Option<Arc<str>>,
+    /// Grows with every change of a variable or of the database.
+    changes: u64,
     /// Conditions of the statement before, as `@@warning_count` and `@@error_count` show them.
     pub warning_count: u64,
     pub error_count: u64,
@@ -58,6 +60,7 @@ impl Env {
             vars,
             login,
             database: None,
+            changes: 0,
             warning_count: 0,
             error_count: 0,
             fixed_time: None,
@@ -288,8 +291,9 @@ impl Env {
     }
 
     /// The current database, and the variables that follow it.
-    pub fn set_database(&mut self, database: Option<Arc<str>>, collation: CollationId) {
-        self.database = database;
+    pub fn set_database(&mut self, database: Option<&str>, collation: CollationId) {
+        self.database = database.map(Arc::from);
+        self.changes += 1;
         let collation = collation.known();
         self.vars
             .set_known("collation_database", VarValue::text(collation.name));
@@ -297,6 +301,18 @@ impl Env {
             "character_set_database",
             VarValue::text(collation.charset.name),
         );
+    }
+
+    /// Moves with every change of a variable or of the database.
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Sets session variables by place.
+    pub fn set_vars(&mut self, changes: &[(usize, VarValue)]) {
+        self.vars.set_all(changes);
+        self.changes += 1;
     }
 
     /// Collation of results: that of `character_set_results`, or of the connection where it is NULL.

@@ -49,14 +49,10 @@ impl Session {
         if let Some(limit) = self.env.vars.settings().max_execution_time {
             cx.set_statement_end(Instant::now().checked_add(limit));
         }
-        let offload = self.server.offload.clone();
-        let mut fiber = FiberExec {
-            fiber: cx,
-            offload: &offload,
-        };
+        let mut fiber = FiberExec { fiber: cx };
         out.set_more_results(more);
         let collation = self.env.result_collation();
-        let (settings_before, database_before) = (self.env.vars.clone(), self.env.database.clone());
+        let before = self.env.changes();
         let mut sink = WireSink {
             out,
             format,
@@ -74,7 +70,7 @@ impl Session {
             }
         }
         cx.set_statement_end(None);
-        if !self.env.vars.same(&settings_before) || self.env.database != database_before {
+        if self.env.changes() != before {
             self.publish(cx);
         }
         self.finish_answer(result, out)
@@ -124,11 +120,7 @@ impl Session {
         self.conditions.clear();
         self.env.begin_statement();
         let statement = self.parse_prepared(sql)?;
-        let offload = self.server.offload.clone();
-        let mut fiber = FiberExec {
-            fiber: cx,
-            offload: &offload,
-        };
+        let mut fiber = FiberExec { fiber: cx };
         let mut columns = Vec::new();
         if statement.digested.is_parameterisable() {
             let work = Work {
@@ -298,11 +290,7 @@ impl SessionHandler for Session {
     }
 
     fn reset_connection(&mut self, cx: &FiberCx<'_>, out: &mut ResponseWriter<'_>) {
-        let offload = self.server.offload.clone();
-        let done = self.reset(&mut FiberExec {
-            fiber: cx,
-            offload: &offload,
-        });
+        let done = self.reset(&mut FiberExec { fiber: cx });
         self.publish(cx);
         out.set_status(self.status_flags());
         match done {
@@ -312,11 +300,7 @@ impl SessionHandler for Session {
     }
 
     fn change_user(&mut self, cx: &FiberCx<'_>, login: LoginInfo) -> Result<(), ClientError> {
-        let offload = self.server.offload.clone();
-        let ended = self.rollback(&mut FiberExec {
-            fiber: cx,
-            offload: &offload,
-        });
+        let ended = self.rollback(&mut FiberExec { fiber: cx });
         ended.map_err(|e| ClientError::from(&e))?;
         *self = Session::open(self.server.clone(), login).map_err(|e| ClientError::from(&e))?;
         self.publish(cx);
@@ -356,11 +340,7 @@ impl SessionHandler for Session {
     }
 
     fn disconnected(&mut self, cx: &FiberCx<'_>) {
-        let offload = self.server.offload.clone();
-        if let Err(e) = self.rollback(&mut FiberExec {
-            fiber: cx,
-            offload: &offload,
-        }) {
+        if let Err(e) = self.rollback(&mut FiberExec { fiber: cx }) {
             tracing::error!(
                 "connection {}: rollback at its end: {e}",
                 self.env.login.connection_id

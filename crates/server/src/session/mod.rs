@@ -141,15 +141,15 @@ impl Session {
         if !system {
             self.rights.need_any(name)?;
         }
-        let (known, collation): (Arc<str>, _) = match self.schema.database(name) {
-            Some(d) => (d.def.name.clone(), d.def.collation),
+        let (known, collation): (String, _) = match self.schema.database(name) {
+            Some(d) => (d.def.name.to_string(), d.def.collation),
             None if system => (
-                name.to_ascii_lowercase().into(),
+                name.to_ascii_lowercase(),
                 nfold_types::CollationId::UTF8MB3_GENERAL_CI,
             ),
             None => return Err(SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name])),
         };
-        self.env.set_database(Some(known), collation);
+        self.env.set_database(Some(&known), collation);
         self.plan_environment_changed();
         Ok(())
     }

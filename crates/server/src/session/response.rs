@@ -10,6 +10,8 @@ use nfold_types::sql_type::ColumnFlags;
 use nfold_types::temporal::TimeZone;
 use nfold_types::{ColumnType, SqlError, TypeKind, Value, ValueRef, wire};
 
+use smallvec::SmallVec;
+
 use crate::conn::ResponseWriter;
 use crate::handler::ClientError;
 use crate::worker::Interrupt;
@@ -142,10 +144,8 @@ pub fn interrupt_error(why: Interrupt) -> SqlError {
 
 impl RowSink for WireSink<'_, '_> {
     fn columns(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError> {
-        let wire: Vec<Column<'_>> = columns
-            .iter()
-            .map(|c| wire_column(c, self.collation))
-            .collect();
+        let wire: SmallVec<[Column<'_>; 16]> =
+            columns.iter().map(|c| wire_column(c, self.collation)).collect();
         self.out.columns(&wire);
         self.begun = true;
         Ok(())

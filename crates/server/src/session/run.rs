@@ -53,7 +53,8 @@ struct Cached {
 /// The session's plans by key.
 #[derive(Default)]
 pub struct PlanMap {
-    plans: FxHashMap<Box<[u8]>, Cached>,
+    /// `None` while the plan runs.
+    plans: FxHashMap<Box<[u8]>, Option<Box<Cached>>>,
     key: Vec<u8>,
 }
 
@@ -127,7 +128,7 @@ impl Session {
         loop {
             let mut plan = match cached.take() {
                 Some(plan) => plan,
-                None => self.plan(cx, work)?,
+                None => Box::new(self.plan(cx, work)?),
             };
             match self.lock_for(cx, &plan) {
                 Ok(true) => {}
@@ -170,33 +171,35 @@ impl Session {
         key.extend(work.markers.iter().map(marker_kind));
     }
 
-    /// A kept plan that still holds; taken out of the map while it runs.
-    fn lookup(&mut self, work: &Work<'_>) -> Option<Cached> {
+    /// A kept plan that still holds; taken out of its place while it runs.
+    fn lookup(&mut self, work: &Work<'_>) -> Option<Box<Cached>> {
         let catalog = self.server.engine.catalog();
         let (schema, accounts) = (catalog.version(), catalog.account_version());
-        let found = self.plans.plans.get(&*self.plans.key)?;
+        let PlanMap { plans, key } = &mut self.plans;
+        let place = plans.get_mut(&**key)?;
+        let found = place.as_ref()?;
         let same = found.schema_version == schema
             && found.account_version == accounts
             && work
                 .digested
                 .structural_is(&found.roles, work.text, &found.structural)
             && work.text.get(..found.named.len()) == Some(&*found.named);
-        if same {
-            self.plans.plans.remove(&*self.plans.key)
-        } else {
-            None
-        }
+        if same { place.take() } else { None }
     }
 
-    fn keep(&mut self, plan: Cached) {
+    fn keep(&mut self, plan: Box<Cached>) {
         let map = &mut self.plans;
+        if let Some(place) = map.plans.get_mut(&*map.key) {
+            *place = Some(plan);
+            return;
+        }
         if map.key.len() > MAX_KEY_BYTES {
             return;
         }
         if map.plans.len() >= MAX_PLANS {
             map.plans.clear();
         }
-        map.plans.insert(map.key.as_slice().into(), plan);
+        map.plans.insert(map.key.as_slice().into(), Some(plan));
     }
 
     /// Parses, checks privileges, locks the tables' definitions and plans.

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use nfold_engine::Engine;
 
 use super::Session;
-use super::cx::Offload;
 use super::vars::{self, Globals, VarValue};
 use crate::config::ServerOptions;
 use crate::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
@@ -17,7 +16,6 @@ pub struct ServerState {
     pub engine: Arc<Engine>,
     pub globals: Arc<Globals>,
     pub registry: Arc<Registry>,
-    pub offload: Offload,
     pub started: Instant,
     /// Set once the workers run.
     pub counters: OnceLock<WorkerCounters>,
@@ -35,7 +33,6 @@ impl ServerState {
             engine,
             globals,
             registry,
-            offload: Offload::default(),
             started: Instant::now(),
             counters: OnceLock::new(),
         };

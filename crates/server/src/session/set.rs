@@ -215,10 +215,14 @@ impl Session {
     ) -> Result<(), SqlError> {
         match change {
             Change::Session(assigned) => {
-                let before = self.env.vars.settings().autocommit;
-                self.env.vars.set_all(&assigned);
-                self.plan_environment_changed();
-                if !before && self.env.vars.settings().autocommit {
+                let before = self.env.vars.settings().clone();
+                self.env.set_vars(&assigned);
+                let now = self.env.vars.settings();
+                let commit = !before.autocommit && now.autocommit;
+                if !now.plans_like(&before) {
+                    self.plan_environment_changed();
+                }
+                if commit {
                     self.commit(cx)?;
                 }
             }

@@ -110,7 +110,7 @@ impl Session {
         let (own, collation) = (self.env.database.as_deref() == Some(&*name), def.collation);
         self.put_database(cx, def)?;
         if own {
-            self.env.set_database(Some(name.into()), collation);
+            self.env.set_database(Some(&name), collation);
         }
         Ok(Response::affected(1))
     }

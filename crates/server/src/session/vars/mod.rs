@@ -193,6 +193,11 @@ impl Globals {
         self.values.load_full()
     }
 
+    /// The typed values, for a look: no reference is counted.
+    pub fn with_settings<T>(&self, f: impl FnOnce(&Settings) -> T) -> T {
+        f(&self.values.load().1)
+    }
+
     /// Sets one value.
     pub fn set(&self, at: usize, value: VarValue) {
         self.set_all(&[(at, value)]);
@@ -228,11 +233,6 @@ impl SessionVars {
     #[inline]
     pub fn settings(&self) -> &Settings {
         &self.values.1
-    }
-
-    /// Whether nothing was set between the two.
-    pub fn same(&self, other: &SessionVars) -> bool {
-        Arc::ptr_eq(&self.values, &other.values)
     }
 
     /// The stored value at a place of [`definitions`].

@@ -91,6 +91,14 @@ pub fn isolation_word(level: IsolationLevel) -> &'static str {
 }
 
 impl Settings {
+    /// Whether a plan made under `other` holds under these.
+    pub fn plans_like(&self, other: &Settings) -> bool {
+        let key = |s: &Settings| {
+            (s.mode, s.lexing, s.collation, s.results, s.div_precision_increment, s.group_concat_max_len, s.sql_select_limit)
+        };
+        key(self) == key(other) && self.zone == other.zone
+    }
+
     /// Reads all of them. Values were checked when they were set; one from an option file that makes no sense counts as its default.
     pub fn of(values: &VarValues) -> Settings {
         let p = &*PLACES;
