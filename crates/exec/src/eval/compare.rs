@@ -274,12 +274,15 @@ struct PreparedList {
 #[derive(Debug, Default)]
 pub struct ListCache {
     lists: RefCell<FxHashMap<usize, Rc<PreparedList>>>,
+    /// Where each `RAND(constant)` stands in its sequence.
+    pub(crate) sequences: RefCell<FxHashMap<usize, [u64; 2]>>,
 }
 
 impl ListCache {
     /// Forgets them, for the next execution.
     pub fn clear(&self) {
         self.lists.borrow_mut().clear();
+        self.sequences.borrow_mut().clear();
     }
 }
 

@@ -2,43 +2,12 @@
 
 use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
 use nfold_plan::func::{
-    ANY_ARGS, FuncDef, Infer, VOLATILE, any_nullable, infer_int, infer_int_null, infer_numeric_of,
+    ANY_ARGS, Infer, any_nullable, infer_int, infer_int_null, infer_numeric_of,
 };
 use nfold_types::{CollationId, ColumnType, ErrorCode, SqlError, TypeKind};
 
-use super::Func;
-use crate::eval::{EvalCx, EvalFn, Val, convert};
-
-type Inferred = Result<ExprType, SqlError>;
-type Evaluated<'a> = Result<Val<'a>, SqlError>;
-
-const fn func(
-    name: &'static str,
-    args: (u8, u8),
-    infer: fn(&Infer<'_>, &mut [Expr]) -> Inferred,
-    eval: EvalFn,
-) -> Func {
-    Func {
-        def: FuncDef {
-            name,
-            min_args: args.0,
-            max_args: args.1,
-            infer,
-            flags: 0,
-        },
-        eval,
-    }
-}
-
-const fn volatile(f: Func) -> Func {
-    Func {
-        def: FuncDef {
-            flags: VOLATILE,
-            ..f.def
-        },
-        ..f
-    }
-}
+use super::{Evaluated, Func, Inferred, func};
+use crate::eval::{EvalCx, Val, convert};
 
 pub(super) static FUNCS: &[Func] = &[
     func("if", (3, 3), infer_if, eval_if),
@@ -70,12 +39,6 @@ pub(super) static FUNCS: &[Func] = &[
         eval_last_insert_id,
     ),
     func("database", (0, 0), infer_database, eval_database),
-    volatile(func(
-        "rand",
-        (0, 1),
-        |_, _| Ok(ExprType::double(false)),
-        eval_rand,
-    )),
 ];
 
 fn infer_if(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
@@ -255,19 +218,4 @@ fn eval_database<'a>(cx: &EvalCx<'a>, _: &'a [Expr], _: &'a ExprType) -> Evaluat
         .env()
         .database()
         .map_or(Val::Null, |d| Val::string(d.into_bytes())))
-}
-
-fn eval_rand<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    let Some(seed) = args.first() else {
-        return Ok(Val::Double(
-            (cx.env().random() >> 11) as f64 / (1u64 << 53) as f64,
-        ));
-    };
-    // MySQL's own generator (mysys/my_rnd.cc), started afresh from a constant seed.
-    const MAX: u64 = 0x3FFF_FFFF;
-    let seed = cx.integer(seed)?.unwrap_or(0) as u32;
-    let one = u64::from(seed.wrapping_mul(0x10001).wrapping_add(55_555_555)) % MAX;
-    let two = u64::from(seed.wrapping_mul(0x1000_0001)) % MAX;
-    let first = (one * 3 + two) % MAX;
-    Ok(Val::Double(first as f64 / MAX as f64))
 }

@@ -3,20 +3,77 @@
 //! A module contributes a slice of [`Func`]; to add a function, write its `infer` and its `eval` and put it into the slice of its
 //! module. Arguments are evaluated by the function itself (`cx.int(&args[0])?`), so that IF and COALESCE evaluate only what they need.
 
+mod codes;
 mod core;
+mod digest;
+mod numeric;
+mod strings;
+mod text;
 
 use std::sync::LazyLock;
 
-use nfold_plan::expr::FuncId;
-use nfold_plan::func::{FuncDef, FuncSet};
+use nfold_plan::expr::{Expr, ExprType, FuncId};
+use nfold_plan::func::{FuncDef, FuncSet, Infer, VOLATILE};
+use nfold_types::{CollationId, SqlError};
 use rustc_hash::FxHashMap;
 
-use crate::eval::EvalFn;
+use crate::eval::{EvalCx, EvalFn, Val};
 
 /// A built-in function.
 pub struct Func {
     pub def: FuncDef,
     pub eval: EvalFn,
+}
+
+/// What a function's type inference gives.
+type Inferred = Result<ExprType, SqlError>;
+/// What a function gives.
+type Evaluated<'a> = Result<Val<'a>, SqlError>;
+
+const fn func(
+    name: &'static str,
+    args: (u8, u8),
+    infer: fn(&Infer<'_>, &mut [Expr]) -> Inferred,
+    eval: EvalFn,
+) -> Func {
+    Func {
+        def: FuncDef {
+            name,
+            min_args: args.0,
+            max_args: args.1,
+            infer,
+            flags: 0,
+        },
+        eval,
+    }
+}
+
+/// The function as one that is evaluated for each row, whatever its arguments.
+const fn volatile(f: Func) -> Func {
+    Func {
+        def: FuncDef {
+            flags: VOLATILE,
+            ..f.def
+        },
+        ..f
+    }
+}
+
+/// The value of an argument, or out of the function with NULL.
+macro_rules! arg {
+    ($e:expr) => {
+        match $e? {
+            Some(v) => v,
+            None => return Ok($crate::eval::Val::Null),
+        }
+    };
+}
+use arg;
+
+/// The collation in which a function compares its arguments.
+fn merged(cx: &EvalCx<'_>, args: &[&Expr], name: &str) -> Result<CollationId, SqlError> {
+    let types = args.iter().map(|e| &e.ty);
+    Ok(nfold_plan::collate::merge(types, cx.env().collation(), name)?.collation)
 }
 
 /// All functions. A function's [`FuncId`] is its place here; ids hold for the life of the process only.
@@ -26,7 +83,14 @@ struct Registry {
 }
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
-    let modules: &[&'static [Func]] = &[core::FUNCS];
+    let modules: &[&'static [Func]] = &[
+        core::FUNCS,
+        strings::FUNCS,
+        text::FUNCS,
+        codes::FUNCS,
+        digest::FUNCS,
+        numeric::FUNCS,
+    ];
     let funcs: Vec<&'static Func> = modules.iter().flat_map(|m| m.iter()).collect();
     let by_name = funcs
         .iter()
@@ -57,12 +121,10 @@ pub fn eval_fn(id: FuncId) -> EvalFn {
 }
 
 /// Expressions with a syntax of their own: interval arithmetic, EXTRACT, TIMESTAMPDIFF, TRIM.
-pub(crate) fn eval_special<'a>(
-    cx: &crate::eval::EvalCx<'a>,
-    e: &'a nfold_plan::expr::Expr,
-) -> Result<crate::eval::Val<'a>, nfold_types::SqlError> {
-    let _ = (cx, e);
-    Err(nfold_types::SqlError::not_supported(
-        "this temporal or TRIM expression",
-    ))
+pub(crate) fn eval_special<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Evaluated<'a> {
+    use nfold_plan::expr::ExprKind::*;
+    match &e.kind {
+        Trim { side, what, expr } => strings::trim(cx, *side, what.as_deref(), expr, &e.ty),
+        _ => Err(SqlError::not_supported("this temporal expression")),
+    }
 }

@@ -946,6 +946,9 @@ impl BlockBinder<'_> {
         if let Some(func) = aggregate_named(&call.name, call.star) {
             return self.aggregate(func, call);
         }
+        if let ("mod", None, [a, b]) = (call.name.as_str(), &call.schema, call.args.as_slice()) {
+            return self.binary(BinaryOp::Mod, a, b);
+        }
         if self.cx.funcs.find(&call.name).is_none() {
             let schema = call
                 .schema

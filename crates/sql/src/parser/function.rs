@@ -10,6 +10,9 @@ use nfold_types::error::{ErrorCode, SqlError};
 /// Functions whose literal arguments decide the type of their result, or are read when they are compiled.
 const SHAPED_BY_LITERALS: &[&str] = &[
     "round",
+    "ceil",
+    "ceiling",
+    "floor",
     "truncate",
     "format",
     "str_to_date",

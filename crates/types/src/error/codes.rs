@@ -437,6 +437,7 @@ errors! {
     ER_INVALID_FIELD_SIZE = 3013, "HY000", "Invalid size for column '%-.192s'.";
     ER_NO_FT_MATERIALIZED_SUBQUERY = 3018, "HY000", "Cannot create FULLTEXT index on materialized subquery";
     ER_INNODB_UNDO_LOG_FULL = 3019, "HY000", "Undo Log error: %s";
+    ER_INVALID_ARGUMENT_FOR_LOGARITHM = 3020, "2201E", "Invalid argument for logarithm";
     ER_QUERY_TIMEOUT = 3024, "HY000", "Query execution was interrupted, maximum statement execution time exceeded";
     ER_NON_RO_SELECT_DISABLE_TIMER = 3025, "HY000", "Select is not a read only statement, disabling timer";
     ER_AGGREGATE_ORDER_NON_AGG_QUERY = 3029, "HY000", "Expression #%u of ORDER BY contains aggregate function and applies to the result of a non-aggregated query";
@@ -534,8 +535,15 @@ errors! {
     ER_BAD_NULL_ERROR_NOT_IGNORED = 3673, "23000", "Column '%-.192s' cannot be null";
     ER_SCHEMA_DIR_EXISTS = 3678, "HY000", "Schema directory '%.192s' already exists. This must be resolved manually (e.g. by moving the schema directory to another location).";
     ER_REGEXP_ILLEGAL_ARGUMENT = 3685, "HY000", "Illegal argument to a regular expression.";
+    ER_REGEXP_INDEX_OUTOFBOUNDS_ERROR = 3686, "HY000", "Index out of bounds in regular expression search.";
+    ER_REGEXP_RULE_SYNTAX = 3688, "HY000", "Syntax error in regular expression on line %u, character %u.";
+    ER_REGEXP_BAD_ESCAPE_SEQUENCE = 3689, "HY000", "Unrecognized escape sequence in regular expression.";
+    ER_REGEXP_MISMATCHED_PAREN = 3691, "HY000", "Mismatched parenthesis in regular expression.";
     ER_REGEXP_BAD_INTERVAL = 3692, "HY000", "Incorrect description of a {min,max} interval.";
+    ER_REGEXP_MAX_LT_MIN = 3693, "HY000", "The maximum is less than the minumum in a {min,max} interval.";
     ER_REGEXP_LOOK_BEHIND_LIMIT = 3695, "HY000", "The look-behind assertion exceeds the limit in regular expression.";
+    ER_REGEXP_MISSING_CLOSE_BRACKET = 3696, "HY000", "The regular expression contains an unclosed bracket expression.";
+    ER_REGEXP_INVALID_RANGE = 3697, "HY000", "The regular expression contains an [x-y] character range where x comes after y.";
     ER_REGEXP_STACK_OVERFLOW = 3698, "HY000", "Overflow in the regular expression backtrack stack.";
     ER_REGEXP_TIME_OUT = 3699, "HY000", "Timeout exceeded in regular expression match.";
     ER_CANT_SET_ERROR_LOG_SERVICE = 3701, "HY000", "Value for %s got confusing at or around \"%s\". Syntax may be wrong, component may not be INSTALLed, or a component that does not support instances may be listed more than once.";
@@ -597,6 +605,7 @@ errors! {
     ER_INCORRECT_CURRENT_PASSWORD = 3891, "HY000", "Incorrect current password. Specify the correct password which has to be replaced.";
     ER_MISSING_CURRENT_PASSWORD = 3892, "HY000", "Current password needs to be specified in the REPLACE clause in order to change it.";
     ER_PASSWORD_CANNOT_BE_RETAINED_ON_PLUGIN_CHANGE = 3894, "HY000", "Current password can not be retained for user '%s'@'%s' because authentication plugin is being changed.";
+    ER_REGEXP_INVALID_FLAG = 3900, "HY000", "Invalid match mode flag in regular expression.";
     ER_INVALID_JSON_VALUE_FOR_FUNC_INDEX = 3903, "22018", "Invalid JSON value for CAST for functional index '%-.64s'.";
     ER_JSON_VALUE_OUT_OF_RANGE_FOR_FUNC_INDEX = 3904, "22003", "Out of range JSON value for CAST for functional index '%-.64s'.";
     ER_EXCEEDED_MV_KEYS_NUM = 3905, "HY000", "Exceeded max number of values per record for multi-valued index '%-.64s' by %u value(s).";

@@ -1,0 +1,330 @@
+//! Strings as codes: hexadecimal and other bases, base 64, character codes; and what is known of a string's character set.
+
+use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
+use nfold_plan::func::{ANY_ARGS, Infer, any_nullable, infer_int};
+use nfold_types::{CollationId, ErrorCode};
+
+use super::{Evaluated, Func, Inferred, arg, func};
+use crate::eval::{EvalCx, Val, convert};
+
+pub(super) static FUNCS: &[Func] = &[
+    func("hex", (1, 1), infer_hex, eval_hex),
+    func("unhex", (1, 1), infer_unhex, eval_unhex),
+    func("conv", (3, 3), infer_bits, eval_conv),
+    func("bin", (1, 1), infer_bits, |cx, a, _| in_base(cx, &a[0], 2)),
+    func("oct", (1, 1), infer_bits, |cx, a, _| in_base(cx, &a[0], 8)),
+    func("ascii", (1, 1), infer_int, |cx, a, _| {
+        let text = arg!(cx.bytes(&a[0]));
+        Ok(Val::Int(text.first().map_or(0, |b| i64::from(*b))))
+    }),
+    func("ord", (1, 1), infer_int, eval_ord),
+    func("char", (1, ANY_ARGS), infer_char, eval_char),
+    func("to_base64", (1, 1), infer_to_base64, eval_to_base64),
+    func("from_base64", (1, 1), infer_from_base64, eval_from_base64),
+    func("charset", (1, 1), infer_name, |_, a, _| {
+        let name = own_collation(&a[0]).known().charset.name;
+        Ok(Val::string(name.as_bytes().to_vec()))
+    }),
+    func("collation", (1, 1), infer_name, |_, a, _| {
+        let name = own_collation(&a[0]).known().name;
+        Ok(Val::string(name.as_bytes().to_vec()))
+    }),
+    func(
+        "coercibility",
+        (1, 1),
+        |_, _| Ok(ExprType::bigint(false)),
+        |_, a, _| Ok(Val::Int(a[0].ty.coercibility as i64)),
+    ),
+    func("bit_count", (1, 1), infer_int, eval_bit_count),
+];
+
+/// The collation of a string; `binary` for everything else.
+fn own_collation(e: &Expr) -> CollationId {
+    match e.ty.class() {
+        Class::String => e.ty.collation(),
+        _ => CollationId::BINARY,
+    }
+}
+
+fn infer_name(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(ExprType::string(
+        64,
+        CollationId::UTF8MB3_GENERAL_CI,
+        Coercibility::SysConst,
+        false,
+    ))
+}
+
+fn infer_hex(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let ty = &args[0].ty;
+    let chars = if ty.class() == Class::String {
+        ty.col.max_bytes().saturating_mul(2)
+    } else {
+        16
+    };
+    Ok(cx.connection_string(chars, ty.nullable))
+}
+
+/// Numbers are shown in base 16, strings and dates byte by byte.
+fn eval_hex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    if matches!(
+        args[0].ty.class(),
+        Class::Int | Class::Decimal | Class::Double
+    ) {
+        let v = arg!(cx.integer(&args[0])) as u64;
+        return Ok(Val::string(format!("{v:X}").into_bytes()));
+    }
+    let text = arg!(cx.bytes(&args[0]));
+    Ok(Val::string(hex_of(&text, b"0123456789ABCDEF")))
+}
+
+/// Two digits for each byte.
+pub(super) fn hex_of(bytes: &[u8], digits: &[u8; 16]) -> Vec<u8> {
+    bytes
+        .iter()
+        .flat_map(|b| [digits[usize::from(b >> 4)], digits[usize::from(b & 15)]])
+        .collect()
+}
+
+fn binary(bytes: u64, nullable: bool) -> ExprType {
+    ExprType::string(
+        bytes,
+        CollationId::BINARY,
+        Coercibility::Coercible,
+        nullable,
+    )
+}
+
+fn infer_unhex(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    Ok(binary(args[0].ty.col.max_bytes().div_ceil(2), true))
+}
+
+/// Warning 1411, and NULL.
+pub(super) fn no_value<'a>(cx: &EvalCx<'a>, text: &[u8], function: &str) -> Evaluated<'a> {
+    let shown = format!("'{}'", String::from_utf8_lossy(text));
+    cx.warn(
+        ErrorCode::ER_WRONG_VALUE_FOR_TYPE,
+        &[&"string", &shown, &function],
+    );
+    Ok(Val::Null)
+}
+
+fn eval_unhex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.bytes(&args[0]));
+    let digit = |b: u8| char::from(b).to_digit(16).map(|d| d as u8);
+    let odd = text.len() % 2;
+    let mut out = Vec::with_capacity(text.len().div_ceil(2));
+    let first = text[..odd].iter().map(|b| digit(*b));
+    let pairs = text[odd..]
+        .chunks(2)
+        .map(|p| Some(digit(p[0])? << 4 | digit(p[1])?));
+    for byte in first.chain(pairs) {
+        match byte {
+            Some(b) => out.push(b),
+            None => return no_value(cx, &text, "unhex"),
+        }
+    }
+    Ok(Val::string(out))
+}
+
+fn infer_bits(cx: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(cx.connection_string(65, true))
+}
+
+fn in_base<'a>(cx: &EvalCx<'a>, e: &'a Expr, base: u32) -> Evaluated<'a> {
+    let v = if e.ty.class() == Class::String {
+        let text = arg!(cx.bytes(e));
+        digits_of(&text, 10).0
+    } else {
+        arg!(cx.integer(e)) as u64
+    };
+    Ok(Val::string(in_digits(v, base)))
+}
+
+/// The digits of `v`, most significant first.
+fn in_digits(mut v: u64, base: u32) -> Vec<u8> {
+    let mut out = Vec::new();
+    loop {
+        let digit = (v % u64::from(base)) as u32;
+        let c = char::from_digit(digit, base).unwrap_or('0');
+        out.push(c.to_ascii_uppercase() as u8);
+        v /= u64::from(base);
+        if v == 0 {
+            break;
+        }
+    }
+    out.reverse();
+    out
+}
+
+/// The number that begins `text` in `base`, as 64 bits, and whether it had a minus sign. Larger ones become the largest.
+fn digits_of(text: &[u8], base: u32) -> (u64, bool) {
+    let text = text.trim_ascii_start();
+    let (negative, rest) = match text.first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let mut v = 0u64;
+    let mut overflow = false;
+    for b in rest {
+        let Some(d) = char::from(*b).to_digit(base) else {
+            break;
+        };
+        match v
+            .checked_mul(u64::from(base))
+            .and_then(|v| v.checked_add(u64::from(d)))
+        {
+            Some(next) => v = next,
+            None => overflow = true,
+        }
+    }
+    if overflow {
+        return (u64::MAX, negative);
+    }
+    (if negative { v.wrapping_neg() } else { v }, negative)
+}
+
+fn eval_conv<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.bytes(&args[0]));
+    let (from, to) = (arg!(cx.int(&args[1])), arg!(cx.int(&args[2])));
+    let valid = |base: i64| (2..=36).contains(&base.unsigned_abs());
+    if text.is_empty() || !valid(from) || !valid(to) {
+        return Ok(Val::Null);
+    }
+    let (v, negative) = digits_of(&text, from.unsigned_abs() as u32);
+    // A negative base reads and shows signed numbers.
+    let v = match (from < 0, negative) {
+        (true, false) => v.min(i64::MAX as u64),
+        _ => v,
+    };
+    let base = to.unsigned_abs() as u32;
+    if to < 0 && (v as i64) < 0 {
+        let mut out = vec![b'-'];
+        out.extend(in_digits((v as i64).unsigned_abs(), base));
+        return Ok(Val::string(out));
+    }
+    Ok(Val::string(in_digits(v, base)))
+}
+
+/// The code of the first character: its bytes as a number, where it has several.
+fn eval_ord<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let set = convert::string_collation(cx, &args[0].ty).known().charset;
+    let text = arg!(cx.bytes(&args[0]));
+    let step = set.step(&text).min(text.len());
+    Ok(Val::Int(
+        text[..step].iter().fold(0, |n, b| n << 8 | i64::from(*b)),
+    ))
+}
+
+fn infer_char(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    Ok(binary(args.len() as u64 * 4, false))
+}
+
+/// The bytes of each number, leading zero bytes left out; NULLs are passed over.
+fn eval_char<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let mut out = Vec::new();
+    for e in args {
+        if let Some(v) = cx.integer(e)? {
+            let bytes = (v as u32).to_be_bytes();
+            let skip = bytes.iter().take_while(|b| **b == 0).count().min(3);
+            out.extend_from_slice(&bytes[skip..]);
+        }
+    }
+    Ok(Val::string(out))
+}
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn infer_to_base64(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let chars = args[0].ty.col.max_bytes().max(args[0].ty.char_length());
+    let chars = chars.div_ceil(3).saturating_mul(4);
+    Ok(cx.connection_string(chars + chars / 76, any_nullable(args)))
+}
+
+/// RFC 2045, in lines of 76 characters.
+fn eval_to_base64<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let bytes = arg!(cx.bytes(&args[0]));
+    let mut out = Vec::with_capacity(bytes.len() / 3 * 4 + 4);
+    let mut line = 0;
+    for group in bytes.chunks(3) {
+        if line == 76 {
+            out.push(b'\n');
+            line = 0;
+        }
+        line += 4;
+        let at = |i: usize| u32::from(group.get(i).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        for i in 0..4 {
+            let sextet = (bits >> (18 - 6 * i) & 63) as usize;
+            out.push(if i <= group.len() {
+                BASE64[sextet]
+            } else {
+                b'='
+            });
+        }
+    }
+    cx.checked_string(out, "to_base64")
+}
+
+fn infer_from_base64(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    Ok(binary(
+        args[0].ty.char_length().div_ceil(4).saturating_mul(3),
+        true,
+    ))
+}
+
+fn eval_from_base64<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.bytes(&args[0]));
+    Ok(decode_base64(&text).map_or(Val::Null, Val::string))
+}
+
+fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
+    let symbols: Vec<u8> = text
+        .iter()
+        .copied()
+        .filter(|b| !b.is_ascii_whitespace())
+        .collect();
+    if symbols.len() % 4 != 0 {
+        return None;
+    }
+    let padding = symbols.iter().rev().take_while(|b| **b == b'=').count();
+    if padding > 2 {
+        return None;
+    }
+    let mut out = Vec::with_capacity(symbols.len() / 4 * 3);
+    let used = symbols.len() - padding;
+    for (g, group) in symbols.chunks(4).enumerate() {
+        let mut bits = 0u32;
+        for (i, b) in group.iter().enumerate() {
+            let value = if g * 4 + i >= used {
+                0
+            } else {
+                BASE64.iter().position(|s| s == b)? as u32
+            };
+            bits = bits << 6 | value;
+        }
+        out.extend_from_slice(&bits.to_be_bytes()[1..]);
+    }
+    out.truncate(out.len() - padding);
+    Some(out)
+}
+
+/// Bits set: of a binary string in all its bytes, of anything else in its 64 bits.
+fn eval_bit_count<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let ty = &args[0].ty;
+    // Hexadecimal literals (marked by `zerofill`) count as numbers.
+    if ty.class() == Class::String && ty.collation() == CollationId::BINARY && !ty.col.zerofill {
+        let bytes = arg!(cx.bytes(&args[0]));
+        return Ok(Val::Int(
+            bytes.iter().map(|b| i64::from(b.count_ones())).sum(),
+        ));
+    }
+    let v = arg!(cx.integer(&args[0]));
+    let v = if v > i128::from(u64::MAX) {
+        u64::MAX
+    } else {
+        v as u64
+    };
+    Ok(Val::Int(i64::from(v.count_ones())))
+}

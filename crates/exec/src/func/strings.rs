@@ -1,0 +1,336 @@
+//! Parts of strings, and places in them. Positions and lengths are characters of the result's character set, counted from 1.
+
+use std::borrow::Cow;
+
+use nfold_plan::expr::{Expr, ExprType};
+use nfold_plan::func::{ANY_ARGS, Infer, any_nullable, infer_int};
+use nfold_sql::ast::TrimSide;
+use nfold_types::CollationId;
+use nfold_types::charset::Charset;
+
+use super::{Evaluated, Func, Inferred, arg, func, merged};
+use crate::eval::{EvalCx, Val};
+
+pub(super) static FUNCS: &[Func] = &[
+    func("upper", (1, 1), infer_same, eval_upper),
+    func("ucase", (1, 1), infer_same, eval_upper),
+    func("lcase", (1, 1), infer_same, eval_lower),
+    func("substring", (2, 3), infer_same, eval_substring),
+    func("substr", (2, 3), infer_same, eval_substring),
+    func("mid", (2, 3), infer_same, eval_substring),
+    func("left", (2, 2), infer_same, eval_left),
+    func("right", (2, 2), infer_same, eval_right),
+    func("ltrim", (1, 1), infer_same, |cx, a, ty| {
+        trim(cx, TrimSide::Leading, None, &a[0], ty)
+    }),
+    func("rtrim", (1, 1), infer_same, |cx, a, ty| {
+        trim(cx, TrimSide::Trailing, None, &a[0], ty)
+    }),
+    func("substring_index", (3, 3), infer_index, eval_index),
+    func("reverse", (1, 1), infer_same, eval_reverse),
+    func("instr", (2, 2), infer_places, |cx, a, _| {
+        locate(cx, &a[1], &a[0], None)
+    }),
+    func("locate", (2, 3), infer_places, |cx, a, _| {
+        locate(cx, &a[0], &a[1], a.get(2))
+    }),
+    func("position", (2, 2), infer_places, |cx, a, _| {
+        locate(cx, &a[0], &a[1], None)
+    }),
+    func("strcmp", (2, 2), infer_places, eval_strcmp),
+    func("find_in_set", (2, 2), infer_places, eval_find_in_set),
+    func("octet_length", (1, 1), infer_int, |cx, a, _| {
+        Ok(Val::Int(arg!(cx.bytes(&a[0])).len() as i64))
+    }),
+    func("bit_length", (1, 1), infer_int, |cx, a, _| {
+        Ok(Val::Int(arg!(cx.bytes(&a[0])).len() as i64 * 8))
+    }),
+    func("character_length", (1, 1), infer_int, eval_char_length),
+    func("field", (2, ANY_ARGS), infer_field, eval_field),
+    func("elt", (2, ANY_ARGS), infer_elt, eval_elt),
+];
+
+/// A string no longer than the first argument, in its character set.
+fn infer_same(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    cx.string_from(&[&args[0]], args[0].ty.char_length(), any_nullable(args))
+}
+
+fn infer_index(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    cx.string_from(
+        &[&args[0], &args[1]],
+        args[0].ty.char_length(),
+        any_nullable(args),
+    )
+}
+
+/// An integer from two strings that must be comparable.
+fn infer_places(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    cx.merge(&[&args[0], &args[1]])?;
+    infer_int(cx, args)
+}
+
+fn cut(text: Cow<'_, [u8]>, from: usize, to: usize) -> Val<'_> {
+    match text {
+        Cow::Borrowed(b) => Val::Bytes(Cow::Borrowed(&b[from..to])),
+        Cow::Owned(b) => Val::string(b[from..to].to_vec()),
+    }
+}
+
+fn eval_upper<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    if ty.collation() == CollationId::BINARY {
+        return Ok(Val::Bytes(text));
+    }
+    let mut out = Vec::with_capacity(text.len());
+    ty.collation().known().upper(&text, &mut out);
+    Ok(Val::string(out))
+}
+
+fn eval_lower<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    if ty.collation() == CollationId::BINARY {
+        return Ok(Val::Bytes(text));
+    }
+    let mut out = Vec::with_capacity(text.len());
+    ty.collation().known().lower(&text, &mut out);
+    Ok(Val::string(out))
+}
+
+fn eval_char_length<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let collation = crate::eval::convert::string_collation(cx, &args[0].ty);
+    let text = arg!(cx.bytes(&args[0]));
+    Ok(Val::Int(collation.known().char_len(&text) as i64))
+}
+
+fn charset(ty: &ExprType) -> &'static Charset {
+    ty.collation().known().charset
+}
+
+fn eval_substring<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let start = arg!(cx.int(&args[1]));
+    let len = match args.get(2) {
+        Some(e) => usize::try_from(arg!(cx.int(e))).unwrap_or(0),
+        None => usize::MAX,
+    };
+    let set = charset(ty);
+    let first = if start < 0 {
+        let chars = set.char_len(&text);
+        match chars.checked_sub(start.unsigned_abs() as usize) {
+            Some(first) => first,
+            None => return Ok(Val::string(Vec::new())),
+        }
+    } else if start == 0 {
+        return Ok(Val::string(Vec::new()));
+    } else {
+        start as usize - 1
+    };
+    let from = set.char_prefix_len(&text, first);
+    let to = from + set.char_prefix_len(&text[from..], len);
+    Ok(cut(text, from, to))
+}
+
+fn eval_left<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let n = usize::try_from(arg!(cx.int(&args[1]))).unwrap_or(0);
+    let to = charset(ty).char_prefix_len(&text, n);
+    Ok(cut(text, 0, to))
+}
+
+fn eval_right<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let n = usize::try_from(arg!(cx.int(&args[1]))).unwrap_or(0);
+    let set = charset(ty);
+    let from = set.char_prefix_len(&text, set.char_len(&text).saturating_sub(n));
+    let to = text.len();
+    Ok(cut(text, from, to))
+}
+
+/// `TRIM([side] [what FROM] expr)`; without `what`, spaces go.
+pub(super) fn trim<'a>(
+    cx: &EvalCx<'a>,
+    side: TrimSide,
+    what: Option<&'a Expr>,
+    expr: &'a Expr,
+    ty: &'a ExprType,
+) -> Evaluated<'a> {
+    let text = arg!(cx.text(expr, ty.collation()));
+    let what: Cow<'_, [u8]> = match what {
+        Some(e) => arg!(cx.text(e, ty.collation())),
+        None => Cow::Borrowed(b" "),
+    };
+    let (mut from, mut to) = (0, text.len());
+    if !what.is_empty() {
+        if side != TrimSide::Trailing {
+            while text[from..to].starts_with(&what) {
+                from += what.len();
+            }
+        }
+        if side != TrimSide::Leading {
+            while text[from..to].ends_with(&what) {
+                to -= what.len();
+            }
+        }
+    }
+    Ok(cut(text, from, to))
+}
+
+fn eval_index<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let delimiter = arg!(cx.text(&args[1], ty.collation()));
+    let count = arg!(cx.int(&args[2]));
+    if text.is_empty() || delimiter.is_empty() || count == 0 {
+        return Ok(Val::string(Vec::new()));
+    }
+    // Delimiters are found from the left, also for those counted from the right: there the search goes backwards.
+    let (mut from, mut to) = (0, text.len());
+    let mut left = count.unsigned_abs();
+    if count > 0 {
+        let mut at = 0;
+        while at + delimiter.len() <= text.len() {
+            if text[at..].starts_with(&delimiter) {
+                left -= 1;
+                if left == 0 {
+                    to = at;
+                    break;
+                }
+                at += delimiter.len();
+            } else {
+                at += charset(ty).step(&text[at..]).max(1);
+            }
+        }
+    } else {
+        let mut at = text.len();
+        while at >= delimiter.len() {
+            if text[..at].ends_with(&delimiter) {
+                left -= 1;
+                if left == 0 {
+                    from = at;
+                    break;
+                }
+                at -= delimiter.len();
+            } else {
+                at -= 1;
+            }
+        }
+    }
+    Ok(cut(text, from, to))
+}
+
+fn eval_reverse<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let mut out = Vec::with_capacity(text.len());
+    charset(ty).reverse(&text, &mut out);
+    Ok(Val::string(out))
+}
+
+/// The place of `needle` in `hay` from character `from`; 0: nowhere.
+fn locate<'a>(
+    cx: &EvalCx<'a>,
+    needle: &'a Expr,
+    hay: &'a Expr,
+    from: Option<&'a Expr>,
+) -> Evaluated<'a> {
+    let collation = merged(cx, &[needle, hay], "locate")?;
+    let needle = arg!(cx.text(needle, collation));
+    let hay = arg!(cx.text(hay, collation));
+    let skip = match from {
+        None => 0,
+        Some(e) => match arg!(cx.int(e)) {
+            n if n > 0 => n as usize - 1,
+            _ => return Ok(Val::Int(0)),
+        },
+    };
+    let collation = collation.known();
+    if skip > collation.char_len(&hay) {
+        return Ok(Val::Int(0));
+    }
+    let start = collation.charset.char_prefix_len(&hay, skip);
+    Ok(Val::Int(match collation.position(&hay, &needle, start) {
+        Some(at) => collation.char_len(&hay[..at]) as i64 + 1,
+        None => 0,
+    }))
+}
+
+fn eval_strcmp<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let collation = merged(cx, &[&args[0], &args[1]], "strcmp")?;
+    let a = arg!(cx.text(&args[0], collation));
+    let b = arg!(cx.text(&args[1], collation));
+    Ok(Val::Int(collation.known().compare(&a, &b) as i64))
+}
+
+fn eval_find_in_set<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let collation = merged(cx, &[&args[0], &args[1]], "find_in_set")?;
+    let needle = arg!(cx.text(&args[0], collation));
+    let set = arg!(cx.text(&args[1], collation));
+    if set.is_empty() {
+        return Ok(Val::Int(0));
+    }
+    let place = set
+        .split(|b| *b == b',')
+        .position(|member| collation.known().eq(member, &needle));
+    Ok(Val::Int(place.map_or(0, |i| i as i64 + 1)))
+}
+
+fn infer_field(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(ExprType::bigint(false))
+}
+
+/// The place of the first argument among the others: compared as strings if all are strings, as integers if all are integers, else as
+/// doubles.
+fn eval_field<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    use nfold_plan::expr::Class;
+    let all = |class: Class| args.iter().all(|e| e.ty.class() == class);
+    let (first, rest) = (&args[0], &args[1..]);
+    if cx.val(first)?.is_null() {
+        return Ok(Val::Int(0));
+    }
+    let (strings, ints, decimals) = (
+        args.iter()
+            .all(|e| matches!(e.ty.class(), Class::String | Class::Null)),
+        all(Class::Int),
+        args.iter()
+            .all(|e| matches!(e.ty.class(), Class::Int | Class::Decimal)),
+    );
+    let collation = if strings {
+        merged(cx, &args.iter().collect::<Vec<_>>(), "field")?
+    } else {
+        CollationId::BINARY
+    };
+    for (i, e) in rest.iter().enumerate() {
+        let equal = if strings {
+            let (a, b) = (cx.text(first, collation)?, cx.text(e, collation)?);
+            a.zip(b).is_some_and(|(a, b)| collation.known().eq(&a, &b))
+        } else if ints {
+            let (a, b) = (cx.integer(first)?, cx.integer(e)?);
+            a.is_some() && a == b
+        } else if decimals {
+            let (a, b) = (cx.decimal(first)?, cx.decimal(e)?);
+            a.is_some() && a == b
+        } else {
+            let (a, b) = (cx.f64(first)?, cx.f64(e)?);
+            a.is_some() && a == b
+        };
+        if equal {
+            return Ok(Val::Int(i as i64 + 1));
+        }
+    }
+    Ok(Val::Int(0))
+}
+
+fn infer_elt(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let strings: Vec<&Expr> = args[1..].iter().collect();
+    let chars = strings.iter().map(|e| e.ty.char_length()).max();
+    cx.string_from(&strings, chars.unwrap_or(0), true)
+}
+
+fn eval_elt<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let n = arg!(cx.int(&args[0]));
+    match usize::try_from(n)
+        .ok()
+        .filter(|n| (1..args.len()).contains(n))
+    {
+        Some(n) => Ok(Val::Bytes(arg!(cx.text(&args[n], ty.collation())))),
+        None => Ok(Val::Null),
+    }
+}

@@ -1,0 +1,409 @@
+//! Strings made from strings: padding, replacing, joining, quoting, and numbers written for people.
+
+use nfold_plan::expr::{Class, Expr, ExprType};
+use nfold_plan::func::{ANY_ARGS, Infer, any_nullable};
+use nfold_types::{ErrorCode, SqlError};
+
+use super::{Evaluated, Func, Inferred, arg, func};
+use crate::eval::{EvalCx, Val};
+
+pub(super) static FUNCS: &[Func] = &[
+    func("lpad", (3, 3), infer_pad, |cx, a, ty| pad(cx, a, ty, true)),
+    func("rpad", (3, 3), infer_pad, |cx, a, ty| pad(cx, a, ty, false)),
+    func("repeat", (2, 2), infer_repeat, eval_repeat),
+    func("space", (1, 1), infer_space, eval_space),
+    func("replace", (3, 3), infer_replace, eval_replace),
+    func("insert", (4, 4), infer_insert, eval_insert),
+    func("concat_ws", (2, ANY_ARGS), infer_concat_ws, eval_concat_ws),
+    func("make_set", (2, ANY_ARGS), infer_make_set, eval_make_set),
+    func("export_set", (3, 5), infer_export_set, eval_export_set),
+    func("quote", (1, 1), infer_quote, eval_quote),
+    func("soundex", (1, 1), infer_soundex, eval_soundex),
+    func("format", (2, 3), infer_format, eval_format),
+];
+
+/// The longest result that MySQL derives for a string of unknown length.
+const LONG: u64 = 1 << 24;
+
+/// The value of an argument that is written out as an integer.
+fn constant(e: &Expr) -> Option<u64> {
+    match &e.kind {
+        nfold_plan::expr::ExprKind::Const(nfold_types::Value::Int(n)) => {
+            Some(u64::try_from(*n).unwrap_or(0))
+        }
+        _ => None,
+    }
+}
+
+/// Whether `bytes` is longer than a client may get; then there is warning 1301 and the result is NULL.
+fn too_long(cx: &EvalCx<'_>, bytes: usize, name: &str) -> bool {
+    let max = cx.env().max_allowed_packet();
+    if bytes > max {
+        cx.warn(ErrorCode::ER_WARN_ALLOWED_PACKET_OVERFLOWED, &[&name, &max]);
+    }
+    bytes > max
+}
+
+fn infer_pad(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let chars = constant(&args[1]).unwrap_or(LONG);
+    cx.string_from(&[&args[0], &args[2]], chars, true)
+}
+
+fn pad<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, left: bool) -> Evaluated<'a> {
+    let set = ty.collation().known().charset;
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let wanted = arg!(cx.int(&args[1]));
+    let fill = arg!(cx.text(&args[2], ty.collation()));
+    let Ok(wanted) = usize::try_from(wanted) else {
+        return Ok(Val::Null);
+    };
+    let have = set.char_len(&text);
+    if wanted <= have {
+        let keep = set.char_prefix_len(&text, wanted);
+        return Ok(Val::string(text[..keep].to_vec()));
+    }
+    let unit = set.char_len(&fill);
+    if unit == 0 {
+        return Ok(Val::Bytes(text));
+    }
+    let name = if left { "lpad" } else { "rpad" };
+    let per_char = usize::from(set.max_len);
+    if too_long(cx, wanted.saturating_mul(per_char), name) {
+        return Ok(Val::Null);
+    }
+    let missing = wanted - have;
+    let mut padding = fill.repeat(missing / unit);
+    padding.extend_from_slice(set.char_prefix(&fill, missing % unit));
+    if left {
+        padding.extend_from_slice(&text);
+        return Ok(Val::string(padding));
+    }
+    let mut out = text.into_owned();
+    out.extend_from_slice(&padding);
+    Ok(Val::string(out))
+}
+
+fn infer_repeat(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let times = constant(&args[1]).unwrap_or(LONG);
+    let chars = args[0].ty.char_length().saturating_mul(times);
+    cx.string_from(&[&args[0]], chars, true)
+}
+
+fn eval_repeat<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let times = usize::try_from(arg!(cx.int(&args[1]))).unwrap_or(0);
+    if too_long(cx, text.len().saturating_mul(times), "repeat") {
+        return Ok(Val::Null);
+    }
+    Ok(Val::string(text.repeat(times)))
+}
+
+fn infer_space(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    Ok(cx.connection_string(constant(&args[0]).unwrap_or(LONG), true))
+}
+
+fn eval_space<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let n = usize::try_from(arg!(cx.int(&args[0]))).unwrap_or(0);
+    if too_long(cx, n, "space") {
+        return Ok(Val::Null);
+    }
+    Ok(Val::string(vec![b' '; n]))
+}
+
+fn infer_replace(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let (text, from, to) = (
+        args[0].ty.char_length(),
+        args[1].ty.char_length().max(1),
+        args[2].ty.char_length(),
+    );
+    let chars = text.saturating_add((text / from).saturating_mul(to.saturating_sub(from)));
+    cx.string_from(&args.iter().collect::<Vec<_>>(), chars, any_nullable(args))
+}
+
+/// Every occurrence, byte for byte whatever the collation.
+fn eval_replace<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let from = arg!(cx.text(&args[1], ty.collation()));
+    let to = arg!(cx.text(&args[2], ty.collation()));
+    if from.is_empty() {
+        return Ok(Val::Bytes(text));
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = &text[..];
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix(&from[..]) {
+            out.extend_from_slice(&to);
+            rest = after;
+        } else {
+            out.push(rest[0]);
+            rest = &rest[1..];
+        }
+        if too_long(cx, out.len(), "replace") {
+            return Ok(Val::Null);
+        }
+    }
+    Ok(Val::string(out))
+}
+
+fn infer_insert(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let chars = args[0]
+        .ty
+        .char_length()
+        .saturating_add(args[3].ty.char_length());
+    cx.string_from(&[&args[0], &args[3]], chars, any_nullable(args))
+}
+
+fn eval_insert<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let set = ty.collation().known().charset;
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let (at, len) = (arg!(cx.int(&args[1])), arg!(cx.int(&args[2])));
+    let new = arg!(cx.text(&args[3], ty.collation()));
+    let chars = set.char_len(&text);
+    let Some(at) = usize::try_from(at)
+        .ok()
+        .filter(|at| (1..=chars).contains(at))
+    else {
+        return Ok(Val::Bytes(text));
+    };
+    let from = set.char_prefix_len(&text, at - 1);
+    let to = match usize::try_from(len) {
+        Ok(len) => from + set.char_prefix_len(&text[from..], len),
+        Err(_) => text.len(),
+    };
+    cx.checked_string([&text[..from], &new, &text[to..]].concat(), "insert")
+}
+
+fn infer_concat_ws(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let separators = args[0]
+        .ty
+        .char_length()
+        .saturating_mul(args.len() as u64 - 2);
+    let chars = args[1..]
+        .iter()
+        .map(|e| e.ty.char_length())
+        .fold(separators, u64::saturating_add);
+    let nullable = args[0].ty.nullable;
+    cx.string_from(&args.iter().collect::<Vec<_>>(), chars, nullable)
+}
+
+fn eval_concat_ws<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let separator = arg!(cx.text(&args[0], ty.collation()));
+    let mut out = Vec::new();
+    let mut first = true;
+    for e in &args[1..] {
+        if let Some(text) = cx.text(e, ty.collation())? {
+            if !first {
+                out.extend_from_slice(&separator);
+            }
+            first = false;
+            out.extend_from_slice(&text);
+        }
+    }
+    cx.checked_string(out, "concat_ws")
+}
+
+fn infer_make_set(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let chars = args[1..]
+        .iter()
+        .map(|e| e.ty.char_length())
+        .fold(args.len() as u64 - 2, u64::saturating_add);
+    let nullable = args[0].ty.nullable;
+    cx.string_from(&args[1..].iter().collect::<Vec<_>>(), chars, nullable)
+}
+
+fn eval_make_set<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let bits = arg!(cx.integer(&args[0])) as u64;
+    let mut out = Vec::new();
+    let mut first = true;
+    for (_, e) in args[1..]
+        .iter()
+        .take(64)
+        .enumerate()
+        .filter(|(i, _)| bits >> i & 1 == 1)
+    {
+        if let Some(text) = cx.text(e, ty.collation())? {
+            if !first {
+                out.push(b',');
+            }
+            first = false;
+            out.extend_from_slice(&text);
+        }
+    }
+    Ok(Val::string(out))
+}
+
+fn infer_export_set(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let strings: Vec<&Expr> = args[1..args.len().min(4)].iter().collect();
+    let longest = strings[0].ty.char_length().max(strings[1].ty.char_length());
+    let separator = strings.get(2).map_or(1, |e| e.ty.char_length());
+    cx.string_from(
+        &strings,
+        longest.saturating_mul(64).saturating_add(separator * 63),
+        any_nullable(args),
+    )
+}
+
+fn eval_export_set<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let bits = arg!(cx.integer(&args[0])) as u64;
+    let on = arg!(cx.text(&args[1], ty.collation()));
+    let off = arg!(cx.text(&args[2], ty.collation()));
+    let separator = match args.get(3) {
+        Some(e) => arg!(cx.text(e, ty.collation())),
+        None => b",".as_slice().into(),
+    };
+    let count = match args.get(4) {
+        Some(e) => match arg!(cx.int(e)) {
+            n @ 0..=64 => n,
+            _ => 64,
+        },
+        None => 64,
+    };
+    let mut out = Vec::new();
+    for i in 0..count {
+        if i > 0 {
+            out.extend_from_slice(&separator);
+        }
+        out.extend_from_slice(if bits >> i & 1 == 1 { &on } else { &off });
+    }
+    cx.checked_string(out, "export_set")
+}
+
+fn infer_quote(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let chars = args[0].ty.char_length().saturating_mul(2) + 2;
+    cx.string_from(&[&args[0]], chars, args[0].ty.nullable)
+}
+
+fn eval_quote<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let Some(text) = cx.text(&args[0], ty.collation())? else {
+        return Ok(Val::string(b"NULL".to_vec()));
+    };
+    let mut out = vec![b'\''];
+    for b in text.iter() {
+        match b {
+            b'\'' | b'\\' => out.extend([b'\\', *b]),
+            0 => out.extend(b"\\0"),
+            0x1A => out.extend(b"\\Z"),
+            _ => out.push(*b),
+        }
+    }
+    out.push(b'\'');
+    Ok(Val::string(out))
+}
+
+fn infer_soundex(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let chars = args[0].ty.char_length().max(4);
+    cx.string_from(&[&args[0]], chars, args[0].ty.nullable)
+}
+
+/// The original Soundex, vowels dropped before duplicates, without a limit of four characters.
+fn eval_soundex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    const CODES: &[u8; 26] = b"01230120022455012623010202";
+    let set = ty.collation().known().charset;
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let code = |c: char| {
+        let upper = c.to_ascii_uppercase();
+        if upper.is_ascii_uppercase() {
+            CODES[(upper as u8 - b'A') as usize]
+        } else {
+            b'0'
+        }
+    };
+    let mut out = Vec::new();
+    let mut last = b'0';
+    let mut rest = &text[..];
+    while !rest.is_empty() {
+        let (c, step) = set.decode(rest).unwrap_or(('\0', 1));
+        rest = &rest[step..];
+        if !(c.is_ascii_alphabetic() || u32::from(c) >= 0xC0) {
+            continue;
+        }
+        let this = code(c);
+        if out.is_empty() {
+            let upper = c.to_uppercase().next().unwrap_or(c);
+            set.encode(upper, &mut out);
+        } else if this != b'0' && this != last {
+            out.push(this);
+        } else if this == b'0' {
+            continue;
+        }
+        last = this;
+    }
+    if !out.is_empty() {
+        let chars = set.char_len(&out);
+        out.resize(out.len() + 4usize.saturating_sub(chars), b'0');
+    }
+    Ok(Val::string(out))
+}
+
+fn infer_format(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let chars = args[0].ty.char_length();
+    Ok(cx.connection_string(chars + chars / 3 + 40, true))
+}
+
+/// Decimal point and separator of thousands of a locale.
+fn separators(locale: &[u8]) -> Option<(&'static str, &'static str)> {
+    let name = String::from_utf8_lossy(locale).to_ascii_lowercase();
+    Some(match name.as_str() {
+        "en_us" | "en_gb" | "en_au" | "en_ca" | "en_ie" | "en_nz" | "en_ph" | "en_sg" | "ja_jp"
+        | "zh_cn" | "zh_tw" | "zh_hk" | "ko_kr" | "th_th" | "he_il" | "es_mx" => (".", ","),
+        "de_de" | "de_be" | "de_lu" | "da_dk" | "nl_nl_" | "id_id" | "tr_tr" | "is_is"
+        | "vi_vn" => (",", "."),
+        "de_ch" => (".", "'"),
+        "de_at" | "fr_fr" | "fr_be" | "it_it" | "pl_pl" | "es_es" | "nl_nl" | "nl_be"
+        | "bg_bg_" => (",", ""),
+        _ => return None,
+    })
+}
+
+/// Rounded to so many digits, thousands apart.
+fn eval_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let exact = matches!(args[0].ty.class(), Class::Int | Class::Decimal);
+    let number = cx.val(&args[0])?;
+    if number.is_null() {
+        return Ok(Val::Null);
+    }
+    let digits = arg!(cx.int(&args[1])).clamp(0, 30);
+    let text = if exact {
+        let d = arg!(cx.decimal(&args[0]));
+        let d = d.round(digits as i32).unwrap_or(d);
+        match d.rescale(digits as u8) {
+            Some(d) => d.to_string(),
+            None => d.to_string(),
+        }
+    } else {
+        let v = super::numeric::round_double(arg!(cx.f64(&args[0])), digits, false);
+        format!("{v:.*}", digits as usize)
+    };
+    let (point, comma) = match args.get(2) {
+        None => (".", ","),
+        Some(e) => match cx.bytes(e)? {
+            Some(name) => match separators(&name) {
+                Some(found) => found,
+                None => {
+                    return Err(SqlError::not_supported(format_args!(
+                        "locale {}",
+                        String::from_utf8_lossy(&name)
+                    )));
+                }
+            },
+            None => (".", ","),
+        },
+    };
+    let (sign, text) = match text.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", text.as_str()),
+    };
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let mut out = String::from(sign);
+    for (i, c) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i) % 3 == 0 {
+            out.push_str(comma);
+        }
+        out.push(c);
+    }
+    if digits > 0 {
+        out.push_str(point);
+        out.push_str(fraction);
+    }
+    Ok(Val::string(out.into_bytes()))
+}
