@@ -106,7 +106,8 @@ class Runner:
 
     def connection(self, name):
         if name not in self.connections:
-            conn = pymysql.connect(charset="utf8mb4", autocommit=True, conv={}, use_unicode=False, **self.where)
+            conn = pymysql.connect(charset="utf8mb4", autocommit=True, conv={}, use_unicode=False,
+                                   read_timeout=60, **self.where)
             self.connections[name] = conn
         return self.connections[name]
 
@@ -142,7 +143,8 @@ class Runner:
                 lines[0] += f" last_insert_id {cursor.lastrowid}"
             if result.message:  # PyMySQL leaves the length in front of it
                 lines[0] += f" info {show(result.message[1:])}"
-        if result.warning_count and not block.sql.lstrip().lower().startswith("show warnings"):
+        # EXPLAIN's note is the statement rewritten: its wording is nobody's interface
+        if result.warning_count and not block.sql.lstrip().lower().startswith(("show warnings", "explain")):
             cursor.execute("SHOW WARNINGS")
             lines.append(f"warnings {result.warning_count}")
             lines += ["\t".join(show(v) for v in row) for row in cursor.fetchall()]
