@@ -386,19 +386,21 @@ impl UndoLog {
             return Ok(false);
         };
         for long in long {
-            self.free_page(long)?;
+            self.free_page(long, || ())?;
             self.pages.freed_long(page, long);
         }
-        self.free_page(page)?;
-        self.pages.freed(page);
+        // Forgotten before the space may give the page out again: its next owner counts on it from the start.
+        self.free_page(page, || self.pages.freed(page))?;
         Ok(true)
     }
 
-    pub(super) fn free_page(&self, page: PageNo) -> Step<()> {
+    /// Frees a page of the undo space; `forget` is called when nothing can fail any more, and nobody else can have the page yet.
+    pub(super) fn free_page(&self, page: PageNo, forget: impl FnOnce()) -> Step<()> {
         let mut mtr = self.store.mtr();
         mtr.reserve(LOG_OVERHEAD, self.space, 0)
             .map_err(Stop::lift)?;
         let latched = mtr.latch(self.id(page)).map_err(Stop::lift)?;
+        forget();
         mtr.free_page(latched);
         mtr.commit();
         Ok(())
