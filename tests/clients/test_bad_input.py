@@ -179,6 +179,8 @@ def test_invalid_utf8(srv):
         conn._read_query_result()
     except pymysql.err.MySQLError as e:
         assert e.args[0] in (1300, 1064, 3854), e
+    except UnicodeDecodeError:
+        pass  # MySQL, too, gives the bytes back as they came; the driver cannot read them
     conn.close()
     answers(srv)
 

@@ -6,6 +6,7 @@
 mod codes;
 mod core;
 mod digest;
+mod info;
 mod numeric;
 mod strings;
 mod text;
@@ -89,6 +90,7 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
         text::FUNCS,
         codes::FUNCS,
         digest::FUNCS,
+        info::FUNCS,
         numeric::FUNCS,
     ];
     let funcs: Vec<&'static Func> = modules.iter().flat_map(|m| m.iter()).collect();

@@ -55,6 +55,11 @@ fn may_be_no_plan(text: &[u8]) -> bool {
         .any(|w| text.starts_with(w))
 }
 
+/// Whether a statement goes to the planner, and its plan to the cache.
+pub(super) fn is_planned(digested: &nfold_sql::digest::Digested) -> bool {
+    digested.is_parameterisable() && !may_be_no_plan(digested.text())
+}
+
 impl Session {
     /// Runs the first statement of `text`, whose digest is in `self.digested`.
     pub(super) fn run_text(
@@ -63,7 +68,7 @@ impl Session {
         text: &[u8],
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
-        if self.digested.is_parameterisable() && !may_be_no_plan(self.digested.text()) {
+        if is_planned(&self.digested) {
             let digested = std::mem::take(&mut self.digested);
             let work = Work {
                 text,
@@ -94,7 +99,7 @@ impl Session {
         markers: &[Value],
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
-        if statement.digested.is_parameterisable() {
+        if is_planned(&statement.digested) {
             self.conditions.clear();
             let work = Work {
                 text: &statement.text,
@@ -225,7 +230,7 @@ impl Session {
             Set(items) => self.set(cx, items, text),
             Use(name) => self.use_database(name.as_str()).map(|()| Response::ok()),
             Kill { target, id } => self.kill_statement(cx, *target, id, text),
-            Prepare { name, source } => self.prepare_text(name.as_str(), source),
+            Prepare { name, source } => self.prepare_text(cx, name.as_str(), source),
             Execute { name, using } => self.execute_text(cx, name.as_str(), using, sink),
             Deallocate(name) => self.deallocate(name.as_str()),
             Show(show) => self.show(cx, show),
@@ -277,7 +282,12 @@ impl Session {
     }
 
     /// PREPARE
-    fn prepare_text(&mut self, name: &str, source: &PrepareSource) -> Result<Response, SqlError> {
+    fn prepare_text(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        name: &str,
+        source: &PrepareSource,
+    ) -> Result<Response, SqlError> {
         use nfold_exec::SessionEnv;
         let text = match source {
             PrepareSource::Text(text) => text.clone(),
@@ -290,8 +300,20 @@ impl Session {
         };
         self.prepared.close_name(name);
         let statement = self.parse_prepared(&text)?;
+        if is_planned(&statement.digested) {
+            let work = Work {
+                text: &statement.text,
+                digested: &statement.digested,
+                markers: &[],
+                parsed: Some(&statement.parsed),
+            };
+            self.describe(cx, &work)?;
+        }
         self.prepared.set_name(name, statement);
-        Ok(Response::ok())
+        Ok(Response::Done(Done {
+            info: "Statement prepared".into(),
+            ..Done::default()
+        }))
     }
 
     /// Parses a text to be prepared; error 1461 where there are too many.

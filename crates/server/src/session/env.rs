@@ -90,7 +90,8 @@ impl Env {
     pub fn user_var_type(&self, name: &str) -> ColumnType {
         let text = || ColumnType::string(TypeKind::Text(TextSize::Long), self.collation());
         match self.user_vars.borrow().get(name) {
-            None | Some(Value::Bytes(_)) => text(),
+            None => ColumnType::varchar(255, self.collation()),
+            Some(Value::Bytes(_)) => text(),
             Some(Value::Null) => ColumnType::new(TypeKind::Null),
             Some(Value::Int(_)) => ColumnType::bigint(),
             Some(Value::UInt(_)) => ColumnType::bigint().with_unsigned(),

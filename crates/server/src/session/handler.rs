@@ -122,7 +122,7 @@ impl Session {
         let statement = self.parse_prepared(sql)?;
         let mut fiber = FiberExec { fiber: cx };
         let mut columns = Vec::new();
-        if statement.digested.is_parameterisable() {
+        if super::dispatch::is_planned(&statement.digested) {
             let work = Work {
                 text: &statement.text,
                 digested: &statement.digested,

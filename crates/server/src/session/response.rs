@@ -144,8 +144,10 @@ pub fn interrupt_error(why: Interrupt) -> SqlError {
 
 impl RowSink for WireSink<'_, '_> {
     fn columns(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError> {
-        let wire: SmallVec<[Column<'_>; 16]> =
-            columns.iter().map(|c| wire_column(c, self.collation)).collect();
+        let wire: SmallVec<[Column<'_>; 16]> = columns
+            .iter()
+            .map(|c| wire_column(c, self.collation))
+            .collect();
         self.out.columns(&wire);
         self.begun = true;
         Ok(())

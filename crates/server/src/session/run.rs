@@ -48,6 +48,8 @@ struct Cached {
     account_version: u64,
     /// Rows may change.
     writes: bool,
+    /// Planned with the types that user variables had then.
+    of_user_variables: bool,
 }
 
 /// The session's plans by key.
@@ -188,6 +190,9 @@ impl Session {
     }
 
     fn keep(&mut self, plan: Box<Cached>) {
+        if plan.of_user_variables {
+            return;
+        }
         let map = &mut self.plans;
         if let Some(place) = map.plans.get_mut(&*map.key) {
             *place = Some(plan);
@@ -257,6 +262,7 @@ impl Session {
             schema_version: self.schema.version,
             account_version: self.server.engine.catalog().account_version(),
             writes: writes(&parsed.statement),
+            of_user_variables: names_user_variable(work.digested.text()),
         })
     }
 
@@ -310,6 +316,18 @@ impl Session {
         self.params = params;
         result
     }
+}
+
+/// Whether a text may name `@x` (not `@@x`).
+fn names_user_variable(text: &[u8]) -> bool {
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|&b| b == b'@') {
+        if rest.get(at + 1) != Some(&b'@') {
+            return true;
+        }
+        rest = &rest[at + 2..];
+    }
+    false
 }
 
 /// Ids of the tables that exist; the binder reports the others.

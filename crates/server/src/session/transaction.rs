@@ -234,7 +234,10 @@ impl Session {
 
     /// Error 1290 where the server takes no changes from this account.
     pub fn refuse_read_only_server(&self) -> Result<(), SqlError> {
-        let switches = self.env.globals.with_settings(|s| (s.super_read_only, s.server_read_only));
+        let switches = self
+            .env
+            .globals
+            .with_settings(|s| (s.super_read_only, s.server_read_only));
         let option = match switches {
             (true, _) => "--super-read-only",
             (false, true) if !self.rights.has_global(nfold_catalog::Privileges::SUPER) => {

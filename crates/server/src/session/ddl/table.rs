@@ -355,6 +355,7 @@ impl Session {
             rename,
             auto_increment,
         } = self.with_ddl_cx(def.collation, |ddl| ddl::alter::bind(a, &def, ddl))?;
+        let only_rename = rename.is_some() && change == Change::Nothing;
         let target = match &rename {
             Some((to, new)) => {
                 Some(self.rename_target(to.as_deref().unwrap_or(&schema), new, &def)?)
@@ -377,10 +378,14 @@ impl Session {
                 .ok_or_else(|| missing(&schema, &name))?;
             self.change(cx, move || engine.rename_tables(&[(def, schema, name)]))?;
         }
-        let info = format!(
-            "Records: {rows}  Duplicates: 0  Warnings: {}",
-            self.conditions.total()
-        );
+        let info = if only_rename {
+            String::new()
+        } else {
+            format!(
+                "Records: {rows}  Duplicates: 0  Warnings: {}",
+                self.conditions.total()
+            )
+        };
         Ok(Response::Done(Done {
             affected_rows: rows,
             insert_id: 0,

@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 
 use arc_swap::ArcSwap;
 use nfold_types::collation::CollationId;
-use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind, Value};
+use nfold_types::{ColumnType, ErrorCode, SqlError, Value};
 use parking_lot::Mutex;
 
 use crate::config::table::{self as options, Kind, OPTIONS};
@@ -42,6 +42,9 @@ pub struct VarDef {
     /// May be SET.
     pub dynamic: bool,
 }
+
+/// Characters that a text variable is described with.
+const MAX_TEXT: u32 = 2048;
 
 /// A variable's value.
 #[derive(Debug, Clone, PartialEq)]
@@ -139,10 +142,7 @@ impl VarDef {
                 decimals: 6,
                 ..ColumnType::double()
             },
-            VarValue::Text(_) => ColumnType::string(
-                TypeKind::Text(TextSize::Long),
-                CollationId::UTF8MB4_0900_AI_CI,
-            ),
+            VarValue::Text(_) => ColumnType::varchar(MAX_TEXT, CollationId::UTF8MB4_0900_AI_CI),
         }
     }
 }

@@ -94,7 +94,15 @@ impl Settings {
     /// Whether a plan made under `other` holds under these.
     pub fn plans_like(&self, other: &Settings) -> bool {
         let key = |s: &Settings| {
-            (s.mode, s.lexing, s.collation, s.results, s.div_precision_increment, s.group_concat_max_len, s.sql_select_limit)
+            (
+                s.mode,
+                s.lexing,
+                s.collation,
+                s.results,
+                s.div_precision_increment,
+                s.group_concat_max_len,
+                s.sql_select_limit,
+            )
         };
         key(self) == key(other) && self.zone == other.zone
     }
