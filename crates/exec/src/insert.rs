@@ -247,9 +247,9 @@ impl<'i> Inserting<'i, '_> {
         if let Some(c) = auto {
             made = self.auto_increment(c)?;
         }
-        self.write()?;
-        if let (Some(v), None) = (made, self.generated) {
-            self.generated = Some(v);
+        // A value that no row was inserted with is not told.
+        if self.write()? && self.generated.is_none() {
+            self.generated = made;
         }
         Ok(())
     }
@@ -297,7 +297,8 @@ impl<'i> Inserting<'i, '_> {
         Ok(None)
     }
 
-    fn write(&mut self) -> Result<(), SqlError> {
+    /// Whether the row was inserted: not if another was changed in its place, or it was passed over.
+    fn write(&mut self) -> Result<bool, SqlError> {
         let rt = self.rt;
         let table = self.table.clone();
         loop {
@@ -310,7 +311,7 @@ impl<'i> Inserting<'i, '_> {
             match rt.drive(|session| session.insert(op))? {
                 WriteOutcome::Done => {
                     self.affected += 1;
-                    return Ok(());
+                    return Ok(true);
                 }
                 WriteOutcome::Duplicate { index } => {
                     self.duplicates += 1;
@@ -324,7 +325,7 @@ impl<'i> Inserting<'i, '_> {
                     let error = store::duplicate(rt, &table, index, self.insert.image());
                     if self.plan.ignore {
                         rt.warnings.borrow_mut().push_error(Level::Warning, &error);
-                        return Ok(());
+                        return Ok(false);
                     }
                     return Err(error);
                 }
@@ -372,7 +373,7 @@ impl<'i> Inserting<'i, '_> {
     }
 
     /// ON DUPLICATE KEY UPDATE.
-    fn update_instead(&mut self, index: usize) -> Result<(), SqlError> {
+    fn update_instead(&mut self, index: usize) -> Result<bool, SqlError> {
         let rt = self.rt;
         if !self.conflicting(index)? {
             // It went away between the two: the next try finds room.
@@ -393,7 +394,7 @@ impl<'i> Inserting<'i, '_> {
         let image = op.row(old, self.found.row_id(0));
         let changed = assigner.apply(rt, &self.storing, &state, old, &[extra], self.rows, image)?;
         if !changed {
-            return Ok(());
+            return Ok(false);
         }
         match rt.drive(|session| session.update(&mut op))? {
             WriteOutcome::Done => {
@@ -403,12 +404,14 @@ impl<'i> Inserting<'i, '_> {
                 {
                     let v = v.max(0) as u64;
                     rt.drive(|_| table.auto_increment_observe(v))?;
+                    self.explicit = Some(v);
                 }
-                Ok(())
+                Ok(false)
             }
             WriteOutcome::Duplicate { index } => {
                 let error = store::duplicate(rt, &table, index, op.image());
-                modify::fail_or_warn(rt, self.plan.ignore, error)
+                modify::fail_or_warn(rt, self.plan.ignore, error)?;
+                Ok(false)
             }
         }
     }

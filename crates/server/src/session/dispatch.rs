@@ -153,7 +153,10 @@ impl Session {
         self.env.row_count.set(affected_rows as i64);
         Response::Done(Done {
             affected_rows,
-            insert_id: result.last_insert_id,
+            insert_id: match (result.generated_id, self.env.given_insert_id.get()) {
+                (None, Some(given)) => given,
+                _ => result.last_insert_id,
+            },
             info: result.info,
         })
     }

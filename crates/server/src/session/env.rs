@@ -35,6 +35,8 @@ pub struct Env {
     /// `SET insert_id`: the next automatic value.
     pub insert_id: Cell<u64>,
     pub last_insert_id: Cell<u64>,
+    /// What `LAST_INSERT_ID(expr)` was given in the statement at hand: its OK packet carries it.
+    pub given_insert_id: Cell<Option<u64>>,
     pub found_rows: Cell<u64>,
     pub row_count: Cell<i64>,
     statement_time: Cell<i64>,
@@ -66,6 +68,7 @@ impl Env {
             fixed_time: None,
             insert_id: Cell::new(0),
             last_insert_id: Cell::new(0),
+            given_insert_id: Cell::new(None),
             found_rows: Cell::new(0),
             row_count: Cell::new(-1),
             statement_time: Cell::new(now),
@@ -77,6 +80,7 @@ impl Env {
     /// A statement begins: NOW() is fixed.
     #[inline]
     pub fn begin_statement(&self) {
+        self.given_insert_id.set(None);
         self.statement_time
             .set(self.fixed_time.unwrap_or_else(clock_us));
     }
@@ -203,6 +207,7 @@ impl SessionEnv for Env {
     }
 
     fn set_last_insert_id(&self, id: u64) {
+        self.given_insert_id.set(Some(id));
         self.last_insert_id.set(id);
     }
 
