@@ -24,6 +24,8 @@ pub(crate) struct Runtime<'s> {
     pub lists: ListCache,
     /// Division by zero and the like are errors in strict mode.
     pub strict: Cell<bool>,
+    /// SERIALIZABLE: plain reads lock as FOR SHARE does.
+    pub lock_reads: bool,
     /// For FOUND_ROWS(): rows without LIMIT, once counted.
     pub found_rows: Cell<Option<u64>>,
 }
@@ -39,6 +41,7 @@ impl<'s> Runtime<'s> {
     ) -> Self {
         Runtime {
             engine,
+            lock_reads: locks_reads(session),
             session: RefCell::new(session),
             cx: RefCell::new(cx),
             env,
@@ -100,6 +103,11 @@ impl<'s> Runtime<'s> {
             .table(id)
             .ok_or_else(|| SqlError::new(ErrorCode::ER_TABLE_DEF_CHANGED, &[]))
     }
+}
+
+/// Whether plain reads of the open transaction lock what they read. A statement that is a transaction of its own need not.
+pub(crate) fn locks_reads(session: &EngineSession) -> bool {
+    session.is_explicit() && session.isolation() == nfold_engine::Isolation::Serializable
 }
 
 fn wait_or_fail(

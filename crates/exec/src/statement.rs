@@ -8,8 +8,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use nfold_engine::{Engine, EngineSession};
-use nfold_plan::query::{ColumnMeta, ExplainPlan, Plan, QueryBody, QueryPlan};
-use nfold_types::{SqlError, ValueRef, Warnings, wire};
+use nfold_plan::query::{ColumnMeta, ExplainPlan, Plan, QueryBody, QueryPlan, TableSource};
+use nfold_types::{ErrorCode, SqlError, ValueRef, Warnings, wire};
 
 use crate::block::{BlockExec, Limits};
 use crate::env::{ExecCx, RowSink, SessionEnv, WireFormat};
@@ -44,12 +44,24 @@ pub struct StatementResult {
 pub struct Executable {
     plan: Arc<Plan>,
     root: Option<BlockExec>,
+    /// `root` reads with locks (SERIALIZABLE).
+    lock_reads: bool,
+    /// How often it ran.
+    uses: u32,
+    /// Rows of the first table when it was planned.
+    rows: Option<u64>,
 }
 
 impl Executable {
     /// Operators are made when it runs first.
     pub fn new(plan: Arc<Plan>) -> Executable {
-        Executable { plan, root: None }
+        Executable {
+            plan,
+            root: None,
+            lock_reads: false,
+            uses: 0,
+            rows: None,
+        }
     }
 
     /// The plan.
@@ -57,9 +69,46 @@ impl Executable {
         &self.plan
     }
 
+    /// Whether the first table has grown or shrunk so much since the plan was made that another plan may be better. Looked at rarely:
+    /// when it first runs (which sets the mark), and whenever the number of uses is a power of four.
+    fn outgrown(&mut self, engine: &Engine) -> bool {
+        self.uses = self.uses.saturating_add(1);
+        if !(self.uses.is_power_of_two() && self.uses.trailing_zeros() % 2 == 0) {
+            return false;
+        }
+        let Some(table) = first_table(&self.plan).and_then(|id| engine.table(id)) else {
+            return false;
+        };
+        let now = table.estimate_rows().max(1_000);
+        match self.rows {
+            None => {
+                self.rows = Some(now);
+                false
+            }
+            Some(then) => now / 8 > then || then / 8 > now,
+        }
+    }
+
     /// The result's columns; none for statements without a result set.
     pub fn columns(&self) -> &[ColumnMeta] {
         plan_columns(&self.plan)
+    }
+}
+
+/// The table that is read first, by a plan that reads by cost.
+fn first_table(plan: &Plan) -> Option<nfold_catalog::TableId> {
+    let block = match plan {
+        Plan::Query(q) => match &q.body {
+            QueryBody::Block(b) => &**b,
+            _ => return None,
+        },
+        Plan::Update(u) => &u.source,
+        Plan::Delete(d) => &d.source,
+        _ => return None,
+    };
+    match &block.tables[block.joins.first()?.table].source {
+        TableSource::Table(def) => Some(def.id),
+        _ => None,
     }
 }
 
@@ -75,7 +124,7 @@ pub fn plan_columns(plan: &Plan) -> &[ColumnMeta] {
 /// Runs a statement. The statement's implicit savepoint is set and, after an error, gone back to; committing is the session's affair.
 ///
 /// # Errors
-/// MySQL's error. After 1213 the transaction has been rolled back.
+/// MySQL's error. After 1213 the transaction has been rolled back. 1412, before anything was done: plan again.
 #[allow(clippy::too_many_arguments)]
 pub fn execute(
     statement: &mut Executable,
@@ -87,7 +136,15 @@ pub fn execute(
     warnings: &RefCell<Warnings>,
     sink: &mut dyn RowSink,
 ) -> Result<StatementResult, SqlError> {
+    if statement.outgrown(engine) {
+        return Err(SqlError::new(ErrorCode::ER_TABLE_DEF_CHANGED, &[]));
+    }
     session.statement_begin(env.isolation(), env.read_only());
+    let lock_reads = crate::runtime::locks_reads(session);
+    if statement.lock_reads != lock_reads {
+        statement.lock_reads = lock_reads;
+        statement.root = None;
+    }
     let result = {
         let rt = Runtime::new(engine, session, cx, env, params, warnings);
         run(&rt, statement, sink)

@@ -66,7 +66,7 @@ impl Slot {
         };
         let (mut covering, mut places, mut made) = (None, None, None);
         match &source {
-            Source::Table(t) if access.covering => {
+            Source::Table(t) if access.covering && row_lock(rt, block) == RowLock::None => {
                 covering = Some(access.index);
                 let mut map = vec![ABSENT; t.def().columns.len()];
                 for (place, &column) in t.index_columns(access.index).iter().enumerate() {
@@ -114,34 +114,37 @@ impl Slot {
     }
 }
 
+/// What a block's reads lock.
+fn row_lock(rt: &Runtime<'_>, block: &Block) -> RowLock {
+    match block.lock.strength {
+        None if rt.lock_reads => RowLock::Shared,
+        None => RowLock::None,
+        Some(LockStrength::Share) => RowLock::Shared,
+        Some(LockStrength::Update) => RowLock::Exclusive,
+    }
+}
+
 /// How a block's tables are read.
-pub(crate) fn read_spec(
+fn read_spec(
+    rt: &Runtime<'_>,
     block: &Block,
     table: usize,
     access: &Access,
     first_rows: usize,
 ) -> ReadSpec {
-    let columns = block.tables[table]
-        .used
-        .iter()
-        .enumerate()
-        .filter(|(_, u)| **u)
-        .map(|(c, _)| c)
-        .collect();
+    let used = block.tables[table].used.iter().enumerate();
+    let lock = row_lock(rt, block);
     ReadSpec {
         index: access.index,
-        covering: access.covering,
-        lock: match block.lock.strength {
-            None => RowLock::None,
-            Some(LockStrength::Share) => RowLock::Shared,
-            Some(LockStrength::Update) => RowLock::Exclusive,
-        },
+        // Locks are on clustered rows, so those are read.
+        covering: access.covering && lock == RowLock::None,
+        lock,
         wait: match block.lock.wait {
             LockWait::Wait => LockWaitPolicy::Wait,
             LockWait::NoWait => LockWaitPolicy::NoWait,
             LockWait::SkipLocked => LockWaitPolicy::SkipLocked,
         },
-        columns,
+        columns: used.filter(|(_, u)| **u).map(|(c, _)| c).collect(),
         first_rows,
     }
 }
@@ -317,7 +320,7 @@ impl StepExec {
         let reader = match &block.tables[step.table].source {
             TableSource::Table(def) => Some(TableReader::new(
                 rt.table(def.id)?,
-                read_spec(block, step.table, access, first_rows),
+                read_spec(rt, block, step.table, access, first_rows),
             )),
             _ => None,
         };

@@ -126,6 +126,8 @@ pub(crate) fn choose(
         .enumerate()
         .filter_map(|(n, c)| reader.read_rows(c).map(|(parts, count)| (n, parts, count)))
         .collect();
+    // A table that has never been counted is not an empty one.
+    let stats = stats.filter(|s| s.rows > 0);
     let chooser = Chooser {
         block,
         def,
