@@ -36,8 +36,8 @@ pub enum Frame {
 /// Why the front of the receive buffer cannot become a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameError {
-    /// The payload is (or will be) larger than `max_allowed_packet`: error 1153.
-    TooLarge,
+    /// The payload is (or will be) larger than `max_allowed_packet`: error 1153, as the answer to the packet of this number.
+    TooLarge { sequence: u8 },
     /// Sequence numbers do not count up from the expected one: error 1156.
     OutOfOrder,
 }
@@ -57,7 +57,7 @@ pub fn next_frame(buf: &[u8], sequence: u8, max: usize) -> Result<Frame, FrameEr
         return Err(FrameError::OutOfOrder);
     }
     if len > max {
-        return Err(FrameError::TooLarge);
+        return Err(FrameError::TooLarge { sequence: seq });
     }
     if len < MAX_CHUNK {
         return Ok(if buf.len() < HEADER + len {
@@ -76,7 +76,7 @@ pub fn next_frame(buf: &[u8], sequence: u8, max: usize) -> Result<Frame, FrameEr
         }
         total_len += len;
         if total_len > max {
-            return Err(FrameError::TooLarge);
+            return Err(FrameError::TooLarge { sequence: s });
         }
         at += HEADER + len;
         if buf.len() < at {
@@ -209,9 +209,10 @@ mod tests {
                 }
                 f => panic!("{f:?}"),
             }
+            let refused = ((len - 1) / MAX_CHUNK) as u8;
             assert_eq!(
                 next_frame(&packet(&payload, 0), 0, len - 1),
-                Err(FrameError::TooLarge)
+                Err(FrameError::TooLarge { sequence: refused })
             );
         }
     }

@@ -306,8 +306,8 @@ impl Conn {
     /// Appends the error for a packet that cannot be taken.
     pub fn frame_error(&mut self, e: FrameError) {
         let (sequence, error) = match e {
-            FrameError::TooLarge => (
-                1,
+            FrameError::TooLarge { sequence } => (
+                sequence.wrapping_add(1),
                 ClientError::new(
                     1153,
                     "08S01",

@@ -89,7 +89,7 @@ impl Conn {
                 self.phase = Phase::Login(state);
                 return LoginStep::NeedInput;
             }
-            Ok(Frame::Split { .. }) | Err(FrameError::TooLarge) => {
+            Ok(Frame::Split { .. }) | Err(FrameError::TooLarge { .. }) => {
                 return self.refuse(bad_handshake());
             }
             Err(e @ FrameError::OutOfOrder) => {

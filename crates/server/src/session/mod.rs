@@ -17,6 +17,7 @@ mod prepared;
 pub mod privilege;
 pub mod response;
 mod run;
+mod scalar;
 mod server;
 mod set;
 pub mod show;

@@ -154,6 +154,20 @@ impl Session {
         }
     }
 
+    /// Runs a statement whose plan is not kept; the caller ends the work.
+    pub(super) fn run_once(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        work: &Work<'_>,
+        sink: &mut dyn RowSink,
+    ) -> Result<StatementResult, SqlError> {
+        let mut plan = self.plan(cx, work)?;
+        if !self.lock_for(cx, &plan)? {
+            return Err(SqlError::new(ErrorCode::ER_TABLE_DEF_CHANGED, &[]));
+        }
+        self.execute_plan(cx, work, &mut plan, sink)
+    }
+
     /// The result columns of a statement that is being prepared.
     pub(super) fn describe(
         &mut self,

@@ -10,6 +10,7 @@ use nfold_types::{ErrorCode, SqlError, Value, Warnings};
 use super::Session;
 use super::plan_info::{Info, evaluate};
 use super::response::Response;
+use super::tables::has_subquery;
 use super::vars::{
     self, Assigned, Scope, VarDef, VarValue, charset_by_name, check, collation_by_name,
 };
@@ -27,7 +28,15 @@ enum Change<'s> {
 
 impl Session {
     /// The value of an expression outside of a query; `params` are the values of `?`.
-    pub fn evaluate(&mut self, e: &Expr, text: &[u8]) -> Result<Value, SqlError> {
+    pub fn evaluate(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        e: &Expr,
+        text: &[u8],
+    ) -> Result<Value, SqlError> {
+        if has_subquery(e) {
+            return self.select_value(cx, e, text);
+        }
         let warnings = RefCell::new(std::mem::take(&mut self.conditions));
         let info = Info {
             env: &self.env,
@@ -55,7 +64,7 @@ impl Session {
         self.refresh_schema();
         let mut changes = Vec::with_capacity(items.len());
         for item in items {
-            let change = self.checked(item, text)?;
+            let change = self.checked(cx, item, text)?;
             changes.push(change);
         }
         for change in changes {
@@ -64,10 +73,15 @@ impl Session {
         Ok(Response::ok())
     }
 
-    fn checked<'s>(&mut self, item: &'s SetItem, text: &[u8]) -> Result<Change<'s>, SqlError> {
+    fn checked<'s>(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        item: &'s SetItem,
+        text: &[u8],
+    ) -> Result<Change<'s>, SqlError> {
         match item {
             SetItem::SysVar { scope, name, value } => {
-                self.system_variable(*scope, name, value, text)
+                self.system_variable(cx, *scope, name, value, text)
             }
             SetItem::UserVar { name, value } => Ok(Change::UserVar(name, value)),
             SetItem::Names { charset, collation } => self
@@ -106,6 +120,7 @@ impl Session {
 
     fn system_variable<'s>(
         &mut self,
+        cx: &mut dyn ExecCx,
         scope: Option<VarScope>,
         name: &str,
         value: &SetValue,
@@ -135,7 +150,7 @@ impl Session {
                 let value = match e {
                     // A bare word is its own value.
                     Expr::Column(c) if c.table.is_none() => Value::from(c.name.as_str()),
-                    e => self.evaluate(e, text)?,
+                    e => self.evaluate(cx, e, text)?,
                 };
                 let mut warnings = std::mem::take(&mut self.conditions);
                 let checked = check(def, &value, &mut warnings);
@@ -232,7 +247,7 @@ impl Session {
             }
             Change::Special(name, value) => self.set_special(name, &value),
             Change::UserVar(name, e) => {
-                let value = self.evaluate(e, text)?;
+                let value = self.evaluate(cx, e, text)?;
                 self.env.set_user_var(&name.to_lowercase(), value);
             }
             Change::NextTransaction(t) => self.set_next_transaction(t)?,

@@ -18,6 +18,7 @@ pub struct TableUse {
 /// The tables of a statement; names without a database are in `database`. Error 1046 where there is none.
 pub fn tables_of(statement: &Statement, database: Option<&str>) -> Result<Vec<TableUse>, SqlError> {
     let mut walk = Walk {
+        queries: 0,
         database,
         ctes: Vec::new(),
         found: Vec::new(),
@@ -30,7 +31,22 @@ pub fn tables_of(statement: &Statement, database: Option<&str>) -> Result<Vec<Ta
     }
 }
 
+/// Whether an expression holds a subquery.
+pub fn has_subquery(e: &Expr) -> bool {
+    let mut walk = Walk {
+        queries: 0,
+        database: None,
+        ctes: Vec::new(),
+        found: Vec::new(),
+        failed: None,
+    };
+    walk.expr(e);
+    walk.queries > 0
+}
+
 struct Walk<'a> {
+    /// Queries met.
+    queries: usize,
     database: Option<&'a str>,
     /// Names of common table expressions in scope.
     ctes: Vec<&'a str>,
@@ -102,6 +118,7 @@ impl<'a> Walk<'a> {
     }
 
     fn query(&mut self, q: &'a Query) {
+        self.queries += 1;
         self.with(q.with.as_ref(), |w| {
             w.body(&q.body);
             w.order(&q.order_by);

@@ -56,12 +56,12 @@ impl Session {
     /// KILL
     pub(in crate::session) fn kill_statement(
         &mut self,
-        _cx: &mut dyn ExecCx,
+        cx: &mut dyn ExecCx,
         target: KillTarget,
         id: &Expr,
         text: &[u8],
     ) -> Result<Response, SqlError> {
-        let id = match self.evaluate(id, text)? {
+        let id = match self.evaluate(cx, id, text)? {
             Value::Int(n) => u64::try_from(n).unwrap_or(0),
             Value::UInt(n) => n,
             Value::Bytes(b) => String::from_utf8_lossy(&b).trim().parse().unwrap_or(0),
