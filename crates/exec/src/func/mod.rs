@@ -5,8 +5,11 @@
 
 mod codes;
 mod core;
+mod dates;
 mod digest;
+mod formats;
 mod info;
+mod moments;
 mod numeric;
 mod strings;
 mod text;
@@ -90,8 +93,10 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
         text::FUNCS,
         codes::FUNCS,
         digest::FUNCS,
-        info::FUNCS,
         numeric::FUNCS,
+        dates::FUNCS,
+        formats::FUNCS,
+        info::FUNCS,
     ];
     let funcs: Vec<&'static Func> = modules.iter().flat_map(|m| m.iter()).collect();
     let by_name = funcs
@@ -127,6 +132,14 @@ pub(crate) fn eval_special<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Evaluated<'a> {
     use nfold_plan::expr::ExprKind::*;
     match &e.kind {
         Trim { side, what, expr } => strings::trim(cx, *side, what.as_deref(), expr, &e.ty),
-        _ => Err(SqlError::not_supported("this temporal expression")),
+        IntervalArith {
+            expr,
+            amount,
+            unit,
+            subtract,
+        } => moments::interval_arith(cx, expr, amount, *unit, *subtract, &e.ty),
+        Extract { unit, expr } => moments::extract(cx, *unit, expr),
+        TimestampDiff { unit, from, to } => moments::difference(cx, *unit, from, to),
+        _ => unreachable!("only expressions with a syntax of their own come here"),
     }
 }

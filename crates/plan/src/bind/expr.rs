@@ -886,7 +886,8 @@ impl BlockBinder<'_> {
         let col = match expr.ty.class() {
             Class::Date if date_only => ColumnType::new(TypeKind::Date),
             Class::Date => ColumnType::new(TypeKind::DateTime(fsp(0))),
-            Class::Time => ColumnType::new(TypeKind::Time(fsp(expr.ty.col.fsp()))),
+            Class::Time if !date_only => ColumnType::new(TypeKind::Time(fsp(expr.ty.col.fsp()))),
+            Class::Time => ColumnType::new(TypeKind::DateTime(fsp(expr.ty.col.fsp()))),
             Class::DateTime => ColumnType::new(TypeKind::DateTime(fsp(expr.ty.col.fsp()))),
             _ => string_type(29, self.cx.connection),
         };

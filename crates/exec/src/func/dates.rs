@@ -1,0 +1,494 @@
+//! Dates and times: their parts, their making, and counting with them.
+
+use nfold_plan::expr::{Class, Expr, ExprType};
+use nfold_plan::func::{Infer, any_nullable, infer_int_null};
+use nfold_types::temporal::calendar::{
+    MAX_DAYNR, WeekMode, date_of_day_number, day_number, day_of_year, days_in_month, week, weekday,
+};
+use nfold_types::temporal::{MICROS_PER_SECOND, TIME_MAX_MICROS, TimeZone};
+use nfold_types::{ColumnType, Date, DateTime, Decimal, ErrorCode, Time, Timestamp, TypeKind};
+
+use super::moments::{
+    Moment, datetime_of, fsp_of, moment, warn_value, week_format, whole_date, whole_datetime,
+};
+use super::{Evaluated, Func, Inferred, arg, func, volatile};
+use crate::eval::{EvalCx, Val, convert};
+
+/// A part of a date, zero parts included.
+macro_rules! date_part {
+    ($name:literal, $part:expr) => {
+        func($name, (1, 1), infer_int_null, |cx, a, _| {
+            let part: fn(Date) -> u32 = $part;
+            Ok(Val::Int(i64::from(part(
+                arg!(datetime_of(cx, &a[0])).date(),
+            ))))
+        })
+    };
+}
+
+/// A number from a date without zero parts.
+macro_rules! of_date {
+    ($name:literal, $part:expr) => {
+        func($name, (1, 1), infer_int_null, |cx, a, _| {
+            let part: fn(Date) -> u32 = $part;
+            Ok(Val::Int(i64::from(part(arg!(whole_date(cx, &a[0]))))))
+        })
+    };
+}
+
+/// A part of a time: hours, minutes, seconds, microseconds.
+macro_rules! time_part {
+    ($name:literal, $part:tt) => {
+        func($name, (1, 1), infer_int_null, |cx, a, _| {
+            let time = match arg!(moment(cx, &a[0])) {
+                Moment::DateTime(d) => d.time(),
+                Moment::Time(t) => t,
+            };
+            Ok(Val::Int(i64::from(time.parts().$part)))
+        })
+    };
+}
+
+pub(super) static FUNCS: &[Func] = &[
+    func("curdate", (0, 0), infer_date, |cx, _, _| {
+        Ok(Val::Date(cx.now(0).date()))
+    }),
+    func("current_date", (0, 0), infer_date, |cx, _, _| {
+        Ok(Val::Date(cx.now(0).date()))
+    }),
+    func("curtime", (0, 1), infer_clock_time, |cx, _, ty| {
+        Ok(Val::Time(cx.now(ty.col.fsp()).time()))
+    }),
+    volatile(func("sysdate", (0, 1), infer_clock, |cx, _, ty| {
+        Ok(Val::DateTime(convert::local(
+            cx,
+            cx.env().clock(),
+            ty.col.fsp(),
+        )))
+    })),
+    func("utc_date", (0, 0), infer_date, |cx, _, _| {
+        Ok(Val::Date(utc(cx, 0).date()))
+    }),
+    func("utc_time", (0, 1), infer_clock_time, |cx, _, ty| {
+        Ok(Val::Time(utc(cx, ty.col.fsp()).time()))
+    }),
+    func("utc_timestamp", (0, 1), infer_clock, |cx, _, ty| {
+        Ok(Val::DateTime(utc(cx, ty.col.fsp())))
+    }),
+    func("date", (1, 1), infer_date_null, |cx, a, _| {
+        Ok(Val::Date(arg!(datetime_of(cx, &a[0])).date()))
+    }),
+    func("time", (1, 1), infer_time_of, eval_time),
+    func("timestamp", (1, 2), infer_timestamp, eval_timestamp),
+    date_part!("month", Date::month),
+    date_part!("day", Date::day),
+    date_part!("dayofmonth", Date::day),
+    date_part!("quarter", |d| d.month().div_ceil(3)),
+    of_date!("dayofweek", |d| (weekday(day_number(d)) + 1) % 7 + 1),
+    of_date!("weekday", |d| weekday(day_number(d))),
+    of_date!("dayofyear", day_of_year),
+    of_date!("weekofyear", |d| week(d, WeekMode::new(3)).1),
+    of_date!("to_days", day_number),
+    time_part!("hour", 0),
+    time_part!("minute", 1),
+    time_part!("second", 2),
+    time_part!("microsecond", 3),
+    func("week", (1, 2), infer_int_null, |cx, a, _| {
+        let (d, mode) = arg!(week_arguments(cx, a));
+        Ok(Val::Int(i64::from(week(d, WeekMode::new(mode)).1)))
+    }),
+    func("yearweek", (1, 2), infer_int_null, |cx, a, _| {
+        let (d, mode) = arg!(week_arguments(cx, a));
+        let (year, week) = week(d, WeekMode::new(mode | 2));
+        Ok(Val::Int(i64::from(year * 100 + week)))
+    }),
+    func("last_day", (1, 1), infer_date_null, |cx, a, _| {
+        let d = arg!(datetime_of(cx, &a[0])).date();
+        if d.month() == 0 {
+            return Ok(Val::Null);
+        }
+        Ok(Val::Date(Date::new(
+            d.year(),
+            d.month(),
+            days_in_month(d.year(), d.month()),
+        )))
+    }),
+    func("makedate", (2, 2), infer_date_null, eval_makedate),
+    func("maketime", (3, 3), infer_maketime, eval_maketime),
+    func("from_days", (1, 1), infer_date_null, |cx, a, _| {
+        let n = arg!(cx.int(&a[0]));
+        Ok(match u32::try_from(n) {
+            Ok(n @ 366..=MAX_DAYNR) => Val::Date(date_of_day_number(n)),
+            Ok(0..366) => Val::Date(Date::new(0, 0, 0)),
+            _ => Val::Null,
+        })
+    }),
+    func("to_seconds", (1, 1), infer_int_null, |cx, a, _| {
+        let d = arg!(whole_datetime(cx, &a[0]));
+        Ok(Val::Int(d.to_linear() / MICROS_PER_SECOND))
+    }),
+    func("time_to_sec", (1, 1), infer_int_null, |cx, a, _| {
+        let time = match arg!(moment(cx, &a[0])) {
+            Moment::DateTime(d) => d.time(),
+            Moment::Time(t) => t,
+        };
+        Ok(Val::Int(time.micros() / MICROS_PER_SECOND))
+    }),
+    func("sec_to_time", (1, 1), infer_time_of, eval_sec_to_time),
+    func(
+        "unix_timestamp",
+        (0, 1),
+        infer_unix_timestamp,
+        eval_unix_timestamp,
+    ),
+    func("datediff", (2, 2), infer_int_null, |cx, a, _| {
+        let (x, y) = (arg!(whole_date(cx, &a[0])), arg!(whole_date(cx, &a[1])));
+        Ok(Val::Int(
+            i64::from(day_number(x)) - i64::from(day_number(y)),
+        ))
+    }),
+    func("timediff", (2, 2), infer_timediff, eval_timediff),
+    func("addtime", (2, 2), infer_addtime, |cx, a, ty| {
+        add_time(cx, a, ty, 1)
+    }),
+    func("subtime", (2, 2), infer_addtime, |cx, a, ty| {
+        add_time(cx, a, ty, -1)
+    }),
+    func("period_add", (2, 2), infer_period, |cx, a, _| {
+        let period = arg!(cx.int(&a[0]));
+        let months = arg!(cx.int(&a[1]));
+        let start = period_months(period, "period_add")?;
+        let sum = start.saturating_add(months);
+        Ok(Val::Int(if sum <= 0 {
+            0
+        } else {
+            sum / 12 * 100 + sum % 12 + 1
+        }))
+    }),
+    func("period_diff", (2, 2), infer_period, |cx, a, _| {
+        let (x, y) = (arg!(cx.int(&a[0])), arg!(cx.int(&a[1])));
+        let from = period_months(y, "period_diff")?;
+        Ok(Val::Int(period_months(x, "period_diff")? - from))
+    }),
+    func("convert_tz", (3, 3), infer_convert_tz, eval_convert_tz),
+];
+
+fn infer_date(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(ExprType::new(ColumnType::new(TypeKind::Date), false))
+}
+
+fn infer_date_null(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(ExprType::new(ColumnType::new(TypeKind::Date), true))
+}
+
+/// The digits asked of a clock, written out.
+fn clock_digits(args: &[Expr]) -> u8 {
+    match args.first().map(|e| &e.kind) {
+        Some(nfold_plan::expr::ExprKind::Const(nfold_types::Value::Int(n))) => {
+            (*n).clamp(0, 6) as u8
+        }
+        _ => 0,
+    }
+}
+
+fn infer_clock(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let kind = TypeKind::DateTime(clock_digits(args));
+    Ok(ExprType::new(ColumnType::new(kind), false))
+}
+
+fn infer_clock_time(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let kind = TypeKind::Time(clock_digits(args));
+    Ok(ExprType::new(ColumnType::new(kind), false))
+}
+
+fn utc(cx: &EvalCx<'_>, fsp: u8) -> DateTime {
+    TimeZone::UTC
+        .to_local(cx.env().now())
+        .unwrap_or(DateTime::ZERO)
+        .truncate(fsp)
+}
+
+fn infer_time_of(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let kind = TypeKind::Time(fsp_of(&args[0]));
+    Ok(ExprType::new(ColumnType::new(kind), true))
+}
+
+fn eval_time<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let time = match arg!(moment(cx, &args[0])) {
+        Moment::DateTime(d) => d.time(),
+        Moment::Time(t) => t,
+    };
+    Ok(Val::Time(time.with_fsp(ty.col.fsp())))
+}
+
+fn infer_timestamp(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let fsp = args.iter().map(fsp_of).max().unwrap_or(0);
+    Ok(ExprType::new(
+        ColumnType::new(TypeKind::DateTime(fsp)),
+        true,
+    ))
+}
+
+fn eval_timestamp<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let start = arg!(datetime_of(cx, &args[0]));
+    let fsp = ty.col.fsp();
+    let Some(e) = args.get(1) else {
+        return Ok(Val::DateTime(start.with_fsp(fsp)));
+    };
+    let by = arg!(cx.time(e)).micros();
+    let sum = DateTime::from_linear(start.to_linear() + by, fsp);
+    Ok(sum.map_or(Val::Null, Val::DateTime))
+}
+
+fn week_arguments<'a>(
+    cx: &EvalCx<'a>,
+    args: &'a [Expr],
+) -> Result<Option<(Date, u32)>, nfold_types::SqlError> {
+    let Some(d) = whole_date(cx, &args[0])? else {
+        return Ok(None);
+    };
+    let mode = match args.get(1) {
+        Some(e) => cx.int(e)?.unwrap_or(0) as u32,
+        None => week_format(cx),
+    };
+    Ok(Some((d, mode & 7)))
+}
+
+fn eval_makedate<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let (year, day) = (arg!(cx.int(&args[0])), arg!(cx.int(&args[1])));
+    if !(0..=9999).contains(&year) || day <= 0 {
+        return Ok(Val::Null);
+    }
+    let year = match year as u32 {
+        y @ 0..70 => y + 2000,
+        y @ 70..100 => y + 1900,
+        y => y,
+    };
+    let n = i64::from(day_number(Date::new(year, 1, 1))).saturating_add(day - 1);
+    Ok(match u32::try_from(n) {
+        Ok(n) if n <= MAX_DAYNR => Val::Date(date_of_day_number(n)),
+        _ => Val::Null,
+    })
+}
+
+fn infer_maketime(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let kind = TypeKind::Time(fsp_of(&args[2]));
+    Ok(ExprType::new(ColumnType::new(kind), true))
+}
+
+fn eval_maketime<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let (hour, minute) = (arg!(cx.int(&args[0])), arg!(cx.int(&args[1])));
+    let second = arg!(cx.decimal(&args[2]));
+    let million = Decimal::from(MICROS_PER_SECOND);
+    let micros = second
+        .mul(&million)
+        .and_then(|d| d.round(0))
+        .and_then(|d| d.to_i64());
+    let Some(micros @ 0..60_000_000) = micros else {
+        return Ok(Val::Null);
+    };
+    if !(0..60).contains(&minute) {
+        return Ok(Val::Null);
+    }
+    let fsp = ty.col.fsp();
+    let sign = if hour < 0 { -1 } else { 1 };
+    if hour.unsigned_abs() > 838 {
+        let shown = format!("{hour}:{minute:02}:{:02}", micros / MICROS_PER_SECOND);
+        warn_value(cx, "time", shown.as_bytes());
+        return Ok(Val::Time(Time::from_micros(sign * TIME_MAX_MICROS, fsp)));
+    }
+    let total = (hour.abs() * 3600 + minute * 60) * MICROS_PER_SECOND + micros;
+    Ok(Val::Time(Time::from_micros(
+        sign * total.min(TIME_MAX_MICROS),
+        fsp,
+    )))
+}
+
+fn eval_sec_to_time<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let seconds = arg!(cx.decimal(&args[0]));
+    let million = Decimal::from(MICROS_PER_SECOND);
+    let micros = seconds
+        .mul(&million)
+        .and_then(|d| d.round(0))
+        .and_then(|d| d.to_i64())
+        .unwrap_or(if seconds.is_negative() {
+            i64::MIN
+        } else {
+            i64::MAX
+        });
+    let within = micros.clamp(-TIME_MAX_MICROS, TIME_MAX_MICROS);
+    if within != micros {
+        warn_value(cx, "time", seconds.to_string().as_bytes());
+    }
+    Ok(Val::Time(
+        Time::from_micros(within, ty.col.fsp())
+            .round(0, ty.col.fsp())
+            .0,
+    ))
+}
+
+fn infer_unix_timestamp(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let Some(e) = args.first() else {
+        return Ok(ExprType::bigint(false));
+    };
+    Ok(match fsp_of(e) {
+        0 => ExprType::bigint(true),
+        fsp => ExprType::decimal(12 + u32::from(fsp), u32::from(fsp), true),
+    })
+}
+
+/// Seconds since 1970; 0 outside what a time stamp can hold.
+fn eval_unix_timestamp<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    /// 3001-01-18 23:59:59
+    const MAX_S: i64 = 32_536_771_199;
+    let Some(e) = args.first() else {
+        return Ok(Val::Int(cx.env().now().seconds()));
+    };
+    if cx.val(e)?.is_null() {
+        return Ok(Val::Null);
+    }
+    let at = match cx.datetime(e)? {
+        Some(local) => cx.env().time_zone().to_instant(local).map(|(at, _)| at),
+        None => None,
+    };
+    let micros = at
+        .map(Timestamp::micros)
+        .filter(|us| (MICROS_PER_SECOND..(MAX_S + 1) * MICROS_PER_SECOND).contains(us))
+        .unwrap_or(0);
+    if ty.class() == Class::Int {
+        return Ok(Val::Int(micros / MICROS_PER_SECOND));
+    }
+    let scale = ty.decimal_shape().1 as i32;
+    let text = format!(
+        "{}.{:06}",
+        micros / MICROS_PER_SECOND,
+        micros % MICROS_PER_SECOND
+    );
+    Ok(Val::Decimal(
+        Decimal::parse_prefix(text.as_bytes()).value.truncate(scale),
+    ))
+}
+
+fn infer_timediff(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let fsp = args.iter().map(fsp_of).max().unwrap_or(0);
+    Ok(ExprType::new(ColumnType::new(TypeKind::Time(fsp)), true))
+}
+
+fn eval_timediff<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let micros = match (arg!(moment(cx, &args[0])), arg!(moment(cx, &args[1]))) {
+        (Moment::Time(x), Moment::Time(y)) => x.micros() - y.micros(),
+        (Moment::DateTime(x), Moment::DateTime(y)) => y.micros_until(x),
+        _ => return Ok(Val::Null),
+    };
+    Ok(clamped(cx, micros, ty.col.fsp()))
+}
+
+/// A TIME, cut to its range with warning 1292.
+fn clamped<'a>(cx: &EvalCx<'a>, micros: i64, fsp: u8) -> Val<'a> {
+    let within = micros.clamp(-TIME_MAX_MICROS, TIME_MAX_MICROS);
+    if within != micros {
+        let s = micros.abs() / MICROS_PER_SECOND;
+        let sign = if micros < 0 { "-" } else { "" };
+        let shown = format!("{sign}{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+        warn_value(cx, "time", shown.as_bytes());
+    }
+    Val::Time(Time::from_micros(within, fsp))
+}
+
+fn infer_addtime(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let fsp = args.iter().map(fsp_of).max().unwrap_or(0);
+    Ok(match args[0].ty.class() {
+        Class::Date | Class::DateTime => {
+            ExprType::new(ColumnType::new(TypeKind::DateTime(fsp)), true)
+        }
+        Class::Time => ExprType::new(ColumnType::new(TypeKind::Time(fsp)), true),
+        _ => cx.connection_string(29, true),
+    })
+}
+
+fn add_time<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, sign: i64) -> Evaluated<'a> {
+    let start = arg!(moment(cx, &args[0]));
+    let by = match arg!(moment(cx, &args[1])) {
+        Moment::Time(t) => t.micros() * sign,
+        Moment::DateTime(_) => return Ok(Val::Null),
+    };
+    let text = ty.class() == Class::String;
+    let digits = |micros: i64| {
+        if !text {
+            ty.col.fsp()
+        } else if micros % MICROS_PER_SECOND == 0 {
+            0
+        } else {
+            6
+        }
+    };
+    let result = match start {
+        Moment::DateTime(d) => {
+            let micros = d.to_linear() + by;
+            match DateTime::from_linear(micros, digits(micros)) {
+                Some(sum) => Val::DateTime(sum),
+                None => {
+                    cx.warn(ErrorCode::ER_DATETIME_FUNCTION_OVERFLOW, &[&"datetime"]);
+                    return Ok(Val::Null);
+                }
+            }
+        }
+        Moment::Time(t) if ty.class() == Class::DateTime => {
+            let today = cx.now(0).date().at_midnight().to_linear();
+            let sum = DateTime::from_linear(today + t.micros() + by, ty.col.fsp());
+            sum.map_or(Val::Null, Val::DateTime)
+        }
+        Moment::Time(t) => {
+            let micros = t.micros() + by;
+            clamped(cx, micros, digits(micros))
+        }
+    };
+    if !text {
+        return Ok(result);
+    }
+    let mut out = Vec::new();
+    convert::write_text(&result, ty, &mut out);
+    Ok(Val::string(out))
+}
+
+fn infer_period(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    Ok(ExprType::bigint(any_nullable(args)))
+}
+
+/// Months since year 0 of a period YYYYMM or YYMM; error 1210.
+fn period_months(period: i64, name: &str) -> Result<i64, nfold_types::SqlError> {
+    let (year, month) = (period / 100, period % 100);
+    if period <= 0 || !(1..=12).contains(&month) {
+        return Err(nfold_types::SqlError::new(
+            ErrorCode::ER_WRONG_ARGUMENTS,
+            &[&name],
+        ));
+    }
+    let year = match year {
+        0..70 => year + 2000,
+        70..100 => year + 1900,
+        _ => year,
+    };
+    Ok(year * 12 + month - 1)
+}
+
+fn infer_convert_tz(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let kind = TypeKind::DateTime(fsp_of(&args[0]));
+    Ok(ExprType::new(ColumnType::new(kind), true))
+}
+
+fn eval_convert_tz<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let local = arg!(whole_datetime(cx, &args[0]));
+    let (from, to) = (arg!(cx.bytes(&args[1])), arg!(cx.bytes(&args[2])));
+    let zone = |name: &[u8]| TimeZone::parse(&String::from_utf8_lossy(name));
+    let (Some(from), Some(to)) = (zone(&from), zone(&to)) else {
+        return Ok(Val::Null);
+    };
+    // Outside the range of a time stamp the value stays as it is.
+    let at = from
+        .to_instant(local)
+        .map(|(at, _)| at)
+        .filter(|at| at.micros() >= MICROS_PER_SECOND);
+    let moved = at.and_then(|at| to.to_local(at)).unwrap_or(local);
+    Ok(Val::DateTime(moved.with_fsp(ty.col.fsp())))
+}
