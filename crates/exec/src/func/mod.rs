@@ -11,6 +11,7 @@ mod formats;
 mod info;
 mod moments;
 mod numeric;
+mod regexp;
 mod strings;
 mod text;
 
@@ -97,6 +98,7 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
         dates::FUNCS,
         formats::FUNCS,
         info::FUNCS,
+        regexp::FUNCS,
     ];
     let funcs: Vec<&'static Func> = modules.iter().flat_map(|m| m.iter()).collect();
     let by_name = funcs
