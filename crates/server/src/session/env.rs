@@ -186,6 +186,10 @@ impl SessionEnv for Env {
         &self.vars.settings().zone
     }
 
+    #[allow(
+        clippy::misnamed_getters,
+        reason = "the executor waits for row locks only"
+    )]
     fn lock_wait_timeout(&self) -> Duration {
         self.vars.settings().innodb_lock_wait_timeout
     }
