@@ -67,7 +67,10 @@ fn columns() -> Vec<ColumnMeta> {
         .map(|name| {
             let ty = match *name {
                 "id" | "rows" => ColumnType::bigint().with_unsigned(),
-                "filtered" => ColumnType::double(),
+                "filtered" => ColumnType {
+                    decimals: 2,
+                    ..ColumnType::double()
+                },
                 _ => ColumnType::string(TypeKind::VarChar(255), CollationId::UTF8MB4_0900_AI_CI),
             };
             ColumnMeta {

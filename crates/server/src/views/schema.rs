@@ -34,7 +34,13 @@ pub fn tables(database: &Database, full: bool) -> View {
     let name = format!("Tables_in_{}", database.def.name);
     let mut columns = vec![(name.as_str(), text(64))];
     if full {
-        columns.push(("Table_type", text(11)));
+        columns.push((
+            "Table_type",
+            ColumnType::string(
+                TypeKind::Char(11),
+                nfold_types::CollationId::UTF8MB4_0900_AI_CI,
+            ),
+        ));
     }
     let mut view = View::new(&columns);
     for table in sorted(database) {
@@ -181,7 +187,13 @@ pub fn columns(def: &TableDef, full: bool, zone: &TimeZone) -> View {
     }
     names.extend([
         ("Null", text(3)),
-        ("Key", text(3)),
+        (
+            "Key",
+            ColumnType::string(
+                TypeKind::Char(3),
+                nfold_types::CollationId::UTF8MB4_0900_AI_CI,
+            ),
+        ),
         ("Default", long_text()),
         ("Extra", text(256)),
     ]);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use nfold_catalog::{Privileges, TableDef};
 use nfold_exec::ExecCx;
 use nfold_sql::ast::{MaintenanceKind, ObjectName, TableMaintenance};
-use nfold_types::{SqlError, Value};
+use nfold_types::{CollationId, ColumnType, SqlError, TextSize, TypeKind, Value};
 
 use crate::session::Session;
-use crate::session::response::{Response, RowSet};
+use crate::session::response::{Response, RowSet, text_type};
 
 /// Lines about one table: type (`status`, `note`, `error`) and text.
 type Lines = Vec<(&'static str, String)>;
@@ -29,11 +29,15 @@ pub fn run(
     if m.options.iter().any(|o| o == "HISTOGRAM") {
         return Err(SqlError::not_supported("histograms"));
     }
-    let mut set = RowSet::of_text(&[
-        ("Table", 128),
-        ("Op", 10),
-        ("Msg_type", 10),
-        ("Msg_text", 2048),
+    let long = ColumnType::string(
+        TypeKind::Text(TextSize::Medium),
+        CollationId::UTF8MB4_0900_AI_CI,
+    );
+    let mut set = RowSet::new(&[
+        ("Table", text_type(128)),
+        ("Op", text_type(10)),
+        ("Msg_type", text_type(10)),
+        ("Msg_text", long),
     ]);
     for name in &m.tables {
         let schema = session.schema_of(name)?;

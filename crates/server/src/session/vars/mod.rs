@@ -43,9 +43,6 @@ pub struct VarDef {
     pub dynamic: bool,
 }
 
-/// Characters that a text variable is described with.
-const MAX_TEXT: u32 = 2048;
-
 /// A variable's value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum VarValue {
@@ -142,10 +139,13 @@ impl VarDef {
                 decimals: 6,
                 ..ColumnType::double()
             },
-            VarValue::Text(_) => ColumnType::varchar(MAX_TEXT, CollationId::UTF8MB4_0900_AI_CI),
+            VarValue::Text(_) => ColumnType::varchar(SHOWN_TEXT, CollationId::UTF8MB4_0900_AI_CI),
         }
     }
 }
+
+/// Characters that `@@name` of a text is described with: more would make it a BLOB.
+const SHOWN_TEXT: u32 = 511;
 
 /// Words that are numbers (`innodb_flush_log_at_trx_commit`) are shown as numbers.
 fn choice_value(word: &str) -> VarValue {
