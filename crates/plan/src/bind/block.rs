@@ -478,14 +478,7 @@ impl BlockBinder<'_> {
                     let bound = self.expr(expr)?;
                     let name: Arc<str> = match (alias, expr) {
                         (Some(a), _) => a.value.as_str().into(),
-                        (None, ast::Expr::Column(c)) => match bound.as_column() {
-                            Some(at) if at.table != super::AGGREGATES => {
-                                self.scope[usize::from(at.table)].columns[usize::from(at.column)]
-                                    .name
-                                    .clone()
-                            }
-                            _ => c.name.value.as_str().into(),
-                        },
+                        (None, ast::Expr::Column(c)) => c.name.value.as_str().into(),
                         (None, ast::Expr::Literal(Literal::String(s))) => {
                             String::from_utf8_lossy(&s.bytes).into()
                         }
