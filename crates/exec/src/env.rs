@@ -160,6 +160,8 @@ pub trait RowSink {
     /// Called once, before the first row, also when there is none.
     fn columns(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError>;
     fn format(&self) -> WireFormat;
+    /// Collation whose character set text is sent in (`character_set_results`).
+    fn collation(&self) -> CollationId;
     /// The buffer that the next row's bytes are appended to: for text, length-encoded values (0xfb for NULL); for binary, the
     /// whole row with its 0x00 and null map.
     fn row_buffer(&mut self) -> &mut Vec<u8>;

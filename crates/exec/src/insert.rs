@@ -104,18 +104,19 @@ impl<'i> Inserting<'i, '_> {
             InsertSource::Param(n) => {
                 let (members, width) = rt.params.list(*n);
                 let from = rt.env.collation();
-                let mut members = members.peekable();
+                let mut members = members.enumerate().peekable();
                 while members.peek().is_some() {
                     self.begin_row()?;
-                    for (i, value) in members.by_ref().take(width).enumerate() {
+                    for (i, (at, value)) in members.by_ref().take(width).enumerate() {
                         let column = plan.columns[i];
-                        self.row[column] = self.storing.store_ref(
-                            rt,
-                            &self.table.def().columns[column],
-                            value,
-                            from,
-                            self.rows,
-                        )?;
+                        let def = &self.table.def().columns[column];
+                        let number = rt.params.hex_number(*n, at);
+                        let value = match number {
+                            Some(number) if def.ty.is_numeric() => ValueRef::UInt(number),
+                            _ => value,
+                        };
+                        self.row[column] =
+                            self.storing.store_ref(rt, def, value, from, self.rows)?;
                     }
                     self.finish_row()?;
                 }
@@ -275,12 +276,14 @@ impl<'i> Inserting<'i, '_> {
             let table = self.table.clone();
             let v = rt.drive(|_| table.auto_increment_reserve(1, offset, increment))?;
             let max = ty.int_range().map_or(u64::MAX, |(_, max)| max as u64);
-            if v > max || v == u64::MAX {
+            if v == u64::MAX {
                 return Err(SqlError::new(
                     nfold_types::ErrorCode::ER_AUTOINC_READ_FAILED,
                     &[],
                 ));
             }
+            // A column that is full meets its own last value again, and the error is that of a duplicate.
+            let v = v.min(max);
             self.row[c] = match ty.kind {
                 nfold_types::TypeKind::Double => Value::Double(v as f64),
                 nfold_types::TypeKind::Float => Value::Float(v as f32),
@@ -289,10 +292,12 @@ impl<'i> Inserting<'i, '_> {
             };
             return Ok(Some(v));
         }
-        if let Some(v) = number.and_then(|v| u64::try_from(v).ok()) {
-            let table = self.table.clone();
-            rt.drive(|_| table.auto_increment_observe(v))?;
-            self.explicit = Some(v);
+        if let Some(v) = number {
+            if let Ok(v) = u64::try_from(v) {
+                let table = self.table.clone();
+                rt.drive(|_| table.auto_increment_observe(v))?;
+            }
+            self.explicit = Some(v as u64);
         }
         Ok(None)
     }
@@ -399,13 +404,7 @@ impl<'i> Inserting<'i, '_> {
         match rt.drive(|session| session.update(&mut op))? {
             WriteOutcome::Done => {
                 self.affected += 2;
-                if let Some(c) = table.def().auto_increment_column()
-                    && let Ok(ValueRef::Int(v)) = table.layout().get(op.image(), c)
-                {
-                    let v = v.max(0) as u64;
-                    rt.drive(|_| table.auto_increment_observe(v))?;
-                    self.explicit = Some(v);
-                }
+                self.explicit = modify::observe(rt, &table, op.image())?.or(self.explicit);
                 Ok(false)
             }
             WriteOutcome::Duplicate { index } => {

@@ -103,6 +103,10 @@ fn integer_key(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, ty: &ColumnType) -
         Val::Int(i) => whole_number(i128::from(*i), ty),
         Val::UInt(u) => whole_number(i128::from(*u), ty),
         Val::Decimal(d) => as_decimal(d),
+        Val::Bytes(_) if convert::binary_number(from) => match convert::to_integer(cx, v, from) {
+            Some(i) => whole_number(i, ty),
+            None => KeyValue::Nothing,
+        },
         Val::Bytes(text) => {
             // A string that is an integer in full; another number keeps its fraction.
             let parsed = nfold_types::convert::number::parse_decimal(text);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use nfold_engine::{DeleteOp, Table, UpdateOp, WriteOutcome};
 use nfold_plan::expr::ExprKind;
 use nfold_plan::query::{Assignment, Block, DeletePlan, LimitPlan, UpdatePlan};
-use nfold_types::{Level, SqlError, Value};
+use nfold_types::{Level, SqlError, Value, ValueRef};
 
 use crate::block::{BlockExec, Limits};
 use crate::eval::{EvalCx, RowRef, StmtState, row_error};
@@ -236,6 +236,27 @@ fn each_row(
     Ok(())
 }
 
+/// Takes note of an updated row's AUTO_INCREMENT value, so that it is not given out again; tells what it is.
+pub(crate) fn observe(
+    rt: &Runtime<'_>,
+    table: &Arc<Table>,
+    image: &[u8],
+) -> Result<Option<u64>, SqlError> {
+    let Some(c) = table.def().auto_increment_column() else {
+        return Ok(None);
+    };
+    let v = match table.layout().get(image, c) {
+        Ok(ValueRef::Int(v)) => match u64::try_from(v) {
+            Ok(v) => v,
+            Err(_) => return Ok(Some(v as u64)),
+        },
+        Ok(ValueRef::UInt(v)) => v,
+        _ => return Ok(None),
+    };
+    rt.drive(|_| table.auto_increment_observe(v))?;
+    Ok(Some(v))
+}
+
 pub(crate) fn update(
     rt: &Runtime<'_>,
     plan: &UpdatePlan,
@@ -247,6 +268,8 @@ pub(crate) fn update(
     let subqueries = BlockSubqueries::new(rt, &plan.source.subqueries);
     let state = rt.state(&subqueries);
     let mut op = UpdateOp::new(table.clone());
+    let auto = table.def().auto_increment_column();
+    let moves_counter = plan.assignments.iter().any(|a| Some(a.column) == auto);
     let (mut matched, mut changed) = (0u64, 0u64);
     each_row(
         rt,
@@ -266,6 +289,9 @@ pub(crate) fn update(
             match rt.drive(|session| session.update(&mut op))? {
                 WriteOutcome::Done => {
                     changed += 1;
+                    if moves_counter {
+                        observe(rt, &table, op.image())?;
+                    }
                     Ok(())
                 }
                 WriteOutcome::Duplicate { index } => fail_or_warn(

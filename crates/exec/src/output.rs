@@ -2,7 +2,7 @@
 
 use nfold_plan::expr::{Expr, ExprKind};
 use nfold_types::temporal::TimeZone;
-use nfold_types::{ColumnType, SqlError, ValueRef, wire};
+use nfold_types::{CollationId, ColumnType, SqlError, ValueRef, charset, wire};
 
 use crate::env::{RowSink, WireFormat};
 use crate::eval::{EvalCx, row_error};
@@ -14,6 +14,7 @@ pub(crate) fn emit<'a>(
     sink: &mut dyn RowSink,
 ) -> Result<(), SqlError> {
     let zone = cx.env().time_zone();
+    let to = sink.collation();
     match sink.format() {
         WireFormat::Text => {
             let out = sink.row_buffer();
@@ -23,13 +24,13 @@ pub(crate) fn emit<'a>(
                         let v = cx.rows[usize::from(at.table)]
                             .get(at.column)
                             .map_err(|e| row_error(&e))?;
-                        wire::write_text(v, &e.ty.col, zone, out);
+                        text(v, &e.ty.col, zone, to, out);
                     }
-                    _ => wire::write_text(cx.val(e)?.as_value_ref(), &e.ty.col, zone, out),
+                    _ => text(cx.val(e)?.as_value_ref(), &e.ty.col, zone, to, out),
                 }
             }
         }
-        WireFormat::Binary => binary(cx, select, zone, sink.row_buffer())?,
+        WireFormat::Binary => binary(cx, select, zone, to, sink.row_buffer())?,
     }
     sink.end_row()
 }
@@ -38,6 +39,7 @@ fn binary<'a>(
     cx: &EvalCx<'a>,
     select: &'a [Expr],
     zone: &TimeZone,
+    to: CollationId,
     out: &mut Vec<u8>,
 ) -> Result<(), SqlError> {
     let start = out.len();
@@ -49,9 +51,9 @@ fn binary<'a>(
                 let v = cx.rows[usize::from(at.table)]
                     .get(at.column)
                     .map_err(|e| row_error(&e))?;
-                value(v, &e.ty.col, zone, out)
+                value(v, &e.ty.col, zone, to, out)
             }
-            _ => value(cx.val(e)?.as_value_ref(), &e.ty.col, zone, out),
+            _ => value(cx.val(e)?.as_value_ref(), &e.ty.col, zone, to, out),
         };
         if null {
             out[start + 1 + (n + 2) / 8] |= 1 << ((n + 2) % 8);
@@ -60,10 +62,54 @@ fn binary<'a>(
     Ok(())
 }
 
-/// Appends a value; true for NULL, which has no bytes.
-fn value(v: ValueRef<'_>, ty: &ColumnType, zone: &TimeZone, out: &mut Vec<u8>) -> bool {
-    if !v.is_null() {
-        wire::write_binary(v, ty, zone, out);
+/// Appends a value in the text protocol's form, in the character set of `to`.
+#[inline]
+pub(crate) fn text(
+    v: ValueRef<'_>,
+    ty: &ColumnType,
+    zone: &TimeZone,
+    to: CollationId,
+    out: &mut Vec<u8>,
+) {
+    match recoded(v, ty, to) {
+        Some(bytes) => wire::write_text(ValueRef::Bytes(&bytes), ty, zone, out),
+        None => wire::write_text(v, ty, zone, out),
     }
-    v.is_null()
+}
+
+/// Appends a value in the binary protocol's form; true for NULL, which has no bytes.
+#[inline]
+pub(crate) fn value(
+    v: ValueRef<'_>,
+    ty: &ColumnType,
+    zone: &TimeZone,
+    to: CollationId,
+    out: &mut Vec<u8>,
+) -> bool {
+    if v.is_null() {
+        return true;
+    }
+    match recoded(v, ty, to) {
+        Some(bytes) => wire::write_binary(ValueRef::Bytes(&bytes), ty, zone, out),
+        None => wire::write_binary(v, ty, zone, out),
+    }
+    false
+}
+
+/// The text of `v` in the character set of `to`, where that takes other bytes. Nothing is allocated for ASCII.
+#[inline]
+fn recoded(v: ValueRef<'_>, ty: &ColumnType, to: CollationId) -> Option<Vec<u8>> {
+    let ValueRef::Bytes(bytes) = v else {
+        return None;
+    };
+    if ty.collation == to || !ty.is_string() {
+        return None;
+    }
+    let (from, to) = (ty.collation.known().charset, to.known().charset);
+    if from == to || from.is_binary() || to.is_binary() || bytes.is_ascii() {
+        return None;
+    }
+    let mut out = Vec::with_capacity(bytes.len() * 2);
+    charset::convert(from, to, bytes, &mut out);
+    Some(out)
 }

@@ -338,6 +338,12 @@ fn prepare_list(cx: &EvalCx<'_>, kind: CmpKind, list: u32) -> PreparedList {
     PreparedList { set, has_null }
 }
 
+/// How a member of type `ty` compares with `left`: where members are of several kinds, each in its own way.
+fn member_kind(cx: &EvalCx<'_>, left: &Expr, ty: &ExprType, else_as: CmpKind) -> CmpKind {
+    nfold_plan::collate::comparison(&left.ty, ty, [false, true], cx.env().collation(), "in")
+        .unwrap_or(else_as)
+}
+
 fn in_param<'a>(
     cx: &EvalCx<'a>,
     e: &'a Expr,
@@ -372,15 +378,7 @@ fn in_param<'a>(
                 let (members, _) = cx.st.params.list(list);
                 members.map(Val::from_ref).any(|m| {
                     let ty = member_type(cx, &m);
-                    // Members of several kinds compare each in its own way.
-                    let kind = nfold_plan::collate::comparison(
-                        &expr.ty,
-                        &ty,
-                        [false, true],
-                        cx.env().collation(),
-                        "in",
-                    )
-                    .unwrap_or(kinds[0]);
+                    let kind = member_kind(cx, expr, &ty, kinds[0]);
                     order(cx, kind, (&x, &expr.ty), (&m, &ty)) == Some(Ordering::Equal)
                 })
             }
@@ -396,7 +394,7 @@ fn in_param<'a>(
         for (((x, l), m), kind) in values.iter().zip(left).zip(row).zip(kinds) {
             let m = Val::from_ref(*m);
             let ty = member_type(cx, &m);
-            match order(cx, *kind, (x, &l.ty), (&m, &ty)) {
+            match order(cx, member_kind(cx, l, &ty, *kind), (x, &l.ty), (&m, &ty)) {
                 Some(Ordering::Equal) => {}
                 Some(_) => {
                     result = Some(false);

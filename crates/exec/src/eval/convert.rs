@@ -70,11 +70,12 @@ pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
 }
 
 /// Hexadecimal and bit literals are binary strings that act as numbers.
-fn binary_number(ty: &ExprType) -> bool {
+pub fn binary_number(ty: &ExprType) -> bool {
     matches!(ty.col.kind, TypeKind::VarBinary(_)) && ty.col.zerofill
 }
 
-fn bytes_as_number(bytes: &[u8]) -> u64 {
+/// The number that the bytes of a hexadecimal or bit literal are: their last eight, big-endian.
+pub fn bytes_as_number(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .rev()
@@ -118,7 +119,9 @@ pub fn to_f64(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<f64> {
                 return Some(bytes_as_number(text) as f64);
             }
             let parsed = number::parse_double(text);
-            if parsed.truncated || parsed.overflow {
+            // As in MySQL, a blank string is zero without a word.
+            let blank = text.iter().all(u8::is_ascii_whitespace);
+            if (parsed.truncated && !blank) || parsed.overflow {
                 warn_incorrect(cx, "DOUBLE", text);
             }
             parsed.value

@@ -157,6 +157,10 @@ impl RowSink for WireSink<'_, '_> {
         self.format
     }
 
+    fn collation(&self) -> CollationId {
+        self.collation
+    }
+
     fn row_buffer(&mut self) -> &mut Vec<u8> {
         self.out.row_buffer()
     }

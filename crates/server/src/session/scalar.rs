@@ -8,7 +8,7 @@ use nfold_sql::ast::{
 use nfold_sql::digest::Digested;
 use nfold_sql::parser::Parsed;
 use nfold_types::convert::number::{parse_decimal, parse_double, parse_integer};
-use nfold_types::{ColumnType, SqlError, TypeKind, Value};
+use nfold_types::{CollationId, ColumnType, SqlError, TypeKind, Value};
 
 use super::Session;
 use super::run::Work;
@@ -28,6 +28,10 @@ impl RowSink for OneValue {
 
     fn format(&self) -> WireFormat {
         WireFormat::Text
+    }
+
+    fn collation(&self) -> CollationId {
+        CollationId::UTF8MB4_0900_AI_CI
     }
 
     fn row_buffer(&mut self) -> &mut Vec<u8> {
