@@ -5,8 +5,8 @@
 
 use nfold_plan::expr::{ColumnAt, Expr, ExprKind};
 use nfold_plan::query::{Block, LimitPlan};
-use nfold_types::SqlError;
 use nfold_types::row::RowLayout;
+use nfold_types::{ErrorCode, SqlError};
 use rustc_hash::FxHashSet;
 
 use crate::batch::Batch;
@@ -136,6 +136,11 @@ impl BlockExec {
     ) -> Result<(), SqlError> {
         self.steps.iter_mut().for_each(StepExec::reset);
         self.batch.clear();
+        for (what, instead) in &block.deprecated {
+            rt.warnings
+                .borrow_mut()
+                .warn(ErrorCode::ER_WARN_DEPRECATED_SYNTAX, &[what, instead]);
+        }
         let subqueries = BlockSubqueries::new(rt, &block.subqueries);
         let state = rt.state(&subqueries);
         let cx = EvalCx {

@@ -8,9 +8,9 @@ use nfold_engine::{
 use nfold_plan::expr::Expr;
 use nfold_plan::query::{InsertPlan, InsertSource, QueryBody, QueryPlan, TableSource};
 use nfold_types::row::RowLayout;
-use nfold_types::{Level, SqlError, Value, ValueRef};
+use nfold_types::{CollationId, Level, SqlError, Value, ValueRef};
 
-use crate::eval::{EvalCx, RowRef, row_error};
+use crate::eval::{EvalCx, RowRef, convert, row_error};
 use crate::modify::{self, Assigner};
 use crate::query::{self, BlockSubqueries};
 use crate::runtime::Runtime;
@@ -104,21 +104,32 @@ impl<'i> Inserting<'i, '_> {
             InsertSource::Param(n) => {
                 let (members, width) = rt.params.list(*n);
                 let from = rt.env.collation();
-                let mut members = members.enumerate().peekable();
-                while members.peek().is_some() {
-                    self.begin_row()?;
-                    for (i, (at, value)) in members.by_ref().take(width).enumerate() {
-                        let column = plan.columns[i];
-                        let def = &self.table.def().columns[column];
-                        let number = rt.params.hex_number(*n, at);
-                        let value = match number {
-                            Some(number) if def.ty.is_numeric() => ValueRef::UInt(number),
-                            _ => value,
-                        };
-                        self.row[column] =
-                            self.storing.store_ref(rt, def, value, from, self.rows)?;
+                let def = self.table.def().clone();
+                for (i, value) in members.enumerate() {
+                    if i % width == 0 {
+                        self.begin_row()?;
                     }
-                    self.finish_row()?;
+                    let c = plan.columns[i % width];
+                    let column = &def.columns[c];
+                    let binary = rt.params.is_binary_member(*n, i);
+                    self.row[c] = match value {
+                        ValueRef::Bytes(b) if binary && column.ty.is_numeric() => {
+                            let number = ValueRef::UInt(convert::bytes_as_number(b));
+                            self.storing
+                                .store_ref(rt, column, number, from, self.rows)?
+                        }
+                        _ if binary => self.storing.store_ref(
+                            rt,
+                            column,
+                            value,
+                            CollationId::BINARY,
+                            self.rows,
+                        )?,
+                        _ => self.storing.store_ref(rt, column, value, from, self.rows)?,
+                    };
+                    if (i + 1) % width == 0 {
+                        self.finish_row()?;
+                    }
                 }
             }
             InsertSource::Query(q) => {

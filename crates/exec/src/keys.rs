@@ -36,6 +36,8 @@ pub(crate) struct BoundAccess {
     pub ranges: Vec<KeyRange>,
     /// The conditions of the access path hold for every row found.
     pub exact: bool,
+    /// A member cannot be looked for by key: everything is read and tested.
+    unkeyed: bool,
     scratch: Scratch,
 }
 
@@ -233,6 +235,7 @@ impl BoundAccess {
         self.points.clear();
         self.ranges.clear();
         self.exact = true;
+        self.unkeyed = false;
         let layout = table.key_layout(index);
         match kind {
             AccessKind::Full => {
@@ -240,7 +243,13 @@ impl BoundAccess {
                 Ok(BoundKind::Ranges)
             }
             AccessKind::Points(parts) => {
-                if !self.encode_groups(cx, layout, parts)? {
+                let any = self.encode_groups(cx, layout, parts)?;
+                if self.unkeyed {
+                    self.exact = false;
+                    self.ranges.push(KeyRange::all());
+                    return Ok(BoundKind::Ranges);
+                }
+                if !any {
                     return Ok(BoundKind::Empty);
                 }
                 let points = &mut self.points;
@@ -253,7 +262,13 @@ impl BoundAccess {
                 })
             }
             AccessKind::Range { prefix, range } => {
-                if !self.encode_groups(cx, layout, prefix)? {
+                let any = self.encode_groups(cx, layout, prefix)?;
+                if self.unkeyed {
+                    self.exact = false;
+                    self.ranges.push(KeyRange::all());
+                    return Ok(BoundKind::Ranges);
+                }
+                if !any {
                     return Ok(BoundKind::Empty);
                 }
                 let Some(bounds) = self.range(cx, layout, prefix.len(), range)? else {
@@ -402,7 +417,12 @@ impl BoundAccess {
                     }
                     _ => continue,
                 };
-                let key = key_value(cx, &v, &ty, &layout.parts()[at + n].ty);
+                let part_ty = &layout.parts()[at + n].ty;
+                // A number among strings compares as a number, which no key of strings can find.
+                if Class::of(part_ty) == Class::String && !matches!(v, Val::Bytes(_) | Val::Null) {
+                    self.unkeyed = true;
+                }
+                let key = key_value(cx, &v, &ty, part_ty);
                 match key {
                     KeyValue::Exact(value) => layout
                         .encode_part(at + n, value.as_ref(), &mut s.arena)

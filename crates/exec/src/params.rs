@@ -8,7 +8,15 @@ use nfold_types::{Decimal, Value, ValueRef};
 #[derive(Debug, Clone, Copy)]
 enum Bound {
     Value(ValueRef<'static>),
-    Bytes { start: u32, len: u32 },
+    Bytes {
+        start: u32,
+        len: u32,
+    },
+    /// A hexadecimal or bit literal: bytes that act as a number where one is wanted.
+    Binary {
+        start: u32,
+        len: u32,
+    },
 }
 
 /// What a slot holds.
@@ -113,6 +121,15 @@ impl Params {
         }
     }
 
+    fn binary(&mut self, b: &[u8]) -> Bound {
+        let start = self.arena.len() as u32;
+        self.arena.extend_from_slice(b);
+        Bound::Binary {
+            start,
+            len: b.len() as u32,
+        }
+    }
+
     fn literal(&mut self, lit: &Lit<'_>) -> Bound {
         let start = self.arena.len() as u32;
         let value = match lit {
@@ -142,11 +159,11 @@ impl Params {
             },
             Lit::Hex(digits) => {
                 let bytes = nfold_sql::literal::hex_bytes(digits);
-                return self.bytes(&bytes);
+                return self.binary(&bytes);
             }
             Lit::Bit(digits) => {
                 let bytes = nfold_sql::literal::bit_bytes(digits);
-                return self.bytes(&bytes);
+                return self.binary(&bytes);
             }
         };
         Bound::Value(value)
@@ -156,7 +173,7 @@ impl Params {
     fn resolve(&self, bound: Bound) -> ValueRef<'_> {
         match bound {
             Bound::Value(v) => v,
-            Bound::Bytes { start, len } => {
+            Bound::Bytes { start, len } | Bound::Binary { start, len } => {
                 ValueRef::Bytes(&self.arena[start as usize..(start + len) as usize])
             }
         }
@@ -201,6 +218,16 @@ impl Params {
         match self.resolve(self.members[at as usize]) {
             ValueRef::Bytes(b) => Some(crate::eval::convert::bytes_as_number(b)),
             _ => None,
+        }
+    }
+
+    /// Whether member `i` of list or rows slot `n` is a hexadecimal or bit literal.
+    pub fn is_binary_member(&self, n: u32, i: usize) -> bool {
+        match self.slots.get(n as usize) {
+            Some(SlotValue::Many { start, len, .. }) if i < *len as usize => {
+                matches!(self.members[*start as usize + i], Bound::Binary { .. })
+            }
+            _ => false,
         }
     }
 

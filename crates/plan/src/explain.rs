@@ -137,7 +137,17 @@ impl Explainer<'_> {
             self.rows
                 .push(row(id, role, None, "", Some("No tables used")));
         }
-        for (n, step) in b.joins.iter().enumerate() {
+        let one_row = b.group.as_ref().is_some_and(|g| g.first_row_only);
+        if one_row {
+            self.rows.push(row(
+                id,
+                role,
+                None,
+                "",
+                Some("Select tables optimized away"),
+            ));
+        }
+        for (n, step) in b.joins.iter().enumerate().filter(|_| !one_row) {
             self.step(b, step, id, role, n);
         }
         for slot in &b.tables {
@@ -178,7 +188,8 @@ impl Explainer<'_> {
             }
         }
         out[9] = Some(format!("{}", step.rows.round().max(1.0) as u64));
-        out[10] = Some(format!("{:.2}", step.filtered));
+        let whole = out[4].as_deref() == Some("const");
+        out[10] = Some(format!("{:.2}", if whole { 100.0 } else { step.filtered }));
         if n == 0 {
             if b.group.as_ref().is_some_and(|g| !g.implicit && !g.ordered)
                 || (b.distinct && b.group.is_none())
@@ -271,6 +282,9 @@ impl Explainer<'_> {
         let range_on_secondary = kind == "range" && access.index != 0 && !access.covering;
         if range_on_secondary {
             extra.push("Using index condition".into());
+        }
+        if kind == "const" {
+            return;
         }
         if filtered || (kind == "range" && !range_on_secondary) {
             extra.push("Using where".into());

@@ -96,6 +96,8 @@ pub struct Block {
     pub lock: RowLocking,
     /// `SQL_CALC_FOUND_ROWS`
     pub calc_found_rows: bool,
+    /// What is deprecated, and what to write instead: warning 1287 with each run.
+    pub deprecated: Vec<(&'static str, &'static str)>,
 }
 
 /// An ORDER BY member.

@@ -180,7 +180,19 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             };
             let escape = match escape {
                 None => Some('\\'),
-                Some(e) => escape_char(cx.bytes(e)?.as_deref()),
+                Some(e) => {
+                    let text = cx.bytes(e)?;
+                    let long = text
+                        .as_ref()
+                        .is_some_and(|t| collation.known().char_len(t) > 1);
+                    if long {
+                        return Err(SqlError::new(
+                            nfold_types::ErrorCode::ER_WRONG_ARGUMENTS,
+                            &[&"ESCAPE"],
+                        ));
+                    }
+                    escape_char(text.as_deref())
+                }
             };
             Ok(Some(
                 collation.known().like(&text, &pattern, escape) != *negated,

@@ -154,7 +154,7 @@ pub fn to_decimal(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Decimal
                 return Some(Decimal::from(bytes_as_number(text)));
             }
             let parsed = number::parse_decimal(text);
-            if parsed.truncated || parsed.overflow {
+            if (parsed.truncated && !text.is_empty()) || parsed.overflow {
                 warn_incorrect(cx, "DECIMAL", text);
             }
             parsed.value

@@ -66,11 +66,11 @@ impl<'a> EvalCx<'a> {
             Case { whens, otherwise } => {
                 for (when, then) in whens {
                     if self.bool(when)? == Some(true) {
-                        return self.val_as(then, &e.ty);
+                        return self.val_alike(then, &e.ty);
                     }
                 }
                 match otherwise {
-                    Some(other) => self.val_as(other, &e.ty)?,
+                    Some(other) => self.val_alike(other, &e.ty)?,
                     None => Val::Null,
                 }
             }
@@ -90,6 +90,15 @@ impl<'a> EvalCx<'a> {
             Default(v) => self.stored(v.as_ref(), &e.ty),
             DefaultNow(fsp) => Val::DateTime(self.now(*fsp)),
         })
+    }
+
+    /// [`EvalCx::val_as`], but a DECIMAL keeps its own digits: what IF and CASE give.
+    pub fn val_alike(&self, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
+        if ty.class() != Class::Decimal {
+            return self.val_as(e, ty);
+        }
+        let v = self.val(e)?;
+        Ok(convert::to_decimal(self, &v, &e.ty).map_or(Val::Null, Val::Decimal))
     }
 
     /// The value of an expression, in the class (and character set) of `ty`: what IF, CASE and COALESCE give.

@@ -51,7 +51,7 @@ fn eval_if<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated
     } else {
         &args[2]
     };
-    cx.val_as(chosen, ty)
+    cx.val_alike(chosen, ty)
 }
 
 fn infer_coalesce(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {

@@ -375,7 +375,10 @@ fn block(
         }
     }
     let types: Vec<ExprType> = select.iter().map(|e| e.ty.clone()).collect();
-    let columns: Vec<ColumnMeta> = items.into_iter().map(|i| i.meta).collect();
+    let mut columns: Vec<ColumnMeta> = items.into_iter().map(|i| i.meta).collect();
+    for (meta, ty) in columns.iter_mut().zip(&types) {
+        meta.ty = ty.col.clone();
+    }
     let used = b.used.take();
     for (slot, used) in b.tables.iter_mut().zip(used) {
         slot.used = used;
@@ -400,6 +403,7 @@ fn block(
             ..lock
         },
         calc_found_rows: s.options.sql_calc_found_rows,
+        deprecated: b.deprecated,
     };
     crate::access::optimize(cx, &mut block, conditions, &info, limit.is_some());
     let plan = QueryPlan {

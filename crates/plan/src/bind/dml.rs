@@ -273,6 +273,7 @@ fn find_rows(
             wait: ast::LockWait::Wait,
         },
         calc_found_rows: false,
+        deprecated: b.deprecated,
     };
     crate::access::optimize(cx, &mut block, conditions, &info, limit.is_some());
     Ok(Found { block, limit })

@@ -388,6 +388,7 @@ impl BlockBinder<'_> {
                 })
             }
             UnaryOp::Binary => {
+                self.deprecated.push(("BINARY expr", "CAST"));
                 let ty = ExprType::string(
                     inner.ty.char_length(),
                     CollationId::BINARY,
@@ -561,7 +562,7 @@ impl BlockBinder<'_> {
                 }
                 let kinds = left
                     .iter()
-                    .map(|l| list_kind(l, members, self.cx.connection))
+                    .map(|l| list_kind(l, members, left.len() > 1, self.cx.connection))
                     .collect::<Result<_, _>>()?;
                 let ty = ExprType::boolean(true);
                 Ok(Expr {
@@ -641,6 +642,9 @@ impl BlockBinder<'_> {
                 .collect::<Result<_, _>>()?,
             single => vec![self.expr(single)?],
         };
+        if query.limit.is_some() {
+            return Err(SqlError::not_supported("LIMIT & IN/ALL/ANY/SOME subquery"));
+        }
         let (index, types) = self.subquery(query)?;
         if types.len() != left.len() {
             return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&left.len()]));
@@ -1095,25 +1099,34 @@ pub(crate) fn and(mut list: Vec<Expr>) -> Expr {
     }
 }
 
-/// How an operand is compared with the members of a list. Members of several kinds are compared one by one, each in its own way.
+/// How an operand is compared with the members of a list. Members of several kinds are compared one by one, each in its own way; of a
+/// list of rows it is not known which kinds stand in which column, so the one is taken that suits the operand.
 fn list_kind(
     left: &Expr,
     members: &[ExprType],
+    rows: bool,
     connection: CollationId,
 ) -> Result<CmpKind, SqlError> {
     let mut kinds = Vec::new();
     for m in members.iter().filter(|m| m.class() != Class::Null) {
-        kinds.push(collate::comparison(
-            &left.ty,
-            m,
-            [false, true],
-            connection,
-            "in",
-        )?);
+        match collate::comparison(&left.ty, m, [false, true], connection, "in") {
+            Ok(kind) => kinds.push(kind),
+            Err(e) if !rows => return Err(e),
+            Err(_) => {}
+        }
     }
+    let own = |k: &CmpKind| match left.ty.class() {
+        Class::Int => *k == CmpKind::Int,
+        Class::Decimal => *k == CmpKind::Decimal,
+        Class::String => matches!(k, CmpKind::String(_)),
+        Class::Date | Class::DateTime => *k == CmpKind::DateTime,
+        Class::Time => *k == CmpKind::Time,
+        _ => false,
+    };
     match kinds.as_slice() {
         [] => Ok(CmpKind::Int),
         [first, rest @ ..] if rest.iter().all(|k| k == first) => Ok(*first),
+        all if rows => Ok(all.iter().copied().find(own).unwrap_or(CmpKind::Double)),
         _ => Ok(CmpKind::Double),
     }
 }
@@ -1154,7 +1167,7 @@ fn arith_type(op: ArithOp, a: &ExprType, b: &ExprType, mode: SqlMode) -> ExprTyp
             ExprType::bigint(nullable)
         };
     }
-    if is(Class::Double) || is(Class::String) {
+    if is(Class::Double) || is(Class::String) || is(Class::Null) {
         return ExprType::double(nullable);
     }
     let ints = [&a, &b]
@@ -1259,9 +1272,9 @@ fn aggregate_type(
                 merged.collation
             };
             let size = if collation == CollationId::BINARY {
-                TypeKind::Blob(TextSize::Normal)
+                TypeKind::Blob(TextSize::Long)
             } else {
-                TypeKind::Text(TextSize::Normal)
+                TypeKind::Text(TextSize::Long)
             };
             ExprType {
                 col: ColumnType::string(size, collation),

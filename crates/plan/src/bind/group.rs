@@ -1,7 +1,7 @@
 //! Grouping: what may be selected of a group, and where it is in the grouped row.
 
 use nfold_sql::ast::BinaryOp;
-use nfold_types::{ErrorCode, SqlError};
+use nfold_types::{ErrorCode, SqlError, TypeKind};
 
 use super::{AGGREGATES, BlockBinder};
 use crate::expr::{ColumnAt, Expr, ExprKind};
@@ -66,6 +66,10 @@ impl<'g, 'b> Grouper<'g, 'b> {
 
     fn walk(&mut self, e: &mut Expr, place: Place) -> Result<(), SqlError> {
         if let Some(k) = self.plan.keys.iter().position(|k| k.kind == e.kind) {
+            // A truth value becomes a column, which is an INT.
+            if e.ty.col.kind == TypeKind::BigInt && e.ty.col.width == 1 {
+                e.ty.col.kind = TypeKind::Int;
+            }
             e.kind = Self::at(k);
             return Ok(());
         }

@@ -224,6 +224,8 @@ pub(crate) struct BlockBinder<'b> {
     pub keys: Vec<Expr>,
     /// ON DUPLICATE KEY UPDATE: `VALUES(column)` is a column of this slot.
     pub values_slot: Option<u16>,
+    /// What is deprecated, and what to write instead: warning 1287.
+    pub deprecated: Vec<(&'static str, &'static str)>,
     /// How deep in the statement; bounds recursion.
     pub depth: usize,
 }
@@ -249,6 +251,7 @@ impl<'b> BlockBinder<'b> {
             aliases: Vec::new(),
             keys: Vec::new(),
             values_slot: None,
+            deprecated: Vec::new(),
             depth: outer.map_or(0, |o| o.depth + 1),
         }
     }

@@ -87,7 +87,11 @@ impl BlockBinder<'_> {
             return Ok(e);
         }
         if let Some(at) = self.find(c)? {
-            return Ok(self.column_expr(at));
+            // HAVING sees no column of the tables that is neither selected nor grouped by.
+            let seen = !having || self.aliases.iter().any(|(_, e)| e.as_column() == Some(at));
+            if seen {
+                return Ok(self.column_expr(at));
+            }
         }
         let alias_clause = matches!(
             self.clause,
