@@ -45,11 +45,8 @@ impl Batch {
     }
 
     pub fn len(&self) -> usize {
-        if self.width == 0 {
-            self.selected.len()
-        } else {
-            self.spans.len() / self.width
-        }
+        let rows = self.spans.len().checked_div(self.width);
+        rows.unwrap_or(self.selected.len())
     }
 
     pub fn is_empty(&self) -> bool {

@@ -422,7 +422,7 @@ fn ordered(
         let mut n = 0u32;
         while let Some((_, image)) = sorted.next()? {
             n += 1;
-            if n % 1024 == 0 {
+            if n.is_multiple_of(1024) {
                 rt.tick()?;
             }
             if !give(image)? {

@@ -258,7 +258,7 @@ impl<'p> Grouper<'p> {
             let mut n = 0u32;
             while reader.advance()? {
                 n += 1;
-                if n % 1024 == 0 {
+                if n.is_multiple_of(1024) {
                     rt.tick()?;
                 }
                 let image = reader.record().1;

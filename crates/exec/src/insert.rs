@@ -177,7 +177,7 @@ impl<'i> Inserting<'i, '_> {
     /// Fills the row with defaults of the columns that the statement does not name.
     fn begin_row(&mut self) -> Result<(), SqlError> {
         self.rows += 1;
-        if self.rows % 256 == 0 {
+        if self.rows.is_multiple_of(256) {
             self.rt.tick()?;
         }
         self.row.clear();

@@ -73,7 +73,7 @@ impl Executable {
     /// when it first runs (which sets the mark), and whenever the number of uses is a power of four.
     fn outgrown(&mut self, engine: &Engine) -> bool {
         self.uses = self.uses.saturating_add(1);
-        if !(self.uses.is_power_of_two() && self.uses.trailing_zeros() % 2 == 0) {
+        if !(self.uses.is_power_of_two() && self.uses.trailing_zeros().is_multiple_of(2)) {
             return false;
         }
         let Some(table) = first_table(&self.plan).and_then(|id| engine.table(id)) else {

@@ -200,11 +200,8 @@ impl Explainer<'_> {
                 extra.push("Using filesort".into());
             }
         }
-        if let Some(keyed) = hash {
-            extra.push(format!(
-                "Using join buffer ({})",
-                if keyed { "hash join" } else { "hash join" }
-            ));
+        if hash.is_some() {
+            extra.push("Using join buffer (hash join)".into());
         }
         if step.kind == JoinType::Left
             && step

@@ -10,6 +10,7 @@ use nfold_types::ColumnType;
 use crate::expr::{ColumnAt, Expr, ExprType, SubqueryPlan};
 
 /// A planned statement.
+#[allow(clippy::large_enum_variant)] // one for each planned statement
 #[derive(Debug, Clone, PartialEq)]
 pub enum Plan {
     Query(QueryPlan),
@@ -189,6 +190,7 @@ pub struct Access {
     pub possible: Vec<usize>,
 }
 
+#[allow(clippy::large_enum_variant)] // one for each table of a plan
 #[derive(Debug, Clone, PartialEq)]
 pub enum AccessKind {
     /// The whole index.
@@ -329,6 +331,7 @@ pub struct InsertPlan {
     pub subqueries: Vec<SubqueryPlan>,
 }
 
+#[allow(clippy::large_enum_variant)] // one for each planned INSERT
 #[derive(Debug, Clone, PartialEq)]
 pub enum InsertSource {
     /// `None` stands for DEFAULT. Slot 0 of the expressions is the row being made (`INSERT INTO t SET a=1, b=a`).

@@ -285,7 +285,7 @@ fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
         .copied()
         .filter(|b| !b.is_ascii_whitespace())
         .collect();
-    if symbols.len() % 4 != 0 {
+    if !symbols.len().is_multiple_of(4) {
         return None;
     }
     let padding = symbols.iter().rev().take_while(|b| **b == b'=').count();

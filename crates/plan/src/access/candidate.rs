@@ -91,9 +91,12 @@ struct Chooser<'c> {
     locking: bool,
     /// What each usable condition says, with its place among them.
     says: Vec<(usize, OnColumn)>,
-    row_says: Vec<(usize, Vec<(usize, PointPart)>, usize)>,
+    row_says: Vec<RowSays>,
     usable: &'c [&'c Expr],
 }
+
+/// What a row constructor's IN says: the condition's place, (column, points) of each member, how many points.
+type RowSays = (usize, Vec<(usize, PointPart)>, usize);
 
 /// The cheapest access path of slot `t`.
 #[allow(clippy::too_many_arguments)]
@@ -153,7 +156,7 @@ pub(crate) fn choose(
         }
     }
     let scan = chooser.scans(hints);
-    if !(hints.force && !all.is_empty()) {
+    if !hints.force || all.is_empty() {
         all.extend(scan);
     }
     for c in &mut all {

@@ -142,6 +142,7 @@ fn may_place(t: usize, placed: u64, left: &[Option<LeftJoin>], straight: bool, n
 fn reject_nulls(block: &mut Block, left: &mut [Option<LeftJoin>], pending: &mut Vec<Expr>) {
     loop {
         let mut changed = false;
+        #[allow(clippy::needless_range_loop)] // `t` is a table's slot, and `left[t]` is cleared
         for t in 0..block.tables.len() {
             let Some(join) = &left[t] else { continue };
             let rejected = pending.iter().any(|c| rejects(c, t as u16));

@@ -166,15 +166,14 @@ pub(super) fn judge(
                 c.cost += sort(c.rows) * 0.5;
             }
         }
-        Some(Wish::MinMax { column, max }) => {
-            if min_max(def, &c.access, column).is_some() {
-                c.access.reverse = max
-                    != key_columns(def, c.access.index)
-                        .iter()
-                        .any(|(col, d)| *col == usize::from(column.column) && *d);
-                c.cost = c.cost.min(1.0);
-            }
+        Some(Wish::MinMax { column, max }) if min_max(def, &c.access, column).is_some() => {
+            c.access.reverse = max
+                != key_columns(def, c.access.index)
+                    .iter()
+                    .any(|(col, d)| *col == usize::from(column.column) && *d);
+            c.cost = c.cost.min(1.0);
         }
+        Some(Wish::MinMax { .. }) => {}
     }
 }
 
@@ -267,6 +266,8 @@ pub(super) fn settle(block: &mut Block) {
     let ordered_group = single && group_order(block, &def, &access, t);
     if let Some(group) = &mut block.group {
         group.ordered = ordered_group && !group.implicit;
+        #[allow(clippy::collapsible_if)]
+        // the outer one is about the group, the inner one about its only aggregate
         if single && no_filter && group.implicit && block.having.is_empty() {
             if let [agg] = group.aggregates.as_slice()
                 && matches!(agg.func, AggFunc::Min | AggFunc::Max)

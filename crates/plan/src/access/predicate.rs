@@ -10,6 +10,7 @@ use crate::expr::{Class, CmpKind, ColumnAt, Expr, ExprKind};
 use crate::query::{Block, PointPart, RangePart};
 
 /// What a condition says about a column.
+#[allow(clippy::large_enum_variant)] // few of them, for the time of planning
 #[derive(Debug, Clone)]
 pub(crate) enum Says {
     /// One of these values; how many, for estimates. `exact`: nothing else passes the condition.
@@ -212,10 +213,7 @@ impl Reader<'_> {
                 if !fits {
                     return None;
                 }
-                let like = Some((
-                    Expr::clone(pattern),
-                    escape.as_ref().map(|e| Expr::clone(e)),
-                ));
+                let like = Some((Expr::clone(pattern), escape.as_deref().cloned()));
                 Some(OnColumn {
                     column,
                     says: Says::Range(RangePart {
