@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nfold_catalog::TableDef;
 use nfold_types::collation::CollationId;
-use nfold_types::{ColumnType, TypeKind};
+use nfold_types::{ColumnType, TextSize, TypeKind};
 
 use crate::bind::{PlanCx, is_constant};
 use crate::expr::{Expr, ExprKind};
@@ -71,6 +71,10 @@ fn columns() -> Vec<ColumnMeta> {
                     decimals: 2,
                     ..ColumnType::double()
                 },
+                "partitions" => ColumnType::string(
+                    TypeKind::Text(TextSize::Medium),
+                    CollationId::UTF8MB4_0900_AI_CI,
+                ),
                 _ => ColumnType::string(TypeKind::VarChar(255), CollationId::UTF8MB4_0900_AI_CI),
             };
             ColumnMeta {

@@ -357,6 +357,8 @@ pub fn cast<'a>(
             };
             if to.col.unsigned {
                 Val::UInt(i as u64)
+            } else if matches!(v, Val::Double(_) | Val::Float(_)) {
+                Val::Int(i64::try_from(i).unwrap_or(i64::MAX))
             } else {
                 Val::Int(i as i64)
             }
