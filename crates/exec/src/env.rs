@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use nfold_plan::query::ColumnMeta;
 use nfold_plan::{SqlMode, Value, VarScope};
+use nfold_types::Charset;
 use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
 use nfold_types::{SqlError, Timestamp};
@@ -28,6 +29,10 @@ pub trait SessionEnv {
     fn time_zone(&self) -> &TimeZone;
     /// `collation_connection`
     fn collation(&self) -> CollationId;
+    /// `character_set_results`; `None`: strings go out as they are stored.
+    fn result_charset(&self) -> Option<&'static Charset> {
+        Some(self.collation().known().charset)
+    }
     fn last_insert_id(&self) -> u64;
     /// `LAST_INSERT_ID(expr)`
     fn set_last_insert_id(&self, id: u64);

@@ -109,6 +109,10 @@ fn integer_key(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, ty: &ColumnType) -
             Some(i) => whole_number(i, ty),
             None => KeyValue::Nothing,
         },
+        // A hexadecimal or bit literal is a number here.
+        Val::Bytes(bytes) if convert::binary_number(from) => {
+            whole_number(i128::from(convert::bytes_as_number(bytes)), ty)
+        }
         Val::Bytes(text) => {
             // A string that is an integer in full; another number keeps its fraction.
             let parsed = nfold_types::convert::number::parse_decimal(text);

@@ -1,8 +1,8 @@
-//! Result rows: from row images and expressions straight into the sink's buffer.
+//! Result rows: from row images and expressions straight into the sink's buffer, in the client's character set.
 
 use nfold_plan::expr::{Expr, ExprKind};
 use nfold_types::temporal::TimeZone;
-use nfold_types::{CollationId, ColumnType, SqlError, ValueRef, charset, wire};
+use nfold_types::{Charset, CollationId, ColumnType, SqlError, ValueRef, charset, wire};
 
 use crate::env::{RowSink, WireFormat};
 use crate::eval::{EvalCx, row_error};
@@ -13,8 +13,10 @@ pub(crate) fn emit<'a>(
     select: &'a [Expr],
     sink: &mut dyn RowSink,
 ) -> Result<(), SqlError> {
-    let zone = cx.env().time_zone();
-    let to = sink.collation();
+    let to = Target {
+        zone: cx.env().time_zone(),
+        charset: cx.env().result_charset(),
+    };
     match sink.format() {
         WireFormat::Text => {
             let out = sink.row_buffer();
@@ -24,13 +26,13 @@ pub(crate) fn emit<'a>(
                         let v = cx.rows[usize::from(at.table)]
                             .get(at.column)
                             .map_err(|e| row_error(&e))?;
-                        text(v, &e.ty.col, zone, to, out);
+                        to.text(v, &e.ty.col, out);
                     }
-                    _ => text(cx.val(e)?.as_value_ref(), &e.ty.col, zone, to, out),
+                    _ => to.text(cx.val(e)?.as_value_ref(), &e.ty.col, out),
                 }
             }
         }
-        WireFormat::Binary => binary(cx, select, zone, to, sink.row_buffer())?,
+        WireFormat::Binary => binary(cx, select, &to, sink.row_buffer())?,
     }
     sink.end_row()
 }
@@ -38,8 +40,7 @@ pub(crate) fn emit<'a>(
 fn binary<'a>(
     cx: &EvalCx<'a>,
     select: &'a [Expr],
-    zone: &TimeZone,
-    to: CollationId,
+    to: &Target<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), SqlError> {
     let start = out.len();
@@ -51,9 +52,9 @@ fn binary<'a>(
                 let v = cx.rows[usize::from(at.table)]
                     .get(at.column)
                     .map_err(|e| row_error(&e))?;
-                value(v, &e.ty.col, zone, to, out)
+                to.binary(v, &e.ty.col, out)
             }
-            _ => value(cx.val(e)?.as_value_ref(), &e.ty.col, zone, to, out),
+            _ => to.binary(cx.val(e)?.as_value_ref(), &e.ty.col, out),
         };
         if null {
             out[start + 1 + (n + 2) / 8] |= 1 << ((n + 2) % 8);
@@ -62,54 +63,47 @@ fn binary<'a>(
     Ok(())
 }
 
-/// Appends a value in the text protocol's form, in the character set of `to`.
-#[inline]
-pub(crate) fn text(
-    v: ValueRef<'_>,
-    ty: &ColumnType,
-    zone: &TimeZone,
-    to: CollationId,
-    out: &mut Vec<u8>,
-) {
-    match recoded(v, ty, to) {
-        Some(bytes) => wire::write_text(ValueRef::Bytes(&bytes), ty, zone, out),
-        None => wire::write_text(v, ty, zone, out),
-    }
+/// What the client gets values in.
+struct Target<'a> {
+    zone: &'a TimeZone,
+    charset: Option<&'static Charset>,
 }
 
-/// Appends a value in the binary protocol's form; true for NULL, which has no bytes.
-#[inline]
-pub(crate) fn value(
-    v: ValueRef<'_>,
-    ty: &ColumnType,
-    zone: &TimeZone,
-    to: CollationId,
-    out: &mut Vec<u8>,
-) -> bool {
-    if v.is_null() {
-        return true;
+impl Target<'_> {
+    /// The string in the client's character set, if it is to be converted.
+    #[inline]
+    fn converted(&self, v: ValueRef<'_>, ty: &ColumnType) -> Option<Vec<u8>> {
+        let (ValueRef::Bytes(text), Some(to)) = (v, self.charset) else {
+            return None;
+        };
+        if ty.collation == CollationId::BINARY || text.is_ascii() {
+            return None;
+        }
+        let from = ty.charset();
+        if from == to || to.is_binary() {
+            return None;
+        }
+        let mut out = Vec::with_capacity(text.len() * 2);
+        charset::convert(from, to, text, &mut out);
+        Some(out)
     }
-    match recoded(v, ty, to) {
-        Some(bytes) => wire::write_binary(ValueRef::Bytes(&bytes), ty, zone, out),
-        None => wire::write_binary(v, ty, zone, out),
-    }
-    false
-}
 
-/// The text of `v` in the character set of `to`, where that takes other bytes. Nothing is allocated for ASCII.
-#[inline]
-fn recoded(v: ValueRef<'_>, ty: &ColumnType, to: CollationId) -> Option<Vec<u8>> {
-    let ValueRef::Bytes(bytes) = v else {
-        return None;
-    };
-    if ty.collation == to || !ty.is_string() {
-        return None;
+    #[inline]
+    fn text(&self, v: ValueRef<'_>, ty: &ColumnType, out: &mut Vec<u8>) {
+        match self.converted(v, ty) {
+            Some(text) => wire::write_text(ValueRef::Bytes(&text), ty, self.zone, out),
+            None => wire::write_text(v, ty, self.zone, out),
+        }
     }
-    let (from, to) = (ty.collation.known().charset, to.known().charset);
-    if from == to || from.is_binary() || to.is_binary() || bytes.is_ascii() {
-        return None;
+
+    /// Appends a value; true for NULL, which has no bytes.
+    #[inline]
+    fn binary(&self, v: ValueRef<'_>, ty: &ColumnType, out: &mut Vec<u8>) -> bool {
+        match self.converted(v, ty) {
+            _ if v.is_null() => {}
+            Some(text) => wire::write_binary(ValueRef::Bytes(&text), ty, self.zone, out),
+            None => wire::write_binary(v, ty, self.zone, out),
+        }
+        v.is_null()
     }
-    let mut out = Vec::with_capacity(bytes.len() * 2);
-    charset::convert(from, to, bytes, &mut out);
-    Some(out)
 }

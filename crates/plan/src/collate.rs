@@ -179,6 +179,11 @@ pub fn comparison(
 ) -> Result<CmpKind, SqlError> {
     use Class::*;
     let (ca, cb) = (a.class(), b.class());
+    // A hexadecimal or bit literal next to a number is a number.
+    let hex = |t: &ExprType| t.col.zerofill && matches!(t.col.kind, TypeKind::VarBinary(_));
+    if (hex(a) && cb == Int) || (hex(b) && ca == Int) {
+        return Ok(CmpKind::Int);
+    }
     let year = |t: &ExprType| matches!(t.col.kind, TypeKind::Year);
     Ok(match (ca, cb) {
         (String | Null, String | Null) => {
