@@ -202,6 +202,10 @@ impl SessionEnv for Env {
         self.vars.settings().read_only
     }
 
+    fn result_charset(&self) -> Option<&'static nfold_types::Charset> {
+        Some(self.vars.settings().results.known().charset)
+    }
+
     fn collation(&self) -> CollationId {
         self.vars.settings().collation
     }
