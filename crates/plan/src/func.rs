@@ -1,7 +1,7 @@
 //! What the binder must know of a built-in function. The functions themselves, with their evaluation, are the executor's.
 
 use nfold_types::collation::CollationId;
-use nfold_types::{ErrorCode, SqlError};
+use nfold_types::{ErrorCode, SqlError, TypeKind};
 
 use crate::collate::{self, Merged};
 use crate::expr::{Class, Coercibility, Expr, ExprType, FuncId};
@@ -105,7 +105,11 @@ pub fn infer_double_null(_: &Infer<'_>, _: &mut [Expr]) -> Result<ExprType, SqlE
 pub fn infer_numeric_of(args: &[Expr]) -> ExprType {
     let arg = &args[0].ty;
     match arg.class() {
-        Class::Int | Class::Decimal => ExprType::new(arg.col.clone(), arg.nullable),
+        Class::Int if arg.col.unsigned || matches!(arg.col.kind, TypeKind::Bit(_)) => {
+            ExprType::ubigint(arg.nullable)
+        }
+        Class::Int => ExprType::bigint(arg.nullable),
+        Class::Decimal => ExprType::new(arg.col.clone(), arg.nullable),
         Class::Null => ExprType::double(true),
         Class::Date | Class::Time | Class::DateTime => {
             let (p, s) = arg.decimal_shape();

@@ -25,6 +25,16 @@ fn lossy(text: &[u8]) -> String {
     text.chars().take(128).collect()
 }
 
+/// Warning 1292 for a text that is no moment at all.
+pub(crate) fn warn_no_value(cx: &EvalCx<'_>, kind: &str, text: &[u8]) {
+    let message = format!("Incorrect {kind} value: '{}'", lossy(text));
+    let error = SqlError::with_message(ErrorCode::ER_TRUNCATED_WRONG_VALUE, message);
+    cx.st
+        .warnings
+        .borrow_mut()
+        .push_error(nfold_types::error::Level::Warning, &error);
+}
+
 fn warn_incorrect(cx: &EvalCx<'_>, kind: &str, text: &[u8]) {
     cx.warn(ErrorCode::ER_TRUNCATED_WRONG_VALUE, &[&kind, &lossy(text)]);
 }
@@ -268,8 +278,10 @@ pub fn to_datetime(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<DateTi
         }
         Val::Bytes(text) => {
             let parsed = parse::parse_datetime(text, DateFlags::default()).ok();
-            if parsed.is_none_or(|p| p.truncated) {
-                warn_incorrect(cx, "datetime", text);
+            match parsed {
+                None => warn_no_value(cx, "datetime", text),
+                Some(p) if p.truncated => warn_incorrect(cx, "datetime", text),
+                Some(_) => {}
             }
             parsed.and_then(|p| p.to_zone(cx.env().time_zone()))
         }
@@ -279,7 +291,7 @@ pub fn to_datetime(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<DateTi
                 .ok()
                 .and_then(|n| parse::datetime_of_number(n, DateFlags::default()).ok());
             if parsed.is_none() {
-                warn_incorrect(cx, "datetime", n.to_string().as_bytes());
+                warn_no_value(cx, "datetime", n.to_string().as_bytes());
             }
             parsed
         }

@@ -132,11 +132,19 @@ fn infer_bits(cx: &Infer<'_>, _: &mut [Expr]) -> Inferred {
 }
 
 fn in_base<'a>(cx: &EvalCx<'a>, e: &'a Expr, base: u32) -> Evaluated<'a> {
-    let v = if e.ty.class() == Class::String {
-        let text = arg!(cx.bytes(e));
-        digits_of(&text, 10).0
-    } else {
-        arg!(cx.integer(e)) as u64
+    let is_text = e.ty.class() == Class::String && !e.ty.col.zerofill;
+    if is_text && arg!(cx.bytes(e)).is_empty() {
+        return Ok(Val::Null);
+    }
+    let v = match e.ty.class() {
+        Class::String if !is_text => arg!(cx.integer(e)) as u64,
+        Class::Int => arg!(cx.integer(e)) as u64,
+        Class::Double => arg!(cx.f64(e)) as i128 as u64,
+        _ => {
+            let whole = arg!(cx.decimal(e)).truncate(0);
+            let signed = whole.to_i64().map(|v| v as u64);
+            signed.or_else(|| whole.to_u64()).unwrap_or(u64::MAX)
+        }
     };
     Ok(Val::string(in_digits(v, base)))
 }
@@ -186,7 +194,11 @@ fn digits_of(text: &[u8], base: u32) -> (u64, bool) {
 }
 
 fn eval_conv<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    let text = arg!(cx.bytes(&args[0]));
+    let text = if matches!(args[0].ty.col.kind, nfold_types::TypeKind::Bit(_)) {
+        arg!(cx.integer(&args[0])).to_string().into_bytes().into()
+    } else {
+        arg!(cx.bytes(&args[0]))
+    };
     let (from, to) = (arg!(cx.int(&args[1])), arg!(cx.int(&args[2])));
     let valid = |base: i64| (2..=36).contains(&base.unsigned_abs());
     if text.is_empty() || !valid(from) || !valid(to) {

@@ -9,7 +9,7 @@ use nfold_types::temporal::{MICROS_PER_SECOND, TIME_MAX_MICROS, TimeZone};
 use nfold_types::{ColumnType, Date, DateTime, Decimal, ErrorCode, Time, Timestamp, TypeKind};
 
 use super::moments::{
-    Moment, datetime_of, fsp_of, moment, warn_value, week_format, whole_date, whole_datetime,
+    Moment, dated, datetime_of, fsp_of, moment, warn_value, week_format, whole_date, whole_datetime,
 };
 use super::{Evaluated, Func, Inferred, arg, func, volatile};
 use crate::eval::{EvalCx, Val, convert};
@@ -76,7 +76,7 @@ pub(super) static FUNCS: &[Func] = &[
         Ok(Val::DateTime(utc(cx, ty.col.fsp())))
     }),
     func("date", (1, 1), infer_date_null, |cx, a, _| {
-        Ok(Val::Date(arg!(datetime_of(cx, &a[0])).date()))
+        Ok(Val::Date(arg!(dated(cx, &a[0])).date()))
     }),
     func("time", (1, 1), infer_time_of, eval_time),
     func("timestamp", (1, 2), infer_timestamp, eval_timestamp),
@@ -103,7 +103,7 @@ pub(super) static FUNCS: &[Func] = &[
         Ok(Val::Int(i64::from(year * 100 + week)))
     }),
     func("last_day", (1, 1), infer_date_null, |cx, a, _| {
-        let d = arg!(datetime_of(cx, &a[0])).date();
+        let d = arg!(dated(cx, &a[0])).date();
         if d.month() == 0 {
             return Ok(Val::Null);
         }
@@ -134,7 +134,7 @@ pub(super) static FUNCS: &[Func] = &[
         };
         Ok(Val::Int(time.micros() / MICROS_PER_SECOND))
     }),
-    func("sec_to_time", (1, 1), infer_time_of, eval_sec_to_time),
+    func("sec_to_time", (1, 1), infer_seconds, eval_sec_to_time),
     func(
         "unix_timestamp",
         (0, 1),
@@ -230,7 +230,7 @@ fn infer_timestamp(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 }
 
 fn eval_timestamp<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
-    let start = arg!(datetime_of(cx, &args[0]));
+    let start = arg!(dated(cx, &args[0]));
     let fsp = ty.col.fsp();
     let Some(e) = args.get(1) else {
         return Ok(Val::DateTime(start.with_fsp(fsp)));
@@ -302,6 +302,14 @@ fn eval_maketime<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eva
         sign * total.min(TIME_MAX_MICROS),
         fsp,
     )))
+}
+
+fn infer_seconds(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let fsp = match args[0].ty.class() {
+        Class::String => 6,
+        _ => fsp_of(&args[0]),
+    };
+    Ok(ExprType::new(ColumnType::new(TypeKind::Time(fsp)), true))
 }
 
 fn eval_sec_to_time<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
@@ -402,7 +410,11 @@ fn infer_addtime(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
             ExprType::new(ColumnType::new(TypeKind::DateTime(fsp)), true)
         }
         Class::Time => ExprType::new(ColumnType::new(TypeKind::Time(fsp)), true),
-        _ => cx.connection_string(29, true),
+        _ => {
+            let mut ty = cx.connection_string(29, true);
+            ty.col.kind = TypeKind::Char(29);
+            ty
+        }
     })
 }
 

@@ -51,16 +51,19 @@ fn eval_sha1<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
 }
 
 fn eval_sha2<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    let text = arg!(cx.bytes(&args[0]));
-    let digest = match arg!(cx.int(&args[1])) {
+    let (text, bits) = (cx.bytes(&args[0])?, cx.int(&args[1])?);
+    let valid = matches!(bits, Some(0 | 224 | 256 | 384 | 512));
+    if !valid {
+        cx.warn(ErrorCode::ER_WRONG_PARAMETERS_TO_NATIVE_FCT, &[&"sha2"]);
+    }
+    let (Some(text), Some(bits), true) = (text, bits, valid) else {
+        return Ok(Val::Null);
+    };
+    let digest = match bits {
         224 => sha256(&text, &CONSTANTS.iv224)[..28].to_vec(),
         0 | 256 => sha256(&text, &CONSTANTS.iv256).to_vec(),
         384 => sha512(&text, &CONSTANTS.iv384)[..48].to_vec(),
-        512 => sha512(&text, &CONSTANTS.iv512).to_vec(),
-        _ => {
-            cx.warn(ErrorCode::ER_WRONG_PARAMETERS_TO_NATIVE_FCT, &[&"sha2"]);
-            return Ok(Val::Null);
-        }
+        _ => sha512(&text, &CONSTANTS.iv512).to_vec(),
     };
     Ok(Val::string(hex_of(&digest, LOWER)))
 }

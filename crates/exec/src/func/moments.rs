@@ -53,16 +53,35 @@ fn text_of(d: DateTime) -> Vec<u8> {
     out
 }
 
-/// An argument as a moment. A text that is '0000-00-00' is none under NO_ZERO_DATE.
+/// An argument of which the date matters. A text that is no date gives a warning about a date; '0000-00-00' is none under NO_ZERO_DATE.
 pub(super) fn datetime_of<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
-    let Some(d) = cx.datetime(e)? else {
+    if e.ty.class() != Class::String {
+        return cx.datetime(e);
+    }
+    let Some(text) = cx.bytes(e)? else {
         return Ok(None);
     };
-    if d.packed() == 0
-        && e.ty.class() == Class::String
-        && cx.env().sql_mode().has(SqlMode::NO_ZERO_DATE)
-    {
-        warn_value(cx, "datetime", b"0000-00-00");
+    let parsed = parse::parse_datetime(&text, DateFlags::default()).ok();
+    if parsed.is_none_or(|p| p.truncated) {
+        warn_value(cx, "date", &text);
+    }
+    let Some(d) = parsed.and_then(|p| p.to_zone(cx.env().time_zone())) else {
+        return Ok(None);
+    };
+    if d.packed() == 0 && cx.env().sql_mode().has(SqlMode::NO_ZERO_DATE) {
+        warn_value(cx, "date", &text);
+        return Ok(None);
+    }
+    Ok(Some(d))
+}
+
+/// As [`datetime_of`]; a text with a zero month or day is none.
+pub(super) fn dated<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
+    let Some(d) = datetime_of(cx, e)? else {
+        return Ok(None);
+    };
+    if e.ty.class() == Class::String && (d.date().month() == 0 || d.date().day() == 0) {
+        warn_value(cx, "date", &text_of(d));
         return Ok(None);
     }
     Ok(Some(d))
@@ -85,7 +104,14 @@ pub(super) fn whole_datetime<'a>(
 
 /// An argument as a date whose month and day are not zero.
 pub(super) fn whole_date<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Date>, SqlError> {
-    Ok(whole_datetime(cx, e)?.map(DateTime::date))
+    let Some(d) = datetime_of(cx, e)?.map(DateTime::date) else {
+        return Ok(None);
+    };
+    if d.month() == 0 || d.day() == 0 {
+        warn_value(cx, "date", &text_of(d.at_midnight()));
+        return Ok(None);
+    }
+    Ok(Some(d))
 }
 
 /// A date and time, or a time alone.
@@ -101,9 +127,10 @@ pub(super) fn moment<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Moment>,
         Class::Date | Class::DateTime => true,
         Class::String => match cx.bytes(e)? {
             Some(text) => {
-                text.len() >= 12
-                    && parse::parse_datetime(&text, DateFlags::default())
-                        .is_ok_and(|p| !p.truncated && !p.date_only)
+                let dashes = text.iter().skip(1).filter(|b| **b == b'-').count();
+                parse::parse_datetime(&text, DateFlags::default()).is_ok_and(|p| {
+                    !p.truncated && (dashes == 2 || text.len() >= 12 && !p.date_only)
+                })
             }
             None => return Ok(None),
         },

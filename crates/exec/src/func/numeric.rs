@@ -5,7 +5,7 @@ use nfold_plan::func::{ANY_ARGS, Infer, any_nullable, infer_double_null, infer_n
 use nfold_types::{ErrorCode, SqlError, TypeKind, Value};
 
 use super::{Evaluated, Func, Inferred, arg, func, volatile};
-use crate::eval::{EvalCx, Val, compare};
+use crate::eval::{EvalCx, Val, compare, convert};
 
 /// A function of one double, NULL where it is not defined.
 macro_rules! of_double {
@@ -110,7 +110,12 @@ fn shown(cx: &EvalCx<'_>, e: &Expr) -> String {
             let val = Val::from_ref(other.as_ref());
             let mut out = Vec::new();
             crate::eval::convert::write_text(&val, &e.ty, &mut out);
-            String::from_utf8_lossy(&out).into_owned()
+            let text = String::from_utf8_lossy(&out);
+            // MySQL shows a negative number as the operator over a positive one.
+            match text.strip_prefix('-') {
+                Some(positive) => format!("-({positive})"),
+                None => text.into_owned(),
+            }
         }
     }
 }
@@ -257,13 +262,7 @@ fn infer_rounded(_: &Infer<'_>, args: &mut [Expr], truncate: bool) -> Inferred {
             let carry = u32::from(kept < scale && !truncate);
             ty = ExprType::decimal(precision - (scale - kept) + carry, kept, ty.nullable);
         }
-        Class::Double => {
-            if let Some(n) = digits
-                && (0..i64::from(nfold_types::sql_type::NOT_FIXED_DECIMALS)).contains(&n)
-            {
-                ty.col.decimals = n as u8;
-            }
-        }
+        Class::Double => {}
         _ => {
             let unsigned = ty.col.unsigned || matches!(ty.col.kind, TypeKind::Bit(_));
             ty = if unsigned {
@@ -405,7 +404,17 @@ fn extreme<'a>(
             best = Some(v);
         }
     }
-    Ok(best.unwrap_or_default())
+    let best = best.unwrap_or_default();
+    if let (CmpKind::DateTime, Class::String) = (kind, ty.class())
+        && args.iter().any(|e| e.ty.class() == Class::DateTime)
+        && let Some(d) = convert::to_datetime(cx, &best, ty)
+    {
+        let fsp = args.iter().map(|e| e.ty.col.fsp()).max().unwrap_or(0);
+        let mut out = Vec::new();
+        d.with_fsp(fsp).write_to(&mut out);
+        return Ok(Val::string(out));
+    }
+    Ok(best)
 }
 
 /// How many of the limits the first argument reaches; -1 for NULL.

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use nfold_plan::expr::{Expr, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, any_nullable, infer_int};
 use nfold_sql::ast::TrimSide;
-use nfold_types::CollationId;
 use nfold_types::charset::Charset;
+use nfold_types::{CollationId, SqlError};
 
 use super::{Evaluated, Func, Inferred, arg, func, merged};
 use crate::eval::{EvalCx, Val};
@@ -297,25 +297,36 @@ fn eval_field<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
     } else {
         CollationId::BINARY
     };
-    for (i, e) in rest.iter().enumerate() {
-        let equal = if strings {
-            let (a, b) = (cx.text(first, collation)?, cx.text(e, collation)?);
-            a.zip(b).is_some_and(|(a, b)| collation.known().eq(&a, &b))
-        } else if ints {
-            let (a, b) = (cx.integer(first)?, cx.integer(e)?);
-            a.is_some() && a == b
-        } else if decimals {
-            let (a, b) = (cx.decimal(first)?, cx.decimal(e)?);
-            a.is_some() && a == b
-        } else {
-            let (a, b) = (cx.f64(first)?, cx.f64(e)?);
-            a.is_some() && a == b
-        };
-        if equal {
-            return Ok(Val::Int(i as i64 + 1));
+    let found = if strings {
+        let wanted = arg!(cx.text(first, collation));
+        place(rest, |e| {
+            let text = cx.text(e, collation)?;
+            Ok(text.is_some_and(|t| collation.known().eq(&wanted, &t)))
+        })?
+    } else if ints {
+        let wanted = cx.integer(first)?;
+        place(rest, |e| Ok(cx.integer(e)? == wanted))?
+    } else if decimals {
+        let wanted = cx.decimal(first)?;
+        place(rest, |e| Ok(cx.decimal(e)? == wanted))?
+    } else {
+        let wanted = cx.f64(first)?;
+        place(rest, |e| Ok(cx.f64(e)? == wanted))?
+    };
+    Ok(Val::Int(found))
+}
+
+/// The place of the first argument that is the one looked for, from 1; 0: none is.
+fn place<'a>(
+    list: &'a [Expr],
+    mut found: impl FnMut(&'a Expr) -> Result<bool, SqlError>,
+) -> Result<i64, SqlError> {
+    for (i, e) in list.iter().enumerate() {
+        if found(e)? {
+            return Ok(i as i64 + 1);
         }
     }
-    Ok(Val::Int(0))
+    Ok(0)
 }
 
 fn infer_elt(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {

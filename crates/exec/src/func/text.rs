@@ -23,13 +23,17 @@ pub(super) static FUNCS: &[Func] = &[
 ];
 
 /// The longest result that MySQL derives for a string of unknown length.
-const LONG: u64 = 1 << 24;
+const LONG: u64 = 1 << 30;
 
 /// The value of an argument that is written out as an integer.
 fn constant(e: &Expr) -> Option<u64> {
     match &e.kind {
-        nfold_plan::expr::ExprKind::Const(nfold_types::Value::Int(n)) => {
-            Some(u64::try_from(*n).unwrap_or(0))
+        nfold_plan::expr::ExprKind::Const(nfold_types::Value::Int(n)) => u64::try_from(*n).ok(),
+        nfold_plan::expr::ExprKind::Const(nfold_types::Value::Decimal(d)) => {
+            d.round(0).and_then(|d| d.to_u64())
+        }
+        nfold_plan::expr::ExprKind::Const(nfold_types::Value::Bytes(text)) => {
+            std::str::from_utf8(text).ok()?.parse().ok()
         }
         _ => None,
     }

@@ -893,7 +893,7 @@ impl BlockBinder<'_> {
             Class::Time if !date_only => ColumnType::new(TypeKind::Time(fsp(expr.ty.col.fsp()))),
             Class::Time => ColumnType::new(TypeKind::DateTime(fsp(expr.ty.col.fsp()))),
             Class::DateTime => ColumnType::new(TypeKind::DateTime(fsp(expr.ty.col.fsp()))),
-            _ => string_type(29, self.cx.connection),
+            _ => ColumnType::string(TypeKind::Char(29), self.cx.connection),
         };
         let ty = ExprType {
             col,

@@ -572,6 +572,7 @@ fn plain_name(kw: Kw) -> Option<(&'static str, usize, usize)> {
         Kw::COLLATION => ("collation", 1, 1),
         Kw::COALESCE => ("coalesce", 1, ANY),
         Kw::FORMAT => ("format", 2, 3),
+        Kw::LOG => ("log", 1, 2),
         Kw::REVERSE => ("reverse", 1, 1),
         Kw::PASSWORD => ("password", 1, 1),
         Kw::POINT => ("point", 2, 2),
