@@ -1,9 +1,7 @@
 //! The functions that the rest of the registry follows as models: control flow, and a few of each kind.
 
 use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
-use nfold_plan::func::{
-    ANY_ARGS, Infer, any_nullable, infer_int, infer_int_null, infer_numeric_of,
-};
+use nfold_plan::func::{ANY_ARGS, Infer, any_nullable, infer_int, infer_numeric_of};
 use nfold_types::{CollationId, ColumnType, ErrorCode, SqlError, TypeKind};
 
 use super::{Evaluated, Func, Inferred, func};
@@ -31,7 +29,6 @@ pub(super) static FUNCS: &[Func] = &[
     func("concat", (1, ANY_ARGS), infer_concat, eval_concat),
     func("lower", (1, 1), infer_same_string, eval_lower),
     func("now", (0, 1), infer_now, eval_now),
-    func("year", (1, 1), infer_int_null, eval_year),
     func(
         "last_insert_id",
         (0, 1),
@@ -183,12 +180,6 @@ fn infer_now(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 
 fn eval_now<'a>(cx: &EvalCx<'a>, _: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     Ok(Val::DateTime(cx.now(ty.col.fsp())))
-}
-
-fn eval_year<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    Ok(cx
-        .date(&args[0])?
-        .map_or(Val::Null, |d| Val::Int(i64::from(d.year()))))
 }
 
 fn eval_last_insert_id<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {

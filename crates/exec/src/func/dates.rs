@@ -80,6 +80,7 @@ pub(super) static FUNCS: &[Func] = &[
     }),
     func("time", (1, 1), infer_time_of, eval_time),
     func("timestamp", (1, 2), infer_timestamp, eval_timestamp),
+    date_part!("year", Date::year),
     date_part!("month", Date::month),
     date_part!("day", Date::day),
     date_part!("dayofmonth", Date::day),

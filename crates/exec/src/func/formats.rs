@@ -11,7 +11,7 @@ use nfold_types::{
     ColumnType, Date, DateTime, ErrorCode, SqlError, Time, Timestamp, TypeKind, Value,
 };
 
-use super::moments::{Moment, datetime_of, fsp_of, moment, whole_date};
+use super::moments::{Moment, datetime_of, fsp_of, moment_or_date, whole_date};
 use super::{Evaluated, Func, Inferred, arg, func};
 use crate::eval::{EvalCx, Val};
 
@@ -173,7 +173,7 @@ fn eval_date_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> 
 }
 
 fn eval_time_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
-    let t = match arg!(moment(cx, &args[0])) {
+    let t = match arg!(moment_or_date(cx, &args[0])) {
         Moment::DateTime(d) => d.time(),
         Moment::Time(t) => t,
     };

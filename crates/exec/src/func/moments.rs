@@ -121,16 +121,33 @@ pub(super) enum Moment {
     Time(Time),
 }
 
+/// As [`moment`], where a text that is a date alone is midnight of that date.
+pub(super) fn moment_or_date<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Moment>, SqlError> {
+    if e.ty.class() == Class::String {
+        let Some(text) = cx.bytes(e)? else {
+            return Ok(None);
+        };
+        let dashes = text.iter().skip(1).filter(|b| **b == b'-').count();
+        if let Ok(p) = parse::parse_datetime(&text, DateFlags::default())
+            && dashes == 2
+            && p.date_only
+            && !p.truncated
+        {
+            return Ok(Some(Moment::DateTime(p.value)));
+        }
+    }
+    moment(cx, e)
+}
+
 /// What an argument is: its type says so, or its text (a long one that begins with a date is a date and time).
 pub(super) fn moment<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Moment>, SqlError> {
     let is_datetime = match e.ty.class() {
         Class::Date | Class::DateTime => true,
         Class::String => match cx.bytes(e)? {
             Some(text) => {
-                let dashes = text.iter().skip(1).filter(|b| **b == b'-').count();
-                parse::parse_datetime(&text, DateFlags::default()).is_ok_and(|p| {
-                    !p.truncated && (dashes == 2 || text.len() >= 12 && !p.date_only)
-                })
+                text.len() >= 12
+                    && parse::parse_datetime(&text, DateFlags::default())
+                        .is_ok_and(|p| !p.truncated && !p.date_only)
             }
             None => return Ok(None),
         },
@@ -266,7 +283,7 @@ pub(super) fn extract<'a>(
             _ => i64::from(d.day()),
         }));
     }
-    let (day, time) = match arg!(moment(cx, expr)) {
+    let (day, time) = match arg!(moment_or_date(cx, expr)) {
         Moment::DateTime(d) => (i64::from(d.date().day()), d.time()),
         Moment::Time(t) => (0, t),
     };

@@ -312,7 +312,13 @@ fn round<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, truncate: bool
                 d.round(digits)
                     .ok_or_else(|| out_of_range(cx, "DECIMAL", name, args))?
             };
-            Ok(Val::Decimal(rounded))
+            // Digits that only the row knows leave the scale as it is.
+            let scale = ty.decimal_shape().1 as u8;
+            let by_row = args.get(1).is_some_and(|e| {
+                written_integer(e).is_none() && !matches!(e.kind, ExprKind::Const(_))
+            });
+            let shown = rounded.rescale(scale).filter(|_| by_row);
+            Ok(Val::Decimal(shown.unwrap_or(rounded)))
         }
         _ => Ok(Val::Double(round_double(
             arg!(cx.f64(&args[0])),
