@@ -308,8 +308,8 @@ fn members(
                 &[&"set", &text],
             ));
         }
-        let same = |o: &Box<str>| known.eq(o.as_bytes(), text.as_bytes());
-        if known.charset.is_utf8() && all.iter().any(same) {
+        let same = |o: &str| known.eq(o.as_bytes(), text.as_bytes());
+        if known.charset.is_utf8() && all.iter().any(|o| same(o)) {
             let word = if set { "SET" } else { "ENUM" };
             return Err(error(
                 ErrorCode::ER_DUPLICATED_VALUE_IN_TYPE,
