@@ -5,11 +5,13 @@
 //! the slot [`AGGREGATES`]; [`group`] gives it its place in the grouped row when all are known.
 
 mod block;
+mod compare;
 mod dml;
 mod expr;
 mod from;
 mod group;
 mod names;
+mod types;
 
 use std::sync::Arc;
 
@@ -24,9 +26,9 @@ use crate::func::FuncSet;
 use crate::mode::SqlMode;
 use crate::query::{Aggregate, Plan, TableSlot, VirtualDef};
 
-pub use expr::bind_type;
 pub(crate) use expr::is_constant;
 pub(crate) use from::{FromInfo, Hints, LeftJoin};
+pub use types::bind_type;
 
 /// While binding: the slot of aggregates, before they have their place in the grouped row.
 pub(crate) const AGGREGATES: u16 = u16::MAX;

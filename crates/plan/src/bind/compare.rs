@@ -1,0 +1,297 @@
+//! Comparisons: operators, rows, BETWEEN, IN, LIKE, and those with subqueries.
+
+use nfold_sql::ast::{self, BinaryOp, InList};
+use nfold_types::{ErrorCode, SqlError};
+
+use super::expr::is_constant;
+use super::types::{and, list_kind};
+use super::{BlockBinder, ParamType};
+use crate::collate;
+use crate::expr::{Coercibility, Expr, ExprKind, ExprType, SubqueryUse};
+
+impl BlockBinder<'_> {
+    /// `a op b`, with the comparison that MySQL would choose.
+    pub(crate) fn compare(&mut self, op: BinaryOp, a: Expr, b: Expr) -> Result<Expr, SqlError> {
+        let constant = [is_constant(&a), is_constant(&b)];
+        let kind = collate::comparison(&a.ty, &b.ty, constant, self.cx.connection, op.symbol())?;
+        let nullable = op != BinaryOp::NullSafeEq && (a.ty.nullable || b.ty.nullable);
+        Ok(Expr {
+            kind: ExprKind::Compare {
+                op,
+                kind,
+                sides: Box::new([a, b]),
+            },
+            ty: ExprType::boolean(nullable),
+        })
+    }
+
+    pub(super) fn compare_rows(
+        &mut self,
+        op: BinaryOp,
+        a: &[ast::Expr],
+        b: &[ast::Expr],
+    ) -> Result<Expr, SqlError> {
+        if a.len() != b.len() {
+            return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&a.len()]));
+        }
+        let left: Vec<Expr> = a.iter().map(|e| self.expr(e)).collect::<Result<_, _>>()?;
+        let right: Vec<Expr> = b.iter().map(|e| self.expr(e)).collect::<Result<_, _>>()?;
+        let pairs: Vec<(Expr, Expr)> = left.into_iter().zip(right).collect();
+        if op == BinaryOp::Eq {
+            let list = pairs
+                .into_iter()
+                .map(|(a, b)| self.compare(op, a, b))
+                .collect::<Result<Vec<_>, _>>()?;
+            return Ok(and(list));
+        }
+        let kinds = pairs
+            .iter()
+            .map(|(a, b)| {
+                let constant = [is_constant(a), is_constant(b)];
+                collate::comparison(&a.ty, &b.ty, constant, self.cx.connection, op.symbol())
+            })
+            .collect::<Result<_, _>>()?;
+        let (left, right) = pairs.into_iter().unzip();
+        Ok(Expr {
+            kind: ExprKind::CompareRows {
+                op,
+                kinds,
+                left,
+                right,
+            },
+            ty: ExprType::boolean(true),
+        })
+    }
+
+    pub(super) fn logical(
+        &mut self,
+        list: &[ast::Expr],
+        make: fn(Vec<Expr>) -> ExprKind,
+    ) -> Result<Expr, SqlError> {
+        let list: Vec<Expr> = list
+            .iter()
+            .map(|e| self.expr(e))
+            .collect::<Result<_, _>>()?;
+        let nullable = list.iter().any(|e| e.ty.nullable);
+        Ok(Expr {
+            kind: make(list),
+            ty: ExprType::boolean(nullable),
+        })
+    }
+
+    pub(super) fn between(
+        &mut self,
+        e: &ast::Expr,
+        low: &ast::Expr,
+        high: &ast::Expr,
+        negated: bool,
+    ) -> Result<Expr, SqlError> {
+        let parts = Box::new([self.expr(e)?, self.expr(low)?, self.expr(high)?]);
+        let kind = |b: &Expr| {
+            let constant = [is_constant(&parts[0]), is_constant(b)];
+            collate::comparison(&parts[0].ty, &b.ty, constant, self.cx.connection, "between")
+        };
+        let kinds = [kind(&parts[1])?, kind(&parts[2])?];
+        let nullable = parts.iter().any(|p| p.ty.nullable);
+        Ok(Expr {
+            kind: ExprKind::Between {
+                parts,
+                kinds,
+                negated,
+            },
+            ty: ExprType::boolean(nullable),
+        })
+    }
+
+    pub(super) fn in_list(
+        &mut self,
+        e: &ast::Expr,
+        list: &InList,
+        negated: bool,
+    ) -> Result<Expr, SqlError> {
+        let left: Vec<Expr> = match e {
+            ast::Expr::Row(members) => members
+                .iter()
+                .map(|m| self.expr(m))
+                .collect::<Result<_, _>>()?,
+            single => vec![self.expr(single)?],
+        };
+        match list {
+            InList::ListParam(n) => {
+                let Some(ParamType::List { members, width, .. }) = self.cx.params.get(*n as usize)
+                else {
+                    return Err(SqlError::not_supported("this list"));
+                };
+                if *width != left.len() {
+                    return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&left.len()]));
+                }
+                let kinds = left
+                    .iter()
+                    .map(|l| list_kind(l, members, left.len() > 1, self.cx.connection))
+                    .collect::<Result<_, _>>()?;
+                let ty = ExprType::boolean(true);
+                Ok(Expr {
+                    kind: ExprKind::InParam {
+                        left,
+                        kinds,
+                        list: *n,
+                        negated,
+                    },
+                    ty,
+                })
+            }
+            InList::Exprs(members) => {
+                let kind_of = |b: &mut Self, l: &Expr, m: &Expr| {
+                    collate::comparison(
+                        &l.ty,
+                        &m.ty,
+                        [is_constant(l), is_constant(m)],
+                        b.cx.connection,
+                        "in",
+                    )
+                };
+                if let [left] = left.as_slice() {
+                    let mut list = Vec::with_capacity(members.len());
+                    for m in members {
+                        let m = self.expr(m)?;
+                        list.push((kind_of(self, left, &m)?, m));
+                    }
+                    let nullable = left.ty.nullable || list.iter().any(|(_, m)| m.ty.nullable);
+                    let kind = ExprKind::In {
+                        expr: Box::new(left.clone()),
+                        list,
+                        negated,
+                    };
+                    return Ok(Expr {
+                        kind,
+                        ty: ExprType::boolean(nullable),
+                    });
+                }
+                let mut rows = Vec::with_capacity(members.len());
+                for m in members {
+                    let ast::Expr::Row(row) = m else {
+                        return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&left.len()]));
+                    };
+                    if row.len() != left.len() {
+                        return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&left.len()]));
+                    }
+                    let mut bound = Vec::with_capacity(row.len());
+                    for (l, m) in left.iter().zip(row) {
+                        let m = self.expr(m)?;
+                        bound.push((kind_of(self, l, &m)?, m));
+                    }
+                    rows.push(bound);
+                }
+                Ok(Expr {
+                    kind: ExprKind::InRows {
+                        left,
+                        rows,
+                        negated,
+                    },
+                    ty: ExprType::boolean(true),
+                })
+            }
+        }
+    }
+
+    pub(super) fn in_subquery(
+        &mut self,
+        e: &ast::Expr,
+        query: &ast::Query,
+        negated: bool,
+    ) -> Result<Expr, SqlError> {
+        let left: Vec<Expr> = match e {
+            ast::Expr::Row(members) => members
+                .iter()
+                .map(|m| self.expr(m))
+                .collect::<Result<_, _>>()?,
+            single => vec![self.expr(single)?],
+        };
+        if query.limit.is_some() {
+            return Err(SqlError::not_supported("LIMIT & IN/ALL/ANY/SOME subquery"));
+        }
+        let (index, types) = self.subquery(query)?;
+        if types.len() != left.len() {
+            return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&left.len()]));
+        }
+        let kinds = left
+            .iter()
+            .zip(&types)
+            .map(|(l, t)| {
+                collate::comparison(&l.ty, t, [is_constant(l), false], self.cx.connection, "in")
+            })
+            .collect::<Result<_, _>>()?;
+        let use_as = SubqueryUse::In {
+            left,
+            kinds,
+            negated,
+        };
+        Ok(Expr {
+            kind: ExprKind::Subquery { index, use_as },
+            ty: ExprType::boolean(true),
+        })
+    }
+
+    pub(super) fn quantified(
+        &mut self,
+        op: BinaryOp,
+        e: &ast::Expr,
+        all: bool,
+        query: &ast::Query,
+    ) -> Result<Expr, SqlError> {
+        let left = self.expr(e)?;
+        let (index, types) = self.subquery(query)?;
+        let [ty] = types.as_slice() else {
+            return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&1]));
+        };
+        let kind = collate::comparison(
+            &left.ty,
+            ty,
+            [is_constant(&left), false],
+            self.cx.connection,
+            op.symbol(),
+        )?;
+        let use_as = SubqueryUse::Quantified {
+            left: Box::new(left),
+            op,
+            kind,
+            all,
+        };
+        Ok(Expr {
+            kind: ExprKind::Subquery { index, use_as },
+            ty: ExprType::boolean(true),
+        })
+    }
+
+    pub(super) fn like(
+        &mut self,
+        e: &ast::Expr,
+        p: &ast::Expr,
+        escape: Option<&ast::Expr>,
+        negated: bool,
+    ) -> Result<Expr, SqlError> {
+        let (expr, pattern) = (self.expr(e)?, self.expr(p)?);
+        let escape = escape.map(|e| self.expr(e)).transpose()?.map(Box::new);
+        let merged = collate::merge(
+            [&expr.ty, &pattern.ty].into_iter(),
+            self.cx.connection,
+            "like",
+        )?;
+        let ty = ExprType::boolean(expr.ty.nullable || pattern.ty.nullable);
+        let collation = if merged.coercibility == Coercibility::Ignorable {
+            self.cx.connection
+        } else {
+            merged.collation
+        };
+        Ok(Expr {
+            kind: ExprKind::Like {
+                expr: Box::new(expr),
+                pattern: Box::new(pattern),
+                escape,
+                collation,
+                negated,
+            },
+            ty,
+        })
+    }
+}
