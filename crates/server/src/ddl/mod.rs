@@ -70,11 +70,7 @@ pub fn named_collation(
 
 /// The default collation of a character set.
 pub fn default_collation(charset: &Charset) -> CollationId {
-    let of = |c: &&Collation| c.charset.name == charset.name && c.is_default;
-    Collation::all()
-        .iter()
-        .find(of)
-        .map_or(CollationId::BINARY, |c| c.id)
+    charset.default_collation
 }
 
 /// The `_bin` collation of a character set.

@@ -3,37 +3,18 @@
 use nfold_catalog::{DatabaseDef, Privileges, TableId};
 use nfold_exec::ExecCx;
 use nfold_sql::ast::{AlterDatabase, CreateDatabase};
-use nfold_types::collation::CollationId;
 use nfold_types::{ErrorCode, Level, SqlError};
 
+use crate::ddl::named_collation;
 use crate::session::Session;
 use crate::session::response::Response;
 use crate::session::show::views::is_system_schema;
-use crate::session::vars::{charset_by_name, collation_by_name};
 
 /// Claimed by whoever makes or drops a database: no table has this id.
 pub const DATABASES: TableId = TableId(u64::MAX);
 
 /// Characters of a name at most.
 const MAX_NAME: usize = 64;
-
-/// The collation that CHARACTER SET and COLLATE clauses mean together; `None`: neither was written.
-pub fn collation_clause(
-    charset: Option<&str>,
-    collation: Option<&str>,
-) -> Result<Option<CollationId>, SqlError> {
-    let set = charset.map(charset_by_name).transpose()?;
-    let collation = collation.map(collation_by_name).transpose()?;
-    match (set, collation) {
-        (Some(set), Some(c)) if c.charset != set => Err(SqlError::new(
-            ErrorCode::ER_COLLATION_CHARSET_MISMATCH,
-            &[&c.name, &set.name],
-        )),
-        (_, Some(c)) => Ok(Some(c.id)),
-        (Some(set), None) => Ok(Some(set.default_collation)),
-        (None, None) => Ok(None),
-    }
-}
 
 /// Errors 1102 and 1059.
 fn check_name(name: &str) -> Result<(), SqlError> {
@@ -59,7 +40,7 @@ impl Session {
             return Err(self.rights.no_database(name));
         }
         self.rights.need_database(Privileges::CREATE, name)?;
-        let written = collation_clause(c.charset.as_deref(), c.collation.as_deref())?;
+        let written = named_collation(c.charset.as_deref(), c.collation.as_deref())?;
         let collation = written.unwrap_or(self.env.vars.settings().collation_server);
         // One at a time, so that two sessions do not make the same one.
         let _claim = self.lock_tables_exclusive(cx, &[DATABASES])?;
@@ -104,7 +85,7 @@ impl Session {
             .database(&name)
             .ok_or_else(|| SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name]))?;
         let mut def = old.def.clone();
-        if let Some(collation) = collation_clause(a.charset.as_deref(), a.collation.as_deref())? {
+        if let Some(collation) = named_collation(a.charset.as_deref(), a.collation.as_deref())? {
             def.collation = collation;
         }
         let (own, collation) = (self.env.database.as_deref() == Some(&*name), def.collation);
