@@ -7,7 +7,7 @@
 use crate::node::edit::Copied;
 use crate::node::{CELL_HEAD, HINTS, Node, OFF_HINTS, SLOTS, common_prefix, head_of};
 use crate::split::{lower_fence, upper_fence};
-use crate::tree::{MAX_LEVELS, Miss, TreeHandle};
+use crate::tree::{MAX_LEVELS, Miss, TreeHandle, count_restart};
 use nfold_store::{PAGE_SIZE, PageNo, PageRef, Stop, Store};
 use nfold_sync::words;
 
@@ -55,7 +55,7 @@ impl TreeHandle {
             match self.check_leaf(store, check) {
                 Ok(leaf) => self.take_leaf(store, check, &leaf, visit),
                 Err(Miss::Stop(stop)) => return Err(stop),
-                Err(Miss::Restart) => self.count_restart(),
+                Err(Miss::Restart) => count_restart(store),
             }
         }
         Ok(check.done)

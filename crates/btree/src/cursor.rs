@@ -127,7 +127,7 @@ impl Cursor {
             return Ok(false);
         }
         let mark = out.mark();
-        let copied = tree.optimistic(|| {
+        let copied = tree.optimistic(store, || {
             let page = self.find(tree, store)?;
             let node = Node::new(page.words());
             let next = self.copy_leaf(node, page.id().page, max_entries, out);

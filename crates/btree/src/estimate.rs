@@ -1,7 +1,7 @@
 //! How many entries a range, or the whole tree, is likely to have.
 
 use crate::node::Node;
-use crate::tree::{MAX_LEVELS, Miss, Seek, TreeHandle};
+use crate::tree::{MAX_LEVELS, Miss, Seek, TreeHandle, count_restart};
 use nfold_store::{PageNo, Stop, Store};
 use smallvec::SmallVec;
 
@@ -118,7 +118,7 @@ impl TreeHandle {
                 Err(Miss::Stop(stop)) => return Err(stop),
                 Err(Miss::Restart) => {}
             }
-            self.count_restart();
+            count_restart(store);
         }
         // Writers without end on this leaf: an estimate need not be had.
         Ok(Stages::new())

@@ -22,7 +22,7 @@ impl TreeHandle {
         out: &mut Vec<u8>,
     ) -> Result<Option<(PageNo, TrxId)>, Stop> {
         let start = out.len();
-        let found = self.optimistic(|| {
+        let found = self.optimistic(store, || {
             let page = self.try_descend(store, Seek::At(key), 0, |_, _, _| ())?;
             let node = Node::new(page.words());
             let found = copy_value(node, node.search(node.count(), node.suffix(key)), out);

@@ -15,7 +15,7 @@
 //! No allocation; lanes live on the stack.
 
 use crate::node::{Node, head_of};
-use crate::tree::{Miss, TreeHandle};
+use crate::tree::{Miss, TreeHandle, count_restart};
 use nfold_store::{PageId, PageNo, PageRef, Stop, Store};
 use nfold_sync::words;
 use smallvec::SmallVec;
@@ -158,7 +158,7 @@ impl TreeHandle {
             }
         }
         for item in lanes.restart {
-            self.count_restart();
+            count_restart(store);
             if failed.is_ok() {
                 failed = job.alone(self, store, item);
                 if failed.is_ok() {

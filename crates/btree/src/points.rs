@@ -151,7 +151,7 @@ impl Job for PointJob<'_> {
             resume_keys.get(item.from)
         };
         let hi = bounds.get(item.point * 2 + 1);
-        let done = tree.optimistic(|| {
+        let done = tree.optimistic(store, || {
             let page = tree.try_descend(store, Seek::At(lo), 0, |_, _, _| ())?;
             let node = Node::new(page.words());
             let (slot, _) = node.search(node.count(), node.suffix(lo));

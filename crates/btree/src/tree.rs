@@ -15,7 +15,7 @@ use nfold_store::{
 };
 use nfold_sync::{CachePadded, prim::spin};
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 
 use crate::node::edit::Format;
 use crate::redo;
@@ -40,13 +40,9 @@ pub struct Tree {
     pub index_id: u64,
 }
 
-/// Counters of one tree since it was opened, for SHOW STATUS. Written only by restarts and structure changes.
+/// Counters of one tree since it was opened, for SHOW STATUS. Written only by structure changes.
 #[derive(Debug, Default)]
 pub struct TreeCounters {
-    /// Optimistic reads that met a change and started over.
-    pub restarts: AtomicU64,
-    /// Reads that gave up being optimistic and took the latch.
-    pub latched_reads: AtomicU64,
     pub splits: AtomicU64,
     pub merges: AtomicU64,
 }
@@ -256,23 +252,18 @@ impl TreeHandle {
     #[inline]
     pub(crate) fn optimistic<T>(
         &self,
+        store: &Store,
         mut attempt: impl FnMut() -> Result<T, Miss>,
     ) -> Result<Option<T>, Stop> {
         for _ in 0..MAX_RESTARTS {
             match attempt() {
                 Ok(value) => return Ok(Some(value)),
                 Err(Miss::Stop(stop)) => return Err(stop),
-                Err(Miss::Restart) => self.count_restart(),
+                Err(Miss::Restart) => count_restart(store),
             }
         }
-        self.counters.latched_reads.fetch_add(1, Relaxed);
+        store.count_latch_fallback();
         Ok(None)
-    }
-
-    #[cold]
-    pub(crate) fn count_restart(&self) {
-        self.counters.restarts.fetch_add(1, Relaxed);
-        spin();
     }
 
     /// Latches the leaf where `seek` leads, for a reader whose optimistic tries all met changes. Nobody else can change the path
@@ -315,7 +306,7 @@ impl TreeHandle {
             match self.try_latch_leaf(store, mtr, seek) {
                 Ok(leaf) => return Ok(Some(leaf)),
                 Err(Miss::Stop(stop)) => return Err(stop),
-                Err(Miss::Restart) => self.count_restart(),
+                Err(Miss::Restart) => count_restart(store),
             }
         }
         Ok(None)
@@ -367,7 +358,7 @@ impl TreeHandle {
                     return Ok(path);
                 }
                 Err(Miss::Stop(stop)) => return Err(stop),
-                Err(Miss::Restart) => self.count_restart(),
+                Err(Miss::Restart) => count_restart(store),
             }
         }
     }
@@ -375,3 +366,10 @@ impl TreeHandle {
 
 /// (page, slot taken in it) by level; the slot at level 0 means nothing.
 pub(crate) type Path = SmallVec<[(PageNo, usize); 8]>;
+
+/// An optimistic read met a change.
+#[cold]
+pub(crate) fn count_restart(store: &Store) {
+    store.count_restart();
+    spin();
+}

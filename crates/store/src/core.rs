@@ -22,6 +22,7 @@ use crate::options::{FatalHook, StoreOptions};
 use crate::page::TrxId;
 use crate::pool::frames::Frames;
 use crate::pool::load::{Jobs, Loads};
+use crate::pool::probation::Probation;
 use crate::redo::RedoHandler;
 use crate::space::Spaces;
 use crate::wait::Gate;
@@ -42,9 +43,12 @@ pub(crate) enum Count {
     PagesEvicted,
     LatchWaits,
     UsedMarks,
+    LatchesAcquired,
+    OptimisticRestarts,
+    LatchFallbacks,
 }
 
-pub(crate) const COUNTS: usize = 7;
+pub(crate) const COUNTS: usize = 10;
 
 type TrxSource = Box<dyn Fn() -> TrxId + Send + Sync>;
 
@@ -60,6 +64,7 @@ pub(crate) struct Core {
     /// Counts frames that became free.
     pub(crate) freed: Arc<Gate>,
     pub(crate) hand: CachePadded<AtomicUsize>,
+    pub(crate) probation: Probation,
     pub(crate) loads: Loads,
     pub(crate) jobs: Jobs,
     pub(crate) control: Mutex<ControlFile>,
@@ -116,6 +121,7 @@ impl Core {
             free: Mutex::new((0..count as u32).rev().collect()),
             freed: Arc::new(Gate::new(0)),
             hand: CachePadded::new(AtomicUsize::new(0)),
+            probation: Probation::new(count),
             loads: Loads::default(),
             jobs: Jobs::default(),
             control: Mutex::new(control),

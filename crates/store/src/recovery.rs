@@ -372,7 +372,10 @@ impl<'a> Redo<'a> {
         words::fill_zero(self.core.frames.words(frame), 0, crate::PAGE_SIZE);
         self.core.frames.set_page(frame, Some(id));
         self.core.frames.set_used(frame, 1);
-        if !word.install(word.load(), frame) {
+        self.core.probation.admit(&self.core.frames, frame, id);
+        if word.install(word.load(), frame) {
+            self.core.probation.enter(&self.core.frames, frame, id);
+        } else {
             self.core.give_frame(frame);
         }
         Ok(())

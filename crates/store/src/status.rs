@@ -66,8 +66,14 @@ pub struct StoreStatus {
     pub log_waits: u64,
     /// Times somebody met a latched page.
     pub latch_waits: u64,
+    /// Page latches taken by mini-transactions. Reads of cached pages take none.
+    pub latches_acquired: u64,
+    /// Optimistic reads that met a change and started over.
+    pub optimistic_restarts: u64,
+    /// Reads that gave up being optimistic and took a latch.
+    pub latch_fallbacks: u64,
     /// Times a reader had to set the clock's mark.
-    pub used_marks: u64,
+    pub clock_marks: u64,
     pub checkpoint_lsn: Lsn,
     pub durable_lsn: Lsn,
     pub horizon_lsn: Lsn,
@@ -91,7 +97,10 @@ impl Core {
             log_syncs: self.log.counters.syncs.load(Ordering::Relaxed),
             log_waits: self.log.counters.waits.load(Ordering::Relaxed),
             latch_waits: count(Count::LatchWaits),
-            used_marks: count(Count::UsedMarks),
+            latches_acquired: count(Count::LatchesAcquired),
+            optimistic_restarts: count(Count::OptimisticRestarts),
+            latch_fallbacks: count(Count::LatchFallbacks),
+            clock_marks: count(Count::UsedMarks),
             checkpoint_lsn: self.log.checkpoint(),
             durable_lsn: self.log.durable(),
             horizon_lsn: self.log.horizon(),

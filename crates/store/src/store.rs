@@ -257,6 +257,18 @@ impl Store {
         Ok(self.core.clean_round()? || behind)
     }
 
+    /// An optimistic reader met a change and starts over.
+    pub fn count_restart(&self) {
+        self.core
+            .counters
+            .add(Count::OptimisticRestarts as usize, 1);
+    }
+
+    /// A reader met changes again and again, and takes a latch.
+    pub fn count_latch_fallback(&self) {
+        self.core.counters.add(Count::LatchFallbacks as usize, 1);
+    }
+
     /// Address and length of the frames' mapping, for tests that make it read-only to prove that nobody writes there.
     #[doc(hidden)]
     pub fn frame_memory(&self) -> (usize, usize) {

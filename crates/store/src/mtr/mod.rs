@@ -122,6 +122,7 @@ impl<'a> Mtr<'a> {
 
     fn hold(&mut self, id: PageId, word: &'a PageWord, before: u64) -> Latched {
         let frame = frame_of(before).expect("I: a latched page is resident");
+        self.core.counters.add(Count::LatchesAcquired as usize, 1);
         self.core.frames.touch(frame);
         let words = self.core.frames.words(frame);
         self.pages.push(Held {

@@ -6,6 +6,7 @@
 //! page    [ id     ][ free    ] ...            flat arrays beside it, one entry a frame
 //! rec_lsn [ 0      ][ 8128    ] ...            0: clean
 //! used    [ 1      ][ 0       ] ...            the clock's mark: 2 loaded for a waiter, 1 used, 0 cold
+//! trial   [ 0      ][ 1       ] ...            on probation (pool/probation.rs): not the clock's
 //! writing [ 0      ][ 1       ] ...            its image is on the way to disk
 //! ```
 //! # Invariants
@@ -30,6 +31,7 @@ pub(crate) struct Frames {
     page: Box<[AtomicU64]>,
     rec_lsn: Box<[AtomicU64]>,
     used: Box<[AtomicU8]>,
+    trial: Box<[AtomicU8]>,
     writing: Box<[AtomicU8]>,
     dirty: AtomicUsize,
 }
@@ -67,6 +69,7 @@ impl Frames {
             page: (0..count).map(|_| AtomicU64::new(FREE)).collect(),
             rec_lsn: (0..count).map(|_| AtomicU64::new(0)).collect(),
             used: (0..count).map(|_| AtomicU8::new(0)).collect(),
+            trial: (0..count).map(|_| AtomicU8::new(0)).collect(),
             writing: (0..count).map(|_| AtomicU8::new(0)).collect(),
             dirty: AtomicUsize::new(0),
         })
@@ -106,6 +109,14 @@ impl Frames {
 
     pub(crate) fn set_used(&self, frame: u32, mark: u8) {
         self.used[frame as usize].store(mark, Relaxed);
+    }
+
+    pub(crate) fn set_on_probation(&self, frame: u32, trial: bool) {
+        self.trial[frame as usize].store(u8::from(trial), Relaxed);
+    }
+
+    pub(crate) fn on_probation(&self, frame: u32) -> bool {
+        self.trial[frame as usize].load(Relaxed) != 0
     }
 
     /// The clock passes: lowers the mark by one. Gives the mark before.

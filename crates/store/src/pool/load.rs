@@ -233,10 +233,12 @@ impl Core {
             }
             self.frames.set_page(frame, Some(id));
             self.frames.set_used(frame, 2);
+            self.probation.admit(&self.frames, frame, id);
             if !word.install(seen, frame) {
                 self.give_frame(frame); // I1: somebody else was first
                 return Ok(());
             }
+            self.probation.enter(&self.frames, frame, id);
             if space.gone.load(Ordering::SeqCst) {
                 self.forget(word);
                 return Err(StoreError::SpaceGone(space.id));

@@ -4,6 +4,7 @@
 //! - I1: a frame is in exactly one place: the free list, a mini-transaction's reserve, a loader's hands, or under one page word.
 //! - I2: a page leaves its frame only under its exclusive latch, clean, not being written, and not a pinned header page.
 //! # Concurrency
+//! A page begins on probation ([`probation`]) and joins the main pages when it is used again; the clock goes over those.
 //! The clock's hand is a shared counter, moved by loaders and the cleaner, never by a reader of resident pages in threaded mode.
 //! # Cost
 //! A reader of a resident page stores at most the clock's mark, when it is clear.
@@ -11,6 +12,7 @@
 pub(crate) mod directory;
 pub(crate) mod frames;
 pub(crate) mod load;
+pub(crate) mod probation;
 
 use crate::core::{Core, Count};
 use crate::error::StoreError;
@@ -88,8 +90,49 @@ impl Core {
         }
     }
 
-    /// Moves the clock's hand until `want` clean, cold pages have left, or once around. Gives how many.
+    /// Makes `want` frames free: from the pages on probation while those are many, otherwise by the clock; from the other side if one
+    /// has nothing to give. Gives how many.
     pub(crate) fn evict(&self, want: usize) -> usize {
+        let mut done = 0;
+        // Each page is looked at once: what is dirty or in use comes round with the next call.
+        let mut looks = self.probation.aged();
+        while done < want && looks > 0 && self.probation.is_over() {
+            done += usize::from(self.evict_on_probation(&mut looks));
+        }
+        if done < want {
+            done += self.evict_by_clock(want - done);
+        }
+        while done < want && looks > 0 {
+            done += usize::from(self.evict_on_probation(&mut looks));
+        }
+        self.counters.add(Count::PagesEvicted as usize, done as u64);
+        done
+    }
+
+    /// Looks at the oldest page on probation. Whether its frame is free now.
+    fn evict_on_probation(&self, looks: &mut usize) -> bool {
+        *looks -= 1;
+        let Some((frame, id)) = self.probation.next() else {
+            *looks = 0;
+            return false;
+        };
+        if self.frames.page(frame) != Some(id) || !self.frames.on_probation(frame) {
+            return false;
+        }
+        if !self.frames.is_cold(frame) {
+            self.frames.set_on_probation(frame, false);
+            return false;
+        }
+        if self.frames.rec_lsn(frame) == 0 && self.try_evict(frame) {
+            self.probation.remember(id);
+            return true;
+        }
+        self.probation.put_back(frame, id);
+        false
+    }
+
+    /// Moves the clock's hand until `want` clean, cold main pages have left, or once around. Gives how many.
+    fn evict_by_clock(&self, want: usize) -> usize {
         let count = self.frames.count();
         let mut done = 0;
         for _ in 0..count {
@@ -97,29 +140,28 @@ impl Core {
                 break;
             }
             let frame = (self.hand.fetch_add(1, Ordering::Relaxed) % count) as u32;
-            if self.frames.page(frame).is_none()
+            let passed = self.frames.page(frame).is_none()
+                || self.frames.on_probation(frame)
                 || self.frames.cool(frame) > 0
-                || self.frames.rec_lsn(frame) != 0
-            {
-                continue;
-            }
-            if self.try_evict(frame) {
+                || self.frames.rec_lsn(frame) != 0;
+            if !passed && self.try_evict(frame) {
                 done += 1;
-                self.counters.add(Count::PagesEvicted as usize, 1);
             }
         }
         done
     }
 
-    /// Dirty pages that the clock would evict next if they were clean.
+    /// Dirty pages that would be evicted next if they were clean.
     pub(crate) fn cold_dirty_frames(&self, limit: usize) -> Vec<u32> {
+        let cold_dirty = |f: u32| self.frames.rec_lsn(f) != 0 && self.frames.is_cold(f);
+        let mut found = self.probation.select(limit, cold_dirty);
         let count = self.frames.count();
         let hand = self.hand.load(Ordering::Relaxed);
-        (0..count)
+        let main = (0..count)
             .map(|i| (hand.wrapping_add(i) % count) as u32)
-            .filter(|f| self.frames.rec_lsn(*f) != 0 && self.frames.is_cold(*f))
-            .take(limit)
-            .collect()
+            .filter(|f| !self.frames.on_probation(*f) && cold_dirty(*f));
+        found.extend(main.take(limit - found.len()));
+        found
     }
 
     fn try_evict(&self, frame: u32) -> bool {
