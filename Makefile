@@ -4,7 +4,7 @@ PORT    ?= 3306
 DATADIR ?= data
 CARGO   ?= cargo
 
-.PHONY: help run build test check-format check-lints check-unit check-models check-sql check-clients crash check-deep \
+.PHONY: help run build test check-format check-lints check-unit check-models check-sql check-isolation check-clients crash check-deep \
         record bench sim clean test-tools
 
 help: ## this list
@@ -19,7 +19,7 @@ run: build ## build, create DATADIR if there is none, serve on 127.0.0.1:PORT
 test-tools: ## what the tests need from Debian's packages
 	@tests/install-tools
 
-test: test-tools check-format check-lints check-unit check-models check-sql check-clients ## everything that a change must pass
+test: test-tools check-format check-lints check-unit check-models check-sql check-isolation check-clients ## everything that a change must pass
 	@$(MAKE) --no-print-directory crash ROUNDS=3
 	@echo "make test: all passed"
 
@@ -42,6 +42,9 @@ server-binary:
 check-sql: server-binary ## recorded answers of a real MySQL
 	tests/sql/run
 
+check-isolation: server-binary ## who blocks whom and sees what, as recorded from a real MySQL
+	tests/isolation/run
+
 check-clients: server-binary ## real clients over a real socket, bad input
 	tests/clients/run
 
@@ -59,6 +62,7 @@ check-deep: test-tools server-binary ## the long rounds: crashes, big tables, mi
 
 record: ## record expected answers: make record MYSQL=host:port (user sb, password sb)
 	tests/sql/record $(MYSQL)
+	tests/isolation/run --record $(MYSQL)
 	python3 crates/sql/tests/record.py $(subst :, ,$(MYSQL)) sb sb
 
 bench: build ## figures beside MariaDB, in one run
