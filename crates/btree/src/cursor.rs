@@ -6,17 +6,21 @@
 //! - C2: the position moves only after the copied leaf was validated.
 //! # Cost
 //! One descent for the first leaf; later leaves are reached over the sibling link, which is checked by the fences. Once a leaf was
-//! missing, the next [`READ_AHEAD`] leaves are asked for ahead of time, taken from the parent.
+//! missing, the next leaves of the range are asked for ahead of time, taken from their parents: a few at first, twice as many each time, until
+//! none of them is missing. A scan without an end begins with that at its second leaf, as its reader may want a few rows only.
 
 use crate::batch::EntryBatch;
 use crate::node::Node;
 use crate::tree::{Miss, Seek, TreeHandle};
-use nfold_store::{PageNo, Stop, Store};
+use nfold_store::{PageId, PageNo, Stop, Store};
 use smallvec::SmallVec;
 pub use std::ops::Bound;
 
-/// Leaves that are loaded ahead of a scan that reads from disk.
-const READ_AHEAD: usize = 16;
+/// Leaves that are asked for ahead of a scan that reads from disk: at first, and at most.
+const READ_AHEAD: usize = 4;
+const READ_AHEAD_MAX: usize = 64;
+/// Parents that one request takes leaves from.
+const PARENTS: usize = 2;
 
 /// The keys that a [`Cursor`] goes through.
 #[derive(Clone, Debug)]
@@ -75,8 +79,12 @@ pub struct Cursor {
     done: bool,
     /// Page to look at before descending; 0: none.
     hint: PageNo,
-    /// Leaves ahead that were asked for; 0: nothing was missing yet.
+    /// Leaves ahead that were asked for; 0: nothing was missing lately.
     ahead: usize,
+    /// How many were asked for last; 0: none yet.
+    window: usize,
+    /// Whether the first leaf is behind.
+    moved: bool,
     spare: Vec<u8>,
 }
 
@@ -111,7 +119,7 @@ impl Cursor {
             (false, _) => lo,
         });
         self.reverse = reverse;
-        (self.hint, self.ahead) = (0, 0);
+        (self.hint, self.ahead, self.window, self.moved) = (0, 0, 0, false);
     }
 
     /// Appends the next entries, at most `max_entries` (at least 1) and at most those of one leaf, to `out`. False: the range is
@@ -223,12 +231,13 @@ impl Cursor {
             Next::Neighbour(sibling) => {
                 self.swap_position(!self.reverse);
                 self.hint = sibling;
+                self.moved = true;
                 if sibling != 0 {
                     store.prefetch(tree.page_id(sibling));
                 }
                 if self.ahead > 0 {
                     self.ahead -= 1;
-                    if self.ahead <= READ_AHEAD / 2 {
+                    if self.ahead <= self.window / 2 {
                         self.read_ahead(tree, store);
                     }
                 }
@@ -341,31 +350,77 @@ impl Cursor {
         }
     }
 
-    /// Asks for the leaves behind the position. Without effect if inner pages are missing.
+    /// Asks for the leaves from the position on. Without effect if inner pages are missing.
     fn read_ahead(&mut self, tree: &TreeHandle, store: &Store) {
-        self.ahead = READ_AHEAD;
-        let mut pages: SmallVec<[PageNo; READ_AHEAD]> = SmallVec::new();
-        let Ok(parent) = tree.try_descend(store, self.seek(), 1, |_, _, _| ()) else {
+        let end = if self.reverse { &self.lo } else { &self.hi };
+        if self.window == 0 && !self.moved && matches!(end.kind, Bound::Unbounded) {
             return;
-        };
-        let node = Node::new(parent.words());
-        let count = node.count();
-        let slot = self.seek().child_slot(node, count);
-        for i in 0..READ_AHEAD {
-            let slot = if self.reverse {
-                slot.checked_sub(i)
-            } else {
-                Some(slot + i)
+        }
+        let most = READ_AHEAD_MAX.min(store.load_batch());
+        self.window = (2 * self.window).clamp(READ_AHEAD, most);
+        self.ahead = 0;
+        let mut pages: SmallVec<[PageId; READ_AHEAD_MAX]> = SmallVec::new();
+        let mut fence: Option<Vec<u8>> = None;
+        for _ in 0..PARENTS {
+            let seek = match &fence {
+                None => self.seek(),
+                Some(fence) if self.reverse => Seek::Below(fence),
+                Some(fence) => Seek::At(fence),
             };
-            match slot {
-                Some(slot) if slot < count => pages.push(node.child(node.slot(slot))),
-                _ => break,
+            let Ok(parent) = tree.try_descend(store, seek, 1, |_, _, _| ()) else {
+                break;
+            };
+            let before = pages.len();
+            let beyond = self.children(tree, Node::new(parent.words()), seek, &mut pages);
+            if !parent.validate() {
+                pages.truncate(before);
+                break;
+            }
+            fence = beyond;
+            if fence.is_none() || pages.len() >= self.window {
+                break;
             }
         }
-        if parent.validate() {
-            for page in pages {
-                store.prefetch(tree.page_id(page));
-            }
+        if store.read_ahead(&pages) > 0 && (fence.is_some() || pages.len() >= self.window) {
+            self.ahead = pages.len();
+        }
+    }
+
+    /// Adds the children of a parent of leaves, from where `seek` leads on, as far as the window and the range go. Unvalidated. Gives the
+    /// fence behind which the range goes on.
+    fn children(
+        &self,
+        tree: &TreeHandle,
+        node: Node<'_>,
+        seek: Seek<'_>,
+        pages: &mut SmallVec<[PageId; READ_AHEAD_MAX]>,
+    ) -> Option<Vec<u8>> {
+        let count = node.count();
+        let slot = seek.child_slot(node, count);
+        let room = self.window - pages.len();
+        let mut fence = Vec::new();
+        let page = |slot| tree.page_id(node.child(node.slot(slot)));
+        if self.reverse {
+            let last = match self.lo.get() {
+                Bound::Included(lo) | Bound::Excluded(lo) if node.compare_lower(lo).is_le() => {
+                    Some(Seek::At(lo).child_slot(node, count))
+                }
+                _ => None,
+            };
+            let (from, to) = (last.unwrap_or(0), (slot + 1).min(count));
+            pages.extend((from..to).rev().take(room).map(page));
+            node.append_lower(&mut fence);
+            (last.is_none() && !fence.is_empty()).then_some(fence)
+        } else {
+            let last = match self.hi.get() {
+                Bound::Included(hi) | Bound::Excluded(hi) if node.compare_upper(hi).is_gt() => {
+                    Some(Seek::At(hi).child_slot(node, count))
+                }
+                _ => None,
+            };
+            let to = last.map_or(count, |last| (last + 1).min(count));
+            pages.extend((slot..to).take(room).map(page));
+            (last.is_none() && node.append_upper(&mut fence)).then_some(fence)
         }
     }
 }

@@ -22,7 +22,8 @@ use smallvec::SmallVec;
 
 /// Keys in flight together.
 pub(crate) const LANES: usize = 16;
-/// Missing pages after which a call waits: a small pool must be able to hold them until the next try.
+/// Missing pages that are kept without an allocation. [`Store::load_batch`] says after how many a call waits: the pool must be able to hold
+/// them until the next try.
 const MAX_MISSING: usize = 32;
 /// Bytes of a cell that are prefetched before its length is known.
 const CELL_PREFETCH: usize = 256;
@@ -90,9 +91,10 @@ impl TreeHandle {
     pub(crate) fn run_groups<J: Job>(&self, store: &Store, job: &mut J) -> Result<bool, Stop> {
         let mut stalled: SmallVec<[J::Item; MAX_MISSING]> = SmallVec::new();
         let mut pages: SmallVec<[PageId; MAX_MISSING]> = SmallVec::new();
+        let limit = store.load_batch();
         let result = loop {
             let mut items = SmallVec::new();
-            if pages.len() < MAX_MISSING && (pages.is_empty() || !job.full()) {
+            if pages.len() < limit && (pages.is_empty() || !job.full()) {
                 job.take(&mut items);
             }
             if items.is_empty() {
@@ -233,9 +235,10 @@ impl TreeHandle {
         Ok(())
     }
 
-    /// Finds each lane's child and prefetches it.
+    /// Finds each lane's child and prefetches it; those that are missing are asked for together.
     fn choose_children<J: Job>(&self, store: &Store, job: &J, lanes: &mut Lanes<'_, J::Item>) {
         let mut kept = 0;
+        let mut missing: SmallVec<[PageId; LANES]> = SmallVec::new();
         for i in 0..lanes.live.len() {
             let lane = &mut lanes.live[i];
             let node = Node::new(lane.page.words());
@@ -248,13 +251,19 @@ impl TreeHandle {
                 lanes.restart.push(lane.item);
                 continue;
             }
-            store.prefetch(self.page_id(lane.next));
+            let child = self.page_id(lane.next);
+            if !store.prefetch_cached(child) {
+                missing.push(child);
+            }
             if kept != i {
                 lanes.live[kept] = lanes.live[i];
             }
             kept += 1;
         }
         lanes.live.truncate(kept);
+        if !missing.is_empty() {
+            store.start_loads(&missing);
+        }
     }
 
     /// Loads each child's word, validates the parent, and prefetches the slots that count.

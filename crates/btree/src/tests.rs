@@ -1,6 +1,7 @@
 //! Trees over a real store, against models.
 
 mod build;
+mod cold;
 mod model;
 mod recovery;
 mod stress;

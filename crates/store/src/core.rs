@@ -46,9 +46,11 @@ pub(crate) enum Count {
     LatchesAcquired,
     OptimisticRestarts,
     LatchFallbacks,
+    Reads,
+    ReadAhead,
 }
 
-pub(crate) const COUNTS: usize = 10;
+pub(crate) const COUNTS: usize = 12;
 
 type TrxSource = Box<dyn Fn() -> TrxId + Send + Sync>;
 

@@ -372,7 +372,9 @@ impl<'a> Redo<'a> {
         words::fill_zero(self.core.frames.words(frame), 0, crate::PAGE_SIZE);
         self.core.frames.set_page(frame, Some(id));
         self.core.frames.set_used(frame, 1);
-        self.core.probation.admit(&self.core.frames, frame, id);
+        self.core
+            .probation
+            .admit(&self.core.frames, frame, id, false);
         if word.install(word.load(), frame) {
             self.core.probation.enter(&self.core.frames, frame, id);
         } else {

@@ -53,6 +53,10 @@ pub struct StoreStatus {
     pub pool_pages_dirty: u64,
     /// Pages read from disk.
     pub pages_read: u64,
+    /// Calls that read them: neighbours are read together.
+    pub reads: u64,
+    /// Pages asked for ahead of a scan.
+    pub read_ahead: u64,
     pub pages_written: u64,
     pub pages_created: u64,
     /// Times a reader met a page that was not there.
@@ -88,6 +92,8 @@ impl Core {
             pool_pages_free: self.free_count() as u64,
             pool_pages_dirty: self.frames.dirty_count() as u64,
             pages_read: count(Count::PagesRead),
+            reads: count(Count::Reads),
+            read_ahead: count(Count::ReadAhead),
             pages_written: count(Count::PagesWritten),
             pages_created: count(Count::PagesCreated),
             read_misses: count(Count::ReadMisses),

@@ -173,9 +173,9 @@ impl Store {
         self.core.read(id)
     }
 
-    /// Resident: asks the CPU for the page's first lines. Otherwise queues its load. Never waits.
+    /// Asks the CPU for the first lines of a page, if it is resident.
     #[inline]
-    pub fn prefetch(&self, id: PageId) -> Residency {
+    pub fn prefetch_cached(&self, id: PageId) -> bool {
         let core = &*self.core;
         if let Some(space) = core.spaces.get(id.space)
             && let Some(word) = space.dir.get(id.page)
@@ -184,31 +184,48 @@ impl Store {
             let bytes = core.frames.words(frame);
             words::prefetch(bytes, 0);
             words::prefetch(bytes, 64);
+            return true;
+        }
+        false
+    }
+
+    /// Resident: asks the CPU for the page's first lines. Otherwise queues its load. Never waits.
+    #[inline]
+    pub fn prefetch(&self, id: PageId) -> Residency {
+        if self.prefetch_cached(id) {
             return Residency::Resident;
         }
-        match core.miss(id) {
+        match self.core.miss(id) {
             Ok(()) => Residency::Resident,
             Err(Stop::Wait(_)) => Residency::Loading,
             Err(Stop::Error(_)) => Residency::Absent,
         }
     }
 
-    /// Queues the loads of all pages that are missing; over when all are done. `None` if none is missing. Pages that cannot be
-    /// loaded are not waited for: reading them says why.
+    /// Queues the loads of all pages that are missing, neighbours as one read; over when all are done. `None` if none is missing. Pages
+    /// that cannot be loaded are not waited for: reading them says why.
     pub fn wait_for(&self, ids: &[PageId]) -> Option<Wait> {
-        let core = &*self.core;
         let mut waits = Vec::new();
-        for id in ids {
-            let resident = core
-                .spaces
-                .get(id.space)
-                .and_then(|s| s.dir.get(id.page))
-                .is_some_and(|word| frame_of(word.load()).is_some());
-            if !resident && let Err(Stop::Wait(wait)) = core.miss(*id) {
-                waits.push(wait);
-            }
-        }
-        (!waits.is_empty()).then(|| Wait::all(waits))
+        self.core
+            .load_many(ids, false, |load| waits.push(Wait::on(load, 0)));
+        (self.core.threaded() && !waits.is_empty()).then(|| Wait::all(waits))
+    }
+
+    /// Queues the loads of all pages that are missing, as [`wait_for`](Self::wait_for) does, for whoever is going to read them.
+    pub fn start_loads(&self, ids: &[PageId]) {
+        self.core.load_many(ids, false, |_| ());
+    }
+
+    /// Asks for pages that a scan will come to; waits for nothing, and such pages leave memory first. Gives how many were missing.
+    pub fn read_ahead(&self, ids: &[PageId]) -> usize {
+        let mut missing = 0;
+        self.core.load_many(ids, true, |_| missing += 1);
+        missing
+    }
+
+    /// How many missing pages one caller should ask for at a time: as many will still be there when it looks.
+    pub fn load_batch(&self) -> usize {
+        self.core.probation.batch()
     }
 
     pub fn mtr(&self) -> Mtr<'_> {

@@ -104,7 +104,9 @@ impl<'a> Mtr<'a> {
                 .expect("I2: a frame was reserved for each new page");
             self.core.frames.set_page(frame, Some(id));
             self.core.frames.set_used(frame, 2);
-            self.core.probation.admit(&self.core.frames, frame, id);
+            self.core
+                .probation
+                .admit(&self.core.frames, frame, id, false);
             if let Some(before) = word.install_latched(seen, frame) {
                 self.frames.pop();
                 self.core.probation.enter(&self.core.frames, frame, id);

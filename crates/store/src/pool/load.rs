@@ -4,6 +4,8 @@
 //! - I1: a page that is being loaded has one [`Load`] in the table, and its word stays "not resident" until the bytes in the frame
 //!   are complete and their checksum is right. Whoever else installs the page first wins; the load then drops its frame.
 //! - I2: a load that is over has left the table, then counts as ready, then wakes.
+//! - I3: pages asked for together are read in runs of neighbours, one call each. Reads ahead of a scan wait behind those that somebody waits
+//!   for, but not for ever.
 //! # Failure
 //! A failed or corrupt read fails the waiters (they find the error when they try again) and is tried anew after a second.
 
@@ -15,6 +17,7 @@ use crate::wait::{Source, Wait, WakeList};
 use nfold_sync::page_word::frame_of;
 use nfold_sync::prim::{Ordering::Relaxed, Ordering::Release, fence};
 use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -22,6 +25,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const SHARDS: usize = 16;
+/// Pages that one call reads at most.
+const RUN: usize = 16;
+/// Every so many jobs, one of the less urgent comes first.
+const FAIR: u32 = 4;
 /// How long an error is handed out before the page is read again.
 const ERROR_AGE: Duration = Duration::from_secs(1);
 /// Errors remembered at most.
@@ -92,36 +99,78 @@ impl Loads {
 
 /// What I/O threads do.
 pub(crate) enum Job {
-    Load(Arc<Space>, PageId, Arc<Load>),
+    /// Neighbours in one file; whether they are read ahead of a scan.
+    Load(Arc<Space>, Run, bool),
     Grow(Arc<Space>, u32, Arc<Load>),
     Call(Box<dyn FnOnce(&Core) + Send>),
+}
+
+/// Pages with consecutive numbers that are being loaded.
+pub(crate) type Run = SmallVec<[(PageId, Arc<Load>); 1]>;
+
+#[derive(Default)]
+struct Queue {
+    urgent: VecDeque<Job>,
+    ahead: VecDeque<Job>,
+    turn: u32,
+    stopped: bool,
+}
+
+impl Queue {
+    fn pop(&mut self) -> Option<Job> {
+        self.turn = self.turn.wrapping_add(1);
+        let (first, second) = if self.turn.is_multiple_of(FAIR) {
+            (&mut self.ahead, &mut self.urgent)
+        } else {
+            (&mut self.urgent, &mut self.ahead)
+        };
+        first.pop_front().or_else(|| second.pop_front())
+    }
 }
 
 /// The queue of the I/O threads.
 #[derive(Default)]
 pub(crate) struct Jobs {
-    queue: Mutex<(VecDeque<Job>, bool)>,
+    queue: Mutex<Queue>,
     bell: Condvar,
 }
 
 impl Jobs {
     pub(crate) fn push(&self, job: Job) {
-        self.queue.lock().0.push_back(job);
+        self.queue.lock().urgent.push_back(job);
         self.bell.notify_one();
     }
 
+    /// Loads of runs, all at once.
+    fn push_loads(&self, runs: Vec<(Arc<Space>, Run)>, ahead: bool) {
+        let count = runs.len();
+        let jobs = runs
+            .into_iter()
+            .map(|(space, run)| Job::Load(space, run, ahead));
+        let mut queue = self.queue.lock();
+        if ahead {
+            queue.ahead.extend(jobs);
+        } else {
+            queue.urgent.extend(jobs);
+        }
+        drop(queue);
+        for _ in 0..count {
+            self.bell.notify_one();
+        }
+    }
+
     pub(crate) fn stop(&self) {
-        self.queue.lock().1 = true;
+        self.queue.lock().stopped = true;
         self.bell.notify_all();
     }
 
     fn pop(&self) -> Option<Job> {
         let mut queue = self.queue.lock();
         loop {
-            if let Some(job) = queue.0.pop_front() {
+            if let Some(job) = queue.pop() {
                 return Some(job);
             }
-            if queue.1 {
+            if queue.stopped {
                 return None;
             }
             self.bell.wait(&mut queue);
@@ -130,7 +179,7 @@ impl Jobs {
 }
 
 thread_local! {
-    static PAGE: RefCell<crate::buf::AlignedBuf> = RefCell::new(crate::buf::AlignedBuf::new(PAGE_SIZE));
+    static PAGES: RefCell<Option<crate::buf::AlignedBuf>> = const { RefCell::new(None) };
 }
 
 impl Core {
@@ -138,13 +187,7 @@ impl Core {
     pub(crate) fn run_jobs(&self) {
         while let Some(job) = self.jobs.pop() {
             match job {
-                Job::Load(space, id, load) => {
-                    if let Err(e) = self.load_now(&space, id) {
-                        self.loads.remember(id, e);
-                    }
-                    self.loads.shard(id).lock().remove(&id);
-                    load.finish();
-                }
+                Job::Load(space, run, ahead) => self.load_run(&space, &run, ahead),
                 Job::Grow(space, pages, load) => {
                     let result = space.grow(pages, self.options.extend_bytes);
                     let mut growth = space.growth.lock();
@@ -196,55 +239,163 @@ impl Core {
 
     /// Queues a load unless one is under way. `None`: it is resident after all.
     pub(crate) fn queue_load(&self, space: Arc<Space>, id: PageId) -> Option<Arc<Load>> {
-        let load = {
-            let mut running = self.loads.shard(id).lock();
-            if let Some(load) = running.get(&id) {
-                return Some(load.clone());
-            }
-            // I2: a load that is over installed its page before it left the table.
-            if frame_of(space.dir.get_or_make(id.page).load()).is_some() {
-                return None;
-            }
-            let load = Arc::new(Load::default());
-            running.insert(id, load.clone());
-            load
-        };
-        self.jobs.push(Job::Load(space, id, load.clone()));
+        let (load, new) = self.register_load(&space, id)?;
+        if new {
+            let run = SmallVec::from_iter([(id, load.clone())]);
+            self.jobs.push(Job::Load(space, run, false));
+        }
         Some(load)
+    }
+
+    /// The load of a page that is not resident, and whether the caller has to start it.
+    fn register_load(&self, space: &Space, id: PageId) -> Option<(Arc<Load>, bool)> {
+        let mut running = self.loads.shard(id).lock();
+        if let Some(load) = running.get(&id) {
+            return Some((load.clone(), false));
+        }
+        // I2: a load that is over installed its page before it left the table.
+        if frame_of(space.dir.get_or_make(id.page).load()).is_some() {
+            return None;
+        }
+        let load = Arc::new(Load::default());
+        running.insert(id, load.clone());
+        Some((load, true))
+    }
+
+    /// Starts the loads of all of `ids` that are neither resident nor under way, runs of neighbours together, and hands each
+    /// load to `waits`. Pages that cannot be loaded are left out: reading them says why.
+    pub(crate) fn load_many(&self, ids: &[PageId], ahead: bool, mut waits: impl FnMut(Arc<Load>)) {
+        let mut missing: SmallVec<[PageId; 32]> = SmallVec::new();
+        missing.extend(ids.iter().copied().filter(|id| !self.is_resident(*id)));
+        missing.sort_unstable();
+        missing.dedup();
+        let mut runs: Vec<(Arc<Space>, Run)> = Vec::new();
+        for id in missing {
+            let count = if ahead {
+                Count::ReadAhead
+            } else {
+                Count::ReadMisses
+            };
+            let known = self.loads.error_of(id).is_none();
+            let Some(space) = self
+                .space_for(id)
+                .ok()
+                .filter(|_| known && !self.stopping())
+            else {
+                continue;
+            };
+            let Some((load, new)) = self.register_load(&space, id) else {
+                continue;
+            };
+            self.counters.add(count as usize, 1);
+            waits(load.clone());
+            if !new {
+                continue;
+            }
+            match runs.last_mut() {
+                Some((_, run)) if run.len() < RUN && follows(run, id) => run.push((id, load)),
+                _ => runs.push((space, SmallVec::from_iter([(id, load)]))),
+            }
+        }
+        if self.threaded() {
+            self.jobs.push_loads(runs, ahead);
+        } else {
+            for (space, run) in runs {
+                self.load_run(&space, &run, ahead);
+            }
+        }
+    }
+
+    fn is_resident(&self, id: PageId) -> bool {
+        let word = self.spaces.get(id.space).and_then(|s| s.dir.get(id.page));
+        word.is_some_and(|word| frame_of(word.load()).is_some())
+    }
+
+    /// Loads a run, with one read if all goes well, and ends its loads (I2).
+    fn load_run(&self, space: &Space, run: &[(PageId, Arc<Load>)], ahead: bool) {
+        let together = run.len() > 1 && self.load_together(space, run, ahead).is_ok();
+        for (id, load) in run {
+            if !together && let Err(e) = self.load_now(space, *id) {
+                // Inline, whoever reads the page finds out anew.
+                if self.threaded() {
+                    self.loads.remember(*id, e);
+                }
+            }
+            self.loads.shard(*id).lock().remove(id);
+            load.finish();
+        }
+    }
+
+    /// One read for all. An error says nothing about which page it concerns: they are then loaded one by one.
+    fn load_together(
+        &self,
+        space: &Space,
+        run: &[(PageId, Arc<Load>)],
+        ahead: bool,
+    ) -> Result<(), StoreError> {
+        let words: SmallVec<[u64; RUN]> = run
+            .iter()
+            .map(|(id, _)| space.dir.get_or_make(id.page).begin_read())
+            .collect();
+        with_buffer(|buf| {
+            let buf = &mut buf[..run.len() * PAGE_SIZE];
+            self.read_bytes(space, run[0].0, buf)?;
+            for (i, (id, _)) in run.iter().enumerate() {
+                let image = &buf[i * PAGE_SIZE..(i + 1) * PAGE_SIZE];
+                if frame_of(words[i]).is_none() {
+                    check(*id, image)?;
+                    self.install_image(space, *id, words[i], image, ahead)?;
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Reads a page into a frame and installs it; blocks. Nothing to do if it is resident.
     pub(crate) fn load_now(&self, space: &Space, id: PageId) -> Result<(), StoreError> {
-        let word = space.dir.get_or_make(id.page);
-        let seen = word.begin_read();
+        let seen = space.dir.get_or_make(id.page).begin_read();
         if frame_of(seen).is_some() {
             return Ok(());
         }
-        PAGE.with_borrow_mut(|buf| {
-            self.read_image(space, id, buf)?;
-            let frame = self.frame_blocking()?;
-            // The frame's last page was taken out of it before this (the free list's mutex orders it): a reader of that page
-            // that sees one of these stores sees its page word changed.
-            fence(Release);
-            for (word, bytes) in self.frames.words(frame).iter().zip(buf.chunks_exact(8)) {
-                let mut chunk = [0u8; 8];
-                chunk.copy_from_slice(bytes);
-                word.store(u64::from_le_bytes(chunk), Relaxed);
-            }
-            self.frames.set_page(frame, Some(id));
-            self.frames.set_used(frame, 2);
-            self.probation.admit(&self.frames, frame, id);
-            if !word.install(seen, frame) {
-                self.give_frame(frame); // I1: somebody else was first
-                return Ok(());
-            }
-            self.probation.enter(&self.frames, frame, id);
-            if space.gone.load(Ordering::SeqCst) {
-                self.forget(word);
-                return Err(StoreError::SpaceGone(space.id));
-            }
-            Ok(())
+        with_buffer(|buf| {
+            let image = &mut buf[..PAGE_SIZE];
+            self.read_image(space, id, image)?;
+            self.install_image(space, id, seen, image, false)
         })
+    }
+
+    /// Puts an image that was read after the word was `seen` into a frame, and the frame under the word.
+    fn install_image(
+        &self,
+        space: &Space,
+        id: PageId,
+        seen: u64,
+        image: &[u8],
+        scan: bool,
+    ) -> Result<(), StoreError> {
+        let word = space.dir.get_or_make(id.page);
+        let frame = self.frame_blocking()?;
+        // The frame's last page was taken out of it before this (the free list's mutex orders it): a reader of that page
+        // that sees one of these stores sees its page word changed.
+        fence(Release);
+        for (word, bytes) in self.frames.words(frame).iter().zip(image.chunks_exact(8)) {
+            let mut chunk = [0u8; 8];
+            chunk.copy_from_slice(bytes);
+            word.store(u64::from_le_bytes(chunk), Relaxed);
+        }
+        self.frames.set_page(frame, Some(id));
+        self.frames.set_used(frame, 2);
+        self.probation.admit(&self.frames, frame, id, scan);
+        if !word.install(seen, frame) {
+            self.give_frame(frame); // I1: somebody else was first
+            return Ok(());
+        }
+        self.probation.enter(&self.frames, frame, id);
+        if space.gone.load(Ordering::SeqCst) {
+            self.forget(word);
+            return Err(StoreError::SpaceGone(space.id));
+        }
+        Ok(())
     }
 
     /// Reads a page's image from its file, and checks it.
@@ -254,23 +405,46 @@ impl Core {
         id: PageId,
         buf: &mut [u8],
     ) -> Result<(), StoreError> {
-        let file = space.file()?;
-        self.counters.add(Count::PagesRead as usize, 1);
-        match file.read_at(u64::from(id.page) * PAGE_SIZE as u64, buf) {
-            Ok(()) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
-                return Err(StoreError::Corrupt {
-                    page: id,
-                    lsn: 0,
-                    what: "page beyond the file's end",
-                });
-            }
-            Err(e) => return Err(space.error(&e, "read")),
-        }
-        check_image(id, buf).map_err(|what| StoreError::Corrupt {
-            page: id,
-            lsn: image_lsn(buf),
-            what,
-        })
+        self.read_bytes(space, id, buf)?;
+        check(id, buf)
     }
+
+    /// Fills `buf`, whole pages, from page `id` on.
+    fn read_bytes(&self, space: &Space, id: PageId, buf: &mut [u8]) -> Result<(), StoreError> {
+        let file = space.file()?;
+        let pages = (buf.len() / PAGE_SIZE) as u64;
+        self.counters.add(Count::Reads as usize, 1);
+        self.counters.add(Count::PagesRead as usize, pages);
+        match file.read_at(u64::from(id.page) * PAGE_SIZE as u64, buf) {
+            Ok(()) => Ok(()),
+            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => Err(StoreError::Corrupt {
+                page: id,
+                lsn: 0,
+                what: "page beyond the file's end",
+            }),
+            Err(e) => Err(space.error(&e, "read")),
+        }
+    }
+}
+
+fn check(id: PageId, image: &[u8]) -> Result<(), StoreError> {
+    check_image(id, image).map_err(|what| StoreError::Corrupt {
+        page: id,
+        lsn: image_lsn(image),
+        what,
+    })
+}
+
+/// Whether `id` is the page behind a run's last.
+fn follows(run: &Run, id: PageId) -> bool {
+    run.last().is_some_and(|(last, _)| {
+        last.space == id.space && last.page.checked_add(1) == Some(id.page)
+    })
+}
+
+/// The thread's buffer for a run of pages; made at its first use.
+fn with_buffer<T>(f: impl FnOnce(&mut crate::buf::AlignedBuf) -> T) -> T {
+    PAGES.with_borrow_mut(|buf| {
+        f(buf.get_or_insert_with(|| crate::buf::AlignedBuf::new(RUN * PAGE_SIZE)))
+    })
 }

@@ -50,8 +50,9 @@ impl Probation {
     }
 
     /// Decides where a page begins, before it is installed in `frame`, which names it already: nobody else can take the frame meanwhile.
-    pub(crate) fn admit(&self, frames: &Frames, frame: u32, id: PageId) {
-        frames.set_on_probation(frame, !self.ghosts.take(id));
+    /// `scan`: it comes ahead of a scan, which says nothing about its use.
+    pub(crate) fn admit(&self, frames: &Frames, frame: u32, id: PageId, scan: bool) {
+        frames.set_on_probation(frame, scan || !self.ghosts.take(id));
     }
 
     /// After the page was installed: queues it if it is on probation. (If it left again at once, the entry means nothing.)
@@ -70,6 +71,11 @@ impl Probation {
                 queues.aged.push_back((frame, id));
             }
         }
+    }
+
+    /// Pages that may come in together and still be there when they are looked for, one asker out of a few.
+    pub(crate) fn batch(&self) -> usize {
+        (self.fresh_target / 4).clamp(8, 256)
     }
 
     /// Whether the next victim should come from here.
@@ -179,7 +185,7 @@ mod tests {
             let id = PageId::new(1, frame);
             frames.set_page(frame, Some(id));
             frames.set_used(frame, 2);
-            probation.admit(&frames, frame, id);
+            probation.admit(&frames, frame, id, false);
             probation.enter(&frames, frame, id);
             assert!(!frames.touch(frame), "a fresh page is not marked");
         }

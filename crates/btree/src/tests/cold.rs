@@ -1,0 +1,131 @@
+//! Trees whose pages are on disk: what is asked for ahead, and together.
+
+use super::*;
+use nfold_store::StoreStatus;
+
+const ROWS: u32 = 60_000;
+
+fn key(i: u32) -> [u8; 4] {
+    i.to_be_bytes()
+}
+
+/// A tree of some 500 leaves, all of them on disk only.
+fn cold() -> World {
+    let mut world = World::new(1024, 0);
+    let mut builder = Builder::new(1);
+    for i in 0..ROWS {
+        finish(|| builder.push(&world.tree, &world.store, &key(i), &[7; 120])).unwrap();
+    }
+    finish(|| builder.finish(&world.tree, &world.store)).unwrap();
+    world.store.shutdown().unwrap();
+    let tree = world.tree.tree();
+    world.store = open(world.dir.path(), 1024, 4);
+    world.store.open_space(tree.space, "t").unwrap();
+    world.tree = TreeHandle::open(tree);
+    world
+}
+
+/// Reads the range, `max` entries at most; gives the keys, how often it had to wait, and what the store did.
+fn scan(
+    world: &World,
+    range: KeyRange,
+    reverse: bool,
+    max: usize,
+) -> (Vec<u32>, usize, StoreStatus) {
+    let mut cursor = world.tree.cursor(range, reverse);
+    let (mut out, mut waits) = (EntryBatch::default(), 0);
+    let mut keys = Vec::new();
+    loop {
+        out.clear();
+        match cursor.next_batch(&world.tree, &world.store, max.min(100), &mut out) {
+            Ok(more) => {
+                keys.extend(
+                    out.iter()
+                        .map(|(key, _)| u32::from_be_bytes(key.try_into().unwrap())),
+                );
+                if !more || keys.len() >= max {
+                    return (keys, waits, world.store.status());
+                }
+            }
+            Err(Stop::Wait(wait)) => {
+                waits += 1;
+                wait.block();
+            }
+            Err(Stop::Error(e)) => panic!("{e}"),
+        }
+    }
+}
+
+#[test]
+fn scans_read_ahead_in_large_pieces() {
+    for reverse in [false, true] {
+        let world = cold();
+        let (keys, waits, status) = scan(&world, KeyRange::all(), reverse, usize::MAX);
+        let mut expected: Vec<u32> = (0..ROWS).collect();
+        if reverse {
+            expected.reverse();
+        }
+        assert!(keys == expected, "reverse {reverse}");
+        assert!(status.pages_read > 400, "{status:?}");
+        assert!(
+            status.reads * 4 <= status.pages_read,
+            "neighbours are read together: {status:?}"
+        );
+        assert!(
+            waits as u64 * 4 <= status.pages_read,
+            "{waits} waits: {status:?}"
+        );
+    }
+}
+
+#[test]
+fn a_short_range_reads_what_it_needs() {
+    let range = |from: u32, to: u32| KeyRange {
+        lo: Bound::Included(key(from).to_vec()),
+        hi: Bound::Excluded(key(to).to_vec()),
+    };
+    let world = cold();
+    let (keys, _, status) = scan(&world, KeyRange::all(), false, 10);
+    assert_eq!(keys.len(), 10);
+    assert!(
+        status.read_ahead == 0 && status.pages_read <= 5,
+        "{status:?}"
+    );
+    for (from, to) in [(5_000, 5_020), (20_000, 20_300), (40_000, 40_900)] {
+        for reverse in [false, true] {
+            let world = cold();
+            let (keys, waits, status) = scan(&world, range(from, to), reverse, usize::MAX);
+            assert_eq!(keys.len(), (to - from) as usize);
+            let leaves = u64::from(to - from) / 100 + 2;
+            assert!(status.pages_read <= leaves + 5, "{from}: {status:?}");
+            assert!(waits <= 6, "{from}: {waits}");
+        }
+    }
+}
+
+#[test]
+fn cold_pages_of_many_keys_are_asked_for_together() {
+    let world = cold();
+    let mut batch = GetMany::new();
+    for i in (0..ROWS).step_by(ROWS as usize / 200) {
+        batch.push(&key(i), 0);
+    }
+    let mut waits = 0;
+    loop {
+        match world.tree.get_many(&world.store, &mut batch, usize::MAX) {
+            Ok(more) => {
+                assert!(!more);
+                break;
+            }
+            Err(Stop::Wait(wait)) => {
+                waits += 1;
+                wait.block();
+            }
+            Err(Stop::Error(e)) => panic!("{e}"),
+        }
+    }
+    assert_eq!(batch.found().len(), batch.len());
+    let status = world.store.status();
+    assert!(status.pages_read >= 190, "{status:?}");
+    assert!(waits <= 25, "{waits} waits for 200 pages");
+}
