@@ -11,6 +11,9 @@
 //! - I2: WAL: the log is durable up to the LSN of each image before the image is written anywhere.
 //! - I3: the checkpoint is the filled prefix, loaded *first*, or the smallest `rec_lsn` found after that. A mini-transaction below
 //!   the prefix has set its pages' `rec_lsn` before it marked its range, so it cannot be missed; one above starts above.
+//! - I4: who writes is paced: each round moves the oldest change forward by as much log as was made since the last, times a factor that
+//!   grows with the age of the log (none below a quarter of it, once at a half, twice at three quarters). So the age settles, checkpoints follow
+//!   by themselves, and writers meet the end of the log only when the disk cannot keep up.
 //! # Failure
 //! A failed page write makes its pages dirty again, with their old `rec_lsn`. A failed sync ends the process.
 
@@ -23,14 +26,18 @@ use crate::space::Space;
 use nfold_sync::page_word::{frame_of, is_exclusive};
 use nfold_sync::words;
 use parking_lot::MutexGuard;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
 /// How often the background cleaner looks when nobody calls it.
-const ROUND: Duration = Duration::from_millis(100);
+const ROUND: Duration = Duration::from_millis(1000 / ROUNDS_A_SECOND as u64);
+const ROUNDS_A_SECOND: usize = 10;
 /// Pages written between two checkpoints when log space is short.
 const SLICE: usize = 8 * BATCH;
+/// Threads that write a batch in place, and sync its files, when background threads run.
+const WRITERS: usize = 4;
 /// A checkpoint is recorded at least this often while there is something new.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(5);
 
@@ -40,6 +47,9 @@ pub(crate) struct Cleaner {
     /// Header place of the doublewrite file, then the images.
     buf: AlignedBuf,
     checkpointed_at: Instant,
+    /// When the last paced round was, and the horizon then.
+    paced_at: Instant,
+    paced_to: Lsn,
 }
 
 struct Item {
@@ -49,12 +59,21 @@ struct Item {
     rec: Lsn,
 }
 
+impl Item {
+    /// Whether this page is the next one of the same file.
+    fn follows(&self, other: &Item) -> bool {
+        self.id.space == other.id.space && self.id.page == other.id.page + 1
+    }
+}
+
 impl Cleaner {
     pub(crate) fn new(doublewrite: Option<Doublewrite>) -> Cleaner {
         Cleaner {
             doublewrite,
             buf: AlignedBuf::new(HEADER + BATCH * PAGE_SIZE),
             checkpointed_at: Instant::now(),
+            paced_at: Instant::now(),
+            paced_to: 0,
         }
     }
 }
@@ -123,14 +142,9 @@ impl Core {
     }
 
     fn record_checkpoint(&self, cleaner: &mut MutexGuard<'_, Cleaner>) -> Lsn {
-        let mut lsn = self.log.horizon(); // I3: first
+        let horizon = self.log.horizon(); // I3: first
         fence(Ordering::SeqCst);
-        for frame in 0..self.frames.count() as u32 {
-            let rec = self.frames.rec_lsn(frame);
-            if rec != 0 {
-                lsn = lsn.min(rec);
-            }
-        }
+        let lsn = self.oldest_change(horizon);
         cleaner.checkpointed_at = Instant::now();
         if lsn > self.log.checkpoint() {
             self.log.sync_to(lsn);
@@ -230,44 +244,63 @@ impl Core {
                 ));
             }
         }
+        let mut runs = Vec::new();
         let mut from = 0;
-        while from < batch.len() {
+        for to in 1..=batch.len() {
             // Neighbours in the file are neighbours in the buffer: one write.
-            let mut to = from + 1;
-            while to < batch.len()
-                && batch[to].id.space == batch[from].id.space
-                && batch[to].id.page == batch[to - 1].id.page + 1
-            {
-                to += 1;
+            if to == batch.len() || !batch[to].follows(&batch[to - 1]) {
+                runs.push(from..to);
+                from = to;
             }
-            let Item { space, id, .. } = &batch[from];
-            if let Ok(file) = space.file() {
-                let images = &cleaner.buf[HEADER + from * PAGE_SIZE..HEADER + to * PAGE_SIZE];
-                let off = u64::from(id.page) * PAGE_SIZE as u64;
-                file.write_at(off, images)
-                    .map_err(|e| space.error(&e, "write"))?;
-                space
-                    .file_pages
-                    .fetch_max(id.page + (to - from) as u32, Ordering::AcqRel);
-            }
-            from = to;
         }
-        let mut last = None;
-        for Item { space, .. } in batch {
-            if last == Some(space.id) {
-                continue;
-            }
-            last = Some(space.id);
-            if let Ok(file) = space.file()
-                && let Err(e) = file.sync_data()
-            {
-                self.die(&format!(
-                    "syncing {} failed, and what is on disk is unknown: {e}",
-                    space.name
-                ));
-            }
+        let images = &cleaner.buf[HEADER..];
+        self.in_parallel(&runs, |run| {
+            let Item { space, id, .. } = &batch[run.start];
+            let Ok(file) = space.file() else {
+                return Ok(()); // dropped meanwhile
+            };
+            let images = &images[run.start * PAGE_SIZE..run.end * PAGE_SIZE];
+            let end = id.page + run.len() as u32;
+            file.write_at(u64::from(id.page) * PAGE_SIZE as u64, images)
+                .map_err(|e| space.error(&e, "write"))?;
+            space.file_pages.fetch_max(end, Ordering::AcqRel);
+            Ok(())
+        })?;
+        let mut spaces: Vec<&Arc<Space>> = batch.iter().map(|i| &i.space).collect();
+        spaces.dedup_by_key(|s| s.id);
+        let synced = self.in_parallel(&spaces, |space| match space.file() {
+            Ok(file) => file.sync_data().map_err(|e| space.error(&e, "sync")),
+            Err(_) => Ok(()),
+        });
+        if let Err(e) = synced {
+            self.die(&format!(
+                "a sync failed, and what is on disk is unknown: {e}"
+            ));
         }
         Ok(())
+    }
+
+    /// Calls `f` for all of `work`, on several threads if there is enough of it; inline mode keeps its order. Gives the first error; the rest
+    /// is tried all the same.
+    fn in_parallel<T: Sync>(
+        &self,
+        work: &[T],
+        f: impl Fn(&T) -> Result<(), StoreError> + Sync,
+    ) -> Result<(), StoreError> {
+        let all = |part: &[T]| part.iter().map(&f).fold(Ok(()), Result::and);
+        if !self.threaded() || work.len() < WRITERS {
+            return all(work);
+        }
+        std::thread::scope(|scope| {
+            let mut parts = work.chunks(work.len().div_ceil(WRITERS));
+            let own = parts.next().unwrap_or_default();
+            let others: Vec<_> = parts.map(|part| scope.spawn(|| all(part))).collect();
+            let mut result = all(own);
+            for other in others {
+                result = result.and(other.join().unwrap_or_else(|e| resume_unwind(e)));
+            }
+            result
+        })
     }
 
     fn end_batch(&self, batch: &[Item], failed: bool) {
@@ -289,29 +322,62 @@ impl Core {
     pub(crate) fn clean_round(&self) -> Result<bool, StoreError> {
         let count = self.frames.count();
         let mut busy = self.stock_up()?;
-        if self.frames.dirty_count() > count * 3 / 4 {
-            busy |= self.clean_some(count / 4)? > 0;
+        while self.frames.dirty_count() > count * 3 / 4 && !self.stopping() {
+            if self.clean_some(SLICE.min(count / 4))? == 0 {
+                break;
+            }
+            busy = true;
         }
         let usable = self.log.usable();
-        if self.log.age() > usable / 2 {
-            // In slices, so that whoever waits for log space goes on as soon as there is some.
-            while self.log.age() > usable / 2 && !self.stopping() {
-                let below = self.log.checkpoint() + self.log.age() / 2;
-                if self.clean_below(below, SLICE)? == 0 {
-                    break;
-                }
-                busy = true;
+        // In slices, so that whoever waits for log space goes on as soon as there is some.
+        while self.log.age() > usable / 4 * 3 && !self.stopping() {
+            let below = self.log.checkpoint() + self.log.age() / 4;
+            if self.clean_below(below, SLICE)? == 0 {
+                break;
             }
-        } else if self.frames.dirty_count() * 10 > count {
-            busy |= self.clean_some((self.options.io_capacity as usize / 10).max(1))? > 0;
+            busy = true;
         }
         let mut cleaner = self.cleaner.lock();
-        if self.log.horizon() > self.log.checkpoint()
-            && cleaner.checkpointed_at.elapsed() > CHECKPOINT_EVERY
-        {
+        if !self.threaded() || cleaner.paced_at.elapsed() >= ROUND {
+            busy |= self.clean_paced(&mut cleaner)? > 0;
+        }
+        let moved = self.log.horizon() > self.log.checkpoint();
+        let old = self.log.age() > usable / 4;
+        if moved && (old || cleaner.checkpointed_at.elapsed() > CHECKPOINT_EVERY) {
             self.record_checkpoint(&mut cleaner);
         }
         Ok(busy)
+    }
+
+    /// Writes what this round should (I4), and beyond that, while more than a tenth of the pool is dirty, up to the I/O capacity.
+    fn clean_paced(&self, cleaner: &mut MutexGuard<'_, Cleaner>) -> Result<usize, StoreError> {
+        let horizon = self.log.horizon();
+        let produced = horizon - cleaner.paced_to.clamp(self.log.checkpoint(), horizon);
+        (cleaner.paced_to, cleaner.paced_at) = (horizon, Instant::now());
+        let (age, usable) = (self.log.age(), self.log.usable());
+        let factor = (4.0 * age as f64 / usable as f64 - 1.0).max(0.0);
+        let mut written = 0;
+        if factor > 0.0 {
+            let oldest = self.oldest_change(horizon);
+            let below = oldest + (produced as f64 * factor) as Lsn;
+            written = self.flush(cleaner, &self.dirty_frames(below, usize::MAX))?;
+        }
+        let (dirty, count) = (self.frames.dirty_count(), self.frames.count());
+        let budget = (self.options.io_capacity as usize / ROUNDS_A_SECOND).max(1);
+        if dirty * 10 > count && written < budget {
+            // The nearer the pool comes to being dirty, the more of the capacity.
+            let share = (budget * 2 * dirty).div_ceil(count).min(budget) - written.min(budget);
+            written += self.flush(cleaner, &self.dirty_frames(Lsn::MAX, share))?;
+        }
+        Ok(written)
+    }
+
+    /// The smallest `rec_lsn` of a dirty page; `horizon` if none is dirty.
+    fn oldest_change(&self, horizon: Lsn) -> Lsn {
+        (0..self.frames.count() as u32)
+            .map(|f| self.frames.rec_lsn(f))
+            .filter(|rec| *rec != 0)
+            .fold(horizon, Lsn::min)
     }
 
     /// Refills the free list: by eviction, and if the cold pages are dirty, by writing them first.

@@ -182,7 +182,7 @@ fn fatal_message(f: impl FnOnce()) -> String {
 fn a_failed_sync_ends_the_process() {
     for (file, says) in [
         ("redo.", "log"),
-        ("t.nfd", "syncing t"),
+        ("t.nfd", "t.nfd: sync"),
         ("nfold.doublewrite", "sync"),
         ("nfold.control", "control"),
     ] {

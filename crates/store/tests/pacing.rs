@@ -1,0 +1,126 @@
+//! Background writing keeps ahead of the log, in even steps: a steady load never meets the end of the log, and no round writes much
+//! more than the others.
+
+use nfold_store::*;
+use std::sync::Arc;
+
+const LOG: u64 = 8 << 20;
+
+struct Load {
+    store: Arc<Store>,
+    ids: Vec<PageId>,
+    rng: SimRng,
+}
+
+impl Load {
+    fn new(io_capacity: u32) -> Load {
+        let options = StoreOptions {
+            pool_bytes: 4096 * PAGE_SIZE as u64,
+            log_bytes: LOG,
+            io_capacity,
+            doublewrite: false,
+            ..StoreOptions::default()
+        };
+        let (store, _) =
+            Store::open(options, Arc::new(SimDisk::new()), Arc::new(NoRedo), &|_| {}).unwrap();
+        let space = store.create_space("t").unwrap();
+        let ids = (0..2000)
+            .map(|_| {
+                let mut mtr = store.mtr();
+                mtr.reserve(100, space, 1).unwrap();
+                let p = mtr.alloc_page(space, PageType::USER, 0, 1);
+                let id = mtr.id(p);
+                mtr.commit();
+                id
+            })
+            .collect();
+        store.checkpoint().unwrap();
+        Load {
+            store,
+            ids,
+            rng: SimRng::new(3),
+        }
+    }
+
+    /// Changes some pages at random; about `bytes` of log.
+    fn write(&mut self, bytes: usize) {
+        for _ in 0..bytes / 1000 {
+            let id = self.ids[self.rng.below(self.ids.len() as u64) as usize];
+            let mut mtr = self.store.mtr();
+            mtr.reserve(1000, id.space, 0).unwrap();
+            let p = mtr.latch(id).unwrap();
+            mtr.write(p, 64, &[self.rng.next_u64() as u8; 960]);
+            mtr.commit();
+        }
+    }
+}
+
+/// Rounds of a steady load; gives the pages written in each of the later ones.
+fn rounds(load: &mut Load, count: usize, bytes: usize) -> Vec<u64> {
+    let mut written = Vec::new();
+    for round in 0..count {
+        load.write(bytes);
+        let before = load.store.status().pages_written;
+        load.store.step_background().unwrap();
+        if round >= count / 3 {
+            written.push(load.store.status().pages_written - before);
+        }
+    }
+    written
+}
+
+#[test]
+fn writers_do_not_meet_the_end_of_the_log() {
+    // A capacity of nearly nothing: only the age of the log drives the writing.
+    let mut load = Load::new(10);
+    let written = rounds(&mut load, 300, 100_000);
+    let status = load.store.status();
+    assert!(
+        status.log_bytes_written > 3 * LOG,
+        "the log went round: {status:?}"
+    );
+    assert_eq!(status.log_waits, 0, "nobody waited for log space");
+    let mean = written.iter().sum::<u64>() / written.len() as u64;
+    let most = written.iter().max().copied().unwrap_or(0);
+    assert!(mean > 5, "{written:?}");
+    assert!(most <= 4 * mean, "even steps, mean {mean}: {written:?}");
+    let age = status.horizon_lsn - status.checkpoint_lsn;
+    assert!(
+        age > LOG / 5 && age < LOG * 3 / 4,
+        "the age settles: {age} of {LOG}"
+    );
+}
+
+#[test]
+fn a_burst_is_caught_up_with() {
+    let mut load = Load::new(10);
+    for _ in 0..20 {
+        load.write(LOG as usize / 8);
+        load.store.step_background().unwrap();
+    }
+    assert_eq!(load.store.status().log_waits, 0);
+}
+
+#[test]
+fn dirty_pages_are_written_within_the_capacity() {
+    let mut load = Load::new(500);
+    load.write(1_200_000);
+    let dirty = load.store.status().pool_pages_dirty;
+    assert!(dirty > 800, "{dirty}");
+    let mut rounds = 0;
+    while load.store.status().pool_pages_dirty > 4096 / 10 {
+        let before = load.store.status().pages_written;
+        load.store.step_background().unwrap();
+        let step = load.store.status().pages_written - before;
+        assert!((1..=50).contains(&step), "{step}");
+        rounds += 1;
+    }
+    assert!(rounds > 5, "{rounds}");
+    let left = load.store.status().pool_pages_dirty;
+    load.store.step_background().unwrap();
+    assert_eq!(
+        load.store.status().pool_pages_dirty,
+        left,
+        "few dirty pages stay: they may be changed again"
+    );
+}
