@@ -147,6 +147,21 @@ pub fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
 pub struct RowBatch {
     data: Vec<u8>,
     rows: Vec<BatchRow>,
+    notes: Vec<RowNote>,
+    note_keys: Vec<u8>,
+}
+
+/// What a locking read remembers of a row that it gave out, so that its locks can be given up, or taken after all.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RowNote {
+    /// Where the entry's key begins and ends.
+    pub key: (u32, u32),
+    /// Bytes of the clustered key at its end.
+    pub primary: u32,
+    /// The read took the lock on the entry; on the clustered row behind it.
+    pub fresh: (bool, bool),
+    /// Given out as it was committed last: somebody else has the lock.
+    pub unlocked: bool,
 }
 
 /// Where a row of a batch is, and which point it belongs to.
@@ -156,6 +171,8 @@ pub struct BatchRow {
     end: u32,
     /// Number of the point it was found under; 0 for a range.
     pub point: u32,
+    /// Number of its note plus 1; 0: none.
+    note: u32,
     /// Hidden row id; 0 where the table has a primary key.
     row_id: u64,
 }
@@ -170,6 +187,8 @@ impl RowBatch {
     pub fn clear(&mut self) {
         self.data.clear();
         self.rows.clear();
+        self.notes.clear();
+        self.note_keys.clear();
     }
 
     /// Number of rows.
@@ -199,6 +218,43 @@ impl RowBatch {
         Some(self.rows[i].row_id).filter(|&id| id != 0)
     }
 
+    /// Whether row `i` is the version committed last of a row that somebody else has locked: to be locked by
+    /// [`Read::lock_row`](crate::Read::lock_row) before it is used.
+    pub fn is_unlocked(&self, i: usize) -> bool {
+        self.note(i).is_some_and(|(note, _)| note.unlocked)
+    }
+
+    /// The note and the entry's key of row `i`.
+    pub(crate) fn note(&self, i: usize) -> Option<(RowNote, &[u8])> {
+        let note = self.notes[(self.rows[i].note as usize).checked_sub(1)?];
+        Some((
+            note,
+            &self.note_keys[note.key.0 as usize..note.key.1 as usize],
+        ))
+    }
+
+    /// Gives the row added last a note.
+    pub(crate) fn note_last(&mut self, note: RowNote, key: &[u8]) {
+        let start = self.note_keys.len() as u32;
+        self.note_keys.extend_from_slice(key);
+        let key = (start, self.note_keys.len() as u32);
+        self.notes.push(RowNote { key, ..note });
+        if let Some(last) = self.rows.last_mut() {
+            last.note = self.notes.len() as u32;
+        }
+    }
+
+    /// Puts the row added last in the place of row `i`, which is locked now.
+    pub(crate) fn replace_by_last(&mut self, i: usize) {
+        let Some(last) = self.rows.pop() else { return };
+        let row = &mut self.rows[i];
+        (row.start, row.end) = (last.start, last.end);
+        if let Some(n) = (row.note as usize).checked_sub(1) {
+            self.notes[n].unlocked = false;
+            self.notes[n].fresh.0 = true;
+        }
+    }
+
     /// Gives the row added last its hidden row id.
     pub(crate) fn set_row_id(&mut self, id: u64) {
         if let Some(last) = self.rows.last_mut() {
@@ -226,6 +282,7 @@ impl RowBatch {
                 start: start as u32,
                 end: self.data.len() as u32,
                 point: point as u32,
+                note: 0,
                 row_id: 0,
             });
         } else {
@@ -242,6 +299,7 @@ impl RowBatch {
             start,
             end: self.data.len() as u32,
             point: point as u32,
+            note: 0,
             row_id: 0,
         });
     }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use nfold_catalog::MdlSlot;
 use nfold_store::{Mtr, Store, TrxId};
-use nfold_txn::locks::{LockRequest, LockTable, Locked};
+use nfold_txn::locks::{LockMode, LockRequest, LockTable, Locked};
 use nfold_txn::undo::{RowChange, UndoPrep};
 use nfold_txn::{FlushAtCommit, Isolation, Trx, TrxSystem};
 
@@ -205,10 +205,6 @@ impl EngineSession {
         &self.shared.store
     }
 
-    pub(crate) fn store_arc(&self) -> Arc<Store> {
-        self.shared.store.clone()
-    }
-
     pub(crate) fn system(&self) -> &TrxSystem {
         &self.shared.trx
     }
@@ -247,6 +243,16 @@ impl EngineSession {
 
     pub(crate) fn lock(&mut self, request: &LockRequest<'_>) -> Result<Locked, Stop> {
         self.trx.lock(request).map_err(lift)
+    }
+
+    /// Gives up a record lock.
+    pub(crate) fn unlock(&mut self, index: u64, key: &[u8], mode: LockMode) {
+        self.trx.unlock(index, key, mode);
+    }
+
+    /// Whether the transaction is READ ONLY.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.trx.read_only()
     }
 
     /// The transaction's id, taken now if it has none.

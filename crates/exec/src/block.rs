@@ -3,6 +3,7 @@
 //! Rows are pulled from the join steps in batches and pushed through the rest one by one; whoever has enough says so, and the
 //! pull ends.
 
+use nfold_engine::RowLock;
 use nfold_plan::expr::{ColumnAt, Expr, ExprKind};
 use nfold_plan::query::{Block, LimitPlan};
 use nfold_types::row::RowLayout;
@@ -15,7 +16,7 @@ use crate::group::Grouper;
 use crate::query::BlockSubqueries;
 use crate::runtime::Runtime;
 use crate::sort::Sorter;
-use crate::step::{Slot, StepCx, StepExec};
+use crate::step::{Slot, StepCx, StepExec, row_lock};
 use crate::tuple::{self, KeyMaker};
 
 /// Takes result rows: `select` is evaluated over `cx` as the consumer sees fit. False: it wants no more.
@@ -95,9 +96,12 @@ impl BlockExec {
             && limits.wanted() < 1000
             && block.joins.len() == 1
             && block.joins[0].filter.is_empty();
+        // Rows behind the LIMIT are not to be locked.
+        let locks = row_lock(rt, block) != RowLock::None;
         let first_rows = match &block.group {
             Some(g) if g.first_row_only => 1,
             _ if few => limits.wanted() as usize,
+            _ if plain && locks && limits.count != u64::MAX => 1,
             _ => 0,
         };
         let mut steps = Vec::with_capacity(block.joins.len());

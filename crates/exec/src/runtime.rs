@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use nfold_catalog::TableId;
-use nfold_engine::{Engine, EngineError, EngineSession, Read, RowBatch, Stop, StoreError, Table};
+use nfold_engine::{
+    Engine, EngineError, EngineSession, Isolation, Read, RowBatch, Stop, StoreError, Table,
+};
 use nfold_types::{ErrorCode, SqlError, Warnings};
 
 use crate::env::{ExecCx, Interrupt, SessionEnv};
@@ -24,8 +26,10 @@ pub(crate) struct Runtime<'s> {
     pub lists: ListCache,
     /// Division by zero and the like are errors in strict mode.
     pub strict: Cell<bool>,
-    /// SERIALIZABLE: plain reads lock as FOR SHARE does.
+    /// Plain reads lock as FOR SHARE does: SERIALIZABLE, and what a writing statement reads under the repeatable levels.
     pub lock_reads: bool,
+    /// UPDATE: rows that others have locked may be looked at first.
+    pub semi_consistent: bool,
     /// For FOUND_ROWS(): rows without LIMIT, once counted.
     pub found_rows: Cell<Option<u64>>,
 }
@@ -41,7 +45,8 @@ impl<'s> Runtime<'s> {
     ) -> Self {
         Runtime {
             engine,
-            lock_reads: locks_reads(session),
+            lock_reads: false,
+            semi_consistent: false,
             session: RefCell::new(session),
             cx: RefCell::new(cx),
             env,
@@ -51,6 +56,16 @@ impl<'s> Runtime<'s> {
             strict: Cell::new(false),
             found_rows: Cell::new(None),
         }
+    }
+
+    /// Row `i` of a read's batch does not match: its lock is given up where the isolation level says so.
+    pub fn release(&self, read: &Read, batch: &RowBatch, i: usize) {
+        read.release(&mut self.session.borrow_mut(), batch, i);
+    }
+
+    /// Locks row `i` of a read's batch, which was looked at without a lock; false: it is gone.
+    pub fn lock_row(&self, read: &Read, batch: &mut RowBatch, i: usize) -> Result<bool, SqlError> {
+        self.drive(|session| read.lock_row(session, batch, i))
     }
 
     /// What expressions see.
@@ -105,9 +120,14 @@ impl<'s> Runtime<'s> {
     }
 }
 
-/// Whether plain reads of the open transaction lock what they read. A statement that is a transaction of its own need not.
-pub(crate) fn locks_reads(session: &EngineSession) -> bool {
-    session.is_explicit() && session.isolation() == nfold_engine::Isolation::Serializable
+/// Whether plain reads of a statement lock what they read: what a statement writes follows from what it read, under the repeatable levels. A
+/// query that is a transaction of its own need not under SERIALIZABLE.
+pub(crate) fn locks_reads(session: &EngineSession, writes: bool) -> bool {
+    match session.isolation() {
+        Isolation::Serializable => writes || session.is_explicit(),
+        Isolation::RepeatableRead => writes,
+        _ => false,
+    }
 }
 
 fn wait_or_fail(

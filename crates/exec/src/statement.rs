@@ -140,13 +140,19 @@ pub fn execute(
         return Err(SqlError::new(ErrorCode::ER_TABLE_DEF_CHANGED, &[]));
     }
     session.statement_begin(env.isolation(), env.read_only());
-    let lock_reads = crate::runtime::locks_reads(session);
+    let writes = matches!(
+        &*statement.plan,
+        Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_)
+    );
+    let lock_reads = crate::runtime::locks_reads(session, writes);
     if statement.lock_reads != lock_reads {
         statement.lock_reads = lock_reads;
         statement.root = None;
     }
     let result = {
-        let rt = Runtime::new(engine, session, cx, env, params, warnings);
+        let mut rt = Runtime::new(engine, session, cx, env, params, warnings);
+        rt.lock_reads = lock_reads;
+        rt.semi_consistent = matches!(&*statement.plan, Plan::Update(_));
         run(&rt, statement, sink)
     };
     let ok = result.is_ok();

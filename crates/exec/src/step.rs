@@ -115,7 +115,7 @@ impl Slot {
 }
 
 /// What a block's reads lock.
-fn row_lock(rt: &Runtime<'_>, block: &Block) -> RowLock {
+pub(crate) fn row_lock(rt: &Runtime<'_>, block: &Block) -> RowLock {
     match block.lock.strength {
         None if rt.lock_reads => RowLock::Shared,
         None => RowLock::None,
@@ -146,6 +146,9 @@ fn read_spec(
         },
         columns: used.filter(|(_, u)| **u).map(|(c, _)| c).collect(),
         first_rows,
+        semi_consistent: rt.semi_consistent
+            && block.joins.len() == 1
+            && block.lock.strength == Some(LockStrength::Update),
     }
 }
 
@@ -254,6 +257,23 @@ impl TableReader {
             if last || !out.is_empty() {
                 return Ok(!last);
             }
+        }
+    }
+
+    /// Row `i` of the rows read last does not match.
+    fn release(&self, rt: &Runtime<'_>, batch: &RowBatch, i: usize) {
+        if let Some(read) = &self.read
+            && self.spec.lock != RowLock::None
+        {
+            rt.release(read, batch, i);
+        }
+    }
+
+    /// Row `i` of the rows read last matches: locked now if it is not yet. False: it is gone, or has changed and is to be looked at again.
+    fn lock_row(&self, rt: &Runtime<'_>, batch: &mut RowBatch, i: usize) -> Result<bool, SqlError> {
+        match &self.read {
+            Some(read) => rt.lock_row(read, batch, i),
+            None => Ok(true),
         }
     }
 
@@ -455,7 +475,12 @@ impl<'r> StepCx<'r, '_> {
             };
             out.select_all();
             let filtered = !step.filter.is_empty() || !me.exact;
-            if filtered {
+            if let Some(reader) = &me.reader
+                && reader.spec.lock != RowLock::None
+                && (filtered || reader.spec.semi_consistent)
+            {
+                self.select_locked(me, reader, step, out)?;
+            } else if filtered {
                 let slot = &self.slots[step.table];
                 let mut rows = self.empty_rows();
                 out.selected.clear();
@@ -471,6 +496,35 @@ impl<'r> StepCx<'r, '_> {
                 return Ok(more || !out.is_empty());
             }
         }
+    }
+
+    /// Selects the rows of a locking read that pass: they are locked then, those that do not pass are let go.
+    fn select_locked(
+        &self,
+        me: &StepExec,
+        reader: &TableReader,
+        step: &JoinStep,
+        out: &mut Batch,
+    ) -> Result<(), SqlError> {
+        out.selected.clear();
+        let mut i = 0;
+        while i < out.read.len() {
+            let passes = {
+                let mut rows = self.empty_rows();
+                rows[step.table] = self.slots[step.table].row(Some(out.read.row(i)));
+                let cx = self.eval(&rows);
+                (me.exact || cx.passes(&step.access.implied)?) && cx.passes(&step.filter)?
+            };
+            if !passes {
+                reader.release(self.rt, &out.read, i);
+            } else if !out.read.is_unlocked(i) {
+                out.selected.push(i as u32);
+            } else if reader.lock_row(self.rt, &mut out.read, i)? {
+                continue; // it may have changed meanwhile: look again
+            }
+            i += 1;
+        }
+        Ok(())
     }
 
     /// Rows of a derived table or view.

@@ -17,7 +17,7 @@
 
 use crate::applier::RowApplier;
 use crate::error::{Step, TxnError};
-use crate::locks::{LockOwner, LockRequest, Locked};
+use crate::locks::{LockMode, LockOwner, LockRequest, Locked};
 use crate::system::TrxSystem;
 use crate::undo::{RowChange, TrxUndo, UndoPrep, UndoPtr, UndoRecord};
 use crate::view::Snapshot;
@@ -204,6 +204,13 @@ impl Trx {
     pub fn lock(&mut self, request: &LockRequest<'_>) -> Step<Locked> {
         let owner = self.owner().clone();
         self.system.locks().lock(&owner, request)
+    }
+
+    /// Gives up a record lock on a row that turned out not to match; see [`LockTable::unlock`](crate::locks::LockTable::unlock).
+    pub fn unlock(&mut self, index: u64, key: &[u8], mode: LockMode) {
+        if let Some(owner) = &self.owner {
+            self.system.locks().unlock(owner, index, key, mode);
+        }
     }
 
     /// The owner of its locks, if it has asked for any or changed anything.

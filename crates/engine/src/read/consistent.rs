@@ -9,7 +9,7 @@ use crate::batch::{Bound, KeyRange, PointSet, RowBatch};
 use crate::error::{Stop, lift};
 use crate::overflow;
 use crate::read::settle::{damaged, settle_row};
-use crate::read::{ReadSpec, RowLock, Scratch, Settled, View, locking::LockingRead};
+use crate::read::{ReadSpec, RowLock, Scratch, Settled, View, locking::LockingRead, release};
 use crate::record::{RowHeader, SecondaryEntry};
 use crate::session::EngineSession;
 use crate::table::{CoveringScratch, Table};
@@ -89,6 +89,22 @@ impl Read {
             }
             Inner::Locking(read) => read.next(&self.table, &self.spec, session, out),
         }
+    }
+
+    /// Row `i` of a batch of this read does not match: in READ COMMITTED and below its locks are given up, if this read took them.
+    pub fn release(&self, session: &mut EngineSession, batch: &RowBatch, i: usize) {
+        release::release(&self.table, &self.spec, session, batch, i);
+    }
+
+    /// Locks row `i`, which [is not locked](RowBatch::is_unlocked) and matches, and puts its newest version in its place. False: it is gone.
+    /// After a wait, call again.
+    pub fn lock_row(
+        &self,
+        session: &mut EngineSession,
+        batch: &mut RowBatch,
+        i: usize,
+    ) -> Result<bool, Stop> {
+        release::lock_row(&self.table, &self.spec, session, batch, i)
     }
 }
 

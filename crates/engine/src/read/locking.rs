@@ -10,6 +10,7 @@
 //! K1. A row is given out only after its clustered record is locked and was read again under that lock.
 //! K2. After a wait the entries at hand are copied and locked again (locks that are held cost a lookup); rows that were given
 //!     out are told apart by their key, in the direction of the scan.
+//! K3. READ COMMITTED: every row given out has a note of the locks that this read took for it, so that they can be given up.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -17,11 +18,12 @@ use std::sync::Arc;
 use nfold_btree::{Cursor, EntryBatch};
 use nfold_txn::locks::{LockKey, LockKind, LockMode, LockRequest, Locked, OnConflict};
 
-use crate::batch::{KeyRange, PointSet, RowBatch, successor};
-use crate::error::{Stop, lift};
+use crate::batch::{Bound, KeyRange, PointSet, RowBatch, RowNote, successor};
+use crate::error::{EngineError, Stop, lift};
 use crate::read::consistent::{has_key, push_image, tree_range};
+use crate::read::release::{Fresh, committed_version, release_noted};
 use crate::read::settle::damaged;
-use crate::read::{LockWaitPolicy, ReadSpec, RowLock};
+use crate::read::{LockWaitPolicy, ReadSpec, RowLock, Scratch};
 use crate::record::{RowHeader, SecondaryEntry};
 use crate::session::EngineSession;
 use crate::table::Table;
@@ -35,6 +37,9 @@ pub(super) struct LockingRead {
     points: PointSet,
     /// Set for a range, absent for points.
     range: Option<nfold_btree::KeyRange>,
+    /// Whole clustered keys that are the range's ends: nothing can be inserted outside of them and be inside the range.
+    first_key: Option<Vec<u8>>,
+    last_key: Option<Vec<u8>>,
     reverse: bool,
     /// Point at hand; a range is point 0 of 1.
     at: usize,
@@ -44,6 +49,10 @@ pub(super) struct LockingRead {
     key: Vec<u8>,
     value: Vec<u8>,
     row: Vec<u8>,
+    /// Rows given out since the points or the range were bound.
+    given: usize,
+    fresh: Fresh,
+    scratch: Scratch,
 }
 
 /// Where the point or range at hand stands.
@@ -64,18 +73,36 @@ struct Here {
 impl LockingRead {
     pub(super) fn bind_points(&mut self, points: PointSet) -> PointSet {
         (self.at, self.here, self.range, self.reverse) = (0, None, None, false);
+        self.start_over();
         std::mem::replace(&mut self.points, points)
     }
 
     pub(super) fn bind_range(
         &mut self,
-        _table: &Table,
-        _spec: &ReadSpec,
+        table: &Table,
+        spec: &ReadSpec,
         range: &KeyRange,
         reverse: bool,
     ) {
         (self.at, self.here, self.reverse) = (0, None, reverse);
+        self.start_over();
         self.range = Some(tree_range(range));
+        let whole = |bound: &Bound| match bound {
+            Bound::Included(key) if spec.index == 0 && !reverse => {
+                let layout = &table.index(0).key;
+                let parts = layout.parts().len();
+                let whole = parts > 0 && layout.prefix_bytes(key, parts) == Ok(key.len());
+                whole.then(|| key.clone())
+            }
+            _ => None,
+        };
+        (self.first_key, self.last_key) = (whole(&range.lo), whole(&range.hi));
+    }
+
+    fn start_over(&mut self) {
+        self.given = 0;
+        self.fresh.clear();
+        (self.first_key, self.last_key) = (None, None);
     }
 
     pub(super) fn next(
@@ -85,6 +112,9 @@ impl LockingRead {
         session: &mut EngineSession,
         out: &mut RowBatch,
     ) -> Result<bool, Stop> {
+        if spec.lock == RowLock::Exclusive && session.is_read_only() {
+            return Err(EngineError::ReadOnlyTransaction.into());
+        }
         let before = out.len();
         let count = if self.range.is_some() {
             1
@@ -151,7 +181,9 @@ impl LockingRead {
             lock_end(table, spec, session, here, &mut self.first)?;
         }
         if here.exhausted {
-            if gaps && !here.end_locked && !(here.exact && here.found) {
+            let closed = here.last.is_some() && here.last == self.last_key;
+            let nothing_fits = closed || here.exact && here.found;
+            if gaps && !here.end_locked && !nothing_fits {
                 lock_end(table, spec, session, here, &mut self.first)?;
             }
             self.at += 1;
@@ -161,25 +193,32 @@ impl LockingRead {
         let slice = if spec.first_rows == 0 {
             SLICE
         } else {
-            spec.first_rows.min(SLICE)
+            spec.first_rows.saturating_sub(self.given).clamp(1, SLICE)
         };
-        let store = session.store_arc();
+        let store = table.store();
         let mut cursor = here.cursor.clone();
         self.first.clear();
         let mut more = cursor
-            .next_batch(tree, &store, slice, &mut self.first)
+            .next_batch(tree, store, slice, &mut self.first)
             .map_err(lift)?;
         let kind = if gaps && !here.exact {
             LockKind::NextKey
         } else {
             LockKind::Record
         };
-        let (skipped, any_new) = lock_entries(table, spec, session, kind, &self.first)?;
+        let semi = spec.semi_consistent && spec.index == 0 && !here.exact && !gaps;
+        let how = How {
+            kind,
+            semi,
+            first_key: self.first_key.as_deref(),
+        };
+        let (skipped, any_new) =
+            lock_entries(table, spec, session, &how, &self.first, &mut self.fresh)?;
         if any_new {
             cursor = here.cursor.clone();
             self.again.clear();
             more = cursor
-                .next_batch(tree, &store, slice, &mut self.again)
+                .next_batch(tree, store, slice, &mut self.again)
                 .map_err(lift)?;
             if !self
                 .first
@@ -206,18 +245,41 @@ impl LockingRead {
             {
                 continue; // K2
             }
-            let buffers = (&mut self.key, &mut self.value, &mut self.row);
-            if !skipped.contains(&i)
-                && give_out(table, spec, session, (key, value), self.at, buffers, out)?
-            {
+            let mut given = Given {
+                at: self.at,
+                noted: !gaps,
+                fresh: &mut self.fresh,
+                buffers: (&mut self.key, &mut self.value, &mut self.row),
+                out,
+            };
+            let found = if !skipped.contains(&i) {
+                give_out(table, spec, session, (key, value), &mut given)?
+            } else if semi && committed_version(session, value, &mut self.scratch)? {
+                give_unlocked(table, spec, session, key, &self.scratch.version, &mut given)?;
+                true
+            } else {
+                false
+            };
+            if found {
                 here.found = true;
+                self.given += 1;
             }
             here.last = Some(key.to_vec());
         }
+        self.fresh.clear();
         here.cursor = cursor;
         here.exhausted = !more;
         Ok(())
     }
+}
+
+/// How entries are locked.
+struct How<'a> {
+    kind: LockKind,
+    /// Locked ones are left out, to be looked at without a lock.
+    semi: bool,
+    /// The entry with this key needs no lock on the gap before it: the range begins here.
+    first_key: Option<&'a [u8]>,
 }
 
 /// Locks the entries of a slice in the index that is read; (those skipped, whether any lock was new).
@@ -225,9 +287,11 @@ fn lock_entries(
     table: &Table,
     spec: &ReadSpec,
     session: &mut EngineSession,
-    kind: LockKind,
+    how: &How<'_>,
     entries: &EntryBatch,
+    fresh: &mut Fresh,
 ) -> Result<(Vec<usize>, bool), Stop> {
+    let gaps = session.locks_gaps();
     let mut skipped = Vec::new();
     let mut any_new = false;
     for (i, (key, value)) in entries.iter().enumerate() {
@@ -237,9 +301,21 @@ fn lock_entries(
             SecondaryEntry::parse(value).ok_or_else(damaged)?.trx
         };
         let holder = session.active_other(trx);
-        let request =
+        let kind = if how.first_key == Some(key) {
+            LockKind::Record
+        } else {
+            how.kind
+        };
+        let mut request =
             request(table, spec, spec.index, LockKey::Key(key), kind).implicit_holder(holder);
-        match session.lock(&request)? {
+        if how.semi {
+            request = request.on_conflict(OnConflict::Skip);
+        }
+        let locked = session.lock(&request);
+        if !gaps && matches!(locked, Ok(Locked::New) | Err(Stop::Wait(_))) {
+            fresh.entry(key);
+        }
+        match locked? {
             Locked::New => any_new = true,
             Locked::Held => {}
             Locked::Skipped => skipped.push(i),
@@ -257,7 +333,7 @@ fn lock_end(
     buffer: &mut EntryBatch,
 ) -> Result<(), Stop> {
     let tree = &table.index(spec.index).tree;
-    let store = session.store_arc();
+    let store = table.store();
     loop {
         let first_behind = |buffer: &mut EntryBatch| -> Result<(), Stop> {
             buffer.clear();
@@ -270,7 +346,7 @@ fn lock_end(
                 },
                 false,
             );
-            while buffer.is_empty() && cursor.next_batch(tree, &store, 1, buffer).map_err(lift)? {}
+            while buffer.is_empty() && cursor.next_batch(tree, store, 1, buffer).map_err(lift)? {}
             Ok(())
         };
         first_behind(buffer)?;
@@ -308,42 +384,103 @@ fn request<'k>(
     LockRequest::new(table.def().indexes[index].id.0, key, mode, kind).on_conflict(conflict)
 }
 
-/// Gives out the row of a locked entry, if there is one; locks the clustered record first when the entry is a secondary one.
+/// Where a row goes that is given out.
+struct Given<'a> {
+    /// The point at hand.
+    at: usize,
+    /// K3.
+    noted: bool,
+    fresh: &'a mut Fresh,
+    /// Key, value, row.
+    buffers: (&'a mut Vec<u8>, &'a mut Vec<u8>, &'a mut Vec<u8>),
+    out: &'a mut RowBatch,
+}
+
+/// Gives out a row as it was committed last; its lock is somebody else's.
+fn give_unlocked(
+    table: &Table,
+    spec: &ReadSpec,
+    session: &mut EngineSession,
+    key: &[u8],
+    version: &[u8],
+    given: &mut Given<'_>,
+) -> Result<(), Stop> {
+    let (_, image) = RowHeader::split(version).ok_or_else(damaged)?;
+    let row = &mut *given.buffers.2;
+    push_image(table, spec, session, image, given.at as u32, row, given.out)?;
+    give_row_id(table, key, given.out);
+    let note = RowNote {
+        unlocked: true,
+        ..RowNote::default()
+    };
+    given.out.note_last(note, key);
+    Ok(())
+}
+
+/// Gives out the row of a locked entry, if there is one; locks the clustered record first when the entry is a secondary one. Otherwise READ
+/// COMMITTED gives up the locks again.
 fn give_out(
     table: &Table,
     spec: &ReadSpec,
     session: &mut EngineSession,
     (key, value): (&[u8], &[u8]),
-    point: usize,
-    (key_buffer, value_buffer, row): (&mut Vec<u8>, &mut Vec<u8>, &mut Vec<u8>),
-    out: &mut RowBatch,
+    given: &mut Given<'_>,
 ) -> Result<bool, Stop> {
-    if spec.index == 0 {
+    let mut note = RowNote {
+        fresh: (given.noted && given.fresh.has_entry(key), false),
+        ..RowNote::default()
+    };
+    let found = if spec.index == 0 {
         let (header, image) = RowHeader::split(value).ok_or_else(damaged)?;
-        if header.deleted {
-            return Ok(false);
+        if !header.deleted {
+            let row = &mut *given.buffers.2;
+            push_image(table, spec, session, image, given.at as u32, row, given.out)?;
+            give_row_id(table, key, given.out);
         }
-        push_image(table, spec, session, image, point as u32, row, out)?;
-        give_row_id(table, key, out);
-        return Ok(true);
+        !header.deleted
+    } else {
+        let entry = SecondaryEntry::parse(value).ok_or_else(damaged)?;
+        let primary = entry.primary_key(key).ok_or_else(damaged)?;
+        note.primary = primary.len() as u32;
+        let found = !entry.deleted && give_row_of(table, spec, session, (key, primary), given)?;
+        note.fresh.1 = given.noted && given.fresh.has_row(primary);
+        found
+    };
+    if found && given.noted {
+        given.out.note_last(note, key);
+    } else if given.noted {
+        release_noted(table, spec, session, note, key);
     }
-    let entry = SecondaryEntry::parse(value).ok_or_else(damaged)?;
-    if entry.deleted {
-        return Ok(false);
-    }
-    let primary = entry.primary_key(key).ok_or_else(damaged)?;
-    let store = session.store_arc();
+    Ok(found)
+}
+
+/// The part of [`give_out`] behind a secondary entry.
+fn give_row_of(
+    table: &Table,
+    spec: &ReadSpec,
+    session: &mut EngineSession,
+    (key, primary): (&[u8], &[u8]),
+    given: &mut Given<'_>,
+) -> Result<bool, Stop> {
     let tree = &table.index(0).tree;
+    let (key_buffer, value_buffer, row) = &mut given.buffers;
     loop {
         value_buffer.clear();
-        if !tree.get(&store, primary, value_buffer).map_err(lift)? {
+        if !tree
+            .get(table.store(), primary, value_buffer)
+            .map_err(lift)?
+        {
             return Ok(false);
         }
         let (header, image) = RowHeader::split(value_buffer).ok_or_else(damaged)?;
         let holder = session.active_other(header.trx);
         let wanted = request(table, spec, 0, LockKey::Key(primary), LockKind::Record)
             .implicit_holder(holder);
-        match session.lock(&wanted)? {
+        let locked = session.lock(&wanted);
+        if given.noted && matches!(locked, Ok(Locked::New) | Err(Stop::Wait(_))) {
+            given.fresh.row(primary);
+        }
+        match locked? {
             Locked::Skipped => return Ok(false),
             Locked::New => continue, // K1
             Locked::Held => {}
@@ -351,8 +488,8 @@ fn give_out(
         if header.deleted || !has_key(table, spec.index, image, (key, primary), key_buffer)? {
             return Ok(false);
         }
-        push_image(table, spec, session, image, point as u32, row, out)?;
-        give_row_id(table, primary, out);
+        push_image(table, spec, session, image, given.at as u32, row, given.out)?;
+        give_row_id(table, primary, given.out);
         return Ok(true);
     }
 }

@@ -18,6 +18,7 @@
 
 mod consistent;
 mod locking;
+mod release;
 mod settle;
 
 pub use consistent::Read;
@@ -64,6 +65,10 @@ pub struct ReadSpec {
     pub wait: LockWaitPolicy,
     /// Table ordinals of the columns that are needed: those on overflow pages are brought in. The others may be left out.
     pub columns: Vec<usize>,
-    /// How many rows are likely to be enough (a LIMIT); 0: all. A read looks no further ahead than it has to.
+    /// How many rows are likely to be enough (a LIMIT); 0: all. A read looks no further ahead than it has to, and a locking read locks no
+    /// row beyond.
     pub first_rows: usize,
+    /// UPDATE: in READ COMMITTED and below, rows that others have locked come as they were committed last, for the caller to see whether
+    /// they match ([`RowBatch::is_unlocked`](crate::RowBatch::is_unlocked)).
+    pub semi_consistent: bool,
 }

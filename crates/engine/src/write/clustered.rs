@@ -73,11 +73,11 @@ pub(super) fn insert(
     let trx = session.write_id()?;
     let index = table.def().indexes[0].id.0;
     let tree = &table.index(0).tree;
-    let store = session.store_arc();
+    let store = table.store();
     let mut mtr = store.mtr();
     let mut pos = tree
         .leaf_for_write(
-            &store,
+            store,
             &mut mtr,
             key,
             Room::Value(CLUSTERED_HEADER + image.len()),
@@ -172,12 +172,8 @@ fn duplicate_under_lock(
         .implicit_holder(holder);
     session.lock(&wanted)?;
     current.clear();
-    let store = session.store_arc();
-    let there = table
-        .index(0)
-        .tree
-        .get(&store, key, current)
-        .map_err(lift)?;
+    let store = table.store();
+    let there = table.index(0).tree.get(store, key, current).map_err(lift)?;
     let live = there && !RowHeader::split(current).ok_or_else(damaged)?.0.deleted;
     if live {
         return Ok(Inserted::Duplicate);
@@ -223,14 +219,14 @@ pub(super) fn change(
 ) -> Result<(), Stop> {
     let trx = session.write_id()?;
     let tree = &table.index(0).tree;
-    let store = session.store_arc();
+    let store = table.store();
     let mut mtr = store.mtr();
     let room = match change {
         Change::Image(image) => Room::Value(CLUSTERED_HEADER + image.len()),
         Change::Delete => Room::InPlace,
     };
     let pos = tree
-        .leaf_for_write(&store, &mut mtr, key, room)
+        .leaf_for_write(store, &mut mtr, key, room)
         .map_err(lift)?;
     if !pos.found {
         return Err(EngineError::Dictionary("a locked row is gone".into()).into());

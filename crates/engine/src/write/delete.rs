@@ -10,6 +10,7 @@ use crate::write::{Progress, Work, WriteOutcome, secondary};
 
 /// One row to be deleted. Reuse it for the next row with [`DeleteOp::row`].
 pub struct DeleteOp {
+    table: Arc<Table>,
     work: Work,
     row: Vec<u8>,
     row_id: Option<u64>,
@@ -19,7 +20,8 @@ impl DeleteOp {
     /// An operation on `table`, without a row yet.
     pub fn new(table: Arc<Table>) -> DeleteOp {
         DeleteOp {
-            work: Work::new(table),
+            table,
+            work: Work::new(),
             row: Vec::new(),
             row_id: None,
         }
@@ -34,14 +36,18 @@ impl DeleteOp {
     }
 
     pub(crate) fn run(&mut self, session: &mut EngineSession) -> Result<WriteOutcome, Stop> {
-        let work = &mut self.work;
-        let table = work.table.clone();
+        let DeleteOp {
+            table,
+            work,
+            row,
+            row_id,
+        } = self;
         if work.progress == Progress::Start {
             work.primary.clear();
-            locate(&table, &self.row, self.row_id, &mut work.primary)?;
+            locate(table, row, *row_id, &mut work.primary)?;
             clustered::change(
                 session,
-                &table,
+                table,
                 &work.primary,
                 Change::Delete,
                 (&mut work.current, &mut work.value),
@@ -52,13 +58,13 @@ impl DeleteOp {
             if n == table.indexes().len() {
                 break;
             }
-            secondary::mark(session, work, n, &self.row)?;
+            secondary::mark(session, table, work, n, row)?;
             work.progress = Progress::Index {
                 n: n + 1,
                 half: false,
             };
         }
-        session.count_rows(&table, -1);
+        session.count_rows(table, -1);
         Ok(WriteOutcome::Done)
     }
 }

@@ -10,6 +10,7 @@ use crate::write::{Progress, Work, WriteOutcome, secondary};
 
 /// One row to be inserted. Reuse it for the next row with [`InsertOp::row`].
 pub struct InsertOp {
+    table: Arc<Table>,
     work: Work,
     row: Vec<u8>,
 }
@@ -18,7 +19,8 @@ impl InsertOp {
     /// An operation on `table`, without a row yet.
     pub fn new(table: Arc<Table>) -> InsertOp {
         InsertOp {
-            work: Work::new(table),
+            table,
+            work: Work::new(),
             row: Vec::new(),
         }
     }
@@ -37,13 +39,12 @@ impl InsertOp {
 
     /// The table.
     pub fn table(&self) -> &Arc<Table> {
-        &self.work.table
+        &self.table
     }
 
     /// The unique key value that a duplicate was met at: the encoded clustered key of the new row.
     pub(crate) fn run(&mut self, session: &mut EngineSession) -> Result<WriteOutcome, Stop> {
-        let work = &mut self.work;
-        let table = work.table.clone();
+        let InsertOp { table, work, row } = self;
         if work.progress == Progress::Start {
             if work.primary.is_empty() {
                 work.savepoint = session.undo_position();
@@ -51,27 +52,23 @@ impl InsertOp {
                     let id = table.next_row_id()?;
                     work.primary.extend_from_slice(&id.to_be_bytes());
                 } else {
-                    table.clustered_key(&self.row, &mut work.primary)?;
+                    table.clustered_key(row, &mut work.primary)?;
                 }
             }
             let owner = session.write_id()?;
-            work.moved_out =
-                work.mover
-                    .run(session.store(), &table, owner, &self.row, &mut work.moved)?;
-            let image = if work.moved_out {
-                &work.moved
-            } else {
-                &self.row
-            };
+            work.moved_out = work
+                .mover
+                .run(session.store(), table, owner, row, &mut work.moved)?;
+            let image = if work.moved_out { &work.moved } else { &*row };
             let buffers = (&mut work.current, &mut work.next, &mut work.value);
-            match clustered::insert(session, &table, &work.primary, image, buffers)? {
+            match clustered::insert(session, table, &work.primary, image, buffers)? {
                 Inserted::Done => work.progress = Progress::Index { n: 1, half: false },
                 Inserted::Duplicate => return Ok(WriteOutcome::Duplicate { index: 0 }),
             }
         }
-        let outcome = insert_entries(session, work, &self.row)?;
+        let outcome = insert_entries(session, table, work, row)?;
         if outcome == WriteOutcome::Done {
-            session.count_rows(&table, 1);
+            session.count_rows(table, 1);
         }
         Ok(outcome)
     }
@@ -80,10 +77,10 @@ impl InsertOp {
 /// Inserts the row's entries into the secondary indexes from where the operation is; undoes the operation at a duplicate.
 fn insert_entries(
     session: &mut EngineSession,
+    table: &Table,
     work: &mut Work,
     row: &[u8],
 ) -> Result<WriteOutcome, Stop> {
-    let table = work.table.clone();
     while let Progress::Index { n, .. } = work.progress {
         if n == table.indexes().len() {
             return Ok(WriteOutcome::Done);
@@ -91,12 +88,12 @@ fn insert_entries(
         if table.index(n).unique {
             work.key.clear();
             table.secondary_key(n, row, &[], &mut work.key)?;
-            if secondary::unique_conflict(session, &table, n, &work.key, &work.primary)? {
+            if secondary::unique_conflict(session, table, n, &work.key, &work.primary)? {
                 work.progress = Progress::Undoing { index: n };
                 break;
             }
         }
-        secondary::insert(session, work, n, row)?;
+        secondary::insert(session, table, work, n, row)?;
         work.progress = Progress::Index {
             n: n + 1,
             half: false,

@@ -24,10 +24,7 @@ mod insert;
 mod secondary;
 mod update;
 
-use std::sync::Arc;
-
 use crate::overflow::Mover;
-use crate::table::Table;
 
 pub use delete::DeleteOp;
 pub use insert::InsertOp;
@@ -56,7 +53,6 @@ pub(crate) enum Progress {
 
 /// What all operations carry: buffers that are kept from row to row.
 pub(crate) struct Work {
-    pub table: Arc<Table>,
     pub progress: Progress,
     /// Undo number before the operation's first change.
     pub savepoint: u32,
@@ -73,9 +69,8 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    pub(crate) fn new(table: Arc<Table>) -> Work {
+    pub(crate) fn new() -> Work {
         Work {
-            table,
             progress: Progress::Start,
             savepoint: 0,
             primary: Vec::new(),

@@ -36,14 +36,14 @@ pub(super) fn unique_conflict(
         LockMode::X,
         LockKind::Record,
     ))?;
-    let store = session.store_arc();
+    let store = table.store();
     let mut cursor: Cursor = index.tree.cursor(crate::read::prefix_range(own_key), false);
     let mut batch = EntryBatch::default();
     let mut more = true;
     while more {
         batch.clear();
         more = cursor
-            .next_batch(&index.tree, &store, 16, &mut batch)
+            .next_batch(&index.tree, store, 16, &mut batch)
             .map_err(lift)?;
         for (key, value) in batch.iter() {
             let entry = SecondaryEntry::parse(value).ok_or_else(damaged)?;
@@ -57,7 +57,7 @@ pub(super) fn unique_conflict(
             session.lock(&wanted)?;
             // The entry was copied before the lock was granted: look again.
             let mut now = Vec::new();
-            let there = index.tree.get(&store, key, &mut now).map_err(lift)?;
+            let there = index.tree.get(store, key, &mut now).map_err(lift)?;
             if there && !SecondaryEntry::parse(&now).ok_or_else(damaged)?.deleted {
                 return Ok(true);
             }
@@ -69,12 +69,12 @@ pub(super) fn unique_conflict(
 /// Inserts the entry of `row` into index `n`, or revives it.
 pub(super) fn insert(
     session: &mut EngineSession,
+    table: &Table,
     work: &mut Work,
     n: usize,
     row: &[u8],
 ) -> Result<(), Stop> {
     let Work {
-        table,
         primary,
         key,
         value,
@@ -89,10 +89,10 @@ pub(super) fn insert(
     table.secondary_key(n, row, primary, key)?;
     value.clear();
     table.secondary_value(n, row, primary.len(), trx, value)?;
-    let store = session.store_arc();
+    let store = table.store();
     let mut mtr = store.mtr();
     let mut pos = tree
-        .leaf_for_write(&store, &mut mtr, key, Room::Value(value.len()))
+        .leaf_for_write(store, &mut mtr, key, Room::Value(value.len()))
         .map_err(lift)?;
     if pos.found {
         current.clear();
@@ -131,12 +131,12 @@ pub(super) fn insert(
 /// Marks the entry of `row` in index `n` deleted.
 pub(super) fn mark(
     session: &mut EngineSession,
+    table: &Table,
     work: &mut Work,
     n: usize,
     row: &[u8],
 ) -> Result<(), Stop> {
     let Work {
-        table,
         primary,
         key,
         current,
@@ -147,10 +147,10 @@ pub(super) fn mark(
     let tree = &table.index(n).tree;
     key.clear();
     table.secondary_key(n, row, primary, key)?;
-    let store = session.store_arc();
+    let store = table.store();
     let mut mtr = store.mtr();
     let pos = tree
-        .leaf_for_write(&store, &mut mtr, key, Room::InPlace)
+        .leaf_for_write(store, &mut mtr, key, Room::InPlace)
         .map_err(lift)?;
     if !pos.found {
         return Err(damaged());

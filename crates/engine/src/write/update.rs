@@ -13,6 +13,7 @@ use crate::write::{Progress, Work, WriteOutcome, secondary};
 
 /// One row to be changed. Reuse it for the next row with [`UpdateOp::row`].
 pub struct UpdateOp {
+    table: Arc<Table>,
     work: Work,
     old: Vec<u8>,
     new: Vec<u8>,
@@ -27,9 +28,9 @@ pub struct UpdateOp {
 impl UpdateOp {
     /// An operation on `table`, without a row yet.
     pub fn new(table: Arc<Table>) -> UpdateOp {
-        let work = Work::new(table);
         UpdateOp {
-            work,
+            table,
+            work: Work::new(),
             old: Vec::new(),
             new: Vec::new(),
             row_id: None,
@@ -68,26 +69,25 @@ impl UpdateOp {
     }
 
     fn begin(&mut self, session: &mut EngineSession) -> Result<(), Stop> {
-        let table = self.work.table.clone();
+        let table = &*self.table;
         self.work.savepoint = session.undo_position();
         self.old_primary.clear();
-        locate(&table, &self.old, self.row_id, &mut self.old_primary)?;
-        locate(&table, &self.new, self.row_id, &mut self.work.primary)?;
+        locate(table, &self.old, self.row_id, &mut self.old_primary)?;
+        locate(table, &self.new, self.row_id, &mut self.work.primary)?;
         self.moves = self.old_primary != self.work.primary;
         Ok(())
     }
 
     /// The clustered part; an outcome if the operation ends with it.
     fn change_row(&mut self, session: &mut EngineSession) -> Result<Option<WriteOutcome>, Stop> {
-        let work = &mut self.work;
-        let table = work.table.clone();
+        let (table, work) = (&*self.table, &mut self.work);
         let owner = session.write_id()?;
         work.moved_out =
             work.mover
-                .run(session.store(), &table, owner, &self.new, &mut work.moved)?;
+                .run(session.store(), table, owner, &self.new, &mut work.moved)?;
         if self.moves && !self.left {
             let buffers = (&mut work.current, &mut work.value);
-            clustered::change(session, &table, &self.old_primary, Change::Delete, buffers)?;
+            clustered::change(session, table, &self.old_primary, Change::Delete, buffers)?;
             self.left = true;
         }
         let image = if work.moved_out {
@@ -97,7 +97,7 @@ impl UpdateOp {
         };
         if self.moves {
             let buffers = (&mut work.current, &mut work.next, &mut work.value);
-            if clustered::insert(session, &table, &work.primary, image, buffers)?
+            if clustered::insert(session, table, &work.primary, image, buffers)?
                 == Inserted::Duplicate
             {
                 work.progress = Progress::Undoing { index: 0 };
@@ -106,7 +106,7 @@ impl UpdateOp {
         } else {
             clustered::change(
                 session,
-                &table,
+                table,
                 &work.primary,
                 Change::Image(image),
                 (&mut work.current, &mut work.value),
@@ -117,14 +117,14 @@ impl UpdateOp {
     }
 
     fn change_entries(&mut self, session: &mut EngineSession) -> Result<WriteOutcome, Stop> {
-        let table = self.work.table.clone();
+        let table = &*self.table;
         while let Progress::Index { n, half } = self.work.progress {
             if n == table.indexes().len() {
                 return Ok(WriteOutcome::Done);
             }
             let work = &mut self.work;
             let mut differs = secondary::differs(
-                &table,
+                table,
                 n,
                 &self.old,
                 &self.new,
@@ -139,7 +139,7 @@ impl UpdateOp {
                     table.secondary_key(n, &self.new, &[], &mut work.key)?;
                     // An entry of the row itself does not count, under its old primary key or its new one.
                     let own = &self.old_primary;
-                    if secondary::unique_conflict(session, &table, n, &work.key, own)? {
+                    if secondary::unique_conflict(session, table, n, &work.key, own)? {
                         work.progress = Progress::Undoing { index: n };
                         break;
                     }
@@ -147,7 +147,7 @@ impl UpdateOp {
                 if self.moves {
                     std::mem::swap(&mut work.primary, &mut self.old_primary);
                 }
-                let marked = secondary::mark(session, work, n, &self.old);
+                let marked = secondary::mark(session, table, work, n, &self.old);
                 if self.moves {
                     std::mem::swap(&mut work.primary, &mut self.old_primary);
                 }
@@ -155,7 +155,7 @@ impl UpdateOp {
                 work.progress = Progress::Index { n, half: true };
             }
             if differs != Differs::No {
-                secondary::insert(session, work, n, &self.new)?;
+                secondary::insert(session, table, work, n, &self.new)?;
             }
             work.progress = Progress::Index {
                 n: n + 1,

@@ -29,7 +29,7 @@
 //! # Deadlocks
 //! After a request was queued, its owner walks the waits-for graph, computed from the queues as they are, under the detector's mutex
 //! (waiters only). A cycle is closed by whoever begins to wait last, so that one finds it. The victim is the owner with the
-//! least undone work (row changes, then locks), the requester among equals.
+//! least work to lose (row changes and locks together), the requester among equals.
 //!
 //! # Not here
 //! Deadlines: the session drops the [`Wait`](nfold_store::Wait) when its time is over, which takes the request out of the queue. Table locks: metadata

@@ -1,8 +1,10 @@
 //! A transaction as the lock table sees it.
 
 use super::wait::Waiter;
+use super::{LockKind, LockMode};
 use nfold_store::TrxId;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -17,6 +19,9 @@ pub struct LockOwner {
     pub(super) state: Mutex<OwnerState>,
 }
 
+/// About as many rows are on a page.
+const ROWS_PER_LOCK_OBJECT: usize = 128;
+
 #[derive(Default)]
 pub(super) struct OwnerState {
     /// The transaction has ended: it holds nothing and gets nothing (L3).
@@ -24,7 +29,21 @@ pub(super) struct OwnerState {
     /// Chosen as a deadlock's victim; every further request fails.
     pub victim: bool,
     pub held: Vec<Place>,
+    /// What sorts of locks it has been given: index, mode, kind.
+    kinds: SmallVec<[(u64, LockMode, LockKind); 4]>,
     pub waiting: Option<(Place, Arc<Waiter>)>,
+}
+
+impl OwnerState {
+    /// A lock of this sort, on the index that the queue's `key` begins with, was granted.
+    pub fn note_kind(&mut self, key: &[u8], mode: LockMode, kind: LockKind) {
+        let mut index = [0; 8];
+        index.copy_from_slice(&key[..8]);
+        let sort = (u64::from_be_bytes(index), mode, kind);
+        if !self.kinds.contains(&sort) {
+            self.kinds.push(sort);
+        }
+    }
 }
 
 /// A queue's address.
@@ -67,12 +86,17 @@ impl LockOwner {
         self.keeps_gaps.load(Ordering::Relaxed)
     }
 
-    /// What a rollback costs: the deadlock detector sacrifices the lightest.
-    pub(super) fn weight(&self) -> (u64, usize) {
-        (
-            self.changes.load(Ordering::Relaxed),
-            self.state.lock().held.len(),
-        )
+    /// Row changes so far.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// What a rollback costs: the deadlock detector sacrifices the lightest. As in InnoDB: row changes plus lock objects, of which one
+    /// stands for all locks of a sort on a page's worth of rows.
+    pub(super) fn weight(&self) -> u64 {
+        let state = self.state.lock();
+        let locks = state.kinds.len() + state.held.len() / ROWS_PER_LOCK_OBJECT;
+        self.changes() + locks as u64
     }
 
     /// Whether it was chosen as a deadlock's victim.

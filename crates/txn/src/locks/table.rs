@@ -249,6 +249,7 @@ impl LockTable {
                 }
                 return;
             }
+            state.note_kind(&key, mode, kind);
             if !queue.has_granted(owner) {
                 state.held.push(Place {
                     shard: at as u16,
@@ -278,6 +279,7 @@ impl LockTable {
                 queue.entries.remove(at);
                 continue;
             }
+            state.note_kind(&place.key, queue.entries[at].mode, queue.entries[at].kind);
             if !queue.has_granted(&owner) {
                 state.held.push(place.clone());
             }
@@ -351,17 +353,43 @@ impl LockTable {
             .collect()
     }
 
-    /// Releases one place early: what READ COMMITTED does with a row that does not match.
-    pub fn unlock(&self, owner: &Arc<LockOwner>, index: u64, key: LockKey<'_>) {
-        let bytes = encode(index, key);
-        let place = {
-            let mut state = owner.state.lock();
-            let Some(at) = state.held.iter().rposition(|p| p.key[..] == bytes[..]) else {
+    /// Gives up one record lock early: what READ COMMITTED does with a row that does not match. Other locks of the owner at the
+    /// same place stay.
+    pub fn unlock(&self, owner: &Arc<LockOwner>, index: u64, key: &[u8], mode: LockMode) {
+        let bytes = encode(index, LockKey::Key(key));
+        let at = shard_of(&bytes);
+        let mut woken = ToWake::default();
+        {
+            let mut shard = self.shards[at].lock();
+            let Some((key, queue)) = shard.get_key_value(&bytes[..]) else {
                 return;
             };
-            state.held.swap_remove(at)
-        };
-        self.release_place(owner, &place);
+            let mine = |e: &Entry| {
+                e.granted()
+                    && Arc::ptr_eq(&e.owner, owner)
+                    && (e.mode, e.kind) == (mode, LockKind::Record)
+            };
+            let Some(found) = queue.entries.iter().position(mine) else {
+                return;
+            };
+            let place = Place {
+                shard: at as u16,
+                key: key.clone(),
+            };
+            let Some(queue) = shard.get_mut(&bytes[..]) else {
+                return;
+            };
+            queue.entries.remove(found);
+            if !queue.has_granted(owner) {
+                let held = &mut owner.state.lock().held;
+                // Locks are given up soon after they were taken.
+                if let Some(at) = held.iter().rposition(|p| p.key == place.key) {
+                    held.swap_remove(at);
+                }
+            }
+            Self::settle(&mut shard, &place, &mut woken);
+        }
+        woken.wake();
     }
 
     fn release_place(&self, owner: &Arc<LockOwner>, place: &Place) {
@@ -494,8 +522,11 @@ impl LockTable {
         let mut out = Vec::new();
         for shard in &self.owners {
             for (id, owner) in shard.lock().iter() {
-                let (changes, locks) = owner.weight();
-                let waiting = owner.state.lock().waiting.is_some();
+                let changes = owner.changes();
+                let (locks, waiting) = {
+                    let state = owner.state.lock();
+                    (state.held.len(), state.waiting.is_some())
+                };
                 out.push(WriterInfo {
                     trx_id: *id,
                     session: owner.session(),

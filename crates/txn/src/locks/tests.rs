@@ -248,9 +248,43 @@ fn one_place_is_released_early() {
     gets(t.lock(&a, &x(K)));
     gets(t.lock(&a, &x(N)));
     let mut wb = waits(t.lock(&b, &x(K)));
-    t.unlock(&a, 1, K);
+    t.unlock(&a, 1, b"k", LockMode::X);
     assert!(ready(&mut wb));
     assert_eq!(a.held_count(), 1);
+    t.check().unwrap();
+}
+
+#[test]
+fn a_weaker_lock_stays_when_the_stronger_is_given_up() {
+    let t = table();
+    let (a, b) = (owner(1), owner(2));
+    gets(t.lock(&a, &s(K)));
+    gets(t.lock(&a, &x(K)));
+    let mut reader = waits(t.lock(&b, &s(K)));
+    t.unlock(&a, 1, b"k", LockMode::X);
+    assert!(ready(&mut reader));
+    let mut writer = waits(t.lock(&b, &x(K)));
+    assert!(!ready(&mut writer), "the shared lock is still there");
+    t.release_all(&a);
+    assert!(ready(&mut writer));
+}
+
+#[test]
+fn many_locks_of_one_sort_weigh_little() {
+    let t = table();
+    let (reader, writer) = (owner(1), owner(2));
+    let keys: Vec<[u8; 4]> = (0..300u32).map(u32::to_be_bytes).collect();
+    for key in &keys {
+        let ask = LockRequest::new(1, LockKey::Key(key), LockMode::X, LockKind::NextKey);
+        gets(t.lock(&reader, &ask));
+    }
+    writer.set_changes(9);
+    gets(t.lock(&writer, &x(N)));
+    let mut waiting = waits(t.lock(&reader, &x(N)));
+    let own = LockRequest::new(1, LockKey::Key(&keys[0]), LockMode::X, LockKind::Record);
+    let _wait = waits(t.lock(&writer, &own));
+    assert!(ready(&mut waiting));
+    assert!(reader.is_victim(), "300 row locks are a few lock objects");
 }
 
 // The model: a flat list of entries in order of arrival, rules written down pair by pair.
