@@ -5,7 +5,7 @@ DATADIR ?= data
 CARGO   ?= cargo
 
 .PHONY: help run build test check-format check-lints check-unit check-models check-sql check-isolation check-clients crash check-deep \
-        record bench sim clean test-tools
+        compare-answers record bench sim clean test-tools
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -57,8 +57,11 @@ FIRST_SEED ?= 1
 sim: ## the engine over a disk that loses and tears unsynced writes
 	$(CARGO) run --profile fast -p nfold-sim -- --seeds $(SEEDS) --first-seed $(FIRST_SEED)
 
-check-deep: test-tools server-binary ## the long rounds: crashes, big tables, miri and fuzzing
+check-deep: test-tools server-binary ## the long rounds: crashes, sysbench at size, big tables, miri and fuzzing
 	tests/deep
+
+compare-answers: test-tools server-binary ## the workloads' answers byte by byte beside a real MySQL's: make compare-answers MYSQL=host:port (user sb, password sb)
+	tests/answers/run --mysql $(MYSQL)
 
 record: ## record expected answers: make record MYSQL=host:port (user sb, password sb)
 	tests/sql/record $(MYSQL)

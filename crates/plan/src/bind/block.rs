@@ -620,7 +620,10 @@ pub(crate) fn key_flags(def: &nfold_catalog::TableDef, column: usize) -> u16 {
         flags |= ColumnFlags::AUTO_INCREMENT;
     }
     if c.on_update_now.is_some() {
-        flags |= ColumnFlags::ON_UPDATE_NOW;
+        flags |= ColumnFlags::TIMESTAMP | ColumnFlags::ON_UPDATE_NOW;
+    }
+    if matches!(c.default, nfold_catalog::ColumnDefault::CurrentTimestamp(_)) {
+        flags |= ColumnFlags::TIMESTAMP;
     }
     if !c.nullable && matches!(c.default, nfold_catalog::ColumnDefault::None) && !c.auto_increment {
         flags |= ColumnFlags::NO_DEFAULT_VALUE;
@@ -629,6 +632,7 @@ pub(crate) fn key_flags(def: &nfold_catalog::TableDef, column: usize) -> u16 {
         let Some(at) = index.parts.iter().position(|p| p.column == column) else {
             continue;
         };
+        flags |= ColumnFlags::PART_KEY;
         match index.kind {
             nfold_catalog::IndexKind::Primary => flags |= ColumnFlags::PRI_KEY,
             nfold_catalog::IndexKind::Unique if index.parts.len() == 1 => {

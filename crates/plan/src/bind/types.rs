@@ -157,7 +157,11 @@ pub(crate) fn aggregate_type(
     name: &str,
 ) -> Result<ExprType, SqlError> {
     Ok(match func {
-        AggFunc::CountStar | AggFunc::Count => ExprType::bigint(false),
+        AggFunc::CountStar | AggFunc::Count => {
+            let mut ty = ExprType::bigint(false);
+            ty.col.width = 21; // as MySQL describes it
+            ty
+        }
         AggFunc::BitAnd | AggFunc::BitOr | AggFunc::BitXor => ExprType::ubigint(false),
         AggFunc::StdPop | AggFunc::StdSamp | AggFunc::VarPop | AggFunc::VarSamp => {
             ExprType::double(true)

@@ -36,13 +36,8 @@ impl Statement {
         if digested.markers() > MAX_PARAMETERS {
             return Err(SqlError::new(ErrorCode::ER_PS_MANY_PARAM, &[]));
         }
-        if let Some(what) = not_preparable(&parsed.statement) {
-            return Err(SqlError::with_message(
-                ErrorCode::ER_UNSUPPORTED_PS,
-                format!(
-                    "This command is not supported in the prepared statement protocol yet ({what})"
-                ),
-            ));
+        if !preparable(&parsed.statement) {
+            return Err(SqlError::new(ErrorCode::ER_UNSUPPORTED_PS, &[]));
         }
         Ok(Statement {
             text: text.to_vec(),
@@ -121,17 +116,26 @@ impl Statement {
     }
 }
 
-/// Statements that cannot be prepared.
-fn not_preparable(statement: &nfold_sql::ast::Statement) -> Option<&'static str> {
-    use nfold_sql::ast::Statement::*;
-    match statement {
-        Prepare { .. } => Some("PREPARE"),
-        Execute { .. } => Some("EXECUTE"),
-        Deallocate(_) => Some("DEALLOCATE PREPARE"),
-        LockTables(_) => Some("LOCK TABLES"),
-        UnlockTables => Some("UNLOCK TABLES"),
-        _ => None,
-    }
+/// Can it be prepared? As in MySQL, a client that is told no sends the text instead.
+fn preparable(statement: &nfold_sql::ast::Statement) -> bool {
+    use nfold_sql::ast::{Show, Statement::*};
+    !matches!(
+        statement,
+        Prepare { .. }
+            | Execute { .. }
+            | Deallocate(_)
+            | Begin(_)
+            | RollbackTo(_)
+            | Savepoint(_)
+            | ReleaseSavepoint(_)
+            | LockTables(_)
+            | UnlockTables
+            | Use(_)
+            | AlterDatabase(_)
+            | ExplainConnection(_)
+            | Empty
+            | Show(Show::Warnings(_) | Show::Errors(_) | Show::WarningCount | Show::ErrorCount)
+    )
 }
 
 /// All of a session.

@@ -107,7 +107,8 @@ pub fn meta(name: &str, ty: ColumnType) -> ColumnMeta {
 
 /// A column as the protocol describes it to a client that takes results in `collation`.
 pub fn wire_column(c: &ColumnMeta, collation: CollationId) -> Column<'_> {
-    let text = c.ty.is_string() || c.ty.is_enum_or_set();
+    // MySQL flags every number that an expression makes as binary, and no number of a table.
+    let made = c.org_table.is_empty() && !c.ty.is_string() && !c.ty.is_enum_or_set();
     Column {
         schema: &c.schema,
         table: &c.table,
@@ -117,7 +118,7 @@ pub fn wire_column(c: &ColumnMeta, collation: CollationId) -> Column<'_> {
         collation: c.ty.wire_charset(collation.0),
         length: c.ty.display_length(collation.known().charset),
         type_code: c.ty.wire_type() as u8,
-        flags: c.flags | c.ty.wire_flags() | if text { 0 } else { ColumnFlags::BINARY },
+        flags: c.flags | c.ty.wire_flags() | if made { ColumnFlags::BINARY } else { 0 },
         decimals: c.ty.wire_decimals(),
     }
 }

@@ -6,7 +6,7 @@ use nfold_catalog::{MdlExclusive, TableId};
 use nfold_engine::{Isolation, Stop, TrxOptions, Wait};
 use nfold_exec::{ExecCx, Interrupt};
 use nfold_sql::ast::{BeginOptions, CompletionOptions, IsolationLevel, SetTransaction};
-use nfold_types::{ErrorCode, SqlError};
+use nfold_types::{ErrorCode, Level, SqlError};
 
 use super::Session;
 use super::response::Response;
@@ -69,6 +69,10 @@ impl Session {
         self.commit(cx)?;
         let (isolation, read_only) = self.characteristics();
         self.next_transaction = NextTransaction::default();
+        if options.consistent_snapshot && isolation != Isolation::RepeatableRead {
+            self.conditions
+                .push(Level::Warning, ErrorCode::HA_ERR_UNSUPPORTED, &[]);
+        }
         self.engine.begin(TrxOptions {
             isolation,
             read_only: options.read_only.unwrap_or(read_only),

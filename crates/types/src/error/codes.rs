@@ -29,6 +29,7 @@ macro_rules! errors {
 
 #[rustfmt::skip]
 errors! {
+    HA_ERR_UNSUPPORTED = 138, "HY000", "InnoDB: WITH CONSISTENT SNAPSHOT was ignored because this phrase can only be used with REPEATABLE READ isolation level.";
     ER_CANT_CREATE_FILE = 1004, "HY000", "Can't create file '%-.200s' (errno: %d - %s)";
     ER_CANT_CREATE_TABLE = 1005, "HY000", "Can't create table '%-.200s' (errno: %d - %s)";
     ER_CANT_CREATE_DB = 1006, "HY000", "Can't create database '%-.192s' (errno: %d - %s)";
