@@ -10,11 +10,11 @@
 
 use std::sync::Arc;
 
+use nfold_catalog::TableDef;
 use nfold_engine::{LockWaitPolicy, PointSet, Read, ReadSpec, RowBatch, RowLock, Table};
 use nfold_plan::expr::{CmpKind, Expr};
 use nfold_plan::query::{
     Access, AccessKind, Block, HashKey, JoinStep, JoinType, PointPart, QueryPlan, TableSource,
-    VirtualDef,
 };
 use nfold_sql::ast::{LockStrength, LockWait};
 use nfold_types::row::RowLayout;
@@ -35,7 +35,7 @@ const OUTER_ROWS: usize = 256;
 pub(crate) enum Source {
     Table(Arc<Table>),
     Derived(Box<QueryPlan>),
-    Virtual(VirtualDef),
+    Virtual(Arc<TableDef>),
 }
 
 /// A row slot, opened: how to read its images.
@@ -80,7 +80,7 @@ impl Slot {
                 let types: Vec<_> = v
                     .columns
                     .iter()
-                    .map(|(_, ty)| nfold_plan::expr::ExprType::new(ty.clone(), true))
+                    .map(|c| nfold_plan::expr::ExprType::new(c.ty.clone(), true))
                     .collect();
                 made = Some(tuple::layout_of(&types));
             }

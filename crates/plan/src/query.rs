@@ -125,30 +125,22 @@ pub enum TableSource {
     Table(Arc<TableDef>),
     Derived(Box<QueryPlan>),
     /// A system view: rows are made by the server.
-    Virtual(VirtualDef),
+    /// A system table, whose rows the session makes.
+    Virtual(Arc<TableDef>),
 }
 
 impl TableSource {
     /// Types of its columns, with whether they may be NULL.
     pub fn column_types(&self) -> Vec<(ColumnType, bool)> {
         match self {
-            TableSource::Table(t) => t
+            TableSource::Table(t) | TableSource::Virtual(t) => t
                 .columns
                 .iter()
                 .map(|c| (c.ty.clone(), c.nullable))
                 .collect(),
             TableSource::Derived(q) => q.types.iter().map(|t| (t.col.clone(), true)).collect(),
-            TableSource::Virtual(v) => v.columns.iter().map(|c| (c.1.clone(), true)).collect(),
         }
     }
-}
-
-/// A system view as the binder knows it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct VirtualDef {
-    pub schema: Arc<str>,
-    pub name: Arc<str>,
-    pub columns: Vec<(Arc<str>, ColumnType)>,
 }
 
 /// How the rows of one slot are found and joined to those before it.

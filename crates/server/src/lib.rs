@@ -16,6 +16,7 @@ pub mod handler;
 mod listen;
 pub mod server;
 pub mod session;
+mod system;
 mod tls;
 pub mod views;
 pub mod worker;

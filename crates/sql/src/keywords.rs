@@ -183,6 +183,12 @@ impl Kw {
     }
 }
 
+/// Every keyword of MySQL's list, with whether it is reserved.
+pub fn words() -> impl Iterator<Item = (&'static str, bool)> {
+    let listed = NAMES.iter().enumerate().skip(1).take(RESERVED + FREE);
+    listed.map(|(i, name)| (*name, i <= RESERVED))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,7 +14,7 @@ use nfold_engine::{
     Engine, EngineOptions, EngineSession, IndexSpec, Isolation, RealDisk, StoreOptions, TableSpec,
 };
 use nfold_plan::bind::{ParamType, PlanCx, PlanInfo, param_types, plan_statement};
-use nfold_plan::query::{ColumnMeta, VirtualDef};
+use nfold_plan::query::ColumnMeta;
 use nfold_plan::{Plan, SqlMode, Value, VarScope};
 use nfold_sql::digest::Digested;
 use nfold_sql::lexer::LexMode;
@@ -219,7 +219,7 @@ impl PlanInfo for Info<'_> {
     fn user_var_type(&self, _: &str) -> ColumnType {
         ColumnType::bigint()
     }
-    fn virtual_table(&self, _: &str, _: &str) -> Option<VirtualDef> {
+    fn virtual_table(&self, _: &str, _: &str) -> Option<Arc<nfold_catalog::TableDef>> {
         None
     }
 }

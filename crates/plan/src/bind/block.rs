@@ -482,7 +482,9 @@ impl BlockBinder<'_> {
                     let bound = self.expr(expr)?;
                     let name: Arc<str> = match (alias, expr) {
                         (Some(a), _) => a.value.as_str().into(),
-                        (None, ast::Expr::Column(c)) => c.name.value.as_str().into(),
+                        (None, ast::Expr::Column(c)) => self
+                            .view_column(&bound)
+                            .unwrap_or_else(|| c.name.value.as_str().into()),
                         (None, ast::Expr::Literal(Literal::String(s))) => {
                             String::from_utf8_lossy(&s.bytes).into()
                         }
@@ -514,6 +516,14 @@ impl BlockBinder<'_> {
         }
     }
 
+    /// The name of a column of `information_schema`, whose tables are views in MySQL: their columns are called as defined, not as written.
+    fn view_column(&self, e: &Expr) -> Option<Arc<str>> {
+        let at = e.as_column().filter(|at| at.table != super::AGGREGATES)?;
+        let slot = &self.scope[usize::from(at.table)];
+        let view = slot.schema.as_deref() == Some("information_schema");
+        view.then(|| slot.columns[usize::from(at.column)].name.clone())
+    }
+
     fn star_column(&mut self, at: ColumnAt) -> Item {
         Item {
             expr: self.column_expr(at),
@@ -527,7 +537,9 @@ impl BlockBinder<'_> {
         let nullable = column.nullable || self.tables[usize::from(at.table)].nullable;
         let mut flags = column.ty.wire_flags() | if nullable { 0 } else { ColumnFlags::NOT_NULL };
         let mut org_table: Arc<str> = "".into();
-        if let TableSource::Table(def) = &self.tables[usize::from(at.table)].source {
+        if let TableSource::Table(def) | TableSource::Virtual(def) =
+            &self.tables[usize::from(at.table)].source
+        {
             org_table = def.name.clone();
             flags |= key_flags(def, usize::from(at.column));
         }

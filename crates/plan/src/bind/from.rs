@@ -102,22 +102,13 @@ impl BlockBinder<'_> {
             return Err(SqlError::new(ErrorCode::ER_NONUNIQ_TABLE, &[&alias]));
         }
         let columns = match &source {
-            TableSource::Table(def) => def
+            TableSource::Table(def) | TableSource::Virtual(def) => def
                 .columns
                 .iter()
                 .map(|c| ScopeColumn {
                     name: c.name.clone(),
                     ty: c.ty.clone(),
                     nullable: c.nullable,
-                })
-                .collect(),
-            TableSource::Virtual(v) => v
-                .columns
-                .iter()
-                .map(|(name, ty)| ScopeColumn {
-                    name: name.clone(),
-                    ty: ty.clone(),
-                    nullable: true,
                 })
                 .collect(),
             TableSource::Derived(_) => Vec::new(),
@@ -146,9 +137,14 @@ impl BlockBinder<'_> {
         if let Some(view) = self.cx.info.virtual_table(schema, &name.name.value) {
             return Ok((view.schema.clone(), TableSource::Virtual(view)));
         }
-        if self.cx.snapshot.database(schema).is_none()
-            && !schema.eq_ignore_ascii_case("information_schema")
-        {
+        if schema.eq_ignore_ascii_case("information_schema") {
+            let name = name.name.value.to_uppercase();
+            return Err(SqlError::new(
+                ErrorCode::ER_UNKNOWN_TABLE,
+                &[&name, &"information_schema"],
+            ));
+        }
+        if self.cx.snapshot.database(schema).is_none() && schema != "performance_schema" {
             return Err(SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&schema]));
         }
         Err(SqlError::new(
@@ -340,10 +336,11 @@ impl BlockBinder<'_> {
     pub(super) fn slot_named(&self, name: &ObjectName) -> Option<usize> {
         self.scope.iter().position(|s| {
             *s.alias == *name.name.value
-                && name
-                    .schema
-                    .as_ref()
-                    .is_none_or(|n| s.schema.as_ref().is_none_or(|own| **own == *n.value))
+                && name.schema.as_ref().is_none_or(|n| {
+                    s.schema
+                        .as_ref()
+                        .is_none_or(|own| super::names::same_schema(own, &n.value))
+                })
         })
     }
 }

@@ -15,7 +15,7 @@ mod types;
 
 use std::sync::Arc;
 
-use nfold_catalog::{SchemaSnapshot, TableId, TableStats};
+use nfold_catalog::{SchemaSnapshot, TableDef, TableId, TableStats};
 use nfold_sql::ast::VarScope;
 use nfold_sql::digest::{Digested, KindSet, SlotKind};
 use nfold_types::collation::CollationId;
@@ -24,7 +24,7 @@ use nfold_types::{ColumnType, SqlError};
 use crate::expr::{Coercibility, Expr, ExprType, SubqueryPlan};
 use crate::func::FuncSet;
 use crate::mode::SqlMode;
-use crate::query::{Aggregate, Plan, TableSlot, VirtualDef};
+use crate::query::{Aggregate, Plan, TableSlot};
 
 pub(crate) use expr::is_constant;
 pub(crate) use from::{FromInfo, Hints, LeftJoin};
@@ -40,8 +40,8 @@ pub trait PlanInfo {
     fn sysvar_type(&self, scope: Option<VarScope>, name: &str) -> Result<ColumnType, SqlError>;
     /// Type of a user variable's present value.
     fn user_var_type(&self, name: &str) -> ColumnType;
-    /// A system view, looked for where the schema has no such table.
-    fn virtual_table(&self, schema: &str, name: &str) -> Option<VirtualDef>;
+    /// A system table, looked for where the schema has no such table.
+    fn virtual_table(&self, schema: &str, name: &str) -> Option<Arc<TableDef>>;
 }
 
 /// Everything a plan depends on but the statement itself.

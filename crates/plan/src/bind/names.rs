@@ -18,6 +18,11 @@ pub(super) fn display(c: &ColumnRef) -> String {
     out
 }
 
+/// Whether two names of databases mean the same one.
+pub(super) fn same_schema(a: &str, b: &str) -> bool {
+    a == b || (a == "information_schema" && a.eq_ignore_ascii_case(b))
+}
+
 impl BlockBinder<'_> {
     /// The column of this block that `c` names, if any. Error 1052 where there are two.
     pub(super) fn find(&self, c: &ColumnRef) -> Result<Option<ColumnAt>, SqlError> {
@@ -28,7 +33,7 @@ impl BlockBinder<'_> {
                     continue;
                 }
                 if let (Some(schema), Some(own)) = (&c.schema, &slot.schema)
-                    && **own != *schema.value
+                    && !same_schema(own, &schema.value)
                 {
                     continue;
                 }

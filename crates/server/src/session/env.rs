@@ -14,12 +14,15 @@ use nfold_types::temporal::{MICROS_PER_SECOND, TimeZone};
 use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, Timestamp, TypeKind, Value};
 use rustc_hash::FxHashMap;
 
+use super::ServerState;
 use super::transaction::engine_isolation;
 use super::vars::{self, Globals, Scope, SessionVars, VarValue};
 use crate::handler::LoginInfo;
 
 /// See the module's header.
 pub struct Env {
+    /// What system tables are made from.
+    pub server: Arc<ServerState>,
     pub globals: Arc<Globals>,
     pub vars: SessionVars,
     pub login: LoginInfo,
@@ -53,11 +56,13 @@ fn clock_us() -> i64 {
 
 impl Env {
     /// Of a new session.
-    pub fn new(globals: Arc<Globals>, login: LoginInfo) -> Env {
+    pub fn new(server: Arc<ServerState>, login: LoginInfo) -> Env {
+        let globals = server.globals.clone();
         let vars = SessionVars::new(&globals);
         let now = clock_us();
         let seed = (now as u64) ^ (u64::from(login.connection_id) << 40) | 1;
         Env {
+            server,
             globals,
             vars,
             login,
@@ -278,6 +283,15 @@ impl SessionEnv for Env {
     fn work_memory(&self) -> usize {
         let s = self.vars.settings();
         s.sort_buffer_size.max(s.tmp_table_size)
+    }
+
+    fn virtual_rows(
+        &self,
+        schema: &str,
+        name: &str,
+        row: &mut dyn FnMut(&[Value]) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        crate::system::rows(self, schema, name, row)
     }
 
     fn auto_increment(&self) -> (u64, u64) {

@@ -35,6 +35,7 @@ use nfold_sql::digest::Digested;
 use nfold_types::{ErrorCode, SqlError, Value, Warnings};
 
 use crate::handler::LoginInfo;
+use crate::system;
 
 pub use server::{ServerState, Sessions};
 
@@ -93,7 +94,7 @@ impl Session {
         let database = login.database.clone().filter(|d| !d.is_empty());
         let collation = login.collation;
         let mut session = Session {
-            env: Env::new(server.globals.clone(), login),
+            env: Env::new(server.clone(), login),
             engine,
             rights,
             schema,
@@ -124,7 +125,7 @@ impl Session {
         login.database = None;
         let database = self.env.database.take();
         let collation = login.collation;
-        self.env = Env::new(self.server.globals.clone(), login);
+        self.env = Env::new(self.server.clone(), login);
         self.env.set_handshake_collation(collation);
         self.env.database = database;
         self.prepared = PreparedStatements::default();
@@ -137,20 +138,13 @@ impl Session {
     /// Makes `name` the current database: 1049 where there is none, 1044 where it may not be used.
     pub fn use_database(&mut self, name: &str) -> Result<(), SqlError> {
         self.refresh_schema();
-        let system = show::views::is_system_schema(name);
         self.rights.refresh(self.server.engine.catalog());
-        if !system {
-            self.rights.need_any(name)?;
-        }
-        let (known, collation): (String, _) = match self.schema.database(name) {
-            Some(d) => (d.def.name.to_string(), d.def.collation),
-            None if system => (
-                name.to_ascii_lowercase(),
-                nfold_types::CollationId::UTF8MB3_GENERAL_CI,
-            ),
-            None => return Err(SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name])),
+        self.rights.need_any(name)?;
+        let stored = self.schema.database(name).map(|d| d.def.clone());
+        let Some(def) = stored.or_else(|| system::database(name)) else {
+            return Err(SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name]));
         };
-        self.env.set_database(Some(&known), collation);
+        self.env.set_database(Some(&def.name), def.collation);
         self.plan_environment_changed();
         Ok(())
     }

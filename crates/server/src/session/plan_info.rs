@@ -3,12 +3,11 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use nfold_catalog::{SchemaSnapshot, TableId, TableStats};
+use nfold_catalog::{SchemaSnapshot, TableDef, TableId, TableStats};
 use nfold_engine::Engine;
 use nfold_exec::eval::{EvalCx, ListCache, NoSubqueries, StmtState};
 use nfold_exec::{Params, SessionEnv};
 use nfold_plan::bind::{PlanCx, PlanInfo, bind_free};
-use nfold_plan::query::VirtualDef;
 use nfold_plan::{ParamType, VarScope};
 use nfold_sql::ast;
 use nfold_types::{ColumnType, SqlError, Value, Warnings};
@@ -37,8 +36,8 @@ impl PlanInfo for Info<'_> {
         self.env.user_var_type(name)
     }
 
-    fn virtual_table(&self, schema: &str, name: &str) -> Option<VirtualDef> {
-        super::show::views::definition(schema, name)
+    fn virtual_table(&self, schema: &str, name: &str) -> Option<Arc<TableDef>> {
+        crate::system::find(schema, name).cloned()
     }
 }
 

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use nfold_catalog::{Account, Catalog, Privileges};
 use nfold_types::{ErrorCode, SqlError};
 
+use crate::system::{self, is_system_schema};
+
 /// The account of a session, with its privileges as of a version.
 pub struct Rights {
     account: Arc<Account>,
@@ -52,9 +54,9 @@ impl Rights {
         ))
     }
 
-    /// What may be done in a database. `information_schema` may be read by everybody.
+    /// What may be done in a database. The system's may be read by everybody; which rows are seen, they decide themselves.
     pub fn on_database(&self, schema: &str) -> Privileges {
-        if schema.eq_ignore_ascii_case("information_schema") {
+        if is_system_schema(schema) {
             return Privileges::SELECT;
         }
         self.account.privileges_on(schema)
@@ -76,7 +78,7 @@ impl Rights {
 
     /// Error 1044 unless the account may do anything at all in the database (USE).
     pub fn need_any(&self, schema: &str) -> Result<(), SqlError> {
-        if self.account.sees_database(schema) {
+        if is_system_schema(schema) || self.account.sees_database(schema) {
             return Ok(());
         }
         Err(self.no_database(schema))
@@ -92,6 +94,9 @@ impl Rights {
     ) -> Result<(), SqlError> {
         if self.on_database(schema).contains(wanted) {
             return Ok(());
+        }
+        if system::canonical(schema) == Some(system::INFORMATION) {
+            return Err(self.no_database(schema));
         }
         let (user, host) = (&self.account.user, &self.account.host);
         Err(SqlError::new(

@@ -3,7 +3,6 @@
 //!
 //! Source: MySQL manual, "SHOW Statements"; names and order of the columns are MySQL's.
 
-pub mod charset;
 pub mod schema;
 
 use nfold_types::collation::CollationId;

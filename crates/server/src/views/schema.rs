@@ -10,18 +10,10 @@ use nfold_types::{ColumnType, Timestamp, TypeKind, Value};
 
 use super::{View, long_text, number, text, yes_no};
 use crate::ddl::show;
+use crate::system;
 
 /// Bytes of a page, for data sizes.
 const PAGE_BYTES: u64 = 16384;
-
-/// SHOW DATABASES: the names that `visible` lets through, sorted.
-pub fn databases<'a>(names: impl Iterator<Item = &'a str>, visible: impl Fn(&str) -> bool) -> View {
-    let mut view = View::new(&[("Database", text(64))]);
-    let mut names: Vec<&str> = names.filter(|n| visible(n)).collect();
-    names.sort_unstable();
-    names.into_iter().for_each(|n| view.push(vec![n.into()]));
-    view
-}
 
 fn sorted(database: &Database) -> Vec<&Arc<TableDef>> {
     let mut tables: Vec<_> = database.tables.values().collect();
@@ -46,7 +38,7 @@ pub fn tables(database: &Database, full: bool) -> View {
     for table in sorted(database) {
         let mut row = vec![Value::from(&*table.name)];
         if full {
-            row.push("BASE TABLE".into());
+            row.push(system::table_type(table).into());
         }
         view.push(row);
     }
@@ -78,6 +70,9 @@ pub fn table_status(database: &Database, engine: &Engine) -> View {
     ]);
     for def in sorted(database) {
         let Some(table) = engine.table(def.id) else {
+            if system::is_system_table(def) {
+                view.push(system_status(def));
+            }
             continue;
         };
         let stats = table.stats();
@@ -89,11 +84,7 @@ pub fn table_status(database: &Database, engine: &Engine) -> View {
             (&*def.name).into(),
             "InnoDB".into(),
             Value::UInt(10),
-            def.options
-                .row_format
-                .as_deref()
-                .map_or("Dynamic".into(), title)
-                .into(),
+            row_format(def).into(),
             Value::UInt(table.estimate_rows()),
             Value::UInt(stats.avg_row_bytes.into()),
             Value::UInt(bytes(0)),
@@ -109,17 +100,35 @@ pub fn table_status(database: &Database, engine: &Engine) -> View {
             Value::Null,
             def.collation.known().name.into(),
             Value::Null,
-            def.options
-                .row_format
-                .as_deref()
-                .map_or(String::new(), |f| {
-                    format!("row_format={}", f.to_ascii_uppercase())
-                })
-                .into(),
+            create_options(def).into(),
             (&*def.options.comment).into(),
         ]);
     }
     view
+}
+
+/// The row of SHOW TABLE STATUS of a table that is not stored.
+fn system_status(def: &TableDef) -> Vec<Value> {
+    let mut row = vec![Value::from(&*def.name), Value::Null, Value::UInt(10)];
+    row.push(Value::Null);
+    row.extend(std::iter::repeat_n(Value::UInt(0), 6));
+    row.extend(std::iter::repeat_n(Value::Null, 6));
+    row.extend(["".into(), "".into()]);
+    row
+}
+
+/// A table's row format as SHOW TABLE STATUS has it.
+pub fn row_format(def: &TableDef) -> String {
+    let written = def.options.row_format.as_deref();
+    written.map_or("Dynamic".into(), title)
+}
+
+/// The options that a table was made with.
+pub fn create_options(def: &TableDef) -> String {
+    let written = def.options.row_format.as_deref();
+    written.map_or(String::new(), |f| {
+        format!("row_format={}", f.to_ascii_uppercase())
+    })
 }
 
 fn title(word: &str) -> String {
@@ -179,10 +188,10 @@ pub fn column_extra(c: &ColumnDef) -> String {
     words.join(" ")
 }
 
-/// SHOW [FULL] COLUMNS, DESCRIBE. `only`: one column, or a pattern is applied later.
-pub fn columns(def: &TableDef, full: bool, zone: &TimeZone) -> View {
+/// SHOW [FULL] COLUMNS, DESCRIBE. `full`: what the account may do with each column.
+pub fn columns(def: &TableDef, full: Option<&str>, zone: &TimeZone) -> View {
     let mut names = vec![("Field", text(64)), ("Type", long_text())];
-    if full {
+    if full.is_some() {
         names.push(("Collation", text(64)));
     }
     names.extend([
@@ -197,13 +206,13 @@ pub fn columns(def: &TableDef, full: bool, zone: &TimeZone) -> View {
         ("Default", long_text()),
         ("Extra", text(256)),
     ]);
-    if full {
+    if full.is_some() {
         names.extend([("Privileges", text(154)), ("Comment", long_text())]);
     }
     let mut view = View::new(&names);
     for (n, c) in def.columns.iter().enumerate() {
         let mut row = vec![Value::from(&*c.name), c.ty.to_string().into()];
-        if full {
+        if full.is_some() {
             let textual = c.ty.collation != nfold_types::CollationId::BINARY
                 && (c.ty.is_string() || c.ty.is_enum_or_set());
             row.push(textual.then(|| c.ty.collation.known().name).into());
@@ -214,11 +223,8 @@ pub fn columns(def: &TableDef, full: bool, zone: &TimeZone) -> View {
             show::default_value_text(c, zone).into(),
             column_extra(c).into(),
         ]);
-        if full {
-            row.extend([
-                "select,insert,update,references".into(),
-                Value::from(&*c.comment),
-            ]);
+        if let Some(privileges) = full {
+            row.extend([privileges.into(), Value::from(&*c.comment)]);
         }
         view.push(row);
     }
@@ -239,10 +245,7 @@ pub fn indexes(def: &TableDef, engine: &Engine) -> View {
         ("Collation", text(1)),
         ("Cardinality", ColumnType::bigint()),
         ("Sub_part", ColumnType::bigint()),
-        (
-            "Packed",
-            ColumnType::string(TypeKind::Binary(0), nfold_types::CollationId::BINARY),
-        ),
+        ("Packed", ColumnType::new(TypeKind::Null)),
         ("Null", text(3)),
         ("Index_type", text(11)),
         ("Comment", text(8)),
@@ -295,53 +298,6 @@ pub fn create_table(def: &TableDef, engine: &Engine, zone: &TimeZone) -> View {
     view.push(vec![
         (&*def.name).into(),
         show::create_table(def, next, zone).into(),
-    ]);
-    view
-}
-
-/// SHOW CREATE DATABASE.
-pub fn create_database(database: &Database, if_not_exists: bool) -> View {
-    let collation = database.def.collation.known();
-    let mut view = View::new(&[("Database", text(64)), ("Create Database", text(1024))]);
-    let guard = if if_not_exists {
-        "/*!32312 IF NOT EXISTS*/ "
-    } else {
-        ""
-    };
-    let shown = !collation.is_default || collation.id == super::UTF8;
-    let collate = if shown {
-        format!(" COLLATE {}", collation.name)
-    } else {
-        String::new()
-    };
-    let name = show::quote_name(&database.def.name);
-    let sql = format!(
-        "CREATE DATABASE {guard}{name} /*!40100 DEFAULT CHARACTER SET {}{collate} */ /*!80016 DEFAULT ENCRYPTION='N' */",
-        collation.charset.name
-    );
-    view.push(vec![(&*database.def.name).into(), sql.into()]);
-    view
-}
-
-/// SHOW ENGINES.
-pub fn engines() -> View {
-    let mut view = View::new(&[
-        ("Engine", text(64)),
-        ("Support", text(8)),
-        ("Comment", text(80)),
-        ("Transactions", text(3)),
-        ("XA", text(3)),
-        ("Savepoints", text(3)),
-    ]);
-    let comment =
-        "Nfold's engine, under the name that applications know: transactions, row locks, snapshots";
-    view.push(vec![
-        "InnoDB".into(),
-        "DEFAULT".into(),
-        comment.into(),
-        "YES".into(),
-        "NO".into(),
-        "YES".into(),
     ]);
     view
 }

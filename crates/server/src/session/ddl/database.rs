@@ -8,7 +8,7 @@ use nfold_types::{ErrorCode, Level, SqlError};
 use crate::ddl::named_collation;
 use crate::session::Session;
 use crate::session::response::Response;
-use crate::session::show::views::is_system_schema;
+use crate::system::is_system_schema;
 
 /// Claimed by whoever makes or drops a database: no table has this id.
 pub const DATABASES: TableId = TableId(u64::MAX);

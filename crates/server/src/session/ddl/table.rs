@@ -22,7 +22,7 @@ use super::maintenance;
 use crate::ddl::{self, DdlCx, alter::Altered, alter::Change};
 use crate::session::Session;
 use crate::session::response::{Done, Response};
-use crate::session::show::views::is_system_schema;
+use crate::system::is_system_schema;
 
 /// Runs one of the statements of the module's header. What was open has been committed.
 pub fn run(

@@ -2,13 +2,12 @@
 
 use nfold_catalog::Privileges;
 use nfold_sql::ast::ShowFilter;
-use nfold_types::collation::CollationId;
 use nfold_types::{ErrorCode, SqlError, Value};
 
 use super::filter;
-use super::views::is_system_schema;
 use crate::session::Session;
 use crate::session::response::{Response, RowSet};
+use crate::system;
 
 impl Session {
     pub(super) fn show_databases(
@@ -22,7 +21,7 @@ impl Session {
             .databases()
             .map(|d| &*d.def.name)
             .filter(|name| all || self.rights.account().sees_database(name))
-            .chain(["information_schema"])
+            .chain([system::INFORMATION, system::PERFORMANCE])
             .collect();
         names.sort_unstable();
         let column = match wanted {
@@ -45,15 +44,12 @@ impl Session {
         name: &str,
     ) -> Result<Response, SqlError> {
         self.refresh_schema();
-        if !is_system_schema(name) {
-            self.rights.need_any(name)?;
-        }
-        let collation = match self.schema.database(name) {
-            Some(d) => d.def.collation,
-            None if is_system_schema(name) => CollationId::UTF8MB3_GENERAL_CI,
-            None => return Err(SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name])),
+        self.rights.need_any(name)?;
+        let stored = self.schema.database(name).map(|d| d.def.clone());
+        let Some(def) = stored.or_else(|| system::database(name)) else {
+            return Err(SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name]));
         };
-        let collation = collation.known();
+        let (name, collation) = (&*def.name, def.collation.known());
         // The default collation of utf8mb4 is named, too: it was another one in earlier versions.
         let clause = if collation.is_default && collation.charset.name != "utf8mb4" {
             String::new()

@@ -7,7 +7,6 @@ mod process;
 pub mod schema;
 mod status;
 mod variables;
-pub mod views;
 
 use nfold_catalog::Privileges;
 use nfold_exec::ExecCx;

@@ -13,6 +13,7 @@ use nfold_types::{ErrorCode, SqlError};
 use super::filter;
 use crate::session::Session;
 use crate::session::response::{Response, RowSet, meta};
+use crate::system;
 use crate::views::{self, View};
 
 fn rows(view: View) -> RowSet {
@@ -49,9 +50,11 @@ pub fn show(
             let database = session.visible_database(schema.as_ref())?;
             let mut view = views::schema::tables(&database, *full);
             if let Some(ShowFilter::Like(pattern)) = filter {
-                view.columns[0]
-                    .0
-                    .push_str(&format!(" ({})", String::from_utf8_lossy(pattern)));
+                let mut pattern = String::from_utf8_lossy(pattern).into_owned();
+                if *database.def.name == *system::INFORMATION {
+                    pattern.make_ascii_uppercase();
+                }
+                view.columns[0].0.push_str(&format!(" ({pattern})"));
             }
             filtered(view, filter.as_ref())
         }
@@ -70,7 +73,9 @@ pub fn show(
         } => {
             let def = session.visible_table(table)?;
             let zone = &session.env.vars.settings().zone;
-            filtered(views::schema::columns(&def, *full, zone), filter.as_ref())
+            let held = system::privileges_text(session.rights.on_database(&def.schema));
+            let full = full.then_some(held.as_str());
+            filtered(views::schema::columns(&def, full, zone), filter.as_ref())
         }
         Show::Index { table, filter, .. } => {
             let def = session.visible_table(table)?;
@@ -100,9 +105,17 @@ pub fn describe(
 ) -> Result<Response, SqlError> {
     session.refresh_schema();
     let def = session.visible_table(table)?;
-    let view = views::schema::columns(&def, false, &session.env.vars.settings().zone);
+    let view = views::schema::columns(&def, None, &session.env.vars.settings().zone);
     let wanted = column.map(|c| ShowFilter::Like(c.as_str().as_bytes().to_vec()));
     filtered(view, wanted.as_ref())
+}
+
+/// A system schema as if it were stored.
+fn system_database(name: &str) -> Option<Arc<Database>> {
+    let def = system::database(name)?;
+    let tables = system::tables_of(name).map(|t| (t.name.clone(), t.clone()));
+    let tables = tables.collect();
+    Some(Arc::new(Database { def, tables }))
 }
 
 impl Session {
@@ -117,7 +130,8 @@ impl Session {
                 .ok_or_else(|| SqlError::new(ErrorCode::ER_NO_DB_ERROR, &[]))?,
         };
         self.rights.need_any(&name)?;
-        let found = self.schema.database(&name).cloned();
+        let stored = self.schema.database(&name).cloned();
+        let found = stored.or_else(|| system_database(&name));
         found.ok_or_else(|| SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name]))
     }
 
@@ -131,6 +145,16 @@ impl Session {
         if held.is_empty() {
             self.rights
                 .need_table(Privileges::SELECT, "SELECT", &schema, name)?;
+        }
+        if let Some(def) = system::find(&schema, name) {
+            return Ok(def.clone());
+        }
+        if system::canonical(&schema) == Some(system::INFORMATION) {
+            let name = name.to_uppercase();
+            return Err(SqlError::new(
+                ErrorCode::ER_UNKNOWN_TABLE,
+                &[&name, &system::INFORMATION],
+            ));
         }
         self.table_def(&schema, name)
     }

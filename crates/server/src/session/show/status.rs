@@ -4,20 +4,15 @@ use nfold_sql::ast::{EngineInfo, ShowFilter};
 use nfold_types::{ErrorCode, SqlError, Value};
 
 use super::filter;
-use crate::session::Session;
 use crate::session::response::{Response, RowSet};
+use crate::session::{ServerState, Session};
 
-impl Session {
+impl ServerState {
     /// Name and value of every status variable, in the order of their names.
-    fn status_values(&self) -> Vec<(&'static str, String)> {
-        let totals = self
-            .server
-            .counters
-            .get()
-            .map(|c| c.totals())
-            .unwrap_or_default();
-        let store = self.server.engine.store_status();
-        let trx = self.server.engine.trx_status();
+    pub fn status_values(&self) -> Vec<(&'static str, String)> {
+        let totals = self.counters.get().map(|c| c.totals()).unwrap_or_default();
+        let store = self.engine.store_status();
+        let trx = self.engine.trx_status();
         let page_bytes = 16_384;
         let used = store.pool_pages_total.saturating_sub(store.pool_pages_free);
         let mut all: Vec<(&'static str, String)> = [
@@ -25,7 +20,7 @@ impl Session {
             ("Aborted_connects", totals.aborted_connects),
             ("Bytes_received", totals.bytes_received),
             ("Bytes_sent", totals.bytes_sent),
-            ("Connections", self.server.registry.connections_made()),
+            ("Connections", self.registry.connections_made()),
             ("Innodb_buffer_pool_pages_data", used),
             ("Innodb_buffer_pool_pages_dirty", store.pool_pages_dirty),
             ("Innodb_buffer_pool_pages_free", store.pool_pages_free),
@@ -63,12 +58,9 @@ impl Session {
             ("Nfold_undo_pages", trx.undo_pages as u64),
             ("Queries", totals.commands),
             ("Questions", totals.commands),
-            (
-                "Threads_connected",
-                self.server.registry.connections() as u64,
-            ),
+            ("Threads_connected", self.registry.connections() as u64),
             ("Threads_running", totals.running),
-            ("Uptime", self.server.started.elapsed().as_secs()),
+            ("Uptime", self.started.elapsed().as_secs()),
         ]
         .into_iter()
         .map(|(name, value)| (name, value.to_string()))
@@ -76,13 +68,15 @@ impl Session {
         all.sort_unstable_by_key(|(name, _)| name.to_ascii_lowercase());
         all
     }
+}
 
+impl Session {
     pub(super) fn show_status(
         &mut self,
         wanted: Option<&ShowFilter>,
     ) -> Result<Response, SqlError> {
         let mut set = RowSet::of_text(&[("Variable_name", 64), ("Value", 1024)]);
-        for (name, value) in self.status_values() {
+        for (name, value) in self.server.status_values() {
             set.push(vec![Value::from(name), Value::from(value)]);
         }
         filter::apply(&mut set, wanted, 0)?;
@@ -115,7 +109,7 @@ impl Session {
         if let Some(reader) = &trx.oldest_reader {
             text.push_str(&format!("Purge is held back by {reader:?}\n"));
         }
-        for (name, value) in self.status_values() {
+        for (name, value) in self.server.status_values() {
             text.push_str(&format!("{name} {value}\n"));
         }
         let mut set = RowSet::of_text(&[("Type", 10), ("Name", 512), ("Status", 16_000)]);

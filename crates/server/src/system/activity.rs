@@ -1,0 +1,116 @@
+//! Connections, variables and counters.
+
+use nfold_protocol::command::command_name;
+use nfold_types::{SqlError, Value};
+
+use nfold_catalog::Privileges;
+
+use super::rows::{Cx, Put};
+use crate::session::vars::{Scope, definitions};
+use crate::worker::ProcessInfo;
+
+/// Connections that the account may see: its own, or all with PROCESS.
+fn processes(cx: &Cx<'_>) -> Vec<ProcessInfo> {
+    let everyone = cx.has_global(Privileges::PROCESS);
+    let own = &cx.env.login.user;
+    let mut all = cx.server.registry.processes();
+    all.retain(|p| everyone || p.identity.user == *own);
+    all
+}
+
+/// The running statement.
+fn text(p: &ProcessInfo) -> Option<String> {
+    let text = p.text.as_ref()?;
+    Some(String::from_utf8_lossy(text).into_owned())
+}
+
+fn state(p: &ProcessInfo) -> &'static str {
+    if p.text.is_some() { "executing" } else { "" }
+}
+
+fn seconds(p: &ProcessInfo) -> Value {
+    Value::Int((p.elapsed_us / 1_000_000) as i64)
+}
+
+/// One row of either PROCESSLIST.
+fn process_row(p: &ProcessInfo) -> Vec<Value> {
+    vec![
+        Value::UInt(p.id.into()),
+        p.identity.user.as_str().into(),
+        p.identity.host.as_str().into(),
+        p.identity.database.as_deref().into(),
+        command_name(p.command).into(),
+        seconds(p),
+        state(p).into(),
+        text(p).into(),
+    ]
+}
+
+pub(super) fn processlist(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    processes(cx).iter().try_for_each(|p| put(process_row(p)))
+}
+
+pub(super) fn performance_processlist(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    for p in processes(cx) {
+        let mut row = process_row(&p);
+        row.push("PRIMARY".into());
+        put(row)?;
+    }
+    Ok(())
+}
+
+/// One row for each connection: sessions have no thread of their own, so the connection's number stands for it.
+pub(super) fn threads(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    for p in processes(cx) {
+        let id = Value::UInt(p.id.into());
+        let mut row = vec![
+            id.clone(),
+            "thread/sql/one_connection".into(),
+            "FOREGROUND".into(),
+            id,
+            p.identity.user.as_str().into(),
+            p.identity.host.as_str().into(),
+            p.identity.database.as_deref().into(),
+            command_name(p.command).into(),
+            seconds(&p),
+            state(&p).into(),
+            text(&p).into(),
+            Value::Null,
+            Value::Null,
+            "NO".into(),
+            "NO".into(),
+            "TCP/IP".into(),
+            Value::Null,
+            "USR_default".into(),
+            "PRIMARY".into(),
+        ];
+        row.extend(std::iter::repeat_n(Value::UInt(0), 4));
+        row.push("NO".into());
+        put(row)?;
+    }
+    Ok(())
+}
+
+/// Characters of VARIABLE_VALUE.
+const VALUE_CHARS: usize = 1024;
+
+pub(super) fn variables(cx: &Cx<'_>, global: bool, put: &mut Put<'_>) -> Result<(), SqlError> {
+    for (at, def) in definitions().iter().enumerate() {
+        if global && def.scope == Scope::Session {
+            continue;
+        }
+        let mut value = cx.env.read_var(at, global).show();
+        if let Some((end, _)) = value.char_indices().nth(VALUE_CHARS) {
+            value.truncate(end);
+        }
+        put(vec![def.name.into(), value.into()])?;
+    }
+    Ok(())
+}
+
+pub(super) fn status(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    let values = cx.server.status_values();
+    values
+        .into_iter()
+        .try_for_each(|(name, value)| put(vec![name.into(), value.into()]))
+}

@@ -1,0 +1,188 @@
+//! `information_schema` and `performance_schema`: which tables there are, and their rows. The binder finds the definitions here
+//! (`SessionEnv` hands the executor the rows); SHOW and DESCRIBE read the same definitions.
+//!
+//! ```text
+//! *.sql ── once ──▶ TableDef ─┬─▶ binder, DESCRIBE, SHOW TABLES
+//!                             └─▶ rows: schema │ columns │ keys │ accounts │ facts │ activity ──▶ executor
+//! ```
+//! No row is stored: each read makes the rows of the whole table from the schema snapshot, the engine's statistics, the accounts and
+//! the registry of connections. What an account may not see is left out there.
+
+mod accounts;
+mod activity;
+mod columns;
+mod facts;
+mod keys;
+mod rows;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, LazyLock};
+
+use nfold_catalog::schema::eq_name;
+use nfold_catalog::{DatabaseDef, IndexDef, IndexId, IndexKind, TableDef, TableId};
+use nfold_sql::ast::Statement;
+use nfold_sql::lexer::LexMode;
+use nfold_types::collation::CollationId;
+use nfold_types::convert::store::StoreMode;
+use nfold_types::temporal::TimeZone;
+use nfold_types::temporal::parse::DateFlags;
+use nfold_types::{TypeKind, Warnings};
+
+use crate::ddl::{self, DdlCx};
+
+pub use columns::privileges_text;
+pub use rows::rows;
+
+/// The schema whose names compare without regard to case.
+pub const INFORMATION: &str = "information_schema";
+/// The other one: its names compare by bytes, as those of stored tables do.
+pub const PERFORMANCE: &str = "performance_schema";
+
+/// Both, with their default collations and the text that defines their tables.
+const SCHEMAS: [(&str, CollationId, &str); 2] = [
+    (
+        INFORMATION,
+        CollationId::UTF8MB3_GENERAL_CI,
+        include_str!("information_schema.sql"),
+    ),
+    (
+        PERFORMANCE,
+        CollationId::UTF8MB4_0900_AI_CI,
+        include_str!("performance_schema.sql"),
+    ),
+];
+
+static TABLES: LazyLock<Vec<Arc<TableDef>>> = LazyLock::new(|| {
+    let texts = SCHEMAS
+        .iter()
+        .flat_map(|(schema, collation, text)| text.split(");\n").map(|t| (*schema, *collation, t)));
+    texts
+        .filter(|(_, _, text)| text.contains("CREATE TABLE"))
+        .enumerate()
+        .map(|(n, (schema, collation, text))| {
+            Arc::new(define(n as u64, schema, collation, &format!("{text})")))
+        })
+        .collect()
+});
+
+/// The definition that a text of `*.sql` stands for. No table of the engine has such an id.
+fn define(n: u64, schema: &str, collation: CollationId, text: &str) -> TableDef {
+    let sql = &text[text.find("CREATE TABLE").unwrap_or_default()..];
+    let parsed = nfold_sql::parser::parse(sql.as_bytes(), LexMode::default());
+    let Ok(Statement::CreateTable(create)) = parsed else {
+        panic!("Y1: the texts of system tables parse: {sql}");
+    };
+    let mode = StoreMode {
+        strict: true,
+        ignore: false,
+        dates: DateFlags::default(),
+        truncate_fractional: false,
+        time_zone: TimeZone::UTC,
+        today: Default::default(),
+    };
+    let mut cx = DdlCx {
+        mode: &mode,
+        collation,
+        connection: collation,
+        no_engine_substitution: true,
+        warnings: &mut Warnings::default(),
+    };
+    let spec = ddl::table::bind(&create, schema, &mut cx)
+        .unwrap_or_else(|e| panic!("Y1: the texts of system tables bind: {e:?}"));
+    let mut columns = spec.columns;
+    for c in &mut columns {
+        // What can hold nothing but NULL is described as NULL.
+        if c.ty.kind == TypeKind::VarBinary(0) {
+            c.ty.kind = TypeKind::Null;
+        }
+    }
+    let indexes = spec.indexes.into_iter().map(|i| IndexDef {
+        id: IndexId(0),
+        name: i.name,
+        kind: i.kind,
+        parts: i.parts,
+        root: 0,
+        comment: i.comment,
+    });
+    TableDef {
+        id: TableId(u64::MAX - 1 - n),
+        schema: spec.schema,
+        name: spec.name,
+        columns,
+        indexes: indexes.collect(),
+        collation,
+        options: spec.options,
+        space: 0,
+        row_version: 0,
+        create_time: 0,
+    }
+}
+
+/// The name of a system schema as it is written here; `None` for any other.
+pub fn canonical(schema: &str) -> Option<&'static str> {
+    if schema.eq_ignore_ascii_case(INFORMATION) {
+        Some(INFORMATION)
+    } else {
+        (schema == PERFORMANCE).then_some(PERFORMANCE)
+    }
+}
+
+/// Whether a database exists without being stored.
+pub fn is_system_schema(name: &str) -> bool {
+    canonical(name).is_some()
+}
+
+/// The system tables of a schema, in the order of their names.
+pub fn tables_of(schema: &str) -> impl Iterator<Item = &'static Arc<TableDef>> {
+    let schema = canonical(schema).unwrap_or_default();
+    TABLES.iter().filter(move |t| *t.schema == *schema)
+}
+
+/// Every system table.
+pub fn tables() -> &'static [Arc<TableDef>] {
+    &TABLES
+}
+
+/// The system table of this name.
+pub fn find(schema: &str, name: &str) -> Option<&'static Arc<TableDef>> {
+    let schema = canonical(schema)?;
+    tables_of(schema).find(|t| {
+        if schema == INFORMATION {
+            eq_name(&t.name, name)
+        } else {
+            *t.name == *name
+        }
+    })
+}
+
+/// A system schema as a database.
+pub fn database(schema: &str) -> Option<DatabaseDef> {
+    let name = canonical(schema)?;
+    let (_, collation, _) = SCHEMAS.iter().find(|(n, _, _)| *n == name)?;
+    Some(DatabaseDef {
+        name: name.into(),
+        collation: *collation,
+    })
+}
+
+/// Whether a definition is of a table made here, not stored.
+pub fn is_system_table(def: &TableDef) -> bool {
+    is_system_schema(&def.schema)
+}
+
+/// The kind of a table as SHOW FULL TABLES has it.
+pub fn table_type(def: &TableDef) -> &'static str {
+    if *def.schema == *INFORMATION {
+        "SYSTEM VIEW"
+    } else {
+        "BASE TABLE"
+    }
+}
+
+/// Keys that clients see.
+fn visible_keys(def: &TableDef) -> impl Iterator<Item = (usize, &IndexDef)> {
+    let keys = def.indexes.iter().enumerate();
+    keys.filter(|(_, i)| i.kind != IndexKind::HiddenRowId)
+}
