@@ -5,10 +5,12 @@ use std::cmp::Ordering;
 use nfold_plan::collate;
 use nfold_plan::expr::{Class, CmpKind, ExprType};
 use nfold_plan::query::{AggFunc, Aggregate};
+use nfold_types::row::RowLayout;
 use nfold_types::{Decimal, ErrorCode, SqlError, Value};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
+use crate::distinct::KEY_BYTES;
 use crate::eval::{EvalCx, Val, compare, convert};
 use crate::tuple::KeyMaker;
 
@@ -21,6 +23,10 @@ pub(crate) struct Acc {
     seen: Option<FxHashSet<Vec<u8>>>,
     /// Bytes held beyond the struct itself.
     pub bytes: usize,
+    /// Of these: distinct values.
+    seen_bytes: usize,
+    /// Rows put off: their order.
+    put_off: u64,
 }
 
 enum State {
@@ -60,6 +66,8 @@ pub(crate) struct AggInfo<'p> {
     order: KeyMaker,
     /// Arguments, then GROUP_CONCAT's order expressions.
     pub width: usize,
+    /// Of the same, for what is put off.
+    pub layout: RowLayout,
 }
 
 impl<'p> AggInfo<'p> {
@@ -69,6 +77,12 @@ impl<'p> AggInfo<'p> {
             distinct: KeyMaker::new(plan.args.iter().map(|a| (&a.ty, false))),
             order: KeyMaker::new(plan.order.iter().map(|o| (&o.expr.ty, o.desc))),
             width: plan.args.len() + plan.order.len(),
+            layout: crate::tuple::layout_of(
+                plan.args
+                    .iter()
+                    .chain(plan.order.iter().map(|o| &o.expr))
+                    .map(|e| &e.ty),
+            ),
         }
     }
 
@@ -123,6 +137,8 @@ impl Acc {
             state,
             seen: plan.distinct.then(FxHashSet::default),
             bytes: 0,
+            seen_bytes: 0,
+            put_off: 0,
         }
     }
 
@@ -133,8 +149,47 @@ impl Acc {
         }
     }
 
-    /// Takes one row in.
+    /// Takes one row in. With `full` memory it does not grow: what it would have to keep is put off under the key given back, equal for
+    /// values that count once.
     pub fn add(
+        &mut self,
+        cx: &EvalCx<'_>,
+        info: &AggInfo<'_>,
+        values: &[Val<'_>],
+        full: bool,
+    ) -> Result<Option<Vec<u8>>, SqlError> {
+        let plan = info.plan;
+        let args = &values[..plan.args.len()];
+        let skips_null = !matches!(plan.func, AggFunc::CountStar | AggFunc::Any);
+        if skips_null && args.iter().any(Val::is_null) {
+            return Ok(None);
+        }
+        // Once a row was put off, the later ones follow: nothing is counted twice, and texts keep their order.
+        let full = full || self.put_off > 0;
+        if let Some(seen) = &mut self.seen
+            && plan.func != AggFunc::CountStar
+        {
+            let mut key = Vec::new();
+            info.distinct.push_all(args, &mut key)?;
+            if seen.contains(&key) {
+                return Ok(None);
+            }
+            if full {
+                self.put_off += 1;
+                return Ok(Some(key));
+            }
+            self.seen_bytes += key.len() + KEY_BYTES;
+            self.bytes += key.len() + KEY_BYTES;
+            seen.insert(key);
+        } else if full && plan.func == AggFunc::GroupConcat {
+            self.put_off += 1;
+            return Ok(Some(self.put_off.to_be_bytes().to_vec()));
+        }
+        self.take(cx, info, values).map(|()| None)
+    }
+
+    /// Takes one row in that counts.
+    pub fn take(
         &mut self,
         cx: &EvalCx<'_>,
         info: &AggInfo<'_>,
@@ -142,21 +197,6 @@ impl Acc {
     ) -> Result<(), SqlError> {
         let plan = info.plan;
         let args = &values[..plan.args.len()];
-        let skips_null = !matches!(plan.func, AggFunc::CountStar | AggFunc::Any);
-        if skips_null && args.iter().any(Val::is_null) {
-            return Ok(());
-        }
-        if let Some(seen) = &mut self.seen
-            && plan.func != AggFunc::CountStar
-        {
-            let mut key = Vec::new();
-            info.distinct.push_all(args, &mut key)?;
-            let bytes = key.len() + 48;
-            if !seen.insert(key) {
-                return Ok(());
-            }
-            self.bytes += bytes;
-        }
         match &mut self.state {
             State::Count(c) => *c += 1,
             State::SumInt { sum, count } => {
@@ -208,7 +248,7 @@ impl Acc {
                         .len();
                     text.truncate(keep);
                 }
-                self.bytes = text.len();
+                self.bytes = self.seen_bytes + text.len();
             }
             State::ConcatOrdered(rows) => {
                 let mut key = Vec::new();
@@ -217,6 +257,10 @@ impl Acc {
                 concat_args(cx, plan, args, &mut text);
                 self.bytes += key.len() + text.len() + 64;
                 rows.push((key, text));
+                let max = cx.env().group_concat_max_len();
+                if self.bytes - self.seen_bytes > max.saturating_mul(4).saturating_add(4096) {
+                    self.bytes = self.seen_bytes + forget_cut_off(rows, plan.separator.len(), max);
+                }
             }
         }
         Ok(())
@@ -293,6 +337,24 @@ impl Acc {
             }
         })
     }
+}
+
+/// Of an ordered GROUP_CONCAT's rows, keeps those that `max` bytes of result have room for, and one more, which is cut. Gives the bytes
+/// held.
+fn forget_cut_off(rows: &mut Vec<(Vec<u8>, Vec<u8>)>, separator: usize, max: usize) -> usize {
+    rows.sort_by(|a, b| a.0.cmp(&b.0));
+    let (mut text, mut bytes, mut keep) = (0, 0, 0);
+    for (key, piece) in rows.iter() {
+        keep += 1;
+        text += piece.len() + separator;
+        bytes += key.len() + piece.len() + 64;
+        // The first piece has no separator before it.
+        if text > max.saturating_add(separator) {
+            break;
+        }
+    }
+    rows.truncate(keep);
+    bytes
 }
 
 /// An owned value as one of an evaluation.

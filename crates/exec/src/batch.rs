@@ -7,6 +7,9 @@ use nfold_engine::RowBatch;
 /// Rows that an operator hands over at a time, about.
 pub(crate) const BATCH_ROWS: usize = 1024;
 
+/// And bytes, where rows are long.
+const BATCH_BYTES: usize = 1 << 20;
+
 /// A row image in the arena; `len` [`NULL_ROW`]: the slot is all NULL.
 #[derive(Debug, Clone, Copy)]
 struct Span {
@@ -51,6 +54,11 @@ impl Batch {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether joined rows should be handed over before more are added.
+    pub fn is_full(&self) -> bool {
+        self.len() >= BATCH_ROWS || self.arena.len() >= BATCH_BYTES
     }
 
     /// Images per row.

@@ -5,18 +5,18 @@
 
 use nfold_engine::RowLock;
 use nfold_plan::expr::{ColumnAt, Expr, ExprKind};
-use nfold_plan::query::{Block, LimitPlan};
+use nfold_plan::query::{AccessKind, Block, LimitPlan, QueryPlan};
 use nfold_types::row::RowLayout;
 use nfold_types::{ErrorCode, SqlError};
-use rustc_hash::FxHashSet;
 
 use crate::batch::Batch;
+use crate::distinct::Distinct;
 use crate::eval::{EvalCx, RowRef, StmtState, Val};
 use crate::group::Grouper;
 use crate::query::BlockSubqueries;
 use crate::runtime::Runtime;
 use crate::sort::Sorter;
-use crate::step::{Slot, StepCx, StepExec, row_lock};
+use crate::step::{Slot, Source, StepCx, StepExec, row_lock};
 use crate::tuple::{self, KeyMaker};
 
 /// Takes result rows: `select` is evaluated over `cx` as the consumer sees fit. False: it wants no more.
@@ -240,6 +240,41 @@ impl Limiter<'_> {
     }
 }
 
+impl<'r> StepCx<'r, '_> {
+    /// The derived table that is all this block reads: its rows are taken as they come.
+    fn streamed(&self) -> Option<&'r QueryPlan> {
+        let [step] = self.block.joins.as_slice() else {
+            return None;
+        };
+        match &self.slots[step.table].source {
+            Source::Derived(q) if !matches!(step.access.kind, AccessKind::Empty) => Some(q),
+            _ => None,
+        }
+    }
+}
+
+/// Takes the rows of a derived table one by one, as the only row slot of the block that reads it.
+struct Streamed<'r, 's, 'e> {
+    scx: &'r StepCx<'r, 's>,
+    layout: &'r RowLayout,
+    image: Vec<u8>,
+    each: &'e mut dyn for<'a> FnMut(&EvalCx<'a>) -> Result<bool, SqlError>,
+}
+
+impl RowOut for Streamed<'_, '_, '_> {
+    fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
+        let values = values_of(cx, select)?;
+        self.image.clear();
+        tuple::encode_row(self.layout, &values, &mut self.image)?;
+        let rows = [self.scx.slots[0].row(Some(&self.image))];
+        let cx = self.scx.eval(&rows);
+        if !cx.passes(&self.scx.block.joins[0].filter)? {
+            return Ok(true);
+        }
+        (self.each)(&cx)
+    }
+}
+
 type Each<'f> = dyn for<'a> FnMut(&EvalCx<'a>, &'a [Expr]) -> Result<bool, SqlError> + 'f;
 
 /// The pull side: joined rows, grouped where asked for, that pass HAVING.
@@ -282,6 +317,16 @@ impl Run<'_, '_> {
             // No table: one row without columns.
             return each(&scx.eval(&[])).map(|_| ());
         }
+        if let Some(q) = scx.streamed() {
+            let layout = scx.slots[0].layout();
+            let mut out = Streamed {
+                scx,
+                image: Vec::new(),
+                layout,
+                each,
+            };
+            return crate::query::run(scx.rt, q, scx.outer_rows, &mut out);
+        }
         let last = steps.len() - 1;
         while scx.next(steps, last, batch)? {
             let mut rows = scx.empty_rows();
@@ -321,7 +366,11 @@ impl Run<'_, '_> {
             each(&cx, &block.select)
         };
         let mut go_on = true;
-        if grouper.counts_only() && !self.nothing && !self.steps.is_empty() {
+        if grouper.counts_only()
+            && !self.nothing
+            && !self.steps.is_empty()
+            && scx.streamed().is_none()
+        {
             let last = self.steps.len() - 1;
             while scx.next(self.steps, last, self.batch)? {
                 grouper.count_rows(self.batch.len() as u64);
@@ -369,7 +418,9 @@ fn ordered(
         out,
         counting: block.calc_found_rows,
     };
-    let mut seen = block.distinct.then(|| Distinct::new(&block.select));
+    let mut seen = block
+        .distinct
+        .then(|| Distinct::new(&block.select, rt.env.work_memory()));
     let mut give = |image: &[u8]| -> Result<bool, SqlError> {
         let rows = [RowRef {
             layout: &layout,
@@ -385,54 +436,58 @@ fn ordered(
     };
     if block.order.is_empty() {
         let mut image = Vec::new();
+        let mut more = true;
         run.rows(&mut |cx, select| {
             let values = values_of(cx, select)?;
             if let Some(seen) = &mut seen
-                && !seen.is_new(&values)?
+                && !seen.is_new(rt, &values, |out| tuple::encode_row(&layout, &values, out))?
             {
                 return Ok(true);
             }
             image.clear();
             tuple::encode_row(&layout, &values, &mut image)?;
-            give(&image)
+            more = give(&image)?;
+            Ok(more)
         })?;
+        if let Some(seen) = seen
+            && more
+        {
+            seen.put_off(rt, &mut give)?;
+        }
     } else {
-        let wanted = limits.wanted();
-        let top = if wanted < 1 << 20 && !block.calc_found_rows {
-            wanted.max(1) as usize
-        } else {
-            0
-        };
+        let mut sorter = sorter_of(rt, block, limits);
         let maker = KeyMaker::new(block.order.iter().map(|k| (&k.expr.ty, k.desc)));
-        let mut sorter = Sorter::new(rt.env.work_memory(), top);
         let (mut key, mut image) = (Vec::new(), Vec::new());
         run.rows(&mut |cx, select| {
             let values = values_of(cx, select)?;
-            if let Some(seen) = &mut seen
-                && !seen.is_new(&values)?
-            {
-                return Ok(true);
-            }
             key.clear();
             for (n, k) in block.order.iter().enumerate() {
                 maker.push(n, &cx.val(&k.expr)?, &mut key)?;
+            }
+            if let Some(seen) = &mut seen
+                && !seen.is_new(rt, &values, |out| {
+                    out.extend_from_slice(&(key.len() as u32).to_le_bytes());
+                    out.extend_from_slice(&key);
+                    tuple::encode_row(&layout, &values, out)
+                })?
+            {
+                return Ok(true);
             }
             image.clear();
             tuple::encode_row(&layout, &values, &mut image)?;
             sorter.push(rt, &key, &image)?;
             Ok(true)
         })?;
-        let mut sorted = sorter.finish(rt)?;
-        let mut n = 0u32;
-        while let Some((_, image)) = sorted.next()? {
-            n += 1;
-            if n.is_multiple_of(1024) {
-                rt.tick()?;
-            }
-            if !give(image)? {
-                break;
-            }
+        if let Some(seen) = seen {
+            seen.put_off(rt, &mut |row| {
+                if let Some((len, rest)) = row.split_first_chunk::<4>() {
+                    let (key, image) = rest.split_at(u32::from_le_bytes(*len) as usize);
+                    sorter.push(rt, key, image)?;
+                }
+                Ok(true)
+            })?;
         }
+        give_sorted(rt, sorter, &mut give)?;
     }
     if block.calc_found_rows {
         rt.found_rows.set(Some(limiter.seen));
@@ -440,28 +495,38 @@ fn ordered(
     Ok(())
 }
 
+/// The sorter for a block's ORDER BY, which forgets what LIMIT will not let through.
+fn sorter_of(rt: &Runtime<'_>, block: &Block, limits: Limits) -> Sorter {
+    let wanted = limits.wanted();
+    let top = if wanted < 1 << 20 && !block.calc_found_rows {
+        wanted.max(1) as usize
+    } else {
+        0
+    };
+    Sorter::new(rt.env.work_memory(), top)
+}
+
+/// Gives sorted rows until no more are wanted.
+pub(crate) fn give_sorted(
+    rt: &Runtime<'_>,
+    sorter: Sorter,
+    give: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
+) -> Result<(), SqlError> {
+    let mut sorted = sorter.finish(rt)?;
+    let mut n = 0u32;
+    while let Some((_, image)) = sorted.next(rt)? {
+        n = n.wrapping_add(1);
+        if n.is_multiple_of(1024) {
+            rt.tick()?;
+        }
+        if !give(image)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// The values of expressions over one row.
 pub(crate) fn values_of<'a>(cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<Vec<Val<'a>>, SqlError> {
     select.iter().map(|e| cx.val(e)).collect()
-}
-
-/// Rows seen so far.
-pub(crate) struct Distinct {
-    maker: KeyMaker,
-    seen: FxHashSet<Vec<u8>>,
-}
-
-impl Distinct {
-    pub fn new(select: &[Expr]) -> Distinct {
-        Distinct {
-            maker: KeyMaker::new(select.iter().map(|e| (&e.ty, false))),
-            seen: FxHashSet::default(),
-        }
-    }
-
-    pub fn is_new(&mut self, values: &[Val<'_>]) -> Result<bool, SqlError> {
-        let mut key = Vec::new();
-        self.maker.push_all(values, &mut key)?;
-        Ok(self.seen.insert(key))
-    }
 }

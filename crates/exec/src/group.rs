@@ -1,7 +1,8 @@
 //! Grouping: a hash table of groups, or groups that come together in order.
 //!
 //! When the table outgrows its memory, rows of groups that are not in it go to partition files by the hash of their key, keys and
-//! arguments evaluated; each partition is then grouped in the same way, by other bits of the hash.
+//! arguments evaluated; each partition is then grouped in the same way, by other bits of the hash. What groups that are in the table
+//! would have to keep (values of DISTINCT, texts of GROUP_CONCAT) goes to a sorted file, and is taken in group by group at the end.
 
 use std::hash::{Hash, Hasher};
 
@@ -14,6 +15,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use crate::aggregate::{Acc, AggInfo, Values};
 use crate::eval::{EvalCx, Val, row_error};
 use crate::runtime::Runtime;
+use crate::sort::{Sorted, Sorter};
 use crate::spill::SpillWriter;
 use crate::tuple::{self, KeyMaker};
 
@@ -45,6 +47,102 @@ pub(crate) struct Grouper<'p> {
     level: u32,
     /// Ordered input: the key of the group at hand.
     current: Vec<u8>,
+    /// What groups in memory have no room for; see [`put_off`].
+    put_off: Option<Sorter>,
+}
+
+/// Keeps an aggregate's values for later, sorted by group, aggregate and `key`.
+fn put_off(
+    rt: &Runtime<'_>,
+    sorter: &mut Sorter,
+    (group, aggregate): (usize, usize),
+    key: &[u8],
+    layout: &RowLayout,
+    values: &[Val<'_>],
+) -> Result<(), SqlError> {
+    let mut full = Vec::with_capacity(PLACE_BYTES + key.len());
+    full.extend_from_slice(&(group as u32).to_be_bytes());
+    full.extend_from_slice(&(aggregate as u32).to_be_bytes());
+    full.extend_from_slice(key);
+    let mut image = Vec::new();
+    tuple::encode_row(layout, values, &mut image)?;
+    sorter.push(rt, &full, &image)
+}
+
+/// Before the key of what is put off: group and aggregate.
+const PLACE_BYTES: usize = 8;
+
+/// What was put off, in order.
+struct Later {
+    sorted: Sorted,
+    /// The key at hand; empty: none is left.
+    key: Vec<u8>,
+    row: Vec<u8>,
+}
+
+impl Later {
+    fn new(rt: &Runtime<'_>, sorter: Sorter) -> Result<Later, SqlError> {
+        let mut later = Later {
+            sorted: sorter.finish(rt)?,
+            key: Vec::new(),
+            row: Vec::new(),
+        };
+        later.advance(rt)?;
+        Ok(later)
+    }
+
+    /// Moves to the next key.
+    fn advance(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
+        loop {
+            let Some((key, row)) = self.sorted.next(rt)? else {
+                self.key.clear();
+                return Ok(());
+            };
+            if key != self.key {
+                self.key.clear();
+                self.key.extend_from_slice(key);
+                self.row.clear();
+                self.row.extend_from_slice(row);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Gives a group's aggregates what was put off for them.
+    fn take_in(
+        &mut self,
+        rt: &Runtime<'_>,
+        cx: &EvalCx<'_>,
+        group: usize,
+        accs: &mut [Acc],
+        infos: &[AggInfo<'_>],
+    ) -> Result<(), SqlError> {
+        let mut n = 0u32;
+        while let Some((place, aggregate)) = self.place()
+            && place == group
+        {
+            let (acc, info) = (&mut accs[aggregate], &infos[aggregate]);
+            let mut values = Values::new();
+            for v in info.layout.values(&self.row) {
+                values.push(Val::from_ref(v.map_err(|e| row_error(&e))?));
+            }
+            acc.take(cx, info, &values)?;
+            drop(values);
+            n = n.wrapping_add(1);
+            if n.is_multiple_of(1024) {
+                rt.tick()?;
+            }
+            self.advance(rt)?;
+        }
+        Ok(())
+    }
+
+    fn place(&self) -> Option<(usize, usize)> {
+        let (group, rest) = self.key.split_first_chunk()?;
+        let aggregate = rest.first_chunk()?;
+        let number = |b: &[u8; 4]| u32::from_be_bytes(*b) as usize;
+        Some((number(group), number(aggregate)))
+    }
 }
 
 /// Types of the grouped row.
@@ -76,10 +174,11 @@ impl<'p> Grouper<'p> {
             groups: Vec::new(),
             by_key: FxHashMap::default(),
             bytes: 0,
-            limit_bytes: limit_bytes.max(256 << 10),
+            limit_bytes: limit_bytes.max(64 << 10),
             partitions: Vec::new(),
             level: 0,
             current: Vec::new(),
+            put_off: None,
         }
     }
 
@@ -146,7 +245,7 @@ impl<'p> Grouper<'p> {
             self.key_maker.push_all(keys, &mut key)?;
             if self.plan.ordered && self.level == 0 {
                 if self.groups.is_empty() || key != self.current {
-                    go_on = self.flush(cx, emit)?;
+                    go_on = self.flush(rt, cx, emit)?;
                     self.new_group(keys)?;
                     self.current = key;
                 }
@@ -164,11 +263,17 @@ impl<'p> Grouper<'p> {
         };
         let group = &mut self.groups[place];
         let mut at = 0;
-        for (acc, info) in group.accs.iter_mut().zip(&self.infos) {
+        for (n, (acc, info)) in group.accs.iter_mut().zip(&self.infos).enumerate() {
             let before = acc.bytes;
-            acc.add(cx, info, &values[at..at + info.width])?;
+            let inputs = &values[at..at + info.width];
             at += info.width;
-            self.bytes += acc.bytes.saturating_sub(before);
+            if let Some(key) = acc.add(cx, info, inputs, self.bytes > self.limit_bytes)? {
+                let sorter = self
+                    .put_off
+                    .get_or_insert_with(|| Sorter::new(self.limit_bytes, 0));
+                put_off(rt, sorter, (place, n), &key, &info.layout, inputs)?;
+            }
+            self.bytes = (self.bytes + acc.bytes).saturating_sub(before);
         }
         Ok(go_on)
     }
@@ -190,9 +295,8 @@ impl<'p> Grouper<'p> {
         values: &[Val<'_>],
     ) -> Result<(), SqlError> {
         if self.partitions.is_empty() {
-            let dir = rt.env.tmpdir();
             self.partitions = (0..PARTITIONS)
-                .map(|_| SpillWriter::new(&dir))
+                .map(|_| SpillWriter::new(rt))
                 .collect::<Result<_, _>>()?;
         }
         let mut hasher = FxHasher::default();
@@ -201,19 +305,27 @@ impl<'p> Grouper<'p> {
         let all: Vec<Val<'_>> = keys.iter().chain(values).cloned().collect();
         let mut image = Vec::new();
         tuple::encode_row(&self.spill_layout, &all, &mut image)?;
-        self.partitions[place].push(&[], &image)
+        self.partitions[place].push(rt, &[], &image)
     }
 
     /// Gives all groups in memory, and forgets them. False: no more are wanted.
     fn flush(
         &mut self,
+        rt: &Runtime<'_>,
         cx: &EvalCx<'_>,
         emit: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
     ) -> Result<bool, SqlError> {
         self.by_key.clear();
         self.bytes = 0;
         let mut image = Vec::new();
-        for group in std::mem::take(&mut self.groups) {
+        let mut later = match self.put_off.take() {
+            Some(sorter) => Some(Later::new(rt, sorter)?),
+            None => None,
+        };
+        for (place, mut group) in std::mem::take(&mut self.groups).into_iter().enumerate() {
+            if let Some(later) = &mut later {
+                later.take_in(rt, cx, place, &mut group.accs, &self.infos)?;
+            }
             let mut values: Vec<Val<'_>> =
                 Vec::with_capacity(self.infos.len() + self.plan.keys.len());
             for n in 0..self.plan.keys.len() {
@@ -245,18 +357,18 @@ impl<'p> Grouper<'p> {
         if self.plan.implicit {
             self.only();
         }
-        if !self.flush(cx, emit)? {
+        if !self.flush(rt, cx, emit)? {
             return Ok(());
         }
         for partition in std::mem::take(&mut self.partitions) {
             if partition.records() == 0 {
                 continue;
             }
-            let mut reader = partition.into_reader()?;
+            let mut reader = partition.into_reader(rt)?;
             let mut part = Grouper::new(self.plan, self.limit_bytes);
             part.level = self.level + 1;
             let mut n = 0u32;
-            while reader.advance()? {
+            while reader.advance(rt)? {
                 n += 1;
                 if n.is_multiple_of(1024) {
                     rt.tick()?;

@@ -141,9 +141,10 @@ impl<'i> Inserting<'i, '_> {
                 }
                 // The table itself is read: all rows are read before the first is written.
                 let mut spool = Spool::new(rt.env.work_memory());
-                let dir = rt.env.tmpdir();
-                query::collect(rt, q, &[], &layout, &mut |image| spool.push(&dir, 0, image))?;
-                spool.each(&mut |_, image| self.write_image(&layout, q, image).map(|()| true))?;
+                query::collect(rt, q, &[], &layout, &mut |image| spool.push(rt, 0, image))?;
+                spool.each(rt, &mut |_, image| {
+                    self.write_image(&layout, q, image).map(|()| true)
+                })?;
             }
         }
         Ok(())

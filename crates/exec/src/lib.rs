@@ -4,10 +4,12 @@
 mod aggregate;
 mod batch;
 mod block;
+mod distinct;
 pub mod env;
 pub mod eval;
 pub mod func;
 mod group;
+mod hash;
 mod insert;
 mod keys;
 mod modify;

@@ -181,7 +181,6 @@ fn each_row(
         });
     }
     let maker = KeyMaker::new(block.order.iter().map(|k| (&k.expr.ty, k.desc)));
-    let dir = rt.env.tmpdir();
     let mut spool = Spool::new(rt.env.work_memory());
     let mut sorter = (!block.order.is_empty()).then(|| Sorter::new(rt.env.work_memory(), 0));
     let (mut key, mut record) = (Vec::new(), Vec::new());
@@ -206,7 +205,7 @@ fn each_row(
                 }
                 None => {
                     n += 1;
-                    spool.push(&dir, row_id, image)?;
+                    spool.push(rt, row_id, image)?;
                     if n == limits.count {
                         return Ok(false);
                     }
@@ -222,10 +221,10 @@ fn each_row(
         Ok(n < limits.count)
     };
     let Some(sorter) = sorter else {
-        return spool.each(&mut one);
+        return spool.each(rt, &mut one);
     };
     let mut sorted = sorter.finish(rt)?;
-    while let Some((_, record)) = sorted.next()? {
+    while let Some((_, record)) = sorted.next(rt)? {
         let Some((id, image)) = record.split_first_chunk::<8>() else {
             continue;
         };

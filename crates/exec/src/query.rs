@@ -1,6 +1,6 @@
 //! Whole queries: blocks, set operations, VALUES; and subqueries, which are queries run in the middle of an expression.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nfold_plan::expr::{Expr, ExprType, SubqueryPlan, SubqueryUse};
@@ -11,7 +11,8 @@ use nfold_types::{ErrorCode, SqlError, Value};
 use rustc_hash::FxHashSet;
 
 use crate::aggregate::owned;
-use crate::block::{BlockExec, Distinct, Limits, RowOut, projected, values_of};
+use crate::block::{BlockExec, Limits, RowOut, give_sorted, projected, values_of};
+use crate::distinct::Distinct;
 use crate::env::RowSink;
 use crate::eval::{EvalCx, NoSubqueries, RowRef, Subqueries, Val, compare};
 use crate::output;
@@ -87,21 +88,24 @@ impl RowOut for ToSink<'_> {
 }
 
 /// A set operation's operands, converted to its types, one after the other.
-struct SetOut<'o> {
+struct SetOut<'o, 's> {
+    rt: &'o Runtime<'s>,
     types: &'o [ExprType],
     layout: &'o RowLayout,
     distinct: Option<Distinct>,
     rows: &'o mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
 }
 
-impl RowOut for SetOut<'_> {
+impl RowOut for SetOut<'_, '_> {
     fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
         let mut values = Vec::with_capacity(select.len());
         for (e, ty) in select.iter().zip(self.types) {
             values.push(owned(cx.val_as(e, ty)?.to_value()));
         }
         if let Some(seen) = &mut self.distinct
-            && !seen.is_new(&values)?
+            && !seen.is_new(self.rt, &values, |out| {
+                tuple::encode_row(self.layout, &values, out)
+            })?
         {
             return Ok(true);
         }
@@ -168,13 +172,7 @@ fn run_set(
         sorter.push(rt, &key, image)?;
         Ok(true)
     })?;
-    let mut sorted = sorter.finish(rt)?;
-    while let Some((_, image)) = sorted.next()? {
-        if !give(image)? {
-            break;
-        }
-    }
-    Ok(())
+    give_sorted(rt, sorter, &mut give)
 }
 
 /// The rows of a set operation or of VALUES, as images of its own types.
@@ -185,10 +183,10 @@ fn operands(
     layout: &RowLayout,
     rows: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
 ) -> Result<(), SqlError> {
-    let mut more = true;
+    let more = Cell::new(true);
     let mut watched = |image: &[u8]| -> Result<bool, SqlError> {
-        more = rows(image)?;
-        Ok(more)
+        more.set(rows(image)?);
+        Ok(more.get())
     };
     match &q.body {
         QueryBody::Block(_) => Ok(()),
@@ -200,6 +198,7 @@ fn operands(
                 st: &state,
             };
             let mut set = SetOut {
+                rt,
                 types: &q.types,
                 layout,
                 distinct: None,
@@ -230,26 +229,33 @@ fn operands(
                             ..Expr::null()
                         })
                         .collect::<Vec<_>>(),
+                    rt.env.work_memory(),
                 )
             });
             let mut set = SetOut {
+                rt,
                 types: &q.types,
                 layout,
                 distinct,
                 rows: &mut watched,
             };
             run(rt, left, outer, &mut set)?;
-            let SetOut { distinct, .. } = set;
-            if more {
+            let SetOut { mut distinct, .. } = set;
+            if more.get() {
                 let mut set = SetOut {
+                    rt,
                     types: &q.types,
                     layout,
                     distinct,
-                    rows,
+                    rows: &mut watched,
                 };
                 run(rt, right, outer, &mut set)?;
+                distinct = set.distinct;
             }
-            Ok(())
+            match distinct {
+                Some(distinct) if more.get() => distinct.put_off(rt, &mut watched),
+                _ => Ok(()),
+            }
         }
     }
 }

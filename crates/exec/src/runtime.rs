@@ -85,6 +85,11 @@ impl<'s> Runtime<'s> {
         self.cx.borrow_mut().tick().map_err(Interrupt::to_sql)
     }
 
+    /// Runs `job` on a thread that may block; other sessions go on meanwhile.
+    pub fn offload(&self, job: Box<dyn FnOnce() + Send>) -> Result<(), SqlError> {
+        self.cx.borrow_mut().offload(job).map_err(Interrupt::to_sql)
+    }
+
     /// Calls `f` until it no longer has to wait.
     pub fn drive<T>(
         &self,

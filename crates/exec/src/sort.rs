@@ -5,11 +5,15 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 use nfold_types::SqlError;
 
 use crate::runtime::Runtime;
 use crate::spill::{SpillReader, SpillWriter};
+
+/// Runs merged at a time: so many buffers are held.
+const FAN_IN: usize = 128;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -91,14 +95,15 @@ impl Sorter {
 
     fn spill(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
         self.sort();
-        let mut run = SpillWriter::new(&rt.env.tmpdir())?;
+        let mut run = SpillWriter::new(rt)?;
         for (n, e) in self.entries.iter().enumerate() {
             if n % 4096 == 0 {
                 rt.tick()?;
             }
             let row = (e.start + e.key) as usize;
-            run.push(self.key(e), &self.arena[row..row + e.row as usize])?;
+            run.push(rt, self.key(e), &self.arena[row..row + e.row as usize])?;
         }
+        run.pause(rt)?;
         self.runs.push(run);
         self.arena.clear();
         self.entries.clear();
@@ -121,66 +126,93 @@ impl Sorter {
         if !self.entries.is_empty() {
             self.spill(rt)?;
         }
-        // Few runs at a time, so that buffers stay small: merge until a single pass is left.
+        self.arena = Vec::new();
+        self.entries = Vec::new();
         let mut runs = std::mem::take(&mut self.runs);
-        while runs.len() > 64 {
-            let rest = runs.split_off(64);
-            let mut merge = Merge::new(runs)?;
-            let mut out = SpillWriter::new(&rt.env.tmpdir())?;
-            while let Some(reader) = merge.next()? {
-                let (key, row) = merge.readers[reader].record();
-                out.push(key, row)?;
-            }
-            runs = std::iter::once(out).chain(rest).collect();
+        while runs.len() > FAN_IN {
+            runs = merge_some(rt, runs)?;
         }
         Ok(Sorted {
             memory: Sorter::new(0, 0),
             at: 0,
-            merge: Some(Merge::new(runs)?),
+            merge: Some(Merge::new(rt, runs)?),
         })
     }
+}
+
+/// Makes fewer runs of too many: neighbours become one, so that equal keys keep their order (S1), and no more of them than needed.
+fn merge_some(rt: &Runtime<'_>, runs: Vec<SpillWriter>) -> Result<Vec<SpillWriter>, SqlError> {
+    let mut excess = runs.len() - FAN_IN;
+    let mut out = Vec::new();
+    let mut runs = runs.into_iter();
+    while let Some(first) = runs.next() {
+        let more = excess.min(FAN_IN - 1).min(runs.len());
+        if more == 0 {
+            out.push(first);
+            continue;
+        }
+        excess -= more;
+        let group = std::iter::once(first).chain(runs.by_ref().take(more));
+        let mut merge = Merge::new(rt, group.collect())?;
+        let mut run = SpillWriter::new(rt)?;
+        let mut n = 0u32;
+        while let Some(reader) = merge.next(rt)? {
+            n = n.wrapping_add(1);
+            if n.is_multiple_of(4096) {
+                rt.tick()?;
+            }
+            let (key, row) = merge.readers[reader].record();
+            run.push(rt, key, row)?;
+        }
+        run.pause(rt)?;
+        out.push(run);
+    }
+    Ok(out)
 }
 
 /// Several sorted runs as one.
 struct Merge {
     readers: Vec<SpillReader>,
+    /// On top: the reader whose record was given last.
     heap: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
-    /// The reader whose record was given last.
-    last: Option<usize>,
+    started: bool,
 }
 
 impl Merge {
-    fn new(runs: Vec<SpillWriter>) -> Result<Merge, SqlError> {
+    fn new(rt: &Runtime<'_>, runs: Vec<SpillWriter>) -> Result<Merge, SqlError> {
         let mut readers = runs
             .into_iter()
-            .map(SpillWriter::into_reader)
+            .map(|run| run.into_reader(rt))
             .collect::<Result<Vec<_>, _>>()?;
         let mut heap = BinaryHeap::with_capacity(readers.len());
         for (n, r) in readers.iter_mut().enumerate() {
-            if r.advance()? {
+            if r.advance(rt)? {
                 heap.push(Reverse((r.record().0.to_vec(), n)));
             }
         }
         Ok(Merge {
             readers,
             heap,
-            last: None,
+            started: false,
         })
     }
 
     /// The reader that holds the next record.
-    fn next(&mut self) -> Result<Option<usize>, SqlError> {
-        if let Some(n) = self.last.take()
-            && self.readers[n].advance()?
+    fn next(&mut self, rt: &Runtime<'_>) -> Result<Option<usize>, SqlError> {
+        if self.started
+            && let Some(mut top) = self.heap.peek_mut()
         {
-            self.heap
-                .push(Reverse((self.readers[n].record().0.to_vec(), n)));
+            let Reverse((key, n)) = &mut *top;
+            let reader = &mut self.readers[*n];
+            if reader.advance(rt)? {
+                key.clear();
+                key.extend_from_slice(reader.record().0);
+            } else {
+                PeekMut::pop(top);
+            }
         }
-        let Some(Reverse((_, n))) = self.heap.pop() else {
-            return Ok(None);
-        };
-        self.last = Some(n);
-        Ok(Some(n))
+        self.started = true;
+        Ok(self.heap.peek().map(|Reverse((_, n))| *n))
     }
 }
 
@@ -193,9 +225,9 @@ pub(crate) struct Sorted {
 
 impl Sorted {
     /// The next row with its key.
-    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, SqlError> {
+    pub fn next(&mut self, rt: &Runtime<'_>) -> Result<Option<(&[u8], &[u8])>, SqlError> {
         match &mut self.merge {
-            Some(merge) => match merge.next()? {
+            Some(merge) => match merge.next(rt)? {
                 None => Ok(None),
                 Some(n) => Ok(Some(merge.readers[n].record())),
             },

@@ -19,17 +19,20 @@ use nfold_plan::query::{
 use nfold_sql::ast::{LockStrength, LockWait};
 use nfold_types::row::RowLayout;
 use nfold_types::{SqlError, Value};
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::batch::{BATCH_ROWS, Batch};
 use crate::eval::{ABSENT, EvalCx, RowRef, StmtState, Val, convert};
+use crate::hash::{HashTable, Place, hash_of};
 use crate::keys::{BoundAccess, BoundKind};
 use crate::runtime::Runtime;
+use crate::spill::{Spool, SpoolRows};
 use crate::tuple;
 
 /// Outer rows whose points go into one read.
 const OUTER_ROWS: usize = 256;
+/// Candidates of one outer row that are looked at together, about, where there may be very many.
+const PIECE_BYTES: usize = 256 << 10;
 
 /// Where a slot's rows come from, opened.
 pub(crate) enum Source {
@@ -283,13 +286,14 @@ impl TableReader {
     }
 }
 
-/// Inner rows by the key of their join columns.
-#[derive(Default)]
-struct HashTable {
-    rows: RowBatch,
-    by_key: FxHashMap<Vec<u8>, Vec<u32>>,
-    built: bool,
-    all: Vec<u32>,
+/// Candidates of one outer row that come in pieces, as they may be too many for memory.
+enum More {
+    /// All are there.
+    No,
+    /// The reader has more.
+    Read,
+    /// The build side's file has more.
+    Spilled(Place),
 }
 
 enum Lookup {
@@ -299,7 +303,7 @@ enum Lookup {
     Batched,
     /// The access path is bound for each outer row.
     PerRow,
-    Hash(HashTable),
+    Hash(Box<HashTable>),
 }
 
 /// One step.
@@ -318,11 +322,13 @@ pub(crate) struct StepExec {
     group_start: usize,
     group_end: usize,
     candidate: usize,
+    /// Behind the candidates at hand.
+    more: More,
     matched: bool,
     pub exact: bool,
     started: bool,
-    /// Made rows of the first step: all at once.
-    made_done: bool,
+    /// Rows of a derived table or view that is the first step.
+    made: Option<SpoolRows>,
 }
 
 impl StepExec {
@@ -345,14 +351,14 @@ impl StepExec {
             _ => None,
         };
         let lookup = match &step.access.kind {
-            _ if hash => Lookup::Hash(HashTable::default()),
+            _ if hash => Lookup::Hash(Box::default()),
             _ if position == 0 => Lookup::Scan,
             AccessKind::Points(parts)
                 if parts.iter().all(|p| matches!(p, PointPart::Eq { .. })) =>
             {
                 Lookup::Batched
             }
-            AccessKind::Empty | AccessKind::Source => Lookup::Hash(HashTable::default()),
+            AccessKind::Empty | AccessKind::Source => Lookup::Hash(Box::default()),
             _ => Lookup::PerRow,
         };
         Ok(StepExec {
@@ -367,10 +373,11 @@ impl StepExec {
             group_start: 0,
             group_end: 0,
             candidate: 0,
+            more: More::No,
             matched: false,
             exact: true,
             started: false,
-            made_done: false,
+            made: None,
         })
     }
 
@@ -381,12 +388,10 @@ impl StepExec {
         self.inner.clear();
         self.spans.clear();
         (self.group_start, self.group_end, self.candidate) = (0, 0, 0);
-        (self.matched, self.exact, self.started, self.made_done) = (false, true, false, false);
+        (self.matched, self.exact, self.started) = (false, true, false);
+        (self.made, self.more) = (None, More::No);
         if let Lookup::Hash(table) = &mut self.lookup {
-            table.built = false;
-            table.rows.clear();
-            table.by_key.clear();
-            table.all.clear();
+            table.clear();
         }
     }
 }
@@ -453,7 +458,7 @@ impl<'r> StepCx<'r, '_> {
                 continue;
             }
             self.join(me, position, out)?;
-            if out.len() >= BATCH_ROWS {
+            if out.is_full() {
                 return Ok(true);
             }
         }
@@ -527,29 +532,43 @@ impl<'r> StepCx<'r, '_> {
         Ok(())
     }
 
-    /// Rows of a derived table or view.
+    /// Some rows of a derived table or view; false: no more.
     fn made(
         &self,
         me: &mut StepExec,
         step: &JoinStep,
         out: &mut RowBatch,
     ) -> Result<bool, SqlError> {
-        if me.made_done || matches!(step.access.kind, AccessKind::Empty) {
+        if matches!(step.access.kind, AccessKind::Empty) {
             return Ok(false);
         }
-        me.made_done = true;
-        self.all_made(step.table, out)?;
-        Ok(false)
+        if me.made.is_none() {
+            let mut spool = Spool::new(self.rt.env.work_memory());
+            self.all_made(step.table, &mut |image| spool.push(self.rt, 0, image))?;
+            me.made = Some(spool.into_rows(self.rt)?);
+        }
+        let Some(rows) = &mut me.made else {
+            return Ok(false);
+        };
+        self.rt.tick()?;
+        while out.len() < BATCH_ROWS && out.bytes() < PIECE_BYTES {
+            let Some((_, image)) = rows.next(self.rt)? else {
+                return Ok(false);
+            };
+            out.push(0, image);
+        }
+        Ok(true)
     }
 
-    fn all_made(&self, table: usize, out: &mut RowBatch) -> Result<(), SqlError> {
+    fn all_made(
+        &self,
+        table: usize,
+        push: &mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
         let slot = &self.slots[table];
         match &slot.source {
             Source::Derived(q) => {
-                crate::query::collect(self.rt, q, self.outer_rows, slot.layout(), &mut |image| {
-                    out.push(0, image);
-                    Ok(())
-                })
+                crate::query::collect(self.rt, q, self.outer_rows, slot.layout(), push)
             }
             Source::Virtual(v) => {
                 let layout = slot.layout();
@@ -560,8 +579,7 @@ impl<'r> StepCx<'r, '_> {
                             values.iter().map(|v| Val::from_ref(v.as_ref())).collect();
                         let mut image = Vec::new();
                         tuple::encode_row(layout, &vals, &mut image)?;
-                        out.push(0, &image);
-                        Ok(())
+                        push(&image)
                     })
             }
             Source::Table(_) => Ok(()),
@@ -574,7 +592,7 @@ impl<'r> StepCx<'r, '_> {
         if me.outer_at >= me.group_end {
             self.look_up(me, position)?;
         }
-        while me.outer_at < me.group_end && out.len() < BATCH_ROWS {
+        while me.outer_at < me.group_end && !out.is_full() {
             self.join_row(me, step, position, out)?;
         }
         Ok(())
@@ -594,6 +612,7 @@ impl<'r> StepCx<'r, '_> {
         let slot = &self.slots[step.table];
         // What the access path promises is tested where values did not convert exactly, and for hash keys.
         let (candidates, promised) = match &me.lookup {
+            Lookup::Hash(table) if table.is_spilled() => (&me.inner, false),
             Lookup::Hash(table) => (&table.rows, false),
             _ => (&me.inner, me.exact),
         };
@@ -612,11 +631,15 @@ impl<'r> StepCx<'r, '_> {
                     out.push_image(me.outer.image(me.outer_at, p));
                 }
                 out.push_image(Some(image));
-                if out.len() >= BATCH_ROWS && n < end as usize {
+                if out.is_full() && n < end as usize {
                     me.candidate = n;
                     return Ok(());
                 }
             }
+        }
+        if !matches!(me.more, More::No) {
+            drop(rows);
+            return self.next_piece(me);
         }
         if !me.matched && step.kind == JoinType::Left {
             rows[step.table] = slot.row(None);
@@ -640,6 +663,7 @@ impl<'r> StepCx<'r, '_> {
         me.spans.clear();
         me.inner_order.clear();
         me.candidate = 0;
+        me.more = More::No;
         me.exact = true;
         self.rt.tick()?;
         match me.lookup {
@@ -649,17 +673,48 @@ impl<'r> StepCx<'r, '_> {
         }
     }
 
+    /// The candidates of one outer row, in pieces.
     fn look_up_one(&self, me: &mut StepExec, step: &JoinStep) -> Result<(), SqlError> {
-        me.inner.clear();
         let mut rows = self.empty_rows();
         self.fill(&me.outer, me.outer_at, &mut rows);
         if let Some(reader) = &mut me.reader {
             me.exact = reader.bind(&self.eval(&rows), &step.access)?;
-            while reader.next(self.rt, &mut me.inner)? {}
+            me.more = More::Read;
         }
-        me.inner_order.extend(0..me.inner.len() as u32);
-        me.spans.push((0, me.inner.len() as u32));
+        drop(rows);
         me.group_end = me.outer_at + 1;
+        self.next_piece(me)
+    }
+
+    /// Reads the next candidates of the only outer row of the group.
+    fn next_piece(&self, me: &mut StepExec) -> Result<(), SqlError> {
+        me.inner.clear();
+        while me.inner.bytes() < PIECE_BYTES {
+            me.more = match std::mem::replace(&mut me.more, More::No) {
+                More::No => break,
+                More::Read => match &mut me.reader {
+                    Some(reader) => match reader.next(self.rt, &mut me.inner)? {
+                        true => More::Read,
+                        false => More::No,
+                    },
+                    None => More::No,
+                },
+                More::Spilled(place) => match &mut me.lookup {
+                    Lookup::Hash(table) => match table.spilled() {
+                        Some(file) => file
+                            .next(self.rt, place, &mut me.inner)?
+                            .map_or(More::No, More::Spilled),
+                        None => More::No,
+                    },
+                    _ => More::No,
+                },
+            };
+        }
+        me.candidate = 0;
+        me.inner_order.clear();
+        me.inner_order.extend(0..me.inner.len() as u32);
+        me.spans.clear();
+        me.spans.push((0, me.inner.len() as u32));
         Ok(())
     }
 
@@ -694,7 +749,11 @@ impl<'r> StepCx<'r, '_> {
         me.inner.clear();
         if count > 0 {
             reader.look_up(points);
-            while reader.next(self.rt, &mut me.inner)? {}
+            while reader.next(self.rt, &mut me.inner)? {
+                if me.inner.bytes() > self.rt.env.work_memory().max(PIECE_BYTES) {
+                    return self.look_up_one(me, step);
+                }
+            }
         }
         // Rows by point.
         let mut starts = vec![0u32; count + 1];
@@ -729,21 +788,28 @@ impl<'r> StepCx<'r, '_> {
         if !built {
             self.build(me, step, keys)?;
         }
-        let Lookup::Hash(table) = &me.lookup else {
+        let Lookup::Hash(table) = &mut me.lookup else {
             return Ok(());
         };
         let mut key = Vec::new();
+        if let Some(file) = table.spilled() {
+            let mut rows = self.empty_rows();
+            self.fill(&me.outer, me.outer_at, &mut rows);
+            if hash_key(&self.eval(&rows), keys, |k| &k.outer, &mut key)? {
+                me.more = More::Spilled(file.find(hash_of(&key)));
+            }
+            drop(rows);
+            me.group_end = me.outer_at + 1;
+            return self.next_piece(me);
+        }
         for i in me.outer_at..me.outer.len() {
             let mut rows = self.empty_rows();
             self.fill(&me.outer, i, &mut rows);
             let cx = self.eval(&rows);
             let start = me.inner_order.len() as u32;
-            if keys.is_empty() {
-                me.inner_order.extend_from_slice(&table.all);
-            } else if hash_key(&cx, keys, |k| &k.outer, &mut key)?
-                && let Some(list) = table.by_key.get(&key)
-            {
-                me.inner_order.extend_from_slice(list);
+            if hash_key(&cx, keys, |k| &k.outer, &mut key)? {
+                me.inner_order
+                    .extend_from_slice(table.places(hash_of(&key)));
             }
             me.spans.push((start, me.inner_order.len() as u32));
             me.group_end = i + 1;
@@ -758,12 +824,20 @@ impl<'r> StepCx<'r, '_> {
         let Lookup::Hash(table) = &mut me.lookup else {
             return Ok(());
         };
-        table.built = true;
-        let empty = self.empty_rows();
+        table.clear();
+        let slot = &self.slots[step.table];
+        let mut key = Vec::new();
+        let mut add = |image: &[u8]| -> Result<(), SqlError> {
+            let mut rows = self.empty_rows();
+            rows[step.table] = slot.row(Some(image));
+            if hash_key(&self.eval(&rows), keys, |k| &k.inner, &mut key)? {
+                table.push(self.rt, hash_of(&key), image)?;
+            }
+            Ok(())
+        };
         match (&mut me.reader, &step.access.kind) {
             (Some(reader), AccessKind::Hash { build, .. }) => {
-                let exact = reader.bind(&self.eval(&empty), build)?;
-                let slot = &self.slots[step.table];
+                let exact = reader.bind(&self.eval(&self.empty_rows()), build)?;
                 let mut batch = RowBatch::new();
                 let mut more = true;
                 while more {
@@ -773,35 +847,17 @@ impl<'r> StepCx<'r, '_> {
                         let mut rows = self.empty_rows();
                         rows[step.table] = slot.row(Some(image));
                         if exact || self.eval(&rows).passes(&build.implied)? {
-                            table.rows.push(0, image);
+                            add(image)?;
                         }
                     }
                 }
             }
-            (None, _) if !matches!(step.access.kind, AccessKind::Empty) => {
-                self.all_made(step.table, &mut table.rows)?
+            (None, kind) if !matches!(kind, AccessKind::Empty) => {
+                self.all_made(step.table, &mut add)?;
             }
             _ => {}
         }
-        let slot = &self.slots[step.table];
-        let mut key = Vec::new();
-        for i in 0..table.rows.len() {
-            if keys.is_empty() {
-                table.all.push(i as u32);
-                continue;
-            }
-            let mut rows = self.empty_rows();
-            rows[step.table] = slot.row(Some(table.rows.row(i)));
-            if hash_key(&self.eval(&rows), keys, |k| &k.inner, &mut key)? {
-                match table.by_key.get_mut(&key) {
-                    Some(list) => list.push(i as u32),
-                    None => {
-                        table.by_key.insert(key.clone(), vec![i as u32]);
-                    }
-                }
-            }
-        }
-        Ok(())
+        table.finish(self.rt)
     }
 }
 

@@ -1,11 +1,16 @@
-//! Sorts and groups that do not fit in memory give the same rows as those that do.
+//! Statements that do not fit in their memory give the same rows as those that do.
 
 use super::Db;
 
-#[test]
-fn sorted_and_grouped_through_files() {
+/// `t`: 10,000 rows with 5,003 values of `k`, all `s` different. `u`: 4,000 rows, `g` 0 to 9, `k` as in `t` or NULL, `pad` long.
+fn tables() -> Db {
     let db = Db::new();
     db.create("t", &["id int auto", "k int", "s varchar"], &["primary id"]);
+    db.create(
+        "u",
+        &["id int auto", "g int", "k int null", "pad varchar"],
+        &["primary id", "key g"],
+    );
     for chunk in 0..20 {
         let rows: Vec<String> = (0..500)
             .map(|i| {
@@ -15,15 +20,114 @@ fn sorted_and_grouped_through_files() {
             .collect();
         db.exec(&format!("INSERT INTO t (k, s) VALUES {}", rows.join(",")));
     }
-    let queries = [
-        "SELECT s, id FROM t ORDER BY s DESC, id",
-        "SELECT k, COUNT(*), MIN(s), GROUP_CONCAT(id ORDER BY id) FROM t GROUP BY k ORDER BY k",
-        "SELECT COUNT(*) FROM (SELECT DISTINCT s FROM t) x",
-    ];
+    for chunk in 0..8 {
+        let rows: Vec<String> = (0..500)
+            .map(|i| {
+                let n = chunk * 500 + i;
+                let k = match n % 7 {
+                    0 => "NULL".to_string(),
+                    _ => (n * 13 % 6000).to_string(),
+                };
+                format!("({},{k},'{:0>90}')", n % 10, n % 1000)
+            })
+            .collect();
+        db.exec(&format!(
+            "INSERT INTO u (g, k, pad) VALUES {}",
+            rows.join(",")
+        ));
+    }
+    db
+}
+
+/// `files`: with little memory each query needs some.
+fn same_with_little_memory(queries: &[&str], files: bool) {
+    let db = tables();
+    let made = || crate::spill::MADE.with(|made| made.get());
     for sql in queries {
         db.env.memory.set(64 << 20);
+        let before = made();
         let whole = db.rows(sql);
+        assert!(!whole.is_empty(), "{sql}");
+        assert_eq!(made(), before, "{sql}");
         db.env.memory.set(1);
         assert_eq!(db.rows(sql), whole, "{sql}");
+        assert_eq!(made() > before, files, "{sql}");
     }
+}
+
+#[test]
+fn sorted_and_grouped_through_files() {
+    same_with_little_memory(
+        &[
+            "SELECT s, id FROM t ORDER BY s DESC, id",
+            "SELECT k, COUNT(*), MIN(s), GROUP_CONCAT(id ORDER BY id) FROM t GROUP BY k ORDER BY k",
+            "SELECT k, GROUP_CONCAT(s ORDER BY id DESC) FROM t GROUP BY k ORDER BY k",
+        ],
+        true,
+    );
+}
+
+#[test]
+fn distinct_rows_through_files() {
+    same_with_little_memory(
+        &[
+            "SELECT COUNT(*), SUM(LENGTH(s)) FROM (SELECT DISTINCT s FROM t) x",
+            "SELECT DISTINCT pad, g FROM u ORDER BY pad DESC, g",
+            "SELECT DISTINCT s FROM t ORDER BY s LIMIT 3000, 4",
+            "SELECT COUNT(*), SUM(id) FROM (SELECT id, s FROM t UNION SELECT id, s FROM t) x",
+            "SELECT k FROM t UNION SELECT k FROM u ORDER BY k",
+        ],
+        true,
+    );
+}
+
+#[test]
+fn distinct_arguments_through_files() {
+    same_with_little_memory(
+        &[
+            "SELECT COUNT(DISTINCT s), COUNT(s), COUNT(DISTINCT k), SUM(DISTINCT k), AVG(DISTINCT k) FROM t",
+            "SELECT COUNT(DISTINCT s, k), COUNT(DISTINCT k), MAX(DISTINCT s) FROM t",
+            "SELECT g + 0 x, COUNT(DISTINCT pad), COUNT(DISTINCT k), SUM(DISTINCT id) FROM u GROUP BY x ORDER BY x",
+            "SELECT k % 3 m, COUNT(DISTINCT s), SUM(DISTINCT id) FROM t GROUP BY m ORDER BY m",
+            "SELECT GROUP_CONCAT(DISTINCT pad ORDER BY pad DESC) FROM u",
+            "SELECT g, GROUP_CONCAT(pad ORDER BY id) FROM u GROUP BY g ORDER BY g",
+        ],
+        true,
+    );
+}
+
+#[test]
+fn joined_through_files() {
+    same_with_little_memory(
+        &[
+            // No index on the inner side's column: its rows are kept by hash, here more than fit.
+            "SELECT t.id, u.id FROM t JOIN u ON u.k = t.k ORDER BY t.id, u.id",
+            "SELECT t.id, u.id, u.pad FROM t LEFT JOIN u ON u.k = t.k AND u.id % 2 = 0 ORDER BY t.id, u.id",
+            "SELECT COUNT(*), SUM(u.id), SUM(x.id) FROM u JOIN t x ON x.k = u.k JOIN t y ON y.k = x.k",
+            // All rows are candidates.
+            "SELECT COUNT(*), SUM(u.id * x.n) FROM (SELECT 1 n UNION SELECT 2 UNION SELECT 3) x JOIN u",
+            "SELECT COUNT(*), SUM(a.id + b.id) FROM t a LEFT JOIN u b ON a.id = b.id + 1 AND LENGTH(b.pad) = a.k * 0 + 90",
+            // A derived table, first and later.
+            "SELECT COUNT(*), SUM(LENGTH(d.s)), SUM(u.id) FROM (SELECT k, s FROM t) d JOIN u ON u.k = d.k",
+            "SELECT COUNT(*), SUM(LENGTH(d.pad)), SUM(t.id) FROM t LEFT JOIN (SELECT k, pad FROM u) d ON t.k = d.k",
+            "SELECT d.s FROM (SELECT s, id FROM t ORDER BY s DESC LIMIT 9000) d WHERE d.id % 2 = 1 LIMIT 5 OFFSET 2000",
+        ],
+        true,
+    );
+}
+
+#[test]
+fn candidates_come_in_pieces() {
+    same_with_little_memory(
+        &[
+            // Each outer row has a tenth of the table by the index on g, or thousands of rows by a range of the primary key.
+            "SELECT COUNT(*), SUM(u.id), MAX(u.pad) FROM t JOIN u ON u.g = t.id WHERE t.id < 300",
+            "SELECT t.id, COUNT(*), SUM(u.id), SUM(LENGTH(u.pad)) FROM t JOIN u ON u.id BETWEEN t.id AND t.id + 3900 WHERE t.id < 20 \
+         GROUP BY t.id ORDER BY t.id",
+            "SELECT t.id, u.id FROM t LEFT JOIN u ON u.id > t.id + 3990 WHERE t.id < 20 ORDER BY t.id, u.id",
+            // What is cut off is not kept.
+            "SELECT GROUP_CONCAT(s ORDER BY s DESC SEPARATOR '') FROM t",
+        ],
+        false,
+    );
 }

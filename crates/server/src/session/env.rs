@@ -294,6 +294,13 @@ impl SessionEnv for Env {
         crate::system::rows(self, schema, name, row)
     }
 
+    fn tmpdir(&self) -> std::path::PathBuf {
+        match super::vars::find("tmpdir").map(|at| self.globals.load().0[at].clone()) {
+            Ok(VarValue::Text(Some(path))) => std::path::PathBuf::from(&*path),
+            _ => std::env::temp_dir(),
+        }
+    }
+
     fn auto_increment(&self) -> (u64, u64) {
         let s = self.vars.settings();
         (s.auto_increment_increment, s.auto_increment_offset)

@@ -83,7 +83,13 @@ fn facts(options: &ServerOptions) -> Vec<(&'static str, VarValue)> {
         ("basedir", VarValue::text("/usr/")),
         ("port", VarValue::Int(u64::from(options.port))),
         ("system_time_zone", VarValue::text(system_zone())),
-        ("tmpdir", path(&std::env::temp_dir())),
+        (
+            "tmpdir",
+            match options.values.text("tmpdir") {
+                Some(dir) if !dir.is_empty() => VarValue::text(dir),
+                _ => path(&std::env::temp_dir()),
+            },
+        ),
         (
             "innodb_version",
             VarValue::text(options.server_version.clone()),

@@ -1,0 +1,217 @@
+//! The inner rows of a hash join, by the hash of their keys: in memory, and beyond its limit in a file sorted by hash.
+//!
+//! # Picture
+//! ```text
+//! file:   | hash u64, length u32, image | ... |   blocks of whole records, BLOCK_BYTES or one record
+//! index:  first hash and place of each block, in memory: about a thousandth of the file
+//! ```
+//! The outer rows keep their order either way: each asks for its candidates, block by block. Without a key all rows are candidates, and all
+//! have the same hash.
+//!
+//! # Invariants
+//! H1. Candidates are a superset of what matches: the join tests the promised conditions on each of them.
+
+use std::fs::File;
+use std::hash::Hasher;
+use std::sync::Arc;
+
+use nfold_engine::RowBatch;
+use nfold_types::SqlError;
+use rustc_hash::{FxHashMap, FxHasher};
+
+use crate::runtime::Runtime;
+use crate::sort::Sorter;
+use crate::spill;
+
+const BLOCK_BYTES: usize = 32 << 10;
+const HEAD: usize = 12;
+
+/// Rows that are added, then looked up.
+#[derive(Default)]
+pub(crate) struct HashTable {
+    pub built: bool,
+    pub rows: RowBatch,
+    by_hash: FxHashMap<u64, Vec<u32>>,
+    bytes: usize,
+    sorter: Option<Sorter>,
+    spilled: Option<SortedFile>,
+}
+
+/// The hash of a key's bytes.
+pub(crate) fn hash_of(key: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(key);
+    hasher.finish()
+}
+
+impl HashTable {
+    /// Forgets the rows, keeps the memory.
+    pub fn clear(&mut self) {
+        self.built = false;
+        self.rows.clear();
+        self.by_hash.clear();
+        self.bytes = 0;
+        (self.sorter, self.spilled) = (None, None);
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, rt: &Runtime<'_>, hash: u64, image: &[u8]) -> Result<(), SqlError> {
+        if let Some(sorter) = &mut self.sorter {
+            return sorter.push(rt, &hash.to_be_bytes(), image);
+        }
+        self.by_hash
+            .entry(hash)
+            .or_default()
+            .push(self.rows.len() as u32);
+        self.rows.push(0, image);
+        self.bytes += image.len() + 64;
+        if self.bytes > rt.env.work_memory().clamp(64 << 10, 1 << 30) {
+            self.spill(rt)?;
+        }
+        Ok(())
+    }
+
+    fn spill(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
+        let mut sorter = Sorter::new(rt.env.work_memory(), 0);
+        for (hash, places) in std::mem::take(&mut self.by_hash) {
+            for place in places {
+                sorter.push(rt, &hash.to_be_bytes(), self.rows.row(place as usize))?;
+            }
+        }
+        self.rows = RowBatch::new();
+        self.sorter = Some(sorter);
+        Ok(())
+    }
+
+    /// No more rows come.
+    pub fn finish(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
+        self.built = true;
+        if let Some(sorter) = self.sorter.take() {
+            self.spilled = Some(SortedFile::write(rt, sorter)?);
+        }
+        Ok(())
+    }
+
+    /// Whether rows are looked up in the file.
+    pub fn is_spilled(&self) -> bool {
+        self.spilled.is_some()
+    }
+
+    /// The file, where rows are not in memory.
+    pub fn spilled(&mut self) -> Option<&mut SortedFile> {
+        self.spilled.as_mut()
+    }
+
+    /// Rows in memory with this hash.
+    pub fn places(&self, hash: u64) -> &[u32] {
+        self.by_hash.get(&hash).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Where the reading of one hash's rows is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    hash: u64,
+    block: usize,
+}
+
+/// Rows in a file, sorted by hash.
+pub(crate) struct SortedFile {
+    file: Arc<File>,
+    /// First hash and offset of each block; at the end the file's length.
+    blocks: Vec<(u64, u64)>,
+    end: u64,
+    buffer: Vec<u8>,
+    /// The block in the buffer.
+    loaded: Option<usize>,
+}
+
+impl SortedFile {
+    fn write(rt: &Runtime<'_>, sorter: Sorter) -> Result<SortedFile, SqlError> {
+        let mut sorted = sorter.finish(rt)?;
+        let file = spill::nameless(rt)?;
+        let (mut blocks, mut end) = (Vec::new(), 0u64);
+        let mut buffer = Vec::new();
+        while let Some((key, image)) = sorted.next(rt)? {
+            let hash = key.first_chunk().map_or(0, |b| u64::from_be_bytes(*b));
+            if buffer.is_empty() {
+                blocks.push((hash, end));
+            }
+            buffer.extend_from_slice(&hash.to_le_bytes());
+            buffer.extend_from_slice(&(image.len() as u32).to_le_bytes());
+            buffer.extend_from_slice(image);
+            if buffer.len() >= BLOCK_BYTES {
+                rt.tick()?;
+                let len = buffer.len() as u64;
+                buffer = spill::write_at(rt, &file, end, buffer)?;
+                buffer.clear();
+                end += len;
+            }
+        }
+        let len = buffer.len() as u64;
+        buffer = spill::write_at(rt, &file, end, buffer)?;
+        Ok(SortedFile {
+            file,
+            blocks,
+            end: end + len,
+            buffer,
+            loaded: None,
+        })
+    }
+
+    /// Where the rows with this hash begin.
+    pub fn find(&self, hash: u64) -> Place {
+        let after = self.blocks.partition_point(|(first, _)| *first < hash);
+        Place {
+            hash,
+            // The block before may end with it.
+            block: after.saturating_sub(1),
+        }
+    }
+
+    /// Appends some rows with the place's hash; `None`: there are no more behind them.
+    pub fn next(
+        &mut self,
+        rt: &Runtime<'_>,
+        place: Place,
+        out: &mut RowBatch,
+    ) -> Result<Option<Place>, SqlError> {
+        let Some(&(_, start)) = self.blocks.get(place.block) else {
+            return Ok(None);
+        };
+        let next = self.blocks.get(place.block + 1);
+        let end = next.map_or(self.end, |(_, at)| *at);
+        if self.loaded != Some(place.block) {
+            self.loaded = None;
+            let mut buffer = std::mem::take(&mut self.buffer);
+            buffer.clear();
+            self.buffer = spill::read_at(rt, &self.file, start, (end - start) as usize, buffer)?;
+            self.loaded = Some(place.block);
+        }
+        let mut at = 0;
+        while let Some((hash, image, after)) = record(&self.buffer, at) {
+            if hash > place.hash {
+                return Ok(None);
+            }
+            if hash == place.hash {
+                out.push(0, image);
+            }
+            at = after;
+        }
+        Ok(next
+            .is_some_and(|(first, _)| *first <= place.hash)
+            .then_some(Place {
+                block: place.block + 1,
+                ..place
+            }))
+    }
+}
+
+/// The record at `at`: its hash, its image, where the next one begins.
+fn record(block: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
+    let head = block.get(at..at + HEAD)?;
+    let hash = u64::from_le_bytes(*head.first_chunk()?);
+    let len = u32::from_le_bytes(*head.last_chunk()?) as usize;
+    let image = block.get(at + HEAD..at + HEAD + len)?;
+    Some((hash, image, at + HEAD + len))
+}
