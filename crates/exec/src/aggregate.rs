@@ -384,8 +384,14 @@ fn concat_args(cx: &EvalCx<'_>, plan: &Aggregate, args: &[Val<'_>], out: &mut Ve
 
 /// How values of one type compare with each other.
 pub(crate) fn self_kind(cx: &EvalCx<'_>, ty: &ExprType) -> CmpKind {
-    collate::comparison(ty, ty, [false; 2], cx.env().collation(), "max")
-        .unwrap_or(CmpKind::String(ty.collation()))
+    collate::comparison(
+        ty,
+        ty,
+        [nfold_plan::collate::Operand::Other; 2],
+        cx.env().collation(),
+        "max",
+    )
+    .unwrap_or(CmpKind::String(ty.collation()))
 }
 
 /// Keeps the extreme value; gives the bytes that it grew by.

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use nfold_catalog::{ColumnDef, ColumnDefault};
 use nfold_engine::{
     DeleteOp, InsertOp, PointSet, Read, ReadSpec, RowBatch, RowLock, Table, UpdateOp, WriteOutcome,
 };
 use nfold_plan::expr::Expr;
 use nfold_plan::query::{InsertPlan, InsertSource, QueryBody, QueryPlan, TableSource};
+use nfold_types::convert::store::implicit_default;
 use nfold_types::row::RowLayout;
-use nfold_types::{CollationId, Level, SqlError, Value, ValueRef};
+use nfold_types::{CollationId, Level, SqlError, TypeKind, Value, ValueRef};
 
 use crate::eval::{EvalCx, RowRef, convert, row_error};
 use crate::modify::{self, Assigner};
@@ -127,6 +129,7 @@ impl<'i> Inserting<'i, '_> {
                         )?,
                         _ => self.storing.store_ref(rt, column, value, from, self.rows)?,
                     };
+                    self.not_null(c)?;
                     if (i + 1) % width == 0 {
                         self.finish_row()?;
                     }
@@ -171,11 +174,13 @@ impl<'i> Inserting<'i, '_> {
             let def = &self.table.def().columns[column];
             let v = crate::eval::Val::from_ref(value);
             self.row[column] = self.storing.store(rt, &cx, def, v, ty, self.rows)?;
+            self.not_null(column)?;
         }
         self.finish_row()
     }
 
-    /// Fills the row with defaults of the columns that the statement does not name.
+    /// Fills the row with defaults of the columns that the statement does not name. One that has none is spoken of when the named
+    /// ones have their values ([`Self::finish_row`]).
     fn begin_row(&mut self) -> Result<(), SqlError> {
         self.rows += 1;
         if self.rows.is_multiple_of(256) {
@@ -184,7 +189,7 @@ impl<'i> Inserting<'i, '_> {
         self.row.clear();
         let def = self.table.def().clone();
         for (c, column) in def.columns.iter().enumerate() {
-            let value = if self.given[c] {
+            let value = if self.given[c] || lacks_default(column) {
                 Value::Null
             } else {
                 self.storing.default_value(self.rt, column)?
@@ -208,11 +213,12 @@ impl<'i> Inserting<'i, '_> {
             .flatten()
             .any(|e| e.any(&mut |e| matches!(e.kind, nfold_plan::expr::ExprKind::Column(_))));
         if looks_back {
-            for &c in &self.plan.columns {
-                self.row[c] = self
-                    .storing
-                    .default_value(rt, &def.columns[c])
-                    .unwrap_or(Value::Null);
+            for (c, column) in def.columns.iter().enumerate() {
+                if lacks_default(column) {
+                    self.row[c] = implicit_default(&column.ty);
+                } else if self.given[c] {
+                    self.row[c] = self.storing.default_value(rt, column)?;
+                }
             }
         }
         let mut image = Vec::new();
@@ -242,18 +248,28 @@ impl<'i> Inserting<'i, '_> {
                     self.storing.store(rt, &cx, column, v, &e.ty, self.rows)?
                 }
             };
+            self.not_null(c)?;
         }
         Ok(())
     }
 
-    /// NULLs, the automatic value, and the row itself.
+    /// What becomes of a NULL that was given to column `c`; error 1048.
+    fn not_null(&mut self, c: usize) -> Result<(), SqlError> {
+        let column = &self.table.def().columns[c];
+        if self.row[c].is_null() && !column.nullable && !column.auto_increment {
+            self.row[c] = self.storing.null(self.rt, column)?;
+        }
+        Ok(())
+    }
+
+    /// Columns without a default, the automatic value, and the row itself.
     fn finish_row(&mut self) -> Result<(), SqlError> {
         let rt = self.rt;
         let def = self.table.def().clone();
         let auto = def.auto_increment_column();
         for (c, column) in def.columns.iter().enumerate() {
-            if self.row[c].is_null() && !column.nullable && Some(c) != auto {
-                self.row[c] = self.storing.null(rt, column)?;
+            if !self.given[c] && lacks_default(column) {
+                self.row[c] = self.storing.default_value(rt, column)?;
             }
         }
         let mut made = None;
@@ -426,6 +442,14 @@ impl<'i> Inserting<'i, '_> {
             }
         }
     }
+}
+
+/// Whether a column that is not named makes error 1364.
+fn lacks_default(column: &ColumnDef) -> bool {
+    matches!(column.default, ColumnDefault::None)
+        && !column.nullable
+        && !column.auto_increment
+        && !matches!(column.ty.kind, TypeKind::Enum(_))
 }
 
 /// Layout of a row being made: any column may be NULL still.

@@ -180,15 +180,15 @@ fn key_value(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, ty: &ColumnType) -> 
             None => KeyValue::Nothing,
             Some(text) => KeyValue::Exact(Value::Bytes(text.into_owned())),
         },
-        (TypeKind::Date, _) => match convert::to_datetime(cx, v, from) {
-            None => KeyValue::Nothing,
+        (TypeKind::Date, _) => match compare::date_side(cx, (v, from)) {
+            None => KeyValue::Unknown,
             Some(d) if d.packed() == d.date().at_midnight().packed() => {
                 KeyValue::Exact(Value::Date(d.date()))
             }
             Some(d) => KeyValue::Above(Value::Date(d.date())),
         },
-        (TypeKind::DateTime(fsp), _) => match convert::to_datetime(cx, v, from) {
-            None => KeyValue::Nothing,
+        (TypeKind::DateTime(fsp), _) => match compare::date_side(cx, (v, from)) {
+            None => KeyValue::Unknown,
             Some(d) => {
                 let cut = d.truncate(*fsp);
                 if cut == d {
@@ -200,6 +200,7 @@ fn key_value(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, ty: &ColumnType) -> 
         },
         (TypeKind::Timestamp(fsp), _) => timestamp_key(cx, v, from, *fsp),
         (TypeKind::Time(fsp), _) => match convert::to_time(cx, v, from) {
+            None if !matches!(v, Val::Bytes(_)) => KeyValue::Unknown,
             None => KeyValue::Nothing,
             Some(t) if t.truncate(*fsp) == t => KeyValue::Exact(Value::Time(t.truncate(*fsp))),
             Some(_) => KeyValue::Unknown,
@@ -209,8 +210,8 @@ fn key_value(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, ty: &ColumnType) -> 
 }
 
 fn timestamp_key(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, fsp: u8) -> KeyValue {
-    let Some(d) = convert::to_datetime(cx, v, from) else {
-        return KeyValue::Nothing;
+    let Some(d) = compare::date_side(cx, (v, from)) else {
+        return KeyValue::Unknown;
     };
     if d.packed() == 0 {
         return KeyValue::Exact(Value::Timestamp(Timestamp::ZERO));
@@ -348,7 +349,12 @@ impl BoundAccess {
         let s = &mut self.scratch;
         match part {
             PointPart::Eq { expr, null_safe } => {
-                member(s, cx, layout, at, &cx.val(expr)?, &expr.ty, *null_safe)
+                let v = cx.val(expr)?;
+                let ty = &layout.parts()[at].ty;
+                if matches!(Class::of(ty), Class::Date | Class::DateTime) {
+                    compare::refuse_text((&v, &expr.ty), ty)?;
+                }
+                member(s, cx, layout, at, &v, &expr.ty, *null_safe)
             }
             PointPart::In(list) => list
                 .iter()
@@ -356,7 +362,7 @@ impl BoundAccess {
             PointPart::List { list, .. } => {
                 let ty = &layout.parts()[at].ty;
                 let direct = direct_kind(ty);
-                for value in cx.st.params.list(*list).0 {
+                for (i, value) in cx.st.params.list(*list).0.enumerate() {
                     if direct.is_some_and(|d| d(&value, ty)) {
                         let from = s.arena.len() as u32;
                         layout
@@ -366,7 +372,8 @@ impl BoundAccess {
                         continue;
                     }
                     let v = Val::from_ref(value);
-                    member(s, cx, layout, at, &v, &compare::member_type(cx, &v), false)?;
+                    let from = compare::member_type(cx, *list, i, &v);
+                    member(s, cx, layout, at, &v, &from, false)?;
                 }
                 Ok(())
             }
@@ -410,9 +417,10 @@ impl BoundAccess {
             let mut whole = true;
             for (n, part) in parts[at..at + taken].iter().enumerate() {
                 let (v, ty) = match part {
-                    PointPart::List { at: col, of, .. } => {
-                        let v = Val::from_ref(values[row * of + col]);
-                        let ty = compare::member_type(cx, &v);
+                    PointPart::List { list, at: col, of } => {
+                        let i = row * of + col;
+                        let v = Val::from_ref(values[i]);
+                        let ty = compare::member_type(cx, *list, i, &v);
                         (v, ty)
                     }
                     PointPart::Rows { rows, at: col } => {
@@ -457,8 +465,11 @@ impl BoundAccess {
         let ty = &layout.parts()[part].ty;
         let mut lo = End::Open;
         let mut hi = End::Open;
+        // BETWEEN takes a text that is no date as zero; the other comparisons refuse it.
+        let between = matches!((&range.lo, &range.hi), (Some((_, true)), Some((_, true))));
+        let refuses = !between;
         if let Some((e, inside)) = &range.lo {
-            match self.bound(cx, e, ty)? {
+            match self.bound(cx, e, ty, refuses)? {
                 KeyValue::Nothing | KeyValue::AboveAll => return Ok(None),
                 KeyValue::BelowAll => {}
                 KeyValue::Unknown => self.exact = false,
@@ -467,7 +478,7 @@ impl BoundAccess {
             }
         }
         if let Some((e, inside)) = &range.hi {
-            match self.bound(cx, e, ty)? {
+            match self.bound(cx, e, ty, refuses)? {
                 KeyValue::Nothing | KeyValue::BelowAll => return Ok(None),
                 KeyValue::AboveAll => {}
                 KeyValue::Unknown => self.exact = false,
@@ -491,8 +502,12 @@ impl BoundAccess {
         cx: &EvalCx<'a>,
         e: &'a Expr,
         ty: &ColumnType,
+        refuses: bool,
     ) -> Result<KeyValue, SqlError> {
         let v = cx.val(e)?;
+        if refuses && matches!(Class::of(ty), Class::Date | Class::DateTime) {
+            compare::refuse_text((&v, &e.ty), ty)?;
+        }
         Ok(key_value(cx, &v, &e.ty, ty))
     }
 }

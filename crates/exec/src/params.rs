@@ -36,8 +36,6 @@ enum SlotValue {
 pub struct Params {
     slots: Vec<SlotValue>,
     members: Vec<Bound>,
-    /// Ascending places in `members` of hexadecimal and bit literals, which act as numbers where a number is wanted.
-    hex: Vec<u32>,
     arena: Vec<u8>,
 }
 
@@ -51,7 +49,6 @@ impl Params {
     pub fn clear(&mut self) {
         self.slots.clear();
         self.members.clear();
-        self.hex.clear();
         self.arena.clear();
     }
 
@@ -73,9 +70,6 @@ impl Params {
                 SlotKind::List | SlotKind::Rows => {
                     let start = self.members.len() as u32;
                     for lit in digest.list(n, text) {
-                        if matches!(lit, Lit::Hex(_) | Lit::Bit(_)) {
-                            self.hex.push(self.members.len() as u32);
-                        }
                         let bound = self.literal(&lit);
                         self.members.push(bound);
                     }
@@ -202,23 +196,6 @@ impl Params {
                 .map(|b| self.resolve(*b)),
             width,
         )
-    }
-
-    /// The number that member `at` of list or rows slot `n` stands for where it is a hexadecimal or bit literal.
-    #[inline]
-    pub fn hex_number(&self, n: u32, at: usize) -> Option<u64> {
-        if self.hex.is_empty() {
-            return None;
-        }
-        let Some(SlotValue::Many { start, .. }) = self.slots.get(n as usize) else {
-            return None;
-        };
-        let at = start + at as u32;
-        self.hex.binary_search(&at).ok()?;
-        match self.resolve(self.members[at as usize]) {
-            ValueRef::Bytes(b) => Some(crate::eval::convert::bytes_as_number(b)),
-            _ => None,
-        }
     }
 
     /// Whether member `i` of list or rows slot `n` is a hexadecimal or bit literal.

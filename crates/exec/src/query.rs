@@ -354,6 +354,10 @@ impl RowOut for Values {
 }
 
 impl Subqueries for BlockSubqueries<'_, '_> {
+    fn sleep(&self, time: std::time::Duration) -> Result<(), SqlError> {
+        self.rt.sleep(time)
+    }
+
     fn value<'a>(
         &self,
         cx: &EvalCx<'a>,

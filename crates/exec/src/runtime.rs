@@ -90,6 +90,11 @@ impl<'s> Runtime<'s> {
         self.cx.borrow_mut().offload(job).map_err(Interrupt::to_sql)
     }
 
+    /// Suspends for so long.
+    pub fn sleep(&self, time: std::time::Duration) -> Result<(), SqlError> {
+        self.cx.borrow_mut().sleep(time).map_err(Interrupt::to_sql)
+    }
+
     /// Calls `f` until it no longer has to wait.
     pub fn drive<T>(
         &self,

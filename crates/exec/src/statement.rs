@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use nfold_engine::{Engine, EngineSession};
+use nfold_plan::SqlMode;
 use nfold_plan::query::{ColumnMeta, ExplainPlan, Plan, QueryBody, QueryPlan, TableSource};
 use nfold_types::{ErrorCode, SqlError, ValueRef, Warnings, wire};
 
@@ -149,12 +150,19 @@ pub fn execute(
         statement.lock_reads = lock_reads;
         statement.root = None;
     }
+    warnings
+        .borrow_mut()
+        .set_strict(is_strict(&statement.plan, env));
     let result = {
         let mut rt = Runtime::new(engine, session, cx, env, params, warnings);
         rt.lock_reads = lock_reads;
         rt.semi_consistent = matches!(&*statement.plan, Plan::Update(_));
         run(&rt, statement, sink)
     };
+    // What strict mode made an error came before any other error: that one would have ended the statement.
+    let raised = warnings.borrow_mut().take_raised();
+    warnings.borrow_mut().set_strict(false);
+    let result = raised.map_or(result, Err);
     let ok = result.is_ok();
     if !ok {
         // Operators may hold half a read.
@@ -164,6 +172,17 @@ pub fn execute(
     let result = result?;
     ended?;
     Ok(result)
+}
+
+/// Whether lost values are errors: a change of rows in strict mode, without IGNORE.
+fn is_strict(plan: &Plan, env: &dyn SessionEnv) -> bool {
+    let ignore = match plan {
+        Plan::Insert(p) => p.ignore,
+        Plan::Update(p) => p.ignore,
+        Plan::Delete(p) => p.ignore,
+        _ => return false,
+    };
+    !ignore && env.sql_mode().has(SqlMode::STRICT)
 }
 
 fn run(

@@ -120,7 +120,11 @@ impl Storing {
         rt.warnings
             .borrow_mut()
             .warn(ErrorCode::ER_BAD_NULL_ERROR, &[&column.name]);
-        Ok(implicit_default(&column.ty))
+        Ok(match column.ty.kind {
+            // Not the first member: that is for a column that is not named.
+            TypeKind::Enum(_) => Value::UInt(0),
+            _ => implicit_default(&column.ty),
+        })
     }
 
     /// The column's default. Error 1364.

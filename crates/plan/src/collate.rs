@@ -166,25 +166,36 @@ fn mix_error(list: &[Merged], operation: &str) -> SqlError {
     }
 }
 
+/// What stands on a side of a comparison: a constant takes the temporal type of a *column* on the other side, and of nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operand {
+    /// A literal, a parameter, or made of nothing else.
+    Constant,
+    /// A column as it stands.
+    Column,
+    /// Any other expression.
+    Other,
+}
+
 /// How `a op b` compares (manual, "Type Conversion in Expression Evaluation").
 ///
-/// `constant` tells for each side whether it is a constant or parameter: then it takes the other side's temporal type, and
-/// next to an integer column a decimal constant stays exact.
+/// # Errors
+/// 1267 where both are strings and their collations do not go together.
 pub fn comparison(
     a: &ExprType,
     b: &ExprType,
-    constant: [bool; 2],
+    sides: [Operand; 2],
     connection: CollationId,
     operation: &str,
 ) -> Result<CmpKind, SqlError> {
     use Class::*;
+    use Operand::{Column, Constant};
     let (ca, cb) = (a.class(), b.class());
     // A hexadecimal or bit literal next to a number is a number.
     let hex = |t: &ExprType| t.col.zerofill && matches!(t.col.kind, TypeKind::VarBinary(_));
     if (hex(a) && cb == Int) || (hex(b) && ca == Int) {
         return Ok(CmpKind::Int);
     }
-    let year = |t: &ExprType| matches!(t.col.kind, TypeKind::Year);
     Ok(match (ca, cb) {
         (String | Null, String | Null) => {
             let merged = merge([a, b].into_iter(), connection, operation)?;
@@ -206,13 +217,18 @@ pub fn comparison(
         (Int, Int) => CmpKind::Int,
         (Int | Decimal, Int | Decimal) => CmpKind::Decimal,
         (Time, Time) => CmpKind::Time,
+        // A constant beside a column becomes a value of the column.
+        (Time, Date | DateTime) if sides == [Column, Constant] => CmpKind::Time,
+        (Date | DateTime, Time) if sides == [Constant, Column] => CmpKind::Time,
         (x, y) if x.is_temporal() && y.is_temporal() => CmpKind::DateTime,
         (Date | DateTime, String) | (String, Date | DateTime) => CmpKind::DateTime,
-        (Time, String) | (String, Time) => CmpKind::Time,
-        (Date | DateTime, _) if constant[1] && !year(b) => CmpKind::DateTime,
-        (_, Date | DateTime) if constant[0] && !year(a) => CmpKind::DateTime,
-        (Time, Int) if constant[1] => CmpKind::Time,
-        (Int, Time) if constant[0] => CmpKind::Time,
+        (Time, _) if sides == [Column, Constant] => CmpKind::Time,
+        (_, Time) if sides == [Constant, Column] => CmpKind::Time,
+        (Time, String) | (String, Time) => {
+            CmpKind::String(merge([a, b].into_iter(), connection, operation)?.collation)
+        }
+        (Date | DateTime, _) if sides == [Column, Constant] => CmpKind::DateTime,
+        (_, Date | DateTime) if sides == [Constant, Column] => CmpKind::DateTime,
         (Int | Decimal, x) | (x, Int | Decimal) if x.is_temporal() => CmpKind::Decimal,
         // An integer column against a constant string that is an integer compares as integers; the executor looks at the value.
         _ => CmpKind::Double,

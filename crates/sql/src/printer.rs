@@ -241,11 +241,21 @@ impl Expr {
                 subtract,
             } => {
                 let sign = if *subtract { '-' } else { '+' };
-                write!(f, "({expr} {sign} interval {amount} {})", unit.name())
+                write!(
+                    f,
+                    "({expr} {sign} interval {amount} {})",
+                    unit.name().to_lowercase()
+                )
             }
-            Expr::Extract { unit, expr } => write!(f, "extract({} from {expr})", unit.name()),
+            Expr::Extract { unit, expr } => {
+                write!(f, "extract({} from {expr})", unit.name().to_lowercase())
+            }
             Expr::TimestampDiff { unit, from, to } => {
-                write!(f, "timestampdiff({},{from},{to})", unit.name())
+                write!(
+                    f,
+                    "timestampdiff({},{from},{to})",
+                    unit.name().to_lowercase()
+                )
             }
             Expr::Trim { side, what, expr } => {
                 let side = match side {
@@ -397,34 +407,5 @@ impl Display for TypeSpec {
             f.write_str(" binary")?;
         }
         Ok(())
-    }
-}
-
-impl IntervalUnit {
-    /// The unit's word in lower case.
-    pub fn name(self) -> &'static str {
-        use IntervalUnit::*;
-        match self {
-            Microsecond => "microsecond",
-            Second => "second",
-            Minute => "minute",
-            Hour => "hour",
-            Day => "day",
-            Week => "week",
-            Month => "month",
-            Quarter => "quarter",
-            Year => "year",
-            SecondMicrosecond => "second_microsecond",
-            MinuteMicrosecond => "minute_microsecond",
-            MinuteSecond => "minute_second",
-            HourMicrosecond => "hour_microsecond",
-            HourSecond => "hour_second",
-            HourMinute => "hour_minute",
-            DayMicrosecond => "day_microsecond",
-            DaySecond => "day_second",
-            DayMinute => "day_minute",
-            DayHour => "day_hour",
-            YearMonth => "year_month",
-        }
     }
 }

@@ -4,9 +4,11 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use nfold_plan::expr::{CmpKind, Expr, ExprKind, ExprType};
+use nfold_plan::collate::Operand;
+use nfold_plan::expr::{CmpKind, Coercibility, Expr, ExprKind, ExprType};
 use nfold_sql::ast::BinaryOp;
-use nfold_types::SqlError;
+use nfold_types::temporal::{DateFlags, parse};
+use nfold_types::{ColumnType, DateTime, ErrorCode, SqlError, TypeKind};
 use rustc_hash::FxHashMap;
 
 use super::{EvalCx, Val, convert};
@@ -37,18 +39,68 @@ pub fn order(
             Some(collation.known().compare(&x, &y))
         }
         CmpKind::DateTime => {
-            let x = convert::to_datetime(cx, a.0, a.1)?;
-            let y = convert::to_datetime(cx, b.0, b.1)?;
-            Some(x.packed().cmp(&y.packed()))
+            let (x, y) = (date_side(cx, a), date_side(cx, b));
+            match (x, y) {
+                (Some(x), Some(y)) => Some(x.packed().cmp(&y.packed())),
+                _ => double_order(cx, a, b),
+            }
         }
         CmpKind::Time => {
             let (x, y) = (
-                convert::to_time(cx, a.0, a.1)?,
-                convert::to_time(cx, b.0, b.1)?,
+                convert::to_time(cx, a.0, a.1),
+                convert::to_time(cx, b.0, b.1),
             );
-            Some(x.micros().cmp(&y.micros()))
+            match (x, y) {
+                (Some(x), Some(y)) => Some(x.micros().cmp(&y.micros())),
+                _ if is_number(a.0) || is_number(b.0) => double_order(cx, a, b),
+                _ => None,
+            }
         }
     }
+}
+
+fn is_number(v: &Val<'_>) -> bool {
+    !matches!(
+        v,
+        Val::Bytes(_) | Val::Date(_) | Val::DateTime(_) | Val::Time(_)
+    )
+}
+
+/// A side of a comparison of dates. A text that is no date counts as zero; a number that is none is `None`: then both are compared as
+/// numbers.
+pub(crate) fn date_side(cx: &EvalCx<'_>, v: (&Val<'_>, &ExprType)) -> Option<DateTime> {
+    let found = convert::to_datetime(cx, v.0, v.1);
+    if found.is_none() && !is_number(v.0) {
+        return Some(DateTime::ZERO);
+    }
+    found
+}
+
+/// Error 1525 where a constant text that is no date stands beside a date.
+fn refuse_no_date(a: (&Val<'_>, &ExprType), b: (&Val<'_>, &ExprType)) -> Result<(), SqlError> {
+    for (text, other) in [(a, b), (b, a)] {
+        if other.1.class().is_temporal() && !other.0.is_null() {
+            refuse_text(text, &other.1.col)?;
+        }
+    }
+    Ok(())
+}
+
+/// Error 1525 where `v` is a constant text that is no date, to be compared with values of type `other`.
+pub(crate) fn refuse_text(v: (&Val<'_>, &ExprType), other: &ColumnType) -> Result<(), SqlError> {
+    let constant = v.1.coercibility >= Coercibility::Coercible;
+    if let (Val::Bytes(text), true) = (v.0, constant)
+        && parse::parse_datetime(text, DateFlags::default()).is_err()
+    {
+        let kind = match other.kind {
+            TypeKind::Date => "DATE",
+            TypeKind::Timestamp(_) => "TIMESTAMP",
+            _ => "DATETIME",
+        };
+        let shown = String::from_utf8_lossy(text);
+        return Err(SqlError::new(ErrorCode::ER_WRONG_VALUE, &[&kind, &shown]));
+    }
+    Ok(())
 }
 
 fn double_order(
@@ -90,7 +142,11 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             if *op == BinaryOp::NullSafeEq && (x.is_null() || y.is_null()) {
                 return Ok(Some(x.is_null() && y.is_null()));
             }
-            Ok(order(cx, *kind, (&x, &sides[0].ty), (&y, &sides[1].ty)).map(|o| holds(*op, o)))
+            let (x, y) = ((&x, &sides[0].ty), (&y, &sides[1].ty));
+            if *kind == CmpKind::DateTime {
+                refuse_no_date(x, y)?;
+            }
+            Ok(order(cx, *kind, x, y).map(|o| holds(*op, o)))
         }
         ExprKind::CompareRows {
             op,
@@ -135,6 +191,9 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                 return Ok(None);
             }
             let mut unknown = false;
+            if let [(CmpKind::DateTime, only)] = list.as_slice() {
+                refuse_no_date((&x, &expr.ty), (&cx.val(only)?, &only.ty))?;
+            }
             for (kind, member) in list {
                 match order(cx, *kind, (&x, &expr.ty), (&cx.val(member)?, &member.ty)) {
                     Some(Ordering::Equal) => return Ok(Some(!negated)),
@@ -298,10 +357,12 @@ impl ListCache {
     }
 }
 
-/// Type that members of a list parameter are read as: that of their own value.
-pub(crate) fn member_type(cx: &EvalCx<'_>, v: &Val<'_>) -> ExprType {
-    use nfold_plan::expr::Coercibility;
+/// Type that member `i` of a list parameter is read as: that of its own value.
+pub(crate) fn member_type(cx: &EvalCx<'_>, list: u32, i: usize, v: &Val<'_>) -> ExprType {
     match v {
+        Val::Bytes(b) if cx.st.params.is_binary_member(list, i) => {
+            nfold_plan::bind::hex_type(b.len() as u64)
+        }
         Val::Bytes(b) => ExprType::string(
             b.len() as u64,
             cx.env().collation(),
@@ -321,9 +382,10 @@ fn prepare_list(cx: &EvalCx<'_>, kind: CmpKind, list: u32) -> PreparedList {
     let set = match kind {
         CmpKind::Int => {
             let mut all: Vec<i128> = members
-                .filter_map(|v| {
+                .enumerate()
+                .filter_map(|(i, v)| {
                     let v = Val::from_ref(v);
-                    convert::to_integer(cx, &v, &member_type(cx, &v))
+                    convert::to_integer(cx, &v, &member_type(cx, list, i, &v))
                 })
                 .collect();
             all.sort_unstable();
@@ -332,9 +394,10 @@ fn prepare_list(cx: &EvalCx<'_>, kind: CmpKind, list: u32) -> PreparedList {
         }
         CmpKind::String(collation) => {
             let mut all: Vec<Vec<u8>> = members
-                .filter_map(|v| {
+                .enumerate()
+                .filter_map(|(i, v)| {
                     let v = Val::from_ref(v);
-                    let ty = member_type(cx, &v);
+                    let ty = member_type(cx, list, i, &v);
                     let text = convert::to_text(cx, v, &ty, collation)?;
                     let mut key = Vec::new();
                     collation.known().sort_key(&text, &mut key);
@@ -352,7 +415,12 @@ fn prepare_list(cx: &EvalCx<'_>, kind: CmpKind, list: u32) -> PreparedList {
 
 /// How a member of type `ty` compares with `left`: where members are of several kinds, each in its own way.
 fn member_kind(cx: &EvalCx<'_>, left: &Expr, ty: &ExprType, else_as: CmpKind) -> CmpKind {
-    nfold_plan::collate::comparison(&left.ty, ty, [false, true], cx.env().collation(), "in")
+    let side = match left.kind {
+        ExprKind::Column(_) | ExprKind::Outer { .. } => Operand::Column,
+        _ => Operand::Other,
+    };
+    let sides = [side, Operand::Constant];
+    nfold_plan::collate::comparison(&left.ty, ty, sides, cx.env().collation(), "in")
         .unwrap_or(else_as)
 }
 
@@ -388,8 +456,8 @@ fn in_param<'a>(
             }
             _ => {
                 let (members, _) = cx.st.params.list(list);
-                members.map(Val::from_ref).any(|m| {
-                    let ty = member_type(cx, &m);
+                members.map(Val::from_ref).enumerate().any(|(i, m)| {
+                    let ty = member_type(cx, list, i, &m);
                     let kind = member_kind(cx, expr, &ty, kinds[0]);
                     order(cx, kind, (&x, &expr.ty), (&m, &ty)) == Some(Ordering::Equal)
                 })
@@ -401,11 +469,12 @@ fn in_param<'a>(
     let (members, width) = cx.st.params.list(list);
     let mut unknown = false;
     let members: Vec<_> = members.collect();
-    for row in members.chunks(width.max(1)) {
+    let width = width.max(1);
+    for (r, row) in members.chunks(width).enumerate() {
         let mut result = Some(true);
-        for (((x, l), m), kind) in values.iter().zip(left).zip(row).zip(kinds) {
+        for (i, (((x, l), m), kind)) in values.iter().zip(left).zip(row).zip(kinds).enumerate() {
             let m = Val::from_ref(*m);
-            let ty = member_type(cx, &m);
+            let ty = member_type(cx, list, r * width + i, &m);
             match order(cx, member_kind(cx, l, &ty, *kind), (x, &l.ty), (&m, &ty)) {
                 Some(Ordering::Equal) => {}
                 Some(_) => {

@@ -225,8 +225,13 @@ impl<'a> EvalCx<'a> {
         a: &'a Expr,
         b: &'a Expr,
     ) -> Result<Option<std::cmp::Ordering>, SqlError> {
-        let kind =
-            nfold_plan::collate::comparison(&a.ty, &b.ty, [false; 2], self.env().collation(), "=")?;
+        let kind = nfold_plan::collate::comparison(
+            &a.ty,
+            &b.ty,
+            [nfold_plan::collate::Operand::Other; 2],
+            self.env().collation(),
+            "=",
+        )?;
         let (x, y) = (self.val(a)?, self.val(b)?);
         Ok(compare::order(self, kind, (&x, &a.ty), (&y, &b.ty)))
     }

@@ -1,4 +1,6 @@
-//! How an expression runs a subquery: the executor that holds the session does it.
+//! What an expression cannot do alone: the executor that holds the session and its fiber runs subqueries, and waits.
+
+use std::time::Duration;
 
 use nfold_plan::expr::{Expr, ExprType, SubqueryUse};
 use nfold_types::SqlError;
@@ -15,6 +17,11 @@ pub trait Subqueries {
         use_as: &'a SubqueryUse,
         ty: &'a ExprType,
     ) -> Result<Val<'a>, SqlError>;
+
+    /// Lets the statement sleep. Error 1317 when it is killed meanwhile.
+    fn sleep(&self, _time: Duration) -> Result<(), SqlError> {
+        Err(SqlError::not_supported("SLEEP at this place"))
+    }
 }
 
 /// For expressions that cannot hold any.

@@ -2,7 +2,7 @@
 
 use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, any_nullable, infer_int};
-use nfold_types::{CollationId, ErrorCode};
+use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
 
 use super::{Evaluated, Func, Inferred, arg, func};
 use crate::eval::{EvalCx, Val, convert};
@@ -35,6 +35,7 @@ pub(super) static FUNCS: &[Func] = &[
         |_, _| Ok(ExprType::bigint(false)),
         |_, a, _| Ok(Val::Int(a[0].ty.coercibility as i64)),
     ),
+    func("weight_string", (1, 1), infer_weights, eval_weights),
     func("bit_count", (1, 1), infer_int, eval_bit_count),
 ];
 
@@ -63,6 +64,40 @@ fn infer_hex(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
         16
     };
     Ok(cx.connection_string(chars, ty.nullable))
+}
+
+fn infer_weights(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    Ok(binary(args[0].ty.col.max_bytes().saturating_mul(4), true))
+}
+
+/// The weights of a string, filled up with spaces to the length of `AS CHAR(n)`; an integer or a date as eight bytes that sort alike. NULL for other numbers.
+fn eval_weights<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    use nfold_plan::expr::ExprKind;
+    let arg = &args[0];
+    let v = cx.val(arg)?;
+    let signed = |v: i64| Val::string((v as u64 ^ 1 << 63).to_be_bytes().to_vec());
+    match (arg.ty.class(), v) {
+        (_, Val::Int(v)) => return Ok(signed(v)),
+        (Class::Int, Val::UInt(v)) => return Ok(Val::string(v.to_be_bytes().to_vec())),
+        (_, Val::Date(d)) => return Ok(signed(i64::from(d.packed()))),
+        (Class::String, _) => {}
+        _ => return Ok(Val::Null),
+    }
+    let collation = arg.ty.collation();
+    let mut text = arg!(cx.bytes(arg)).into_owned();
+    let known = collation.known();
+    if let (ExprKind::Cast(_), TypeKind::VarChar(n)) = (&arg.kind, &arg.ty.col.kind) {
+        let missing = (*n as usize).saturating_sub(known.char_len(&text));
+        text.resize(text.len() + missing, b' ');
+    }
+    let mut key = Vec::new();
+    if !known.weights(&text, &mut key) {
+        return Err(SqlError::not_supported(format_args!(
+            "WEIGHT_STRING of a string of {}",
+            known.name
+        )));
+    }
+    Ok(Val::string(key))
 }
 
 /// Numbers are shown in base 16, strings and dates byte by byte.

@@ -1,5 +1,7 @@
 //! What the session and the server are; identifiers, addresses, user-level locks.
 
+use std::time::Duration;
+
 use nfold_plan::expr::{Coercibility, Expr, ExprType};
 use nfold_plan::func::{Infer, any_nullable, infer_int_null};
 use nfold_types::{CollationId, ErrorCode, SqlError, Value};
@@ -38,6 +40,7 @@ pub(super) static FUNCS: &[Func] = &[
     func("row_count", (0, 0), infer_plain_int, |cx, _, _| {
         Ok(Val::Int(cx.env().row_count()))
     }),
+    volatile(func("sleep", (1, 1), infer_plain_int, eval_sleep)),
     volatile(func("benchmark", (2, 2), infer_int_null, eval_benchmark)),
     volatile(func("uuid", (0, 0), infer_uuid, eval_uuid)),
     volatile(func("uuid_short", (0, 0), infer_unsigned, eval_uuid_short)),
@@ -113,10 +116,29 @@ fn infer_plain_int(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
 
 fn eval_benchmark<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let times = arg!(cx.int(&args[0]));
+    if times < 0 {
+        let count = times.to_string();
+        cx.warn(
+            ErrorCode::ER_WRONG_VALUE_FOR_TYPE,
+            &[&"count", &count, &"benchmark"],
+        );
+        return Ok(Val::Null);
+    }
     for _ in 0..times {
         cx.val(&args[1])?;
     }
-    Ok(if times < 0 { Val::Null } else { Val::Int(0) })
+    Ok(Val::Int(0))
+}
+
+fn eval_sleep<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let time = cx.f64(&args[0])?.filter(|t| *t >= 0.0);
+    let Some(time) = time.and_then(|t| Duration::try_from_secs_f64(t.min(1e9)).ok()) else {
+        return Err(SqlError::new(ErrorCode::ER_WRONG_ARGUMENTS, &[&"sleep."]));
+    };
+    if !time.is_zero() {
+        cx.st.subqueries.sleep(time)?;
+    }
+    Ok(Val::Int(0))
 }
 
 fn infer_uuid(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {

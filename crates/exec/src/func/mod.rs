@@ -3,11 +3,14 @@
 //! A module contributes a slice of [`Func`]; to add a function, write its `infer` and its `eval` and put it into the slice of its
 //! module. Arguments are evaluated by the function itself (`cx.int(&args[0])?`), so that IF and COALESCE evaluate only what they need.
 
+mod aes;
 mod codes;
+mod compress;
 mod core;
 mod dates;
 mod digest;
 mod formats;
+mod inet6;
 mod info;
 mod moments;
 mod numeric;
@@ -99,6 +102,9 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
         formats::FUNCS,
         info::FUNCS,
         regexp::FUNCS,
+        aes::FUNCS,
+        compress::FUNCS,
+        inet6::FUNCS,
     ];
     let funcs: Vec<&'static Func> = modules.iter().flat_map(|m| m.iter()).collect();
     let by_name = funcs

@@ -2,7 +2,6 @@
 
 use nfold_plan::SqlMode;
 use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
-use nfold_sql::ast;
 use nfold_types::temporal::calendar::{WeekMode, week};
 use nfold_types::temporal::{DateFlags, Interval, IntervalUnit, MICROS_PER_SECOND, parse};
 use nfold_types::{Date, DateTime, ErrorCode, SqlError, Time, TypeKind, Value};
@@ -161,17 +160,6 @@ pub(super) fn moment<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Moment>,
     })
 }
 
-/// The parser's unit as the calendar's.
-pub(super) fn unit_of(unit: ast::IntervalUnit) -> IntervalUnit {
-    macro_rules! same {
-        ($($name:ident)*) => {
-            match unit { $(ast::IntervalUnit::$name => IntervalUnit::$name,)* }
-        };
-    }
-    same!(Microsecond Second Minute Hour Day Week Month Quarter Year SecondMicrosecond MinuteMicrosecond MinuteSecond
-          HourMicrosecond HourSecond HourMinute DayMicrosecond DaySecond DayMinute DayHour YearMonth)
-}
-
 fn interval_of<'a>(
     cx: &EvalCx<'a>,
     amount: &'a Expr,
@@ -208,11 +196,10 @@ pub(super) fn interval_arith<'a>(
     cx: &EvalCx<'a>,
     expr: &'a Expr,
     amount: &'a Expr,
-    unit: ast::IntervalUnit,
+    unit: IntervalUnit,
     subtract: bool,
     ty: &'a ExprType,
 ) -> Evaluated<'a> {
-    let unit = unit_of(unit);
     if let TypeKind::Time(fsp) = ty.col.kind {
         let start = arg!(cx.time(expr));
         let by = arg!(interval_of(cx, amount, unit));
@@ -258,13 +245,8 @@ fn date_alone<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<bool, SqlError> {
 }
 
 /// `EXTRACT(unit FROM expr)`: the parts written side by side, two digits each (microseconds six).
-pub(super) fn extract<'a>(
-    cx: &EvalCx<'a>,
-    unit: ast::IntervalUnit,
-    expr: &'a Expr,
-) -> Evaluated<'a> {
+pub(super) fn extract<'a>(cx: &EvalCx<'a>, unit: IntervalUnit, expr: &'a Expr) -> Evaluated<'a> {
     use IntervalUnit::*;
-    let unit = unit_of(unit);
     if unit.is_date_only() {
         let d = arg!(datetime_of(cx, expr)).date();
         let (y, m) = (i64::from(d.year()), i64::from(d.month()));
@@ -325,13 +307,11 @@ pub(super) fn week_format(cx: &EvalCx<'_>) -> u32 {
 /// `TIMESTAMPDIFF(unit, from, to)`
 pub(super) fn difference<'a>(
     cx: &EvalCx<'a>,
-    unit: ast::IntervalUnit,
+    unit: IntervalUnit,
     from: &'a Expr,
     to: &'a Expr,
 ) -> Evaluated<'a> {
     let from = arg!(whole_datetime(cx, from));
     let to = arg!(whole_datetime(cx, to));
-    Ok(from
-        .difference(unit_of(unit), to)
-        .map_or(Val::Null, Val::Int))
+    Ok(from.difference(unit, to).map_or(Val::Null, Val::Int))
 }

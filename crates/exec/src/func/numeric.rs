@@ -386,8 +386,10 @@ fn extreme<'a>(
     let dates = args
         .iter()
         .any(|e| matches!(e.ty.class(), Class::Date | Class::DateTime));
+    if dates && ty.class() == Class::String {
+        return extreme_date(cx, args, ty, greatest);
+    }
     let kind = match ty.class() {
-        Class::String if dates => CmpKind::DateTime,
         Class::String | Class::Null => CmpKind::String(ty.collation()),
         Class::Int => CmpKind::Int,
         Class::Decimal => CmpKind::Decimal,
@@ -410,17 +412,51 @@ fn extreme<'a>(
             best = Some(v);
         }
     }
-    let best = best.unwrap_or_default();
-    if let (CmpKind::DateTime, Class::String) = (kind, ty.class())
-        && args.iter().any(|e| e.ty.class() == Class::DateTime)
-        && let Some(d) = convert::to_datetime(cx, &best, ty)
-    {
+    Ok(best.unwrap_or_default())
+}
+
+/// GREATEST and LEAST of dates among texts or numbers: all compare as dates, and what is no date comes last. A text is shown as the date
+/// that it is.
+fn extreme_date<'a>(
+    cx: &EvalCx<'a>,
+    args: &'a [Expr],
+    ty: &'a ExprType,
+    greatest: bool,
+) -> Evaluated<'a> {
+    let mut best: Option<(Option<nfold_types::DateTime>, &'a Expr, Val<'a>)> = None;
+    for e in args {
+        let v = cx.val(e)?;
+        if v.is_null() {
+            return Ok(Val::Null);
+        }
+        let at = convert::to_datetime(cx, &v, &e.ty);
+        let rank = |d: Option<nfold_types::DateTime>| d.map_or(u64::MAX, |d| d.packed());
+        let better = best.as_ref().is_none_or(|(b, ..)| {
+            if greatest {
+                rank(at) > rank(*b)
+            } else {
+                rank(at) < rank(*b)
+            }
+        });
+        if better {
+            best = Some((at, e, v));
+        }
+    }
+    let Some((at, e, v)) = best else {
+        return Ok(Val::Null);
+    };
+    let class = e.ty.class();
+    if let (Some(d), true) = (at, class == Class::String || class.is_temporal()) {
         let fsp = args.iter().map(|e| e.ty.col.fsp()).max().unwrap_or(0);
         let mut out = Vec::new();
-        d.with_fsp(fsp).write_to(&mut out);
+        if args.iter().any(|e| e.ty.class() == Class::DateTime) {
+            d.with_fsp(fsp).write_to(&mut out);
+        } else {
+            d.date().write_to(&mut out);
+        }
         return Ok(Val::string(out));
     }
-    Ok(best)
+    Ok(convert::to_text(cx, v, &e.ty, ty.collation()).map_or(Val::Null, Val::Bytes))
 }
 
 /// How many of the limits the first argument reaches; -1 for NULL.

@@ -6,7 +6,7 @@ use nfold_sql::ast::{
     self, Literal, LockWait, OrderItem, Query, QueryBody as AstBody, Select, SelectItem,
 };
 use nfold_types::sql_type::ColumnFlags;
-use nfold_types::{ErrorCode, SqlError, Value};
+use nfold_types::{ErrorCode, SqlError};
 
 use super::from::FromInfo;
 use super::group::{Grouper, Place};
@@ -655,10 +655,4 @@ pub(crate) fn key_flags(def: &nfold_catalog::TableDef, column: usize) -> u16 {
         }
     }
     flags
-}
-
-/// For plans that need a constant: `LIMIT 0`, say.
-#[allow(dead_code)]
-pub(crate) fn is_zero(e: &Expr) -> bool {
-    matches!(e.kind, ExprKind::Const(Value::Int(0)))
 }

@@ -1,19 +1,19 @@
 //! Comparisons: operators, rows, BETWEEN, IN, LIKE, and those with subqueries.
 
 use nfold_sql::ast::{self, BinaryOp, InList};
-use nfold_types::{ErrorCode, SqlError};
+use nfold_types::{CollationId, ErrorCode, SqlError};
 
-use super::expr::is_constant;
+use super::expr::operand;
 use super::types::{and, list_kind};
 use super::{BlockBinder, ParamType};
-use crate::collate;
-use crate::expr::{Coercibility, Expr, ExprKind, ExprType, SubqueryUse};
+use crate::collate::{self, Operand};
+use crate::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, SubqueryUse};
 
 impl BlockBinder<'_> {
     /// `a op b`, with the comparison that MySQL would choose.
     pub(crate) fn compare(&mut self, op: BinaryOp, a: Expr, b: Expr) -> Result<Expr, SqlError> {
-        let constant = [is_constant(&a), is_constant(&b)];
-        let kind = collate::comparison(&a.ty, &b.ty, constant, self.cx.connection, op.symbol())?;
+        let sides = [operand(&a), operand(&b)];
+        let kind = collate::comparison(&a.ty, &b.ty, sides, self.cx.connection, op.symbol())?;
         let nullable = op != BinaryOp::NullSafeEq && (a.ty.nullable || b.ty.nullable);
         Ok(Expr {
             kind: ExprKind::Compare {
@@ -47,8 +47,8 @@ impl BlockBinder<'_> {
         let kinds = pairs
             .iter()
             .map(|(a, b)| {
-                let constant = [is_constant(a), is_constant(b)];
-                collate::comparison(&a.ty, &b.ty, constant, self.cx.connection, op.symbol())
+                let sides = [operand(a), operand(b)];
+                collate::comparison(&a.ty, &b.ty, sides, self.cx.connection, op.symbol())
             })
             .collect::<Result<_, _>>()?;
         let (left, right) = pairs.into_iter().unzip();
@@ -87,11 +87,7 @@ impl BlockBinder<'_> {
         negated: bool,
     ) -> Result<Expr, SqlError> {
         let parts = Box::new([self.expr(e)?, self.expr(low)?, self.expr(high)?]);
-        let kind = |b: &Expr| {
-            let constant = [is_constant(&parts[0]), is_constant(b)];
-            collate::comparison(&parts[0].ty, &b.ty, constant, self.cx.connection, "between")
-        };
-        let kinds = [kind(&parts[1])?, kind(&parts[2])?];
+        let kinds = between_kinds(&parts, self.cx.connection)?;
         let nullable = parts.iter().any(|p| p.ty.nullable);
         Ok(Expr {
             kind: ExprKind::Between {
@@ -145,7 +141,7 @@ impl BlockBinder<'_> {
                     collate::comparison(
                         &l.ty,
                         &m.ty,
-                        [is_constant(l), is_constant(m)],
+                        [operand(l), operand(m)],
                         b.cx.connection,
                         "in",
                     )
@@ -218,7 +214,13 @@ impl BlockBinder<'_> {
             .iter()
             .zip(&types)
             .map(|(l, t)| {
-                collate::comparison(&l.ty, t, [is_constant(l), false], self.cx.connection, "in")
+                collate::comparison(
+                    &l.ty,
+                    t,
+                    [operand(l), Operand::Other],
+                    self.cx.connection,
+                    "in",
+                )
             })
             .collect::<Result<_, _>>()?;
         let use_as = SubqueryUse::In {
@@ -247,7 +249,7 @@ impl BlockBinder<'_> {
         let kind = collate::comparison(
             &left.ty,
             ty,
-            [is_constant(&left), false],
+            [operand(&left), Operand::Other],
             self.cx.connection,
             op.symbol(),
         )?;
@@ -294,4 +296,37 @@ impl BlockBinder<'_> {
             ty,
         })
     }
+}
+
+/// How BETWEEN compares its operand with either bound: a number among strings makes all three numbers.
+fn between_kinds(parts: &[Expr; 3], connection: CollationId) -> Result<[CmpKind; 2], SqlError> {
+    let kind = |b: &Expr| {
+        let sides = [operand(&parts[0]), operand(b)];
+        collate::comparison(&parts[0].ty, &b.ty, sides, connection, "between")
+    };
+    let class = |i: usize| parts[i].ty.class();
+    let among = |list: &[Class]| (0..3).all(|i| list.contains(&class(i)));
+    let column = operand(&parts[0]) == Operand::Column;
+    let text = [Class::String, Class::Null];
+    let dates = [Class::String, Class::Null, Class::Date, Class::DateTime];
+    if class(0).is_temporal() && column || among(&text) {
+        return Ok([kind(&parts[1])?, kind(&parts[2])?]);
+    }
+    if among(&dates) {
+        return Ok([CmpKind::DateTime; 2]);
+    }
+    if text.contains(&class(0)) || class(0).is_temporal() {
+        let temporal = [Class::Time, Class::Date, Class::DateTime];
+        return Ok(if among(&[Class::Time]) {
+            [CmpKind::Time; 2]
+        } else if among(&temporal) {
+            [CmpKind::DateTime; 2]
+        } else if among(&[Class::String, Class::Null, Class::Time]) {
+            let merged = collate::merge(parts.iter().map(|p| &p.ty), connection, "between")?;
+            [CmpKind::String(merged.collation); 2]
+        } else {
+            [CmpKind::Double; 2]
+        });
+    }
+    Ok([kind(&parts[1])?, kind(&parts[2])?])
 }

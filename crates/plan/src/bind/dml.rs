@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use nfold_catalog::{TableDef, schema::eq_name};
+use nfold_catalog::TableDef;
 use nfold_sql::ast::{self, ColumnRef, OrderItem, TableFactor, TableRef};
 use nfold_types::{ErrorCode, SqlError};
 
-use super::from::{FromInfo, bare};
+use super::from::FromInfo;
 use super::names::display;
 use super::{BlockBinder, ParamType, PlanCx, ScopeColumn, ScopeSlot, block};
-use crate::expr::{Expr, ExprType};
+use crate::expr::{Expr, SubqueryPlan};
 use crate::query::{
-    Assignment, Block, DeletePlan, InsertPlan, InsertSource, LimitPlan, Plan, RowLocking,
-    TableSlot, TableSource, UpdatePlan,
+    Assignment, Block, DeletePlan, InsertPlan, InsertSource, LimitPlan, Plan, QueryBody, QueryPlan,
+    RowLocking, TableSlot, TableSource, UpdatePlan,
 };
 
 fn base_table(source: &TableSource, name: &str, verb: &str) -> Result<Arc<TableDef>, SqlError> {
@@ -104,6 +104,7 @@ pub(super) fn insert(cx: &PlanCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError>
         }
     };
     let on_duplicate = on_duplicate(&mut b, i, &table)?;
+    refuse_own_table(&table, &i.table.name.value, &b.subqueries)?;
     Ok(Plan::Insert(Box::new(InsertPlan {
         table,
         columns,
@@ -217,6 +218,29 @@ fn assignments(
 }
 
 /// The one table that an UPDATE or DELETE names.
+/// Error 1093 where a subquery reads the table that the statement changes. What a derived table reads is copied before.
+fn refuse_own_table(
+    table: &TableDef,
+    name: &str,
+    subqueries: &[SubqueryPlan],
+) -> Result<(), SqlError> {
+    fn reads(q: &QueryPlan, table: &TableDef) -> bool {
+        match &q.body {
+            QueryBody::Rows(_) => false,
+            QueryBody::Set { left, right, .. } => reads(left, table) || reads(right, table),
+            QueryBody::Block(b) => {
+                let own = |s: &TableSource| matches!(s, TableSource::Table(t) if t.id == table.id);
+                b.tables.iter().any(|t| own(&t.source))
+                    || b.subqueries.iter().any(|s| reads(&s.plan, table))
+            }
+        }
+    }
+    if subqueries.iter().any(|s| reads(&s.plan, table)) {
+        return Err(SqlError::new(ErrorCode::ER_UPDATE_TABLE_USED, &[&name]));
+    }
+    Ok(())
+}
+
 fn single(refs: &[TableRef]) -> Option<&TableFactor> {
     match refs {
         [TableRef::Table(t)] => Some(t),
@@ -289,6 +313,7 @@ pub(super) fn update(cx: &PlanCx<'_>, u: &ast::Update) -> Result<Plan, SqlError>
     let mut b = BlockBinder::new(cx, None);
     let info = b.single(factor)?;
     let table = base_table(&b.tables[0].source, &b.scope[0].alias, "UPDATE")?;
+    let name = b.scope[0].alias.clone();
     let assignments = assignments(&mut b, &u.assignments, &table, 0)?;
     let found = find_rows(
         cx,
@@ -298,6 +323,7 @@ pub(super) fn update(cx: &PlanCx<'_>, u: &ast::Update) -> Result<Plan, SqlError>
         &u.order_by,
         u.limit.as_ref(),
     )?;
+    refuse_own_table(&table, &name, &found.block.subqueries)?;
     let index = found.block.joins.first().map_or(0, |j| j.access.index);
     let touches = |i: usize| {
         let parts = table.indexes[i].parts.iter().chain(&table.indexes[0].parts);
@@ -329,6 +355,7 @@ pub(super) fn delete(cx: &PlanCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError>
     let mut b = BlockBinder::new(cx, None);
     let info = b.single(factor)?;
     let table = base_table(&b.tables[0].source, &b.scope[0].alias, "DELETE")?;
+    let name = b.scope[0].alias.clone();
     let found = find_rows(
         cx,
         b,
@@ -337,6 +364,7 @@ pub(super) fn delete(cx: &PlanCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError>
         &d.order_by,
         d.limit.as_ref(),
     )?;
+    refuse_own_table(&table, &name, &found.block.subqueries)?;
     let collect = !found.block.order.is_empty() || !found.block.subqueries.is_empty();
     Ok(Plan::Delete(Box::new(DeletePlan {
         table,
@@ -346,18 +374,4 @@ pub(super) fn delete(cx: &PlanCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError>
         ignore: d.ignore,
         collect,
     })))
-}
-
-/// A table's column as an expression over slot 0, for default values and generated statements.
-#[allow(dead_code)]
-pub(super) fn column_of(def: &TableDef, name: &ast::Ident) -> Option<(usize, ExprType)> {
-    let c = bare(name);
-    let at = def
-        .columns
-        .iter()
-        .position(|col| eq_name(&col.name, &c.name.value))?;
-    Some((
-        at,
-        ExprType::new(def.columns[at].ty.clone(), def.columns[at].nullable),
-    ))
 }

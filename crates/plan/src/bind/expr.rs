@@ -10,7 +10,7 @@ use super::types::{
     numeric_of_temporal,
 };
 use super::{AGGREGATES, BlockBinder, ParamType, hex_type};
-use crate::collate;
+use crate::collate::{self, Operand};
 use crate::expr::{
     ArithOp, BitOp, Class, Coercibility, ColumnAt, Expr, ExprKind, ExprType, SubqueryUse,
     string_type,
@@ -29,6 +29,15 @@ pub(crate) fn is_constant(e: &Expr) -> bool {
                 | ExprKind::AssignUserVar(..)
         )
     })
+}
+
+/// What an expression is as a side of a comparison.
+pub(crate) fn operand(e: &Expr) -> Operand {
+    match e.kind {
+        ExprKind::Column(_) | ExprKind::Outer { .. } => Operand::Column,
+        _ if is_constant(e) => Operand::Constant,
+        _ => Operand::Other,
+    }
 }
 
 impl BlockBinder<'_> {
@@ -364,6 +373,11 @@ impl BlockBinder<'_> {
             && *v <= i64::MIN.unsigned_abs()
         {
             return Ok(Expr::int((*v as i64).wrapping_neg()));
+        }
+        if let (UnaryOp::Minus, ast::Expr::Literal(Literal::Int(v))) = (op, operand) {
+            let d = Decimal::from(*v).neg();
+            let ty = ExprType::decimal(d.int_digits(), 0, false);
+            return Ok(Expr::constant(Value::Decimal(d), ty));
         }
         let inner = self.expr(operand)?;
         match op {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use nfold_catalog::schema::eq_name;
 use nfold_sql::ast::{
-    BinaryOp, ColumnRef, Ident, IndexHint, IndexHintKind, Join, JoinConstraint, JoinKind,
-    ObjectName, TableFactor, TableRef,
+    BinaryOp, Ident, IndexHint, IndexHintKind, Join, JoinConstraint, JoinKind, ObjectName,
+    TableFactor, TableRef,
 };
 use nfold_types::{ErrorCode, SqlError};
 
@@ -372,13 +372,4 @@ fn index_hints(
         }
     }
     Ok(out)
-}
-
-/// For error messages and lookups: an unqualified column.
-pub(super) fn bare(name: &Ident) -> ColumnRef {
-    ColumnRef {
-        schema: None,
-        table: None,
-        name: name.clone(),
-    }
 }

@@ -104,7 +104,7 @@ fn kind_types(kinds: KindSet, connection: CollationId) -> Vec<ExprType> {
 }
 
 /// Type of a hexadecimal or bit literal: a binary string that acts as a number, which `zerofill` marks.
-pub(crate) fn hex_type(bytes: u64) -> ExprType {
+pub fn hex_type(bytes: u64) -> ExprType {
     let mut ty = ExprType::string(bytes, CollationId::BINARY, Coercibility::Coercible, false);
     ty.col.zerofill = true;
     ty

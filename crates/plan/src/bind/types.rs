@@ -3,7 +3,8 @@
 use nfold_types::collation::{Collation, CollationId};
 use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
 
-use crate::collate;
+use super::expr::operand;
+use crate::collate::{self, Operand};
 use crate::expr::{ArithOp, Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, string_type};
 use crate::mode::SqlMode;
 use crate::query::AggFunc;
@@ -32,7 +33,13 @@ pub(crate) fn list_kind(
 ) -> Result<CmpKind, SqlError> {
     let mut kinds = Vec::new();
     for m in members.iter().filter(|m| m.class() != Class::Null) {
-        match collate::comparison(&left.ty, m, [false, true], connection, "in") {
+        match collate::comparison(
+            &left.ty,
+            m,
+            [operand(left), Operand::Constant],
+            connection,
+            "in",
+        ) {
             Ok(kind) => kinds.push(kind),
             Err(e) if !rows => return Err(e),
             Err(_) => {}

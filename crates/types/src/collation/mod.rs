@@ -268,6 +268,28 @@ impl Collation {
         }
     }
 
+    /// Appends MySQL's weights of a string, as `WEIGHT_STRING` shows them: they order strings as [`Collation::sort_key`] does, which is
+    /// shorter. False: collations with several levels are not covered.
+    pub fn weights(&self, s: &[u8], out: &mut Vec<u8>) -> bool {
+        let mut push = |w: u32| out.extend_from_slice(&(w as u16).to_be_bytes());
+        match self.kind {
+            Kind::Table(_) if self.charset.max_len == 4 => {
+                let mut rest = s;
+                while let Some((c, len)) = self.charset.decode(rest) {
+                    out.extend_from_slice(&u32::from(c).to_be_bytes()[1..]);
+                    rest = &rest[len..];
+                }
+            }
+            Kind::Bytes => out.extend_from_slice(s),
+            Kind::Table(table) => out.extend(s.iter().map(|b| table[usize::from(*b)])),
+            Kind::General => General.weights(s).for_each(push),
+            Kind::Uca0400 => UCA_0400.weights(s).for_each(push),
+            Kind::Uca0900(1) => UCA_0900.weights(s).for_each(&mut push),
+            Kind::Uca0900(_) => return false,
+        }
+        true
+    }
+
     /// Whether the string can be had back from its sort key, because the key is the string.
     #[inline]
     pub fn is_invertible(&self) -> bool {

@@ -172,6 +172,8 @@ pub struct Warnings {
     list: Vec<Warning>,
     total: u64,
     limit: usize,
+    strict: bool,
+    raised: Option<SqlError>,
 }
 
 impl Default for Warnings {
@@ -187,11 +189,50 @@ impl Warnings {
             list: Vec::new(),
             total: 0,
             limit,
+            strict: false,
+            raised: None,
         }
+    }
+
+    /// From now on, or no more, warnings that say that a value was lost are errors: how a statement that changes rows runs in strict
+    /// mode (MySQL's `Strict_error_handler`). The first of them waits in [`Warnings::take_raised`]; forgets one that waits.
+    pub fn set_strict(&mut self, strict: bool) {
+        self.strict = strict;
+        self.raised = None;
+    }
+
+    /// The first warning that strict mode made an error.
+    pub fn take_raised(&mut self) -> Option<SqlError> {
+        self.raised.take()
+    }
+
+    /// Whether strict mode makes an error of this condition.
+    fn raises(&self, level: Level, code: ErrorCode) -> bool {
+        use ErrorCode::*;
+        self.strict
+            && level == Level::Warning
+            && matches!(
+                code,
+                ER_TRUNCATED_WRONG_VALUE
+                    | ER_WARN_DATA_OUT_OF_RANGE
+                    | ER_DIVISION_BY_ZERO
+                    | ER_TRUNCATED_WRONG_VALUE_FOR_FIELD
+                    | WARN_DATA_TRUNCATED
+                    | ER_DATA_TOO_LONG
+                    | ER_BAD_NULL_ERROR
+                    | ER_NO_DEFAULT_FOR_FIELD
+                    | ER_CUT_VALUE_GROUP_CONCAT
+                    | ER_DATETIME_FUNCTION_OVERFLOW
+                    | ER_WARN_ALLOWED_PACKET_OVERFLOWED
+            )
     }
 
     /// Adds a condition; beyond the limit it is only counted. The message is formatted only when it is kept.
     pub fn push(&mut self, level: Level, code: ErrorCode, args: &[&dyn Display]) {
+        if self.raises(level, code) {
+            self.raised.get_or_insert_with(|| SqlError::new(code, args));
+            return;
+        }
         self.total += 1;
         if self.list.len() < self.limit {
             let message = format_template(code.template(), args).into();
@@ -210,6 +251,10 @@ impl Warnings {
 
     /// Adds an error as the condition of this level (an error that IGNORE turned into a warning, or the error itself).
     pub fn push_error(&mut self, level: Level, error: &SqlError) {
+        if self.raises(level, error.code) {
+            self.raised.get_or_insert_with(|| error.clone());
+            return;
+        }
         self.total += 1;
         if self.list.len() < self.limit {
             self.list.push(Warning {

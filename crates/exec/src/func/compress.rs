@@ -1,0 +1,91 @@
+//! COMPRESS and its like: four bytes with the length, little-endian, and the text in zlib's format (RFC 1950).
+
+use std::io::{Read, Write};
+
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+use nfold_plan::expr::{Coercibility, Expr, ExprType};
+use nfold_plan::func::{Infer, infer_int_null};
+use nfold_types::{CollationId, ErrorCode};
+
+use super::{Evaluated, Func, Inferred, arg, func};
+use crate::eval::{EvalCx, Val};
+
+pub(super) static FUNCS: &[Func] = &[
+    func("compress", (1, 1), infer_bytes, eval_compress),
+    func("uncompress", (1, 1), infer_bytes, eval_uncompress),
+    func("uncompressed_length", (1, 1), infer_int_null, eval_length),
+];
+
+/// The two upper bits of the length are not part of it.
+const LENGTH_MASK: u32 = 0x3FFF_FFFF;
+
+fn infer_bytes(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let bytes = args[0].ty.col.max_bytes().max(1 << 24);
+    let level = Coercibility::Coercible;
+    Ok(ExprType::string(bytes, CollationId::BINARY, level, true))
+}
+
+fn eval_compress<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.bytes(&args[0]));
+    if text.is_empty() {
+        return Ok(Val::string(Vec::new()));
+    }
+    let mut out = (text.len() as u32 & LENGTH_MASK).to_le_bytes().to_vec();
+    let mut encoder = ZlibEncoder::new(&mut out, Compression::default());
+    // Writing to memory cannot fail.
+    let written = encoder.write_all(&text).and_then(|()| encoder.try_finish());
+    drop(encoder);
+    if written.is_err() {
+        return Ok(Val::Null);
+    }
+    // A text column that strips blanks at its end would spoil it.
+    if out.last() == Some(&b' ') {
+        out.push(b'.');
+    }
+    Ok(Val::string(out))
+}
+
+fn corrupted<'a>(cx: &EvalCx<'a>) -> Evaluated<'a> {
+    cx.warn(ErrorCode::ER_ZLIB_Z_DATA_ERROR, &[]);
+    Ok(Val::Null)
+}
+
+fn eval_uncompress<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let bytes = arg!(cx.bytes(&args[0]));
+    if bytes.is_empty() {
+        return Ok(Val::string(Vec::new()));
+    }
+    let Some((length, packed)) = bytes.split_first_chunk::<4>() else {
+        return corrupted(cx);
+    };
+    let length = u32::from_le_bytes(*length) & LENGTH_MASK;
+    let max = cx.env().max_allowed_packet();
+    if length as usize > max {
+        cx.warn(ErrorCode::ER_TOO_BIG_FOR_UNCOMPRESS, &[&max]);
+        return Ok(Val::Null);
+    }
+    let mut out = Vec::new();
+    let mut decoder = ZlibDecoder::new(packed).take(u64::from(length) + 1);
+    match decoder.read_to_end(&mut out) {
+        Ok(n) if n <= length as usize => Ok(Val::string(out)),
+        _ => corrupted(cx),
+    }
+}
+
+fn eval_length<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let bytes = arg!(cx.bytes(&args[0]));
+    if bytes.is_empty() {
+        return Ok(Val::Int(0));
+    }
+    Ok(match bytes.split_first_chunk::<4>() {
+        Some((length, rest)) if !rest.is_empty() => {
+            Val::Int(i64::from(u32::from_le_bytes(*length) & LENGTH_MASK))
+        }
+        _ => {
+            cx.warn(ErrorCode::ER_ZLIB_Z_DATA_ERROR, &[]);
+            Val::Int(0)
+        }
+    })
+}

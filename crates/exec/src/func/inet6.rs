@@ -1,0 +1,98 @@
+//! Addresses of IPv6 (RFC 4291) as text and as bytes, and the tests whether a text or bytes are an address.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use nfold_plan::expr::{Coercibility, Expr, ExprType};
+use nfold_plan::func::{Infer, any_nullable};
+use nfold_types::CollationId;
+
+use super::codes::no_value;
+use super::{Evaluated, Func, Inferred, arg, func};
+use crate::eval::{EvalCx, Val};
+
+pub(super) static FUNCS: &[Func] = &[
+    func("inet6_aton", (1, 1), infer_bytes, eval_aton),
+    func("inet6_ntoa", (1, 1), infer_text, eval_ntoa),
+    func("is_ipv4", (1, 1), infer_test, |cx, a, _| {
+        test(cx, a, |b| ipv4(b).is_some())
+    }),
+    func("is_ipv6", (1, 1), infer_test, |cx, a, _| {
+        test(cx, a, |b| ipv6(b).is_some())
+    }),
+    func("is_ipv4_compat", (1, 1), infer_test, |cx, a, _| {
+        test(cx, a, |b| {
+            // The loopback and the unspecified address are none.
+            b.len() == 16 && b[..12].iter().all(|b| *b == 0) && b[12..] > [0, 0, 0, 1][..]
+        })
+    }),
+    func("is_ipv4_mapped", (1, 1), infer_test, |cx, a, _| {
+        test(cx, a, |b| {
+            b.len() == 16 && b[..10].iter().all(|b| *b == 0) && b[10..12] == [0xFF, 0xFF]
+        })
+    }),
+];
+
+fn infer_bytes(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    let level = Coercibility::Coercible;
+    Ok(ExprType::string(16, CollationId::BINARY, level, true))
+}
+
+fn infer_text(cx: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(cx.connection_string(39, true))
+}
+
+fn infer_test(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    Ok(ExprType::boolean(any_nullable(args)))
+}
+
+fn test<'a>(cx: &EvalCx<'a>, args: &'a [Expr], holds: fn(&[u8]) -> bool) -> Evaluated<'a> {
+    let bytes = arg!(cx.bytes(&args[0]));
+    Ok(Val::Int(i64::from(holds(&bytes))))
+}
+
+/// Four numbers of one to three digits each; unlike elsewhere zeros may stand before them.
+fn ipv4(text: &[u8]) -> Option<Ipv4Addr> {
+    let mut octets = [0u8; 4];
+    let mut parts = text.split(|b| *b == b'.');
+    for octet in &mut octets {
+        let part = parts.next().filter(|p| (1..=3).contains(&p.len()))?;
+        if !part.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        *octet = std::str::from_utf8(part).ok()?.parse().ok()?;
+    }
+    parts.next().is_none().then(|| Ipv4Addr::from(octets))
+}
+
+fn ipv6(text: &[u8]) -> Option<Ipv6Addr> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+fn eval_aton<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.bytes(&args[0]));
+    match (ipv4(&text), ipv6(&text)) {
+        (Some(short), _) => Ok(Val::string(short.octets().to_vec())),
+        (None, Some(long)) => Ok(Val::string(long.octets().to_vec())),
+        (None, None) => no_value(cx, &text, "inet6_aton"),
+    }
+}
+
+fn eval_ntoa<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    // Only bytes are an address; a text of 4 or 16 characters is not.
+    let bytes = arg!(cx.bytes(&args[0]));
+    let binary = args[0].ty.collation() == CollationId::BINARY;
+    if let (Ok(short), true) = (<[u8; 4]>::try_from(&*bytes), binary) {
+        return Ok(Val::string(Ipv4Addr::from(short).to_string().into_bytes()));
+    }
+    let (Ok(long), true) = (<[u8; 16]>::try_from(&*bytes), binary) else {
+        return no_value(cx, &bytes, "inet6_ntoa");
+    };
+    let words = Ipv6Addr::from(long).segments();
+    let text = if words[..6] == [0; 6] && words[6] != 0 {
+        let [.., a, b, c, d] = long;
+        format!("::{}", Ipv4Addr::new(a, b, c, d))
+    } else {
+        Ipv6Addr::from(long).to_string()
+    };
+    Ok(Val::string(text.into_bytes()))
+}
