@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nfold_types::collation::CollationId;
 use nfold_types::{ColumnType, Value};
 
-/// Names a table for ever: ids are never reused, and `TRUNCATE` keeps the id but takes a new tablespace.
+/// Names a table for ever: ids are never reused, and whatever gives a table a new tablespace (`TRUNCATE`, a copying `ALTER`) gives it a new id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub u64);
 

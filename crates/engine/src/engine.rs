@@ -211,6 +211,12 @@ impl Engine {
         Ok(more)
     }
 
+    /// Writes all dirty pages and records a checkpoint, so that recovery begins here. Blocks.
+    pub fn checkpoint(&self) -> Result<(), EngineError> {
+        self.shared.store.checkpoint()?;
+        Ok(())
+    }
+
     /// `innodb_flush_log_at_trx_commit`
     pub fn set_flush_at_commit(&self, value: u8) {
         self.shared.flush_at_commit.store(value, Relaxed);

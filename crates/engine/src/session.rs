@@ -140,6 +140,15 @@ impl EngineSession {
         Ok(())
     }
 
+    /// As [`commit`](Self::commit), and durable whatever is configured.
+    pub(crate) fn commit_durably(&mut self) -> Result<(), Stop> {
+        if self.trx.is_active() {
+            self.trx.commit(FlushAtCommit::Durable).map_err(lift)?;
+        }
+        self.end();
+        Ok(())
+    }
+
     /// Rolls everything back; call again after a wait.
     pub fn rollback(&mut self) -> Result<(), Stop> {
         let applier = Applier(self.shared.clone());

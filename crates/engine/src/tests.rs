@@ -14,6 +14,7 @@ use crate::*;
 
 mod crash;
 mod mvcc;
+mod replaced;
 
 pub(super) struct Db {
     pub engine: Arc<Engine>,

@@ -8,6 +8,8 @@
 //! U3. A restored entry keeps the rolled-back transaction's id: whoever does not see that id settles the entry through the row.
 //! U4. Purge passes over a delete-marked row that a newer transaction has revived. When that one is undone, and the mark's transaction is
 //!     purgeable, undoing takes the row and its entries away as if they had been inserted: nobody else will.
+//! U5. The chains of a version are freed last of all that its purge does. So a record whose version has lost them was purged before a crash; and an
+//!     older version without them, met on a walk, is one that nobody needs.
 //!
 //! # Failure
 //! Overflow chains are freed after the row that named them is gone; a crash in between leaves pages that nobody names.
@@ -338,12 +340,16 @@ fn walk(
     until: u64,
 ) -> Result<bool, Stop> {
     let (mut header, mut image) = from;
+    let first = header.undo;
     let mut buffer = Vec::new();
     let mut scratch = Scratch::default();
     loop {
         if !header.deleted {
             buffer.clear();
-            table.secondary_key(n, &image, primary, &mut buffer)?;
+            match table.secondary_key(n, &image, primary, &mut buffer) {
+                Err(stop) if header.undo != first && overflow::is_gone(&stop) => return Ok(false), // U5
+                other => other?,
+            };
             if buffer == key {
                 return Ok(true);
             }
@@ -391,7 +397,10 @@ fn purge(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop
     };
     for n in 1..table.indexes().len() {
         let mut key = Vec::new();
-        table.secondary_key(n, old, record.key(), &mut key)?;
+        match table.secondary_key(n, old, record.key(), &mut key) {
+            Err(stop) if overflow::is_gone(&stop) => return Ok(()), // U5
+            other => other?,
+        };
         let needed = match newest {
             Some((header, image)) => walk(
                 shared,

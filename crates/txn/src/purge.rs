@@ -17,6 +17,7 @@ use crate::undo::{Ended, TrxUndo, UndoPtr, UndoRecord};
 use crate::view::OldestReader;
 use nfold_store::{Lsn, Stop};
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 
 /// Where the purger is.
 #[derive(Default)]
@@ -158,6 +159,7 @@ impl TrxSystem {
                 if let Some(owner) = orphan.owner.take() {
                     self.locks().release_all(&owner);
                 }
+                self.undoing.fetch_sub(1, Ordering::SeqCst);
                 return Ok(true);
             }
         }
@@ -200,7 +202,7 @@ impl TrxSystem {
             next_id: self.views().next(),
             undo_pages,
             undo_pages_free,
-            rolling_back: self.orphans.lock().len(),
+            rolling_back: self.undoing(),
             purged_transactions,
         }
     }

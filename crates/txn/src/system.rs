@@ -18,7 +18,7 @@ use nfold_store::{Lsn, PageId, SpaceId, Stop, Store, TrxId, USER_AREA};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Name of the undo space's file.
 const UNDO_SPACE: &str = "undo";
@@ -75,6 +75,8 @@ pub struct TrxSystem {
     ceiling: AtomicU64,
     raising: Mutex<()>,
     pub(crate) orphans: Mutex<VecDeque<Orphan>>,
+    /// Those of them that are not undone yet, the one at hand included.
+    pub(crate) undoing: AtomicUsize,
     pub(crate) purge: Mutex<PurgeState>,
 }
 
@@ -137,6 +139,7 @@ impl TrxSystem {
             ceiling: AtomicU64::new(next),
             raising: Mutex::new(()),
             orphans: Mutex::new(VecDeque::new()),
+            undoing: AtomicUsize::new(0),
             purge: Mutex::new(PurgeState::default()),
         });
         // No reader is older than the start.
@@ -263,10 +266,16 @@ impl TrxSystem {
             self.locks.register(&owner, undo.id);
             owner
         });
+        self.undoing.fetch_add(1, Ordering::SeqCst);
         self.orphans.lock().push_back(Orphan {
             undo,
             owner: Some(owner),
         });
+    }
+
+    /// How many transactions without a session are not undone yet.
+    pub fn undoing(&self) -> usize {
+        self.undoing.load(Ordering::SeqCst)
     }
 
     /// The end of a transaction whose changes are all undone, and whose undo log says so.

@@ -28,6 +28,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let _one = self.shared().ddl.lock();
         let shared = self.shared();
+        self.finish_rollbacks()?;
         let first = dictionary::take_ids(
             &shared.store,
             shared.dictionary.def().space,
@@ -89,6 +90,20 @@ impl Engine {
         self.catalog()
             .publish_schema(|schema| schema.put_table(new.clone()));
         self.remove_leftovers(table.space, &gone)
+    }
+
+    /// Until nothing of transactions without a session (a crash or a lost connection left them) is to be undone: they hold no metadata locks,
+    /// and a new index would have neither the entries that undoing takes away nor those that it brings back.
+    fn finish_rollbacks(&self) -> Result<(), EngineError> {
+        let trx = &self.shared().trx;
+        let applier = crate::undo::Applier(self.shared().clone());
+        while trx.undoing() > 0 {
+            if !block(|| trx.rollback_step(&applier, 64))? && trx.undoing() > 0 {
+                // The background has the last of them.
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        }
+        Ok(())
     }
 
     fn put_leftover(

@@ -38,7 +38,7 @@ impl Engine {
         let mut session = EngineSession::internal(self.shared())?;
         session.begin_internal();
         match change(&mut session) {
-            Ok(()) => block(|| session.commit()),
+            Ok(()) => block(|| session.commit_durably()),
             Err(e) => {
                 block(|| session.rollback())?;
                 Err(e)

@@ -1,4 +1,9 @@
 //! ALTER TABLE by copy, and OPTIMIZE TABLE: every row is read, converted and written into a new space, which then takes the old one's place.
+//!
+//! # Invariants
+//! B1. Copied rows carry transaction 0: the copy shows what was committed, so every snapshot sees them. The copy's own id would hide them from
+//!     whoever has a snapshot, as a transaction without undo records never counts as committed.
+//! B2. The copy has a table id of its own: undo records of the old rows, which purge has still to work off, do not find it.
 
 use std::sync::Arc;
 
@@ -31,7 +36,7 @@ impl<E> From<EngineError> for CopyError<E> {
 }
 
 impl Engine {
-    /// Copies `old` into a table made from `spec`, which takes its place (same id, new space). `convert` gets each row image of the old table
+    /// Copies `old` into a table made from `spec`, which takes its place (new id, new space). `convert` gets each row image of the old table
     /// and appends the new one (in the new table's layout, which [`Engine::layout_of`] gives). The caller holds the exclusive metadata lock.
     /// Gives the number of rows.
     ///
@@ -44,7 +49,7 @@ impl Engine {
         convert: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), E>,
     ) -> Result<u64, CopyError<E>> {
         let _one = self.shared().ddl.lock();
-        let mut def = self.make_table(spec, Some(old.id))?;
+        let mut def = self.make_table(spec)?;
         def.create_time = old.create_time;
         let copied = self.copy_rows(old, &def, convert);
         let rows = match copied {
@@ -94,7 +99,7 @@ impl Engine {
         session.begin_internal();
         let trx = block(|| session.write_id())?;
         let header = RowHeader {
-            trx,
+            trx: 0, // B1
             undo: 0,
             deleted: false,
         }
@@ -137,7 +142,7 @@ impl Engine {
                 value.clear();
                 value.extend_from_slice(&header);
                 value.extend_from_slice(if out { &moved } else { &image });
-                filler.push(&key, &value, trx).map_err(failed)?;
+                filler.push(&key, &value, 0).map_err(failed)?;
                 rows += 1;
             }
             if !more {

@@ -64,7 +64,7 @@ impl Engine {
     /// CREATE TABLE. The name is free and the database exists (L1).
     pub fn create_table(&self, spec: TableSpec) -> Result<Arc<TableDef>, EngineError> {
         let _one = self.shared().ddl.lock();
-        let def = Arc::new(self.make_table(&spec, None)?);
+        let def = Arc::new(self.make_table(&spec)?);
         let done = self.change_dictionary(|s| self.put_table(s, &def));
         self.unless_failed(done, def.space)?;
         self.open_table(&def);
@@ -75,11 +75,7 @@ impl Engine {
     }
 
     /// Makes the space and the empty trees of a table; nothing names them yet.
-    pub(super) fn make_table(
-        &self,
-        spec: &TableSpec,
-        id: Option<TableId>,
-    ) -> Result<TableDef, EngineError> {
+    pub(super) fn make_table(&self, spec: &TableSpec) -> Result<TableDef, EngineError> {
         let indexes = spec.ordered_indexes();
         let shared = self.shared();
         let first = dictionary::take_ids(
@@ -110,7 +106,7 @@ impl Engine {
             });
         }
         Ok(TableDef {
-            id: id.unwrap_or(TableId(first)),
+            id: TableId(first),
             schema: spec.schema.clone(),
             name: spec.name.clone(),
             columns: spec.columns.clone(),
@@ -175,36 +171,35 @@ impl Engine {
         self.forget_tables(tables)
     }
 
-    /// TRUNCATE TABLE: the same definition over a new, empty space.
+    /// TRUNCATE TABLE: the same definition over a new, empty space. The table gets a new id, as if it were dropped and made again: undo records of
+    /// the old rows must not find the new table.
     pub fn truncate_table(&self, table: &Arc<TableDef>) -> Result<(), EngineError> {
         let _one = self.shared().ddl.lock();
         let spec = spec_of(table);
-        let mut def = self.make_table(&spec, Some(table.id))?;
+        let mut def = self.make_table(&spec)?;
         def.create_time = table.create_time;
         self.replace_table(table, def)
     }
 
-    /// Puts `new` in the place of `old`, whose space goes if it is another one.
+    /// Puts `new` in the place of `old`, whose space goes.
     pub(super) fn replace_table(
         &self,
         old: &Arc<TableDef>,
         new: TableDef,
     ) -> Result<(), EngineError> {
         let new = Arc::new(new);
-        let moved = new.space != old.space;
-        let done = self.change_dictionary(|s| self.put_table(s, &new));
-        if moved {
-            self.unless_failed(done, new.space)?;
-        } else {
-            done?;
-        }
+        let dictionary = &self.shared().dictionary;
+        let done = self.change_dictionary(|s| {
+            dictionary::remove(s, dictionary, Kind::Table, &old.id.0.to_be_bytes())?;
+            self.put_table(s, &new)
+        });
+        self.unless_failed(done, new.space)?;
         self.open_table(&new);
-        self.catalog()
-            .publish_schema(|schema| schema.put_table(new));
-        if moved {
-            self.shared().store.drop_space(old.space)?;
-        }
-        Ok(())
+        self.catalog().publish_schema(|schema| {
+            schema.remove_table(old.id);
+            schema.put_table(new);
+        });
+        self.forget_tables(std::slice::from_ref(old))
     }
 
     /// RENAME TABLE: (table, new database, new name), all of them or none, in order.

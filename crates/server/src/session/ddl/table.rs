@@ -362,9 +362,27 @@ impl Session {
             }
             None => None,
         };
+        // A copy is made under its new name, and has another id.
+        let (change, target) = match (change, target) {
+            (Change::Copy { mut spec, columns }, target) => {
+                if let Some((schema, name)) = target {
+                    (spec.schema, spec.name) = (schema, name);
+                }
+                (Change::Copy { spec, columns }, None)
+            }
+            other => other,
+        };
+        let (schema, name) = match &change {
+            Change::Copy { spec, .. } => (spec.schema.clone(), spec.name.clone()),
+            _ => (def.schema.clone(), def.name.clone()),
+        };
         let rows = self.apply_change(cx, &def, change)?;
         let engine = self.server.engine.clone();
-        let id = def.id;
+        self.refresh_schema();
+        let id = match self.schema.table(&schema, &name) {
+            Some(def) => def.id,
+            None => return Err(missing(&schema, &name)),
+        };
         if let Some(first) = auto_increment {
             let engine = engine.clone();
             self.change(cx, move || engine.start_auto_increment(id, first))?;

@@ -1,0 +1,198 @@
+//! What is left of a table's past when its rows have moved, its indexes have changed, or its overflow chains are gone. Each of these scenes was
+//! found by the simulator.
+
+use super::*;
+
+use nfold_store::SimDisk;
+
+fn long(id: i64, k: i64, len: usize) -> Row {
+    let (_, k, s, _) = row(id, k, &format!("s{id}"));
+    (id, k, s, Some("long ".repeat(len)))
+}
+
+fn settle(engine: &Engine) {
+    while engine.step_background().unwrap() {}
+}
+
+/// `INDEX b (b(12))`
+fn prefix_index() -> IndexSpec {
+    IndexSpec {
+        name: "b".into(),
+        kind: IndexKind::Secondary,
+        parts: vec![IndexPart {
+            column: 3,
+            prefix_len: Some(12),
+            desc: false,
+        }],
+        comment: Box::default(),
+    }
+}
+
+#[test]
+fn purge_leaves_the_rows_of_a_replaced_table_alone() {
+    let db = Db::new();
+    let table = db.table();
+    let (mut s, mut reader) = (db.session(), db.session());
+    for id in 0..20 {
+        insert(&mut s, &table, &long(id, id, 3000));
+    }
+    commit(&mut s);
+    // Holds purge back until the table is another one.
+    all(&mut reader, &table);
+    for id in 0..20 {
+        update(&mut s, &table, id, &long(id, id + 1, 2000));
+    }
+    for id in 0..10 {
+        delete(&mut s, &table, id);
+    }
+    commit(&mut s);
+    db.engine.truncate_table(table.def()).unwrap();
+    let table = db.find("t");
+    for id in 0..20 {
+        insert(&mut s, &table, &long(id, 7, 2500));
+    }
+    commit(&mut s);
+    let expected = all(&mut s, &table);
+    commit(&mut s);
+    commit(&mut reader);
+    settle(&db.engine);
+    assert_eq!(all(&mut s, &table), expected);
+    assert_eq!(expected.len(), 20);
+    commit(&mut s);
+    assert_sound(&db.engine, &table);
+}
+
+#[test]
+fn a_copy_shows_all_rows_beside_an_older_transaction() {
+    let db = Db::new();
+    let table = db.table();
+    let other = db.engine.create_table(spec("u", true)).unwrap();
+    let (mut s, mut older) = (db.session(), db.session());
+    insert(&mut s, &table, &row(1, 1, "one"));
+    commit(&mut s);
+    let u = db.engine.table(other.id).unwrap();
+    insert(&mut older, &u, &row(1, 1, "keeps ids from being settled"));
+    let copied = db
+        .engine
+        .rebuild_table(table.def(), &spec("t", true), |old, new| {
+            new.extend_from_slice(old);
+            Ok::<(), ()>(())
+        });
+    assert_eq!(copied.unwrap(), 1);
+    let table = db.find("t");
+    assert_eq!(all(&mut s, &table), [row(1, 1, "one")]);
+    commit(&mut s);
+    commit(&mut older);
+}
+
+#[test]
+fn a_record_is_purged_again_after_its_chain_was_freed() {
+    let db = Db::new();
+    let table = db.table();
+    db.engine
+        .change_indexes(table.def(), &[prefix_index()], &[])
+        .unwrap();
+    let table = db.find("t");
+    let mut s = db.session();
+    for id in 0..4 {
+        insert(&mut s, &table, &long(id, id, 3000));
+    }
+    commit(&mut s);
+    for id in 0..4 {
+        update(&mut s, &table, id, &row(id, id, &format!("s{id}")));
+        update(&mut s, &table, id, &long(id, id, 1500));
+    }
+    commit(&mut s);
+    let expected = all(&mut s, &table);
+    commit(&mut s);
+    // One step frees chains, and not yet all undo pages that name them.
+    db.engine
+        .trx_system()
+        .purge_step(&crate::undo::Applier(db.engine.shared().clone()), 6)
+        .unwrap();
+    insert(&mut s, &table, &row(100, 1, "makes the log durable"));
+    commit(&mut s);
+    delete(&mut s, &table, 100);
+    commit(&mut s);
+    drop((s, table));
+    let db = db.crash();
+    let table = db.find("t");
+    settle(&db.engine);
+    let mut s = db.session();
+    assert_eq!(all(&mut s, &table), expected);
+    commit(&mut s);
+    assert_sound(&db.engine, &table);
+}
+
+#[test]
+fn an_index_waits_for_rows_that_are_still_to_be_undone() {
+    let db = Db::new();
+    let table = db.table();
+    let mut s = db.session();
+    for id in 0..10 {
+        insert(&mut s, &table, &row(id, id, &format!("s{id}")));
+    }
+    commit(&mut s);
+    let mut lost = db.session();
+    for id in 0..5 {
+        update(&mut lost, &table, id, &row(id, 50, &format!("s{id}")));
+    }
+    insert(&mut lost, &table, &row(20, 20, "never"));
+    drop(lost);
+    let again = IndexSpec {
+        name: "k2".into(),
+        ..prefix_index_on(1)
+    };
+    db.engine
+        .change_indexes(table.def(), &[again], &[])
+        .unwrap();
+    settle(&db.engine);
+    let table = db.find("t");
+    assert_sound(&db.engine, &table);
+    let k2 = table.def().index("k2").unwrap();
+    assert_eq!(
+        by_key(&mut s, &table, k2, &[Value::Int(3)], RowLock::None).len(),
+        1
+    );
+    commit(&mut s);
+}
+
+fn prefix_index_on(column: usize) -> IndexSpec {
+    let mut index = prefix_index();
+    index.parts[0].column = column;
+    index.parts[0].prefix_len = None;
+    index
+}
+
+/// With `innodb_flush_log_at_trx_commit` 2 the old file must not go before the change is durable.
+#[test]
+fn definitions_are_durable_whatever_is_configured() {
+    let disk = SimDisk::new();
+    let lazy = || EngineOptions {
+        flush_at_commit: 2,
+        ..options()
+    };
+    let open = |disk: &SimDisk| {
+        Engine::open(lazy(), Arc::new(disk.clone()), &|_| {})
+            .unwrap()
+            .0
+    };
+    let engine = open(&disk);
+    engine
+        .put_database(DatabaseDef {
+            name: "d".into(),
+            collation: CollationId(255),
+        })
+        .unwrap();
+    let def = engine.create_table(spec("t", true)).unwrap();
+    engine.truncate_table(&def).unwrap();
+    for seed in 0..20 {
+        let after = disk.crash_image(seed);
+        let engine = open(&after);
+        let schema = engine.catalog().snapshot();
+        let def = schema.table("d", "t").unwrap();
+        let table = engine.table(def.id).unwrap();
+        let mut s = engine.session(1).unwrap();
+        assert_eq!(all(&mut s, &table), [], "seed {seed}");
+    }
+}
