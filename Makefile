@@ -52,10 +52,11 @@ ROUNDS ?= 25
 crash: server-binary ## kill -9 under load, ROUNDS times
 	tests/crash/run --rounds $(ROUNDS)
 
-SEEDS ?= 100
+SEEDS ?= 200
 FIRST_SEED ?= 1
-sim: ## the engine over a disk that loses and tears unsynced writes
-	$(CARGO) run --profile fast -p nfold-sim -- --seeds $(SEEDS) --first-seed $(FIRST_SEED)
+CRASHES ?= 4
+sim: ## the engine over a disk that loses and tears unsynced writes, SEEDS times
+	$(CARGO) run --profile fast -p nfold-sim -- --seeds $(SEEDS) --first-seed $(FIRST_SEED) --crashes $(CRASHES)
 
 check-deep: test-tools server-binary ## the long rounds: crashes, sysbench at size, big tables, miri and fuzzing
 	tests/deep

@@ -1,57 +1,66 @@
-//! One session: runs a transaction step by step, and remembers what the rows are for it.
+//! One session: runs transactions step by step, and remembers what the rows are for it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use nfold_engine::{
-    DeleteOp, Engine, EngineError, EngineSession, InsertOp, Isolation, KeyRange, PointSet, Read,
-    ReadSpec, RowBatch, RowLock, Stop, Table, TrxOptions, UpdateOp, Wait, WriteOutcome,
+    Engine, EngineError, EngineSession, Isolation, LockWaitPolicy, RowBatch, Stop, StoreError,
+    TrxOptions, Wait,
 };
 use nfold_store::SimRng;
-use nfold_types::ValueRef;
 
-use crate::model::{Fields, Rows, decode, encode};
+use crate::model::{Changes, Db, Rows, rows_with};
+use crate::select::{Reading, Wanted};
+use crate::shape::find;
+use crate::write::{Locking, Scale, Writing, Wrote};
 
 /// What an actor is in the middle of.
 enum Doing {
     Nothing,
-    /// Finds and locks the row, to change it (or delete it).
-    Find {
-        id: i64,
-        new: Option<Fields>,
-        read: Box<Read>,
-        batch: RowBatch,
-    },
-    Insert {
-        id: i64,
-        new: Fields,
-        op: Box<InsertOp>,
-    },
-    Update {
-        id: i64,
-        new: Fields,
-        op: Box<UpdateOp>,
-    },
-    Delete {
-        id: i64,
-        op: Box<DeleteOp>,
-    },
+    Lock(Box<Locking>),
+    Write(Box<Writing>),
+    Read(Box<Reading>),
+    /// Good, or to be undone.
+    EndStatement(bool),
+    /// To the savepoint with this number.
+    RollbackTo(usize),
     Commit,
     Rollback,
+}
+
+/// What a step may look at.
+pub struct Around<'a> {
+    pub engine: &'a Engine,
+    /// What is committed.
+    pub db: &'a Db,
+    /// When each table's definition was changed last.
+    pub changed_at: &'a BTreeMap<String, u64>,
+    pub now: u64,
+    pub scale: Scale,
+    /// I/O errors and a full disk are to be expected.
+    pub faulty: bool,
+    /// No new transactions and statements: what is open ends.
+    pub ending: bool,
 }
 
 /// See the module's header.
 pub struct Actor {
     session: EngineSession,
-    table: Arc<Table>,
     doing: Doing,
     waiting: Option<Wait>,
-    /// Rows that this transaction has changed: their new fields, `None` when deleted.
-    changed: std::collections::BTreeMap<i64, Option<Fields>>,
+    isolation: Isolation,
+    began: u64,
+    /// What this transaction has changed.
+    changes: Changes,
+    /// The same, before the statement at hand.
+    before_statement: Changes,
+    /// The same, at each savepoint.
+    savepoints: Vec<(&'static str, Changes)>,
     /// What was committed when the snapshot was opened.
-    snapshot: Option<Rows>,
+    snapshot: Option<Db>,
+    touched: BTreeSet<String>,
     steps_left: u64,
 }
 
@@ -59,88 +68,132 @@ pub struct Actor {
 pub enum Stepped {
     Going,
     Waiting,
-    /// Committed: these rows are changed.
-    Committed(Vec<(i64, Option<Fields>)>),
+    /// Nothing is open, and nothing is begun.
+    Idle,
+    Committed(Changes),
 }
 
 impl Actor {
-    pub fn new(engine: &Engine, table: &Arc<Table>, number: u64) -> Result<Actor, EngineError> {
+    pub fn new(engine: &Engine, number: u64) -> Result<Actor, EngineError> {
         Ok(Actor {
             session: engine.session(number)?,
-            table: table.clone(),
             doing: Doing::Nothing,
             waiting: None,
-            changed: Default::default(),
+            isolation: Isolation::RepeatableRead,
+            began: 0,
+            changes: Changes::new(),
+            before_statement: Changes::new(),
+            savepoints: Vec::new(),
             snapshot: None,
+            touched: BTreeSet::new(),
             steps_left: 0,
         })
     }
 
-    /// The rows that the commit at hand changes, if the actor is committing.
-    pub fn committing(&self) -> Option<Vec<(i64, Option<Fields>)>> {
-        matches!(self.doing, Doing::Commit).then(|| self.changes())
+    /// What the commit at hand changes, if the actor is committing.
+    pub fn committing(&self) -> Option<&Changes> {
+        matches!(self.doing, Doing::Commit).then_some(&self.changes)
     }
 
-    fn changes(&self) -> Vec<(i64, Option<Fields>)> {
-        self.changed
-            .iter()
-            .map(|(id, f)| (*id, f.clone()))
-            .collect()
+    /// Whether the open transaction has used a table: nobody may change its definition then.
+    pub fn uses(&self, table: &str) -> bool {
+        self.touched.contains(table)
     }
 
-    /// One step. `committed`: the rows as they are for a new snapshot.
-    pub fn step(&mut self, rng: &mut SimRng, committed: &Rows) -> Result<Stepped, String> {
-        if let Some(wait) = &mut self.waiting {
-            if Pin::new(wait)
-                .poll(&mut Context::from_waker(Waker::noop()))
-                .is_pending()
-            {
-                return Ok(Stepped::Waiting);
-            }
-            self.waiting = None;
-        }
-        if !self.session.in_transaction() && matches!(self.doing, Doing::Nothing) {
-            self.begin(rng, committed);
+    /// One step.
+    pub fn step(&mut self, rng: &mut SimRng, around: &Around<'_>) -> Result<Stepped, String> {
+        if !self.wait_is_over(rng) {
+            return Ok(Stepped::Waiting);
         }
         if matches!(self.doing, Doing::Nothing) {
-            self.choose(rng)?;
+            if !self.session.in_transaction() {
+                if around.ending {
+                    return Ok(Stepped::Idle);
+                }
+                self.begin(rng, around);
+            }
+            self.choose(rng, around)?;
             // A step of its own, so that the model knows of a commit before it begins.
             if matches!(self.doing, Doing::Commit) {
                 return Ok(Stepped::Going);
             }
         }
-        match self.go_on() {
-            Ok(stepped) => Ok(stepped),
-            Err(Stop::Wait(wait)) => {
+        let stop = match self.go_on(rng, around) {
+            Ok(stepped) => return stepped,
+            Err(stop) => stop,
+        };
+        match stop {
+            Stop::Wait(wait) => {
                 self.waiting = Some(wait);
-                Ok(Stepped::Waiting)
+                return Ok(Stepped::Waiting);
             }
-            Err(Stop::Error(EngineError::Deadlock | EngineError::LockNoWait)) => {
-                self.doing = Doing::Rollback;
-                Ok(Stepped::Going)
+            Stop::Error(EngineError::Deadlock) => self.doing = Doing::Rollback,
+            Stop::Error(EngineError::LockNoWait) => self.doing = Doing::EndStatement(false),
+            Stop::Error(EngineError::Store(StoreError::Io { .. } | StoreError::DiskFull))
+                if around.faulty =>
+            {
+                self.give_up();
             }
-            Err(Stop::Error(e)) => Err(format!("unexpected error: {e}")),
+            Stop::Error(e) => return Err(format!("unexpected error: {e}")),
+        }
+        Ok(Stepped::Going)
+    }
+
+    /// Also gives up waiting now and then, as a lock wait timeout does (1205).
+    fn wait_is_over(&mut self, rng: &mut SimRng) -> bool {
+        let Some(wait) = &mut self.waiting else {
+            return true;
+        };
+        let mut context = Context::from_waker(Waker::noop());
+        if Pin::new(wait).poll(&mut context).is_pending() {
+            let statement = matches!(self.doing, Doing::Lock(_) | Doing::Write(_));
+            if !(statement && rng.one_in(100)) {
+                return false;
+            }
+            self.doing = Doing::EndStatement(false);
+        }
+        self.waiting = None;
+        true
+    }
+
+    /// After an I/O error: the statement fails; what undoes it is tried again.
+    fn give_up(&mut self) {
+        match self.doing {
+            Doing::Commit | Doing::Rollback => self.doing = Doing::Rollback,
+            Doing::EndStatement(false) | Doing::RollbackTo(_) => {}
+            _ => self.doing = Doing::EndStatement(false),
         }
     }
 
-    fn begin(&mut self, rng: &mut SimRng, committed: &Rows) {
-        let isolation = if rng.one_in(4) {
-            Isolation::ReadCommitted
-        } else {
-            Isolation::RepeatableRead
+    fn begin(&mut self, rng: &mut SimRng, around: &Around<'_>) {
+        self.isolation = match rng.below(8) {
+            0 => Isolation::ReadUncommitted,
+            1 | 2 => Isolation::ReadCommitted,
+            3 => Isolation::Serializable,
+            _ => Isolation::RepeatableRead,
         };
+        let at_once = rng.one_in(2);
         self.session.begin(TrxOptions {
-            isolation,
+            isolation: self.isolation,
             read_only: false,
-            consistent_snapshot: true,
+            consistent_snapshot: at_once,
         });
-        self.snapshot = (isolation == Isolation::RepeatableRead).then(|| committed.clone());
-        self.changed.clear();
+        self.began = around.now;
+        self.snapshot = (at_once && self.isolation.repeatable()).then(|| around.db.clone());
+        self.changes.clear();
+        self.savepoints.clear();
+        self.touched.clear();
         self.steps_left = 1 + rng.below(8);
     }
 
-    fn choose(&mut self, rng: &mut SimRng) -> Result<(), String> {
-        if self.steps_left == 0 {
+    fn choose(&mut self, rng: &mut SimRng, around: &Around<'_>) -> Result<(), String> {
+        // A table that was changed since is another one for this transaction's snapshot.
+        let usable: Vec<&String> = around
+            .db
+            .keys()
+            .filter(|t| around.changed_at.get(*t).is_none_or(|at| *at < self.began))
+            .collect();
+        if self.steps_left == 0 || usable.is_empty() || around.ending {
             self.doing = if rng.one_in(6) {
                 Doing::Rollback
             } else {
@@ -149,170 +202,178 @@ impl Actor {
             return Ok(());
         }
         self.steps_left -= 1;
-        if rng.one_in(4) {
-            return self.check_snapshot();
+        if rng.one_in(8) {
+            self.savepoint(rng);
+            return Ok(());
         }
-        let id = rng.below(40) as i64;
-        let long = rng
-            .one_in(12)
-            .then(|| "overflow ".repeat(rng.below(4000) as usize));
-        let short = (!rng.one_in(3)).then(|| "x".repeat(rng.below(300) as usize));
-        let s = (!rng.one_in(5)).then(|| format!("name{}", rng.below(60)));
-        let new = (Some(rng.below(8) as i64), s, long.or(short));
-        self.session
-            .statement_begin(Isolation::RepeatableRead, false);
-        self.doing = match rng.below(3) {
-            0 => {
-                let mut op = Box::new(InsertOp::new(self.table.clone()));
-                encode(&self.table, id, &new, op.row());
-                Doing::Insert { id, new, op }
+        let name = usable[rng.below(usable.len() as u64) as usize].clone();
+        let table = find(around.engine, &name)?;
+        self.touched.insert(name.clone());
+        self.session.statement_begin(self.isolation, false);
+        self.before_statement.clone_from(&self.changes);
+        self.doing = match rng.below(12) {
+            0..=3 => {
+                let writing = Writing::inserts(&name, &table, &around.scale, rng);
+                Doing::Write(Box::new(writing))
             }
-            n => {
-                let mut points = PointSet::new();
-                let key = |out: &mut Vec<u8>| {
-                    self.table
-                        .key_layout(0)
-                        .encode_values([ValueRef::Int(id)], out)
-                        .expect("an integer key");
-                };
-                points.push_with(key);
-                let spec = ReadSpec {
-                    lock: RowLock::Exclusive,
-                    columns: vec![0, 1, 2, 3],
-                    ..ReadSpec::default()
-                };
-                let read = Box::new(Read::points(self.table.clone(), spec, points));
-                Doing::Find {
-                    id,
-                    new: (n == 1).then_some(new),
-                    read,
-                    batch: RowBatch::new(),
-                }
+            4..=8 => {
+                let locking = Locking::choose(&name, &table, &around.scale, rng);
+                Doing::Lock(Box::new(locking))
             }
+            _ => Doing::Read(Box::new(self.reading(&name, &table, rng, around))),
         };
         Ok(())
     }
 
-    fn go_on(&mut self) -> Result<Stepped, Stop> {
-        match &mut self.doing {
-            Doing::Nothing => {}
-            Doing::Find {
-                id,
-                new,
-                read,
-                batch,
-            } => {
-                while read.next(&mut self.session, batch)? {}
-                let (id, new) = (*id, new.take());
-                let image = (!batch.is_empty()).then(|| batch.row(0).to_vec());
-                self.doing = match (image, new) {
-                    (None, _) => Doing::Nothing,
-                    (Some(image), Some(new)) => {
-                        let mut op = Box::new(UpdateOp::new(self.table.clone()));
-                        encode(&self.table, id, &new, op.row(&image, None));
-                        Doing::Update { id, new, op }
+    fn savepoint(&mut self, rng: &mut SimRng) {
+        let name = ["a", "b", "c"][rng.below(3) as usize];
+        let known = self.savepoints.iter().position(|s| s.0 == name);
+        match (rng.below(4), known) {
+            (0, Some(at)) => {
+                self.savepoints.truncate(at);
+                self.session
+                    .release_savepoint(name)
+                    .expect("the model knows the savepoint");
+            }
+            (1 | 2, Some(at)) => self.doing = Doing::RollbackTo(at),
+            _ => {
+                self.savepoints.retain(|s| s.0 != name);
+                self.savepoints.push((name, self.changes.clone()));
+                self.session.savepoint(name);
+            }
+        }
+    }
+
+    fn reading(
+        &mut self,
+        name: &str,
+        table: &std::sync::Arc<nfold_engine::Table>,
+        rng: &mut SimRng,
+        around: &Around<'_>,
+    ) -> Reading {
+        let db = match self.isolation {
+            Isolation::ReadUncommitted => None,
+            Isolation::ReadCommitted => Some(around.db),
+            _ => Some(&*self.snapshot.get_or_insert_with(|| around.db.clone())),
+        };
+        let wanted = if rng.one_in(2) {
+            Wanted::All
+        } else {
+            Wanted::choose(table, around.scale.ids, rng)
+        };
+        let expected = db.map(|db| wanted.of(rows_with(db, &self.changes, name)));
+        let any = rng.below(table.indexes().len() as u64) as usize;
+        let first_rows = if rng.one_in(2) { 1 + rng.below(30) } else { 0 };
+        let cover = rng.one_in(2);
+        let reverse = rng.one_in(4);
+        let (read, index, covering) = wanted.read(table, any, reverse, |spec| {
+            spec.first_rows = first_rows as usize;
+            spec.covering = cover;
+        });
+        Reading {
+            table: table.clone(),
+            read,
+            index,
+            covering,
+            batch: RowBatch::new(),
+            expected,
+        }
+    }
+
+    /// The newest rows of a table, as far as this transaction is concerned.
+    fn current(&self, around: &Around<'_>, name: &str) -> Rows {
+        rows_with(around.db, &self.changes, name)
+    }
+
+    fn go_on(
+        &mut self,
+        rng: &mut SimRng,
+        around: &Around<'_>,
+    ) -> Result<Result<Stepped, String>, Stop> {
+        let checked = match &mut self.doing {
+            Doing::Nothing => Ok(()),
+            Doing::Lock(locking) => {
+                while locking.read.next(&mut self.session, &mut locking.batch)? {}
+                self.locked(rng, around)
+            }
+            Doing::Write(writing) => {
+                let (db, mine, name) = (around.db, &self.changes, writing.name.clone());
+                let mut made = Changes::new();
+                let current = || rows_with(db, mine, &name);
+                let wrote = writing.go_on(&mut self.session, current, &mut made)?;
+                self.changes.extend(made);
+                match wrote {
+                    Ok(Wrote::Row) => Ok(()),
+                    Ok(Wrote::Duplicate) if rng.one_in(2) => Ok(()),
+                    Ok(Wrote::Duplicate) => {
+                        self.doing = Doing::EndStatement(false);
+                        Ok(())
                     }
-                    (Some(image), None) => {
-                        let mut op = Box::new(DeleteOp::new(self.table.clone()));
-                        op.row(&image, None);
-                        Doing::Delete { id, op }
+                    Ok(Wrote::All) => {
+                        self.doing = Doing::EndStatement(!rng.one_in(10));
+                        Ok(())
                     }
-                };
-                if matches!(self.doing, Doing::Nothing) {
-                    self.session.statement_end(true)?;
+                    Err(what) => Err(what),
                 }
             }
-            Doing::Insert { id, new, op } => {
-                let done = self.session.insert(op)? == WriteOutcome::Done;
-                let change = done.then(|| (*id, Some(new.clone())));
-                self.end_statement(change)?;
+            Doing::Read(reading) => {
+                if reading.go_on(&mut self.session)? {
+                    return Ok(Ok(Stepped::Going));
+                }
+                let checked = reading.check();
+                self.doing = Doing::EndStatement(true);
+                checked
             }
-            Doing::Update { id, new, op } => {
-                let done = self.session.update(op)? == WriteOutcome::Done;
-                let change = done.then(|| (*id, Some(new.clone())));
-                self.end_statement(change)?;
+            Doing::EndStatement(ok) => {
+                let ok = *ok;
+                self.session.statement_end(ok)?;
+                if !ok {
+                    self.changes.clone_from(&self.before_statement);
+                }
+                self.doing = Doing::Nothing;
+                Ok(())
             }
-            Doing::Delete { id, op } => {
-                self.session.delete(op)?;
-                let change = Some((*id, None));
-                self.end_statement(change)?;
+            Doing::RollbackTo(at) => {
+                let at = *at;
+                self.session.rollback_to(self.savepoints[at].0)?;
+                self.changes.clone_from(&self.savepoints[at].1);
+                self.savepoints.truncate(at + 1);
+                self.doing = Doing::Nothing;
+                Ok(())
             }
             Doing::Commit => {
                 self.session.commit()?;
-                self.doing = Doing::Nothing;
-                return Ok(Stepped::Committed(self.changes()));
+                self.end();
+                return Ok(Ok(Stepped::Committed(std::mem::take(&mut self.changes))));
             }
             Doing::Rollback => {
                 self.session.rollback()?;
-                self.doing = Doing::Nothing;
+                self.end();
+                Ok(())
             }
-        }
-        Ok(Stepped::Going)
+        };
+        Ok(checked.map(|()| Stepped::Going))
     }
 
-    fn end_statement(&mut self, change: Option<(i64, Option<Fields>)>) -> Result<(), Stop> {
-        self.changed.extend(change);
+    fn end(&mut self) {
         self.doing = Doing::Nothing;
-        self.session.statement_end(true)
+        self.touched.clear();
+        self.snapshot = None;
     }
 
-    /// M2, through the clustered index.
-    fn check_snapshot(&mut self) -> Result<(), String> {
-        let Some(mut expected) = self.snapshot.clone() else {
+    /// A locking read has given all its rows: M4, then what is to be done with them.
+    fn locked(&mut self, rng: &mut SimRng, around: &Around<'_>) -> Result<(), String> {
+        let Doing::Lock(locking) = std::mem::replace(&mut self.doing, Doing::EndStatement(true))
+        else {
             return Ok(());
         };
-        for (id, fields) in &self.changed {
-            match fields {
-                Some(f) => expected.insert(*id, f.clone()),
-                None => expected.remove(id),
-            };
-        }
-        let found = rows_of(&mut self.session, &self.table)?;
-        if found != expected {
-            return Err(difference("a snapshot has changed", &expected, &found));
+        let gaps = self.isolation.repeatable();
+        locking.check(self.current(around, &locking.name), gaps)?;
+        let changes = locking.changes(&around.scale, rng);
+        if !changes.is_empty() && locking.policy != LockWaitPolicy::SkipLocked {
+            let writing = Writing::new(&locking.name, &locking.table, changes);
+            self.doing = Doing::Write(Box::new(writing));
         }
         Ok(())
     }
-}
-
-/// All rows as the session's transaction sees them.
-pub fn rows_of(session: &mut EngineSession, table: &Arc<Table>) -> Result<Rows, String> {
-    let spec = ReadSpec {
-        columns: vec![0, 1, 2, 3],
-        ..ReadSpec::default()
-    };
-    let mut read = Read::range(table.clone(), spec, &KeyRange::all(), false);
-    let mut batch = RowBatch::new();
-    loop {
-        match read.next(session, &mut batch) {
-            Ok(true) => {}
-            Ok(false) => break,
-            Err(Stop::Wait(_)) => return Err("a plain read had to wait with inline I/O".into()),
-            Err(Stop::Error(e)) => return Err(format!("a plain read failed: {e}")),
-        }
-    }
-    batch
-        .iter()
-        .map(|image| decode(table, image).ok_or_else(|| "a damaged row".to_owned()))
-        .collect()
-}
-
-/// Says where two states differ.
-pub fn difference(what: &str, expected: &Rows, found: &Rows) -> String {
-    let short =
-        |f: Option<&Fields>| f.map(|(k, s, b)| (*k, s.clone(), b.as_ref().map(String::len)));
-    let ids: std::collections::BTreeSet<_> = expected.keys().chain(found.keys()).collect();
-    let lines: Vec<String> = ids
-        .into_iter()
-        .filter(|id| expected.get(id) != found.get(id))
-        .take(5)
-        .map(|id| {
-            format!(
-                "row {id}: expected {:?}, found {:?}",
-                short(expected.get(id)),
-                short(found.get(id))
-            )
-        })
-        .collect();
-    format!("{what}: {}", lines.join("; "))
 }

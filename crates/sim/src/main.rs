@@ -1,6 +1,13 @@
-//! `make sim SEEDS=N FIRST_SEED=K`: runs seeds, and stops at the first that fails.
+//! `make sim SEEDS=N FIRST_SEED=K`: runs seeds on all cores, and stops at the first that fails.
+
+use std::cell::Cell;
+use std::process::exit;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use clap::Parser;
+use nfold_sim::Outcome;
 
 /// Runs the engine over a simulated disk, seed by seed.
 #[derive(Parser)]
@@ -10,31 +17,112 @@ struct Options {
     seeds: u64,
     #[arg(long, default_value_t = 1)]
     first_seed: u64,
-    /// Power failures of each seed.
+    /// Power failures and kills of each seed, at least.
     #[arg(long, default_value_t = 4)]
     crashes: u32,
+    /// Seeds that run at once; 0: as many as there are cores.
+    #[arg(long, default_value_t = 0)]
+    jobs: usize,
+    /// Go on after a seed that failed.
+    #[arg(long)]
+    keep_going: bool,
+}
+
+/// A seed that runs longer than this waits for something that never comes.
+const HANG: Duration = Duration::from_secs(120);
+
+thread_local! {
+    static SEED: Cell<u64> = const { Cell::new(0) };
 }
 
 fn main() {
     let options = Options::parse();
-    let mut total = nfold_sim::Outcome::default();
-    for seed in options.first_seed..options.first_seed + options.seeds {
-        match nfold_sim::run(seed, options.crashes) {
-            Ok(done) => {
-                total.crashes += done.crashes;
-                total.commits += done.commits;
-                total.recovered_unfinished += done.recovered_unfinished;
-            }
-            Err(what) => {
-                println!("seed {seed} FAILED: {what}");
-                println!("replay it with: make sim SEEDS=1 FIRST_SEED={seed}");
-                std::process::exit(1);
+    let default_hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        eprintln!("seed {}:", SEED.get());
+        default_hook(info);
+    }));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = if options.jobs == 0 {
+        cores
+    } else {
+        options.jobs
+    };
+    let next = AtomicU64::new(options.first_seed);
+    let total = Mutex::new((Outcome::default(), 0u64, 0u64));
+    let running: Vec<Running> = (0..jobs).map(|_| Mutex::default()).collect();
+    let running = Arc::new(running);
+    let watched = running.clone();
+    std::thread::spawn(move || watch(&watched));
+    std::thread::scope(|scope| {
+        for mine in running.iter() {
+            let (options, next, total) = (&options, &next, &total);
+            scope.spawn(move || work(options, next, total, mine));
+        }
+    });
+    let (total, passed, failed) = total.into_inner().unwrap_or_else(|e| e.into_inner());
+    println!(
+        "{} seeds: {} commits, {} changes of definitions, {} crashes, {} unfinished transactions recovered",
+        passed + failed,
+        total.commits,
+        total.definitions,
+        total.crashes,
+        total.recovered_unfinished
+    );
+    println!("{passed} passed, {failed} failed");
+    exit(i32::from(failed > 0));
+}
+
+/// The seed that a thread runs, and since when.
+type Running = Mutex<Option<(u64, Instant)>>;
+
+fn watch(running: &[Running]) {
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+        for running in running {
+            let now = *running.lock().unwrap_or_else(|e| e.into_inner());
+            if let Some((seed, since)) = now
+                && since.elapsed() > HANG
+            {
+                println!("seed {seed} FAILED: it hangs");
+                exit(1);
             }
         }
     }
-    println!(
-        "{} seeds: {} commits, {} power failures, {} unfinished transactions recovered",
-        options.seeds, total.commits, total.crashes, total.recovered_unfinished
-    );
-    println!("{} passed, 0 failed", options.seeds);
+}
+
+fn work(
+    options: &Options,
+    next: &AtomicU64,
+    total: &Mutex<(Outcome, u64, u64)>,
+    running: &Running,
+) {
+    loop {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if seed >= options.first_seed + options.seeds {
+            *running.lock().unwrap_or_else(|e| e.into_inner()) = None;
+            return;
+        }
+        SEED.set(seed);
+        *running.lock().unwrap_or_else(|e| e.into_inner()) = Some((seed, Instant::now()));
+        let result = nfold_sim::run(seed, options.crashes);
+        let mut total = total.lock().unwrap_or_else(|e| e.into_inner());
+        match result {
+            Ok(done) => {
+                total.0.add(&done);
+                total.1 += 1;
+            }
+            Err(what) => {
+                total.2 += 1;
+                println!("seed {seed} FAILED: {what}");
+                println!(
+                    "replay it with: make sim SEEDS=1 FIRST_SEED={seed} CRASHES={}",
+                    options.crashes
+                );
+                if !options.keep_going {
+                    next.store(u64::MAX / 2, Ordering::Relaxed);
+                }
+            }
+        }
+    }
 }

@@ -1,99 +1,88 @@
-//! Rows as they must be, and the table that holds them.
+//! What must be there: tables with their shapes and rows, as plain values.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nfold_catalog::{ColumnDef, ColumnDefault, IndexKind, IndexPart, TableOptions};
-use nfold_engine::{IndexSpec, Table, TableSpec};
-use nfold_types::collation::CollationId;
-use nfold_types::{ColumnType, TextSize, TypeKind, Value, ValueRef};
+use nfold_types::Value;
 
-/// (k, s, b) of a row, by its id.
-pub type Fields = (Option<i64>, Option<String>, Option<String>);
-/// All rows.
-pub type Rows = BTreeMap<i64, Fields>;
+use crate::shape::Shape;
 
-/// `t (id BIGINT, k INT, s VARCHAR(30), b LONGTEXT, PRIMARY KEY (id), KEY k (k DESC, s), UNIQUE KEY s (s))`
-pub fn table() -> TableSpec {
-    let column = |name: &str, ty, nullable| ColumnDef {
-        name: name.into(),
-        ty,
-        nullable,
-        default: ColumnDefault::Null,
-        on_update_now: None,
-        auto_increment: false,
-        comment: Box::default(),
-    };
-    let part = |column, desc| IndexPart {
-        column,
-        prefix_len: None,
-        desc,
-    };
-    let index = |name: &str, kind, parts| IndexSpec {
-        name: name.into(),
-        kind,
-        parts,
-        comment: Box::default(),
-    };
-    let text = CollationId::UTF8MB4_0900_AI_CI;
-    TableSpec {
-        schema: "d".into(),
-        name: "t".into(),
-        columns: vec![
-            column("id", ColumnType::bigint(), false),
-            column("k", ColumnType::new(TypeKind::Int), true),
-            column("s", ColumnType::varchar(30, text), true),
-            column(
-                "b",
-                ColumnType::string(TypeKind::Text(TextSize::Long), text),
-                true,
-            ),
-        ],
-        indexes: vec![
-            index("PRIMARY", IndexKind::Primary, vec![part(0, false)]),
-            index(
-                "k",
-                IndexKind::Secondary,
-                vec![part(1, true), part(2, false)],
-            ),
-            index("s", IndexKind::Unique, vec![part(2, false)]),
-        ],
-        collation: text,
-        options: TableOptions::default(),
-        auto_increment: 0,
+/// A row: its values by column ordinal, the id first.
+pub type Row = Vec<Value>;
+/// The rows of a table by id.
+pub type Rows = BTreeMap<i64, Arc<Row>>;
+/// All tables by name. A clone is cheap: tables and rows are shared.
+pub type Db = BTreeMap<String, Arc<TableModel>>;
+/// What a transaction has changed: (table, id) and the new row, `None` when deleted.
+pub type Changes = BTreeMap<(String, i64), Option<Arc<Row>>>;
+
+/// One table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableModel {
+    pub shape: Shape,
+    pub rows: Rows,
+}
+
+/// The state after `changes`.
+pub fn applied(db: &Db, changes: &Changes) -> Db {
+    let mut db = db.clone();
+    for ((name, id), row) in changes {
+        if let Some(table) = db.get_mut(name) {
+            put(&mut Arc::make_mut(table).rows, *id, row);
+        }
     }
+    db
 }
 
-/// Appends the row image.
-pub fn encode(table: &Arc<Table>, id: i64, fields: &Fields, out: &mut Vec<u8>) {
-    let text = |s: &Option<String>| Value::from(s.as_deref());
-    let values = [
-        Value::Int(id),
-        Value::from(fields.0),
-        text(&fields.1),
-        text(&fields.2),
-    ];
-    table
-        .layout()
-        .encode(values.iter().map(Value::as_ref), out)
-        .expect("the model's rows fit the table");
+fn put(rows: &mut Rows, id: i64, row: &Option<Arc<Row>>) {
+    match row {
+        Some(row) => rows.insert(id, row.clone()),
+        None => rows.remove(&id),
+    };
 }
 
-/// Reads a row image back; `None` if it is no row of the table.
-pub fn decode(table: &Arc<Table>, image: &[u8]) -> Option<(i64, Fields)> {
-    let layout = table.layout();
-    let text = |n| match layout.get(image, n).ok()? {
-        ValueRef::Null => Some(None),
-        ValueRef::Bytes(b) => Some(Some(String::from_utf8(b.to_vec()).ok()?)),
-        _ => None,
+/// The rows of one table as a transaction with `changes` sees them over `db`.
+pub fn rows_with(db: &Db, changes: &Changes, table: &str) -> Rows {
+    let mut rows = db.get(table).map(|t| t.rows.clone()).unwrap_or_default();
+    let own = (table.to_owned(), i64::MIN)..=(table.to_owned(), i64::MAX);
+    for ((_, id), row) in changes.range(own) {
+        put(&mut rows, *id, row);
+    }
+    rows
+}
+
+/// Says where two sets of rows differ.
+pub fn difference(what: &str, expected: &Rows, found: &Rows) -> String {
+    let ids: std::collections::BTreeSet<_> = expected.keys().chain(found.keys()).collect();
+    let lines: Vec<String> = ids
+        .into_iter()
+        .filter(|id| expected.get(id) != found.get(id))
+        .take(5)
+        .map(|id| {
+            let (expected, found) = (expected.get(id), found.get(id));
+            format!(
+                "row {id}: expected {}, found {}",
+                short(expected),
+                short(found)
+            )
+        })
+        .collect();
+    format!("{what}: {}", lines.join("; "))
+}
+
+fn short(row: Option<&Arc<Row>>) -> String {
+    let Some(row) = row else {
+        return "none".into();
     };
-    let ValueRef::Int(id) = layout.get(image, 0).ok()? else {
-        return None;
-    };
-    let k = match layout.get(image, 1).ok()? {
-        ValueRef::Null => None,
-        ValueRef::Int(k) => Some(k),
-        _ => return None,
-    };
-    Some((id, (k, text(2)?, text(3)?)))
+    let values: Vec<String> = row
+        .iter()
+        .map(|value| match value {
+            Value::Bytes(b) if b.len() > 24 => format!("{} bytes", b.len()),
+            Value::Bytes(b) => format!("'{}'", String::from_utf8_lossy(b)),
+            Value::Int(v) => v.to_string(),
+            Value::Null => "NULL".into(),
+            other => format!("{other:?}"),
+        })
+        .collect();
+    format!("({})", values.join(", "))
 }

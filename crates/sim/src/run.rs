@@ -1,243 +1,327 @@
 //! One seed: lives and deaths of an engine.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use nfold_catalog::DatabaseDef;
-use nfold_engine::{Engine, EngineOptions, Isolation, StoreOptions, Table, TrxOptions, block};
+use nfold_engine::{Engine, EngineOptions, StoreOptions};
 use nfold_store::{SimDisk, SimRng};
-use nfold_types::collation::CollationId;
 
-use crate::actor::{Actor, Stepped, difference, rows_of};
-use crate::model::{Fields, Rows, table};
+use crate::actor::{Actor, Around, Stepped};
+use crate::ddl::Ddl;
+use crate::faults::{Ending, Faults};
+use crate::model::{Db, applied};
+use crate::verify;
+use crate::write::Scale;
 
 /// What a seed did.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub crashes: u32,
     pub commits: u64,
+    pub definitions: u64,
     pub recovered_unfinished: u64,
+    /// Of all calls of the disk, in order: equal for equal seeds.
+    pub trace: u64,
+}
+
+impl Outcome {
+    /// Sums up.
+    pub fn add(&mut self, other: &Outcome) {
+        self.crashes += other.crashes;
+        self.commits += other.commits;
+        self.definitions += other.definitions;
+        self.recovered_unfinished += other.recovered_unfinished;
+        self.trace = self.trace.rotate_left(5) ^ other.trace;
+    }
 }
 
 /// Steps of one life at most.
 const STEPS: u64 = 400;
-/// What a crash looks like from inside.
-struct PowerFailed;
+/// Rounds after which transactions that do not end are stuck.
+const PATIENCE: u64 = 20_000;
+/// What the death of the process looks like from inside.
+struct Died;
 
-fn options(rng: &mut SimRng) -> EngineOptions {
-    let store = StoreOptions {
-        pool_bytes: (if rng.one_in(2) {
-            64 + rng.below(64)
-        } else {
-            600
-        }) * 16384,
-        log_bytes: (1 + rng.below(3)) << 20,
-        log_buffer_bytes: 1 << 19,
-        extend_bytes: 1 << 17,
-        fatal: Some(Arc::new(|_| resume_unwind(Box::new(PowerFailed)))),
-        ..StoreOptions::default()
-    };
-    EngineOptions {
-        store,
-        flush_at_commit: 1,
-    }
-}
-
-/// Runs one seed with `crashes` power failures.
+/// Runs one seed with `crashes` power failures or kills at least.
 ///
 /// # Errors
 /// What went wrong, in words.
 pub fn run(seed: u64, crashes: u32) -> Result<Outcome, String> {
     let mut rng = SimRng::new(seed);
-    let mut disk = SimDisk::new();
-    let mut committed = Rows::new();
-    let mut outcome = Outcome::default();
-    // The state that the commit cut off by the last crash would have made.
-    let mut unsure: Option<Rows> = None;
-    for life in 0..=crashes {
-        let last = life == crashes;
-        if !last {
-            let steps = if rng.one_in(3) {
-                rng.below(40)
-            } else {
-                rng.below(1500)
-            };
-            disk.fail_power_after(steps);
-        }
-        let lived = catch_unwind(AssertUnwindSafe(|| {
-            live(
-                &disk,
-                &mut rng,
-                &mut committed,
-                &mut unsure,
-                &mut outcome,
-                last,
-            )
-        }));
-        match lived {
-            Ok(Err(what)) if !disk.is_dead() => return Err(what),
-            Ok(_) => {}
-            Err(payload) if payload.is::<PowerFailed>() || disk.is_dead() => {}
-            Err(payload) => resume_unwind(payload),
-        }
-        if disk.is_dead() {
-            outcome.crashes += 1;
-        }
-        disk = disk.crash(rng.next_u64());
-    }
-    Ok(outcome)
-}
-
-/// From opening to the crash, or to the last step.
-fn live(
-    disk: &SimDisk,
-    rng: &mut SimRng,
-    committed: &mut Rows,
-    unsure: &mut Option<Rows>,
-    outcome: &mut Outcome,
-    last: bool,
-) -> Result<(), String> {
-    let opened = Engine::open(options(rng), Arc::new(disk.clone()), &|_| {});
-    let (engine, report) = opened.map_err(|e| format!("opening: {e}"))?;
-    // Whatever happens, nothing of a dead engine runs its destructors.
-    let engine = std::mem::ManuallyDrop::new(engine);
-    outcome.recovered_unfinished += report.trx.unfinished as u64;
-    let table = find_table(&engine)?;
-    settle(&engine, &table, committed, unsure)?;
-    let mut actors = Vec::new();
-    for number in 0..1 + rng.below(5) {
-        let actor = Actor::new(&engine, &table, number + 1).map_err(|e| e.to_string())?;
-        actors.push(std::mem::ManuallyDrop::new(actor));
-    }
-    for _ in 0..STEPS {
-        let n = rng.below(actors.len() as u64) as usize;
-        if rng.one_in(10) {
-            engine
-                .step_background()
-                .map_err(|e| format!("background: {e}"))?;
-        }
-        if rng.one_in(60) {
-            check(&engine, &table)?;
-        }
-        // Should the power fail inside this step, a commit under way may be there or not.
-        *unsure = actors[n]
-            .committing()
-            .map(|changes| applied(committed, &changes));
-        if let Stepped::Committed(changes) = actors[n].step(rng, committed)? {
-            *committed = applied(committed, &changes);
-            outcome.commits += 1;
-        }
-        *unsure = None;
-    }
-    if last {
-        for actor in &mut actors {
-            // Dropping rolls back in the background, as a lost connection does.
-            drop(std::mem::ManuallyDrop::into_inner(std::mem::replace(
-                actor,
-                idle(&engine, &table)?,
-            )));
-        }
-        settle(&engine, &table, committed, unsure)?;
-    }
-    Ok(())
-}
-
-fn idle(engine: &Engine, table: &Arc<Table>) -> Result<std::mem::ManuallyDrop<Actor>, String> {
-    Actor::new(engine, table, 99)
-        .map(std::mem::ManuallyDrop::new)
-        .map_err(|e| e.to_string())
-}
-
-fn applied(rows: &Rows, changes: &[(i64, Option<Fields>)]) -> Rows {
-    let mut rows = rows.clone();
-    for (id, fields) in changes {
-        match fields {
-            Some(f) => rows.insert(*id, f.clone()),
-            None => rows.remove(id),
-        };
-    }
-    rows
-}
-
-fn find_table(engine: &Engine) -> Result<Arc<Table>, String> {
-    let schema = engine.catalog().snapshot();
-    if schema.database("d").is_none() {
-        let database = DatabaseDef {
-            name: "d".into(),
-            collation: CollationId::UTF8MB4_0900_AI_CI,
-        };
-        engine.put_database(database).map_err(|e| e.to_string())?;
-    }
-    let def = match schema.table("d", "t") {
-        Some(def) => def.clone(),
-        None => engine.create_table(table()).map_err(|e| e.to_string())?,
+    let scale = Scale::choose(&mut rng);
+    let mut world = World {
+        disk: SimDisk::new(),
+        scale,
+        lazy: rng.one_in(5),
+        rng,
+        db: Db::new(),
+        maybe: Vec::new(),
+        changed_at: BTreeMap::new(),
+        now: 0,
+        faulty: false,
+        faults: Faults::default(),
+        outcome: Outcome::default(),
     };
-    engine
-        .table(def.id)
-        .ok_or_else(|| "the table is not open".into())
-}
-
-/// Lets background work finish, then compares with the model (M1, M3).
-fn settle(
-    engine: &Engine,
-    table: &Arc<Table>,
-    committed: &mut Rows,
-    unsure: &mut Option<Rows>,
-) -> Result<(), String> {
-    // Before anything was undone, the unfinished must be invisible already.
-    compare(engine, table, committed, unsure)?;
-    while engine
-        .step_background()
-        .map_err(|e| format!("background: {e}"))?
-    {}
-    compare(engine, table, committed, unsure)?;
-    check(engine, table)
-}
-
-fn compare(
-    engine: &Engine,
-    table: &Arc<Table>,
-    committed: &mut Rows,
-    unsure: &mut Option<Rows>,
-) -> Result<(), String> {
-    let mut session = engine.session(100).map_err(|e| e.to_string())?;
-    session.begin(TrxOptions {
-        isolation: Isolation::RepeatableRead,
-        read_only: true,
-        consistent_snapshot: true,
-    });
-    let found = rows_of(&mut session, table)?;
-    block(|| session.rollback()).map_err(|e| e.to_string())?;
-    if unsure.as_ref() == Some(&found) {
-        *committed = found;
-    } else if found != *committed {
-        return Err(difference("after recovery", committed, &found));
+    while world.outcome.crashes < crashes {
+        let ending = Ending::choose(&mut world.rng);
+        world.live(ending).map_err(|e| world.failed(&e, ending))?;
     }
-    *unsure = None;
-    Ok(())
+    world
+        .live(Ending::Last)
+        .map_err(|e| world.failed(&e, Ending::Last))?;
+    Ok(world.outcome)
 }
 
-fn check(engine: &Engine, table: &Arc<Table>) -> Result<(), String> {
-    let report = engine
-        .check_table(table)
-        .map_err(|e| format!("CHECK TABLE: {e}"))?;
-    if report.problems.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("CHECK TABLE: {}", report.problems.join("; ")))
+pub(crate) struct World {
+    pub disk: SimDisk,
+    pub rng: SimRng,
+    scale: Scale,
+    /// Commits are not synced: the last of them may be lost, in order.
+    lazy: bool,
+    /// What is committed.
+    pub db: Db,
+    /// What recovery may find instead of `db`.
+    pub maybe: Vec<Db>,
+    /// When each table's definition was changed last.
+    changed_at: BTreeMap<String, u64>,
+    /// Counts steps.
+    now: u64,
+    faulty: bool,
+    faults: Faults,
+    pub outcome: Outcome,
+}
+
+impl World {
+    fn failed(&self, what: &str, ending: Ending) -> String {
+        format!(
+            "{what} [crash {}, life that ends by {ending:?}]",
+            self.outcome.crashes
+        )
     }
-}
 
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn seeds() {
-        let mut commits = 0;
-        for seed in 1..=40 {
-            commits += super::run(seed, 3)
-                .unwrap_or_else(|e| panic!("seed {seed}: {e}"))
-                .commits;
+    fn options(&mut self) -> EngineOptions {
+        let rng = &mut self.rng;
+        let pages = if rng.one_in(2) {
+            64 + rng.below(64)
+        } else {
+            600
+        };
+        let store = StoreOptions {
+            pool_bytes: pages * 16384,
+            log_bytes: (1 + rng.below(3)) << 20,
+            log_buffer_bytes: 1 << 19,
+            extend_bytes: 1 << 17,
+            fatal: Some(Arc::new(|_| resume_unwind(Box::new(Died)))),
+            ..StoreOptions::default()
+        };
+        EngineOptions {
+            store,
+            flush_at_commit: if self.lazy { 2 } else { 1 },
         }
-        assert!(commits > 100, "{commits}");
     }
+
+    /// From opening to the end, and what the end leaves of the disk.
+    fn live(&mut self, ending: Ending) -> Result<(), String> {
+        if let Ending::Power(steps) = ending {
+            self.disk.fail_power_after(steps);
+        }
+        self.faulty = false;
+        let lived = catch_unwind(AssertUnwindSafe(|| self.life(ending)));
+        let mut died = self.disk.is_dead();
+        match lived {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) if died => {}
+            Ok(Err(what)) => return Err(what),
+            Err(payload) if payload.is::<Died>() => died = true,
+            Err(_) if died => {}
+            Err(payload) => return Err(panic_text(&*payload)),
+        }
+        self.outcome.trace = self.outcome.trace.rotate_left(9) ^ self.disk.trace();
+        if !died && matches!(ending, Ending::Last | Ending::Shutdown) {
+            self.disk = self.disk.kill();
+            return Ok(());
+        }
+        self.outcome.crashes += 1;
+        let killed = matches!(ending, Ending::Kill) && !self.disk.is_dead();
+        self.disk = if killed {
+            self.disk.kill()
+        } else {
+            self.disk.crash(self.rng.next_u64())
+        };
+        self.disk.set_capacity(None);
+        Ok(())
+    }
+
+    fn life(&mut self, ending: Ending) -> Result<(), String> {
+        let options = self.options();
+        let opened = Engine::open(options, Arc::new(self.disk.clone()), &|_| {});
+        let (engine, report) = opened.map_err(|e| format!("opening: {e}"))?;
+        self.outcome.recovered_unfinished += report.trx.unfinished as u64;
+        verify::after_recovery(self, &engine)?;
+        let mut actors = Vec::new();
+        for number in 0..1 + self.rng.below(5) {
+            actors.push(Actor::new(&engine, number + 1).map_err(|e| e.to_string())?);
+        }
+        self.faults = Faults::choose(&mut self.rng, ending);
+        for step in 0..STEPS {
+            self.now += 1;
+            self.faults.at_step(step, &self.disk);
+            self.faulty = self.faults.active();
+            self.turn(&engine, &mut actors)?;
+        }
+        self.end_faults();
+        if matches!(ending, Ending::Last | Ending::Shutdown) {
+            self.end_well(&engine, &mut actors)?;
+            drop(actors);
+            verify::settled(self, &engine)?;
+            engine.shutdown().map_err(|e| format!("shutdown: {e}"))?;
+        }
+        Ok(())
+    }
+
+    fn end_faults(&mut self) {
+        self.faults.end(&self.disk);
+        self.faulty = false;
+    }
+
+    /// One step of one actor, or of something else.
+    fn turn(&mut self, engine: &Engine, actors: &mut [Actor]) -> Result<(), String> {
+        if self.rng.one_in(10) {
+            let stepped = engine.step_background().map(drop);
+            self.tolerate(stepped, "background")?;
+        }
+        if self.rng.one_in(40) {
+            let checkpointed = engine.checkpoint();
+            self.tolerate(checkpointed, "checkpoint")?;
+        }
+        if self.rng.one_in(80) && !self.faulty {
+            verify::check_tables(self, engine)?;
+        }
+        if self.rng.one_in(15) {
+            return self.define(engine, actors);
+        }
+        let n = self.rng.below(actors.len() as u64) as usize;
+        if self.rng.one_in(120) {
+            // A lost connection: the transaction is rolled back in the background.
+            actors[n] = Actor::new(engine, n as u64 + 1).map_err(|e| e.to_string())?;
+        }
+        self.step(engine, &mut actors[n], false).map(drop)
+    }
+
+    fn tolerate(
+        &self,
+        done: Result<(), nfold_engine::EngineError>,
+        what: &str,
+    ) -> Result<(), String> {
+        use nfold_engine::{EngineError, StoreError};
+        match done {
+            Err(EngineError::Store(StoreError::Io { .. } | StoreError::DiskFull))
+                if self.faulty =>
+            {
+                Ok(())
+            }
+            other => other.map_err(|e| format!("{what}: {e}")),
+        }
+    }
+
+    /// One step of an actor.
+    fn step(
+        &mut self,
+        engine: &Engine,
+        actor: &mut Actor,
+        ending: bool,
+    ) -> Result<Stepped, String> {
+        // Should the power fail inside this step, a commit under way may be there or not.
+        let after = actor.committing().map(|changes| applied(&self.db, changes));
+        let known = self.maybe.len();
+        self.maybe.extend(after);
+        let around = Around {
+            engine,
+            db: &self.db,
+            changed_at: &self.changed_at,
+            now: self.now,
+            scale: self.scale,
+            faulty: self.faulty,
+            ending,
+        };
+        let stepped = actor.step(&mut self.rng, &around)?;
+        self.maybe.truncate(known);
+        if let Stepped::Committed(changes) = &stepped {
+            let after = applied(&self.db, changes);
+            let before = std::mem::replace(&mut self.db, after);
+            if self.lazy {
+                self.maybe.push(before);
+            }
+            self.outcome.commits += 1;
+        }
+        Ok(stepped)
+    }
+
+    /// A change of a definition.
+    fn define(&mut self, engine: &Engine, actors: &[Actor]) -> Result<(), String> {
+        let used = |table: &str| actors.iter().any(|a| a.uses(table));
+        let Some(ddl) = Ddl::choose(&self.db, &mut self.rng, used) else {
+            return Ok(());
+        };
+        let known = self.maybe.len();
+        self.maybe.extend(ddl.after.clone());
+        let done = ddl.run(engine);
+        let mut done_durably = false;
+        let named = |e: &dyn std::fmt::Display| format!("{:?} of {}: {e}", ddl.what, ddl.table);
+        match (done, ddl.after.clone()) {
+            (Ok(true), Some(after)) => {
+                self.db = after;
+                done_durably = true;
+            }
+            (Ok(false), None) => {}
+            (Ok(true), None) => return Err(named(&"was done")),
+            (Ok(false), Some(_)) => return Err(named(&"was refused")),
+            (Err(e), after) => {
+                self.tolerate(Err(e), &named(&"failed"))?;
+                self.end_faults();
+                if let Some(after) = after
+                    && verify::which(engine, &self.db, &after).map_err(|e| named(&e))?
+                {
+                    self.db = after;
+                    done_durably = true;
+                }
+            }
+        }
+        self.maybe.truncate(known);
+        // Files are unlinked after it: it is durable, and so is what came before.
+        if done_durably {
+            self.maybe.clear();
+        }
+        self.outcome.definitions += 1;
+        for name in ddl.tables() {
+            self.changed_at.insert(name, self.now);
+        }
+        Ok(())
+    }
+
+    /// All transactions end: nobody waits for ever.
+    fn end_well(&mut self, engine: &Engine, actors: &mut [Actor]) -> Result<(), String> {
+        let mut idle = vec![false; actors.len()];
+        for _ in 0..PATIENCE {
+            let n = self.rng.below(actors.len() as u64) as usize;
+            if self.rng.one_in(10) {
+                let stepped = engine.step_background().map(drop);
+                self.tolerate(stepped, "background")?;
+            }
+            idle[n] = matches!(self.step(engine, &mut actors[n], true)?, Stepped::Idle);
+            if idle.iter().all(|i| *i) {
+                return Ok(());
+            }
+        }
+        Err("a transaction does not end".into())
+    }
+}
+
+fn panic_text(payload: &(dyn std::any::Any + Send)) -> String {
+    let text = payload
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| payload.downcast_ref::<&str>().copied());
+    format!("panicked: {}", text.unwrap_or("?"))
 }

@@ -69,12 +69,13 @@ struct Fault {
     kind: io::ErrorKind,
 }
 
+#[derive(Clone)]
 struct Write {
     off: usize,
     bytes: Vec<u8>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct FileState {
     name: String,
     durable: Vec<u8>,
@@ -102,6 +103,8 @@ struct State {
     dead: bool,
     writes: u64,
     syncs: u64,
+    /// Of all steps, in order.
+    trace: u64,
 }
 
 fn apply(names: &mut BTreeMap<String, usize>, change: &NameChange) {
@@ -129,9 +132,10 @@ impl State {
         }
     }
 
-    /// Counts one durable-state step (write, sync, name change); fails it when the power goes.
-    fn step(&mut self) -> io::Result<()> {
+    /// Counts one durable-state step (write, sync, name change) with what makes it differ from others; fails it when the power goes.
+    fn step(&mut self, what: u64) -> io::Result<()> {
         self.alive()?;
+        self.trace = SimRng::new(self.trace ^ what).next_u64();
         if let Some(left) = &mut self.power {
             if *left == 0 {
                 self.dead = true;
@@ -231,27 +235,15 @@ impl SimDisk {
     pub fn kill(&self) -> SimDisk {
         let mut old = self.state.lock();
         old.dead = true;
-        let mut new = State::default();
-        for (name, file) in &old.names {
-            let file = &old.files[*file];
-            let state = FileState {
-                name: name.clone(),
-                now: file.now.clone(),
-                durable: file.durable.clone(),
-                pending: file
-                    .pending
-                    .iter()
-                    .map(|w| Write {
-                        off: w.off,
-                        bytes: w.bytes.clone(),
-                    })
-                    .collect(),
-            };
-            new.names.insert(name.clone(), new.files.len());
-            new.files.push(state);
-        }
-        new.durable_names = new.names.clone();
-        new.capacity = old.capacity;
+        // What was not synced stays so: names too.
+        let new = State {
+            files: old.files.clone(),
+            names: old.names.clone(),
+            durable_names: old.durable_names.clone(),
+            changes: old.changes.clone(),
+            capacity: old.capacity,
+            ..State::default()
+        };
         SimDisk {
             state: Arc::new(Mutex::new(new)),
         }
@@ -304,6 +296,11 @@ impl SimDisk {
         (state.writes, state.syncs)
     }
 
+    /// A digest of all writes, syncs and name changes so far (of their places, not their bytes), in order.
+    pub fn trace(&self) -> u64 {
+        self.state.lock().trace
+    }
+
     /// Flips one bit of a file, durably. False if there is no such byte.
     pub fn flip_bit(&self, name: &str, off: u64) -> bool {
         let mut state = self.state.lock();
@@ -321,6 +318,11 @@ impl SimDisk {
         }
         true
     }
+}
+
+/// A number for a step at a place of a file.
+fn place(file: usize, off: u64, len: u64) -> u64 {
+    ((file as u64) << 48) ^ (len << 32) ^ off
 }
 
 /// I1: each sector as some prefix of the pending writes left it.
@@ -366,7 +368,7 @@ impl Disk for SimDisk {
             (Some(file), _) => file,
             (None, OpenMode::Existing) => return Err(io::Error::from(io::ErrorKind::NotFound)),
             (None, _) => {
-                state.step()?;
+                state.step(1)?;
                 let file = state.files.len();
                 state.files.push(FileState {
                     name: name.to_string(),
@@ -388,7 +390,7 @@ impl Disk for SimDisk {
         if !state.names.contains_key(name) {
             return Err(io::Error::from(io::ErrorKind::NotFound));
         }
-        state.step()?;
+        state.step(2)?;
         state.change(NameChange::Remove(name.to_string()));
         Ok(())
     }
@@ -399,7 +401,7 @@ impl Disk for SimDisk {
         let Some(file) = state.names.get(from).copied() else {
             return Err(io::Error::from(io::ErrorKind::NotFound));
         };
-        state.step()?;
+        state.step(3)?;
         state.files[file].name = to.to_string();
         state.change(NameChange::Rename(from.to_string(), to.to_string()));
         Ok(())
@@ -418,7 +420,7 @@ impl Disk for SimDisk {
 
     fn sync_dir(&self) -> io::Result<()> {
         let mut state = self.state.lock();
-        state.step()?;
+        state.step(4)?;
         let changes = std::mem::take(&mut state.changes);
         for change in &changes {
             apply(&mut state.durable_names, change);
@@ -459,7 +461,7 @@ impl DiskFile for SimFile {
         state.fault(FaultOn::Write, self.file)?;
         let off = off as usize;
         // A write that the power failure cuts short may be there in part: it counts as pending, and fails.
-        let result = state.step();
+        let result = state.step(place(self.file, off as u64, buf.len() as u64));
         state.extend(self.file, off + buf.len())?;
         state.writes += 1;
         let file = &mut state.files[self.file];
@@ -475,7 +477,7 @@ impl DiskFile for SimFile {
         let mut state = self.state.lock();
         state.alive()?;
         state.fault(FaultOn::Sync, self.file)?;
-        state.step()?;
+        state.step(place(self.file, 5, 0))?;
         state.syncs += 1;
         let FileState {
             durable,
@@ -503,7 +505,7 @@ impl DiskFile for SimFile {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.state.lock();
-        state.step()?;
+        state.step(place(self.file, 6, len))?;
         let len = len as usize;
         state.extend(self.file, len)?;
         let file = &mut state.files[self.file];
@@ -522,7 +524,7 @@ impl DiskFile for SimFile {
         let mut state = self.state.lock();
         state.alive()?;
         state.fault(FaultOn::Allocate, self.file)?;
-        state.step()?;
+        state.step(place(self.file, off, len))?;
         state.extend(self.file, (off + len) as usize)
     }
 }

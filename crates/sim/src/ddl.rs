@@ -1,0 +1,274 @@
+//! Changes of definitions: each is there as a whole or not at all, also when the power fails in the middle.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use nfold_catalog::TableDef;
+use nfold_engine::{CopyError, Engine, EngineError};
+use nfold_store::SimRng;
+use nfold_types::Value;
+
+use crate::model::{Db, Row, TableModel};
+use crate::select::some_k;
+use crate::shape::{DATABASE, S, Shape, decode, duplicates, encode, find, index_spec, layout_of};
+
+const NAMES: [&str; 4] = ["t", "u", "v", "w"];
+/// What a converter says when it refuses a row.
+const REFUSED: &str = "refused";
+
+/// One change, with what it makes of the tables.
+pub struct Ddl {
+    pub what: What,
+    /// The table that it is about.
+    pub table: String,
+    /// The state after it; `None`: it must be refused.
+    pub after: Option<Db>,
+}
+
+#[derive(Debug)]
+pub enum What {
+    Create(Shape),
+    Drop,
+    Truncate,
+    Rename(String),
+    /// Two tables change their names.
+    Swap(String),
+    Indexes {
+        add: Vec<&'static str>,
+        drop: Vec<&'static str>,
+    },
+    /// A copy with another shape; the rows get this in `x`.
+    Copy(Shape, Value),
+    /// A copy that ends at this row.
+    BrokenCopy(u64),
+}
+
+impl Ddl {
+    /// Something to do, if the tables in question are not in use.
+    pub fn choose(db: &Db, rng: &mut SimRng, used: impl Fn(&str) -> bool) -> Option<Ddl> {
+        let free = NAMES.iter().find(|n| !db.contains_key(**n));
+        if let Some(name) = free
+            && (db.len() < 2 || rng.one_in(6))
+        {
+            let shape = some_shape(rng);
+            let mut after = db.clone();
+            let model = TableModel {
+                shape: shape.clone(),
+                rows: Default::default(),
+            };
+            after.insert((*name).into(), Arc::new(model));
+            return Some(Ddl {
+                what: What::Create(shape),
+                table: (*name).into(),
+                after: Some(after),
+            });
+        }
+        let at = rng.below(db.len() as u64) as usize;
+        let (name, model) = db.iter().nth(at)?;
+        if used(name) {
+            return None;
+        }
+        let (what, after) = match rng.below(12) {
+            0 if db.len() > 1 => (What::Drop, without(db, name)),
+            1 => (What::Truncate, with_rows_cleared(db, name)),
+            2 => {
+                let to = (*free?).to_owned();
+                let mut after = db.clone();
+                let moved = after.remove(name)?;
+                after.insert(to.clone(), moved);
+                (What::Rename(to), Some(after))
+            }
+            3 => {
+                let other = db.keys().find(|n| *n != name && !used(n))?.clone();
+                let mut after = db.clone();
+                after.insert(name.clone(), db[&other].clone());
+                after.insert(other.clone(), model.clone());
+                (What::Swap(other), Some(after))
+            }
+            4..=7 => indexes(db, name, model, rng),
+            8 => {
+                let rows = model.rows.len() as u64;
+                (What::BrokenCopy(rng.below(rows.max(1))), None)
+            }
+            _ => copy(db, name, model, rng),
+        };
+        let broken_but_empty = matches!(what, What::BrokenCopy(_)) && model.rows.is_empty();
+        (!broken_but_empty).then(|| Ddl {
+            what,
+            table: name.clone(),
+            after,
+        })
+    }
+
+    /// The names of the tables that it touches.
+    pub fn tables(&self) -> Vec<String> {
+        let mut names = vec![self.table.clone()];
+        match &self.what {
+            What::Rename(other) | What::Swap(other) => names.push(other.clone()),
+            _ => {}
+        }
+        names
+    }
+
+    /// Does it; `Ok(false)`: refused, as the rows do not fit.
+    pub fn run(&self, engine: &Engine) -> Result<bool, EngineError> {
+        let def = engine
+            .catalog()
+            .snapshot()
+            .table(DATABASE, &self.table)
+            .cloned();
+        let Some(def) = def else {
+            let What::Create(shape) = &self.what else {
+                return Err(EngineError::Dictionary("the table is missing".into()));
+            };
+            return engine.create_table(shape.spec(&self.table)).map(|_| true);
+        };
+        let done = match &self.what {
+            What::Create(_) => return Err(EngineError::Dictionary("the table exists".into())),
+            What::Drop => engine.drop_tables(&[def]),
+            What::Truncate => engine.truncate_table(&def),
+            What::Rename(to) => engine.rename_tables(&[(def, DATABASE.into(), to.as_str().into())]),
+            What::Swap(other) => {
+                let schema = engine.catalog().snapshot();
+                let Some(second) = schema.table(DATABASE, other).cloned() else {
+                    return Err(EngineError::Dictionary("the other table is missing".into()));
+                };
+                engine.rename_tables(&[
+                    (def, DATABASE.into(), other.as_str().into()),
+                    (second, DATABASE.into(), self.table.as_str().into()),
+                ])
+            }
+            What::Indexes { add, drop } => {
+                let add: Vec<_> = add.iter().map(|n| index_spec(n)).collect();
+                let drop: Vec<_> = drop
+                    .iter()
+                    .filter_map(|n| def.index(n).map(|i| def.indexes[i].id))
+                    .collect();
+                engine.change_indexes(&def, &add, &drop)
+            }
+            What::Copy(shape, x) => return self.copy(engine, &def, shape, x, u64::MAX),
+            What::BrokenCopy(at) => {
+                return self.copy(engine, &def, &Shape::of(&def), &Value::Null, *at);
+            }
+        };
+        match done {
+            Err(EngineError::DuplicateInBuild { .. }) => Ok(false),
+            other => other.map(|()| true),
+        }
+    }
+
+    fn copy(
+        &self,
+        engine: &Engine,
+        def: &Arc<TableDef>,
+        shape: &Shape,
+        x: &Value,
+        stop_at: u64,
+    ) -> Result<bool, EngineError> {
+        let old = find(engine, &self.table).map_err(EngineError::Dictionary)?;
+        let layout = layout_of(shape);
+        let mut rows = 0;
+        let copied = engine.rebuild_table(def, &shape.spec(&self.table), |image, out| {
+            if rows == stop_at {
+                return Err(REFUSED);
+            }
+            rows += 1;
+            let row = decode(old.layout(), image).ok_or("a damaged row")?;
+            encode(&layout, &reshaped(&row, shape, x), out);
+            Ok(())
+        });
+        match copied {
+            Ok(_) => Ok(true),
+            Err(CopyError::Convert(REFUSED)) => Ok(false),
+            Err(CopyError::Convert(what)) => Err(EngineError::Dictionary(what.into())),
+            Err(CopyError::Engine(EngineError::DuplicateInBuild { .. })) => Ok(false),
+            Err(CopyError::Engine(e)) => Err(e),
+        }
+    }
+}
+
+fn some_shape(rng: &mut SimRng) -> Shape {
+    let x = rng.one_in(3);
+    let mut shape = Shape {
+        primary: !rng.one_in(4),
+        x,
+        indexes: BTreeSet::new(),
+    };
+    for name in shape.possible() {
+        if rng.one_in(2) {
+            shape.indexes.insert(name);
+        }
+    }
+    shape
+}
+
+fn reshaped(row: &Row, shape: &Shape, x: &Value) -> Row {
+    let mut row = row.clone();
+    row.resize(shape.columns(), x.clone());
+    row
+}
+
+fn without(db: &Db, name: &str) -> Option<Db> {
+    let mut after = db.clone();
+    after.remove(name);
+    Some(after)
+}
+
+fn with_rows_cleared(db: &Db, name: &str) -> Option<Db> {
+    let mut after = db.clone();
+    Arc::make_mut(after.get_mut(name)?).rows.clear();
+    Some(after)
+}
+
+fn indexes(db: &Db, name: &str, model: &TableModel, rng: &mut SimRng) -> (What, Option<Db>) {
+    let mut shape = model.shape.clone();
+    let (mut add, mut drop) = (Vec::new(), Vec::new());
+    for index in shape.possible() {
+        if !rng.one_in(2) {
+            continue;
+        }
+        if shape.indexes.remove(index) {
+            drop.push(*index);
+        } else {
+            shape.indexes.insert(index);
+            add.push(*index);
+        }
+    }
+    let refused = add.contains(&"s") && duplicates(&model.rows, S);
+    let after = (!refused).then(|| {
+        let mut after = db.clone();
+        let changed = TableModel {
+            shape,
+            rows: model.rows.clone(),
+        };
+        after.insert(name.into(), Arc::new(changed));
+        after
+    });
+    (What::Indexes { add, drop }, after)
+}
+
+fn copy(db: &Db, name: &str, model: &TableModel, rng: &mut SimRng) -> (What, Option<Db>) {
+    let mut shape = model.shape.clone();
+    if !rng.one_in(3) {
+        shape.x = !shape.x;
+    }
+    if !shape.x {
+        shape.indexes.remove("x");
+    }
+    if rng.one_in(4) {
+        shape.primary = !shape.primary;
+    }
+    let x = some_k(rng);
+    let rows = model
+        .rows
+        .iter()
+        .map(|(id, row)| (*id, Arc::new(reshaped(row, &shape, &x))))
+        .collect();
+    let mut after = db.clone();
+    let copied = TableModel {
+        shape: shape.clone(),
+        rows,
+    };
+    after.insert(name.into(), Arc::new(copied));
+    (What::Copy(shape, x), Some(after))
+}

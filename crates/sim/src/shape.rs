@@ -1,0 +1,193 @@
+//! What a table looks like, and how its rows are stored and read back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use nfold_catalog::{ColumnDef, ColumnDefault, IndexKind, IndexPart, TableDef, TableOptions};
+use nfold_engine::{IndexSpec, Table, TableSpec};
+use nfold_types::collation::CollationId;
+use nfold_types::row::RowLayout;
+use nfold_types::{ColumnType, TextSize, TypeKind, Value};
+
+use crate::model::Row;
+
+pub const DATABASE: &str = "d";
+const TEXT: CollationId = CollationId::UTF8MB4_0900_AI_CI;
+
+/// Ordinals of the columns.
+pub const ID: usize = 0;
+pub const K: usize = 1;
+pub const S: usize = 2;
+pub const B: usize = 3;
+pub const X: usize = 4;
+
+/// `(id BIGINT NOT NULL, k INT, s VARCHAR(30), b LONGTEXT [, x INT])` with some of the indexes of [`Shape::possible`]. Without a primary
+/// key the ids are still unique: by `UNIQUE KEY id (id)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    pub primary: bool,
+    pub x: bool,
+    /// Names of the indexes besides that on the id.
+    pub indexes: BTreeSet<&'static str>,
+}
+
+impl Shape {
+    /// Names of the indexes that a table of this shape may have.
+    pub fn possible(&self) -> &'static [&'static str] {
+        if self.x {
+            &["k", "s", "sk", "b", "x"]
+        } else {
+            &["k", "s", "sk", "b"]
+        }
+    }
+
+    /// Number of columns.
+    pub fn columns(&self) -> usize {
+        if self.x { 5 } else { 4 }
+    }
+
+    /// What makes it.
+    pub fn spec(&self, name: &str) -> TableSpec {
+        let mut columns = vec![
+            column("id", ColumnType::bigint(), false),
+            column("k", ColumnType::new(TypeKind::Int), true),
+            column("s", ColumnType::varchar(30, TEXT), true),
+            column(
+                "b",
+                ColumnType::string(TypeKind::Text(TextSize::Long), TEXT),
+                true,
+            ),
+        ];
+        if self.x {
+            columns.push(column("x", ColumnType::new(TypeKind::Int), true));
+        }
+        let mut indexes = vec![if self.primary {
+            index("PRIMARY", IndexKind::Primary, &[(ID, None, false)])
+        } else {
+            index("id", IndexKind::Unique, &[(ID, None, false)])
+        }];
+        indexes.extend(self.indexes.iter().map(|name| index_spec(name)));
+        TableSpec {
+            schema: DATABASE.into(),
+            name: name.into(),
+            columns,
+            indexes,
+            collation: TEXT,
+            options: TableOptions::default(),
+            auto_increment: 0,
+        }
+    }
+
+    /// The shape of a definition that the engine gives.
+    pub fn of(def: &TableDef) -> Shape {
+        const NAMES: [&str; 5] = ["k", "s", "sk", "b", "x"];
+        Shape {
+            primary: def.has_primary_key(),
+            x: def.columns.len() > X,
+            indexes: NAMES
+                .into_iter()
+                .filter(|n| def.index(n).is_some())
+                .collect(),
+        }
+    }
+}
+
+fn column(name: &str, ty: ColumnType, nullable: bool) -> ColumnDef {
+    ColumnDef {
+        name: name.into(),
+        ty,
+        nullable,
+        default: ColumnDefault::Null,
+        on_update_now: None,
+        auto_increment: false,
+        comment: Box::default(),
+    }
+}
+
+fn index(name: &str, kind: IndexKind, parts: &[(usize, Option<u16>, bool)]) -> IndexSpec {
+    let parts = parts
+        .iter()
+        .map(|&(column, prefix_len, desc)| IndexPart {
+            column,
+            prefix_len,
+            desc,
+        })
+        .collect();
+    IndexSpec {
+        name: name.into(),
+        kind,
+        parts,
+        comment: Box::default(),
+    }
+}
+
+/// The index of this name: `k (k DESC, s)`, `UNIQUE s (s)`, `sk (s, k)`, `b (b(12))`, `x (x)`.
+pub fn index_spec(name: &str) -> IndexSpec {
+    let (kind, parts): (_, &[_]) = match name {
+        "k" => (IndexKind::Secondary, &[(K, None, true), (S, None, false)]),
+        "s" => (IndexKind::Unique, &[(S, None, false)]),
+        "sk" => (IndexKind::Secondary, &[(S, None, false), (K, None, false)]),
+        "b" => (IndexKind::Secondary, &[(B, Some(12), false)]),
+        _ => (IndexKind::Secondary, &[(X, None, false)]),
+    };
+    index(name, kind, parts)
+}
+
+/// Appends the row image of `row`.
+pub fn encode(layout: &RowLayout, row: &Row, out: &mut Vec<u8>) {
+    layout
+        .encode(row.iter().map(Value::as_ref), out)
+        .expect("the model's rows fit the table");
+}
+
+/// Reads a row image back; `None` if it is none.
+pub fn decode(layout: &RowLayout, image: &[u8]) -> Option<Row> {
+    (0..layout.columns().len())
+        .map(|n| layout.get(image, n).ok().map(|v| v.to_owned()))
+        .collect()
+}
+
+/// The id that a row begins with.
+pub fn id_of(row: &Row) -> Option<i64> {
+    match row.first() {
+        Some(Value::Int(id)) => Some(*id),
+        _ => None,
+    }
+}
+
+/// Ordinal of the index over the id.
+pub fn id_index(table: &Table) -> usize {
+    table.def().index("id").unwrap_or(0)
+}
+
+/// Ids of rows by the value of `column`, without NULLs, where several share one.
+pub fn duplicates(rows: &crate::model::Rows, column: usize) -> bool {
+    let mut seen: BTreeMap<&[u8], i64> = BTreeMap::new();
+    rows.iter().any(|(id, row)| match &row[column] {
+        Value::Bytes(bytes) => seen.insert(bytes, *id).is_some(),
+        _ => false,
+    })
+}
+
+/// The layout of rows of a shape that no open table has yet.
+pub fn layout_of(shape: &Shape) -> RowLayout {
+    let columns = shape.spec("").columns;
+    RowLayout::new(
+        0,
+        columns.iter().map(|c| nfold_types::row::RowColumn {
+            ty: c.ty.clone(),
+            nullable: c.nullable,
+        }),
+    )
+}
+
+/// The open table of this name.
+pub fn find(engine: &nfold_engine::Engine, name: &str) -> Result<Arc<Table>, String> {
+    let schema = engine.catalog().snapshot();
+    let def = schema
+        .table(DATABASE, name)
+        .ok_or_else(|| format!("table {name} is missing"))?;
+    engine
+        .table(def.id)
+        .ok_or_else(|| format!("table {name} is not open"))
+}

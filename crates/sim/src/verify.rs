@@ -1,0 +1,140 @@
+//! Compares what an engine holds with what it must hold.
+
+use std::sync::Arc;
+
+use nfold_catalog::DatabaseDef;
+use nfold_engine::{Engine, Isolation, TrxOptions, block};
+use nfold_store::Disk;
+use nfold_types::collation::CollationId;
+
+use crate::model::{Db, TableModel, difference};
+use crate::run::World;
+use crate::select::all_rows;
+use crate::shape::{DATABASE, Shape, find};
+
+/// After opening: M1, before anything was undone and after all of it, and M3. Makes the database in a new engine.
+pub fn after_recovery(world: &mut World, engine: &Engine) -> Result<(), String> {
+    // The unfinished must be invisible already.
+    settle_on(world, engine)?;
+    if world.rng.one_in(2) {
+        settled(world, engine)?;
+    }
+    if engine.catalog().snapshot().database(DATABASE).is_none() {
+        let database = DatabaseDef {
+            name: DATABASE.into(),
+            collation: CollationId::UTF8MB4_0900_AI_CI,
+        };
+        engine.put_database(database).map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}
+
+/// Lets background work finish; then M1, M3, and no file without a table.
+pub fn settled(world: &mut World, engine: &Engine) -> Result<(), String> {
+    while engine
+        .step_background()
+        .map_err(|e| format!("background: {e}"))?
+    {}
+    let found = contents(engine)?;
+    same(&world.db, &found).map_err(|e| format!("after settling: {e}"))?;
+    check_tables(world, engine)?;
+    let files = world
+        .disk
+        .list("")
+        .map_err(|e| e.to_string())?
+        .into_iter()
+        .filter(|name| name.ends_with(".nfd"))
+        .count();
+    // The dictionary's and the undo log's besides.
+    let expected = world.db.len() + 2;
+    if files != expected {
+        return Err(format!("{files} tablespaces instead of {expected}"));
+    }
+    Ok(())
+}
+
+/// The state that the engine is in must be one of those that may be; it is the state from here on.
+fn settle_on(world: &mut World, engine: &Engine) -> Result<(), String> {
+    let found = contents(engine)?;
+    let wrong = same(&world.db, &found);
+    let other = world.maybe.iter().any(|db| same(db, &found).is_ok());
+    world.maybe.clear();
+    if wrong.is_ok() {
+        return Ok(());
+    }
+    if other {
+        world.db = found;
+        return Ok(());
+    }
+    wrong.map_err(|e| format!("after recovery: {e}"))
+}
+
+/// All tables with their rows, as a new transaction sees them.
+fn contents(engine: &Engine) -> Result<Db, String> {
+    let mut session = engine.session(100).map_err(|e| e.to_string())?;
+    session.begin(TrxOptions {
+        isolation: Isolation::RepeatableRead,
+        read_only: true,
+        consistent_snapshot: true,
+    });
+    let schema = engine.catalog().snapshot();
+    let mut db = Db::new();
+    for def in schema.tables() {
+        let table = find(engine, &def.name)?;
+        let model = TableModel {
+            shape: Shape::of(def),
+            rows: all_rows(&mut session, &table).map_err(|e| format!("{}: {e}", def.name))?,
+        };
+        db.insert(def.name.to_string(), Arc::new(model));
+    }
+    block(|| session.rollback()).map_err(|e| e.to_string())?;
+    Ok(db)
+}
+
+fn same(expected: &Db, found: &Db) -> Result<(), String> {
+    let names = |db: &Db| {
+        db.iter()
+            .map(|(name, t)| format!("{name} {:?}", t.shape))
+            .collect::<Vec<_>>()
+    };
+    if names(expected) != names(found) {
+        return Err(format!(
+            "tables {:?} instead of {:?}",
+            names(found),
+            names(expected)
+        ));
+    }
+    for (name, table) in expected {
+        let rows = &found[name].rows;
+        if table.rows != *rows {
+            return Err(difference(&format!("table {name}"), &table.rows, rows));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a change of definitions that failed has been done all the same: the engine is in one of the two states.
+pub fn which(engine: &Engine, before: &Db, after: &Db) -> Result<bool, String> {
+    let found = contents(engine)?;
+    if same(before, &found).is_ok() {
+        return Ok(false);
+    }
+    same(after, &found).map(|()| true)
+}
+
+/// M3: CHECK TABLE of all tables.
+pub fn check_tables(world: &World, engine: &Engine) -> Result<(), String> {
+    for name in world.db.keys() {
+        let table = find(engine, name)?;
+        let report = engine
+            .check_table(&table)
+            .map_err(|e| format!("CHECK TABLE {name}: {e}"))?;
+        if !report.problems.is_empty() {
+            return Err(format!(
+                "CHECK TABLE {name}: {}",
+                report.problems.join("; ")
+            ));
+        }
+    }
+    Ok(())
+}

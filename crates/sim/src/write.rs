@@ -1,0 +1,314 @@
+//! Locking reads and row changes, and what they must give.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use nfold_engine::{
+    DeleteOp, EngineSession, InsertOp, LockWaitPolicy, Read, RowBatch, RowLock, Stop, Table,
+    UpdateOp, WriteOutcome,
+};
+use nfold_store::SimRng;
+use nfold_types::Value;
+
+use crate::model::{Changes, Row, Rows, difference};
+use crate::select::{Wanted, some_k, some_s};
+use crate::shape::{self, S, decode, encode, id_of};
+
+/// How large ids, rows and statements are.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    /// Ids are below this.
+    pub ids: u64,
+    /// Rows that a statement inserts at most.
+    pub bulk: u64,
+    /// Bytes of a text that is stored in the row.
+    pub text: u64,
+}
+
+impl Scale {
+    /// Few rows with many conflicts, or many with splits and merges.
+    pub fn choose(rng: &mut SimRng) -> Scale {
+        let (ids, bulk, text) = match rng.below(4) {
+            0 | 1 => (40, 3, 300),
+            2 => (300, 12, 900),
+            _ => (1500, 60, 600),
+        };
+        Scale { ids, bulk, text }
+    }
+
+    /// Some row.
+    pub fn row(&self, id: i64, columns: usize, rng: &mut SimRng) -> Arc<Row> {
+        let b = match rng.below(24) {
+            0 => Value::Bytes("overflow ".repeat(rng.below(4000) as usize).into_bytes()),
+            1..=6 => Value::Null,
+            n => {
+                let letter = [b'a' + (n % 7) as u8];
+                Value::Bytes(letter.repeat(rng.below(self.text) as usize))
+            }
+        };
+        let mut row = vec![Value::Int(id), some_k(rng), some_s(self.ids, rng), b];
+        if columns > row.len() {
+            row.push(some_k(rng));
+        }
+        Arc::new(row)
+    }
+}
+
+/// What is done with the rows that a locking read gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Intent {
+    Nothing,
+    Update,
+    /// Changes the ids too.
+    Move,
+    Delete,
+}
+
+/// A locking read under way.
+pub struct Locking {
+    pub name: String,
+    pub table: Arc<Table>,
+    pub wanted: Wanted,
+    pub read: Read,
+    pub batch: RowBatch,
+    pub intent: Intent,
+    pub policy: LockWaitPolicy,
+}
+
+impl Locking {
+    pub fn choose(name: &str, table: &Arc<Table>, scale: &Scale, rng: &mut SimRng) -> Locking {
+        let wanted = Wanted::choose(table, scale.ids, rng);
+        let intent = match rng.below(8) {
+            0 => Intent::Nothing,
+            1 => Intent::Move,
+            2 | 3 => Intent::Delete,
+            _ => Intent::Update,
+        };
+        let policy = match rng.below(12) {
+            0 => LockWaitPolicy::NoWait,
+            1 => LockWaitPolicy::SkipLocked,
+            _ => LockWaitPolicy::Wait,
+        };
+        let shared = intent == Intent::Nothing && rng.one_in(2);
+        let reverse = rng.one_in(4);
+        let (read, ..) = wanted.read(table, 0, reverse, |spec| {
+            spec.wait = policy;
+            spec.lock = if shared {
+                RowLock::Shared
+            } else {
+                RowLock::Exclusive
+            };
+        });
+        Locking {
+            name: name.into(),
+            table: table.clone(),
+            wanted,
+            read,
+            batch: RowBatch::new(),
+            intent,
+            policy,
+        }
+    }
+
+    /// Compares what came with the newest rows (M4). `gaps`: what is not there is locked too.
+    pub fn check(&self, current: Rows, gaps: bool) -> Result<(), String> {
+        let mut expected = self.wanted.of(current);
+        let mut found = Rows::new();
+        for image in self.batch.iter() {
+            let row = decode(self.table.layout(), image).ok_or("a damaged row")?;
+            let id = id_of(&row).ok_or("a row without an id")?;
+            if found.insert(id, Arc::new(row)).is_some() {
+                return Err(format!("a locking read gives row {id} twice"));
+            }
+        }
+        if !gaps || self.policy == LockWaitPolicy::SkipLocked {
+            expected.retain(|id, _| found.contains_key(id));
+        }
+        if found != expected {
+            let what = format!("a locking read of {:?}", self.wanted);
+            return Err(difference(&what, &expected, &found));
+        }
+        Ok(())
+    }
+
+    /// The changes that are to follow.
+    pub fn changes(&self, scale: &Scale, rng: &mut SimRng) -> VecDeque<Change> {
+        let columns = self.table.def().columns.len();
+        let mut changes = VecDeque::new();
+        for n in 0..self.batch.len() {
+            let image = self.batch.row(n).to_vec();
+            let row_id = self.batch.row_id(n);
+            let Some(id) = decode(self.table.layout(), &image).and_then(|row| id_of(&row)) else {
+                continue;
+            };
+            let change = match self.intent {
+                Intent::Nothing => break,
+                Intent::Delete => Change::Delete { id, image, row_id },
+                Intent::Update | Intent::Move => {
+                    let to = if self.intent == Intent::Move && rng.one_in(2) {
+                        rng.below(scale.ids) as i64
+                    } else {
+                        id
+                    };
+                    let mut new = scale.row(to, columns, rng);
+                    if rng.one_in(2)
+                        && let Some(old) = decode(self.table.layout(), &image)
+                    {
+                        // Only one column changes.
+                        let keep = 1 + rng.below(columns as u64 - 1) as usize;
+                        let mut row = old;
+                        row[keep] = new[keep].clone();
+                        row[shape::ID] = Value::Int(to);
+                        new = Arc::new(row);
+                    }
+                    Change::Update {
+                        id,
+                        image,
+                        row_id,
+                        new,
+                    }
+                }
+            };
+            changes.push_back(change);
+        }
+        changes
+    }
+}
+
+/// A change of one row.
+pub enum Change {
+    Insert {
+        new: Arc<Row>,
+    },
+    Update {
+        id: i64,
+        image: Vec<u8>,
+        row_id: Option<u64>,
+        new: Arc<Row>,
+    },
+    Delete {
+        id: i64,
+        image: Vec<u8>,
+        row_id: Option<u64>,
+    },
+}
+
+/// The changes of a statement; its operations are used for one row after the other.
+pub struct Writing {
+    pub name: String,
+    pub table: Arc<Table>,
+    queue: VecDeque<Change>,
+    /// The first of the queue is under way.
+    begun: bool,
+    insert: InsertOp,
+    update: UpdateOp,
+    delete: DeleteOp,
+}
+
+/// What a call of [`Writing::go_on`] came to.
+pub enum Wrote {
+    /// Nothing is left to do.
+    All,
+    Row,
+    Duplicate,
+}
+
+impl Writing {
+    pub fn new(name: &str, table: &Arc<Table>, queue: VecDeque<Change>) -> Writing {
+        Writing {
+            name: name.into(),
+            table: table.clone(),
+            queue,
+            begun: false,
+            insert: InsertOp::new(table.clone()),
+            update: UpdateOp::new(table.clone()),
+            delete: DeleteOp::new(table.clone()),
+        }
+    }
+
+    /// Inserts of some rows: scattered, or one id after the other.
+    pub fn inserts(name: &str, table: &Arc<Table>, scale: &Scale, rng: &mut SimRng) -> Writing {
+        let n = if rng.one_in(2) {
+            1
+        } else {
+            1 + rng.below(scale.bulk)
+        };
+        let first = rng.below(scale.ids);
+        let in_order = rng.one_in(2);
+        let queue = (0..n)
+            .map(|i| {
+                let id = if in_order {
+                    (first + i) % scale.ids
+                } else {
+                    rng.below(scale.ids)
+                };
+                let new = scale.row(id as i64, table.def().columns.len(), rng);
+                Change::Insert { new }
+            })
+            .collect();
+        Writing::new(name, table, queue)
+    }
+
+    /// Goes on with the change at hand. `current`: the newest rows, for what must be refused (M5); the changes it makes go into `changes`.
+    pub fn go_on(
+        &mut self,
+        session: &mut EngineSession,
+        current: impl FnOnce() -> Rows,
+        changes: &mut Changes,
+    ) -> Result<Result<Wrote, String>, Stop> {
+        let Some(change) = self.queue.front() else {
+            return Ok(Ok(Wrote::All));
+        };
+        let layout = self.table.layout();
+        if !self.begun {
+            match change {
+                Change::Insert { new } => encode(layout, new, self.insert.row()),
+                Change::Update {
+                    image, row_id, new, ..
+                } => encode(layout, new, self.update.row(image, *row_id)),
+                Change::Delete { image, row_id, .. } => self.delete.row(image, *row_id),
+            }
+            self.begun = true;
+        }
+        let (old, new, outcome) = match change {
+            Change::Insert { new } => (None, Some(new), session.insert(&mut self.insert)?),
+            Change::Update { id, new, .. } => {
+                (Some(*id), Some(new), session.update(&mut self.update)?)
+            }
+            Change::Delete { id, .. } => (Some(*id), None, session.delete(&mut self.delete)?),
+        };
+        let done = outcome == WriteOutcome::Done;
+        if let Some(new) = new {
+            let rows = current();
+            if conflicts(&self.table, &rows, old, new) == done {
+                let found = if done { "was taken" } else { "was refused" };
+                return Ok(Err(format!("{new:?} instead of {old:?} {found}")));
+            }
+        }
+        if done {
+            if let Some(id) = old {
+                changes.insert((self.name.clone(), id), None);
+            }
+            if let Some(new) = new
+                && let Some(id) = id_of(new)
+            {
+                changes.insert((self.name.clone(), id), Some(new.clone()));
+            }
+        }
+        self.queue.pop_front();
+        self.begun = false;
+        Ok(Ok(if done { Wrote::Row } else { Wrote::Duplicate }))
+    }
+}
+
+/// Whether `new` in the place of row `old` shares a unique key with another row.
+fn conflicts(table: &Table, rows: &Rows, old: Option<i64>, new: &Row) -> bool {
+    let id = id_of(new);
+    let same_id = id.is_some_and(|id| Some(id) != old && rows.contains_key(&id));
+    let unique = table.def().index("s").is_some() && new[S] != Value::Null;
+    same_id
+        || unique
+            && rows
+                .iter()
+                .any(|(id, row)| Some(*id) != old && row[S] == new[S])
+}
