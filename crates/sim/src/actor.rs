@@ -47,6 +47,7 @@ pub struct Around<'a> {
 
 /// See the module's header.
 pub struct Actor {
+    number: u64,
     session: EngineSession,
     doing: Doing,
     waiting: Option<Wait>,
@@ -76,6 +77,7 @@ pub enum Stepped {
 impl Actor {
     pub fn new(engine: &Engine, number: u64) -> Result<Actor, EngineError> {
         Ok(Actor {
+            number,
             session: engine.session(number)?,
             doing: Doing::Nothing,
             waiting: None,
@@ -118,10 +120,12 @@ impl Actor {
                 return Ok(Stepped::Going);
             }
         }
+        tell!("{} actor {}: {}", around.now, self.number, self.described());
         let stop = match self.go_on(rng, around) {
             Ok(stepped) => return stepped,
             Err(stop) => stop,
         };
+        tell!("    stopped: {stop:?}");
         match stop {
             Stop::Wait(wait) => {
                 self.waiting = Some(wait);
@@ -154,6 +158,30 @@ impl Actor {
         }
         self.waiting = None;
         true
+    }
+
+    fn described(&self) -> String {
+        let trx = self.session.trx_id();
+        match &self.doing {
+            Doing::Nothing => "nothing".into(),
+            Doing::Lock(l) => format!(
+                "trx {trx} {:?} locks {:?} of {} to {:?}, {:?}",
+                self.isolation, l.wanted, l.name, l.intent, l.policy
+            ),
+            Doing::Write(w) => format!("trx {trx} {}", w.described()),
+            Doing::Read(r) => format!(
+                "trx {trx} {:?} reads index {} of {}, covering {}, {} rows so far",
+                self.isolation,
+                r.index,
+                r.table.def().name,
+                r.covering,
+                r.batch.len()
+            ),
+            Doing::EndStatement(ok) => format!("trx {trx} ends its statement: {ok}"),
+            Doing::RollbackTo(at) => format!("trx {trx} rolls back to savepoint {at}"),
+            Doing::Commit => format!("trx {trx} commits {} changes", self.changes.len()),
+            Doing::Rollback => format!("trx {trx} rolls back"),
+        }
     }
 
     /// After an I/O error: the statement fails; what undoes it is tried again.

@@ -26,6 +26,17 @@
 //! A failure names its seed, which replays it. The disk itself lies in the store's crate ([`nfold_store::disk::sim`]), so that the crates below
 //! the engine can test over it too.
 
+/// Whether every step is told on standard error.
+pub static TELL: AtomicBool = AtomicBool::new(false);
+
+macro_rules! tell {
+    ($($args:tt)*) => {
+        if $crate::TELL.load(std::sync::atomic::Ordering::Relaxed) {
+            eprintln!($($args)*);
+        }
+    };
+}
+
 mod actor;
 mod ddl;
 mod faults;
@@ -35,6 +46,8 @@ mod select;
 mod shape;
 mod verify;
 mod write;
+
+use std::sync::atomic::AtomicBool;
 
 pub use nfold_store::{FaultOn, SimDisk, SimRng};
 pub use run::{Outcome, run};

@@ -23,6 +23,9 @@ struct Options {
     /// Seeds that run at once; 0: as many as there are cores.
     #[arg(long, default_value_t = 0)]
     jobs: usize,
+    /// Tell every step on standard error.
+    #[arg(long)]
+    tell: bool,
     /// Go on after a seed that failed.
     #[arg(long)]
     keep_going: bool,
@@ -37,6 +40,7 @@ thread_local! {
 
 fn main() {
     let options = Options::parse();
+    nfold_sim::TELL.store(options.tell, Ordering::Relaxed);
     let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         eprintln!("seed {}:", SEED.get());

@@ -154,6 +154,7 @@ impl World {
     }
 
     fn life(&mut self, ending: Ending) -> Result<(), String> {
+        tell!("{} a life that ends by {ending:?}", self.now);
         let options = self.options();
         let opened = Engine::open(options, Arc::new(self.disk.clone()), &|_| {});
         let (engine, report) = opened.map_err(|e| format!("opening: {e}"))?;
@@ -188,10 +189,12 @@ impl World {
     /// One step of one actor, or of something else.
     fn turn(&mut self, engine: &Engine, actors: &mut [Actor]) -> Result<(), String> {
         if self.rng.one_in(10) {
+            tell!("{} background", self.now);
             let stepped = engine.step_background().map(drop);
             self.tolerate(stepped, "background")?;
         }
         if self.rng.one_in(40) {
+            tell!("{} checkpoint", self.now);
             let checkpointed = engine.checkpoint();
             self.tolerate(checkpointed, "checkpoint")?;
         }
@@ -203,6 +206,7 @@ impl World {
         }
         let n = self.rng.below(actors.len() as u64) as usize;
         if self.rng.one_in(120) {
+            tell!("{} actor {} is lost", self.now, n + 1);
             // A lost connection: the transaction is rolled back in the background.
             actors[n] = Actor::new(engine, n as u64 + 1).map_err(|e| e.to_string())?;
         }
@@ -266,6 +270,7 @@ impl World {
         };
         let known = self.maybe.len();
         self.maybe.extend(ddl.after.clone());
+        tell!("{} {:?} of {}", self.now, ddl.what, ddl.table);
         let done = ddl.run(engine);
         let mut done_durably = false;
         let named = |e: &dyn std::fmt::Display| format!("{:?} of {}: {e}", ddl.what, ddl.table);

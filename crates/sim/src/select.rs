@@ -184,10 +184,13 @@ impl Reading {
             if wanted == found {
                 return Ok(());
             }
-            let (e, f) = (wanted.len(), found.len());
+            let more = found.iter().find(|row| !wanted.contains(row));
+            let less = wanted.iter().find(|row| !found.contains(row));
             return Err(format!(
-                "a read of index {} gives other rows: {f} for {e}",
-                self.index
+                "a read of index {} gives other rows, {} for {}: not {less:?}, but {more:?}",
+                self.index,
+                found.len(),
+                wanted.len()
             ));
         }
         let count = found.len();

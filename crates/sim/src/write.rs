@@ -249,6 +249,20 @@ impl Writing {
         Writing::new(name, table, queue)
     }
 
+    /// The change at hand.
+    pub fn described(&self) -> String {
+        let short = |row: &Row| format!("{:?}", &row[..S + 1]);
+        let name = &self.name;
+        match self.queue.front() {
+            None => format!("has changed {name}"),
+            Some(Change::Insert { new }) => format!("inserts into {name} {}", short(new)),
+            Some(Change::Update { id, new, .. }) => {
+                format!("updates row {id} of {name} to {}", short(new))
+            }
+            Some(Change::Delete { id, .. }) => format!("deletes row {id} of {name}"),
+        }
+    }
+
     /// Goes on with the change at hand. `current`: the newest rows, for what must be refused (M5); the changes it makes go into `changes`.
     pub fn go_on(
         &mut self,
