@@ -288,7 +288,7 @@ impl Core {
         f: impl Fn(&T) -> Result<(), StoreError> + Sync,
     ) -> Result<(), StoreError> {
         let all = |part: &[T]| part.iter().map(&f).fold(Ok(()), Result::and);
-        if !self.threaded() || work.len() < WRITERS {
+        if self.options.io_threads == 0 || work.len() < WRITERS {
             return all(work);
         }
         std::thread::scope(|scope| {

@@ -14,7 +14,7 @@
 use crate::buf::AlignedBuf;
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::StoreError;
-use crate::page::{PAGE_SIZE, PageId, SpaceId, check_image};
+use crate::page::{Lsn, PAGE_SIZE, PageId, SpaceId, check_image, image_lsn};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -81,23 +81,42 @@ pub(crate) fn remove(disk: &dyn Disk) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Puts torn pages right after a crash. `names`: the space files. Gives how many pages were repaired.
-pub(crate) fn repair(disk: &dyn Disk, names: &HashMap<SpaceId, String>) -> Result<u64, StoreError> {
+/// What [`repair`] found.
+#[derive(Default)]
+pub(crate) struct Repaired {
+    /// Pages put right.
+    pub(crate) pages: u64,
+    /// The newest image in the last batch.
+    pub(crate) newest: Option<(Lsn, PageId)>,
+}
+
+/// Puts torn pages right after a crash. `names`: the space files.
+pub(crate) fn repair(
+    disk: &dyn Disk,
+    names: &HashMap<SpaceId, String>,
+) -> Result<Repaired, StoreError> {
+    let mut repaired = Repaired::default();
     if !disk.exists(NAME).map_err(io("look up"))? {
-        return Ok(0);
+        return Ok(repaired);
     }
     let file = disk.open(NAME, OpenMode::Existing).map_err(io("open"))?;
     let mut buf = AlignedBuf::new(HEADER + BATCH * PAGE_SIZE);
-    if file.len().map_err(io("length"))? < buf.len() as u64 {
-        return Ok(0);
+    let len = file.len().map_err(io("length"))?;
+    if len < buf.len() as u64 {
+        tracing::warn!("{NAME}: cut off at offset {len}; torn pages cannot be repaired from it");
+        return Ok(repaired);
     }
     file.read_at(0, &mut buf).map_err(io("read"))?;
     let u32_at = |at: usize| u32::from_le_bytes([buf[at], buf[at + 1], buf[at + 2], buf[at + 3]]);
     let count = u32_at(4) as usize;
     if u32_at(0) != crc32c::crc32c(&buf[4..HEADER]) || &buf[8..16] != MAGIC || count > BATCH {
-        return Ok(0);
+        if buf[..HEADER].iter().any(|b| *b != 0) {
+            tracing::warn!(
+                "{NAME}: its header (offset 0) is not valid; torn pages cannot be repaired from it"
+            );
+        }
+        return Ok(repaired);
     }
-    let mut repaired = 0;
     let mut synced = HashSet::new();
     for i in 0..count {
         let id = PageId::new(u32_at(IDS + 8 * i), u32_at(IDS + 8 * i + 4));
@@ -106,10 +125,14 @@ pub(crate) fn repair(disk: &dyn Disk, names: &HashMap<SpaceId, String>) -> Resul
             && check_image(id, image).is_ok()
             && let Some(name) = names.get(&id.space)
         {
+            let lsn = image_lsn(image);
+            if repaired.newest.is_none_or(|(newest, _)| newest < lsn) {
+                repaired.newest = Some((lsn, id));
+            }
             if synced.insert(id.space) {
                 sync_space(disk, name)?;
             }
-            repaired += u64::from(repair_page(disk, name, id, image)?);
+            repaired.pages += u64::from(repair_page(disk, name, id, image)?);
         }
     }
     Ok(repaired)

@@ -79,6 +79,8 @@ pub mod header {
     pub const NONCE: usize = 52;
     /// The page format that this version writes.
     pub const FORMAT_V1: u8 = 1;
+    /// The format of a page that redo did not apply to: no reader accepts it.
+    pub const FORMAT_BROKEN: u8 = 0xFF;
 }
 
 /// Values of the page type field.
@@ -117,6 +119,9 @@ pub(crate) fn seal(page: &mut [u8]) {
     page[..4].copy_from_slice(&sum.to_le_bytes());
 }
 
+/// What a page is reported for whose LSN lies beyond the log.
+pub(crate) const NEWER: &str = "newer than the log, which has lost its end";
+
 /// Checks an image read from disk. `Err` says what is wrong with it.
 pub(crate) fn check_image(id: PageId, page: &[u8]) -> Result<(), &'static str> {
     let field =
@@ -126,6 +131,9 @@ pub(crate) fn check_image(id: PageId, page: &[u8]) -> Result<(), &'static str> {
             return Ok(()); // I2
         }
         return Err("checksum mismatch");
+    }
+    if page[header::FORMAT] == header::FORMAT_BROKEN {
+        return Err("recovery could not apply the log to it");
     }
     if page[header::FORMAT] != header::FORMAT_V1 {
         return Err("unknown page format");

@@ -353,7 +353,7 @@ pub(crate) fn identify(file: &dyn DiskFile) -> std::io::Result<Option<SpaceId>> 
     Ok(right.then(|| field(header::SPACE)))
 }
 
-/// All space files of a directory: (id, name). Files that are none are skipped with a warning.
+/// All space files of a directory: (id, name). Files that are none are skipped with a message.
 pub(crate) fn discover(disk: &dyn Disk) -> Result<Vec<(SpaceId, String)>, StoreError> {
     let failed = |e: std::io::Error| StoreError::io(&e, "listing space files");
     let mut found = Vec::new();
@@ -364,8 +364,15 @@ pub(crate) fn discover(disk: &dyn Disk) -> Result<Vec<(SpaceId, String)>, StoreE
         let file = disk.open(&file_name, OpenMode::Existing).map_err(failed)?;
         match identify(&*file) {
             Ok(Some(id)) => found.push((id, name.to_string())),
-            Ok(None) => tracing::warn!("{file_name} is not a space file"),
-            Err(e) => tracing::warn!("{file_name}: {e}"),
+            Ok(None) => tracing::error!(
+                "{file_name}: the header at offset 0 is not that of a space file; the file is left alone"
+            ),
+            Err(e) => {
+                return Err(StoreError::io(
+                    &e,
+                    format!("{file_name}: reading its header at offset 0"),
+                ));
+            }
         }
     }
     Ok(found)

@@ -38,6 +38,8 @@ pub struct RecoveryReport {
     pub end_lsn: Lsn,
     pub redo_records: u64,
     pub repaired_pages: u64,
+    /// Whole blocks of log follow its end: names the file and the offset.
+    pub log_damage: Option<String>,
     /// Pages that redo could not be applied to.
     pub corrupt_pages: Vec<PageId>,
     /// Spaces named in the log that have no file (dropped).

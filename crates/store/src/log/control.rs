@@ -101,10 +101,14 @@ impl ControlFile {
             return Ok(None);
         }
         let file = disk.open(NAME, OpenMode::Existing).map_err(io("open"))?;
-        if file.len().map_err(io("length"))? < 2 * BLOCK as u64 {
+        let len = file.len().map_err(io("length"))?;
+        if len < 2 * BLOCK as u64 {
             return Err(StoreError::BadFile {
                 file: NAME.into(),
-                what: "too short".into(),
+                what: format!(
+                    "cut off at offset {len}, it should have {} bytes",
+                    2 * BLOCK
+                ),
             });
         }
         let mut best: Option<Control> = None;
@@ -116,6 +120,12 @@ impl ControlFile {
                 file: NAME.into(),
                 what: format!("format version {v}, this program reads version {VERSION}"),
             })?;
+            if found.is_none() {
+                tracing::warn!(
+                    "{NAME}: the block at offset {} is not valid",
+                    slot * BLOCK as u64
+                );
+            }
             if let Some(c) = found
                 && best.is_none_or(|b| b.sequence < c.sequence)
             {
@@ -126,7 +136,9 @@ impl ControlFile {
             Some(now) => Ok(Some(ControlFile { file, now })),
             None => Err(StoreError::BadFile {
                 file: NAME.into(),
-                what: "no valid block".into(),
+                what: format!(
+                    "damaged: neither the block at offset 0 nor the one at offset {BLOCK} is valid"
+                ),
             }),
         }
     }

@@ -9,8 +9,10 @@
 //! the store opens, after everything in the old set is checkpointed; the old set is removed last.
 
 use super::format::{BLOCK, PAYLOAD};
+use crate::buf::AlignedBuf;
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::StoreError;
+use crate::page::Lsn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,6 +21,8 @@ const PREFIX: &str = "redo.";
 const FILL_LIMIT: u64 = 512 << 20;
 
 pub(crate) struct LogFiles {
+    /// Number of the first one.
+    first: u64,
     files: Vec<Arc<dyn DiskFile>>,
     file_blocks: u64,
     /// Bit per file (the last one stands for all above 63): written since its last sync.
@@ -78,6 +82,7 @@ impl LogFiles {
         }
         disk.sync_dir().map_err(io("sync directory"))?;
         Ok(LogFiles {
+            first,
             files: open,
             file_blocks,
             unsynced: AtomicU64::new(0),
@@ -99,8 +104,14 @@ impl LogFiles {
             let file = disk
                 .open(&name(number), OpenMode::Existing)
                 .map_err(|e| bad(e.to_string()))?;
-            if file.len().map_err(io("length"))? < file_blocks * BLOCK as u64 {
-                return Err(bad("too short".into()));
+            let (len, whole) = (
+                file.len().map_err(io("length"))?,
+                file_blocks * BLOCK as u64,
+            );
+            if len < whole {
+                return Err(bad(format!(
+                    "cut off at offset {len}, it should have {whole} bytes"
+                )));
             }
             open.push(file);
         }
@@ -111,6 +122,7 @@ impl LogFiles {
             });
         }
         Ok(LogFiles {
+            first,
             files: open,
             file_blocks,
             unsynced: AtomicU64::new(0),
@@ -146,6 +158,19 @@ impl LogFiles {
             block * BLOCK as u64,
             self.file_blocks - block,
         )
+    }
+
+    /// Name of the file that a log position lies in, and the offset of its block there.
+    pub(crate) fn locate(&self, lsn: Lsn) -> (String, u64) {
+        let (file, off, _) = self.place(lsn / PAYLOAD);
+        (name(self.first + file as u64), off)
+    }
+
+    /// What the header at the place of block `sequence` says: its sequence and generation. `None`: it is not whole.
+    pub(crate) fn block_place(&self, sequence: u64) -> Result<Option<(u64, u64)>, StoreError> {
+        let mut block = AlignedBuf::new(BLOCK);
+        self.read(sequence, &mut block)?;
+        Ok(super::format::block_place(&block))
     }
 
     /// Writes whole blocks, the first of which is block `sequence`.

@@ -68,11 +68,15 @@ pub(crate) fn seal_block(block: &mut [u8], sequence: u64, generation: u64, used:
     block[..4].copy_from_slice(&crc.to_le_bytes());
 }
 
+/// Sequence and generation that a block's header claims, if it is whole.
+pub(crate) fn block_place(block: &[u8]) -> Option<(u64, u64)> {
+    let whole = u32_at(block, 0) == crc32c::crc32c(&block[4..BLOCK_HEADER]);
+    whole.then(|| (u64_at(block, 8), u64_at(block, 16)))
+}
+
 /// Whether a block as read is block `sequence` of `generation`.
 pub(crate) fn check_block(block: &[u8], sequence: u64, generation: u64) -> bool {
-    u32_at(block, 0) == crc32c::crc32c(&block[4..BLOCK_HEADER])
-        && u64_at(block, 8) == sequence
-        && u64_at(block, 16) == generation
+    block_place(block) == Some((sequence, generation))
 }
 
 /// The part of a mini-transaction's CRC that does not depend on its place.

@@ -11,7 +11,7 @@
 
 use crate::core::{Core, Count};
 use crate::error::{Stop, StoreError};
-use crate::page::{PAGE_SIZE, PageId, check_image, image_lsn};
+use crate::page::{NEWER, PAGE_SIZE, PageId, check_image, image_lsn};
 use crate::space::Space;
 use crate::wait::{Source, Wait, WakeList};
 use nfold_sync::page_word::frame_of;
@@ -343,7 +343,7 @@ impl Core {
             for (i, (id, _)) in run.iter().enumerate() {
                 let image = &buf[i * PAGE_SIZE..(i + 1) * PAGE_SIZE];
                 if frame_of(words[i]).is_none() {
-                    check(*id, image)?;
+                    self.check(*id, image)?;
                     self.install_image(space, *id, words[i], image, ahead)?;
                 }
             }
@@ -406,7 +406,21 @@ impl Core {
         buf: &mut [u8],
     ) -> Result<(), StoreError> {
         self.read_bytes(space, id, buf)?;
-        check(id, buf)
+        self.check(id, buf)
+    }
+
+    fn check(&self, id: PageId, image: &[u8]) -> Result<(), StoreError> {
+        let lsn = image_lsn(image);
+        let checked = check_image(id, image).and_then(|()| {
+            // The log was durable up to here before the page was written.
+            let known = lsn <= self.log.horizon();
+            known.then_some(()).ok_or(NEWER)
+        });
+        checked.map_err(|what| StoreError::Corrupt {
+            page: id,
+            lsn,
+            what,
+        })
     }
 
     /// Fills `buf`, whole pages, from page `id` on.
@@ -425,14 +439,6 @@ impl Core {
             Err(e) => Err(space.error(&e, "read")),
         }
     }
-}
-
-fn check(id: PageId, image: &[u8]) -> Result<(), StoreError> {
-    check_image(id, image).map_err(|what| StoreError::Corrupt {
-        page: id,
-        lsn: image_lsn(image),
-        what,
-    })
 }
 
 /// Whether `id` is the page behind a run's last.

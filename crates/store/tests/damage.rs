@@ -1,0 +1,422 @@
+//! Damaged files: a byte flipped in each kind, files cut off, another version, redo that does not apply. What is damaged is named, the rest
+//! works, and nothing is lost in silence.
+
+use nfold_store::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const LOG: u64 = 256 << 10;
+const PAGES: usize = 30;
+
+fn options(io_threads: usize, doublewrite: bool) -> StoreOptions {
+    StoreOptions {
+        pool_bytes: 512 * PAGE_SIZE as u64,
+        log_bytes: LOG,
+        log_buffer_bytes: 1 << 16,
+        doublewrite,
+        io_threads,
+        fatal: Some(Arc::new(|message| {
+            std::panic::resume_unwind(Box::new(message.to_string()))
+        })),
+        ..StoreOptions::default()
+    }
+}
+
+/// Op 0x20: the payload goes to offset 128 of the page, unless the page is the one that this fails for.
+struct Put(AtomicU64);
+
+impl RedoHandler for Put {
+    fn apply(&self, _: u8, payload: &[u8], page: &PageMut<'_>) -> Result<(), StoreError> {
+        if u64::from(page.id().page) == self.0.load(Ordering::Relaxed) {
+            return Err(page.corrupt("made to fail"));
+        }
+        page.write(128, payload);
+        Ok(())
+    }
+}
+
+fn try_open(
+    disk: &SimDisk,
+    options: StoreOptions,
+    failing: u64,
+) -> Result<(Arc<Store>, RecoveryReport), StoreError> {
+    let put = Arc::new(Put(AtomicU64::new(failing)));
+    Store::open(options, Arc::new(disk.clone()), put, &|_| {})
+}
+
+fn read(store: &Store, id: PageId) -> Result<u64, StoreError> {
+    loop {
+        match store.read(id) {
+            Ok(page) => {
+                let value = page.u64(128);
+                if page.validate() {
+                    return Ok(value);
+                }
+            }
+            Err(Stop::Wait(wait)) => wait.block(),
+            Err(Stop::Error(e)) => return Err(e),
+        }
+    }
+}
+
+struct World {
+    store: Arc<Store>,
+    disk: SimDisk,
+    space: SpaceId,
+    ids: Vec<PageId>,
+    values: Vec<u64>,
+    next: u64,
+}
+
+impl World {
+    fn new(doublewrite: bool) -> World {
+        let disk = SimDisk::new();
+        let (store, _) = try_open(&disk, options(0, doublewrite), 0).unwrap();
+        let space = store.create_space("t").unwrap();
+        let ids: Vec<PageId> = (0..PAGES)
+            .map(|_| {
+                let mut mtr = store.mtr();
+                mtr.reserve(100, space, 1).unwrap();
+                let p = mtr.alloc_page(space, PageType::USER, 0, 1);
+                let id = mtr.id(p);
+                mtr.commit();
+                id
+            })
+            .collect();
+        let values = vec![0; PAGES];
+        World {
+            store,
+            disk,
+            space,
+            ids,
+            values,
+            next: 1,
+        }
+    }
+
+    /// Changes two pages in each of `count` mini-transactions, some 500 bytes each, durably.
+    fn write(&mut self, count: usize) {
+        for _ in 0..count {
+            let mut mtr = self.store.mtr();
+            mtr.reserve(700, self.space, 0).unwrap();
+            for at in [
+                self.next as usize % PAGES,
+                (self.next as usize * 7 + 1) % PAGES,
+            ] {
+                let p = mtr.latch(self.ids[at]).unwrap();
+                let mut payload = [9u8; 230];
+                payload[..8].copy_from_slice(&self.next.to_le_bytes());
+                mtr.op(p, 0x20, &payload);
+                self.values[at] = self.next;
+            }
+            mtr.commit();
+            self.next += 1;
+        }
+        self.store.wait_durable(self.store.horizon().load());
+    }
+
+    fn all_there(&self, store: &Store) -> bool {
+        store.open_space(self.space, "t").unwrap();
+        let found = self.ids.iter().map(|id| read(store, *id).unwrap());
+        found.eq(self.values.iter().copied())
+    }
+}
+
+/// No answer is a panic.
+fn no_panic<T>(f: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(f)).expect("damage is reported, not panicked over")
+}
+
+#[test]
+fn a_damaged_control_block_loses_nothing_in_silence() {
+    // Without and with a lap of the log since the older block; and over a restart, which begins a generation.
+    for (writes, checkpoints, restart) in [(50, 1, false), (300, 6, false), (40, 1, true)] {
+        let mut world = World::new(true);
+        for _ in 0..checkpoints {
+            world.write(writes);
+            world.store.checkpoint().unwrap();
+        }
+        if restart {
+            world.store.shutdown().unwrap();
+            world.disk = world.disk.kill();
+            world.store = try_open(&world.disk, options(0, true), 0).unwrap().0;
+            world.store.open_space(world.space, "t").unwrap();
+        }
+        world.write(writes);
+        let (mut whole, mut refused) = (0, 0);
+        for slot in [0, 4096] {
+            for at in [2, 5, 10, 20, 30, 100] {
+                let image = world.disk.kill();
+                assert!(image.flip_bit("nfold.control", slot + at));
+                match no_panic(|| try_open(&image, options(0, true), 0)) {
+                    Ok((store, _)) => {
+                        assert!(world.all_there(&store), "slot {slot}");
+                        whole += 1;
+                    }
+                    Err(e) => {
+                        let e = e.to_string();
+                        assert!(e.contains("nfold.control") && e.contains("offset"), "{e}");
+                        refused += 1;
+                    }
+                }
+            }
+        }
+        assert!(whole >= 6, "the older block damaged: {whole}");
+        if checkpoints > 1 || restart {
+            assert_eq!(refused, 6, "the newer one damaged, and its log gone");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_log_is_never_taken_for_its_end() {
+    for flush in [false, true] {
+        let mut world = World::new(true);
+        world.write(200);
+        world.store.checkpoint().unwrap();
+        world.write(300);
+        if flush {
+            // Pages are on disk that say how far the log went: the checkpoint that would cover them is not.
+            world.disk.inject(
+                FaultOn::Write,
+                "nfold.control",
+                0,
+                1,
+                std::io::ErrorKind::Other,
+            );
+            let _ = catch_unwind(AssertUnwindSafe(|| world.store.checkpoint()));
+        }
+        let end = world.store.horizon().load();
+        let last_block = end / 4064;
+        let blocks = LOG / 4096;
+        let (mut harmless, mut reported, mut refused, mut tail) = (0, 0, 0, 0);
+        for at in (0..LOG).step_by(1500) {
+            let image = world.disk.kill();
+            let (file, off) = (at / (LOG / 2), at % (LOG / 2));
+            assert!(image.flip_bit(&format!("redo.{file:04}"), off));
+            match no_panic(|| try_open(&image, options(0, true), 0)) {
+                Ok((store, report)) => {
+                    if world.all_there(&store) {
+                        harmless += 1;
+                    } else if let Some(damage) = report.log_damage {
+                        assert!(damage.contains("redo.") && damage.contains("offset"));
+                        reported += 1;
+                    } else {
+                        assert_eq!(
+                            at / 4096,
+                            last_block % blocks,
+                            "only the last block looks like a crash"
+                        );
+                        tail += 1;
+                    }
+                }
+                Err(e) => {
+                    let e = e.to_string();
+                    assert!(e.contains("redo.") && e.contains("offset"), "{e}");
+                    refused += 1;
+                }
+            }
+        }
+        println!(
+            "flush {flush}: {harmless} harmless, {reported} reported, {refused} refused, {tail} in the tail"
+        );
+        assert!(harmless > 20 && tail <= 4);
+        if flush {
+            assert!(
+                refused > 20 && reported == 0,
+                "there is proof: {refused} {reported}"
+            );
+        } else {
+            assert!(reported > 20, "{reported}");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_doublewrite_file_does_no_harm() {
+    let mut world = World::new(true);
+    world.write(200);
+    world.store.checkpoint().unwrap();
+    world.write(20);
+    let file = world
+        .disk
+        .open("nfold.doublewrite", OpenMode::Existing)
+        .unwrap();
+    let len = file.len().unwrap();
+    for at in (0..len).step_by(len as usize / 40) {
+        let image = world.disk.kill();
+        assert!(image.flip_bit("nfold.doublewrite", at));
+        let (store, _) = no_panic(|| try_open(&image, options(0, true), 0)).unwrap();
+        assert!(world.all_there(&store));
+    }
+}
+
+#[test]
+fn a_torn_page_is_repaired_and_a_damaged_one_is_named() {
+    let mut world = World::new(true);
+    world.write(200);
+    world.store.checkpoint().unwrap();
+    let torn = world.ids[3];
+    let at = u64::from(torn.page) * PAGE_SIZE as u64;
+    let image = world.disk.kill();
+    assert!(image.flip_bit("t.nfd", at + 7000));
+    let (store, report) = try_open(&image, options(0, true), 0).unwrap();
+    assert_eq!(report.repaired_pages, 1);
+    assert!(world.all_there(&store));
+    // The same without the doublewrite file: an error of that page, and of no other.
+    for off in [0, 4, 9, 17, 40, 130, 16_000] {
+        let image = world.disk.kill();
+        assert!(image.flip_bit("t.nfd", at + off));
+        image.remove("nfold.doublewrite").unwrap();
+        let (store, _) = try_open(&image, options(0, false), 0).unwrap();
+        store.open_space(world.space, "t").unwrap();
+        for (id, value) in world.ids.iter().zip(&world.values) {
+            match no_panic(|| read(&store, *id)) {
+                Ok(found) => assert!(found == *value && *id != torn),
+                Err(StoreError::Corrupt { page, .. }) => assert!(page == torn && *id == torn),
+                Err(e) => panic!("{e}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_space_header_concerns_that_space() {
+    let mut world = World::new(false);
+    let other = world.store.create_space("other").unwrap();
+    world.write(50);
+    world.store.shutdown().unwrap();
+    for off in [0, 8, 17, 64, 70, 600] {
+        let image = world.disk.kill();
+        assert!(image.flip_bit("other.nfd", off));
+        let (store, _) = no_panic(|| try_open(&image, options(0, false), 0)).unwrap();
+        assert!(world.all_there(&store));
+        let e = no_panic(|| store.open_space(other, "other")).unwrap_err();
+        let e = e.to_string();
+        assert!(
+            e.contains("other.nfd") || e.contains(&format!("space {other}")),
+            "{e}"
+        );
+    }
+}
+
+#[test]
+fn files_cut_off_are_named() {
+    let mut world = World::new(true);
+    world.write(200);
+    world.store.shutdown().unwrap();
+    let cut = |name: &str, part: u64| {
+        let image = world.disk.kill();
+        let file = image.open(name, OpenMode::Existing).unwrap();
+        file.set_len(file.len().unwrap() * part / 4).unwrap();
+        image
+    };
+    for part in 0..4 {
+        for name in ["nfold.control", "redo.0000", "redo.0001"] {
+            let image = cut(name, part);
+            let e = no_panic(|| try_open(&image, options(0, true), 0).map(|_| ()));
+            let e = e.unwrap_err().to_string();
+            assert!(e.contains(name) && e.contains("cut off at offset"), "{e}");
+        }
+        let image = cut("nfold.doublewrite", part);
+        let (store, _) = no_panic(|| try_open(&image, options(0, true), 0)).unwrap();
+        assert!(world.all_there(&store));
+        let image = world.disk.kill();
+        image.remove("nfold.doublewrite").unwrap(); // it would repair them
+        let file = image.open("t.nfd", OpenMode::Existing).unwrap();
+        file.set_len(part * 8 * PAGE_SIZE as u64 + 100).unwrap();
+        let (store, _) = no_panic(|| try_open(&image, options(0, false), 0)).unwrap();
+        let opened = no_panic(|| store.open_space(world.space, "t"));
+        if part == 0 {
+            let e = opened.unwrap_err().to_string();
+            assert!(e.contains("t.nfd"), "{e}");
+            continue;
+        }
+        opened.unwrap();
+        let results: Vec<_> = world
+            .ids
+            .iter()
+            .map(|id| no_panic(|| read(&store, *id)))
+            .collect();
+        assert!(results.first().unwrap().is_ok() && results.last().unwrap().is_err());
+        for (found, value) in results.iter().zip(&world.values) {
+            match found {
+                Ok(found) => assert_eq!(found, value),
+                Err(e) => assert!(e.to_string().contains("space 1"), "{e}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn another_version_is_refused() {
+    let world = World::new(true);
+    world.store.shutdown().unwrap();
+    let image = world.disk.kill();
+    let file = image.open("nfold.control", OpenMode::Existing).unwrap();
+    for slot in [0, 4096] {
+        let mut block = vec![0; 128];
+        file.read_at(slot, &mut block).unwrap();
+        block[4] = 2;
+        let crc = crc32c::crc32c(&block[4..]);
+        block[..4].copy_from_slice(&crc.to_le_bytes());
+        file.write_at(slot, &block).unwrap();
+    }
+    let e = no_panic(|| try_open(&image, options(0, true), 0).map(|_| ())).unwrap_err();
+    let e = e.to_string();
+    assert!(
+        e.contains("nfold.control") && e.contains("version 2") && e.contains("version 1"),
+        "{e}"
+    );
+}
+
+#[test]
+fn a_page_that_redo_does_not_apply_to_is_not_taken_for_whole() {
+    for io_threads in [0, 4] {
+        let mut world = World::new(true);
+        world.store.checkpoint().unwrap();
+        world.write(60);
+        let bad = world.ids[4];
+        let image = world.disk.kill();
+        let (store, report) = try_open(&image, options(io_threads, true), bad.page.into()).unwrap();
+        assert_eq!(report.corrupt_pages, [bad]);
+        for round in 0..2 {
+            store.open_space(world.space, "t").unwrap();
+            for (id, value) in world.ids.iter().zip(&world.values) {
+                match read(&store, *id) {
+                    Ok(found) => assert!(found == *value && *id != bad, "round {round}: {id}"),
+                    Err(StoreError::Corrupt { page, .. }) => assert!(page == bad && *id == bad),
+                    Err(e) => panic!("{e}"),
+                }
+            }
+        }
+        store.shutdown().unwrap();
+        drop(store);
+        let (store, _) = try_open(&image.kill(), options(0, true), 0).unwrap();
+        store.open_space(world.space, "t").unwrap();
+        assert!(
+            matches!(read(&store, bad), Err(StoreError::Corrupt { page, .. }) if page == bad),
+            "also after the next start"
+        );
+    }
+}
+
+#[test]
+fn parallel_recovery_gives_what_serial_recovery_gives() {
+    for seed in 0..12 {
+        let mut world = World::new(true);
+        world.write(100 + 17 * seed as usize);
+        let image = world.disk.crash_image(seed);
+        let copies = [image.kill(), image.kill()];
+        let mut reports = Vec::new();
+        for (copy, io_threads) in copies.iter().zip([0, 8]) {
+            let (store, report) = try_open(copy, options(io_threads, true), 0).unwrap();
+            assert!(world.all_there(&store), "seed {seed}, {io_threads} threads");
+            assert!(!report.clean && report.corrupt_pages.is_empty());
+            reports.push((report.end_lsn, report.redo_records));
+            store.shutdown().unwrap();
+        }
+        assert_eq!(reports[0], reports[1]);
+    }
+}
