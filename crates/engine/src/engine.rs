@@ -272,18 +272,25 @@ impl Engine {
             .ok()
     }
 
-    /// Opens a definition as a new table object.
+    /// Opens a definition as a new table object, at the start.
     pub(crate) fn open_table(&self, def: &Arc<TableDef>) {
         let table = Arc::new(Table::new(def.clone(), self.shared.store.clone()));
+        self.shared.tables.write().insert(def.id, table);
+    }
+
+    /// Opens a table whose rows were put there just now: snapshots that are open cannot read it (error 1412).
+    pub(crate) fn open_new_table(&self, def: &Arc<TableDef>) {
+        let table = Table::new(def.clone(), self.shared.store.clone());
+        let table = Arc::new(table.usable_from(self.shared.store.horizon().load()));
         self.shared.tables.write().insert(def.id, table);
     }
 
     /// Opens a changed definition of a table whose rows stay: counters and statistics stay too.
     pub(crate) fn redefine_table(&self, def: &Arc<TableDef>) {
         let mut tables = self.shared.tables.write();
-        let table = Table::new(def.clone(), self.shared.store.clone());
+        let mut table = Table::new(def.clone(), self.shared.store.clone());
         if let Some(old) = tables.get(&def.id) {
-            table.take_over(old);
+            table.take_over(old, self.shared.store.horizon().load());
         }
         tables.insert(def.id, Arc::new(table));
     }

@@ -21,7 +21,8 @@ pub enum EngineError {
     Key(KeyError),
     /// The row cannot be stored: more than 65,535 bytes, or too many bytes inline (1118).
     RowTooLarge,
-    /// The table, or an index of it, is gone: DDL ran between planning and execution. Plan again.
+    /// The table, or an index of it, is gone: DDL ran between planning and execution. Plan again. Or it is newer than the
+    /// transaction's snapshot ([`EngineSession::snapshot_refused`](crate::EngineSession::snapshot_refused)) (1412).
     TableChanged,
     /// A savepoint of this name does not exist (1305).
     NoSuchSavepoint,

@@ -22,7 +22,7 @@ use nfold_txn::{FlushAtCommit, Isolation, Trx, TrxSystem};
 use crate::engine::Shared;
 use crate::error::{EngineError, Stop, lift};
 use crate::read::View;
-use crate::table::Table;
+use crate::table::{Index, Table};
 use crate::undo::Applier;
 use crate::write::{DeleteOp, InsertOp, UpdateOp, WriteOutcome};
 
@@ -44,6 +44,8 @@ pub struct EngineSession {
     explicit: bool,
     /// Undo number before the statement at hand.
     mark: u32,
+    /// A read of the statement at hand met a table or index that is newer than its snapshot.
+    refused: bool,
 }
 
 static NEXT_INTERNAL: AtomicU64 = AtomicU64::new(1 << 32);
@@ -62,6 +64,7 @@ impl EngineSession {
             mdl,
             explicit: false,
             mark: 0,
+            refused: false,
         })
     }
 
@@ -113,6 +116,25 @@ impl EngineSession {
             self.explicit = false;
         }
         self.mark = self.trx.mark();
+        self.refused = false;
+    }
+
+    /// Whether the statement at hand failed because its snapshot is older than a table or index ([`EngineError::TableChanged`]): planning again
+    /// does not help.
+    pub fn snapshot_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// Checks that the open snapshot, if there is one, can use an index.
+    #[inline]
+    pub(crate) fn check_usable(&mut self, index: &Index) -> Result<(), Stop> {
+        match self.trx.open_snapshot() {
+            Some(snapshot) if snapshot.s < index.usable_from => {
+                self.refused = true;
+                Err(EngineError::TableChanged.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A statement ends. If it failed, what it changed is undone; call again after a wait.

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use nfold_btree::{Tree, TreeHandle};
 use nfold_catalog::{IndexKind, TableDef, TableStats};
-use nfold_store::{Store, StoreError};
+use nfold_store::{Lsn, Store, StoreError};
 use nfold_sync::CachePadded;
 use nfold_types::key::{KeyError, KeyLayout, KeyPart};
 use nfold_types::row::{RowColumn, RowError, RowLayout};
@@ -45,6 +45,8 @@ pub struct Index {
     originals: Vec<usize>,
     /// Whether any two rows with equal keys (without NULL) are refused.
     pub unique: bool,
+    /// Snapshots below this LSN cannot use it: it was filled later, with the newest versions alone. 0: all can.
+    pub(crate) usable_from: Lsn,
 }
 
 /// Where a covering read takes a column from.
@@ -170,8 +172,18 @@ impl Table {
         self.stats.read().clone()
     }
 
-    /// Takes over what outlives a change of the definition.
-    pub(crate) fn take_over(&self, old: &Table) {
+    /// The table was filled just now, with the newest versions alone: older snapshots cannot read it.
+    pub(crate) fn usable_from(mut self, now: Lsn) -> Table {
+        self.indexes.iter_mut().for_each(|i| i.usable_from = now);
+        self
+    }
+
+    /// Takes over what outlives a change of the definition. `now`: snapshots from here on can use indexes that are new.
+    pub(crate) fn take_over(&mut self, old: &Table, now: Lsn) {
+        for (index, def) in self.indexes.iter_mut().zip(&self.def.indexes) {
+            let before = old.def.indexes.iter().position(|i| i.id == def.id);
+            index.usable_from = before.map_or(now, |n| old.indexes[n].usable_from);
+        }
         self.auto_increment
             .store(old.auto_increment.load(Relaxed), Relaxed);
         self.row_id.store(old.row_id.load(Relaxed), Relaxed);
@@ -448,6 +460,7 @@ impl Index {
             sources,
             originals,
             unique: index.is_unique(),
+            usable_from: 0,
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::table::Table;
 
 impl Engine {
     /// Adds secondary indexes, all or none, and drops others, in one change. The caller holds the exclusive metadata lock, so the table's rows stand
-    /// still and none of them belongs to an unfinished transaction.
+    /// still; what transactions without a session left there is undone first.
     ///
     /// # Errors
     /// [`EngineError::DuplicateInBuild`] when a unique index cannot be.

@@ -5,13 +5,14 @@
 //!     whoever has a snapshot, as a transaction without undo records never counts as committed.
 //! B2. The copy has a table id of its own: undo records of the old rows, which purge has still to work off, do not find it.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use nfold_catalog::TableDef;
 
 use super::build::{Filler, OwnBytes};
 use super::index::fill_one;
-use super::table::TableSpec;
+use super::table::{TableSpec, spec_of};
 use crate::batch::{KeyRange, RowBatch};
 use crate::engine::Engine;
 use crate::error::{EngineError, Stop};
@@ -61,6 +62,24 @@ impl Engine {
         };
         self.carry_auto_increment(old, &def, spec.auto_increment)?;
         self.replace_table(old, def)?;
+        Ok(rows)
+    }
+
+    /// OPTIMIZE TABLE: the same rows in a new, dense space. The caller holds the exclusive metadata lock. Gives the number of rows.
+    pub fn optimize_table(&self, table: &Arc<TableDef>) -> Result<u64, EngineError> {
+        let copied = self.rebuild_table(table, &spec_of(table), |row, out| {
+            out.extend_from_slice(row);
+            Ok::<(), Infallible>(())
+        });
+        let rows = copied.map_err(|e| match e {
+            CopyError::Engine(e) => e,
+            CopyError::Convert(never) => match never {},
+        })?;
+        let schema = self.catalog().snapshot();
+        let new = schema.table(&table.schema, &table.name);
+        if let Some(new) = new.and_then(|t| self.table(t.id)) {
+            self.analyze_table(&new)?;
+        }
         Ok(rows)
     }
 

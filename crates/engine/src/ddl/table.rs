@@ -67,7 +67,7 @@ impl Engine {
         let def = Arc::new(self.make_table(&spec)?);
         let done = self.change_dictionary(|s| self.put_table(s, &def));
         self.unless_failed(done, def.space)?;
-        self.open_table(&def);
+        self.open_new_table(&def);
         self.start_auto_increment(def.id, spec.auto_increment)?;
         self.catalog()
             .publish_schema(|schema| schema.put_table(def.clone()));
@@ -194,7 +194,7 @@ impl Engine {
             self.put_table(s, &new)
         });
         self.unless_failed(done, new.space)?;
-        self.open_table(&new);
+        self.open_new_table(&new);
         self.catalog().publish_schema(|schema| {
             schema.remove_table(old.id);
             schema.put_table(new);

@@ -84,10 +84,14 @@ impl Read {
         match &mut self.inner {
             Inner::Consistent(read) => {
                 session.open_view();
+                session.check_usable(self.table.index(self.spec.index))?;
                 let view = session.view();
                 read.next(&self.table, &self.spec, session, &view, out)
             }
-            Inner::Locking(read) => read.next(&self.table, &self.spec, session, out),
+            Inner::Locking(read) => {
+                session.check_usable(self.table.index(self.spec.index))?;
+                read.next(&self.table, &self.spec, session, out)
+            }
         }
     }
 

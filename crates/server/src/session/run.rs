@@ -144,6 +144,7 @@ impl Session {
             let result = self.execute_plan(cx, work, &mut plan, sink);
             if let Err(e) = &result
                 && e.code == ErrorCode::ER_TABLE_DEF_CHANGED
+                && !self.engine.snapshot_refused()
                 && tries < 1
             {
                 tries += 1;

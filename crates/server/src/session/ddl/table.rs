@@ -126,7 +126,7 @@ impl Session {
     }
 
     /// Claims a table, and `more`, and gives its definition as it then is.
-    fn claim_table(
+    pub(super) fn claim_table(
         &mut self,
         cx: &mut dyn ExecCx,
         schema: &str,

@@ -1,0 +1,236 @@
+//! Definitions that change while the undo log still holds what was before.
+
+use super::*;
+use nfold_store::Stop as StoreStop;
+
+fn drain(db: &Db) {
+    for _ in 0..1000 {
+        if !db.engine.step_background().unwrap() && db.engine.trx_status().history_length == 0 {
+            return;
+        }
+    }
+    panic!(
+        "purge does not come to an end: {:?}",
+        db.engine.trx_status()
+    );
+}
+
+fn snapshot(db: &Db) -> EngineSession {
+    let mut s = db.session();
+    s.begin(TrxOptions {
+        isolation: Isolation::RepeatableRead,
+        read_only: false,
+        consistent_snapshot: true,
+    });
+    s
+}
+
+/// `t` with `k` as text and more columns of text: its layout cannot read the rows of before.
+fn other_spec() -> TableSpec {
+    let mut spec = spec("t", true);
+    spec.columns[1].ty = ColumnType::varchar(20, CollationId(255));
+    for n in 0..4 {
+        let text = ColumnType::varchar(20, CollationId(255));
+        spec.columns.push(column(&format!("more{n}"), text, true));
+    }
+    spec
+}
+
+#[test]
+fn old_versions_of_another_layout_do_not_stop_purge() {
+    for crash in [false, true] {
+        let mut db = Db::new();
+        let table = db.table();
+        let mut w = db.session();
+        for id in 0..30 {
+            insert(&mut w, &table, &row(id, id, &format!("first {id}")));
+        }
+        commit(&mut w);
+        let mut reader = snapshot(&db);
+        for id in 0..30 {
+            update(
+                &mut w,
+                &table,
+                id,
+                &row(id, id + 1, &format!("second {id}")),
+            );
+        }
+        commit(&mut w);
+        (0..10).for_each(|id| delete(&mut w, &table, id));
+        commit(&mut w);
+        let layout = {
+            let spec = other_spec();
+            let columns = spec.columns.iter().map(|c| nfold_types::row::RowColumn {
+                ty: c.ty.clone(),
+                nullable: c.nullable,
+            });
+            nfold_types::row::RowLayout::new(0, columns)
+        };
+        let old = table.layout();
+        let moved = db
+            .engine
+            .rebuild_table(table.def(), &other_spec(), |from, to| {
+                let id = old.get(from, 0).unwrap();
+                let text = old.get(from, 2).unwrap();
+                let values = [id, text, text, text, text, text, text, text];
+                layout.encode(values, to).map_err(drop)
+            });
+        assert_eq!(moved.unwrap(), 20);
+        commit(&mut reader);
+        drop((reader, w, table));
+        if crash {
+            db = db.crash();
+        }
+        drain(&db);
+        let table = db.find("t");
+        let report = db.engine.check_table(&table).unwrap();
+        assert!(report.problems.is_empty(), "{:?}", report.problems);
+    }
+}
+
+#[test]
+fn an_index_is_not_built_from_what_is_being_taken_back() {
+    for crash in [false, true] {
+        let mut db = Db::new();
+        let table = db.table();
+        let mut w = db.session();
+        for id in 0..20 {
+            insert(&mut w, &table, &row(id, id, &format!("s{id}")));
+        }
+        commit(&mut w);
+        let mut lost = db.session();
+        for id in 0..10 {
+            update(&mut lost, &table, id, &row(id, 100 + id, &format!("t{id}")));
+        }
+        delete(&mut lost, &table, 15);
+        insert(&mut lost, &table, &row(50, 50, "new"));
+        // Without a word: the connection is gone.
+        drop((lost, table));
+        // Makes the log durable up to here.
+        let table = db.find("t");
+        insert(&mut w, &table, &row(60, 60, "sixty"));
+        commit(&mut w);
+        drop((w, table));
+        if crash {
+            db = db.crash();
+        }
+        let table = db.find("t");
+        let k2 = IndexSpec {
+            name: "k2".into(),
+            kind: IndexKind::Secondary,
+            parts: vec![IndexPart {
+                column: 1,
+                prefix_len: None,
+                desc: true,
+            }],
+            comment: Box::default(),
+        };
+        db.engine.change_indexes(table.def(), &[k2], &[]).unwrap();
+        drain(&db);
+        let table = db.find("t");
+        let report = db.engine.check_table(&table).unwrap();
+        assert!(report.problems.is_empty(), "{:?}", report.problems);
+        let mut s = db.session();
+        assert_eq!(all(&mut s, &table).len(), 21);
+        let keys: Vec<Value> = (0..20).map(Value::Int).collect();
+        let k2 = table.def().index("k2").unwrap();
+        assert_eq!(by_key(&mut s, &table, k2, &keys, RowLock::None).len(), 20);
+    }
+}
+
+#[test]
+fn an_old_snapshot_cannot_use_a_new_table_or_index() {
+    let db = Db::new();
+    let table = db.table();
+    let mut w = db.session();
+    insert(&mut w, &table, &row(1, 1, "one"));
+    commit(&mut w);
+    drop((w, table));
+    let mut old = snapshot(&db);
+    let refused = |s: &mut EngineSession, table: &Arc<Table>, index: usize| {
+        let spec = ReadSpec {
+            index,
+            ..ReadSpec::default()
+        };
+        let mut read = Read::range(table.clone(), spec, &KeyRange::all(), false);
+        let mut out = RowBatch::new();
+        loop {
+            match read.next(s, &mut out) {
+                Ok(false) => return false,
+                Ok(true) => {}
+                Err(StoreStop::Wait(wait)) => wait.block(),
+                Err(StoreStop::Error(e)) => {
+                    assert_eq!(e, EngineError::TableChanged);
+                    assert!(s.snapshot_refused());
+                    return true;
+                }
+            }
+        }
+    };
+    let table = db.find("t");
+    let k2 = IndexSpec {
+        name: "k2".into(),
+        kind: IndexKind::Secondary,
+        parts: vec![IndexPart {
+            column: 1,
+            prefix_len: None,
+            desc: true,
+        }],
+        comment: Box::default(),
+    };
+    db.engine.change_indexes(table.def(), &[k2], &[]).unwrap();
+    let table = db.find("t");
+    let k2 = table.def().index("k2").unwrap();
+    assert!(refused(&mut old, &table, k2));
+    assert!(
+        !refused(&mut old, &table, 0),
+        "the rows are where they were"
+    );
+    let mut changed = TableDef::clone(table.def());
+    changed.options.comment = "changed".into();
+    db.engine.alter_definition(changed).unwrap();
+    let table = db.find("t");
+    assert!(refused(&mut old, &table, k2), "still");
+    assert!(!refused(&mut old, &table, 0));
+    db.engine.truncate_table(table.def()).unwrap();
+    let table = db.find("t");
+    assert!(refused(&mut old, &table, 0));
+    assert!(!refused(&mut snapshot(&db), &table, 0));
+    db.engine.optimize_table(table.def()).unwrap();
+    assert!(refused(&mut old, &db.find("t"), 0));
+}
+
+#[test]
+fn optimizing_keeps_the_rows_and_shrinks_the_file() {
+    let db = Db::new();
+    let table = db.table();
+    let mut w = db.session();
+    let long = "long ".repeat(4000);
+    for id in 0..600 {
+        let mut row = row(id, id % 7, &format!("s{id}"));
+        row.3 = (id % 5 == 0).then(|| long.clone());
+        insert(&mut w, &table, &row);
+    }
+    commit(&mut w);
+    for id in (0..600).filter(|id| id % 10 != 0) {
+        delete(&mut w, &table, id);
+    }
+    commit(&mut w);
+    drain(&db);
+    let mut before = all(&mut w, &table);
+    before.sort();
+    commit(&mut w);
+    let size = |space: u32| -> u64 {
+        db.engine.step_background().unwrap();
+        u64::from(db.engine.shared().store.space_pages(space).unwrap())
+    };
+    let pages = size(table.def().space);
+    assert_eq!(db.engine.optimize_table(table.def()).unwrap(), 60);
+    let table = db.find("t");
+    let now = size(table.def().space);
+    assert!(2 * now < pages, "{now} of {pages} pages");
+    let mut after = all(&mut w, &table);
+    after.sort();
+    assert_eq!(after, before);
+    assert_sound(&db.engine, &table);
+}
