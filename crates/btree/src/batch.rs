@@ -99,6 +99,14 @@ pub struct Found {
     pub(crate) len: u32,
 }
 
+impl Found {
+    /// Where its value lies in the arena of values.
+    #[inline]
+    pub fn span(&self) -> std::ops::Range<usize> {
+        self.at as usize..(self.at + self.len) as usize
+    }
+}
+
 /// Keys to look up together, and what was found. See [`TreeHandle::get_many`](crate::TreeHandle::get_many).
 #[derive(Debug, Default)]
 pub struct GetMany {
@@ -147,6 +155,18 @@ impl GetMany {
     }
     pub fn key(&self, number: u32) -> &[u8] {
         self.keys.get(number)
+    }
+    /// The page that was guessed for key `number`; 0: none.
+    pub fn guess(&self, number: u32) -> PageNo {
+        self.guesses[number as usize]
+    }
+    /// The arena that holds the values found.
+    pub fn values(&self) -> &[u8] {
+        &self.values
+    }
+    /// Exchanges the arena that holds the values found with `other`. [`Found::span`] tells where they lie in it.
+    pub fn swap_values(&mut self, other: &mut Vec<u8>) {
+        std::mem::swap(&mut self.values, other);
     }
     /// The keys found so far, in the order they were found: nearly that of the keys, but a key whose page was missing comes later.
     pub fn found(&self) -> &[Found] {

@@ -139,7 +139,6 @@ impl TreeHandle {
             missing: SmallVec::new(),
         };
         let rest = self.run_guesses(store, job, items, &mut lanes);
-        let missing_guesses = lanes.missing.len();
         let mut failed = match self.descend(store, job, &rest, &mut lanes) {
             Ok(()) => {
                 self.at_leaves(job, &mut lanes, None);
@@ -149,7 +148,7 @@ impl TreeHandle {
                 // None of them has reached the caller's results yet.
                 rest.iter().for_each(|i| job.put_back(*i));
                 lanes.restart.clear();
-                lanes.missing.truncate(missing_guesses);
+                lanes.missing.clear();
                 Err(stop)
             }
         };
@@ -181,25 +180,23 @@ impl TreeHandle {
         lanes: &mut Lanes<'s, J::Item>,
     ) -> SmallVec<[J::Item; LANES]> {
         let mut rest = SmallVec::new();
+        let mut guessed: SmallVec<[J::Item; LANES]> = SmallVec::new();
         for item in items {
+            // A guess is not worth a read from disk: it may be wrong.
             match job.guess(*item) {
                 0 => rest.push(*item),
-                guess => drop(store.prefetch(self.page_id(guess))),
+                guess if store.prefetch_cached(self.page_id(guess)) => guessed.push(*item),
+                _ => rest.push(*item),
             }
         }
-        if rest.len() == items.len() {
+        for item in guessed {
+            match store.read(self.page_id(job.guess(item))) {
+                Ok(page) => lanes.push(page, item, job.key(item)),
+                Err(_) => rest.push(item),
+            }
+        }
+        if lanes.live.is_empty() {
             return rest;
-        }
-        for item in items {
-            let guess = job.guess(*item);
-            if guess == 0 {
-                continue;
-            }
-            match store.read(self.page_id(guess)) {
-                Ok(page) => lanes.push(page, *item, job.key(*item)),
-                Err(Stop::Wait(_)) => lanes.missing.push((*item, self.page_id(guess))),
-                Err(Stop::Error(_)) => rest.push(*item),
-            }
         }
         self.at_leaves(job, lanes, Some(&mut rest));
         lanes.live.clear();

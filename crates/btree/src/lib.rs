@@ -18,6 +18,7 @@ mod estimate;
 mod free;
 mod get;
 mod group;
+mod hint;
 mod merge;
 mod node;
 mod points;

@@ -1,4 +1,4 @@
-//! The engine's own threads: purge, rollback of what a crash left, statistics.
+//! The engine's own threads: purge, rollback of what a crash left, statistics, guesses.
 //!
 //! # Concurrency
 //! Purge and rollback work through mini-transactions like everybody else, and take no row locks. The threads sleep when there is nothing to do,
@@ -14,6 +14,7 @@ use nfold_txn::TxnError;
 use parking_lot::{Condvar, Mutex};
 
 use crate::engine::Shared;
+use crate::guess::Repairer;
 use crate::stats;
 use crate::undo::Applier;
 
@@ -23,6 +24,9 @@ const BUDGET: usize = 512;
 const PURGE_PAUSE: Duration = Duration::from_millis(50);
 /// Pause between two looks for tables whose statistics are old.
 const STATS_PAUSE: Duration = Duration::from_secs(2);
+
+/// Pause when no reader has noted a wrong guess.
+const GUESS_PAUSE: Duration = Duration::from_millis(20);
 
 /// What a thread does until it is stopped.
 type Job = fn(&Arc<Shared>, &Stopper);
@@ -57,10 +61,11 @@ impl Background {
     pub(crate) fn start(shared: &Arc<Shared>) -> std::io::Result<Background> {
         let stop = Arc::new(Stopper::default());
         let mut threads = Vec::new();
-        let jobs: [(&str, Job); 3] = [
+        let jobs: [(&str, Job); 4] = [
             ("purge", purge),
             ("rollback", rollback),
             ("stats", refresh_stats),
+            ("guesses", repair_guesses),
         ];
         for (name, job) in jobs {
             let (shared, stop) = (shared.clone(), stop.clone());
@@ -123,6 +128,16 @@ fn rollback(shared: &Arc<Shared>, stop: &Stopper) {
         };
         if !go_on {
             stop.pause(PURGE_PAUSE);
+        }
+    }
+}
+
+/// Puts wrong guesses right that readers have noted.
+fn repair_guesses(shared: &Arc<Shared>, stop: &Stopper) {
+    let mut repairer = Repairer::default();
+    while !stop.stopped() {
+        if !repairer.step(shared) {
+            stop.pause(GUESS_PAUSE);
         }
     }
 }

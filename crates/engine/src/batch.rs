@@ -255,6 +255,28 @@ impl RowBatch {
         }
     }
 
+    /// Takes `arena` as its memory, and gives its own away; only of an empty batch. Rows are then added by
+    /// [`push_span`](Self::push_span).
+    pub(crate) fn adopt(&mut self, exchange: impl FnOnce(&mut Vec<u8>)) {
+        debug_assert!(
+            self.rows.is_empty() && self.data.is_empty(),
+            "only an empty batch adopts an arena"
+        );
+        exchange(&mut self.data);
+    }
+
+    /// Adds the row image that lies in the arena already.
+    #[inline]
+    pub(crate) fn push_span(&mut self, point: usize, span: Range<usize>) {
+        self.rows.push(BatchRow {
+            start: span.start as u32,
+            end: span.end as u32,
+            point: point as u32,
+            row_id: 0,
+            note: 0,
+        });
+    }
+
     /// Gives the row added last its hidden row id.
     pub(crate) fn set_row_id(&mut self, id: u64) {
         if let Some(last) = self.rows.last_mut() {

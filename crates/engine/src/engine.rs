@@ -26,6 +26,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::background::Background;
 use crate::dictionary::{self, Contents};
 use crate::error::EngineError;
+use crate::guess::{GuessStatus, Guesses, Repairer};
 use crate::session::EngineSession;
 use crate::stats::{self, block};
 use crate::table::Table;
@@ -59,6 +60,7 @@ pub(crate) struct Shared {
     /// One DDL call at a time.
     pub ddl: Mutex<()>,
     pub flush_at_commit: AtomicU8,
+    pub guesses: Guesses,
 }
 
 impl Shared {
@@ -110,6 +112,7 @@ impl Engine {
             tables: RwLock::default(),
             ddl: Mutex::new(()),
             flush_at_commit: AtomicU8::new(options.flush_at_commit),
+            guesses: Guesses::new(),
         });
         let mut session = EngineSession::internal(&shared)?;
         session.begin_internal();
@@ -180,6 +183,16 @@ impl Engine {
         Ok(orphans)
     }
 
+    /// `innodb_adaptive_hash_index`: whether reads through a secondary index look first where a row was last seen.
+    pub fn set_guessing(&self, on: bool) {
+        self.shared.guesses.turn(on);
+    }
+
+    /// How often that led to the row.
+    pub fn guess_status(&self) -> GuessStatus {
+        self.shared.guesses.status()
+    }
+
     /// A session; `number` names it in status views.
     ///
     /// # Errors
@@ -207,6 +220,7 @@ impl Engine {
         let applier = crate::undo::Applier(self.shared.clone());
         let mut more = block(|| self.shared.trx.rollback_step(&applier, 64))?;
         more |= block(|| self.shared.trx.purge_step(&applier, 64))?.more;
+        more |= Repairer::default().step(&self.shared);
         more |= self.shared.store.step_background()?;
         Ok(more)
     }

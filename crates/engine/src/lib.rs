@@ -19,6 +19,7 @@ mod ddl;
 mod dictionary;
 mod engine;
 mod error;
+mod guess;
 mod overflow;
 mod read;
 pub mod record;
@@ -35,6 +36,7 @@ pub use check::CheckReport;
 pub use ddl::{CopyError, IndexSpec, TableSpec};
 pub use engine::{Engine, EngineOptions, OpenReport};
 pub use error::{EngineError, Stop};
+pub use guess::GuessStatus;
 pub use nfold_store::{
     Disk, RealDisk, RecoveryPhase, RecoveryProgress, StoreError, StoreOptions, Wait,
 };

@@ -15,7 +15,7 @@
 //!
 //! # Invariants
 //! I1. A value shorter than its header is corruption, never an index out of bounds.
-//! I2. The guess is no part of the entry's meaning: it is never logged and never compared.
+//! I2. The guess is no part of the entry's meaning: it is never compared, and a change of it is never logged.
 
 use nfold_store::TrxId;
 use nfold_txn::undo::{OldVersion, UndoPtr};
@@ -27,6 +27,8 @@ pub const DELETE_MARK: u8 = 1;
 pub const CLUSTERED_HEADER: usize = 16;
 /// Bytes before the original column bytes.
 pub const SECONDARY_HEADER: usize = 14;
+/// Where the guess stands in a secondary value.
+pub const GUESS_AT: usize = 8;
 /// Stands for NULL among the lengths of original bytes.
 pub const NULL_LENGTH: u16 = u16::MAX;
 
@@ -157,6 +159,13 @@ pub fn put_secondary_header(out: &mut Vec<u8>, trx: TrxId, deleted: bool, primar
     out.extend_from_slice(&trx.to_le_bytes()[..6]);
     out.extend_from_slice(&[if deleted { DELETE_MARK } else { 0 }, 0, 0, 0, 0, 0]);
     out.extend_from_slice(&(primary_len as u16).to_le_bytes());
+}
+
+/// Puts the guess into a secondary value.
+pub fn set_guess(value: &mut [u8], page: u32) {
+    if let Some(place) = value.get_mut(GUESS_AT..GUESS_AT + 4) {
+        place.copy_from_slice(&page.to_le_bytes());
+    }
 }
 
 /// Bytes 0..8 of a secondary value: what changes when an entry is marked or revived.

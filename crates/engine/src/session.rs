@@ -21,6 +21,7 @@ use nfold_txn::{FlushAtCommit, Isolation, Trx, TrxSystem};
 
 use crate::engine::Shared;
 use crate::error::{EngineError, Stop, lift};
+use crate::guess::Guesses;
 use crate::read::View;
 use crate::table::{Index, Table};
 use crate::undo::Applier;
@@ -66,6 +67,11 @@ impl EngineSession {
             mark: 0,
             refused: false,
         })
+    }
+
+    #[inline]
+    pub(crate) fn guesses(&self) -> &Guesses {
+        &self.shared.guesses
     }
 
     /// BEGIN. The transaction before has ended.

@@ -11,8 +11,10 @@ use nfold_types::{ErrorCode, SqlError};
 
 use crate::batch::Batch;
 use crate::distinct::Distinct;
+use crate::env::RowSink;
 use crate::eval::{EvalCx, RowRef, StmtState, Val};
 use crate::group::Grouper;
+use crate::output::{Direct, DirectRows};
 use crate::query::BlockSubqueries;
 use crate::runtime::Runtime;
 use crate::sort::Sorter;
@@ -22,6 +24,11 @@ use crate::tuple::{self, KeyMaker};
 /// Takes result rows: `select` is evaluated over `cx` as the consumer sees fit. False: it wants no more.
 pub(crate) trait RowOut {
     fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError>;
+
+    /// Where rows go to the client as they are: the sink, and the count of rows sent.
+    fn sink(&mut self) -> Option<(&mut dyn RowSink, &mut u64)> {
+        None
+    }
 }
 
 /// OFFSET and LIMIT as numbers.
@@ -71,6 +78,7 @@ pub(crate) struct BlockExec {
     batch: Batch,
     /// Of sorted rows: the select list as plain columns.
     projected: Vec<Expr>,
+    direct: Option<Direct>,
 }
 
 /// Columns of a row that holds the values of `select`.
@@ -115,7 +123,8 @@ impl BlockExec {
                 if position == 0 { first_rows } else { 0 },
             )?);
         }
-        let slots = slots.into_iter().flatten().collect();
+        let slots: Vec<Slot> = slots.into_iter().flatten().collect();
+        let direct = Direct::open(block, slots.first());
         let batch = Batch::new(if block.joins.len() <= 1 {
             0
         } else {
@@ -126,6 +135,7 @@ impl BlockExec {
             steps,
             batch,
             projected: projected(&block.select),
+            direct,
         })
     }
 
@@ -166,6 +176,12 @@ impl BlockExec {
             batch: &mut self.batch,
             nothing,
         };
+        if let Some(direct) = &mut self.direct
+            && let Some((sink, sent)) = out.sink()
+            && let Some(rows) = direct.rows(self.slots[0].layout(), &block.select, rt.env)
+        {
+            return run.direct(&rows, limits, sink, sent);
+        }
         if block.order.is_empty() && !block.distinct {
             let mut limiter = Limiter {
                 limits,
@@ -286,6 +302,38 @@ struct Run<'r, 's> {
 }
 
 impl Run<'_, '_> {
+    /// The rows of the only table, encoded as they were read.
+    fn direct(
+        self,
+        rows: &DirectRows<'_>,
+        limits: Limits,
+        sink: &mut dyn RowSink,
+        sent: &mut u64,
+    ) -> Result<(), SqlError> {
+        if self.nothing || limits.count == 0 {
+            return Ok(());
+        }
+        let format = sink.format();
+        let wanted = limits.wanted();
+        let mut seen = 0;
+        while self.scx.next(self.steps, 0, self.batch)? {
+            for i in 0..self.batch.len() {
+                seen += 1;
+                if seen <= limits.skip {
+                    continue;
+                }
+                if let Some(image) = self.batch.image(i, 0) {
+                    rows.emit(image, format, sink)?;
+                    *sent += 1;
+                }
+                if seen >= wanted {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn rows(self, each: &mut Each<'_>) -> Result<(), SqlError> {
         let block = self.scx.block;
         match &block.group {

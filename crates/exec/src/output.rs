@@ -1,11 +1,120 @@
 //! Result rows: from row images and expressions straight into the sink's buffer, in the client's character set.
+//!
+//! A result that is plain columns of one table takes [`Direct`]: an encoder made from the table's layout once. Everything else goes
+//! expression by expression through [`emit`].
 
 use nfold_plan::expr::{Expr, ExprKind};
+use nfold_plan::query::Block;
+use nfold_types::row::{RowEncoder, RowLayout};
 use nfold_types::temporal::TimeZone;
 use nfold_types::{Charset, CollationId, ColumnType, SqlError, ValueRef, charset, wire};
 
-use crate::env::{RowSink, WireFormat};
+use crate::env::{RowSink, SessionEnv, WireFormat};
 use crate::eval::{EvalCx, row_error};
+use crate::step::Slot;
+
+/// Encodes the rows of a block whose result is plain columns of its only table, neither grouped, sorted nor filtered after the read.
+pub(crate) struct Direct {
+    /// Columns of the slot's layout, in the order of the select list.
+    ordinals: Vec<usize>,
+    /// For the character set of results it was made for.
+    encoder: Option<(Option<&'static Charset>, RowEncoder)>,
+}
+
+impl Direct {
+    /// `None` where the block is another.
+    pub fn open(block: &Block, slot: Option<&Slot>) -> Option<Direct> {
+        let [step] = block.joins.as_slice() else {
+            return None;
+        };
+        let plain = block.group.is_none()
+            && block.having.is_empty()
+            && block.order.is_empty()
+            && !block.distinct
+            && !block.calc_found_rows;
+        let ordinal = |e: &Expr| match e.kind {
+            ExprKind::Column(at) if usize::from(at.table) == step.table => {
+                slot?.ordinal(at.column.into())
+            }
+            _ => None,
+        };
+        let ordinals = block.select.iter().map(ordinal).collect::<Option<_>>()?;
+        plain.then_some(Direct {
+            ordinals,
+            encoder: None,
+        })
+    }
+
+    /// What encodes rows of `layout` for the session's character set of results.
+    pub fn rows<'d>(
+        &'d mut self,
+        layout: &'d RowLayout,
+        select: &'d [Expr],
+        env: &'d dyn SessionEnv,
+    ) -> Option<DirectRows<'d>> {
+        let charset = env.result_charset();
+        let same = |known: &Option<&'static Charset>| match (known, charset) {
+            (Some(a), Some(b)) => std::ptr::eq(*a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        if !self.encoder.as_ref().is_some_and(|(known, _)| same(known)) {
+            let as_stored = |n: usize| {
+                let ty = &select[n].ty.col;
+                ty.collation == CollationId::BINARY
+                    || charset.is_none_or(|to| ty.charset() == to || to.is_binary())
+            };
+            let encoder = RowEncoder::new(layout, self.ordinals.iter().copied(), as_stored)?;
+            self.encoder = Some((charset, encoder));
+        }
+        let (_, encoder) = self.encoder.as_ref()?;
+        let to = Target {
+            zone: env.time_zone(),
+            charset,
+        };
+        Some(DirectRows {
+            encoder,
+            layout,
+            select,
+            to,
+        })
+    }
+}
+
+/// [`Direct`] during one execution.
+pub(crate) struct DirectRows<'d> {
+    encoder: &'d RowEncoder,
+    layout: &'d RowLayout,
+    select: &'d [Expr],
+    to: Target<'d>,
+}
+
+impl DirectRows<'_> {
+    /// Appends one row to the sink's buffer and ends it.
+    #[inline]
+    pub fn emit(
+        &self,
+        image: &[u8],
+        format: WireFormat,
+        sink: &mut dyn RowSink,
+    ) -> Result<(), SqlError> {
+        let out = sink.row_buffer();
+        let (to, select) = (&self.to, self.select);
+        let done = match format {
+            WireFormat::Text => self
+                .encoder
+                .text(self.layout, image, out, &mut |n, v, out| {
+                    to.text(v, &select[n].ty.col, out);
+                }),
+            WireFormat::Binary => self
+                .encoder
+                .binary(self.layout, image, out, &mut |n, v, out| {
+                    to.binary(v, &select[n].ty.col, out);
+                }),
+        };
+        done.map_err(|e| row_error(&e))?;
+        sink.end_row()
+    }
+}
 
 /// Appends one row to the sink's buffer and ends it. Plain columns are encoded from the row image.
 pub(crate) fn emit<'a>(

@@ -85,6 +85,10 @@ impl RowOut for ToSink<'_> {
         self.rows += 1;
         Ok(true)
     }
+
+    fn sink(&mut self) -> Option<(&mut dyn RowSink, &mut u64)> {
+        Some((self.sink, &mut self.rows))
+    }
 }
 
 /// A set operation's operands, converted to its types, one after the other.

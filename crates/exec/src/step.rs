@@ -107,6 +107,17 @@ impl Slot {
         }
     }
 
+    /// Where the images hold the table's column `column`; `None` where they do not.
+    pub fn ordinal(&self, column: usize) -> Option<usize> {
+        match &self.places {
+            None => Some(column),
+            Some(places) => places
+                .get(column)
+                .filter(|&&p| p != ABSENT)
+                .map(|&p| p.into()),
+        }
+    }
+
     #[inline]
     pub fn row<'a>(&'a self, image: Option<&'a [u8]>) -> RowRef<'a> {
         RowRef {

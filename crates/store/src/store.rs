@@ -184,6 +184,7 @@ impl Store {
             let bytes = core.frames.words(frame);
             words::prefetch(bytes, 0);
             words::prefetch(bytes, 64);
+            words::prefetch(bytes, 128);
             return true;
         }
         false
@@ -200,6 +201,14 @@ impl Store {
             Err(Stop::Wait(_)) => Residency::Loading,
             Err(Stop::Error(_)) => Residency::Absent,
         }
+    }
+
+    /// Whether the page is in memory just now. Never queues a load.
+    #[inline]
+    pub fn is_resident(&self, id: PageId) -> bool {
+        let space = self.core.spaces.get(id.space);
+        let word = space.and_then(|s| s.dir.get(id.page));
+        word.is_some_and(|w| frame_of(w.load()).is_some())
     }
 
     /// Queues the loads of all pages that are missing, neighbours as one read; over when all are done. `None` if none is missing. Pages

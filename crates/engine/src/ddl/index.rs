@@ -10,7 +10,7 @@ use super::table::IndexSpec;
 use crate::dictionary::{self, Kind};
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::record::{CLUSTERED_HEADER, RowHeader};
+use crate::record::{self, CLUSTERED_HEADER, RowHeader};
 use crate::stats::block;
 use crate::table::Table;
 
@@ -185,7 +185,8 @@ pub(super) fn fill_one(store: &nfold_store::Store, table: &Table, n: usize) -> R
     loop {
         batch.clear();
         let more = block(|| cursor.next_batch(clustered, store, 1024, &mut batch))?;
-        for (primary, row) in batch.iter() {
+        for entry in batch.entries() {
+            let (primary, row) = (batch.key(entry), batch.value(entry));
             let Some((header, _)) = RowHeader::split(row) else {
                 return Err(table.corrupt_row().into());
             };
@@ -199,6 +200,7 @@ pub(super) fn fill_one(store: &nfold_store::Store, table: &Table, n: usize) -> R
                 table.secondary_key(n, image, primary, &mut key)
             })?;
             table.secondary_value(n, image, primary.len(), header.trx, &mut value)?;
+            record::set_guess(&mut value, entry.page);
             filler.push(&key, &value, header.trx)?;
         }
         if !more {

@@ -10,7 +10,7 @@ use crate::error::{Stop, lift};
 use crate::overflow;
 use crate::read::settle::{damaged, settle_row};
 use crate::read::{ReadSpec, RowLock, Scratch, Settled, View, locking::LockingRead, release};
-use crate::record::{RowHeader, SecondaryEntry};
+use crate::record::{CLUSTERED_HEADER, RowHeader, SecondaryEntry};
 use crate::session::EngineSession;
 use crate::table::{CoveringScratch, Table};
 
@@ -157,10 +157,13 @@ struct Consistent {
     origins: Vec<u32>,
     /// Places in `get.found()`, in the order of the keys.
     found_order: Vec<u32>,
+    /// The values found lie in the caller's batch already: rows are spans of it.
+    adopted: bool,
     scratch: Scratch,
     covering: CoveringScratch,
     key: Vec<u8>,
     row: Vec<u8>,
+    copy: Vec<u8>,
 }
 
 impl Consistent {
@@ -237,7 +240,12 @@ impl Consistent {
                     }
                     self.use_entries(table, spec, session, view, at, out)?;
                 }
-                Stage::Rows => self.fetch_rows(table, session)?,
+                Stage::Rows => {
+                    self.fetch_rows(table, session)?;
+                    if !matches!(self.source, Source::Keys) {
+                        self.note_guesses(table, session);
+                    }
+                }
                 Stage::Settle(at) => self.settle(table, spec, session, view, at, out)?,
                 Stage::Done => return Ok(false),
             }
@@ -307,6 +315,7 @@ impl Consistent {
             _ => &self.entries,
         };
         if spec.index != 0 && !spec.covering {
+            let guessing = session.guesses().on();
             self.get.clear();
             self.origins.clear();
             for &place in &self.order[at..end] {
@@ -316,7 +325,8 @@ impl Consistent {
                     continue; // V1
                 }
                 let primary = value.primary_key(entries.key(entry)).ok_or_else(damaged)?;
-                self.get.push(primary, 0);
+                self.get
+                    .push(primary, if guessing { value.guess } else { 0 });
                 self.origins.push(place);
             }
             self.stage = if self.origins.is_empty() {
@@ -380,7 +390,35 @@ impl Consistent {
             self.found_order.sort_by_key(|&i| found[i as usize].key);
         }
         self.stage = Stage::Settle(0);
+        self.adopted = false;
         Ok(())
+    }
+
+    /// Counts how the guesses did, and notes the leaves of those that were wrong (G2).
+    fn note_guesses(&self, table: &Table, session: &EngineSession) {
+        let guesses = session.guesses();
+        if !guesses.on() {
+            return;
+        }
+        let found = self.get.found();
+        let hits = u64::from(self.get.guess_hits);
+        let misses = (found.len() as u64).saturating_sub(hits);
+        guesses.count(hits, misses);
+        if misses == 0 {
+            return;
+        }
+        let entries = match self.source {
+            Source::Points => self.scan.entries(),
+            _ => &self.entries,
+        };
+        let mut last = 0;
+        for f in found.iter().filter(|f| f.page != self.get.guess(f.key)) {
+            let leaf = entries.entries()[self.origins[f.key as usize] as usize].page;
+            if leaf != last {
+                guesses.miss(table.def().space, leaf);
+                last = leaf;
+            }
+        }
     }
 
     fn settle(
@@ -393,6 +431,10 @@ impl Consistent {
         out: &mut RowBatch,
     ) -> Result<(), Stop> {
         let by_key = matches!(self.source, Source::Keys);
+        if !self.adopted && at == 0 && out.is_empty() && out.bytes() == 0 {
+            out.adopt(|arena| self.get.swap_values(arena));
+            self.adopted = true;
+        }
         let entries = match self.source {
             Source::Points => self.scan.entries(),
             _ => &self.entries,
@@ -400,7 +442,13 @@ impl Consistent {
         for i in at..self.found_order.len() {
             self.stage = Stage::Settle(i);
             let found = &self.get.found()[self.found_order[i] as usize];
-            let value = self.get.value(found);
+            let span = found.span();
+            let arena = if self.adopted {
+                out.data()
+            } else {
+                self.get.values()
+            };
+            let value = arena.get(span.clone()).ok_or_else(damaged)?;
             let settled = settle_row(session.system(), view, value, &mut self.scratch)?;
             if settled == Settled::Gone {
                 continue;
@@ -422,12 +470,20 @@ impl Consistent {
                     }
                 }
             }
+            let image = image_of(settled, value, &self.scratch)?;
+            if self.adopted && settled == Settled::Current && !RowLayout::has_external(image) {
+                out.push_span(point as usize, span.start + CLUSTERED_HEADER..span.end);
+                continue;
+            }
+            // The batch cannot grow while a value in it is read.
+            self.copy.clear();
+            self.copy.extend_from_slice(value);
             emit(
                 table,
                 spec,
                 session,
                 settled,
-                value,
+                &self.copy,
                 &self.scratch,
                 point,
                 (&mut self.row, out),

@@ -206,3 +206,45 @@ fn threads_move_money_and_the_sum_stays() {
     });
     assert_sound(&db.engine, &table);
 }
+
+#[test]
+fn guesses_are_put_right_in_the_background() {
+    let db = Db::new();
+    let table = db.table();
+    let k = table.def().index("k").unwrap();
+    let mut w = db.session();
+    // In an order that splits leaves in the middle, so that rows move after their entries were written.
+    for i in 0..3_000i64 {
+        let id = i * 1_009 % 3_001;
+        insert(&mut w, &table, &row(id, id % 500, &format!("g{id}")));
+    }
+    commit(&mut w);
+    let keys: Vec<Value> = (0..500).map(Value::Int).collect();
+    db.engine.set_guessing(false);
+    let plain = by_key(&mut w, &table, k, &keys, RowLock::None);
+    commit(&mut w);
+    assert_eq!(db.engine.guess_status(), crate::GuessStatus::default());
+    db.engine.set_guessing(true);
+    let mut last = crate::GuessStatus::default();
+    for round in 0..200 {
+        assert_eq!(
+            by_key(&mut w, &table, k, &keys, RowLock::None),
+            plain,
+            "round {round}"
+        );
+        commit(&mut w);
+        let now = db.engine.guess_status();
+        assert_eq!(
+            now.hits + now.misses - last.hits - last.misses,
+            plain.len() as u64
+        );
+        if now.misses == last.misses {
+            assert!(now.repaired > 0 && round > 0, "{now:?}");
+            assert_sound(&db.engine, &table);
+            return;
+        }
+        last = now;
+        db.engine.step_background().unwrap();
+    }
+    panic!("guesses are still wrong: {last:?}");
+}

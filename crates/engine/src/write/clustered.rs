@@ -1,7 +1,7 @@
 //! One change of one clustered row: the step that carries the undo record.
 
 use nfold_btree::{ENTRY_LOG_OVERHEAD, LeafPos, Room};
-use nfold_store::{Mtr, TrxId};
+use nfold_store::{Mtr, PageNo, TrxId};
 use nfold_txn::locks::{LockKey, LockKind, LockMode, LockRequest};
 use nfold_txn::undo::{OldVersion, RowChange, UndoKind, UndoPrep};
 
@@ -14,7 +14,8 @@ use crate::table::Table;
 /// What became of an insert into the clustered index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inserted {
-    Done,
+    /// On this leaf.
+    Done(PageNo),
     Duplicate,
 }
 
@@ -117,8 +118,9 @@ pub(super) fn insert(
             image,
             value,
         );
+        let page = mtr.id(pos.leaf).page;
         mtr.commit();
-        return Ok(Inserted::Done);
+        return Ok(Inserted::Done(page));
     }
     next.clear();
     let successor = tree.next_entry(&mut mtr, &pos, next).map_err(lift)?;
@@ -155,8 +157,9 @@ pub(super) fn insert(
     tree.insert_at(&mut mtr, &mut pos, key, value);
     tree.set_newest_trx(&mut mtr, &pos, trx);
     session.locks().inherit_on_insert(index, key, gap);
+    let page = mtr.id(pos.leaf).page;
     mtr.commit();
-    Ok(Inserted::Done)
+    Ok(Inserted::Done(page))
 }
 
 /// A row stands where one is to be inserted: locks it shared, and says whether it is still there then.
@@ -209,14 +212,14 @@ pub(super) enum Change<'a> {
 }
 
 /// Changes the row under `key`, which this transaction has locked exclusively. The version before it goes to the undo log and is left in
-/// `current`.
+/// `current`. Gives the leaf.
 pub(super) fn change(
     session: &mut EngineSession,
     table: &Table,
     key: &[u8],
     change: Change<'_>,
     (current, value): (&mut Vec<u8>, &mut Vec<u8>),
-) -> Result<(), Stop> {
+) -> Result<PageNo, Stop> {
     let trx = session.write_id()?;
     let tree = &table.index(0).tree;
     let store = table.store();
@@ -270,6 +273,7 @@ pub(super) fn change(
             tree.set_newest_trx(&mut mtr, &pos, trx);
         }
     }
+    let page = mtr.id(pos.leaf).page;
     mtr.commit();
-    Ok(())
+    Ok(page)
 }

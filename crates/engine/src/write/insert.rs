@@ -62,7 +62,10 @@ impl InsertOp {
             let image = if work.moved_out { &work.moved } else { &*row };
             let buffers = (&mut work.current, &mut work.next, &mut work.value);
             match clustered::insert(session, table, &work.primary, image, buffers)? {
-                Inserted::Done => work.progress = Progress::Index { n: 1, half: false },
+                Inserted::Done(page) => {
+                    work.page = page;
+                    work.progress = Progress::Index { n: 1, half: false };
+                }
                 Inserted::Duplicate => return Ok(WriteOutcome::Duplicate { index: 0 }),
             }
         }

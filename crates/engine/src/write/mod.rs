@@ -24,6 +24,8 @@ mod insert;
 mod secondary;
 mod update;
 
+use nfold_store::PageNo;
+
 use crate::overflow::Mover;
 
 pub use delete::DeleteOp;
@@ -62,6 +64,8 @@ pub(crate) struct Work {
     pub value: Vec<u8>,
     pub current: Vec<u8>,
     pub next: Vec<u8>,
+    /// The leaf of the clustered row, for the guesses of its entries; 0: unknown.
+    pub page: PageNo,
     pub mover: Mover,
     /// The new row as it goes on the tree page, if long columns had to move out.
     pub moved: Vec<u8>,
@@ -78,6 +82,7 @@ impl Work {
             value: Vec::new(),
             current: Vec::new(),
             next: Vec::new(),
+            page: 0,
             mover: Mover::default(),
             moved: Vec::new(),
             moved_out: false,
@@ -87,6 +92,7 @@ impl Work {
     pub(crate) fn reset(&mut self) {
         self.progress = Progress::Start;
         self.primary.clear();
+        self.page = 0;
         self.mover.reset();
         self.moved_out = false;
     }

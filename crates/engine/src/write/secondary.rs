@@ -80,6 +80,7 @@ pub(super) fn insert(
         value,
         current,
         next,
+        page,
         ..
     } = work;
     let trx = session.write_id()?;
@@ -89,6 +90,7 @@ pub(super) fn insert(
     table.secondary_key(n, row, primary, key)?;
     value.clear();
     table.secondary_value(n, row, primary.len(), trx, value)?;
+    record::set_guess(value, *page);
     let store = table.store();
     let mut mtr = store.mtr();
     let mut pos = tree

@@ -97,14 +97,15 @@ impl UpdateOp {
         };
         if self.moves {
             let buffers = (&mut work.current, &mut work.next, &mut work.value);
-            if clustered::insert(session, table, &work.primary, image, buffers)?
-                == Inserted::Duplicate
-            {
-                work.progress = Progress::Undoing { index: 0 };
-                return undo_own_steps(session, work).map(Some);
+            match clustered::insert(session, table, &work.primary, image, buffers)? {
+                Inserted::Done(page) => work.page = page,
+                Inserted::Duplicate => {
+                    work.progress = Progress::Undoing { index: 0 };
+                    return undo_own_steps(session, work).map(Some);
+                }
             }
         } else {
-            clustered::change(
+            work.page = clustered::change(
                 session,
                 table,
                 &work.primary,

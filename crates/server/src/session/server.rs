@@ -60,6 +60,8 @@ impl ServerState {
         {
             self.engine.set_flush_at_commit(n as u8);
         }
+        self.engine
+            .set_guessing(self.flag("innodb_adaptive_hash_index"));
     }
 
     /// Whether the global switch `name` is on.

@@ -276,6 +276,12 @@ impl<'a> Mtr<'a> {
         });
     }
 
+    /// Stores bytes that carry no meaning of their own: they are not logged, do not make the page dirty, and readers need not start over
+    /// because of them.
+    pub fn write_hint(&mut self, p: Latched, off: usize, bytes: &[u8]) {
+        words::store_bytes(self.words(p), off, bytes);
+    }
+
     /// Whether anything was changed: from then on only `commit` is allowed to end this.
     pub fn changed(&self) -> bool {
         !self.records.is_empty()

@@ -38,7 +38,10 @@
 //! # Cost
 //! Reading allocates nothing and writes nothing shared. The layout is immutable.
 
+mod encoder;
 mod field;
+
+pub use encoder::{General, RowEncoder};
 
 use crate::{ColumnType, TypeKind, ValueRef};
 use field::{FieldKind, read_fixed, write_fixed};

@@ -330,3 +330,45 @@ fn wrong_values_are_refused() {
         Err(RowError::Corrupt("no such column"))
     );
 }
+
+proptest! {
+    #[test]
+    fn encoders_write_what_values_say((layout, values) in rows(), strings: bool, order: u64) {
+        use crate::wire::{write_binary, write_text};
+        let zone = crate::temporal::TimeZone::Fixed(-7200);
+        let row = encode(&layout, &values);
+        let mut ordinals: Vec<usize> = (0..values.len()).collect();
+        ordinals.rotate_left(if values.is_empty() { 0 } else { order as usize % values.len() });
+        let encoder = RowEncoder::new(&layout, ordinals.iter().copied(), |_| strings).expect("columns of the layout");
+        let ty = |n: usize| &layout.columns()[ordinals[n]].ty;
+        let (mut text, mut binary) = (Vec::new(), vec![0]);
+        binary.resize(1 + (values.len() + 9) / 8, 0);
+        for (n, &i) in ordinals.iter().enumerate() {
+            write_text(values[i].as_ref(), ty(n), &zone, &mut text);
+            if values[i].is_null() {
+                binary[1 + (n + 2) / 8] |= 1 << ((n + 2) % 8);
+            }
+            write_binary(values[i].as_ref(), ty(n), &zone, &mut binary);
+        }
+        let mut out = b"before".to_vec();
+        encoder.text(&layout, &row, &mut out, &mut |n, v, out| write_text(v, ty(n), &zone, out)).expect("a good row");
+        prop_assert_eq!(&out[6..], &*text);
+        out.truncate(6);
+        encoder.binary(&layout, &row, &mut out, &mut |n, v, out| write_binary(v, ty(n), &zone, out)).expect("a good row");
+        prop_assert_eq!(&out[6..], &*binary);
+    }
+
+    #[test]
+    fn encoders_do_not_panic_on_damage((layout, values) in rows(), at: prop::sample::Index, byte: u8, cut: prop::sample::Index) {
+        let mut row = encode(&layout, &values);
+        let i = at.index(row.len());
+        row[i] = byte;
+        let encoder = RowEncoder::new(&layout, 0..values.len(), |_| true).expect("columns of the layout");
+        for _ in 0..2 {
+            let mut out = Vec::new();
+            let _ = encoder.text(&layout, &row, &mut out, &mut |_, _, _| ());
+            let _ = encoder.binary(&layout, &row, &mut out, &mut |_, _, _| ());
+            row.truncate(cut.index(row.len().max(1)));
+        }
+    }
+}

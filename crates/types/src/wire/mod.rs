@@ -17,7 +17,7 @@ use crate::temporal::{Date, DateTime, Time, TimeZone};
 use crate::{Decimal, ValueRef};
 
 /// NULL in a text row.
-const TEXT_NULL: u8 = 0xFB;
+pub(crate) const TEXT_NULL: u8 = 0xFB;
 
 /// Appends a length-encoded integer.
 #[inline]
@@ -211,7 +211,8 @@ fn push_date(date: Date, out: &mut Vec<u8>) {
     out.extend_from_slice(&[date.month() as u8, date.day() as u8]);
 }
 
-fn binary_date(v: Date, out: &mut Vec<u8>) {
+#[inline]
+pub(crate) fn binary_date(v: Date, out: &mut Vec<u8>) {
     if v == Date::ZERO {
         return out.push(0);
     }
@@ -219,7 +220,8 @@ fn binary_date(v: Date, out: &mut Vec<u8>) {
     push_date(v, out);
 }
 
-fn binary_datetime(v: DateTime, out: &mut Vec<u8>) {
+#[inline]
+pub(crate) fn binary_datetime(v: DateTime, out: &mut Vec<u8>) {
     let time = [v.hour() as u8, v.minute() as u8, v.second() as u8];
     if v.micros() == 0 && time == [0; 3] {
         return binary_date(v.date(), out);

@@ -13,6 +13,7 @@ impl ServerState {
         let totals = self.counters.get().map(|c| c.totals()).unwrap_or_default();
         let store = self.engine.store_status();
         let trx = self.engine.trx_status();
+        let guesses = self.engine.guess_status();
         let page_bytes = 16_384;
         let used = store.pool_pages_total.saturating_sub(store.pool_pages_free);
         let mut all: Vec<(&'static str, String)> = [
@@ -47,6 +48,9 @@ impl ServerState {
             ("Innodb_redo_log_current_lsn", store.horizon_lsn),
             ("Innodb_redo_log_flushed_to_disk_lsn", store.durable_lsn),
             ("Nfold_clock_marks", store.clock_marks),
+            ("Nfold_guess_hits", guesses.hits),
+            ("Nfold_guess_misses", guesses.misses),
+            ("Nfold_guesses_repaired", guesses.repaired),
             ("Nfold_latch_acquired", store.latches_acquired),
             ("Nfold_latch_fallbacks", store.latch_fallbacks),
             ("Nfold_latch_waits", store.latch_waits),

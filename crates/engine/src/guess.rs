@@ -1,0 +1,224 @@
+//! Guesses: where the clustered row of a secondary entry was last seen, in place of an adaptive hash index.
+//!
+//! # Picture
+//! ```text
+//!  writer of an entry ── knows the row's leaf ──▶ entry ‖ guess
+//!  reader: guess ─▶ page ─▶ is the key there?  yes: no descent
+//!                                              no:  descent; the entry's leaf goes into the worker's ring of misses
+//!  background:  rings ─▶ leaf ─▶ all its rows looked up together ─▶ guesses stored in place (unlogged, the page stays clean)
+//! ```
+//! # Invariants
+//! G1. A guess is only a place to look first: a row counts as found only when its key is there, on a leaf of the clustered index.
+//! G2. Readers store to the ring of their own worker, and only when a guess was wrong: a warm read stores nothing.
+//! G3. Rings are lossy. A miss that is lost is met again by the next reader.
+//!
+//! # Concurrency
+//! A ring has one writing worker, more only where workers share a shard; the background swaps its slots for zero.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use nfold_btree::{EntryBatch, GetMany};
+use nfold_observe::{SHARDS, Sharded, shard};
+use nfold_store::{Store, header};
+
+use crate::engine::Shared;
+use crate::record::{GUESS_AT, SecondaryEntry};
+use crate::table::Table;
+
+/// Misses that a worker can note between two looks of the background.
+const SLOTS: usize = 64;
+
+/// Counters, by number.
+const HITS: usize = 0;
+const MISSES: usize = 1;
+const REPAIRED: usize = 2;
+
+#[derive(Debug)]
+#[repr(align(128))]
+struct Ring {
+    /// `space << 32 | page` of leaves that hold wrong guesses; 0: free.
+    slots: [AtomicU64; SLOTS],
+    next: AtomicU64,
+}
+
+/// How often guesses led to the row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GuessStatus {
+    /// Rows found where they were guessed.
+    pub hits: u64,
+    /// Rows that took a descent: no guess, or a wrong one.
+    pub misses: u64,
+    /// Guesses put right by the background.
+    pub repaired: u64,
+}
+
+/// The misses noted by readers, and whether guesses are used at all (`innodb_adaptive_hash_index`).
+#[derive(Debug)]
+pub(crate) struct Guesses {
+    on: AtomicBool,
+    rings: Box<[Ring]>,
+    counters: Sharded<3>,
+}
+
+impl Guesses {
+    pub(crate) fn new() -> Guesses {
+        let ring = || Ring {
+            slots: std::array::from_fn(|_| AtomicU64::new(0)),
+            next: AtomicU64::new(0),
+        };
+        Guesses {
+            on: AtomicBool::new(true),
+            rings: (0..SHARDS).map(|_| ring()).collect(),
+            counters: Sharded::new(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn on(&self) -> bool {
+        self.on.load(Relaxed)
+    }
+
+    pub(crate) fn turn(&self, on: bool) {
+        self.on.store(on, Relaxed);
+    }
+
+    pub(crate) fn status(&self) -> GuessStatus {
+        let [hits, misses, repaired] = self.counters.sums();
+        GuessStatus {
+            hits,
+            misses,
+            repaired,
+        }
+    }
+
+    /// Counts the rows of one read.
+    #[inline]
+    pub(crate) fn count(&self, hits: u64, misses: u64) {
+        if hits > 0 {
+            self.counters.add(HITS, hits);
+        }
+        if misses > 0 {
+            self.counters.add(MISSES, misses);
+        }
+    }
+
+    /// Notes a leaf whose guesses are wrong; forgotten when the ring is full (G3).
+    pub(crate) fn miss(&self, space: u32, page: u32) {
+        let ring = &self.rings[shard()];
+        let at = ring.next.load(Relaxed);
+        let slot = &ring.slots[at as usize % SLOTS];
+        if slot.load(Relaxed) == 0 {
+            slot.store(u64::from(space) << 32 | u64::from(page), Relaxed);
+            ring.next.store(at.wrapping_add(1), Relaxed);
+        }
+    }
+
+    /// Takes what readers noted.
+    fn drain(&self, leaves: &mut Vec<u64>) {
+        let slots = self.rings.iter().flat_map(|r| &r.slots);
+        // Looked at before it is swapped: a line that nobody has written stays shared.
+        leaves.extend(
+            slots
+                .filter(|slot| slot.load(Relaxed) != 0)
+                .map(|slot| slot.swap(0, Relaxed)),
+        );
+        leaves.sort_unstable();
+        leaves.dedup();
+    }
+}
+
+/// Puts the guesses of leaves that readers noted right; keeps its buffers.
+#[derive(Default)]
+pub(crate) struct Repairer {
+    leaves: Vec<u64>,
+    entries: EntryBatch,
+    get: GetMany,
+    /// For each key of `get`: its entry.
+    origins: Vec<u32>,
+    hints: Vec<(u32, [u8; 4])>,
+}
+
+impl Repairer {
+    /// One look at the rings; whether there was anything to do.
+    pub(crate) fn step(&mut self, shared: &Shared) -> bool {
+        self.leaves.clear();
+        shared.guesses.drain(&mut self.leaves);
+        let leaves = std::mem::take(&mut self.leaves);
+        for leaf in &leaves {
+            let (space, page) = ((leaf >> 32) as u32, *leaf as u32);
+            if let Some((table, n)) = index_of(shared, space, page) {
+                let repaired = self.repair(&shared.store, &table, n, page);
+                shared.guesses.counters.add(REPAIRED, repaired);
+            }
+        }
+        self.leaves = leaves;
+        !self.leaves.is_empty()
+    }
+
+    /// The number of guesses that were wrong. Gives up wherever a page is missing: the reader that needs it will note it again.
+    fn repair(&mut self, store: &Store, table: &Table, n: usize, page: u32) -> u64 {
+        let Repairer {
+            entries,
+            get,
+            origins,
+            hints,
+            ..
+        } = self;
+        entries.clear();
+        get.clear();
+        origins.clear();
+        hints.clear();
+        let tree = &table.index(n).tree;
+        if !tree.leaf_entries(store, page, entries) {
+            return 0;
+        }
+        for (i, entry) in entries.entries().iter().enumerate() {
+            let value = SecondaryEntry::parse(entries.value(entry));
+            let primary = value
+                .as_ref()
+                .and_then(|v| v.primary_key(entries.key(entry)));
+            if let (Some(value), Some(primary)) = (value, primary) {
+                get.push(primary, value.guess);
+                origins.push(i as u32);
+            }
+        }
+        // Rows on pages that are not in memory are left out, not waited for.
+        let more = table.index(0).tree.get_many(store, get, usize::MAX);
+        drop(more);
+        for found in get.found() {
+            if found.page != get.guess(found.key) {
+                hints.push((origins[found.key as usize], found.page.to_le_bytes()));
+            }
+        }
+        let key = |i: u32| entries.key(&entries.entries()[i as usize]);
+        let written = tree.write_hints(
+            store,
+            page,
+            GUESS_AT,
+            hints.iter().map(|&(i, hint)| (key(i), hint)),
+        );
+        if written.is_ok() {
+            hints.len() as u64
+        } else {
+            0
+        }
+    }
+}
+
+/// The secondary index that a leaf belongs to.
+fn index_of(shared: &Shared, space: u32, page: u32) -> Option<(Arc<Table>, usize)> {
+    let table = shared
+        .tables
+        .read()
+        .values()
+        .find(|t| t.def().space == space)?
+        .clone();
+    let id = nfold_store::PageId { space, page };
+    if !shared.store.is_resident(id) {
+        return None;
+    }
+    let index = shared.store.read(id).ok()?.u64(header::INDEX_ID);
+    let n = table.def().indexes.iter().position(|i| i.id.0 == index)?;
+    (n > 0).then_some((table, n))
+}
