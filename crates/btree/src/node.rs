@@ -339,11 +339,14 @@ impl<'a> Node<'a> {
         if first >= count || self.slot(first).head() != head {
             return (first, false);
         }
-        if first + 1 >= count || self.slot(first + 1).head() != head {
-            let order = self.compare_tail(self.slot(first), suffix);
-            return (first + usize::from(order.is_lt()), order.is_eq());
+        let order = self.compare_tail(self.slot(first), suffix);
+        if order.is_ge() {
+            return (first, order.is_eq());
         }
-        self.search_equal_heads(first, count, head, suffix)
+        if first + 1 >= count || self.slot(first + 1).head() != head {
+            return (first + 1, false);
+        }
+        self.search_equal_heads(first + 1, count, head, suffix)
     }
 
     /// [`search`](Self::search) among several slots of the same head, from `first` on.

@@ -11,9 +11,32 @@ use std::ops::Range;
 #[derive(Debug, Clone, Default)]
 pub struct PointSet {
     arena: Vec<u8>,
-    /// End of each key in the arena; a key starts where the one before it ends.
-    keys: Vec<(u32, u32)>,
+    keys: Vec<Point>,
     sealed: bool,
+}
+
+/// Where a key lies in the arena.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    start: u32,
+    end: u32,
+    /// The first eight bytes, padded with zeros, big-endian: unequal heads decide the order.
+    head: u64,
+}
+
+impl Point {
+    #[inline]
+    fn key(self, arena: &[u8]) -> &[u8] {
+        &arena[self.start as usize..self.end as usize]
+    }
+}
+
+/// The first eight bytes of `key`, padded with zeros.
+fn head_of(key: &[u8]) -> u64 {
+    let mut head = [0; 8];
+    let len = key.len().min(8);
+    head[..len].copy_from_slice(&key[..len]);
+    u64::from_be_bytes(head)
 }
 
 impl PointSet {
@@ -33,7 +56,11 @@ impl PointSet {
     pub fn push_with(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
         let start = self.arena.len() as u32;
         encode(&mut self.arena);
-        self.keys.push((start, self.arena.len() as u32));
+        self.keys.push(Point {
+            start,
+            end: self.arena.len() as u32,
+            head: head_of(&self.arena[start as usize..]),
+        });
         self.sealed = false;
     }
 
@@ -46,10 +73,13 @@ impl PointSet {
     pub fn seal(&mut self) {
         if !self.sealed {
             let arena = &self.arena;
-            let key = |&(a, b): &(u32, u32)| &arena[a as usize..b as usize];
-            if !self.keys.is_sorted_by(|a, b| key(a) < key(b)) {
-                self.keys.sort_unstable_by(|a, b| key(a).cmp(key(b)));
-                self.keys.dedup_by(|a, b| key(a) == key(b));
+            let order = |a: &Point, b: &Point| {
+                let heads = a.head.cmp(&b.head);
+                heads.then_with(|| a.key(arena).cmp(b.key(arena)))
+            };
+            if !self.keys.is_sorted_by(|a, b| order(a, b).is_lt()) {
+                self.keys.sort_unstable_by(order);
+                self.keys.dedup_by(|a, b| order(a, b).is_eq());
             }
             self.sealed = true;
         }
@@ -68,20 +98,17 @@ impl PointSet {
     /// Key number `i`.
     #[inline]
     pub fn key(&self, i: usize) -> &[u8] {
-        let (a, b) = self.keys[i];
-        &self.arena[a as usize..b as usize]
+        self.keys[i].key(&self.arena)
     }
 
     /// All keys.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.keys
-            .iter()
-            .map(|&(a, b)| &self.arena[a as usize..b as usize])
+        self.keys.iter().map(|p| p.key(&self.arena))
     }
 
     /// Bytes held, for accounting.
     pub fn memory(&self) -> usize {
-        self.arena.capacity() + self.keys.capacity() * size_of::<(u32, u32)>()
+        self.arena.capacity() + self.keys.capacity() * size_of::<Point>()
     }
 }
 

@@ -95,9 +95,6 @@ pub fn copy_out(words: &[AtomicU64], off: usize, out: &mut [u8]) {
     }
 }
 
-/// Longest piece that [`append_out`] copies word by word.
-const SHORT: usize = 32;
-
 /// Appends `[off, off + len)` to `out`, clamped: bytes outside are not appended.
 #[inline]
 pub fn append_out(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) {
@@ -106,17 +103,22 @@ pub fn append_out(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>
         return;
     }
     let len = len.min(total - off);
-    let start = out.len();
-    if len <= SHORT {
-        // Short pieces, such as keys: whole words are appended and the rest cut off, without a call.
-        for at in (0..len).step_by(8) {
-            out.extend_from_slice(&load_u64(words, off + at).to_le_bytes());
-        }
-        out.truncate(start + len);
-        return;
+    let count = len.div_ceil(8);
+    // Whole words are written, the last of them perhaps past the end.
+    out.reserve(count * 8);
+    let to = out.spare_capacity_mut().as_mut_ptr().cast::<u64>();
+    let (index, shift) = (off / 8, (off % 8) * 8);
+    let mut current = word(words, index);
+    for i in 0..count {
+        let next = word(words, index + i + 1);
+        // The shift is split in two, so that none of them is by 64.
+        let value = (current >> shift) | ((next << 1) << (63 - shift));
+        // SAFETY: `i < count`, and `count` words of spare capacity were reserved; no alignment is asked for.
+        unsafe { to.add(i).write_unaligned(value.to_le()) };
+        current = next;
     }
-    out.resize(start + len, 0);
-    copy_out(words, off, &mut out[start..]);
+    // SAFETY: the loop has written `count * 8 >= len` bytes behind the vector's length, within its capacity.
+    unsafe { out.set_len(out.len() + len) };
 }
 
 /// Compares `[off, off + len)` with `other` as `memcmp` does, the shorter first when one is a prefix of the other.
