@@ -5,7 +5,7 @@ DATADIR ?= data
 CARGO   ?= cargo
 
 .PHONY: help run build test check-format check-lints check-unit check-models check-sql check-isolation check-clients crash check-deep \
-        compare-answers differential record bench sim clean test-tools
+        compare-answers differential record fixture-v1 bench sim clean test-tools
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -72,6 +72,9 @@ record: ## record expected answers: make record MYSQL=host:port (user sb, passwo
 differential: server-binary ## random statements beside a MySQL: make differential MYSQL=host:port (user sb, password sb)
 	tests/differential/run --mysql $(MYSQL) --seed $(FIRST_SEED) --statements $(STATEMENTS)
 STATEMENTS ?= 5000
+
+fixture-v1: server-binary ## make the data directory of format v1 (once; an existing one is never replaced)
+	tests/fixtures/make v1
 
 bench: build ## figures beside MariaDB, in one run
 	bench/compare

@@ -30,27 +30,29 @@ class Server:
 
     options: extra command line and configuration, as {"innodb_buffer_pool_size": "32M"}.
     datadir: kept when given, else temporary and removed at the end.
+    beside: where its log, option file and socket go, with endings of their own; the data directory's name by default.
     """
 
-    def __init__(self, options=None, datadir=None, port=None, wrapper=()):
+    def __init__(self, options=None, datadir=None, port=None, wrapper=(), beside=None):
         self.options = dict(options or {})
         self.temporary = datadir is None
         self.datadir = datadir or tempfile.mkdtemp(prefix="nfold-test-")
         self.port = port or free_port()
         self.wrapper = list(wrapper)
         self.process = None
-        self.log_path = os.path.join(self.datadir + ".log")
+        self.beside = beside or self.datadir
+        self.log_path = self.beside + ".log"
 
     def start(self, timeout=120):
         """Starts the process and waits until it accepts connections; raises with its log when it does not."""
-        config = self.datadir + ".cnf"
+        config = self.beside + ".cnf"
         with open(config, "w") as f:
             f.write("[mysqld]\n")
             for name, value in self.options.items():
                 f.write(f"{name}={value}\n")
         command = self.wrapper + [binary(), "serve", "--datadir", self.datadir, "--port", str(self.port),
                                   "--bind", "127.0.0.1", "--config", config,
-                                  "--socket", self.datadir + ".sock"]
+                                  "--socket", self.beside + ".sock"]
         self.log = open(self.log_path, "ab")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         end = time.monotonic() + timeout
@@ -107,6 +109,10 @@ class Server:
             self.log.close()
             if self.temporary:
                 shutil.rmtree(self.datadir, ignore_errors=True)
-                for suffix in (".log", ".cnf", ".sock"):
-                    if os.path.exists(self.datadir + suffix):
-                        os.remove(self.datadir + suffix)
+                self.remove_beside()
+
+    def remove_beside(self):
+        """Removes its log, option file and socket."""
+        for suffix in (".log", ".cnf", ".sock"):
+            if os.path.exists(self.beside + suffix):
+                os.remove(self.beside + suffix)

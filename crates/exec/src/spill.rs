@@ -34,7 +34,8 @@ thread_local! {
 }
 
 fn io_error(e: &io::Error) -> SqlError {
-    if e.kind() == io::ErrorKind::StorageFull || e.kind() == io::ErrorKind::QuotaExceeded {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    if matches!(e.kind(), StorageFull | QuotaExceeded | FileTooLarge) {
         return SqlError::new(ErrorCode::ER_RECORD_FILE_FULL, &[&"temporary file"]);
     }
     let text = e.to_string();

@@ -205,9 +205,13 @@ fn run(
                 ..StatementResult::default()
             })
         }
-        Plan::Insert(p) => insert::run(rt, p),
-        Plan::Update(p) => modify::update(rt, p, &mut statement.root),
-        Plan::Delete(p) => modify::delete(rt, p, &mut statement.root),
+        Plan::Insert(p) => insert::run(rt, p).map_err(|e| full_table(e, &p.table.name)),
+        Plan::Update(p) => {
+            modify::update(rt, p, &mut statement.root).map_err(|e| full_table(e, &p.table.name))
+        }
+        Plan::Delete(p) => {
+            modify::delete(rt, p, &mut statement.root).map_err(|e| full_table(e, &p.table.name))
+        }
         Plan::Do(list, subqueries) => {
             let subs = BlockSubqueries::new(rt, subqueries);
             let state = rt.state(&subs);
@@ -316,4 +320,12 @@ pub fn evaluate(
         st: &state,
     };
     exprs.iter().map(|e| Ok(cx.val(e)?.to_value())).collect()
+}
+
+/// The storage layer knows no table's name: it is put into its error here.
+fn full_table(error: SqlError, table: &str) -> SqlError {
+    if error == SqlError::new(ErrorCode::ER_RECORD_FILE_FULL, &[&"table"]) {
+        return SqlError::new(ErrorCode::ER_RECORD_FILE_FULL, &[&table]);
+    }
+    error
 }

@@ -15,8 +15,13 @@ fn both() -> libc::sigset_t {
     }
 }
 
-/// To be called before the first thread is made: they inherit it.
+/// To be called before the first thread is made: they inherit it. A file that may not grow (`ulimit -f`) is an error of the write, not
+/// the end of the process.
 pub fn block() -> io::Result<()> {
+    // SAFETY: no handler is installed; ignoring a signal has no preconditions.
+    if unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } == libc::SIG_ERR {
+        return Err(io::Error::last_os_error());
+    }
     let set = both();
     // SAFETY: `set` is initialised and lives through the call; the old mask is not asked for.
     match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) } {

@@ -31,9 +31,10 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// An I/O error with the file it concerns; "no space" becomes [`StoreError::DiskFull`].
+    /// An I/O error with the file it concerns; "no space", a quota and a limit on the size of files become [`StoreError::DiskFull`].
     pub fn io(error: &io::Error, what: impl Into<String>) -> StoreError {
-        if error.kind() == io::ErrorKind::StorageFull {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        if matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge) {
             return StoreError::DiskFull;
         }
         StoreError::Io {
