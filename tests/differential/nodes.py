@@ -81,11 +81,15 @@ def _replaced(node, i, by):
     if before is None or (isinstance(by, Node) and len(by.sql()) >= len(before.sql() if isinstance(before, Node) else before)):
         return
     node.parts[i] = by
-    if not (yield):
-        node.parts[i] = before
+    keep = False
+    try:
+        keep = yield
+    finally:
+        if not keep:
+            node.parts[i] = before
 
 
-def minimise(root, still, budget=150):
+def minimise(root, still, budget=80):
     """Makes the tree smaller as long as `still()` says that it shows the same difference; at most `budget` trials."""
     progress = True
     while progress and budget > 0:
@@ -93,10 +97,11 @@ def minimise(root, still, budget=150):
         changes = smaller(root)
         try:
             next(changes)
-            while True:
-                good = budget > 0 and still()
+            while budget > 0:
                 budget -= 1
+                good = still()
                 progress = progress or good
                 changes.send(good)
         except StopIteration:
             pass
+        changes.close()

@@ -35,7 +35,7 @@ def _source(rng, tables):
         left = rng.choice(scope)
         alike = [c for _, c in own if c.kind == left[1].kind] or [c for _, c in own]
         right = rng.choice(alike)
-        on = Node(f"{left[0]}.`{left[1].name}` = {alias}.`{right.name}`")
+        on = Node(f"{left[0]}.`{left[1].name}` = {alias}.`{right.name}`", fixed=True)
         more = Node(" AND ", Gen(rng, scope + own).predicate(1), optional=True) if rng.random() < 0.4 else ""
         parts.append(Node(kind, f"`{tab.name}` {alias} ON ", on, more, fixed=True, optional=True))
         scope = scope + own

@@ -269,7 +269,12 @@ impl<'i> Inserting<'i, '_> {
         let auto = def.auto_increment_column();
         for (c, column) in def.columns.iter().enumerate() {
             if !self.given[c] && lacks_default(column) {
-                self.row[c] = self.storing.default_value(rt, column)?;
+                // Said once.
+                self.row[c] = if self.rows == 1 {
+                    self.storing.default_value(rt, column)?
+                } else {
+                    implicit_default(&column.ty)
+                };
             }
         }
         let mut made = None;

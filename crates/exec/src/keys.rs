@@ -69,6 +69,8 @@ fn key_error(e: &nfold_types::key::KeyError) -> SqlError {
 fn whole_number(v: i128, ty: &ColumnType) -> KeyValue {
     let (min, max) = match ty.kind {
         TypeKind::Bit(n) => (0, (1i128 << n) - 1),
+        // '0000' lies below the others.
+        TypeKind::Year => (0, 2155),
         _ => ty
             .int_range()
             .unwrap_or((i128::from(i64::MIN), i128::from(u64::MAX))),
@@ -362,6 +364,15 @@ impl BoundAccess {
             PointPart::List { list, .. } => {
                 let ty = &layout.parts()[at].ty;
                 let direct = direct_kind(ty);
+                let dates = matches!(Class::of(ty), Class::Date | Class::DateTime);
+                if let (true, 1, Some(only)) = (
+                    dates,
+                    cx.st.params.list(*list).0.len(),
+                    cx.st.params.list(*list).0.next(),
+                ) {
+                    let v = Val::from_ref(only);
+                    compare::refuse_text((&v, &compare::member_type(cx, *list, 0, &v)), ty)?;
+                }
                 for (i, value) in cx.st.params.list(*list).0.enumerate() {
                     if direct.is_some_and(|d| d(&value, ty)) {
                         let from = s.arena.len() as u32;

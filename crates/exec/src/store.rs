@@ -87,6 +87,13 @@ impl Storing {
         if v.is_null() {
             return Ok(Value::Null);
         }
+        // What is no member comes from a column that holds it already.
+        if v == Val::UInt(0)
+            && matches!(ty.col.kind, TypeKind::Enum(_))
+            && ty.col.kind == column.ty.kind
+        {
+            return Ok(Value::UInt(0));
+        }
         let hex = ty.col.zerofill
             && matches!(ty.col.kind, TypeKind::VarBinary(_))
             && column.ty.is_numeric();

@@ -9,6 +9,9 @@ use crate::expr::{Class, Coercibility, Expr, ExprType, FuncId};
 /// Never the same value twice in a statement, or a side effect: it is evaluated for each row (`RAND()`, `SLEEP()`, `UUID()`).
 pub const VOLATILE: u8 = 1;
 
+/// A function that no statement can name: what a constant means beside a YEAR column.
+pub const YEAR_CONSTANT: &str = "a constant as YEAR";
+
 /// A function as the binder sees it.
 #[derive(Debug)]
 pub struct FuncDef {

@@ -4,7 +4,7 @@ use nfold_plan::SqlMode;
 use nfold_plan::expr::{ArithOp, BitOp, Class, Expr, ExprKind};
 use nfold_types::{Decimal, ErrorCode, SqlError};
 
-use super::{EvalCx, Val, convert};
+use super::{EvalCx, Val};
 
 /// The operator as MySQL prints it.
 pub(crate) fn symbol(op: ArithOp) -> &'static str {
@@ -57,13 +57,7 @@ fn bits(cx: &EvalCx<'_>, e: &Expr) -> Result<Option<u64>, SqlError> {
         outer: cx.outer,
         st: cx.st,
     };
-    let v = cx.val(e)?;
-    // As an integer a double ends at BIGINT's end, also above.
-    if let Val::Double(_) | Val::Float(_) = v {
-        let v = convert::to_integer(&cx, &v, &e.ty);
-        return Ok(v.map(|v| v.clamp(i64::MIN.into(), i64::MAX.into()) as u64));
-    }
-    let v = convert::to_integer(&cx, &v, &e.ty);
+    let v = cx.integer(e)?;
     Ok(v.map(|v| {
         if v > i128::from(u64::MAX) {
             u64::MAX

@@ -191,9 +191,6 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                 return Ok(None);
             }
             let mut unknown = false;
-            if let [(CmpKind::DateTime, only)] = list.as_slice() {
-                refuse_no_date((&x, &expr.ty), (&cx.val(only)?, &only.ty))?;
-            }
             for (kind, member) in list {
                 match order(cx, *kind, (&x, &expr.ty), (&cx.val(member)?, &member.ty)) {
                     Some(Ordering::Equal) => return Ok(Some(!negated)),
@@ -436,6 +433,12 @@ fn in_param<'a>(
         let x = cx.val(expr)?;
         if x.is_null() {
             return Ok(None);
+        }
+        if let (CmpKind::DateTime, 1) = (kinds[0], cx.st.params.list(list).0.len()) {
+            let only = cx.st.params.list(list).0.next().map(Val::from_ref);
+            let only = only.unwrap_or_default();
+            let ty = member_type(cx, list, 0, &only);
+            refuse_no_date((&x, &expr.ty), (&only, &ty))?;
         }
         let id = std::ptr::from_ref(e) as usize;
         let known = cx.st.lists.lists.borrow().get(&id).cloned();

@@ -3,11 +3,13 @@
 
 use std::borrow::Cow;
 
-use nfold_plan::expr::{Class, ExprType};
+use nfold_plan::SqlMode;
+use nfold_plan::expr::{Class, Coercibility, ExprType};
 use nfold_types::convert::number;
 use nfold_types::temporal::{DateFlags, parse};
 use nfold_types::{
-    CollationId, DateTime, Decimal, ErrorCode, SqlError, Time, Timestamp, TypeKind, Value, charset,
+    CollationId, Date, DateTime, Decimal, ErrorCode, SqlError, Time, Timestamp, TypeKind, Value,
+    charset,
 };
 
 use super::{EvalCx, Val};
@@ -96,11 +98,9 @@ pub fn bytes_as_number(bytes: &[u8]) -> u64 {
 
 fn saturate(v: f64) -> i128 {
     // MySQL's rint: halves to even.
-    number::double_to_integer(v).unwrap_or(if v < 0.0 {
-        i128::from(i64::MIN)
-    } else {
-        i128::from(u64::MAX)
-    })
+    let ends = (i128::from(i64::MIN), i128::from(i64::MAX));
+    let v = number::double_to_integer(v).unwrap_or(if v < 0.0 { ends.0 } else { ends.1 });
+    v.clamp(ends.0, ends.1)
 }
 
 fn decimal_to_i128(d: &Decimal) -> i128 {
@@ -262,8 +262,45 @@ pub fn to_text<'a>(
         return Some(bytes);
     }
     let mut out = Vec::with_capacity(bytes.len());
-    charset::convert(from, to, &bytes, &mut out);
+    let lost = charset::convert(from, to, &bytes, &mut out);
+    if lost > 0 && ty.class() == Class::String && ty.coercibility == Coercibility::Coercible {
+        let error = SqlError::new(
+            ErrorCode::ER_CANNOT_CONVERT_STRING,
+            &[&printable(&bytes), &from.name, &to.name],
+        );
+        cx.st.warnings.borrow_mut().raise(error);
+    }
     Some(Cow::Owned(out))
+}
+
+/// The first bytes of a string as error 3854 shows them.
+fn printable(bytes: &[u8]) -> String {
+    const SHOWN: usize = 6;
+    let mut out = String::new();
+    for b in &bytes[..bytes.len().min(SHOWN)] {
+        match b {
+            b' '..=b'~' => out.push(char::from(*b)),
+            _ => out.push_str(&format!("\\x{b:02X}")),
+        }
+    }
+    if bytes.len() > SHOWN {
+        out.push_str("...");
+    }
+    out
+}
+
+/// As text in the character set of `collation`; characters that it lacks become question marks.
+fn to_lossy_text<'a>(
+    cx: &EvalCx<'a>,
+    v: Val<'a>,
+    ty: &ExprType,
+    collation: CollationId,
+) -> Option<Cow<'a, [u8]>> {
+    let ty = ExprType {
+        coercibility: Coercibility::Implicit,
+        ..ty.clone()
+    };
+    to_text(cx, v, &ty, collation)
 }
 
 /// As DATETIME; a TIME counts from the current date.
@@ -286,12 +323,15 @@ pub fn to_datetime(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<DateTi
             parsed.and_then(|p| p.to_zone(cx.env().time_zone()))
         }
         _ => {
-            let n = to_integer(cx, v, ty)?;
-            let parsed = i64::try_from(n)
-                .ok()
-                .and_then(|n| parse::datetime_of_number(n, DateFlags::default()).ok());
+            let parsed = whole_and_micros(v).and_then(|(whole, micros, fsp)| {
+                let d = parse::datetime_of_number(whole, DateFlags::default()).ok()?;
+                match micros {
+                    0 => Some(d),
+                    _ => DateTime::from_linear(d.to_linear() + i64::from(micros), fsp),
+                }
+            });
             if parsed.is_none() {
-                warn_no_value(cx, "datetime", n.to_string().as_bytes());
+                warn_no_value(cx, "datetime", &shown_number(v, ty));
             }
             parsed
         }
@@ -313,15 +353,124 @@ pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
             parsed.and_then(|p| p.to_zone(cx.env().time_zone()))
         }
         _ => {
-            let n = to_integer(cx, v, ty)?;
-            let parsed = i64::try_from(n)
-                .ok()
-                .and_then(|n| parse::time_of_number(n).ok())
-                .map(|t| t.0);
+            let parsed = whole_and_micros(v).and_then(|(whole, micros, fsp)| {
+                let (t, clamped) = parse::time_of_number(whole).ok()?;
+                let negative = whole < 0 || matches!(v, Val::Decimal(d) if d.is_negative());
+                let negative = negative || matches!(v, Val::Double(d) if *d < 0.0);
+                let micros = i64::from(micros);
+                let all = t.micros() + if negative { -micros } else { micros };
+                (!clamped).then(|| Time::from_micros(all, fsp))
+            });
             if parsed.is_none() {
-                warn_incorrect(cx, "time", n.to_string().as_bytes());
+                warn_incorrect(cx, "time", &shown_number(v, ty));
             }
             parsed
+        }
+    }
+}
+
+/// A number as digits of a moment: the whole part, millionths behind it, and how many digits those are. As MySQL does it, a BIGINT
+/// UNSIGNED is read as if it had a sign. `None`: too large.
+fn whole_and_micros(v: &Val<'_>) -> Option<(i64, u32, u8)> {
+    Some(match v {
+        Val::Int(n) => (*n, 0, 0),
+        Val::UInt(n) => (*n as i64, 0, 0),
+        Val::Decimal(d) => {
+            let whole = d.truncate(0);
+            let micros = d.sub(&whole)?.abs().mul(&Decimal::from(1_000_000i64))?;
+            let micros = micros.round(0)?.to_i64()? as u32;
+            (whole.to_i64()?, micros, d.scale().min(6))
+        }
+        Val::Double(_) | Val::Float(_) => {
+            let d = match v {
+                Val::Float(f) => f64::from(*f),
+                Val::Double(d) => *d,
+                _ => 0.0,
+            };
+            let whole = d.trunc();
+            if whole.abs() > 1e18 {
+                return None;
+            }
+            let micros = ((d - whole).abs() * 1e6).round() as u32;
+            (whole as i64, micros, if micros == 0 { 0 } else { 6 })
+        }
+        _ => return None,
+    })
+}
+
+/// A number as a DATE: unlike elsewhere one of a day or month alone will do, which lies in 2000.
+pub fn to_short_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<DateTime> {
+    match whole_and_micros(v) {
+        Some((day @ 1..=31, ..)) => Some(Date::new(2000, 0, day as u32).at_midnight()),
+        _ => to_datetime(cx, v, ty),
+    }
+}
+
+/// A number for the warning that it is no moment.
+fn shown_number(v: &Val<'_>, ty: &ExprType) -> Vec<u8> {
+    let mut out = Vec::new();
+    match v {
+        Val::UInt(n) => number::write_i64(*n as i64, &mut out),
+        other => write_text(other, ty, &mut out),
+    }
+    out
+}
+
+/// What a cast makes of a date that is not whole: NULL with warning 1292 where the SQL mode does not allow it. Values that were dates
+/// before stay as they are.
+fn allowed(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType, d: DateTime) -> Option<DateTime> {
+    if ty.class().is_temporal() {
+        return Some(d);
+    }
+    let mode = cx.env().sql_mode();
+    let flags = DateFlags {
+        no_zero_in_date: mode.has(SqlMode::NO_ZERO_IN_DATE),
+        no_zero_date: mode.has(SqlMode::NO_ZERO_DATE),
+        allow_invalid: mode.has(SqlMode::ALLOW_INVALID_DATES),
+    };
+    if parse::check_date(d.date(), d.packed() == 0, flags).is_ok() {
+        return Some(d);
+    }
+    match v {
+        Val::Bytes(text) => warn_no_value(cx, "datetime", text),
+        other => warn_no_value(cx, "datetime", &shown_number(other, ty)),
+    }
+    None
+}
+
+/// `CAST(v AS YEAR)`
+fn cast_year(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType) -> Option<u64> {
+    let (n, short) = match v {
+        Val::Date(d) => (i128::from(d.year()), false),
+        Val::DateTime(d) => (i128::from(d.date().year()), false),
+        Val::Time(_) => (i128::from(cx.now(0).date().year()), false),
+        Val::UInt(n) if from.class() == Class::Int => (i128::from(*n as i64), false),
+        Val::Bytes(text) if !binary_number(from) => {
+            let parsed = number::parse_integer(text);
+            let digits = text
+                .trim_ascii_start()
+                .first()
+                .is_some_and(u8::is_ascii_digit);
+            if !digits && parsed.value == 0 {
+                let shown = lossy(text);
+                cx.warn(ErrorCode::ER_WRONG_VALUE, &[&"YEAR", &shown]);
+                return None;
+            }
+            if parsed.truncated || parsed.overflow {
+                warn_incorrect(cx, "YEAR", text);
+            }
+            (parsed.value, text.trim_ascii().len() < 4)
+        }
+        other => (to_integer(cx, other, from)?, false),
+    };
+    match n {
+        0 if short => Some(2000),
+        1..=69 => Some(2000 + n as u64),
+        70..=99 => Some(1900 + n as u64),
+        0 | 1901..=2155 => Some(n as u64),
+        _ => {
+            warn_incorrect(cx, "YEAR", n.to_string().as_bytes());
+            None
         }
     }
 }
@@ -389,26 +538,24 @@ pub fn cast<'a>(
         }
         TypeKind::Double => to_f64(cx, &v, from).map_or(Val::Null, Val::Double),
         TypeKind::Float => to_f64(cx, &v, from).map_or(Val::Null, |v| Val::Float(v as f32)),
-        TypeKind::Date => to_datetime(cx, &v, from).map_or(Val::Null, |d| Val::Date(d.date())),
+        TypeKind::Date => to_short_date(cx, &v, from)
+            .and_then(|d| allowed(cx, &v, from, d))
+            .map_or(Val::Null, |d| Val::Date(d.date())),
         TypeKind::DateTime(fsp) => to_datetime(cx, &v, from)
+            .and_then(|d| allowed(cx, &v, from, d))
             .and_then(|d| d.round(0, *fsp))
             .map_or(Val::Null, Val::DateTime),
         TypeKind::Time(fsp) => {
             to_time(cx, &v, from).map_or(Val::Null, |t| Val::Time(t.round(0, *fsp).0))
         }
-        TypeKind::Year => match to_integer(cx, &v, from) {
-            Some(y @ 1..=69) => Val::UInt(2000 + y as u64),
-            Some(y @ 70..=99) => Val::UInt(1900 + y as u64),
-            Some(y @ (0 | 1901..=2155)) => Val::UInt(y as u64),
-            _ => Val::Null,
-        },
+        TypeKind::Year => cast_year(cx, &v, from).map_or(Val::Null, Val::UInt),
         _ => return Ok(cast_string(cx, v, from, to)),
     })
 }
 
 fn cast_string<'a>(cx: &EvalCx<'a>, v: Val<'a>, from: &ExprType, to: &ExprType) -> Val<'a> {
     let collation = to.col.collation;
-    let Some(text) = to_text(cx, v, from, collation) else {
+    let Some(text) = to_lossy_text(cx, v, from, collation) else {
         return Val::Null;
     };
     let limit = match to.col.kind {

@@ -38,7 +38,7 @@ fn infer_random(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
 fn eval_random<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let length = arg!(cx.int(&args[0]));
     let out_of_range = || {
-        let what = (&"length value", &"random_bytes");
+        let what = (&"length", &"random_bytes");
         SqlError::new(ErrorCode::ER_DATA_OUT_OF_RANGE, &[what.0, what.1])
     };
     if !(1..=1024).contains(&length) {

@@ -13,7 +13,7 @@ use super::{Evaluated, Func, Inferred, arg, func};
 use crate::eval::{EvalCx, Val};
 
 pub(super) static FUNCS: &[Func] = &[
-    func("compress", (1, 1), infer_bytes, eval_compress),
+    func("compress", (1, 1), infer_packed, eval_compress),
     func("uncompress", (1, 1), infer_bytes, eval_uncompress),
     func("uncompressed_length", (1, 1), infer_int_null, eval_length),
 ];
@@ -21,10 +21,26 @@ pub(super) static FUNCS: &[Func] = &[
 /// The two upper bits of the length are not part of it.
 const LENGTH_MASK: u32 = 0x3FFF_FFFF;
 
-fn infer_bytes(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let bytes = args[0].ty.col.max_bytes().max(1 << 24);
+fn infer_packed(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    // What zlib needs at most.
+    let bytes = args[0].ty.col.max_bytes();
     let level = Coercibility::Coercible;
-    Ok(ExprType::string(bytes, CollationId::BINARY, level, true))
+    Ok(ExprType::string(
+        bytes + bytes / 500 + 120,
+        CollationId::BINARY,
+        level,
+        true,
+    ))
+}
+
+fn infer_bytes(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    let level = Coercibility::Coercible;
+    Ok(ExprType::string(
+        u64::from(u32::MAX),
+        CollationId::BINARY,
+        level,
+        true,
+    ))
 }
 
 fn eval_compress<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {

@@ -50,6 +50,12 @@ macro_rules! time_part {
 }
 
 pub(super) static FUNCS: &[Func] = &[
+    func(
+        nfold_plan::func::YEAR_CONSTANT,
+        (1, 1),
+        infer_int_null,
+        eval_year_constant,
+    ),
     func("curdate", (0, 0), infer_date, |cx, _, _| {
         Ok(Val::Date(cx.now(0).date()))
     }),
@@ -173,6 +179,21 @@ pub(super) static FUNCS: &[Func] = &[
     }),
     func("convert_tz", (3, 3), infer_convert_tz, eval_convert_tz),
 ];
+
+/// Numbers of two digits lie between 1970 and 2069, and so does a text '0'; whatever is no year stays the number that it is.
+fn eval_year_constant<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let v = cx.val(&args[0])?;
+    let short = matches!(&v, Val::Bytes(t) if (1..4).contains(&t.trim_ascii().len()));
+    let Some(n) = convert::to_integer(cx, &v, &args[0].ty) else {
+        return Ok(Val::Null);
+    };
+    Ok(Val::Int(match n {
+        0 if short => 2000,
+        1..=69 => 2000 + n as i64,
+        70..=99 => 1900 + n as i64,
+        _ => n.clamp(i64::MIN.into(), i64::MAX.into()) as i64,
+    }))
+}
 
 fn infer_date(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     Ok(ExprType::new(ColumnType::new(TypeKind::Date), false))

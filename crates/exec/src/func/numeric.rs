@@ -415,48 +415,58 @@ fn extreme<'a>(
     Ok(best.unwrap_or_default())
 }
 
-/// GREATEST and LEAST of dates among texts or numbers: all compare as dates, and what is no date comes last. A text is shown as the date
-/// that it is.
+/// GREATEST and LEAST of dates among texts or numbers: all compare as dates. What is no date is less than each DATETIME and shown as it
+/// is; beside DATEs alone it is greater, and MySQL shows the bits of its own mark for it.
 fn extreme_date<'a>(
     cx: &EvalCx<'a>,
     args: &'a [Expr],
     ty: &'a ExprType,
     greatest: bool,
 ) -> Evaluated<'a> {
-    let mut best: Option<(Option<nfold_types::DateTime>, &'a Expr, Val<'a>)> = None;
+    use nfold_types::DateTime;
+    let datetimes = args.iter().any(|e| e.ty.class() == Class::DateTime);
+    let rank = |d: &Option<DateTime>| match d {
+        Some(d) => d.packed(),
+        None if datetimes => 0,
+        None => u64::MAX,
+    };
+    let mut best: Option<(Option<DateTime>, &'a Expr, Val<'a>)> = None;
     for e in args {
         let v = cx.val(e)?;
         if v.is_null() {
             return Ok(Val::Null);
         }
-        let at = convert::to_datetime(cx, &v, &e.ty);
-        let rank = |d: Option<nfold_types::DateTime>| d.map_or(u64::MAX, |d| d.packed());
+        let at = match (&v, datetimes) {
+            (Val::Bytes(_) | Val::Date(_) | Val::DateTime(_) | Val::Time(_), _) | (_, true) => {
+                convert::to_datetime(cx, &v, &e.ty)
+            }
+            (_, false) => convert::to_short_date(cx, &v, &e.ty),
+        };
         let better = best.as_ref().is_none_or(|(b, ..)| {
             if greatest {
-                rank(at) > rank(*b)
+                rank(&at) > rank(b)
             } else {
-                rank(at) < rank(*b)
+                rank(&at) < rank(b)
             }
         });
         if better {
             best = Some((at, e, v));
         }
     }
-    let Some((at, e, v)) = best else {
-        return Ok(Val::Null);
-    };
-    let class = e.ty.class();
-    if let (Some(d), true) = (at, class == Class::String || class.is_temporal()) {
-        let fsp = args.iter().map(|e| e.ty.col.fsp()).max().unwrap_or(0);
-        let mut out = Vec::new();
-        if args.iter().any(|e| e.ty.class() == Class::DateTime) {
+    let mut out = Vec::new();
+    match best {
+        None => return Ok(Val::Null),
+        Some((None, ..)) if !datetimes => out.extend_from_slice(b"16383-15-31"),
+        Some((Some(d), ..)) if !datetimes => d.date().write_to(&mut out),
+        Some((Some(d), e, _)) if e.ty.class() == Class::String || e.ty.class().is_temporal() => {
+            let fsp = args.iter().map(|e| e.ty.col.fsp()).max().unwrap_or(0);
             d.with_fsp(fsp).write_to(&mut out);
-        } else {
-            d.date().write_to(&mut out);
         }
-        return Ok(Val::string(out));
+        Some((_, e, v)) => {
+            return Ok(convert::to_text(cx, v, &e.ty, ty.collation()).map_or(Val::Null, Val::Bytes));
+        }
     }
-    Ok(convert::to_text(cx, v, &e.ty, ty.collation()).map_or(Val::Null, Val::Bytes))
+    Ok(Val::string(out))
 }
 
 /// How many of the limits the first argument reaches; -1 for NULL.

@@ -1,7 +1,7 @@
 //! Comparisons: operators, rows, BETWEEN, IN, LIKE, and those with subqueries.
 
 use nfold_sql::ast::{self, BinaryOp, InList};
-use nfold_types::{CollationId, ErrorCode, SqlError};
+use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
 
 use super::expr::operand;
 use super::types::{and, list_kind};
@@ -12,6 +12,8 @@ use crate::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, Subque
 impl BlockBinder<'_> {
     /// `a op b`, with the comparison that MySQL would choose.
     pub(crate) fn compare(&mut self, op: BinaryOp, a: Expr, b: Expr) -> Result<Expr, SqlError> {
+        let b = self.as_year(&a, b);
+        let a = self.as_year(&b, a);
         let sides = [operand(&a), operand(&b)];
         let kind = collate::comparison(&a.ty, &b.ty, sides, self.cx.connection, op.symbol())?;
         let nullable = op != BinaryOp::NullSafeEq && (a.ty.nullable || b.ty.nullable);
@@ -23,6 +25,26 @@ impl BlockBinder<'_> {
             },
             ty: ExprType::boolean(nullable),
         })
+    }
+
+    /// A constant beside a YEAR column: 20 is 2020 there.
+    fn as_year(&self, column: &Expr, e: Expr) -> Expr {
+        let year = matches!(column.ty.col.kind, TypeKind::Year);
+        let number = matches!(
+            e.ty.class(),
+            Class::Int | Class::Decimal | Class::Double | Class::String
+        );
+        let beside = operand(column) == Operand::Column && operand(&e) == Operand::Constant;
+        match self.cx.funcs.find(crate::func::YEAR_CONSTANT) {
+            Some((func, _)) if year && number && beside && !e.ty.col.zerofill => Expr {
+                ty: ExprType::bigint(e.ty.nullable),
+                kind: ExprKind::Call {
+                    func,
+                    args: vec![e],
+                },
+            },
+            _ => e,
+        }
     }
 
     pub(super) fn compare_rows(
@@ -86,7 +108,10 @@ impl BlockBinder<'_> {
         high: &ast::Expr,
         negated: bool,
     ) -> Result<Expr, SqlError> {
-        let parts = Box::new([self.expr(e)?, self.expr(low)?, self.expr(high)?]);
+        let operand = self.expr(e)?;
+        let (low, high) = (self.expr(low)?, self.expr(high)?);
+        let (low, high) = (self.as_year(&operand, low), self.as_year(&operand, high));
+        let parts = Box::new([operand, low, high]);
         let kinds = between_kinds(&parts, self.cx.connection)?;
         let nullable = parts.iter().any(|p| p.ty.nullable);
         Ok(Expr {
@@ -105,7 +130,7 @@ impl BlockBinder<'_> {
         list: &InList,
         negated: bool,
     ) -> Result<Expr, SqlError> {
-        let left: Vec<Expr> = match e {
+        let mut left: Vec<Expr> = match e {
             ast::Expr::Row(members) => members
                 .iter()
                 .map(|m| self.expr(m))
@@ -146,6 +171,13 @@ impl BlockBinder<'_> {
                         "in",
                     )
                 };
+                // A list of one is a comparison.
+                if let ([_], [member], false) = (left.as_slice(), members.as_slice(), negated)
+                    && let Some(left) = left.pop()
+                {
+                    let member = self.expr(member)?;
+                    return self.compare(BinaryOp::Eq, left, member);
+                }
                 if let [left] = left.as_slice() {
                     let mut list = Vec::with_capacity(members.len());
                     for m in members {

@@ -32,6 +32,7 @@ fn scope_columns(def: &TableDef) -> Vec<ScopeColumn> {
             name: c.name.clone(),
             ty: c.ty.clone(),
             nullable: c.nullable,
+            coercibility: None,
         })
         .collect()
 }

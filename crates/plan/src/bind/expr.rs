@@ -12,7 +12,7 @@ use super::types::{
 use super::{AGGREGATES, BlockBinder, ParamType, hex_type};
 use crate::collate::{self, Operand};
 use crate::expr::{
-    ArithOp, BitOp, Class, Coercibility, ColumnAt, Expr, ExprKind, ExprType, SubqueryUse,
+    ArithOp, BitOp, Class, CmpKind, Coercibility, ColumnAt, Expr, ExprKind, ExprType, SubqueryUse,
     string_type,
 };
 use crate::func::Infer;
@@ -478,7 +478,7 @@ impl BlockBinder<'_> {
         for (when, then) in whens {
             let mut when = self.expr(when)?;
             if let Some(o) = &operand {
-                when = self.compare(BinaryOp::Eq, o.clone(), when)?;
+                when = self.case_equal(o.clone(), when)?;
             }
             bound.push((when, self.expr(then)?));
         }
@@ -496,6 +496,27 @@ impl BlockBinder<'_> {
                 otherwise,
             },
             ty,
+        })
+    }
+
+    /// `CASE a WHEN b`: as `a IN (b, …)` compares, which does not refuse a word beside a date.
+    fn case_equal(&mut self, a: Expr, b: Expr) -> Result<Expr, SqlError> {
+        let e = self.compare(BinaryOp::Eq, a, b)?;
+        Ok(match e.kind {
+            ExprKind::Compare {
+                kind: kind @ CmpKind::DateTime,
+                sides,
+                ..
+            } => {
+                let [a, b] = *sides;
+                let kind = ExprKind::In {
+                    expr: Box::new(a),
+                    list: vec![(kind, b)],
+                    negated: false,
+                };
+                Expr { kind, ty: e.ty }
+            }
+            _ => e,
         })
     }
 
@@ -743,7 +764,15 @@ impl BlockBinder<'_> {
             })
             .collect::<Result<Vec<_>, SqlError>>();
         self.in_aggregate = false;
-        let (args, order) = (args?, order?);
+        let (mut args, order) = (args?, order?);
+        // Texts are distinct as the numbers that they are.
+        if let (AggFunc::Sum | AggFunc::Avg, true, [text]) = (func, call.distinct, &mut args[..])
+            && text.ty.class() == Class::String
+        {
+            let inner = std::mem::replace(text, Expr::null());
+            text.ty = ExprType::double(inner.ty.nullable);
+            text.kind = ExprKind::Cast(Box::new(inner));
+        }
         let ty = aggregate_type(func, &args, self.cx.connection, &call.name)?;
         let separator = call.separator.clone().unwrap_or_else(|| b",".to_vec());
         let agg = Aggregate {

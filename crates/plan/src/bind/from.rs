@@ -109,6 +109,7 @@ impl BlockBinder<'_> {
                     name: c.name.clone(),
                     ty: c.ty.clone(),
                     nullable: c.nullable,
+                    coercibility: None,
                 })
                 .collect(),
             TableSource::Derived(_) => Vec::new(),
@@ -168,6 +169,8 @@ impl BlockBinder<'_> {
             return Err(SqlError::new(ErrorCode::ER_NONUNIQ_TABLE, &[&alias]));
         }
         let mut columns: Vec<ScopeColumn> = Vec::with_capacity(plan.types.len());
+        let merged = plan.limit.is_none()
+            && matches!(&plan.body, crate::query::QueryBody::Block(b) if b.group.is_none() && !b.distinct);
         for (i, (meta, ty)) in plan.columns.iter().zip(&plan.types).enumerate() {
             let name = names
                 .get(i)
@@ -179,6 +182,7 @@ impl BlockBinder<'_> {
                 name,
                 ty: ty.col.clone(),
                 nullable: ty.nullable,
+                coercibility: merged.then_some(ty.coercibility),
             });
         }
         self.push_slot(

@@ -190,6 +190,8 @@ pub(crate) struct ScopeColumn {
     pub name: Arc<str>,
     pub ty: ColumnType,
     pub nullable: bool,
+    /// That of the expression, for a derived table that MySQL merges into the query.
+    pub coercibility: Option<Coercibility>,
 }
 
 /// What names see of a slot.

@@ -75,7 +75,7 @@ impl BlockBinder<'_> {
         let column = &self.scope[t].columns[i];
         let nullable = column.nullable || self.tables.get(t).is_some_and(|s| s.nullable);
         let coercibility = match crate::expr::Class::of(&column.ty) {
-            crate::expr::Class::String => Coercibility::Implicit,
+            crate::expr::Class::String => column.coercibility.unwrap_or(Coercibility::Implicit),
             _ => Coercibility::Numeric,
         };
         ExprType {

@@ -201,7 +201,12 @@ impl Warnings {
         self.raised = None;
     }
 
-    /// The first warning that strict mode made an error.
+    /// An error of a place that cannot end the statement: it fails when it is over.
+    pub fn raise(&mut self, error: SqlError) {
+        self.raised.get_or_insert(error);
+    }
+
+    /// The first error of [`Warnings::raise`], or the first warning that strict mode made an error.
     pub fn take_raised(&mut self) -> Option<SqlError> {
         self.raised.take()
     }
