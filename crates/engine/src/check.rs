@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use nfold_btree::TreeCheck;
+use nfold_store::StoreError;
 
 use crate::batch::{KeyRange, RowBatch};
 use crate::engine::Engine;
@@ -34,11 +35,22 @@ impl Engine {
         let mut report = CheckReport::default();
         for (n, index) in table.indexes().iter().enumerate() {
             let mut check = TreeCheck::default();
-            while !block(|| {
-                index
-                    .tree
-                    .check_step(&self.shared().store, &mut check, &mut |_, _| {})
-            })? {}
+            loop {
+                let step = block(|| {
+                    index
+                        .tree
+                        .check_step(&self.shared().store, &mut check, &mut |_, _| {})
+                });
+                match step {
+                    Ok(false) => {}
+                    Ok(true) => break,
+                    Err(EngineError::Store(error @ StoreError::Corrupt { .. })) => {
+                        check.problems.push(error.to_string());
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
             let name = &table.def().indexes[n].name;
             report.problems.extend(
                 check
@@ -47,6 +59,7 @@ impl Engine {
                     .map(|p| format!("index '{name}': {p}")),
             );
         }
+        table.set_damaged(!report.problems.is_empty());
         if !report.problems.is_empty() {
             return Ok(report);
         }

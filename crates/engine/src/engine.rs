@@ -149,7 +149,13 @@ impl Engine {
         named.insert(self.shared.trx.undo_space());
         let mut orphans = 0;
         for (id, name) in &on_disk {
-            store.open_space(*id, name)?;
+            if let Err(error) = store.open_space(*id, name) {
+                // One table's file: the others are served. Whoever uses the table finds out.
+                if !contents.tables.iter().any(|t| t.space == *id) {
+                    return Err(error.into());
+                }
+                tracing::error!(space = name, "a table cannot be used: {error}");
+            }
             if !named.contains(id) {
                 tracing::info!(space = name, "removing a tablespace that no table uses");
                 store.drop_space(*id)?;
@@ -259,6 +265,24 @@ impl Engine {
     /// The open table with this id.
     pub fn table(&self, id: TableId) -> Option<Arc<Table>> {
         self.shared.tables.read().get(&id).cloned()
+    }
+
+    /// What an error says about a table's file: a damaged page, or no file. The table takes no more changes from then on; others are not
+    /// concerned. `None`: it concerns no table.
+    pub fn fence(&self, error: &EngineError) -> Option<Arc<Table>> {
+        let space = match error {
+            EngineError::Store(StoreError::Corrupt { page, .. }) => page.space,
+            EngineError::Store(StoreError::SpaceGone(space)) => *space,
+            _ => return None,
+        };
+        let tables = self.shared.tables.read();
+        let table = tables.values().find(|t| t.def().space == space)?.clone();
+        if table.check_sound().is_ok() {
+            let name = &table.def().name;
+            tracing::error!(table = %name, space, "{error}; the table takes no more changes");
+            table.set_damaged(true);
+        }
+        Some(table)
     }
 
     /// Counters of buffer pool, log and files.

@@ -1,6 +1,7 @@
 //! What can go wrong in the engine, in classes that the layers above turn into MySQL's errors.
 
 use std::fmt;
+use std::sync::Arc;
 
 use nfold_store::{PageId, Stop as StoreStop, StoreError};
 use nfold_txn::TxnError;
@@ -24,6 +25,8 @@ pub enum EngineError {
     /// The table, or an index of it, is gone: DDL ran between planning and execution. Plan again. Or it is newer than the
     /// transaction's snapshot ([`EngineSession::snapshot_refused`](crate::EngineSession::snapshot_refused)) (1412).
     TableChanged,
+    /// A damaged page was found in the table, which takes no more changes until it is checked or the server starts anew (1877).
+    TableDamaged { schema: Arc<str>, table: Arc<str> },
     /// A savepoint of this name does not exist (1305).
     NoSuchSavepoint,
     /// A limit of this engine: what, and how much.
@@ -100,6 +103,9 @@ impl fmt::Display for EngineError {
             EngineError::Key(e) => write!(f, "{e}"),
             EngineError::RowTooLarge => f.write_str("the row is too large"),
             EngineError::TableChanged => f.write_str("the table's definition has changed"),
+            EngineError::TableDamaged { schema, table } => {
+                write!(f, "table {schema}.{table} is damaged")
+            }
             EngineError::NoSuchSavepoint => f.write_str("savepoint does not exist"),
             EngineError::Limit { what, limit } => write!(f, "{what} is above the limit of {limit}"),
             EngineError::VersionGone { page } => write!(

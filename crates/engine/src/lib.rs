@@ -38,7 +38,7 @@ pub use engine::{Engine, EngineOptions, OpenReport};
 pub use error::{EngineError, Stop};
 pub use guess::GuessStatus;
 pub use nfold_store::{
-    Disk, RealDisk, RecoveryPhase, RecoveryProgress, StoreError, StoreOptions, Wait,
+    Disk, PAGE_SIZE, RealDisk, RecoveryPhase, RecoveryProgress, StoreError, StoreOptions, Wait,
 };
 pub use nfold_txn::Isolation;
 pub use read::{LockWaitPolicy, Read, ReadSpec, RowLock};

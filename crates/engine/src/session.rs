@@ -215,16 +215,19 @@ impl EngineSession {
 
     /// Inserts a row; call again with the same operation after a wait.
     pub fn insert(&mut self, op: &mut InsertOp) -> Result<WriteOutcome, Stop> {
+        op.table().check_sound()?;
         op.run(self)
     }
 
     /// Changes a row that a locking read of this transaction gave.
     pub fn update(&mut self, op: &mut UpdateOp) -> Result<WriteOutcome, Stop> {
+        op.table().check_sound()?;
         op.run(self)
     }
 
     /// Deletes a row that a locking read of this transaction gave.
     pub fn delete(&mut self, op: &mut DeleteOp) -> Result<WriteOutcome, Stop> {
+        op.table().check_sound()?;
         op.run(self)
     }
 

@@ -13,7 +13,7 @@
 //! Transactions: see `write` and `read`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use nfold_btree::{Tree, TreeHandle};
 use nfold_catalog::{IndexKind, TableDef, TableStats};
@@ -75,6 +75,8 @@ pub struct Table {
     /// Rows added less rows removed since `stats` were made.
     pub(crate) rows_changed: CachePadded<AtomicI64>,
     stats: RwLock<Arc<TableStats>>,
+    /// A damaged page was found.
+    damaged: AtomicBool,
 }
 
 /// Upper ends of the logged blocks of automatic values.
@@ -109,6 +111,7 @@ impl Table {
             reserved: CachePadded::default(),
             rows_changed: CachePadded::default(),
             stats: RwLock::default(),
+            damaged: AtomicBool::new(false),
         }
     }
 
@@ -119,6 +122,22 @@ impl Table {
     /// The definition it was compiled from.
     pub fn def(&self) -> &Arc<TableDef> {
         &self.def
+    }
+
+    /// From now on the table takes no changes, or does again after it was checked.
+    pub(crate) fn set_damaged(&self, damaged: bool) {
+        self.damaged.store(damaged, Relaxed);
+    }
+
+    /// Refuses a change of a table in which a damaged page was found: what is there is all that can be saved.
+    pub(crate) fn check_sound(&self) -> Result<(), EngineError> {
+        if !self.damaged.load(Relaxed) {
+            return Ok(());
+        }
+        Err(EngineError::TableDamaged {
+            schema: self.def.schema.clone(),
+            table: self.def.name.clone(),
+        })
     }
 
     /// Layout of its rows: all columns in table order.
@@ -184,6 +203,7 @@ impl Table {
             let before = old.def.indexes.iter().position(|i| i.id == def.id);
             index.usable_from = before.map_or(now, |n| old.indexes[n].usable_from);
         }
+        self.damaged.store(old.damaged.load(Relaxed), Relaxed);
         self.auto_increment
             .store(old.auto_increment.load(Relaxed), Relaxed);
         self.row_id.store(old.row_id.load(Relaxed), Relaxed);

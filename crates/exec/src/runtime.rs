@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Instant;
 
-use nfold_catalog::TableId;
+use nfold_catalog::{TableDef, TableId};
 use nfold_engine::{
     Engine, EngineError, EngineSession, Isolation, Read, RowBatch, Stop, StoreError, Table,
 };
@@ -108,6 +108,11 @@ impl<'s> Runtime<'s> {
                     Err(stop) => stop,
                 }
             };
+            if let Stop::Error(error) = &stop
+                && let Some(table) = self.engine.fence(error)
+            {
+                return Err(damage(error, table.def()));
+            }
             wait_or_fail(
                 &mut **self.cx.borrow_mut(),
                 stop,
@@ -171,6 +176,21 @@ pub fn drive<T>(
     }
 }
 
+/// A damaged or missing file of a table, with everything that is known about the place.
+fn damage(error: &EngineError, table: &TableDef) -> SqlError {
+    let name = format!("`{}`.`{}`", table.schema, table.name);
+    match error {
+        EngineError::Store(StoreError::Corrupt { page, .. }) => SqlError::with_message(
+            ErrorCode::ER_TABLE_CORRUPT,
+            format!(
+                "Table {name}: {error}, at offset {} of its file",
+                u64::from(page.page) * nfold_engine::PAGE_SIZE as u64
+            ),
+        ),
+        _ => SqlError::new(ErrorCode::ER_TABLESPACE_MISSING, &[&name]),
+    }
+}
+
 /// An engine error as MySQL words it.
 pub fn engine_error(error: &EngineError) -> SqlError {
     use ErrorCode::*;
@@ -182,6 +202,9 @@ pub fn engine_error(error: &EngineError) -> SqlError {
         }
         EngineError::RowTooLarge => SqlError::new(ER_TOO_BIG_ROWSIZE, &[&65_535]),
         EngineError::TableChanged => SqlError::new(ER_TABLE_DEF_CHANGED, &[]),
+        EngineError::TableDamaged { schema, table } => {
+            SqlError::new(ER_TABLE_CORRUPT, &[schema, table])
+        }
         EngineError::NoSuchSavepoint => SqlError::new(ER_SP_DOES_NOT_EXIST, &[&"SAVEPOINT", &""]),
         EngineError::Store(StoreError::DiskFull) => SqlError::new(ER_RECORD_FILE_FULL, &[&"table"]),
         other => SqlError::with_message(ER_UNKNOWN_ERROR, other.to_string()),

@@ -17,6 +17,10 @@ pub struct DeleteOp {
 }
 
 impl DeleteOp {
+    pub(crate) fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
     /// An operation on `table`, without a row yet.
     pub fn new(table: Arc<Table>) -> DeleteOp {
         DeleteOp {

@@ -26,6 +26,10 @@ pub struct UpdateOp {
 }
 
 impl UpdateOp {
+    pub(crate) fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
     /// An operation on `table`, without a row yet.
     pub fn new(table: Arc<Table>) -> UpdateOp {
         UpdateOp {

@@ -400,6 +400,7 @@ errors! {
     ER_UNKNOWN_ALTER_LOCK = 1801, "HY000", "Unknown LOCK type '%s'";
     ER_COL_COUNT_DOESNT_MATCH_CORRUPTED_V2 = 1805, "HY000", "Column count of %s.%s is wrong. Expected %d, found %d. The table is probably corrupted";
     ER_DISCARD_FK_CHECKS_RUNNING = 1807, "HY000", "There is a foreign key check running on table '%-.192s'. Cannot discard the table.";
+    ER_TABLESPACE_MISSING = 1812, "HY000", "Tablespace is missing for table %s.";
     ER_TABLESPACE_DISCARDED = 1814, "HY000", "Tablespace is discarded for table, '%-.192s'";
     ER_NOT_VALID_PASSWORD = 1819, "HY000", "Your password does not satisfy the current policy requirements";
     ER_MUST_CHANGE_PASSWORD = 1820, "HY000", "You must reset your password using ALTER USER statement before executing this statement.";
@@ -428,6 +429,7 @@ errors! {
     ER_REPLICA_CM_INIT_REPOSITORY = 1871, "HY000", "Replica failed to initialize connection metadata structure from the repository";
     ER_REPLICA_AM_INIT_REPOSITORY = 1872, "HY000", "Replica failed to initialize applier metadata structure from the repository";
     ER_INNODB_READ_ONLY = 1874, "HY000", "InnoDB is in read only mode.";
+    ER_TABLE_CORRUPT = 1877, "HY000", "Operation cannot be performed. The table '%-.64s.%-.64s' is missing, corrupt or contains bad data.";
     ER_TEMP_FILE_WRITE_FAILURE = 1878, "HY000", "Temporary file write failure.";
     ER_INNODB_FORCED_RECOVERY = 1881, "HY000", "Operation not allowed when innodb_force_recovery > 0.";
     ER_AES_INVALID_IV = 1882, "HY000", "The initialization vector supplied to %s is too short. Must be at least %d bytes long";
