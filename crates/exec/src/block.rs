@@ -8,6 +8,7 @@ use nfold_plan::expr::{ColumnAt, Expr, ExprKind};
 use nfold_plan::query::{AccessKind, Block, LimitPlan, QueryPlan};
 use nfold_types::row::RowLayout;
 use nfold_types::{ErrorCode, SqlError};
+use smallvec::SmallVec;
 
 use crate::batch::Batch;
 use crate::distinct::Distinct;
@@ -79,6 +80,8 @@ pub(crate) struct BlockExec {
     /// Of sorted rows: the select list as plain columns.
     projected: Vec<Expr>,
     direct: Option<Direct>,
+    /// Of sorted rows and those kept apart for DISTINCT: their layout, and what encodes them.
+    made: Option<(RowLayout, Direct)>,
 }
 
 /// Columns of a row that holds the values of `select`.
@@ -136,6 +139,10 @@ impl BlockExec {
             batch,
             projected: projected(&block.select),
             direct,
+            made: (block.distinct || !block.order.is_empty()).then(|| {
+                let layout = tuple::layout_of(block.select.iter().map(|e| &e.ty));
+                (layout, Direct::of_made(block.select.len()))
+            }),
         })
     }
 
@@ -182,7 +189,7 @@ impl BlockExec {
         {
             return run.direct(&rows, limits, sink, sent);
         }
-        if block.order.is_empty() && !block.distinct {
+        let Some((layout, made)) = &mut self.made else {
             let mut limiter = Limiter {
                 limits,
                 seen: 0,
@@ -194,8 +201,10 @@ impl BlockExec {
                 rt.found_rows.set(Some(limiter.seen));
             }
             return Ok(());
-        }
-        ordered(rt, block, &state, run, limits, &self.projected, out)
+        };
+        let direct = made.rows(layout, &self.projected, rt.env);
+        let made = (&*self.projected, &*layout, direct.as_ref());
+        ordered(rt, block, &state, run, limits, made, out)
     }
 
     /// Pulls batches of joined rows for a writer: `f` gets each batch of a single table.
@@ -244,12 +253,21 @@ struct Limiter<'o> {
 
 impl Limiter<'_> {
     fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
+        self.pass(|out| out.row(cx, select))
+    }
+
+    /// Counts a row, and gives it on if LIMIT lets it through.
+    #[inline]
+    fn pass(
+        &mut self,
+        give: impl FnOnce(&mut dyn RowOut) -> Result<bool, SqlError>,
+    ) -> Result<bool, SqlError> {
         if self.limits.count == 0 && !self.counting {
             return Ok(false);
         }
         self.seen += 1;
         let wanted = self.limits.wanted();
-        if self.seen > self.limits.skip && self.seen <= wanted && !self.out.row(cx, select)? {
+        if self.seen > self.limits.skip && self.seen <= wanted && !give(self.out)? {
             return Ok(false);
         }
         Ok(self.counting || self.seen < wanted)
@@ -456,31 +474,40 @@ fn ordered(
     state: &StmtState<'_>,
     run: Run<'_, '_>,
     limits: Limits,
-    projected: &[Expr],
+    (projected, layout, direct): (&[Expr], &RowLayout, Option<&DirectRows<'_>>),
     out: &mut dyn RowOut,
 ) -> Result<(), SqlError> {
-    let layout = tuple::layout_of(block.select.iter().map(|e| &e.ty));
     let mut limiter = Limiter {
         limits,
         seen: 0,
         out,
         counting: block.calc_found_rows,
     };
-    let mut seen = block
-        .distinct
-        .then(|| Distinct::new(&block.select, rt.env.work_memory()));
+    // Duplicates of rows that are sorted by all they hold stand side by side.
+    let adjacent = block.distinct && sorted_by_all(block) && limits.count == u64::MAX;
+    let mut seen =
+        (block.distinct && !adjacent).then(|| Distinct::new(&block.select, rt.env.work_memory()));
     let mut give = |image: &[u8]| -> Result<bool, SqlError> {
-        let rows = [RowRef {
-            layout: &layout,
-            image: Some(image),
-            places: None,
-        }];
-        let cx = EvalCx {
-            rows: &rows,
-            outer: &[],
-            st: state,
-        };
-        limiter.row(&cx, projected)
+        limiter.pass(|out| {
+            if let Some(direct) = direct
+                && let Some((sink, sent)) = out.sink()
+            {
+                direct.emit(image, sink.format(), sink)?;
+                *sent += 1;
+                return Ok(true);
+            }
+            let rows = [RowRef {
+                layout,
+                image: Some(image),
+                places: None,
+            }];
+            let cx = EvalCx {
+                rows: &rows,
+                outer: &[],
+                st: state,
+            };
+            out.row(&cx, projected)
+        })
     };
     if block.order.is_empty() {
         let mut image = Vec::new();
@@ -488,12 +515,12 @@ fn ordered(
         run.rows(&mut |cx, select| {
             let values = values_of(cx, select)?;
             if let Some(seen) = &mut seen
-                && !seen.is_new(rt, &values, |out| tuple::encode_row(&layout, &values, out))?
+                && !seen.is_new(rt, &values, |out| tuple::encode_row(layout, &values, out))?
             {
                 return Ok(true);
             }
             image.clear();
-            tuple::encode_row(&layout, &values, &mut image)?;
+            tuple::encode_row(layout, &values, &mut image)?;
             more = give(&image)?;
             Ok(more)
         })?;
@@ -516,13 +543,13 @@ fn ordered(
                 && !seen.is_new(rt, &values, |out| {
                     out.extend_from_slice(&(key.len() as u32).to_le_bytes());
                     out.extend_from_slice(&key);
-                    tuple::encode_row(&layout, &values, out)
+                    tuple::encode_row(layout, &values, out)
                 })?
             {
                 return Ok(true);
             }
             image.clear();
-            tuple::encode_row(&layout, &values, &mut image)?;
+            tuple::encode_row(layout, &values, &mut image)?;
             sorter.push(rt, &key, &image)?;
             Ok(true)
         })?;
@@ -535,12 +562,20 @@ fn ordered(
                 Ok(true)
             })?;
         }
-        give_sorted(rt, sorter, &mut give)?;
+        give_sorted(rt, sorter, adjacent, &mut give)?;
     }
     if block.calc_found_rows {
         rt.found_rows.set(Some(limiter.seen));
     }
     Ok(())
+}
+
+/// Whether ORDER BY names every item of the select list, and nothing else decides which rows are equal.
+fn sorted_by_all(block: &Block) -> bool {
+    let named = |e: &Expr| {
+        matches!(e.kind, ExprKind::Column(_)) && block.order.iter().any(|k| k.expr == *e)
+    };
+    block.select.iter().all(named) && block.order.iter().all(|k| block.select.contains(&k.expr))
 }
 
 /// The sorter for a block's ORDER BY, which forgets what LIMIT will not let through.
@@ -554,18 +589,28 @@ fn sorter_of(rt: &Runtime<'_>, block: &Block, limits: Limits) -> Sorter {
     Sorter::new(rt.env.work_memory(), top)
 }
 
-/// Gives sorted rows until no more are wanted.
+/// Gives sorted rows until no more are wanted; `once`: of those with equal keys the first.
 pub(crate) fn give_sorted(
     rt: &Runtime<'_>,
     sorter: Sorter,
+    once: bool,
     give: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
 ) -> Result<(), SqlError> {
     let mut sorted = sorter.finish(rt)?;
     let mut n = 0u32;
-    while let Some((_, image)) = sorted.next(rt)? {
+    let mut last: Option<Vec<u8>> = None;
+    while let Some((key, image)) = sorted.next(rt)? {
         n = n.wrapping_add(1);
         if n.is_multiple_of(1024) {
             rt.tick()?;
+        }
+        if once {
+            if last.as_deref() == Some(key) {
+                continue;
+            }
+            let last = last.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(key);
         }
         if !give(image)? {
             break;
@@ -575,6 +620,9 @@ pub(crate) fn give_sorted(
 }
 
 /// The values of expressions over one row.
-pub(crate) fn values_of<'a>(cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<Vec<Val<'a>>, SqlError> {
+pub(crate) fn values_of<'a>(
+    cx: &EvalCx<'a>,
+    select: &'a [Expr],
+) -> Result<SmallVec<[Val<'a>; 4]>, SqlError> {
     select.iter().map(|e| cx.val(e)).collect()
 }

@@ -45,6 +45,14 @@ impl Direct {
         })
     }
 
+    /// For rows that hold the select list as their columns: grouped away duplicates, sorted rows.
+    pub fn of_made(columns: usize) -> Direct {
+        Direct {
+            ordinals: (0..columns).collect(),
+            encoder: None,
+        }
+    }
+
     /// What encodes rows of `layout` for the session's character set of results.
     pub fn rows<'d>(
         &'d mut self,
@@ -63,7 +71,12 @@ impl Direct {
                 ty.collation == CollationId::BINARY
                     || charset.is_none_or(|to| ty.charset() == to || to.is_binary())
             };
-            let encoder = RowEncoder::new(layout, self.ordinals.iter().copied(), as_stored)?;
+            let encoder = RowEncoder::new(
+                layout,
+                self.ordinals.iter().copied(),
+                |n| &select[n].ty.col,
+                as_stored,
+            )?;
             self.encoder = Some((charset, encoder));
         }
         let (_, encoder) = self.encoder.as_ref()?;

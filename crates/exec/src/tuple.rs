@@ -8,6 +8,8 @@ use nfold_types::key::{KeyLayout, KeyPart};
 use nfold_types::row::{RowColumn, RowLayout};
 use nfold_types::{ColumnType, DateTime, Decimal, ErrorCode, SqlError, TypeKind, ValueRef};
 
+use smallvec::SmallVec;
+
 use crate::eval::{EvalCx, Val, convert};
 
 /// The type that values of an expression are kept as. TIMESTAMP has become DATETIME by then; lengths do not bind.
@@ -120,7 +122,7 @@ pub(crate) fn encode_row(
     values: &[Val<'_>],
     out: &mut Vec<u8>,
 ) -> Result<(), SqlError> {
-    let mut fitted = Vec::with_capacity(values.len());
+    let mut fitted: SmallVec<[Fitted<'_>; 4]> = SmallVec::new();
     for (v, c) in values.iter().zip(layout.columns()) {
         fitted.push(fit(v, &c.ty)?);
     }

@@ -18,7 +18,7 @@ use super::field::FieldKind;
 use super::{FLAG_EXTERNAL, FLAG_WIDE, HEADER_BYTES, NOT_NULL, RowError, RowLayout};
 use crate::temporal::{Date, DateTime};
 use crate::wire::{self, write_bytes};
-use crate::{TypeKind, ValueRef};
+use crate::{ColumnType, TypeKind, ValueRef};
 
 /// How one column goes out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,17 +61,46 @@ pub struct RowEncoder {
 pub type General<'g> = dyn FnMut(usize, ValueRef<'_>, &mut Vec<u8>) + 'g;
 
 impl RowEncoder {
-    /// For the columns `ordinals` of rows of `layout`, in this order. `as_stored(n)`: whether strings of result column `n` go out in the
-    /// bytes they are stored in; the others are left to the caller.
-    pub fn new(
+    /// For the columns `ordinals` of rows of `layout`, in this order. `result(n)`: the type of result column `n`, which may be another
+    /// than the stored one (an INT kept as BIGINT). `as_stored(n)`: whether its strings go out in the bytes they are stored in; the others
+    /// are left to the caller.
+    pub fn new<'t>(
         layout: &RowLayout,
         ordinals: impl IntoIterator<Item = usize>,
+        result: impl Fn(usize) -> &'t ColumnType,
         as_stored: impl Fn(usize) -> bool,
     ) -> Option<RowEncoder> {
         let column = |(n, ordinal): (usize, usize)| {
             let slot = layout.slots.get(ordinal)?;
-            let ty = &layout.columns.get(ordinal)?.ty;
+            let ty = result(n);
+            let integer = matches!(
+                ty.kind,
+                TypeKind::TinyInt
+                    | TypeKind::SmallInt
+                    | TypeKind::MediumInt
+                    | TypeKind::Int
+                    | TypeKind::BigInt
+            );
+            let string = ty.is_string() && !ty.is_enum_or_set();
             let form = match slot.kind {
+                FieldKind::I8
+                | FieldKind::I16
+                | FieldKind::I24
+                | FieldKind::I32
+                | FieldKind::I64
+                    if !integer =>
+                {
+                    Form::General
+                }
+                FieldKind::U8
+                | FieldKind::U16
+                | FieldKind::U24
+                | FieldKind::U32
+                | FieldKind::U64
+                    if !integer =>
+                {
+                    Form::General
+                }
                 FieldKind::I8
                 | FieldKind::I16
                 | FieldKind::I24
@@ -82,9 +111,13 @@ impl RowEncoder {
                 | FieldKind::U24
                 | FieldKind::U32
                 | FieldKind::U64 => Form::Unsigned,
-                FieldKind::Var if ty.kind != TypeKind::Null && as_stored(n) => Form::Bytes,
-                FieldKind::Date => Form::Date,
-                FieldKind::Seconds => Form::Seconds,
+                FieldKind::Var if string && as_stored(n) => Form::Bytes,
+                FieldKind::Date if ty.kind == TypeKind::Date => Form::Date,
+                FieldKind::Seconds
+                    if matches!(ty.kind, TypeKind::DateTime(0) | TypeKind::Timestamp(0)) =>
+                {
+                    Form::Seconds
+                }
                 _ => Form::General,
             };
             let wire_width = match ty.kind {

@@ -339,7 +339,7 @@ proptest! {
         let row = encode(&layout, &values);
         let mut ordinals: Vec<usize> = (0..values.len()).collect();
         ordinals.rotate_left(if values.is_empty() { 0 } else { order as usize % values.len() });
-        let encoder = RowEncoder::new(&layout, ordinals.iter().copied(), |_| strings).expect("columns of the layout");
+        let encoder = RowEncoder::new(&layout, ordinals.iter().copied(), |n| &layout.columns()[ordinals[n]].ty, |_| strings).expect("columns of the layout");
         let ty = |n: usize| &layout.columns()[ordinals[n]].ty;
         let (mut text, mut binary) = (Vec::new(), vec![0]);
         binary.resize(1 + (values.len() + 9) / 8, 0);
@@ -363,7 +363,7 @@ proptest! {
         let mut row = encode(&layout, &values);
         let i = at.index(row.len());
         row[i] = byte;
-        let encoder = RowEncoder::new(&layout, 0..values.len(), |_| true).expect("columns of the layout");
+        let encoder = RowEncoder::new(&layout, 0..values.len(), |n| &layout.columns()[n].ty, |_| true).expect("columns of the layout");
         for _ in 0..2 {
             let mut out = Vec::new();
             let _ = encoder.text(&layout, &row, &mut out, &mut |_, _, _| ());
