@@ -350,7 +350,7 @@ static PAIRS: [[u8; 2]; 100] = {
 #[inline(always)]
 fn digits(v: u64) -> usize {
     // log10(2) * 4096 = 1233; the estimate is the number of digits or one less.
-    let estimate = ((64 - (v | 1).leading_zeros()) * 1233 >> 12) as usize;
+    let estimate = (((64 - (v | 1).leading_zeros()) * 1233) >> 12) as usize;
     estimate + usize::from(v >= POWERS[estimate])
 }
 
