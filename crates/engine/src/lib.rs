@@ -20,6 +20,7 @@ mod dictionary;
 mod engine;
 mod error;
 mod guess;
+mod locks;
 mod overflow;
 mod read;
 pub mod record;
@@ -37,6 +38,7 @@ pub use ddl::{CopyError, IndexSpec, TableSpec};
 pub use engine::{Engine, EngineOptions, OpenReport};
 pub use error::{EngineError, Stop};
 pub use guess::GuessStatus;
+pub use locks::{DataLock, DataLockWait, TrxInfo};
 pub use nfold_store::{
     Disk, PAGE_SIZE, RealDisk, RecoveryPhase, RecoveryProgress, StoreError, StoreOptions, Wait,
 };

@@ -248,3 +248,71 @@ fn guesses_are_put_right_in_the_background() {
     }
     panic!("guesses are still wrong: {last:?}");
 }
+
+#[test]
+fn the_report_names_holders_waiters_and_the_last_deadlock() {
+    let db = Db::new();
+    let table = db.table();
+    let mut a = db.engine.session(11).unwrap();
+    let mut b = db.engine.session(12).unwrap();
+    insert(&mut a, &table, &row(1, 1, "one"));
+    insert(&mut a, &table, &row(2, 2, "two"));
+    commit(&mut a);
+    begin(&mut a, Isolation::RepeatableRead);
+    begin(&mut b, Isolation::RepeatableRead);
+    update(&mut a, &table, 1, &row(1, 10, "one"));
+    update(&mut b, &table, 2, &row(2, 20, "two"));
+    let spec = |index| ReadSpec {
+        index,
+        lock: RowLock::Exclusive,
+        columns: vec![0, 1, 2, 3],
+        ..ReadSpec::default()
+    };
+    let read = |s: &mut EngineSession, id: i64| {
+        let mut points = PointSet::new();
+        points.push_with(|out| {
+            let key = table.key_layout(0);
+            key.encode_values([ValueRef::Int(id)], out).unwrap();
+        });
+        let mut read = Read::points(table.clone(), spec(0), points);
+        read.next(s, &mut RowBatch::new())
+    };
+    let Err(StoreStop::Wait(_wait)) = read(&mut a, 2) else {
+        panic!("b has the row")
+    };
+    let says = |what: &str| {
+        let of_session = |id: u64, out: &mut String| out.push_str(&format!("session {id}\n"));
+        let report = db.engine.transaction_report(&of_session);
+        assert!(report.contains(what), "{what} is not in:\n{report}");
+    };
+    says("session 11\n------- TRX HAS BEEN WAITING 0 SEC");
+    says("index PRIMARY of table `d`.`t`");
+    says(&format!(
+        "blocked by TRANSACTION {}, MySQL thread id 12",
+        b.trx_id()
+    ));
+    let locks = db.engine.data_locks();
+    let find = |session: u64, granted: bool| {
+        let one = |l: &&DataLock| l.session == session && l.granted == granted && l.index.is_some();
+        locks.iter().find(one).unwrap()
+    };
+    let (held, wanted) = (find(12, true), find(11, false));
+    assert_eq!(
+        (&*held.mode, held.data.as_deref()),
+        ("X,REC_NOT_GAP", Some("2"))
+    );
+    assert_eq!(wanted.mode, "X,REC_NOT_GAP");
+    let waits = db.engine.data_lock_waits();
+    assert_eq!(waits.len(), 1);
+    assert_eq!((&waits[0].waiting, &waits[0].blocking), (wanted, held));
+    assert!(matches!(
+        read(&mut b, 1),
+        Err(StoreStop::Error(EngineError::Deadlock))
+    ));
+    says("LATEST DETECTED DEADLOCK");
+    says("*** (2) WAITING FOR THIS LOCK TO BE GRANTED:");
+    says("*** WE ROLL BACK TRANSACTION (1)");
+    block(|| b.rollback()).unwrap();
+    block(|| a.rollback()).unwrap();
+    assert!(db.engine.transactions().is_empty() && db.engine.data_locks().is_empty());
+}

@@ -13,6 +13,7 @@ mod activity;
 mod columns;
 mod facts;
 mod keys;
+mod locks;
 mod rows;
 mod schema;
 #[cfg(test)]

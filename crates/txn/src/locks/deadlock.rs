@@ -1,9 +1,11 @@
 //! Finding cycles in the waits-for graph.
 
+use super::DeadlockInfo;
 use super::owner::LockOwner;
 use super::table::LockTable;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 impl LockTable {
     /// Called after `start` was queued. Breaks every cycle through it; gives whether `start` itself was sacrificed.
@@ -16,12 +18,29 @@ impl LockTable {
                 .iter()
                 .min_by_key(|o| o.weight())
                 .expect("a cycle has members");
+            self.report(&cycle, victim);
             self.sacrifice(victim);
             if Arc::ptr_eq(victim, start) {
                 return true;
             }
         }
         false
+    }
+
+    /// Keeps a picture of the cycle for SHOW ENGINE INNODB STATUS.
+    fn report(&self, cycle: &[Arc<LockOwner>], victim: &Arc<LockOwner>) {
+        let members = cycle.iter().enumerate().map(|(n, member)| {
+            let next = &cycle[(n + 1) % cycle.len()];
+            (member.info(), self.wait_between(member, next))
+        });
+        *self.last_deadlock.lock() = Some(DeadlockInfo {
+            at: SystemTime::now(),
+            members: members.collect(),
+            victim: cycle
+                .iter()
+                .position(|o| Arc::ptr_eq(o, victim))
+                .unwrap_or_default(),
+        });
     }
 
     /// A shortest path of waits from `start` back to it, `start` first: with fewer members, fewer are sacrificed in vain.

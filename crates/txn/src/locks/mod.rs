@@ -36,6 +36,7 @@
 //! locks do that.
 
 mod deadlock;
+mod info;
 mod owner;
 mod queue;
 mod table;
@@ -47,6 +48,7 @@ pub use owner::LockOwner;
 pub use table::{LockTable, LockTableStatus};
 
 use nfold_store::TrxId;
+use std::time::{Duration, SystemTime};
 
 /// Shared or exclusive.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -143,6 +145,8 @@ pub enum Locked {
 /// One entry, for the status views.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LockInfo {
+    /// The same for all locks of a transaction, and of no other that is there now.
+    pub owner: usize,
     /// 0 if the transaction has changed nothing yet.
     pub trx_id: TrxId,
     pub session: u64,
@@ -154,24 +158,38 @@ pub struct LockInfo {
     pub granted: bool,
 }
 
-/// Who waits for whom, for the status views: session numbers.
+/// A waiting lock and one that it waits for, for the status views.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WaitInfo {
-    pub waiting_session: u64,
-    pub waiting_trx: TrxId,
-    pub blocking_session: u64,
-    pub blocking_trx: TrxId,
+    pub waiting: LockInfo,
+    pub blocking: LockInfo,
 }
 
-/// A transaction that has changed something, or is about to, for the status views.
+/// A transaction that has locked or changed something, or is about to, for the status views.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct WriterInfo {
+pub struct OwnerInfo {
+    pub owner: usize,
+    /// 0 if it has changed nothing yet.
     pub trx_id: TrxId,
     /// 0: nobody's any more; it is being undone in the background.
     pub session: u64,
     /// Row changes so far.
     pub changes: u64,
-    /// Places that it holds explicit locks at.
+    /// Places that it holds explicit locks at, and sorts of locks there.
     pub locks: usize,
-    pub waiting: bool,
+    pub sorts: usize,
+    /// Since its first lock or change.
+    pub age: Duration,
+    /// How long it has been waiting for a lock.
+    pub waiting: Option<Duration>,
+}
+
+/// A cycle of waits that was broken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeadlockInfo {
+    pub at: SystemTime,
+    /// Each waits for the next, the last for the first: itself, what it waits for, and the lock of the next that is in the way.
+    pub members: Vec<(OwnerInfo, Option<WaitInfo>)>,
+    /// Who was sacrificed.
+    pub victim: usize,
 }

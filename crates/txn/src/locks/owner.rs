@@ -1,12 +1,13 @@
 //! A transaction as the lock table sees it.
 
 use super::wait::Waiter;
-use super::{LockKind, LockMode};
+use super::{LockKind, LockMode, OwnerInfo};
 use nfold_store::TrxId;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Who holds locks and waits for them. One per transaction that needs one; shared with the queues.
 pub struct LockOwner {
@@ -16,6 +17,7 @@ pub struct LockOwner {
     changes: AtomicU64,
     /// READ COMMITTED and below do not inherit gaps.
     keeps_gaps: AtomicBool,
+    since: Instant,
     pub(super) state: Mutex<OwnerState>,
 }
 
@@ -61,8 +63,24 @@ impl LockOwner {
             trx_id: AtomicU64::new(0),
             changes: AtomicU64::new(0),
             keeps_gaps: AtomicBool::new(keeps_gaps),
+            since: Instant::now(),
             state: Mutex::new(OwnerState::default()),
         })
+    }
+
+    /// For the status views.
+    pub(super) fn info(self: &Arc<Self>) -> OwnerInfo {
+        let state = self.state.lock();
+        OwnerInfo {
+            owner: Arc::as_ptr(self) as usize,
+            trx_id: self.trx_id(),
+            session: self.session,
+            changes: self.changes(),
+            locks: state.held.len(),
+            sorts: state.kinds.len(),
+            age: self.since.elapsed(),
+            waiting: state.waiting.as_ref().map(|(_, w)| w.since.elapsed()),
+        }
     }
 
     pub fn session(&self) -> u64 {

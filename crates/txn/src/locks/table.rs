@@ -3,9 +3,7 @@
 use super::owner::{LockOwner, Place};
 use super::queue::{Entry, Queue};
 use super::wait::{LockWait, Waiter};
-use super::{
-    LockInfo, LockKey, LockKind, LockMode, LockRequest, Locked, OnConflict, WaitInfo, WriterInfo,
-};
+use super::{DeadlockInfo, LockKey, LockKind, LockMode, LockRequest, Locked, OnConflict};
 use crate::error::{Step, TxnError};
 use nfold_store::{Stop, TrxId, Wait};
 use nfold_sync::CachePadded;
@@ -19,13 +17,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const SHARDS: usize = 256;
 const OWNER_SHARDS: usize = 64;
-const TAG_KEY: u8 = 0;
+pub(super) const TAG_KEY: u8 = 0;
 const TAG_SUPREMUM: u8 = 1;
-const KEY_AT: usize = 9;
+pub(super) const KEY_AT: usize = 9;
 
 /// Owners of transactions with an id, by id.
-type OwnerMap = CachePadded<Mutex<FxHashMap<TrxId, Arc<LockOwner>>>>;
-type Shard = HashMap<Arc<[u8]>, Queue, FxBuildHasher>;
+pub(super) type OwnerMap = CachePadded<Mutex<FxHashMap<TrxId, Arc<LockOwner>>>>;
+pub(super) type Shard = HashMap<Arc<[u8]>, Queue, FxBuildHasher>;
 type KeyBuf = SmallVec<[u8; 128]>;
 
 /// Counters for the status.
@@ -46,10 +44,11 @@ struct Counters {
 
 /// See the parent module. One per engine.
 pub struct LockTable {
-    shards: Box<[CachePadded<Mutex<Shard>>]>,
+    pub(super) shards: Box<[CachePadded<Mutex<Shard>>]>,
     /// Owners of transactions with an id, for implicit locks.
-    owners: Box<[OwnerMap]>,
+    pub(super) owners: Box<[OwnerMap]>,
     pub(super) detector: Mutex<()>,
+    pub(super) last_deadlock: Mutex<Option<DeadlockInfo>>,
     counters: CachePadded<Counters>,
 }
 
@@ -59,6 +58,7 @@ impl Default for LockTable {
             shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
             owners: (0..OWNER_SHARDS).map(|_| CachePadded::default()).collect(),
             detector: Mutex::new(()),
+            last_deadlock: Mutex::new(None),
             counters: CachePadded::default(),
         }
     }
@@ -490,81 +490,6 @@ impl LockTable {
                 Self::grant_new(&mut shard, at, &bytes, owner, *mode, LockKind::Gap);
             }
         }
-    }
-
-    fn info(key: &[u8], e: &Entry) -> LockInfo {
-        let mut index = [0; 8];
-        index.copy_from_slice(&key[..8]);
-        LockInfo {
-            trx_id: e.owner.trx_id(),
-            session: e.owner.session(),
-            index: u64::from_be_bytes(index),
-            key: (key[8] == TAG_KEY).then(|| key[KEY_AT..].to_vec()),
-            mode: e.mode,
-            kind: e.kind,
-            granted: e.granted(),
-        }
-    }
-
-    /// All entries, shard by shard (not one moment's picture).
-    pub fn locks(&self) -> Vec<LockInfo> {
-        let mut out = Vec::new();
-        for shard in &self.shards {
-            for (key, queue) in shard.lock().iter() {
-                out.extend(queue.entries.iter().map(|e| Self::info(key, e)));
-            }
-        }
-        out
-    }
-
-    /// All transactions with an id, by id.
-    pub fn writers(&self) -> Vec<WriterInfo> {
-        let mut out = Vec::new();
-        for shard in &self.owners {
-            for (id, owner) in shard.lock().iter() {
-                let changes = owner.changes();
-                let (locks, waiting) = {
-                    let state = owner.state.lock();
-                    (state.held.len(), state.waiting.is_some())
-                };
-                out.push(WriterInfo {
-                    trx_id: *id,
-                    session: owner.session(),
-                    changes,
-                    locks,
-                    waiting,
-                });
-            }
-        }
-        out.sort_by_key(|w| w.trx_id);
-        out
-    }
-
-    /// Who waits for whom.
-    pub fn waits(&self) -> Vec<WaitInfo> {
-        let mut out = Vec::new();
-        for shard in &self.shards {
-            for queue in shard.lock().values() {
-                for (at, e) in queue
-                    .entries
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, e)| !e.granted())
-                {
-                    out.extend(
-                        queue
-                            .blockers(&e.owner, e.mode, e.kind, at)
-                            .map(|b| WaitInfo {
-                                waiting_session: e.owner.session(),
-                                waiting_trx: e.owner.trx_id(),
-                                blocking_session: b.owner.session(),
-                                blocking_trx: b.owner.trx_id(),
-                            }),
-                    );
-                }
-            }
-        }
-        out
     }
 
     pub fn status(&self) -> LockTableStatus {

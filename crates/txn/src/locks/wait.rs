@@ -8,12 +8,23 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 /// Over when the request left the waiting state: granted, a victim, or woken to try again. The call that is then repeated finds out which.
-#[derive(Default)]
 pub(super) struct Waiter {
+    pub since: Instant,
     over: AtomicBool,
     waker: Mutex<Option<Waker>>,
+}
+
+impl Default for Waiter {
+    fn default() -> Self {
+        Waiter {
+            since: Instant::now(),
+            over: AtomicBool::new(false),
+            waker: Mutex::new(None),
+        }
+    }
 }
 
 impl Waiter {

@@ -293,7 +293,7 @@ fn a_dropped_session_is_undone_in_the_background() {
     let w = World::new(0);
     let mut a = w.begun();
     w.write(&mut a, b"k", Some(b"v")).unwrap();
-    let writer = &w.system.locks().writers()[0];
+    let writer = &w.system.locks().owners()[0];
     assert_eq!(
         (writer.trx_id, writer.session, writer.changes),
         (a.id(), 1, 1)

@@ -1,5 +1,6 @@
 //! SHOW STATUS, SHOW ENGINE INNODB STATUS, the line of COM_STATISTICS.
 
+use nfold_catalog::Privileges;
 use nfold_sql::ast::{EngineInfo, ShowFilter};
 use nfold_types::{ErrorCode, SqlError, Value};
 
@@ -101,21 +102,8 @@ impl Session {
         if what != EngineInfo::Status {
             return Err(SqlError::not_supported("SHOW ENGINE MUTEX and LOGS"));
         }
-        let trx = self.server.engine.trx_status();
-        let mut text = format!(
-            "TRANSACTIONS\nTrx id counter {}\nOldest active {}\nHistory list length {}\nUndo pages {} ({} free)\n",
-            trx.next_id,
-            trx.oldest_active_id,
-            trx.history_length,
-            trx.undo_pages,
-            trx.undo_pages_free
-        );
-        if let Some(reader) = &trx.oldest_reader {
-            text.push_str(&format!("Purge is held back by {reader:?}\n"));
-        }
-        for (name, value) in self.server.status_values() {
-            text.push_str(&format!("{name} {value}\n"));
-        }
+        self.rights.need_global(Privileges::PROCESS, "PROCESS")?;
+        let text = self.innodb_status();
         let mut set = RowSet::of_text(&[("Type", 10), ("Name", 512), ("Status", 16_000)]);
         set.push(vec![
             Value::from("InnoDB"),
@@ -123,6 +111,30 @@ impl Session {
             Value::from(text),
         ]);
         Ok(Response::Rows(set))
+    }
+
+    fn innodb_status(&self) -> String {
+        let connections = self.server.registry.processes();
+        let of_session = |id: u64, out: &mut String| {
+            let Some(p) = connections.iter().find(|p| u64::from(p.id) == id) else {
+                return;
+            };
+            let (host, user) = (&p.identity.host, &p.identity.user);
+            out.push_str(&format!("MySQL thread id {id} {host} {user}\n"));
+            if let Some(text) = &p.text {
+                out.push_str(&String::from_utf8_lossy(text));
+                out.push('\n');
+            }
+        };
+        let frame = "=====================================";
+        let mut text = format!("\n{frame}\nINNODB MONITOR OUTPUT\n{frame}\n");
+        text.push_str(&self.server.engine.transaction_report(&of_session));
+        text.push_str("--------\nCOUNTERS\n--------\n");
+        for (name, value) in self.server.status_values() {
+            text.push_str(&format!("{name} {value}\n"));
+        }
+        text.push_str("----------------------------\nEND OF INNODB MONITOR OUTPUT\n============================\n");
+        text
     }
 
     /// What COM_STATISTICS answers.

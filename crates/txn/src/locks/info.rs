@@ -1,0 +1,102 @@
+//! The lock table as the status views show it. Not one moment's picture: shards are looked at one after the other.
+
+use super::owner::LockOwner;
+use super::queue::Entry;
+use super::table::{KEY_AT, LockTable, TAG_KEY};
+use super::{DeadlockInfo, LockInfo, OwnerInfo, WaitInfo};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+fn info(key: &[u8], e: &Entry) -> LockInfo {
+    let mut index = [0; 8];
+    index.copy_from_slice(&key[..8]);
+    LockInfo {
+        owner: Arc::as_ptr(&e.owner) as usize,
+        trx_id: e.owner.trx_id(),
+        session: e.owner.session(),
+        index: u64::from_be_bytes(index),
+        key: (key[8] == TAG_KEY).then(|| key[KEY_AT..].to_vec()),
+        mode: e.mode,
+        kind: e.kind,
+        granted: e.granted(),
+    }
+}
+
+impl LockTable {
+    /// All entries.
+    pub fn locks(&self) -> Vec<LockInfo> {
+        let mut out = Vec::new();
+        for shard in &self.shards {
+            for (key, queue) in shard.lock().iter() {
+                out.extend(queue.entries.iter().map(|e| info(key, e)));
+            }
+        }
+        out
+    }
+
+    /// Every waiting entry with each that it waits for.
+    pub fn waits(&self) -> Vec<WaitInfo> {
+        let mut out = Vec::new();
+        for shard in &self.shards {
+            for (key, queue) in shard.lock().iter() {
+                for (at, e) in queue.entries.iter().enumerate() {
+                    if e.granted() {
+                        continue;
+                    }
+                    let blockers = queue.blockers(&e.owner, e.mode, e.kind, at);
+                    out.extend(blockers.map(|b| WaitInfo {
+                        waiting: info(key, e),
+                        blocking: info(key, b),
+                    }));
+                }
+            }
+        }
+        out
+    }
+
+    /// What `waiting` waits for, and the lock of `blocking` that is in its way.
+    pub(super) fn wait_between(
+        &self,
+        waiting: &Arc<LockOwner>,
+        blocking: &Arc<LockOwner>,
+    ) -> Option<WaitInfo> {
+        let (place, waiter) = waiting.state.lock().waiting.clone()?;
+        let shard = self.shards[place.shard as usize].lock();
+        let queue = shard.get(&place.key)?;
+        let at = queue.position(&waiter)?;
+        let e = &queue.entries[at];
+        let blocker = queue
+            .blockers(&e.owner, e.mode, e.kind, at)
+            .find(|b| Arc::ptr_eq(&b.owner, blocking))?;
+        Some(WaitInfo {
+            waiting: info(&place.key, e),
+            blocking: info(&place.key, blocker),
+        })
+    }
+
+    /// All transactions that have an id or a lock, by id.
+    pub fn owners(&self) -> Vec<OwnerInfo> {
+        let mut found: FxHashMap<usize, OwnerInfo> = FxHashMap::default();
+        let mut add = |owner: &Arc<LockOwner>| {
+            found
+                .entry(Arc::as_ptr(owner) as usize)
+                .or_insert_with(|| owner.info());
+        };
+        for shard in &self.owners {
+            shard.lock().values().for_each(&mut add);
+        }
+        for shard in &self.shards {
+            for queue in shard.lock().values() {
+                queue.entries.iter().for_each(|e| add(&e.owner));
+            }
+        }
+        let mut out: Vec<OwnerInfo> = found.into_values().collect();
+        out.sort_by_key(|o| (o.trx_id, o.session));
+        out
+    }
+
+    /// The cycle that was broken last.
+    pub fn last_deadlock(&self) -> Option<DeadlockInfo> {
+        self.last_deadlock.lock().clone()
+    }
+}
