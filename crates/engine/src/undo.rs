@@ -5,7 +5,8 @@
 //!     a crash cut off is done again, and one that was done is not.
 //! U2. *Purge* removes an entry or a row only if it is delete-marked and no version newer than the record needs it; that is checked
 //!     under the leaf's latch and is as good the second time as the first.
-//! U3. A restored entry keeps the rolled-back transaction's id: whoever does not see that id settles the entry through the row.
+//! U3. A restored entry, or one that is marked again, gets the transaction id of the row version that comes back. The id of the one that is rolled
+//!     back would be wrong for itself: after a savepoint it reads on, sees its own id, and would take the entry for visible (V1).
 //! U4. Purge passes over a delete-marked row that a newer transaction has revived. When that one is undone, and the mark's transaction is
 //!     purgeable, undoing takes the row and its entries away as if they had been inserted: nobody else will.
 //! U5. The chains of a version are freed last of all that its purge does. So a record whose version has lost them was purged before a crash; and an
@@ -125,7 +126,14 @@ fn undo_entries(
             &new_key,
         )?;
         if older_needs_it || old_key == new_key {
-            write_entry(store, table, n, &new_key, record.trx_id, EntryChange::Mark)?;
+            write_entry(
+                store,
+                table,
+                n,
+                &new_key,
+                record.trx_id,
+                EntryChange::Mark(old_header.trx),
+            )?;
         } else {
             remove_entry(shared, table, n, &new_key, |entry| {
                 entry.trx == record.trx_id
@@ -134,7 +142,7 @@ fn undo_entries(
     }
     if !old_header.deleted {
         let mut value = Vec::new();
-        table.secondary_value(n, old_image, record.key().len(), record.trx_id, &mut value)?;
+        table.secondary_value(n, old_image, record.key().len(), old_header.trx, &mut value)?;
         write_entry(
             store,
             table,
@@ -149,7 +157,8 @@ fn undo_entries(
 
 /// What happens to an entry that the rolled-back transaction touched.
 enum EntryChange<'a> {
-    Mark,
+    /// Deleted, with this transaction id.
+    Mark(TrxId),
     Value(&'a [u8]),
 }
 
@@ -165,7 +174,7 @@ fn write_entry(
     let tree = &table.index(n).tree;
     let mut mtr = store.mtr();
     let room = match change {
-        EntryChange::Mark => Room::InPlace,
+        EntryChange::Mark(_) => Room::InPlace,
         EntryChange::Value(value) => Room::Value(value.len()),
     };
     let pos = tree
@@ -186,8 +195,8 @@ fn write_entry(
     )
     .map_err(lift)?;
     match change {
-        EntryChange::Mark => {
-            tree.write_value_bytes(&mut mtr, &pos, 0, &record::secondary_mark(trx, true))
+        EntryChange::Mark(by) => {
+            tree.write_value_bytes(&mut mtr, &pos, 0, &record::secondary_mark(by, true))
         }
         EntryChange::Value(value) => tree.replace_value_at(&mut mtr, &pos, value),
     }

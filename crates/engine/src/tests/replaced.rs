@@ -196,3 +196,37 @@ fn definitions_are_durable_whatever_is_configured() {
         assert_eq!(all(&mut s, &table), [], "seed {seed}");
     }
 }
+
+/// After ROLLBACK TO SAVEPOINT the entries that came back are not the transaction's own: it still does not see a row that is newer than its snapshot.
+#[test]
+fn restored_entries_are_not_the_own_ones_of_who_rolled_back() {
+    let db = Db::new();
+    let table = db.table();
+    let (mut s, mut older) = (db.session(), db.session());
+    older.begin(TrxOptions {
+        isolation: Isolation::RepeatableRead,
+        read_only: false,
+        consistent_snapshot: true,
+    });
+    insert(&mut s, &table, &row(1, 1, "one"));
+    commit(&mut s);
+    older.savepoint("a");
+    update(&mut older, &table, 1, &row(1, 2, "two"));
+    block(|| older.rollback_to("a")).unwrap();
+    for (name, key) in [("s", Value::from("one")), ("k", Value::Int(1))] {
+        let n = table.def().index(name).unwrap();
+        let found = by_key(&mut older, &table, n, &[key], RowLock::None);
+        assert_eq!(found, [], "by {name}");
+        older.statement_begin(Isolation::RepeatableRead, false);
+        let spec = ReadSpec {
+            index: n,
+            covering: true,
+            ..ReadSpec::default()
+        };
+        let mut covering = Read::range(table.clone(), spec, &KeyRange::all(), false);
+        let mut batch = RowBatch::new();
+        while block(|| covering.next(&mut older, &mut batch)).unwrap() {}
+        assert!(batch.is_empty(), "by {name} alone");
+    }
+    block(|| older.rollback()).unwrap();
+}
