@@ -5,7 +5,7 @@ DATADIR ?= data
 CARGO   ?= cargo
 
 .PHONY: help run build test check-format check-lints check-unit check-models check-sql check-isolation check-clients crash check-deep \
-        compare-answers differential record fixture-v1 bench sim clean test-tools
+        compare-answers differential record fixture-v1 bench sim sim-planted clean test-tools
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -56,7 +56,10 @@ SEEDS ?= 200
 FIRST_SEED ?= 1
 CRASHES ?= 4
 sim: ## the engine over a disk that loses and tears unsynced writes, SEEDS times
-	$(CARGO) run --profile fast -p nfold-sim -- --seeds $(SEEDS) --first-seed $(FIRST_SEED) --crashes $(CRASHES)
+	$(CARGO) run --profile fast -p nfold-sim --bin nfold-sim -- --seeds $(SEEDS) --first-seed $(FIRST_SEED) --crashes $(CRASHES)
+
+sim-planted: ## bugs on purpose, each of which the simulator must find
+	$(CARGO) run --profile fast -p nfold-sim --features planted --bin nfold-sim-planted
 
 check-deep: test-tools server-binary ## the long rounds: crashes, sysbench at size, big tables, miri and fuzzing
 	tests/deep

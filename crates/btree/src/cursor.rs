@@ -13,6 +13,7 @@ use crate::batch::EntryBatch;
 use crate::node::Node;
 use crate::tree::{Miss, Seek, TreeHandle};
 use nfold_store::{PageId, PageNo, Stop, Store};
+use nfold_sync::planted::{self, Bug};
 use smallvec::SmallVec;
 pub use std::ops::Bound;
 
@@ -207,7 +208,8 @@ impl Cursor {
             match store.read(tree.page_id(self.hint)) {
                 Ok(page) => {
                     let node = Node::new(page.words());
-                    if tree.is_ours(node, 0) && self.seek().covered_by(node) {
+                    let right = tree.is_ours(node, 0) && self.seek().covered_by(node);
+                    if right || planted::is(Bug::MissedValidation) {
                         return Ok(page);
                     }
                 }

@@ -335,7 +335,13 @@ impl TreeHandle {
         let cut = Node::new(mtr.words(to)).prefix_len() - node.prefix_len();
         let mut cells = Vec::with_capacity(PAGE_SIZE);
         push_slots(node, slots, cut, &mut cells);
+        #[cfg(feature = "planted")]
+        let logged = mtr.log_len();
         redo::log_append(mtr, to, &cells);
+        #[cfg(feature = "planted")]
+        if nfold_sync::planted::is(nfold_sync::planted::Bug::UnloggedSplit) {
+            mtr.unlog(logged);
+        }
     }
 }
 

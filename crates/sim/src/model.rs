@@ -51,6 +51,15 @@ pub fn rows_with(db: &Db, changes: &Changes, table: &str) -> Rows {
     rows
 }
 
+/// Whether two states of a table have the same rows where `changes` has some.
+pub fn same_where_changed(a: &Db, b: &Db, changes: &Changes, table: &str) -> bool {
+    let row = |db: &Db, id: &i64| db.get(table).and_then(|t| t.rows.get(id).cloned());
+    changes
+        .keys()
+        .filter(|(name, _)| name == table)
+        .all(|(_, id)| row(a, id) == row(b, id))
+}
+
 /// Says where two sets of rows differ.
 pub fn difference(what: &str, expected: &Rows, found: &Rows) -> String {
     let ids: std::collections::BTreeSet<_> = expected.keys().chain(found.keys()).collect();

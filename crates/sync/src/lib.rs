@@ -6,6 +6,7 @@
 pub mod epoch;
 pub mod pad;
 pub mod page_word;
+pub mod planted;
 pub mod prefix;
 pub mod prim;
 pub mod wakeup;

@@ -21,6 +21,7 @@
 //! # Cost
 //! A read stores nothing. A latch is one compare-and-swap and one swap.
 
+use crate::planted::{self, Bug};
 use crate::prim::{AtomicU64, Ordering, fence, spin};
 
 /// How often a waiting thread looks before it sleeps.
@@ -89,7 +90,7 @@ impl PageWord {
     #[inline(always)]
     pub fn validate(&self, seen: u64) -> bool {
         fence(Ordering::Acquire);
-        self.0.load(Ordering::Relaxed) == seen
+        self.0.load(Ordering::Relaxed) == seen || planted::is(Bug::MissedVersion)
     }
 
     /// Latches the page if the word still is `seen` (which has no exclusive bit).

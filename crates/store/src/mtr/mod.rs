@@ -287,6 +287,12 @@ impl<'a> Mtr<'a> {
         !self.records.is_empty()
     }
 
+    /// Forgets the redo after the first `len` bytes, as if it had never been logged.
+    #[cfg(feature = "planted")]
+    pub fn unlog(&mut self, len: usize) {
+        self.records.truncate(len);
+    }
+
     /// Bytes of redo so far.
     pub fn log_len(&self) -> usize {
         self.records.len()
