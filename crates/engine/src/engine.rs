@@ -30,6 +30,7 @@ use crate::guess::{GuessStatus, Guesses, Repairer};
 use crate::session::EngineSession;
 use crate::stats::{self, block};
 use crate::table::Table;
+use crate::undo::Applier;
 
 /// How an engine is opened.
 #[derive(Debug, Clone)]
@@ -114,6 +115,10 @@ impl Engine {
             flush_at_commit: AtomicU8::new(options.flush_at_commit),
             guesses: Guesses::new(),
         });
+        // Rows that a definition cut short has changed are locked by it, and opening itself may change them.
+        shared
+            .trx
+            .undo_all_of(dictionary::TABLE_ID.0, &Applier(shared.clone()))?;
         let mut session = EngineSession::internal(&shared)?;
         session.begin_internal();
         let contents = dictionary::load(&mut session, &shared.dictionary)?;
@@ -223,7 +228,7 @@ impl Engine {
 
     /// Without background threads: one round of what they would do. Gives whether there was anything.
     pub fn step_background(&self) -> Result<bool, EngineError> {
-        let applier = crate::undo::Applier(self.shared.clone());
+        let applier = Applier(self.shared.clone());
         let mut more = block(|| self.shared.trx.rollback_step(&applier, 64))?;
         more |= block(|| self.shared.trx.purge_step(&applier, 64))?.more;
         more |= Repairer::default().step(&self.shared);

@@ -285,6 +285,11 @@ impl World {
             (Err(e), after) => {
                 self.tolerate(Err(e), &named(&"failed"))?;
                 self.end_faults();
+                // What could not be rolled back at once is: it locks rows of the dictionary, and nobody else runs while a definition waits.
+                while engine
+                    .step_background()
+                    .map_err(|e| format!("background: {e}"))?
+                {}
                 if let Some(after) = after
                     && verify::which(engine, &self.db, &after).map_err(|e| named(&e))?
                 {

@@ -12,7 +12,7 @@
 
 use crate::applier::RowApplier;
 use crate::error::{Step, TxnError};
-use crate::system::{Orphan, TrxSystem};
+use crate::system::{Orphan, TrxSystem, block_on};
 use crate::undo::{Ended, TrxUndo, UndoPtr, UndoRecord};
 use crate::view::OldestReader;
 use nfold_store::{Lsn, Stop};
@@ -143,6 +143,26 @@ impl TrxSystem {
             return result.map(|_| true);
         }
         Ok(!orphans.is_empty())
+    }
+
+    /// Undoes to their ends the transactions without a session whose newest change is in this table. For an opening: blocks, and nothing else
+    /// undoes meanwhile.
+    pub fn undo_all_of(&self, table_id: u64, applier: &dyn RowApplier) -> Result<(), TxnError> {
+        let mut record = UndoRecord::default();
+        let all = std::mem::take(&mut *self.orphans.lock());
+        for mut orphan in all {
+            let (head, id) = (orphan.undo.head, orphan.undo.id);
+            let mine = !head.is_none() && {
+                block_on(|| self.undo().read(head, id, &mut record))?;
+                record.table_id == table_id
+            };
+            if mine {
+                while !block_on(|| self.undo_orphan(&mut orphan, applier, usize::MAX))? {}
+            } else {
+                self.orphans.lock().push_back(orphan);
+            }
+        }
+        Ok(())
     }
 
     /// Whether the transaction is done with.
