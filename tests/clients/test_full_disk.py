@@ -161,6 +161,45 @@ def test_kill_and_start_on_a_full_disk(_):
             finish(srv)
 
 
+def test_log_that_cannot_grow(_):
+    """A start that asks for a larger log than there is room for says so, and leaves everything as it was."""
+    with disk.SmallDisk(64) as small:
+        if not small.mounted:
+            return
+        srv = server.Server(SMALL, datadir=os.path.join(small.path, "data"), beside=small.path)
+        try:
+            srv.start()
+            with srv.connect() as conn:
+                cur = conn.cursor()
+                table(cur, "t")
+                ids = list(range(1, 200))
+                for i in ids:
+                    cur.execute(f"INSERT INTO t VALUES ({i}, {i % 97}, REPEAT('{chr(97 + i % 26)}', 3000))")
+            for stop in (srv.stop, srv.kill):
+                stop()
+                srv.options["innodb_redo_log_capacity"] = "256M"
+                refused(srv)
+                srv.options["innodb_redo_log_capacity"] = "8M"
+                srv.start()
+                with srv.connect(database="full_disk") as conn:
+                    check(conn.cursor(), "t", ids)
+        except Exception:
+            print(srv.tail())
+            raise
+        finally:
+            finish(srv)
+
+
+def refused(srv):
+    """The server does not start: one clear line, and a status that is not zero."""
+    at = os.path.getsize(srv.log_path)
+    srv.start_refused()
+    with open(srv.log_path) as f:
+        f.seek(at)
+        lines = [line for line in f if "ERROR" in line]
+    assert srv.process.returncode == 1 and len(lines) == 1 and "space" in lines[0], (srv.process.returncode, srv.tail())
+
+
 def test_first_start_on_a_full_disk(_):
     with disk.SmallDisk(4) as small:
         if not small.mounted:

@@ -43,8 +43,8 @@ class Server:
         self.beside = beside or self.datadir
         self.log_path = self.beside + ".log"
 
-    def start(self, timeout=120):
-        """Starts the process and waits until it accepts connections; raises with its log when it does not."""
+    def launch(self):
+        """Starts the process."""
         config = self.beside + ".cnf"
         with open(config, "w") as f:
             f.write("[mysqld]\n")
@@ -55,6 +55,15 @@ class Server:
                                   "--socket", self.beside + ".sock"]
         self.log = open(self.log_path, "ab")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+
+    def start_refused(self, timeout=60):
+        """Starts the process, which must end by itself."""
+        self.launch()
+        self.process.wait(timeout)
+
+    def start(self, timeout=120):
+        """Starts the process and waits until it accepts connections; raises with its log when it does not."""
+        self.launch()
         end = time.monotonic() + timeout
         while time.monotonic() < end:
             if self.process.poll() is not None:

@@ -233,6 +233,11 @@ impl RowBatch {
         self.data.len()
     }
 
+    /// Bytes held, for accounting.
+    pub fn memory(&self) -> usize {
+        self.data.capacity() + self.rows.capacity() * size_of::<BatchRow>()
+    }
+
     /// Row image number `i`.
     #[inline]
     pub fn row(&self, i: usize) -> &[u8] {

@@ -10,6 +10,9 @@ pub(crate) const BATCH_ROWS: usize = 1024;
 /// And bytes, where rows are long.
 const BATCH_BYTES: usize = 1 << 20;
 
+/// Memory that an operator keeps between executions.
+pub(crate) const KEPT_BYTES: usize = 256 << 10;
+
 /// A row image in the arena; `len` [`NULL_ROW`]: the slot is all NULL.
 #[derive(Debug, Clone, Copy)]
 struct Span {
@@ -45,6 +48,13 @@ impl Batch {
         self.selected.clear();
         self.arena.clear();
         self.spans.clear();
+    }
+
+    /// Between executions: gives back what is more than usual.
+    pub fn release(&mut self) {
+        if self.read.memory() + self.arena.capacity() > KEPT_BYTES {
+            *self = Batch::new(self.width);
+        }
     }
 
     pub fn len(&self) -> usize {

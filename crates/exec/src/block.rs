@@ -155,6 +155,24 @@ impl BlockExec {
         outer_rows: &[&[RowRef<'_>]],
         out: &mut dyn RowOut,
     ) -> Result<(), SqlError> {
+        let result = self.execute(rt, block, limits, outer_rows, out);
+        self.release();
+        result
+    }
+
+    fn release(&mut self) {
+        self.batch.release();
+        self.steps.iter_mut().for_each(StepExec::release);
+    }
+
+    fn execute(
+        &mut self,
+        rt: &Runtime<'_>,
+        block: &Block,
+        limits: Limits,
+        outer_rows: &[&[RowRef<'_>]],
+        out: &mut dyn RowOut,
+    ) -> Result<(), SqlError> {
         self.steps.iter_mut().for_each(StepExec::reset);
         self.batch.clear();
         for (what, instead) in &block.deprecated {

@@ -19,6 +19,7 @@ use nfold_engine::RowBatch;
 use nfold_types::SqlError;
 use rustc_hash::{FxHashMap, FxHasher};
 
+use crate::batch::KEPT_BYTES;
 use crate::runtime::Runtime;
 use crate::sort::Sorter;
 use crate::spill;
@@ -52,6 +53,13 @@ impl HashTable {
         self.by_hash.clear();
         self.bytes = 0;
         (self.sorter, self.spilled) = (None, None);
+    }
+
+    /// Between executions: closes the file, gives back what is more than usual.
+    pub fn release(&mut self) {
+        if self.bytes > KEPT_BYTES || self.rows.memory() > KEPT_BYTES || self.is_spilled() {
+            *self = HashTable::default();
+        }
     }
 
     /// Adds a row.
@@ -92,6 +100,11 @@ impl HashTable {
         Ok(())
     }
 
+    /// Whether rows are on their way to the file.
+    pub fn is_building_file(&self) -> bool {
+        self.sorter.is_some()
+    }
+
     /// Whether rows are looked up in the file.
     pub fn is_spilled(&self) -> bool {
         self.spilled.is_some()
@@ -100,6 +113,29 @@ impl HashTable {
     /// The file, where rows are not in memory.
     pub fn spilled(&mut self) -> Option<&mut SortedFile> {
         self.spilled.as_mut()
+    }
+
+    /// Whether a row with this hash has exactly these bytes.
+    pub fn contains(
+        &mut self,
+        rt: &Runtime<'_>,
+        hash: u64,
+        image: &[u8],
+    ) -> Result<bool, SqlError> {
+        let Some(file) = &mut self.spilled else {
+            let mut places = self.places(hash).iter();
+            return Ok(places.any(|&p| self.rows.row(p as usize) == image));
+        };
+        let mut piece = RowBatch::new();
+        let mut place = Some(file.find(hash));
+        while let Some(at) = place {
+            piece.clear();
+            place = file.next(rt, at, &mut piece)?;
+            if piece.iter().any(|row| row == image) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Rows in memory with this hash.

@@ -3,18 +3,18 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nfold_plan::expr::{Expr, ExprType, SubqueryPlan, SubqueryUse};
+use nfold_plan::expr::{CmpKind, Expr, ExprType, SubqueryPlan, SubqueryUse};
 use nfold_plan::query::{QueryBody, QueryPlan};
 use nfold_sql::ast::{BinaryOp, SetOp};
 use nfold_types::row::RowLayout;
 use nfold_types::{ErrorCode, SqlError, Value};
-use rustc_hash::FxHashSet;
 
 use crate::aggregate::owned;
 use crate::block::{BlockExec, Limits, RowOut, give_sorted, projected, values_of};
 use crate::distinct::Distinct;
 use crate::env::RowSink;
 use crate::eval::{EvalCx, NoSubqueries, RowRef, Subqueries, Val, compare};
+use crate::hash::{HashTable, hash_of};
 use crate::output;
 use crate::runtime::Runtime;
 use crate::sort::Sorter;
@@ -268,8 +268,74 @@ fn operands(
 struct SubRows {
     rows: Vec<Vec<Value>>,
     types: Vec<ExprType>,
-    /// For IN over one uncorrelated column: keys of its values, and whether one is NULL.
-    set: Option<(FxHashSet<Vec<u8>>, bool)>,
+    /// For IN over one uncorrelated column, instead of the rows.
+    set: Option<RefCell<KeySet>>,
+}
+
+/// Keys of a subquery's only column.
+#[derive(Default)]
+struct KeySet {
+    keys: HashTable,
+    any: bool,
+    null: bool,
+}
+
+impl KeySet {
+    fn collect(
+        rt: &Runtime<'_>,
+        plan: &QueryPlan,
+        kind: CmpKind,
+        cx: &EvalCx<'_>,
+        outer: &[&[RowRef<'_>]],
+    ) -> Result<KeySet, SqlError> {
+        let column = Expr {
+            ty: plan.types[0].clone(),
+            ..Expr::null()
+        };
+        let layout = tuple::layout_of(&plan.types);
+        let (mut set, mut key) = (KeySet::default(), Vec::new());
+        collect(rt, plan, outer, &layout, &mut |image| {
+            let value = layout
+                .get(image, 0)
+                .map_err(|e| crate::eval::row_error(&e))?;
+            set.any = true;
+            key.clear();
+            if !normal_key(cx, &Val::from_ref(value), &column, kind, &mut key) {
+                set.null = true;
+                return Ok(());
+            }
+            let hash = hash_of(&key);
+            // Beyond memory the file may hold a key several times.
+            if !set.keys.is_building_file() && set.keys.contains(rt, hash, &key)? {
+                return Ok(());
+            }
+            set.keys.push(rt, hash, &key)
+        })?;
+        set.keys.finish(rt)?;
+        Ok(set)
+    }
+
+    /// `left IN (keys)`
+    fn find<'a>(
+        &mut self,
+        rt: &Runtime<'_>,
+        cx: &EvalCx<'a>,
+        left: &'a Expr,
+        kind: CmpKind,
+    ) -> Result<Option<bool>, SqlError> {
+        if !self.any {
+            return Ok(Some(false));
+        }
+        let mut key = Vec::new();
+        if !normal_key(cx, &cx.val(left)?, left, kind, &mut key) {
+            return Ok(None);
+        }
+        Ok(match self.keys.contains(rt, hash_of(&key), &key)? {
+            true => Some(true),
+            false if self.null => None,
+            false => Some(false),
+        })
+    }
 }
 
 /// Subqueries of a block while it runs. What is not correlated runs once.
@@ -301,6 +367,18 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
         let sub = &self.plans[n];
         let mut frames: Vec<&[RowRef<'_>]> = cx.outer.to_vec();
         frames.push(cx.rows);
+        if let (SubqueryUse::In { kinds, .. }, false) = (use_as, sub.correlated)
+            && let ([kind], [_]) = (kinds.as_slice(), sub.plan.types.as_slice())
+        {
+            let set = KeySet::collect(self.rt, &sub.plan, *kind, cx, &frames)?;
+            let rows = Rc::new(SubRows {
+                rows: Vec::new(),
+                types: sub.plan.types.clone(),
+                set: Some(RefCell::new(set)),
+            });
+            self.known.borrow_mut()[n] = Some(rows.clone());
+            return Ok(rows);
+        }
         let most = match use_as {
             SubqueryUse::Exists => 1,
             SubqueryUse::Scalar => 2,
@@ -311,30 +389,11 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
             most,
         };
         run(self.rt, &sub.plan, &frames, &mut out)?;
-        let mut rows = SubRows {
+        let rows = SubRows {
             rows: out.rows,
             types: sub.plan.types.clone(),
             set: None,
         };
-        if let (SubqueryUse::In { kinds, .. }, false) = (use_as, sub.correlated)
-            && let ([kind], [ty]) = (kinds.as_slice(), rows.types.as_slice())
-        {
-            let e = Expr {
-                ty: ty.clone(),
-                ..Expr::null()
-            };
-            let mut set = FxHashSet::default();
-            let mut null = false;
-            for row in &rows.rows {
-                let mut key = Vec::new();
-                if normal_key(cx, &Val::from_ref(row[0].as_ref()), &e, *kind, &mut key) {
-                    set.insert(key);
-                } else {
-                    null = true;
-                }
-            }
-            rows.set = Some((set, null));
-        }
         let rows = Rc::new(rows);
         if !sub.correlated {
             self.known.borrow_mut()[n] = Some(rows.clone());
@@ -382,7 +441,10 @@ impl Subqueries for BlockSubqueries<'_, '_> {
                 kinds,
                 negated,
             } => {
-                let found = in_rows(cx, &rows, left, kinds)?;
+                let found = match (&rows.set, left.as_slice()) {
+                    (Some(set), [left]) => set.borrow_mut().find(self.rt, cx, left, kinds[0])?,
+                    _ => in_rows(cx, &rows, left, kinds)?,
+                };
                 Ok(Val::from_bool(found.map(|f| f != *negated)))
             }
             SubqueryUse::Quantified {
@@ -427,25 +489,12 @@ fn in_rows<'a>(
     cx: &EvalCx<'a>,
     rows: &SubRows,
     left: &'a [Expr],
-    kinds: &[nfold_plan::expr::CmpKind],
+    kinds: &[CmpKind],
 ) -> Result<Option<bool>, SqlError> {
     if rows.rows.is_empty() {
         return Ok(Some(false));
     }
     let values = values_of(cx, left)?;
-    if let (Some((set, null)), [x], [e]) = (&rows.set, values.as_slice(), left) {
-        let mut key = Vec::new();
-        if !normal_key(cx, x, e, kinds[0], &mut key) {
-            return Ok(None);
-        }
-        return Ok(if set.contains(&key) {
-            Some(true)
-        } else if *null {
-            None
-        } else {
-            Some(false)
-        });
-    }
     let mut unknown = false;
     for row in &rows.rows {
         let mut result = Some(true);

@@ -21,7 +21,7 @@ use nfold_types::row::RowLayout;
 use nfold_types::{SqlError, Value};
 use smallvec::SmallVec;
 
-use crate::batch::{BATCH_ROWS, Batch};
+use crate::batch::{BATCH_ROWS, Batch, KEPT_BYTES};
 use crate::eval::{ABSENT, EvalCx, RowRef, StmtState, Val, convert};
 use crate::hash::{HashTable, Place, hash_of};
 use crate::keys::{BoundAccess, BoundKind};
@@ -390,6 +390,18 @@ impl StepExec {
             started: false,
             made: None,
         })
+    }
+
+    /// After an execution: closes files, gives back what is more than usual.
+    pub fn release(&mut self) {
+        self.made = None;
+        self.outer.release();
+        if self.inner.memory() > KEPT_BYTES {
+            self.inner = RowBatch::new();
+        }
+        if let Lookup::Hash(table) = &mut self.lookup {
+            table.release();
+        }
     }
 
     /// Ready for the next execution; keeps all memory.

@@ -2,6 +2,7 @@
 
 mod backend;
 mod logging;
+mod memory;
 mod serve;
 mod signals;
 
@@ -24,6 +25,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    memory::give_back_large_buffers();
     match Cli::parse().command {
         Command::Serve(args) => serve::serve(&args),
     }

@@ -107,6 +107,9 @@ fn joined_through_files() {
             // All rows are candidates.
             "SELECT COUNT(*), SUM(u.id * x.n) FROM (SELECT 1 n UNION SELECT 2 UNION SELECT 3) x JOIN u",
             "SELECT COUNT(*), SUM(a.id + b.id) FROM t a LEFT JOIN u b ON a.id = b.id + 1 AND LENGTH(b.pad) = a.k * 0 + 90",
+            // Keys of a subquery.
+            "SELECT COUNT(*), SUM(id) FROM t WHERE k IN (SELECT k + 0 FROM u WHERE k IS NOT NULL)",
+            "SELECT COUNT(*), SUM(id) FROM u WHERE CONCAT('value ', LPAD(id, 40, '0')) NOT IN (SELECT s FROM t)",
             // A derived table, first and later.
             "SELECT COUNT(*), SUM(LENGTH(d.s)), SUM(u.id) FROM (SELECT k, s FROM t) d JOIN u ON u.k = d.k",
             "SELECT COUNT(*), SUM(LENGTH(d.pad)), SUM(t.id) FROM t LEFT JOIN (SELECT k, pad FROM u) d ON t.k = d.k",
