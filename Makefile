@@ -14,7 +14,7 @@ build: ## the release binary
 	$(CARGO) build --release -p nfold
 
 run: build ## build, create DATADIR if there is none, serve on 127.0.0.1:PORT
-	exec target/release/nfold serve --datadir "$(DATADIR)" --port "$(PORT)"
+	exec "$${CARGO_TARGET_DIR:-target}/release/nfold" serve --datadir "$(DATADIR)" --port "$(PORT)"
 
 test-tools: ## what the tests need from Debian's packages
 	@tests/install-tools

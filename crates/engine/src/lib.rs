@@ -41,6 +41,7 @@ pub use guess::GuessStatus;
 pub use locks::{DataLock, DataLockWait, TrxInfo};
 pub use nfold_store::{
     Disk, PAGE_SIZE, RealDisk, RecoveryPhase, RecoveryProgress, StoreError, StoreOptions, Wait,
+    mini_transactions_here,
 };
 pub use nfold_txn::Isolation;
 pub use read::{LockWaitPolicy, Read, ReadSpec, RowLock};

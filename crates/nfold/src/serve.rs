@@ -17,7 +17,7 @@ use crate::{backend, logging, signals};
 /// Command line of `serve`; it outweighs the option file.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Data directory; made if it does not exist
+    /// Data directory (nfold-data); made if it does not exist
     #[arg(long, value_name = "DIR")]
     datadir: Option<PathBuf>,
     /// TCP port (3306)
@@ -29,10 +29,10 @@ pub struct Args {
     /// Unix socket (nfold.sock in the data directory)
     #[arg(long, value_name = "FILE")]
     socket: Option<PathBuf>,
-    /// Option file in my.cnf's format; its [mysqld] group counts
+    /// Option file in my.cnf's format; its [mysqld] group counts, with MySQL's names
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Any option or system variable, e.g. --set innodb_buffer_pool_size=1G
+    /// Any option of the option file, e.g. --set innodb_buffer_pool_size=1G; may stand several times
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
     /// Log every detail
@@ -100,6 +100,9 @@ fn run(mut options: ServerOptions) -> Result<(), StartError> {
         options.server_version,
         std::process::id()
     );
+    for name in options.values.without_effect() {
+        tracing::warn!("the option {name} is accepted, but nothing here depends on it");
+    }
     let datadir = DataDir::open(&options.datadir).map_err(|e| line(&e))?;
     tracing::info!("data directory {}", datadir.path().display());
     options.datadir = datadir.path().to_path_buf();

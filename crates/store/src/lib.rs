@@ -24,7 +24,7 @@ mod wait;
 
 pub use disk::{Disk, DiskFile, FaultOn, OpenMode, RealDisk, SimDisk, SimRng};
 pub use error::{Stop, StoreError};
-pub use mtr::{Latched, Mtr, MtrEnd};
+pub use mtr::{Latched, Mtr, MtrEnd, mini_transactions_here};
 pub use options::{FatalHook, StoreOptions};
 pub use page::{
     Lsn, PAGE_HEADER, PAGE_SIZE, PAGE_WORDS, PageId, PageMut, PageNo, PageType, SpaceId, TrxId,

@@ -269,6 +269,9 @@ fn made_column(name: Arc<str>, ty: &ExprType) -> ColumnMeta {
     }
 }
 
+/// Columns of a result at most, as in MySQL; the protocol counts them in 16 bits.
+const MAX_COLUMNS: usize = 4096;
+
 /// A select item, bound.
 pub(super) struct Item {
     expr: Expr,
@@ -455,6 +458,9 @@ impl BlockBinder<'_> {
     fn items(&mut self, s: &Select, info: &FromInfo) -> Result<Vec<Item>, SqlError> {
         let mut out = Vec::new();
         for item in &s.items {
+            if out.len() > MAX_COLUMNS {
+                break;
+            }
             match item {
                 SelectItem::Star => {
                     if self.scope.is_empty() {
@@ -500,6 +506,9 @@ impl BlockBinder<'_> {
                     out.push(Item { expr: bound, meta });
                 }
             }
+        }
+        if out.len() > MAX_COLUMNS {
+            return Err(SqlError::new(ErrorCode::ER_TOO_MANY_FIELDS, &[]));
         }
         Ok(out)
     }

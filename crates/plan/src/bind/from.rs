@@ -13,6 +13,9 @@ use super::{BlockBinder, ScopeColumn, ScopeSlot, block};
 use crate::expr::{ColumnAt, Expr};
 use crate::query::{QueryPlan, TableSlot, TableSource};
 
+/// Tables that one query block may join, as in MySQL: a set of them is a 64-bit word.
+const MAX_TABLES: usize = 61;
+
 /// What FROM says besides the slots themselves.
 #[derive(Debug, Default)]
 pub(crate) struct FromInfo {
@@ -118,8 +121,7 @@ impl BlockBinder<'_> {
             TableSource::Table(def) => index_hints(def, &alias, &t.hints)?,
             _ => Hints::default(),
         };
-        self.push_slot(Some(schema), alias, columns, source, info, hints);
-        Ok(())
+        self.push_slot(Some(schema), alias, columns, source, info, hints)
     }
 
     /// The table `name`: of the schema, or a system view.
@@ -192,8 +194,7 @@ impl BlockBinder<'_> {
             TableSource::Derived(Box::new(plan)),
             info,
             Hints::default(),
-        );
-        Ok(())
+        )
     }
 
     fn push_slot(
@@ -204,7 +205,10 @@ impl BlockBinder<'_> {
         source: TableSource,
         info: &mut FromInfo,
         hints: Hints,
-    ) {
+    ) -> Result<(), SqlError> {
+        if self.tables.len() >= MAX_TABLES {
+            return Err(SqlError::new(ErrorCode::ER_TOO_MANY_TABLES, &[&MAX_TABLES]));
+        }
         self.used.borrow_mut().push(vec![false; columns.len()]);
         self.scope.push(ScopeSlot {
             schema,
@@ -219,6 +223,7 @@ impl BlockBinder<'_> {
         });
         info.left.push(None);
         info.hints.push(hints);
+        Ok(())
     }
 
     /// Binds one table alone, for INSERT, UPDATE and DELETE.

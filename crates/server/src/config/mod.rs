@@ -68,8 +68,10 @@ impl ServerOptions {
             0 => cores,
             n => n,
         };
+        let networking = !values.flag("skip_networking");
         let bind_addresses = values
             .text("bind_address")
+            .filter(|_| networking)
             .unwrap_or_default()
             .split(',')
             .map(|s| s.trim().to_string())

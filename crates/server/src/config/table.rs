@@ -1,6 +1,7 @@
 //! Every option and system variable the server knows: one table for the option file, the command line and `@@variables`.
 //!
-//! The session layer reads the same entries for names, ranges, defaults and for what may be SET; it does not repeat them.
+//! The session layer reads the same entries for names, ranges, defaults and for what may be SET; it does not repeat them. Many change nothing
+//! here (`inert`): clients, ORMs and dump tools read or SET them, and option files written for MySQL hold them.
 //! Source: MySQL 8.4 manual, "Server System Variables"; defaults are MySQL's.
 
 /// What values an option takes.
@@ -28,6 +29,8 @@ pub enum Scope {
     Global,
     /// Each session has its own, begun from the global one.
     Both,
+    /// Only sessions have it.
+    Session,
 }
 
 /// One option.
@@ -39,6 +42,8 @@ pub struct OptionDef {
     pub scope: Scope,
     /// May be changed by SET while the server runs.
     pub dynamic: bool,
+    /// May stand in an option file or on the command line.
+    pub startup: bool,
     /// In effect. Not: accepted and shown so that files and clients written for MySQL work, but nothing depends on it.
     pub effective: bool,
 }
@@ -53,6 +58,7 @@ const fn option(name: &'static str, kind: Kind, scope: Scope) -> OptionDef {
         kind,
         scope,
         dynamic: true,
+        startup: true,
         effective: true,
     }
 }
@@ -61,6 +67,12 @@ impl OptionDef {
     /// Only at start.
     const fn fixed(mut self) -> Self {
         self.dynamic = false;
+        self
+    }
+
+    /// Only while the server runs: a session's own, or what the server finds out itself.
+    const fn runtime(mut self) -> Self {
+        self.startup = false;
         self
     }
 
@@ -120,171 +132,275 @@ const ISOLATION: &[&str] = &[
 const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,\
 ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
 
-/// All options, ordered by name.
+/// All of them, ordered by name.
+#[rustfmt::skip]
 pub static OPTIONS: &[OptionDef] = &[
     text("authentication_policy", Some("*,,")).inert(),
     int_both("auto_increment_increment", 1, 1, 65535),
     int_both("auto_increment_offset", 1, 1, 65535),
     flag_both("autocommit", true),
     int("back_log", 1024, 1, 65535).fixed(),
+    option("basedir", Kind::Text { default: Some("") }, Scope::Global).fixed(),
     flag_both("big_tables", false).inert(),
     text("bind_address", Some("127.0.0.1")).fixed(),
+    option("binlog_cache_size", Kind::Int { default: 32_768, min: 4096, max: 18_446_744_073_709_547_520 }, Scope::Global).inert(),
+    option("binlog_direct_non_transactional_updates", Kind::Bool { default: false }, Scope::Both).inert(),
+    option("binlog_expire_logs_seconds", Kind::Int { default: 2_592_000, min: 0, max: 4_294_967_295 }, Scope::Global).inert(),
+    option("binlog_format", Kind::Text { default: Some("ROW") }, Scope::Both).inert(),
+    option("binlog_row_image", Kind::Text { default: Some("FULL") }, Scope::Both).inert(),
+    option("binlog_row_metadata", Kind::Text { default: Some("MINIMAL") }, Scope::Global).inert(),
+    option("binlog_rows_query_log_events", Kind::Bool { default: false }, Scope::Both).inert(),
+    option("block_encryption_mode", Kind::Text { default: Some("aes-128-ecb") }, Scope::Both).inert(),
+    option("bulk_insert_buffer_size", Kind::Int { default: 8_388_608, min: 0, max: u64::MAX }, Scope::Both).inert(),
     text_both("character_set_client", "utf8mb4"),
     text_both("character_set_connection", "utf8mb4"),
+    option("character_set_database", Kind::Text { default: Some("utf8mb4") }, Scope::Both).runtime(),
+    option("character_set_filesystem", Kind::Text { default: Some("binary") }, Scope::Both).inert(),
     text_both("character_set_results", "utf8mb4"),
     text_both("character_set_server", "utf8mb4"),
+    option("character_set_system", Kind::Text { default: Some("utf8mb3") }, Scope::Global).fixed().runtime(),
     text_both("collation_connection", "utf8mb4_0900_ai_ci"),
+    option("collation_database", Kind::Text { default: Some("utf8mb4_0900_ai_ci") }, Scope::Both).runtime(),
     text_both("collation_server", "utf8mb4_0900_ai_ci"),
+    option("completion_type", Kind::Text { default: Some("NO_CHAIN") }, Scope::Both),
+    option("concurrent_insert", Kind::Text { default: Some("AUTO") }, Scope::Global).inert(),
     int("connect_timeout", 10, 2, 31_536_000),
     int_both("cte_max_recursion_depth", 1000, 0, u32::MAX as u64),
     text("datadir", None).fixed(),
+    option("default_collation_for_utf8mb4", Kind::Text { default: Some("utf8mb4_0900_ai_ci") }, Scope::Both).runtime(),
+    option("default_password_lifetime", Kind::Int { default: 0, min: 0, max: 65_535 }, Scope::Global).inert(),
     text_both("default_storage_engine", "InnoDB"),
+    option("default_table_encryption", Kind::Bool { default: false }, Scope::Both).inert(),
     text_both("default_tmp_storage_engine", "InnoDB").inert(),
     int_both("default_week_format", 0, 0, 7),
     int_both("div_precision_increment", 4, 0, 30),
+    option("end_markers_in_json", Kind::Bool { default: false }, Scope::Both).inert(),
+    option("enforce_gtid_consistency", Kind::Text { default: Some("OFF") }, Scope::Global).inert(),
     int_both("eq_range_index_dive_limit", 200, 0, u32::MAX as u64).inert(),
-    choice(
-        "event_scheduler",
-        "OFF",
-        &["OFF", "ON", "DISABLED"],
-        Scope::Global,
-    )
-    .inert(),
+    option("error_count", Kind::Int { default: 0, min: 0, max: u64::MAX }, Scope::Session).fixed().runtime(),
+    choice("event_scheduler", "OFF", &["OFF", "ON", "DISABLED"], Scope::Global).inert(),
+    option("explain_format", Kind::Text { default: Some("TRADITIONAL") }, Scope::Both).inert(),
     flag_both("explicit_defaults_for_timestamp", true),
     flag_both("foreign_key_checks", true),
+    option("ft_boolean_syntax", Kind::Text { default: Some("+ -><()~*:\"\"&|") }, Scope::Global).inert(),
+    option("ft_min_word_len", Kind::Int { default: 4, min: 1, max: 84 }, Scope::Global).fixed().inert(),
+    option("general_log", Kind::Bool { default: false }, Scope::Global).inert(),
     int_both("group_concat_max_len", 1024, 4, u64::MAX),
+    option("gtid_executed", Kind::Text { default: Some("") }, Scope::Global).fixed().runtime(),
+    option("gtid_mode", Kind::Text { default: Some("OFF") }, Scope::Global).inert(),
+    option("gtid_owned", Kind::Text { default: Some("") }, Scope::Both).fixed().runtime(),
+    option("gtid_purged", Kind::Text { default: Some("") }, Scope::Global).runtime(),
+    option("have_compress", Kind::Text { default: Some("NO") }, Scope::Global).fixed().runtime(),
+    option("have_dynamic_loading", Kind::Text { default: Some("NO") }, Scope::Global).fixed().runtime(),
+    option("have_geometry", Kind::Text { default: Some("NO") }, Scope::Global).fixed().runtime(),
+    option("have_profiling", Kind::Text { default: Some("NO") }, Scope::Global).fixed().runtime(),
+    option("have_query_cache", Kind::Text { default: Some("NO") }, Scope::Global).fixed().runtime(),
+    option("have_rtree_keys", Kind::Text { default: Some("YES") }, Scope::Global).fixed().runtime(),
+    option("have_statement_timeout", Kind::Text { default: Some("YES") }, Scope::Global).fixed().runtime(),
+    option("have_symlink", Kind::Text { default: Some("DISABLED") }, Scope::Global).fixed().runtime(),
+    option("hostname", Kind::Text { default: Some("localhost") }, Scope::Global).fixed().runtime(),
+    option("identity", Kind::Int { default: 0, min: 0, max: u64::MAX }, Scope::Session).runtime(),
+    option("information_schema_stats_expiry", Kind::Int { default: 86_400, min: 0, max: 31_536_000 }, Scope::Both).inert(),
     text("init_connect", Some("")).inert(),
     flag("innodb_adaptive_hash_index", true),
     int("innodb_autoinc_lock_mode", 2, 0, 2).fixed().inert(),
+    option("innodb_buffer_pool_chunk_size", Kind::Int { default: 134_217_728, min: 1_048_576, max: 144_115_188_075_855_871 }, Scope::Global).fixed().inert(),
     flag("innodb_buffer_pool_dump_at_shutdown", true).inert(),
-    int("innodb_buffer_pool_instances", 1, 1, 64)
-        .fixed()
-        .inert(),
-    flag("innodb_buffer_pool_load_at_startup", true)
-        .fixed()
-        .inert(),
+    int("innodb_buffer_pool_instances", 1, 1, 64).fixed().inert(),
+    flag("innodb_buffer_pool_load_at_startup", true).fixed().inert(),
     int("innodb_buffer_pool_size", 128 * M, 5 * M, u64::MAX),
-    choice(
-        "innodb_checksum_algorithm",
-        "crc32",
-        &["crc32", "strict_crc32"],
-        Scope::Global,
-    )
-    .inert(),
+    option("innodb_change_buffering", Kind::Text { default: Some("all") }, Scope::Global).inert(),
+    choice("innodb_checksum_algorithm", "crc32", &["crc32", "strict_crc32"], Scope::Global).inert(),
+    option("innodb_data_file_path", Kind::Text { default: Some("ibdata1:12M:autoextend") }, Scope::Global).fixed().inert(),
     flag("innodb_deadlock_detect", true).inert(),
     flag("innodb_dedicated_server", false).fixed().inert(),
+    option("innodb_default_row_format", Kind::Text { default: Some("dynamic") }, Scope::Global).inert(),
     flag("innodb_doublewrite", true).fixed(),
+    option("innodb_fast_shutdown", Kind::Int { default: 1, min: 0, max: 2 }, Scope::Global).inert(),
     flag("innodb_file_per_table", true).inert(),
     int("innodb_fill_factor", 100, 10, 100).inert(),
-    choice(
-        "innodb_flush_log_at_trx_commit",
-        "1",
-        &["0", "1", "2"],
-        Scope::Global,
-    ),
-    choice(
-        "innodb_flush_method",
-        "O_DIRECT",
-        &["fsync", "O_DSYNC", "O_DIRECT", "O_DIRECT_NO_FSYNC"],
-        Scope::Global,
-    )
-    .fixed()
-    .inert(),
+    choice("innodb_flush_log_at_trx_commit", "1", &["0", "1", "2"], Scope::Global),
+    choice("innodb_flush_method", "O_DIRECT", &["fsync", "O_DSYNC", "O_DIRECT", "O_DIRECT_NO_FSYNC"], Scope::Global).fixed().inert(),
+    option("innodb_flush_neighbors", Kind::Int { default: 0, min: 0, max: 2 }, Scope::Global).inert(),
+    option("innodb_ft_enable_stopword", Kind::Bool { default: true }, Scope::Both).inert(),
+    option("innodb_ft_min_token_size", Kind::Int { default: 3, min: 0, max: 16 }, Scope::Global).fixed().inert(),
     int("innodb_io_capacity", 10_000, 100, u32::MAX as u64),
     int("innodb_io_capacity_max", 20_000, 100, u32::MAX as u64).inert(),
     int_both("innodb_lock_wait_timeout", 50, 1, 1_073_741_824),
     int("innodb_log_buffer_size", 64 * M, 256 * K, 2 * G).fixed(),
-    choice(
-        "innodb_page_size",
-        "16384",
-        &["16384", "16k"],
-        Scope::Global,
-    )
-    .fixed(),
+    option("innodb_max_dirty_pages_pct", Kind::Real { default: 90.0, min: 0.0, max: 99.0 }, Scope::Global).inert(),
+    option("innodb_open_files", Kind::Int { default: 4000, min: 0, max: 2_147_483_647 }, Scope::Global).fixed().inert(),
+    choice("innodb_page_size", "16384", &["16384", "16k"], Scope::Global).fixed(),
     flag("innodb_print_all_deadlocks", false),
     int("innodb_purge_threads", 1, 1, 32).fixed().inert(),
     int("innodb_read_io_threads", 4, 1, 64).fixed(),
+    option("innodb_read_only", Kind::Bool { default: false }, Scope::Global).fixed().inert(),
     int("innodb_redo_log_capacity", 100 * M, 8 * M, 512 * G),
     flag("innodb_rollback_on_timeout", false).fixed(),
+    option("innodb_stats_auto_recalc", Kind::Bool { default: true }, Scope::Global).inert(),
+    option("innodb_stats_on_metadata", Kind::Bool { default: false }, Scope::Global).inert(),
     flag("innodb_stats_persistent", true).inert(),
+    option("innodb_stats_persistent_sample_pages", Kind::Int { default: 20, min: 1, max: u64::MAX }, Scope::Global).inert(),
     flag_both("innodb_strict_mode", true).inert(),
+    option("innodb_table_locks", Kind::Bool { default: true }, Scope::Both).inert(),
     int("innodb_thread_concurrency", 0, 0, 1000),
+    option("innodb_undo_directory", Kind::Text { default: Some("./") }, Scope::Global).fixed().inert(),
     flag("innodb_undo_log_truncate", true).inert(),
     flag("innodb_use_native_aio", true).fixed().inert(),
+    option("innodb_version", Kind::Text { default: Some("8.4.0") }, Scope::Global).fixed().runtime(),
     int("innodb_write_io_threads", 4, 1, 64).fixed(),
+    option("insert_id", Kind::Int { default: 0, min: 0, max: u64::MAX }, Scope::Session).runtime(),
     int_both("interactive_timeout", 28_800, 1, 31_536_000),
+    option("internal_tmp_mem_storage_engine", Kind::Text { default: Some("TempTable") }, Scope::Both).inert(),
     int_both("join_buffer_size", 256 * K, 128, u64::MAX),
+    option("key_buffer_size", Kind::Int { default: 8_388_608, min: 0, max: 18_446_744_073_709_547_520 }, Scope::Global).inert(),
+    option("large_files_support", Kind::Bool { default: true }, Scope::Global).fixed().runtime(),
+    option("last_insert_id", Kind::Int { default: 0, min: 0, max: u64::MAX }, Scope::Session).runtime(),
+    option("lc_messages", Kind::Text { default: Some("en_US") }, Scope::Both).inert(),
+    option("lc_time_names", Kind::Text { default: Some("en_US") }, Scope::Both).inert(),
+    option("license", Kind::Text { default: Some("Apache-2.0") }, Scope::Global).fixed().runtime(),
     flag("local_infile", false),
     int_both("lock_wait_timeout", 31_536_000, 1, 31_536_000),
     flag("log_bin", false).fixed(),
+    option("log_bin_trust_function_creators", Kind::Bool { default: false }, Scope::Global).inert(),
+    option("log_error", Kind::Text { default: Some("stderr") }, Scope::Global).fixed().inert(),
     int("log_error_verbosity", 2, 1, 3),
-    option(
-        "long_query_time",
-        Kind::Real {
-            default: 10.0,
-            min: 0.0,
-            max: 31_536_000.0,
-        },
-        Scope::Both,
-    )
-    .inert(),
+    option("log_output", Kind::Text { default: Some("FILE") }, Scope::Global).inert(),
+    option("log_queries_not_using_indexes", Kind::Bool { default: false }, Scope::Global).inert(),
+    option("log_replica_updates", Kind::Bool { default: false }, Scope::Global).fixed().inert(),
+    option("log_timestamps", Kind::Text { default: Some("UTC") }, Scope::Global).inert(),
+    option("long_query_time", Kind::Real { default: 10.0, min: 0.0, max: 31_536_000.0 }, Scope::Both).inert(),
+    option("lower_case_file_system", Kind::Bool { default: false }, Scope::Global).fixed().runtime(),
     int("lower_case_table_names", 0, 0, 0).fixed(),
     int_both("max_allowed_packet", 64 * M, K, G),
+    option("max_binlog_size", Kind::Int { default: 1_073_741_824, min: 4096, max: 1_073_741_824 }, Scope::Global).inert(),
     int("max_connect_errors", 100, 1, u64::MAX).inert(),
     int("max_connections", 151, 1, 100_000),
+    option("max_digest_length", Kind::Int { default: 1024, min: 0, max: 1_048_576 }, Scope::Global).fixed().inert(),
     int_both("max_error_count", 1024, 0, 65535),
     int_both("max_execution_time", 0, 0, u32::MAX as u64),
     int_both("max_heap_table_size", 16 * M, 16 * K, u64::MAX).inert(),
+    option("max_join_size", Kind::Int { default: u64::MAX, min: 1, max: u64::MAX }, Scope::Both).inert(),
+    option("max_length_for_sort_data", Kind::Int { default: 4096, min: 4, max: 8_388_608 }, Scope::Both).inert(),
     int("max_prepared_stmt_count", 16_382, 0, 4_194_304),
+    option("max_seeks_for_key", Kind::Int { default: u64::MAX, min: 1, max: u64::MAX }, Scope::Both).inert(),
+    option("max_sort_length", Kind::Int { default: 1024, min: 4, max: 8_388_608 }, Scope::Both).inert(),
+    option("max_sp_recursion_depth", Kind::Int { default: 0, min: 0, max: 255 }, Scope::Both).inert(),
     int_both("max_user_connections", 0, 0, u32::MAX as u64).inert(),
+    option("min_examined_row_limit", Kind::Int { default: 0, min: 0, max: u64::MAX }, Scope::Both).inert(),
     int_both("net_buffer_length", 16 * K, K, M).inert(),
     int_both("net_read_timeout", 30, 1, 31_536_000),
     int_both("net_write_timeout", 60, 1, 31_536_000),
     flag("nfold_pin_workers", true).fixed(),
     int("nfold_workers", 0, 0, 1024).fixed(),
-    int("open_files_limit", 0, 0, u32::MAX as u64)
-        .fixed()
-        .inert(),
+    int("open_files_limit", 0, 0, u32::MAX as u64).fixed().inert(),
+    option("optimizer_max_subgraph_pairs", Kind::Int { default: 100_000, min: 1, max: 2_147_483_647 }, Scope::Both).inert(),
+    option("optimizer_prune_level", Kind::Int { default: 1, min: 0, max: 1 }, Scope::Both).inert(),
+    option("optimizer_search_depth", Kind::Int { default: 62, min: 0, max: 62 }, Scope::Both).inert(),
     text_both("optimizer_switch", "").inert(),
+    option("optimizer_trace", Kind::Text { default: Some("enabled=off,one_line=off") }, Scope::Both).inert(),
+    option("optimizer_trace_features", Kind::Text { default: Some("greedy_search=on,range_optimizer=on,dynamic_range=on,repeated_subselect=on") }, Scope::Both).inert(),
+    option("optimizer_trace_limit", Kind::Int { default: 1, min: 0, max: 9_223_372_036_854_775_807 }, Scope::Both).inert(),
+    option("optimizer_trace_max_mem_size", Kind::Int { default: 1_048_576, min: 0, max: u64::MAX }, Scope::Both).inert(),
+    option("optimizer_trace_offset", Kind::Int { default: 0, min: 0, max: 9_223_372_036_854_775_807 }, Scope::Both).inert(),
     flag("performance_schema", false).fixed().inert(),
     text("pid_file", None).fixed(),
     int("port", 3306, 0, 65535).fixed(),
+    option("print_identified_with_as_hex", Kind::Bool { default: false }, Scope::Both).runtime(),
+    option("profiling", Kind::Bool { default: false }, Scope::Both).runtime(),
+    option("profiling_history_size", Kind::Int { default: 15, min: 0, max: 100 }, Scope::Both).runtime(),
+    option("protocol_compression_algorithms", Kind::Text { default: Some("uncompressed") }, Scope::Global).inert(),
+    option("protocol_version", Kind::Int { default: 10, min: 0, max: u64::MAX }, Scope::Global).fixed().runtime(),
+    option("pseudo_replica_mode", Kind::Bool { default: false }, Scope::Session).runtime(),
+    option("pseudo_slave_mode", Kind::Bool { default: false }, Scope::Session).runtime(),
+    option("pseudo_thread_id", Kind::Int { default: 0, min: 0, max: u64::MAX }, Scope::Session).runtime(),
+    option("rand_seed1", Kind::Int { default: 0, min: 0, max: u64::MAX }, Scope::Session).runtime(),
+    option("rand_seed2", Kind::Int { default: 0, min: 0, max: u64::MAX }, Scope::Session).runtime(),
     int_both("range_optimizer_max_mem_size", 8 * M, 0, u64::MAX).inert(),
+    option("read_buffer_size", Kind::Int { default: 131_072, min: 8192, max: 2_147_479_552 }, Scope::Both).inert(),
     flag("read_only", false),
+    option("read_rnd_buffer_size", Kind::Int { default: 262_144, min: 1, max: 2_147_483_647 }, Scope::Both).inert(),
+    option("regexp_stack_limit", Kind::Int { default: 8_000_000, min: 0, max: 2_147_483_647 }, Scope::Global).inert(),
+    option("regexp_time_limit", Kind::Int { default: 32, min: 0, max: 2_147_483_647 }, Scope::Global).inert(),
+    option("require_row_format", Kind::Bool { default: false }, Scope::Session).runtime(),
     flag("require_secure_transport", false),
+    option("resultset_metadata", Kind::Text { default: Some("FULL") }, Scope::Session).runtime(),
     text("secure_file_priv", None).fixed(),
     int("server_id", 1, 0, u32::MAX as u64),
+    option("server_uuid", Kind::Text { default: Some("") }, Scope::Global).fixed().runtime(),
+    option("session_track_gtids", Kind::Text { default: Some("OFF") }, Scope::Both).inert(),
+    option("session_track_schema", Kind::Bool { default: true }, Scope::Both).inert(),
+    option("session_track_state_change", Kind::Bool { default: false }, Scope::Both).inert(),
+    option("session_track_system_variables", Kind::Text { default: Some("time_zone,autocommit,character_set_client,character_set_results,character_set_connection") }, Scope::Both).inert(),
+    option("session_track_transaction_info", Kind::Text { default: Some("OFF") }, Scope::Both).inert(),
+    option("show_create_table_verbosity", Kind::Bool { default: false }, Scope::Both).runtime(),
+    option("show_gipk_in_create_table_and_information_schema", Kind::Bool { default: true }, Scope::Both).inert(),
+    option("skip_external_locking", Kind::Bool { default: true }, Scope::Global).fixed().inert(),
     flag("skip_name_resolve", true).fixed().inert(),
+    flag("skip_networking", false).fixed(),
+    option("slow_launch_time", Kind::Int { default: 2, min: 0, max: 31_536_000 }, Scope::Global).inert(),
+    option("slow_query_log", Kind::Bool { default: false }, Scope::Global).inert(),
+    option("slow_query_log_file", Kind::Text { default: Some("") }, Scope::Global).inert(),
     text("socket", None).fixed(),
     int_both("sort_buffer_size", 256 * K, 32 * K, u64::MAX),
+    option("sql_auto_is_null", Kind::Bool { default: false }, Scope::Both).runtime(),
+    option("sql_big_selects", Kind::Bool { default: true }, Scope::Both).runtime(),
+    option("sql_buffer_result", Kind::Bool { default: false }, Scope::Both).runtime(),
+    option("sql_generate_invisible_primary_key", Kind::Bool { default: false }, Scope::Both).inert(),
+    option("sql_log_bin", Kind::Bool { default: true }, Scope::Session).runtime(),
+    option("sql_log_off", Kind::Bool { default: false }, Scope::Both).runtime(),
     text_both("sql_mode", SQL_MODE),
+    option("sql_notes", Kind::Bool { default: true }, Scope::Both).runtime(),
     flag_both("sql_require_primary_key", false),
     flag_both("sql_safe_updates", false),
+    option("sql_select_limit", Kind::Int { default: u64::MAX, min: 0, max: u64::MAX }, Scope::Both).runtime(),
+    option("sql_warnings", Kind::Bool { default: false }, Scope::Both).runtime(),
     flag("ssl", true).fixed(),
+    option("ssl_ca", Kind::Text { default: Some("") }, Scope::Global).inert(),
+    option("ssl_capath", Kind::Text { default: Some("") }, Scope::Global).inert(),
     text("ssl_cert", None).fixed(),
+    option("ssl_cipher", Kind::Text { default: Some("") }, Scope::Global).inert(),
     text("ssl_key", None).fixed(),
     flag("super_read_only", false),
+    option("sync_binlog", Kind::Int { default: 1, min: 0, max: 4_294_967_295 }, Scope::Global).inert(),
+    option("system_time_zone", Kind::Text { default: Some("UTC") }, Scope::Global).fixed().runtime(),
     int("table_definition_cache", 2000, 400, 524_288).inert(),
+    option("table_encryption_privilege_check", Kind::Bool { default: false }, Scope::Global).inert(),
     int("table_open_cache", 4000, 1, 524_288).inert(),
+    option("table_open_cache_instances", Kind::Int { default: 16, min: 1, max: 64 }, Scope::Global).fixed().inert(),
+    option("temptable_max_ram", Kind::Int { default: 1_073_741_824, min: 2_097_152, max: u64::MAX }, Scope::Global).inert(),
     int("thread_cache_size", 0, 0, 16_384).inert(),
+    option("thread_stack", Kind::Int { default: 1_048_576, min: 131_072, max: 18_446_744_073_709_550_592 }, Scope::Global).fixed().inert(),
     text_both("time_zone", "SYSTEM"),
+    option("timestamp", Kind::Real { default: 0.0, min: 0.0, max: 32_536_771_199.0 }, Scope::Session).runtime(),
+    option("tls_ciphersuites", Kind::Text { default: Some("") }, Scope::Global).inert(),
+    option("tls_version", Kind::Text { default: Some("TLSv1.2,TLSv1.3") }, Scope::Global).inert(),
     int_both("tmp_table_size", 16 * M, K, u64::MAX),
     text("tmpdir", None).fixed(),
-    choice(
-        "transaction_isolation",
-        "REPEATABLE-READ",
-        ISOLATION,
-        Scope::Both,
-    ),
+    option("transaction_alloc_block_size", Kind::Int { default: 8192, min: 1024, max: 131_072 }, Scope::Both).inert(),
+    choice("transaction_isolation", "REPEATABLE-READ", ISOLATION, Scope::Both),
+    option("transaction_prealloc_size", Kind::Int { default: 4096, min: 1024, max: 131_072 }, Scope::Both).inert(),
     flag_both("transaction_read_only", false),
     flag_both("unique_checks", true),
+    option("updatable_views_with_limit", Kind::Text { default: Some("YES") }, Scope::Both).inert(),
+    option("version", Kind::Text { default: Some("") }, Scope::Global).fixed().runtime(),
+    option("version_comment", Kind::Text { default: Some("Nfold") }, Scope::Global).fixed().runtime(),
+    option("version_compile_machine", Kind::Text { default: Some(std::env::consts::ARCH) }, Scope::Global).fixed().runtime(),
+    option("version_compile_os", Kind::Text { default: Some("Linux") }, Scope::Global).fixed().runtime(),
     int_both("wait_timeout", 28_800, 1, 31_536_000),
+    option("warning_count", Kind::Int { default: 0, min: 0, max: u64::MAX }, Scope::Session).fixed().runtime(),
+    option("windowing_use_high_precision", Kind::Bool { default: true }, Scope::Both).inert(),
 ];
 
-/// The position in [`OPTIONS`] of a name in any of its spellings: `-` for `_`, any case.
-pub fn find(name: &str) -> Option<usize> {
-    let name = name.replace('-', "_").to_ascii_lowercase();
+/// The position in [`OPTIONS`] of a name as SET writes it: any case.
+pub fn variable(name: &str) -> Option<usize> {
+    let name = name.to_ascii_lowercase();
     OPTIONS.binary_search_by(|o| o.name.cmp(&name)).ok()
+}
+
+/// The position in [`OPTIONS`] of a start-up option in any of its spellings: `-` for `_`, any case.
+pub fn find(name: &str) -> Option<usize> {
+    variable(&name.replace('-', "_")).filter(|&at| OPTIONS[at].startup)
 }
 
 #[cfg(test)]
@@ -317,5 +433,8 @@ mod tests {
             Some("innodb_buffer_pool_size")
         );
         assert_eq!(find("nonsense"), None);
+        assert_eq!(find("last_insert_id"), None, "no start-up option");
+        assert_eq!(variable("innodb-page-size"), None, "SET knows no dashes");
+        assert!(variable("Last_Insert_ID").is_some());
     }
 }

@@ -89,11 +89,18 @@ pub fn parse_size(text: &str) -> Option<u64> {
 
 /// All values, parallel to [`OPTIONS`].
 #[derive(Debug, Clone)]
-pub struct Values(Vec<Value>);
+pub struct Values {
+    all: Vec<Value>,
+    /// Options that were set and change nothing here.
+    without_effect: Vec<&'static str>,
+}
 
 impl Default for Values {
     fn default() -> Self {
-        Values(OPTIONS.iter().map(Value::default_of).collect())
+        Values {
+            all: OPTIONS.iter().map(Value::default_of).collect(),
+            without_effect: Vec::new(),
+        }
     }
 }
 
@@ -102,7 +109,12 @@ impl Values {
     pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), String> {
         let (at, value) = resolve(name, value)?;
         match at {
-            Some(at) => self.0[at] = Value::parse(&OPTIONS[at], value)?,
+            Some(at) => {
+                self.all[at] = Value::parse(&OPTIONS[at], value)?;
+                if !OPTIONS[at].effective {
+                    self.without_effect.push(OPTIONS[at].name);
+                }
+            }
             None => tracing::warn!("option '{name}' is unknown and was marked as loose: ignored"),
         }
         Ok(())
@@ -117,14 +129,19 @@ impl Values {
         Ok(())
     }
 
+    /// Names of MySQL's options that were set and are accepted without effect.
+    pub fn without_effect(&self) -> &[&'static str] {
+        &self.without_effect
+    }
+
     /// By name; `None`: there is no such option.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        table::find(name).map(|i| &self.0[i])
+        table::find(name).map(|i| &self.all[i])
     }
 
     /// All, with their definitions.
     pub fn iter(&self) -> impl Iterator<Item = (&'static OptionDef, &Value)> {
-        OPTIONS.iter().zip(&self.0)
+        OPTIONS.iter().zip(&self.all)
     }
 
     /// A whole number option; also a choice whose words are numbers.

@@ -134,7 +134,8 @@ impl Offload {
         let Offload(queue, wake) = self;
         let mut q = queue.lock();
         q.jobs.push_back((job, done));
-        if q.idle > 0 || q.threads >= Self::MAX_THREADS {
+        // Idle ones that have been called count until they wake up.
+        if q.jobs.len() <= q.idle || q.threads >= Self::MAX_THREADS {
             wake.notify_one();
             return;
         }

@@ -126,9 +126,8 @@ impl SessionFactory for Sessions {
         Ok(Box::new(session))
     }
 
-    /// A latch or a mini-transaction that was held when a statement panicked would leave pages in a state that nobody may see: the engine
-    /// cannot tell yet, so the process ends.
+    /// A panic above the engine spoils its own session only; one inside ends the process.
     fn survives_panic(&self) -> bool {
-        false
+        crate::worker::last_was_contained()
     }
 }

@@ -213,6 +213,10 @@ impl Waiter for FiberCx<'_> {
         if self.slice_over() {
             self.suspend(Suspend::Yield);
             self.interrupted()?;
+            // Nobody will read the answer; a statement may have hours before it.
+            if self.local.peer_closed.get() && !self.masked.get() {
+                return Err(Interrupt::ConnectionLost);
+            }
         }
         Ok(())
     }

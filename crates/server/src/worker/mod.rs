@@ -4,6 +4,7 @@
 mod event_loop;
 mod fiber;
 mod inbox;
+mod panics;
 mod slot;
 mod table;
 mod timers;
@@ -18,6 +19,7 @@ pub use slot::{Identity, KillKind, ProcessInfo, Registry, TEXT_BYTES, Tunables};
 
 pub(crate) use fiber::{Local, add as counters_add};
 pub(crate) use inbox::{Inbox, Message};
+pub(crate) use panics::last_was_contained;
 pub(crate) use slot::ConnSlot;
 
 use crate::auth::Authenticator;
@@ -110,6 +112,7 @@ pub(crate) struct Workers {
 
 impl Workers {
     pub fn start(shared: &Arc<Shared>) -> io::Result<Self> {
+        panics::watch();
         let cpus = if shared.options.pin_workers {
             allowed_cpus()
         } else {

@@ -31,7 +31,7 @@ use nfold_sync::page_word::{frame_of, is_exclusive};
 use nfold_sync::prim::AtomicU64;
 use nfold_sync::{PageWord, words};
 use smallvec::SmallVec;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::Ordering;
 
 /// Records buffers larger than this are not kept for reuse.
@@ -39,6 +39,12 @@ const KEEP_RECORDS: usize = 256 << 10;
 
 thread_local! {
     static RECORDS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static HERE: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Mini-transactions that this thread has open: after a panic, whether its place lay inside one.
+pub fn mini_transactions_here() -> u32 {
+    HERE.get()
 }
 
 /// A page that an [`Mtr`] has latched: its index there.
@@ -90,6 +96,7 @@ impl<'a> Mtr<'a> {
         let records = RECORDS
             .with_borrow_mut(|pool| pool.pop())
             .unwrap_or_default();
+        HERE.set(HERE.get() + 1);
         Mtr {
             core,
             pages: SmallVec::new(),
@@ -346,6 +353,7 @@ impl<'a> Mtr<'a> {
 
 impl Drop for Mtr<'_> {
     fn drop(&mut self) {
+        HERE.set(HERE.get().saturating_sub(1));
         if self.changed() {
             self.core.die("I1: a changed mini-transaction was dropped");
         }

@@ -6,7 +6,7 @@ use nfold_types::{SqlError, Value};
 use super::filter;
 use crate::session::Session;
 use crate::session::response::{Response, RowSet};
-use crate::session::vars::{Scope, definitions};
+use crate::session::vars::{NO_VARIABLE, Scope, definitions};
 
 impl Session {
     pub(super) fn show_variables(
@@ -17,7 +17,7 @@ impl Session {
         let global = scope == VarScope::Global;
         let mut set = RowSet::of_text(&[("Variable_name", 64), ("Value", 2048)]);
         for (at, def) in definitions().iter().enumerate() {
-            if global && def.scope == Scope::Session {
+            if global && def.scope == Scope::Session || def.name == NO_VARIABLE {
                 continue;
             }
             let value = self.env.read_var(at, global).show();

@@ -1,4 +1,4 @@
-//! System variables: one list of definitions, the global values, and each session's own.
+//! System variables: the options' table, the global values, and each session's own.
 //!
 //! # Concurrency
 //! [`Globals`] is replaced as a whole under a mutex; a session copies the `Arc` when it begins and again only when it reads or sets
@@ -7,9 +7,8 @@
 mod check;
 mod modes;
 mod settings;
-mod table;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use nfold_types::collation::CollationId;
@@ -19,29 +18,10 @@ use parking_lot::Mutex;
 use crate::config::table::{self as options, Kind, OPTIONS};
 use crate::config::{self, Values};
 
+pub use crate::config::table::{OptionDef as VarDef, Scope};
 pub use check::{Assigned, charset_by_name, check, collation_by_name};
 pub use modes::{ModeSet, parse_modes};
 pub use settings::{Settings, isolation_of, isolation_word};
-
-/// Where a variable lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    Global,
-    /// Each session has its own, begun from the global one.
-    Both,
-    /// Only sessions have it.
-    Session,
-}
-
-/// One system variable.
-#[derive(Debug, Clone, Copy)]
-pub struct VarDef {
-    pub name: &'static str,
-    pub kind: Kind,
-    pub scope: Scope,
-    /// May be SET.
-    pub dynamic: bool,
-}
 
 /// A variable's value.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,36 +61,19 @@ impl VarValue {
     }
 }
 
-/// All variables by name: the options and [`table::MORE`].
-static DEFS: LazyLock<Vec<VarDef>> = LazyLock::new(|| {
-    let options = OPTIONS.iter().filter(|o| !matches!(o.name, "ssl"));
-    let scope = |s| match s {
-        options::Scope::Global => Scope::Global,
-        options::Scope::Both => Scope::Both,
-    };
-    let mut all: Vec<VarDef> = options
-        .map(|o| VarDef {
-            name: o.name,
-            kind: o.kind,
-            scope: scope(o.scope),
-            dynamic: o.dynamic,
-        })
-        .chain(table::MORE.iter().copied())
-        .collect();
-    all.sort_by_key(|d| d.name);
-    all
-});
+/// A start-up option that is no variable.
+pub const NO_VARIABLE: &str = "ssl";
 
-/// Every variable, in the order of their names.
+/// Every variable, in the order of their names; [`NO_VARIABLE`] is among them.
 pub fn definitions() -> &'static [VarDef] {
-    &DEFS
+    OPTIONS
 }
 
 /// Place of a variable in [`definitions`]; error 1193 where there is none.
 pub fn find(name: &str) -> Result<usize, SqlError> {
-    let lower = name.to_ascii_lowercase();
-    DEFS.binary_search_by(|d| d.name.cmp(lower.as_str()))
-        .map_err(|_| SqlError::new(ErrorCode::ER_UNKNOWN_SYSTEM_VARIABLE, &[&name]))
+    options::variable(name)
+        .filter(|&at| OPTIONS[at].name != NO_VARIABLE)
+        .ok_or_else(|| SqlError::new(ErrorCode::ER_UNKNOWN_SYSTEM_VARIABLE, &[&name]))
 }
 
 /// The place of a variable that the program itself names.
