@@ -26,7 +26,7 @@ def test_transcript(srv):
     for sql, expected in steps:
         done = subprocess.run(["mariadb", "--no-defaults", *words, f"-P{srv.port}", *database, "-e", sql], capture_output=True, text=True, timeout=60)
         # With -e the client shows a failed statement between lines, and where it stands.
-        shown = re.sub(r"^--------------$.*?^--------------$\n\n?", "", done.stdout, flags=re.S | re.M) + done.stderr.replace(" at line 1", "")
+        shown = re.sub(r"^--------------$.*?^--------------$\n\n?", "", done.stdout + done.stderr, flags=re.S | re.M).replace(" at line 1", "")
         assert shown.splitlines() == expected, f"{sql}\n{shown}"
         if sql.startswith("USE "):
             database = [sql[4:].rstrip(";")]

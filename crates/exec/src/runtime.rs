@@ -90,8 +90,11 @@ impl<'s> Runtime<'s> {
         self.cx.borrow_mut().offload(job).map_err(Interrupt::to_sql)
     }
 
-    /// Suspends for so long.
+    /// Suspends for so long; zero is a [`Self::tick`].
     pub fn sleep(&self, time: std::time::Duration) -> Result<(), SqlError> {
+        if time.is_zero() {
+            return self.tick();
+        }
         self.cx.borrow_mut().sleep(time).map_err(Interrupt::to_sql)
     }
 
