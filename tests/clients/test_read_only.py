@@ -53,6 +53,23 @@ def prepare(conn):
                         "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)", rows)
 
 
+def settle(conn):
+    """Reads every row over every index until nothing is left to be put right about where rows were last seen: that is background work, which readers
+    ask for and do not do."""
+    before = quiet(conn)
+    for _ in range(30):
+        cur = conn.cursor()
+        for index in ("items FORCE INDEX (g) WHERE group_id >= 0", "people FORCE INDEX (country) WHERE country_id >= 0",
+                      "people FORCE INDEX (email) WHERE email >= ''"):
+            cur.execute(f"SELECT * FROM ro.{index}")
+            cur.fetchall()
+        now = quiet(conn)
+        if now == before:
+            return now
+        before = now
+    raise AssertionError("reading the same rows again and again always finds something to repair")
+
+
 def statements(rng):
     """(text with ? for its parameters, parameters)"""
     country, state, person = rng.randrange(40), rng.randrange(40), rng.randrange(1, ROWS - 100)
@@ -124,7 +141,7 @@ def test_warm_reads_write_nothing_shared(srv):
         prepare(conn)
         for round_ in range(2):
             on_threads(srv, round_)
-        before = quiet(conn)
+        before = settle(conn)
         for round_ in range(2, 6):
             on_threads(srv, round_)
         after = counters(conn)
