@@ -5,6 +5,7 @@
 //! access path's conditions are tested on the rows.
 
 use nfold_engine::{Bound as KeyBound, KeyRange, PointSet, Table};
+use nfold_plan::bind::is_constant;
 use nfold_plan::expr::{Class, Expr, ExprType};
 use nfold_plan::query::{AccessKind, PointPart, RangePart};
 use nfold_types::key::{KeyLayout, KeyPart};
@@ -184,14 +185,16 @@ fn key_value(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, ty: &ColumnType) -> 
         },
         (TypeKind::Date, _) => match compare::date_side(cx, (v, from)) {
             None => KeyValue::Unknown,
-            Some(d) if d.packed() == d.date().at_midnight().packed() => {
+            Some(None) => KeyValue::BelowAll,
+            Some(Some(d)) if d.packed() == d.date().at_midnight().packed() => {
                 KeyValue::Exact(Value::Date(d.date()))
             }
-            Some(d) => KeyValue::Above(Value::Date(d.date())),
+            Some(Some(d)) => KeyValue::Above(Value::Date(d.date())),
         },
         (TypeKind::DateTime(fsp), _) => match compare::date_side(cx, (v, from)) {
             None => KeyValue::Unknown,
-            Some(d) => {
+            Some(None) => KeyValue::BelowAll,
+            Some(Some(d)) => {
                 let cut = d.truncate(*fsp);
                 if cut == d {
                     KeyValue::Exact(Value::DateTime(cut))
@@ -212,8 +215,10 @@ fn key_value(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, ty: &ColumnType) -> 
 }
 
 fn timestamp_key(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, fsp: u8) -> KeyValue {
-    let Some(d) = compare::date_side(cx, (v, from)) else {
-        return KeyValue::Unknown;
+    let d = match compare::date_side(cx, (v, from)) {
+        None => return KeyValue::Unknown,
+        Some(None) => return KeyValue::BelowAll,
+        Some(Some(d)) => d,
     };
     if d.packed() == 0 {
         return KeyValue::Exact(Value::Timestamp(Timestamp::ZERO));
@@ -353,8 +358,8 @@ impl BoundAccess {
             PointPart::Eq { expr, null_safe } => {
                 let v = cx.val(expr)?;
                 let ty = &layout.parts()[at].ty;
-                if matches!(Class::of(ty), Class::Date | Class::DateTime) {
-                    compare::refuse_text((&v, &expr.ty), ty)?;
+                if matches!(Class::of(ty), Class::Date | Class::DateTime) && is_constant(expr) {
+                    compare::refuse_text(&v, ty)?;
                 }
                 member(s, cx, layout, at, &v, &expr.ty, *null_safe)
             }
@@ -371,7 +376,7 @@ impl BoundAccess {
                     cx.st.params.list(*list).0.next(),
                 ) {
                     let v = Val::from_ref(only);
-                    compare::refuse_text((&v, &compare::member_type(cx, *list, 0, &v)), ty)?;
+                    compare::refuse_text(&v, ty)?;
                 }
                 for (i, value) in cx.st.params.list(*list).0.enumerate() {
                     if direct.is_some_and(|d| d(&value, ty)) {
@@ -516,8 +521,8 @@ impl BoundAccess {
         refuses: bool,
     ) -> Result<KeyValue, SqlError> {
         let v = cx.val(e)?;
-        if refuses && matches!(Class::of(ty), Class::Date | Class::DateTime) {
-            compare::refuse_text((&v, &e.ty), ty)?;
+        if refuses && matches!(Class::of(ty), Class::Date | Class::DateTime) && is_constant(e) {
+            compare::refuse_text(&v, ty)?;
         }
         Ok(key_value(cx, &v, &e.ty, ty))
     }

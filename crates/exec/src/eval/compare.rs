@@ -41,7 +41,7 @@ pub fn order(
         CmpKind::DateTime => {
             let (x, y) = (date_side(cx, a), date_side(cx, b));
             match (x, y) {
-                (Some(x), Some(y)) => Some(x.packed().cmp(&y.packed())),
+                (Some(x), Some(y)) => Some(x.map(|d| d.packed()).cmp(&y.map(|d| d.packed()))),
                 _ => double_order(cx, a, b),
             }
         }
@@ -66,30 +66,41 @@ fn is_number(v: &Val<'_>) -> bool {
     )
 }
 
-/// A side of a comparison of dates. A text that is no date counts as zero; a number that is none is `None`: then both are compared as
-/// numbers.
-pub(crate) fn date_side(cx: &EvalCx<'_>, v: (&Val<'_>, &ExprType)) -> Option<DateTime> {
+/// A side of a comparison of dates. A text that is no date is less than all of them (`Some(None)`); a number that is none is `None`:
+/// then both are compared as numbers.
+pub(crate) fn date_side(cx: &EvalCx<'_>, v: (&Val<'_>, &ExprType)) -> Option<Option<DateTime>> {
     let found = convert::to_datetime(cx, v.0, v.1);
-    if found.is_none() && !is_number(v.0) {
-        return Some(DateTime::ZERO);
+    match found {
+        None if is_number(v.0) => None,
+        found => Some(found),
     }
-    found
 }
 
-/// Error 1525 where a constant text that is no date stands beside a date.
-fn refuse_no_date(a: (&Val<'_>, &ExprType), b: (&Val<'_>, &ExprType)) -> Result<(), SqlError> {
-    for (text, other) in [(a, b), (b, a)] {
-        if other.1.class().is_temporal() && !other.0.is_null() {
-            refuse_text(text, &other.1.col)?;
+fn double_order(
+    cx: &EvalCx<'_>,
+    a: (&Val<'_>, &ExprType),
+    b: (&Val<'_>, &ExprType),
+) -> Option<Ordering> {
+    convert::to_f64(cx, a.0, a.1)?.partial_cmp(&convert::to_f64(cx, b.0, b.1)?)
+}
+
+/// Error 1525 where one side is a constant text that is no date, and the other a date.
+fn refuse_no_date(sides: &[Expr; 2], x: &Val<'_>, y: &Val<'_>) -> Result<(), SqlError> {
+    for (text, e, other, date) in [(x, &sides[0], y, &sides[1]), (y, &sides[1], x, &sides[0])] {
+        let constant = matches!(text, Val::Bytes(_))
+            && e.ty.coercibility >= Coercibility::Coercible
+            && date.ty.class().is_temporal()
+            && !other.is_null();
+        if constant && nfold_plan::bind::is_constant(e) {
+            refuse_text(text, &date.ty.col)?;
         }
     }
     Ok(())
 }
 
-/// Error 1525 where `v` is a constant text that is no date, to be compared with values of type `other`.
-pub(crate) fn refuse_text(v: (&Val<'_>, &ExprType), other: &ColumnType) -> Result<(), SqlError> {
-    let constant = v.1.coercibility >= Coercibility::Coercible;
-    if let (Val::Bytes(text), true) = (v.0, constant)
+/// Error 1525 where `v`, a constant to be compared with values of type `other`, is a text that is no date.
+pub(crate) fn refuse_text(v: &Val<'_>, other: &ColumnType) -> Result<(), SqlError> {
+    if let Val::Bytes(text) = v
         && parse::parse_datetime(text, DateFlags::default()).is_err()
     {
         let kind = match other.kind {
@@ -101,14 +112,6 @@ pub(crate) fn refuse_text(v: (&Val<'_>, &ExprType), other: &ColumnType) -> Resul
         return Err(SqlError::new(ErrorCode::ER_WRONG_VALUE, &[&kind, &shown]));
     }
     Ok(())
-}
-
-fn double_order(
-    cx: &EvalCx<'_>,
-    a: (&Val<'_>, &ExprType),
-    b: (&Val<'_>, &ExprType),
-) -> Option<Ordering> {
-    convert::to_f64(cx, a.0, a.1)?.partial_cmp(&convert::to_f64(cx, b.0, b.1)?)
 }
 
 /// Whether an order satisfies a comparison operator.
@@ -142,10 +145,10 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             if *op == BinaryOp::NullSafeEq && (x.is_null() || y.is_null()) {
                 return Ok(Some(x.is_null() && y.is_null()));
             }
-            let (x, y) = ((&x, &sides[0].ty), (&y, &sides[1].ty));
             if *kind == CmpKind::DateTime {
-                refuse_no_date(x, y)?;
+                refuse_no_date(sides, &x, &y)?;
             }
+            let (x, y) = ((&x, &sides[0].ty), (&y, &sides[1].ty));
             Ok(order(cx, *kind, x, y).map(|o| holds(*op, o)))
         }
         ExprKind::CompareRows {
@@ -437,8 +440,9 @@ fn in_param<'a>(
         if let (CmpKind::DateTime, 1) = (kinds[0], cx.st.params.list(list).0.len()) {
             let only = cx.st.params.list(list).0.next().map(Val::from_ref);
             let only = only.unwrap_or_default();
-            let ty = member_type(cx, list, 0, &only);
-            refuse_no_date((&x, &expr.ty), (&only, &ty))?;
+            if expr.ty.class().is_temporal() {
+                refuse_text(&only, &expr.ty.col)?;
+            }
         }
         let id = std::ptr::from_ref(e) as usize;
         let known = cx.st.lists.lists.borrow().get(&id).cloned();

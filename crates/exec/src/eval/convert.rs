@@ -416,19 +416,20 @@ fn shown_number(v: &Val<'_>, ty: &ExprType) -> Vec<u8> {
     out
 }
 
-/// What a cast makes of a date that is not whole: NULL with warning 1292 where the SQL mode does not allow it. Values that were dates
-/// before stay as they are.
-fn allowed(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType, d: DateTime) -> Option<DateTime> {
-    if ty.class().is_temporal() {
-        return Some(d);
-    }
+/// Whether the SQL mode takes a date with zeros in it.
+pub fn allowed(cx: &EvalCx<'_>, d: DateTime) -> bool {
     let mode = cx.env().sql_mode();
     let flags = DateFlags {
         no_zero_in_date: mode.has(SqlMode::NO_ZERO_IN_DATE),
         no_zero_date: mode.has(SqlMode::NO_ZERO_DATE),
         allow_invalid: mode.has(SqlMode::ALLOW_INVALID_DATES),
     };
-    if parse::check_date(d.date(), d.packed() == 0, flags).is_ok() {
+    parse::check_date(d.date(), d.packed() == 0, flags).is_ok()
+}
+
+/// What a cast makes of a date: NULL with warning 1292 where the SQL mode does not allow it.
+fn cast_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType, d: DateTime) -> Option<DateTime> {
+    if allowed(cx, d) {
         return Some(d);
     }
     match v {
@@ -539,10 +540,10 @@ pub fn cast<'a>(
         TypeKind::Double => to_f64(cx, &v, from).map_or(Val::Null, Val::Double),
         TypeKind::Float => to_f64(cx, &v, from).map_or(Val::Null, |v| Val::Float(v as f32)),
         TypeKind::Date => to_short_date(cx, &v, from)
-            .and_then(|d| allowed(cx, &v, from, d))
+            .and_then(|d| cast_date(cx, &v, from, d))
             .map_or(Val::Null, |d| Val::Date(d.date())),
         TypeKind::DateTime(fsp) => to_datetime(cx, &v, from)
-            .and_then(|d| allowed(cx, &v, from, d))
+            .and_then(|d| cast_date(cx, &v, from, d))
             .and_then(|d| d.round(0, *fsp))
             .map_or(Val::Null, Val::DateTime),
         TypeKind::Time(fsp) => {

@@ -183,7 +183,8 @@ pub(super) static FUNCS: &[Func] = &[
 /// Numbers of two digits lie between 1970 and 2069, and so does a text '0'; whatever is no year stays the number that it is.
 fn eval_year_constant<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let v = cx.val(&args[0])?;
-    let short = matches!(&v, Val::Bytes(t) if (1..4).contains(&t.trim_ascii().len()));
+    let digits = |t: &[u8]| (1..4).contains(&t.len()) && t.iter().all(u8::is_ascii_digit);
+    let short = matches!(&v, Val::Bytes(t) if digits(t.trim_ascii()));
     let Some(n) = convert::to_integer(cx, &v, &args[0].ty) else {
         return Ok(Val::Null);
     };

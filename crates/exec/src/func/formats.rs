@@ -358,6 +358,9 @@ impl Reader<'_> {
                     continue;
                 }
                 self.skip_spaces();
+                if self.text.is_empty() {
+                    return Some(());
+                }
                 self.text = self.text.strip_prefix(&[c])?;
                 continue;
             }

@@ -7,7 +7,7 @@ use nfold_types::temporal::{DateFlags, Interval, IntervalUnit, MICROS_PER_SECOND
 use nfold_types::{Date, DateTime, ErrorCode, SqlError, Time, TypeKind, Value};
 
 use super::{Evaluated, arg};
-use crate::eval::{EvalCx, Val};
+use crate::eval::{EvalCx, Val, convert};
 
 /// Fractional digits of an argument used as a time: those of its type, or of its text where it is written out.
 pub(super) fn fsp_of(e: &Expr) -> u8 {
@@ -55,7 +55,8 @@ fn text_of(d: DateTime) -> Vec<u8> {
 /// An argument of which the date matters. A text that is no date gives a warning about a date; '0000-00-00' is none under NO_ZERO_DATE.
 pub(super) fn datetime_of<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
     if e.ty.class() != Class::String {
-        return cx.datetime(e);
+        let v = cx.val(e)?;
+        return Ok(convert::to_short_date(cx, &v, &e.ty));
     }
     let Some(text) = cx.bytes(e)? else {
         return Ok(None);
@@ -74,12 +75,12 @@ pub(super) fn datetime_of<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Dat
     Ok(Some(d))
 }
 
-/// As [`datetime_of`]; a text with a zero month or day is none.
+/// As [`datetime_of`]; what the SQL mode does not allow is none.
 pub(super) fn dated<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
     let Some(d) = datetime_of(cx, e)? else {
         return Ok(None);
     };
-    if e.ty.class() == Class::String && (d.date().month() == 0 || d.date().day() == 0) {
+    if !convert::allowed(cx, d) {
         warn_value(cx, "date", &text_of(d));
         return Ok(None);
     }

@@ -323,8 +323,7 @@ fn eval_soundex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eval
         }
         let this = code(c);
         if out.is_empty() {
-            let upper = c.to_uppercase().next().unwrap_or(c);
-            set.encode(upper, &mut out);
+            set.encode(c.to_ascii_uppercase(), &mut out);
         } else if this != b'0' && this != last {
             out.push(this);
         } else if this == b'0' {

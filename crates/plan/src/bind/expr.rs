@@ -19,7 +19,7 @@ use crate::func::Infer;
 use crate::query::{AggFunc, Aggregate, OrderKey};
 
 /// Whether an expression is a constant of the statement: nothing of a row is in it.
-pub(crate) fn is_constant(e: &Expr) -> bool {
+pub fn is_constant(e: &Expr) -> bool {
     !e.any(&mut |e| {
         matches!(
             e.kind,

@@ -26,7 +26,7 @@ use crate::func::FuncSet;
 use crate::mode::SqlMode;
 use crate::query::{Aggregate, Plan, TableSlot};
 
-pub(crate) use expr::is_constant;
+pub use expr::is_constant;
 pub(crate) use from::{FromInfo, Hints, LeftJoin};
 pub use types::bind_type;
 
