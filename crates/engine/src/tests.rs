@@ -16,6 +16,7 @@ mod crash;
 mod ddl;
 mod mvcc;
 mod replaced;
+mod stress;
 
 pub(super) struct Db {
     pub engine: Arc<Engine>,
