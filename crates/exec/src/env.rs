@@ -87,6 +87,10 @@ pub trait SessionEnv {
     ) -> Result<(), SqlError> {
         Ok(())
     }
+    /// `SET insert_id`: the next automatic value of the statement at hand, if one was given.
+    fn insert_id(&self) -> Option<u64> {
+        None
+    }
     /// Directory of spill files.
     fn tmpdir(&self) -> std::path::PathBuf {
         std::env::temp_dir()

@@ -36,6 +36,8 @@ struct Inserting<'i, 's> {
     duplicates: u64,
     /// First value that AUTO_INCREMENT made.
     generated: Option<u64>,
+    /// The last value made from `SET insert_id` in this statement.
+    forced: Option<u64>,
     /// Last value of the AUTO_INCREMENT column that was given.
     explicit: Option<u64>,
     found: RowBatch,
@@ -66,6 +68,7 @@ pub(crate) fn run(rt: &Runtime<'_>, plan: &InsertPlan) -> Result<StatementResult
         affected: 0,
         duplicates: 0,
         generated: None,
+        forced: None,
         explicit: None,
         found: RowBatch::new(),
     };
@@ -303,11 +306,9 @@ impl<'i> Inserting<'i, '_> {
             Some(0) => !self.storing.zero_is_a_value() || !self.given[c],
             Some(_) => false,
         };
-        let ty = &self.table.def().columns[c].ty;
+        let ty = self.table.def().columns[c].ty.clone();
         if generate {
-            let (increment, offset) = rt.env.auto_increment();
-            let table = self.table.clone();
-            let v = rt.drive(|_| table.auto_increment_reserve(1, offset, increment))?;
+            let v = self.next_automatic()?;
             let max = ty.int_range().map_or(u64::MAX, |(_, max)| max as u64);
             if v == u64::MAX {
                 return Err(SqlError::new(
@@ -333,6 +334,23 @@ impl<'i> Inserting<'i, '_> {
             self.explicit = Some(v as u64);
         }
         Ok(None)
+    }
+
+    /// The next automatic value: counted on from `SET insert_id` where that was given, else the table's own.
+    fn next_automatic(&mut self) -> Result<u64, SqlError> {
+        let rt = self.rt;
+        let (increment, offset) = rt.env.auto_increment();
+        let table = self.table.clone();
+        let forced = match self.forced {
+            Some(last) => last.checked_add(increment),
+            None => rt.env.insert_id(),
+        };
+        let Some(v) = forced else {
+            return rt.drive(|_| table.auto_increment_reserve(1, offset, increment));
+        };
+        rt.drive(|_| table.auto_increment_observe(v))?;
+        self.forced = Some(v);
+        Ok(v)
     }
 
     /// Whether the row was inserted: not if another was changed in its place, or it was passed over.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nfold_catalog::TableDef;
 use nfold_sql::ast::{LockStrength, LockWait, SetOp};
-use nfold_types::ColumnType;
+use nfold_types::{ColumnType, Value};
 
 use crate::expr::{ColumnAt, Expr, ExprType, SubqueryPlan};
 
@@ -72,6 +72,16 @@ pub struct ResultOrder {
 pub struct LimitPlan {
     pub offset: Option<Expr>,
     pub count: Expr,
+}
+
+impl LimitPlan {
+    /// The first `n` rows.
+    pub fn rows(n: u64) -> LimitPlan {
+        LimitPlan {
+            offset: None,
+            count: Expr::constant(Value::UInt(n), ExprType::ubigint(false)),
+        }
+    }
 }
 
 /// One SELECT.

@@ -351,6 +351,8 @@ impl Db {
         let params: Vec<ParamType> = param_types(&digest, &[], self.env.collation());
         let snapshot = self.engine.catalog().snapshot();
         let cx = PlanCx {
+            select_limit: None,
+            safe_updates: false,
             snapshot: &snapshot,
             db: Some("d"),
             mode: self.env.mode.get(),

@@ -300,7 +300,19 @@ fn find_rows(
         calc_found_rows: false,
         deprecated: b.deprecated,
     };
+    if cx.safe_updates {
+        // What a key can find is found by the key, whatever it costs.
+        info.hints.iter_mut().for_each(|h| h.force = true);
+    }
     crate::access::optimize(cx, &mut block, conditions, &info, limit.is_some());
+    let scans =
+        |j: &crate::query::JoinStep| matches!(j.access.kind, crate::query::AccessKind::Full);
+    if cx.safe_updates && limit.is_none() && block.joins.iter().any(scans) {
+        return Err(SqlError::new(
+            ErrorCode::ER_UPDATE_WITHOUT_KEY_IN_SAFE_MODE,
+            &[&""],
+        ));
+    }
     Ok(Found { block, limit })
 }
 

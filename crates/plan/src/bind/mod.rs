@@ -24,7 +24,7 @@ use nfold_types::{ColumnType, SqlError};
 use crate::expr::{Coercibility, Expr, ExprType, SubqueryPlan};
 use crate::func::FuncSet;
 use crate::mode::SqlMode;
-use crate::query::{Aggregate, Plan, TableSlot};
+use crate::query::{Aggregate, LimitPlan, Plan, TableSlot};
 
 pub use expr::is_constant;
 pub(crate) use from::{FromInfo, Hints, LeftJoin};
@@ -58,6 +58,10 @@ pub struct PlanCx<'a> {
     pub text: &'a [u8],
     /// Types of the parameter slots.
     pub params: &'a [ParamType],
+    /// `sql_select_limit`: rows of a SELECT without LIMIT.
+    pub select_limit: Option<u64>,
+    /// `sql_safe_updates`: UPDATE and DELETE need a key or a LIMIT.
+    pub safe_updates: bool,
 }
 
 /// Type of a parameter slot.
@@ -151,7 +155,13 @@ pub fn plan_statement(
 ) -> Result<Plan, SqlError> {
     use nfold_sql::ast::Statement;
     match statement {
-        Statement::Query(q) => Ok(Plan::Query(block::bind_query(cx, q, None)?)),
+        Statement::Query(q) => {
+            let mut plan = block::bind_query(cx, q, None)?;
+            if plan.limit.is_none() {
+                plan.limit = cx.select_limit.map(LimitPlan::rows);
+            }
+            Ok(Plan::Query(plan))
+        }
         Statement::Insert(i) => dml::insert(cx, i),
         Statement::Update(u) => dml::update(cx, u),
         Statement::Delete(d) => dml::delete(cx, d),

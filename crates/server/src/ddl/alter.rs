@@ -6,7 +6,7 @@ use nfold_catalog::schema::eq_name;
 use nfold_catalog::{ColumnDef, IndexId, IndexKind, TableDef};
 use nfold_engine::{IndexSpec, TableSpec};
 use nfold_sql::ast::{self, AlterAction, AlterTable, ColumnPlace};
-use nfold_types::{ErrorCode, SqlError};
+use nfold_types::{ErrorCode, Level, SqlError};
 
 use super::{DdlCx, check_table_name, column, comment, error, key, named_collation, table};
 
@@ -148,7 +148,12 @@ impl Alter<'_> {
                 self.copy = true;
                 Ok(())
             }
-            AlterAction::DisableKeys | AlterAction::EnableKeys | AlterAction::OrderBy(_) => Ok(()),
+            AlterAction::DisableKeys | AlterAction::EnableKeys => {
+                let code = ErrorCode::ER_ILLEGAL_HA;
+                cx.warnings.push(Level::Note, code, &[&self.old.name]);
+                Ok(())
+            }
+            AlterAction::OrderBy(_) => Ok(()),
             AlterAction::SetColumnVisible { .. } => {
                 Err(SqlError::not_supported("invisible columns"))
             }

@@ -1,7 +1,7 @@
 //! One statement: what kind it is, what must happen before and after it, who runs it.
 
 use nfold_exec::{ExecCx, StatementResult};
-use nfold_sql::ast::{Flush, FlushItem, LockTable, PrepareSource, SetItem, Show, Statement};
+use nfold_sql::ast::{Flush, FlushItem, PrepareSource, SetItem, Show, Statement};
 use nfold_types::{ErrorCode, Level, SqlError, Value};
 
 use super::Session;
@@ -174,13 +174,18 @@ impl Session {
         }
         self.rights.refresh(self.server.engine.catalog());
         if commits(statement) {
-            self.refuse_read_only()?;
             if !matches!(statement, Statement::Flush(_) | Statement::LockTables(_)) {
+                self.refuse_read_only()?;
                 self.refuse_read_only_server()?;
             }
             self.commit(cx)?;
+            self.table_locks_allow(statement)?;
         }
-        let response = self.dispatch(cx, statement, text, sink);
+        let mut response = self.dispatch(cx, statement, text, sink);
+        if commits(statement) && response.is_ok() && !matches!(statement, Statement::LockTables(_))
+        {
+            response = self.renew_table_locks(cx).and(response);
+        }
         if !self.engine.in_transaction() {
             self.engine.mdl().release_all();
         }
@@ -228,8 +233,8 @@ impl Session {
             RollbackTo(name) => self.use_savepoint(cx, name.as_str(), false),
             ReleaseSavepoint(name) => self.use_savepoint(cx, name.as_str(), true),
             Savepoint(name) => self.savepoint(name.as_str()),
-            LockTables(list) => self.lock_tables(list),
-            UnlockTables => Ok(Response::ok()),
+            LockTables(list) => self.lock_tables(cx, list),
+            UnlockTables => self.unlock_tables(cx),
             Set(items) => self.set(cx, items, text),
             Use(name) => self.use_database(name.as_str()).map(|()| Response::ok()),
             Kill { target, id } => self.kill_statement(cx, *target, id, text),
@@ -249,12 +254,6 @@ impl Session {
             Empty => Ok(Response::ok()),
             Unsupported { what } => Err(SqlError::not_supported(what)),
         }
-    }
-
-    /// LOCK TABLES is not done; dumps ask for READ locks after they have begun a consistent snapshot with `--single-transaction`
-    /// off, and would get an inconsistent dump without them: so it is refused, not ignored.
-    fn lock_tables(&mut self, _: &[LockTable]) -> Result<Response, SqlError> {
-        Err(SqlError::not_supported("LOCK TABLES"))
     }
 
     /// FLUSH: accepted where there is nothing to be flushed because everything is always current.

@@ -285,6 +285,10 @@ impl SessionEnv for Env {
         s.sort_buffer_size.max(s.tmp_table_size)
     }
 
+    fn insert_id(&self) -> Option<u64> {
+        Some(self.insert_id.get()).filter(|n| *n > 0)
+    }
+
     fn virtual_rows(
         &self,
         schema: &str,

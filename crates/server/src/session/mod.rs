@@ -12,6 +12,7 @@ mod ddl;
 mod dispatch;
 pub mod env;
 mod handler;
+mod locks;
 mod plan_info;
 mod prepared;
 pub mod privilege;
@@ -40,6 +41,7 @@ use crate::system;
 pub use server::{ServerState, Sessions};
 
 use env::Env;
+use locks::TableLocks;
 use prepared::PreparedStatements;
 use privilege::Rights;
 use run::PlanMap;
@@ -58,6 +60,8 @@ pub struct Session {
     next_transaction: NextTransaction,
     /// The open transaction is READ ONLY.
     read_only: bool,
+    /// LOCK TABLES.
+    table_locks: TableLocks,
     prepared: PreparedStatements,
     plans: PlanMap,
     /// Values of `?` for expressions outside of queries (a prepared SET).
@@ -101,6 +105,7 @@ impl Session {
             conditions: Warnings::default(),
             next_transaction: NextTransaction::default(),
             read_only: false,
+            table_locks: TableLocks::default(),
             prepared: PreparedStatements::default(),
             plans: PlanMap::default(),
             free_params: Params::new(),
@@ -112,6 +117,7 @@ impl Session {
             server,
         };
         session.env.set_handshake_collation(collation);
+        session.follow_error_count();
         if let Some(name) = database {
             session.use_database(&name)?;
         }
@@ -121,6 +127,7 @@ impl Session {
     /// Ends what is open and forgets everything but the account (COM_RESET_CONNECTION).
     pub fn reset(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         let ended = self.rollback(cx);
+        self.release_table_locks();
         let mut login = self.env.login.clone();
         login.database = None;
         let database = self.env.database.take();
@@ -131,6 +138,7 @@ impl Session {
         self.prepared = PreparedStatements::default();
         self.next_transaction = NextTransaction::default();
         self.conditions.clear();
+        self.follow_error_count();
         self.plan_environment_changed();
         ended
     }
@@ -147,6 +155,12 @@ impl Session {
         self.env.set_database(Some(&def.name), def.collation);
         self.plan_environment_changed();
         Ok(())
+    }
+
+    /// The conditions that are kept are as many as `max_error_count` says.
+    fn follow_error_count(&mut self) {
+        let limit = self.env.vars.settings().max_error_count;
+        self.conditions.set_limit(limit);
     }
 
     /// Plans that were made under another database, sql_mode or character set do not hold any more.

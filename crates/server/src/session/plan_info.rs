@@ -48,6 +48,7 @@ pub fn plan_cx<'a>(
     text: &'a [u8],
     params: &'a [ParamType],
 ) -> PlanCx<'a> {
+    let settings = info.env.vars.settings();
     PlanCx {
         snapshot,
         db: info.env.database.as_deref(),
@@ -57,6 +58,8 @@ pub fn plan_cx<'a>(
         info,
         text,
         params,
+        select_limit: (settings.sql_select_limit != u64::MAX).then_some(settings.sql_select_limit),
+        safe_updates: settings.sql_safe_updates,
     }
 }
 

@@ -12,7 +12,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use nfold_catalog::{SchemaSnapshot, TableId};
+use nfold_catalog::{Privileges, SchemaSnapshot, TableId};
 use nfold_exec::{ExecCx, Executable, RowSink, SessionEnv, StatementResult, execute};
 use nfold_plan::bind::{ParamType, param_types, plan_statement};
 use nfold_plan::expr::{Coercibility, ExprType};
@@ -24,6 +24,7 @@ use nfold_types::{ColumnType, ErrorCode, SqlError, Value};
 use rustc_hash::FxHashMap;
 
 use super::Session;
+use super::locks::{TableLocks, write_permit};
 use super::plan_info::{Info, plan_cx};
 use super::tables::{TableUse, tables_of};
 
@@ -42,7 +43,6 @@ struct Cached {
     /// Texts up to here name result columns: they are part of the plan.
     named: Vec<u8>,
     structural: Vec<u8>,
-    uses: Vec<TableUse>,
     ids: Vec<TableId>,
     schema_version: u64,
     account_version: u64,
@@ -240,10 +240,14 @@ impl Session {
         let uses = tables_of(&parsed.statement, database.as_deref())?;
         self.check_uses(&uses)?;
         let mut ids = Vec::new();
-        self.lock_tables_shared(cx, &mut |schema| {
-            ids = ids_of(&uses, schema);
+        let held = std::mem::take(&mut self.table_locks);
+        let locks = &held;
+        let locked = self.lock_tables_shared(cx, &mut |schema| {
+            ids = ids_of(&uses, schema, locks);
             ids.clone()
-        })?;
+        });
+        self.table_locks = held;
+        locked?;
         let info = Info {
             env: &self.env,
             engine: &self.server.engine,
@@ -272,7 +276,6 @@ impl Session {
             roles: parsed.roles.clone(),
             named,
             structural,
-            uses,
             ids,
             schema_version: self.schema.version,
             account_version: self.server.engine.catalog().account_version(),
@@ -287,6 +290,7 @@ impl Session {
         for u in uses {
             self.rights
                 .need_table(u.needs, u.command, &u.schema, &u.name)?;
+            self.table_locks.allow(&u.schema, &u.name, is_write(u))?;
         }
         Ok(())
     }
@@ -312,11 +316,11 @@ impl Session {
             self.refuse_read_only()?;
             self.refuse_read_only_server()?;
         }
-        debug_assert!(plan.uses.len() >= plan.ids.len(), "each lock is of a use");
         let mut params = std::mem::take(&mut self.params);
         params.bind(work.digested, work.text, work.markers);
         let warnings = RefCell::new(std::mem::take(&mut self.conditions));
-        self.begin_work();
+        let on_tables = !plan.ids.is_empty() || !self.table_locks.is_empty();
+        self.begin_work(on_tables);
         let result = execute(
             &mut plan.executable,
             &self.server.engine,
@@ -345,13 +349,25 @@ fn names_user_variable(text: &[u8]) -> bool {
     false
 }
 
-/// Ids of the tables that exist; the binder reports the others.
-fn ids_of(uses: &[TableUse], schema: &SchemaSnapshot) -> Vec<TableId> {
-    let mut ids: Vec<TableId> = uses
-        .iter()
-        .filter_map(|u| schema.table(&u.schema, &u.name))
-        .map(|t| t.id)
-        .collect();
+/// Whether a use changes rows.
+fn is_write(u: &TableUse) -> bool {
+    u.needs != Privileges::SELECT
+}
+
+/// What a statement announces: ids of the tables that exist (the binder reports the others), and the permits of those that it changes.
+/// What the session has claimed itself is left out.
+fn ids_of(uses: &[TableUse], schema: &SchemaSnapshot, locks: &TableLocks) -> Vec<TableId> {
+    let mut ids = Vec::with_capacity(uses.len());
+    for u in uses {
+        let Some(table) = schema.table(&u.schema, &u.name) else {
+            continue;
+        };
+        ids.push(table.id);
+        if is_write(u) {
+            ids.push(write_permit(table.id));
+        }
+    }
+    ids.retain(|id| !locks.claims(*id));
     ids.sort_unstable();
     ids.dedup();
     ids

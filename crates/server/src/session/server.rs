@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use nfold_engine::Engine;
 
 use super::Session;
+use super::locks::SharedPermits;
 use super::vars::{self, Globals, VarValue};
 use crate::config::ServerOptions;
 use crate::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
@@ -17,6 +18,8 @@ pub struct ServerState {
     pub globals: Arc<Globals>,
     pub registry: Arc<Registry>,
     pub started: Instant,
+    /// What LOCK TABLES ... READ holds.
+    pub(super) read_permits: SharedPermits,
     /// Set once the workers run.
     pub counters: OnceLock<WorkerCounters>,
 }
@@ -34,6 +37,7 @@ impl ServerState {
             globals,
             registry,
             started: Instant::now(),
+            read_permits: SharedPermits::default(),
             counters: OnceLock::new(),
         };
         state.globals_changed();

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use nfold_catalog::Privileges;
 use nfold_exec::{ExecCx, SessionEnv};
-use nfold_sql::ast::{Expr, SetItem, SetValue, VarScope};
+use nfold_sql::ast::{Expr, SetItem, SetTransaction, SetValue, VarScope};
 use nfold_types::{ErrorCode, SqlError, Value, Warnings};
 
 use super::Session;
@@ -22,7 +22,7 @@ enum Change<'s> {
     /// Session variables that are no stored values.
     Special(&'static str, VarValue),
     UserVar(&'s str, &'s Expr),
-    NextTransaction(&'s nfold_sql::ast::SetTransaction),
+    NextTransaction(SetTransaction),
     Password(&'s SetItem),
 }
 
@@ -80,8 +80,18 @@ impl Session {
         text: &[u8],
     ) -> Result<Change<'s>, SqlError> {
         match item {
-            SetItem::SysVar { scope, name, value } => {
-                self.system_variable(cx, *scope, name, value, text)
+            SetItem::SysVar {
+                scope,
+                at_signs,
+                name,
+                value,
+            } => {
+                let change = self.system_variable(cx, *scope, name, value, text)?;
+                Ok(if *at_signs && scope.is_none() {
+                    next_transaction(change)
+                } else {
+                    change
+                })
             }
             SetItem::UserVar { name, value } => Ok(Change::UserVar(name, value)),
             SetItem::Names { charset, collation } => self
@@ -91,7 +101,7 @@ impl Session {
                 self.character_set(charset.as_deref()).map(Change::Session)
             }
             SetItem::Transaction(t) => match t.scope {
-                None => Ok(Change::NextTransaction(t)),
+                None => Ok(Change::NextTransaction(*t)),
                 Some(scope) => {
                     let named = Session::transaction_variables(t).into_iter();
                     let assigned = named
@@ -234,6 +244,7 @@ impl Session {
                 self.env.set_vars(&assigned);
                 let now = self.env.vars.settings();
                 let commit = !before.autocommit && now.autocommit;
+                self.conditions.set_limit(now.max_error_count);
                 if !now.plans_like(&before) {
                     self.plan_environment_changed();
                 }
@@ -250,7 +261,7 @@ impl Session {
                 let value = self.evaluate(cx, e, text)?;
                 self.env.set_user_var(&name.to_lowercase(), value);
             }
-            Change::NextTransaction(t) => self.set_next_transaction(t)?,
+            Change::NextTransaction(t) => self.set_next_transaction(&t)?,
             Change::Password(item) => {
                 if let SetItem::Password { account, password } = item {
                     self.set_password(cx, account.as_ref(), password)?;
@@ -272,6 +283,28 @@ impl Session {
             _ => {}
         }
     }
+}
+
+/// `SET @@transaction_isolation` and `@@transaction_read_only` without a scope are SET TRANSACTION: for the next one alone.
+fn next_transaction(change: Change<'_>) -> Change<'_> {
+    let Change::Session(assigned) = change else {
+        return change;
+    };
+    let mut t = SetTransaction {
+        scope: None,
+        isolation: None,
+        read_only: None,
+    };
+    for (at, value) in &assigned {
+        match (vars::definitions()[*at].name, value) {
+            ("transaction_isolation", VarValue::Text(Some(word))) => {
+                t.isolation = Some(vars::isolation_of(word));
+            }
+            ("transaction_read_only", VarValue::Bool(on)) => t.read_only = Some(*on),
+            _ => return Change::Session(assigned),
+        }
+    }
+    Change::NextTransaction(t)
 }
 
 /// Variables that are no stored values.

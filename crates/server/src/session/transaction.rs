@@ -67,6 +67,7 @@ impl Session {
         options: &BeginOptions,
     ) -> Result<Response, SqlError> {
         self.commit(cx)?;
+        self.release_table_locks();
         let (isolation, read_only) = self.characteristics();
         self.next_transaction = NextTransaction::default();
         if options.consistent_snapshot && isolation != Isolation::RepeatableRead {
@@ -82,13 +83,16 @@ impl Session {
         Ok(Response::ok())
     }
 
-    /// A statement that reads or writes tables begins.
-    pub fn begin_work(&mut self) {
+    /// A statement that the executor runs begins; `on_tables`: it reads or writes some. One without tables leaves what SET TRANSACTION
+    /// said to the next, unless it opens a transaction that stays open.
+    pub fn begin_work(&mut self, on_tables: bool) {
         let fresh = !self.engine.in_transaction();
         let (isolation, read_only) = self.characteristics();
         self.engine.statement_begin(isolation, read_only);
         if fresh {
-            self.next_transaction = NextTransaction::default();
+            if on_tables || !self.env.vars.settings().autocommit {
+                self.next_transaction = NextTransaction::default();
+            }
             self.read_only = read_only;
         }
     }
@@ -167,7 +171,7 @@ impl Session {
         // With autocommit, outside of a transaction, it would vanish with the statement.
         if self.engine.in_transaction() || !self.env.vars.settings().autocommit {
             if !self.engine.in_transaction() {
-                self.begin_work();
+                self.begin_work(true);
             }
             self.engine.savepoint(name);
         }
@@ -225,9 +229,13 @@ impl Session {
         isolation.into_iter().chain(read_only).collect()
     }
 
-    /// Error 1792 where the open transaction may not write.
+    /// Error 1792 where the open transaction, or the one that would begin, may not write.
     pub fn refuse_read_only(&self) -> Result<(), SqlError> {
-        if self.engine.in_transaction() && self.read_only {
+        let read_only = match self.engine.in_transaction() {
+            true => self.read_only,
+            false => self.characteristics().1,
+        };
+        if read_only {
             return Err(SqlError::new(
                 ErrorCode::ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION,
                 &[],
@@ -265,7 +273,10 @@ impl Session {
     }
 
     /// Waits a little for a metadata lock; error 1205 after `deadline`.
-    fn mdl_pause(cx: &mut dyn ExecCx, deadline: Option<Instant>) -> Result<(), SqlError> {
+    pub(super) fn mdl_pause(
+        cx: &mut dyn ExecCx,
+        deadline: Option<Instant>,
+    ) -> Result<(), SqlError> {
         if deadline.is_some_and(|d| Instant::now() >= d) {
             return Err(SqlError::new(ErrorCode::ER_LOCK_WAIT_TIMEOUT, &[]));
         }
@@ -303,8 +314,11 @@ impl Session {
     ) -> Result<MdlExclusive, SqlError> {
         let deadline = Instant::now().checked_add(self.env.vars.settings().lock_wait_timeout);
         let mdl = self.server.engine.catalog().mdl().clone();
+        // What LOCK TABLES has claimed is the session's already.
+        let mut wanted = ids.to_vec();
+        wanted.retain(|id| !self.table_locks.claims(*id));
         loop {
-            match mdl.try_exclusive(Some(self.engine.mdl_ref()), ids) {
+            match mdl.try_exclusive(Some(self.engine.mdl_ref()), &wanted) {
                 Ok(claim) => return Ok(claim),
                 Err(_) => Self::mdl_pause(cx, deadline)?,
             }

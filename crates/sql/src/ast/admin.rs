@@ -29,6 +29,8 @@ pub enum SetItem {
     /// `[scope] name = value`. `scope` None: none was written (session).
     SysVar {
         scope: Option<VarScope>,
+        /// Written `@@name`, which differs for the transaction's characteristics.
+        at_signs: bool,
         name: String,
         value: SetValue,
     },

@@ -107,6 +107,7 @@ impl Parser<'_> {
                 self.set_operator()?;
                 return Ok(SetItem::SysVar {
                     scope,
+                    at_signs: true,
                     name,
                     value: self.set_value()?,
                 });
@@ -144,6 +145,7 @@ impl Parser<'_> {
         self.set_operator()?;
         Ok(SetItem::SysVar {
             scope,
+            at_signs: false,
             name,
             value: self.set_value()?,
         })

@@ -232,6 +232,11 @@ impl Warnings {
             )
     }
 
+    /// Keeps at most `limit` conditions from now on.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
     /// Adds a condition; beyond the limit it is only counted. The message is formatted only when it is kept.
     pub fn push(&mut self, level: Level, code: ErrorCode, args: &[&dyn Display]) {
         if self.raises(level, code) {

@@ -355,7 +355,11 @@ impl Session {
             rename,
             auto_increment,
         } = self.with_ddl_cx(def.collation, |ddl| ddl::alter::bind(a, &def, ddl))?;
-        let only_rename = rename.is_some() && change == Change::Nothing;
+        // Nothing is counted where no row could have been touched.
+        let keys =
+            |a: &AlterAction| matches!(a, AlterAction::DisableKeys | AlterAction::EnableKeys);
+        let uncounted =
+            change == Change::Nothing && (rename.is_some() || a.actions.iter().all(keys));
         let target = match &rename {
             Some((to, new)) => {
                 Some(self.rename_target(to.as_deref().unwrap_or(&schema), new, &def)?)
@@ -396,7 +400,7 @@ impl Session {
                 .ok_or_else(|| missing(&schema, &name))?;
             self.change(cx, move || engine.rename_tables(&[(def, schema, name)]))?;
         }
-        let info = if only_rename {
+        let info = if uncounted {
             String::new()
         } else {
             format!(

@@ -71,7 +71,7 @@ impl Session {
         errors_only: bool,
         limit: Option<nfold_sql::ast::ShowLimit>,
     ) -> Response {
-        let code = ColumnType::bigint().with_unsigned();
+        let code = ColumnType::new(nfold_types::TypeKind::Int).with_unsigned();
         let mut set = RowSet::new(&[
             ("Level", text_type(7)),
             ("Code", code),

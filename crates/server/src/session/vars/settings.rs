@@ -102,6 +102,7 @@ impl Settings {
                 s.div_precision_increment,
                 s.group_concat_max_len,
                 s.sql_select_limit,
+                s.sql_safe_updates,
             )
         };
         key(self) == key(other) && self.zone == other.zone

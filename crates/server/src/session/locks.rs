@@ -1,0 +1,281 @@
+//! LOCK TABLES, over metadata locks.
+//!
+//! # Picture
+//! Each table has two ids there: its own, and its *write permit* (the id with a bit set), which statements that change rows announce too.
+//!
+//! ```text
+//!                     announces (shared)      claims (exclusive)
+//!  SELECT             id
+//!  INSERT, UPDATE ..  id, permit
+//!  LOCK ... READ      id                      permit, shared with every other READ locker
+//!  LOCK ... WRITE                             id, permit
+//!  DDL                                        id
+//! ```
+//! # Invariants
+//! L1. All locks of a statement are taken together or not at all, so two LOCK TABLES never wait for each other.
+//! L2. While a session holds table locks, its statements use no other stored table (error 1100), and it changes none that it
+//!     locked for READ (error 1099).
+//! L3. Plans know who may use what: the plan cache is emptied when locks are taken or given back.
+//!
+//! # Cost
+//! A statement that changes rows announces one id more, in its session's own slot.
+
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use nfold_catalog::{Mdl, MdlBusy, MdlExclusive, MdlSlot, Privileges, SchemaSnapshot, TableId};
+use nfold_exec::ExecCx;
+use nfold_sql::ast::{LockTable, ObjectName, Statement};
+use nfold_types::{ErrorCode, SqlError};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use super::Session;
+use super::response::Response;
+use crate::system;
+
+/// Marks the id of a write permit. Ids of stored tables are far below.
+const PERMIT: u64 = 1 << 62;
+
+/// The id that stands for the right to change a table's rows.
+pub fn write_permit(table: TableId) -> TableId {
+    TableId(table.0 | PERMIT)
+}
+
+/// One table of LOCK TABLES.
+struct Locked {
+    schema: Box<str>,
+    name: Box<str>,
+    id: TableId,
+    write: bool,
+}
+
+/// The table locks of one session.
+#[derive(Default)]
+pub struct TableLocks {
+    tables: Vec<Locked>,
+    /// Announces the tables locked for READ.
+    _announced: Option<MdlSlot>,
+    _shared: Vec<Arc<MdlExclusive>>,
+    _exclusive: Vec<MdlExclusive>,
+}
+
+impl TableLocks {
+    /// Whether the session has none.
+    pub fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+    }
+
+    /// Whether the session itself has claimed this id: its statements need not announce it.
+    pub fn claims(&self, id: TableId) -> bool {
+        let bare = TableId(id.0 & !PERMIT);
+        self.tables.iter().any(|t| t.write && t.id == bare)
+    }
+
+    /// Whether a statement may use a table; `write`: it changes rows or the definition.
+    ///
+    /// # Errors
+    /// 1100 where it is not locked, 1099 where it is locked for READ only.
+    pub fn allow(&self, schema: &str, name: &str, write: bool) -> Result<(), SqlError> {
+        if self.tables.is_empty() || system::is_system_schema(schema) {
+            return Ok(());
+        }
+        let mut named = self
+            .tables
+            .iter()
+            .filter(|t| *t.schema == *schema && *t.name == *name)
+            .peekable();
+        if named.peek().is_none() {
+            return Err(SqlError::new(ErrorCode::ER_TABLE_NOT_LOCKED, &[&name]));
+        }
+        if write && !named.any(|t| t.write) {
+            let code = ErrorCode::ER_TABLE_NOT_LOCKED_FOR_WRITE;
+            return Err(SqlError::new(code, &[&name]));
+        }
+        Ok(())
+    }
+}
+
+/// Write permits that READ lockers hold together, by id.
+#[derive(Default)]
+pub struct SharedPermits(Mutex<FxHashMap<u64, Weak<MdlExclusive>>>);
+
+impl SharedPermits {
+    /// The claim on a permit that READ lockers share.
+    fn share(&self, mdl: &Arc<Mdl>, permit: TableId) -> Result<Arc<MdlExclusive>, MdlBusy> {
+        let mut held = self.0.lock();
+        if let Some(claim) = held.get(&permit.0).and_then(Weak::upgrade) {
+            return Ok(claim);
+        }
+        held.retain(|_, claim| claim.strong_count() > 0);
+        let claim = Arc::new(mdl.try_exclusive(None, &[permit])?);
+        held.insert(permit.0, Arc::downgrade(&claim));
+        Ok(claim)
+    }
+}
+
+impl Session {
+    /// LOCK TABLES. What was open has been committed.
+    ///
+    /// # Errors
+    /// 1046, 1142, 1146, 1066 for the names; 1205 when the locks are not to be had within `lock_wait_timeout`.
+    pub(super) fn lock_tables(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        list: &[LockTable],
+    ) -> Result<Response, SqlError> {
+        self.release_table_locks();
+        let deadline = Instant::now().checked_add(self.env.vars.settings().lock_wait_timeout);
+        self.table_locks = loop {
+            self.refresh_schema();
+            let tables = self.tables_to_lock(list)?;
+            if let Ok(locks) = self.try_lock_tables(tables)
+                && self.schema.version == self.server.engine.catalog().version()
+            {
+                break locks;
+            }
+            Self::mdl_pause(cx, deadline)?;
+        };
+        self.plan_environment_changed();
+        Ok(Response::ok())
+    }
+
+    fn tables_to_lock(&self, list: &[LockTable]) -> Result<Vec<Locked>, SqlError> {
+        let mut tables: Vec<Locked> = Vec::with_capacity(list.len());
+        for (n, item) in list.iter().enumerate() {
+            let (schema, name) = (self.schema_of(&item.name)?, item.name.name.as_str());
+            if system::canonical(&schema) == Some(system::INFORMATION) {
+                return Err(self.rights.no_database(&schema));
+            }
+            let needs = Privileges::SELECT.union(Privileges::LOCK_TABLES);
+            self.rights
+                .need_table(needs, "SELECT, LOCK TABLES", &schema, name)?;
+            let alias =
+                |i: &LockTable| i.alias.as_ref().unwrap_or(&i.name.name).as_str().to_owned();
+            if list[..n].iter().any(|other| alias(other) == alias(item)) {
+                return Err(SqlError::new(ErrorCode::ER_NONUNIQ_TABLE, &[&alias(item)]));
+            }
+            if system::is_system_schema(&schema) {
+                continue;
+            }
+            let def = self.table_def(&schema, name)?;
+            tables.push(Locked {
+                schema: (&*schema).into(),
+                name: name.into(),
+                id: def.id,
+                write: item.write,
+            });
+        }
+        Ok(tables)
+    }
+
+    fn try_lock_tables(&mut self, tables: Vec<Locked>) -> Result<TableLocks, MdlBusy> {
+        let mdl = self.server.engine.catalog().mdl().clone();
+        let is_written = |id| tables.iter().any(|t| t.write && t.id == id);
+        let mut written: Vec<TableId> = tables.iter().filter(|t| t.write).map(|t| t.id).collect();
+        written.sort_unstable();
+        written.dedup();
+        written.extend(written.clone().into_iter().map(write_permit));
+        let mut announced = mdl.slot();
+        let mut shared = Vec::new();
+        for t in tables.iter().filter(|t| !is_written(t.id)) {
+            announced.acquire(t.id)?;
+            shared.push(self.server.read_permits.share(&mdl, write_permit(t.id))?);
+        }
+        let own = Some(self.engine.mdl_ref());
+        Ok(TableLocks {
+            _exclusive: vec![mdl.try_exclusive(own, &written)?],
+            tables,
+            _announced: Some(announced),
+            _shared: shared,
+        })
+    }
+
+    /// UNLOCK TABLES, BEGIN, the end of the session. A transaction that was open is the caller's.
+    pub(super) fn release_table_locks(&mut self) {
+        if !self.table_locks.is_empty() {
+            self.table_locks = TableLocks::default();
+            self.plan_environment_changed();
+        }
+    }
+
+    /// UNLOCK TABLES: commits where there are locks.
+    pub(super) fn unlock_tables(&mut self, cx: &mut dyn ExecCx) -> Result<Response, SqlError> {
+        if !self.table_locks.is_empty() {
+            self.commit(cx)?;
+            self.release_table_locks();
+        }
+        Ok(Response::ok())
+    }
+
+    /// Whether DDL may run under the table locks that are held.
+    ///
+    /// # Errors
+    /// 1100 and 1099 as for [`TableLocks::allow`], 1192 for databases.
+    pub(super) fn table_locks_allow(&self, statement: &Statement) -> Result<(), SqlError> {
+        use Statement::*;
+        if self.table_locks.is_empty() {
+            return Ok(());
+        }
+        let mut names: Vec<&ObjectName> = Vec::new();
+        let mut write = true;
+        match statement {
+            CreateDatabase(_) | AlterDatabase(_) | DropDatabase { .. } => {
+                let code = ErrorCode::ER_LOCK_OR_ACTIVE_TRANSACTION;
+                return Err(SqlError::new(code, &[]));
+            }
+            CreateTable(c) => names.push(&c.name),
+            DropTable(d) => names.extend(&d.names),
+            Truncate(name) => names.push(name),
+            RenameTable(list) => names.extend(list.iter().map(|(old, _)| old)),
+            AlterTable(a) => names.push(&a.name),
+            CreateIndex(c) => names.push(&c.table),
+            DropIndex { table, .. } => names.push(table),
+            TableMaintenance(m) => {
+                write = false;
+                names.extend(&m.tables);
+            }
+            _ => {}
+        }
+        names.into_iter().try_for_each(|name| {
+            let schema = self.schema_of(name)?;
+            self.table_locks.allow(&schema, name.name.as_str(), write)
+        })
+    }
+
+    /// After DDL: locked tables that were made anew have new ids, those that are gone are locked no more.
+    pub(super) fn renew_table_locks(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
+        if self.table_locks.is_empty() {
+            return Ok(());
+        }
+        self.refresh_schema();
+        let mut locks = std::mem::take(&mut self.table_locks);
+        let mut fresh = Vec::new();
+        locks.tables.retain_mut(|t| {
+            let now = current_id(&self.schema, t);
+            if let Some(id) = now.filter(|id| *id != t.id) {
+                t.id = id;
+                fresh.extend([id, write_permit(id)]);
+            }
+            now.is_some()
+        });
+        self.table_locks = locks;
+        if !fresh.is_empty() {
+            let mdl = self.server.engine.catalog().mdl().clone();
+            let deadline = Instant::now().checked_add(self.env.vars.settings().lock_wait_timeout);
+            let claim = loop {
+                match mdl.try_exclusive(Some(self.engine.mdl_ref()), &fresh) {
+                    Ok(claim) => break claim,
+                    Err(MdlBusy) => Self::mdl_pause(cx, deadline)?,
+                }
+            };
+            self.table_locks._exclusive.push(claim);
+        }
+        self.plan_environment_changed();
+        Ok(())
+    }
+}
+
+fn current_id(schema: &SchemaSnapshot, t: &Locked) -> Option<TableId> {
+    schema.table(&t.schema, &t.name).map(|def| def.id)
+}
