@@ -54,7 +54,10 @@ pub struct GuessStatus {
 }
 
 /// The misses noted by readers, and whether guesses are used at all (`innodb_adaptive_hash_index`).
+///
+/// On lines of its own: readers look at the switch, and what stands beside this in memory is written by the background.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct Guesses {
     on: AtomicBool,
     rings: Box<[Ring]>,

@@ -501,10 +501,9 @@ fn ordered(
         out,
         counting: block.calc_found_rows,
     };
-    // Duplicates of rows that are sorted by all they hold stand side by side.
-    let adjacent = block.distinct && sorted_by_all(block) && limits.count == u64::MAX;
-    let mut seen =
-        (block.distinct && !adjacent).then(|| Distinct::new(&block.select, rt.env.work_memory()));
+    let mut seen = block
+        .distinct
+        .then(|| Distinct::new(&block.select, rt.env.work_memory()));
     let mut give = |image: &[u8]| -> Result<bool, SqlError> {
         limiter.pass(|out| {
             if let Some(direct) = direct
@@ -580,20 +579,12 @@ fn ordered(
                 Ok(true)
             })?;
         }
-        give_sorted(rt, sorter, adjacent, &mut give)?;
+        give_sorted(rt, sorter, &mut give)?;
     }
     if block.calc_found_rows {
         rt.found_rows.set(Some(limiter.seen));
     }
     Ok(())
-}
-
-/// Whether ORDER BY names every item of the select list, and nothing else decides which rows are equal.
-fn sorted_by_all(block: &Block) -> bool {
-    let named = |e: &Expr| {
-        matches!(e.kind, ExprKind::Column(_)) && block.order.iter().any(|k| k.expr == *e)
-    };
-    block.select.iter().all(named) && block.order.iter().all(|k| block.select.contains(&k.expr))
 }
 
 /// The sorter for a block's ORDER BY, which forgets what LIMIT will not let through.
@@ -607,28 +598,18 @@ fn sorter_of(rt: &Runtime<'_>, block: &Block, limits: Limits) -> Sorter {
     Sorter::new(rt.env.work_memory(), top)
 }
 
-/// Gives sorted rows until no more are wanted; `once`: of those with equal keys the first.
+/// Gives sorted rows until no more are wanted.
 pub(crate) fn give_sorted(
     rt: &Runtime<'_>,
     sorter: Sorter,
-    once: bool,
     give: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
 ) -> Result<(), SqlError> {
     let mut sorted = sorter.finish(rt)?;
     let mut n = 0u32;
-    let mut last: Option<Vec<u8>> = None;
-    while let Some((key, image)) = sorted.next(rt)? {
+    while let Some((_, image)) = sorted.next(rt)? {
         n = n.wrapping_add(1);
         if n.is_multiple_of(1024) {
             rt.tick()?;
-        }
-        if once {
-            if last.as_deref() == Some(key) {
-                continue;
-            }
-            let last = last.get_or_insert_default();
-            last.clear();
-            last.extend_from_slice(key);
         }
         if !give(image)? {
             break;

@@ -11,7 +11,7 @@ use nfold_types::{Charset, CollationId, ColumnType, SqlError, ValueRef, charset,
 
 use crate::env::{RowSink, SessionEnv, WireFormat};
 use crate::eval::{EvalCx, row_error};
-use crate::step::Slot;
+use crate::step::{Slot, Source};
 
 /// Encodes the rows of a block whose result is plain columns of its only table, neither grouped, sorted nor filtered after the read.
 pub(crate) struct Direct {
@@ -27,7 +27,9 @@ impl Direct {
         let [step] = block.joins.as_slice() else {
             return None;
         };
-        let plain = block.group.is_none()
+        // A derived table that is all a block reads is streamed, not read in batches.
+        let plain = matches!(slot?.source, Source::Table(_))
+            && block.group.is_none()
             && block.having.is_empty()
             && block.order.is_empty()
             && !block.distinct

@@ -176,7 +176,7 @@ fn run_set(
         sorter.push(rt, &key, image)?;
         Ok(true)
     })?;
-    give_sorted(rt, sorter, false, &mut give)
+    give_sorted(rt, sorter, &mut give)
 }
 
 /// The rows of a set operation or of VALUES, as images of its own types.
