@@ -11,6 +11,7 @@ use crate::batch::{KeyRange, RowBatch};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::read::{Read, ReadSpec};
+use crate::record::{RowHeader, SecondaryEntry};
 use crate::session::EngineSession;
 use crate::stats::block;
 use crate::table::Table;
@@ -19,6 +20,8 @@ use crate::table::Table;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CheckReport {
     pub rows: u64,
+    /// Rows and entries that are delete-marked: what purge has still to remove.
+    pub marked: u64,
     pub problems: Vec<String>,
 }
 
@@ -35,11 +38,19 @@ impl Engine {
         let mut report = CheckReport::default();
         for (n, index) in table.indexes().iter().enumerate() {
             let mut check = TreeCheck::default();
+            let mut marked = 0;
+            let mut count = |_: &[u8], value: &[u8]| {
+                marked += u64::from(if n == 0 {
+                    RowHeader::split(value).is_some_and(|(h, _)| h.deleted)
+                } else {
+                    SecondaryEntry::parse(value).is_some_and(|e| e.deleted)
+                });
+            };
             loop {
                 let step = block(|| {
                     index
                         .tree
-                        .check_step(&self.shared().store, &mut check, &mut |_, _| {})
+                        .check_step(&self.shared().store, &mut check, &mut count)
                 });
                 match step {
                     Ok(false) => {}
@@ -51,6 +62,7 @@ impl Engine {
                     Err(error) => return Err(error),
                 }
             }
+            report.marked += marked;
             let name = &table.def().indexes[n].name;
             report.problems.extend(
                 check

@@ -257,6 +257,12 @@ pub(super) fn assert_sound(engine: &Engine, table: &Arc<Table>) {
     );
 }
 
+/// Purges all that can be purged; then nothing is marked any more.
+pub(super) fn assert_purged(engine: &Engine, table: &Arc<Table>) {
+    while engine.step_background().unwrap() || engine.trx_status().history_length > 0 {}
+    assert_eq!(engine.check_table(table).unwrap().marked, 0);
+}
+
 #[test]
 fn rows_come_back_by_every_index() {
     let db = Db::new();

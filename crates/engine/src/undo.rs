@@ -8,7 +8,10 @@
 //! U3. A restored entry, or one that is marked again, gets the transaction id of the row version that comes back. The id of the one that is rolled
 //!     back would be wrong for itself: after a savepoint it reads on, sees its own id, and would take the entry for visible (V1).
 //! U4. Purge passes over a delete-marked row that a newer transaction has revived. When that one is undone, and the mark's transaction is
-//!     purgeable, undoing takes the row and its entries away as if they had been inserted: nobody else will.
+//!     purgeable, undoing takes the row and its entries away as if they had been inserted: nobody else will. The same with an entry that
+//!     purge has passed over because an unfinished transaction brought its key back: undoing leaves it marked only if purge has still to come
+//!     by. Both are asked again under the row's latch, behind a fence: purge publishes its floor, fences, and looks at the row. So either purge
+//!     sees the restored row, and takes away what nobody needs, or the floor is seen here, and the step starts over.
 //! U5. The chains of a version are freed last of all that its purge does. So a record whose version has lost them was purged before a crash; and an
 //!     older version without them, met on a walk, is one that nobody needs.
 //!
@@ -16,6 +19,7 @@
 //! Overflow chains are freed after the row that named them is gone; a crash in between leaves pages that nobody names.
 
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use nfold_btree::Room;
 use nfold_store::{Stop as StoreStop, Store, TrxId, Wait};
@@ -74,10 +78,11 @@ fn undo(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop>
         _ => Some((RowHeader::from(record.old), record.image())),
     };
     let old = old.filter(|(header, _)| !leaves_nothing(shared, header));
+    let mut relying = Vec::new();
     for n in (1..table.indexes().len()).rev() {
-        undo_entries(shared, table, n, record, image, old)?;
+        relying.extend(undo_entries(shared, table, n, record, image, old)?);
     }
-    restore_row(shared, table, record, old.is_none())?;
+    restore_row(shared, table, record, old.is_none(), &relying)?;
     let kept = old
         .map(|(_, image)| overflow::pointers(table.layout(), image))
         .unwrap_or_default();
@@ -96,7 +101,8 @@ fn leaves_nothing(shared: &Shared, version: &RowHeader) -> bool {
     version.deleted && shared.trx.is_purgeable(version.trx)
 }
 
-/// The entries of one index: those of the new version go, those of the old one come back.
+/// The entries of one index: those of the new version go, those of the old one come back. Gives the transaction on whose purge it relies, if an entry
+/// stays marked (U4).
 fn undo_entries(
     shared: &Shared,
     table: &Table,
@@ -104,40 +110,31 @@ fn undo_entries(
     record: &UndoRecord,
     new: &[u8],
     old: Option<(RowHeader, &[u8])>,
-) -> Result<(), Stop> {
+) -> Result<Option<TrxId>, Stop> {
     let store = &*shared.store;
     let mut new_key = Vec::new();
     table.secondary_key(n, new, record.key(), &mut new_key)?;
+    // Also one that a step before this one, which had to start over, has marked.
+    let removable = |entry: &SecondaryEntry<'_>| entry.deleted || entry.trx == record.trx_id;
     let Some((old_header, old_image)) = old else {
-        return remove_entry(shared, table, n, &new_key, |entry| {
-            entry.trx == record.trx_id
-        });
+        remove_entry(shared, table, n, &new_key, removable)?;
+        return Ok(None);
     };
     let mut old_key = Vec::new();
     table.secondary_key(n, old_image, record.key(), &mut old_key)?;
     let replaced = record.kind == UndoKind::Update;
+    let mut relying = None;
     if replaced && (old_header.deleted || new_key != old_key) {
-        let older_needs_it = version_has_key(
-            shared,
-            table,
-            n,
-            (old_header, old_image),
-            record.key(),
-            &new_key,
-        )?;
-        if older_needs_it || old_key == new_key {
-            write_entry(
-                store,
-                table,
-                n,
-                &new_key,
-                record.trx_id,
-                EntryChange::Mark(old_header.trx),
-            )?;
+        relying = if old_key == new_key {
+            Some(old_header.trx)
         } else {
-            remove_entry(shared, table, n, &new_key, |entry| {
-                entry.trx == record.trx_id
-            })?;
+            older_version_ended_by(shared, table, n, old_header, record.key(), &new_key)?
+        };
+        if relying.is_some() {
+            let mark = EntryChange::Mark(old_header.trx);
+            write_entry(store, table, n, &new_key, record.trx_id, mark)?;
+        } else {
+            remove_entry(shared, table, n, &new_key, removable)?;
         }
     }
     if !old_header.deleted {
@@ -152,7 +149,7 @@ fn undo_entries(
             EntryChange::Value(&value),
         )?;
     }
-    Ok(())
+    Ok(relying)
 }
 
 /// What happens to an entry that the rolled-back transaction touched.
@@ -278,6 +275,7 @@ fn restore_row(
     table: &Table,
     record: &UndoRecord,
     remove_it: bool,
+    relying: &[TrxId],
 ) -> Result<(), Stop> {
     let points_here = |value: &[u8]| {
         RowHeader::split(value)
@@ -304,8 +302,11 @@ fn restore_row(
     if !points_here(&current) {
         return Ok(());
     }
-    if leaves_nothing(shared, &RowHeader::from(record.old)) {
-        // Purge came by since this step began: it starts over. Asked under the latch, so one of the two takes the row away.
+    fence(Ordering::SeqCst); // U4; pairs with the one behind purge's floor
+    if leaves_nothing(shared, &RowHeader::from(record.old))
+        || relying.iter().any(|trx| shared.trx.is_purgeable(*trx))
+    {
+        // Purge came by since this step began: it starts over.
         return Err(Stop::Wait(Wait::ready()));
     }
     mtr.reserve(LOG_OVERHEAD + record.image().len(), table.def().space, 0)
@@ -318,24 +319,36 @@ fn restore_row(
     Ok(())
 }
 
-/// Whether `version` or one before it, not deleted, has `key` in index `n`.
-fn version_has_key(
+/// Whether a version before `header`'s that somebody may still ask for has `key` in index `n`: the transaction that ended that version, and whose
+/// purge takes the entry away.
+fn older_version_ended_by(
     shared: &Shared,
     table: &Table,
     n: usize,
-    version: (RowHeader, &[u8]),
+    mut header: RowHeader,
     primary: &[u8],
     key: &[u8],
-) -> Result<bool, Stop> {
-    walk(
-        shared,
-        table,
-        n,
-        (version.0, version.1.to_vec()),
-        primary,
-        key,
-        0,
-    )
+) -> Result<Option<TrxId>, Stop> {
+    let mut scratch = Scratch::default();
+    let mut buffer = Vec::new();
+    loop {
+        let ended_by = header.trx;
+        if shared.trx.is_purgeable(ended_by) || !existing_version(shared, header, &mut scratch)? {
+            return Ok(None); // U4
+        }
+        let (older, image) = RowHeader::split(&scratch.version).ok_or_else(damaged)?;
+        if !older.deleted {
+            buffer.clear();
+            match table.secondary_key(n, image, primary, &mut buffer) {
+                Err(stop) if overflow::is_gone(&stop) => return Ok(None), // U5
+                other => other?,
+            };
+            if buffer == key {
+                return Ok(Some(ended_by));
+            }
+        }
+        header = older;
+    }
 }
 
 /// Walks versions from `from` on, until one's undo pointer is `until` (that one counts) or the chain ends.

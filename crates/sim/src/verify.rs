@@ -29,7 +29,7 @@ pub fn after_recovery(world: &mut World, engine: &Engine) -> Result<(), String> 
     Ok(())
 }
 
-/// Lets background work finish; then M1, M3, and no file without a table.
+/// Lets background work finish; then M1, M3, M7, and no file without a table.
 pub fn settled(world: &mut World, engine: &Engine) -> Result<(), String> {
     while engine
         .step_background()
@@ -37,7 +37,12 @@ pub fn settled(world: &mut World, engine: &Engine) -> Result<(), String> {
     {}
     let found = contents(engine)?;
     same(&world.db, &found).map_err(|e| format!("after settling: {e}"))?;
-    check_tables(world, engine)?;
+    let marked = check_tables(world, engine)?;
+    if marked > 0 {
+        return Err(format!(
+            "purge has left {marked} delete-marked rows and entries"
+        ));
+    }
     let files = world
         .disk
         .list("")
@@ -122,8 +127,9 @@ pub fn which(engine: &Engine, before: &Db, after: &Db) -> Result<bool, String> {
     same(after, &found).map(|()| true)
 }
 
-/// M3: CHECK TABLE of all tables.
-pub fn check_tables(world: &World, engine: &Engine) -> Result<(), String> {
+/// M3: CHECK TABLE of all tables. Gives how many rows and entries are delete-marked.
+pub fn check_tables(world: &World, engine: &Engine) -> Result<u64, String> {
+    let mut marked = 0;
     for name in world.db.keys() {
         let table = find(engine, name)?;
         let report = engine
@@ -135,6 +141,7 @@ pub fn check_tables(world: &World, engine: &Engine) -> Result<(), String> {
                 report.problems.join("; ")
             ));
         }
+        marked += report.marked;
     }
-    Ok(())
+    Ok(marked)
 }

@@ -207,6 +207,43 @@ fn threads_move_money_and_the_sum_stays() {
     assert_sound(&db.engine, &table);
 }
 
+/// Purge passes over an entry that an unfinished transaction has brought back. When that is undone, nobody but the undoing can take it away.
+#[test]
+fn an_entry_that_purge_has_passed_over_goes_with_the_rollback() {
+    let db = Db::new();
+    let table = db.table();
+    let (mut w, mut s) = (db.session(), db.session());
+    insert(&mut w, &table, &row(1, 10, "a"));
+    commit(&mut w);
+    update(&mut w, &table, 1, &row(1, 20, "b"));
+    commit(&mut w);
+    update(&mut s, &table, 1, &row(1, 10, "a"));
+    while db.engine.step_background().unwrap() {}
+    assert_eq!(db.engine.trx_status().history_length, 0);
+    block(|| s.rollback()).unwrap();
+    assert_purged(&db.engine, &table);
+    assert_eq!(all(&mut w, &table), [row(1, 20, "b")]);
+    commit(&mut w);
+    // The same with a version between, which purge has passed too.
+    update(&mut w, &table, 1, &row(1, 30, "c"));
+    commit(&mut w);
+    update(&mut w, &table, 1, &row(1, 40, "d"));
+    commit(&mut w);
+    s.begin(TrxOptions {
+        isolation: Isolation::RepeatableRead,
+        read_only: false,
+        consistent_snapshot: false,
+    });
+    update(&mut s, &table, 1, &row(1, 30, "c"));
+    s.savepoint("here");
+    update(&mut s, &table, 1, &row(1, 20, "b"));
+    while db.engine.step_background().unwrap() {}
+    block(|| s.rollback_to("here")).unwrap();
+    block(|| s.rollback()).unwrap();
+    assert_purged(&db.engine, &table);
+    assert_sound(&db.engine, &table);
+}
+
 #[test]
 fn guesses_are_put_right_in_the_background() {
     let db = Db::new();

@@ -207,12 +207,12 @@ fn run(seed: u64) {
     drop((s, table));
     // Whatever purge has left is purged, and again after a crash; nothing of it shows.
     for _ in 0..2 {
-        while db.engine.step_background().unwrap() {}
+        assert_purged(&db.engine, &db.find("t"));
         assert_sound(&db.engine, &db.find("t"));
     }
     let db = db.crash();
     let table = db.find("t");
-    while db.engine.step_background().unwrap() {}
+    assert_purged(&db.engine, &table);
     let mut s = db.session();
     assert_eq!(all(&mut s, &table), expected, "seed {seed}, after a crash");
     commit(&mut s);

@@ -158,6 +158,8 @@ impl Snapshots {
         let published = self.floor.load(Ordering::Relaxed);
         if floor > published {
             self.floor.store(floor, Ordering::Release);
+            // Rollback latches a row, fences, and asks for the floor; purge looks at the row after this: one of them sees the other.
+            fence(Ordering::SeqCst);
         }
         (floor.max(published), oldest)
     }
