@@ -5,7 +5,7 @@ DATADIR ?= data
 CARGO   ?= cargo
 
 .PHONY: help run build test check-format check-lints check-unit check-models check-sql check-isolation check-clients crash check-deep \
-        compare-answers differential record fixture-v1 bench sim sim-planted clean test-tools
+        compare-answers differential record fixture-v1 bench bench-instructions sim sim-planted clean test-tools
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -21,6 +21,7 @@ test-tools: ## what the tests need from Debian's packages
 
 test: test-tools check-format check-lints check-unit check-models check-sql check-isolation check-clients ## everything that a change must pass
 	@$(MAKE) --no-print-directory crash ROUNDS=3
+	@$(MAKE) --no-print-directory bench-instructions
 	@echo "make test: all passed"
 
 check-format:
@@ -81,6 +82,9 @@ fixture-v1: server-binary ## make the data directory of format v1 (once; an exis
 
 bench: build ## figures beside MariaDB, in one run
 	bench/compare
+
+bench-instructions: test-tools ## instructions per kind of statement, against the committed baseline; over 3 % more fails
+	bench/instructions
 
 clean:
 	$(CARGO) clean

@@ -46,6 +46,22 @@ impl AccountSource for CatalogAccounts {
 
 /// Opens the database in a data directory, recovering it if need be, and makes `root` if there is no account. Blocks.
 pub fn open(options: &ServerOptions, datadir: &DataDir) -> Result<Arc<Engine>, StartError> {
+    open_with(options, engine_options(options), datadir)
+}
+
+/// As [`open`], but nothing runs in the background: [`Engine::step_background`] does it. Every run of the same calls does the same.
+pub fn open_inline(options: &ServerOptions, datadir: &DataDir) -> Result<Arc<Engine>, StartError> {
+    let mut engine = engine_options(options);
+    engine.store.io_threads = 0;
+    engine.store.huge_pages = false;
+    open_with(options, engine, datadir)
+}
+
+fn open_with(
+    options: &ServerOptions,
+    engine: EngineOptions,
+    datadir: &DataDir,
+) -> Result<Arc<Engine>, StartError> {
     let line = |e: nfold_engine::EngineError| {
         StartError(format!(
             "cannot open the database in {}: {e}",
@@ -60,7 +76,7 @@ pub fn open(options: &ServerOptions, datadir: &DataDir) -> Result<Arc<Engine>, S
     let said = Cell::new(None);
     let start = Instant::now();
     let progress = |p: RecoveryProgress| say_progress(&p, &said);
-    let (engine, report) = Engine::open(engine_options(options), disk, &progress).map_err(line)?;
+    let (engine, report) = Engine::open(engine, disk, &progress).map_err(line)?;
     say_report(&report, start.elapsed());
     if engine.catalog().accounts().iter().next().is_none() {
         make_root(&engine).map_err(line)?;

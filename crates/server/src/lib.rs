@@ -12,6 +12,7 @@ pub mod config;
 pub mod conn;
 pub mod database;
 pub mod ddl;
+pub mod embedded;
 pub mod handler;
 mod listen;
 pub mod server;

@@ -11,13 +11,17 @@ use rustls::ServerConnection;
 pub(crate) enum Socket {
     Tcp(mio::net::TcpStream),
     Unix(mio::net::UnixStream),
+    /// No socket: what is sent gathers here ([`crate::embedded`]).
+    Memory(Vec<u8>),
 }
 
 impl Socket {
-    fn source(&mut self) -> &mut dyn Source {
+    /// What epoll watches, if anything.
+    fn source(&mut self) -> Option<&mut dyn Source> {
         match self {
-            Socket::Tcp(s) => s,
-            Socket::Unix(s) => s,
+            Socket::Tcp(s) => Some(s),
+            Socket::Unix(s) => Some(s),
+            Socket::Memory(_) => None,
         }
     }
 
@@ -25,6 +29,7 @@ impl Socket {
         retry(|| match self {
             Socket::Tcp(s) => s.read(buf),
             Socket::Unix(s) => s.read(buf),
+            Socket::Memory(_) => Err(io::ErrorKind::WouldBlock.into()),
         })
     }
 
@@ -32,6 +37,10 @@ impl Socket {
         retry(|| match self {
             Socket::Tcp(s) => s.write(buf),
             Socket::Unix(s) => s.write(buf),
+            Socket::Memory(sent) => {
+                sent.extend_from_slice(buf);
+                Ok(buf.len())
+            }
         })
     }
 }
@@ -86,7 +95,9 @@ impl Transport {
     /// Registers the socket for reading. Writability is asked for only while a send is blocked: a unix socket would otherwise
     /// report it after everything the peer reads.
     pub fn new(mut socket: Socket, registry: &Registry, token: mio::Token) -> io::Result<Self> {
-        registry.register(socket.source(), token, Interest::READABLE)?;
+        if let Some(source) = socket.source() {
+            registry.register(source, token, Interest::READABLE)?;
+        }
         Ok(Transport {
             socket,
             tls: None,
@@ -104,6 +115,14 @@ impl Transport {
         }
         self.tls = Some(tls);
         Ok(())
+    }
+
+    /// What was sent without a socket; `None` where there is one.
+    pub fn sent_to_memory(&mut self) -> Option<&mut Vec<u8>> {
+        match &mut self.socket {
+            Socket::Memory(sent) => Some(sent),
+            _ => None,
+        }
     }
 
     pub fn is_tls(&self) -> bool {
@@ -175,7 +194,9 @@ impl Transport {
             } else {
                 Interest::READABLE
             };
-            registry.reregister(self.socket.source(), self.token, interest)?;
+            if let Some(source) = self.socket.source() {
+                registry.reregister(source, self.token, interest)?;
+            }
             self.wants_writable = want;
         }
         Ok(())
@@ -191,6 +212,7 @@ impl Transport {
         let _ = match &self.socket {
             Socket::Tcp(s) => s.shutdown(Shutdown::Write),
             Socket::Unix(s) => s.shutdown(Shutdown::Write),
+            Socket::Memory(_) => Ok(()),
         };
     }
 
@@ -199,7 +221,9 @@ impl Transport {
             tls.send_close_notify();
             let _ = tls.write_tls(&mut self.socket);
         }
-        if let Err(e) = registry.deregister(self.socket.source()) {
+        if let Some(source) = self.socket.source()
+            && let Err(e) = registry.deregister(source)
+        {
             tracing::warn!("cannot take a socket out of epoll: {e}");
         }
     }

@@ -149,12 +149,12 @@ impl FiberCx<'_> {
 
     pub(crate) fn suspend(&self, why: Suspend) {
         self.yielder.suspend(why);
-        self.slice_end.set(Instant::now() + TIME_SLICE);
+        self.slice_end.set(Instant::now() + self.local.slice);
     }
 
     /// When the fiber was last given the thread.
     pub(crate) fn slice_start(&self) -> Instant {
-        self.slice_end.get() - TIME_SLICE
+        self.slice_end.get() - self.local.slice
     }
 
     /// Has the time slice run out?
@@ -225,6 +225,8 @@ impl Waiter for FiberCx<'_> {
 /// What all fibers of one worker share; touched by its thread only.
 pub(crate) struct Local {
     pub worker: usize,
+    /// [`TIME_SLICE`], but where nobody else wants the thread.
+    pub slice: Duration,
     pub registry: std::sync::Arc<Registry>,
     pub poll: mio::Registry,
     pub sessions: std::sync::Arc<dyn SessionFactory>,
@@ -276,6 +278,7 @@ impl Local {
     ) -> Self {
         Local {
             worker,
+            slice: TIME_SLICE,
             registry,
             poll,
             sessions,

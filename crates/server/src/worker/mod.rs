@@ -17,10 +17,11 @@ use std::thread::JoinHandle;
 pub use fiber::{CounterCells, FiberCx, Interrupt, STACK_BYTES, TIME_SLICE, Waiter};
 pub use slot::{Identity, KillKind, ProcessInfo, Registry, TEXT_BYTES, Tunables};
 
-pub(crate) use fiber::{Local, add as counters_add};
+pub(crate) use fiber::{Local, Suspend, add as counters_add};
 pub(crate) use inbox::{Inbox, Message};
 pub(crate) use panics::last_was_contained;
 pub(crate) use slot::ConnSlot;
+pub(crate) use table::Fiber;
 
 use crate::auth::Authenticator;
 use crate::config::ServerOptions;

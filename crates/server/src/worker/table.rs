@@ -16,8 +16,8 @@ use super::fiber::Suspend;
 use super::slot::ConnSlot;
 use crate::conn::{After, Conn};
 
-pub(super) type Finished = (Box<Conn>, After);
-pub(super) type Fiber = Coroutine<(), Suspend, Finished, DefaultStack>;
+pub(crate) type Finished = (Box<Conn>, After);
+pub(crate) type Fiber = Coroutine<(), Suspend, Finished, DefaultStack>;
 
 pub(super) enum State {
     Idle(Box<Conn>),

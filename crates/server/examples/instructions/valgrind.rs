@@ -1,0 +1,66 @@
+//! Requests to the valgrind that runs this process; outside of one they do nothing and give 0.
+//!
+//! Source: `valgrind.h` and `callgrind.h` of Valgrind 3.x ("client requests"), whose macros are instructions without effect on a real processor.
+
+/// "CT": callgrind's own requests.
+const CALLGRIND: usize = (b'C' as usize) << 24 | (b'T' as usize) << 16;
+
+/// Whether valgrind runs this process.
+pub fn is_here() -> bool {
+    request(0x1001, 0) != 0
+}
+
+/// From now on instructions are counted.
+pub fn start() {
+    request(CALLGRIND + 4, 0);
+}
+
+/// Forgets what was counted so far.
+pub fn zero() {
+    request(CALLGRIND + 1, 0);
+}
+
+/// Writes what was counted to a file that carries `name`.
+pub fn dump(name: &std::ffi::CStr) {
+    request(CALLGRIND + 3, name.as_ptr() as usize);
+}
+
+#[cfg(target_arch = "x86_64")]
+fn request(code: usize, argument: usize) -> usize {
+    let arguments = [code, argument, 0, 0, 0, 0];
+    let mut result = 0;
+    // SAFETY: the rotations add up to 128 bits, so `rdi` stays as it is, and the exchange does nothing; valgrind reads `arguments` and
+    // sets `rdx` only.
+    unsafe {
+        std::arch::asm!(
+            "rol rdi, 3",
+            "rol rdi, 13",
+            "rol rdi, 61",
+            "rol rdi, 51",
+            "xchg rbx, rbx",
+            inout("rdx") result,
+            in("rax") arguments.as_ptr(),
+        );
+    }
+    result
+}
+
+#[cfg(target_arch = "aarch64")]
+fn request(code: usize, argument: usize) -> usize {
+    let arguments = [code, argument, 0, 0, 0, 0];
+    let mut result = 0;
+    // SAFETY: the rotations add up to 128 bits, so `x12` stays as it is, and the last instruction does nothing; valgrind reads `arguments`
+    // and sets `x3` only.
+    unsafe {
+        std::arch::asm!(
+            "ror x12, x12, #3",
+            "ror x12, x12, #13",
+            "ror x12, x12, #51",
+            "ror x12, x12, #61",
+            "orr x10, x10, x10",
+            inout("x3") result,
+            in("x4") arguments.as_ptr(),
+        );
+    }
+    result
+}

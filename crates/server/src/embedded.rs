@@ -1,0 +1,236 @@
+//! The server in the caller's thread: whole packets in, whole packets out, no sockets, no threads. What stands between is all there: connection
+//! buffers, fibers, sessions, planner, executor, engine. For counting instructions and allocations of statements.
+//!
+//! # Cost
+//! As in a worker but for epoll, `recv` and `send`, which are two copies of the bytes here. A statement never gives way, and a wait polls.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use corosensei::{Coroutine, CoroutineResult};
+use nfold_engine::Engine;
+use nfold_protocol::consts::cap;
+
+use crate::config::{DataDir, ServerOptions, Values};
+use crate::conn::{After, Conn, Input, Job, Link, Output, Peer, Phase, Socket, Transport, run};
+use crate::database;
+use crate::handler::LoginInfo;
+use crate::server::StartError;
+use crate::session::{ServerState, Sessions};
+use crate::worker::{
+    ConnSlot, CounterCells, Fiber, FiberCx, Inbox, Local, Registry, Suspend, Token,
+};
+
+/// Longer than any statement.
+const SLICE: Duration = Duration::from_secs(1 << 20);
+/// Between two looks at what a statement waits for.
+const PAUSE: Duration = Duration::from_millis(1);
+/// What its clients can do.
+const CAPABILITIES: u32 = cap::SERVER
+    & !cap::SSL
+    & !cap::CONNECT_WITH_DB
+    & !cap::CONNECT_ATTRS
+    & !cap::DEPRECATE_EOF
+    & !cap::COMPRESS;
+
+/// A server over a data directory. Everything happens in the calls of its [`Client`]s.
+pub struct Embedded {
+    local: Rc<Local>,
+    state: Arc<ServerState>,
+    inbox: Arc<Inbox>,
+    options: ServerOptions,
+    _poll: mio::Poll,
+    _datadir: DataDir,
+}
+
+impl Embedded {
+    /// Opens `dir`, made if it does not exist, with options by their names.
+    ///
+    /// # Errors
+    /// A bad option, or a directory that cannot be opened.
+    pub fn open(dir: &Path, options: &[(&str, &str)]) -> Result<Embedded, StartError> {
+        let line = |e: &dyn std::fmt::Display| StartError(e.to_string());
+        let mut values = Values::default();
+        for (name, value) in options {
+            values.set(name, Some(value)).map_err(StartError)?;
+        }
+        let mut options = ServerOptions::from_values(values).map_err(|e| line(&e))?;
+        let datadir = DataDir::open(dir).map_err(|e| line(&e))?;
+        options.datadir = datadir.path().to_path_buf();
+        let engine = database::open_inline(&options, &datadir)?;
+        let registry = Arc::new(Registry::default());
+        let state = ServerState::new(&options, engine, registry.clone());
+        let poll = mio::Poll::new().map_err(|e| line(&e))?;
+        let eventfd = mio::Waker::new(poll.registry(), Token::INBOX).map_err(|e| line(&e))?;
+        let mut local = Local::new(
+            0,
+            registry,
+            poll.registry().try_clone().map_err(|e| line(&e))?,
+            Arc::new(Sessions(state.clone())),
+            Arc::new(CounterCells::default()),
+        );
+        local.slice = SLICE;
+        Ok(Embedded {
+            local: Rc::new(local),
+            state,
+            inbox: Arc::new(Inbox::new(eventfd)),
+            options,
+            _poll: poll,
+            _datadir: datadir,
+        })
+    }
+
+    /// The engine under it.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.state.engine
+    }
+
+    /// `root` logs in.
+    pub fn connect(&self) -> std::io::Result<Client<'_>> {
+        let registry = &self.local.registry;
+        let peer = Peer::Local;
+        let slot = Arc::new(ConnSlot::new(
+            registry.new_id(),
+            Token::new(0, 0),
+            self.inbox.clone(),
+            peer.process_host(),
+        ));
+        registry.add(&slot);
+        let id = slot.id;
+        let conn = Box::new(Conn {
+            link: Rc::new(Link {
+                waker: Waker::from(slot.clone()),
+                slot,
+                limits: Cell::new(self.options.limits),
+            }),
+            transport: Transport::new(
+                Socket::Memory(Vec::new()),
+                &self.local.poll,
+                Token::new(0, 0).to_mio(),
+            )?,
+            input: Input::default(),
+            output: Output::default(),
+            peer,
+            phase: Phase::Command,
+            session: None,
+            capabilities: CAPABILITIES,
+            sequence: 0,
+            answer_sequence: 0,
+            deadline: None,
+            in_reserve: false,
+        });
+        let mut client = Client {
+            server: self,
+            conn: Some(conn),
+            id,
+        };
+        client.run(Job::Login(LoginInfo {
+            connection_id: id,
+            user: "root".into(),
+            client_host: "localhost".into(),
+            account_user: "root".into(),
+            account_host: "localhost".into(),
+            database: None,
+            collation: 255,
+            capabilities: CAPABILITIES,
+            attributes: Vec::new(),
+            tls: false,
+        }))?;
+        Ok(client)
+    }
+}
+
+/// One connection.
+pub struct Client<'a> {
+    server: &'a Embedded,
+    /// `None` after it has ended.
+    conn: Option<Box<Conn>>,
+    id: u32,
+}
+
+impl Client<'_> {
+    /// Hands over whole packets, headers included, and appends the packets of the answers to `answer`.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn command(&mut self, packets: &[u8], answer: &mut Vec<u8>) -> std::io::Result<()> {
+        let local = &self.server.local;
+        let conn = self.conn.as_mut().ok_or(std::io::ErrorKind::NotConnected)?;
+        let mut rest = packets;
+        while !rest.is_empty() {
+            let space = conn.input.space(local, packets.len());
+            let n = space.len().min(rest.len());
+            space[..n].copy_from_slice(&rest[..n]);
+            conn.input.received(n);
+            rest = &rest[n..];
+        }
+        while self.conn.as_ref().is_some_and(|c| !c.input.is_empty()) {
+            self.run(Job::Commands)?;
+        }
+        let sent = self
+            .conn
+            .as_mut()
+            .and_then(|c| c.transport.sent_to_memory());
+        if let Some(sent) = sent {
+            answer.extend_from_slice(sent);
+            sent.clear();
+        }
+        Ok(())
+    }
+
+    /// Runs a fiber to its end, as a worker does.
+    fn run(&mut self, job: Job) -> std::io::Result<()> {
+        let mut conn = self.conn.take().ok_or(std::io::ErrorKind::NotConnected)?;
+        let local = self.server.local.clone();
+        let slice_end = Instant::now() + local.slice;
+        let stack = local.take_stack()?;
+        let mut fiber: Fiber = Coroutine::with_stack(stack, move |yielder, ()| {
+            let link = conn.link.clone();
+            let cx = FiberCx {
+                yielder,
+                link: &link,
+                local: &local,
+                slice_end: Cell::new(slice_end),
+                statement_end: Cell::new(None),
+                masked: Cell::new(false),
+            };
+            let after = run(&mut conn, &cx, &*local.sessions, job);
+            (conn, after)
+        });
+        let mut messages = Vec::new();
+        loop {
+            match fiber.resume(()) {
+                CoroutineResult::Yield(Suspend::Yield) => {}
+                CoroutineResult::Yield(_) => {
+                    std::thread::sleep(PAUSE);
+                    self.server.inbox.take(&mut messages);
+                    messages.clear();
+                }
+                CoroutineResult::Return((mut conn, after)) => {
+                    let local = &self.server.local;
+                    local.give_stack(fiber.into_stack());
+                    conn.output.release(local);
+                    conn.input.release(local);
+                    if after == After::KeepOpen {
+                        self.conn = Some(conn);
+                    }
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Client<'_> {
+    fn drop(&mut self) {
+        if self.conn.is_some() {
+            // Its answer has nobody to go to.
+            let _ = self.run(Job::Disconnect);
+        }
+        self.server.local.registry.remove(self.id);
+    }
+}
