@@ -22,6 +22,7 @@ mod error;
 mod guess;
 mod locks;
 mod overflow;
+mod pool;
 mod read;
 pub mod record;
 mod session;
@@ -40,8 +41,8 @@ pub use error::{EngineError, Stop};
 pub use guess::GuessStatus;
 pub use locks::{DataLock, DataLockWait, TrxInfo};
 pub use nfold_store::{
-    Disk, PAGE_SIZE, RealDisk, RecoveryPhase, RecoveryProgress, StoreError, StoreOptions, Wait,
-    mini_transactions_here,
+    Disk, PAGE_SIZE, RealDisk, RecoveryPhase, RecoveryProgress, ResizePhase, ResizeStatus,
+    StoreError, StoreOptions, Wait, mini_transactions_here,
 };
 pub use nfold_txn::Isolation;
 pub use read::{LockWaitPolicy, Read, ReadSpec, RowLock};

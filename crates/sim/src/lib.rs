@@ -5,7 +5,7 @@
 //! ```text
 //!  seed ─▶ actors (sessions): statements, savepoints ─┐
 //!          definitions: CREATE, ALTER, TRUNCATE, ...  ├─▶ engine (inline I/O) ─▶ SimDisk ◀── faults: EIO, no space
-//!          background steps, checkpoints ─────────────┘                            │ crash: unsynced writes
+//!          background steps, checkpoints, resizes ────┘                            │ crash: unsynced writes
 //!            │ acknowledged commits                                                ▼ lost, torn, reordered; or a kill
 //!          model: tables and rows as they must be     ◀── compare ──           recovered engine, perhaps cut short again
 //! ```

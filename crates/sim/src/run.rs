@@ -109,6 +109,7 @@ impl World {
         };
         let store = StoreOptions {
             pool_bytes: pages * 16384,
+            pool_max_bytes: 600 * 16384,
             log_bytes: (1 + rng.below(3)) << 20,
             log_buffer_bytes: 1 << 19,
             extend_bytes: 1 << 17,
@@ -192,6 +193,11 @@ impl World {
             tell!("{} background", self.now);
             let stepped = engine.step_background().map(drop);
             self.tolerate(stepped, "background")?;
+        }
+        if self.rng.one_in(60) {
+            let pages = 64 + self.rng.below(600);
+            tell!("{} the pool is to have {pages} pages", self.now);
+            engine.resize_pool(pages * 16384);
         }
         if self.rng.one_in(40) {
             tell!("{} checkpoint", self.now);

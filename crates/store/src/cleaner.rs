@@ -13,7 +13,8 @@
 //!   the prefix has set its pages' `rec_lsn` before it marked its range, so it cannot be missed; one above starts above.
 //! - I4: who writes is paced: each round moves the oldest change forward by as much log as was made since the last, times a factor that
 //!   grows with the age of the log (none below a quarter of it, once at a half, twice at three quarters). So the age settles, checkpoints follow
-//!   by themselves, and writers meet the end of the log only when the disk cannot keep up.
+//!   by themselves, and writers meet the end of the log only when the disk cannot keep up. A round writes no more than the upper I/O capacity
+//!   allows, until the log is three quarters old.
 //! # Failure
 //! A failed page write makes its pages dirty again, with their old `rec_lsn`. A failed sync ends the process.
 
@@ -29,7 +30,7 @@ use nfold_sync::words;
 use parking_lot::MutexGuard;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::{Duration, Instant};
 
 /// How often the background cleaner looks when nobody calls it.
@@ -67,6 +68,53 @@ impl Item {
     }
 }
 
+/// Page writes a second: what to aim at, and what to go up to under pressure. May be set at any time.
+pub(crate) struct IoCapacity {
+    low: AtomicU32,
+    high: AtomicU32,
+}
+
+impl IoCapacity {
+    pub(crate) fn new(low: u32, high: u32) -> IoCapacity {
+        IoCapacity {
+            low: AtomicU32::new(low),
+            high: AtomicU32::new(high),
+        }
+    }
+
+    pub(crate) fn set(&self, low: u32, high: u32) {
+        self.low.store(low, Ordering::Relaxed);
+        self.high.store(high, Ordering::Relaxed);
+    }
+
+    /// Pages a second; the second at least the first.
+    pub(crate) fn get(&self) -> (usize, usize) {
+        let low = self.low.load(Ordering::Relaxed) as usize;
+        (low, low.max(self.high.load(Ordering::Relaxed) as usize))
+    }
+
+    /// Of one round, at least one page.
+    fn of_a_round(&self) -> (usize, usize) {
+        let (low, high) = self.get();
+        (
+            (low / ROUNDS_A_SECOND).max(1),
+            (high / ROUNDS_A_SECOND).max(1),
+        )
+    }
+}
+
+/// Pages to write in one round because `dirty` of `count` are: nothing up to a tenth, a share of the lower capacity up to a half, then ever
+/// more up to the upper capacity at three quarters, beyond which there is no bound.
+fn due(dirty: usize, count: usize, (low, high): (usize, usize)) -> usize {
+    if dirty * 10 <= count {
+        0
+    } else if dirty * 2 <= count {
+        (low * 2 * dirty).div_ceil(count)
+    } else {
+        low + ((high - low) * (4 * dirty - 2 * count) / count).min(high - low)
+    }
+}
+
 impl Cleaner {
     pub(crate) fn new(doublewrite: Option<Doublewrite>) -> Cleaner {
         Cleaner {
@@ -82,7 +130,7 @@ impl Cleaner {
 impl Core {
     /// Dirty frames whose `rec_lsn` is below `below`, the `limit` oldest of them.
     fn dirty_frames(&self, below: Lsn, limit: usize) -> Vec<u32> {
-        let mut found: Vec<(Lsn, u32)> = (0..self.frames.count() as u32)
+        let mut found: Vec<(Lsn, u32)> = (0..self.frames.extent() as u32)
             .map(|f| (self.frames.rec_lsn(f), f))
             .filter(|(rec, _)| *rec != 0 && *rec < below)
             .collect();
@@ -324,8 +372,12 @@ impl Core {
 
     /// One round of background work. Gives whether anything was done.
     pub(crate) fn clean_round(&self) -> Result<bool, StoreError> {
-        let count = self.frames.count();
         let mut busy = self.stock_up()?;
+        if self.resize_step()? {
+            busy = true;
+            self.cleaner_kicked.store(true, Ordering::SeqCst); // no pause before the next slice
+        }
+        let count = self.frames.count();
         while self.frames.dirty_count() > count * 3 / 4 && !self.stopping() {
             if self.clean_some(SLICE.min(count / 4))? == 0 {
                 break;
@@ -354,24 +406,23 @@ impl Core {
         Ok(busy)
     }
 
-    /// Writes what this round should (I4), and beyond that, while more than a tenth of the pool is dirty, up to the I/O capacity.
+    /// Writes what this round should (I4), and beyond that what is [`due`] because so much is dirty.
     fn clean_paced(&self, cleaner: &mut MutexGuard<'_, Cleaner>) -> Result<usize, StoreError> {
         let horizon = self.log.horizon();
         let produced = horizon - cleaner.paced_to.clamp(self.log.checkpoint(), horizon);
         (cleaner.paced_to, cleaner.paced_at) = (horizon, Instant::now());
         let (age, usable) = (self.log.age(), self.log.usable());
+        let (low, high) = self.io_capacity.of_a_round();
         let factor = (4.0 * age as f64 / usable as f64 - 1.0).max(0.0);
         let mut written = 0;
         if factor > 0.0 {
             let oldest = self.oldest_change(horizon);
             let below = oldest + (produced as f64 * factor) as Lsn;
-            written = self.flush(cleaner, &self.dirty_frames(below, usize::MAX))?;
+            written = self.flush(cleaner, &self.dirty_frames(below, high))?;
         }
         let (dirty, count) = (self.frames.dirty_count(), self.frames.count());
-        let budget = (self.options.io_capacity as usize / ROUNDS_A_SECOND).max(1);
-        if dirty * 10 > count && written < budget {
-            // The nearer the pool comes to being dirty, the more of the capacity.
-            let share = (budget * 2 * dirty).div_ceil(count).min(budget) - written.min(budget);
+        let share = due(dirty, count, (low, high)).saturating_sub(written);
+        if share > 0 {
             written += self.flush(cleaner, &self.dirty_frames(Lsn::MAX, share))?;
         }
         Ok(written)
@@ -379,7 +430,7 @@ impl Core {
 
     /// The smallest `rec_lsn` of a dirty page; `horizon` if none is dirty.
     fn oldest_change(&self, horizon: Lsn) -> Lsn {
-        (0..self.frames.count() as u32)
+        (0..self.frames.extent() as u32)
             .map(|f| self.frames.rec_lsn(f))
             .filter(|rec| *rec != 0)
             .fold(horizon, Lsn::min)
@@ -421,5 +472,27 @@ impl Core {
                 std::thread::park_timeout(ROUND);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dirtier_the_pool_the_more_is_written() {
+        let of = |dirty| due(dirty, 1000, (50, 400));
+        assert_eq!([of(0), of(100), of(101), of(250)], [0, 0, 11, 25]);
+        assert_eq!([of(500), of(501), of(625)], [50, 51, 225]);
+        assert_eq!([of(750), of(1000), of(1100)], [400, 400, 400]);
+        assert!((0..1000).all(|dirty| of(dirty) <= of(dirty + 1)));
+        let capacity = IoCapacity::new(300, 100);
+        assert_eq!(
+            capacity.get(),
+            (300, 300),
+            "the upper is never below the lower"
+        );
+        capacity.set(5, 70);
+        assert_eq!(capacity.of_a_round(), (1, 7));
     }
 }

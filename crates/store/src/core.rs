@@ -13,7 +13,7 @@
 //! Lock order: `cleaner` → page latch → `control`, log writer, `free`. A page latch is never held over I/O, but for a blocking
 //! load in a fallback of [`crate::Mtr::free_page`].
 
-use crate::cleaner::Cleaner;
+use crate::cleaner::{Cleaner, IoCapacity};
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::log::Log;
@@ -23,6 +23,7 @@ use crate::page::TrxId;
 use crate::pool::frames::Frames;
 use crate::pool::load::{Jobs, Loads};
 use crate::pool::probation::Probation;
+use crate::pool::resize::{FreeFrames, Resize, frames_in};
 use crate::redo::RedoHandler;
 use crate::space::Spaces;
 use crate::wait::Gate;
@@ -62,7 +63,7 @@ pub(crate) struct Core {
     pub(crate) options: StoreOptions,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) redo: Arc<dyn RedoHandler>,
-    pub(crate) free: Mutex<Vec<u32>>,
+    pub(crate) free: Mutex<FreeFrames>,
     /// Counts frames that became free.
     pub(crate) freed: Arc<Gate>,
     pub(crate) hand: CachePadded<AtomicUsize>,
@@ -71,7 +72,9 @@ pub(crate) struct Core {
     pub(crate) jobs: Jobs,
     pub(crate) control: Mutex<ControlFile>,
     pub(crate) next_space: AtomicU64,
+    pub(crate) resize: Resize,
     pub(crate) cleaner: Mutex<Cleaner>,
+    pub(crate) io_capacity: IoCapacity,
     pub(crate) cleaner_thread: OnceLock<Thread>,
     pub(crate) cleaner_kicked: AtomicBool,
     pub(crate) counters: Sharded<COUNTS>,
@@ -101,18 +104,22 @@ impl Core {
         cleaner: Cleaner,
         fatal: FatalHook,
     ) -> Result<Core, StoreError> {
-        let count = (options.pool_bytes / crate::PAGE_SIZE as u64).max(32) as usize;
-        if count > nfold_sync::page_word::MAX_FRAMES {
-            let limit = nfold_sync::page_word::MAX_FRAMES as u64;
+        let limit = nfold_sync::page_word::MAX_FRAMES;
+        let count = frames_in(options.pool_bytes);
+        if count > limit {
             return Err(StoreError::TooLarge {
                 what: "number of page frames",
-                limit,
+                limit: limit as u64,
             });
         }
-        let frames = Frames::new(count, options.huge_pages).ok_or(StoreError::TooLarge {
+        let max = frames_in(options.pool_max_bytes).clamp(count, limit);
+        let huge = options.huge_pages;
+        let frames = Frames::new(count, max, huge).or_else(|| Frames::new(count, count, huge));
+        let frames = frames.ok_or(StoreError::TooLarge {
             what: "buffer pool for this machine, bytes",
             limit: options.pool_bytes,
         })?;
+        let probation = Probation::new(count, frames.max());
         let (next_space, floor) = (control.now.space_limit, control.now.next_trx);
         Ok(Core {
             frames,
@@ -120,14 +127,16 @@ impl Core {
             log,
             disk,
             redo,
-            free: Mutex::new((0..count as u32).rev().collect()),
+            free: Mutex::new(FreeFrames::new(count)),
             freed: Arc::new(Gate::new(0)),
             hand: CachePadded::new(AtomicUsize::new(0)),
-            probation: Probation::new(count),
+            probation,
             loads: Loads::default(),
             jobs: Jobs::default(),
             control: Mutex::new(control),
             next_space: AtomicU64::new(next_space),
+            resize: Resize::new(count),
+            io_capacity: IoCapacity::new(options.io_capacity, options.io_capacity_max),
             cleaner: Mutex::new(cleaner),
             cleaner_thread: OnceLock::new(),
             cleaner_kicked: AtomicBool::new(false),

@@ -31,6 +31,7 @@ pub use page::{
     header,
 };
 pub use page_ref::PageRef;
+pub use pool::resize::{ResizePhase, ResizeStatus};
 pub use redo::{NoRedo, RedoHandler};
 pub use space::{USER_AREA, USER_AREA_LEN};
 pub use status::{RecoveryPhase, RecoveryProgress, RecoveryReport, StoreStatus};

@@ -2,6 +2,7 @@
 
 use crate::core::{Core, Count};
 use crate::page::{Lsn, PageId, SpaceId};
+use crate::pool::resize::ResizeStatus;
 use std::sync::atomic::Ordering;
 
 /// Where recovery is.
@@ -83,6 +84,7 @@ pub struct StoreStatus {
     pub checkpoint_lsn: Lsn,
     pub durable_lsn: Lsn,
     pub horizon_lsn: Lsn,
+    pub resize: ResizeStatus,
 }
 
 impl Core {
@@ -112,6 +114,7 @@ impl Core {
             checkpoint_lsn: self.log.checkpoint(),
             durable_lsn: self.log.durable(),
             horizon_lsn: self.log.horizon(),
+            resize: self.resize.status(),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::disk::Disk;
 use crate::error::{Stop, StoreError};
 use crate::mtr::Mtr;
 use crate::options::StoreOptions;
-use crate::page::{Lsn, PageId, SpaceId, TrxId};
+use crate::page::{Lsn, PAGE_SIZE, PageId, SpaceId, TrxId};
 use crate::page_ref::PageRef;
 use crate::pool::load::Job;
 use crate::redo::RedoHandler;
@@ -273,6 +273,22 @@ impl Store {
     /// Writes all pages that are dirty now and records a checkpoint; gives its LSN. Blocks: not for workers.
     pub fn checkpoint(&self) -> Result<Lsn, StoreError> {
         self.core.checkpoint_now()
+    }
+
+    /// Has the pool grow or shrink to `bytes` in the background: whole frames, at least 32, at most [`max_pool_bytes`](Self::max_pool_bytes).
+    /// Gives the size that it will have. The last call wins.
+    pub fn resize_pool(&self, bytes: u64) -> u64 {
+        self.core.ask_size(bytes)
+    }
+
+    /// Page writes a second that background writing aims at, and goes up to under pressure.
+    pub fn set_io_capacity(&self, low: u32, high: u32) {
+        self.core.io_capacity.set(low, high);
+    }
+
+    /// What the pool can grow to.
+    pub fn max_pool_bytes(&self) -> u64 {
+        (self.core.frames.max() * PAGE_SIZE) as u64
     }
 
     /// Inline mode: one round of what the background threads would do. Gives whether there was anything to do.

@@ -13,11 +13,12 @@ struct Load {
 }
 
 impl Load {
-    fn new(io_capacity: u32) -> Load {
+    fn new(io_capacity: u32, io_capacity_max: u32) -> Load {
         let options = StoreOptions {
             pool_bytes: 4096 * PAGE_SIZE as u64,
             log_bytes: LOG,
             io_capacity,
+            io_capacity_max,
             doublewrite: false,
             ..StoreOptions::default()
         };
@@ -72,7 +73,7 @@ fn rounds(load: &mut Load, count: usize, bytes: usize) -> Vec<u64> {
 #[test]
 fn writers_do_not_meet_the_end_of_the_log() {
     // A capacity of nearly nothing: only the age of the log drives the writing.
-    let mut load = Load::new(10);
+    let mut load = Load::new(10, 20_000);
     let written = rounds(&mut load, 300, 100_000);
     let status = load.store.status();
     assert!(
@@ -93,7 +94,7 @@ fn writers_do_not_meet_the_end_of_the_log() {
 
 #[test]
 fn a_burst_is_caught_up_with() {
-    let mut load = Load::new(10);
+    let mut load = Load::new(10, 20_000);
     for _ in 0..20 {
         load.write(LOG as usize / 8);
         load.store.step_background().unwrap();
@@ -103,7 +104,7 @@ fn a_burst_is_caught_up_with() {
 
 #[test]
 fn dirty_pages_are_written_within_the_capacity() {
-    let mut load = Load::new(500);
+    let mut load = Load::new(500, 1000);
     load.write(1_200_000);
     let dirty = load.store.status().pool_pages_dirty;
     assert!(dirty > 800, "{dirty}");
@@ -123,4 +124,52 @@ fn dirty_pages_are_written_within_the_capacity() {
         left,
         "few dirty pages stay: they may be changed again"
     );
+}
+
+#[test]
+fn a_dirty_pool_is_written_up_to_the_upper_capacity() {
+    let mut load = Load::new(100, 3000);
+    let step = |load: &Load| {
+        let before = load.store.status().pages_written;
+        load.store.step_background().unwrap();
+        load.store.status().pages_written - before
+    };
+    load.store.resize_pool(2600 * PAGE_SIZE as u64);
+    while load.store.status().resize.ended.is_none() {
+        load.store.step_background().unwrap();
+    }
+    load.store.checkpoint().unwrap();
+    load.write(2_800_000);
+    let dirty = load.store.status().pool_pages_dirty;
+    assert!(
+        (1500..1950).contains(&dirty),
+        "between a half and three quarters: {dirty}"
+    );
+    let most = step(&load);
+    assert!((50..=300).contains(&most), "{most}");
+    let mut last = most;
+    while load.store.status().pool_pages_dirty > 2600 / 2 {
+        let now = step(&load);
+        assert!(now <= last, "less and less: {now} after {last}");
+        last = now;
+    }
+    assert!(step(&load) <= 10, "no more than the capacity");
+
+    // The same, with both set while it runs.
+    load.store.set_io_capacity(50, 50);
+    load.write(2_800_000);
+    assert!(step(&load) <= 5);
+}
+
+#[test]
+fn an_old_log_is_followed_up_to_the_upper_capacity() {
+    let mut load = Load::new(10, 200);
+    // Behind the middle of the log, and before three quarters of it.
+    while load.store.status().horizon_lsn - load.store.status().checkpoint_lsn < LOG * 9 / 16 {
+        load.write(50_000);
+    }
+    let before = load.store.status().pages_written;
+    load.write(100_000);
+    load.store.step_background().unwrap();
+    assert_eq!(load.store.status().pages_written - before, 20);
 }

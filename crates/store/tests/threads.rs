@@ -1,79 +1,11 @@
 //! Many threads over a pool much smaller than the data, with background I/O; then crashes and shutdowns.
 
+mod common;
+
+use common::{new_page, options, read_number, sum, transfer};
 use nfold_store::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-fn options() -> StoreOptions {
-    StoreOptions {
-        pool_bytes: 48 * PAGE_SIZE as u64,
-        log_bytes: 2 << 20,
-        io_threads: 2,
-        ..StoreOptions::default()
-    }
-}
-
-/// Repeats a call until it does not have to wait.
-fn finish<T>(mut call: impl FnMut() -> Result<T, Stop>) -> T {
-    loop {
-        match call() {
-            Ok(value) => return value,
-            Err(Stop::Wait(wait)) => wait.block(),
-            Err(Stop::Error(e)) => panic!("{e}"),
-        }
-    }
-}
-
-fn new_page(store: &Store, space: SpaceId) -> PageId {
-    finish(|| {
-        let mut mtr = store.mtr();
-        mtr.reserve(64, space, 1)?;
-        let p = mtr.alloc_page(space, PageType::USER, 0, 1);
-        let id = mtr.id(p);
-        mtr.commit();
-        Ok(id)
-    })
-}
-
-/// Takes `by` from the number on one page and adds it to that on another; both copies on each page change together.
-fn transfer(store: &Store, from: PageId, to: PageId, by: u64) -> Lsn {
-    let (low, high) = (from.min(to), from.max(to));
-    finish(|| {
-        let mut mtr = store.mtr();
-        mtr.reserve(256, from.space, 0)?;
-        let (low, high) = (mtr.latch(low)?, mtr.latch(high)?);
-        let (from, to) = if mtr.id(low) == from {
-            (low, high)
-        } else {
-            (high, low)
-        };
-        for (p, change) in [(from, by.wrapping_neg()), (to, by)] {
-            let value = mtr.u64(p, 64).wrapping_add(change);
-            mtr.write(p, 64, &value.to_le_bytes());
-            mtr.write(p, PAGE_SIZE - 8, &value.to_le_bytes());
-        }
-        Ok(mtr.commit().end)
-    })
-}
-
-/// The number on a page, read optimistically; checks that its two copies agree.
-fn read_number(store: &Store, id: PageId) -> u64 {
-    loop {
-        let (a, b, valid) = finish(|| {
-            let page = store.read(id)?;
-            let (a, b) = (page.u64(64), page.u64(PAGE_SIZE - 8));
-            Ok((
-                a,
-                b,
-                page.validate() && page.u32(header::PAGE_NO) == id.page,
-            ))
-        });
-        if valid {
-            assert_eq!(a, b, "a validated read is one state of the page");
-            return a;
-        }
-    }
-}
 
 fn hammer(store: &Arc<Store>, ids: &[PageId], rounds: u64) -> Lsn {
     let stop = AtomicBool::new(false);
@@ -121,11 +53,6 @@ fn hammer(store: &Arc<Store>, ids: &[PageId], rounds: u64) -> Lsn {
         stop.store(true, Ordering::Relaxed);
     });
     durable.into_inner()
-}
-
-fn sum(store: &Store, ids: &[PageId]) -> u64 {
-    ids.iter()
-        .fold(0, |sum, id| sum.wrapping_add(read_number(store, *id)))
 }
 
 #[test]

@@ -137,6 +137,11 @@ impl PageWord {
         self.release_to(grown(before) & !FRAME_MASK);
     }
 
+    /// Ends a latch by moving the page to `frame`, which holds the same bytes: the version grows.
+    pub fn release_moved(&self, before: u64, frame: u32) {
+        self.release_to(grown(before) & !FRAME_MASK | (u64::from(frame) + 1));
+    }
+
     /// Puts a page that was not resident into `frame`; fails if the word is not `seen` any more.
     pub fn install(&self, seen: u64, frame: u32) -> bool {
         debug_assert!(
@@ -281,6 +286,10 @@ mod tests {
         assert!(is_exclusive(w.load()));
         w.release_changed(before);
         assert_eq!((frame_of(w.load()), version_of(w.load())), (Some(7), 3));
+
+        let before = w.latch_resident().unwrap();
+        w.release_moved(before, 2);
+        assert_eq!((frame_of(w.load()), version_of(w.load())), (Some(2), 4));
     }
 
     #[test]

@@ -104,6 +104,43 @@ fn a_frame_given_to_another_page_is_noticed() {
 }
 
 #[test]
+fn a_page_that_moves_to_another_frame_is_noticed() {
+    loom::model(|| {
+        // The page's word, the frame it leaves, the frame it moves to.
+        let shared = Arc::new((PageWord::new(), page(2), page(2)));
+        assert!(shared.0.install(0, 0));
+        words::store_u64(&shared.1, 0, 1);
+        words::store_u64(&shared.1, 8, 1);
+        let mover = shared.clone();
+        let t = thread::spawn(move || {
+            let (word, from, to) = &*mover;
+            let before = word.latch_resident().unwrap();
+            for at in [0, 8] {
+                words::store_u64(to, at, words::load_u64(from, at));
+            }
+            word.release_moved(before, 1);
+            // The memory goes back to the system, and reads as zeros.
+            nfold_sync::prim::fence(Ordering::SeqCst);
+            words::store_u64(from, 0, 0);
+            words::store_u64(from, 8, 0);
+        });
+        let seen = shared.0.load();
+        if !is_exclusive(seen) {
+            let frame = if frame_of(seen) == Some(0) {
+                &shared.1
+            } else {
+                &shared.2
+            };
+            let pair = (words::load_u64(frame, 0), words::load_u64(frame, 8));
+            if shared.0.validate(seen) {
+                assert_eq!(pair, (1, 1), "the page's bytes, in either frame");
+            }
+        }
+        t.join().unwrap();
+    });
+}
+
+#[test]
 fn a_page_that_left_and_came_back_is_noticed() {
     loom::model(|| {
         let shared = Arc::new((PageWord::new(), page(2)));

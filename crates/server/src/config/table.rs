@@ -225,7 +225,7 @@ pub static OPTIONS: &[OptionDef] = &[
     option("innodb_ft_enable_stopword", Kind::Bool { default: true }, Scope::Both).inert(),
     option("innodb_ft_min_token_size", Kind::Int { default: 3, min: 0, max: 16 }, Scope::Global).fixed().inert(),
     int("innodb_io_capacity", 10_000, 100, u32::MAX as u64),
-    int("innodb_io_capacity_max", 20_000, 100, u32::MAX as u64).inert(),
+    int("innodb_io_capacity_max", 20_000, 100, u32::MAX as u64),
     int_both("innodb_lock_wait_timeout", 50, 1, 1_073_741_824),
     int("innodb_log_buffer_size", 64 * M, 256 * K, 2 * G).fixed(),
     option("innodb_max_dirty_pages_pct", Kind::Real { default: 90.0, min: 0.0, max: 99.0 }, Scope::Global).inert(),

@@ -22,6 +22,7 @@ mod scalar;
 mod server;
 mod set;
 pub mod show;
+mod storage;
 pub mod tables;
 mod transaction;
 pub mod vars;

@@ -7,6 +7,7 @@ use nfold_engine::Engine;
 
 use super::Session;
 use super::locks::SharedPermits;
+use super::storage;
 use super::vars::{self, Globals, VarValue};
 use crate::config::ServerOptions;
 use crate::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
@@ -46,26 +47,19 @@ impl ServerState {
 
     /// Hands global values on to those who keep them elsewhere.
     pub fn globals_changed(&self) {
-        let values = self.globals.load();
         let tunables = self.registry.tunables();
-        let int = |name| match vars::find(name).map(|at| &values.0[at]) {
-            Ok(VarValue::Int(n)) => Some(*n),
-            _ => None,
-        };
-        if let Some(n) = int("max_connections") {
-            tunables.set_max_connections(n as usize);
-        }
-        if let Some(n) = int("connect_timeout") {
-            tunables.set_connect_timeout(Duration::from_secs(n));
-        }
+        tunables.set_max_connections(self.int("max_connections") as usize);
+        tunables.set_connect_timeout(Duration::from_secs(self.int("connect_timeout")));
         tunables.set_require_secure_transport(self.flag("require_secure_transport"));
-        if let Ok(at) = vars::find("innodb_flush_log_at_trx_commit")
-            && let VarValue::Int(n) = values.0[at]
-        {
-            self.engine.set_flush_at_commit(n as u8);
+        storage::hand_over(self);
+    }
+
+    /// The global number `name`; 0 if it is none.
+    pub fn int(&self, name: &'static str) -> u64 {
+        match vars::find(name).map(|at| self.globals.load().0[at].clone()) {
+            Ok(VarValue::Int(n)) => n,
+            _ => 0,
         }
-        self.engine
-            .set_guessing(self.flag("innodb_adaptive_hash_index"));
     }
 
     /// Whether the global switch `name` is on.
@@ -101,6 +95,14 @@ fn facts(options: &ServerOptions) -> Vec<(&'static str, VarValue)> {
             VarValue::text(options.server_version.clone()),
         ),
     ];
+    let capacity = options.values.int("innodb_io_capacity");
+    let capacity_max = options.values.int("innodb_io_capacity_max");
+    if capacity > capacity_max {
+        facts.push((
+            "innodb_io_capacity_max",
+            VarValue::Int(capacity.saturating_mul(2).min(u64::from(u32::MAX))),
+        ));
+    }
     if let Some(socket) = &options.socket {
         facts.push(("socket", path(socket)));
     }

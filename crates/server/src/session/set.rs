@@ -10,6 +10,7 @@ use nfold_types::{ErrorCode, SqlError, Value, Warnings};
 use super::Session;
 use super::plan_info::{Info, evaluate};
 use super::response::Response;
+use super::storage;
 use super::tables::has_subquery;
 use super::vars::{
     self, Assigned, Scope, VarDef, VarValue, charset_by_name, check, collation_by_name,
@@ -154,7 +155,7 @@ impl Session {
                 &[&"SESSION", &def.name, &"GLOBAL"],
             ));
         }
-        let assigned = match value {
+        let mut assigned = match value {
             SetValue::Default => self.default_of(at, def, scope),
             SetValue::Expr(e) => {
                 let value = match e {
@@ -175,6 +176,7 @@ impl Session {
                 .map_or_else(|| def.default(), |(_, v)| v);
             return Ok(Change::Special(def.name, value));
         }
+        storage::adjust(&self.server, def.name, &mut assigned, &mut self.conditions);
         self.scoped(scope, assigned)
     }
 

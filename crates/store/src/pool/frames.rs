@@ -2,7 +2,7 @@
 //!
 //! # Picture
 //! ```text
-//! base ─► | frame 0 | frame 1 | ...            one mapping, never unmapped while the store lives, 16 KiB each
+//! base ─► | frame 0 | frame 1 | ... | extent .. max: only reserved |    one mapping, never unmapped while the store lives
 //! page    [ id     ][ free    ] ...            flat arrays beside it, one entry a frame
 //! rec_lsn [ 0      ][ 8128    ] ...            0: clean
 //! used    [ 1      ][ 0       ] ...            the clock's mark: 2 loaded for a waiter, 1 used, 0 cold
@@ -14,20 +14,25 @@
 //!   lowered again, by the flusher that set it, when its batch is over.
 //! - I2: a frame whose `rec_lsn` is not 0, or that is being written, is not evicted.
 //! - I3: `rec_lsn` is at most the start of the first mini-transaction whose change of the page is not on disk.
+//! - I4: `count` ≤ `extent` ≤ `max`. Frames from `count` to `extent` are being withdrawn (pool/resize.rs); those from `extent` on hold nothing.
+//!   What was withdrawn stays readable, as zeros, for readers with an old page word; a store to it ends the process.
 //! # Cost
 //! A reader loads one byte of `used` and stores it only when it is clear.
 
 use crate::page::{Lsn, PAGE_SIZE, PAGE_WORDS, PageId};
 use nfold_sync::prim::AtomicU64;
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::*, fence};
 
-const FREE: u64 = u64::MAX;
+/// In `page`, which holds a page's number inverted, so that memory nobody has touched says "free".
+const FREE: u64 = 0;
 
 /// See the module's header.
 pub(crate) struct Frames {
     base: NonNull<[AtomicU64; PAGE_WORDS]>,
-    count: usize,
+    max: usize,
+    extent: AtomicUsize,
+    count: AtomicUsize,
     page: Box<[AtomicU64]>,
     rec_lsn: Box<[AtomicU64]>,
     used: Box<[AtomicU8]>,
@@ -42,15 +47,16 @@ unsafe impl Send for Frames {}
 unsafe impl Sync for Frames {}
 
 impl Frames {
-    /// Maps `count` frames. `None` if the system gives no memory.
-    pub(crate) fn new(count: usize, huge_pages: bool) -> Option<Frames> {
-        let len = count * PAGE_SIZE;
+    /// Maps `count` frames, and reserves addresses for `max` of them (at least `count`). `None` if the system gives no memory.
+    pub(crate) fn new(count: usize, max: usize, huge_pages: bool) -> Option<Frames> {
+        let max = max.max(count);
+        let len = max * PAGE_SIZE;
         // SAFETY: a fresh private anonymous mapping; the result is checked.
         let base = unsafe {
             libc::mmap(
                 null_mut(),
                 len,
-                libc::PROT_READ | libc::PROT_WRITE,
+                libc::PROT_NONE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
                 -1,
                 0,
@@ -63,36 +69,102 @@ impl Frames {
             // SAFETY: advice about the mapping just made; failing is harmless.
             unsafe { libc::madvise(base, len, libc::MADV_HUGEPAGE) };
         }
-        Some(Frames {
+        let frames = Frames {
             base: NonNull::new(base.cast())?,
-            count,
-            page: (0..count).map(|_| AtomicU64::new(FREE)).collect(),
-            rec_lsn: (0..count).map(|_| AtomicU64::new(0)).collect(),
-            used: (0..count).map(|_| AtomicU8::new(0)).collect(),
-            trial: (0..count).map(|_| AtomicU8::new(0)).collect(),
-            writing: (0..count).map(|_| AtomicU8::new(0)).collect(),
+            max,
+            extent: AtomicUsize::new(0),
+            count: AtomicUsize::new(0),
+            page: zeroed(max),
+            rec_lsn: zeroed(max),
+            used: zeroed(max),
+            trial: zeroed(max),
+            writing: zeroed(max),
             dirty: AtomicUsize::new(0),
-        })
+        };
+        frames.extend(count).then_some(frames)
     }
 
-    /// Address and length of the mapping.
+    /// Address and length of the mapping that is in use.
     pub(crate) fn memory(&self) -> (usize, usize) {
-        (self.base.as_ptr().addr(), self.count * PAGE_SIZE)
+        (self.base.as_ptr().addr(), self.extent() * PAGE_SIZE)
     }
 
+    /// How many frames the pool is to have.
     pub(crate) fn count(&self) -> usize {
-        self.count
+        self.count.load(Acquire)
+    }
+
+    /// Pages lie in frames below this.
+    pub(crate) fn extent(&self) -> usize {
+        self.extent.load(Acquire)
+    }
+
+    /// The most that [`extend`](Self::extend) can give.
+    pub(crate) fn max(&self) -> usize {
+        self.max
+    }
+
+    /// Makes frames up to `count` usable. False if the system gives no memory. Only by whoever resizes the pool.
+    pub(crate) fn extend(&self, count: usize) -> bool {
+        let extent = self.extent();
+        debug_assert!(count <= self.max, "I4");
+        if count > extent {
+            if !self.protect(extent..count, libc::PROT_READ | libc::PROT_WRITE) {
+                return false;
+            }
+            self.extent.store(count, Release);
+        }
+        self.count.store(count, Release);
+        true
+    }
+
+    /// The pool is to have fewer frames. Only by whoever resizes the pool.
+    pub(crate) fn lower_count(&self, count: usize) {
+        debug_assert!(count <= self.count(), "I4");
+        self.count.store(count, Release);
+    }
+
+    /// Gives the memory from `count` on back to the system. No page lies there any more.
+    pub(crate) fn give_back(&self) {
+        let (count, extent) = (self.count(), self.extent());
+        debug_assert!(
+            (count..extent).all(|f| self.page(f as u32).is_none()),
+            "I4: withdrawn frames hold nothing"
+        );
+        if count == extent {
+            return;
+        }
+        self.extent.store(count, Release);
+        // A reader of a page that lay there, and that sees a zero, sees that page's word changed.
+        fence(SeqCst);
+        // SAFETY: whole pages of the mapping; they stay mapped, and read as zeros from now on.
+        unsafe {
+            libc::madvise(
+                self.base.as_ptr().add(count).cast(),
+                (extent - count) * PAGE_SIZE,
+                libc::MADV_DONTNEED,
+            )
+        };
+        self.protect(count..extent, libc::PROT_READ);
+    }
+
+    fn protect(&self, range: std::ops::Range<usize>, how: i32) -> bool {
+        // SAFETY: whole pages of the mapping. Nobody stores into frames at or beyond `extent` (I4), which is where access is taken away.
+        unsafe {
+            let from = self.base.as_ptr().add(range.start);
+            libc::mprotect(from.cast(), range.len() * PAGE_SIZE, how) == 0
+        }
     }
 
     /// The bytes of a frame.
     #[inline(always)]
     pub(crate) fn words(&self, frame: u32) -> &[AtomicU64; PAGE_WORDS] {
         debug_assert!(
-            (frame as usize) < self.count,
+            (frame as usize) < self.max,
             "page words name frames of this pool"
         );
-        // SAFETY: only frame numbers below `count` are ever put into page words; the mapping is aligned, zeroed at
-        // the start, lives as long as `self`, and is only accessed as atomics.
+        // SAFETY: only frame numbers below `extent` are ever put into page words, and what was below it stays readable (I4); the
+        // mapping is aligned, zeroed at the start, lives as long as `self`, and is only accessed as atomics.
         unsafe { self.base.add(frame as usize).as_ref() }
     }
 
@@ -136,13 +208,13 @@ impl Frames {
     pub(crate) fn page(&self, frame: u32) -> Option<PageId> {
         match self.page[frame as usize].load(Acquire) {
             FREE => None,
-            packed => Some(PageId::unpacked(packed)),
+            inverted => Some(PageId::unpacked(!inverted)),
         }
     }
 
     /// Before the frame is installed under a page word, or after it was taken out.
     pub(crate) fn set_page(&self, frame: u32, id: Option<PageId>) {
-        self.page[frame as usize].store(id.map_or(FREE, PageId::packed), Release);
+        self.page[frame as usize].store(id.map_or(FREE, |id| !id.packed()), Release);
     }
 
     /// 0: clean.
@@ -175,6 +247,18 @@ impl Frames {
         }
     }
 
+    /// Both pages latched, or the second frame in the caller's hands: `to` is to the clock and to the cleaner what `from` was, and `from` is
+    /// clean. Under the `cleaner` mutex, so that nobody looks for dirty pages between the two.
+    pub(crate) fn move_state(&self, from: u32, to: u32) {
+        let (from, to) = (from as usize, to as usize);
+        self.used[to].store(self.used[from].load(Relaxed), Relaxed);
+        self.trial[to].store(self.trial[from].load(Relaxed), Relaxed);
+        debug_assert!(!self.is_writing(from as u32), "I2: not while it is written");
+        let rec = self.rec_lsn[from].load(Relaxed);
+        self.rec_lsn[to].store(rec, Release);
+        self.rec_lsn[from].store(0, Release);
+    }
+
     pub(crate) fn set_writing(&self, frame: u32, writing: bool) {
         self.writing[frame as usize].store(u8::from(writing), Release);
     }
@@ -188,9 +272,20 @@ impl Frames {
     }
 }
 
+/// Zeroed memory for `count` atomics, which the system gives when it is touched.
+pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Box<[T]> {
+    // SAFETY: `T` is an atomic integer, for which all bits clear is a value.
+    unsafe { Box::new_zeroed_slice(count).assume_init() }
+}
+
+/// All bits clear is a value of it.
+pub(crate) trait Zeroable {}
+impl Zeroable for AtomicU64 {}
+impl Zeroable for AtomicU8 {}
+
 impl Drop for Frames {
     fn drop(&mut self) {
         // SAFETY: the mapping was made in `new` with this length, and all references borrow `self`.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.count * PAGE_SIZE) };
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.max * PAGE_SIZE) };
     }
 }

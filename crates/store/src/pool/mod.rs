@@ -1,7 +1,8 @@
 //! The buffer pool: frames, who is in them, and who has to leave.
 //!
 //! # Invariants
-//! - I1: a frame is in exactly one place: the free list, a mini-transaction's reserve, a loader's hands, or under one page word.
+//! - I1: a frame is in exactly one place: the free list, the withdrawn ones (resize.rs), a mini-transaction's reserve, a loader's hands, or
+//!   under one page word.
 //! - I2: a page leaves its frame only under its exclusive latch, clean, not being written, and not a pinned header page.
 //! # Concurrency
 //! A page begins on probation ([`probation`]) and joins the main pages when it is used again; the clock goes over those.
@@ -13,6 +14,7 @@ pub(crate) mod directory;
 pub(crate) mod frames;
 pub(crate) mod load;
 pub(crate) mod probation;
+pub(crate) mod resize;
 
 use crate::core::{Core, Count};
 use crate::error::StoreError;
@@ -29,13 +31,13 @@ const INLINE_FLUSH: usize = 64;
 
 impl Core {
     pub(crate) fn free_count(&self) -> usize {
-        self.free.lock().len()
+        self.free.lock().frames.len()
     }
 
     pub(crate) fn pop_free(&self) -> Option<u32> {
         let (frame, left) = {
             let mut free = self.free.lock();
-            (free.pop(), free.len())
+            (free.frames.pop(), free.frames.len())
         };
         if left < self.stock() / 2 && self.threaded() {
             self.kick_cleaner();
@@ -51,7 +53,7 @@ impl Core {
     /// Puts an empty frame on the free list.
     pub(crate) fn give_frame(&self, frame: u32) {
         self.frames.set_page(frame, None);
-        self.free.lock().push(frame);
+        self.free.lock().put(frame);
         self.freed.bump();
     }
 
@@ -73,7 +75,9 @@ impl Core {
                 }
                 self.kick_cleaner();
                 std::thread::sleep(Duration::from_micros(50));
-            } else if self.evict(1) == 0 {
+            } else if self.evict(1) > 0 {
+                continue; // it is free now, or withdrawn from a pool that shrinks
+            } else {
                 let cold = self.cold_dirty_frames(INLINE_FLUSH);
                 if cold.is_empty() || self.clean_frames(&cold)? == 0 {
                     self.clean_some(INLINE_FLUSH)?;
@@ -164,7 +168,7 @@ impl Core {
         found
     }
 
-    fn try_evict(&self, frame: u32) -> bool {
+    pub(crate) fn try_evict(&self, frame: u32) -> bool {
         let Some(id) = self.frames.page(frame) else {
             return false;
         };

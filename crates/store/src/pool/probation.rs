@@ -17,18 +17,18 @@
 //! # Cost
 //! One short critical section per page load and per eviction; a hit on a page never comes here.
 
-use super::frames::Frames;
+use super::frames::{Frames, zeroed};
 use crate::page::PageId;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// See the module's header.
 pub(crate) struct Probation {
     queues: Mutex<Queues>,
-    fresh_target: usize,
+    fresh_target: AtomicUsize,
     /// Above this many pages on probation the next victim comes from here, below it from the main pages.
-    target: usize,
+    target: AtomicUsize,
     ghosts: Ghosts,
 }
 
@@ -39,14 +39,24 @@ struct Queues {
 }
 
 impl Probation {
-    pub(crate) fn new(frames: usize) -> Probation {
-        let fresh_target = (frames / 16).max(16).min(frames / 3);
-        Probation {
+    /// For a pool of `frames`, which may grow to `max`.
+    pub(crate) fn new(frames: usize, max: usize) -> Probation {
+        let probation = Probation {
             queues: Mutex::default(),
-            fresh_target,
-            target: fresh_target + (frames / 16).max(8),
-            ghosts: Ghosts::new(frames),
-        }
+            fresh_target: AtomicUsize::new(0),
+            target: AtomicUsize::new(0),
+            ghosts: Ghosts::new(max.max(frames)),
+        };
+        probation.resize(frames);
+        probation
+    }
+
+    /// The pool has `frames` from now on.
+    pub(crate) fn resize(&self, frames: usize) {
+        let fresh = (frames / 16).max(16).min(frames / 3);
+        self.fresh_target.store(fresh, Relaxed);
+        self.target.store(fresh + (frames / 16).max(8), Relaxed);
+        self.ghosts.resize(frames);
     }
 
     /// Decides where a page begins, before it is installed in `frame`, which names it already: nobody else can take the frame meanwhile.
@@ -60,9 +70,10 @@ impl Probation {
         if !frames.on_probation(frame) {
             return;
         }
+        let fresh_target = self.fresh_target.load(Relaxed);
         let mut queues = self.queues.lock();
         queues.fresh.push_back((frame, id));
-        while queues.fresh.len() > self.fresh_target {
+        while queues.fresh.len() > fresh_target {
             let Some((frame, id)) = queues.fresh.pop_front() else {
                 break;
             };
@@ -75,13 +86,13 @@ impl Probation {
 
     /// Pages that may come in together and still be there when they are looked for, one asker out of a few.
     pub(crate) fn batch(&self) -> usize {
-        (self.fresh_target / 4).clamp(8, 256)
+        (self.fresh_target.load(Relaxed) / 4).clamp(8, 256)
     }
 
     /// Whether the next victim should come from here.
     pub(crate) fn is_over(&self) -> bool {
         let queues = self.queues.lock();
-        queues.fresh.len() + queues.aged.len() > self.target
+        queues.fresh.len() + queues.aged.len() > self.target.load(Relaxed)
     }
 
     /// How many pages there are that [`next`](Self::next) may give.
@@ -116,24 +127,32 @@ impl Probation {
 struct Ghosts {
     /// High half: hash of the page; low half: number of the eviction. 0: empty.
     slots: Box<[AtomicU64]>,
+    /// How many of the slots are used, a power of two. Whatever was remembered under another number is forgotten.
+    used: AtomicUsize,
     evictions: AtomicU32,
 }
 
 impl Ghosts {
-    fn new(frames: usize) -> Ghosts {
+    /// For at most `max` frames.
+    fn new(max: usize) -> Ghosts {
+        let slots = max.next_power_of_two();
         Ghosts {
-            slots: (0..frames.next_power_of_two())
-                .map(|_| AtomicU64::new(0))
-                .collect(),
+            slots: zeroed(slots),
+            used: AtomicUsize::new(slots),
             evictions: AtomicU32::new(0),
         }
+    }
+
+    fn resize(&self, frames: usize) {
+        let slots = frames.next_power_of_two().min(self.slots.len());
+        self.used.store(slots, Relaxed);
     }
 
     fn locate(&self, id: PageId) -> (&AtomicU64, u64) {
         let hash = id.packed().wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let hash = (hash ^ (hash >> 32)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         (
-            &self.slots[hash as usize & (self.slots.len() - 1)],
+            &self.slots[hash as usize & (self.used.load(Relaxed) - 1)],
             (hash >> 32) | 1,
         )
     }
@@ -153,7 +172,7 @@ impl Ghosts {
         }
         slot.store(0, Relaxed);
         let age = self.evictions.load(Relaxed).wrapping_sub(found as u32);
-        age as usize <= self.slots.len()
+        age as usize <= self.used.load(Relaxed)
     }
 }
 
@@ -179,8 +198,8 @@ mod tests {
 
     #[test]
     fn a_page_ages_and_its_early_touches_do_not_count() {
-        let frames = Frames::new(64, false).expect("a megabyte");
-        let probation = Probation::new(64);
+        let frames = Frames::new(64, 64, false).expect("a megabyte");
+        let probation = Probation::new(64, 64);
         for frame in 0..20 {
             let id = PageId::new(1, frame);
             frames.set_page(frame, Some(id));

@@ -6,7 +6,7 @@ use nfold_types::{ErrorCode, SqlError, Value};
 
 use super::filter;
 use crate::session::response::{Response, RowSet};
-use crate::session::{ServerState, Session};
+use crate::session::{ServerState, Session, storage};
 
 impl ServerState {
     /// Name and value of every status variable, in the order of their names.
@@ -70,6 +70,7 @@ impl ServerState {
         .into_iter()
         .map(|(name, value)| (name, value.to_string()))
         .collect();
+        all.extend(storage::resize_values(&store.resize));
         all.sort_unstable_by_key(|(name, _)| name.to_ascii_lowercase());
         all
     }

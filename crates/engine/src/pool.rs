@@ -1,0 +1,21 @@
+//! The buffer pool's knobs, as the server sees them.
+
+use crate::engine::Engine;
+
+impl Engine {
+    /// `innodb_buffer_pool_size`: the pool grows or shrinks to that in the background, while everything goes on. Gives the bytes that it will
+    /// have: whole pages, at most [`max_pool_bytes`](Self::max_pool_bytes). The last call wins; `store_status().resize` tells how far it is.
+    pub fn resize_pool(&self, bytes: u64) -> u64 {
+        self.shared().store.resize_pool(bytes)
+    }
+
+    /// What the pool can grow to: addresses for as much are reserved at the start.
+    pub fn max_pool_bytes(&self) -> u64 {
+        self.shared().store.max_pool_bytes()
+    }
+
+    /// `innodb_io_capacity` and `innodb_io_capacity_max`, pages a second.
+    pub fn set_io_capacity(&self, low: u32, high: u32) {
+        self.shared().store.set_io_capacity(low, high);
+    }
+}

@@ -1,0 +1,184 @@
+//! What SET GLOBAL does to the engine's variables beyond their ranges, as MySQL answers it, and how the engine is told.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nfold_engine::{Engine, ResizePhase, ResizeStatus};
+use nfold_types::temporal::{TimeZone, Timestamp};
+use nfold_types::{ErrorCode, SqlError, Warnings, error::Level};
+
+use super::ServerState;
+use super::vars::{Assigned, VarValue};
+
+/// `innodb_buffer_pool_size` is rounded up to this, as MySQL does to its chunks.
+const POOL_UNIT: u64 = 1 << 20;
+
+/// A value within its variable's range becomes one that the engine can have, with MySQL's warnings.
+pub(super) fn adjust(
+    server: &ServerState,
+    name: &str,
+    assigned: &mut Assigned,
+    warnings: &mut Warnings,
+) {
+    let Some((_, VarValue::Int(value))) = assigned.first_mut() else {
+        return;
+    };
+    match name {
+        "innodb_buffer_pool_size" => {
+            let max = server.engine.max_pool_bytes();
+            let whole = value.checked_next_multiple_of(POOL_UNIT).unwrap_or(max);
+            if whole.min(max) != *value {
+                warnings.warn(ErrorCode::ER_TRUNCATED_WRONG_VALUE, &[&name, value]);
+                *value = whole.min(max);
+            }
+        }
+        "innodb_io_capacity" => {
+            let max = server.int("innodb_io_capacity_max");
+            bound(
+                value,
+                *value > max,
+                max,
+                name,
+                "higher",
+                "innodb_io_capacity_max",
+                warnings,
+            );
+        }
+        "innodb_io_capacity_max" => {
+            let low = server.int("innodb_io_capacity");
+            bound(
+                value,
+                *value < low,
+                low,
+                name,
+                "lower",
+                "innodb_io_capacity",
+                warnings,
+            );
+        }
+        _ => {}
+    }
+}
+
+/// The two warnings about one of a pair of variables that is beyond the other.
+fn bound(
+    value: &mut u64,
+    beyond: bool,
+    to: u64,
+    name: &str,
+    how: &str,
+    other: &str,
+    warnings: &mut Warnings,
+) {
+    if beyond {
+        let said = [
+            format!("{name} cannot be set {how} than {other}."),
+            format!("Setting {name} to {to}"),
+        ];
+        for message in said {
+            let warning = SqlError::with_message(ErrorCode::ER_WRONG_ARGUMENTS, message);
+            warnings.push_error(Level::Warning, &warning);
+        }
+        *value = to;
+    }
+}
+
+/// Tells the engine the values that it has of its own.
+pub(super) fn hand_over(server: &ServerState) {
+    let engine: &Engine = &server.engine;
+    engine.set_flush_at_commit(server.int("innodb_flush_log_at_trx_commit") as u8);
+    engine.set_guessing(server.flag("innodb_adaptive_hash_index"));
+    let capacity = |name| u32::try_from(server.int(name)).unwrap_or(u32::MAX);
+    engine.set_io_capacity(
+        capacity("innodb_io_capacity"),
+        capacity("innodb_io_capacity_max"),
+    );
+    engine.resize_pool(server.int("innodb_buffer_pool_size"));
+}
+
+/// The status variables of a resize.
+pub fn resize_values(resize: &ResizeStatus) -> [(&'static str, String); 3] {
+    let ResizeStatus {
+        from_bytes: from,
+        to_bytes: to,
+        ..
+    } = resize;
+    let text = match (resize.phase, resize.ended) {
+        (ResizePhase::Idle, None) => String::new(),
+        (ResizePhase::Idle, Some(at)) => {
+            format!("Completed resizing buffer pool at {}.", clock(at))
+        }
+        (ResizePhase::Withdrawing, _) => "Withdrawing blocks to be shrunken.".into(),
+        (ResizePhase::Resizing, _) => format!("Resizing buffer pool from {from} to {to}."),
+        (ResizePhase::Failed, _) => {
+            format!("Resizing buffer pool from {from} to {to} failed: no memory.")
+        }
+    };
+    [
+        ("Innodb_buffer_pool_resize_status", text),
+        (
+            "Innodb_buffer_pool_resize_status_code",
+            (resize.phase as u8).to_string(),
+        ),
+        (
+            "Innodb_buffer_pool_resize_status_progress",
+            resize.percent.to_string(),
+        ),
+    ]
+}
+
+/// Local time as InnoDB's messages have it: `261121  7:46:46`.
+fn clock(at: SystemTime) -> String {
+    let micros = at
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| d.as_micros() as i64);
+    let local = TimeZone::system().to_local(Timestamp::from_micros(micros, 0));
+    let Some(t) = local else {
+        return String::new();
+    };
+    let (date, seconds) = (t.date(), t.time().micros() / 1_000_000);
+    format!(
+        "{:02}{:02}{:02} {:2}:{:02}:{:02}",
+        date.year() % 100,
+        date.month(),
+        date.day(),
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resize_is_told_as_mysql_tells_it() {
+        let mut status = ResizeStatus::default();
+        let [text, code, progress] = resize_values(&status).map(|(_, value)| value);
+        assert_eq!([&*text, &*code, &*progress], ["", "0", "0"]);
+        status = ResizeStatus {
+            phase: ResizePhase::Withdrawing,
+            percent: 40,
+            from_bytes: 3 << 20,
+            to_bytes: 1 << 20,
+            ended: None,
+        };
+        let [text, code, progress] = resize_values(&status).map(|(_, value)| value);
+        assert_eq!(
+            [&*text, &*code, &*progress],
+            ["Withdrawing blocks to be shrunken.", "3", "40"]
+        );
+        status.phase = ResizePhase::Resizing;
+        assert_eq!(
+            resize_values(&status)[0].1,
+            "Resizing buffer pool from 3145728 to 1048576."
+        );
+        status.phase = ResizePhase::Idle;
+        status.ended = Some(UNIX_EPOCH);
+        let text = &resize_values(&status)[0].1;
+        assert!(
+            text.starts_with("Completed resizing buffer pool at "),
+            "{text}"
+        );
+    }
+}

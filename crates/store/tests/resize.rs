@@ -1,0 +1,207 @@
+//! The pool grows and shrinks under load: nobody notices, nothing is lost, and memory that was given back is not written to (it is
+//! read-only, so a store there ends the test with SIGSEGV).
+
+mod common;
+
+use common::{finish, new_page, options, read_number, sum, transfer};
+use nfold_store::*;
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const PAGE: u64 = PAGE_SIZE as u64;
+
+fn open(disk: &SimDisk, options: StoreOptions) -> Arc<Store> {
+    Store::open(options, Arc::new(disk.clone()), Arc::new(NoRedo), &|_| {})
+        .unwrap()
+        .0
+}
+
+fn inline(frames: u64) -> StoreOptions {
+    StoreOptions {
+        pool_bytes: frames * PAGE,
+        pool_max_bytes: 1000 * PAGE,
+        ..StoreOptions::default()
+    }
+}
+
+/// Pages of the frames' mapping from frame `from` to `to` that the system keeps memory for.
+fn backed(store: &Store, from: usize, to: usize) -> usize {
+    let base = store.frame_memory().0 + from * PAGE_SIZE;
+    let mut there = vec![0u8; (to - from) * (PAGE_SIZE / 4096)];
+    // SAFETY: asks about pages of the store's mapping; one byte comes back for each.
+    let rc = unsafe {
+        let address = std::ptr::with_exposed_provenance_mut(base);
+        libc::mincore(address, (to - from) * PAGE_SIZE, there.as_mut_ptr())
+    };
+    assert_eq!(rc, 0);
+    there.iter().filter(|b| *b & 1 != 0).count()
+}
+
+#[test]
+fn what_is_in_memory_moves_and_what_is_not_fits_leaves() {
+    let disk = SimDisk::new();
+    let store = open(&disk, inline(500));
+    assert_eq!(store.max_pool_bytes(), 1000 * PAGE);
+    let space = store.create_space("t").unwrap();
+    let ids: Vec<_> = (0..300).map(|_| new_page(&store, space)).collect();
+    for (i, id) in ids.iter().enumerate() {
+        transfer(&store, *id, ids[(i + 1) % 300], 1 + i as u64);
+    }
+    let numbers: Vec<u64> = ids.iter().map(|id| read_number(&store, *id)).collect();
+    let all = || ids.iter().map(|id| read_number(&store, *id));
+
+    // Dirty as they are, the pages fit into the smaller pool, and none has to be read again.
+    let before = store.status();
+    assert_eq!(store.resize_pool(320 * PAGE + 5), 320 * PAGE);
+    while store.status().resize.ended.is_none() {
+        assert!(store.step_background().unwrap());
+    }
+    let status = store.status();
+    assert_eq!(status.pool_pages_total, 320);
+    assert_eq!(status.resize.phase, ResizePhase::Idle);
+    assert_eq!(status.resize.to_bytes, 320 * PAGE);
+    assert!(all().eq(numbers.iter().copied()));
+    assert_eq!(store.status().pages_read, before.pages_read);
+    assert_eq!(backed(&store, 320, 500), 0, "the memory went back");
+
+    // Here they do not fit any more.
+    store.resize_pool(64 * PAGE);
+    while store.step_background().unwrap() {}
+    assert_eq!(store.status().pool_pages_total, 64);
+    assert!(all().eq(numbers.iter().copied()));
+    assert!(store.status().pages_read > before.pages_read);
+    assert_eq!(backed(&store, 64, 500), 0);
+
+    // And now all of them again, beyond the size at start.
+    assert_eq!(store.resize_pool(u64::MAX), 1000 * PAGE);
+    store.step_background().unwrap();
+    assert_eq!(store.status().pool_pages_total, 1000);
+    assert!(all().eq(numbers.iter().copied()));
+    let warm = store.status().pages_read;
+    assert!(all().eq(numbers.iter().copied()));
+    assert_eq!(store.status().pages_read, warm);
+    assert_eq!(store.resize_pool(0), 32 * PAGE, "the least");
+}
+
+#[test]
+fn a_change_in_a_page_that_moved_survives() {
+    let disk = SimDisk::new();
+    let store = open(&disk, inline(400));
+    let space = store.create_space("t").unwrap();
+    let ids: Vec<_> = (0..200).map(|_| new_page(&store, space)).collect();
+    store.checkpoint().unwrap();
+    for (i, id) in ids.iter().enumerate() {
+        transfer(&store, *id, ids[(i + 1) % 200], 1 + i as u64);
+    }
+    let numbers: Vec<u64> = ids.iter().map(|id| read_number(&store, *id)).collect();
+    let durable = store.horizon().load();
+    assert!(store.wait_durable(durable).is_none());
+    store.resize_pool(210 * PAGE);
+    while store.status().resize.ended.is_none() {
+        store.step_background().unwrap();
+    }
+    let store = open(&disk.crash_image(durable), inline(64));
+    store.open_space(space, "t").unwrap();
+    assert!(ids.iter().map(|id| read_number(&store, *id)).eq(numbers));
+}
+
+/// Sizes asked for one after the other, without waiting for the one before or until it is done.
+fn resize_at_random(store: &Store, seed: u64, stop: &AtomicBool) -> u32 {
+    let mut rng = SimRng::new(seed);
+    let mut done = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let bytes = store.resize_pool((40 + rng.below(360)) * PAGE);
+        if rng.one_in(3) {
+            std::thread::sleep(Duration::from_micros(rng.below(2000)));
+            continue;
+        }
+        while store.status().resize.ended.is_none() {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        assert_eq!(store.status().pool_pages_total * PAGE, bytes);
+        done += 1;
+    }
+    done
+}
+
+#[test]
+fn readers_and_writers_go_on_while_the_pool_changes_its_size() {
+    let disk = SimDisk::new();
+    let options = StoreOptions {
+        pool_max_bytes: 400 * PAGE,
+        ..options()
+    };
+    let store = open(&disk, options.clone());
+    let space = store.create_space("t").unwrap();
+    let ids: Vec<_> = (0..250).map(|_| new_page(&store, space)).collect();
+    if let Some(wait) = store.wait_durable(store.horizon().load()) {
+        wait.block();
+    }
+    let stop = AtomicBool::new(false);
+    let (resizes, images) = std::thread::scope(|s| {
+        for t in 0..2u64 {
+            let (store, ids, stop) = (&store, &ids, &stop);
+            s.spawn(move || {
+                let mut rng = SimRng::new(t);
+                while !stop.load(Ordering::Relaxed) {
+                    read_number(store, ids[rng.below(250) as usize]);
+                }
+            });
+            s.spawn(move || {
+                let mut rng = SimRng::new(10 + t);
+                while !stop.load(Ordering::Relaxed) {
+                    let from = rng.below(250) as usize;
+                    let to = (from + 1 + rng.below(249) as usize) % 250;
+                    transfer(store, ids[from], ids[to], 1);
+                }
+            });
+        }
+        s.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                new_page(&store, space); // frames in hands, and pages that come into being while the pool shrinks
+                std::thread::sleep(Duration::from_micros(300));
+            }
+        });
+        let resizer = s.spawn(|| resize_at_random(&store, 7, &stop));
+        let mut images = VecDeque::new();
+        for _ in 0..60 {
+            std::thread::sleep(Duration::from_millis(25));
+            let durable = store.durable_lsn();
+            images.push_back((durable, disk.crash_image(durable)));
+            if images.len() > 12 {
+                images.pop_front();
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        (resizer.join().unwrap(), images)
+    });
+    assert!(resizes > 10, "{resizes}");
+    assert_eq!(sum(&store, &ids), 0, "transfers keep the sum");
+    drop(store);
+    for (durable, image) in images {
+        let store = open(&image, options.clone());
+        store.open_space(space, "t").unwrap();
+        assert!(store.horizon().load() >= durable);
+        assert_eq!(sum(&store, &ids), 0, "no transfer is half there");
+    }
+}
+
+#[test]
+fn a_disk_that_fails_holds_shrinking_up_only() {
+    let disk = SimDisk::new();
+    let store = open(&disk, inline(400));
+    let space = store.create_space("t").unwrap();
+    let ids: Vec<_> = (0..300).map(|_| new_page(&store, space)).collect();
+    store.resize_pool(64 * PAGE);
+    disk.inject(FaultOn::Write, "t.nfd", 0, u64::MAX, ErrorKind::Other);
+    let _ = store.step_background();
+    assert!(store.status().resize.ended.is_none());
+    disk.clear_faults();
+    while store.status().resize.ended.is_none() {
+        store.step_background().unwrap();
+    }
+    assert_eq!(finish(|| Ok(sum(&store, &ids))), 0);
+}
