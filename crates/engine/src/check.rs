@@ -72,6 +72,9 @@ impl Engine {
             );
         }
         table.set_damaged(!report.problems.is_empty());
+        if report.problems.is_empty() {
+            self.shared().trx.retry_parked();
+        }
         if !report.problems.is_empty() {
             return Ok(report);
         }

@@ -282,11 +282,7 @@ impl Engine {
         };
         let tables = self.shared.tables.read();
         let table = tables.values().find(|t| t.def().space == space)?.clone();
-        if table.check_sound().is_ok() {
-            let name = &table.def().name;
-            tracing::error!(table = %name, space, "{error}; the table takes no more changes");
-            table.set_damaged(true);
-        }
+        table.fence(error);
         Some(table)
     }
 
@@ -347,6 +343,7 @@ impl Engine {
         for table in gone {
             self.shared.store.drop_space(table.space)?;
         }
+        self.shared.trx.retry_parked();
         Ok(())
     }
 }

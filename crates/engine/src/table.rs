@@ -129,6 +129,14 @@ impl Table {
         self.damaged.store(damaged, Relaxed);
     }
 
+    /// An error says that a page, or the file, is damaged: no more changes. Said once in the log.
+    pub(crate) fn fence(&self, error: &dyn std::fmt::Display) {
+        if !self.damaged.swap(true, Relaxed) {
+            let (name, space) = (&self.def.name, self.def.space);
+            tracing::error!(table = %name, space, "{error}; the table takes no more changes");
+        }
+    }
+
     /// Refuses a change of a table in which a damaged page was found: what is there is all that can be saved.
     pub(crate) fn check_sound(&self) -> Result<(), EngineError> {
         if !self.damaged.load(Relaxed) {

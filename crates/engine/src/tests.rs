@@ -13,6 +13,7 @@ use nfold_types::{ColumnType, TextSize, TypeKind, Value, ValueRef};
 use crate::*;
 
 mod crash;
+mod damage;
 mod ddl;
 mod mvcc;
 mod replaced;

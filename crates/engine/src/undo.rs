@@ -22,10 +22,10 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use nfold_btree::Room;
-use nfold_store::{Stop as StoreStop, Store, TrxId, Wait};
+use nfold_store::{Stop as StoreStop, Store, StoreError, TrxId, Wait};
 use nfold_txn::locks::LockKey;
 use nfold_txn::undo::{UndoKind, UndoRecord};
-use nfold_txn::{RowApplier, Step, TrxSystem};
+use nfold_txn::{RowApplier, Step, TrxSystem, TxnError};
 use nfold_types::row::OverflowPointer;
 
 use crate::engine::Shared;
@@ -51,6 +51,18 @@ impl RowApplier for Applier {
             Some(table) => purge(&self.0, &table, record).map_err(StoreStop::lift),
             None => Ok(()),
         }
+    }
+
+    fn give_up(&self, record: &UndoRecord, error: &TxnError) -> bool {
+        let damage = matches!(
+            error,
+            TxnError::Store(StoreError::Corrupt { .. } | StoreError::SpaceGone(_))
+                | TxnError::VersionGone { .. }
+        );
+        if damage && let Some(table) = self.0.table(record.table_id) {
+            table.fence(error);
+        }
+        damage
     }
 }
 
@@ -80,7 +92,14 @@ fn undo(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop>
     let old = old.filter(|(header, _)| !leaves_nothing(shared, header));
     let mut relying = Vec::new();
     for n in (1..table.indexes().len()).rev() {
-        relying.extend(undo_entries(shared, table, n, record, image, old)?);
+        match undo_entries(shared, table, n, record, image, old) {
+            Ok(on) => relying.extend(on),
+            // The row comes back all the same; its index can be made anew from the rows.
+            Err(Stop::Error(error @ EngineError::Store(StoreError::Corrupt { .. }))) => {
+                table.fence(&error);
+            }
+            Err(stop) => return Err(stop),
+        }
     }
     restore_row(shared, table, record, old.is_none(), &relying)?;
     let kept = old

@@ -1,6 +1,6 @@
 //! What the layer above does for this one: it knows what rows are.
 
-use crate::error::Step;
+use crate::error::{Step, TxnError};
 use crate::system::TrxSystem;
 use crate::undo::UndoRecord;
 
@@ -25,4 +25,8 @@ pub trait RowApplier: Send + Sync {
     /// Records of a transaction come newest first; those of different transactions in the order of the commits, but after a
     /// crash some come once more, in any order. A table that does not exist any more is not an error.
     fn purge(&self, record: &UndoRecord, system: &TrxSystem) -> Step<()>;
+
+    /// Whether `error`, met by undoing or purging `record`, is damage of its table, which takes no more changes from now on. Then the work goes on
+    /// with the next record. Otherwise the same record is tried again.
+    fn give_up(&self, record: &UndoRecord, error: &TxnError) -> bool;
 }

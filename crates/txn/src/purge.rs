@@ -15,7 +15,7 @@ use crate::error::{Step, TxnError};
 use crate::system::{Orphan, TrxSystem, block_on};
 use crate::undo::{Ended, TrxUndo, UndoPtr, UndoRecord};
 use crate::view::OldestReader;
-use nfold_store::{Lsn, Stop};
+use nfold_store::{Lsn, Stop, StoreError};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
@@ -57,7 +57,17 @@ pub struct TrxStatus {
     pub undo_pages_free: usize,
     /// Transactions that are being undone in the background.
     pub rolling_back: usize,
+    /// Transactions that cannot be undone to the end, because a table is damaged.
+    pub parked: usize,
     pub purged_transactions: u64,
+}
+
+/// Whether an error of the undo log is one that stays.
+pub(crate) fn is_damage(error: &TxnError) -> bool {
+    matches!(
+        error,
+        TxnError::Store(StoreError::Corrupt { .. }) | TxnError::VersionGone { .. }
+    )
 }
 
 impl TrxSystem {
@@ -112,13 +122,21 @@ impl TrxSystem {
         if !ptr.is_none() {
             match self.undo().read(ptr, first.id, record) {
                 Ok(()) => {
-                    applier.purge(record, self)?;
+                    match applier.purge(record, self) {
+                        // What it would have removed stays in the damaged table.
+                        Err(Stop::Error(e)) if applier.give_up(record, &e) => {}
+                        other => other?,
+                    }
                     *at = Some(record.prev_of_trx);
                     done.records += 1;
                     return Ok(());
                 }
                 // It was purged to its end before the crash, and some of its pages are gone.
                 Err(Stop::Error(TxnError::VersionGone { .. })) if first.recovered => {}
+                Err(Stop::Error(error)) if is_damage(&error) => {
+                    let transaction = first.id;
+                    tracing::error!(%error, transaction, "a part of what it deleted will not be purged");
+                }
                 Err(stop) => return Err(stop),
             }
         }
@@ -157,7 +175,9 @@ impl TrxSystem {
                 record.table_id == table_id
             };
             if mine {
-                while !block_on(|| self.undo_orphan(&mut orphan, applier, usize::MAX))? {}
+                // Damage here is an error: nothing is set aside.
+                while block_on(|| self.undo_newest(&mut orphan.undo, 0, applier, &mut record))? {}
+                block_on(|| self.undo_orphan(&mut orphan, applier, 1))?;
             } else {
                 self.orphans.lock().push_back(orphan);
             }
@@ -173,17 +193,55 @@ impl TrxSystem {
         budget: usize,
     ) -> Step<bool> {
         let mut record = UndoRecord::default();
+        let Orphan { undo, owner, stuck } = orphan;
         for _ in 0..budget {
-            if !self.undo_newest(&mut orphan.undo, 0, applier, &mut record)? {
-                self.end_rollback(&mut orphan.undo)?;
-                if let Some(owner) = orphan.owner.take() {
+            if self.undo_or_skip(undo, stuck, applier, &mut record)? {
+                continue;
+            }
+            if let Some(stuck) = stuck.take() {
+                self.park(std::mem::take(undo), stuck, owner.take());
+            } else {
+                self.end_rollback(undo)?;
+                if let Some(owner) = owner.take() {
                     self.locks().release_all(&owner);
                 }
-                self.undoing.fetch_sub(1, Ordering::SeqCst);
-                return Ok(true);
             }
+            self.undoing.fetch_sub(1, Ordering::SeqCst);
+            return Ok(true);
         }
         Ok(false)
+    }
+
+    /// Undoes the newest change, or passes over it if its table is damaged; the first such is kept in `stuck` (T3). Gives whether there was one.
+    pub(crate) fn undo_or_skip(
+        &self,
+        undo: &mut TrxUndo,
+        stuck: &mut Option<UndoPtr>,
+        applier: &dyn RowApplier,
+        record: &mut UndoRecord,
+    ) -> Step<bool> {
+        if undo.head.is_none() {
+            return Ok(false);
+        }
+        let error = match self.undo().read(undo.head, undo.id, record) {
+            Ok(()) => match applier.undo(record, self) {
+                Ok(()) => None,
+                Err(Stop::Error(e)) if applier.give_up(record, &e) => Some(e),
+                Err(stop) => return Err(stop),
+            },
+            // The chain cannot be followed.
+            Err(Stop::Error(e)) if is_damage(&e) => {
+                record.prev_of_trx = UndoPtr::NONE;
+                Some(e)
+            }
+            Err(stop) => return Err(stop),
+        };
+        if let Some(error) = error {
+            tracing::debug!(%error, transaction = undo.id, "a change is not undone");
+            stuck.get_or_insert(undo.head);
+        }
+        undo.head = record.prev_of_trx;
+        Ok(true)
     }
 
     /// Undoes the newest change above number `down_to`; gives whether there was one.
@@ -223,6 +281,7 @@ impl TrxSystem {
             undo_pages,
             undo_pages_free,
             rolling_back: self.undoing(),
+            parked: self.parked(),
             purged_transactions,
         }
     }

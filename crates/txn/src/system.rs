@@ -4,6 +4,8 @@
 //! - T1: every id that was given out is below the ceiling in the undo space's header page, whose change is in the log before that
 //!   of anything stamped with the id. So after a crash the next id is above all that were used.
 //! - T2: a transaction that a crash left unfinished stays active, with its row locks implicit, until its last change is undone.
+//! - T3: one of which a damaged table keeps a change from being undone is undone everywhere else, and *parked*: it stays active, so nobody sees what
+//!   is left of it. It is tried again when tables were repaired or dropped, and at the next start.
 //! # Concurrency
 //! Beginning, reading and ending a read-only transaction touch the session's own slot only. Taking an id is one `fetch_add`; the mutex
 //! around the ceiling is taken once in 65,536 ids.
@@ -12,7 +14,7 @@ use crate::error::{Step, TxnError};
 use crate::locks::{LockOwner, LockTable};
 use crate::purge::PurgeState;
 use crate::trx::Trx;
-use crate::undo::{TrxUndo, UndoLog};
+use crate::undo::{TrxUndo, UndoLog, UndoPtr};
 use crate::view::{CHUNK_IDS, RING_CHUNKS, Snapshots, Status, StatusTable};
 use nfold_store::{Lsn, PageId, SpaceId, Stop, Store, TrxId, USER_AREA};
 use nfold_sync::planted::{self, Bug};
@@ -64,6 +66,8 @@ pub struct TrxRecovery {
 pub(crate) struct Orphan {
     pub undo: TrxUndo,
     pub owner: Option<Arc<LockOwner>>,
+    /// The first record that could not be undone, because its table is damaged.
+    pub stuck: Option<UndoPtr>,
 }
 
 /// See the module's header. One per engine.
@@ -78,6 +82,8 @@ pub struct TrxSystem {
     pub(crate) orphans: Mutex<VecDeque<Orphan>>,
     /// Those of them that are not undone yet, the one at hand included.
     pub(crate) undoing: AtomicUsize,
+    /// T3
+    parked: Mutex<Vec<Orphan>>,
     pub(crate) purge: Mutex<PurgeState>,
 }
 
@@ -144,6 +150,7 @@ impl TrxSystem {
             raising: Mutex::new(()),
             orphans: Mutex::new(VecDeque::new()),
             undoing: AtomicUsize::new(0),
+            parked: Mutex::default(),
             purge: Mutex::new(PurgeState::default()),
         });
         // No reader is older than the start.
@@ -274,10 +281,42 @@ impl TrxSystem {
         self.orphans.lock().push_back(Orphan {
             undo,
             owner: Some(owner),
+            stuck: None,
         });
     }
 
-    /// How many transactions without a session are not undone yet.
+    /// Sets a transaction aside that is undone but for changes of damaged tables, from `stuck` on (T3). Its explicit locks are released.
+    pub(crate) fn park(&self, mut undo: TrxUndo, stuck: UndoPtr, owner: Option<Arc<LockOwner>>) {
+        undo.head = stuck;
+        if let Some(owner) = owner {
+            self.locks.release_all(&owner);
+        }
+        let owner = LockOwner::new(0, true);
+        self.locks.register(&owner, undo.id);
+        tracing::error!(
+            transaction = undo.id,
+            "rolled back as far as possible: what is left is in damaged tables, and stays invisible"
+        );
+        self.parked.lock().push(Orphan {
+            undo,
+            owner: Some(owner),
+            stuck: None,
+        });
+    }
+
+    /// Tables were repaired or dropped: what was set aside is tried again.
+    pub fn retry_parked(&self) {
+        let parked = std::mem::take(&mut *self.parked.lock());
+        self.undoing.fetch_add(parked.len(), Ordering::SeqCst);
+        self.orphans.lock().extend(parked);
+    }
+
+    /// Transactions that wait for a damaged table to be repaired or dropped (T3).
+    pub fn parked(&self) -> usize {
+        self.parked.lock().len()
+    }
+
+    /// How many transactions without a session are not undone yet, parked ones apart.
     pub fn undoing(&self) -> usize {
         self.undoing.load(Ordering::SeqCst)
     }

@@ -78,6 +78,10 @@ pub struct Trx {
     undo: TrxUndo,
     savepoints: Vec<Savepoint>,
     record: UndoRecord,
+    /// The first change that could not be undone, because its table is damaged.
+    stuck: Option<UndoPtr>,
+    /// A statement, or what followed a savepoint, could not be taken back: the transaction can only be rolled back.
+    broken: Option<TxnError>,
 }
 
 impl Trx {
@@ -98,6 +102,8 @@ impl Trx {
             },
             savepoints: Vec::new(),
             record: UndoRecord::default(),
+            stuck: None,
+            broken: None,
         }
     }
 
@@ -248,10 +254,21 @@ impl Trx {
             system,
             undo,
             record,
+            broken,
             ..
         } = self;
-        while system.undo_newest(undo, mark, applier, record)? {}
-        Ok(())
+        loop {
+            match system.undo_newest(undo, mark, applier, record) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(stop) => {
+                    if let Stop::Error(error) = &stop {
+                        broken.get_or_insert(error.clone());
+                    }
+                    return Err(stop);
+                }
+            }
+        }
     }
 
     /// SAVEPOINT: the newest of a name counts. Names compare without case.
@@ -287,9 +304,13 @@ impl Trx {
         Ok(())
     }
 
-    /// Commits. Gives the LSN of the end, 0 if nothing was changed. `Wait`: for room, for the horizon, or for the disk; made again it goes on.
+    /// Commits, unless [`rollback_to_mark`](Self::rollback_to_mark) has failed before: then it is rolled back by the caller. Gives the LSN of the
+    /// end, 0 if nothing was changed. `Wait`: for room, for the horizon, or for the disk; made again it goes on.
     pub fn commit(&mut self, flush: FlushAtCommit) -> Step<Lsn> {
         if self.state == State::Active {
+            if let Some(error) = &self.broken {
+                return Err(Stop::Error(error.clone()));
+            }
             match self.fill_commit()? {
                 Some(end) => self.state = State::Filling(end),
                 None => {
@@ -341,7 +362,7 @@ impl Trx {
         })))
     }
 
-    /// Rolls back everything. Made again after a wait it goes on.
+    /// Rolls back everything; what damaged tables keep from being undone is left to the background (T3). Made again after a wait it goes on.
     pub fn rollback(&mut self, applier: &dyn RowApplier) -> Step<()> {
         match self.state {
             State::Idle => {
@@ -355,9 +376,21 @@ impl Trx {
             }
         }
         self.close_snapshot();
-        self.rollback_to_mark(0, applier)?;
-        if self.undo.id != 0 {
-            self.system.end_rollback(&mut self.undo)?;
+        let Trx {
+            system,
+            undo,
+            record,
+            stuck,
+            owner,
+            ..
+        } = self;
+        while system.undo_or_skip(undo, stuck, applier, record)? {}
+        if let Some(stuck) = stuck.take() {
+            let stream = undo.stream;
+            system.park(std::mem::take(undo), stuck, owner.take());
+            undo.stream = stream;
+        } else if undo.id != 0 {
+            system.end_rollback(undo)?;
         }
         self.finish();
         Ok(())
@@ -387,6 +420,7 @@ impl Trx {
         self.close_snapshot();
         self.release();
         self.savepoints.clear();
+        self.broken = None;
         self.undo = TrxUndo {
             stream: self.undo.stream,
             scratch: std::mem::take(&mut self.undo.scratch),

@@ -19,7 +19,7 @@ impl Engine {
     /// still; what transactions without a session left there is undone first.
     ///
     /// # Errors
-    /// [`EngineError::DuplicateInBuild`] when a unique index cannot be.
+    /// [`EngineError::DuplicateInBuild`] when a unique index cannot be; [`EngineError::TableDamaged`].
     pub fn change_indexes(
         &self,
         table: &Arc<TableDef>,
@@ -28,6 +28,12 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let _one = self.shared().ddl.lock();
         let shared = self.shared();
+        if !add.is_empty()
+            && let Some(table) = self.table(table.id)
+        {
+            // What could not be undone in a damaged table must not get into a new index.
+            table.check_sound()?;
+        }
         self.finish_rollbacks()?;
         let first = dictionary::take_ids(
             &shared.store,

@@ -1,5 +1,6 @@
 //! The whole layer over a real store, real trees and a simulated disk, with a table of byte rows.
 
+mod damage;
 mod model;
 mod recovery;
 mod scenes;
@@ -345,6 +346,10 @@ impl RowApplier for World {
         }
         mtr.commit();
         Ok(())
+    }
+
+    fn give_up(&self, _: &UndoRecord, _: &TxnError) -> bool {
+        false
     }
 
     fn purge(&self, record: &UndoRecord, _: &TrxSystem) -> Step<()> {

@@ -8,6 +8,7 @@ use super::{
     CAPACITY, LONG_CAPACITY, LONG_LEN, LONG_NEXT, LONG_TRX, OP_APPEND, RECORDS, UNDO_OVERFLOW, USED,
 };
 use crate::error::{Step, TxnError};
+use crate::purge::is_damage;
 use nfold_store::{
     Latched, Lsn, Mtr, PAGE_HEADER, PageId, PageNo, PageType, SpaceId, Stop, Store, TrxId,
 };
@@ -385,12 +386,21 @@ impl UndoLog {
         let Some((page, long)) = self.pages.next_free() else {
             return Ok(false);
         };
+        let damaged = |stop: &Stop<TxnError>| matches!(stop, Stop::Error(e) if is_damage(e));
         for long in long {
-            self.free_page(long, || ())?;
+            match self.free_page(long, || ()) {
+                // It stays where it is; nobody comes to it any more.
+                Err(stop) if damaged(&stop) => {}
+                other => other?,
+            }
             self.pages.freed_long(page, long);
         }
         // Forgotten before the space may give the page out again: its next owner counts on it from the start.
-        self.free_page(page, || self.pages.freed(page))?;
+        match self.free_page(page, || self.pages.freed(page)) {
+            // U3: what it holds back stays, too.
+            Err(stop) if damaged(&stop) => self.pages.set_aside(page),
+            other => other?,
+        }
         Ok(true)
     }
 

@@ -115,6 +115,11 @@ impl PageUse {
         }
     }
 
+    /// The page that [`next_free`](Self::next_free) gave cannot be freed.
+    pub fn set_aside(&self, page: PageNo) {
+        self.free.lock().retain(|p| *p != page);
+    }
+
     /// (pages known, pages that can be freed)
     pub fn counts(&self) -> (usize, usize) {
         (

@@ -1,0 +1,181 @@
+//! Damaged pages met by purge and by rollback: the table is fenced, everything else goes on.
+
+use std::os::unix::fs::FileExt;
+
+use super::*;
+
+/// Two tables with a few rows each.
+fn two_tables(db: &Db) -> [Arc<Table>; 2] {
+    let mut s = db.session();
+    let tables = ["bad", "good"].map(|name| {
+        let def = db.engine.create_table(spec(name, true)).unwrap();
+        db.engine.table(def.id).unwrap()
+    });
+    for table in &tables {
+        for id in 0..10 {
+            insert(&mut s, table, &row(id, id, &format!("s{id}")));
+        }
+        commit(&mut s);
+    }
+    tables
+}
+
+/// Everything written, the engine gone without a shutdown, and a byte flipped in the root of an index of table `bad`.
+fn crash_and_damage(db: Db, index: usize) -> Db {
+    let def = db.find("bad").def().clone();
+    db.engine.checkpoint().unwrap();
+    let Db { engine, dir } = db;
+    drop(engine);
+    let page = def.indexes[index].root;
+    let file = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.extension().is_some_and(|e| e == "nfd"))
+        .map(|p| {
+            std::fs::File::options()
+                .read(true)
+                .write(true)
+                .open(p)
+                .unwrap()
+        })
+        .find(|f| {
+            let mut id = [0; 4];
+            f.read_exact_at(&mut id, 8).unwrap();
+            u32::from_le_bytes(id) == def.space
+        });
+    let (file, at) = (file.unwrap(), u64::from(page) * 16384 + 9000);
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+    // It would be put right from there.
+    let copies = dir.path().join("nfold.doublewrite");
+    let len = std::fs::metadata(&copies).unwrap().len() as usize;
+    std::fs::write(copies, vec![0; len]).unwrap();
+    let engine = open(dir.path());
+    Db { engine, dir }
+}
+
+fn is_fenced(table: &Table) -> bool {
+    matches!(table.check_sound(), Err(EngineError::TableDamaged { .. }))
+}
+
+#[test]
+fn purge_passes_over_a_damaged_table() {
+    let db = Db::new();
+    let tables = two_tables(&db);
+    let mut s = db.session();
+    for table in &tables {
+        delete(&mut s, table, 3);
+        commit(&mut s);
+    }
+    delete(&mut s, &tables[1], 4);
+    commit(&mut s);
+    drop((s, tables));
+    let db = crash_and_damage(db, 0);
+    while db.engine.step_background().unwrap() {}
+    let status = db.engine.trx_status();
+    assert_eq!((status.history_length, status.undo_pages_free), (0, 0));
+    assert!(is_fenced(&db.find("bad")) && !is_fenced(&db.find("good")));
+    assert_purged(&db.engine, &db.find("good"));
+}
+
+#[test]
+fn a_rollback_goes_on_beside_a_damaged_table_and_ends_when_it_is_dropped() {
+    let db = Db::new();
+    let tables = two_tables(&db);
+    let mut s = db.session();
+    for id in 0..3 {
+        for table in &tables {
+            update(&mut s, table, id, &row(id, 100, &format!("new{id}")));
+        }
+    }
+    std::mem::forget(s);
+    drop(tables);
+    let db = crash_and_damage(db, 0);
+    let (bad, good) = (db.find("bad"), db.find("good"));
+    let mut s = db.session();
+    while db.engine.step_background().unwrap() {}
+    let status = db.engine.trx_status();
+    assert_eq!((status.rolling_back, status.parked), (0, 1));
+    assert!(is_fenced(&bad) && !is_fenced(&good));
+    // Its rows are free again.
+    update(&mut s, &good, 1, &row(1, 7, "mine"));
+    commit(&mut s);
+    assert_sound(&db.engine, &good);
+    // A definition does not wait for it, but none is made of what is left.
+    let add = || super::spec("x", true).indexes[..1].to_vec();
+    let named = |mut index: Vec<IndexSpec>| {
+        index[0].name = "k2".into();
+        index
+    };
+    db.engine
+        .change_indexes(good.def(), &named(add()), &[])
+        .unwrap();
+    assert!(matches!(
+        db.engine.change_indexes(bad.def(), &named(add()), &[]),
+        Err(EngineError::TableDamaged { .. })
+    ));
+    // Another start finds it again.
+    drop((s, good, bad));
+    let db = db.crash();
+    while db.engine.step_background().unwrap() {}
+    assert_eq!(db.engine.trx_status().parked, 1);
+    let bad = db.find("bad");
+    db.engine.drop_tables(&[bad.def().clone()]).unwrap();
+    assert_purged(&db.engine, &db.find("good"));
+    let status = db.engine.trx_status();
+    assert_eq!((status.rolling_back, status.parked), (0, 0));
+    assert_eq!(status.oldest_active_id, status.next_id);
+    let db = db.crash();
+    assert_eq!(db.engine.trx_status().rolling_back, 0);
+    assert_sound(&db.engine, &db.find("good"));
+}
+
+#[test]
+fn a_damaged_index_does_not_keep_the_rows_from_being_undone() {
+    let db = Db::new();
+    let tables = two_tables(&db);
+    let before = all(&mut db.session(), &tables[0]);
+    let mut s = db.session();
+    update(&mut s, &tables[0], 1, &row(1, 100, "new"));
+    delete(&mut s, &tables[0], 2);
+    std::mem::forget(s);
+    drop(tables);
+    let k = db.find("bad").def().index("k").unwrap();
+    let db = crash_and_damage(db, k);
+    while db.engine.step_background().unwrap() {}
+    let status = db.engine.trx_status();
+    assert_eq!((status.rolling_back, status.parked), (0, 0));
+    let bad = db.find("bad");
+    assert!(is_fenced(&bad));
+    assert_eq!(all(&mut db.session(), &bad), before);
+    // Without that index it is sound again.
+    db.engine
+        .change_indexes(bad.def(), &[], &[bad.def().indexes[k].id])
+        .unwrap();
+    let bad = db.find("bad");
+    assert_sound(&db.engine, &bad);
+    assert!(!is_fenced(&bad));
+}
+
+#[test]
+fn a_refused_change_of_a_damaged_table_leaves_the_others_sound() {
+    let db = Db::new();
+    let tables = two_tables(&db);
+    drop(tables);
+    let db = crash_and_damage(db, 0);
+    let (bad, good) = (db.find("bad"), db.find("good"));
+    let mut s = db.session();
+    s.statement_begin(Isolation::RepeatableRead, false);
+    insert(&mut s, &good, &row(50, 50, "mine"));
+    let mut op = InsertOp::new(bad.clone());
+    encode(&bad, &row(51, 51, "mine"), op.row());
+    assert!(matches!(
+        block(|| s.insert(&mut op)),
+        Err(EngineError::Store(_))
+    ));
+    block(|| s.rollback()).unwrap();
+    assert_eq!(all(&mut s, &good).len(), 10);
+    commit(&mut s);
+    assert_sound(&db.engine, &good);
+}
