@@ -5,7 +5,7 @@ DATADIR ?= data
 CARGO   ?= cargo
 
 .PHONY: help run build test check-format check-lints check-unit check-models check-sql check-isolation check-clients crash check-deep \
-        compare-answers differential record fixture-v1 bench bench-instructions sim sim-planted clean test-tools
+        compare-answers differential record fixture-v1 bench bench-engine bench-instructions sim sim-planted clean test-tools
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -85,6 +85,10 @@ bench: build ## figures beside MariaDB, in one run
 
 bench-instructions: test-tools ## instructions per kind of statement, against the committed baseline; over 3 % more fails
 	bench/instructions
+
+BENCH_ENGINE ?= --json bench-engine.json
+bench-engine: ## the engine beside LMDB, RocksDB, redb and fjall: some ten minutes; BENCH_ENGINE='--rows 1M' for less
+	bench/engine/run $(BENCH_ENGINE)
 
 clean:
 	$(CARGO) clean

@@ -1,0 +1,301 @@
+//! Nfold, through the facade that its SQL layer uses: sessions, snapshots, undo, redo log, row locks. The pool holds everything, in huge pages as
+//! the server has it; `innodb_flush_log_at_trx_commit=2`. The secondary index is built when the rows are there.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use nfold_catalog::{
+    ColumnDef, ColumnDefault, DatabaseDef, IndexKind, IndexPart, TableDef, TableOptions,
+};
+use nfold_engine::{
+    Bound, Engine as Nfold, EngineOptions, EngineSession, IndexSpec, InsertOp, Isolation, KeyRange,
+    PointSet, Read, ReadSpec, RealDisk, RowBatch, RowLock, StoreOptions, Table, TableSpec,
+    UpdateOp, WriteOutcome, block,
+};
+use nfold_types::collation::CollationId;
+use nfold_types::row::RowLayout;
+use nfold_types::{ColumnType, TypeKind, ValueRef};
+
+use crate::data::{Data, GAP, VALUE, digest, value};
+
+/// The collation `binary`.
+const BINARY: CollationId = CollationId::BINARY;
+const BATCH: u64 = 10_000;
+
+pub struct Engine {
+    engine: Arc<Nfold>,
+    table: Arc<Table>,
+}
+
+fn index(name: &str, kind: IndexKind, column: usize) -> IndexSpec {
+    IndexSpec {
+        name: name.into(),
+        kind,
+        parts: vec![IndexPart {
+            column,
+            prefix_len: None,
+            desc: false,
+        }],
+        comment: Box::default(),
+    }
+}
+
+fn spec() -> TableSpec {
+    let column = |name: &str, ty| ColumnDef {
+        name: name.into(),
+        ty,
+        nullable: false,
+        default: ColumnDefault::Null,
+        on_update_now: None,
+        auto_increment: false,
+        comment: Box::default(),
+    };
+    let rest = ColumnType::new(TypeKind::Binary((VALUE - 8) as u32));
+    TableSpec {
+        schema: "d".into(),
+        name: "t".into(),
+        columns: vec![
+            column("id", ColumnType::bigint()),
+            column("k", ColumnType::bigint()),
+            column("v", rest),
+        ],
+        indexes: vec![index("PRIMARY", IndexKind::Primary, 0)],
+        collation: BINARY,
+        options: TableOptions::default(),
+        auto_increment: 0,
+    }
+}
+
+fn encode(layout: &RowLayout, key: u64, value: &[u8], out: &mut Vec<u8>) {
+    let group = i64::from_le_bytes(value[..8].try_into().expect("8 bytes"));
+    let values = [
+        ValueRef::Int(key as i64),
+        ValueRef::Int(group),
+        ValueRef::Bytes(&value[8..]),
+    ];
+    layout.encode(values.into_iter(), out).expect("a row");
+}
+
+fn read_row(layout: &RowLayout, row: &[u8]) -> u64 {
+    let Ok(ValueRef::Int(group)) = layout.get(row, 1) else {
+        panic!("no group")
+    };
+    let rest = layout.get(row, 2).expect("a row");
+    group as u64 ^ digest(rest.as_bytes().expect("bytes"))
+}
+
+impl Engine {
+    fn find(engine: &Arc<Nfold>) -> (Arc<TableDef>, Arc<Table>) {
+        let schema = engine.catalog().snapshot();
+        let def = schema.table("d", "t").expect("the table").clone();
+        let table = engine.table(def.id).expect("the table");
+        (def, table)
+    }
+}
+
+impl super::Engine for Engine {
+    type Worker<'a> = Worker;
+
+    fn open(dir: &Path, cache_bytes: u64) -> Engine {
+        let options = EngineOptions {
+            store: StoreOptions {
+                pool_bytes: cache_bytes,
+                log_bytes: 2 << 30,
+                log_buffer_bytes: 64 << 20,
+                io_threads: 4,
+                io_capacity: 10_000,
+                huge_pages: true,
+                extend_bytes: 64 << 20,
+                ..StoreOptions::default()
+            },
+            flush_at_commit: 2,
+        };
+        let disk = Arc::new(RealDisk::new(dir, false));
+        let (engine, _) = Nfold::open(options, disk, &|_| {}).expect("the engine opens");
+        let database = DatabaseDef {
+            name: "d".into(),
+            collation: BINARY,
+        };
+        engine.put_database(database).expect("a database");
+        engine.create_table(spec()).expect("a table");
+        let (_, table) = Engine::find(&engine);
+        Engine { engine, table }
+    }
+
+    fn load(&mut self, data: &Data) {
+        let mut session = self.engine.session(1).expect("a session");
+        let mut op = InsertOp::new(self.table.clone());
+        for first in (0..data.rows).step_by(BATCH as usize) {
+            for i in first..data.rows.min(first + BATCH) {
+                let key = i * GAP;
+                let row = value(key, data.group_of(i), 0);
+                session.statement_begin(Isolation::RepeatableRead, false);
+                encode(self.table.layout(), key, &row, op.row());
+                let outcome = block(|| session.insert(&mut op)).expect("an insert");
+                assert!(matches!(outcome, WriteOutcome::Done));
+                block(|| session.statement_end(true)).expect("the statement ends");
+            }
+            block(|| session.commit()).expect("a commit");
+        }
+        let (def, _) = Engine::find(&self.engine);
+        self.engine
+            .change_indexes(&def, &[index("k", IndexKind::Secondary, 1)], &[])
+            .expect("the index is built");
+        (_, self.table) = Engine::find(&self.engine);
+        self.engine.checkpoint().expect("a checkpoint");
+    }
+
+    fn worker(&self, number: u64) -> Worker {
+        let read = |index, lock| {
+            let spec = ReadSpec {
+                index,
+                lock,
+                columns: vec![0, 1, 2],
+                ..ReadSpec::default()
+            };
+            Read::points(self.table.clone(), spec, PointSet::new())
+        };
+        Worker {
+            session: self.engine.session(100 + number).expect("a session"),
+            table: self.table.clone(),
+            point: read(0, RowLock::None),
+            many: read(1, RowLock::None),
+            locking: read(0, RowLock::Exclusive),
+            insert: InsertOp::new(self.table.clone()),
+            update: UpdateOp::new(self.table.clone()),
+            points: PointSet::new(),
+            batch: RowBatch::new(),
+            range: KeyRange::all(),
+        }
+    }
+
+    fn about(&self) -> String {
+        let status = self.engine.store_status();
+        format!("{status:?}")
+    }
+}
+
+pub struct Worker {
+    session: EngineSession,
+    table: Arc<Table>,
+    point: Read,
+    many: Read,
+    locking: Read,
+    insert: InsertOp,
+    update: UpdateOp,
+    points: PointSet,
+    batch: RowBatch,
+    range: KeyRange,
+}
+
+impl Worker {
+    fn push_point(points: &mut PointSet, table: &Table, index: usize, key: u64) {
+        points.push_with(|out| {
+            table
+                .key_layout(index)
+                .encode_values([ValueRef::Int(key as i64)], out)
+                .expect("a key");
+        });
+    }
+
+    fn end(&mut self) {
+        block(|| self.session.statement_end(true)).expect("the statement ends");
+        block(|| self.session.commit()).expect("a commit");
+    }
+
+    /// All rows of the batch.
+    fn rows(&self) -> (u64, u64) {
+        let layout = self.table.layout();
+        self.batch
+            .iter()
+            .fold((0, 0), |(n, sum), row| (n + 1, sum ^ read_row(layout, row)))
+    }
+}
+
+impl super::Worker for Worker {
+    fn point(&mut self, key: u64) -> Option<u64> {
+        self.session
+            .statement_begin(Isolation::RepeatableRead, true);
+        self.points.clear();
+        Self::push_point(&mut self.points, &self.table, 0, key);
+        self.points = self.point.bind_points(std::mem::take(&mut self.points));
+        self.batch.clear();
+        while block(|| self.point.next(&mut self.session, &mut self.batch)).expect("a read") {}
+        let row =
+            (!self.batch.is_empty()).then(|| read_row(self.table.layout(), self.batch.row(0)));
+        self.end();
+        row
+    }
+
+    fn range(&mut self, from: u64, n: usize) -> (u64, u64) {
+        self.session
+            .statement_begin(Isolation::RepeatableRead, true);
+        let mut lo = match std::mem::take(&mut self.range.lo) {
+            Bound::Included(key) => key,
+            _ => Vec::new(),
+        };
+        lo.clear();
+        let layout = self.table.key_layout(0);
+        layout
+            .encode_values([ValueRef::Int(from as i64)], &mut lo)
+            .expect("a key");
+        self.range.lo = Bound::Included(lo);
+        let spec = ReadSpec {
+            columns: vec![0, 1, 2],
+            first_rows: n,
+            ..ReadSpec::default()
+        };
+        let mut read = Read::range(self.table.clone(), spec, &self.range, false);
+        self.batch.clear();
+        while self.batch.len() < n
+            && block(|| read.next(&mut self.session, &mut self.batch)).expect("a read")
+        {}
+        let layout = self.table.layout();
+        let (mut count, mut sum) = (0, 0);
+        for row in self.batch.iter().take(n) {
+            count += 1;
+            sum ^= read_row(layout, row);
+        }
+        self.end();
+        (count, sum)
+    }
+
+    fn get_many(&mut self, groups: &[u64]) -> (u64, u64) {
+        self.session
+            .statement_begin(Isolation::RepeatableRead, true);
+        self.points.clear();
+        for &group in groups {
+            Self::push_point(&mut self.points, &self.table, 1, group);
+        }
+        self.points = self.many.bind_points(std::mem::take(&mut self.points));
+        self.batch.clear();
+        while block(|| self.many.next(&mut self.session, &mut self.batch)).expect("a read") {}
+        let rows = self.rows();
+        self.end();
+        rows
+    }
+
+    fn insert(&mut self, key: u64, _group: u64, value: &[u8]) {
+        self.session
+            .statement_begin(Isolation::RepeatableRead, false);
+        encode(self.table.layout(), key, value, self.insert.row());
+        let outcome = block(|| self.session.insert(&mut self.insert)).expect("an insert");
+        assert!(matches!(outcome, WriteOutcome::Done));
+        self.end();
+    }
+
+    fn update(&mut self, key: u64, value: &[u8]) {
+        self.session
+            .statement_begin(Isolation::RepeatableRead, false);
+        self.points.clear();
+        Self::push_point(&mut self.points, &self.table, 0, key);
+        self.points = self.locking.bind_points(std::mem::take(&mut self.points));
+        self.batch.clear();
+        while block(|| self.locking.next(&mut self.session, &mut self.batch)).expect("a read") {}
+        let new = self.update.row(self.batch.row(0), None);
+        encode(self.table.layout(), key, value, new);
+        let outcome = block(|| self.session.update(&mut self.update)).expect("an update");
+        assert!(matches!(outcome, WriteOutcome::Done));
+        self.end();
+    }
+}
