@@ -190,12 +190,13 @@ fn run(
     statement: &mut Executable,
     sink: &mut dyn RowSink,
 ) -> Result<StatementResult, SqlError> {
-    let plan = statement.plan.clone();
-    match &*plan {
+    // The plan is shared with other sessions: no reference is counted.
+    let Executable { plan, root, .. } = statement;
+    match &**plan {
         Plan::Query(q) => {
             sink.columns(&q.columns)?;
             let mut out = ToSink { sink, rows: 0 };
-            run_query(rt, q, &mut statement.root, &mut out)?;
+            run_query(rt, q, root, &mut out)?;
             let rows = out.rows;
             let found_rows = rt.found_rows.get().unwrap_or(rows);
             Ok(StatementResult {
@@ -206,12 +207,8 @@ fn run(
             })
         }
         Plan::Insert(p) => insert::run(rt, p).map_err(|e| full_table(e, &p.table.name)),
-        Plan::Update(p) => {
-            modify::update(rt, p, &mut statement.root).map_err(|e| full_table(e, &p.table.name))
-        }
-        Plan::Delete(p) => {
-            modify::delete(rt, p, &mut statement.root).map_err(|e| full_table(e, &p.table.name))
-        }
+        Plan::Update(p) => modify::update(rt, p, root).map_err(|e| full_table(e, &p.table.name)),
+        Plan::Delete(p) => modify::delete(rt, p, root).map_err(|e| full_table(e, &p.table.name)),
         Plan::Do(list, subqueries) => {
             let subs = BlockSubqueries::new(rt, subqueries);
             let state = rt.state(&subs);

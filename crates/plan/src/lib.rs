@@ -1,4 +1,4 @@
-//! Binding, points and ranges, cost, plan cache: a description, no engine handles.
+//! Binding, points and ranges, cost: a description, no engine handles.
 //!
 //! 1. [`bind`] resolves names against a schema snapshot and types every expression.
 //! 2. `access` looks at the conditions and chooses an access path per table, `join` the order of tables.
@@ -13,6 +13,7 @@ pub mod expr;
 pub mod func;
 pub mod mode;
 pub mod query;
+mod size;
 
 pub use bind::{ParamType, PlanCx, PlanInfo, param_types, plan_statement};
 pub use mode::SqlMode;

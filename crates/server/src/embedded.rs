@@ -91,6 +91,11 @@ impl Embedded {
 
     /// `root` logs in.
     pub fn connect(&self) -> std::io::Result<Client<'_>> {
+        self.connect_as("root")
+    }
+
+    /// The account `user`@`localhost` logs in, whatever its password. A refused one's first command fails.
+    pub fn connect_as(&self, user: &str) -> std::io::Result<Client<'_>> {
         let registry = &self.local.registry;
         let peer = Peer::Local;
         let slot = Arc::new(ConnSlot::new(
@@ -130,9 +135,9 @@ impl Embedded {
         };
         client.run(Job::Login(LoginInfo {
             connection_id: id,
-            user: "root".into(),
+            user: user.into(),
             client_host: "localhost".into(),
-            account_user: "root".into(),
+            account_user: user.into(),
             account_host: "localhost".into(),
             database: None,
             collation: 255,

@@ -14,7 +14,7 @@ use crate::bind::{FromInfo, LeftJoin, PlanCx};
 use crate::expr::{CmpKind, Expr, ExprKind};
 use crate::query::{Access, AccessKind, Block, HashKey, JoinStep, JoinType, TableSource};
 
-pub(crate) use candidate::Candidate;
+pub(crate) use candidate::{Candidate, each_expr};
 
 /// Rows assumed of a table without statistics.
 const UNKNOWN_ROWS: f64 = 10_000.0;

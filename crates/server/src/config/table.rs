@@ -292,6 +292,7 @@ pub static OPTIONS: &[OptionDef] = &[
     int_both("net_read_timeout", 30, 1, 31_536_000),
     int_both("net_write_timeout", 60, 1, 31_536_000),
     flag("nfold_pin_workers", true).fixed(),
+    int("nfold_plan_cache_size", 64 * M, 0, u64::MAX),
     int("nfold_workers", 0, 0, 1024).fixed(),
     int("open_files_limit", 0, 0, u32::MAX as u64).fixed().inert(),
     option("optimizer_max_subgraph_pairs", Kind::Int { default: 100_000, min: 1, max: 2_147_483_647 }, Scope::Both).inert(),

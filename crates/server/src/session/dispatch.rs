@@ -74,6 +74,7 @@ impl Session {
                 text,
                 digested: &digested,
                 markers: &[],
+                describe: false,
                 parsed: None,
             };
             self.conditions.clear();
@@ -99,21 +100,22 @@ impl Session {
         markers: &[Value],
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
-        if is_planned(&statement.digested) {
+        let Some(parsed) = &statement.parsed else {
             self.conditions.clear();
             let work = Work {
                 text: &statement.text,
                 digested: &statement.digested,
                 markers,
-                parsed: Some(&statement.parsed),
+                describe: false,
+                parsed: None,
             };
             return self.run_rows(cx, &work, sink);
-        }
+        };
         self.free_types =
             nfold_plan::param_types(&statement.digested, &[], self.env.vars.settings().collation);
         self.free_params
             .bind(&statement.digested, &statement.text, markers);
-        let result = self.run_statement(cx, &statement.parsed.statement, &statement.text, sink);
+        let result = self.run_statement(cx, &parsed.statement, &statement.text, sink);
         self.free_types.clear();
         self.free_params.clear();
         result
@@ -212,6 +214,7 @@ impl Session {
                     text,
                     digested: &digested,
                     markers: &[],
+                    describe: false,
                     parsed: Some(&parsed),
                 };
                 self.run_rows(cx, &work, sink)
@@ -302,12 +305,13 @@ impl Session {
         };
         self.prepared.close_name(name);
         let statement = self.parse_prepared(&text)?;
-        if is_planned(&statement.digested) {
+        if statement.parsed.is_none() {
             let work = Work {
                 text: &statement.text,
                 digested: &statement.digested,
                 markers: &[],
-                parsed: Some(&statement.parsed),
+                describe: statement.digested.markers() > 0,
+                parsed: None,
             };
             self.describe(cx, &work)?;
         }

@@ -122,12 +122,13 @@ impl Session {
         let statement = self.parse_prepared(sql)?;
         let mut fiber = FiberExec { fiber: cx };
         let mut columns = Vec::new();
-        if super::dispatch::is_planned(&statement.digested) {
+        if statement.parsed.is_none() {
             let work = Work {
                 text: &statement.text,
                 digested: &statement.digested,
                 markers: &[],
-                parsed: Some(&statement.parsed),
+                describe: statement.digested.markers() > 0,
+                parsed: None,
             };
             let described = self.describe(&mut fiber, &work);
             if !self.engine.in_transaction() {

@@ -3,6 +3,7 @@
 //! ```text
 //! handler (commands) ─▶ dispatch (statements) ─┬─▶ run: plan cache, planner, executor
 //!                                              ├─▶ set, transaction, show, account, ddl, prepared
+//!   plans, shared_plans: what has been planned already
 //!   env: what expressions see                  └─▶ response: rows and OK to the client
 //! ```
 
@@ -14,6 +15,7 @@ pub mod env;
 mod handler;
 mod locks;
 mod plan_info;
+mod plans;
 mod prepared;
 pub mod privilege;
 pub mod response;
@@ -21,6 +23,7 @@ mod run;
 mod scalar;
 mod server;
 mod set;
+mod shared_plans;
 pub mod show;
 mod storage;
 pub mod tables;
@@ -43,9 +46,9 @@ pub use server::{ServerState, Sessions};
 
 use env::Env;
 use locks::TableLocks;
+use plans::PlanMap;
 use prepared::PreparedStatements;
 use privilege::Rights;
-use run::PlanMap;
 use transaction::NextTransaction;
 
 /// One client's session. See the module's header.

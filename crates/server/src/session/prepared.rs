@@ -8,6 +8,8 @@ use nfold_types::sql_type::WireType;
 use nfold_types::{ErrorCode, SqlError, Value, wire};
 use rustc_hash::FxHashMap;
 
+use super::dispatch::is_planned;
+
 /// Parameters of one statement at most, as the protocol counts them.
 pub const MAX_PARAMETERS: u32 = u16::MAX as u32;
 
@@ -15,7 +17,8 @@ pub const MAX_PARAMETERS: u32 = u16::MAX as u32;
 pub struct Statement {
     pub text: Vec<u8>,
     pub digested: Digested,
-    pub parsed: Parsed,
+    /// The tree; `None` for what is planned, which is parsed again should its plan be gone.
+    pub parsed: Option<Parsed>,
     /// Type codes that the client sent last (`code`, unsigned).
     types: Vec<(u8, bool)>,
     /// Values sent ahead in pieces.
@@ -25,18 +28,21 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Parses a text that may hold `?`.
+    /// Reads a text that may hold `?`. One that is planned is not parsed here.
     pub fn parse(text: &[u8], mode: LexMode) -> Result<Statement, SqlError> {
         let mut digested = Digested::new();
         digested.read(text, mode);
         if let Some(next) = digested.next() {
             return Err(nfold_sql::parser::syntax_error_at(text, next));
         }
-        let parsed = parse_parameterised(text, &digested, true)?;
+        let parsed = match is_planned(&digested) {
+            true => None,
+            false => Some(parse_parameterised(text, &digested, true)?),
+        };
         if digested.markers() > MAX_PARAMETERS {
             return Err(SqlError::new(ErrorCode::ER_PS_MANY_PARAM, &[]));
         }
-        if !preparable(&parsed.statement) {
+        if parsed.as_ref().is_some_and(|p| !preparable(&p.statement)) {
             return Err(SqlError::new(ErrorCode::ER_UNSUPPORTED_PS, &[]));
         }
         Ok(Statement {

@@ -2,12 +2,13 @@
 //!
 //! # Picture
 //! ```text
-//! key (digest ‖ types of ? ‖ structural literals) ─▶ Cached: roles, tables, checks, Executable
+//! key (digest ‖ types of ? ‖ structural literals) ─▶ the session's plan: tables, checks, Executable
 //!        hit: schema version equal? tables locked? ─▶ bind parameters ─▶ execute
-//!        miss or stale: parse ─▶ privileges ─▶ metadata locks ─▶ plan
+//!        miss: every session's plans ─▶ privileges ─▶ an Executable of our own
+//!        miss there or stale: parse ─▶ privileges ─▶ metadata locks ─▶ plan, for all sessions
 //! ```
-//! A plan holds for one schema version (`@@sql_mode`, character sets and the current database are the session's: the cache is
-//! emptied when they change) and one version of privileges.
+//! A plan holds for one schema version and one environment (`@@sql_mode`, character sets, time zone, the current database ..); each session
+//! asks its own privileges, again when any account has changed. Plans made under LOCK TABLES, or with types of user variables, are not shared.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -16,56 +17,23 @@ use nfold_catalog::{Privileges, SchemaSnapshot, TableId};
 use nfold_exec::{ExecCx, Executable, RowSink, SessionEnv, StatementResult, execute};
 use nfold_plan::bind::{ParamType, param_types, plan_statement};
 use nfold_plan::expr::{Coercibility, ExprType};
-use nfold_plan::query::{ColumnMeta, Plan};
+use nfold_plan::query::ColumnMeta;
 use nfold_sql::ast::Statement;
-use nfold_sql::digest::{Digested, LiteralRole};
+use nfold_sql::digest::Digested;
 use nfold_sql::parser::Parsed;
 use nfold_types::{ColumnType, ErrorCode, SqlError, Value};
-use rustc_hash::FxHashMap;
 
 use super::Session;
 use super::locks::{TableLocks, write_permit};
 use super::plan_info::{Info, plan_cx};
+use super::plans::Cached;
+use super::shared_plans::{PlanKey, SharedPlan};
 use super::tables::{TableUse, tables_of};
 
-/// Plans kept by one session.
-const MAX_PLANS: usize = 256;
-/// Keys longer than this are not kept.
+/// Plans with longer keys are not kept.
 const MAX_KEY_BYTES: usize = 64 << 10;
 /// How often planning starts over because the schema moved.
 const MAX_RETRIES: usize = 10;
-
-/// One planned statement.
-struct Cached {
-    executable: Executable,
-    /// What became of each literal.
-    roles: Vec<LiteralRole>,
-    /// Texts up to here name result columns: they are part of the plan.
-    named: Vec<u8>,
-    structural: Vec<u8>,
-    ids: Vec<TableId>,
-    schema_version: u64,
-    account_version: u64,
-    /// Rows may change.
-    writes: bool,
-    /// Planned with the types that user variables had then.
-    of_user_variables: bool,
-}
-
-/// The session's plans by key.
-#[derive(Default)]
-pub struct PlanMap {
-    /// `None` while the plan runs.
-    plans: FxHashMap<Box<[u8]>, Option<Box<Cached>>>,
-    key: Vec<u8>,
-}
-
-impl PlanMap {
-    /// Database, sql_mode, character set or the like changed: no plan holds.
-    pub fn environment_changed(&mut self) {
-        self.plans.clear();
-    }
-}
 
 /// One statement to be run.
 pub struct Work<'a> {
@@ -73,6 +41,8 @@ pub struct Work<'a> {
     pub digested: &'a Digested,
     /// Values of `?`, in order.
     pub markers: &'a [Value],
+    /// It is being prepared: values of its `?` are not known yet.
+    pub describe: bool,
     /// The tree, where the caller has it already.
     pub parsed: Option<&'a Parsed>,
 }
@@ -94,21 +64,6 @@ fn marker_type(value: &Value, collation: nfold_types::CollationId) -> ExprType {
     }
 }
 
-/// One byte for the kind of a parameter's value, as part of the key.
-fn marker_kind(value: &Value) -> u8 {
-    match value {
-        Value::Null => 0,
-        Value::Int(_) => 1,
-        Value::UInt(_) => 2,
-        Value::Float(_) | Value::Double(_) => 3,
-        Value::Decimal(_) => 4,
-        Value::Bytes(_) => 5,
-        Value::Date(_) => 6,
-        Value::DateTime(_) | Value::Timestamp(_) => 7,
-        Value::Time(_) => 8,
-    }
-}
-
 fn writes(statement: &Statement) -> bool {
     matches!(
         statement,
@@ -124,15 +79,16 @@ impl Session {
         work: &Work<'_>,
         sink: &mut dyn RowSink,
     ) -> Result<StatementResult, SqlError> {
-        self.make_key(work);
-        let mut cached = self.lookup(work);
+        let mut found = self.own_plan(work);
+        // A plan that does not fit any more must not come back from the other sessions.
+        let mut anew = false;
         let mut tries = 0;
         loop {
-            let mut plan = match cached.take() {
+            let mut plan = match found.take() {
                 Some(plan) => plan,
-                None => Box::new(self.plan(cx, work)?),
+                None => Box::new(self.plan(cx, work, anew)?),
             };
-            match self.lock_for(cx, &plan) {
+            match self.lock_for(cx, &plan.shared) {
                 Ok(true) => {}
                 Ok(false) if tries < MAX_RETRIES => {
                     tries += 1;
@@ -148,9 +104,10 @@ impl Session {
                 && tries < 1
             {
                 tries += 1;
+                anew = true;
                 continue;
             }
-            self.keep(plan);
+            self.plans.keep(plan);
             return result;
         }
     }
@@ -162,8 +119,8 @@ impl Session {
         work: &Work<'_>,
         sink: &mut dyn RowSink,
     ) -> Result<StatementResult, SqlError> {
-        let mut plan = self.plan(cx, work)?;
-        if !self.lock_for(cx, &plan)? {
+        let mut plan = self.plan_anew(cx, work)?;
+        if !self.lock_for(cx, &plan.shared)? {
             return Err(SqlError::new(ErrorCode::ER_TABLE_DEF_CHANGED, &[]));
         }
         self.execute_plan(cx, work, &mut plan, sink)
@@ -175,55 +132,66 @@ impl Session {
         cx: &mut dyn ExecCx,
         work: &Work<'_>,
     ) -> Result<Vec<ColumnMeta>, SqlError> {
-        self.make_key(work);
-        let plan = self.plan(cx, work)?;
+        let plan = self.plan(cx, work, false)?;
         Ok(plan.executable.columns().to_vec())
     }
 
-    fn make_key(&mut self, work: &Work<'_>) {
-        let key = &mut self.plans.key;
-        key.clear();
-        key.extend_from_slice(work.digested.key());
-        key.push(0xff);
-        key.extend(work.markers.iter().map(marker_kind));
-    }
-
-    /// A kept plan that still holds; taken out of its place while it runs.
-    fn lookup(&mut self, work: &Work<'_>) -> Option<Box<Cached>> {
+    /// The session's own plan that still holds; taken out of its place while it runs.
+    #[inline]
+    fn own_plan(&mut self, work: &Work<'_>) -> Option<Box<Cached>> {
         let catalog = self.server.engine.catalog();
-        let (schema, accounts) = (catalog.version(), catalog.account_version());
-        let PlanMap { plans, key } = &mut self.plans;
-        let place = plans.get_mut(&**key)?;
-        let found = place.as_ref()?;
-        let same = found.schema_version == schema
-            && found.account_version == accounts
-            && work
-                .digested
-                .structural_is(&found.roles, work.text, &found.structural)
-            && work.text.get(..found.named.len()) == Some(&*found.named);
-        if same { place.take() } else { None }
+        let accounts = catalog.account_version();
+        self.plans
+            .take(work, catalog.version())
+            .filter(|plan| plan.account_version == accounts)
     }
 
-    fn keep(&mut self, plan: Box<Cached>) {
-        if plan.of_user_variables {
-            return;
+    /// A plan of another session, or a new one. `anew`: the others' is no good.
+    fn plan(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        work: &Work<'_>,
+        anew: bool,
+    ) -> Result<Cached, SqlError> {
+        let keep = self.table_locks.is_empty() && work.digested.key().len() <= MAX_KEY_BYTES;
+        if !keep {
+            return self.plan_anew(cx, work);
         }
-        let map = &mut self.plans;
-        if let Some(place) = map.plans.get_mut(&*map.key) {
-            *place = Some(plan);
-            return;
+        let environment = self.plan_environment();
+        let catalog = self.server.engine.catalog();
+        let (schema, account_version) = (catalog.version(), catalog.account_version());
+        if !anew && let Some(shared) = self.server.plans.get(work, environment, schema) {
+            self.check_uses(&shared.uses)?;
+            return Ok(Cached {
+                executable: Executable::new(shared.plan.clone()),
+                shared,
+                account_version,
+                once: false,
+            });
         }
-        if map.key.len() > MAX_KEY_BYTES {
-            return;
+        let plan = self.plan_anew(cx, work)?;
+        if !plan.once {
+            self.server.plans.put(work, environment, &plan.shared);
         }
-        if map.plans.len() >= MAX_PLANS {
-            map.plans.clear();
-        }
-        map.plans.insert(map.key.as_slice().into(), Some(plan));
+        Ok(plan)
+    }
+
+    /// The number of what plans depend on beside the statement and the schema.
+    fn plan_environment(&mut self) -> u32 {
+        let Session {
+            plans, env, server, ..
+        } = self;
+        *plans.environment.get_or_insert_with(|| {
+            let settings = env.vars.settings().plan_environment();
+            let text = format!("{settings} {:?}", env.database);
+            server.plans.environment(&text)
+        })
     }
 
     /// Parses, checks privileges, locks the tables' definitions and plans.
-    fn plan(&mut self, cx: &mut dyn ExecCx, work: &Work<'_>) -> Result<Cached, SqlError> {
+    fn plan_anew(&mut self, cx: &mut dyn ExecCx, work: &Work<'_>) -> Result<Cached, SqlError> {
+        self.server.plans.count_miss();
+        let account_version = self.server.engine.catalog().account_version();
         let owned;
         let parsed = match work.parsed {
             Some(parsed) => parsed,
@@ -231,7 +199,7 @@ impl Session {
                 owned = nfold_sql::parser::parse_parameterised(
                     work.text,
                     work.digested,
-                    !work.markers.is_empty(),
+                    work.describe || !work.markers.is_empty(),
                 )?;
                 &owned
             }
@@ -259,28 +227,23 @@ impl Session {
             .map(|v| marker_type(v, collation))
             .collect();
         let params: Vec<ParamType> = param_types(work.digested, &markers, collation);
-        let plan: Plan = plan_statement(
+        let plan = Arc::new(plan_statement(
             &plan_cx(&info, &self.schema, work.text, &params),
             &parsed.statement,
-        )?;
-        let mut structural = Vec::new();
-        work.digested
-            .append_structural(&parsed.roles, work.text, &mut structural);
-        let named = work
-            .text
-            .get(..parsed.named_by_text as usize)
-            .unwrap_or_default()
-            .to_vec();
+        )?);
+        let named = parsed.named_by_text as usize;
         Ok(Cached {
-            executable: Executable::new(Arc::new(plan)),
-            roles: parsed.roles.clone(),
-            named,
-            structural,
-            ids,
-            schema_version: self.schema.version,
-            account_version: self.server.engine.catalog().account_version(),
-            writes: writes(&parsed.statement),
-            of_user_variables: names_user_variable(work.digested.text()),
+            executable: Executable::new(plan.clone()),
+            shared: Arc::new(SharedPlan {
+                key: PlanKey::new(work, &parsed.roles, named),
+                plan,
+                uses,
+                ids,
+                schema_version: self.schema.version,
+                writes: writes(&parsed.statement),
+            }),
+            account_version,
+            once: names_user_variable(work.digested.text()),
         })
     }
 
@@ -296,7 +259,7 @@ impl Session {
     }
 
     /// Announces the plan's tables. False: the schema has moved, and the plan does not hold any more.
-    fn lock_for(&mut self, cx: &mut dyn ExecCx, plan: &Cached) -> Result<bool, SqlError> {
+    fn lock_for(&mut self, cx: &mut dyn ExecCx, plan: &SharedPlan) -> Result<bool, SqlError> {
         let mdl = self.engine.mdl();
         if plan.ids.iter().any(|&id| mdl.acquire(id).is_err()) {
             let ids = &plan.ids;
@@ -312,14 +275,14 @@ impl Session {
         plan: &mut Cached,
         sink: &mut dyn RowSink,
     ) -> Result<StatementResult, SqlError> {
-        if plan.writes {
+        if plan.shared.writes {
             self.refuse_read_only()?;
             self.refuse_read_only_server()?;
         }
         let mut params = std::mem::take(&mut self.params);
         params.bind(work.digested, work.text, work.markers);
         let warnings = RefCell::new(std::mem::take(&mut self.conditions));
-        let on_tables = !plan.ids.is_empty() || !self.table_locks.is_empty();
+        let on_tables = !plan.shared.ids.is_empty() || !self.table_locks.is_empty();
         self.begin_work(on_tables);
         let result = execute(
             &mut plan.executable,

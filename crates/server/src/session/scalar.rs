@@ -113,6 +113,7 @@ impl Session {
             text,
             digested: &digested,
             markers: &[],
+            describe: false,
             parsed: Some(&parsed),
         };
         let mut sink = OneValue::default();

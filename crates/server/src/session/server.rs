@@ -7,6 +7,7 @@ use nfold_engine::Engine;
 
 use super::Session;
 use super::locks::SharedPermits;
+use super::shared_plans::SharedPlans;
 use super::storage;
 use super::vars::{self, Globals, VarValue};
 use crate::config::ServerOptions;
@@ -21,6 +22,8 @@ pub struct ServerState {
     pub started: Instant,
     /// What LOCK TABLES ... READ holds.
     pub(super) read_permits: SharedPermits,
+    /// Plans that sessions take over from each other.
+    pub(super) plans: SharedPlans,
     /// Set once the workers run.
     pub counters: OnceLock<WorkerCounters>,
 }
@@ -39,6 +42,7 @@ impl ServerState {
             registry,
             started: Instant::now(),
             read_permits: SharedPermits::default(),
+            plans: SharedPlans::default(),
             counters: OnceLock::new(),
         };
         state.globals_changed();
@@ -50,6 +54,7 @@ impl ServerState {
         let tunables = self.registry.tunables();
         tunables.set_max_connections(self.int("max_connections") as usize);
         tunables.set_connect_timeout(Duration::from_secs(self.int("connect_timeout")));
+        self.plans.set_limit(self.int("nfold_plan_cache_size"));
         tunables.set_require_secure_transport(self.flag("require_secure_transport"));
         storage::hand_over(self);
     }

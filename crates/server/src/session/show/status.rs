@@ -15,6 +15,7 @@ impl ServerState {
         let store = self.engine.store_status();
         let trx = self.engine.trx_status();
         let guesses = self.engine.guess_status();
+        let plans = self.plans.status();
         let page_bytes = 16_384;
         let used = store.pool_pages_total.saturating_sub(store.pool_pages_free);
         let mut all: Vec<(&'static str, String)> = [
@@ -57,6 +58,11 @@ impl ServerState {
             ("Nfold_latch_waits", store.latch_waits),
             ("Nfold_optimistic_restarts", store.optimistic_restarts),
             ("Nfold_pages_evicted", store.pages_evicted),
+            ("Nfold_plan_cache_bytes", plans.bytes),
+            ("Nfold_plan_cache_evictions", plans.evictions),
+            ("Nfold_plan_cache_hits", plans.hits),
+            ("Nfold_plan_cache_misses", plans.misses),
+            ("Nfold_plan_cache_plans", plans.plans),
             ("Nfold_statement_waits", totals.waits),
             ("Nfold_statement_yields", totals.yields),
             ("Nfold_transactions_purged", trx.purged_transactions),

@@ -91,21 +91,28 @@ pub fn isolation_word(level: IsolationLevel) -> &'static str {
 }
 
 impl Settings {
+    /// What plans depend on, but for the zone.
+    fn plan_key(&self) -> impl PartialEq + std::fmt::Debug + use<> {
+        (
+            self.mode,
+            self.lexing,
+            self.collation,
+            self.results,
+            self.div_precision_increment,
+            self.group_concat_max_len,
+            self.sql_select_limit,
+            self.sql_safe_updates,
+        )
+    }
+
     /// Whether a plan made under `other` holds under these.
     pub fn plans_like(&self, other: &Settings) -> bool {
-        let key = |s: &Settings| {
-            (
-                s.mode,
-                s.lexing,
-                s.collation,
-                s.results,
-                s.div_precision_increment,
-                s.group_concat_max_len,
-                s.sql_select_limit,
-                s.sql_safe_updates,
-            )
-        };
-        key(self) == key(other) && self.zone == other.zone
+        self.plan_key() == other.plan_key() && self.zone == other.zone
+    }
+
+    /// A text that is equal where [`Self::plans_like`] is true.
+    pub fn plan_environment(&self) -> String {
+        format!("{:?} {:?}", self.plan_key(), self.zone)
     }
 
     /// Reads all of them. Values were checked when they were set; one from an option file that makes no sense counts as its default.

@@ -1,0 +1,157 @@
+//! How much memory a plan takes, for caches with a bound.
+//!
+//! Counted are the nodes of its trees with their own texts and values. What it shares with others (table definitions, member lists of ENUM) is
+//! theirs. The sum is near what the allocator gives out, not equal to it: spare room of vectors is left out.
+
+use std::mem::{size_of, size_of_val};
+
+use nfold_types::Value;
+
+use crate::access::each_expr;
+use crate::expr::{Expr, ExprKind, SubqueryPlan};
+use crate::query::{
+    Access, AccessKind, Assignment, Block, ColumnMeta, InsertSource, LimitPlan, OrderKey, Plan,
+    QueryBody, QueryPlan, TableSource,
+};
+
+impl Plan {
+    /// Bytes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Plan::Query(q) => query(q),
+            Plan::Insert(p) => {
+                let source = match &p.source {
+                    InsertSource::Rows(rows) => rows
+                        .iter()
+                        .map(|row| size_of_val(row) + row.iter().map(optional).sum::<usize>())
+                        .sum(),
+                    InsertSource::Param(_) => 0,
+                    InsertSource::Query(q) => query(q),
+                };
+                size_of_val(&**p)
+                    + size_of_val(&*p.columns)
+                    + source
+                    + assignments(&p.on_duplicate)
+                    + subqueries(&p.subqueries)
+            }
+            Plan::Update(p) => {
+                size_of_val(&**p) + block(&p.source) + limit(&p.limit) + assignments(&p.assignments)
+            }
+            Plan::Delete(p) => size_of_val(&**p) + block(&p.source) + limit(&p.limit),
+            Plan::Do(list, subs) => exprs(list) + subqueries(subs),
+            Plan::Explain(e) => {
+                let texts = e.rows.iter().flatten().flatten();
+                size_of_val(&**e) + columns(&e.columns) + texts.map(String::len).sum::<usize>()
+            }
+        }
+    }
+}
+
+fn query(q: &QueryPlan) -> usize {
+    let body = match &q.body {
+        QueryBody::Block(b) => size_of_val(&**b) + block(b),
+        QueryBody::Set { left, right, .. } => {
+            2 * size_of::<QueryPlan>() + query(left) + query(right)
+        }
+        QueryBody::Rows(rows) => rows.iter().map(|r| size_of_val(r) + exprs(r)).sum(),
+    };
+    body + columns(&q.columns) + size_of_val(&*q.types) + size_of_val(&*q.order) + limit(&q.limit)
+}
+
+fn block(b: &Block) -> usize {
+    let tables = b.tables.iter().map(|t| {
+        let derived = match &t.source {
+            TableSource::Derived(q) => size_of_val(&**q) + query(q),
+            TableSource::Table(_) | TableSource::Virtual(_) => 0,
+        };
+        size_of_val(t) + t.used.len() + derived
+    });
+    let joins = b
+        .joins
+        .iter()
+        .map(|j| size_of_val(j) + access(&j.access) + exprs(&j.on) + exprs(&j.filter));
+    let group = b.group.as_ref().map_or(0, |g| {
+        let aggregates = g
+            .aggregates
+            .iter()
+            .map(|a| size_of_val(a) + exprs(&a.args) + order(&a.order) + a.separator.len());
+        exprs(&g.keys) + aggregates.sum::<usize>()
+    });
+    tables.sum::<usize>()
+        + joins.sum::<usize>()
+        + group
+        + exprs(&b.constant_filter)
+        + exprs(&b.having)
+        + exprs(&b.select)
+        + order(&b.order)
+        + subqueries(&b.subqueries)
+        + size_of_val(&*b.deprecated)
+}
+
+fn access(a: &Access) -> usize {
+    let mut bytes = exprs(&a.implied) + size_of_val(&*a.possible);
+    match &a.kind {
+        AccessKind::Hash { build, keys } => {
+            bytes += size_of_val(&**build) + access(build);
+            bytes += keys
+                .iter()
+                .map(|k| expr(&k.inner) + expr(&k.outer))
+                .sum::<usize>();
+        }
+        kind => each_expr(kind, &mut |e| bytes += expr(e)),
+    }
+    bytes
+}
+
+/// The node itself and all below it.
+fn expr(e: &Expr) -> usize {
+    let own = match &e.kind {
+        ExprKind::Const(v) | ExprKind::Default(v) => value(v),
+        ExprKind::UserVar(name) | ExprKind::SysVar { name, .. } => name.len(),
+        ExprKind::AssignUserVar(name, _) => name.len(),
+        _ => 0,
+    };
+    let mut bytes = size_of::<Expr>() + own;
+    e.each_child(&mut |child| bytes += expr(child));
+    bytes
+}
+
+fn value(v: &Value) -> usize {
+    match v {
+        Value::Bytes(b) => b.capacity(),
+        _ => 0,
+    }
+}
+
+fn exprs(list: &[Expr]) -> usize {
+    list.iter().map(expr).sum()
+}
+
+fn optional(e: &Option<Expr>) -> usize {
+    e.as_ref().map_or(size_of::<Option<Expr>>(), expr)
+}
+
+fn order(list: &[OrderKey]) -> usize {
+    list.iter().map(|k| expr(&k.expr)).sum()
+}
+
+fn limit(l: &Option<LimitPlan>) -> usize {
+    l.as_ref()
+        .map_or(0, |l| expr(&l.count) + l.offset.as_ref().map_or(0, expr))
+}
+
+fn assignments(list: &[Assignment]) -> usize {
+    list.iter().map(|a| 8 + optional(&a.value)).sum()
+}
+
+fn subqueries(list: &[SubqueryPlan]) -> usize {
+    list.iter()
+        .map(|s| size_of_val(s) + size_of::<QueryPlan>() + query(&s.plan))
+        .sum()
+}
+
+fn columns(list: &[ColumnMeta]) -> usize {
+    list.iter()
+        .map(|c| size_of_val(c) + c.name.len() + 16)
+        .sum()
+}

@@ -1,0 +1,117 @@
+//! The plans of one session: what a warm statement runs from, with the operators that were made for it.
+//!
+//! # Invariants
+//! - S1: all of them were made under the session's present environment and for `schema_version`.
+//! - S2: a plan that runs is out of its place; nothing else is run meanwhile.
+//!
+//! # Cost
+//! A hit hashes nothing (the digest has its hash) and compares the key once. No allocation, nothing shared is written.
+
+use std::sync::Arc;
+
+use nfold_exec::Executable;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::run::Work;
+use super::shared_plans::{PlanKey, SharedPlan};
+
+/// Plans kept by one session.
+const MAX_PLANS: usize = 256;
+/// Plans of one hash: the same digest with other structural literals (`LIMIT 10` and `LIMIT 20`).
+const MAX_VARIANTS: usize = 8;
+
+/// One planned statement.
+pub struct Cached {
+    pub shared: Arc<SharedPlan>,
+    /// This session's operators.
+    pub executable: Executable,
+    /// The account's privileges were checked as of this version.
+    pub account_version: u64,
+    /// It is not kept: it was planned with the types that user variables had then.
+    pub once: bool,
+}
+
+/// See the module's header.
+#[derive(Default)]
+pub struct PlanMap {
+    by_hash: FxHashMap<u64, SmallVec<[u32; 2]>>,
+    /// `None` while the plan runs, or after it has failed.
+    places: Vec<Option<Box<Cached>>>,
+    schema_version: u64,
+    /// Hash of the statement at hand, and its place if it has one.
+    hash: u64,
+    running: Option<u32>,
+    /// Number of the environment; not asked for yet if `None`.
+    pub environment: Option<u32>,
+}
+
+impl PlanMap {
+    /// Database, sql_mode, character set or the like changed: no plan holds.
+    pub fn environment_changed(&mut self) {
+        self.clear();
+        self.environment = None;
+    }
+
+    fn clear(&mut self) {
+        self.by_hash.clear();
+        self.places.clear();
+        self.running = None;
+    }
+
+    /// Takes the plan of a statement out of its place, if there is one for this schema version.
+    #[inline]
+    pub fn take(&mut self, work: &Work<'_>, schema_version: u64) -> Option<Box<Cached>> {
+        self.hash = PlanKey::hash_of(work);
+        self.running = None;
+        if self.schema_version != schema_version {
+            self.clear();
+            self.schema_version = schema_version;
+        }
+        for &at in self.by_hash.get(&self.hash)? {
+            let place = &mut self.places[at as usize];
+            if place.as_ref().is_some_and(|p| p.shared.key.is_of(work)) {
+                self.running = Some(at);
+                return place.take();
+            }
+        }
+        None
+    }
+
+    /// Puts a plan back, or a new one of the statement that was asked for last.
+    #[inline]
+    pub fn keep(&mut self, plan: Box<Cached>) {
+        if plan.once || plan.shared.schema_version != self.schema_version {
+            return;
+        }
+        match self.running.take() {
+            Some(at) => self.places[at as usize] = Some(plan),
+            None => self.add(plan),
+        }
+    }
+
+    fn add(&mut self, plan: Box<Cached>) {
+        if self.places.len() >= MAX_PLANS {
+            self.clear();
+        }
+        let list = self.by_hash.entry(self.hash).or_default();
+        let empty = list
+            .iter()
+            .find(|&&at| self.places[at as usize].is_none())
+            .copied();
+        let at = match empty {
+            None if list.len() >= MAX_VARIANTS => {
+                // The oldest makes room.
+                list.rotate_left(1);
+                list[MAX_VARIANTS - 1]
+            }
+            None => {
+                self.places.push(None);
+                list.push(self.places.len() as u32 - 1);
+                list[list.len() - 1]
+            }
+            Some(at) => at,
+        };
+        self.places[at as usize] = Some(plan);
+    }
+}

@@ -1,0 +1,322 @@
+//! The plans that sessions share: what makes two statements one, what ends a plan, what a plan takes.
+
+use nfold_protocol::consts::{column_type, com};
+use nfold_protocol::frame::{begin_packet, end_packet};
+use nfold_protocol::response::parse_err;
+use nfold_server::embedded::{Client, Embedded};
+
+struct Session<'a>(Client<'a>);
+
+impl Session<'_> {
+    /// Answer packets without headers.
+    fn command(&mut self, code: u8, body: &[u8]) -> Vec<Vec<u8>> {
+        let (mut packet, mut answer, mut sequence) = (Vec::new(), Vec::new(), 0);
+        let at = begin_packet(&mut packet);
+        packet.push(code);
+        packet.extend_from_slice(body);
+        end_packet(&mut packet, at, &mut sequence);
+        self.0.command(&packet, &mut answer).unwrap();
+        let (mut rest, mut packets) = (&answer[..], Vec::new());
+        while let [a, b, c, _, tail @ ..] = rest {
+            let n = u32::from_le_bytes([*a, *b, *c, 0]) as usize;
+            packets.push(tail[..n].to_vec());
+            rest = &tail[n..];
+        }
+        packets
+    }
+
+    /// All values of all rows; `Err` has MySQL's number.
+    fn query(&mut self, sql: &str) -> Result<Vec<String>, u16> {
+        let packets = self.command(com::QUERY, sql.as_bytes());
+        rows(&packets)
+    }
+
+    fn ok(&mut self, sql: &str) -> Vec<String> {
+        self.query(sql).unwrap_or_else(|e| panic!("{sql}: {e}"))
+    }
+
+    fn status(&mut self, name: &str) -> u64 {
+        let row = self.ok(&format!("SHOW STATUS LIKE 'Nfold_plan_cache_{name}'"));
+        row[1].parse().unwrap()
+    }
+
+    fn misses(&mut self) -> u64 {
+        self.status("misses")
+    }
+}
+
+fn rows(packets: &[Vec<u8>]) -> Result<Vec<String>, u16> {
+    let last = packets.last().unwrap();
+    if last[0] == 0xff {
+        return Err(parse_err(last).unwrap().0);
+    }
+    let mut values = Vec::new();
+    if packets[0][0] == 0 {
+        return Ok(values);
+    }
+    // Count, definitions, EOF, rows, EOF.
+    let columns = usize::from(packets[0][0]);
+    for row in &packets[columns + 2..packets.len() - 1] {
+        let mut r = nfold_protocol::Reader::new(row);
+        for _ in 0..columns {
+            let value = match r.rest().first() {
+                Some(0xfb) => {
+                    r.u8("NULL").unwrap();
+                    "NULL".into()
+                }
+                _ => String::from_utf8_lossy(r.lenenc_bytes("value").unwrap()).into_owned(),
+            };
+            values.push(value);
+        }
+    }
+    Ok(values)
+}
+
+fn with_server(test: impl FnOnce(&Embedded)) {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Embedded::open(dir.path(), &[("innodb_buffer_pool_size", "16777216")]).unwrap();
+    let mut s = Session(server.connect().unwrap());
+    s.ok("CREATE DATABASE a");
+    s.ok("CREATE DATABASE b");
+    for db in ["a", "b"] {
+        s.ok(&format!(
+            "CREATE TABLE {db}.t (id INT PRIMARY KEY, v VARCHAR(20), at TIMESTAMP NULL)"
+        ));
+        s.ok(&format!(
+            "INSERT INTO {db}.t VALUES (1, '{db}1', '2020-01-01 00:00:00'), (2, '{db}2', NULL)"
+        ));
+    }
+    drop(s);
+    test(&server);
+}
+
+fn session<'a>(server: &'a Embedded, database: &str) -> Session<'a> {
+    let mut s = Session(server.connect().unwrap());
+    s.ok(&format!("USE {database}"));
+    s
+}
+
+#[test]
+fn a_cold_session_takes_over_what_another_has_planned() {
+    with_server(|server| {
+        let sql = "SELECT v FROM t WHERE id IN (1,2)";
+        let mut one = session(server, "a");
+        assert_eq!(one.ok(sql), ["a1", "a2"]);
+        let mut two = session(server, "a");
+        let before = (two.misses(), two.status("hits"));
+        // Another value, and another length of the list.
+        assert_eq!(two.ok("SELECT v FROM t WHERE id IN (2, 7, 8, 9)"), ["a2"]);
+        assert_eq!(two.ok(sql), ["a1", "a2"]);
+        assert_eq!(two.misses(), before.0, "nothing was parsed");
+        // SHOW STATUS is no planned statement; the second execution is the session's own.
+        assert_eq!(two.status("hits"), before.1 + 1);
+        // Kinds of members, structural literals and names of result columns make other statements.
+        for other in [
+            "SELECT v FROM t WHERE id IN (1,'2')",
+            "SELECT v FROM t ORDER BY 1",
+            "SELECT v, id FROM t ORDER BY 2",
+            "SELECT 1 + 1",
+            "SELECT 1 + 2",
+        ] {
+            let before = two.misses();
+            two.ok(other);
+            assert_eq!(two.misses(), before + 1, "{other}");
+            one.ok(other);
+            assert_eq!(two.misses(), before + 1, "{other}");
+        }
+    });
+}
+
+#[test]
+fn preparing_takes_over_too_and_a_marker_in_a_text_is_an_error() {
+    with_server(|server| {
+        let sql = b"SELECT v FROM t WHERE id = ?";
+        let mut one = session(server, "a");
+        let execute = |s: &mut Session<'_>, id: i64| {
+            let answer = s.command(com::STMT_PREPARE, sql);
+            let mut body = answer[0][1..5].to_vec();
+            body.extend([0, 1, 0, 0, 0, 0, 1, column_type::LONGLONG, 0]);
+            body.extend(id.to_le_bytes());
+            let packets = s.command(com::STMT_EXECUTE, &body);
+            String::from_utf8_lossy(&packets[3]).into_owned()
+        };
+        assert!(execute(&mut one, 1).ends_with("a1"));
+        let mut two = session(server, "a");
+        let before = two.misses();
+        assert!(execute(&mut two, 2).ends_with("a2"));
+        assert_eq!(
+            two.misses(),
+            before,
+            "neither preparing nor executing parsed"
+        );
+        assert_eq!(two.query("SELECT v FROM t WHERE id = ?"), Err(1064));
+        assert_eq!(one.query("SELECT v FROM t WHERE id = ?"), Err(1064));
+    });
+}
+
+#[test]
+fn no_plan_outlives_its_schema() {
+    with_server(|server| {
+        let mut one = session(server, "a");
+        let mut two = session(server, "a");
+        let sql = "SELECT * FROM t WHERE id = 1";
+        assert_eq!(one.ok(sql).len(), 3);
+        assert_eq!(two.ok(sql).len(), 3);
+        let mut ddl = session(server, "a");
+        ddl.ok("ALTER TABLE t ADD COLUMN w INT DEFAULT 7");
+        for s in [&mut one, &mut two, &mut session(server, "a")] {
+            assert_eq!(s.ok(sql)[3], "7");
+        }
+        ddl.ok("DROP TABLE t");
+        assert_eq!(two.query(sql), Err(1146));
+        ddl.ok("CREATE TABLE t (x INT, id VARCHAR(9))");
+        ddl.ok("INSERT INTO t VALUES (5, '1')");
+        for s in [&mut one, &mut two, &mut session(server, "a")] {
+            assert_eq!(s.ok(sql), ["5", "1"]);
+        }
+        assert!(one.status("plans") < 5, "plans of older schemas are gone");
+    });
+}
+
+#[test]
+fn no_plan_meets_another_environment() {
+    with_server(|server| {
+        // (what is set, statement, answer before, answer after)
+        let cases = [
+            ("USE b", "SELECT v FROM t WHERE id = 1", "a1", "b1"),
+            (
+                "SET sql_mode = 'PIPES_AS_CONCAT'",
+                "SELECT 1 || 2",
+                "1",
+                "12",
+            ),
+            (
+                "SET sql_mode = 'ANSI_QUOTES'",
+                "SELECT \"v\" FROM t WHERE id = 1",
+                "v",
+                "a1",
+            ),
+            (
+                "SET time_zone = '+05:00'",
+                "SELECT at + 0 FROM t WHERE id = 1",
+                "20200101000000",
+                "20200101050000",
+            ),
+            (
+                "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
+                "SELECT 'a' = 'A'",
+                "1",
+                "0",
+            ),
+            (
+                "SET div_precision_increment = 8",
+                "SELECT 1 / 3",
+                "0.3333",
+                "0.33333333",
+            ),
+            (
+                "SET sql_select_limit = 1",
+                "SELECT COUNT(*) FROM t UNION ALL SELECT 5",
+                "2 5",
+                "2",
+            ),
+        ];
+        for (set, sql, before, after) in cases {
+            let start = |s: &mut Session<'_>| s.ok("SET time_zone = '+00:00'");
+            let mut one = session(server, "a");
+            let mut two = session(server, "a");
+            start(&mut one);
+            start(&mut two);
+            assert_eq!(one.ok(sql).join(" "), before, "{sql}");
+            assert_eq!(two.ok(sql).join(" "), before, "{sql}");
+            two.ok(set);
+            assert_eq!(two.ok(sql).join(" "), after, "{set}: {sql}");
+            assert_eq!(one.ok(sql).join(" "), before, "{sql}, in the other session");
+            let mut three = session(server, "a");
+            start(&mut three);
+            three.ok(set);
+            let misses = three.misses();
+            assert_eq!(three.ok(sql).join(" "), after, "{set}: {sql}, at first");
+            assert_eq!(three.misses(), misses, "{set}: equal environments are one");
+        }
+    });
+}
+
+#[test]
+fn the_cache_is_bounded_and_plans_hold_no_lists() {
+    with_server(|server| {
+        let mut s = session(server, "a");
+        s.ok("SELECT v FROM t WHERE id IN (1,2)");
+        let before = s.status("bytes");
+        let ids: Vec<String> = (0..50_000).map(|n| n.to_string()).collect();
+        let mut other = session(server, "b");
+        other.ok(&format!("SELECT v FROM t WHERE id IN ({})", ids.join(",")));
+        let grown = other.status("bytes") - before;
+        assert!(grown > 0 && grown < 8192, "{grown}");
+        s.ok("SET GLOBAL nfold_plan_cache_size = 262144");
+        for n in 0..500 {
+            s.ok(&format!("SELECT id AS c{n}, v FROM t WHERE id = 1"));
+            assert!(s.status("bytes") <= 262_144);
+        }
+        assert!(s.status("evictions") > 0 && s.status("plans") > 10);
+        s.ok("SET GLOBAL nfold_plan_cache_size = 0");
+        let misses = s.misses();
+        s.ok("SELECT id AS d, v FROM t WHERE id = 1");
+        s.ok("SELECT id AS d, v FROM t WHERE id = 1");
+        assert_eq!(s.misses(), misses + 1, "the session's own is still there");
+    });
+}
+
+#[test]
+fn table_locks_and_user_variables_are_the_sessions_own() {
+    with_server(|server| {
+        let sql = "SELECT v FROM t WHERE id = 1";
+        let mut one = session(server, "a");
+        let mut two = session(server, "a");
+        assert_eq!(one.ok(sql), ["a1"]);
+        two.ok("LOCK TABLES b.t READ");
+        assert_eq!(
+            two.query(sql),
+            Err(1100),
+            "a shared plan knows no table locks"
+        );
+        two.ok("UNLOCK TABLES");
+        assert_eq!(two.ok(sql), ["a1"]);
+        one.ok("SET @x = 1");
+        two.ok("SET @x = 'one'");
+        assert_eq!(one.ok("SELECT @x, @x + 1"), ["1", "2"]);
+        assert_eq!(two.ok("SELECT @x, CONCAT(@x, '!')"), ["one", "one!"]);
+        assert_eq!(one.ok("SELECT @x, CONCAT(@x, '!')"), ["1", "1!"]);
+    });
+}
+
+#[test]
+fn each_session_asks_its_own_privileges() {
+    with_server(|server| {
+        let mut root = session(server, "a");
+        for sql in [
+            "CREATE USER u@localhost",
+            "GRANT SELECT ON b.* TO u@localhost",
+            "GRANT INSERT ON a.* TO u@localhost",
+        ] {
+            root.ok(sql);
+        }
+        let sql = "SELECT v FROM t WHERE id = 1";
+        assert_eq!(root.ok(sql), ["a1"]);
+        let mut user = Session(server.connect_as("u").unwrap());
+        user.ok("USE a");
+        assert_eq!(
+            user.query(sql),
+            Err(1142),
+            "the plan is shared, the right is not"
+        );
+        root.ok("GRANT SELECT ON a.* TO u@localhost");
+        let misses = user.misses();
+        assert_eq!(user.ok(sql), ["a1"]);
+        assert_eq!(user.misses(), misses);
+        root.ok("REVOKE SELECT ON a.* FROM u@localhost");
+        assert_eq!(user.query(sql), Err(1142), "also of the session's own plan");
+        assert_eq!(root.ok(sql), ["a1"]);
+        assert_eq!(root.misses(), misses, "accounts end no plan");
+    });
+}
