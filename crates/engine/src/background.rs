@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nfold_store::Stop as StoreStop;
 use nfold_txn::TxnError;
@@ -15,13 +15,15 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::engine::Shared;
 use crate::guess::Repairer;
-use crate::stats;
+use crate::stats::{self, block};
 use crate::undo::Applier;
 
 /// Undo records handled between two looks at the stop flag.
 const BUDGET: usize = 512;
 /// Pause when purge finds nothing.
 const PURGE_PAUSE: Duration = Duration::from_millis(50);
+/// Pause between two looks for tables with pages to be freed.
+const DRAIN_PAUSE: Duration = Duration::from_millis(500);
 /// Pause between two looks for tables whose statistics are old.
 const STATS_PAUSE: Duration = Duration::from_secs(2);
 
@@ -108,15 +110,35 @@ fn wait_out(stop: StoreStop<TxnError>, what: &str) -> bool {
 
 fn purge(shared: &Arc<Shared>, stop: &Stopper) {
     let applier = Applier(shared.clone());
+    let mut drained = Instant::now();
     while !stop.stopped() {
         let go_on = match shared.trx.purge_step(&applier, BUDGET) {
             Ok(done) => done.more,
             Err(e) => wait_out(e, "purge"),
         };
+        if drained.elapsed() >= DRAIN_PAUSE {
+            drain(shared);
+            drained = Instant::now();
+        }
         if !go_on {
             stop.pause(PURGE_PAUSE);
         }
     }
+}
+
+/// Frees the chains of long columns that no row names any more. Gives whether there were any.
+pub(crate) fn drain(shared: &Arc<Shared>) -> bool {
+    let tables: Vec<_> = shared.tables.read().values().cloned().collect();
+    let mut any = false;
+    for table in tables {
+        match block(|| table.limbo().drain(&shared.store)) {
+            Ok(done) => any |= done,
+            Err(error) => {
+                tracing::debug!(table = %table.def().name, %error, "long columns are not freed");
+            }
+        }
+    }
+    any
 }
 
 fn rollback(shared: &Arc<Shared>, stop: &Stopper) {

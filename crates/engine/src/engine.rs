@@ -23,7 +23,7 @@ use nfold_txn::{TrxOptions, TrxRecovery, TrxStatus, TrxSystem};
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::background::Background;
+use crate::background::{self, Background};
 use crate::dictionary::{self, Contents};
 use crate::error::EngineError;
 use crate::guess::{GuessStatus, Guesses, Repairer};
@@ -231,6 +231,7 @@ impl Engine {
         let applier = Applier(self.shared.clone());
         let mut more = block(|| self.shared.trx.rollback_step(&applier, 64))?;
         more |= block(|| self.shared.trx.purge_step(&applier, 64))?.more;
+        more |= background::drain(&self.shared);
         more |= Repairer::default().step(&self.shared);
         more |= self.shared.store.step_background()?;
         Ok(more)

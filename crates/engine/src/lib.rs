@@ -14,12 +14,14 @@
 mod background;
 mod batch;
 mod check;
+mod check_space;
 mod counters;
 mod ddl;
 mod dictionary;
 mod engine;
 mod error;
 mod guess;
+mod limbo;
 mod locks;
 mod overflow;
 mod pool;

@@ -9,16 +9,16 @@
 //! O2. A page of a chain bears its owner's transaction id, and so does every pointer to the chain: a page that was freed and
 //!     taken by another chain is told apart, and freeing a chain again after a crash frees nothing.
 //! O3. A chain belongs to the versions of one row; it is freed when the last of them that names it is purged or rolled back.
-//!
-//! # Failure
-//! A crash between writing a chain and its row leaves pages that nobody names; they come back when the table is rebuilt.
+//! O4. A chain that no row names yet, or any more, is listed in the table's [`limbo`](crate::limbo).
 
 use nfold_store::{
-    PAGE_HEADER, PAGE_SIZE, PageId, PageNo, PageType, SpaceId, Store, StoreError, TrxId, header,
+    Latched, Mtr, PAGE_HEADER, PAGE_SIZE, PageId, PageNo, PageType, SpaceId, Store, StoreError,
+    TrxId, header,
 };
 use nfold_types::row::{OverflowPointer, RawField, RowLayout};
 
 use crate::error::{EngineError, Stop, lift};
+use crate::limbo::{SLOT_LOG, Slot};
 use crate::table::Table;
 
 const NEXT: usize = PAGE_HEADER;
@@ -27,7 +27,7 @@ const DATA: usize = PAGE_HEADER + 8;
 /// Bytes of a value on one page.
 const ROOM: usize = PAGE_SIZE - DATA;
 /// Redo bytes of one page of a chain, generously.
-const LOG_BYTES: usize = PAGE_SIZE + 512;
+const LOG_BYTES: usize = PAGE_SIZE + 512 + SLOT_LOG;
 /// Longest row image that stays on a tree page: the tree takes entries of up to 5,200 bytes, key and header included.
 pub(crate) const MAX_INLINE: usize = 4000;
 /// Shortest value that is worth moving out.
@@ -40,6 +40,8 @@ pub(crate) struct ChainWriter {
     next: PageNo,
     /// Bytes still to be written, from the front of the value.
     left: Option<usize>,
+    /// Where the chain is listed while no row names it (O4).
+    slot: Option<Slot>,
 }
 
 impl ChainWriter {
@@ -59,12 +61,19 @@ impl ChainWriter {
             };
             let mut mtr = store.mtr();
             mtr.reserve(LOG_BYTES, space, 1).map_err(lift)?;
+            let limbo = match &self.slot {
+                Some(slot) => Some(slot.latch(&mut mtr)?),
+                None => None,
+            };
             let page = mtr.alloc_page(space, PageType::OVERFLOW, 0, 0);
             mtr.write(page, NEXT, &self.next.to_le_bytes());
             mtr.write(page, USED, &(here as u32).to_le_bytes());
             mtr.write(page, DATA, &value[left - here..left]);
             mtr.set_newest_trx(page, owner);
             self.next = mtr.id(page).page;
+            if let (Some(slot), Some(limbo)) = (&mut self.slot, limbo) {
+                slot.put(&mut mtr, limbo, self.next, owner);
+            }
             mtr.commit();
             left -= here;
             self.left = Some(left);
@@ -83,13 +92,44 @@ pub(crate) struct Mover {
     /// (ordinal, pointer) of the values that are out.
     moved: Vec<(usize, OverflowPointer)>,
     writer: ChainWriter,
+    /// Of the chains that are written, until a row names them (O4).
+    slots: Vec<Slot>,
+    unlisted: bool,
 }
 
 impl Mover {
-    /// For another row.
+    /// For a space that is thrown away if the work is not finished.
+    pub(crate) fn unlisted() -> Mover {
+        Mover {
+            unlisted: true,
+            ..Mover::default()
+        }
+    }
+
+    /// For another row. Chains that no row has come to name are freed in the background.
     pub(crate) fn reset(&mut self) {
         self.moved.clear();
         self.writer = ChainWriter::default();
+        self.slots.clear();
+    }
+
+    /// For the mini-transaction that stores the row, before its first change: latches the limbo page, if the row has chains.
+    pub(crate) fn latch(&self, mtr: &mut Mtr<'_>) -> Result<Option<Latched>, Stop> {
+        self.slots.first().map(|slot| slot.latch(mtr)).transpose()
+    }
+
+    /// Log bytes that [`named`](Self::named) takes.
+    pub(crate) fn log_bytes(&self) -> usize {
+        self.slots.len() * SLOT_LOG
+    }
+
+    /// The row that `mtr` has stored names the chains. `limbo` comes from [`latch`](Self::latch).
+    pub(crate) fn named(&mut self, mtr: &mut Mtr<'_>, limbo: Option<Latched>) {
+        if let Some(limbo) = limbo {
+            self.slots
+                .iter_mut()
+                .for_each(|slot| slot.clear(mtr, limbo));
+        }
     }
 
     /// The image that goes on the tree page, into `out`; false if `row` fits as it is.
@@ -130,9 +170,12 @@ impl Mover {
                 .var_bytes(row, ordinal)
                 .map_err(|_| table.corrupt_row())?
                 .unwrap_or_default();
+            if !self.unlisted && self.writer.slot.is_none() {
+                self.writer.slot = Some(table.limbo().take(store)?);
+            }
             let pointer = self.writer.run(store, table.def().space, owner, value)?;
             self.moved.push((ordinal, pointer));
-            self.writer = ChainWriter::default();
+            self.slots.extend(std::mem::take(&mut self.writer).slot);
         }
         if size > MAX_INLINE {
             return Err(EngineError::RowTooLarge.into());
@@ -200,30 +243,15 @@ pub(crate) fn is_gone(stop: &Stop) -> bool {
     matches!(stop, Stop::Error(EngineError::Store(StoreError::Corrupt { what, .. })) if *what == GONE)
 }
 
-/// Gives a chain's pages back, one mini-transaction per page, first page first. `next` is the progress: start it with the first page; 0: done.
-pub(crate) fn free_chain(
-    store: &Store,
-    space: SpaceId,
-    owner: TrxId,
-    next: &mut PageNo,
-) -> Result<(), Stop> {
-    while *next != 0 {
-        let mut mtr = store.mtr();
-        mtr.reserve(1024, space, 0).map_err(lift)?;
-        let page = mtr.latch(PageId { space, page: *next }).map_err(lift)?;
-        let ours = mtr.u16(page, header::PAGE_TYPE) == PageType::OVERFLOW
-            && mtr.u64(page, header::NEWEST_TRX) == owner;
-        if !ours {
-            // Freed before a crash already: O2, there is nothing more to do.
-            *next = 0;
-            return Ok(());
-        }
-        let following = mtr.u32(page, NEXT);
-        mtr.free_page(page);
-        mtr.commit();
-        *next = following;
-    }
-    Ok(())
+/// Whether a latched page is one of a chain of `owner` (O2).
+pub(crate) fn belongs(mtr: &Mtr<'_>, page: Latched, owner: TrxId) -> bool {
+    mtr.u16(page, header::PAGE_TYPE) == PageType::OVERFLOW
+        && mtr.u64(page, header::NEWEST_TRX) == owner
+}
+
+/// The page behind this one in its chain; 0: the last.
+pub(crate) fn next_page(mtr: &Mtr<'_>, page: Latched) -> PageNo {
+    mtr.u32(page, NEXT)
 }
 
 /// Replaces the pointers of a row image by the values they stand for: appends the whole row to `out`.

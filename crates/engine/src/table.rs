@@ -26,6 +26,7 @@ use parking_lot::RwLock;
 
 use crate::batch::RowBatch;
 use crate::error::{EngineError, Stop};
+use crate::limbo::Limbo;
 use crate::overflow;
 use crate::record::{self, SecondaryEntry};
 
@@ -77,6 +78,7 @@ pub struct Table {
     stats: RwLock<Arc<TableStats>>,
     /// A damaged page was found.
     damaged: AtomicBool,
+    limbo: Arc<Limbo>,
 }
 
 /// Upper ends of the logged blocks of automatic values.
@@ -90,6 +92,7 @@ pub(crate) struct Reserved {
 impl Table {
     /// Compiles a definition.
     pub fn new(def: Arc<TableDef>, store: Arc<Store>) -> Table {
+        let limbo = Limbo::new(def.space);
         let layout = RowLayout::new(
             def.row_version,
             def.columns.iter().map(|c| RowColumn {
@@ -112,11 +115,17 @@ impl Table {
             rows_changed: CachePadded::default(),
             stats: RwLock::default(),
             damaged: AtomicBool::new(false),
+            limbo,
         }
     }
 
     pub(crate) fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    /// Its chains of overflow pages that no row names.
+    pub(crate) fn limbo(&self) -> &Arc<Limbo> {
+        &self.limbo
     }
 
     /// The definition it was compiled from.
@@ -212,6 +221,7 @@ impl Table {
             index.usable_from = before.map_or(now, |n| old.indexes[n].usable_from);
         }
         self.damaged.store(old.damaged.load(Relaxed), Relaxed);
+        self.limbo = old.limbo.clone();
         self.auto_increment
             .store(old.auto_increment.load(Relaxed), Relaxed);
         self.row_id.store(old.row_id.load(Relaxed), Relaxed);

@@ -262,6 +262,40 @@ pub(super) fn assert_sound(engine: &Engine, table: &Arc<Table>) {
 pub(super) fn assert_purged(engine: &Engine, table: &Arc<Table>) {
     while engine.step_background().unwrap() || engine.trx_status().history_length > 0 {}
     assert_eq!(engine.check_table(table).unwrap().marked, 0);
+    let lost = engine.check_space(table).unwrap();
+    assert!(lost.is_empty(), "{lost:?}");
+}
+
+#[test]
+fn refused_and_undone_rows_give_their_long_columns_back() {
+    let db = Db::new();
+    let table = db.table();
+    let mut s = db.session();
+    let long = |id, s: &str| (id, Some(1), Some(s.into()), Some("x".repeat(50_000)));
+    insert(&mut s, &table, &long(1, "one"));
+    commit(&mut s);
+    assert_purged(&db.engine, &table);
+    let pages = table.store().space_pages(table.def().space).unwrap();
+    for _ in 0..20 {
+        let refused = insert(&mut s, &table, &long(1, "two"));
+        assert_eq!(refused, WriteOutcome::Duplicate { index: 0 });
+        let refused = insert(&mut s, &table, &long(2, "one"));
+        assert!(matches!(refused, WriteOutcome::Duplicate { .. }));
+        update(&mut s, &table, 1, &long(1, "three"));
+        block(|| s.rollback()).unwrap();
+        // An operation that is given up between its long column and its row.
+        let mut op = InsertOp::new(table.clone());
+        encode(&table, &long(1, "four"), op.row());
+        s.statement_begin(Isolation::RepeatableRead, false);
+        block(|| s.insert(&mut op)).unwrap();
+        drop(op);
+        block(|| s.statement_end(false)).unwrap();
+        commit(&mut s);
+        db.engine.step_background().unwrap();
+    }
+    assert_purged(&db.engine, &table);
+    let now = table.store().space_pages(table.def().space).unwrap();
+    assert!(now < pages + 20, "{pages} pages became {now}");
 }
 
 #[test]

@@ -16,13 +16,14 @@
 //!     older version without them, met on a walk, is one that nobody needs.
 //!
 //! # Failure
-//! Overflow chains are freed after the row that named them is gone; a crash in between leaves pages that nobody names.
+//! The overflow chains of a row that is undone get into the table's [`limbo`](crate::limbo) in the mini-transaction that takes the row away, those
+//! of a version that is purged after all else; the background frees them. A crash in between loses nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use nfold_btree::Room;
-use nfold_store::{Stop as StoreStop, Store, StoreError, TrxId, Wait};
+use nfold_store::{Latched, Mtr, PageId, Stop as StoreStop, Store, StoreError, TrxId, Wait};
 use nfold_txn::locks::LockKey;
 use nfold_txn::undo::{UndoKind, UndoRecord};
 use nfold_txn::{RowApplier, Step, TrxSystem, TxnError};
@@ -30,6 +31,7 @@ use nfold_types::row::OverflowPointer;
 
 use crate::engine::Shared;
 use crate::error::{EngineError, Stop, lift};
+use crate::limbo::{SLOT_LOG, Slot};
 use crate::overflow;
 use crate::read::{Scratch, damaged, previous_version};
 use crate::record::{self, CLUSTERED_HEADER, RowHeader, SecondaryEntry};
@@ -101,18 +103,53 @@ fn undo(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop>
             Err(stop) => return Err(stop),
         }
     }
-    restore_row(shared, table, record, old.is_none(), &relying)?;
     let kept = old
         .map(|(_, image)| overflow::pointers(table.layout(), image))
         .unwrap_or_default();
-    free_chains(
-        store,
+    let mut chains = overflow::pointers(table.layout(), image);
+    chains.retain(|chain| chain.owner == record.trx_id && !kept.contains(chain));
+    let mut discarded = Discarded::new(store, table, chains)?;
+    restore_row(
+        shared,
         table,
-        overflow::pointers(table.layout(), image),
-        &kept,
-        Some(record.trx_id),
-    );
-    Ok(())
+        record,
+        old.is_none(),
+        &relying,
+        &mut discarded,
+    )
+}
+
+/// Chains that go into limbo with the change that takes their row away.
+struct Discarded(Vec<(OverflowPointer, Slot)>);
+
+impl Discarded {
+    fn new(store: &Store, table: &Table, chains: Vec<OverflowPointer>) -> Result<Discarded, Stop> {
+        let with_slot = |chain| Ok((chain, table.limbo().take(store)?));
+        Ok(Discarded(
+            chains
+                .into_iter()
+                .map(with_slot)
+                .collect::<Result<_, Stop>>()?,
+        ))
+    }
+
+    fn log_bytes(&self) -> usize {
+        self.0.len() * SLOT_LOG
+    }
+
+    /// Latches the limbo page, if it is needed; before the first change.
+    fn latch(&self, mtr: &mut Mtr<'_>) -> Result<Option<Latched>, Stop> {
+        let first = self.0.first();
+        first.map(|(_, slot)| slot.latch(mtr)).transpose()
+    }
+
+    fn put(&mut self, mtr: &mut Mtr<'_>, limbo: Option<Latched>) {
+        if let Some(limbo) = limbo {
+            for (chain, slot) in &mut self.0 {
+                slot.put(mtr, limbo, chain.first_page, chain.owner);
+            }
+        }
+    }
 }
 
 /// Whether a version is a delete mark that purge has passed (U4).
@@ -229,9 +266,8 @@ fn remove_entry(
     key: &[u8],
     wanted: impl Fn(&SecondaryEntry<'_>) -> bool,
 ) -> Result<(), Stop> {
-    remove(shared, table, n, key, |value| {
-        SecondaryEntry::parse(value).is_some_and(|entry| wanted(&entry))
-    })
+    let wanted = |value: &[u8]| SecondaryEntry::parse(value).is_some_and(|entry| wanted(&entry));
+    remove(shared, table, n, key, wanted, &mut Discarded(Vec::new()))
 }
 
 /// Removes the entry or row under `key` of index `n` if `wanted` holds for its value under the latch; gap locks pass to its successor.
@@ -241,6 +277,7 @@ fn remove(
     n: usize,
     key: &[u8],
     wanted: impl Fn(&[u8]) -> bool,
+    discarded: &mut Discarded,
 ) -> Result<(), Stop> {
     let store = &*shared.store;
     let tree = &table.index(n).tree;
@@ -259,13 +296,11 @@ fn remove(
         }
         let mut next = Vec::new();
         let successor = tree.next_entry(&mut mtr, &pos, &mut next).map_err(lift)?;
-        mtr.reserve(
-            LOG_OVERHEAD + key.len() + current.len(),
-            table.def().space,
-            0,
-        )
-        .map_err(lift)?;
+        let bytes = LOG_OVERHEAD + key.len() + current.len() + discarded.log_bytes();
+        mtr.reserve(bytes, table.def().space, 0).map_err(lift)?;
+        let limbo = discarded.latch(&mut mtr)?;
         let underfull = tree.remove_at(&mut mtr, &mut pos);
+        discarded.put(&mut mtr, limbo);
         let gap = if successor.is_some() {
             LockKey::Key(&next)
         } else {
@@ -295,13 +330,14 @@ fn restore_row(
     record: &UndoRecord,
     remove_it: bool,
     relying: &[TrxId],
+    discarded: &mut Discarded,
 ) -> Result<(), Stop> {
     let points_here = |value: &[u8]| {
         RowHeader::split(value)
             .is_some_and(|(h, _)| h.undo == record.ptr.0 && h.trx == record.trx_id)
     };
     if remove_it {
-        return remove(shared, table, 0, record.key(), points_here);
+        return remove(shared, table, 0, record.key(), points_here, discarded);
     }
     let store = &*shared.store;
     let tree = &table.index(0).tree;
@@ -328,12 +364,14 @@ fn restore_row(
         // Purge came by since this step began: it starts over.
         return Err(Stop::Wait(Wait::ready()));
     }
-    mtr.reserve(LOG_OVERHEAD + record.image().len(), table.def().space, 0)
-        .map_err(lift)?;
+    let bytes = LOG_OVERHEAD + record.image().len() + discarded.log_bytes();
+    mtr.reserve(bytes, table.def().space, 0).map_err(lift)?;
+    let limbo = discarded.latch(&mut mtr)?;
     current.clear();
     current.extend_from_slice(&RowHeader::from(record.old).to_bytes());
     current.extend_from_slice(record.image());
     tree.replace_value_at(&mut mtr, &pos, &current);
+    discarded.put(&mut mtr, limbo);
     mtr.commit();
     Ok(())
 }
@@ -462,19 +500,38 @@ fn purge(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop
     }
     let mut kept = Vec::new();
     if record.kind == UndoKind::DeleteMark {
-        remove(shared, table, 0, record.key(), |value| {
+        let marked_here = |value: &[u8]| {
             RowHeader::split(value).is_some_and(|(h, _)| h.deleted && h.undo == record.ptr.0)
-        })?;
+        };
+        let none = &mut Discarded(Vec::new());
+        remove(shared, table, 0, record.key(), marked_here, none)?;
     } else if let Some((header, image)) = newest {
         kept = version_after(shared, table, (header, image.to_vec()), record.ptr.0)?;
     }
-    free_chains(
-        store,
-        table,
-        overflow::pointers(table.layout(), old),
-        &kept,
-        None,
-    );
+    let mut chains = overflow::pointers(table.layout(), old);
+    chains.retain(|chain| !kept.contains(chain));
+    chains
+        .into_iter()
+        .try_for_each(|chain| discard(store, table, chain))?;
+    table.limbo().drain(store).map(drop)
+}
+
+/// Puts a chain of a purged version into limbo, unless that was done before a crash.
+fn discard(store: &Store, table: &Table, chain: OverflowPointer) -> Result<(), Stop> {
+    let mut slot = table.limbo().take(store)?;
+    let mut mtr = store.mtr();
+    mtr.reserve(LOG_OVERHEAD, table.def().space, 0)
+        .map_err(lift)?;
+    let limbo = slot.latch(&mut mtr)?;
+    let first = PageId {
+        space: table.def().space,
+        page: chain.first_page,
+    };
+    let first = mtr.latch(first).map_err(lift)?;
+    if overflow::belongs(&mtr, first, chain.owner) {
+        slot.put(&mut mtr, limbo, chain.first_page, chain.owner);
+        mtr.commit();
+    }
     Ok(())
 }
 
@@ -495,25 +552,4 @@ fn version_after(
         (header, image) = (h, i.to_vec());
     }
     Ok(overflow::pointers(table.layout(), &image))
-}
-
-/// Frees chains that are not in `kept` (and of one owner, if given). Waits end it early: pages that stay behind are lost, not wrong.
-fn free_chains(
-    store: &Store,
-    table: &Table,
-    chains: Vec<OverflowPointer>,
-    kept: &[OverflowPointer],
-    owner: Option<TrxId>,
-) {
-    for chain in chains {
-        if kept.contains(&chain) || owner.is_some_and(|o| o != chain.owner) {
-            continue;
-        }
-        let mut next = chain.first_page;
-        while let Err(StoreStop::Wait(wait)) =
-            overflow::free_chain(store, table.def().space, chain.owner, &mut next)
-        {
-            wait.block();
-        }
-    }
 }

@@ -22,7 +22,8 @@
 //! M4. *Locks*: a locking read gives the newest committed rows, and (REPEATABLE READ and above) all of them.
 //! M5. *Uniqueness*: a row is refused exactly when another one has its key.
 //! M6. Nobody waits for ever.
-//! M7. *Tidiness*: when no snapshot is open and the background has nothing left to do, no row or entry is delete-marked any more.
+//! M7. *Tidiness*: when no snapshot is open and the background has nothing left to do, no row or entry is delete-marked any
+//!     more, and every page of a table is free or belongs to a tree or to a row.
 //!
 //! A failure names its seed, which replays it. The disk itself lies in the store's crate ([`nfold_store::disk::sim`]), so that the crates below
 //! the engine can test over it too.

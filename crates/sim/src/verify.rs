@@ -43,6 +43,7 @@ pub fn settled(world: &mut World, engine: &Engine) -> Result<(), String> {
             "purge has left {marked} delete-marked rows and entries"
         ));
     }
+    check_spaces(world, engine)?;
     let files = world
         .disk
         .list("")
@@ -144,4 +145,18 @@ pub fn check_tables(world: &World, engine: &Engine) -> Result<u64, String> {
         marked += report.marked;
     }
     Ok(marked)
+}
+
+/// M7: every page of every table is used by something, or free.
+fn check_spaces(world: &World, engine: &Engine) -> Result<(), String> {
+    for name in world.db.keys() {
+        let table = find(engine, name)?;
+        let lost = engine
+            .check_space(&table)
+            .map_err(|e| format!("pages of {name}: {e}"))?;
+        if !lost.is_empty() {
+            return Err(format!("table {name}: {}", lost.join("; ")));
+        }
+    }
+    Ok(())
 }

@@ -11,7 +11,7 @@ use crate::disk::Disk;
 use crate::error::{Stop, StoreError};
 use crate::mtr::Mtr;
 use crate::options::StoreOptions;
-use crate::page::{Lsn, PAGE_SIZE, PageId, SpaceId, TrxId};
+use crate::page::{Lsn, PAGE_SIZE, PageId, PageNo, SpaceId, TrxId};
 use crate::page_ref::PageRef;
 use crate::pool::load::Job;
 use crate::redo::RedoHandler;
@@ -164,6 +164,30 @@ impl Store {
     pub fn space_pages(&self, id: SpaceId) -> Result<u32, StoreError> {
         let space = self.core.spaces.get(id).ok_or(StoreError::SpaceGone(id))?;
         Ok(space.pages.load(Ordering::Acquire))
+    }
+
+    /// The page numbers on the space's free list, for checks at rest: nobody allocates or frees meanwhile. Blocks.
+    #[doc(hidden)]
+    pub fn free_pages(&self, id: SpaceId) -> Result<Vec<PageNo>, StoreError> {
+        let read = |page| loop {
+            match self.read(PageId { space: id, page }) {
+                Ok(page) => return Ok(page),
+                Err(Stop::Wait(wait)) => wait.block(),
+                Err(Stop::Error(e)) => return Err(e),
+            }
+        };
+        let header = read(0)?;
+        let mut free = Vec::new();
+        let entry = |page: &PageRef<'_>, at: u32| page.u32(space::list_entry(at as usize));
+        free.extend((0..header.u32(space::COUNT_OFF)).map(|at| entry(&header, at)));
+        let mut trunk = header.u32(space::TRUNK_OFF);
+        while trunk != 0 {
+            let page = read(trunk)?;
+            free.push(trunk);
+            free.extend((0..space::LIST_MAX as u32).map(|at| entry(&page, at)));
+            trunk = page.u32(space::NEXT_TRUNK_OFF);
+        }
+        Ok(free)
     }
 
     /// An optimistic look at a page. Waits shortly while somebody changes it; `Wait` if it is not resident (its load is queued).

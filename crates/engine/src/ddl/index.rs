@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use nfold_btree::{EntryBatch, KeyRange, TreeHandle};
 use nfold_catalog::{IndexDef, IndexId, IndexKind, TableDef};
+use nfold_store::{PageId, PageNo, PageType, StoreError, header};
 
 use super::build::{Filled, Filler, OwnBytes};
 use super::table::IndexSpec;
@@ -43,9 +44,15 @@ impl Engine {
         let mut new = TableDef::clone(table);
         new.indexes.retain(|i| !drop.contains(&i.id));
         let mut made = Vec::new();
+        // A crash from here on finds the new trees by these rows (D1): by their ids first, then by their roots.
+        let listed = |made: &[IndexDef]| {
+            self.change_dictionary(|s| {
+                made.iter()
+                    .try_for_each(|i| self.put_leftover(s, table.space, i))
+            })
+        };
         for (n, spec) in add.iter().enumerate() {
             let id = IndexId(first + n as u64);
-            let root = self.make_tree(table.space, id.0)?;
             let IndexSpec {
                 name,
                 kind,
@@ -57,15 +64,19 @@ impl Engine {
                 name,
                 kind,
                 parts,
-                root,
+                root: 0,
                 comment,
             });
         }
-        // A crash from here on finds the new trees by these rows (D1).
-        self.change_dictionary(|s| {
-            made.iter()
-                .try_for_each(|i| self.put_leftover(s, table.space, i))
-        })?;
+        listed(&made)?;
+        let trees = made.iter_mut().try_for_each(|i| {
+            self.make_tree(table.space, i.id.0)
+                .map(|root| i.root = root)
+        });
+        if let Err(error) = trees.and_then(|()| listed(&made)) {
+            self.remove_leftovers(table.space, &made)?;
+            return Err(error);
+        }
         new.indexes.extend(made.iter().cloned());
         new.indexes.sort_by_key(|i| match i.kind {
             IndexKind::Primary | IndexKind::HiddenRowId => 0,
@@ -143,16 +154,40 @@ impl Engine {
         root: u32,
     ) -> Result<(), EngineError> {
         let shared = self.shared();
-        let tree = TreeHandle::open(nfold_btree::Tree {
-            space,
-            root,
-            index_id: id,
-        });
-        // A tree whose root is gone was freed before a crash.
-        while !matches!(block(|| tree.free_step(&shared.store)), Ok(true) | Err(_)) {}
+        let root = match root {
+            0 => self.find_root(id, space)?,
+            root => Some(root),
+        };
+        if let Some(root) = root {
+            let tree = TreeHandle::open(nfold_btree::Tree {
+                space,
+                root,
+                index_id: id,
+            });
+            // A tree whose root is gone was freed before a crash.
+            while !matches!(block(|| tree.free_step(&shared.store)), Ok(true) | Err(_)) {}
+        }
         self.change_dictionary(|s| {
             dictionary::remove(s, &shared.dictionary, Kind::Leftover, &id.to_be_bytes()).map(drop)
         })
+    }
+
+    /// The root of a tree that a crash kept from being noted anywhere: its one page.
+    fn find_root(&self, id: u64, space: u32) -> Result<Option<PageNo>, EngineError> {
+        let store = &*self.shared().store;
+        for page in 1..store.space_pages(space).unwrap_or(0) {
+            let found = match block(|| store.read(PageId { space, page })) {
+                Ok(read) => read,
+                // It is not this one: a new tree's page was written just now.
+                Err(EngineError::Store(StoreError::Corrupt { .. })) => continue,
+                Err(error) => return Err(error),
+            };
+            let tree_page = found.page_type() == PageType::BTREE_LEAF;
+            if tree_page && found.u64(header::INDEX_ID) == id {
+                return Ok(Some(page));
+            }
+        }
+        Ok(None)
     }
 
     /// Fills the trees of `made` from the clustered index of `def`, which names them.

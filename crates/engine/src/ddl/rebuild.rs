@@ -138,7 +138,7 @@ impl Engine {
             Vec::new(),
             Vec::new(),
         );
-        let mut mover = Mover::default();
+        let mut mover = Mover::unlisted();
         let mut rows = 0;
         let failed = |e: super::build::Filled| e.into_error("PRIMARY");
         loop {

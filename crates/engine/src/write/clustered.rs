@@ -6,6 +6,7 @@ use nfold_txn::locks::{LockKey, LockKind, LockMode, LockRequest};
 use nfold_txn::undo::{OldVersion, RowChange, UndoKind, UndoPrep};
 
 use crate::error::{EngineError, Stop, lift};
+use crate::overflow::Mover;
 use crate::read::damaged;
 use crate::record::{CLUSTERED_HEADER, RowHeader};
 use crate::session::EngineSession;
@@ -69,6 +70,7 @@ pub(super) fn insert(
     table: &Table,
     key: &[u8],
     image: &[u8],
+    mover: &mut Mover,
     (current, next, value): (&mut Vec<u8>, &mut Vec<u8>, &mut Vec<u8>),
 ) -> Result<Inserted, Stop> {
     let trx = session.write_id()?;
@@ -98,13 +100,9 @@ pub(super) fn insert(
             .becomes_implicit();
         session.lock(&wanted)?;
         let change = replaced(UndoKind::Update, table, key, current)?;
-        let prep = prepare(
-            session,
-            &mut mtr,
-            table,
-            image.len() + key.len(),
-            change.body_len(),
-        )?;
+        let limbo = mover.latch(&mut mtr)?;
+        let bytes = image.len() + key.len() + mover.log_bytes();
+        let prep = prepare(session, &mut mtr, table, bytes, change.body_len())?;
         let undo = session.append_undo(&mut mtr, prep, &change);
         put(
             &mut mtr,
@@ -118,6 +116,7 @@ pub(super) fn insert(
             image,
             value,
         );
+        mover.named(&mut mtr, limbo);
         let page = mtr.id(pos.leaf).page;
         mtr.commit();
         return Ok(Inserted::Done(page));
@@ -136,13 +135,9 @@ pub(super) fn insert(
         LockKind::InsertIntention,
     ))?;
     let change = replaced(UndoKind::Insert, table, key, &[])?;
-    let prep = prepare(
-        session,
-        &mut mtr,
-        table,
-        image.len() + 2 * key.len(),
-        change.body_len(),
-    )?;
+    let limbo = mover.latch(&mut mtr)?;
+    let bytes = image.len() + 2 * key.len() + mover.log_bytes();
+    let prep = prepare(session, &mut mtr, table, bytes, change.body_len())?;
     let undo = session.append_undo(&mut mtr, prep, &change);
     value.clear();
     value.extend_from_slice(
@@ -156,6 +151,7 @@ pub(super) fn insert(
     value.extend_from_slice(image);
     tree.insert_at(&mut mtr, &mut pos, key, value);
     tree.set_newest_trx(&mut mtr, &pos, trx);
+    mover.named(&mut mtr, limbo);
     session.locks().inherit_on_insert(index, key, gap);
     let page = mtr.id(pos.leaf).page;
     mtr.commit();
@@ -218,6 +214,7 @@ pub(super) fn change(
     table: &Table,
     key: &[u8],
     change: Change<'_>,
+    mover: &mut Mover,
     (current, value): (&mut Vec<u8>, &mut Vec<u8>),
 ) -> Result<PageNo, Stop> {
     let trx = session.write_id()?;
@@ -248,7 +245,9 @@ pub(super) fn change(
         Change::Delete => (UndoKind::DeleteMark, CLUSTERED_HEADER),
     };
     let old = replaced(kind, table, key, current)?;
-    let prep = prepare(session, &mut mtr, table, bytes + key.len(), old.body_len())?;
+    let limbo = mover.latch(&mut mtr)?;
+    let bytes = bytes + key.len() + mover.log_bytes();
+    let prep = prepare(session, &mut mtr, table, bytes, old.body_len())?;
     let undo = session.append_undo(&mut mtr, prep, &old);
     match change {
         Change::Image(image) => put(
@@ -273,6 +272,7 @@ pub(super) fn change(
             tree.set_newest_trx(&mut mtr, &pos, trx);
         }
     }
+    mover.named(&mut mtr, limbo);
     let page = mtr.id(pos.leaf).page;
     mtr.commit();
     Ok(page)

@@ -54,6 +54,7 @@ impl DeleteOp {
                 table,
                 &work.primary,
                 Change::Delete,
+                &mut work.mover,
                 (&mut work.current, &mut work.value),
             )?;
             work.progress = Progress::Index { n: 1, half: false };

@@ -61,7 +61,8 @@ impl InsertOp {
                 .run(session.store(), table, owner, row, &mut work.moved)?;
             let image = if work.moved_out { &work.moved } else { &*row };
             let buffers = (&mut work.current, &mut work.next, &mut work.value);
-            match clustered::insert(session, table, &work.primary, image, buffers)? {
+            let mover = &mut work.mover;
+            match clustered::insert(session, table, &work.primary, image, mover, buffers)? {
                 Inserted::Done(page) => {
                     work.page = page;
                     work.progress = Progress::Index { n: 1, half: false };

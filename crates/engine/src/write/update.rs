@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Stop;
+use crate::overflow::Mover;
 use crate::session::EngineSession;
 use crate::table::Table;
 use crate::write::clustered::{self, Change, Inserted};
@@ -91,7 +92,9 @@ impl UpdateOp {
                 .run(session.store(), table, owner, &self.new, &mut work.moved)?;
         if self.moves && !self.left {
             let buffers = (&mut work.current, &mut work.value);
-            clustered::change(session, table, &self.old_primary, Change::Delete, buffers)?;
+            let change = Change::Delete;
+            let none = &mut Mover::default();
+            clustered::change(session, table, &self.old_primary, change, none, buffers)?;
             self.left = true;
         }
         let image = if work.moved_out {
@@ -101,7 +104,8 @@ impl UpdateOp {
         };
         if self.moves {
             let buffers = (&mut work.current, &mut work.next, &mut work.value);
-            match clustered::insert(session, table, &work.primary, image, buffers)? {
+            let mover = &mut work.mover;
+            match clustered::insert(session, table, &work.primary, image, mover, buffers)? {
                 Inserted::Done(page) => work.page = page,
                 Inserted::Duplicate => {
                     work.progress = Progress::Undoing { index: 0 };
@@ -114,6 +118,7 @@ impl UpdateOp {
                 table,
                 &work.primary,
                 Change::Image(image),
+                &mut work.mover,
                 (&mut work.current, &mut work.value),
             )?;
         }
