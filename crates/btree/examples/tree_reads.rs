@@ -112,13 +112,17 @@ fn main() {
         (0..rows as u32).map(|i| (i.to_be_bytes().to_vec(), vec![7u8; 200])),
     );
     let points = rows / 5;
-    let secondary = tree(
-        &store,
-        space,
-        2,
-        (0..rows as u32).map(|i| ([i / 5, i].map(u32::to_be_bytes).concat(), vec![1u8; 11])),
-    );
     let mut rng = Rng(88172645463325252);
+    // Rows come in the order of their keys, each with an entry somewhere in the secondary tree.
+    let secondary = tree(&store, space, 2, std::iter::empty());
+    let mut groups: Vec<u32> = (0..rows as u32).map(|i| i / 5).collect();
+    for i in (1..groups.len()).rev() {
+        groups.swap(i, rng.below(i as u64 + 1) as usize);
+    }
+    for (i, group) in groups.iter().enumerate() {
+        let key = [group.to_be_bytes(), (i as u32).to_be_bytes()].concat();
+        insert(&store, &secondary, &key, &[1u8; 14]);
+    }
     let mut out = Vec::new();
     measure("get", || {
         for _ in 0..20_000 {
@@ -129,21 +133,29 @@ fn main() {
         }
         20_000
     });
-    let mut pages = vec![0u32; rows as usize];
+    let mut places = vec![Guess::NONE; rows as usize];
     let mut batch = GetMany::new();
     let mut all = GetMany::new();
     for i in 0..rows as u32 {
-        all.push(&i.to_be_bytes(), 0);
+        all.push(&i.to_be_bytes(), Guess::NONE);
     }
     while finish(|| clustered.get_many(&store, &mut all, 64 << 20)) {
         all.found()
             .iter()
-            .for_each(|f| pages[f.key as usize] = f.page);
+            .for_each(|f| places[f.key as usize] = f.guess);
         all.clear_found();
     }
     all.found()
         .iter()
-        .for_each(|f| pages[f.key as usize] = f.page);
+        .for_each(|f| places[f.key as usize] = f.guess);
+    measure("guesses pushed, not followed", || {
+        batch.clear();
+        for _ in 0..512 {
+            let key = rng.below(rows) as u32;
+            batch.push(&key.to_be_bytes(), places[key as usize]);
+        }
+        512
+    });
     for guesses in [false, true] {
         for size in [8, 64, 512] {
             let name = format!(
@@ -158,7 +170,11 @@ fn main() {
                         let key = rng.below(rows) as u32;
                         batch.push(
                             &key.to_be_bytes(),
-                            if guesses { pages[key as usize] } else { 0 },
+                            if guesses {
+                                places[key as usize]
+                            } else {
+                                Guess::NONE
+                            },
                         );
                     }
                     assert!(!finish(|| clustered.get_many(

@@ -1,17 +1,18 @@
 //! The caller's buffers: entries copied out of leaves, and the batches of keys and points that ask for them. All are kept and
 //! cleared between uses, so that a warm read allocates nothing.
 
-use nfold_store::{PageNo, TrxId};
+use crate::guess::Guess;
+use crate::node::{Node, Slot};
+use nfold_store::PAGE_SIZE;
+use nfold_sync::words;
 
 /// One entry in an [`EntryBatch`].
 #[derive(Copy, Clone, Debug)]
 pub struct Entry {
     /// Number of the point that asked for it; 0 from a cursor.
     pub point: u32,
-    /// Leaf it was copied from.
-    pub page: PageNo,
-    /// Newest transaction id on that leaf: when it is visible, so is every entry of the leaf as it stands.
-    pub newest_trx: TrxId,
+    /// Where it was copied from.
+    pub place: Guess,
     at: u32,
     key_len: u16,
     value_len: u16,
@@ -63,26 +64,27 @@ impl EntryBatch {
         self.bytes.truncate(mark.0);
         self.entries.truncate(mark.1);
     }
-    /// Appends one entry through functions that append its key and value.
-    #[inline]
-    pub(crate) fn push(
-        &mut self,
-        entry: (u32, PageNo, TrxId),
-        key: impl FnOnce(&mut Vec<u8>),
-        value: impl FnOnce(&mut Vec<u8>),
-    ) {
-        let at = self.bytes.len();
-        key(&mut self.bytes);
-        let middle = self.bytes.len();
-        value(&mut self.bytes);
-        let (point, page, newest_trx) = entry;
+    /// Appends the entry in `slot`. Unvalidated.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, (point, place): (u32, Guess), node: Node<'_>, slot: Slot) {
+        // Key suffix and value stand together in the cell and are copied as one; the prefix is put before them.
+        let prefix = node.prefix_len().min(PAGE_SIZE);
+        let hole = self.bytes.len() + prefix.next_multiple_of(8);
+        if prefix > 0 {
+            self.bytes.resize(hole, 0);
+        }
+        let suffix = slot.key_len();
+        let len = suffix + node.value_len(slot);
+        let cell = words::append_words(node.words(), slot.key_at(), len, &mut self.bytes);
+        if prefix > 0 {
+            node.copy_prefix(&mut self.bytes[..cell.0], prefix);
+        }
         self.entries.push(Entry {
             point,
-            page,
-            newest_trx,
-            at: at as u32,
-            key_len: (middle - at) as u16,
-            value_len: (self.bytes.len() - middle) as u16,
+            place,
+            at: (cell.0 - prefix) as u32,
+            key_len: (prefix + suffix.min(cell.1)) as u16,
+            value_len: cell.1.saturating_sub(suffix) as u16,
         });
     }
 }
@@ -92,9 +94,8 @@ impl EntryBatch {
 pub struct Found {
     /// Number of the key, as [`GetMany::push`] returned it.
     pub key: u32,
-    pub page: PageNo,
-    /// Newest transaction id on that leaf.
-    pub newest_trx: TrxId,
+    /// Where it was found.
+    pub guess: Guess,
     pub(crate) at: u32,
     pub(crate) len: u32,
 }
@@ -111,9 +112,11 @@ impl Found {
 #[derive(Debug, Default)]
 pub struct GetMany {
     pub(crate) keys: Keys,
-    /// Page where each key is likely to be; 0: none.
-    pub(crate) guesses: Vec<PageNo>,
-    /// Keys that met a missing page.
+    /// Where each key is likely to be.
+    pub(crate) guesses: Vec<Guess>,
+    /// Whether any of them names a place.
+    pub(crate) guessed: bool,
+    /// Keys that met a missing page, or were not where they were guessed; taken from the end.
     pub(crate) pending: Vec<u32>,
     /// Keys from here on were not tried yet.
     pub(crate) next: u32,
@@ -132,6 +135,7 @@ impl GetMany {
     pub fn clear(&mut self) {
         self.keys.clear();
         self.guesses.clear();
+        self.guessed = false;
         self.pending.clear();
         self.next = 0;
         self.clear_found();
@@ -142,8 +146,10 @@ impl GetMany {
         self.values.clear();
         self.found.clear();
     }
-    /// Adds a key, with the page where it was last seen (0: unknown); returns its number.
-    pub fn push(&mut self, key: &[u8], guess: PageNo) -> u32 {
+    /// Adds a key, with the place where it was last seen; returns its number.
+    #[inline]
+    pub fn push(&mut self, key: &[u8], guess: Guess) -> u32 {
+        self.guessed |= guess.page != 0;
         self.guesses.push(guess);
         self.keys.push(key)
     }
@@ -156,8 +162,8 @@ impl GetMany {
     pub fn key(&self, number: u32) -> &[u8] {
         self.keys.get(number)
     }
-    /// The page that was guessed for key `number`; 0: none.
-    pub fn guess(&self, number: u32) -> PageNo {
+    /// What was guessed for key `number`.
+    pub fn guess(&self, number: u32) -> Guess {
         self.guesses[number as usize]
     }
     /// The arena that holds the values found.
@@ -168,7 +174,8 @@ impl GetMany {
     pub fn swap_values(&mut self, other: &mut Vec<u8>) {
         std::mem::swap(&mut self.values, other);
     }
-    /// The keys found so far, in the order they were found: nearly that of the keys, but a key whose page was missing comes later.
+    /// The keys found so far, in the order they were found: nearly that of the keys, but a key that was not where it was guessed, or
+    /// whose page was missing, comes later.
     pub fn found(&self) -> &[Found] {
         &self.found
     }

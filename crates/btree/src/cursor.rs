@@ -10,6 +10,7 @@
 //! none of them is missing. A scan without an end begins with that at its second leaf, as its reader may want a few rows only.
 
 use crate::batch::EntryBatch;
+use crate::guess::Guess;
 use crate::node::Node;
 use crate::tree::{Miss, Seek, TreeHandle};
 use nfold_store::{PageId, PageNo, Stop, Store};
@@ -267,15 +268,10 @@ impl Cursor {
     ) -> Next {
         let max = max_entries.max(1);
         let count = node.count();
-        let entry = (0, page, node.newest_trx());
         self.spare.clear();
         let mut push = |i: usize| {
             let slot = node.slot(i);
-            out.push(
-                entry,
-                |bytes| node.append_key(slot, bytes),
-                |bytes| node.append_value(slot, bytes),
-            );
+            out.push((0, Guess::new(page, i)), node, slot);
         };
         if self.reverse {
             let end = upper_slot(node, count, self.at.get());

@@ -1,10 +1,11 @@
 //! Looking up single keys, and many keys together.
 
 use crate::batch::{Found, GetMany};
-use crate::group::{Job, LANES, Outcome};
+use crate::group::{Job, LANES};
+use crate::guess::Guess;
 use crate::node::Node;
 use crate::tree::{Miss, Seek, TreeHandle};
-use nfold_store::{PageNo, PageRef, Stop, Store, TrxId};
+use nfold_store::{PageRef, Stop, Store};
 use smallvec::SmallVec;
 
 impl TreeHandle {
@@ -14,13 +15,13 @@ impl TreeHandle {
         Ok(self.get_entry(store, key, out)?.is_some())
     }
 
-    /// As [`get`](Self::get), with the leaf's page number and newest transaction id.
+    /// As [`get`](Self::get), with the place where it was found.
     pub fn get_entry(
         &self,
         store: &Store,
         key: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<(PageNo, TrxId)>, Stop> {
+    ) -> Result<Option<Guess>, Stop> {
         let start = out.len();
         let found = self.optimistic(store, || {
             let page = self.try_descend(store, Seek::At(key), 0, |_, _, _| ())?;
@@ -30,7 +31,7 @@ impl TreeHandle {
                 out.truncate(start);
                 return Err(Miss::Restart);
             }
-            Ok(found.map(|newest| (page.id().page, newest)))
+            Ok(found.map(|slot| Guess::new(page.id().page, slot)))
         })?;
         if let Some(found) = found {
             return Ok(found);
@@ -39,10 +40,10 @@ impl TreeHandle {
         let leaf = self.latch_leaf(store, &mut mtr, Seek::At(key))?;
         let node = Node::new(mtr.words(leaf));
         let found = copy_value(node, node.search(node.count(), node.suffix(key)), out);
-        Ok(found.map(|newest| (mtr.id(leaf).page, newest)))
+        Ok(found.map(|slot| Guess::new(mtr.id(leaf).page, slot)))
     }
 
-    /// Looks up all keys of the batch, in groups that go down the tree together. `Ok(true)`: results reached `max_bytes` and
+    /// Looks up all keys of the batch, first where they are guessed, the others in groups that go down the tree together. `Ok(true)`: results reached `max_bytes` and
     /// there is more; use what was found, [`clear_found`](GetMany::clear_found), call again. `Wait`: call again; what was found stays
     /// found. A key that is not among the found ones at the end does not exist.
     pub fn get_many(
@@ -51,18 +52,21 @@ impl TreeHandle {
         batch: &mut GetMany,
         max_bytes: usize,
     ) -> Result<bool, Stop> {
+        if batch.guessed && self.try_guesses(store, batch, max_bytes) {
+            return Ok(true);
+        }
         self.run_groups(store, &mut GetJob { batch, max_bytes })
     }
 }
 
-/// Appends the value at a search's result; gives the page's newest transaction id if the key was there.
+/// Appends the value at a search's result, if the key was there.
 #[inline(always)]
-fn copy_value(node: Node<'_>, (slot, found): (usize, bool), out: &mut Vec<u8>) -> Option<TrxId> {
+fn copy_value(node: Node<'_>, (slot, found): (usize, bool), out: &mut Vec<u8>) -> Option<usize> {
     if !found {
         return None;
     }
     node.append_value(node.slot(slot), out);
-    Some(node.newest_trx())
+    Some(slot)
 }
 
 struct GetJob<'b> {
@@ -71,12 +75,11 @@ struct GetJob<'b> {
 }
 
 impl GetJob<'_> {
-    fn keep(&mut self, item: u32, at: usize, page: PageNo, newest_trx: TrxId) {
+    fn keep(&mut self, key: u32, at: usize, guess: Guess) {
         let len = (self.batch.values.len() - at) as u32;
         self.batch.found.push(Found {
-            key: item,
-            page,
-            newest_trx,
+            key,
+            guess,
             at: at as u32,
             len,
         });
@@ -108,47 +111,28 @@ impl Job for GetJob<'_> {
         self.batch.keys.get(item)
     }
 
-    #[inline(always)]
-    fn guess(&self, item: u32) -> PageNo {
-        self.batch.guesses[item as usize]
-    }
-
-    fn count_guess(&mut self, hit: bool) {
-        if hit {
-            self.batch.guess_hits += 1;
-        } else {
-            self.batch.guess_misses += 1;
-        }
-    }
-
     #[inline]
-    fn at_leaf(&mut self, item: u32, page: &PageRef<'_>, first: usize, guessed: bool) -> Outcome {
+    fn at_leaf(&mut self, item: u32, page: &PageRef<'_>, first: usize) -> bool {
         let node = Node::new(page.words());
         let at = self.batch.values.len();
         let key = self.batch.keys.get(item);
         let hit = node.search_from(first, node.count(), node.suffix(key));
         let found = copy_value(node, hit, &mut self.batch.values);
-        // A key that is found is found, wherever the guess came from: it is in the tree once. That one is not there means nothing on
-        // another page.
-        let elsewhere = guessed && found.is_none() && !node.covers(key);
         if !page.validate() {
             self.batch.values.truncate(at);
-            return Outcome::Changed;
+            return false;
         }
-        if elsewhere {
-            return Outcome::Elsewhere;
+        if let Some(slot) = found {
+            self.keep(item, at, Guess::new(page.id().page, slot));
         }
-        if let Some(newest) = found {
-            self.keep(item, at, page.id().page, newest);
-        }
-        Outcome::Done
+        true
     }
 
     fn alone(&mut self, tree: &TreeHandle, store: &Store, item: u32) -> Result<(), Stop> {
         let at = self.batch.values.len();
         let GetMany { keys, values, .. } = &mut *self.batch;
-        if let Some((page, newest)) = tree.get_entry(store, keys.get(item), values)? {
-            self.keep(item, at, page, newest);
+        if let Some(guess) = tree.get_entry(store, keys.get(item), values)? {
+            self.keep(item, at, guess);
         }
         Ok(())
     }

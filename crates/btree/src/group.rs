@@ -3,8 +3,7 @@
 //!
 //! # Picture
 //! ```text
-//! per group of LANES keys, first those with a guess, then the others together with wrong guesses:
-//!   guess:  prefetch page │ load its word, read hints, prefetch slots │ as at the leaf
+//! per group of LANES keys:
 //!   root:   read hints, prefetch slots │
 //!   level:  search slots, prefetch child │ load its word, validate parent, read hints, prefetch slots │ ... next level
 //!   leaf:   search slots, prefetch cell │ compare, copy, validate
@@ -16,7 +15,7 @@
 
 use crate::node::{Node, head_of};
 use crate::tree::{Miss, TreeHandle, count_restart};
-use nfold_store::{PageId, PageNo, PageRef, Stop, Store};
+use nfold_store::{PageId, PageRef, Stop, Store};
 use nfold_sync::words;
 use smallvec::SmallVec;
 
@@ -38,34 +37,19 @@ pub(crate) trait Job {
     fn put_back(&mut self, item: Self::Item);
     /// The key that leads to the item's leaf.
     fn key(&self, item: Self::Item) -> &[u8];
-    /// Where the leaf may be; 0: unknown.
-    fn guess(&self, _: Self::Item) -> PageNo {
-        0
+    /// Prefetches what [`at_leaf`](Self::at_leaf) will look at.
+    fn prefetch(&self, node: Node<'_>, _: Self::Item, first: usize) {
+        let cell = node.slot(first).cell();
+        for line in (0..CELL_PREFETCH).step_by(64) {
+            words::prefetch(node.words(), cell + line);
+        }
     }
-    fn count_guess(&mut self, _hit: bool) {}
-    /// At the leaf; `first` is the first slot whose head is not below the key's. `guessed`: the page is one of this index's leaves with the
-    /// key's prefix, but it may not cover the key.
-    fn at_leaf(
-        &mut self,
-        item: Self::Item,
-        page: &PageRef<'_>,
-        first: usize,
-        guessed: bool,
-    ) -> Outcome;
+    /// At the leaf; `first` is the first slot whose head is not below the key's. False: the page changed meanwhile, and nothing was kept.
+    fn at_leaf(&mut self, item: Self::Item, page: &PageRef<'_>, first: usize) -> bool;
     /// Does one item without company, however many restarts that takes.
     fn alone(&mut self, tree: &TreeHandle, store: &Store, item: Self::Item) -> Result<(), Stop>;
     /// Whether the caller should take results first.
     fn full(&self) -> bool;
-}
-
-/// What became of an item at a leaf.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Outcome {
-    Done,
-    /// The page changed meanwhile; nothing was kept.
-    Changed,
-    /// A wrong guess; nothing was kept.
-    Elsewhere,
 }
 
 #[derive(Copy, Clone)]
@@ -138,15 +122,14 @@ impl TreeHandle {
             restart: SmallVec::new(),
             missing: SmallVec::new(),
         };
-        let rest = self.run_guesses(store, job, items, &mut lanes);
-        let mut failed = match self.descend(store, job, &rest, &mut lanes) {
+        let mut failed = match self.descend(store, job, items, &mut lanes) {
             Ok(()) => {
-                self.at_leaves(job, &mut lanes, None);
+                self.at_leaves(job, &mut lanes);
                 Ok(())
             }
             Err(stop) => {
                 // None of them has reached the caller's results yet.
-                rest.iter().for_each(|i| job.put_back(*i));
+                items.iter().for_each(|i| job.put_back(*i));
                 lanes.restart.clear();
                 lanes.missing.clear();
                 Err(stop)
@@ -171,38 +154,6 @@ impl TreeHandle {
         failed
     }
 
-    /// Tries the items that have a guess at that page; returns those that have none, or a wrong one.
-    fn run_guesses<'s, J: Job>(
-        &self,
-        store: &'s Store,
-        job: &mut J,
-        items: &[J::Item],
-        lanes: &mut Lanes<'s, J::Item>,
-    ) -> SmallVec<[J::Item; LANES]> {
-        let mut rest = SmallVec::new();
-        let mut guessed: SmallVec<[J::Item; LANES]> = SmallVec::new();
-        for item in items {
-            // A guess is not worth a read from disk: it may be wrong.
-            match job.guess(*item) {
-                0 => rest.push(*item),
-                guess if store.prefetch_cached(self.page_id(guess)) => guessed.push(*item),
-                _ => rest.push(*item),
-            }
-        }
-        for item in guessed {
-            match store.read(self.page_id(job.guess(item))) {
-                Ok(page) => lanes.push(page, item, job.key(item)),
-                Err(_) => rest.push(item),
-            }
-        }
-        if lanes.live.is_empty() {
-            return rest;
-        }
-        self.at_leaves(job, lanes, Some(&mut rest));
-        lanes.live.clear();
-        rest
-    }
-
     /// Takes items from the root down to their leaves.
     fn descend<'s, J: Job>(
         &self,
@@ -211,9 +162,6 @@ impl TreeHandle {
         items: &[J::Item],
         lanes: &mut Lanes<'s, J::Item>,
     ) -> Result<(), Stop> {
-        if items.is_empty() {
-            return Ok(());
-        }
         let root = match self.read_root(store) {
             Ok(page) => page,
             Err(Miss::Restart) => {
@@ -306,39 +254,18 @@ impl TreeHandle {
         Ok(())
     }
 
-    /// Finishes the lanes, which are at their leaves; those whose guess was wrong go to `elsewhere`.
-    fn at_leaves<J: Job>(
-        &self,
-        job: &mut J,
-        lanes: &mut Lanes<'_, J::Item>,
-        mut elsewhere: Option<&mut SmallVec<[J::Item; LANES]>>,
-    ) {
+    /// Finishes the lanes, which are at their leaves.
+    fn at_leaves<J: Job>(&self, job: &mut J, lanes: &mut Lanes<'_, J::Item>) {
         for lane in &mut lanes.live {
             let node = Node::new(lane.page.words());
             let suffix = node.suffix(job.key(lane.item));
             let first = node.search_hinted(lane.range(), head_of(suffix));
             lane.next = first as u32;
-            let cell = node.slot(first).cell();
-            for line in (0..CELL_PREFETCH).step_by(64) {
-                words::prefetch(node.words(), cell + line);
-            }
+            job.prefetch(node, lane.item, first);
         }
         for lane in &lanes.live {
-            let Some(rest) = &mut elsewhere else {
-                if job.at_leaf(lane.item, &lane.page, lane.next as usize, false) != Outcome::Done {
-                    lanes.restart.push(lane.item);
-                }
-                continue;
-            };
-            let node = Node::new(lane.page.words());
-            let outcome = if self.is_ours(node, 0) && node.has_prefix(job.key(lane.item)) {
-                job.at_leaf(lane.item, &lane.page, lane.next as usize, true)
-            } else {
-                Outcome::Elsewhere
-            };
-            job.count_guess(outcome == Outcome::Done);
-            if outcome != Outcome::Done {
-                rest.push(lane.item);
+            if !job.at_leaf(lane.item, &lane.page, lane.next as usize) {
+                lanes.restart.push(lane.item);
             }
         }
     }

@@ -61,6 +61,8 @@ pub(crate) const SLOT_WORD: usize = SLOTS / 8;
 pub(crate) const MAX_SLOTS: usize = (PAGE_SIZE - SLOTS) / 8;
 /// Most bytes of slots that are prefetched.
 const PREFETCH_MAX: usize = 512;
+/// Slots on either side of an expected one that are tried before the whole page.
+const NEAR: usize = 4;
 /// Bytes a cell has besides key suffix and value.
 pub(crate) const CELL_HEAD: usize = 2;
 /// Bytes of an entry besides key suffix and value: slot and cell head.
@@ -192,10 +194,6 @@ impl<'a> Node<'a> {
     pub(crate) fn index_id(self) -> u64 {
         words::load_u64(self.words, header::INDEX_ID)
     }
-    #[inline(always)]
-    pub(crate) fn newest_trx(self) -> u64 {
-        words::load_u64(self.words, header::NEWEST_TRX)
-    }
 
     #[inline(always)]
     fn lower_at(self) -> usize {
@@ -320,6 +318,33 @@ impl<'a> Node<'a> {
         self.search_hinted(self.hinted(count, head), head)
     }
 
+    /// A slot with this head, `guess` if it has it; otherwise as [`search_head`](Self::search_head).
+    #[inline(always)]
+    pub(crate) fn search_near(self, guess: usize, count: usize, head: u32) -> usize {
+        if guess < count && self.slot(guess).head() == head {
+            return guess;
+        }
+        self.search_around(guess, count, head)
+    }
+
+    /// As [`search_head`](Self::search_head), when the slot is expected a few from `guess`.
+    #[inline(never)]
+    fn search_around(self, guess: usize, count: usize, head: u32) -> usize {
+        let before = |i: usize| self.slot(i).head() < head;
+        let (from, to) = (guess.saturating_sub(NEAR), (guess + NEAR).min(count));
+        if from < to && (from == 0 || before(from - 1)) && !before(to - 1) {
+            return self.partition(from, to, |s| s.head() < head);
+        }
+        self.search_head(count, head)
+    }
+
+    /// Whether slot `i` holds the key with this suffix.
+    #[inline(always)]
+    pub(crate) fn is_key(self, i: usize, count: usize, suffix: &[u8]) -> bool {
+        let slot = self.slot(i);
+        i < count && slot.head() == head_of(suffix) && self.compare_tail(slot, suffix).is_eq()
+    }
+
     /// First slot whose head is ≥ `head`, within what [`hinted`](Self::hinted) gave.
     #[inline(always)]
     pub(crate) fn search_hinted(self, (from, to): (usize, usize), head: u32) -> usize {
@@ -423,6 +448,19 @@ impl<'a> Node<'a> {
                 prefix.min(self.lower_len()),
                 out,
             );
+        }
+    }
+
+    /// Puts the common prefix, `len` bytes, at the end of `out`, which is at least as long, and at least a word.
+    #[inline(always)]
+    pub(crate) fn copy_prefix(self, out: &mut [u8], len: usize) {
+        if len <= PREFIX_BYTES {
+            if let Some(end) = out.last_chunk_mut::<8>() {
+                let word = self.word(OFF_PREFIX_BYTES / 8);
+                *end = (word << ((8 - len) * 8 % 64)).to_le_bytes();
+            }
+        } else if let Some(start) = out.len().checked_sub(len) {
+            words::copy_out(self.words, self.lower_at(), &mut out[start..]);
         }
     }
 

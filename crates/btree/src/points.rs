@@ -1,11 +1,17 @@
 //! Many short ranges together: the read path of IN lists on secondary indexes and of joins.
 
 use crate::batch::{EntryBatch, PointScan, Resume};
-use crate::group::{Job, LANES, Outcome};
-use crate::node::Node;
+use crate::group::{Job, LANES};
+use crate::guess::Guess;
+use crate::node::{Node, head_of};
 use crate::tree::{Miss, Seek, TreeHandle};
 use nfold_store::{PageNo, PageRef, Stop, Store};
+use nfold_sync::words;
 use smallvec::SmallVec;
+
+/// Entries of a point whose cells are prefetched, and where such a cell ends, about.
+const CELLS_PREFETCHED: usize = 8;
+const CELL_BYTES: usize = 40;
 
 impl TreeHandle {
     /// Reads all points of the batch into its entries. `Ok(true)`: entries reached `max_bytes` and there is more; use them,
@@ -50,14 +56,9 @@ fn copy_point(
     } else {
         count
     };
-    let newest = node.newest_trx();
     for i in slot..end {
         let slot = node.slot(i);
-        out.push(
-            (point, page, newest),
-            |bytes| node.append_key(slot, bytes),
-            |bytes| node.append_value(slot, bytes),
-        );
+        out.push((point, Guess::new(page, i)), node, slot);
     }
     // The fence is far from everything else on the page, so it is looked at only when it matters.
     if end < count || (!hi.is_empty() && node.compare_upper(hi).is_ge()) {
@@ -107,14 +108,22 @@ impl Job for PointJob<'_> {
         self.scan.lower(item)
     }
 
+    #[inline(always)]
+    fn prefetch(&self, node: Node<'_>, item: Resume, first: usize) {
+        let hi = head_of(node.suffix(self.scan.bounds.get(item.point * 2 + 1)));
+        // Entries that came one by one lie anywhere on the page.
+        for i in first..(first + CELLS_PREFETCHED).min(node.count()) {
+            let slot = node.slot(i);
+            if slot.head() > hi {
+                break;
+            }
+            words::prefetch(node.words(), slot.cell());
+            words::prefetch(node.words(), slot.cell() + CELL_BYTES);
+        }
+    }
+
     #[inline]
-    fn at_leaf(
-        &mut self,
-        item: Resume,
-        page: &PageRef<'_>,
-        first: usize,
-        _guessed: bool,
-    ) -> Outcome {
+    fn at_leaf(&mut self, item: Resume, page: &PageRef<'_>, first: usize) -> bool {
         let node = Node::new(page.words());
         let (slot, _) = node.search_from(first, node.count(), node.suffix(self.scan.lower(item)));
         let PointScan {
@@ -125,15 +134,15 @@ impl Job for PointJob<'_> {
         let more = copy_point(node, page.id().page, item.point, slot, hi, (out, fence));
         if !page.validate() {
             self.scan.out.cut(mark);
-            return Outcome::Changed;
+            return false;
         }
         if more && *self.scan.fence <= *self.scan.lower(item) {
-            return Outcome::Changed; // damage; it is looked at once more alone
+            return false; // damage; it is looked at once more alone
         }
         if more {
             self.go_on(item.point);
         }
-        Outcome::Done
+        true
     }
 
     fn alone(&mut self, tree: &TreeHandle, store: &Store, item: Resume) -> Result<(), Stop> {

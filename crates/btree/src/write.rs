@@ -8,10 +8,11 @@
 //! # Failure
 //! Nothing is changed before a function of the second half (`insert_at` ...) is called, and those cannot fail.
 
+use crate::guess::Guess;
 use crate::node::{ENTRY_OVERHEAD, Node};
 use crate::redo;
 use crate::tree::{MAX_ENTRY, MAX_KEY, Seek, TreeHandle};
-use nfold_store::{Latched, Mtr, PageNo, Stop, Store, StoreError, TrxId, header};
+use nfold_store::{Latched, Mtr, Stop, Store, StoreError, TrxId, header};
 use nfold_sync::words;
 
 /// Room that a leaf must have before it is handed out.
@@ -93,9 +94,9 @@ impl TreeHandle {
             && fits(Node::new(mtr.words(pos.leaf)), pos, key, value_len)
     }
 
-    /// Page number of the latched leaf.
-    pub fn leaf_page(&self, mtr: &Mtr<'_>, pos: &LeafPos) -> PageNo {
-        mtr.id(pos.leaf).page
+    /// Where the entry at `pos` is, or goes.
+    pub fn place(&self, mtr: &Mtr<'_>, pos: &LeafPos) -> Guess {
+        Guess::new(mtr.id(pos.leaf).page, pos.slot)
     }
 
     /// Newest transaction id on the latched leaf.

@@ -76,7 +76,7 @@ fn warm_reads_allocate_nothing() {
     let (store, tree) = setup(dir.path());
     let (mut value, mut batch, mut scan) = (Vec::new(), GetMany::new(), PointScan::new());
     let (mut cursor, mut entries) = (Cursor::default(), EntryBatch::default());
-    let mut guesses = vec![0; ROWS as usize];
+    let mut guesses = vec![Guess::NONE; ROWS as usize];
     let mut round = || {
         value.clear();
         batch.clear();
@@ -95,7 +95,7 @@ fn warm_reads_allocate_nothing() {
         assert!(!finish(|| tree.get_many(&store, &mut batch, usize::MAX)));
         for found in batch.found() {
             let key = u32::from_be_bytes(batch.key(found.key).try_into().unwrap());
-            guesses[key as usize] = found.page;
+            guesses[key as usize] = found.guess;
         }
         assert!(!finish(|| tree.scan_points(&store, &mut scan, usize::MAX)));
         for reverse in [false, true] {

@@ -18,7 +18,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use nfold_btree::{EntryBatch, GetMany};
+use nfold_btree::{EntryBatch, GetMany, Guess};
 use nfold_observe::{SHARDS, Sharded, shard};
 use nfold_store::{Store, header};
 
@@ -139,7 +139,7 @@ pub(crate) struct Repairer {
     get: GetMany,
     /// For each key of `get`: its entry.
     origins: Vec<u32>,
-    hints: Vec<(u32, [u8; 4])>,
+    wrong: Vec<(u32, Guess)>,
 }
 
 impl Repairer {
@@ -165,13 +165,13 @@ impl Repairer {
             entries,
             get,
             origins,
-            hints,
+            wrong,
             ..
         } = self;
         entries.clear();
         get.clear();
         origins.clear();
-        hints.clear();
+        wrong.clear();
         let tree = &table.index(n).tree;
         if !tree.leaf_entries(store, page, entries) {
             return 0;
@@ -190,19 +190,19 @@ impl Repairer {
         let more = table.index(0).tree.get_many(store, get, usize::MAX);
         drop(more);
         for found in get.found() {
-            if found.page != get.guess(found.key) {
-                hints.push((origins[found.key as usize], found.page.to_le_bytes()));
+            if found.guess != get.guess(found.key) {
+                wrong.push((origins[found.key as usize], found.guess));
             }
         }
         let key = |i: u32| entries.key(&entries.entries()[i as usize]);
-        let written = tree.write_hints(
+        let written = tree.write_guesses(
             store,
             page,
             GUESS_AT,
-            hints.iter().map(|&(i, hint)| (key(i), hint)),
+            wrong.iter().map(|&(i, guess)| (key(i), guess)),
         );
         if written.is_ok() {
-            hints.len() as u64
+            wrong.len() as u64
         } else {
             0
         }

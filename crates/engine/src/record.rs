@@ -6,8 +6,8 @@
 //! clustered leaf value                          secondary leaf value
 //!  0  u48 transaction id                         0  u48 transaction id of the newest change of this entry
 //!  6  u64 undo pointer (0: no older version)     6  u8  flags: 1 delete mark
-//! 14  u8  flags: 1 delete mark                   7  u8  0
-//! 15  u8  0                                      8  u32 guess: page where the clustered row was last seen, or 0
+//! 14  u8  flags: 1 delete mark                   7  u8  guess: slot where the clustered row was last seen
+//! 15  u8  0                                      8  u32 guess: its page, or 0
 //! 16  row image (nfold_types::row)              12  u16 length of the primary key at the end of the entry's key
 //!                                               14  original bytes of the non-invertible columns:
 //!                                                   per column u16 length (0xffff: NULL), bytes
@@ -17,6 +17,7 @@
 //! I1. A value shorter than its header is corruption, never an index out of bounds.
 //! I2. The guess is no part of the entry's meaning: it is never compared, and a change of it is never logged.
 
+use nfold_btree::Guess;
 use nfold_store::TrxId;
 use nfold_txn::undo::{OldVersion, UndoPtr};
 
@@ -28,7 +29,7 @@ pub const CLUSTERED_HEADER: usize = 16;
 /// Bytes before the original column bytes.
 pub const SECONDARY_HEADER: usize = 14;
 /// Where the guess stands in a secondary value.
-pub const GUESS_AT: usize = 8;
+pub const GUESS_AT: usize = 7;
 /// Stands for NULL among the lengths of original bytes.
 pub const NULL_LENGTH: u16 = u16::MAX;
 
@@ -105,8 +106,8 @@ pub struct SecondaryEntry<'a> {
     /// The transaction of the newest change: insertion, delete mark, revival.
     pub trx: TrxId,
     pub deleted: bool,
-    /// Page where the clustered row was last seen; 0: unknown.
-    pub guess: u32,
+    /// Where the clustered row was last seen.
+    pub guess: Guess,
     /// Bytes of the primary key at the end of the entry's key.
     pub primary_len: usize,
     originals: &'a [u8],
@@ -120,7 +121,7 @@ impl<'a> SecondaryEntry<'a> {
         Some(SecondaryEntry {
             trx: u48(head),
             deleted: head[6] & DELETE_MARK != 0,
-            guess: u32::from_le_bytes(head[8..12].try_into().expect("four bytes")),
+            guess: Guess::from_bytes(head[7..12].try_into().expect("five bytes")),
             primary_len: u16::from_le_bytes([head[12], head[13]]).into(),
             originals,
         })
@@ -162,13 +163,13 @@ pub fn put_secondary_header(out: &mut Vec<u8>, trx: TrxId, deleted: bool, primar
 }
 
 /// Puts the guess into a secondary value.
-pub fn set_guess(value: &mut [u8], page: u32) {
-    if let Some(place) = value.get_mut(GUESS_AT..GUESS_AT + 4) {
-        place.copy_from_slice(&page.to_le_bytes());
+pub fn set_guess(value: &mut [u8], guess: Guess) {
+    if let Some(place) = value.get_mut(GUESS_AT..GUESS_AT + Guess::BYTES) {
+        place.copy_from_slice(&guess.to_bytes());
     }
 }
 
-/// Bytes 0..8 of a secondary value: what changes when an entry is marked or revived.
+/// Bytes 0..7 of a secondary value: what changes when an entry is marked or revived.
 pub fn secondary_mark(trx: TrxId, deleted: bool) -> [u8; 7] {
     let mut out = [0; 7];
     out[..6].copy_from_slice(&trx.to_le_bytes()[..6]);
@@ -212,7 +213,10 @@ mod tests {
         put_original(&mut value, None);
         put_original(&mut value, Some(b""));
         let entry = SecondaryEntry::parse(&value).unwrap();
-        assert_eq!((entry.trx, entry.deleted, entry.guess), (77, false, 0));
+        assert_eq!(
+            (entry.trx, entry.deleted, entry.guess),
+            (77, false, Guess::NONE)
+        );
         assert_eq!(entry.primary_key(b"keyPRI"), Some(&b"PRI"[..]));
         assert_eq!(entry.primary_key(b"PR"), None);
         assert_eq!(

@@ -35,5 +35,5 @@ pub use pool::resize::{ResizePhase, ResizeStatus};
 pub use redo::{NoRedo, RedoHandler};
 pub use space::{USER_AREA, USER_AREA_LEN};
 pub use status::{RecoveryPhase, RecoveryProgress, RecoveryReport, StoreStatus};
-pub use store::{Horizon, Residency, Store};
+pub use store::{Horizon, Residency, SpacePages, Store};
 pub use wait::Wait;

@@ -214,6 +214,14 @@ impl Store {
         false
     }
 
+    /// The pages of one space, to look at many of them; `None` if it is not open.
+    #[inline]
+    pub fn pages_of(&self, space: SpaceId) -> Option<SpacePages<'_>> {
+        let core = &*self.core;
+        let space = core.spaces.get(space)?;
+        Some(SpacePages { core, space })
+    }
+
     /// Resident: asks the CPU for the page's first lines. Otherwise queues its load. Never waits.
     #[inline]
     pub fn prefetch(&self, id: PageId) -> Residency {
@@ -360,6 +368,38 @@ impl Drop for Store {
     /// Stops the threads, and writes nothing: what a crash would leave, less what was synced.
     fn drop(&mut self) {
         self.stop_threads();
+    }
+}
+
+/// The pages of one open space. See [`Store::pages_of`].
+#[derive(Copy, Clone)]
+pub struct SpacePages<'a> {
+    core: &'a Core,
+    space: &'a space::Space,
+}
+
+impl<'a> SpacePages<'a> {
+    /// An optimistic look at a page that is resident and not being changed just now. Never waits, never queues a load.
+    #[inline(always)]
+    pub fn peek(self, page: PageNo) -> Option<PageRef<'a>> {
+        let word = self.space.dir.get(page)?;
+        let seen = word.load();
+        let frame = frame_of(seen)?;
+        if is_exclusive(seen) {
+            return None;
+        }
+        if self.core.frames.touch(frame) {
+            self.core.counters.add(Count::UsedMarks as usize, 1);
+        }
+        Some(PageRef {
+            id: PageId {
+                space: self.space.id,
+                page,
+            },
+            words: self.core.frames.words(frame),
+            word,
+            seen,
+        })
     }
 }
 

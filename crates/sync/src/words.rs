@@ -121,6 +121,42 @@ pub fn append_out(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>
     unsafe { out.set_len(out.len() + len) };
 }
 
+/// Appends the aligned words that hold `[off, off + len)`, and gives where in `out` the bytes are: from, and how many, clamped to what is
+/// inside. `out` stays a whole number of words long if it was one.
+///
+/// The quickest copy there is here: one load and one store a word, nothing shifted.
+#[inline(always)]
+pub fn append_words(
+    words: &[AtomicU64],
+    off: usize,
+    len: usize,
+    out: &mut Vec<u8>,
+) -> (usize, usize) {
+    let total = words.len() * 8;
+    let off = off.min(total);
+    let len = len.min(total - off);
+    let start = out.len();
+    let source = &words[off / 8..(off + len).div_ceil(8)];
+    out.reserve(source.len() * 8);
+    let to = out.spare_capacity_mut().as_mut_ptr().cast::<u64>();
+    let mut chunks = source.chunks_exact(4);
+    let mut at = 0;
+    for chunk in &mut chunks {
+        let four = [0, 1, 2, 3].map(|i: usize| chunk[i].load(Relaxed).to_le());
+        // SAFETY: the chunks are disjoint parts of `source`, whose length was reserved; no alignment is asked for.
+        unsafe { to.add(at).cast::<[u64; 4]>().write_unaligned(four) };
+        at += 4;
+    }
+    for word in chunks.remainder() {
+        // SAFETY: as above.
+        unsafe { to.add(at).write_unaligned(word.load(Relaxed).to_le()) };
+        at += 1;
+    }
+    // SAFETY: `source.len()` words were written behind the vector's length, within its capacity.
+    unsafe { out.set_len(start + source.len() * 8) };
+    (start + off % 8, len)
+}
+
 /// Compares `[off, off + len)` with `other` as `memcmp` does, the shorter first when one is a prefix of the other.
 /// Bytes outside count as absent.
 #[inline]

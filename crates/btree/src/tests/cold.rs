@@ -108,7 +108,7 @@ fn cold_pages_of_many_keys_are_asked_for_together() {
     let world = cold();
     let mut batch = GetMany::new();
     for i in (0..ROWS).step_by(ROWS as usize / 200) {
-        batch.push(&key(i), 0);
+        batch.push(&key(i), Guess::NONE);
     }
     let mut waits = 0;
     loop {

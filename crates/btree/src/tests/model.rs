@@ -121,19 +121,22 @@ fn compare_reads(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
 
 fn compare_get_many(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
     let mut batch = GetMany::new();
-    let mut pages = BTreeMap::new();
-    // The second round has guesses from the first: some right, some of other pages, some absurd.
+    let mut places = BTreeMap::new();
+    // The second round has guesses from the first: some right, some of other pages or slots, some absurd.
     for round in 0..2 {
         batch.clear();
         let mut expected = BTreeMap::new();
         for _ in 0..200 {
             let key = probe(shape, rng, model);
-            let guess = match rng.below(4) {
-                _ if round == 0 => 0,
-                0 => rng.below(300) as u32,
-                1 => u32::MAX - rng.below(5) as u32,
-                _ => pages.get(&key).copied().unwrap_or(0),
+            let seen: Guess = places.get(&key).copied().unwrap_or_default();
+            let guess = match rng.below(5) {
+                _ if round == 0 => Guess::NONE,
+                0 => Guess::new(rng.below(300) as u32, rng.below(300)),
+                1 => Guess::new(u32::MAX - rng.below(5) as u32, 0),
+                2 => Guess::new(seen.page, rng.below(300)),
+                _ => seen,
             };
+            assert_eq!(Guess::from_bytes(guess.to_bytes()), guess);
             let number = batch.push(&key, guess);
             if let Some(value) = model.get(&key) {
                 expected.insert(number, value.clone());
@@ -145,7 +148,7 @@ fn compare_get_many(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
             let more = finish(|| world.tree.get_many(&world.store, &mut batch, limit)).unwrap();
             for f in batch.found() {
                 assert!(found.insert(f.key, batch.value(f).to_vec()).is_none());
-                pages.insert(batch.key(f.key).to_vec(), f.page);
+                places.insert(batch.key(f.key).to_vec(), f.guess);
             }
             batch.clear_found();
             if !more {
@@ -430,7 +433,7 @@ fn damaged_fences_do_not_trap_anybody() {
         let mut many = GetMany::new();
         for i in (0..2000u32).step_by(50) {
             scan.push(&i.to_be_bytes(), &(i + 300).to_be_bytes());
-            many.push(&i.to_be_bytes(), i / 50);
+            many.push(&i.to_be_bytes(), Guess::new(i / 50, i as usize % 50));
             errors += usize::from(world.put(&(i + 7).to_be_bytes(), &[2; 200]).is_err());
             errors +=
                 usize::from(finish(|| world.tree.compact(&world.store, &i.to_be_bytes())).is_err());

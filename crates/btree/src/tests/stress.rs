@@ -60,7 +60,7 @@ fn read(world: &World, reader: u64, stop: &AtomicBool, reads: &AtomicU64) {
     let mut rng = Rng(reader * 991 + 5);
     let mut batch = GetMany::new();
     let mut scan = PointScan::new();
-    let mut pages: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut places: BTreeMap<u32, Guess> = BTreeMap::new();
     while !stop.load(Relaxed) {
         let key = rng.below((KEYS / STABLE) as usize) as u32 * STABLE;
         assert_eq!(world.get(&key.to_be_bytes()), Some(stable_value(key)));
@@ -81,7 +81,10 @@ fn read(world: &World, reader: u64, stop: &AtomicBool, reads: &AtomicU64) {
         let mut wanted = Vec::new();
         for _ in 0..40 {
             let key = rng.below((KEYS / STABLE) as usize) as u32 * STABLE;
-            batch.push(&key.to_be_bytes(), pages.get(&key).copied().unwrap_or(0));
+            batch.push(
+                &key.to_be_bytes(),
+                places.get(&key).copied().unwrap_or_default(),
+            );
             scan.push(&key.to_be_bytes(), &(key + 30).min(KEYS).to_be_bytes());
             wanted.push(key);
         }
@@ -90,7 +93,7 @@ fn read(world: &World, reader: u64, stop: &AtomicBool, reads: &AtomicU64) {
         for found in batch.found() {
             let key = wanted[found.key as usize];
             assert_eq!(batch.value(found), stable_value(key));
-            pages.insert(key, found.page);
+            places.insert(key, found.guess);
         }
         assert!(!finish(|| world.tree.scan_points(&world.store, &mut scan, usize::MAX)).unwrap());
         for (point, key) in wanted.iter().enumerate() {

@@ -241,7 +241,7 @@ pub(super) fn fill_one(store: &nfold_store::Store, table: &Table, n: usize) -> R
                 table.secondary_key(n, image, primary, &mut key)
             })?;
             table.secondary_value(n, image, primary.len(), header.trx, &mut value)?;
-            record::set_guess(&mut value, entry.page);
+            record::set_guess(&mut value, entry.place);
             filler.push(&key, &value, header.trx)?;
         }
         if !more {

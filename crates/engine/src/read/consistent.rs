@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nfold_btree::{Cursor, EntryBatch, GetMany, PointScan};
+use nfold_btree::{Cursor, EntryBatch, GetMany, Guess, PointScan};
 use nfold_types::row::{RawField, RowLayout};
 
 use crate::batch::{Bound, KeyRange, PointSet, RowBatch};
@@ -197,7 +197,7 @@ impl Consistent {
         if whole_keys {
             self.source = Source::Keys;
             for (i, key) in points.iter().enumerate() {
-                self.get.push(key, 0);
+                self.get.push(key, Guess::NONE);
                 self.origins.push(i as u32);
             }
         } else {
@@ -326,7 +326,7 @@ impl Consistent {
                 }
                 let primary = value.primary_key(entries.key(entry)).ok_or_else(damaged)?;
                 self.get
-                    .push(primary, if guessing { value.guess } else { 0 });
+                    .push(primary, if guessing { value.guess } else { Guess::NONE });
                 self.origins.push(place);
             }
             self.stage = if self.origins.is_empty() {
@@ -412,8 +412,13 @@ impl Consistent {
             _ => &self.entries,
         };
         let mut last = 0;
-        for f in found.iter().filter(|f| f.page != self.get.guess(f.key)) {
-            let leaf = entries.entries()[self.origins[f.key as usize] as usize].page;
+        for f in found {
+            if f.guess.page == self.get.guess(f.key).page {
+                continue;
+            }
+            let leaf = entries.entries()[self.origins[f.key as usize] as usize]
+                .place
+                .page;
             if leaf != last {
                 guesses.miss(table.def().space, leaf);
                 last = leaf;

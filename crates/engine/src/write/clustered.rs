@@ -1,7 +1,7 @@
 //! One change of one clustered row: the step that carries the undo record.
 
-use nfold_btree::{ENTRY_LOG_OVERHEAD, LeafPos, Room};
-use nfold_store::{Mtr, PageNo, TrxId};
+use nfold_btree::{ENTRY_LOG_OVERHEAD, Guess, LeafPos, Room};
+use nfold_store::{Mtr, TrxId};
 use nfold_txn::locks::{LockKey, LockKind, LockMode, LockRequest};
 use nfold_txn::undo::{OldVersion, RowChange, UndoKind, UndoPrep};
 
@@ -16,7 +16,7 @@ use crate::table::Table;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inserted {
     /// On this leaf.
-    Done(PageNo),
+    Done(Guess),
     Duplicate,
 }
 
@@ -117,9 +117,9 @@ pub(super) fn insert(
             value,
         );
         mover.named(&mut mtr, limbo);
-        let page = mtr.id(pos.leaf).page;
+        let place = tree.place(&mtr, &pos);
         mtr.commit();
-        return Ok(Inserted::Done(page));
+        return Ok(Inserted::Done(place));
     }
     next.clear();
     let successor = tree.next_entry(&mut mtr, &pos, next).map_err(lift)?;
@@ -153,9 +153,9 @@ pub(super) fn insert(
     tree.set_newest_trx(&mut mtr, &pos, trx);
     mover.named(&mut mtr, limbo);
     session.locks().inherit_on_insert(index, key, gap);
-    let page = mtr.id(pos.leaf).page;
+    let place = tree.place(&mtr, &pos);
     mtr.commit();
-    Ok(Inserted::Done(page))
+    Ok(Inserted::Done(place))
 }
 
 /// A row stands where one is to be inserted: locks it shared, and says whether it is still there then.
@@ -216,7 +216,7 @@ pub(super) fn change(
     change: Change<'_>,
     mover: &mut Mover,
     (current, value): (&mut Vec<u8>, &mut Vec<u8>),
-) -> Result<PageNo, Stop> {
+) -> Result<Guess, Stop> {
     let trx = session.write_id()?;
     let tree = &table.index(0).tree;
     let store = table.store();
@@ -273,7 +273,7 @@ pub(super) fn change(
         }
     }
     mover.named(&mut mtr, limbo);
-    let page = mtr.id(pos.leaf).page;
+    let place = tree.place(&mtr, &pos);
     mtr.commit();
-    Ok(page)
+    Ok(place)
 }

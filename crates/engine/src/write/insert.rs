@@ -63,8 +63,8 @@ impl InsertOp {
             let buffers = (&mut work.current, &mut work.next, &mut work.value);
             let mover = &mut work.mover;
             match clustered::insert(session, table, &work.primary, image, mover, buffers)? {
-                Inserted::Done(page) => {
-                    work.page = page;
+                Inserted::Done(place) => {
+                    work.place = place;
                     work.progress = Progress::Index { n: 1, half: false };
                 }
                 Inserted::Duplicate => return Ok(WriteOutcome::Duplicate { index: 0 }),

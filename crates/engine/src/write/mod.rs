@@ -24,7 +24,7 @@ mod insert;
 mod secondary;
 mod update;
 
-use nfold_store::PageNo;
+use nfold_btree::Guess;
 
 use crate::overflow::Mover;
 
@@ -64,8 +64,8 @@ pub(crate) struct Work {
     pub value: Vec<u8>,
     pub current: Vec<u8>,
     pub next: Vec<u8>,
-    /// The leaf of the clustered row, for the guesses of its entries; 0: unknown.
-    pub page: PageNo,
+    /// Where the clustered row is, for the guesses of its entries.
+    pub place: Guess,
     pub mover: Mover,
     /// The new row as it goes on the tree page, if long columns had to move out.
     pub moved: Vec<u8>,
@@ -82,7 +82,7 @@ impl Work {
             value: Vec::new(),
             current: Vec::new(),
             next: Vec::new(),
-            page: 0,
+            place: Guess::NONE,
             mover: Mover::default(),
             moved: Vec::new(),
             moved_out: false,
@@ -92,7 +92,7 @@ impl Work {
     pub(crate) fn reset(&mut self) {
         self.progress = Progress::Start;
         self.primary.clear();
-        self.page = 0;
+        self.place = Guess::NONE;
         self.mover.reset();
         self.moved_out = false;
     }

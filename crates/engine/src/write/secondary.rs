@@ -80,7 +80,7 @@ pub(super) fn insert(
         value,
         current,
         next,
-        page,
+        place,
         ..
     } = work;
     let trx = session.write_id()?;
@@ -90,7 +90,7 @@ pub(super) fn insert(
     table.secondary_key(n, row, primary, key)?;
     value.clear();
     table.secondary_value(n, row, primary.len(), trx, value)?;
-    record::set_guess(value, *page);
+    record::set_guess(value, *place);
     let store = table.store();
     let mut mtr = store.mtr();
     let mut pos = tree

@@ -106,14 +106,14 @@ impl UpdateOp {
             let buffers = (&mut work.current, &mut work.next, &mut work.value);
             let mover = &mut work.mover;
             match clustered::insert(session, table, &work.primary, image, mover, buffers)? {
-                Inserted::Done(page) => work.page = page,
+                Inserted::Done(place) => work.place = place,
                 Inserted::Duplicate => {
                     work.progress = Progress::Undoing { index: 0 };
                     return undo_own_steps(session, work).map(Some);
                 }
             }
         } else {
-            work.page = clustered::change(
+            work.place = clustered::change(
                 session,
                 table,
                 &work.primary,
