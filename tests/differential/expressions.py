@@ -27,11 +27,30 @@ TEMPORAL = ["DATE(d)", "LAST_DAY(d)", "d + INTERVAL i DAY", "d - INTERVAL i MONT
 TIMES = ["TIME(t)", "SEC_TO_TIME(n)", "MAKETIME(i, i, i)", "ADDTIME(t, t)", "SUBTIME(t, t)", "TIMEDIFF(t, t)", "CAST(x AS TIME)", "CAST(x AS TIME(2))"]
 ANY = ["IF(p, x, x)", "IFNULL(x, x)", "NULLIF(x, x)", "COALESCE(x, x, x)", "CASE WHEN p THEN x ELSE x END", "CASE x WHEN x THEN x END",
        "GREATEST(x, x)", "LEAST(x, x)"]
+ABOUT_TIME = {
+    "n": ["YEAR(x)", "MONTH(x)", "DAYOFMONTH(x)", "DAYOFWEEK(x)", "WEEKDAY(x)", "DAYOFYEAR(x)", "WEEK(x)", "WEEK(x, i)", "YEARWEEK(x)", "QUARTER(x)", "HOUR(x)",
+          "MINUTE(x)", "SECOND(x)", "MICROSECOND(x)", "TO_DAYS(x)", "TO_SECONDS(x)", "DATEDIFF(x, x)", "TIME_TO_SEC(x)", "UNIX_TIMESTAMP(x)",
+          "TIMESTAMPDIFF(MONTH, x, x)", "TIMESTAMPDIFF(SECOND, x, x)", "TIMESTAMPDIFF(MICROSECOND, x, x)", "PERIOD_DIFF(202012, 202001 + i)", "x + 0", "x DIV 7",
+          "CAST(x AS SIGNED)", "CAST(x AS DECIMAL(20,3))", "CAST(x AS YEAR)", "-(x)", "x * 1.0", "ROUND(x, i)", "x - x"]
+         + [f"EXTRACT({u} FROM x)" for u in ("YEAR", "MONTH", "DAY", "WEEK", "HOUR", "MINUTE", "SECOND", "MICROSECOND", "YEAR_MONTH", "DAY_HOUR", "DAY_MINUTE",
+                                             "DAY_SECOND", "DAY_MICROSECOND", "HOUR_MINUTE", "HOUR_SECOND", "HOUR_MICROSECOND", "MINUTE_SECOND",
+                                             "MINUTE_MICROSECOND", "SECOND_MICROSECOND")],
+    "s": ["CONCAT(x, '|')", "DATE_FORMAT(x, '%Y-%m-%d %H:%i:%s.%f %W %j %U')", "TIME_FORMAT(x, '%H %i %s %f')", "MONTHNAME(x)", "DAYNAME(x)", "CAST(x AS CHAR)",
+          "LEFT(x, 7)", "HEX(x)", "MAX(x)", "GROUP_CONCAT(x)"][:8],
+    "d": ["DATE(x)", "LAST_DAY(x)", "x + INTERVAL i DAY", "x - INTERVAL i MONTH", "x + INTERVAL i SECOND", "x + INTERVAL x HOUR", "x + INTERVAL 1.5 SECOND",
+          "DATE_ADD(x, INTERVAL '1 2' DAY_HOUR)", "DATE_SUB(x, INTERVAL '1:2.5' MINUTE_MICROSECOND)", "x + INTERVAL x MINUTE_SECOND", "ADDDATE(x, i)", "CAST(x AS DATE)",
+          "CAST(x AS DATETIME)", "CAST(x AS DATETIME(3))", "MAKEDATE(x, i)", "FROM_DAYS(TO_DAYS(x))", "STR_TO_DATE(x, '%Y-%m-%d')", "STR_TO_DATE(x, '%H:%i:%s')",
+          "STR_TO_DATE(x, '%Y-%m-%d %H:%i:%s.%f')", "TIMESTAMP(x)", "TIMESTAMP(x, x)", "TIMESTAMPADD(MINUTE, i, x)", "TIMESTAMPADD(MICROSECOND, x, x)",
+          "FROM_UNIXTIME(x)", "CONVERT_TZ(x, '+00:00', '+02:00')", "x + INTERVAL i YEAR", "x + INTERVAL i QUARTER", "x - INTERVAL i WEEK", "x + INTERVAL i MICROSECOND"],
+    "t": ["TIME(x)", "SEC_TO_TIME(x)", "MAKETIME(i, i, x)", "ADDTIME(x, x)", "SUBTIME(x, x)", "TIMEDIFF(x, x)", "CAST(x AS TIME)", "CAST(x AS TIME(2))"],
+}
 COMPARE = ["=", "=", "<", ">", "<=", ">=", "<>", "<=>"]
 
 
 class Gen:
     """scope: [(alias, Column)] whose values an expression may name."""
+
+    functions = {"n": NUMERIC, "s": STRING, "d": TEMPORAL, "t": TIMES}
 
     def __init__(self, rng, scope):
         self.rng, self.scope = rng, scope
@@ -57,7 +76,7 @@ class Gen:
             if node:
                 return node
         if kind == "x":
-            kind = rng.choice("nnssdt")
+            kind = rng.choice("nnssdt" if self.functions is not ABOUT_TIME else "nsddtt")
         kind = {"n": rng.choice(["int", "int", "dec", "float"]), "s": "str", "d": rng.choice(["date", "datetime"]), "t": "time"}[kind]
         return Node(schema.literal(rng, kind))
 
@@ -67,12 +86,12 @@ class Gen:
         if depth <= 0 or rng.random() < 0.35 or kind == "i":
             return self.leaf(kind)
         if kind == "x":
-            kind = rng.choice("nnnsssdt")
+            kind = rng.choice("nnnsssdt" if self.functions is not ABOUT_TIME else "nsdddttt")
         if rng.random() < 0.2:
             return self.call(rng.choice(ANY), depth)
         if kind == "n" and rng.random() < 0.08:
             return self.predicate(depth - 1)
-        return self.call(rng.choice({"n": NUMERIC, "s": STRING, "d": TEMPORAL, "t": TIMES}[kind]), depth)
+        return self.call(rng.choice(self.functions[kind]), depth)
 
     def call(self, template, depth):
         """A template with its argument letters filled in; letters inside words are text."""

@@ -172,10 +172,10 @@ impl KeyMaker {
     }
 }
 
-/// ENUM sorts by number, but MIN, MAX and string functions see its text.
+/// ENUM sorts by number, but MIN, MAX and string functions see its text; so they do of a date that is called a string.
 pub(crate) fn own_text<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Val<'a>, SqlError> {
     let v = cx.val(e)?;
-    if e.ty.col.is_enum_or_set() {
+    if e.ty.class() == Class::String && !matches!(v, Val::Bytes(_) | Val::Null) {
         return Ok(convert::to_bytes(cx, v, &e.ty)
             .map_or(Val::Null, |b| Val::Bytes(Cow::Owned(b.into_owned()))));
     }

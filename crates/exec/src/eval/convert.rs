@@ -3,15 +3,11 @@
 
 use std::borrow::Cow;
 
-use nfold_plan::SqlMode;
 use nfold_plan::expr::{Class, Coercibility, ExprType};
 use nfold_types::convert::number;
-use nfold_types::temporal::{DateFlags, parse};
-use nfold_types::{
-    CollationId, Date, DateTime, Decimal, ErrorCode, SqlError, Time, Timestamp, TypeKind, Value,
-    charset,
-};
+use nfold_types::{CollationId, Decimal, ErrorCode, SqlError, TypeKind, Value, charset};
 
+pub(crate) use super::temporal::*;
 use super::{EvalCx, Val};
 
 /// The collation of a value used as text: numbers and dates have the connection's.
@@ -22,22 +18,12 @@ pub fn string_collation(cx: &EvalCx<'_>, ty: &ExprType) -> CollationId {
     }
 }
 
-fn lossy(text: &[u8]) -> String {
+pub(super) fn lossy(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.chars().take(128).collect()
 }
 
-/// Warning 1292 for a text that is no moment at all.
-pub(crate) fn warn_no_value(cx: &EvalCx<'_>, kind: &str, text: &[u8]) {
-    let message = format!("Incorrect {kind} value: '{}'", lossy(text));
-    let error = SqlError::with_message(ErrorCode::ER_TRUNCATED_WRONG_VALUE, message);
-    cx.st
-        .warnings
-        .borrow_mut()
-        .push_error(nfold_types::error::Level::Warning, &error);
-}
-
-fn warn_incorrect(cx: &EvalCx<'_>, kind: &str, text: &[u8]) {
+pub(super) fn warn_incorrect(cx: &EvalCx<'_>, kind: &str, text: &[u8]) {
     cx.warn(ErrorCode::ER_TRUNCATED_WRONG_VALUE, &[&kind, &lossy(text)]);
 }
 
@@ -77,7 +63,7 @@ pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
             let d = d.round(0, 0).unwrap_or(*d);
             i128::from(d.to_number())
         }
-        Val::Time(t) => i128::from(t.to_number()),
+        Val::Time(t) => i128::from(t.round(0, 0).0.to_number()),
     })
 }
 
@@ -150,14 +136,19 @@ pub(crate) fn int_decimal(v: i128) -> Decimal {
     Decimal::parse_prefix(v.to_string().as_bytes()).value
 }
 
+/// A double as a DECIMAL, cut to what one can hold.
+fn decimal_of(v: f64) -> Decimal {
+    Decimal::from_f64(v).unwrap_or_else(|| Decimal::max_of(65, 0, v < 0.0))
+}
+
 /// As a DECIMAL.
 pub fn to_decimal(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Decimal> {
     Some(match v {
         Val::Null => return None,
         Val::Int(v) => Decimal::from(*v),
         Val::UInt(v) => Decimal::from(*v),
-        Val::Float(v) => Decimal::from_f64(f64::from(*v))?,
-        Val::Double(v) => Decimal::from_f64(*v)?,
+        Val::Float(v) => decimal_of(f64::from(*v)),
+        Val::Double(v) => decimal_of(*v),
         Val::Decimal(d) => *d,
         Val::Bytes(text) => {
             if binary_number(ty) {
@@ -303,188 +294,6 @@ fn to_lossy_text<'a>(
     to_text(cx, v, &ty, collation)
 }
 
-/// As DATETIME; a TIME counts from the current date.
-pub fn to_datetime(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<DateTime> {
-    match v {
-        Val::Null => None,
-        Val::Date(d) => Some(d.at_midnight()),
-        Val::DateTime(d) => Some(*d),
-        Val::Time(t) => {
-            let today = cx.now(0).date().at_midnight().to_linear();
-            DateTime::from_linear(today + t.micros(), t.fsp)
-        }
-        Val::Bytes(text) => {
-            let parsed = parse::parse_datetime(text, DateFlags::default()).ok();
-            match parsed {
-                None => warn_no_value(cx, "datetime", text),
-                Some(p) if p.truncated => warn_incorrect(cx, "datetime", text),
-                Some(_) => {}
-            }
-            parsed.and_then(|p| p.to_zone(cx.env().time_zone()))
-        }
-        _ => {
-            let parsed = whole_and_micros(v).and_then(|(whole, micros, fsp)| {
-                let d = parse::datetime_of_number(whole, DateFlags::default()).ok()?;
-                match micros {
-                    0 => Some(d),
-                    _ => DateTime::from_linear(d.to_linear() + i64::from(micros), fsp),
-                }
-            });
-            if parsed.is_none() {
-                warn_no_value(cx, "datetime", &shown_number(v, ty));
-            }
-            parsed
-        }
-    }
-}
-
-/// As TIME.
-pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
-    match v {
-        Val::Null => None,
-        Val::Time(t) => Some(*t),
-        Val::Date(_) => Some(Time::from_micros(0, 0)),
-        Val::DateTime(d) => Some(d.time()),
-        Val::Bytes(text) => {
-            let parsed = parse::parse_time(text).ok();
-            if parsed.is_none_or(|p| p.truncated || p.clamped) {
-                warn_incorrect(cx, "time", text);
-            }
-            parsed.and_then(|p| p.to_zone(cx.env().time_zone()))
-        }
-        _ => {
-            let parsed = whole_and_micros(v).and_then(|(whole, micros, fsp)| {
-                let (t, clamped) = parse::time_of_number(whole).ok()?;
-                let negative = whole < 0 || matches!(v, Val::Decimal(d) if d.is_negative());
-                let negative = negative || matches!(v, Val::Double(d) if *d < 0.0);
-                let micros = i64::from(micros);
-                let all = t.micros() + if negative { -micros } else { micros };
-                (!clamped).then(|| Time::from_micros(all, fsp))
-            });
-            if parsed.is_none() {
-                warn_incorrect(cx, "time", &shown_number(v, ty));
-            }
-            parsed
-        }
-    }
-}
-
-/// A number as digits of a moment: the whole part, millionths behind it, and how many digits those are. As MySQL does it, a BIGINT
-/// UNSIGNED is read as if it had a sign. `None`: too large.
-fn whole_and_micros(v: &Val<'_>) -> Option<(i64, u32, u8)> {
-    Some(match v {
-        Val::Int(n) => (*n, 0, 0),
-        Val::UInt(n) => (*n as i64, 0, 0),
-        Val::Decimal(d) => {
-            let whole = d.truncate(0);
-            let micros = d.sub(&whole)?.abs().mul(&Decimal::from(1_000_000i64))?;
-            let micros = micros.round(0)?.to_i64()? as u32;
-            (whole.to_i64()?, micros, d.scale().min(6))
-        }
-        Val::Double(_) | Val::Float(_) => {
-            let d = match v {
-                Val::Float(f) => f64::from(*f),
-                Val::Double(d) => *d,
-                _ => 0.0,
-            };
-            let whole = d.trunc();
-            if whole.abs() > 1e18 {
-                return None;
-            }
-            let micros = ((d - whole).abs() * 1e6).round() as u32;
-            (whole as i64, micros, if micros == 0 { 0 } else { 6 })
-        }
-        _ => return None,
-    })
-}
-
-/// A number as a DATE: unlike elsewhere one of a day or month alone will do, which lies in 2000.
-pub fn to_short_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<DateTime> {
-    match whole_and_micros(v) {
-        Some((day @ 1..=31, ..)) => Some(Date::new(2000, 0, day as u32).at_midnight()),
-        _ => to_datetime(cx, v, ty),
-    }
-}
-
-/// A number for the warning that it is no moment.
-fn shown_number(v: &Val<'_>, ty: &ExprType) -> Vec<u8> {
-    let mut out = Vec::new();
-    match v {
-        Val::UInt(n) => number::write_i64(*n as i64, &mut out),
-        other => write_text(other, ty, &mut out),
-    }
-    out
-}
-
-/// Whether the SQL mode takes a date with zeros in it.
-pub fn allowed(cx: &EvalCx<'_>, d: DateTime) -> bool {
-    let mode = cx.env().sql_mode();
-    let flags = DateFlags {
-        no_zero_in_date: mode.has(SqlMode::NO_ZERO_IN_DATE),
-        no_zero_date: mode.has(SqlMode::NO_ZERO_DATE),
-        allow_invalid: mode.has(SqlMode::ALLOW_INVALID_DATES),
-    };
-    parse::check_date(d.date(), d.packed() == 0, flags).is_ok()
-}
-
-/// What a cast makes of a date: NULL with warning 1292 where the SQL mode does not allow it.
-fn cast_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType, d: DateTime) -> Option<DateTime> {
-    if allowed(cx, d) {
-        return Some(d);
-    }
-    match v {
-        Val::Bytes(text) => warn_no_value(cx, "datetime", text),
-        other => warn_no_value(cx, "datetime", &shown_number(other, ty)),
-    }
-    None
-}
-
-/// `CAST(v AS YEAR)`
-fn cast_year(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType) -> Option<u64> {
-    let (n, short) = match v {
-        Val::Date(d) => (i128::from(d.year()), false),
-        Val::DateTime(d) => (i128::from(d.date().year()), false),
-        Val::Time(_) => (i128::from(cx.now(0).date().year()), false),
-        Val::UInt(n) if from.class() == Class::Int => (i128::from(*n as i64), false),
-        Val::Bytes(text) if !binary_number(from) => {
-            let parsed = number::parse_integer(text);
-            let digits = text
-                .trim_ascii_start()
-                .first()
-                .is_some_and(u8::is_ascii_digit);
-            if !digits && parsed.value == 0 {
-                let shown = lossy(text);
-                cx.warn(ErrorCode::ER_WRONG_VALUE, &[&"YEAR", &shown]);
-                return None;
-            }
-            if parsed.truncated || parsed.overflow {
-                warn_incorrect(cx, "YEAR", text);
-            }
-            (parsed.value, text.trim_ascii().len() < 4)
-        }
-        other => (to_integer(cx, other, from)?, false),
-    };
-    match n {
-        0 if short => Some(2000),
-        1..=69 => Some(2000 + n as u64),
-        70..=99 => Some(1900 + n as u64),
-        0 | 1901..=2155 => Some(n as u64),
-        _ => {
-            warn_incorrect(cx, "YEAR", n.to_string().as_bytes());
-            None
-        }
-    }
-}
-
-/// An instant in the session's time zone, cut to `fsp` digits.
-pub fn local(cx: &EvalCx<'_>, at: Timestamp, fsp: u8) -> DateTime {
-    cx.env()
-        .time_zone()
-        .to_local(at)
-        .unwrap_or(DateTime::ZERO)
-        .truncate(fsp)
-}
-
 /// What a user variable keeps: integers, decimals, doubles and text.
 pub fn var_value(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Value {
     match v {
@@ -512,6 +321,16 @@ pub fn cast<'a>(
     if v.is_null() {
         return Ok(Val::Null);
     }
+    let by_text = matches!(to.col.kind, TypeKind::BigInt | TypeKind::Year);
+    let v = match &v {
+        // Of what is called a string the text is read.
+        Val::Date(_) | Val::DateTime(_) | Val::Time(_)
+            if by_text && from.class() == Class::String =>
+        {
+            to_bytes(cx, v, from).map_or(Val::Null, Val::Bytes)
+        }
+        _ => v,
+    };
     Ok(match &to.col.kind {
         TypeKind::BigInt => {
             let Some(i) = to_integer(cx, &v, from) else {
@@ -539,11 +358,9 @@ pub fn cast<'a>(
         }
         TypeKind::Double => to_f64(cx, &v, from).map_or(Val::Null, Val::Double),
         TypeKind::Float => to_f64(cx, &v, from).map_or(Val::Null, |v| Val::Float(v as f32)),
-        TypeKind::Date => to_short_date(cx, &v, from)
-            .and_then(|d| cast_date(cx, &v, from, d))
+        TypeKind::Date => to_asked(cx, &v, from, Asked::by_mode(cx, true))
             .map_or(Val::Null, |d| Val::Date(d.date())),
-        TypeKind::DateTime(fsp) => to_datetime(cx, &v, from)
-            .and_then(|d| cast_date(cx, &v, from, d))
+        TypeKind::DateTime(fsp) => to_asked(cx, &v, from, Asked::by_mode(cx, false))
             .and_then(|d| d.round(0, *fsp))
             .map_or(Val::Null, Val::DateTime),
         TypeKind::Time(fsp) => {

@@ -92,31 +92,38 @@ impl<'a> EvalCx<'a> {
         })
     }
 
-    /// [`EvalCx::val_as`], but a DECIMAL keeps its own digits: what IF and CASE give.
+    /// [`EvalCx::val_as`], but a DECIMAL keeps its own digits, and a date or time among strings stays one: what IF and CASE give.
     pub fn val_alike(&self, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
-        if ty.class() != Class::Decimal {
-            return self.val_as(e, ty);
-        }
         let v = self.val(e)?;
-        Ok(convert::to_decimal(self, &v, &e.ty).map_or(Val::Null, Val::Decimal))
+        match (ty.class(), &v) {
+            (Class::Decimal, _) => {
+                Ok(convert::to_decimal(self, &v, &e.ty).map_or(Val::Null, Val::Decimal))
+            }
+            (Class::String, Val::Date(_) | Val::DateTime(_) | Val::Time(_)) => Ok(v),
+            _ => self.alike(v, &e.ty, ty),
+        }
     }
 
-    /// The value of an expression, in the class (and character set) of `ty`: what IF, CASE and COALESCE give.
+    /// The value of an expression, in the class (and character set) of `ty`: what COALESCE gives.
     pub fn val_as(&self, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
         let v = self.val(e)?;
-        if v.is_null() || e.ty.col == ty.col {
+        self.alike(v, &e.ty, ty)
+    }
+
+    fn alike(&self, v: Val<'a>, from: &ExprType, ty: &ExprType) -> Result<Val<'a>, SqlError> {
+        if v.is_null() || from.col == ty.col {
             return Ok(v);
         }
         Ok(match ty.class() {
             Class::String => {
-                convert::to_text(self, v, &e.ty, ty.collation()).map_or(Val::Null, Val::Bytes)
+                convert::to_text(self, v, from, ty.collation()).map_or(Val::Null, Val::Bytes)
             }
-            Class::Int => match convert::to_integer(self, &v, &e.ty) {
+            Class::Int => match convert::to_integer(self, &v, from) {
                 Some(i) if ty.col.unsigned => Val::UInt(i as u64),
                 Some(i) => Val::Int(i as i64),
                 None => Val::Null,
             },
-            Class::Decimal => match convert::to_decimal(self, &v, &e.ty) {
+            Class::Decimal => match convert::to_decimal(self, &v, from) {
                 Some(d) => {
                     let scale = ty.decimal_shape().1 as u8;
                     Val::Decimal(if d.scale() < scale {
@@ -127,14 +134,14 @@ impl<'a> EvalCx<'a> {
                 }
                 None => Val::Null,
             },
-            Class::Double => convert::to_f64(self, &v, &e.ty).map_or(Val::Null, Val::Double),
-            Class::DateTime => convert::to_datetime(self, &v, &e.ty).map_or(Val::Null, |d| {
+            Class::Double => convert::to_f64(self, &v, from).map_or(Val::Null, Val::Double),
+            Class::DateTime => convert::to_datetime(self, &v, from).map_or(Val::Null, |d| {
                 Val::DateTime(nfold_types::DateTime::from_packed(d.packed(), ty.col.fsp()))
             }),
             Class::Date => {
-                convert::to_datetime(self, &v, &e.ty).map_or(Val::Null, |d| Val::Date(d.date()))
+                convert::to_datetime(self, &v, from).map_or(Val::Null, |d| Val::Date(d.date()))
             }
-            Class::Time => convert::to_time(self, &v, &e.ty).map_or(Val::Null, Val::Time),
+            Class::Time => convert::to_time(self, &v, from).map_or(Val::Null, Val::Time),
             Class::Null => Val::Null,
         })
     }

@@ -8,6 +8,7 @@ pub mod compare;
 pub mod convert;
 pub(crate) mod expr;
 mod subquery;
+mod temporal;
 
 use std::borrow::Cow;
 use std::cell::RefCell;

@@ -3,15 +3,17 @@
 use nfold_plan::expr::{Class, Expr, ExprType};
 use nfold_plan::func::{Infer, any_nullable, infer_int_null};
 use nfold_types::temporal::calendar::{
-    MAX_DAYNR, WeekMode, date_of_day_number, day_number, day_of_year, days_in_month, week, weekday,
+    MAX_DAYNR, WeekMode, date_of_day_number, day_number, day_of_year, days_in_month, is_valid_date,
+    week, weekday,
 };
 use nfold_types::temporal::{MICROS_PER_SECOND, TIME_MAX_MICROS, TimeZone};
 use nfold_types::{ColumnType, Date, DateTime, Decimal, ErrorCode, Time, Timestamp, TypeKind};
 
 use super::moments::{
-    Moment, dated, datetime_of, fsp_of, moment, warn_value, week_format, whole_date, whole_datetime,
+    date_of, dated, dated_time, fsp_of, moment, warn_value, week_format, whole_date, whole_datetime,
 };
 use super::{Evaluated, Func, Inferred, arg, func, volatile};
+use crate::eval::convert::Moment;
 use crate::eval::{EvalCx, Val, convert};
 
 /// A part of a date, zero parts included.
@@ -19,9 +21,7 @@ macro_rules! date_part {
     ($name:literal, $part:expr) => {
         func($name, (1, 1), infer_int_null, |cx, a, _| {
             let part: fn(Date) -> u32 = $part;
-            Ok(Val::Int(i64::from(part(
-                arg!(datetime_of(cx, &a[0])).date(),
-            ))))
+            Ok(Val::Int(i64::from(part(arg!(date_of(cx, &a[0])).date()))))
         })
     };
 }
@@ -40,11 +40,7 @@ macro_rules! of_date {
 macro_rules! time_part {
     ($name:literal, $part:tt) => {
         func($name, (1, 1), infer_int_null, |cx, a, _| {
-            let time = match arg!(moment(cx, &a[0])) {
-                Moment::DateTime(d) => d.time(),
-                Moment::Time(t) => t,
-            };
-            Ok(Val::Int(i64::from(time.parts().$part)))
+            Ok(Val::Int(i64::from(arg!(cx.time(&a[0])).parts().$part)))
         })
     };
 }
@@ -135,11 +131,7 @@ pub(super) static FUNCS: &[Func] = &[
         Ok(Val::Int(d.to_linear() / MICROS_PER_SECOND))
     }),
     func("time_to_sec", (1, 1), infer_int_null, |cx, a, _| {
-        let time = match arg!(moment(cx, &a[0])) {
-            Moment::DateTime(d) => d.time(),
-            Moment::Time(t) => t,
-        };
-        Ok(Val::Int(time.micros() / MICROS_PER_SECOND))
+        Ok(Val::Int(arg!(cx.time(&a[0])).micros() / MICROS_PER_SECOND))
     }),
     func("sec_to_time", (1, 1), infer_seconds, eval_sec_to_time),
     func(
@@ -237,11 +229,7 @@ fn infer_time_of(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 }
 
 fn eval_time<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
-    let time = match arg!(moment(cx, &args[0])) {
-        Moment::DateTime(d) => d.time(),
-        Moment::Time(t) => t,
-    };
-    Ok(Val::Time(time.with_fsp(ty.col.fsp())))
+    Ok(Val::Time(arg!(cx.time(&args[0])).with_fsp(ty.col.fsp())))
 }
 
 fn infer_timestamp(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
@@ -253,7 +241,7 @@ fn infer_timestamp(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 }
 
 fn eval_timestamp<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
-    let start = arg!(dated(cx, &args[0]));
+    let start = arg!(dated_time(cx, &args[0]));
     let fsp = ty.col.fsp();
     let Some(e) = args.get(1) else {
         return Ok(Val::DateTime(start.with_fsp(fsp)));
@@ -295,7 +283,7 @@ fn eval_makedate<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eval
 }
 
 fn infer_maketime(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let kind = TypeKind::Time(fsp_of(&args[2]));
+    let kind = TypeKind::Time(seconds_fsp(&args[2]));
     Ok(ExprType::new(ColumnType::new(kind), true))
 }
 
@@ -327,11 +315,16 @@ fn eval_maketime<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eva
     )))
 }
 
+/// Fractional digits of a number of seconds; a text may have any.
+pub(super) fn seconds_fsp(e: &Expr) -> u8 {
+    match e.ty.class() {
+        Class::String if !e.ty.col.zerofill => 6,
+        _ => fsp_of(e),
+    }
+}
+
 fn infer_seconds(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let fsp = match args[0].ty.class() {
-        Class::String => 6,
-        _ => fsp_of(&args[0]),
-    };
+    let fsp = seconds_fsp(&args[0]);
     Ok(ExprType::new(ColumnType::new(TypeKind::Time(fsp)), true))
 }
 
@@ -368,10 +361,11 @@ fn infer_unix_timestamp(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     })
 }
 
+/// 3001-01-19 00:00:00, in seconds: no instant lies as far.
+const MAX_INSTANT_S: i64 = 32_536_771_200;
+
 /// Seconds since 1970; 0 outside what a time stamp can hold.
 fn eval_unix_timestamp<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
-    /// 3001-01-18 23:59:59
-    const MAX_S: i64 = 32_536_771_199;
     let Some(e) = args.first() else {
         return Ok(Val::Int(cx.env().now().seconds()));
     };
@@ -384,7 +378,7 @@ fn eval_unix_timestamp<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) 
     };
     let micros = at
         .map(Timestamp::micros)
-        .filter(|us| (MICROS_PER_SECOND..(MAX_S + 1) * MICROS_PER_SECOND).contains(us))
+        .filter(|us| (MICROS_PER_SECOND..MAX_INSTANT_S * MICROS_PER_SECOND).contains(us))
         .unwrap_or(0);
     if ty.class() == Class::Int {
         return Ok(Val::Int(micros / MICROS_PER_SECOND));
@@ -442,11 +436,15 @@ fn infer_addtime(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 }
 
 fn add_time<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, sign: i64) -> Evaluated<'a> {
-    let start = arg!(moment(cx, &args[0]));
-    let by = match arg!(moment(cx, &args[1])) {
-        Moment::Time(t) => t.micros() * sign,
-        Moment::DateTime(_) => return Ok(Val::Null),
+    let start = match arg!(moment(cx, &args[0])) {
+        Moment::Time(t) if ty.class() == Class::DateTime => {
+            let today = cx.now(0).date().at_midnight().to_linear();
+            let sum = DateTime::from_linear(today + t.micros(), t.fsp);
+            Moment::DateTime(sum.unwrap_or_default())
+        }
+        start => start,
     };
+    let by = arg!(cx.time(&args[1])).micros() * sign;
     let text = ty.class() == Class::String;
     let digits = |micros: i64| {
         if !text {
@@ -457,33 +455,30 @@ fn add_time<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, sign: i64) 
             6
         }
     };
-    let result = match start {
+    Ok(match start {
         Moment::DateTime(d) => {
+            if d.date().month() == 0 || !is_valid_date(d.date()) {
+                return Ok(Val::Null);
+            }
             let micros = d.to_linear() + by;
             match DateTime::from_linear(micros, digits(micros)) {
                 Some(sum) => Val::DateTime(sum),
                 None => {
                     cx.warn(ErrorCode::ER_DATETIME_FUNCTION_OVERFLOW, &[&"datetime"]);
-                    return Ok(Val::Null);
+                    Val::Null
                 }
             }
         }
-        Moment::Time(t) if ty.class() == Class::DateTime => {
-            let today = cx.now(0).date().at_midnight().to_linear();
-            let sum = DateTime::from_linear(today + t.micros() + by, ty.col.fsp());
-            sum.map_or(Val::Null, Val::DateTime)
-        }
         Moment::Time(t) => {
             let micros = t.micros() + by;
-            clamped(cx, micros, digits(micros))
+            let sum = clamped(cx, micros, digits(micros));
+            match sum {
+                // A TIME has an end; what is called a string is cut.
+                Val::Time(t) if !text && t.micros() != micros => Val::Null,
+                sum => sum,
+            }
         }
-    };
-    if !text {
-        return Ok(result);
-    }
-    let mut out = Vec::new();
-    convert::write_text(&result, ty, &mut out);
-    Ok(Val::string(out))
+    })
 }
 
 fn infer_period(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
@@ -523,7 +518,7 @@ fn eval_convert_tz<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> E
     let at = from
         .to_instant(local)
         .map(|(at, _)| at)
-        .filter(|at| at.micros() >= MICROS_PER_SECOND);
+        .filter(|at| (MICROS_PER_SECOND..MAX_INSTANT_S * MICROS_PER_SECOND).contains(&at.micros()));
     let moved = at.and_then(|at| to.to_local(at)).unwrap_or(local);
     Ok(Val::DateTime(moved.with_fsp(ty.col.fsp())))
 }

@@ -1,7 +1,7 @@
 //! Dates and times as text by a format, and back: DATE_FORMAT, TIME_FORMAT, STR_TO_DATE, FROM_UNIXTIME, names of days and months.
 
 use nfold_plan::SqlMode;
-use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
+use nfold_plan::expr::{Expr, ExprKind, ExprType};
 use nfold_plan::func::{Infer, any_nullable};
 use nfold_types::temporal::calendar::{
     WeekMode, date_of_day_number, day_number, day_of_year, days_in_month, week, weekday,
@@ -11,7 +11,8 @@ use nfold_types::{
     ColumnType, Date, DateTime, ErrorCode, SqlError, Time, Timestamp, TypeKind, Value,
 };
 
-use super::moments::{Moment, datetime_of, fsp_of, moment_or_date, whole_date};
+use super::dates::seconds_fsp;
+use super::moments::{date_of, datetime_of, moment, whole_date};
 use super::{Evaluated, Func, Inferred, arg, func};
 use crate::eval::{EvalCx, Val};
 
@@ -22,7 +23,7 @@ pub(super) static FUNCS: &[Func] = &[
         Ok(Val::string(name.as_bytes().to_vec()))
     }),
     func("monthname", (1, 1), infer_name, |cx, a, _| {
-        let d = arg!(datetime_of(cx, &a[0])).date();
+        let d = arg!(date_of(cx, &a[0])).date();
         Ok(match MONTHS.get((d.month() as usize).wrapping_sub(1)) {
             Some(name) => Val::string(name.as_bytes().to_vec()),
             None => Val::Null,
@@ -173,10 +174,7 @@ fn eval_date_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> 
 }
 
 fn eval_time_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
-    let t = match arg!(moment_or_date(cx, &args[0])) {
-        Moment::DateTime(d) => d.time(),
-        Moment::Time(t) => t,
-    };
+    let t = arg!(moment(cx, &args[0])).time();
     let format = arg!(format_text(cx, &args[1], ty));
     let date = Date::new(0, 0, 0);
     let filled = fill(&format, date, t.parts(), t.is_negative());
@@ -187,10 +185,7 @@ fn infer_from_unixtime(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     if args.len() == 2 {
         return infer_format(cx, args);
     }
-    let fsp = match args[0].ty.class() {
-        Class::String => 6,
-        _ => fsp_of(&args[0]),
-    };
+    let fsp = seconds_fsp(&args[0]);
     Ok(ExprType::new(
         ColumnType::new(TypeKind::DateTime(fsp)),
         true,

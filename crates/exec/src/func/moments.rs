@@ -2,11 +2,13 @@
 
 use nfold_plan::SqlMode;
 use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
+use nfold_plan::func::FuncSet;
 use nfold_types::temporal::calendar::{WeekMode, week};
 use nfold_types::temporal::{DateFlags, Interval, IntervalUnit, MICROS_PER_SECOND, parse};
-use nfold_types::{Date, DateTime, ErrorCode, SqlError, Time, TypeKind, Value};
+use nfold_types::{Date, DateTime, ErrorCode, SqlError, TypeKind, Value};
 
 use super::{Evaluated, arg};
+use crate::eval::convert::{Asked, Moment};
 use crate::eval::{EvalCx, Val, convert};
 
 /// Fractional digits of an argument used as a time: those of its type, or of its text where it is written out.
@@ -16,10 +18,33 @@ pub(super) fn fsp_of(e: &Expr) -> u8 {
         Class::Time | Class::DateTime => e.ty.col.fsp(),
         Class::Decimal => e.ty.decimal_shape().1.min(6) as u8,
         Class::Double => 6,
-        Class::String => match &e.kind {
-            ExprKind::Const(Value::Bytes(text)) => fraction_digits(text),
+        Class::String if e.ty.col.zerofill => 0, // a hexadecimal literal
+        Class::String if nfold_plan::bind::is_constant(e) => fsp_of_constant(e),
+        Class::String => 6,
+    }
+}
+
+/// Of a text that is known before a row is read, the digits that it may show.
+fn fsp_of_constant(e: &Expr) -> u8 {
+    match &e.kind {
+        ExprKind::Const(Value::Bytes(text)) => fraction_digits(text),
+        ExprKind::Const(_) => fsp_of(e),
+        ExprKind::Case { whens, otherwise } => {
+            let results = whens
+                .iter()
+                .map(|(_, then)| then)
+                .chain(otherwise.as_deref());
+            results.map(fsp_of).max().unwrap_or(0)
+        }
+        ExprKind::IntervalArith { expr, unit, .. } if !unit.has_micros() => fsp_of(expr),
+        ExprKind::Call { func, args } => match super::Builtins.get(*func).name {
+            "if" => fsp_of(&args[1]).max(fsp_of(&args[2])),
+            "ifnull" | "coalesce" | "addtime" | "subtime" => {
+                args.iter().map(fsp_of).max().unwrap_or(0)
+            }
             _ => 6,
         },
+        _ => 6,
     }
 }
 
@@ -52,39 +77,40 @@ fn text_of(d: DateTime) -> Vec<u8> {
     out
 }
 
-/// An argument of which the date matters. A text that is no date gives a warning about a date; '0000-00-00' is none under NO_ZERO_DATE.
+/// An argument as a date and time of some kind.
+fn asked<'a>(cx: &EvalCx<'a>, e: &'a Expr, asked: Asked) -> Result<Option<DateTime>, SqlError> {
+    let v = cx.val(e)?;
+    Ok(convert::to_asked(cx, &v, &e.ty, asked))
+}
+
+/// An argument of which a part is wanted, zero or not; a text '0000-00-00' is none under NO_ZERO_DATE.
+fn loosely<'a>(cx: &EvalCx<'a>, e: &'a Expr, date: bool) -> Result<Option<DateTime>, SqlError> {
+    let v = cx.val(e)?;
+    let flags = DateFlags {
+        no_zero_date: matches!(v, Val::Bytes(_)) && cx.env().sql_mode().has(SqlMode::NO_ZERO_DATE),
+        ..DateFlags::default()
+    };
+    Ok(convert::to_asked(cx, &v, &e.ty, Asked { date, flags }))
+}
+
+/// An argument as a date and time in a function that looks at either.
 pub(super) fn datetime_of<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
-    if e.ty.class() != Class::String {
-        let v = cx.val(e)?;
-        return Ok(convert::to_short_date(cx, &v, &e.ty));
-    }
-    let Some(text) = cx.bytes(e)? else {
-        return Ok(None);
-    };
-    let parsed = parse::parse_datetime(&text, DateFlags::default()).ok();
-    if parsed.is_none_or(|p| p.truncated) {
-        warn_value(cx, "date", &text);
-    }
-    let Some(d) = parsed.and_then(|p| p.to_zone(cx.env().time_zone())) else {
-        return Ok(None);
-    };
-    if d.packed() == 0 && cx.env().sql_mode().has(SqlMode::NO_ZERO_DATE) {
-        warn_value(cx, "date", &text);
-        return Ok(None);
-    }
-    Ok(Some(d))
+    loosely(cx, e, false)
+}
+
+/// An argument of which only the date matters.
+pub(super) fn date_of<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
+    loosely(cx, e, true)
 }
 
 /// As [`datetime_of`]; what the SQL mode does not allow is none.
+pub(super) fn dated_time<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
+    asked(cx, e, Asked::by_mode(cx, false))
+}
+
+/// As [`date_of`]; what the SQL mode does not allow is none.
 pub(super) fn dated<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
-    let Some(d) = datetime_of(cx, e)? else {
-        return Ok(None);
-    };
-    if !convert::allowed(cx, d) {
-        warn_value(cx, "date", &text_of(d));
-        return Ok(None);
-    }
-    Ok(Some(d))
+    asked(cx, e, Asked::by_mode(cx, true))
 }
 
 /// An argument as a moment whose month and day are not zero.
@@ -92,73 +118,18 @@ pub(super) fn whole_datetime<'a>(
     cx: &EvalCx<'a>,
     e: &'a Expr,
 ) -> Result<Option<DateTime>, SqlError> {
-    let Some(d) = cx.datetime(e)? else {
-        return Ok(None);
-    };
-    if d.date().month() == 0 || d.date().day() == 0 {
-        warn_value(cx, "datetime", &text_of(d));
-        return Ok(None);
-    }
-    Ok(Some(d))
+    asked(cx, e, Asked::whole(false))
 }
 
 /// An argument as a date whose month and day are not zero.
 pub(super) fn whole_date<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Date>, SqlError> {
-    let Some(d) = datetime_of(cx, e)?.map(DateTime::date) else {
-        return Ok(None);
-    };
-    if d.month() == 0 || d.day() == 0 {
-        warn_value(cx, "date", &text_of(d.at_midnight()));
-        return Ok(None);
-    }
-    Ok(Some(d))
+    Ok(asked(cx, e, Asked::whole(true))?.map(DateTime::date))
 }
 
-/// A date and time, or a time alone.
-#[derive(Clone, Copy)]
-pub(super) enum Moment {
-    DateTime(DateTime),
-    Time(Time),
-}
-
-/// As [`moment`], where a text that is a date alone is midnight of that date.
-pub(super) fn moment_or_date<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Moment>, SqlError> {
-    if e.ty.class() == Class::String {
-        let Some(text) = cx.bytes(e)? else {
-            return Ok(None);
-        };
-        let dashes = text.iter().skip(1).filter(|b| **b == b'-').count();
-        if let Ok(p) = parse::parse_datetime(&text, DateFlags::default())
-            && dashes == 2
-            && p.date_only
-            && !p.truncated
-        {
-            return Ok(Some(Moment::DateTime(p.value)));
-        }
-    }
-    moment(cx, e)
-}
-
-/// What an argument is: its type says so, or its text (a long one that begins with a date is a date and time).
+/// What an argument is where a time will do as well as a date and time.
 pub(super) fn moment<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Moment>, SqlError> {
-    let is_datetime = match e.ty.class() {
-        Class::Date | Class::DateTime => true,
-        Class::String => match cx.bytes(e)? {
-            Some(text) => {
-                text.len() >= 12
-                    && parse::parse_datetime(&text, DateFlags::default())
-                        .is_ok_and(|p| !p.truncated && !p.date_only)
-            }
-            None => return Ok(None),
-        },
-        Class::Int | Class::Decimal => cx.integer(e)?.is_some_and(|n| n >= 10_000_000_000),
-        _ => false,
-    };
-    Ok(if is_datetime {
-        cx.datetime(e)?.map(Moment::DateTime)
-    } else {
-        cx.time(e)?.map(Moment::Time)
-    })
+    let v = cx.val(e)?;
+    Ok(convert::to_moment(cx, &v, &e.ty))
 }
 
 fn interval_of<'a>(
@@ -174,6 +145,11 @@ fn interval_of<'a>(
     }
     if unit == IntervalUnit::Second {
         // Seconds may have a fraction.
+        if let Val::UInt(n) = cx.val(amount)?
+            && amount.ty.class() == Class::Int
+        {
+            return Ok(Some(Interval::new(unit, n as i64)));
+        }
         let Some(d) = cx.decimal(amount)? else {
             return Ok(None);
         };
@@ -184,7 +160,11 @@ fn interval_of<'a>(
             .and_then(|d| d.to_i64());
         return Ok(micros.map(Interval::from_micros));
     }
-    Ok(cx.int(amount)?.map(|n| Interval::new(unit, n)))
+    // As MySQL does it, a BIGINT UNSIGNED is read as if it had a sign.
+    Ok(match cx.val(amount)? {
+        Val::UInt(n) if amount.ty.class() == Class::Int => Some(Interval::new(unit, n as i64)),
+        _ => cx.int(amount)?.map(|n| Interval::new(unit, n)),
+    })
 }
 
 fn overflow<'a>(cx: &EvalCx<'a>) -> Val<'a> {
@@ -222,27 +202,22 @@ pub(super) fn interval_arith<'a>(
     Ok(match ty.col.kind {
         TypeKind::Date => Val::Date(result.date()),
         TypeKind::DateTime(fsp) => Val::DateTime(result.with_fsp(fsp)),
-        _ => {
-            // A string in, a string out: a date alone stays one, and a fraction is shown where there is one.
-            let mut out = Vec::new();
-            if unit.is_date_only() && date_alone(cx, expr)? {
-                result.date().write_to(&mut out);
-            } else {
-                let fsp = if result.micros() == 0 { 0 } else { 6 };
-                result.with_fsp(fsp).write_to(&mut out);
-            }
-            Val::string(out)
-        }
+        // Called a string, it is a date and time all the same: a date alone stays one, a fraction is shown where there is one.
+        _ if unit.is_date_only() && date_alone(cx, expr)? => Val::Date(result.date()),
+        _ => Val::DateTime(result.with_fsp(if result.micros() == 0 { 0 } else { 6 })),
     })
 }
 
+/// Whether a text or number is written as a date alone.
 fn date_alone<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<bool, SqlError> {
-    if e.ty.class() != Class::String {
-        return Ok(cx.integer(e)?.is_some_and(|n| n <= 99_991_231));
-    }
-    Ok(cx.bytes(e)?.is_some_and(|text| {
-        parse::parse_datetime(&text, DateFlags::default()).is_ok_and(|p| p.date_only)
-    }))
+    Ok(match cx.val(e)? {
+        Val::Bytes(text) => {
+            parse::parse_datetime(&text, DateFlags::default()).is_ok_and(|p| p.date_only)
+        }
+        Val::UInt(_) if matches!(e.ty.col.kind, TypeKind::Year) => false,
+        Val::Date(_) | Val::DateTime(_) | Val::Time(_) | Val::Null => false,
+        _ => cx.integer(e)?.is_some_and(|n| n <= 99_991_231),
+    })
 }
 
 /// `EXTRACT(unit FROM expr)`: the parts written side by side, two digits each (microseconds six).
@@ -266,7 +241,11 @@ pub(super) fn extract<'a>(cx: &EvalCx<'a>, unit: IntervalUnit, expr: &'a Expr) -
             _ => i64::from(d.day()),
         }));
     }
-    let (day, time) = match arg!(moment_or_date(cx, expr)) {
+    let v = cx.val(expr)?;
+    let Some(moment) = convert::to_extracted(cx, &v, &expr.ty) else {
+        return Ok(Val::Null);
+    };
+    let (day, time) = match moment {
         Moment::DateTime(d) => (i64::from(d.date().day()), d.time()),
         Moment::Time(t) => (0, t),
     };

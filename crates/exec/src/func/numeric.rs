@@ -440,7 +440,7 @@ fn extreme_date<'a>(
             (Val::Bytes(_) | Val::Date(_) | Val::DateTime(_) | Val::Time(_), _) | (_, true) => {
                 convert::to_datetime(cx, &v, &e.ty)
             }
-            (_, false) => convert::to_short_date(cx, &v, &e.ty),
+            (_, false) => convert::to_date(cx, &v, &e.ty),
         };
         let better = best.as_ref().is_none_or(|(b, ..)| {
             if greatest {

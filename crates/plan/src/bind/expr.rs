@@ -7,7 +7,6 @@ use nfold_types::{ColumnType, Decimal, ErrorCode, SqlError, TypeKind, Value};
 use super::names::display;
 use super::types::{
     aggregate_named, aggregate_type, arith_type, charset_collation, collation_named,
-    numeric_of_temporal,
 };
 use super::{AGGREGATES, BlockBinder, ParamType, hex_type};
 use crate::collate::{self, Operand};
@@ -389,8 +388,13 @@ impl BlockBinder<'_> {
                         let (p, s) = inner.ty.decimal_shape();
                         ExprType::decimal(p, s, inner.ty.nullable)
                     }
-                    c if c.is_temporal() => numeric_of_temporal(&inner.ty),
-                    _ => ExprType::double(inner.ty.nullable),
+                    c => {
+                        let mut ty = ExprType::double(inner.ty.nullable);
+                        if c.is_temporal() {
+                            ty.col.decimals = inner.ty.col.fsp();
+                        }
+                        ty
+                    }
                 };
                 Ok(Expr {
                     kind: ExprKind::Neg(Box::new(inner)),
@@ -639,7 +643,8 @@ impl BlockBinder<'_> {
             Microsecond | SecondMicrosecond | MinuteMicrosecond | HourMicrosecond | DayMicrosecond
         );
         let date_only = matches!(unit, Day | Week | Month | Quarter | Year | YearMonth);
-        let amount_fsp = if unit == Second {
+        // A hexadecimal literal is an integer.
+        let amount_fsp = if unit == Second && !amount.ty.col.zerofill {
             amount.ty.decimal_shape().1.min(6) as u8
         } else {
             0

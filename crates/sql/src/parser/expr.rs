@@ -199,7 +199,7 @@ impl Parser<'_> {
         }
         let expr = match level {
             level::COMPARISON => self.comparison(left, op)?,
-            level::ADD => self.additive(left, op)?,
+            level::ADD => return self.additive(left, op),
             _ => self.binary(left, op, level)?,
         };
         Ok((expr, Some(level)))
@@ -302,9 +302,9 @@ impl Parser<'_> {
         })
     }
 
-    /// `+ expr`, `+ INTERVAL amount unit`
+    /// `+ expr`, `+ INTERVAL amount unit`. The unit ends the latter, so any operator on bits or numbers may follow it.
     #[inline(never)]
-    fn additive(&mut self, left: Expr, op: BinaryOp) -> Result<Expr> {
+    fn additive(&mut self, left: Expr, op: BinaryOp) -> Result<(Expr, Option<u8>)> {
         self.advance();
         if self.at(Kw::INTERVAL) {
             let start = self.save();
@@ -316,12 +316,13 @@ impl Parser<'_> {
             if !function {
                 let unit = self.interval_unit()?;
                 let subtract = op == BinaryOp::Sub;
-                return Ok(Expr::IntervalArith {
+                let sum = Expr::IntervalArith {
                     expr: Box::new(left),
                     amount: Box::new(amount),
                     unit,
                     subtract,
-                });
+                };
+                return Ok((sum, Some(level::BIT_XOR)));
             }
             let found = self.save();
             self.restore(start);
@@ -331,11 +332,12 @@ impl Parser<'_> {
             }
         }
         let right = self.expr_at(level::ADD + 1)?;
-        Ok(Expr::Binary {
+        let sum = Expr::Binary {
             op,
             left: Box::new(left),
             right: Box::new(right),
-        })
+        };
+        Ok((sum, Some(level::ADD)))
     }
 
     /// `MEMBER OF (array)`

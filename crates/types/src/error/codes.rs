@@ -627,4 +627,6 @@ errors! {
     ER_IMPOSSIBLE_STRING_CONVERSION = 3988, "HY000", "Conversion from collation %s into %s impossible for %s";
     ER_TABLE_MUST_HAVE_A_VISIBLE_COLUMN = 4028, "HY000", "A table must have at least one visible column.";
     ER_CLIENT_INTERACTION_TIMEOUT = 4031, "HY000", "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior.";
+    ER_WARN_DEPRECATED_DATETIME_DELIMITER = 4095, "HY000", "Delimiter '%c' in position %d in datetime value '%s' at row %ld is deprecated. Prefer the standard '%c'.";
+    ER_WARN_DEPRECATED_SUPERFLUOUS_DELIMITER = 4096, "HY000", "Delimiter '%c' in position %d in datetime value '%s' at row %ld is superfluous and is deprecated. Please remove.";
 }

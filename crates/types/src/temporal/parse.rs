@@ -3,6 +3,7 @@
 use super::calendar::days_in_month;
 use super::{Date, DateTime, MICROS_PER_SECOND, TIME_MAX_MICROS, Time, TimeZone};
 use crate::convert::number::is_space;
+use crate::error::{ErrorCode, SqlError};
 
 /// Which dates pass, from the SQL mode and the context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -41,6 +42,36 @@ pub struct ParsedDateTime {
     pub truncated: bool,
     /// A displacement `+hh:mm` from UTC was given, in seconds.
     pub offset_s: Option<i32>,
+    /// The first delimiter that is not the standard one of its place.
+    pub odd: Option<OddDelimiter>,
+}
+
+/// A delimiter between the fields of a date that is taken, but deprecated (warnings 4095 and 4096).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OddDelimiter {
+    /// The delimiter.
+    pub byte: u8,
+    /// Where it stands in the text, from 0.
+    pub at: usize,
+    /// The standard delimiter of the place; `None`: one stands there already.
+    pub standard: Option<u8>,
+}
+
+impl OddDelimiter {
+    /// The warning about it; `text` is the whole text, `row` the row of the statement.
+    pub fn warning(&self, text: &[u8], row: u64) -> SqlError {
+        let (byte, text) = (char::from(self.byte), String::from_utf8_lossy(text));
+        match self.standard {
+            Some(standard) => SqlError::new(
+                ErrorCode::ER_WARN_DEPRECATED_DATETIME_DELIMITER,
+                &[&byte, &self.at, &text, &row, &char::from(standard)],
+            ),
+            None => SqlError::new(
+                ErrorCode::ER_WARN_DEPRECATED_SUPERFLUOUS_DELIMITER,
+                &[&byte, &self.at, &text, &row],
+            ),
+        }
+    }
 }
 
 /// A time read from a text.
@@ -65,6 +96,15 @@ impl ParsedTime {
             Some(full) if full.offset_s.is_some() => full.to_zone(zone).map(DateTime::time),
             _ => Some(self.value),
         }
+    }
+
+    /// As [`Self::to_zone`], rounded to the microsecond.
+    pub fn rounded(&self, zone: &TimeZone) -> Option<Time> {
+        let value = self.to_zone(zone)?;
+        Some(match self.nanos {
+            0..500 => value,
+            nanos => value.round(nanos, 6).0,
+        })
     }
 }
 
@@ -132,6 +172,7 @@ struct Fields {
     nonzero: bool,
     delimiter: bool,
     space: bool,
+    odd: Option<OddDelimiter>,
 }
 
 fn scan_fields(s: &[u8], start: usize) -> Result<Fields, NoDate> {
@@ -156,6 +197,7 @@ fn scan_fields(s: &[u8], start: usize) -> Result<Fields, NoDate> {
         nonzero: false,
         delimiter: false,
         space: false,
+        odd: None,
     };
     let mut field_len = if compact { compact_year } else { 4 };
     let mut at = start;
@@ -209,7 +251,18 @@ fn scan_fields(s: &[u8], start: usize) -> Result<Fields, NoDate> {
             i += 1;
             break;
         }
+        let standard = [b'-', b'-', b' ', b':', b':'][i];
+        let mut delimited = false;
         while let Some(&b) = s.get(at).filter(|b| is_punct(**b) || is_space(**b)) {
+            if f.odd.is_none() && (delimited || b != standard) {
+                let standard = (!delimited).then_some(standard);
+                f.odd = Some(OddDelimiter {
+                    byte: b,
+                    at,
+                    standard,
+                });
+            }
+            delimited = true;
             if is_space(b) {
                 // White space only between date and time.
                 if i != 2 {
@@ -274,6 +327,7 @@ fn parse_full(text: &[u8], flags: DateFlags, time_context: bool) -> Result<Parse
         date_only: f.count <= 3,
         truncated,
         offset_s,
+        odd: f.odd,
     })
 }
 
@@ -315,6 +369,15 @@ impl ParsedDateTime {
             Some(seconds) => zone.to_local(TimeZone::Fixed(seconds).to_instant(self.value)?.0),
         }
     }
+
+    /// As [`Self::to_zone`], rounded to the microsecond.
+    pub fn rounded(&self, zone: &TimeZone) -> Option<DateTime> {
+        let value = self.to_zone(zone)?;
+        if self.nanos < 500 {
+            return Some(value);
+        }
+        value.round(self.nanos, 6)
+    }
 }
 
 /// Reads a text as a date with an optional time.
@@ -334,8 +397,13 @@ pub fn parse_time(text: &[u8]) -> Result<ParsedTime, TemporalError> {
         return Err(TemporalError::Malformed);
     }
     if text.len() - start >= 12 {
-        match parse_full(&text[start..], DateFlags::default(), true) {
-            Ok(full) if full.date_only => return Err(TemporalError::Malformed),
+        // Of a date and time the time is taken, whatever the day.
+        let flags = DateFlags {
+            allow_invalid: true,
+            ..DateFlags::default()
+        };
+        match parse_full(&text[start..], flags, true) {
+            Ok(full) if full.date_only || negative => return Err(TemporalError::Malformed),
             Ok(full) => {
                 let (value, nanos, truncated) = (full.value.time(), full.nanos, full.truncated);
                 return Ok(ParsedTime {
@@ -487,6 +555,15 @@ pub fn datetime_of_number(number: i64, flags: DateFlags) -> Result<DateTime, Tem
     let value = assemble(&parts, 0);
     check_date(value.date(), nr == 0, flags)?;
     Ok(value)
+}
+
+/// A number as a date where no time of day is asked for: also one whose year, or year and month, are 0, as 101 or 7.
+pub fn date_of_number(number: i64, flags: DateFlags) -> Result<DateTime, TemporalError> {
+    match number {
+        1..=100 => datetime_of_number(number + 20_000_000, flags),
+        100_000_000..101_000_000 => datetime_of_number(number + 20_000_000_000_000, flags),
+        _ => datetime_of_number(number, flags),
+    }
 }
 
 /// A number as a time, [-]hhmmss, or the time of a whole date and time. The flag tells that it was clamped.

@@ -110,11 +110,14 @@ fn finite(v: f64) -> Value {
     }
 }
 
+/// Fractional digits of a TIME or DATETIME parameter: all six, whether the client sent microseconds or not.
+const PARAM_FSP: u8 = 6;
+
 fn read_datetime(input: &mut &[u8]) -> Result<DateTime, ParamError> {
     let [len] = take(input)?;
     let mut body = take_bytes(input, u64::from(len))?;
     if len == 0 {
-        return Ok(DateTime::ZERO);
+        return Ok(DateTime::ZERO.with_fsp(PARAM_FSP));
     }
     let [y0, y1, month, day] = take(&mut body)?;
     let year = u32::from(u16::from_le_bytes([y0, y1]));
@@ -134,9 +137,8 @@ fn read_datetime(input: &mut &[u8]) -> Result<DateTime, ParamError> {
                 days_in_month(year, month)
             };
     if !date_ok || hour > 23 || minute > 59 || second > 59 || micros > 999_999 {
-        return Ok(DateTime::ZERO);
+        return Ok(DateTime::ZERO.with_fsp(PARAM_FSP));
     }
-    let fsp = if micros == 0 { 0 } else { 6 };
     let date = Date::new(year, month, day);
     Ok(DateTime::new(
         date,
@@ -144,7 +146,7 @@ fn read_datetime(input: &mut &[u8]) -> Result<DateTime, ParamError> {
         u32::from(minute),
         u32::from(second),
         micros,
-        fsp,
+        PARAM_FSP,
     ))
 }
 
@@ -152,7 +154,7 @@ fn read_time(input: &mut &[u8]) -> Result<Time, ParamError> {
     let [len] = take(input)?;
     let mut body = take_bytes(input, u64::from(len))?;
     if len == 0 {
-        return Ok(Time::default());
+        return Ok(Time::default().with_fsp(PARAM_FSP));
     }
     let [negative] = take(&mut body)?;
     let days = i64::from(u32::from_le_bytes(take(&mut body)?));
@@ -163,7 +165,7 @@ fn read_time(input: &mut &[u8]) -> Result<Time, ParamError> {
         0
     };
     if hour > 23 || minute > 59 || second > 59 || micros > 999_999 {
-        return Ok(Time::default());
+        return Ok(Time::default().with_fsp(PARAM_FSP));
     }
     let seconds = ((days * 24 + i64::from(hour)) * 60 + i64::from(minute)) * 60 + i64::from(second);
     let total = seconds
@@ -171,6 +173,6 @@ fn read_time(input: &mut &[u8]) -> Result<Time, ParamError> {
         .saturating_add(i64::from(micros));
     Ok(Time::from_micros(
         if negative == 1 { -total } else { total },
-        if micros == 0 { 0 } else { 6 },
+        PARAM_FSP,
     ))
 }

@@ -123,11 +123,15 @@ fn split_number(value: ValueRef<'_>) -> Option<(i64, u32, bool)> {
 }
 
 /// The date and time that a value says; an error is a value that says none.
-fn given(value: ValueRef<'_>, cx: &StoreCx<'_>) -> Result<Given, Problem> {
+fn given(value: ValueRef<'_>, cx: &mut StoreCx<'_>) -> Result<Given, Problem> {
     let flags = cx.mode.dates;
     match value {
         ValueRef::Bytes(text) => {
             let parsed = parse_datetime(text, flags)?;
+            if let Some(odd) = parsed.odd {
+                let warning = odd.warning(text, cx.row);
+                cx.warnings.push_error(Level::Warning, &warning);
+            }
             let value = parsed
                 .to_zone(&cx.mode.time_zone)
                 .ok_or(Problem::OutOfRange)?;
@@ -185,13 +189,13 @@ fn is_date_number(n: i64) -> bool {
     n <= 99_991_231
 }
 
-/// The date-time fitted to `fsp` digits, or the zero one with a warning.
+/// The date-time fitted to `fsp` digits, or the zero one; the flag tells that a warning was needed.
 fn fitted(
     value: ValueRef<'_>,
     kind: &str,
     fsp: u8,
     cx: &mut StoreCx<'_>,
-) -> Result<DateTime, SqlError> {
+) -> Result<(DateTime, bool), SqlError> {
     let zero = DateTime::ZERO.with_fsp(fsp);
     let problem = match given(value, cx) {
         Err(problem) => problem,
@@ -202,13 +206,13 @@ fn fitted(
                     let text = message_text(value, fsp, cx);
                     report(problem, kind, &text, cx)?;
                 }
-                return Ok(v);
+                return Ok((v, given.problem.is_some()));
             }
         },
     };
     let text = message_text(value, fsp, cx);
     report(problem, kind, &text, cx)?;
-    Ok(zero)
+    Ok((zero, true))
 }
 
 pub(super) fn datetime(
@@ -216,7 +220,7 @@ pub(super) fn datetime(
     fsp: u8,
     cx: &mut StoreCx<'_>,
 ) -> Result<Value, SqlError> {
-    fitted(value, "datetime", fsp, cx).map(Value::DateTime)
+    fitted(value, "datetime", fsp, cx).map(|(v, _)| Value::DateTime(v))
 }
 
 pub(super) fn date(value: ValueRef<'_>, cx: &mut StoreCx<'_>) -> Result<Value, SqlError> {
@@ -225,10 +229,9 @@ pub(super) fn date(value: ValueRef<'_>, cx: &mut StoreCx<'_>) -> Result<Value, S
     {
         return Ok(Value::Date(v));
     }
-    let before = cx.warnings.total();
-    let v = fitted(value, "date", 0, cx)?;
+    let (v, warned) = fitted(value, "date", 0, cx)?;
     // The note says that a time of day is left out; a warning about the same value has said more.
-    if v.time().micros() != 0 && cx.warnings.total() == before {
+    if v.time().micros() != 0 && !warned {
         let text = message_text(value, 0, cx);
         note("date", &text, cx);
     }
@@ -251,7 +254,7 @@ pub(super) fn timestamp(
             return Ok(Value::Timestamp(fitted));
         }
     }
-    let local = fitted(value, "datetime", fsp, cx)?;
+    let (local, _) = fitted(value, "datetime", fsp, cx)?;
     if local.packed() == 0 {
         return Ok(zero);
     }
