@@ -19,6 +19,11 @@ A file is a list of blocks, separated by empty lines, in the manner of sqllogict
     1:bigint
     1
 
+    describe                   it gave rows: how the protocol describes each column, and not the rows
+    SELECT 1
+    ----
+    1: bigint length 2 decimals 0 charset 63 not_null binary
+
 After rows or counts, `warnings` begins the list that SHOW WARNINGS gives. `query sorted` compares rows in any order.
 `skip reason` before a block leaves its statement out of the comparison and says why; `connection NAME` switches to another
 connection. Values are as the text protocol sends them; \\t, \\n, \\0 and \\\\ are escaped, NULL is NULL, and bytes that are not
@@ -33,6 +38,16 @@ TYPES = {0: "decimal", 1: "tinyint", 2: "smallint", 3: "int", 4: "float", 5: "do
          8: "bigint", 9: "mediumint", 10: "date", 11: "time", 12: "datetime", 13: "year", 15: "varchar", 16: "bit",
          245: "json", 246: "decimal", 247: "enum", 248: "set", 249: "tinyblob", 250: "mediumblob", 251: "longblob",
          252: "blob", 253: "varchar", 254: "char", 255: "geometry"}
+
+
+FLAGS = ["not_null", "pri_key", "unique_key", "multiple_key", "blob", "unsigned", "zerofill", "binary", "enum", "auto_increment",
+         "timestamp", "set", "no_default", "on_update", "part_key", "num"]
+
+
+def describe(field):
+    """A column's description in the protocol as it stands in a file."""
+    flags = "".join(" " + name for bit, name in enumerate(FLAGS) if field.flags >> bit & 1)
+    return f"{show(field.name)}: {TYPES.get(field.type_code, field.type_code)} length {field.length} decimals {field.scale} charset {field.charsetnr}{flags}"
 
 
 class Block:
@@ -70,7 +85,7 @@ def parse(path):
                 skip = rest
             else:
                 connection = rest.strip()
-        if lines and lines[0] in ("ok", "error", "query", "query sorted"):
+        if lines and lines[0] in ("ok", "error", "query", "query sorted", "describe"):
             kind = lines.pop(0)
         expected = []
         if "----" in lines:
@@ -143,6 +158,9 @@ class Runner:
             return "error", [f"{e.args[0]}: {show(e.args[1] if len(e.args) > 1 else '')}"]
         result = cursor._result
         lines = []
+        if block.kind == "describe":
+            cursor.fetchall()
+            return "describe", [describe(f) for f in result.fields]
         if cursor.description is not None:
             kind = "query"
             lines.append("\t".join(f"{show(f.name) or ''}:{TYPES.get(f.type_code, f.type_code)}" for f in result.fields))

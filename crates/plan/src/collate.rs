@@ -1,9 +1,10 @@
 //! Which collation and which type a result has when several expressions meet (manual, "Collation Coercibility in Expressions").
 
 use nfold_types::collation::CollationId;
-use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
+use nfold_types::{ErrorCode, SqlError, TypeKind};
 
-use crate::expr::{Class, CmpKind, Coercibility, ExprType, string_type};
+use crate::expr::{Class, CmpKind, Coercibility, ExprType};
+pub use crate::merge::common_type;
 
 /// A collation and how firmly it is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,15 @@ pub fn as_string(ty: &ExprType, connection: CollationId) -> Merged {
             collation: CollationId::BINARY,
             coercibility: Coercibility::Ignorable,
         },
+        // The bytes of a BIT are binary text.
+        _ if matches!(ty.col.kind, TypeKind::Bit(_))
+            && ty.coercibility == Coercibility::Implicit =>
+        {
+            Merged {
+                collation: CollationId::BINARY,
+                coercibility: Coercibility::Implicit,
+            }
+        }
         _ => Merged {
             collation: connection,
             coercibility: Coercibility::Numeric,
@@ -233,87 +243,4 @@ pub fn comparison(
         // An integer column against a constant string that is an integer compares as integers; the executor looks at the value.
         _ => CmpKind::Double,
     })
-}
-
-/// The common type of values that stand for one another (CASE, IF, COALESCE, UNION columns).
-pub fn common_type(
-    types: &[&ExprType],
-    connection: CollationId,
-    operation: &str,
-) -> Result<ExprType, SqlError> {
-    let nullable = types.iter().any(|t| t.nullable);
-    let real: Vec<&ExprType> = types
-        .iter()
-        .copied()
-        .filter(|t| t.class() != Class::Null)
-        .collect();
-    let Some(first) = real.first() else {
-        return Ok(ExprType::null());
-    };
-    if real.iter().all(|t| t.col == first.col) {
-        let coercibility = real
-            .iter()
-            .map(|t| t.coercibility)
-            .min()
-            .unwrap_or(first.coercibility);
-        let mut col = first.col.clone();
-        if col.is_enum_or_set() {
-            col = string_type(first.char_length(), col.collation);
-        }
-        return Ok(ExprType {
-            col,
-            nullable,
-            coercibility,
-        });
-    }
-    let has = |c: Class| real.iter().any(|t| t.class() == c);
-    if has(Class::String)
-        || (real.iter().any(|t| t.class().is_temporal())
-            && !real.iter().all(|t| t.class().is_temporal()))
-    {
-        let merged = merge(real.iter().copied(), connection, operation)?;
-        let chars = real.iter().map(|t| t.char_length()).max().unwrap_or(0);
-        return Ok(ExprType {
-            col: string_type(chars, merged.collation),
-            nullable,
-            coercibility: merged.coercibility,
-        });
-    }
-    if real.iter().all(|t| t.class().is_temporal()) {
-        let fsp = real.iter().map(|t| t.col.fsp()).max().unwrap_or(0);
-        let kind = if real.iter().all(|t| t.class() == Class::Time) {
-            TypeKind::Time(fsp)
-        } else {
-            TypeKind::DateTime(fsp)
-        };
-        return Ok(ExprType::new(ColumnType::new(kind), nullable));
-    }
-    if has(Class::Double) {
-        return Ok(ExprType::double(nullable));
-    }
-    let signs = (
-        real.iter().any(|t| t.col.unsigned),
-        real.iter().any(|t| !t.col.unsigned),
-    );
-    if !has(Class::Decimal) && signs != (true, true) {
-        let widest = real
-            .iter()
-            .max_by_key(|t| t.decimal_shape().0)
-            .copied()
-            .unwrap_or(first);
-        let mut col = widest.col.clone();
-        col.zerofill = false;
-        if matches!(col.kind, TypeKind::Bit(_)) {
-            col = ColumnType::bigint().with_unsigned();
-        }
-        return Ok(ExprType::new(col, nullable));
-    }
-    let scale = real.iter().map(|t| t.decimal_shape().1).max().unwrap_or(0);
-    let whole = real
-        .iter()
-        .map(|t| t.decimal_shape())
-        .map(|(p, s)| p - s.min(p))
-        .max()
-        .unwrap_or(1);
-    Ok(ExprType::decimal(whole + scale, scale, nullable))
 }

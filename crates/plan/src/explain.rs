@@ -83,8 +83,9 @@ fn columns() -> Vec<ColumnMeta> {
                 org_table: none.clone(),
                 name: (*name).into(),
                 org_name: none.clone(),
-                flags: ty.wire_flags(),
+                flags: ty.made_wire_flags(),
                 ty,
+                made: false,
             }
         })
         .collect()

@@ -3,6 +3,7 @@
 
 use nfold_sql::ast::{BinaryOp, IntervalUnit, IsTest, TrimSide, VarScope};
 use nfold_types::collation::CollationId;
+use nfold_types::sql_type::NOT_FIXED_DECIMALS;
 use nfold_types::{ColumnType, TypeKind, Value};
 
 use crate::query::QueryPlan;
@@ -44,26 +45,45 @@ impl ExprType {
         }
     }
 
+    /// A signed 64-bit integer that is described with `chars` characters, its sign among them.
+    pub fn int(chars: u32, nullable: bool) -> Self {
+        Self::new(ColumnType::bigint(), nullable).with_width(chars)
+    }
+
     /// A signed 64-bit integer.
     pub fn bigint(nullable: bool) -> Self {
-        Self::new(ColumnType::bigint(), nullable)
+        Self::int(21, nullable)
     }
 
     /// The type of a comparison or a logical operator: INT(1).
     pub fn boolean(nullable: bool) -> Self {
-        let mut col = ColumnType::new(TypeKind::BigInt);
-        col.width = 1;
-        Self::new(col, nullable)
+        Self::int(1, nullable)
     }
 
     /// An unsigned 64-bit integer.
     pub fn ubigint(nullable: bool) -> Self {
-        Self::new(ColumnType::bigint().with_unsigned(), nullable)
+        Self::new(ColumnType::bigint().with_unsigned(), nullable).with_width(21)
     }
 
     /// DOUBLE
     pub fn double(nullable: bool) -> Self {
-        Self::new(ColumnType::double(), nullable)
+        Self::new(ColumnType::double(), nullable).with_width(23)
+    }
+
+    /// DOUBLE that is shown with so many digits after the point ([`NOT_FIXED_DECIMALS`]: with as many as it has).
+    pub fn double_fixed(decimals: u8, nullable: bool) -> Self {
+        let mut ty = Self::double(nullable);
+        if decimals < NOT_FIXED_DECIMALS {
+            ty.col.decimals = decimals;
+            ty.col.width = 17 + u32::from(decimals);
+        }
+        ty
+    }
+
+    /// The same type, described with `chars` characters.
+    pub fn with_width(mut self, chars: u32) -> Self {
+        self.col.width = chars;
+        self
     }
 
     /// DECIMAL; precision and scale are cut to 65 and 30.
@@ -96,6 +116,45 @@ impl ExprType {
         }
     }
 
+    /// The type of a value that is taken as it is, by MIN or NULLIF: that of a column loses what only a table's columns have.
+    pub fn item(&self) -> Self {
+        let mut ty = self.clone();
+        let length = self.max_length().min(u64::from(u32::MAX)) as u32;
+        match ty.col.kind {
+            TypeKind::Enum(_) | TypeKind::Set(_) => ty.col.kind = TypeKind::Char(length),
+            TypeKind::Text(_) | TypeKind::Blob(_) if ty.col.width == 0 => {
+                let size = nfold_types::TextSize::Normal;
+                ty.col.kind = match ty.col.kind {
+                    TypeKind::Text(_) => TypeKind::Text(size),
+                    _ => TypeKind::Blob(size),
+                };
+                ty.col.width = length;
+            }
+            _ if ty.col.is_integer() || self.class() == Class::Double => ty.col.width = length,
+            _ => {}
+        }
+        ty.col.zerofill = false;
+        ty
+    }
+
+    /// The type of the column of a temporary table that MySQL keeps such values in.
+    pub fn kept(&self) -> Self {
+        let mut ty = self.clone();
+        match ty.col.kind {
+            TypeKind::BigInt if (1..10).contains(&ty.col.width) => ty.col.kind = TypeKind::Int,
+            TypeKind::Year => {
+                ty.col.kind = TypeKind::Int;
+                (ty.col.unsigned, ty.col.width) = (true, 4);
+            }
+            TypeKind::Enum(_) | TypeKind::Set(_) => {
+                ty.col = string_type(self.max_length(), ty.col.collation);
+            }
+            TypeKind::Null => ty.col.kind = TypeKind::VarBinary(0),
+            _ => {}
+        }
+        ty
+    }
+
     /// In which domain values of this type take part in arithmetic and comparisons.
     pub fn class(&self) -> Class {
         Class::of(&self.col)
@@ -111,28 +170,40 @@ impl ExprType {
         use TypeKind::*;
         match &self.col.kind {
             Decimal { precision, scale } => (u32::from(*precision), u32::from(*scale)),
-            TinyInt => (3, 0),
-            SmallInt => (5, 0),
-            MediumInt => (8, 0),
-            Int => (10, 0),
-            BigInt => (20, 0),
+            TinyInt | SmallInt | MediumInt | Int | BigInt => {
+                let sign = u32::from(!self.col.unsigned);
+                (
+                    (self.max_length() as u32).saturating_sub(sign).clamp(1, 65),
+                    0,
+                )
+            }
             Year => (4, 0),
-            Bit(n) => (u32::from(*n).div_ceil(3), 0),
+            Bit(n) => (u32::from(*n), 0),
             Date => (8, 0),
             Time(f) => (7 + u32::from(*f), u32::from(*f)),
             DateTime(f) | Timestamp(f) => (14 + u32::from(*f), u32::from(*f)),
             Null => (1, 0),
+            // The digits of a hexadecimal literal as a number.
+            VarBinary(n) if self.col.zerofill => {
+                ((n.saturating_mul(241)).div_ceil(100).clamp(1, 65), 0)
+            }
             _ => (65, 30),
         }
     }
 
-    /// Characters at most when shown as text.
-    pub fn char_length(&self) -> u64 {
+    /// The characters that a value takes at most, as MySQL counts them: the display width of a number, the bytes of a binary string.
+    pub fn max_length(&self) -> u64 {
         use TypeKind::*;
+        let own = |n: u64| match self.col.width {
+            // Of a table's column the width is about showing it.
+            0 => n,
+            _ if self.col.zerofill || matches!(self.col.kind, TinyInt if self.col.width == 1) => n,
+            width => u64::from(width),
+        };
+        let signed = u64::from(!self.col.unsigned);
         match &self.col.kind {
             Char(n) | VarChar(n) | Binary(n) | VarBinary(n) => u64::from(*n),
-            Text(size) => size.max_bytes() / u64::from(self.col.charset().max_len),
-            Blob(size) => size.max_bytes(),
+            Text(size) | Blob(size) => own(size.max_bytes()),
             Enum(members) => members
                 .iter()
                 .map(|m| m.chars().count() as u64)
@@ -143,27 +214,58 @@ impl ExprType {
                 .map(|m| m.chars().count() as u64 + 1)
                 .sum::<u64>()
                 .saturating_sub(1),
-            TinyInt => 4,
-            SmallInt => 6,
-            MediumInt => 8,
-            Int => 11,
-            BigInt => {
-                if self.col.width == 1 {
-                    1
-                } else {
-                    20 + u64::from(!self.col.unsigned && self.col.width == 0)
-                        - u64::from(self.col.width == 0 && !self.col.unsigned)
-                }
-            }
-            Decimal { precision, scale } => u64::from(*precision) + 1 + u64::from(*scale > 0),
-            Float => 12,
-            Double => 22,
-            Bit(n) => u64::from(n.div_ceil(8)),
+            TinyInt => own(3 + signed),
+            SmallInt => own(5 + signed),
+            MediumInt => own(8 + signed),
+            Int => own(10 + signed),
+            BigInt => own(20),
+            Decimal { precision, scale } => u64::from(*precision) + u64::from(*scale > 0) + signed,
+            Float => own(12),
+            Double => own(22),
+            Bit(n) => u64::from(*n),
             Year => 4,
             Date => 10,
-            Time(f) => 10 + frac(*f),
+            Time(f) => own(10 + frac(*f)),
             DateTime(f) | Timestamp(f) => 19 + frac(*f),
             Null => 0,
+        }
+    }
+
+    /// Characters at most when shown as text.
+    pub fn char_length(&self) -> u64 {
+        match self.col.kind {
+            TypeKind::Double => 22,
+            _ => self.max_length(),
+        }
+    }
+
+    /// Bytes at most when shown as binary text.
+    pub fn byte_length(&self) -> u64 {
+        let per_char = match self.class() {
+            Class::String => u64::from(self.col.charset().max_len),
+            _ => 1,
+        };
+        self.max_length().saturating_mul(per_char)
+    }
+
+    /// Its length as text of this collation.
+    pub fn length_in(&self, collation: CollationId) -> u64 {
+        if collation == CollationId::BINARY {
+            self.byte_length()
+        } else {
+            self.char_length()
+        }
+    }
+
+    /// Digits after the point; [`NOT_FIXED_DECIMALS`] where they are as many as there are.
+    pub fn decimals(&self) -> u8 {
+        match self.col.kind {
+            TypeKind::Decimal { scale, .. } => scale,
+            TypeKind::Float | TypeKind::Double => self.col.decimals,
+            // A hexadecimal literal is a number as well.
+            TypeKind::VarBinary(_) if self.col.zerofill => 0,
+            _ if self.class() == Class::String => NOT_FIXED_DECIMALS,
+            _ => self.col.fsp(),
         }
     }
 }
@@ -172,31 +274,39 @@ fn frac(fsp: u8) -> u64 {
     if fsp == 0 { 0 } else { u64::from(fsp) + 1 }
 }
 
+/// The longest string that an expression is described with, in bytes (`MAX_BLOB_WIDTH`).
+const MAX_STRING_BYTES: u64 = 1 << 24;
+
 /// The string type that holds `chars` characters, as MySQL chooses it for a result column.
 pub fn string_type(chars: u64, collation: CollationId) -> ColumnType {
+    let per_char = u64::from(collation.known().charset.max_len);
+    long_string_type(chars.min(MAX_STRING_BYTES / per_char), collation)
+}
+
+/// As [`string_type`], but the longest is so many characters, not bytes: REPEAT and its like.
+pub fn long_string_type(chars: u64, collation: CollationId) -> ColumnType {
     use nfold_types::TextSize;
+    let chars = chars.min(MAX_STRING_BYTES) as u32;
     let binary = collation == CollationId::BINARY;
-    let bytes = chars.saturating_mul(u64::from(collation.known().charset.max_len));
-    let kind = if bytes <= 65_535 {
-        let n = chars as u32;
-        if binary {
-            TypeKind::VarBinary(n)
-        } else {
-            TypeKind::VarChar(n)
-        }
+    let bytes = u64::from(chars) * u64::from(collation.known().charset.max_len);
+    let size = if bytes <= TextSize::Medium.max_bytes() {
+        TextSize::Medium
     } else {
-        let size = if bytes <= TextSize::Medium.max_bytes() {
-            TextSize::Medium
-        } else {
-            TextSize::Long
-        };
-        if binary {
-            TypeKind::Blob(size)
-        } else {
-            TypeKind::Text(size)
-        }
+        TextSize::Long
     };
-    ColumnType::string(kind, collation)
+    let mut ty = ColumnType::string(
+        match (bytes <= TextSize::Normal.max_bytes(), binary) {
+            (true, true) => TypeKind::VarBinary(chars),
+            (true, false) => TypeKind::VarChar(chars),
+            (false, true) => TypeKind::Blob(size),
+            (false, false) => TypeKind::Text(size),
+        },
+        collation,
+    );
+    if ty.is_blob() {
+        ty.width = chars;
+    }
+    ty
 }
 
 /// The domains in which MySQL computes.
@@ -452,7 +562,8 @@ impl Expr {
 
     /// The integer constant `v`.
     pub fn int(v: i64) -> Expr {
-        Expr::constant(Value::Int(v), ExprType::bigint(false))
+        let digits = v.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
+        Expr::constant(Value::Int(v), ExprType::int(digits + 1, false))
     }
 
     /// The NULL constant.

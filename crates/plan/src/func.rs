@@ -4,7 +4,7 @@ use nfold_types::collation::CollationId;
 use nfold_types::{ErrorCode, SqlError, TypeKind};
 
 use crate::collate::{self, Merged};
-use crate::expr::{Class, Coercibility, Expr, ExprType, FuncId};
+use crate::expr::{Class, Coercibility, Expr, ExprType, FuncId, long_string_type};
 
 /// Never the same value twice in a statement, or a side effect: it is evaluated for each row (`RAND()`, `SLEEP()`, `UUID()`).
 pub const VOLATILE: u8 = 1;
@@ -51,25 +51,40 @@ impl Infer<'_> {
         collate::merge(args.iter().map(|e| &e.ty), self.connection, self.name)
     }
 
-    /// A string result of at most `chars` characters whose collation is merged from `args`.
-    pub fn string_from(
-        &self,
-        args: &[&Expr],
-        chars: u64,
-        nullable: bool,
-    ) -> Result<ExprType, SqlError> {
+    /// A string result of at most `chars` characters whose collation is merged from `args`. It is NULL where it is too long for a client.
+    pub fn string_from(&self, args: &[&Expr], chars: u64) -> Result<ExprType, SqlError> {
         let merged = self.merge(args)?;
         Ok(ExprType::string(
             chars,
             merged.collation,
             merged.coercibility,
-            nullable,
+            true,
         ))
     }
 
+    /// As [`Self::string_from`], for a length that is given in characters, or not known.
+    pub fn long_string_from(
+        &self,
+        args: &[&Expr],
+        chars: Option<u64>,
+    ) -> Result<ExprType, SqlError> {
+        let mut ty = self.string_from(args, chars.unwrap_or(0))?;
+        if chars.is_none() {
+            ty.col = long_string_type(u64::MAX, ty.col.collation);
+        }
+        Ok(ty)
+    }
+
     /// A string of the connection's collation, made by the function itself.
-    pub fn connection_string(&self, chars: u64, nullable: bool) -> ExprType {
-        ExprType::string(chars, self.connection, Coercibility::Coercible, nullable)
+    pub fn connection_string(&self, chars: u64) -> ExprType {
+        ExprType::string(chars, self.connection, Coercibility::Coercible, true)
+    }
+
+    /// The characters that the arguments take together as text of the collation that they have together.
+    pub fn total_length(&self, args: &[&Expr]) -> Result<u64, SqlError> {
+        let collation = self.merge(args)?.collation;
+        let lengths = args.iter().map(|e| e.ty.length_in(collation));
+        Ok(lengths.fold(0, u64::saturating_add))
     }
 
     /// The common type of values that stand for one another (IF, CASE, COALESCE, UNION …).
@@ -89,14 +104,17 @@ pub fn any_nullable(args: &[Expr]) -> bool {
     args.iter().any(|e| e.ty.nullable)
 }
 
-/// INT result, nullable as its arguments are.
-pub fn infer_int(_: &Infer<'_>, args: &mut [Expr]) -> Result<ExprType, SqlError> {
-    Ok(ExprType::bigint(any_nullable(args)))
+/// INT result of so many characters, nullable as its arguments are.
+pub fn infer_int<const CHARS: u32>(_: &Infer<'_>, args: &mut [Expr]) -> Result<ExprType, SqlError> {
+    Ok(ExprType::int(CHARS, any_nullable(args)))
 }
 
-/// INT result that may be NULL.
-pub fn infer_int_null(_: &Infer<'_>, _: &mut [Expr]) -> Result<ExprType, SqlError> {
-    Ok(ExprType::bigint(true))
+/// INT result of so many characters that may be NULL.
+pub fn infer_int_null<const CHARS: u32>(
+    _: &Infer<'_>,
+    _: &mut [Expr],
+) -> Result<ExprType, SqlError> {
+    Ok(ExprType::int(CHARS, true))
 }
 
 /// DOUBLE result that may be NULL.
@@ -104,24 +122,19 @@ pub fn infer_double_null(_: &Infer<'_>, _: &mut [Expr]) -> Result<ExprType, SqlE
     Ok(ExprType::double(true))
 }
 
-/// The numeric result of one argument kept as it is in kind: integers stay integers, strings become DOUBLE.
+/// The numeric result of one argument kept as it is in kind: integers stay integers, strings and dates become DOUBLE.
 pub fn infer_numeric_of(args: &[Expr]) -> ExprType {
     let arg = &args[0].ty;
-    match arg.class() {
-        Class::Int if arg.col.unsigned || matches!(arg.col.kind, TypeKind::Bit(_)) => {
+    let mut ty = match arg.class() {
+        Class::Int
+            if arg.col.unsigned || matches!(arg.col.kind, TypeKind::Bit(_) | TypeKind::Year) =>
+        {
             ExprType::ubigint(arg.nullable)
         }
         Class::Int => ExprType::bigint(arg.nullable),
-        Class::Decimal => ExprType::new(arg.col.clone(), arg.nullable),
-        Class::Null => ExprType::double(true),
-        Class::Date | Class::Time | Class::DateTime => {
-            let (p, s) = arg.decimal_shape();
-            if s == 0 {
-                ExprType::bigint(arg.nullable)
-            } else {
-                ExprType::decimal(p, s, arg.nullable)
-            }
-        }
-        Class::Double | Class::String => ExprType::double(arg.nullable),
-    }
+        Class::Decimal => return ExprType::new(arg.col.clone(), arg.nullable),
+        _ => return ExprType::double_fixed(arg.decimals(), arg.nullable),
+    };
+    ty.col.width = arg.max_length() as u32;
+    ty
 }

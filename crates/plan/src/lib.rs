@@ -11,6 +11,7 @@ pub mod collate;
 pub mod explain;
 pub mod expr;
 pub mod func;
+mod merge;
 pub mod mode;
 pub mod query;
 mod size;

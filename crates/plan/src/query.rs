@@ -34,6 +34,8 @@ pub struct ColumnMeta {
     pub ty: ColumnType,
     /// `nfold_types::sql_type::ColumnFlags`
     pub flags: u16,
+    /// What an expression makes is described in other ways than a column of a table (a temporary one of MySQL's too).
+    pub made: bool,
 }
 
 /// A query block, or a set operation over blocks.

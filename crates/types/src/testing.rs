@@ -78,10 +78,10 @@ pub fn column(text: &str) -> ColumnType {
         ty.collation = collation;
     }
     if matches!(name, "float" | "double") && !args.is_empty() {
-        (ty.width, ty.decimals) = (arg(0), arg(1));
+        (ty.width, ty.decimals) = (arg(0).into(), arg(1));
     }
     if ty.is_integer() && !args.is_empty() {
-        ty.width = arg(0);
+        ty.width = arg(0).into();
     }
     ty
 }

@@ -21,6 +21,9 @@ pub(crate) fn symbol(op: ArithOp) -> &'static str {
 pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Val<'a>, SqlError> {
     match &e.kind {
         ExprKind::Neg(inner) => negate(cx, e, inner),
+        ExprKind::BitNot(_) | ExprKind::Bit(..) if e.ty.class() == Class::String => {
+            super::bits::eval(cx, e)
+        }
         ExprKind::BitNot(inner) => Ok(bits(cx, inner)?.map_or(Val::Null, |v| Val::UInt(!v))),
         ExprKind::Bit(op, sides) => {
             let (Some(a), Some(b)) = (bits(cx, &sides[0])?, bits(cx, &sides[1])?) else {

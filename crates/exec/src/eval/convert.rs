@@ -12,10 +12,7 @@ use super::{EvalCx, Val};
 
 /// The collation of a value used as text: numbers and dates have the connection's.
 pub fn string_collation(cx: &EvalCx<'_>, ty: &ExprType) -> CollationId {
-    match ty.class() {
-        Class::String => ty.col.collation,
-        _ => cx.env().collation(),
-    }
+    nfold_plan::collate::as_string(ty, cx.env().collation()).collation
 }
 
 pub(super) fn lossy(text: &[u8]) -> String {
@@ -194,11 +191,11 @@ pub fn write_text(v: &Val<'_>, ty: &ExprType, out: &mut Vec<u8>) {
             TypeKind::Bit(n) => {
                 out.extend_from_slice(&v.to_be_bytes()[8 - usize::from(n.div_ceil(8)).min(8)..])
             }
-            TypeKind::Year if *v == 0 => out.extend_from_slice(b"0000"),
+            TypeKind::Year if *v == 0 && ty.col.width == 0 => out.extend_from_slice(b"0000"),
             _ if ty.col.zerofill => {
                 let text = v.to_string();
                 out.resize(
-                    out.len() + usize::from(ty.col.width).saturating_sub(text.len()),
+                    out.len() + (ty.col.width as usize).saturating_sub(text.len()),
                     b'0',
                 );
                 out.extend_from_slice(text.as_bytes());
@@ -395,11 +392,14 @@ fn cast_string<'a>(cx: &EvalCx<'a>, v: Val<'a>, from: &ExprType, to: &ExprType) 
         );
         return Val::string(text[..keep].to_vec());
     }
-    if let TypeKind::Binary(n) = to.col.kind
-        && text.len() < n as usize
-    {
+    let filled = match to.col.kind {
+        TypeKind::VarBinary(n) => to.col.width == n,
+        _ => false,
+    };
+    let n = limit;
+    if filled && text.len() < n {
         let mut padded = text.into_owned();
-        padded.resize(n as usize, 0);
+        padded.resize(n, 0);
         return Val::string(padded);
     }
     Val::Bytes(text)

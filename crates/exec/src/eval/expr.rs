@@ -111,7 +111,10 @@ impl<'a> EvalCx<'a> {
     }
 
     fn alike(&self, v: Val<'a>, from: &ExprType, ty: &ExprType) -> Result<Val<'a>, SqlError> {
-        if v.is_null() || from.col == ty.col {
+        let alike = from.col.kind == ty.col.kind
+            && from.col.collation == ty.col.collation
+            && from.col.unsigned == ty.col.unsigned;
+        if v.is_null() || alike {
             return Ok(v);
         }
         Ok(match ty.class() {
@@ -134,7 +137,12 @@ impl<'a> EvalCx<'a> {
                 }
                 None => Val::Null,
             },
-            Class::Double => convert::to_f64(self, &v, from).map_or(Val::Null, Val::Double),
+            Class::Double => {
+                convert::to_f64(self, &v, from).map_or(Val::Null, |v| match ty.col.kind {
+                    TypeKind::Float => Val::Float(v as f32),
+                    _ => Val::Double(v),
+                })
+            }
             Class::DateTime => convert::to_datetime(self, &v, from).map_or(Val::Null, |d| {
                 Val::DateTime(nfold_types::DateTime::from_packed(d.packed(), ty.col.fsp()))
             }),

@@ -4,6 +4,7 @@
 //! expression makes itself are owned. Three-valued logic is `Option<bool>`, NULL being `None`.
 
 mod arith;
+pub(crate) mod bits;
 pub mod compare;
 pub mod convert;
 pub(crate) mod expr;

@@ -13,7 +13,7 @@ pub(super) static FUNCS: &[Func] = &[
     func("aes_encrypt", (2, 3), infer_bytes, |cx, a, _| {
         run(cx, a, "aes_encrypt", encrypt)
     }),
-    func("aes_decrypt", (2, 3), infer_bytes, |cx, a, _| {
+    func("aes_decrypt", (2, 3), infer_decrypted, |cx, a, _| {
         run(cx, a, "aes_decrypt", decrypt)
     }),
     volatile(func("random_bytes", (1, 1), infer_random, eval_random)),
@@ -27,8 +27,12 @@ fn binary(bytes: u64) -> ExprType {
 }
 
 fn infer_bytes(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let bytes = args[0].ty.col.max_bytes();
+    let bytes = args[0].ty.byte_length();
     Ok(binary((bytes / BLOCK as u64 + 1) * BLOCK as u64))
+}
+
+fn infer_decrypted(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    Ok(binary(args[0].ty.max_length()))
 }
 
 fn infer_random(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {

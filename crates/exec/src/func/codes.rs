@@ -1,7 +1,7 @@
 //! Strings as codes: hexadecimal and other bases, base 64, character codes; and what is known of a string's character set.
 
 use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
-use nfold_plan::func::{ANY_ARGS, Infer, any_nullable, infer_int};
+use nfold_plan::func::{ANY_ARGS, Infer, infer_int};
 use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
 
 use super::{Evaluated, Func, Inferred, arg, func};
@@ -13,11 +13,11 @@ pub(super) static FUNCS: &[Func] = &[
     func("conv", (3, 3), infer_bits, eval_conv),
     func("bin", (1, 1), infer_bits, |cx, a, _| in_base(cx, &a[0], 2)),
     func("oct", (1, 1), infer_bits, |cx, a, _| in_base(cx, &a[0], 8)),
-    func("ascii", (1, 1), infer_int, |cx, a, _| {
+    func("ascii", (1, 1), infer_int::<4>, |cx, a, _| {
         let text = arg!(cx.bytes(&a[0]));
         Ok(Val::Int(text.first().map_or(0, |b| i64::from(*b))))
     }),
-    func("ord", (1, 1), infer_int, eval_ord),
+    func("ord", (1, 1), infer_int::<21>, eval_ord),
     func("char", (1, ANY_ARGS), infer_char, eval_char),
     func("to_base64", (1, 1), infer_to_base64, eval_to_base64),
     func("from_base64", (1, 1), infer_from_base64, eval_from_base64),
@@ -32,11 +32,11 @@ pub(super) static FUNCS: &[Func] = &[
     func(
         "coercibility",
         (1, 1),
-        |_, _| Ok(ExprType::bigint(false)),
+        |_, _| Ok(ExprType::int(10, false)),
         |_, a, _| Ok(Val::Int(a[0].ty.coercibility as i64)),
     ),
     func("weight_string", (1, 1), infer_weights, eval_weights),
-    func("bit_count", (1, 1), infer_int, eval_bit_count),
+    func("bit_count", (1, 1), infer_int::<21>, eval_bit_count),
 ];
 
 /// The collation of a string; `binary` for everything else.
@@ -52,22 +52,28 @@ fn infer_name(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
         64,
         CollationId::UTF8MB3_GENERAL_CI,
         Coercibility::SysConst,
-        false,
+        true,
     ))
 }
 
 fn infer_hex(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     let ty = &args[0].ty;
     let chars = if ty.class() == Class::String {
-        ty.col.max_bytes().saturating_mul(2)
+        ty.byte_length().saturating_mul(2)
     } else {
         16
     };
-    Ok(cx.connection_string(chars, ty.nullable))
+    Ok(cx.connection_string(chars))
 }
 
 fn infer_weights(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    Ok(binary(args[0].ty.col.max_bytes().saturating_mul(4), true))
+    let (ty, known) = (&args[0].ty, args[0].ty.collation().known());
+    let weights = match (known.charset.max_len, known.name.contains("_0900_")) {
+        (1, _) => 1,
+        (_, true) => 16,
+        _ => 2,
+    };
+    Ok(binary(ty.byte_length().saturating_mul(weights), true))
 }
 
 /// The weights of a string, filled up with spaces to the length of `AS CHAR(n)`; an integer or a date as eight bytes that sort alike. NULL for other numbers.
@@ -131,7 +137,7 @@ fn binary(bytes: u64, nullable: bool) -> ExprType {
 }
 
 fn infer_unhex(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    Ok(binary(args[0].ty.col.max_bytes().div_ceil(2), true))
+    Ok(binary(args[0].ty.byte_length().div_ceil(2), true))
 }
 
 /// Warning 1411, and NULL.
@@ -163,7 +169,7 @@ fn eval_unhex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
 }
 
 fn infer_bits(cx: &Infer<'_>, _: &mut [Expr]) -> Inferred {
-    Ok(cx.connection_string(65, true))
+    Ok(cx.connection_string(65))
 }
 
 fn in_base<'a>(cx: &EvalCx<'a>, e: &'a Expr, base: u32) -> Evaluated<'a> {
@@ -265,7 +271,7 @@ fn eval_ord<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated
 }
 
 fn infer_char(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    Ok(binary(args.len() as u64 * 4, false))
+    Ok(binary(args.len() as u64 * 4, true))
 }
 
 /// The bytes of each number, leading zero bytes left out; NULLs are passed over.
@@ -284,9 +290,9 @@ fn eval_char<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 fn infer_to_base64(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let chars = args[0].ty.col.max_bytes().max(args[0].ty.char_length());
+    let chars = args[0].ty.byte_length();
     let chars = chars.div_ceil(3).saturating_mul(4);
-    Ok(cx.connection_string(chars + chars / 76, any_nullable(args)))
+    Ok(cx.connection_string(chars + chars / 76))
 }
 
 /// RFC 2045, in lines of 76 characters.
@@ -316,7 +322,7 @@ fn eval_to_base64<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eva
 
 fn infer_from_base64(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     Ok(binary(
-        args[0].ty.char_length().div_ceil(4).saturating_mul(3),
+        args[0].ty.byte_length().div_ceil(4).saturating_mul(3),
         true,
     ))
 }

@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use nfold_plan::expr::{Coercibility, Expr, ExprType};
-use nfold_plan::func::{Infer, infer_int_null};
+use nfold_plan::func::{Infer, infer_int};
 use nfold_types::{CollationId, ErrorCode};
 
 use super::{Evaluated, Func, Inferred, arg, func};
@@ -15,22 +15,18 @@ use crate::eval::{EvalCx, Val};
 pub(super) static FUNCS: &[Func] = &[
     func("compress", (1, 1), infer_packed, eval_compress),
     func("uncompress", (1, 1), infer_bytes, eval_uncompress),
-    func("uncompressed_length", (1, 1), infer_int_null, eval_length),
+    func("uncompressed_length", (1, 1), infer_int::<11>, eval_length),
 ];
 
 /// The two upper bits of the length are not part of it.
 const LENGTH_MASK: u32 = 0x3FFF_FFFF;
 
 fn infer_packed(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    // What zlib needs at most.
-    let bytes = args[0].ty.col.max_bytes();
+    // What zlib needs at most (`compressBound`), the length, and a byte at the end.
+    let bytes = args[0].ty.byte_length();
+    let bytes = bytes + (bytes >> 12) + (bytes >> 14) + (bytes >> 25) + 13 + 5;
     let level = Coercibility::Coercible;
-    Ok(ExprType::string(
-        bytes + bytes / 500 + 120,
-        CollationId::BINARY,
-        level,
-        true,
-    ))
+    Ok(ExprType::string(bytes, CollationId::BINARY, level, true))
 }
 
 fn infer_bytes(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {

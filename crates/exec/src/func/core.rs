@@ -1,7 +1,7 @@
 //! The functions that the rest of the registry follows as models: control flow, and a few of each kind.
 
 use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
-use nfold_plan::func::{ANY_ARGS, Infer, any_nullable, infer_int, infer_numeric_of};
+use nfold_plan::func::{ANY_ARGS, Infer, infer_int, infer_numeric_of};
 use nfold_types::{CollationId, ColumnType, ErrorCode, SqlError, TypeKind};
 
 use super::{Evaluated, Func, Inferred, func};
@@ -24,8 +24,8 @@ pub(super) static FUNCS: &[Func] = &[
         |_, args| Ok(infer_numeric_of(args)),
         eval_abs,
     ),
-    func("length", (1, 1), infer_int, eval_length),
-    func("char_length", (1, 1), infer_int, eval_char_length),
+    func("length", (1, 1), infer_int::<11>, eval_length),
+    func("char_length", (1, 1), infer_int::<11>, eval_char_length),
     func("concat", (1, ANY_ARGS), infer_concat, eval_concat),
     func("lower", (1, 1), infer_same_string, eval_lower),
     func("now", (0, 1), infer_now, eval_now),
@@ -70,16 +70,16 @@ fn eval_coalesce<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eva
 fn infer_nullif(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     Ok(ExprType {
         nullable: true,
-        ..args[0].ty.clone()
+        ..args[0].ty.item()
     })
 }
 
-fn eval_nullif<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+fn eval_nullif<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let equal = cx.equal(&args[0], &args[1])?;
     if equal == Some(true) {
         Ok(Val::Null)
     } else {
-        cx.val(&args[0])
+        cx.val_alike(&args[0], ty)
     }
 }
 
@@ -128,11 +128,8 @@ fn eval_char_length<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> E
 }
 
 fn infer_concat(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let chars = args
-        .iter()
-        .map(|e| e.ty.char_length())
-        .fold(0, u64::saturating_add);
-    cx.string_from(&args.iter().collect::<Vec<_>>(), chars, any_nullable(args))
+    let args: Vec<&Expr> = args.iter().collect();
+    cx.string_from(&args, cx.total_length(&args)?)
 }
 
 fn eval_concat<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
@@ -147,7 +144,7 @@ fn eval_concat<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalu
 }
 
 fn infer_same_string(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    cx.string_from(&[&args[0]], args[0].ty.char_length(), args[0].ty.nullable)
+    cx.string_from(&[&args[0]], cx.total_length(&[&args[0]])?)
 }
 
 fn eval_lower<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {

@@ -18,8 +18,8 @@ use crate::eval::{EvalCx, Val, convert};
 
 /// A part of a date, zero parts included.
 macro_rules! date_part {
-    ($name:literal, $part:expr) => {
-        func($name, (1, 1), infer_int_null, |cx, a, _| {
+    ($name:literal, $infer:expr, $part:expr) => {
+        func($name, (1, 1), $infer, |cx, a, _| {
             let part: fn(Date) -> u32 = $part;
             Ok(Val::Int(i64::from(part(arg!(date_of(cx, &a[0])).date()))))
         })
@@ -28,8 +28,8 @@ macro_rules! date_part {
 
 /// A number from a date without zero parts.
 macro_rules! of_date {
-    ($name:literal, $part:expr) => {
-        func($name, (1, 1), infer_int_null, |cx, a, _| {
+    ($name:literal, $infer:expr, $part:expr) => {
+        func($name, (1, 1), $infer, |cx, a, _| {
             let part: fn(Date) -> u32 = $part;
             Ok(Val::Int(i64::from(part(arg!(whole_date(cx, &a[0]))))))
         })
@@ -38,8 +38,8 @@ macro_rules! of_date {
 
 /// A part of a time: hours, minutes, seconds, microseconds.
 macro_rules! time_part {
-    ($name:literal, $part:tt) => {
-        func($name, (1, 1), infer_int_null, |cx, a, _| {
+    ($name:literal, $infer:expr, $part:tt) => {
+        func($name, (1, 1), $infer, |cx, a, _| {
             Ok(Val::Int(i64::from(arg!(cx.time(&a[0])).parts().$part)))
         })
     };
@@ -49,7 +49,7 @@ pub(super) static FUNCS: &[Func] = &[
     func(
         nfold_plan::func::YEAR_CONSTANT,
         (1, 1),
-        infer_int_null,
+        infer_int_null::<21>,
         eval_year_constant,
     ),
     func("curdate", (0, 0), infer_date, |cx, _, _| {
@@ -82,25 +82,33 @@ pub(super) static FUNCS: &[Func] = &[
     }),
     func("time", (1, 1), infer_time_of, eval_time),
     func("timestamp", (1, 2), infer_timestamp, eval_timestamp),
-    date_part!("year", Date::year),
-    date_part!("month", Date::month),
-    date_part!("day", Date::day),
-    date_part!("dayofmonth", Date::day),
-    date_part!("quarter", |d| d.month().div_ceil(3)),
-    of_date!("dayofweek", |d| (weekday(day_number(d)) + 1) % 7 + 1),
-    of_date!("weekday", |d| weekday(day_number(d))),
-    of_date!("dayofyear", day_of_year),
-    of_date!("weekofyear", |d| week(d, WeekMode::new(3)).1),
-    of_date!("to_days", day_number),
-    time_part!("hour", 0),
-    time_part!("minute", 1),
-    time_part!("second", 2),
-    time_part!("microsecond", 3),
-    func("week", (1, 2), infer_int_null, |cx, a, _| {
+    date_part!("year", infer_year, Date::year),
+    date_part!("month", infer_int_null::<3>, Date::month),
+    date_part!("day", infer_int_null::<3>, Date::day),
+    date_part!("dayofmonth", infer_int_null::<3>, Date::day),
+    date_part!("quarter", infer_int_null::<2>, |d| d.month().div_ceil(3)),
+    of_date!("dayofweek", infer_int_null::<2>, |d| (weekday(day_number(
+        d
+    )) + 1)
+        % 7
+        + 1),
+    of_date!("weekday", infer_int_null::<2>, |d| weekday(day_number(d))),
+    of_date!("dayofyear", infer_int_null::<4>, day_of_year),
+    of_date!("weekofyear", infer_int_null::<3>, |d| week(
+        d,
+        WeekMode::new(3)
+    )
+    .1),
+    of_date!("to_days", infer_int_null::<8>, day_number),
+    time_part!("hour", infer_int_null::<4>, 0),
+    time_part!("minute", infer_int_null::<3>, 1),
+    time_part!("second", infer_int_null::<3>, 2),
+    time_part!("microsecond", infer_int_null::<21>, 3),
+    func("week", (1, 2), infer_int_null::<3>, |cx, a, _| {
         let (d, mode) = arg!(week_arguments(cx, a));
         Ok(Val::Int(i64::from(week(d, WeekMode::new(mode)).1)))
     }),
-    func("yearweek", (1, 2), infer_int_null, |cx, a, _| {
+    func("yearweek", (1, 2), infer_int_null::<7>, |cx, a, _| {
         let (d, mode) = arg!(week_arguments(cx, a));
         let (year, week) = week(d, WeekMode::new(mode | 2));
         Ok(Val::Int(i64::from(year * 100 + week)))
@@ -126,11 +134,11 @@ pub(super) static FUNCS: &[Func] = &[
             _ => Val::Null,
         })
     }),
-    func("to_seconds", (1, 1), infer_int_null, |cx, a, _| {
+    func("to_seconds", (1, 1), infer_int_null::<21>, |cx, a, _| {
         let d = arg!(whole_datetime(cx, &a[0]));
         Ok(Val::Int(d.to_linear() / MICROS_PER_SECOND))
     }),
-    func("time_to_sec", (1, 1), infer_int_null, |cx, a, _| {
+    func("time_to_sec", (1, 1), infer_int_null::<10>, |cx, a, _| {
         Ok(Val::Int(arg!(cx.time(&a[0])).micros() / MICROS_PER_SECOND))
     }),
     func("sec_to_time", (1, 1), infer_seconds, eval_sec_to_time),
@@ -140,7 +148,7 @@ pub(super) static FUNCS: &[Func] = &[
         infer_unix_timestamp,
         eval_unix_timestamp,
     ),
-    func("datediff", (2, 2), infer_int_null, |cx, a, _| {
+    func("datediff", (2, 2), infer_int_null::<9>, |cx, a, _| {
         let (x, y) = (arg!(whole_date(cx, &a[0])), arg!(whole_date(cx, &a[1])));
         Ok(Val::Int(
             i64::from(day_number(x)) - i64::from(day_number(y)),
@@ -188,6 +196,11 @@ fn eval_year_constant<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) ->
     }))
 }
 
+fn infer_year(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    // Not of a column: a width tells it from one.
+    Ok(ExprType::new(ColumnType::new(TypeKind::Year), true).with_width(4))
+}
+
 fn infer_date(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     Ok(ExprType::new(ColumnType::new(TypeKind::Date), false))
 }
@@ -212,8 +225,9 @@ fn infer_clock(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 }
 
 fn infer_clock_time(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let kind = TypeKind::Time(clock_digits(args));
-    Ok(ExprType::new(ColumnType::new(kind), false))
+    let fsp = clock_digits(args);
+    let width = 8 + u32::from(fsp) + u32::from(fsp > 0); // no sign
+    Ok(ExprType::new(ColumnType::new(TypeKind::Time(fsp)), false).with_width(width))
 }
 
 fn utc(cx: &EvalCx<'_>, fsp: u8) -> DateTime {
@@ -356,8 +370,8 @@ fn infer_unix_timestamp(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
         return Ok(ExprType::bigint(false));
     };
     Ok(match fsp_of(e) {
-        0 => ExprType::bigint(true),
-        fsp => ExprType::decimal(12 + u32::from(fsp), u32::from(fsp), true),
+        0 => ExprType::bigint(e.ty.nullable),
+        fsp => ExprType::decimal(11 + u32::from(fsp), u32::from(fsp), e.ty.nullable),
     })
 }
 
@@ -428,7 +442,7 @@ fn infer_addtime(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
         }
         Class::Time => ExprType::new(ColumnType::new(TypeKind::Time(fsp)), true),
         _ => {
-            let mut ty = cx.connection_string(29, true);
+            let mut ty = cx.connection_string(29);
             ty.col.kind = TypeKind::Char(29);
             ty
         }

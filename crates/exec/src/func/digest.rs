@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use ethnum::U256;
-use nfold_plan::expr::{Expr, ExprType};
+use nfold_plan::expr::{Expr, ExprKind, ExprType};
 use nfold_plan::func::{Infer, any_nullable};
 use nfold_types::ErrorCode;
 
@@ -15,19 +15,19 @@ pub(super) static FUNCS: &[Func] = &[
     func(
         "md5",
         (1, 1),
-        |cx, a| infer_hex(cx, a, 32),
+        |cx, _| infer_hex(cx, 32),
         |cx, a, _| {
             let text = arg!(cx.bytes(&a[0]));
             Ok(Val::string(hex_of(&md5(&text), LOWER)))
         },
     ),
-    func("sha", (1, 1), |cx, a| infer_hex(cx, a, 40), eval_sha1),
-    func("sha1", (1, 1), |cx, a| infer_hex(cx, a, 40), eval_sha1),
+    func("sha", (1, 1), |cx, _| infer_hex(cx, 40), eval_sha1),
+    func("sha1", (1, 1), |cx, _| infer_hex(cx, 40), eval_sha1),
     func("sha2", (2, 2), infer_sha2, eval_sha2),
     func(
         "crc32",
         (1, 1),
-        |_, a| Ok(ExprType::ubigint(any_nullable(a))),
+        |_, a| Ok(ExprType::ubigint(any_nullable(a)).with_width(10)),
         |cx, a, _| {
             let text = arg!(cx.bytes(&a[0]));
             Ok(Val::UInt(u64::from(crc32(&text))))
@@ -37,12 +37,17 @@ pub(super) static FUNCS: &[Func] = &[
 
 const LOWER: &[u8; 16] = b"0123456789abcdef";
 
-fn infer_hex(cx: &Infer<'_>, args: &mut [Expr], chars: u64) -> Inferred {
-    Ok(cx.connection_string(chars, any_nullable(args)))
+fn infer_hex(cx: &Infer<'_>, chars: u64) -> Inferred {
+    Ok(cx.connection_string(chars))
 }
 
-fn infer_sha2(cx: &Infer<'_>, _: &mut [Expr]) -> Inferred {
-    Ok(cx.connection_string(128, true))
+fn infer_sha2(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    Ok(cx.connection_string(match args[1].kind {
+        ExprKind::Const(nfold_types::Value::Int(224)) => 56,
+        ExprKind::Const(nfold_types::Value::Int(256 | 0)) => 64,
+        ExprKind::Const(nfold_types::Value::Int(384)) => 96,
+        _ => 128,
+    }))
 }
 
 fn eval_sha1<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {

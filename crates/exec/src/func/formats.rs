@@ -17,12 +17,12 @@ use super::{Evaluated, Func, Inferred, arg, func};
 use crate::eval::{EvalCx, Val};
 
 pub(super) static FUNCS: &[Func] = &[
-    func("dayname", (1, 1), infer_name, |cx, a, _| {
+    func("dayname", (1, 1), infer_day_or_month, |cx, a, _| {
         let d = arg!(whole_date(cx, &a[0]));
         let name = DAYS[weekday(day_number(d)) as usize];
         Ok(Val::string(name.as_bytes().to_vec()))
     }),
-    func("monthname", (1, 1), infer_name, |cx, a, _| {
+    func("monthname", (1, 1), infer_day_or_month, |cx, a, _| {
         let d = arg!(date_of(cx, &a[0])).date();
         Ok(match MONTHS.get((d.month() as usize).wrapping_sub(1)) {
             Some(name) => Val::string(name.as_bytes().to_vec()),
@@ -66,11 +66,46 @@ const MONTHS: [&str; 12] = [
 ];
 
 fn infer_name(cx: &Infer<'_>, _: &mut [Expr]) -> Inferred {
-    Ok(cx.connection_string(17, true))
+    Ok(cx.connection_string(17))
+}
+
+fn infer_day_or_month(cx: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(cx.connection_string(9))
 }
 
 fn infer_format(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    Ok(cx.connection_string(args[1].ty.char_length().saturating_mul(10), true))
+    Ok(cx.connection_string(match &args[1].kind {
+        ExprKind::Const(Value::Bytes(format)) => filled_length(&String::from_utf8_lossy(format)),
+        _ => args[1].ty.char_length().saturating_mul(10),
+    }))
+}
+
+/// Characters that a format takes when it is filled, at most, as MySQL counts them.
+fn filled_length(format: &str) -> u64 {
+    let mut length = 0;
+    let mut chars = format.chars();
+    while let Some(c) = chars.next() {
+        length += match (c, chars.clone().next()) {
+            ('%', Some(spec)) => {
+                chars.next();
+                match spec {
+                    'M' | 'W' => 64,
+                    'a' | 'b' => 32,
+                    'r' => 11,
+                    'T' => 8,
+                    'k' | 'H' => 7,
+                    'f' => 6,
+                    'D' | 'Y' | 'x' | 'X' => 4,
+                    'j' => 3,
+                    'u' | 'U' | 'v' | 'V' | 'y' | 'm' | 'd' | 'h' | 'i' | 'I' | 'l' | 'p' | 'S'
+                    | 's' | 'c' | 'e' => 2,
+                    _ => 1,
+                }
+            }
+            _ => 1,
+        };
+    }
+    length
 }
 
 /// The ending of an ordinal number.

@@ -38,7 +38,7 @@ fn infer_bytes(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
 }
 
 fn infer_text(cx: &Infer<'_>, _: &mut [Expr]) -> Inferred {
-    Ok(cx.connection_string(39, true))
+    Ok(cx.connection_string(39))
 }
 
 fn infer_test(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nfold_plan::expr::{Coercibility, Expr, ExprType};
-use nfold_plan::func::{Infer, any_nullable, infer_int_null};
+use nfold_plan::func::{Infer, infer_int_null};
 use nfold_types::{CollationId, ErrorCode, SqlError, Value};
 
 use super::codes::no_value;
@@ -41,10 +41,15 @@ pub(super) static FUNCS: &[Func] = &[
         Ok(Val::Int(cx.env().row_count()))
     }),
     volatile(func("sleep", (1, 1), infer_plain_int, eval_sleep)),
-    volatile(func("benchmark", (2, 2), infer_int_null, eval_benchmark)),
+    volatile(func(
+        "benchmark",
+        (2, 2),
+        infer_int_null::<1>,
+        eval_benchmark,
+    )),
     volatile(func("uuid", (0, 0), infer_uuid, eval_uuid)),
     volatile(func("uuid_short", (0, 0), infer_unsigned, eval_uuid_short)),
-    func("is_uuid", (1, 1), infer_int_null, |cx, a, _| {
+    func("is_uuid", (1, 1), infer_int_null::<1>, |cx, a, _| {
         let text = arg!(cx.bytes(&a[0]));
         Ok(Val::Int(i64::from(uuid_bytes(&text).is_some())))
     }),
@@ -60,28 +65,42 @@ pub(super) static FUNCS: &[Func] = &[
     func(
         "name_const",
         (2, 2),
-        |_, a| Ok(a[1].ty.clone()),
+        |_, a| {
+            Ok(ExprType {
+                nullable: true,
+                ..a[1].ty.item()
+            })
+        },
         |cx, a, _| cx.val(&a[1]),
     ),
-    volatile(func("get_lock", (2, 2), infer_int_null, |cx, a, _| {
+    volatile(func("get_lock", (2, 2), infer_int_null::<1>, |cx, a, _| {
         let timeout = cx.f64(&a[1])?;
         lock(cx, UserLock::Get, Some(&a[0]), timeout)
     })),
-    volatile(func("release_lock", (1, 1), infer_int_null, |cx, a, _| {
-        lock(cx, UserLock::Release, Some(&a[0]), None)
-    })),
+    volatile(func(
+        "release_lock",
+        (1, 1),
+        infer_int_null::<1>,
+        |cx, a, _| lock(cx, UserLock::Release, Some(&a[0]), None),
+    )),
     volatile(func(
         "release_all_locks",
         (0, 0),
         infer_unsigned,
         |cx, _, _| lock(cx, UserLock::ReleaseAll, None, None),
     )),
-    volatile(func("is_free_lock", (1, 1), infer_int_null, |cx, a, _| {
-        lock(cx, UserLock::IsFree, Some(&a[0]), None)
-    })),
-    volatile(func("is_used_lock", (1, 1), infer_int_null, |cx, a, _| {
-        lock(cx, UserLock::IsUsed, Some(&a[0]), None)
-    })),
+    volatile(func(
+        "is_free_lock",
+        (1, 1),
+        infer_int_null::<1>,
+        |cx, a, _| lock(cx, UserLock::IsFree, Some(&a[0]), None),
+    )),
+    volatile(func(
+        "is_used_lock",
+        (1, 1),
+        infer_unsigned_null,
+        |cx, a, _| lock(cx, UserLock::IsUsed, Some(&a[0]), None),
+    )),
 ];
 
 fn text<'a>(s: String) -> Evaluated<'a> {
@@ -93,7 +112,7 @@ fn infer_name(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
         288,
         CollationId::UTF8MB3_GENERAL_CI,
         Coercibility::SysConst,
-        false,
+        true,
     ))
 }
 
@@ -108,6 +127,10 @@ fn infer_schema(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
 
 fn infer_unsigned(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     Ok(ExprType::ubigint(false))
+}
+
+fn infer_unsigned_null(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(ExprType::ubigint(true))
 }
 
 fn infer_plain_int(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
@@ -152,7 +175,7 @@ fn infer_uuid(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
         36,
         CollationId::UTF8MB3_GENERAL_CI,
         Coercibility::Coercible,
-        false,
+        true,
     ))
 }
 
@@ -242,7 +265,7 @@ fn eval_uuid_to_bin<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> E
 }
 
 fn infer_bin_to_uuid(cx: &Infer<'_>, _: &mut [Expr]) -> Inferred {
-    Ok(cx.connection_string(36, true))
+    Ok(cx.connection_string(36))
 }
 
 fn eval_bin_to_uuid<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
@@ -298,9 +321,8 @@ fn eval_inet_aton<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eva
     Ok(Val::UInt(head << shift | last))
 }
 
-fn infer_inet_ntoa(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let _ = any_nullable(args);
-    Ok(cx.connection_string(15, true))
+fn infer_inet_ntoa(cx: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(cx.connection_string(31))
 }
 
 fn eval_inet_ntoa<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {

@@ -2,7 +2,7 @@
 
 use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, any_nullable, infer_double_null, infer_numeric_of};
-use nfold_types::{ErrorCode, SqlError, TypeKind, Value};
+use nfold_types::{ErrorCode, SqlError, Value};
 
 use super::{Evaluated, Func, Inferred, arg, func, volatile};
 use crate::eval::{EvalCx, Val, compare, convert};
@@ -10,7 +10,10 @@ use crate::eval::{EvalCx, Val, compare, convert};
 /// A function of one double, NULL where it is not defined.
 macro_rules! of_double {
     ($name:literal, $f:expr) => {
-        func($name, (1, 1), infer_double_null, |cx, a, _| {
+        of_double!($name, infer_double_null, $f)
+    };
+    ($name:literal, $infer:expr, $f:expr) => {
+        func($name, (1, 1), $infer, |cx, a, _| {
             let f: fn(f64) -> f64 = $f;
             let v = f(arg!(cx.f64(&a[0])));
             if v.is_nan() {
@@ -64,8 +67,10 @@ pub(super) static FUNCS: &[Func] = &[
     of_double!("asin", f64::asin),
     of_double!("acos", f64::acos),
     of_double!("cot", |v| 1.0 / v.tan()),
-    of_double!("degrees", |v| v * (180.0 / std::f64::consts::PI)),
-    of_double!("radians", |v| v * (std::f64::consts::PI / 180.0)),
+    of_double!("degrees", infer_double, |v| v
+        * (180.0 / std::f64::consts::PI)),
+    of_double!("radians", infer_double, |v| v
+        * (std::f64::consts::PI / 180.0)),
     func("atan", (1, 2), infer_double_null, eval_atan),
     func("atan2", (1, 2), infer_double_null, eval_atan),
     logarithm!("ln", f64::ln),
@@ -84,7 +89,7 @@ pub(super) static FUNCS: &[Func] = &[
     func(
         "interval",
         (2, ANY_ARGS),
-        |_, _| Ok(ExprType::bigint(false)),
+        |_, _| Ok(ExprType::int(2, false)),
         eval_interval,
     ),
     volatile(func(
@@ -176,10 +181,12 @@ fn eval_pow<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated
     finite(cx, base.powf(exponent), "pow", args)
 }
 
+fn infer_double(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    Ok(ExprType::double(any_nullable(args)))
+}
+
 fn infer_pi(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
-    let mut ty = ExprType::double(false);
-    ty.col.decimals = 6;
-    Ok(ty)
+    Ok(ExprType::double_fixed(6, false).with_width(8))
 }
 
 fn eval_sign<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
@@ -203,9 +210,14 @@ fn eval_sign<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
 
 /// CEILING and FLOOR of a DECIMAL are BIGINT where it is sure to fit.
 fn infer_whole(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let ty = infer_numeric_of(args);
-    if ty.class() != Class::Decimal {
-        return Ok(ty);
+    let mut ty = infer_numeric_of(args);
+    match ty.class() {
+        Class::Decimal => {}
+        Class::Int => {
+            ty.col.width = 21;
+            return Ok(ty);
+        }
+        _ => return Ok(ExprType::double(ty.nullable)),
     }
     let (precision, scale) = ty.decimal_shape();
     let digits = precision - scale.min(precision) + u32::from(scale > 0);
@@ -218,7 +230,7 @@ fn infer_whole(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 fn whole<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, up: bool) -> Evaluated<'a> {
     match args[0].ty.class() {
         Class::Int => return cx.val(&args[0]),
-        Class::Decimal | Class::Date | Class::Time | Class::DateTime => {}
+        Class::Decimal => {}
         _ => {
             let v = arg!(cx.f64(&args[0]));
             return Ok(Val::Double(if up { v.ceil() } else { v.floor() }));
@@ -262,15 +274,8 @@ fn infer_rounded(_: &Infer<'_>, args: &mut [Expr], truncate: bool) -> Inferred {
             let carry = u32::from(kept < scale && !truncate);
             ty = ExprType::decimal(precision - (scale - kept) + carry, kept, ty.nullable);
         }
-        Class::Double => {}
-        _ => {
-            let unsigned = ty.col.unsigned || matches!(ty.col.kind, TypeKind::Bit(_));
-            ty = if unsigned {
-                ExprType::ubigint(ty.nullable)
-            } else {
-                ExprType::bigint(ty.nullable)
-            };
-        }
+        Class::Int => ty.col.width = 21,
+        _ => ty = ExprType::double(ty.nullable),
     }
     Ok(ty)
 }

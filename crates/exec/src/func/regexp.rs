@@ -179,7 +179,7 @@ fn eval_like<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
 
 fn infer_instr(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     cx.merge(&[&args[0], &args[1]])?;
-    infer_int(cx, args)
+    infer_int::<21>(cx, args)
 }
 
 fn eval_instr<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
@@ -203,7 +203,7 @@ fn eval_instr<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
 }
 
 fn infer_substr(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    cx.string_from(&[&args[0], &args[1]], args[0].ty.char_length(), true)
+    cx.string_from(&[&args[0], &args[1]], args[0].ty.char_length())
 }
 
 /// Text in the result's character set.
@@ -232,7 +232,7 @@ fn eval_substr<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalu
 }
 
 fn infer_replace(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    cx.string_from(&[&args[0], &args[1], &args[2]], 1 << 20, true)
+    cx.string_from(&[&args[0], &args[1], &args[2]], u64::MAX)
 }
 
 fn eval_replace<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use nfold_plan::expr::{Expr, ExprType};
-use nfold_plan::func::{ANY_ARGS, Infer, any_nullable, infer_int};
+use nfold_plan::expr::{Expr, ExprKind, ExprType};
+use nfold_plan::func::{ANY_ARGS, Infer, infer_int};
 use nfold_sql::ast::TrimSide;
 use nfold_types::charset::Charset;
-use nfold_types::{CollationId, SqlError};
+use nfold_types::{CollationId, SqlError, Value};
 
 use super::{Evaluated, Func, Inferred, arg, func, merged};
 use crate::eval::{EvalCx, Val};
@@ -15,11 +15,11 @@ pub(super) static FUNCS: &[Func] = &[
     func("upper", (1, 1), infer_same, eval_upper),
     func("ucase", (1, 1), infer_same, eval_upper),
     func("lcase", (1, 1), infer_same, eval_lower),
-    func("substring", (2, 3), infer_same, eval_substring),
-    func("substr", (2, 3), infer_same, eval_substring),
-    func("mid", (2, 3), infer_same, eval_substring),
-    func("left", (2, 2), infer_same, eval_left),
-    func("right", (2, 2), infer_same, eval_right),
+    func("substring", (2, 3), infer_substring, eval_substring),
+    func("substr", (2, 3), infer_substring, eval_substring),
+    func("mid", (2, 3), infer_substring, eval_substring),
+    func("left", (2, 2), infer_side, eval_left),
+    func("right", (2, 2), infer_side, eval_right),
     func("ltrim", (1, 1), infer_same, |cx, a, ty| {
         trim(cx, TrimSide::Leading, None, &a[0], ty)
     }),
@@ -37,36 +37,74 @@ pub(super) static FUNCS: &[Func] = &[
     func("position", (2, 2), infer_places, |cx, a, _| {
         locate(cx, &a[0], &a[1], None)
     }),
-    func("strcmp", (2, 2), infer_places, eval_strcmp),
+    func("strcmp", (2, 2), infer_strcmp, eval_strcmp),
     func("find_in_set", (2, 2), infer_places, eval_find_in_set),
-    func("octet_length", (1, 1), infer_int, |cx, a, _| {
+    func("octet_length", (1, 1), infer_int::<11>, |cx, a, _| {
         Ok(Val::Int(arg!(cx.bytes(&a[0])).len() as i64))
     }),
-    func("bit_length", (1, 1), infer_int, |cx, a, _| {
+    func("bit_length", (1, 1), infer_int::<11>, |cx, a, _| {
         Ok(Val::Int(arg!(cx.bytes(&a[0])).len() as i64 * 8))
     }),
-    func("character_length", (1, 1), infer_int, eval_char_length),
+    func(
+        "character_length",
+        (1, 1),
+        infer_int::<11>,
+        eval_char_length,
+    ),
     func("field", (2, ANY_ARGS), infer_field, eval_field),
     func("elt", (2, ANY_ARGS), infer_elt, eval_elt),
 ];
 
 /// A string no longer than the first argument, in its character set.
 fn infer_same(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    cx.string_from(&[&args[0]], args[0].ty.char_length(), any_nullable(args))
+    cx.string_from(&[&args[0]], cx.total_length(&[&args[0]])?)
 }
 
 fn infer_index(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    cx.string_from(
-        &[&args[0], &args[1]],
-        args[0].ty.char_length(),
-        any_nullable(args),
-    )
+    let ty = cx.string_from(&[&args[0], &args[1]], 0)?;
+    let chars = args[0].ty.length_in(ty.collation());
+    cx.string_from(&[&args[0], &args[1]], chars)
 }
 
 /// An integer from two strings that must be comparable.
 fn infer_places(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     cx.merge(&[&args[0], &args[1]])?;
-    infer_int(cx, args)
+    infer_int::<11>(cx, args)
+}
+
+fn infer_strcmp(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    cx.merge(&[&args[0], &args[1]])?;
+    infer_int::<2>(cx, args)
+}
+
+/// The integer that an argument is, if it is written out.
+fn written(e: &Expr) -> Option<i64> {
+    match &e.kind {
+        ExprKind::Const(Value::Int(n)) => Some(*n),
+        _ => None,
+    }
+}
+
+/// LEFT and RIGHT: no longer than the length that is written out.
+fn infer_side(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let chars = cx.total_length(&[&args[0]])?;
+    let wanted = written(&args[1]).map_or(chars, |n| u64::try_from(n).unwrap_or(0));
+    cx.string_from(&[&args[0]], chars.min(wanted))
+}
+
+fn infer_substring(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let mut chars = cx.total_length(&[&args[0]])?;
+    chars = match written(&args[1]) {
+        None => chars,
+        Some(0) => 0,
+        Some(from) if from < 0 && from.unsigned_abs() > chars => 0,
+        Some(from) if from < 0 => from.unsigned_abs(),
+        Some(from) => chars.saturating_sub(from as u64 - 1),
+    };
+    if let Some(wanted) = args.get(2).and_then(written) {
+        chars = chars.min(u64::try_from(wanted).unwrap_or(0));
+    }
+    cx.string_from(&[&args[0]], chars)
 }
 
 fn cut(text: Cow<'_, [u8]>, from: usize, to: usize) -> Val<'_> {
@@ -273,7 +311,7 @@ fn eval_find_in_set<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> E
 }
 
 fn infer_field(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
-    Ok(ExprType::bigint(false))
+    Ok(ExprType::int(11, false))
 }
 
 /// The place of the first argument among the others: compared as strings if all are strings, as integers if all are integers, else as
@@ -331,8 +369,9 @@ fn place<'a>(
 
 fn infer_elt(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     let strings: Vec<&Expr> = args[1..].iter().collect();
-    let chars = strings.iter().map(|e| e.ty.char_length()).max();
-    cx.string_from(&strings, chars.unwrap_or(0), true)
+    let collation = cx.merge(&strings)?.collation;
+    let chars = strings.iter().map(|e| e.ty.length_in(collation)).max();
+    cx.string_from(&strings, chars.unwrap_or(0))
 }
 
 fn eval_elt<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {

@@ -1,8 +1,8 @@
 //! Strings made from strings: padding, replacing, joining, quoting, and numbers written for people.
 
-use nfold_plan::expr::{Class, Expr, ExprType};
+use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, any_nullable};
-use nfold_types::{ErrorCode, SqlError};
+use nfold_types::{ErrorCode, SqlError, Value};
 
 use super::{Evaluated, Func, Inferred, arg, func};
 use crate::eval::{EvalCx, Val};
@@ -22,19 +22,12 @@ pub(super) static FUNCS: &[Func] = &[
     func("format", (2, 3), infer_format, eval_format),
 ];
 
-/// The longest result that MySQL derives for a string of unknown length.
-const LONG: u64 = 1 << 30;
-
 /// The value of an argument that is written out as an integer.
 fn constant(e: &Expr) -> Option<u64> {
     match &e.kind {
-        nfold_plan::expr::ExprKind::Const(nfold_types::Value::Int(n)) => u64::try_from(*n).ok(),
-        nfold_plan::expr::ExprKind::Const(nfold_types::Value::Decimal(d)) => {
-            d.round(0).and_then(|d| d.to_u64())
-        }
-        nfold_plan::expr::ExprKind::Const(nfold_types::Value::Bytes(text)) => {
-            std::str::from_utf8(text).ok()?.parse().ok()
-        }
+        ExprKind::Const(Value::Int(n)) => u64::try_from(*n).ok(),
+        ExprKind::Const(Value::Decimal(d)) => d.round(0).and_then(|d| d.to_u64()),
+        ExprKind::Const(Value::Bytes(text)) => std::str::from_utf8(text).ok()?.parse().ok(),
         _ => None,
     }
 }
@@ -49,8 +42,7 @@ fn too_long(cx: &EvalCx<'_>, bytes: usize, name: &str) -> bool {
 }
 
 fn infer_pad(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let chars = constant(&args[1]).unwrap_or(LONG);
-    cx.string_from(&[&args[0], &args[2]], chars, true)
+    cx.long_string_from(&[&args[0], &args[2]], constant(&args[1]))
 }
 
 fn pad<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, left: bool) -> Evaluated<'a> {
@@ -88,9 +80,14 @@ fn pad<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, left: bool) -> E
 }
 
 fn infer_repeat(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let times = constant(&args[1]).unwrap_or(LONG);
-    let chars = args[0].ty.char_length().saturating_mul(times);
-    cx.string_from(&[&args[0]], chars, true)
+    let length = cx.total_length(&[&args[0]])?;
+    let times = match &args[1].kind {
+        _ if length == 0 => Some(0),
+        ExprKind::Const(Value::Int(n)) if *n < 0 => Some(u64::MAX),
+        _ => constant(&args[1]),
+    };
+    let chars = times.map(|n| length.saturating_mul(n));
+    cx.long_string_from(&[&args[0]], chars)
 }
 
 fn eval_repeat<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
@@ -103,7 +100,7 @@ fn eval_repeat<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalu
 }
 
 fn infer_space(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    Ok(cx.connection_string(constant(&args[0]).unwrap_or(LONG), true))
+    cx.long_string_from(&[], constant(&args[0]))
 }
 
 fn eval_space<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
@@ -115,13 +112,17 @@ fn eval_space<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
 }
 
 fn infer_replace(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let (text, from, to) = (
-        args[0].ty.char_length(),
-        args[1].ty.char_length().max(1),
-        args[2].ty.char_length(),
+    let all: Vec<&Expr> = args.iter().collect();
+    let collation = cx.merge(&all)?.collation;
+    let (text, to) = (
+        args[0].ty.length_in(collation),
+        args[2].ty.length_in(collation),
     );
-    let chars = text.saturating_add((text / from).saturating_mul(to.saturating_sub(from)));
-    cx.string_from(&args.iter().collect::<Vec<_>>(), chars, any_nullable(args))
+    // As MySQL counts it, whatever is replaced.
+    cx.string_from(
+        &all,
+        text.saturating_add(text.saturating_mul(to.saturating_sub(2))),
+    )
 }
 
 /// Every occurrence, byte for byte whatever the collation.
@@ -150,11 +151,8 @@ fn eval_replace<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eval
 }
 
 fn infer_insert(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let chars = args[0]
-        .ty
-        .char_length()
-        .saturating_add(args[3].ty.char_length());
-    cx.string_from(&[&args[0], &args[3]], chars, any_nullable(args))
+    let strings = [&args[0], &args[3]];
+    cx.string_from(&strings, cx.total_length(&strings)?)
 }
 
 fn eval_insert<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
@@ -178,16 +176,17 @@ fn eval_insert<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalu
 }
 
 fn infer_concat_ws(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let all: Vec<&Expr> = args.iter().collect();
+    let collation = cx.merge(&all)?.collation;
     let separators = args[0]
         .ty
-        .char_length()
+        .length_in(collation)
         .saturating_mul(args.len() as u64 - 2);
     let chars = args[1..]
         .iter()
-        .map(|e| e.ty.char_length())
+        .map(|e| e.ty.length_in(collation))
         .fold(separators, u64::saturating_add);
-    let nullable = args[0].ty.nullable;
-    cx.string_from(&args.iter().collect::<Vec<_>>(), chars, nullable)
+    cx.string_from(&all, chars)
 }
 
 fn eval_concat_ws<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
@@ -207,12 +206,13 @@ fn eval_concat_ws<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Ev
 }
 
 fn infer_make_set(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let chars = args[1..]
-        .iter()
-        .map(|e| e.ty.char_length())
-        .fold(args.len() as u64 - 2, u64::saturating_add);
-    let nullable = args[0].ty.nullable;
-    cx.string_from(&args[1..].iter().collect::<Vec<_>>(), chars, nullable)
+    let strings: Vec<&Expr> = args[1..].iter().collect();
+    let chars = cx
+        .total_length(&strings)?
+        .saturating_add(args.len() as u64 - 2);
+    let mut ty = cx.string_from(&strings, chars)?;
+    ty.nullable = any_nullable(args);
+    Ok(ty)
 }
 
 fn eval_make_set<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
@@ -243,7 +243,6 @@ fn infer_export_set(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     cx.string_from(
         &strings,
         longest.saturating_mul(64).saturating_add(separator * 63),
-        any_nullable(args),
     )
 }
 
@@ -273,8 +272,8 @@ fn eval_export_set<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> E
 }
 
 fn infer_quote(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let chars = args[0].ty.char_length().saturating_mul(2) + 2;
-    cx.string_from(&[&args[0]], chars, args[0].ty.nullable)
+    let chars = cx.total_length(&[&args[0]])?.saturating_mul(2) + 2;
+    cx.string_from(&[&args[0]], chars)
 }
 
 fn eval_quote<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
@@ -295,8 +294,8 @@ fn eval_quote<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalua
 }
 
 fn infer_soundex(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let chars = args[0].ty.char_length().max(4);
-    cx.string_from(&[&args[0]], chars, args[0].ty.nullable)
+    let chars = cx.total_length(&[&args[0]])?.max(4);
+    cx.string_from(&[&args[0]], chars)
 }
 
 /// The original Soundex, vowels dropped before duplicates, without a limit of four characters.
@@ -340,7 +339,7 @@ fn eval_soundex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eval
 
 fn infer_format(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     let chars = args[0].ty.char_length();
-    Ok(cx.connection_string(chars + chars / 3 + 40, true))
+    Ok(cx.connection_string(chars + chars / 3 + 32))
 }
 
 /// Decimal point and separator of thousands of a locale.

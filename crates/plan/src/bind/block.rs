@@ -12,9 +12,9 @@ use super::from::FromInfo;
 use super::group::{Grouper, Place};
 use super::{BlockBinder, MAX_DEPTH, PlanCx};
 use crate::collate;
-use crate::expr::{ColumnAt, Expr, ExprKind, ExprType};
+use crate::expr::{Class, ColumnAt, Expr, ExprKind, ExprType};
 use crate::query::{
-    Block, ColumnMeta, LimitPlan, OrderKey, QueryBody, QueryPlan, ResultOrder, RowLocking,
+    AggFunc, Block, ColumnMeta, LimitPlan, OrderKey, QueryBody, QueryPlan, ResultOrder, RowLocking,
     TableSource,
 };
 
@@ -141,7 +141,7 @@ fn set_body(
                 .columns
                 .iter()
                 .zip(&types)
-                .map(|(c, t)| made_column(c.name.clone(), t))
+                .map(|(c, t)| kept_column(c.name.clone(), t))
                 .collect();
             let body = QueryBody::Set {
                 op: *op,
@@ -266,6 +266,47 @@ fn made_column(name: Arc<str>, ty: &ExprType) -> ColumnMeta {
         org_name: none,
         ty: ty.col.clone(),
         flags,
+        made: true,
+    }
+}
+
+/// A result column that MySQL keeps in a temporary table: a column of a UNION.
+fn kept_column(name: Arc<str>, ty: &ExprType) -> ColumnMeta {
+    let ty = match ty.class() {
+        Class::Null => &ty.kept(),
+        _ => ty,
+    };
+    ColumnMeta {
+        made: false,
+        ..made_column(name, ty)
+    }
+}
+
+/// What a selected expression is to the temporary table with which MySQL groups: what it keeps is described as its column.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Constant,
+    Aggregate,
+    /// Computed from what the table has.
+    OfAggregates,
+    Value,
+}
+
+impl Kept {
+    fn of(e: &Expr, aggregates: &[crate::query::Aggregate]) -> Kept {
+        let aggregate = |e: &Expr| e.as_column().filter(|at| at.table == super::AGGREGATES);
+        if let Some(at) = aggregate(e) {
+            match aggregates[usize::from(at.column)].func {
+                AggFunc::Any => Kept::Value,
+                _ => Kept::Aggregate,
+            }
+        } else if e.any(&mut |e| aggregate(e).is_some()) {
+            Kept::OfAggregates
+        } else if super::is_constant(e) {
+            Kept::Constant
+        } else {
+            Kept::Value
+        }
     }
 }
 
@@ -377,11 +418,15 @@ fn block(
             distinct = false;
         }
     }
-    let types: Vec<ExprType> = select.iter().map(|e| e.ty.clone()).collect();
+    let places: Vec<Kept> = items
+        .iter()
+        .map(|i| Kept::of(&i.expr, &b.aggregates))
+        .collect();
+    let sorted_groups = b
+        .aggregates
+        .iter()
+        .any(|a| a.distinct || a.func == AggFunc::GroupConcat);
     let mut columns: Vec<ColumnMeta> = items.into_iter().map(|i| i.meta).collect();
-    for (meta, ty) in columns.iter_mut().zip(&types) {
-        meta.ty = ty.col.clone();
-    }
     let used = b.used.take();
     for (slot, used) in b.tables.iter_mut().zip(used) {
         slot.used = used;
@@ -409,6 +454,26 @@ fn block(
         deprecated: b.deprecated,
     };
     crate::access::optimize(cx, &mut block, conditions, &info, limit.is_some());
+    let group = |wanted: bool| block.group.as_ref().is_some_and(|g| g.implicit == wanted);
+    let ordered = block.group.as_ref().is_some_and(|g| g.ordered);
+    let grouped = group(false) && !ordered && !sorted_groups;
+    let distinct_rows = s.distinct && !group(true);
+    for ((meta, e), place) in columns.iter_mut().zip(&mut block.select).zip(places) {
+        let kept = match place {
+            Kept::Constant => false,
+            Kept::Aggregate => grouped,
+            Kept::OfAggregates => distinct_rows,
+            Kept::Value => grouped || distinct_rows,
+        };
+        if meta.made && kept {
+            meta.made = false;
+            if place != Kept::Aggregate {
+                e.ty = e.ty.kept();
+            }
+        }
+        meta.ty = e.ty.col.clone();
+    }
+    let types: Vec<ExprType> = block.select.iter().map(|e| e.ty.clone()).collect();
     let plan = QueryPlan {
         body: QueryBody::Block(Box::new(block)),
         columns,
@@ -486,6 +551,8 @@ impl BlockBinder<'_> {
                 }
                 SelectItem::Expr { expr, alias, text } => {
                     let bound = self.expr(expr)?;
+                    let source = String::from_utf8_lossy(text.of(self.cx.text));
+                    let written = || source.trim();
                     let name: Arc<str> = match (alias, expr) {
                         (Some(a), _) => a.value.as_str().into(),
                         (None, ast::Expr::Column(c)) => self
@@ -494,7 +561,15 @@ impl BlockBinder<'_> {
                         (None, ast::Expr::Literal(Literal::String(s))) => {
                             String::from_utf8_lossy(&s.bytes).into()
                         }
-                        _ => String::from_utf8_lossy(text.of(self.cx.text)).trim().into(),
+                        (None, ast::Expr::Function(f)) if f.name == "name_const" => {
+                            match f.args.first() {
+                                Some(ast::Expr::Literal(Literal::String(s))) => {
+                                    String::from_utf8_lossy(&s.bytes).into()
+                                }
+                                _ => written().into(),
+                            }
+                        }
+                        _ => written().into(),
                     };
                     let meta = match bound.as_column() {
                         Some(at) if at.table != super::AGGREGATES => ColumnMeta {
@@ -560,6 +635,7 @@ impl BlockBinder<'_> {
             org_name: column.name.clone(),
             ty: column.ty.clone(),
             flags,
+            made: column.made,
         }
     }
 

@@ -29,7 +29,7 @@ impl BlockBinder<'_> {
 
     /// A constant beside a YEAR column: 20 is 2020 there.
     fn as_year(&self, column: &Expr, e: Expr) -> Expr {
-        let year = matches!(column.ty.col.kind, TypeKind::Year);
+        let year = matches!(column.ty.col.kind, TypeKind::Year) && column.ty.col.width == 0;
         let number = matches!(
             e.ty.class(),
             Class::Int | Class::Decimal | Class::Double | Class::String
@@ -255,6 +255,7 @@ impl BlockBinder<'_> {
                 )
             })
             .collect::<Result<_, _>>()?;
+        let nullable = left.iter().any(|l| l.ty.nullable) || types.iter().any(|t| t.nullable);
         let use_as = SubqueryUse::In {
             left,
             kinds,
@@ -262,7 +263,7 @@ impl BlockBinder<'_> {
         };
         Ok(Expr {
             kind: ExprKind::Subquery { index, use_as },
-            ty: ExprType::boolean(true),
+            ty: ExprType::boolean(nullable),
         })
     }
 
@@ -285,6 +286,7 @@ impl BlockBinder<'_> {
             self.cx.connection,
             op.symbol(),
         )?;
+        let nullable = left.ty.nullable || ty.nullable;
         let use_as = SubqueryUse::Quantified {
             left: Box::new(left),
             op,
@@ -293,7 +295,7 @@ impl BlockBinder<'_> {
         };
         Ok(Expr {
             kind: ExprKind::Subquery { index, use_as },
-            ty: ExprType::boolean(true),
+            ty: ExprType::boolean(nullable),
         })
     }
 

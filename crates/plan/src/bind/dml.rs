@@ -33,6 +33,7 @@ fn scope_columns(def: &TableDef) -> Vec<ScopeColumn> {
             ty: c.ty.clone(),
             nullable: c.nullable,
             coercibility: None,
+            made: false,
         })
         .collect()
 }

@@ -6,7 +6,7 @@ use nfold_types::{ColumnType, Decimal, ErrorCode, SqlError, TypeKind, Value};
 
 use super::names::display;
 use super::types::{
-    aggregate_named, aggregate_type, arith_type, charset_collation, collation_named,
+    aggregate_named, aggregate_type, arith_type, bits_type, charset_collation, collation_named,
 };
 use super::{AGGREGATES, BlockBinder, ParamType, hex_type};
 use crate::collate::{self, Operand};
@@ -36,6 +36,25 @@ pub(crate) fn operand(e: &Expr) -> Operand {
         ExprKind::Column(_) | ExprKind::Outer { .. } => Operand::Column,
         _ if is_constant(e) => Operand::Constant,
         _ => Operand::Other,
+    }
+}
+
+/// Characters of EXTRACT's result, its sign among them.
+fn extract_length(unit: ast::IntervalUnit) -> u32 {
+    use ast::IntervalUnit::*;
+    match unit {
+        Quarter => 2,
+        Month | Week | Day | Minute | Second => 3,
+        Hour => 4,
+        Year | MinuteSecond => 5,
+        HourMinute => 6,
+        YearMonth | Microsecond => 7,
+        HourSecond => 8,
+        DayHour | SecondMicrosecond => 9,
+        DayMinute | MinuteMicrosecond => 11,
+        DaySecond => 13,
+        HourMicrosecond => 14,
+        DayMicrosecond => 20,
     }
 }
 
@@ -207,7 +226,7 @@ impl BlockBinder<'_> {
                 let inner = self.expr(expr)?;
                 let collation = charset_collation(charset)?;
                 let ty = ExprType::string(
-                    inner.ty.char_length(),
+                    inner.ty.length_in(collation),
                     collation,
                     Coercibility::Implicit,
                     true,
@@ -228,7 +247,7 @@ impl BlockBinder<'_> {
                 let expr = Box::new(self.expr(expr)?);
                 Ok(Expr {
                     kind: ExprKind::Extract { unit: *unit, expr },
-                    ty: ExprType::bigint(true),
+                    ty: ExprType::int(extract_length(*unit), true),
                 })
             }
             A::TimestampDiff { unit, from, to } => {
@@ -250,10 +269,10 @@ impl BlockBinder<'_> {
                     .collect();
                 let merged = collate::merge(types.iter().copied(), self.cx.connection, "trim")?;
                 let ty = ExprType::string(
-                    expr.ty.char_length(),
+                    expr.ty.length_in(merged.collation),
                     merged.collation,
                     merged.coercibility,
-                    types.iter().any(|t| t.nullable),
+                    true,
                 );
                 Ok(Expr {
                     kind: ExprKind::Trim {
@@ -299,7 +318,7 @@ impl BlockBinder<'_> {
             Literal::Bool(b) => Expr::constant(Value::Int(i64::from(*b)), ExprType::boolean(false)),
             Literal::Int(v) => match i64::try_from(*v) {
                 Ok(v) => Expr::int(v),
-                Err(_) => Expr::constant(Value::UInt(*v), ExprType::ubigint(false)),
+                Err(_) => Expr::constant(Value::UInt(*v), ExprType::ubigint(false).with_width(20)),
             },
             Literal::Decimal(text) => {
                 let d = Decimal::parse_prefix(text.as_bytes()).value;
@@ -317,7 +336,8 @@ impl BlockBinder<'_> {
                         &[&"double", text],
                     ));
                 }
-                Expr::constant(Value::Double(v), ExprType::double(false))
+                let ty = ExprType::double(false).with_width(text.len() as u32);
+                Expr::constant(Value::Double(v), ty)
             }
             Literal::String(s) => {
                 let collation = match &s.charset {
@@ -328,9 +348,12 @@ impl BlockBinder<'_> {
                 let ty = ExprType::string(chars, collation, Coercibility::Coercible, false);
                 Expr::constant(Value::Bytes(s.bytes.clone()), ty)
             }
-            Literal::Hex(b) | Literal::Bit(b) => {
-                Expr::constant(Value::Bytes(b.clone()), hex_type(b.len() as u64))
+            Literal::Hex(b) => {
+                let mut ty = hex_type(b.len() as u64);
+                ty.col.unsigned = true; // in its description only
+                Expr::constant(Value::Bytes(b.clone()), ty)
             }
+            Literal::Bit(b) => Expr::constant(Value::Bytes(b.clone()), hex_type(b.len() as u64)),
             Literal::Temporal { kind, text } => {
                 let ty = ExprType::string(
                     text.len() as u64,
@@ -350,7 +373,7 @@ impl BlockBinder<'_> {
                 let inner = Expr::constant(Value::Bytes(text.clone()), ty);
                 Expr {
                     kind: ExprKind::Cast(Box::new(inner)),
-                    ty: ExprType::new(ColumnType::new(target), true),
+                    ty: ExprType::new(ColumnType::new(target), false),
                 }
             }
         })
@@ -382,19 +405,15 @@ impl BlockBinder<'_> {
         match op {
             UnaryOp::Plus => Ok(inner),
             UnaryOp::Minus => {
-                let ty = match inner.ty.class() {
-                    Class::Int => ExprType::bigint(inner.ty.nullable),
-                    Class::Decimal => {
-                        let (p, s) = inner.ty.decimal_shape();
-                        ExprType::decimal(p, s, inner.ty.nullable)
+                let (nullable, (p, s)) = (inner.ty.nullable, inner.ty.decimal_shape());
+                let ty = match (inner.ty.class(), &inner.kind) {
+                    // It may be too large for a BIGINT once it has no sign.
+                    (Class::Int, ExprKind::Const(Value::Int(v))) if *v < 0 && *v != i64::MIN => {
+                        ExprType::decimal(p, 0, nullable)
                     }
-                    c => {
-                        let mut ty = ExprType::double(inner.ty.nullable);
-                        if c.is_temporal() {
-                            ty.col.decimals = inner.ty.col.fsp();
-                        }
-                        ty
-                    }
+                    (Class::Int, _) => ExprType::int(p + 1, nullable),
+                    (Class::Decimal, _) => ExprType::decimal(p, s, nullable),
+                    _ => ExprType::double_fixed(inner.ty.decimals(), nullable),
                 };
                 Ok(Expr {
                     kind: ExprKind::Neg(Box::new(inner)),
@@ -402,7 +421,7 @@ impl BlockBinder<'_> {
                 })
             }
             UnaryOp::BitNot => {
-                let ty = ExprType::ubigint(inner.ty.nullable);
+                let ty = bits_type(&[&inner.ty], inner.ty.nullable);
                 Ok(Expr {
                     kind: ExprKind::BitNot(Box::new(inner)),
                     ty,
@@ -411,10 +430,10 @@ impl BlockBinder<'_> {
             UnaryOp::Binary => {
                 self.deprecated.push(("BINARY expr", "CAST"));
                 let ty = ExprType::string(
-                    inner.ty.char_length(),
+                    inner.ty.byte_length(),
                     CollationId::BINARY,
                     Coercibility::Implicit,
-                    inner.ty.nullable,
+                    true,
                 );
                 Ok(Expr {
                     kind: ExprKind::Cast(Box::new(inner)),
@@ -451,9 +470,13 @@ impl BlockBinder<'_> {
             _ => None,
         };
         if let Some(bit) = bit {
+            let ty = match bit {
+                BitOp::ShiftLeft | BitOp::ShiftRight => bits_type(&[&a.ty], nullable),
+                _ => bits_type(&[&a.ty, &b.ty], nullable),
+            };
             return Ok(Expr {
                 kind: ExprKind::Bit(bit, Box::new([a, b])),
-                ty: ExprType::ubigint(nullable),
+                ty,
             });
         }
         let op = match op {
@@ -551,24 +574,21 @@ impl BlockBinder<'_> {
                     len().unwrap_or(inner.ty.char_length()),
                     collation,
                     Coercibility::Coercible,
-                    nullable,
+                    true,
                 )
             }
             AstKind::Binary | AstKind::VarBinary => {
-                let collation = CollationId::BINARY;
-                match len() {
-                    Some(n) => ExprType {
-                        col: ColumnType::string(TypeKind::Binary(n as u32), collation),
-                        nullable,
-                        coercibility: Coercibility::Coercible,
-                    },
-                    None => ExprType::string(
-                        inner.ty.char_length() * 4,
-                        collation,
-                        Coercibility::Coercible,
-                        nullable,
-                    ),
+                let mut ty = ExprType::string(
+                    len().unwrap_or(inner.ty.byte_length()),
+                    CollationId::BINARY,
+                    Coercibility::Coercible,
+                    true,
+                );
+                // The width says that it is filled up with zero bytes.
+                if let (Some(n), TypeKind::VarBinary(_)) = (len(), &ty.col.kind) {
+                    ty.col.width = n as u32;
                 }
+                ty
             }
             AstKind::Decimal => ExprType::decimal(
                 len().unwrap_or(10) as u32,
@@ -576,18 +596,12 @@ impl BlockBinder<'_> {
                 nullable,
             ),
             AstKind::Double => ExprType::double(nullable),
-            AstKind::Float => plain(
-                if spec.length.unwrap_or(0) > 24 {
-                    TypeKind::Double
-                } else {
-                    TypeKind::Float
-                },
-                nullable,
-            ),
+            AstKind::Float if spec.length.unwrap_or(0) > 24 => ExprType::double(nullable),
+            AstKind::Float => plain(TypeKind::Float, nullable).with_width(23),
             AstKind::Date => plain(TypeKind::Date, true),
             AstKind::DateTime | AstKind::Timestamp => plain(TypeKind::DateTime(fsp), true),
             AstKind::Time => plain(TypeKind::Time(fsp), true),
-            AstKind::Year => plain(TypeKind::Year, true),
+            AstKind::Year => plain(TypeKind::Year, true).with_width(4),
             _ => return Err(SqlError::not_supported("CAST to this type")),
         };
         Ok(Expr {
@@ -611,18 +625,12 @@ impl BlockBinder<'_> {
                 &[&collation.known().name, &charset.name],
             ));
         }
-        let mut ty = ExprType::string(
+        let ty = ExprType::string(
             inner.ty.char_length(),
             collation,
             Coercibility::Explicit,
-            inner.ty.nullable,
+            true,
         );
-        if inner.ty.class() == Class::String && !inner.ty.col.is_enum_or_set() {
-            ty.col = ColumnType {
-                collation,
-                ..inner.ty.col.clone()
-            };
-        }
         Ok(Expr {
             kind: ExprKind::Collate(Box::new(inner)),
             ty,

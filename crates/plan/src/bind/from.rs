@@ -113,6 +113,7 @@ impl BlockBinder<'_> {
                     ty: c.ty.clone(),
                     nullable: c.nullable,
                     coercibility: None,
+                    made: false,
                 })
                 .collect(),
             TableSource::Derived(_) => Vec::new(),
@@ -172,7 +173,8 @@ impl BlockBinder<'_> {
         }
         let mut columns: Vec<ScopeColumn> = Vec::with_capacity(plan.types.len());
         let merged = plan.limit.is_none()
-            && matches!(&plan.body, crate::query::QueryBody::Block(b) if b.group.is_none() && !b.distinct);
+            && matches!(&plan.body, crate::query::QueryBody::Block(b)
+                if b.group.is_none() && !b.distinct && !b.tables.is_empty());
         for (i, (meta, ty)) in plan.columns.iter().zip(&plan.types).enumerate() {
             let name = names
                 .get(i)
@@ -180,11 +182,15 @@ impl BlockBinder<'_> {
             if columns.iter().any(|c| eq_name(&c.name, &name)) {
                 return Err(SqlError::new(ErrorCode::ER_DUP_FIELDNAME, &[&name]));
             }
+            let aggregated =
+                matches!(&plan.body, crate::query::QueryBody::Block(b) if b.group.is_some());
+            let kept = !merged && meta.made && !aggregated;
             columns.push(ScopeColumn {
                 name,
-                ty: ty.col.clone(),
+                ty: if kept { ty.kept().col } else { ty.col.clone() },
                 nullable: ty.nullable,
                 coercibility: merged.then_some(ty.coercibility),
+                made: merged && meta.made,
             });
         }
         self.push_slot(

@@ -1,7 +1,7 @@
 //! Grouping: what may be selected of a group, and where it is in the grouped row.
 
 use nfold_sql::ast::BinaryOp;
-use nfold_types::{ErrorCode, SqlError, TypeKind};
+use nfold_types::{ErrorCode, SqlError};
 
 use super::{AGGREGATES, BlockBinder};
 use crate::expr::{ColumnAt, Expr, ExprKind};
@@ -53,7 +53,7 @@ impl<'g, 'b> Grouper<'g, 'b> {
 
     /// `e` over the grouped row.
     pub fn rewrite(&mut self, mut e: Expr, place: Place) -> Result<Expr, SqlError> {
-        self.walk(&mut e, place)?;
+        self.walk(&mut e, place, true)?;
         Ok(e)
     }
 
@@ -64,11 +64,11 @@ impl<'g, 'b> Grouper<'g, 'b> {
         })
     }
 
-    fn walk(&mut self, e: &mut Expr, place: Place) -> Result<(), SqlError> {
+    fn walk(&mut self, e: &mut Expr, place: Place, whole: bool) -> Result<(), SqlError> {
         if let Some(k) = self.plan.keys.iter().position(|k| k.kind == e.kind) {
-            // A truth value becomes a column, which is an INT.
-            if e.ty.col.kind == TypeKind::BigInt && e.ty.col.width == 1 {
-                e.ty.col.kind = TypeKind::Int;
+            // An expression that is grouped by counts where it stands alone.
+            if let Some(at) = self.undetermined(e).filter(|_| self.strict && !whole) {
+                return Err(self.not_grouped(at, place));
             }
             e.kind = Self::at(k);
             return Ok(());
@@ -96,10 +96,22 @@ impl<'g, 'b> Grouper<'g, 'b> {
         let mut result = Ok(());
         e.each_child_mut(&mut |child| {
             if result.is_ok() {
-                result = self.walk(child, place);
+                result = self.walk(child, place, false);
             }
         });
         result
+    }
+
+    /// A column in `e` that the group does not determine.
+    fn undetermined(&self, e: &Expr) -> Option<ColumnAt> {
+        let mut found = None;
+        e.any(&mut |e| {
+            found = e
+                .as_column()
+                .filter(|at| at.table != AGGREGATES && !self.determined.contains(at));
+            found.is_some()
+        });
+        found
     }
 
     /// A column taken from any row of the group.

@@ -202,6 +202,8 @@ pub(crate) struct ScopeColumn {
     pub nullable: bool,
     /// That of the expression, for a derived table that MySQL merges into the query.
     pub coercibility: Option<Coercibility>,
+    /// An expression of a derived table that MySQL merges into the query.
+    pub made: bool,
 }
 
 /// What names see of a slot.

@@ -76,6 +76,7 @@ impl BlockBinder<'_> {
         let nullable = column.nullable || self.tables.get(t).is_some_and(|s| s.nullable);
         let coercibility = match crate::expr::Class::of(&column.ty) {
             crate::expr::Class::String => column.coercibility.unwrap_or(Coercibility::Implicit),
+            _ if matches!(column.ty.kind, nfold_types::TypeKind::Bit(_)) => Coercibility::Implicit,
             _ => Coercibility::Numeric,
         };
         ExprType {

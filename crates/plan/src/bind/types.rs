@@ -1,11 +1,13 @@
 //! The types that operators and aggregates have, and how lists compare.
 
 use nfold_types::collation::{Collation, CollationId};
+use nfold_types::sql_type::NOT_FIXED_DECIMALS;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
 
 use super::expr::operand;
 use crate::collate::{self, Operand};
-use crate::expr::{ArithOp, Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, string_type};
+use crate::expr::{ArithOp, Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
+use crate::merge::float_shape;
 use crate::mode::SqlMode;
 use crate::query::AggFunc;
 
@@ -64,13 +66,24 @@ pub(crate) fn list_kind(
 pub(crate) fn numeric_of_temporal(ty: &ExprType) -> ExprType {
     let (p, s) = ty.decimal_shape();
     if s == 0 {
-        ExprType::bigint(ty.nullable)
+        ExprType::int(p + 1, ty.nullable)
     } else {
         ExprType::decimal(p, s, ty.nullable)
     }
 }
 
-/// Type of an arithmetic operator (manual, "Arithmetic Operators").
+/// Whether it is a hexadecimal or bit literal, which acts as a number.
+pub(crate) fn is_hex(ty: &ExprType) -> bool {
+    ty.col.zerofill && matches!(ty.col.kind, TypeKind::VarBinary(_))
+}
+
+fn integer(digits: u32, unsigned: bool, nullable: bool) -> ExprType {
+    let mut ty = ExprType::int(digits + u32::from(!unsigned), nullable);
+    ty.col.unsigned = unsigned;
+    ty
+}
+
+/// Type of an arithmetic operator (manual, "Arithmetic Operators"); length and digits as MySQL's `Item_func_*::result_precision`.
 pub(crate) fn arith_type(op: ArithOp, a: &ExprType, b: &ExprType, mode: SqlMode) -> ExprType {
     let numeric = |t: &ExprType| {
         if t.class().is_temporal() {
@@ -87,52 +100,88 @@ pub(crate) fn arith_type(op: ArithOp, a: &ExprType, b: &ExprType, mode: SqlMode)
         || [&a, &b]
             .iter()
             .any(|t| matches!(t.col.kind, TypeKind::Bit(_) | TypeKind::Year));
-    let hex = |t: &ExprType| t.col.zerofill && matches!(t.col.kind, TypeKind::VarBinary(_));
-    let class = |t: &ExprType| if hex(t) { Class::Int } else { t.class() };
+    let class = |t: &ExprType| if is_hex(t) { Class::Int } else { t.class() };
     let is = |c: Class| class(&a) == c || class(&b) == c;
     if op == ArithOp::IntDiv {
-        return if unsigned {
-            ExprType::ubigint(nullable)
-        } else {
-            ExprType::bigint(nullable)
-        };
+        return integer(whole_digits(&a), unsigned, nullable);
     }
     if is(Class::Double) || is(Class::String) || is(Class::Null) {
-        return ExprType::double(nullable);
-    }
-    let ints = [&a, &b]
-        .iter()
-        .all(|t| matches!(class(t), Class::Int | Class::Null));
-    if ints && op != ArithOp::Div {
-        if class(&a) == Class::Null && class(&b) == Class::Null {
-            return ExprType::double(true);
-        }
-        let unsigned = match op {
-            ArithOp::Sub if mode.has(SqlMode::NO_UNSIGNED_SUBTRACTION) => false,
-            ArithOp::Mod => a.col.unsigned,
-            _ => unsigned,
-        };
-        return if unsigned {
-            ExprType::ubigint(nullable)
-        } else {
-            ExprType::bigint(nullable)
-        };
+        return real_type(op, &a, &b, nullable);
     }
     let ((pa, sa), (pb, sb)) = (a.decimal_shape(), b.decimal_shape());
+    let (ia, ib) = (pa - sa.min(pa), pb - sb.min(pb));
+    let ints = class(&a) == Class::Int && class(&b) == Class::Int;
+    if ints && op != ArithOp::Div {
+        return match op {
+            ArithOp::Sub if mode.has(SqlMode::NO_UNSIGNED_SUBTRACTION) => {
+                integer(pa.max(pb) + 1, false, nullable)
+            }
+            ArithOp::Mod => {
+                let mut ty = ExprType::int(pa.max(pb) + 1, nullable);
+                ty.col.unsigned = a.col.unsigned;
+                ty
+            }
+            ArithOp::Mul => integer(pa + pb, unsigned, nullable),
+            _ => integer(pa.max(pb) + 1, unsigned, nullable),
+        };
+    }
     let (p, s) = match op {
-        ArithOp::Add | ArithOp::Sub => {
-            let s = sa.max(sb);
-            ((pa - sa.min(pa)).max(pb - sb.min(pb)) + s + 1, s)
-        }
+        ArithOp::Add | ArithOp::Sub => (ia.max(ib) + sa.max(sb) + 1, sa.max(sb)),
         ArithOp::Mul => (pa + pb, (sa + sb).min(30)),
         ArithOp::Div => (pa + sb + 4, (sa + 4).min(30)),
-        _ => (
-            (pa - sa.min(pa)).max(pb - sb.min(pb)) + sa.max(sb),
-            sa.max(sb),
-        ),
+        // What is left is no longer than either side.
+        _ => (pa.max(pb), sa.max(sb)),
     };
     let mut ty = ExprType::decimal(p, s, nullable);
     ty.col.unsigned = a.col.unsigned && b.col.unsigned;
+    ty
+}
+
+/// Type of a bit operator: a binary string where the operands are binary strings and not all of them are literals that act as numbers,
+/// otherwise an unsigned integer (manual, "Bit Functions and Operators").
+pub(crate) fn bits_type(operands: &[&ExprType], nullable: bool) -> ExprType {
+    let binary = |t: &&ExprType| {
+        t.class() == Class::String
+            && t.col.collation == CollationId::BINARY
+            && !t.col.is_enum_or_set()
+    };
+    if !operands.iter().all(binary) || operands.iter().all(|t| is_hex(t)) {
+        return ExprType::ubigint(nullable);
+    }
+    let bytes = operands.iter().map(|t| t.max_length()).max().unwrap_or(0);
+    ExprType::string(
+        bytes,
+        CollationId::BINARY,
+        Coercibility::Coercible,
+        nullable,
+    )
+}
+
+/// Digits before the point that DIV's result has at most.
+fn whole_digits(a: &ExprType) -> u32 {
+    match a.class() {
+        Class::Double if a.col.decimals < NOT_FIXED_DECIMALS => {
+            a.col.width.saturating_sub(u32::from(a.col.decimals))
+        }
+        Class::Double => 21,
+        Class::String => 20,
+        Class::Null => 0,
+        _ => {
+            let (p, s) = a.decimal_shape();
+            p - s.min(p)
+        }
+    }
+}
+
+fn real_type(op: ArithOp, a: &ExprType, b: &ExprType, nullable: bool) -> ExprType {
+    let mut ty = ExprType::double(nullable);
+    (ty.col.decimals, ty.col.width) = float_shape(&[a, b]);
+    if op == ArithOp::Div && ty.col.decimals < NOT_FIXED_DECIMALS {
+        let decimals = (u32::from(ty.col.decimals) + 4).min(u32::from(NOT_FIXED_DECIMALS));
+        ty = ExprType::double_fixed(decimals as u8, nullable);
+        let whole = (a.max_length() as u32).saturating_sub(u32::from(a.decimals()));
+        ty.col.width = ty.col.width.min(whole + decimals);
+    }
     ty
 }
 
@@ -164,40 +213,30 @@ pub(crate) fn aggregate_type(
     name: &str,
 ) -> Result<ExprType, SqlError> {
     Ok(match func {
-        AggFunc::CountStar | AggFunc::Count => {
-            let mut ty = ExprType::bigint(false);
-            ty.col.width = 21; // as MySQL describes it
-            ty
-        }
+        AggFunc::CountStar | AggFunc::Count => ExprType::bigint(false),
         AggFunc::BitAnd | AggFunc::BitOr | AggFunc::BitXor => ExprType::ubigint(false),
         AggFunc::StdPop | AggFunc::StdSamp | AggFunc::VarPop | AggFunc::VarSamp => {
             ExprType::double(true)
         }
         AggFunc::Sum | AggFunc::Avg => {
             let ty = &args[0].ty;
+            let more = if func == AggFunc::Sum { 0 } else { 4 };
             match ty.class() {
-                Class::Double | Class::String | Class::Null => ExprType::double(true),
+                Class::Double | Class::String | Class::Null if !is_hex(ty) => {
+                    ExprType::double_fixed(ty.decimals().saturating_add(more), true)
+                }
                 _ => {
                     let (p, s) = ty.decimal_shape();
-                    let (p, s) = if func == AggFunc::Sum {
-                        (p + 22, s)
-                    } else {
-                        (p + 4, (s + 4).min(30))
-                    };
-                    ExprType::decimal(p, s, true)
+                    let digits = if func == AggFunc::Sum { 22 } else { 4 };
+                    ExprType::decimal(p + digits, (s + u32::from(more)).min(30), true)
                 }
             }
         }
-        AggFunc::Min | AggFunc::Max | AggFunc::Any => {
-            let mut ty = ExprType {
-                nullable: true,
-                ..args[0].ty.clone()
-            };
-            if ty.col.is_enum_or_set() && func != AggFunc::Any {
-                ty.col = string_type(ty.char_length(), ty.col.collation);
-            }
-            ty
-        }
+        AggFunc::Min | AggFunc::Max => ExprType {
+            nullable: true,
+            ..args[0].ty.item()
+        },
+        AggFunc::Any => collate::common_type(&[&args[0].ty], connection, name)?,
         AggFunc::GroupConcat => {
             let merged = collate::merge(args.iter().map(|a| &a.ty), connection, name)?;
             let collation = if merged.coercibility >= Coercibility::Numeric {
@@ -210,8 +249,11 @@ pub(crate) fn aggregate_type(
             } else {
                 TypeKind::Text(TextSize::Long)
             };
+            let mut col = ColumnType::string(size, collation);
+            // By the default of group_concat_max_len.
+            col.width = 1024 * u32::from(collation.known().charset.max_len);
             ExprType {
-                col: ColumnType::string(size, collation),
+                col,
                 nullable: true,
                 coercibility: merged.coercibility,
             }

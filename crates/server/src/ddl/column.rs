@@ -129,7 +129,7 @@ fn integer(name: &str, spec: &TypeSpec, cx: &mut DdlCx<'_>) -> Result<ColumnType
             );
         }
         if boolean || spec.zerofill {
-            ty.width = width as u8;
+            ty.width = width as u32;
         }
     }
     if spec.zerofill {
@@ -188,7 +188,7 @@ fn float(name: &str, spec: &TypeSpec) -> Result<ColumnType, SqlError> {
         return Err(error(ErrorCode::ER_M_BIGGER_THAN_D, &[&name]));
     }
     Ok(ColumnType {
-        width: length as u8,
+        width: length as u32,
         decimals: decimals as u8,
         ..ColumnType::new(kind)
     })

@@ -97,16 +97,19 @@ impl Env {
 
     /// The type that a user variable's value has now.
     pub fn user_var_type(&self, name: &str) -> ColumnType {
-        let text = || ColumnType::string(TypeKind::Text(TextSize::Long), self.collation());
+        let long = |kind: TypeKind, collation: CollationId| ColumnType {
+            width: TextSize::Medium.max_bytes() as u32,
+            ..ColumnType::string(kind, collation)
+        };
+        let number = |ty: ColumnType, width: u32| ColumnType { width, ..ty };
         match self.user_vars.borrow().get(name) {
-            None => ColumnType::varchar(255, self.collation()),
-            Some(Value::Bytes(_)) => text(),
-            Some(Value::Null) => ColumnType::new(TypeKind::Null),
-            Some(Value::Int(_)) => ColumnType::bigint(),
-            Some(Value::UInt(_)) => ColumnType::bigint().with_unsigned(),
-            Some(Value::Float(_) | Value::Double(_)) => ColumnType::double(),
+            None => ColumnType::string(TypeKind::VarBinary(65_532), CollationId::BINARY),
+            Some(Value::Null) => long(TypeKind::Blob(TextSize::Medium), CollationId::BINARY),
+            Some(Value::Int(_)) => number(ColumnType::bigint(), 21),
+            Some(Value::UInt(_)) => number(ColumnType::bigint().with_unsigned(), 21),
+            Some(Value::Float(_) | Value::Double(_)) => number(ColumnType::double(), 23),
             Some(Value::Decimal(_)) => ColumnType::decimal(65, 30),
-            Some(_) => text(),
+            Some(_) => long(TypeKind::Text(TextSize::Long), self.collation()),
         }
     }
 

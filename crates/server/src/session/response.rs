@@ -100,15 +100,25 @@ pub fn meta(name: &str, ty: ColumnType) -> ColumnMeta {
         org_table: none.clone(),
         name: name.into(),
         org_name: none,
-        flags: ty.wire_flags(),
+        flags: ty.made_wire_flags(),
         ty,
+        made: false,
     }
 }
 
 /// A column as the protocol describes it to a client that takes results in `collation`.
 pub fn wire_column(c: &ColumnMeta, collation: CollationId) -> Column<'_> {
-    // MySQL flags every number that an expression makes as binary, and no number of a table.
-    let made = c.org_table.is_empty() && !c.ty.is_string() && !c.ty.is_enum_or_set();
+    let (type_code, flags, decimals) = if c.made {
+        let not_null = c.flags & ColumnFlags::NOT_NULL;
+        let flags = not_null | c.ty.made_wire_flags();
+        (c.ty.made_wire_type(), flags, c.ty.made_wire_decimals())
+    } else {
+        (
+            c.ty.wire_type(),
+            c.flags | c.ty.wire_flags(),
+            c.ty.wire_decimals(),
+        )
+    };
     Column {
         schema: &c.schema,
         table: &c.table,
@@ -117,9 +127,9 @@ pub fn wire_column(c: &ColumnMeta, collation: CollationId) -> Column<'_> {
         org_name: &c.org_name,
         collation: c.ty.wire_charset(collation.0),
         length: c.ty.display_length(collation.known().charset),
-        type_code: c.ty.wire_type() as u8,
-        flags: c.flags | c.ty.wire_flags() | if made { ColumnFlags::BINARY } else { 0 },
-        decimals: c.ty.wire_decimals(),
+        type_code: type_code as u8,
+        flags,
+        decimals,
     }
 }
 

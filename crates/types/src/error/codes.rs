@@ -499,6 +499,7 @@ errors! {
     ER_INVALID_DD_OBJECT = 3506, "HY000", "%s dictionary object is invalid. (%.192s)";
     ER_UPDATING_DD_TABLE = 3507, "HY000", "Failed to update %.192s dictionary object.";
     ER_INVALID_DD_OBJECT_ID = 3508, "HY000", "Dictionary object id (%lu) does not exist.";
+    ER_INVALID_BITWISE_OPERANDS_SIZE = 3513, "HY000", "Binary operands of bitwise operators must be of equal length";
     ER_INVALID_BITWISE_AGGREGATE_OPERANDS_SIZE = 3514, "HY000", "Aggregate bitwise functions cannot accept arguments longer than 511 bytes; consider using the SUBSTRING() function";
     ER_WARN_SRS_NOT_FOUND = 3519, "01000", "There's no spatial reference system with SRID %u.";
     ER_PK_INDEX_CANT_BE_INVISIBLE = 3522, "HY000", "A primary key index cannot be invisible";

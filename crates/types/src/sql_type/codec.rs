@@ -17,7 +17,8 @@ impl ColumnType {
     pub fn serialize(&self, out: &mut Vec<u8>) {
         out.push(self.kind_number());
         out.push(u8::from(self.unsigned) | u8::from(self.zerofill) << 1);
-        out.push(self.width);
+        // A table's column: see the field.
+        out.push(self.width.min(255) as u8);
         out.push(self.decimals);
         out.extend_from_slice(&self.collation.0.to_le_bytes());
         use TypeKind::*;
@@ -81,7 +82,7 @@ impl ColumnType {
             kind,
             unsigned: flags & 1 != 0,
             zerofill: flags & 2 != 0,
-            width,
+            width: u32::from(width),
             decimals,
             collation,
         })

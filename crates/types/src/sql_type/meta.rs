@@ -2,7 +2,7 @@
 //!
 //! Source: "Protocol::ColumnDefinition41" of MySQL's client/server protocol documentation.
 
-use super::{ColumnType, NOT_FIXED_DECIMALS, TypeKind};
+use super::{ColumnType, NOT_FIXED_DECIMALS, TextSize, TypeKind};
 use crate::charset::Charset;
 
 /// `enum_field_types` of the protocol.
@@ -75,6 +75,38 @@ impl ColumnFlags {
 }
 
 impl ColumnType {
+    /// The protocol's type code of a value that an expression makes: other than of a column it tells the sizes of BLOB apart.
+    pub fn made_wire_type(&self) -> WireType {
+        match &self.kind {
+            TypeKind::Text(TextSize::Medium) | TypeKind::Blob(TextSize::Medium) => {
+                WireType::MediumBlob
+            }
+            TypeKind::Text(TextSize::Long) | TypeKind::Blob(TextSize::Long) => WireType::LongBlob,
+            TypeKind::Enum(_) => WireType::Enum,
+            TypeKind::Set(_) => WireType::Set,
+            _ => self.wire_type(),
+        }
+    }
+
+    /// The flags of a value that an expression makes; the caller adds NOT_NULL.
+    pub fn made_wire_flags(&self) -> u16 {
+        let of_tables =
+            ColumnFlags::ZEROFILL | ColumnFlags::BLOB | ColumnFlags::ENUM | ColumnFlags::SET;
+        let text = self.is_string() || self.is_enum_or_set();
+        let binary = !text && !matches!(self.kind, TypeKind::Bit(_));
+        self.wire_flags() & !of_tables | if binary { ColumnFlags::BINARY } else { 0 }
+    }
+
+    /// The decimals field of a value that an expression makes: a string has as many as there are.
+    pub fn made_wire_decimals(&self) -> u8 {
+        let text = self.is_string() || self.is_enum_or_set();
+        if text && !self.zerofill {
+            NOT_FIXED_DECIMALS
+        } else {
+            self.wire_decimals()
+        }
+    }
+
     /// The protocol's type code.
     pub fn wire_type(&self) -> WireType {
         use TypeKind::*;
@@ -104,10 +136,12 @@ impl ColumnType {
     pub fn wire_flags(&self) -> u16 {
         use TypeKind::*;
         let mut flags = 0;
+        // On a string literal in hexadecimal ZEROFILL says that it is a number as well.
+        let number = !self.is_string();
         if self.unsigned || matches!(self.kind, Bit(_) | Year) {
             flags |= ColumnFlags::UNSIGNED;
         }
-        if self.zerofill || matches!(self.kind, Year) {
+        if (self.zerofill && number) || matches!(self.kind, Year) {
             flags |= ColumnFlags::ZEROFILL;
         }
         match &self.kind {
@@ -135,7 +169,7 @@ impl ColumnType {
     /// Display width of an integer type.
     pub(super) fn integer_width(&self) -> u32 {
         if self.width != 0 {
-            return u32::from(self.width);
+            return self.width;
         }
         let (signed, unsigned) = match self.kind {
             TypeKind::TinyInt => (4, 3),
@@ -161,28 +195,23 @@ impl ColumnType {
             Decimal { precision, scale } => {
                 u32::from(*precision) + u32::from(*scale > 0) + u32::from(!self.unsigned)
             }
-            Float => {
-                if self.decimals != NOT_FIXED_DECIMALS {
-                    u32::from(self.width)
-                } else {
-                    12
-                }
-            }
-            Double => {
-                if self.decimals != NOT_FIXED_DECIMALS {
-                    u32::from(self.width)
-                } else {
-                    22
-                }
-            }
+            Float if self.width == 0 => 12,
+            Double if self.width == 0 => 22,
+            Float | Double => self.width,
             Bit(n) => u32::from(*n),
             Year => 4,
             Date => 10,
+            Time(_) if self.width > 0 => self.width,
             Time(f) => 10 + fraction(*f),
             DateTime(f) | Timestamp(f) => 19 + fraction(*f),
             Char(n) | VarChar(n) | Binary(n) | VarBinary(n) => n.saturating_mul(per_char),
-            Text(size) => (size.max_bytes() as u32).saturating_mul(per_char),
-            Blob(size) => size.max_bytes() as u32,
+            Text(size) | Blob(size) => {
+                let bytes = match self.width {
+                    0 => size.max_bytes() as u32,
+                    width => width.saturating_mul(u32::from(self.charset().max_len)),
+                };
+                bytes.saturating_mul(per_char)
+            }
             Enum(m) => {
                 m.iter()
                     .map(|s| s.chars().count() as u32)

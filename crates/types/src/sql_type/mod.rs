@@ -104,8 +104,9 @@ pub struct ColumnType {
     pub unsigned: bool,
     /// ZEROFILL (numbers only; implies unsigned).
     pub zerofill: bool,
-    /// Explicit display width: of `TINYINT(1)`, of ZEROFILL integers, M of `FLOAT(M,D)`; 0 when there is none.
-    pub width: u8,
+    /// Explicit display width: of `TINYINT(1)`, of ZEROFILL integers, M of `FLOAT(M,D)`, at most 255 for those of a table; of what an
+    /// expression makes, the characters that it is described with (bytes for binary strings). 0 when the type says it itself.
+    pub width: u32,
     /// D of `FLOAT(M,D)` and `DOUBLE(M,D)`, otherwise [`NOT_FIXED_DECIMALS`].
     pub decimals: u8,
     /// The collation; `BINARY` for everything that is not a character string.

@@ -103,7 +103,7 @@ pub fn display_text(value: ValueRef<'_>, ty: &ColumnType, zone: &TimeZone, out: 
                 return out.extend_from_slice(&v.to_be_bytes()[8 - usize::from(n.div_ceil(8))..]);
             }
             TypeKind::Enum(_) | TypeKind::Set(_) => return ty.member_text(v, out),
-            TypeKind::Year if v == 0 => return out.extend_from_slice(b"0000"),
+            TypeKind::Year if v == 0 && ty.width == 0 => return out.extend_from_slice(b"0000"),
             _ => write_u64(v, out),
         },
         ValueRef::Float(v) if ty.decimals == NOT_FIXED_DECIMALS => write_float(v, out),

@@ -178,6 +178,7 @@ impl Session {
             org_name: c.name.clone(),
             flags: if c.nullable { 0 } else { ColumnFlags::NOT_NULL },
             ty: c.ty.clone(),
+            made: false,
         };
         Ok(def.columns.iter().filter(wanted).map(column).collect())
     }

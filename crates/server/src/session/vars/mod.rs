@@ -95,20 +95,21 @@ impl VarDef {
 
     /// The type of `@@name`.
     pub fn column_type(&self) -> ColumnType {
+        let number = |ty: ColumnType, width: u32| ColumnType { width, ..ty };
         match self.default() {
-            VarValue::Bool(_) => ColumnType::bigint(),
-            VarValue::Int(_) => ColumnType::bigint().with_unsigned(),
+            VarValue::Bool(_) => number(ColumnType::bigint(), 1),
+            VarValue::Int(_) => number(ColumnType::bigint().with_unsigned(), 21),
             VarValue::Real(_) => ColumnType {
                 decimals: 6,
-                ..ColumnType::double()
+                ..number(ColumnType::double(), 23)
             },
-            VarValue::Text(_) => ColumnType::varchar(SHOWN_TEXT, CollationId::UTF8MB4_0900_AI_CI),
+            VarValue::Text(_) => ColumnType::varchar(SHOWN_TEXT, CollationId::UTF8MB3_GENERAL_CI),
         }
     }
 }
 
-/// Characters that `@@name` of a text is described with: more would make it a BLOB.
-const SHOWN_TEXT: u32 = 511;
+/// Characters that `@@name` of a text is described with: as many as are no BLOB.
+const SHOWN_TEXT: u32 = 65_535 / 3;
 
 /// Words that are numbers (`innodb_flush_log_at_trx_commit`) are shown as numbers.
 fn choice_value(word: &str) -> VarValue {

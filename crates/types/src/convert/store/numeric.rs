@@ -314,7 +314,7 @@ fn float_max(ty: &ColumnType, single: bool) -> f64 {
     if ty.decimals == NOT_FIXED_DECIMALS {
         return type_max;
     }
-    let max = 10f64.powi(i32::from(ty.width) - i32::from(ty.decimals))
+    let max = 10f64.powi((ty.width as i32) - i32::from(ty.decimals))
         - 10f64.powi(-i32::from(ty.decimals));
     max.min(type_max)
 }
