@@ -223,7 +223,7 @@ fn put_column(out: &mut Vec<u8>, c: &ColumnDef) {
     let mut ty = Vec::new();
     c.ty.serialize(&mut ty);
     put_bytes(out, &ty);
-    out.push(c.nullable.into());
+    out.push(u8::from(c.nullable) | if c.own_charset { OWN_CHARSET } else { 0 });
     match &c.default {
         ColumnDefault::None => out.push(0),
         ColumnDefault::Null => out.push(1),
@@ -248,7 +248,13 @@ fn get_column(r: &mut Reader<'_>) -> Result<ColumnDef, BadObject> {
     let name = r.text("column name")?.into();
     let ty =
         ColumnType::deserialize(&mut r.bytes("column type")?).ok_or(BadObject("column type"))?;
-    let nullable = r.bool("nullable")?;
+    let nullable = r.u8("nullable")?;
+    let own_charset = nullable & OWN_CHARSET != 0;
+    let nullable = match nullable & !OWN_CHARSET {
+        0 => false,
+        1 => true,
+        _ => return Err(BadObject("nullable")),
+    };
     let default = match r.u8("default")? {
         0 => ColumnDefault::None,
         1 => ColumnDefault::Null,
@@ -270,6 +276,7 @@ fn get_column(r: &mut Reader<'_>) -> Result<ColumnDef, BadObject> {
         on_update_now: Some(r.u8("on update")?).filter(|&fsp| fsp != 0xff),
         auto_increment: r.bool("auto increment")?,
         comment: r.text("column comment")?.into(),
+        own_charset,
     })
 }
 
@@ -284,15 +291,21 @@ fn default_layout(ty: &ColumnType) -> RowLayout {
     )
 }
 
+/// Beside the kind of an index: `USING BTREE` was written.
+const USING_BTREE: u8 = 0x10;
+/// Beside a column's nullability: its character set was written.
+const OWN_CHARSET: u8 = 0x10;
+
 fn put_index(out: &mut Vec<u8>, i: &IndexDef) {
     out.extend_from_slice(&i.id.0.to_le_bytes());
     put_bytes(out, i.name.as_bytes());
-    out.push(match i.kind {
+    let kind = match i.kind {
         IndexKind::Primary => 0,
         IndexKind::HiddenRowId => 1,
         IndexKind::Unique => 2,
         IndexKind::Secondary => 3,
-    });
+    };
+    out.push(kind | if i.btree { USING_BTREE } else { 0 });
     out.extend_from_slice(&i.root.to_le_bytes());
     put_bytes(out, i.comment.as_bytes());
     put_list(out, &i.parts, |out, p| {
@@ -303,10 +316,14 @@ fn put_index(out: &mut Vec<u8>, i: &IndexDef) {
 }
 
 fn get_index(r: &mut Reader<'_>) -> Result<IndexDef, BadObject> {
+    let id = IndexId(r.u64("index id")?);
+    let name = r.text("index name")?.into();
+    let kind = r.u8("index kind")?;
     Ok(IndexDef {
-        id: IndexId(r.u64("index id")?),
-        name: r.text("index name")?.into(),
-        kind: match r.u8("index kind")? {
+        id,
+        name,
+        btree: kind & USING_BTREE != 0,
+        kind: match kind & !USING_BTREE {
             0 => IndexKind::Primary,
             1 => IndexKind::HiddenRowId,
             2 => IndexKind::Unique,
@@ -339,6 +356,7 @@ mod tests {
             on_update_now: None,
             auto_increment: false,
             comment: "why".into(),
+            own_charset: false,
         };
         TableDef {
             id: TableId(7),
@@ -377,6 +395,7 @@ mod tests {
                 }],
                 root: 4,
                 comment: Box::default(),
+                btree: false,
             }],
             collation: CollationId(255),
             options: TableOptions {

@@ -44,6 +44,8 @@ pub struct ColumnDef {
     pub on_update_now: Option<u8>,
     pub auto_increment: bool,
     pub comment: Box<str>,
+    /// The character set or collation was written, and not left to the table.
+    pub own_charset: bool,
 }
 
 /// What kind of index.
@@ -77,6 +79,8 @@ pub struct IndexDef {
     /// Root page in the table's space; never changes while the index lives.
     pub root: u32,
     pub comment: Box<str>,
+    /// `USING BTREE` was written.
+    pub btree: bool,
 }
 
 impl IndexDef {

@@ -120,6 +120,7 @@ fn definition(space: SpaceId, root: PageNo) -> TableDef {
         on_update_now: None,
         auto_increment: false,
         comment: Box::default(),
+        own_charset: false,
     };
     let part = |column| IndexPart {
         column,
@@ -142,6 +143,7 @@ fn definition(space: SpaceId, root: PageNo) -> TableDef {
             parts: vec![part(0), part(1)],
             root,
             comment: Box::default(),
+            btree: false,
         }],
         collation: CollationId(63),
         options: TableOptions::default(),

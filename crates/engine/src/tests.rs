@@ -84,6 +84,7 @@ pub(super) fn column(name: &str, ty: ColumnType, nullable: bool) -> ColumnDef {
         on_update_now: None,
         auto_increment: false,
         comment: Box::default(),
+        own_charset: false,
     }
 }
 
@@ -97,6 +98,7 @@ pub(super) fn spec(name: &str, primary: bool) -> TableSpec {
             desc: false,
         }],
         comment: Box::default(),
+        btree: false,
     };
     let mut indexes = vec![
         index("k", IndexKind::Secondary, 1),
@@ -536,6 +538,7 @@ fn definitions_survive_and_files_go() {
         kind: IndexKind::Secondary,
         parts,
         comment: Box::default(),
+        btree: false,
     };
     let unique = IndexSpec {
         name: "u".into(),

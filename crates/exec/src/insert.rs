@@ -36,6 +36,8 @@ struct Inserting<'i, 's> {
     duplicates: u64,
     /// First value that AUTO_INCREMENT made.
     generated: Option<u64>,
+    /// What is left of the values taken from the table for this statement.
+    taken: Taken,
     /// The last value made from `SET insert_id` in this statement.
     forced: Option<u64>,
     /// Last value of the AUTO_INCREMENT column that was given.
@@ -43,17 +45,42 @@ struct Inserting<'i, 's> {
     found: RowBatch,
 }
 
+/// Automatic values that a statement has taken from its table. As MySQL does it (`handler::update_auto_increment` and InnoDB's
+/// `get_auto_increment`), as many as there are rows to come, or one where nobody knows; then twice as many each time. What is left at
+/// the end is a gap.
+#[derive(Default)]
+struct Taken {
+    next: u64,
+    /// Behind the last one.
+    end: u64,
+    /// How often they were taken.
+    times: u32,
+    /// Rows that are still to come of those that values were taken for; 0: not known.
+    rows: u64,
+}
+
+impl Taken {
+    /// A row came with `value` of its own: the next ones are above it.
+    fn observe(&mut self, value: u64, increment: u64) {
+        if value >= self.next && self.next < self.end {
+            let steps = (value - self.next) / increment + 1;
+            self.next = self.next.saturating_add(steps.saturating_mul(increment));
+        }
+    }
+}
+
 pub(crate) fn run(rt: &Runtime<'_>, plan: &InsertPlan) -> Result<StatementResult, SqlError> {
     let table = rt.table(plan.table.id)?;
     let columns = table.def().columns.len();
-    let several = match &plan.source {
-        InsertSource::Rows(rows) => rows.len() > 1,
+    let rows = match &plan.source {
+        InsertSource::Rows(rows) => rows.len(),
         InsertSource::Param(n) => {
             let (members, width) = rt.params.list(*n);
-            members.len() > width
+            members.len() / width.max(1)
         }
-        InsertSource::Query(_) => true,
+        InsertSource::Query(_) => 0,
     };
+    let several = rows != 1;
     let mut given = vec![false; columns];
     plan.columns.iter().for_each(|&c| given[c] = true);
     let mut me = Inserting {
@@ -68,6 +95,10 @@ pub(crate) fn run(rt: &Runtime<'_>, plan: &InsertPlan) -> Result<StatementResult
         affected: 0,
         duplicates: 0,
         generated: None,
+        taken: Taken {
+            rows: rows as u64,
+            ..Taken::default()
+        },
         forced: None,
         explicit: None,
         found: RowBatch::new(),
@@ -284,9 +315,15 @@ impl<'i> Inserting<'i, '_> {
         if let Some(c) = auto {
             made = self.auto_increment(c)?;
         }
-        // A value that no row was inserted with is not told.
-        if self.write()? && self.generated.is_none() {
-            self.generated = made;
+        let written = self.write()?;
+        self.taken.rows = self.taken.rows.saturating_sub(1);
+        // A value that no row was inserted with is not told, and goes to the next row.
+        match made {
+            Some(v) if !written && self.forced.is_none() && self.taken.next > v => {
+                self.taken.next = v;
+            }
+            Some(v) if written && self.generated.is_none() => self.generated = Some(v),
+            _ => {}
         }
         Ok(())
     }
@@ -330,6 +367,7 @@ impl<'i> Inserting<'i, '_> {
             if let Ok(v) = u64::try_from(v) {
                 let table = self.table.clone();
                 rt.drive(|_| table.auto_increment_observe(v))?;
+                self.taken.observe(v, rt.env.auto_increment().0.max(1));
             }
             self.explicit = Some(v as u64);
         }
@@ -346,10 +384,32 @@ impl<'i> Inserting<'i, '_> {
             None => rt.env.insert_id(),
         };
         let Some(v) = forced else {
-            return rt.drive(|_| table.auto_increment_reserve(1, offset, increment));
+            return self.next_taken(offset, increment.max(1));
         };
         rt.drive(|_| table.auto_increment_observe(v))?;
         self.forced = Some(v);
+        Ok(v)
+    }
+
+    /// The next of the values taken from the table.
+    fn next_taken(&mut self, offset: u64, increment: u64) -> Result<u64, SqlError> {
+        /// Most values that are taken at once without knowing how many rows there are.
+        const MOST_BITS: u32 = 16;
+        if self.taken.next >= self.taken.end {
+            if self.taken.rows == 0 {
+                self.taken.rows = 1 << self.taken.times.min(MOST_BITS);
+            }
+            let n = self.taken.rows;
+            let table = self.table.clone();
+            let first = self
+                .rt
+                .drive(|_| table.auto_increment_reserve(n, offset, increment))?;
+            self.taken.next = first;
+            self.taken.end = first.saturating_add(n.saturating_mul(increment));
+            self.taken.times += 1;
+        }
+        let v = self.taken.next;
+        self.taken.next = v.saturating_add(increment);
         Ok(v)
     }
 
@@ -455,7 +515,11 @@ impl<'i> Inserting<'i, '_> {
         match rt.drive(|session| session.update(&mut op))? {
             WriteOutcome::Done => {
                 self.affected += 2;
-                self.explicit = modify::observe(rt, &table, op.image())?.or(self.explicit);
+                let value = modify::observe(rt, &table, op.image())?;
+                if let Some(v) = value {
+                    self.taken.observe(v, rt.env.auto_increment().0.max(1));
+                }
+                self.explicit = value.or(self.explicit);
                 Ok(false)
             }
             WriteOutcome::Duplicate { index } => {

@@ -250,14 +250,30 @@ fn explain(
     e: &ExplainPlan,
     sink: &mut dyn RowSink,
 ) -> Result<StatementResult, SqlError> {
+    let mut rows = std::borrow::Cow::Borrowed(&e.rows);
+    for probe in &e.probes {
+        let layout = crate::tuple::layout_of(&probe.query.types);
+        let mut found = false;
+        query::collect(rt, &probe.query, &[], &layout, &mut |_| {
+            found = true;
+            Ok(())
+        })?;
+        if !found {
+            let mut row = vec![None; e.columns.len()];
+            row[..2].clone_from_slice(&e.rows[0][..2]);
+            row[e.columns.len() - 1] = Some(probe.why.to_string());
+            rows = std::borrow::Cow::Owned(vec![row]);
+            break;
+        }
+    }
     sink.columns(&e.columns)?;
-    for row in &e.rows {
+    for row in rows.iter() {
         write_texts(row, &e.columns, rt.env, sink)?;
     }
     Ok(StatementResult {
         is_query: true,
-        rows: e.rows.len() as u64,
-        found_rows: e.rows.len() as u64,
+        rows: rows.len() as u64,
+        found_rows: rows.len() as u64,
         ..StatementResult::default()
     })
 }

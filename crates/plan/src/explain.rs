@@ -9,8 +9,8 @@ use nfold_types::{ColumnType, TextSize, TypeKind};
 use crate::bind::{PlanCx, is_constant};
 use crate::expr::{Expr, ExprKind};
 use crate::query::{
-    Access, AccessKind, Block, ColumnMeta, ExplainPlan, InsertSource, JoinStep, JoinType, Plan,
-    PointPart, QueryBody, QueryPlan, TableSource,
+    Access, AccessKind, Block, ColumnMeta, ExplainPlan, ExplainProbe, InsertSource, JoinStep,
+    JoinType, Plan, PointPart, QueryBody, QueryPlan, RowLocking, TableSource,
 };
 
 type Row = Vec<Option<String>>;
@@ -57,6 +57,81 @@ pub fn explain(cx: &PlanCx<'_>, plan: &Plan) -> ExplainPlan {
     ExplainPlan {
         columns: columns(),
         rows: e.rows,
+        probes: probes(plan),
+    }
+}
+
+/// See [`ExplainProbe`]. Only of a query block that stands alone.
+fn probes(plan: &Plan) -> Vec<ExplainProbe> {
+    let Plan::Query(q) = plan else {
+        return Vec::new();
+    };
+    let QueryBody::Block(b) = &q.body else {
+        return Vec::new();
+    };
+    let plain = |t: &crate::query::TableSlot| matches!(t.source, TableSource::Table(_));
+    if !b.subqueries.is_empty() || b.tables.is_empty() || !b.tables.iter().all(plain) {
+        return Vec::new();
+    }
+    let probe = |joins: Vec<JoinStep>, why: &'static str| ExplainProbe {
+        query: probe_query(b, joins),
+        why,
+    };
+    let mut out = Vec::new();
+    if !b.constant_filter.is_empty() {
+        out.push(probe(Vec::new(), "Impossible WHERE"));
+    }
+    let constants: Vec<JoinStep> = b
+        .joins
+        .iter()
+        .take_while(|step| is_const_table(b, step))
+        .cloned()
+        .collect();
+    if !constants.is_empty() {
+        let mut bare = constants.clone();
+        bare.iter_mut().for_each(|step| step.filter.clear());
+        out.push(probe(bare, "no matching row in const table"));
+        out.push(probe(
+            constants,
+            "Impossible WHERE noticed after reading const tables",
+        ));
+    }
+    out
+}
+
+fn is_const_table(b: &Block, step: &JoinStep) -> bool {
+    let TableSource::Table(def) = &b.tables[step.table].source else {
+        return false;
+    };
+    let AccessKind::Points(parts) = &step.access.kind else {
+        return false;
+    };
+    step.kind == JoinType::Inner && points_type(def, &step.access, parts) == "const"
+}
+
+/// A row for each row that these steps of `b` give.
+fn probe_query(b: &Block, joins: Vec<JoinStep>) -> QueryPlan {
+    let one = Expr::int(1);
+    let types = vec![one.ty.clone()];
+    let block = Block {
+        joins,
+        group: None,
+        having: Vec::new(),
+        select: vec![one],
+        distinct: false,
+        order: Vec::new(),
+        ordered: false,
+        lock: RowLocking::NONE,
+        calc_found_rows: false,
+        deprecated: Vec::new(),
+        ..b.clone()
+    };
+    QueryPlan {
+        body: QueryBody::Block(Box::new(block)),
+        columns: Vec::new(),
+        types,
+        order: Vec::new(),
+        limit: None,
     }
 }
 

@@ -383,6 +383,16 @@ pub struct ExplainPlan {
     pub columns: Vec<ColumnMeta>,
     /// NULL is `None`.
     pub rows: Vec<Vec<Option<String>>>,
+    /// Tried in order before the rows are shown.
+    pub probes: Vec<ExplainProbe>,
+}
+
+/// A part of a plan that MySQL runs while it makes the plan: what is constant, and the tables of which one row is read. Where it gives
+/// no row, there is nothing to plan, and EXPLAIN says `why` instead.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExplainProbe {
+    pub query: QueryPlan,
+    pub why: &'static str,
 }
 
 impl Block {

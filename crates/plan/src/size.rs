@@ -41,7 +41,9 @@ impl Plan {
             Plan::Do(list, subs) => exprs(list) + subqueries(subs),
             Plan::Explain(e) => {
                 let texts = e.rows.iter().flatten().flatten();
-                size_of_val(&**e) + columns(&e.columns) + texts.map(String::len).sum::<usize>()
+                let probes = e.probes.iter().map(|p| query(&p.query)).sum::<usize>();
+                let texts = texts.map(String::len).sum::<usize>();
+                size_of_val(&**e) + columns(&e.columns) + texts + probes
             }
         }
     }

@@ -101,6 +101,7 @@ fn column(name: &str, ty: ColumnType, nullable: bool) -> ColumnDef {
         on_update_now: None,
         auto_increment: false,
         comment: Box::default(),
+        own_charset: false,
     }
 }
 
@@ -118,6 +119,7 @@ fn index(name: &str, kind: IndexKind, parts: &[(usize, Option<u16>, bool)]) -> I
         kind,
         parts,
         comment: Box::default(),
+        btree: false,
     }
 }
 

@@ -58,6 +58,7 @@ impl Engine {
                 kind,
                 parts,
                 comment,
+                btree,
             } = spec.clone();
             made.push(IndexDef {
                 id,
@@ -66,6 +67,7 @@ impl Engine {
                 parts,
                 root: 0,
                 comment,
+                btree,
             });
         }
         listed(&made)?;

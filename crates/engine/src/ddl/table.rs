@@ -22,6 +22,8 @@ pub struct IndexSpec {
     pub kind: IndexKind,
     pub parts: Vec<IndexPart>,
     pub comment: Box<str>,
+    /// `USING BTREE` was written.
+    pub btree: bool,
 }
 
 /// A table to be made; checked by the caller (names, types, keys).
@@ -52,6 +54,7 @@ impl TableSpec {
                 name: "".into(),
                 kind: IndexKind::HiddenRowId,
                 parts: Vec::new(),
+                btree: false,
                 comment: Box::default(),
             };
             indexes.insert(0, hidden);
@@ -95,6 +98,7 @@ impl Engine {
                 kind,
                 parts,
                 comment,
+                btree,
             } = index;
             defs.push(IndexDef {
                 id: IndexId(id),
@@ -103,6 +107,7 @@ impl Engine {
                 parts,
                 root,
                 comment,
+                btree,
             });
         }
         Ok(TableDef {
@@ -256,6 +261,7 @@ pub(super) fn spec_of(table: &TableDef) -> TableSpec {
                 kind: i.kind,
                 parts: i.parts.clone(),
                 comment: i.comment.clone(),
+                btree: i.btree,
             })
             .collect(),
         collation: table.collation,

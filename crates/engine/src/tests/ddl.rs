@@ -124,6 +124,7 @@ fn an_index_is_not_built_from_what_is_being_taken_back() {
                 desc: true,
             }],
             comment: Box::default(),
+            btree: false,
         };
         db.engine.change_indexes(table.def(), &[k2], &[]).unwrap();
         drain(&db);
@@ -177,6 +178,7 @@ fn an_old_snapshot_cannot_use_a_new_table_or_index() {
             desc: true,
         }],
         comment: Box::default(),
+        btree: false,
     };
     db.engine.change_indexes(table.def(), &[k2], &[]).unwrap();
     let table = db.find("t");

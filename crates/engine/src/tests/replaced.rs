@@ -25,6 +25,7 @@ fn prefix_index() -> IndexSpec {
             desc: false,
         }],
         comment: Box::default(),
+        btree: false,
     }
 }
 

@@ -259,6 +259,7 @@ fn column(spec: &str) -> ColumnDef {
         on_update_now: None,
         auto_increment: auto,
         comment: "".into(),
+        own_charset: false,
     }
 }
 
@@ -328,6 +329,7 @@ impl Db {
                     kind,
                     parts,
                     comment: "".into(),
+                    btree: false,
                 }
             })
             .collect();

@@ -561,6 +561,19 @@ impl BlockBinder<'_> {
                         (None, ast::Expr::Literal(Literal::String(s))) => {
                             String::from_utf8_lossy(&s.bytes).into()
                         }
+                        // A plus sign leaves nothing behind.
+                        (
+                            None,
+                            ast::Expr::Unary {
+                                op: ast::UnaryOp::Plus,
+                                expr,
+                            },
+                        ) => match &**expr {
+                            ast::Expr::Literal(Literal::String(s)) => {
+                                String::from_utf8_lossy(&s.bytes).into()
+                            }
+                            _ => written().into(),
+                        },
                         (None, ast::Expr::Function(f)) if f.name == "name_const" => {
                             match f.args.first() {
                                 Some(ast::Expr::Literal(Literal::String(s))) => {

@@ -145,7 +145,9 @@ pub(crate) fn bits_type(operands: &[&ExprType], nullable: bool) -> ExprType {
             && t.col.collation == CollationId::BINARY
             && !t.col.is_enum_or_set()
     };
-    if !operands.iter().all(binary) || operands.iter().all(|t| is_hex(t)) {
+    let number = |t: &&ExprType| is_hex(t) || t.class() == Class::Null;
+    let fits = |t: &&ExprType| binary(t) || t.class() == Class::Null;
+    if !operands.iter().all(fits) || operands.iter().all(number) {
         return ExprType::ubigint(nullable);
     }
     let bytes = operands.iter().map(|t| t.max_length()).max().unwrap_or(0);

@@ -6,7 +6,7 @@ use nfold_catalog::schema::eq_name;
 use nfold_catalog::{ColumnDef, IndexId, IndexKind, TableDef};
 use nfold_engine::{IndexSpec, TableSpec};
 use nfold_sql::ast::{self, AlterAction, AlterTable, ColumnPlace};
-use nfold_types::{ErrorCode, Level, SqlError};
+use nfold_types::{ColumnType, ErrorCode, Level, SqlError, TypeKind};
 
 use super::{DdlCx, check_table_name, column, comment, error, key, named_collation, table};
 
@@ -46,6 +46,8 @@ pub struct Altered {
     pub rename: Option<(Option<Box<str>>, Box<str>)>,
     /// `AUTO_INCREMENT = n`
     pub auto_increment: Option<u64>,
+    /// MySQL would copy the rows, and so counts them in its answer.
+    pub counted: bool,
 }
 
 struct Alter<'a> {
@@ -57,6 +59,8 @@ struct Alter<'a> {
     add: Vec<IndexSpec>,
     /// Rows must be written again.
     copy: bool,
+    /// As [`Altered::counted`].
+    counted: bool,
     definition: bool,
     rename: Option<(Option<Box<str>>, Box<str>)>,
     auto_increment: Option<u64>,
@@ -72,6 +76,7 @@ pub fn bind(alter: &AlterTable, old: &TableDef, cx: &mut DdlCx<'_>) -> Result<Al
         drop: Vec::new(),
         add: Vec::new(),
         copy: false,
+        counted: alter.algorithm == ast::AlterAlgorithm::Copy,
         definition: false,
         rename: None,
         auto_increment: None,
@@ -80,6 +85,30 @@ pub fn bind(alter: &AlterTable, old: &TableDef, cx: &mut DdlCx<'_>) -> Result<Al
         a.apply(action, cx)?;
     }
     a.finish()
+}
+
+/// Whether MySQL changes a column's type without a look at the rows: a longer VARCHAR whose length takes as many bytes, more members
+/// of an ENUM, another collation of the same character set where no index is sorted by it.
+fn changes_in_place(before: &ColumnType, after: &ColumnType, indexed: bool) -> bool {
+    use TypeKind::{Enum, Set, VarBinary, VarChar};
+    let alike = ColumnType {
+        kind: before.kind.clone(),
+        ..after.clone()
+    };
+    let collation = before.charset() == after.charset() && !indexed;
+    if alike != *before && (alike.collation == before.collation || !collation) {
+        return false;
+    }
+    match (&before.kind, &after.kind) {
+        (VarChar(n), VarChar(m)) | (VarBinary(n), VarBinary(m)) => {
+            n <= m && (before.max_bytes() > 255) == (after.max_bytes() > 255)
+        }
+        (Enum(old), Enum(new)) => new.starts_with(old) && (old.len() < 256) == (new.len() < 256),
+        (Set(old), Set(new)) => {
+            new.starts_with(old) && old.len().div_ceil(8) == new.len().div_ceil(8)
+        }
+        (a, b) => a == b,
+    }
 }
 
 impl Alter<'_> {
@@ -279,6 +308,12 @@ impl Alter<'_> {
         }
         let before = &self.new.columns[at];
         let same_bytes = before.ty == bound.ty && before.nullable == bound.nullable;
+        let indexed = self
+            .new
+            .indexes
+            .iter()
+            .any(|i| i.parts.iter().any(|p| p.column == at));
+        self.counted |= !changes_in_place(&before.ty, &bound.ty, indexed);
         let source = self.sources[at];
         if *place == ColumnPlace::Unspecified {
             self.new.columns[at] = bound;
@@ -378,7 +413,7 @@ impl Alter<'_> {
             .iter_mut()
             .filter(textual)
             .for_each(|c| c.ty.collation = collation);
-        self.copy = true;
+        (self.copy, self.counted) = (true, true);
         Ok(())
     }
 
@@ -407,6 +442,12 @@ impl Alter<'_> {
         let all: Vec<IndexSpec> = self.new.indexes.iter().chain(&self.add).cloned().collect();
         table::check_columns(&self.new.columns, &all)?;
         let indexes_change = !self.add.is_empty() || !self.drop.is_empty();
+        let had = self
+            .old
+            .indexes
+            .iter()
+            .any(|i| i.kind == IndexKind::Primary);
+        let has = all.iter().any(|i| i.kind == IndexKind::Primary);
         let change = if self.copy || (indexes_change && self.definition) {
             self.new.indexes = all;
             self.new.auto_increment = self.auto_increment.unwrap_or(0);
@@ -437,6 +478,7 @@ impl Alter<'_> {
             Change::Nothing
         };
         Ok(Altered {
+            counted: self.counted || (had && !has),
             change,
             rename: self.rename,
             auto_increment: self.auto_increment,

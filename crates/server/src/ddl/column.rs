@@ -53,6 +53,7 @@ pub fn bind(
         on_update_now: column.on_update_now,
         auto_increment: column.auto_increment,
         comment: comment(column.comment.as_ref()),
+        own_charset: column.ty.charset.is_some() || column.ty.collation.is_some(),
         ty,
     })
 }

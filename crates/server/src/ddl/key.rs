@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nfold_catalog::schema::eq_name;
 use nfold_catalog::{ColumnDef, IndexKind, IndexPart};
 use nfold_engine::IndexSpec;
-use nfold_sql::ast::{KeyDef, KeyKind, KeyPart, KeyTarget};
+use nfold_sql::ast::{IndexAlgorithm, KeyDef, KeyKind, KeyPart, KeyTarget};
 use nfold_types::{ErrorCode, SqlError, TypeKind};
 
 use super::{check_length, comment, error};
@@ -68,6 +68,7 @@ pub fn bind(
         kind,
         parts,
         comment: comment(key.comment.as_ref()),
+        btree: key.algorithm == Some(IndexAlgorithm::BTree),
     })
 }
 

@@ -63,12 +63,14 @@ fn column(c: &ColumnDef, table: CollationId, zone: &TimeZone) -> String {
     let mut text = format!("{} {}", quote_name(&c.name), c.ty);
     let textual =
         c.ty.collation != CollationId::BINARY && (c.ty.is_string() || c.ty.is_enum_or_set());
-    if textual && c.ty.collation != table {
+    if textual && (c.own_charset || c.ty.collation != table) {
         let own = c.ty.collation.known();
-        if own.charset.name != table.known().charset.name {
-            write!(text, " CHARACTER SET {}", own.charset.name).expect("writing to a String");
-        }
-        write!(text, " COLLATE {}", own.name).expect("writing to a String");
+        write!(
+            text,
+            " CHARACTER SET {} COLLATE {}",
+            own.charset.name, own.name
+        )
+        .expect("writing to a String");
     }
     if !c.nullable {
         text.push_str(" NOT NULL");
@@ -157,5 +159,6 @@ fn index(def: &TableDef, i: &IndexDef) -> String {
     } else {
         format!(" COMMENT {}", quote_string(&i.comment))
     };
-    format!("{head} ({}){comment}", parts.join(","))
+    let using = if i.btree { " USING BTREE" } else { "" };
+    format!("{head} ({}){using}{comment}", parts.join(","))
 }

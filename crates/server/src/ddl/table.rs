@@ -81,6 +81,7 @@ pub fn spec_of(old: &TableDef) -> TableSpec {
                 kind: i.kind,
                 parts: i.parts.clone(),
                 comment: i.comment.clone(),
+                btree: i.btree,
             })
             .collect(),
         collation: old.collation,

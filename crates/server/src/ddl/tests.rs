@@ -54,6 +54,7 @@ fn define(spec: TableSpec) -> TableDef {
             parts: i.parts,
             root: 0,
             comment: i.comment,
+            btree: i.btree,
         })
         .collect();
     indexes.sort_by_key(|i| i.kind != IndexKind::Primary);

@@ -106,6 +106,7 @@ fn define(n: u64, schema: &str, collation: CollationId, text: &str) -> TableDef 
         parts: i.parts,
         root: 0,
         comment: i.comment,
+        btree: i.btree,
     });
     TableDef {
         id: TableId(u64::MAX - 1 - n),

@@ -354,6 +354,7 @@ impl Session {
             change,
             rename,
             auto_increment,
+            counted,
         } = self.with_ddl_cx(def.collation, |ddl| ddl::alter::bind(a, &def, ddl))?;
         // Nothing is counted where no row could have been touched.
         let keys =
@@ -381,6 +382,7 @@ impl Session {
             _ => (def.schema.clone(), def.name.clone()),
         };
         let rows = self.apply_change(cx, &def, change)?;
+        let rows = if counted { rows } else { 0 };
         let engine = self.server.engine.clone();
         self.refresh_schema();
         let id = match self.schema.table(&schema, &name) {
