@@ -212,7 +212,9 @@ impl Worker {
     }
 }
 
+// Not inlined, so that profiles can name what lies below each.
 impl super::Worker for Worker {
+    #[inline(never)]
     fn point(&mut self, key: u64) -> Option<u64> {
         self.session
             .statement_begin(Isolation::RepeatableRead, true);
@@ -227,6 +229,7 @@ impl super::Worker for Worker {
         row
     }
 
+    #[inline(never)]
     fn range(&mut self, from: u64, n: usize) -> (u64, u64) {
         self.session
             .statement_begin(Isolation::RepeatableRead, true);
@@ -260,6 +263,7 @@ impl super::Worker for Worker {
         (count, sum)
     }
 
+    #[inline(never)]
     fn get_many(&mut self, groups: &[u64]) -> (u64, u64) {
         self.session
             .statement_begin(Isolation::RepeatableRead, true);
@@ -275,6 +279,7 @@ impl super::Worker for Worker {
         rows
     }
 
+    #[inline(never)]
     fn insert(&mut self, key: u64, _group: u64, value: &[u8]) {
         self.session
             .statement_begin(Isolation::RepeatableRead, false);
@@ -284,6 +289,7 @@ impl super::Worker for Worker {
         self.end();
     }
 
+    #[inline(never)]
     fn update(&mut self, key: u64, value: &[u8]) {
         self.session
             .statement_begin(Isolation::RepeatableRead, false);
