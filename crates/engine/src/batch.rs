@@ -297,6 +297,12 @@ impl RowBatch {
         exchange(&mut self.data);
     }
 
+    /// The arena, to append a value to; [`push_span`](Self::push_span) makes it a row.
+    #[inline]
+    pub(crate) fn arena(&mut self) -> &mut Vec<u8> {
+        &mut self.data
+    }
+
     /// Adds the row image that lies in the arena already.
     #[inline]
     pub(crate) fn push_span(&mut self, point: usize, span: Range<usize>) {

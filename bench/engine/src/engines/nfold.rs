@@ -17,6 +17,7 @@ use nfold_types::row::RowLayout;
 use nfold_types::{ColumnType, TypeKind, ValueRef};
 
 use crate::data::{Data, GAP, VALUE, digest, value};
+use crate::work::RANGE;
 
 /// The collation `binary`.
 const BINARY: CollationId = CollationId::BINARY;
@@ -146,10 +147,11 @@ impl super::Engine for Engine {
     }
 
     fn worker(&self, number: u64) -> Worker {
-        let read = |index, lock| {
+        let read = |index, lock, first_rows| {
             let spec = ReadSpec {
                 index,
                 lock,
+                first_rows,
                 columns: vec![0, 1, 2],
                 ..ReadSpec::default()
             };
@@ -158,9 +160,10 @@ impl super::Engine for Engine {
         Worker {
             session: self.engine.session(100 + number).expect("a session"),
             table: self.table.clone(),
-            point: read(0, RowLock::None),
-            many: read(1, RowLock::None),
-            locking: read(0, RowLock::Exclusive),
+            point: read(0, RowLock::None, 0),
+            rows: read(0, RowLock::None, RANGE),
+            many: read(1, RowLock::None, 0),
+            locking: read(0, RowLock::Exclusive, 0),
             insert: InsertOp::new(self.table.clone()),
             update: UpdateOp::new(self.table.clone()),
             points: PointSet::new(),
@@ -179,6 +182,7 @@ pub struct Worker {
     session: EngineSession,
     table: Arc<Table>,
     point: Read,
+    rows: Read,
     many: Read,
     locking: Read,
     insert: InsertOp,
@@ -204,7 +208,7 @@ impl Worker {
     }
 
     /// All rows of the batch.
-    fn rows(&self) -> (u64, u64) {
+    fn batch_rows(&self) -> (u64, u64) {
         let layout = self.table.layout();
         self.batch
             .iter()
@@ -243,16 +247,12 @@ impl super::Worker for Worker {
             .encode_values([ValueRef::Int(from as i64)], &mut lo)
             .expect("a key");
         self.range.lo = Bound::Included(lo);
-        let spec = ReadSpec {
-            columns: vec![0, 1, 2],
-            first_rows: n,
-            ..ReadSpec::default()
-        };
-        let mut read = Read::range(self.table.clone(), spec, &self.range, false);
+        self.rows.bind_range(&self.range, false);
         self.batch.clear();
         while self.batch.len() < n
-            && block(|| read.next(&mut self.session, &mut self.batch)).expect("a read")
-        {}
+            && block(|| self.rows.next(&mut self.session, &mut self.batch)).expect("a read")
+        {
+        }
         let layout = self.table.layout();
         let (mut count, mut sum) = (0, 0);
         for row in self.batch.iter().take(n) {
@@ -274,7 +274,7 @@ impl super::Worker for Worker {
         self.points = self.many.bind_points(std::mem::take(&mut self.points));
         self.batch.clear();
         while block(|| self.many.next(&mut self.session, &mut self.batch)).expect("a read") {}
-        let rows = self.rows();
+        let rows = self.batch_rows();
         self.end();
         rows
     }

@@ -14,6 +14,8 @@ use crate::record::{CLUSTERED_HEADER, RowHeader, SecondaryEntry};
 use crate::session::EngineSession;
 use crate::table::{CoveringScratch, Table};
 
+mod point;
+
 /// Entries taken in one go when no LIMIT says otherwise.
 const SLICE: usize = 512;
 /// Entry bytes that a scan of points collects before its rows are fetched.
@@ -117,6 +119,8 @@ impl Read {
 enum Source {
     #[default]
     Nothing,
+    /// One full clustered key: no need of any stages.
+    Point,
     /// Full clustered keys: straight to `get_many`.
     Keys,
     /// Key prefixes.
@@ -194,7 +198,9 @@ impl Consistent {
                         .prefix_bytes(p, full)
                         .is_ok_and(|n| n == p.len())
             });
-        if whole_keys {
+        if whole_keys && points.len() == 1 {
+            self.source = Source::Point;
+        } else if whole_keys {
             self.source = Source::Keys;
             for (i, key) in points.iter().enumerate() {
                 self.get.push(key, Guess::NONE);
@@ -228,6 +234,12 @@ impl Consistent {
         view: &View<'_>,
         out: &mut RowBatch,
     ) -> Result<bool, Stop> {
+        if matches!(self.source, Source::Point) {
+            if self.stage != Stage::Done {
+                self.read_point(table, spec, session, view, out)?;
+            }
+            return Ok(false);
+        }
         let before = out.len();
         loop {
             match self.stage {
@@ -265,7 +277,7 @@ impl Consistent {
         let store = session.store();
         let tree = &table.index(spec.index).tree;
         match &mut self.source {
-            Source::Nothing => self.more = false,
+            Source::Nothing | Source::Point => self.more = false,
             Source::Keys => {
                 self.more = false;
                 self.stage = Stage::Rows;

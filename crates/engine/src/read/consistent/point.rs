@@ -1,0 +1,74 @@
+//! One whole clustered key: straight down the tree, and from the leaf into the caller's batch. Nothing is staged, as nothing can overlap.
+
+use super::{Consistent, Stage, emit};
+use crate::batch::RowBatch;
+use crate::error::{Stop, lift};
+use crate::read::settle::{damaged, settle_row};
+use crate::read::{ReadSpec, Settled, View};
+use crate::record::{CLUSTERED_HEADER, RowHeader};
+use crate::session::EngineSession;
+use crate::table::Table;
+use nfold_types::row::RowLayout;
+
+impl Consistent {
+    /// Reads the row of the only point, if it is there. After a wait, call again.
+    pub(super) fn read_point(
+        &mut self,
+        table: &Table,
+        spec: &ReadSpec,
+        session: &EngineSession,
+        view: &View<'_>,
+        out: &mut RowBatch,
+    ) -> Result<(), Stop> {
+        let start = out.bytes();
+        let key = self.points.key(0);
+        let tree = &table.index(0).tree;
+        let found = tree.get(session.store(), key, out.arena()).map_err(lift)?;
+        if found {
+            let settled = self.settle_point(table, spec, session, view, start, out);
+            if settled.is_err() {
+                out.arena().truncate(start);
+            }
+            settled?;
+        }
+        (self.more, self.stage) = (false, Stage::Done);
+        Ok(())
+    }
+
+    /// Makes the value that lies in the batch's memory from `start` on a row of it, or takes it away.
+    #[inline]
+    fn settle_point(
+        &mut self,
+        table: &Table,
+        spec: &ReadSpec,
+        session: &EngineSession,
+        view: &View<'_>,
+        start: usize,
+        out: &mut RowBatch,
+    ) -> Result<(), Stop> {
+        let value = &out.data()[start..];
+        let settled = settle_row(session.system(), view, value, &mut self.scratch)?;
+        if settled == Settled::Current {
+            let (_, image) = RowHeader::split(value).ok_or_else(damaged)?;
+            if !RowLayout::has_external(image) {
+                let end = out.bytes();
+                out.push_span(0, start + CLUSTERED_HEADER..end);
+                return Ok(());
+            }
+        }
+        self.copy.clear();
+        self.copy.extend_from_slice(value);
+        out.arena().truncate(start);
+        let buffers = (&mut self.row, out);
+        emit(
+            table,
+            spec,
+            session,
+            settled,
+            &self.copy,
+            &self.scratch,
+            0,
+            buffers,
+        )
+    }
+}
