@@ -33,7 +33,7 @@ check-lints:
 check-unit: ## unit and property tests
 	$(CARGO) test --workspace --profile fast
 
-check-models: ## loom models of everything shared between threads
+check-models: ## loom models of everything shared between threads, the tree under shuttle
 	tests/models
 
 server-binary:

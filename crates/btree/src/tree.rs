@@ -132,6 +132,21 @@ impl TreeHandle {
         self.tree
     }
 
+    /// Takes the structure change mutex.
+    #[inline]
+    pub(crate) fn hold_smo(&self) -> parking_lot::MutexGuard<'_, ()> {
+        // Under shuttle all threads are one: who cannot have it lets the others run.
+        #[cfg(shuttle)]
+        loop {
+            match self.smo.try_lock() {
+                Some(guard) => return guard,
+                None => spin(),
+            }
+        }
+        #[cfg(not(shuttle))]
+        self.smo.lock()
+    }
+
     pub fn counters(&self) -> &TreeCounters {
         &self.counters
     }
@@ -274,7 +289,7 @@ impl TreeHandle {
         mtr: &mut Mtr<'_>,
         seek: Seek<'_>,
     ) -> Result<Latched, Stop> {
-        let _smo = self.smo.lock();
+        let _smo = self.hold_smo();
         match self.latch_leaf_tries(store, mtr, seek, MAX_STABLE_RESTARTS)? {
             Some(leaf) => Ok(leaf),
             None => Err(self.corrupt(self.tree.root, "a leaf does not cover what leads to it")),

@@ -1,7 +1,7 @@
 //! What threads share, and nothing else: page words, racy page bytes, epochs, the log's filled prefix.
 //!
 //! Every type here is tested under loom (`RUSTFLAGS="--cfg loom"`); [`prim`] is the one place that chooses
-//! between `std` and `loom`.
+//! between `std`, `loom` and `shuttle`.
 
 pub mod epoch;
 pub mod pad;

@@ -22,7 +22,7 @@
 //! A read stores nothing. A latch is one compare-and-swap and one swap.
 
 use crate::planted::{self, Bug};
-use crate::prim::{AtomicU64, Ordering, fence, spin};
+use crate::prim::{AtomicU64, Ordering, fence, point, spin};
 
 /// How often a waiting thread looks before it sleeps.
 const SPINS: u32 = 64;
@@ -72,6 +72,7 @@ impl PageWord {
     /// The word as it is, Acquire.
     #[inline(always)]
     pub fn load(&self) -> u64 {
+        point();
         self.0.load(Ordering::Acquire)
     }
 
@@ -89,6 +90,7 @@ impl PageWord {
     /// True if nothing changed since `seen` was loaded: what was copied in between is one state of the page.
     #[inline(always)]
     pub fn validate(&self, seen: u64) -> bool {
+        point();
         fence(Ordering::Acquire);
         self.0.load(Ordering::Relaxed) == seen || planted::is(Bug::MissedVersion)
     }
@@ -97,6 +99,7 @@ impl PageWord {
     #[inline]
     pub fn try_latch(&self, seen: u64) -> bool {
         debug_assert!(!is_exclusive(seen), "I3: latch from an unlatched word");
+        point();
         if self
             .0
             .compare_exchange(seen, seen | EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed)
@@ -173,6 +176,7 @@ impl PageWord {
             word & (EXCLUSIVE | PARKED) == 0,
             "I3: a released word is unlatched"
         );
+        point();
         let old = self.0.swap(word, Ordering::Release);
         debug_assert!(old & EXCLUSIVE != 0, "I3: only the holder releases");
         if old & PARKED != 0 {
@@ -188,7 +192,7 @@ impl PageWord {
             if !is_exclusive(word) {
                 return word;
             }
-            if spins < SPINS || cfg!(loom) {
+            if spins < SPINS || cfg!(any(loom, shuttle)) {
                 spins += 1;
                 spin();
                 continue;
@@ -210,7 +214,7 @@ impl PageWord {
         }
     }
 
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, shuttle)))]
     fn park(&self) {
         let key = std::ptr::from_ref(self).addr();
         // SAFETY: the key is the address of this word, which stays put while it is borrowed; `validate` only loads it, and the
@@ -230,7 +234,7 @@ impl PageWord {
         }
     }
 
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, shuttle)))]
     #[cold]
     fn unpark(&self) {
         let key = std::ptr::from_ref(self).addr();
@@ -240,16 +244,16 @@ impl PageWord {
         }
     }
 
-    #[cfg(loom)]
+    #[cfg(any(loom, shuttle))]
     fn park(&self) {
         spin();
     }
 
-    #[cfg(loom)]
+    #[cfg(any(loom, shuttle))]
     fn unpark(&self) {}
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 

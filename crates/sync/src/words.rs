@@ -16,7 +16,7 @@
 //! # Cost
 //! No allocation but in [`append_out`], which appends to the caller's vector.
 
-use crate::prim::{AtomicU64, Ordering::Relaxed};
+use crate::prim::{AtomicU64, Ordering::Relaxed, point};
 use std::cmp::Ordering;
 
 #[inline(always)]
@@ -41,6 +41,7 @@ pub fn load_u64(words: &[AtomicU64], off: usize) -> u64 {
 /// The 4 bytes at `off`, any alignment; bytes outside are 0.
 #[inline(always)]
 pub fn load_u32(words: &[AtomicU64], off: usize) -> u32 {
+    point();
     let (index, shift) = (off / 8, (off % 8) * 8);
     let low = word(words, index) >> shift;
     if shift <= 32 {
@@ -52,6 +53,7 @@ pub fn load_u32(words: &[AtomicU64], off: usize) -> u32 {
 /// The 2 bytes at `off`, any alignment; bytes outside are 0.
 #[inline(always)]
 pub fn load_u16(words: &[AtomicU64], off: usize) -> u16 {
+    point();
     let (index, shift) = (off / 8, (off % 8) * 8);
     let low = word(words, index) >> shift;
     if shift <= 48 {
@@ -69,6 +71,7 @@ pub fn load_u8(words: &[AtomicU64], off: usize) -> u8 {
 /// Copies bytes from `off` on into `out`; zero-fills what lies outside.
 #[inline]
 pub fn copy_out(words: &[AtomicU64], off: usize, out: &mut [u8]) {
+    point();
     let (index, shift) = (off / 8, (off % 8) * 8);
     let Some((first, rest)) = words.get(index..).and_then(|w| w.split_first()) else {
         out.fill(0);
@@ -98,6 +101,7 @@ pub fn copy_out(words: &[AtomicU64], off: usize, out: &mut [u8]) {
 /// Appends `[off, off + len)` to `out`, clamped: bytes outside are not appended.
 #[inline]
 pub fn append_out(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) {
+    point();
     let total = words.len() * 8;
     if off >= total {
         return;
@@ -161,6 +165,7 @@ pub fn append_words(
 /// Bytes outside count as absent.
 #[inline]
 pub fn compare(words: &[AtomicU64], off: usize, len: usize, other: &[u8]) -> Ordering {
+    point();
     let total = words.len() * 8;
     let len = len.min(total.saturating_sub(off));
     let common = len.min(other.len());
@@ -207,6 +212,7 @@ pub fn prefetch(words: &[AtomicU64], off: usize) {
 
 /// Stores `bytes` at `off`; bytes outside are dropped. Exclusive latch held.
 pub fn store_bytes(words: &[AtomicU64], off: usize, bytes: &[u8]) {
+    point();
     let total = words.len() * 8;
     if off >= total {
         return;
@@ -231,6 +237,7 @@ pub fn store_bytes(words: &[AtomicU64], off: usize, bytes: &[u8]) {
 /// Stores a little-endian integer of 8 bytes at `off`. Exclusive latch held.
 #[inline]
 pub fn store_u64(words: &[AtomicU64], off: usize, value: u64) {
+    point();
     if off.is_multiple_of(8) {
         if let Some(w) = words.get(off / 8) {
             w.store(value, Relaxed);
@@ -285,5 +292,5 @@ pub fn fill_zero(words: &[AtomicU64], off: usize, len: usize) {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
