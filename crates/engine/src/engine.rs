@@ -151,7 +151,7 @@ impl Engine {
         let on_disk = store.spaces_on_disk();
         let mut named: FxHashSet<u32> = contents.tables.iter().map(|t| t.space).collect();
         named.insert(self.shared.dictionary.def().space);
-        named.insert(self.shared.trx.undo_space());
+        named.extend(self.shared.trx.undo_spaces());
         let mut orphans = 0;
         for (id, name) in &on_disk {
             if let Err(error) = store.open_space(*id, name) {
@@ -241,6 +241,14 @@ impl Engine {
     pub fn checkpoint(&self) -> Result<(), EngineError> {
         self.shared.store.checkpoint()?;
         Ok(())
+    }
+
+    /// `innodb_max_undo_log_size`, and `innodb_undo_log_truncate`: `None` is off. An undo file larger than this, bytes, is given up for a new one, and
+    /// removed when everything in it is purged.
+    pub fn set_undo_limit(&self, bytes: Option<u64>) {
+        let pages = bytes.map_or(u64::from(u32::MAX), |b| b / nfold_store::PAGE_SIZE as u64);
+        let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+        self.shared.trx.set_undo_limit(pages);
     }
 
     /// `innodb_flush_log_at_trx_commit`

@@ -155,10 +155,20 @@ impl Engine {
         if let Some(reader) = &status.oldest_reader {
             _ = writeln!(
                 out,
-                "Oldest snapshot: session {}, at LSN {}",
-                reader.session, reader.s
+                "Oldest snapshot at LSN {}, which holds purge back:",
+                reader.s
             );
+            if reader.session == 0 {
+                out.push_str("of the server itself\n");
+            } else {
+                of_session(reader.session, &mut out);
+            }
         }
+        _ = writeln!(
+            out,
+            "Undo files {} pages, {} given up so far",
+            status.undo_file_pages, status.undo_files_given_up
+        );
         out.push_str("LIST OF TRANSACTIONS FOR EACH SESSION:\n");
         let waits = self.data_lock_waits();
         for trx in self.transactions() {

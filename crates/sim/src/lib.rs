@@ -69,6 +69,7 @@ mod tests {
         assert!(total.commits > 100, "{total:?}");
         assert!(total.definitions > 100, "{total:?}");
         assert!(total.recovered_unfinished > 10, "{total:?}");
+        assert!(total.undo_files > 10, "{total:?}");
     }
 
     #[test]

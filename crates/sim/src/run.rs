@@ -21,6 +21,8 @@ pub struct Outcome {
     pub commits: u64,
     pub definitions: u64,
     pub recovered_unfinished: u64,
+    /// Undo files that were given up for new ones.
+    pub undo_files: u64,
     /// Of all calls of the disk, in order: equal for equal seeds.
     pub trace: u64,
 }
@@ -32,6 +34,7 @@ impl Outcome {
         self.commits += other.commits;
         self.definitions += other.definitions;
         self.recovered_unfinished += other.recovered_unfinished;
+        self.undo_files += other.undo_files;
         self.trace = self.trace.rotate_left(5) ^ other.trace;
     }
 }
@@ -159,6 +162,11 @@ impl World {
         let options = self.options();
         let opened = Engine::open(options, Arc::new(self.disk.clone()), &|_| {});
         let (engine, report) = opened.map_err(|e| format!("opening: {e}"))?;
+        if self.rng.one_in(2) {
+            // Pages: an undo file is given up every few transactions.
+            let pages = 1 + self.rng.below(24);
+            engine.set_undo_limit(Some(pages << 14));
+        }
         self.outcome.recovered_unfinished += report.trx.unfinished as u64;
         verify::after_recovery(self, &engine)?;
         let mut actors = Vec::new();

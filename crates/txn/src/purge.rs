@@ -55,6 +55,9 @@ pub struct TrxStatus {
     pub next_id: u64,
     pub undo_pages: usize,
     pub undo_pages_free: usize,
+    /// Pages of the undo files, and how many files were given up since the data directory was made.
+    pub undo_file_pages: u64,
+    pub undo_files_given_up: u64,
     /// Transactions that are being undone in the background.
     pub rolling_back: usize,
     /// Transactions that cannot be undone to the end, because a table is damaged.
@@ -93,6 +96,7 @@ impl TrxSystem {
         while done.pages_freed < budget && self.undo().free_one()? {
             done.pages_freed += 1;
         }
+        self.tend_undo_files()?;
         done.more = done.records >= budget || done.pages_freed >= budget;
         Ok(done)
     }
@@ -280,6 +284,8 @@ impl TrxSystem {
             next_id: self.views().next(),
             undo_pages,
             undo_pages_free,
+            undo_file_pages: self.undo().file_pages(),
+            undo_files_given_up: self.undo().spaces().generation(),
             rolling_back: self.undoing(),
             parked: self.parked(),
             purged_transactions,

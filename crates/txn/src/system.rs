@@ -14,25 +14,22 @@ use crate::error::{Step, TxnError};
 use crate::locks::{LockOwner, LockTable};
 use crate::purge::PurgeState;
 use crate::trx::Trx;
-use crate::undo::{TrxUndo, UndoLog, UndoPtr};
+use crate::undo::{TrxUndo, UndoLog, UndoPtr, UndoSpaces};
 use crate::view::{CHUNK_IDS, RING_CHUNKS, Snapshots, Status, StatusTable};
-use nfold_store::{Lsn, PageId, SpaceId, Stop, Store, TrxId, USER_AREA};
+use nfold_store::{Lsn, SpaceId, Stop, Store, StoreError, TrxId};
 use nfold_sync::planted::{self, Bug};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Name of the undo space's file.
-const UNDO_SPACE: &str = "undo";
-const CEILING_AT: usize = USER_AREA;
-const MAGIC_AT: usize = USER_AREA + 8;
-/// "NFUNDO" and the format's version.
-const MAGIC: u64 = u64::from_le_bytes(*b"NFUNDO\x01\0");
 /// Ids that one write of the ceiling covers.
 const LEASE: u64 = 65536;
 /// The ceiling is raised when fewer ids than this are left: more threads than this never take ids at once.
 const LEASE_MARGIN: u64 = 8192;
+
+/// Pages of an undo file that is not given up: 1 GiB.
+const UNDO_LIMIT: u32 = 1 << 16;
 
 /// Ids between the oldest active transaction and the newest.
 const ID_SPAN: u64 = RING_CHUNKS * CHUNK_IDS;
@@ -73,11 +70,11 @@ pub(crate) struct Orphan {
 /// See the module's header. One per engine.
 pub struct TrxSystem {
     store: Arc<Store>,
-    space: SpaceId,
     views: Snapshots,
     locks: Arc<LockTable>,
     undo: UndoLog,
     ceiling: AtomicU64,
+    undo_limit: AtomicU32,
     raising: Mutex<()>,
     pub(crate) orphans: Mutex<VecDeque<Orphan>>,
     /// Those of them that are not undone yet, the one at hand included.
@@ -105,19 +102,8 @@ impl TrxSystem {
         store: &Arc<Store>,
         options: &TrxOptions,
     ) -> Result<(Arc<TrxSystem>, TrxRecovery), TxnError> {
-        let known = store
-            .spaces_on_disk()
-            .into_iter()
-            .find(|(_, name)| name == UNDO_SPACE);
-        let space = match known {
-            Some((id, name)) => {
-                store.open_space(id, &name)?;
-                id
-            }
-            None => block_on(|| store.create_space(UNDO_SPACE).map_err(Stop::lift))?,
-        };
-        let on_disk = block_on(|| Self::read_header(store, space))?;
-        let undo = UndoLog::new(store.clone(), space, options.undo_streams);
+        let (spaces, on_disk) = UndoSpaces::open(store)?;
+        let undo = UndoLog::new(store.clone(), spaces, options.undo_streams);
         let mut scanned = undo.scan()?;
         if planted::is(Bug::LostUndo) {
             scanned.unfinished.pop();
@@ -142,11 +128,11 @@ impl TrxSystem {
         undo.add_recovered(scanned.ended);
         let system = Arc::new(TrxSystem {
             store: store.clone(),
-            space,
             views: Snapshots::new(next, &active),
             locks: LockTable::new(),
             undo,
             ceiling: AtomicU64::new(next),
+            undo_limit: AtomicU32::new(UNDO_LIMIT),
             raising: Mutex::new(()),
             orphans: Mutex::new(VecDeque::new()),
             undoing: AtomicUsize::new(0),
@@ -161,25 +147,6 @@ impl TrxSystem {
         let source = Arc::downgrade(&system);
         store.set_trx_id_source(move || source.upgrade().map_or(0, |s| s.views.next()));
         Ok((system, report))
-    }
-
-    /// The ceiling; marks a new space as ours.
-    fn read_header(store: &Arc<Store>, space: SpaceId) -> Step<TrxId> {
-        let id = PageId { space, page: 0 };
-        let mut mtr = store.mtr();
-        mtr.reserve(256, space, 0).map_err(Stop::lift)?;
-        let page = mtr.latch(id).map_err(Stop::lift)?;
-        match mtr.u64(page, MAGIC_AT) {
-            MAGIC => return Ok(mtr.u64(page, CEILING_AT)),
-            0 => mtr.write(page, MAGIC_AT, &MAGIC.to_le_bytes()),
-            _ => {
-                return Err(
-                    TxnError::Store(mtr.corrupt(page, "not an undo space of this format")).into(),
-                );
-            }
-        }
-        mtr.commit();
-        Ok(0)
     }
 
     pub fn store(&self) -> &Arc<Store> {
@@ -198,9 +165,35 @@ impl TrxSystem {
         &self.undo
     }
 
-    /// The space that holds the undo log; not an orphan, though no table names it.
-    pub fn undo_space(&self) -> SpaceId {
-        self.space
+    /// The spaces that hold the undo log; not orphans, though no table names them. The first is the one that is appended to.
+    pub fn undo_spaces(&self) -> Vec<SpaceId> {
+        let active = self.undo.spaces().active();
+        let mut all: Vec<_> = self.undo.spaces().all().map(|(id, _)| id).collect();
+        all.sort_by_key(|id| *id != active);
+        all
+    }
+
+    /// `innodb_max_undo_log_size`, in pages: a larger undo file is given up for a new one, and removed when everything in it is purged.
+    /// `u32::MAX`: never (`innodb_undo_log_truncate` is off).
+    pub fn set_undo_limit(&self, pages: u32) {
+        self.undo_limit.store(pages, Ordering::Relaxed);
+    }
+
+    /// Purge thread: turns to a new undo file when it is time, and gets on with giving the old one back.
+    pub(crate) fn tend_undo_files(&self) -> Step<()> {
+        let limit = self.undo_limit.load(Ordering::Relaxed);
+        {
+            let _raising = self.raising.lock();
+            let ceiling = self.ceiling.load(Ordering::Acquire);
+            match self.undo.turn_file(limit, ceiling) {
+                // There may be room later.
+                Err(TxnError::Store(StoreError::DiskFull)) | Ok(_) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.undo
+            .retire_step(self.ceiling.load(Ordering::Acquire))?;
+        Ok(())
     }
 
     #[inline(always)]
@@ -256,16 +249,7 @@ impl TrxSystem {
             return Ok(());
         }
         let ceiling = next + LEASE;
-        let mut mtr = self.store.mtr();
-        mtr.reserve(256, self.space, 0).map_err(Stop::lift)?;
-        let page = mtr
-            .latch(PageId {
-                space: self.space,
-                page: 0,
-            })
-            .map_err(Stop::lift)?;
-        mtr.write(page, CEILING_AT, &ceiling.to_le_bytes());
-        mtr.commit();
+        self.undo.write_ceiling(ceiling)?;
         self.ceiling.store(ceiling, Ordering::Release);
         Ok(())
     }

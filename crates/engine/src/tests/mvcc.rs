@@ -324,6 +324,8 @@ fn the_report_names_holders_waiters_and_the_last_deadlock() {
     };
     says("session 11\n------- TRX HAS BEEN WAITING 0 SEC");
     says("index PRIMARY of table `d`.`t`");
+    db.engine.step_background().unwrap();
+    says("which holds purge back:\nsession 11");
     says(&format!(
         "blocked by TRANSACTION {}, MySQL thread id 12",
         b.trx_id()

@@ -92,6 +92,8 @@ pub(super) fn hand_over(server: &ServerState) {
         capacity("innodb_io_capacity"),
         capacity("innodb_io_capacity_max"),
     );
+    let limit = server.int("innodb_max_undo_log_size");
+    engine.set_undo_limit(server.flag("innodb_undo_log_truncate").then_some(limit));
     engine.resize_pool(server.int("innodb_buffer_pool_size"));
 }
 

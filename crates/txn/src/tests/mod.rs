@@ -1,6 +1,7 @@
 //! The whole layer over a real store, real trees and a simulated disk, with a table of byte rows.
 
 mod damage;
+mod files;
 mod model;
 mod recovery;
 mod scenes;

@@ -205,7 +205,7 @@ fn long_bodies_and_many_pages_come_and_go() {
         "only the streams' current pages are left: {:?}",
         w.system.status()
     );
-    let size = w.store.space_pages(w.system.undo_space()).unwrap();
+    let size = w.store.space_pages(w.system.undo_spaces()[0]).unwrap();
     for n in 0..200u8 {
         a.begin(Isolation::RepeatableRead, false);
         w.write(&mut a, &wide_key, Some(&vec![n; 4000])).unwrap();
@@ -213,7 +213,7 @@ fn long_bodies_and_many_pages_come_and_go() {
         w.settle();
     }
     assert!(
-        w.store.space_pages(w.system.undo_space()).unwrap() <= size,
+        w.store.space_pages(w.system.undo_spaces()[0]).unwrap() <= size,
         "freed pages are used again"
     );
 }

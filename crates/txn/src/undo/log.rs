@@ -4,6 +4,7 @@ use super::pages::PageUse;
 use super::record::{
     FLAG_LONG, HEADER, MAX_BODY, OldVersion, RowChange, SHORT, UndoHeader, UndoKind, UndoPtr,
 };
+use super::spaces::{Turning, UndoSpaces, file_of};
 use super::{
     CAPACITY, LONG_CAPACITY, LONG_LEN, LONG_NEXT, LONG_TRX, OP_APPEND, RECORDS, UNDO_OVERFLOW, USED,
 };
@@ -71,12 +72,16 @@ pub struct UndoPrep {
     /// The record does not fit in `page`, or there is none.
     new_page: bool,
     body_len: usize,
+    /// The file that new pages come from.
+    space: SpaceId,
+    /// Until the new pages are counted.
+    _turning: Option<Turning>,
 }
 
 /// See the parent module. One per engine.
 pub struct UndoLog {
     pub(super) store: Arc<Store>,
-    pub(super) space: SpaceId,
+    pub(super) spaces: UndoSpaces,
     streams: Box<[CachePadded<Stream>]>,
     pub(super) pages: PageUse,
 }
@@ -90,10 +95,10 @@ fn long_pages(body_len: usize) -> usize {
 }
 
 impl UndoLog {
-    pub(crate) fn new(store: Arc<Store>, space: SpaceId, streams: usize) -> UndoLog {
+    pub(crate) fn new(store: Arc<Store>, spaces: UndoSpaces, streams: usize) -> UndoLog {
         UndoLog {
             store,
-            space,
+            spaces,
             streams: (0..streams.max(1))
                 .map(|_| CachePadded::default())
                 .collect(),
@@ -102,10 +107,39 @@ impl UndoLog {
     }
 
     pub(super) fn id(&self, page: PageNo) -> PageId {
-        PageId {
-            space: self.space,
-            page,
+        self.spaces.id(page)
+    }
+
+    /// The files.
+    pub(crate) fn spaces(&self) -> &UndoSpaces {
+        &self.spaces
+    }
+
+    /// Whether a stream appends to this file.
+    pub(super) fn appends_to(&self, file: usize) -> bool {
+        let in_file = |page| page != 0 && file_of(page) == file;
+        self.streams
+            .iter()
+            .any(|s| in_file(s.current.load(Ordering::SeqCst)))
+    }
+
+    /// Makes every stream that appends to this file take a new page next.
+    pub(super) fn leave_file(&self, file: usize) -> Step<()> {
+        for stream in &self.streams {
+            let page = stream.current.load(Ordering::Acquire);
+            if page == 0 || file_of(page) != file {
+                continue;
+            }
+            let mut mtr = self.store.mtr();
+            let latched = mtr.latch(self.id(page)).map_err(Stop::lift)?;
+            let (exchanged, order) = (Ordering::SeqCst, Ordering::Relaxed);
+            let left = stream.current.compare_exchange(page, 0, exchanged, order);
+            if left.is_ok() {
+                self.pages.seal(page);
+            }
+            mtr.unlatch(latched);
         }
+        Ok(())
     }
 
     /// The stream for a session.
@@ -143,16 +177,21 @@ impl UndoLog {
         let page = self.latch_current(mtr, trx.stream)?;
         let fits = page.is_some_and(|p| mtr.u16(p, USED) as usize + in_page <= CAPACITY);
         let new_pages = long + usize::from(!fits);
-        mtr.reserve(
-            LOG_OVERHEAD * (new_pages + 1) + header + body_len,
-            self.space,
-            new_pages,
-        )
-        .map_err(Stop::lift)?;
+        let (space, turning) = match page {
+            Some(page) if new_pages == 0 => (mtr.id(page).space, None),
+            _ => {
+                let (space, turning) = self.spaces.turn();
+                (space, Some(turning))
+            }
+        };
+        let bytes = LOG_OVERHEAD * (new_pages + 1) + header + body_len;
+        mtr.reserve(bytes, space, new_pages).map_err(Stop::lift)?;
         Ok(UndoPrep {
             page,
             new_page: !fits,
             body_len,
+            space,
+            _turning: turning,
         })
     }
 
@@ -219,12 +258,13 @@ impl UndoLog {
     ) -> UndoPtr {
         let latched = match prep.page {
             Some(page) if !prep.new_page => page,
-            _ => self.turn_page(mtr, trx),
+            _ => self.turn_page(mtr, prep.space, trx),
         };
-        let page = mtr.id(latched).page;
+        let page = self.spaces.number(mtr, latched);
         let offset = (RECORDS + mtr.u16(latched, USED) as usize) as u16;
         if header.is_long() {
-            header.first_long = self.append_long(mtr, page, offset, &header, &body.concat());
+            let owner = (page, offset);
+            header.first_long = self.append_long(mtr, prep.space, owner, &header, &body.concat());
         }
         let bytes = &mut trx.scratch;
         bytes.clear();
@@ -243,9 +283,9 @@ impl UndoLog {
     }
 
     /// A new current page for the transaction's stream. The old one, if any, is latched, so nobody appends to it meanwhile.
-    fn turn_page(&self, mtr: &mut Mtr<'_>, trx: &mut TrxUndo) -> Latched {
-        let latched = mtr.alloc_page(self.space, PageType::UNDO, 0, 0);
-        let page = mtr.id(latched).page;
+    fn turn_page(&self, mtr: &mut Mtr<'_>, space: SpaceId, trx: &mut TrxUndo) -> Latched {
+        let latched = mtr.alloc_page(space, PageType::UNDO, 0, 0);
+        let page = self.spaces.number(mtr, latched);
         // Counted before it is known to others: when two find no page after a start, the second seals the first one's.
         self.pages.pin(page);
         trx.pages.push(page);
@@ -262,15 +302,15 @@ impl UndoLog {
     fn append_long(
         &self,
         mtr: &mut Mtr<'_>,
-        owner: PageNo,
-        offset: u16,
+        space: SpaceId,
+        (owner, offset): (PageNo, u16),
         h: &UndoHeader,
         body: &[u8],
     ) -> PageNo {
         let mut pages = Vec::new();
         let mut next: PageNo = 0;
         for part in body.chunks(LONG_CAPACITY).rev() {
-            let latched = mtr.alloc_page(self.space, UNDO_OVERFLOW, 0, 0);
+            let latched = mtr.alloc_page(space, UNDO_OVERFLOW, 0, 0);
             let mut bytes = Vec::with_capacity(24 + part.len());
             bytes.extend_from_slice(&h.trx_id.to_le_bytes());
             bytes.extend_from_slice(&owner.to_le_bytes());
@@ -281,7 +321,7 @@ impl UndoLog {
             debug_assert_eq!((LONG_LEN, LONG_NEXT), (LONG_TRX + 14, LONG_TRX + 16));
             bytes.extend_from_slice(part);
             mtr.write(latched, PAGE_HEADER, &bytes);
-            next = mtr.id(latched).page;
+            next = self.spaces.number(mtr, latched);
             pages.push(next);
         }
         self.pages.add_long(owner, &pages);
@@ -407,9 +447,9 @@ impl UndoLog {
     /// Frees a page of the undo space; `forget` is called when nothing can fail any more, and nobody else can have the page yet.
     pub(super) fn free_page(&self, page: PageNo, forget: impl FnOnce()) -> Step<()> {
         let mut mtr = self.store.mtr();
-        mtr.reserve(LOG_OVERHEAD, self.space, 0)
-            .map_err(Stop::lift)?;
-        let latched = mtr.latch(self.id(page)).map_err(Stop::lift)?;
+        let id = self.id(page);
+        mtr.reserve(LOG_OVERHEAD, id.space, 0).map_err(Stop::lift)?;
+        let latched = mtr.latch(id).map_err(Stop::lift)?;
         forget();
         mtr.free_page(latched);
         mtr.commit();

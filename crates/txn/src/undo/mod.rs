@@ -2,7 +2,7 @@
 //!
 //! # Picture
 //! ```text
-//!  undo space   page 0: space header, user area [u64 transaction id ceiling][u64 magic]
+//!  undo space   page 0: space header, user area: see `spaces`
 //!  stream 0     [page 7: r r r r r] [page 12: r r r C r] [page 31: r r  ← current]     one current page each, append only
 //!  stream 1     [page 8: r C r r ...]
 //!
@@ -18,7 +18,7 @@
 //!         48 u32 body length         52 u32 first overflow page
 //!         56 body: key, then the row image of the previous version
 //!
-//!  pointer  page: 32 bits · offset: 16 · low bits of the undo number: 16        0: none
+//!  pointer  page: 32 bits, the highest names the file (`spaces`) · offset: 16 · low bits of the undo number: 16        0: none
 //! ```
 //! All integers little-endian. Format v1: frozen.
 //!
@@ -49,12 +49,14 @@ mod read;
 mod record;
 mod redo;
 mod scan;
+mod spaces;
 
 pub use log::{TrxUndo, UndoLog, UndoPrep};
 pub use record::{MAX_BODY, OldVersion, RowChange, UndoKind, UndoPtr, UndoRecord};
 pub use redo::{OP_APPEND, UNDO_OP_FIRST, UNDO_OP_LAST, UndoRedo};
 
 pub(crate) use log::Ended;
+pub(crate) use spaces::UndoSpaces;
 
 use nfold_store::{PAGE_HEADER, PAGE_SIZE};
 

@@ -5,10 +5,12 @@
 //! - P2 (U3): a page that holds the last record of an ended transaction is counted once more for each other page of that transaction until
 //!   that page is freed on disk.
 
+use super::spaces::file_of;
 use nfold_store::PageNo;
 use nfold_sync::CachePadded;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 const SHARDS: usize = 64;
 
@@ -30,6 +32,8 @@ type Shard = CachePadded<Mutex<FxHashMap<PageNo, Use>>>;
 pub(super) struct PageUse {
     shards: Box<[Shard]>,
     free: Mutex<Vec<PageNo>>,
+    /// How many pages of each file are known.
+    known: [AtomicUsize; 2],
 }
 
 impl Default for PageUse {
@@ -37,6 +41,7 @@ impl Default for PageUse {
         PageUse {
             shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
             free: Mutex::new(Vec::new()),
+            known: Default::default(),
         }
     }
 }
@@ -44,7 +49,7 @@ impl Default for PageUse {
 impl PageUse {
     fn with<R>(&self, page: PageNo, f: impl FnOnce(&mut Use) -> R) -> R {
         let mut shard = self.shards[page as usize % SHARDS].lock();
-        let entry = shard.entry(page).or_default();
+        let entry = self.entry(&mut shard, page);
         let result = f(entry);
         let free = entry.sealed && entry.live == 0;
         drop(shard);
@@ -52,6 +57,18 @@ impl PageUse {
             self.free.lock().push(page);
         }
         result
+    }
+
+    fn entry<'a>(&self, shard: &'a mut FxHashMap<PageNo, Use>, page: PageNo) -> &'a mut Use {
+        shard.entry(page).or_insert_with(|| {
+            self.known[file_of(page)].fetch_add(1, SeqCst);
+            Use::default()
+        })
+    }
+
+    /// How many pages of this file are known. Overflow pages belong to known ones, of either file.
+    pub fn known(&self, file: usize) -> usize {
+        self.known[file].load(SeqCst)
     }
 
     /// A transaction (or a page, P2) keeps `page`.
@@ -78,7 +95,7 @@ impl PageUse {
     pub fn add_long(&self, page: PageNo, long: &[PageNo]) {
         // Not through `with`: it does not change whether the page is free.
         let mut shard = self.shards[page as usize % SHARDS].lock();
-        shard.entry(page).or_default().long.extend_from_slice(long);
+        self.entry(&mut shard, page).long.extend_from_slice(long);
     }
 
     /// `last` stays until `page` is freed. Called while the transaction still counts on both.
@@ -108,7 +125,11 @@ impl PageUse {
         self.free.lock().retain(|p| *p != page);
         let holds = {
             let mut shard = self.shards[page as usize % SHARDS].lock();
-            shard.remove(&page).map(|u| u.holds).unwrap_or_default()
+            let removed = shard.remove(&page);
+            if removed.is_some() {
+                self.known[file_of(page)].fetch_sub(1, SeqCst);
+            }
+            removed.map(|u| u.holds).unwrap_or_default()
         };
         for last in holds {
             self.unpin(last);

@@ -6,7 +6,7 @@ use super::{
     RECORDS, UNDO_OVERFLOW, USED, UndoLog,
 };
 use crate::error::{Step, TxnError};
-use nfold_store::{PAGE_SIZE, PageRef, PageType, Stop, TrxId};
+use nfold_store::{PAGE_SIZE, PageNo, PageRef, PageType, Stop, TrxId};
 
 impl UndoLog {
     /// Reads the record at `ptr`, which transaction `trx` wrote, into `out`. `VersionGone` if another record, or none, is there.
@@ -30,7 +30,7 @@ impl UndoLog {
             return Err(gone().into());
         }
         loop {
-            let page = self.store.read(self.id(ptr.page())).map_err(Stop::lift)?;
+            let page = self.page(ptr.page(), ptr.offset())?;
             let header = Self::header_at(&page, ptr, trx);
             out.body.clear();
             let body = header.is_some_and(|h| wanted(&h));
@@ -58,6 +58,17 @@ impl UndoLog {
         }
     }
 
+    /// A page; `VersionGone` if there is none of this number, because its file is gone (F1).
+    fn page(&self, number: PageNo, offset: u16) -> Step<PageRef<'_>> {
+        let page = self.id(number);
+        self.store.read(page).map_err(|stop| match stop {
+            Stop::Error(_) if self.store.space_pages(page.space).unwrap_or(0) <= page.page => {
+                Stop::Error(TxnError::VersionGone { page, offset })
+            }
+            stop => stop.lift(),
+        })
+    }
+
     fn header_at(page: &PageRef<'_>, ptr: UndoPtr, trx: TrxId) -> Option<UndoHeader> {
         let at = ptr.offset() as usize;
         let end = (RECORDS + page.u16(USED) as usize).min(PAGE_SIZE);
@@ -75,7 +86,7 @@ impl UndoLog {
         let mut next = header.first_long;
         let total = header.body_len as usize;
         while out.body.len() < total {
-            let page = self.store.read(self.id(next)).map_err(Stop::lift)?;
+            let page = self.page(next, ptr.offset())?;
             let before = out.body.len();
             let len = page.u16(LONG_LEN) as usize;
             let ours = page.page_type() == UNDO_OVERFLOW

@@ -50,12 +50,14 @@ impl UndoLog {
     /// Reads all pages of the undo space and rebuilds what is counted in memory. Blocks; called once, at start.
     pub(crate) fn scan(&self) -> Result<Scanned, TxnError> {
         let mut scan = Scan::default();
-        let end = self.store.space_pages(self.space)?;
-        for page in 1..end {
-            if page + READ_AHEAD < end {
-                self.store.prefetch(self.id(page + READ_AHEAD));
+        for (space, bit) in self.spaces.all() {
+            let end = self.store.space_pages(space)?;
+            for page in 1..end {
+                if page + READ_AHEAD < end {
+                    self.store.prefetch(self.id(bit | (page + READ_AHEAD)));
+                }
+                self.scan_page(bit | page, &mut scan)?;
             }
-            self.scan_page(page, &mut scan)?;
         }
         let mut known: FxHashSet<PageNo> = FxHashSet::default();
         let mut result = Scanned {

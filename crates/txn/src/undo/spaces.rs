@@ -1,0 +1,281 @@
+//! The files of the undo log: one that is appended to, and for a while the one before it, until everything in it is purged.
+//!
+//! # Picture
+//! ```text
+//!  undo.nfd      0 ──┐ larger than the limit        undo.1.nfd   1 ──┐                undo.2.nfd   2
+//!                    └─▶ draining ─▶ retired ─▶ unlinked             └─▶ draining ─▶ ...
+//!
+//!  page number in pointers and in undo pages:  generation & 1: bit 31 │ page of that file: 31 bits
+//!  user area of page 0:  0 u64 transaction id ceiling   8 u64 magic   16 u64 generations below this are retired
+//! ```
+//! # Invariants
+//! - F1: there are at most two files, of successive generations, so one bit tells them apart. A pointer into a file that is gone leads to a page of the
+//!   next but one, or nowhere; the record there is another transaction's, if there is one.
+//! - F2: a file is retired when no page of it is known, no stream appends to it, and nobody is about to; that is durable before the file is
+//!   unlinked. A file of a retired generation that a crash brings back is removed unread: pages of it may never have been written.
+//! - F3: the ceiling over all transaction ids is in the newest file's header before the one before it is retired.
+//! # Concurrency
+//! Whoever takes new pages counts itself in `turning`, then looks at `active` once more; the purger stores `active`, then looks at `turning`. All
+//! four are SeqCst: one of the two sees the other. Turning and retiring belong to the purge thread.
+
+use super::UndoLog;
+use crate::error::{Step, TxnError};
+use nfold_store::{Latched, Lsn, Mtr, PageId, PageNo, SpaceId, Stop, Store, USER_AREA};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+
+const NAME: &str = "undo";
+/// The bit of a page number that names the file.
+const FILE_BIT: u32 = 1 << 31;
+pub(super) const CEILING_AT: usize = USER_AREA;
+const MAGIC_AT: usize = USER_AREA + 8;
+const RETIRED_AT: usize = USER_AREA + 16;
+/// "NFUNDO" and the format's version.
+const MAGIC: u64 = u64::from_le_bytes(*b"NFUNDO\x01\0");
+const HEADER_LOG: usize = 256;
+
+/// Which files there are. One per undo log.
+pub(crate) struct UndoSpaces {
+    /// By the low bit of the generation; 0: none.
+    ids: [AtomicU32; 2],
+    /// The generation that is appended to.
+    active: AtomicU64,
+    /// How many are between taking new pages from a file and having them counted.
+    turning: [Arc<AtomicU32>; 2],
+    /// The end of the record that says that the older file is retired; 0: it is not yet.
+    retired_at: AtomicU64,
+}
+
+/// Counts as one who takes pages of a file.
+#[derive(Debug)]
+pub(super) struct Turning(Arc<AtomicU32>);
+
+impl Drop for Turning {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
+fn name_of(generation: u64) -> String {
+    match generation {
+        0 => NAME.to_string(),
+        n => format!("{NAME}.{n}"),
+    }
+}
+
+fn generation_of(name: &str) -> Option<u64> {
+    match name.strip_prefix(NAME)? {
+        "" => Some(0),
+        rest => rest.strip_prefix('.')?.parse().ok(),
+    }
+}
+
+/// The file of a page number: 0 or 1.
+pub(super) fn file_of(page: PageNo) -> usize {
+    (page / FILE_BIT) as usize
+}
+
+impl UndoSpaces {
+    /// Opens the files, makes the first if there is none, and removes what is retired (F2). Gives the ceiling, too. Blocks.
+    pub(crate) fn open(store: &Arc<Store>) -> Result<(UndoSpaces, u64), TxnError> {
+        let on_disk = store.spaces_on_disk().into_iter();
+        let mut found: Vec<(u64, SpaceId, String)> = on_disk
+            .filter_map(|(id, name)| Some((generation_of(&name)?, id, name)))
+            .collect();
+        found.sort_unstable();
+        if found.is_empty() {
+            let id = blocking(|| store.create_space(NAME).map_err(Stop::lift))?;
+            found.push((0, id, NAME.to_string()));
+        }
+        let spaces = UndoSpaces {
+            ids: Default::default(),
+            active: AtomicU64::new(0),
+            turning: Default::default(),
+            retired_at: AtomicU64::new(0),
+        };
+        let (mut ceiling, mut retired) = (0, 0);
+        while let Some((generation, id, name)) = found.pop() {
+            store.open_space(id, &name)?;
+            if generation < retired {
+                store.drop_space(id)?;
+                continue;
+            }
+            let header = blocking(|| read_header(store, id))?;
+            ceiling = header.0.max(ceiling);
+            retired = header.1.max(retired);
+            let cell = &spaces.ids[(generation & 1) as usize];
+            if cell.swap(id, SeqCst) != 0 {
+                let what = "an undo file of a generation that cannot be".to_string();
+                let file = format!("{name}.nfd");
+                return Err(TxnError::Store(nfold_store::StoreError::BadFile {
+                    file,
+                    what,
+                }));
+            }
+            spaces.active.fetch_max(generation, SeqCst);
+        }
+        Ok((spaces, ceiling))
+    }
+
+    /// Where a page number of the undo log leads.
+    #[inline]
+    pub(super) fn id(&self, page: PageNo) -> PageId {
+        PageId {
+            space: self.ids[file_of(page)].load(SeqCst),
+            page: page & !FILE_BIT,
+        }
+    }
+
+    /// The undo log's number of a page that is latched.
+    pub(super) fn number(&self, mtr: &Mtr<'_>, page: Latched) -> PageNo {
+        let id = mtr.id(page);
+        if id.space == self.ids[1].load(SeqCst) {
+            id.page | FILE_BIT
+        } else {
+            id.page
+        }
+    }
+
+    /// The file that new pages come from, and the caller counted as one who takes some.
+    pub(super) fn turn(&self) -> (SpaceId, Turning) {
+        loop {
+            let file = self.active_file();
+            let count = &self.turning[file];
+            count.fetch_add(1, SeqCst);
+            let turning = Turning(count.clone());
+            if self.active_file() == file {
+                return (self.ids[file].load(SeqCst), turning);
+            }
+        }
+    }
+
+    fn active_file(&self) -> usize {
+        (self.active.load(SeqCst) & 1) as usize
+    }
+
+    /// How many files there have been before the one that is appended to.
+    pub(crate) fn generation(&self) -> u64 {
+        self.active.load(SeqCst)
+    }
+
+    /// The file that is appended to.
+    pub(crate) fn active(&self) -> SpaceId {
+        self.ids[self.active_file()].load(SeqCst)
+    }
+
+    /// All files, with the bit that their page numbers bear.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (SpaceId, PageNo)> {
+        let ids = [0, 1].map(|file: u32| (self.ids[file as usize].load(SeqCst), file * FILE_BIT));
+        ids.into_iter().filter(|(id, _)| *id != 0)
+    }
+
+    /// The file that is draining, if there is one.
+    fn draining(&self) -> Option<(usize, SpaceId)> {
+        let file = 1 - self.active_file();
+        let id = self.ids[file].load(SeqCst);
+        (id != 0).then_some((file, id))
+    }
+}
+
+/// Runs a call to its end on a thread that may sleep.
+fn blocking<T>(call: impl FnMut() -> Step<T>) -> Result<T, TxnError> {
+    crate::system::block_on(call)
+}
+
+/// (ceiling, retired generations); marks a new file as ours.
+fn read_header(store: &Arc<Store>, space: SpaceId) -> Step<(u64, u64)> {
+    let mut mtr = store.mtr();
+    mtr.reserve(HEADER_LOG, space, 0).map_err(Stop::lift)?;
+    let page = mtr.latch(PageId { space, page: 0 }).map_err(Stop::lift)?;
+    match mtr.u64(page, MAGIC_AT) {
+        MAGIC => return Ok((mtr.u64(page, CEILING_AT), mtr.u64(page, RETIRED_AT))),
+        0 => mtr.write(page, MAGIC_AT, &MAGIC.to_le_bytes()),
+        _ => {
+            let error = mtr.corrupt(page, "not an undo space of this format");
+            return Err(TxnError::Store(error).into());
+        }
+    }
+    mtr.commit();
+    Ok((0, 0))
+}
+
+impl UndoLog {
+    /// Writes the ceiling over all transaction ids.
+    pub(crate) fn write_ceiling(&self, ceiling: u64) -> Step<()> {
+        let space = self.spaces.active();
+        let mut mtr = self.store.mtr();
+        mtr.reserve(HEADER_LOG, space, 0).map_err(Stop::lift)?;
+        let page = mtr.latch(PageId { space, page: 0 }).map_err(Stop::lift)?;
+        mtr.write(page, CEILING_AT, &ceiling.to_le_bytes());
+        mtr.commit();
+        Ok(())
+    }
+
+    /// Pages of all files.
+    pub(crate) fn file_pages(&self) -> u64 {
+        let pages = |(id, _)| u64::from(self.store.space_pages(id).unwrap_or(0));
+        self.spaces.all().map(pages).sum()
+    }
+
+    /// Turns to a new file if the one at hand has more than `limit` pages and the one before it is gone. The caller keeps others from raising the
+    /// ceiling meanwhile. Blocks for a moment on the disk. Gives whether it did.
+    pub(crate) fn turn_file(&self, limit: u32, ceiling: u64) -> Result<bool, TxnError> {
+        let spaces = &self.spaces;
+        if spaces.draining().is_some() || self.store.space_pages(spaces.active())? <= limit {
+            return Ok(false);
+        }
+        let generation = spaces.active.load(SeqCst) + 1;
+        let name = name_of(generation);
+        let id = blocking(|| self.store.create_space(&name).map_err(Stop::lift))?;
+        blocking(|| read_header(&self.store, id))?;
+        spaces.ids[(generation & 1) as usize].store(id, SeqCst);
+        spaces.active.store(generation, SeqCst);
+        tracing::info!(file = name, "the undo log goes on in a new file");
+        blocking(|| self.write_ceiling(ceiling))?;
+        Ok(true)
+    }
+
+    /// Gets on with giving the older file back, if there is one: no stream appends to it any more; it is retired when nothing in it is known, and
+    /// unlinked when that is durable. Gives whether it was.
+    pub(crate) fn retire_step(&self, ceiling: u64) -> Step<bool> {
+        let Some((file, id)) = self.spaces.draining() else {
+            return Ok(false);
+        };
+        self.leave_file(file)?;
+        // F2: first those who are about to, then what they may have left.
+        let in_use = self.spaces.turning[file].load(SeqCst) > 0
+            || self.appends_to(file)
+            || self.pages.known(file) > 0;
+        if in_use {
+            return Ok(false);
+        }
+        let mut end: Lsn = self.spaces.retired_at.load(SeqCst);
+        if end == 0 {
+            end = self.write_retired(ceiling)?;
+            self.spaces.retired_at.store(end, SeqCst);
+        }
+        if let Some(wait) = self.store.wait_durable(end) {
+            return Err(Stop::Wait(wait));
+        }
+        self.spaces.ids[file].store(0, SeqCst);
+        self.spaces.retired_at.store(0, SeqCst);
+        match self.store.drop_space(id) {
+            Ok(()) => tracing::info!(space = id, "an undo file was given back"),
+            // Retired it is all the same.
+            Err(error) => tracing::error!(%error, "an undo file is removed at the next start"),
+        }
+        Ok(true)
+    }
+
+    fn write_retired(&self, ceiling: u64) -> Step<Lsn> {
+        let space = self.spaces.active();
+        let retired = self.spaces.active.load(SeqCst);
+        let mut mtr = self.store.mtr();
+        mtr.reserve(HEADER_LOG, space, 0).map_err(Stop::lift)?;
+        let page = mtr.latch(PageId { space, page: 0 }).map_err(Stop::lift)?;
+        let ceiling = ceiling.max(mtr.u64(page, CEILING_AT));
+        mtr.write(page, CEILING_AT, &ceiling.to_le_bytes()); // F3
+        mtr.write(page, RETIRED_AT, &retired.to_le_bytes());
+        Ok(mtr.commit().end)
+    }
+}
