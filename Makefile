@@ -29,6 +29,8 @@ check-format:
 
 check-lints:
 	$(CARGO) clippy --workspace --all-targets --profile fast -- -D warnings
+	@# Without the competitors: that the engine's benchmark still fits its facade.
+	$(CARGO) clippy --manifest-path bench/engine/Cargo.toml --no-default-features --target-dir "$${CARGO_TARGET_DIR:-target}/engine" -- -D warnings
 
 check-unit: ## unit and property tests
 	$(CARGO) test --workspace --profile fast

@@ -290,12 +290,23 @@ impl<'a> Node<'a> {
     /// How the key of `slot` compares with `suffix`, whose head equals the slot's.
     #[inline]
     fn compare_tail(self, slot: Slot, suffix: &[u8]) -> Ordering {
-        let len = slot.key_len();
-        if len <= 4 || suffix.len() <= 4 {
-            // Equal heads and one of them no longer than its head: the shorter one is a prefix of the other.
+        self.compare_tail_word(slot, suffix, padded_word(suffix.get(4..).unwrap_or(&[])))
+    }
+
+    /// [`compare_tail`](Self::compare_tail), when the eight bytes of `suffix` behind its head are `wanted`: nearly always they decide.
+    #[inline(always)]
+    fn compare_tail_word(self, slot: Slot, suffix: &[u8], wanted: u64) -> Ordering {
+        let (have, len) = (self.tail_word(slot), slot.key_len());
+        // Words padded with zeros that differ are in the order of the keys.
+        if have != wanted {
+            return have.cmp(&wanted);
+        }
+        // Equal ones: if neither key goes on behind them, they differ at most in zeros at the end of the longer one.
+        if len <= 12 && suffix.len() <= 12 {
             return len.cmp(&suffix.len());
         }
-        words::compare(self.words, slot.key_at() + 4, len - 4, &suffix[4..])
+        let (at, len) = (slot.key_at() + 4, len.saturating_sub(4));
+        words::compare(self.words, at, len, suffix.get(4..).unwrap_or(&[]))
     }
 
     /// First slot in `[from, to)` for which `before(slot)` is false; `before` is true for a prefix of the slots.
@@ -385,19 +396,14 @@ impl<'a> Node<'a> {
         suffix: &[u8],
     ) -> (usize, bool) {
         let wanted = padded_word(suffix.get(4..).unwrap_or(&[]));
-        let at = self.partition(first, count, |s| {
-            let have = self.tail_word(s);
-            let equal = s.head() == head;
-            // Padded words that differ are in the order of the keys; equal ones say nothing.
-            (equal & (have < wanted))
-                || (equal && have == wanted && self.compare_tail(s, suffix).is_lt())
-        });
-        (
-            at,
-            at < count
-                && self.slot(at).head() == head
-                && self.compare_tail(self.slot(at), suffix).is_eq(),
-        )
+        let before =
+            |s: Slot| s.head() == head && self.compare_tail_word(s, suffix, wanted).is_lt();
+        let at = self.partition(first, count, before);
+        let slot = self.slot(at);
+        let found = at < count
+            && slot.head() == head
+            && self.compare_tail_word(slot, suffix, wanted).is_eq();
+        (at, found)
     }
 
     /// The eight key bytes behind a slot's head, big-endian, zeros behind the key's end.

@@ -38,6 +38,7 @@ fn index(name: &str, kind: IndexKind, column: usize) -> IndexSpec {
             desc: false,
         }],
         comment: Box::default(),
+        btree: false,
     }
 }
 
@@ -50,6 +51,7 @@ fn spec() -> TableSpec {
         on_update_now: None,
         auto_increment: false,
         comment: Box::default(),
+        own_charset: false,
     };
     let rest = ColumnType::new(TypeKind::Binary((VALUE - 8) as u32));
     TableSpec {

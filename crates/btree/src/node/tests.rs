@@ -289,3 +289,32 @@ fn heads_order_like_keys() {
     assert!(head_of(b"ab\x01") > head_of(b"ab"));
     assert_eq!(common_prefix(b"abc", b"abd"), 2);
 }
+
+/// Keys that share their first bytes, with zeros at their ends and prefixes of one another, straddling what a search compares at once.
+#[test]
+fn keys_of_equal_heads_are_found() {
+    let mut keys: Vec<Vec<u8>> = vec![vec![7; 4], vec![7; 3]];
+    for len in 0..14 {
+        for last in [0u8, 1, 200] {
+            let mut key = vec![7; 4];
+            key.extend(std::iter::repeat_n(0, len));
+            keys.push(key.clone());
+            key.push(last);
+            keys.push(key);
+        }
+    }
+    keys.sort();
+    keys.dedup();
+    for present in 0..2 {
+        let mut page = Logged::new(&[], None);
+        let inside: Vec<&Vec<u8>> = keys.iter().skip(present).step_by(2).collect();
+        for key in &inside {
+            page.insert(key, b"v").unwrap();
+        }
+        for key in &keys {
+            let at = inside.partition_point(|k| *k < key);
+            let found = inside.get(at) == Some(&key);
+            assert_eq!(page.node().search(inside.len(), key), (at, found), "{key:?}");
+        }
+    }
+}
