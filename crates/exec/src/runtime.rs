@@ -32,6 +32,8 @@ pub(crate) struct Runtime<'s> {
     pub semi_consistent: bool,
     /// For FOUND_ROWS(): rows without LIMIT, once counted.
     pub found_rows: Cell<Option<u64>>,
+    /// Rows that the engine has given.
+    pub examined: Cell<u64>,
 }
 
 impl<'s> Runtime<'s> {
@@ -55,6 +57,7 @@ impl<'s> Runtime<'s> {
             lists: ListCache::default(),
             strict: Cell::new(false),
             found_rows: Cell::new(None),
+            examined: Cell::new(0),
         }
     }
 
@@ -127,7 +130,11 @@ impl<'s> Runtime<'s> {
     /// The next rows of a read; false: no more.
     pub fn read(&self, read: &mut Read, out: &mut RowBatch) -> Result<bool, SqlError> {
         self.tick()?;
-        self.drive(|session| read.next(session, out))
+        let before = out.len();
+        let more = self.drive(|session| read.next(session, out))?;
+        self.examined
+            .set(self.examined.get() + out.len().saturating_sub(before) as u64);
+        Ok(more)
     }
 
     /// The open table with this id; error 1412 when it is gone.

@@ -39,6 +39,8 @@ pub struct StatementResult {
     pub generated_id: Option<u64>,
     /// `Rows matched: 1  Changed: 1  Warnings: 0`
     pub info: String,
+    /// Rows that were read from tables.
+    pub examined: u64,
 }
 
 /// A plan with the operators that one session runs it with; kept between executions, so that a warm one allocates little.
@@ -157,7 +159,11 @@ pub fn execute(
         let mut rt = Runtime::new(engine, session, cx, env, params, warnings);
         rt.lock_reads = lock_reads;
         rt.semi_consistent = matches!(&*statement.plan, Plan::Update(_));
-        run(&rt, statement, sink)
+        let mut done = run(&rt, statement, sink);
+        if let Ok(done) = &mut done {
+            done.examined = rt.examined.get();
+        }
+        done
     };
     // What strict mode made an error came before any other error: that one would have ended the statement.
     let raised = warnings.borrow_mut().take_raised();

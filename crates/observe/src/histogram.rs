@@ -20,7 +20,8 @@ pub struct Summary {
     pub max: u64,
 }
 
-fn bucket_of(value: u64) -> usize {
+#[inline]
+pub(crate) fn bucket_of(value: u64) -> usize {
     if value < 4 {
         return value as usize;
     }
@@ -30,7 +31,7 @@ fn bucket_of(value: u64) -> usize {
 }
 
 /// The largest value of a bucket.
-fn upper(bucket: usize) -> u64 {
+pub(crate) fn upper(bucket: usize) -> u64 {
     if bucket < 4 {
         return bucket as u64;
     }

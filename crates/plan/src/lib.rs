@@ -14,6 +14,7 @@ pub mod func;
 mod merge;
 pub mod mode;
 pub mod query;
+mod reads;
 mod size;
 
 pub use bind::{ParamType, PlanCx, PlanInfo, param_types, plan_statement};
@@ -21,3 +22,4 @@ pub use mode::SqlMode;
 pub use nfold_sql::ast::VarScope;
 pub use nfold_types::Value;
 pub use query::Plan;
+pub use reads::Reads;

@@ -191,7 +191,8 @@ impl Client<'_> {
     fn run(&mut self, job: Job) -> std::io::Result<()> {
         let mut conn = self.conn.take().ok_or(std::io::ErrorKind::NotConnected)?;
         let local = self.server.local.clone();
-        let slice_end = Instant::now() + local.slice;
+        let now = Instant::now();
+        let slice_end = now + local.slice;
         let stack = local.take_stack()?;
         let mut fiber: Fiber = Coroutine::with_stack(stack, move |yielder, ()| {
             let link = conn.link.clone();
@@ -200,6 +201,7 @@ impl Client<'_> {
                 link: &link,
                 local: &local,
                 slice_end: Cell::new(slice_end),
+                now: Cell::new(now),
                 statement_end: Cell::new(None),
                 masked: Cell::new(false),
             };

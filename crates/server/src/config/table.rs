@@ -306,6 +306,7 @@ pub static OPTIONS: &[OptionDef] = &[
     option("optimizer_trace_max_mem_size", Kind::Int { default: 1_048_576, min: 0, max: u64::MAX }, Scope::Both).inert(),
     option("optimizer_trace_offset", Kind::Int { default: 0, min: 0, max: 9_223_372_036_854_775_807 }, Scope::Both).inert(),
     flag("performance_schema", false).fixed().inert(),
+    int("performance_schema_digests_size", 2000, 0, M).fixed(),
     text("pid_file", None).fixed(),
     int("port", 3306, 0, 65535).fixed(),
     option("print_identified_with_as_hex", Kind::Bool { default: false }, Scope::Both).runtime(),

@@ -183,12 +183,14 @@ fn commands(conn: &mut Conn, cx: &FiberCx<'_>) -> After {
                 return After::Linger;
             }
         };
+        let before = cx.now();
         let flow = one_command(conn, cx, len, sequence.wrapping_add(1));
         conn.input.consume(total);
         if let Some(after) = flow {
             return after;
         }
-        if conn.input.is_empty() || cx.slice_over() {
+        // A statement has read the clock at its end.
+        if conn.input.is_empty() || cx.slice_over_since(before) {
             return After::KeepOpen;
         }
     }

@@ -68,8 +68,7 @@ impl Session {
         text: &[u8],
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
-        if is_planned(&self.digested) {
-            let digested = std::mem::take(&mut self.digested);
+        if let Some(digested) = self.digested.take_if(|d| is_planned(d)) {
             let work = Work {
                 text,
                 digested: &digested,
@@ -79,7 +78,7 @@ impl Session {
             };
             self.conditions.clear();
             let result = self.run_rows(cx, &work, sink);
-            self.digested = digested;
+            self.digested = Some(digested);
             return result;
         }
         let statement = match nfold_sql::parser::parse(text, self.env.vars.settings().lexing) {
@@ -139,7 +138,9 @@ impl Session {
         if let Some(id) = result.generated_id {
             self.env.last_insert_id.set(id);
         }
+        self.facts.run.rows_examined = result.examined;
         if result.is_query {
+            self.facts.run.rows_sent = result.rows;
             self.env.found_rows.set(result.found_rows);
             self.env.row_count.set(-1);
             return Response::Streamed;

@@ -90,6 +90,14 @@ impl Env {
             .set(self.fixed_time.unwrap_or_else(clock_us));
     }
 
+    /// When the statement began, in microseconds since 1970; not what `SET timestamp` says.
+    pub fn started_us(&self) -> u64 {
+        match self.fixed_time {
+            None => self.statement_time.get() as u64,
+            Some(_) => clock_us() as u64,
+        }
+    }
+
     /// The names and values of all user variables are forgotten.
     pub fn clear_user_vars(&self) {
         self.user_vars.borrow_mut().clear();

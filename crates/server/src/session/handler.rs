@@ -12,6 +12,7 @@ use super::Session;
 use super::cx::FiberExec;
 use super::response::{Done, Response, WireSink, send_ok, send_rows, wire_column};
 use super::run::Work;
+use super::statistics::Facts;
 use crate::conn::ResponseWriter;
 use crate::handler::{ClientError, Limits, LoginInfo, SessionHandler};
 use crate::worker::{FiberCx, KillKind};
@@ -46,6 +47,7 @@ impl Session {
         ) -> Result<Response, SqlError>,
     ) -> bool {
         self.env.begin_statement();
+        self.facts = Facts::default();
         if let Some(limit) = self.env.vars.settings().max_execution_time {
             cx.set_statement_end(Instant::now().checked_add(limit));
         }
@@ -64,6 +66,7 @@ impl Session {
         if let Ok(Response::Rows(set)) = &result {
             self.env.found_rows.set(set.rows.len() as u64);
             self.env.row_count.set(-1);
+            self.facts.run.rows_sent = set.rows.len() as u64;
             let zone = &self.env.vars.settings().zone;
             if let Err(e) = send_rows(set, &mut sink, zone) {
                 result = Err(e);
@@ -82,6 +85,10 @@ impl Session {
         out: &mut ResponseWriter<'_>,
     ) -> bool {
         self.after_statement(result.as_ref().err(), false);
+        self.facts.run.failed = result.is_err();
+        if let Ok(Response::Done(done)) = &result {
+            self.facts.run.rows_affected = done.affected_rows;
+        }
         out.set_status(self.status_flags());
         let warnings = self.conditions.total().min(u64::from(u16::MAX)) as u16;
         match &result {
@@ -160,9 +167,11 @@ impl SessionHandler for Session {
         let mut at = 0;
         loop {
             let text = &sql[at..];
+            let started = cx.now();
             let lexing = self.env.vars.settings().lexing;
-            self.digested.read(text, lexing);
-            let (end, next) = (self.digested.end(), self.digested.next());
+            let digested = self.digested.get_or_insert_default();
+            digested.read(text, lexing);
+            let (end, next) = (digested.end(), digested.next());
             if let Some(next) = next
                 && out.capabilities() & cap::MULTI_STATEMENTS == 0
             {
@@ -176,6 +185,7 @@ impl SessionHandler for Session {
                 next.is_some(),
                 |s, fiber, sink| s.run_text(fiber, statement, sink),
             );
+            self.count_statement(cx, started, statement, None);
             match next {
                 Some(next) if ok && !self.close_after => at += next,
                 _ => break,
@@ -196,7 +206,7 @@ impl SessionHandler for Session {
         header: ExecuteHeader<'_>,
         out: &mut ResponseWriter<'_>,
     ) {
-        let id = header.statement;
+        let (id, started) = (header.statement, cx.now());
         let Some(mut statement) = self.prepared.take(id) else {
             let e = SqlError::new(
                 ErrorCode::ER_UNKNOWN_STMT_HANDLER,
@@ -215,6 +225,7 @@ impl SessionHandler for Session {
                 self.answer(cx, out, WireFormat::Binary, false, |s, fiber, sink| {
                     s.run_prepared(fiber, &statement, &values, sink)
                 });
+                self.count_statement(cx, started, &statement.text, Some(&statement.digested));
             }
             Err(e) => self.refuse(out, &e),
         }

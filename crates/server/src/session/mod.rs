@@ -4,6 +4,7 @@
 //! handler (commands) ─▶ dispatch (statements) ─┬─▶ run: plan cache, planner, executor
 //!                                              ├─▶ set, transaction, show, account, ddl, prepared
 //!   plans, shared_plans: what has been planned already
+//!   statistics: counts by digest
 //!   env: what expressions see                  └─▶ response: rows and OK to the client
 //! ```
 
@@ -25,6 +26,7 @@ mod server;
 mod set;
 mod shared_plans;
 pub mod show;
+mod statistics;
 mod storage;
 pub mod tables;
 mod transaction;
@@ -49,6 +51,7 @@ use locks::TableLocks;
 use plans::PlanMap;
 use prepared::PreparedStatements;
 use privilege::Rights;
+use statistics::{DigestIds, Facts};
 use transaction::NextTransaction;
 
 /// One client's session. See the module's header.
@@ -68,6 +71,9 @@ pub struct Session {
     table_locks: TableLocks,
     prepared: PreparedStatements,
     plans: PlanMap,
+    /// The statement at hand, for the statistics.
+    facts: Facts,
+    digest_ids: DigestIds,
     /// Values of `?` for expressions outside of queries (a prepared SET).
     free_params: Params,
     free_types: Vec<ParamType>,
@@ -75,7 +81,8 @@ pub struct Session {
     close_after: bool,
     /// Values of the statement at hand's parameter slots; kept for its memory.
     params: Params,
-    digested: Digested,
+    /// Of the text at hand; out of its place while that runs.
+    digested: Option<Box<Digested>>,
     /// Values of `?` of the binary protocol; kept for its memory.
     values: Vec<Value>,
 }
@@ -112,11 +119,13 @@ impl Session {
             table_locks: TableLocks::default(),
             prepared: PreparedStatements::default(),
             plans: PlanMap::default(),
+            facts: Facts::default(),
+            digest_ids: DigestIds::default(),
             free_params: Params::new(),
             free_types: Vec::new(),
             close_after: false,
             params: Params::new(),
-            digested: Digested::new(),
+            digested: None,
             values: Vec::new(),
             server,
         };

@@ -10,6 +10,8 @@
 use std::sync::Arc;
 
 use nfold_exec::Executable;
+use nfold_observe::digests::DigestId;
+use nfold_sql::digest::Digested;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -28,6 +30,8 @@ pub struct Cached {
     pub executable: Executable,
     /// The account's privileges were checked as of this version.
     pub account_version: u64,
+    /// Of the statistics; none before the first execution.
+    pub digest: DigestId,
     /// It is not kept: it was planned with the types that user variables had then.
     pub once: bool,
 }
@@ -42,6 +46,8 @@ pub struct PlanMap {
     /// Hash of the statement at hand, and its place if it has one.
     hash: u64,
     running: Option<u32>,
+    /// Place of the plan that was kept last.
+    kept: Option<u32>,
     /// Number of the environment; not asked for yet if `None`.
     pub environment: Option<u32>,
 }
@@ -57,6 +63,7 @@ impl PlanMap {
         self.by_hash.clear();
         self.places.clear();
         self.running = None;
+        self.kept = None;
     }
 
     /// Takes the plan of a statement out of its place, if there is one for this schema version.
@@ -64,6 +71,7 @@ impl PlanMap {
     pub fn take(&mut self, work: &Work<'_>, schema_version: u64) -> Option<Box<Cached>> {
         self.hash = PlanKey::hash_of(work);
         self.running = None;
+        self.kept = None;
         if self.schema_version != schema_version {
             self.clear();
             self.schema_version = schema_version;
@@ -85,8 +93,23 @@ impl PlanMap {
             return;
         }
         match self.running.take() {
-            Some(at) => self.places[at as usize] = Some(plan),
+            Some(at) => self.put(at, plan),
             None => self.add(plan),
+        }
+    }
+
+    fn put(&mut self, at: u32, plan: Box<Cached>) {
+        self.places[at as usize] = Some(plan);
+        self.kept = Some(at);
+    }
+
+    /// The statement that ran last is counted under this id from now on, if it was planned.
+    pub fn set_digest(&mut self, digested: &Digested, id: DigestId) {
+        let place = self.kept.and_then(|at| self.places[at as usize].as_mut());
+        if let Some(plan) = place
+            && plan.shared.key.is_of_digest(digested)
+        {
+            plan.digest = id;
         }
     }
 
@@ -112,6 +135,6 @@ impl PlanMap {
             }
             Some(at) => at,
         };
-        self.places[at as usize] = Some(plan);
+        self.put(at, plan);
     }
 }

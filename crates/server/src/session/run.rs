@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 use nfold_catalog::{Privileges, SchemaSnapshot, TableId};
 use nfold_exec::{ExecCx, Executable, RowSink, SessionEnv, StatementResult, execute};
+use nfold_observe::digests::{DigestId, access};
+use nfold_plan::Plan;
 use nfold_plan::bind::{ParamType, param_types, plan_statement};
 use nfold_plan::expr::{Coercibility, ExprType};
 use nfold_plan::query::ColumnMeta;
@@ -97,6 +99,8 @@ impl Session {
                 Ok(false) => return Err(SqlError::new(ErrorCode::ER_TABLE_DEF_CHANGED, &[])),
                 Err(e) => return Err(e),
             }
+            self.facts.digest = plan.digest;
+            self.facts.run.access = plan.shared.access;
             let result = self.execute_plan(cx, work, &mut plan, sink);
             if let Err(e) = &result
                 && e.code == ErrorCode::ER_TABLE_DEF_CHANGED
@@ -166,6 +170,7 @@ impl Session {
                 executable: Executable::new(shared.plan.clone()),
                 shared,
                 account_version,
+                digest: DigestId::default(),
                 once: false,
             });
         }
@@ -235,6 +240,7 @@ impl Session {
         Ok(Cached {
             executable: Executable::new(plan.clone()),
             shared: Arc::new(SharedPlan {
+                access: access_bits(&plan),
                 key: PlanKey::new(work, &parsed.roles, named),
                 plan,
                 uses,
@@ -243,6 +249,7 @@ impl Session {
                 writes: writes(&parsed.statement),
             }),
             account_version,
+            digest: DigestId::default(),
             once: names_user_variable(work.digested.text()),
         })
     }
@@ -298,6 +305,17 @@ impl Session {
         self.params = params;
         result
     }
+}
+
+/// How a plan reads, as the statistics have it.
+fn access_bits(plan: &Plan) -> u8 {
+    let reads = plan.reads();
+    let bit = |on: bool, bit: u8| if on { bit } else { 0 };
+    bit(reads.scan || reads.full_join, access::NO_INDEX)
+        | bit(reads.scan, access::SCAN)
+        | bit(reads.full_join, access::FULL_JOIN)
+        | bit(reads.range, access::RANGE)
+        | bit(reads.range_join, access::RANGE_JOIN)
 }
 
 /// Whether a text may name `@x` (not `@@x`).

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use nfold_engine::Engine;
+use nfold_observe::digests::Digests;
 
 use super::Session;
 use super::locks::SharedPermits;
@@ -24,6 +25,8 @@ pub struct ServerState {
     pub(super) read_permits: SharedPermits,
     /// Plans that sessions take over from each other.
     pub(super) plans: SharedPlans,
+    /// Statistics by digest.
+    pub digests: Digests,
     /// Set once the workers run.
     pub counters: OnceLock<WorkerCounters>,
 }
@@ -43,6 +46,10 @@ impl ServerState {
             started: Instant::now(),
             read_permits: SharedPermits::default(),
             plans: SharedPlans::default(),
+            digests: Digests::new(
+                options.workers,
+                options.values.int("performance_schema_digests_size") as usize,
+            ),
             counters: OnceLock::new(),
         };
         state.globals_changed();

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use nfold_catalog::TableId;
 use nfold_plan::query::Plan;
-use nfold_sql::digest::LiteralRole;
+use nfold_sql::digest::{Digested, LiteralRole};
 use nfold_types::Value;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -98,6 +98,11 @@ impl PlanKey {
             && work.text.get(..self.named.len()) == Some(&*self.named)
     }
 
+    /// Whether it is of this digest, whatever the values.
+    pub fn is_of_digest(&self, digested: &Digested) -> bool {
+        *self.digest == *digested.key()
+    }
+
     /// Bytes on the heap.
     pub fn bytes(&self) -> usize {
         self.digest.len()
@@ -128,6 +133,8 @@ pub struct SharedPlan {
     pub schema_version: u64,
     /// Rows may change.
     pub writes: bool,
+    /// How tables are read: `nfold_observe::digests::access`.
+    pub access: u8,
 }
 
 impl SharedPlan {

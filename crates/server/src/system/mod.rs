@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! *.sql ── once ──▶ TableDef ─┬─▶ binder, DESCRIBE, SHOW TABLES
-//!                             └─▶ rows: schema │ columns │ keys │ accounts │ facts │ activity ──▶ executor
+//!                             └─▶ rows: schema │ columns │ keys │ accounts │ facts │ activity │ digests ──▶ executor
 //! ```
 //! No row is stored: each read makes the rows of the whole table from the schema snapshot, the engine's statistics, the accounts and
 //! the registry of connections. What an account may not see is left out there.
@@ -11,6 +11,7 @@
 mod accounts;
 mod activity;
 mod columns;
+mod digests;
 mod facts;
 mod keys;
 mod locks;
@@ -182,6 +183,9 @@ pub fn table_type(def: &TableDef) -> &'static str {
         "BASE TABLE"
     }
 }
+
+/// The table that TRUNCATE empties: the statistics by digest.
+pub const DIGESTS: &str = "events_statements_summary_by_digest";
 
 /// Keys that clients see.
 fn visible_keys(def: &TableDef) -> impl Iterator<Item = (usize, &IndexDef)> {

@@ -91,6 +91,17 @@ CREATE TABLE events_statements_current (
   `EXECUTION_ENGINE` enum('PRIMARY','SECONDARY')
 );
 
+CREATE TABLE events_statements_histogram_by_digest (
+  `SCHEMA_NAME` varchar(64),
+  `DIGEST` varchar(64),
+  `BUCKET_NUMBER` int unsigned NOT NULL,
+  `BUCKET_TIMER_LOW` bigint unsigned NOT NULL,
+  `BUCKET_TIMER_HIGH` bigint unsigned NOT NULL,
+  `COUNT_BUCKET` bigint unsigned NOT NULL,
+  `COUNT_BUCKET_AND_LOWER` bigint unsigned NOT NULL,
+  `BUCKET_QUANTILE` double(7,6) NOT NULL
+);
+
 CREATE TABLE events_statements_summary_by_digest (
   `SCHEMA_NAME` varchar(64),
   `DIGEST` varchar(64),

@@ -6,7 +6,7 @@ use nfold_catalog::{Account, Privileges, SchemaSnapshot, TableDef};
 use nfold_exec::SessionEnv;
 use nfold_types::{DateTime, SqlError, Timestamp, TypeKind, Value};
 
-use super::{accounts, activity, columns, facts, keys, locks, schema};
+use super::{accounts, activity, columns, digests, facts, keys, locks, schema};
 use crate::session::ServerState;
 use crate::session::env::Env;
 
@@ -154,6 +154,8 @@ fn performance(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "session_status" | "global_status" => activity::status(cx, put),
         "processlist" => activity::performance_processlist(cx, put),
         "threads" => activity::threads(cx, put),
+        "events_statements_summary_by_digest" => digests::summary(cx, put),
+        "events_statements_histogram_by_digest" => digests::histogram(cx, put),
         "data_locks" => locks::data_locks(cx, put),
         "data_lock_waits" => locks::data_lock_waits(cx, put),
         // The others measure what is not measured here, as MySQL's do with performance_schema=OFF.

@@ -86,6 +86,8 @@ pub struct FiberCx<'a> {
     pub(crate) link: &'a Link,
     pub(crate) local: &'a Local,
     pub(crate) slice_end: Cell<Instant>,
+    /// The clock when it was read last.
+    pub(crate) now: Cell<Instant>,
     pub(crate) statement_end: Cell<Option<Instant>>,
     /// Interrupts are off (the session is closing).
     pub(crate) masked: Cell<bool>,
@@ -149,7 +151,20 @@ impl FiberCx<'_> {
 
     pub(crate) fn suspend(&self, why: Suspend) {
         self.yielder.suspend(why);
-        self.slice_end.set(Instant::now() + self.local.slice);
+        let now = self.read_clock();
+        self.slice_end.set(now + self.local.slice);
+    }
+
+    /// When the clock was read last: at the beginning of the fiber, after each suspension and each command.
+    pub fn now(&self) -> Instant {
+        self.now.get()
+    }
+
+    /// Reads the clock.
+    pub fn read_clock(&self) -> Instant {
+        let now = Instant::now();
+        self.now.set(now);
+        now
     }
 
     /// When the fiber was last given the thread.
@@ -159,7 +174,16 @@ impl FiberCx<'_> {
 
     /// Has the time slice run out?
     pub(crate) fn slice_over(&self) -> bool {
-        Instant::now() >= self.slice_end.get()
+        self.read_clock() >= self.slice_end.get()
+    }
+
+    /// As [`Self::slice_over`]; a clock that was read after `before` is not read again.
+    pub(crate) fn slice_over_since(&self, before: Instant) -> bool {
+        let now = self.now.get();
+        if now == before {
+            return self.slice_over();
+        }
+        now >= self.slice_end.get()
     }
 
     /// Suspends until the socket may take bytes again; whether that was before `until`.

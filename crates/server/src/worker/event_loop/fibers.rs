@@ -54,7 +54,8 @@ impl Worker {
         conn.deadline = None;
         self.fibers += 1;
         let local = self.local.clone();
-        let slice_end = Instant::now() + TIME_SLICE;
+        let now = Instant::now();
+        let slice_end = now + TIME_SLICE;
         let fiber: Fiber = Coroutine::with_stack(stack, move |yielder, ()| {
             let link = conn.link.clone();
             let cx = FiberCx {
@@ -62,6 +63,7 @@ impl Worker {
                 link: &link,
                 local: &local,
                 slice_end: std::cell::Cell::new(slice_end),
+                now: std::cell::Cell::new(now),
                 statement_end: std::cell::Cell::new(None),
                 masked: std::cell::Cell::new(false),
             };

@@ -1,0 +1,74 @@
+//! How a plan reads its tables, for statistics.
+
+use crate::expr::SubqueryPlan;
+use crate::query::{AccessKind, Block, InsertSource, Plan, QueryBody, QueryPlan, TableSource};
+
+/// Whether stored tables are read as a whole or by ranges; of the first table of a block, or of a later one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reads {
+    pub scan: bool,
+    pub full_join: bool,
+    pub range: bool,
+    pub range_join: bool,
+}
+
+impl Plan {
+    /// How its blocks read, subqueries included.
+    pub fn reads(&self) -> Reads {
+        let mut reads = Reads::default();
+        match self {
+            Plan::Query(q) => query(q, &mut reads),
+            Plan::Insert(p) => {
+                if let InsertSource::Query(q) = &p.source {
+                    query(q, &mut reads);
+                }
+                subqueries(&p.subqueries, &mut reads);
+            }
+            Plan::Update(p) => block(&p.source, &mut reads),
+            Plan::Delete(p) => block(&p.source, &mut reads),
+            Plan::Do(_, subs) => subqueries(subs, &mut reads),
+            Plan::Explain(_) => {}
+        }
+        reads
+    }
+}
+
+fn query(q: &QueryPlan, reads: &mut Reads) {
+    match &q.body {
+        QueryBody::Block(b) => block(b, reads),
+        QueryBody::Set { left, right, .. } => {
+            query(left, reads);
+            query(right, reads);
+        }
+        QueryBody::Rows(_) => {}
+    }
+}
+
+fn subqueries(list: &[SubqueryPlan], reads: &mut Reads) {
+    list.iter().for_each(|s| query(&s.plan, reads));
+}
+
+fn block(b: &Block, reads: &mut Reads) {
+    for (at, step) in b.joins.iter().enumerate() {
+        match &b.tables[step.table].source {
+            TableSource::Derived(q) => query(q, reads),
+            TableSource::Virtual(_) => {}
+            TableSource::Table(_) => {
+                let kind = match &step.access.kind {
+                    AccessKind::Hash { build, .. } => &build.kind,
+                    kind => kind,
+                };
+                match kind {
+                    AccessKind::Full if at == 0 => reads.scan = true,
+                    AccessKind::Full => reads.full_join = true,
+                    AccessKind::Range { .. } | AccessKind::Ranges(_) if at == 0 => {
+                        reads.range = true
+                    }
+                    AccessKind::Range { .. } | AccessKind::Ranges(_) => reads.range_join = true,
+                    _ => {}
+                }
+            }
+        }
+    }
+    subqueries(&b.subqueries, reads);
+}

@@ -1,0 +1,103 @@
+//! What becomes of a statement in the statistics by digest (`nfold_observe::digests`).
+//!
+//! # Cost
+//! A warm statement: its plan has the id, so one reading of the clock and one record in the worker's own block. Others look their id up in a
+//! map of the session's; the shared registry is asked when a session meets a digest first.
+
+use std::hash::Hasher;
+use std::time::Instant;
+
+use nfold_observe::digests::{DigestId, DigestName, Run};
+use nfold_sql::digest::Digested;
+use rustc_hash::{FxHashMap, FxHasher};
+
+use super::Session;
+use crate::worker::FiberCx;
+
+/// Ids of one session for statements that have no plan.
+const MAX_IDS: usize = 256;
+/// Bytes of a sample at most (MySQL's `performance_schema_max_sql_text_length`).
+const SAMPLE_BYTES: usize = 1024;
+
+/// The statement at hand, as far as it has come.
+#[derive(Default)]
+pub struct Facts {
+    /// That of its plan.
+    pub digest: DigestId,
+    pub run: Run,
+}
+
+/// Ids by the hash of the statement and its database.
+#[derive(Default)]
+pub struct DigestIds(FxHashMap<u128, DigestId>);
+
+impl Session {
+    /// Counts the statement that has just been answered. `digested`: of `text`; that of the session itself if `None`.
+    #[inline]
+    pub(super) fn count_statement(
+        &mut self,
+        cx: &FiberCx<'_>,
+        started: Instant,
+        text: &[u8],
+        digested: Option<&Digested>,
+    ) {
+        let latency = cx.read_clock().saturating_duration_since(started);
+        let digests = &self.server.digests;
+        if !digests.is_current(self.facts.digest) {
+            self.find_digest(text, digested);
+        }
+        let run = &mut self.facts.run;
+        run.latency_ns = latency.as_secs() * 1_000_000_000 + u64::from(latency.subsec_nanos());
+        run.at_us = self.env.started_us();
+        run.warnings = self.conditions.total();
+        self.server
+            .digests
+            .record(cx.worker(), self.facts.digest, run);
+    }
+
+    #[cold]
+    fn find_digest(&mut self, text: &[u8], digested: Option<&Digested>) {
+        match digested {
+            Some(digested) => self.facts.digest = self.digest_of(text, digested),
+            None => {
+                if let Some(own) = self.digested.take() {
+                    self.facts.digest = self.digest_of(text, &own);
+                    self.digested = Some(own);
+                }
+            }
+        }
+    }
+
+    fn digest_of(&mut self, text: &[u8], digested: &Digested) -> DigestId {
+        let mut database = FxHasher::default();
+        if let Some(name) = &self.env.database {
+            database.write(name.as_bytes());
+        }
+        let database = u128::from(database.finish());
+        let key = digested.hash() ^ (database << 64 | database);
+        let digests = &self.server.digests;
+        let known = self.digest_ids.0.get(&key).copied();
+        let id = match known.filter(|&id| digests.is_current(id)) {
+            Some(id) => id,
+            None => {
+                let id = digests.intern(key, || DigestName {
+                    schema: self.env.database.as_deref().map(Into::into),
+                    text: nfold_sql::digest_text::digest_text(text, digested.mode()).into(),
+                    sample: sample(text),
+                    first_us: self.env.started_us(),
+                });
+                if self.digest_ids.0.len() >= MAX_IDS {
+                    self.digest_ids.0.clear();
+                }
+                self.digest_ids.0.insert(key, id);
+                id
+            }
+        };
+        self.plans.set_digest(digested, id);
+        id
+    }
+}
+
+fn sample(text: &[u8]) -> Box<str> {
+    String::from_utf8_lossy(&text[..text.len().min(SAMPLE_BYTES)]).into()
+}
