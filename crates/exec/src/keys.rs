@@ -183,7 +183,7 @@ fn key_value(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, ty: &ColumnType) -> 
             None => KeyValue::Nothing,
             Some(text) => KeyValue::Exact(Value::Bytes(text.into_owned())),
         },
-        (TypeKind::Date, _) => match compare::date_side(cx, (v, from)) {
+        (TypeKind::Date, _) => match compare::date_side(cx, (v, from), ty) {
             None => KeyValue::Unknown,
             Some(None) => KeyValue::BelowAll,
             Some(Some(d)) if d.packed() == d.date().at_midnight().packed() => {
@@ -191,7 +191,7 @@ fn key_value(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, ty: &ColumnType) -> 
             }
             Some(Some(d)) => KeyValue::Above(Value::Date(d.date())),
         },
-        (TypeKind::DateTime(fsp), _) => match compare::date_side(cx, (v, from)) {
+        (TypeKind::DateTime(fsp), _) => match compare::date_side(cx, (v, from), ty) {
             None => KeyValue::Unknown,
             Some(None) => KeyValue::BelowAll,
             Some(Some(d)) => {
@@ -203,10 +203,9 @@ fn key_value(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, ty: &ColumnType) -> 
                 }
             }
         },
-        (TypeKind::Timestamp(fsp), _) => timestamp_key(cx, v, from, *fsp),
-        (TypeKind::Time(fsp), _) => match convert::to_time(cx, v, from) {
-            None if !matches!(v, Val::Bytes(_)) => KeyValue::Unknown,
-            None => KeyValue::Nothing,
+        (TypeKind::Timestamp(fsp), _) => timestamp_key(cx, v, from, ty, *fsp),
+        (TypeKind::Time(fsp), _) => match compare::time_side(cx, (v, from)) {
+            None => KeyValue::Unknown,
             Some(t) if t.truncate(*fsp) == t => KeyValue::Exact(Value::Time(t.truncate(*fsp))),
             Some(_) => KeyValue::Unknown,
         },
@@ -214,8 +213,14 @@ fn key_value(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, ty: &ColumnType) -> 
     }
 }
 
-fn timestamp_key(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, fsp: u8) -> KeyValue {
-    let d = match compare::date_side(cx, (v, from)) {
+fn timestamp_key(
+    cx: &EvalCx<'_>,
+    v: &Val<'_>,
+    from: &ExprType,
+    ty: &ColumnType,
+    fsp: u8,
+) -> KeyValue {
+    let d = match compare::date_side(cx, (v, from), ty) {
         None => return KeyValue::Unknown,
         Some(None) => return KeyValue::BelowAll,
         Some(Some(d)) => d,
@@ -358,14 +363,19 @@ impl BoundAccess {
             PointPart::Eq { expr, null_safe } => {
                 let v = cx.val(expr)?;
                 let ty = &layout.parts()[at].ty;
-                if matches!(Class::of(ty), Class::Date | Class::DateTime) && is_constant(expr) {
-                    compare::refuse_text(&v, ty)?;
+                let Some(v) = compare::settled(cx, expr, v, ty) else {
+                    return Ok(());
+                };
+                let refuses = is_constant(expr) && !compare::is_marker(cx, expr);
+                if matches!(Class::of(ty), Class::Date | Class::DateTime) && refuses {
+                    compare::refuse_text(cx, &v, &expr.ty, ty)?;
                 }
                 member(s, cx, layout, at, &v, &expr.ty, *null_safe)
             }
-            PointPart::In(list) => list
-                .iter()
-                .try_for_each(|e| member(s, cx, layout, at, &cx.val(e)?, &e.ty, false)),
+            PointPart::In(list) => list.iter().try_for_each(|e| {
+                let v = listed(cx, cx.val(e)?, &e.ty, &layout.parts()[at].ty);
+                member(s, cx, layout, at, &v, &e.ty, false)
+            }),
             PointPart::List { list, .. } => {
                 let ty = &layout.parts()[at].ty;
                 let direct = direct_kind(ty);
@@ -376,8 +386,10 @@ impl BoundAccess {
                     cx.st.params.list(*list).0.next(),
                 ) {
                     let v = Val::from_ref(only);
-                    compare::refuse_text(&v, ty)?;
+                    let from = compare::member_type(cx, *list, 0, &v);
+                    compare::refuse_text(cx, &v, &from, ty)?;
                 }
+                let several = cx.st.params.list(*list).0.len() > 1;
                 for (i, value) in cx.st.params.list(*list).0.enumerate() {
                     if direct.is_some_and(|d| d(&value, ty)) {
                         let from = s.arena.len() as u32;
@@ -389,6 +401,7 @@ impl BoundAccess {
                     }
                     let v = Val::from_ref(value);
                     let from = compare::member_type(cx, *list, i, &v);
+                    let v = if several { listed(cx, v, &from, ty) } else { v };
                     member(s, cx, layout, at, &v, &from, false)?;
                 }
                 Ok(())
@@ -521,8 +534,12 @@ impl BoundAccess {
         refuses: bool,
     ) -> Result<KeyValue, SqlError> {
         let v = cx.val(e)?;
-        if refuses && matches!(Class::of(ty), Class::Date | Class::DateTime) && is_constant(e) {
-            compare::refuse_text(&v, ty)?;
+        let Some(v) = compare::settled(cx, e, v, ty) else {
+            return Ok(KeyValue::Nothing);
+        };
+        let refuses = refuses && is_constant(e) && !compare::is_marker(cx, e);
+        if refuses && matches!(Class::of(ty), Class::Date | Class::DateTime) {
+            compare::refuse_text(cx, &v, &e.ty, ty)?;
         }
         Ok(key_value(cx, &v, &e.ty, ty))
     }
@@ -552,6 +569,16 @@ fn direct_kind(ty: &ColumnType) -> Option<Direct> {
 }
 
 /// Adds one member of a key part, if it can be found at all.
+/// A member of a list as it compares with a TIME column: a text is as much of a time as it is.
+fn listed<'v>(cx: &EvalCx<'v>, v: Val<'v>, from: &ExprType, ty: &ColumnType) -> Val<'v> {
+    match (&v, Class::of(ty)) {
+        (Val::Bytes(_), Class::Time) => {
+            Val::Time(convert::to_time(cx, &v, from).unwrap_or_default())
+        }
+        _ => v,
+    }
+}
+
 fn member(
     s: &mut Scratch,
     cx: &EvalCx<'_>,

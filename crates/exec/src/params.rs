@@ -35,6 +35,8 @@ enum SlotValue {
 #[derive(Debug, Default)]
 pub struct Params {
     slots: Vec<SlotValue>,
+    /// Of each slot, whether it is a `?`.
+    markers: Vec<bool>,
     members: Vec<Bound>,
     arena: Vec<u8>,
 }
@@ -48,6 +50,7 @@ impl Params {
     /// Forgets all values, keeps the memory.
     pub fn clear(&mut self) {
         self.slots.clear();
+        self.markers.clear();
         self.members.clear();
         self.arena.clear();
     }
@@ -81,6 +84,7 @@ impl Params {
                 }
             };
             self.slots.push(value);
+            self.markers.push(matches!(slot.kind, SlotKind::Marker(_)));
         }
     }
 
@@ -88,6 +92,7 @@ impl Params {
     pub fn push(&mut self, value: &Value) {
         let bound = self.value(value);
         self.slots.push(SlotValue::One(bound));
+        self.markers.push(false);
     }
 
     fn value(&mut self, value: &Value) -> Bound {
@@ -182,6 +187,11 @@ impl Params {
         }
     }
 
+    /// Whether slot `n` is a `?` of a prepared statement.
+    pub fn is_marker(&self, n: u32) -> bool {
+        self.markers.get(n as usize) == Some(&true)
+    }
+
     /// The members of list or rows slot `n`, flattened, and its width.
     pub fn list(&self, n: u32) -> (impl ExactSizeIterator<Item = ValueRef<'_>> + Clone, usize) {
         let (start, len, width) = match self.slots.get(n as usize) {
@@ -213,6 +223,7 @@ impl Params {
         self.arena.capacity()
             + self.members.capacity() * size_of::<Bound>()
             + self.slots.capacity() * size_of::<SlotValue>()
+            + self.markers.capacity()
     }
 }
 

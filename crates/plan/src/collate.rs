@@ -206,7 +206,11 @@ pub fn comparison(
     if (hex(a) && cb == Int) || (hex(b) && ca == Int) {
         return Ok(CmpKind::Int);
     }
+    let year = |t: &ExprType| matches!(t.col.kind, TypeKind::Year) && t.col.width == 0;
     Ok(match (ca, cb) {
+        // Beside a date a year is its first day.
+        (Date | DateTime, Int) if year(b) => CmpKind::DateTime,
+        (Int, Date | DateTime) if year(a) => CmpKind::DateTime,
         (String | Null, String | Null) => {
             let merged = merge([a, b].into_iter(), connection, operation)?;
             if merged.coercibility == Coercibility::NoCollation {

@@ -314,7 +314,11 @@ fn keys_of_equal_heads_are_found() {
         for key in &keys {
             let at = inside.partition_point(|k| *k < key);
             let found = inside.get(at) == Some(&key);
-            assert_eq!(page.node().search(inside.len(), key), (at, found), "{key:?}");
+            assert_eq!(
+                page.node().search(inside.len(), key),
+                (at, found),
+                "{key:?}"
+            );
         }
     }
 }

@@ -5,10 +5,10 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use nfold_plan::collate::Operand;
-use nfold_plan::expr::{CmpKind, Coercibility, Expr, ExprKind, ExprType};
+use nfold_plan::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
 use nfold_sql::ast::BinaryOp;
-use nfold_types::temporal::{DateFlags, parse};
-use nfold_types::{ColumnType, DateTime, ErrorCode, SqlError, TypeKind};
+use nfold_types::temporal::parse;
+use nfold_types::{ColumnType, DateTime, ErrorCode, SqlError, Time, TypeKind};
 use rustc_hash::FxHashMap;
 
 use super::{EvalCx, Val, convert};
@@ -39,23 +39,41 @@ pub fn order(
             Some(collation.known().compare(&x, &y))
         }
         CmpKind::DateTime => {
-            let (x, y) = (date_side(cx, a), date_side(cx, b));
+            let (x, y) = (date_side(cx, a, &b.1.col), date_side(cx, b, &a.1.col));
             match (x, y) {
                 (Some(x), Some(y)) => Some(x.map(|d| d.packed()).cmp(&y.map(|d| d.packed()))),
                 _ => double_order(cx, a, b),
             }
         }
-        CmpKind::Time => {
-            let (x, y) = (
-                convert::to_time(cx, a.0, a.1),
-                convert::to_time(cx, b.0, b.1),
-            );
-            match (x, y) {
-                (Some(x), Some(y)) => Some(x.micros().cmp(&y.micros())),
-                _ if is_number(a.0) || is_number(b.0) => double_order(cx, a, b),
-                _ => None,
-            }
+        CmpKind::Time => match (time_side(cx, a), time_side(cx, b)) {
+            (Some(x), Some(y)) => Some(x.micros().cmp(&y.micros())),
+            _ if is_number(a.0) || is_number(b.0) => double_order(cx, a, b),
+            // A text that is no time: then both are texts.
+            _ => order(cx, CmpKind::String(cx.env().collation()), a, b),
+        },
+    }
+}
+
+/// What is called a string as its text, whatever it holds.
+pub(crate) fn as_text<'v>(cx: &EvalCx<'v>, v: Val<'v>, ty: &ExprType) -> Val<'v> {
+    match v {
+        Val::Date(_) | Val::DateTime(_) | Val::Time(_) if ty.class() == Class::String => {
+            convert::to_bytes(cx, v, ty).map_or(Val::Null, Val::Bytes)
         }
+        v => v,
+    }
+}
+
+/// A side of a comparison of times; a text must be a time in full.
+pub(crate) fn time_side(cx: &EvalCx<'_>, v: (&Val<'_>, &ExprType)) -> Option<Time> {
+    match as_text(cx, v.0.clone(), v.1) {
+        Val::Bytes(text) => {
+            let whole = parse::parse_time(&text).is_ok_and(|t| !t.truncated && !t.clamped);
+            let found = convert::to_time(cx, &Val::Bytes(text), v.1);
+            found.filter(|_| whole)
+        }
+        Val::UInt(n) => convert::to_time(cx, &Val::Int(n as i64), v.1),
+        other => convert::to_time(cx, &other, v.1),
     }
 }
 
@@ -66,14 +84,22 @@ fn is_number(v: &Val<'_>) -> bool {
     )
 }
 
-/// A side of a comparison of dates. A text that is no date is less than all of them (`Some(None)`); a number that is none is `None`:
-/// then both are compared as numbers.
-pub(crate) fn date_side(cx: &EvalCx<'_>, v: (&Val<'_>, &ExprType)) -> Option<Option<DateTime>> {
-    let found = convert::to_datetime(cx, v.0, v.1);
-    match found {
-        None if is_number(v.0) => None,
-        found => Some(found),
+/// A side of a comparison of dates whose other side is of type `other`. A text that is no date is less than all of them
+/// (`Some(None)`); a number that is none is `None`: then both are compared as numbers. Beside a DATE a number is a date without a time.
+pub(crate) fn date_side(
+    cx: &EvalCx<'_>,
+    v: (&Val<'_>, &ExprType),
+    other: &ColumnType,
+) -> Option<Option<DateTime>> {
+    if !is_number(v.0) {
+        return Some(convert::to_datetime(cx, v.0, v.1));
     }
+    let asked = convert::Asked::by_mode(cx, false);
+    let found = convert::to_asked(cx, v.0, v.1, asked)?;
+    Some(Some(match other.kind {
+        TypeKind::Date => found.date().at_midnight(),
+        _ => found,
+    }))
 }
 
 fn double_order(
@@ -84,34 +110,96 @@ fn double_order(
     convert::to_f64(cx, a.0, a.1)?.partial_cmp(&convert::to_f64(cx, b.0, b.1)?)
 }
 
+/// A side of a comparison with values of type `other` as a prepared statement's parameter takes part in it: as the moment that it is,
+/// whatever the SQL mode. `None`: what is no moment is no error, but it matches nothing.
+pub(crate) fn settled<'v>(
+    cx: &EvalCx<'v>,
+    e: &Expr,
+    v: Val<'v>,
+    other: &ColumnType,
+) -> Option<Val<'v>> {
+    let class = Class::of(other);
+    let untyped = is_number(&v) || matches!(v, Val::Bytes(_));
+    if !untyped || v.is_null() || !class.is_temporal() || !is_marker(cx, e) {
+        return Some(v);
+    }
+    if class == Class::Time {
+        return convert::to_time(cx, &v, &e.ty).map(Val::Time);
+    }
+    convert::to_datetime(cx, &v, &e.ty).map(Val::DateTime)
+}
+
+/// Whether `e` is a parameter of a prepared statement.
+pub(crate) fn is_marker(cx: &EvalCx<'_>, e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Param(n) if cx.st.params.is_marker(n))
+}
+
+/// The order of an operand and a member of its list. Texts among times are as much of a time as they are; with `zero`, one that is none
+/// is 00:00:00.
+fn member_order(
+    cx: &EvalCx<'_>,
+    kind: CmpKind,
+    x: (&Val<'_>, &ExprType),
+    member: (&Val<'_>, &ExprType),
+    zero: bool,
+) -> Option<Ordering> {
+    let Val::Bytes(_) = member.0 else {
+        return order(cx, kind, x, member);
+    };
+    if kind != CmpKind::Time {
+        return order(cx, kind, x, member);
+    }
+    let found = convert::to_time(cx, member.0, member.1);
+    let found = found.or_else(|| zero.then(Time::default))?;
+    Some(
+        convert::to_time(cx, x.0, x.1)?
+            .micros()
+            .cmp(&found.micros()),
+    )
+}
+
 /// Error 1525 where one side is a constant text that is no date, and the other a date.
-fn refuse_no_date(sides: &[Expr; 2], x: &Val<'_>, y: &Val<'_>) -> Result<(), SqlError> {
-    for (text, e, other, date) in [(x, &sides[0], y, &sides[1]), (y, &sides[1], x, &sides[0])] {
-        let constant = matches!(text, Val::Bytes(_))
+pub(crate) fn refuse_no_date(
+    cx: &EvalCx<'_>,
+    sides: [&Expr; 2],
+    values: [&Val<'_>; 2],
+) -> Result<(), SqlError> {
+    for (text, date) in [(0, 1), (1, 0)] {
+        let (e, other) = (sides[text], &sides[date].ty);
+        let constant = e.ty.class() == Class::String
             && e.ty.coercibility >= Coercibility::Coercible
-            && date.ty.class().is_temporal()
-            && !other.is_null();
+            && other.class().is_temporal()
+            && !values[date].is_null()
+            && !is_marker(cx, e);
         if constant && nfold_plan::bind::is_constant(e) {
-            refuse_text(text, &date.ty.col)?;
+            refuse_text(cx, values[text], &e.ty, &other.col)?;
         }
     }
     Ok(())
 }
 
-/// Error 1525 where `v`, a constant to be compared with values of type `other`, is a text that is no date.
-pub(crate) fn refuse_text(v: &Val<'_>, other: &ColumnType) -> Result<(), SqlError> {
-    if let Val::Bytes(text) = v
-        && parse::parse_datetime(text, DateFlags::default()).is_err()
-    {
-        let kind = match other.kind {
-            TypeKind::Date => "DATE",
-            TypeKind::Timestamp(_) => "TIMESTAMP",
-            _ => "DATETIME",
-        };
-        let shown = String::from_utf8_lossy(text);
-        return Err(SqlError::new(ErrorCode::ER_WRONG_VALUE, &[&kind, &shown]));
+/// Error 1525 where `v`, a constant to be compared with values of type `other`, is a text that is no date, or none that the SQL mode
+/// allows.
+pub(crate) fn refuse_text(
+    cx: &EvalCx<'_>,
+    v: &Val<'_>,
+    from: &ExprType,
+    other: &ColumnType,
+) -> Result<(), SqlError> {
+    let Val::Bytes(text) = as_text(cx, v.clone(), from) else {
+        return Ok(());
+    };
+    let flags = convert::Asked::by_mode(cx, false).flags;
+    if parse::parse_datetime(&text, flags).is_ok() {
+        return Ok(());
     }
-    Ok(())
+    let kind = match other.kind {
+        TypeKind::Date => "DATE",
+        TypeKind::Timestamp(_) => "TIMESTAMP",
+        _ => "DATETIME",
+    };
+    let shown = String::from_utf8_lossy(&text);
+    Err(SqlError::new(ErrorCode::ER_WRONG_VALUE, &[&kind, &shown]))
 }
 
 /// Whether an order satisfies a comparison operator.
@@ -145,8 +233,18 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             if *op == BinaryOp::NullSafeEq && (x.is_null() || y.is_null()) {
                 return Ok(Some(x.is_null() && y.is_null()));
             }
+            let (x, y) = if matches!(kind, CmpKind::DateTime | CmpKind::Time) {
+                let x = settled(cx, &sides[0], x, &sides[1].ty.col);
+                let y = settled(cx, &sides[1], y, &sides[0].ty.col);
+                match (x, y) {
+                    (Some(x), Some(y)) => (x, y),
+                    _ => return Ok(None),
+                }
+            } else {
+                (x, y)
+            };
             if *kind == CmpKind::DateTime {
-                refuse_no_date(sides, &x, &y)?;
+                refuse_no_date(cx, [&sides[0], &sides[1]], [&x, &y])?;
             }
             let (x, y) = ((&x, &sides[0].ty), (&y, &sides[1].ty));
             Ok(order(cx, *kind, x, y).map(|o| holds(*op, o)))
@@ -189,13 +287,15 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             list,
             negated,
         } => {
-            let x = cx.val(expr)?;
+            let x = as_text(cx, cx.val(expr)?, &expr.ty);
             if x.is_null() {
                 return Ok(None);
             }
             let mut unknown = false;
             for (kind, member) in list {
-                match order(cx, *kind, (&x, &expr.ty), (&cx.val(member)?, &member.ty)) {
+                let v = as_text(cx, cx.val(member)?, &member.ty);
+                let zero = list.len() > 1;
+                match member_order(cx, *kind, (&x, &expr.ty), (&v, &member.ty), zero) {
                     Some(Ordering::Equal) => return Ok(Some(!negated)),
                     None => unknown = true,
                     Some(_) => {}
@@ -441,7 +541,7 @@ fn in_param<'a>(
             let only = cx.st.params.list(list).0.next().map(Val::from_ref);
             let only = only.unwrap_or_default();
             if expr.ty.class().is_temporal() {
-                refuse_text(&only, &expr.ty.col)?;
+                refuse_text(cx, &only, &member_type(cx, list, 0, &only), &expr.ty.col)?;
             }
         }
         let id = std::ptr::from_ref(e) as usize;
@@ -463,10 +563,16 @@ fn in_param<'a>(
             }
             _ => {
                 let (members, _) = cx.st.params.list(list);
+                let several = members.len() > 1;
                 members.map(Val::from_ref).enumerate().any(|(i, m)| {
                     let ty = member_type(cx, list, i, &m);
                     let kind = member_kind(cx, expr, &ty, kinds[0]);
-                    order(cx, kind, (&x, &expr.ty), (&m, &ty)) == Some(Ordering::Equal)
+                    let (x, m) = ((&x, &expr.ty), (&m, &ty));
+                    let found = match several {
+                        true => member_order(cx, kind, x, m, true),
+                        false => order(cx, kind, x, m),
+                    };
+                    found == Some(Ordering::Equal)
                 })
             }
         };

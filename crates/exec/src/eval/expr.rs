@@ -240,14 +240,13 @@ impl<'a> EvalCx<'a> {
         a: &'a Expr,
         b: &'a Expr,
     ) -> Result<Option<std::cmp::Ordering>, SqlError> {
-        let kind = nfold_plan::collate::comparison(
-            &a.ty,
-            &b.ty,
-            [nfold_plan::collate::Operand::Other; 2],
-            self.env().collation(),
-            "=",
-        )?;
+        let sides = [nfold_plan::bind::operand(a), nfold_plan::bind::operand(b)];
+        let connection = self.env().collation();
+        let kind = nfold_plan::collate::comparison(&a.ty, &b.ty, sides, connection, "=")?;
         let (x, y) = (self.val(a)?, self.val(b)?);
+        if kind == nfold_plan::expr::CmpKind::DateTime {
+            compare::refuse_no_date(self, [a, b], [&x, &y])?;
+        }
         Ok(compare::order(self, kind, (&x, &a.ty), (&y, &b.ty)))
     }
 

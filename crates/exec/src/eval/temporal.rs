@@ -129,9 +129,7 @@ pub(crate) fn to_asked(
             return DateTime::from_linear(today + t.micros(), t.fsp);
         }
         // A year is its first day.
-        Val::UInt(year @ 1..) if matches!(ty.col.kind, TypeKind::Year) => {
-            Date::new(*year as u32, 1, 1).at_midnight()
-        }
+        Val::UInt(year @ 1..) if is_year(ty) => Date::new(*year as u32, 1, 1).at_midnight(),
         _ => return number_as_date(cx, v, ty, asked),
     };
     if parse::check_date(d.date(), d.packed() == 0, asked.flags).is_err() {
@@ -145,6 +143,11 @@ pub(crate) fn to_asked(
         return None;
     }
     Some(d)
+}
+
+/// Whether values of the type are those of a YEAR column (a display width marks the numbers that YEAR() and CAST give).
+pub(crate) fn is_year(ty: &ExprType) -> bool {
+    matches!(ty.col.kind, TypeKind::Year) && ty.col.width == 0
 }
 
 /// A number as a date and time. The fraction of one that is a date alone says nothing.
@@ -193,7 +196,7 @@ pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
         Val::Time(t) => Some(*t),
         Val::Date(_) => Some(Time::from_micros(0, 0)),
         Val::DateTime(d) => Some(d.time()),
-        Val::UInt(_) if matches!(ty.col.kind, TypeKind::Year) => Some(Time::from_micros(0, 0)),
+        Val::UInt(_) if is_year(ty) => Some(Time::from_micros(0, 0)),
         Val::Bytes(text) => {
             let parsed = parse::parse_time(text).ok();
             if parsed.is_none_or(|p| p.truncated || p.clamped) {
@@ -309,9 +312,7 @@ pub(crate) fn to_extracted(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Optio
             }
             Some(Moment::DateTime(d))
         }
-        Val::UInt(_) if matches!(ty.col.kind, TypeKind::Year) => {
-            to_time(cx, v, ty).map(Moment::Time)
-        }
+        Val::UInt(_) if is_year(ty) => to_time(cx, v, ty).map(Moment::Time),
         Val::Time(t) => Some(Moment::Time(*t)),
         _ => match datetime_of(v, Asked::any(false)) {
             // A number of at most four digits is minutes and seconds.

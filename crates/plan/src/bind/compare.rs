@@ -30,13 +30,10 @@ impl BlockBinder<'_> {
     /// A constant beside a YEAR column: 20 is 2020 there.
     fn as_year(&self, column: &Expr, e: Expr) -> Expr {
         let year = matches!(column.ty.col.kind, TypeKind::Year) && column.ty.col.width == 0;
-        let number = matches!(
-            e.ty.class(),
-            Class::Int | Class::Decimal | Class::Double | Class::String
-        );
+        let value = e.ty.class() != Class::Null;
         let beside = operand(column) == Operand::Column && operand(&e) == Operand::Constant;
         match self.cx.funcs.find(crate::func::YEAR_CONSTANT) {
-            Some((func, _)) if year && number && beside && !e.ty.col.zerofill => Expr {
+            Some((func, _)) if year && value && beside => Expr {
                 ty: ExprType::bigint(e.ty.nullable),
                 kind: ExprKind::Call {
                     func,

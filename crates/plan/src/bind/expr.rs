@@ -31,7 +31,7 @@ pub fn is_constant(e: &Expr) -> bool {
 }
 
 /// What an expression is as a side of a comparison.
-pub(crate) fn operand(e: &Expr) -> Operand {
+pub fn operand(e: &Expr) -> Operand {
     match e.kind {
         ExprKind::Column(_) | ExprKind::Outer { .. } => Operand::Column,
         _ if is_constant(e) => Operand::Constant,
@@ -526,25 +526,29 @@ impl BlockBinder<'_> {
         })
     }
 
-    /// `CASE a WHEN b`: as `a IN (b, …)` compares, which does not refuse a word beside a date.
+    /// `CASE a WHEN b`: as `a IN (b, …)` compares, which does not refuse a word beside a date; a constant does not become a value of
+    /// the column here.
     fn case_equal(&mut self, a: Expr, b: Expr) -> Result<Expr, SqlError> {
-        let e = self.compare(BinaryOp::Eq, a, b)?;
-        Ok(match e.kind {
-            ExprKind::Compare {
-                kind: kind @ CmpKind::DateTime,
-                sides,
-                ..
-            } => {
-                let [a, b] = *sides;
-                let kind = ExprKind::In {
-                    expr: Box::new(a),
-                    list: vec![(kind, b)],
-                    negated: false,
-                };
-                Expr { kind, ty: e.ty }
-            }
-            _ => e,
-        })
+        if !a.ty.class().is_temporal() && !b.ty.class().is_temporal() {
+            return self.compare(BinaryOp::Eq, a, b);
+        }
+        let kind = match (a.ty.class(), b.ty.class()) {
+            (Class::Time, Class::String) | (Class::String, Class::Time) => CmpKind::Time,
+            _ => collate::comparison(
+                &a.ty,
+                &b.ty,
+                [Operand::Other; 2],
+                self.cx.connection,
+                "case",
+            )?,
+        };
+        let ty = ExprType::boolean(a.ty.nullable || b.ty.nullable);
+        let kind = ExprKind::In {
+            expr: Box::new(a),
+            list: vec![(kind, b)],
+            negated: false,
+        };
+        Ok(Expr { kind, ty })
     }
 
     fn cast(&mut self, inner: Expr, spec: &TypeSpec) -> Result<Expr, SqlError> {

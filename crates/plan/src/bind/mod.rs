@@ -26,7 +26,7 @@ use crate::func::FuncSet;
 use crate::mode::SqlMode;
 use crate::query::{Aggregate, LimitPlan, Plan, TableSlot};
 
-pub use expr::is_constant;
+pub use expr::{is_constant, operand};
 pub(crate) use from::{FromInfo, Hints, LeftJoin};
 pub use types::bind_type;
 
