@@ -149,6 +149,8 @@ pub trait ExecCx {
         w: Pin<&mut dyn Future<Output = ()>>,
         deadline: Option<Instant>,
     ) -> Result<(), Interrupt>;
+    /// Suspends until `w` is done, whoever kills the statement meanwhile: a commit cannot be taken back.
+    fn wait_through(&mut self, w: Pin<&mut dyn Future<Output = ()>>);
     /// Polled with every batch: cancel flag, time slice.
     fn tick(&mut self) -> Result<(), Interrupt>;
     /// Runs `job` on a thread that may block, and waits for it.

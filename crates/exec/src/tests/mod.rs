@@ -131,6 +131,9 @@ impl ExecCx for Fiber {
         }
         Ok(())
     }
+    fn wait_through(&mut self, w: Pin<&mut dyn Future<Output = ()>>) {
+        self.wait(w, None).expect("this fiber is not interrupted");
+    }
     fn tick(&mut self) -> Result<(), Interrupt> {
         Ok(())
     }

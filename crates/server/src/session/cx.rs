@@ -47,6 +47,10 @@ impl ExecCx for FiberExec<'_, '_> {
         self.fiber.wait(w, deadline).map_err(lift)
     }
 
+    fn wait_through(&mut self, w: Pin<&mut dyn Future<Output = ()>>) {
+        self.fiber.wait_through(w);
+    }
+
     fn tick(&mut self) -> Result<(), ExecInterrupt> {
         self.fiber.tick().map_err(lift)
     }

@@ -40,13 +40,7 @@ fn finish(cx: &mut dyn ExecCx, mut f: impl FnMut() -> Result<(), Stop>) -> Resul
             Err(Stop::Error(e)) => return Err(nfold_exec::engine_error(&e)),
             Err(Stop::Wait(wait)) => wait,
         };
-        // A KILL ends the wait at once and for ever: from then on this thread waits for itself.
-        if cx
-            .wait(std::pin::Pin::<&mut Wait>::new(&mut wait), None)
-            .is_err()
-        {
-            wait.block();
-        }
+        cx.wait_through(std::pin::Pin::<&mut Wait>::new(&mut wait));
     }
 }
 
