@@ -16,6 +16,10 @@ fn bytes_of(words: &[AtomicU64]) -> Vec<u64> {
     words.iter().map(|w| w.load(Relaxed)).collect()
 }
 
+/// Miri takes about a thousand times as long.
+const CASES: u32 = if cfg!(miri) { 2 } else { 48 };
+const CHANGES: usize = if cfg!(miri) { 10 } else { 200 };
+
 /// Applies operations to one page and keeps them for replay.
 struct Logged {
     words: Vec<AtomicU64>,
@@ -122,10 +126,10 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_page_behaves_like_a_map(fenced in any::<bool>(), changes in prop::collection::vec(change(), 1..200), cut in any::<prop::sample::Index>()) {
+    fn a_page_behaves_like_a_map(fenced in any::<bool>(), changes in prop::collection::vec(change(), 1..CHANGES), cut in any::<prop::sample::Index>()) {
         let (lower, upper): (&[u8], Option<&[u8]>) = if fenced { (b"comm", Some(b"commz")) } else { (b"", None) };
         let mut page = Logged::new(lower, upper);
         let mut model = BTreeMap::new();
