@@ -285,6 +285,8 @@ impl Acc {
             | State::SumDouble { count: 0, .. } => Val::Null,
             State::SumInt { sum, count } => decimal(convert::int_decimal(sum), count)?,
             State::SumDecimal { sum, count } => decimal(sum, count)?,
+            // As in MySQL, what no DOUBLE can hold is 0 here.
+            State::SumDouble { sum, .. } if !sum.is_finite() => Val::Double(0.0),
             State::SumDouble { sum, count } => Val::Double(if plan.func == AggFunc::Sum {
                 sum
             } else {
@@ -299,6 +301,9 @@ impl Acc {
                     return Ok(Val::Null);
                 }
                 let variance = m2 / divisor as f64;
+                if !variance.is_finite() {
+                    return Err(spread_overflow(cx, plan));
+                }
                 let root = matches!(plan.func, AggFunc::StdPop | AggFunc::StdSamp);
                 Val::Double(if root { variance.sqrt() } else { variance })
             }
@@ -420,4 +425,19 @@ fn extreme(cx: &EvalCx<'_>, plan: &Aggregate, best: &mut Option<Value>, v: &Val<
     };
     *best = Some(value);
     bytes
+}
+
+/// Error 1690 of a variance that no DOUBLE can hold.
+fn spread_overflow(cx: &EvalCx<'_>, plan: &Aggregate) -> SqlError {
+    let name = match plan.func {
+        AggFunc::VarPop => "variance",
+        AggFunc::VarSamp => "var_samp",
+        AggFunc::StdPop => "std",
+        _ => "stddev_samp",
+    };
+    let args: Vec<String> = plan.args.iter().map(|e| cx.describe(e)).collect();
+    SqlError::new(
+        ErrorCode::ER_DATA_OUT_OF_RANGE,
+        &[&"DOUBLE", &format_args!("{name}({})", args.join(","))],
+    )
 }

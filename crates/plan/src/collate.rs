@@ -1,9 +1,9 @@
 //! Which collation and which type a result has when several expressions meet (manual, "Collation Coercibility in Expressions").
 
 use nfold_types::collation::CollationId;
-use nfold_types::{ErrorCode, SqlError, TypeKind};
+use nfold_types::{ErrorCode, SqlError, TypeKind, Value};
 
-use crate::expr::{Class, CmpKind, Coercibility, ExprType};
+use crate::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
 pub use crate::merge::common_type;
 
 /// A collation and how firmly it is held.
@@ -55,9 +55,14 @@ fn coercibility_name(c: Coercibility) -> &'static str {
 /// Merges two; `None` where neither wins.
 fn merge_two(a: Merged, b: Merged) -> Option<Merged> {
     if a.collation == b.collation {
+        let none = Coercibility::NoCollation;
         return Some(Merged {
             collation: a.collation,
-            coercibility: a.coercibility.min(b.coercibility),
+            coercibility: if a.coercibility == none || b.coercibility == none {
+                none
+            } else {
+                a.coercibility.min(b.coercibility)
+            },
         });
     }
     if a.coercibility != b.coercibility {
@@ -152,7 +157,85 @@ pub fn merge<'e>(
     Ok(result)
 }
 
-fn mix_error(list: &[Merged], operation: &str) -> SqlError {
+/// As [`merge`], of operands that are compared with one another: some collation must have won.
+pub fn comparable<'e>(
+    types: impl Iterator<Item = &'e ExprType> + Clone,
+    connection: CollationId,
+    operation: &str,
+) -> Result<Merged, SqlError> {
+    let merged = merge(types.clone(), connection, operation)?;
+    // Where two of them leave none, a third one does not help.
+    let mut all = types.clone().map(|t| as_string(t, connection));
+    let mut none = merged.coercibility == Coercibility::NoCollation;
+    if let Some(mut sofar) = all.next() {
+        for next in all {
+            if let Some(m) = merge_two(sofar, next) {
+                sofar = m;
+                none |= m.coercibility == Coercibility::NoCollation;
+            }
+        }
+    }
+    if none {
+        let list: Vec<Merged> = types.map(|t| as_string(t, connection)).collect();
+        return Err(mix_error(&list, operation));
+    }
+    Ok(merged)
+}
+
+/// The collation in which texts are compared that stand in one list; `None` where they are not all texts.
+pub fn of_texts<'e>(
+    types: impl Iterator<Item = &'e ExprType> + Clone,
+    connection: CollationId,
+    operation: &str,
+) -> Result<Option<CmpKind>, SqlError> {
+    let text = |t: &ExprType| matches!(t.class(), Class::String | Class::Null) && !t.col.zerofill;
+    if !types.clone().all(text) {
+        return Ok(None);
+    }
+    let merged = comparable(types, connection, operation)?;
+    Ok(Some(CmpKind::String(merged.collation)))
+}
+
+/// Error 3854 where a literal has characters that the character set of `collation` lacks.
+pub fn convertible<'e>(
+    mut exprs: impl Iterator<Item = &'e Expr>,
+    collation: CollationId,
+) -> Result<(), SqlError> {
+    let to = collation.known().charset;
+    exprs.try_for_each(|e| {
+        let (ExprKind::Const(Value::Bytes(text)), Class::String) = (&e.kind, e.ty.class()) else {
+            return Ok(());
+        };
+        let from = e.ty.col.charset();
+        let free = e.ty.coercibility == Coercibility::Coercible && !e.ty.col.zerofill;
+        if !free || from == to || from.is_binary() || to.is_binary() || text.is_ascii() {
+            return Ok(());
+        }
+        if nfold_types::charset::convert(from, to, text, &mut Vec::new()) > 0 {
+            return Err(cannot_convert(text, from.name, to.name));
+        }
+        Ok(())
+    })
+}
+
+/// Error 3854
+pub fn cannot_convert(text: &[u8], from: &str, to: &str) -> SqlError {
+    const SHOWN: usize = 6;
+    let mut shown = String::new();
+    for b in &text[..text.len().min(SHOWN)] {
+        match b {
+            b' '..=b'~' => shown.push(char::from(*b)),
+            _ => shown.push_str(&format!("\\x{b:02X}")),
+        }
+    }
+    if text.len() > SHOWN {
+        shown.push_str("...");
+    }
+    SqlError::new(ErrorCode::ER_CANNOT_CONVERT_STRING, &[&shown, &from, &to])
+}
+
+/// Error 1267, 1270 or 1271.
+pub fn mix_error(list: &[Merged], operation: &str) -> SqlError {
     let name = |m: &Merged| m.collation.known().name;
     let level = |m: &Merged| coercibility_name(m.coercibility);
     match list {
@@ -212,14 +295,7 @@ pub fn comparison(
         (Date | DateTime, Int) if year(b) => CmpKind::DateTime,
         (Int, Date | DateTime) if year(a) => CmpKind::DateTime,
         (String | Null, String | Null) => {
-            let merged = merge([a, b].into_iter(), connection, operation)?;
-            if merged.coercibility == Coercibility::NoCollation {
-                return Err(mix_error(
-                    &[as_string(a, connection), as_string(b, connection)],
-                    operation,
-                ));
-            }
-            CmpKind::String(merged.collation)
+            CmpKind::String(comparable([a, b].into_iter(), connection, operation)?.collation)
         }
         (Null, other) | (other, Null) => match other {
             Int => CmpKind::Int,

@@ -13,8 +13,6 @@ use crate::query::QueryPlan;
 pub enum Coercibility {
     /// `COLLATE` was written.
     Explicit = 0,
-    /// Two collations met and neither won.
-    NoCollation = 1,
     /// A column.
     Implicit = 2,
     /// `USER()`, `VERSION()` and their like.
@@ -25,6 +23,8 @@ pub enum Coercibility {
     Numeric = 5,
     /// NULL, or made from NULL.
     Ignorable = 6,
+    /// Two collations met and neither won: it gives way to any, but is nothing to compare by.
+    NoCollation = 7,
 }
 
 /// Result type of an expression.

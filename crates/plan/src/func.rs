@@ -51,9 +51,15 @@ impl Infer<'_> {
         collate::merge(args.iter().map(|e| &e.ty), self.connection, self.name)
     }
 
+    /// As [`Self::merge`], for arguments that are compared with one another.
+    pub fn comparable(&self, args: &[&Expr]) -> Result<Merged, SqlError> {
+        collate::comparable(args.iter().map(|e| &e.ty), self.connection, self.name)
+    }
+
     /// A string result of at most `chars` characters whose collation is merged from `args`. It is NULL where it is too long for a client.
     pub fn string_from(&self, args: &[&Expr], chars: u64) -> Result<ExprType, SqlError> {
         let merged = self.merge(args)?;
+        collate::convertible(args.iter().copied(), merged.collation)?;
         Ok(ExprType::string(
             chars,
             merged.collation,
@@ -90,7 +96,11 @@ impl Infer<'_> {
     /// The common type of values that stand for one another (IF, CASE, COALESCE, UNION …).
     pub fn common(&self, args: &[&Expr]) -> Result<ExprType, SqlError> {
         let types: Vec<&ExprType> = args.iter().map(|e| &e.ty).collect();
-        collate::common_type(&types, self.connection, self.name)
+        let ty = collate::common_type(&types, self.connection, self.name)?;
+        if ty.class() == Class::String {
+            collate::convertible(args.iter().copied(), ty.collation())?;
+        }
+        Ok(ty)
     }
 
     /// Error 1210, for an argument that the function cannot take.

@@ -252,29 +252,10 @@ pub fn to_text<'a>(
     let mut out = Vec::with_capacity(bytes.len());
     let lost = charset::convert(from, to, &bytes, &mut out);
     if lost > 0 && ty.class() == Class::String && ty.coercibility == Coercibility::Coercible {
-        let error = SqlError::new(
-            ErrorCode::ER_CANNOT_CONVERT_STRING,
-            &[&printable(&bytes), &from.name, &to.name],
-        );
+        let error = nfold_plan::collate::cannot_convert(&bytes, from.name, to.name);
         cx.st.warnings.borrow_mut().raise(error);
     }
     Some(Cow::Owned(out))
-}
-
-/// The first bytes of a string as error 3854 shows them.
-fn printable(bytes: &[u8]) -> String {
-    const SHOWN: usize = 6;
-    let mut out = String::new();
-    for b in &bytes[..bytes.len().min(SHOWN)] {
-        match b {
-            b' '..=b'~' => out.push(char::from(*b)),
-            _ => out.push_str(&format!("\\x{b:02X}")),
-        }
-    }
-    if bytes.len() > SHOWN {
-        out.push_str("...");
-    }
-    out
 }
 
 /// As text in the character set of `collation`; characters that it lacks become question marks.
@@ -354,7 +335,16 @@ pub fn cast<'a>(
             }))
         }
         TypeKind::Double => to_f64(cx, &v, from).map_or(Val::Null, Val::Double),
-        TypeKind::Float => to_f64(cx, &v, from).map_or(Val::Null, |v| Val::Float(v as f32)),
+        TypeKind::Float => match to_f64(cx, &v, from) {
+            Some(v) if v.is_finite() && !(v as f32).is_finite() => {
+                let shown = format!("cast({v:e} as float)");
+                return Err(SqlError::new(
+                    ErrorCode::ER_DATA_OUT_OF_RANGE,
+                    &[&"DOUBLE", &shown],
+                ));
+            }
+            v => v.map_or(Val::Null, |v| Val::Float(v as f32)),
+        },
         TypeKind::Date => to_asked(cx, &v, from, Asked::by_mode(cx, true))
             .map_or(Val::Null, |d| Val::Date(d.date())),
         TypeKind::DateTime(fsp) => to_asked(cx, &v, from, Asked::by_mode(cx, false))

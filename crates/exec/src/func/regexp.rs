@@ -167,8 +167,28 @@ fn number<'a>(
     }
 }
 
+/// The subject, the pattern and the replacement must have a collation together; binary ones stand alone: error 3995.
+fn matched_texts(cx: &Infer<'_>, args: &[Expr]) -> Result<(), SqlError> {
+    let merged = cx.comparable(&[&args[0], &args[1]])?;
+    let text = |e: &&Expr| e.ty.class() == Class::String;
+    let binary = |e: &Expr| e.ty.collation() == CollationId::BINARY;
+    let texts = args.iter().filter(text);
+    if texts.clone().any(binary) && !texts.clone().all(binary) {
+        let name = |e: &Expr| {
+            let own = nfold_plan::collate::as_string(&e.ty, cx.connection);
+            own.collation.known().name
+        };
+        let code = nfold_types::ErrorCode::ER_CHARACTER_SET_MISMATCH;
+        return Err(SqlError::new(
+            code,
+            &[&name(&args[0]), &name(&args[1]), &cx.name],
+        ));
+    }
+    nfold_plan::collate::convertible(args.iter(), merged.collation)
+}
+
 fn infer_like(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    cx.merge(&[&args[0], &args[1]])?;
+    matched_texts(cx, &args[..2])?;
     Ok(ExprType::boolean(any_nullable(args)))
 }
 
@@ -178,7 +198,7 @@ fn eval_like<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
 }
 
 fn infer_instr(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    cx.merge(&[&args[0], &args[1]])?;
+    matched_texts(cx, &args[..2])?;
     infer_int::<21>(cx, args)
 }
 
@@ -203,6 +223,7 @@ fn eval_instr<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
 }
 
 fn infer_substr(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    matched_texts(cx, &args[..2])?;
     cx.string_from(&[&args[0], &args[1]], args[0].ty.char_length())
 }
 
@@ -232,6 +253,7 @@ fn eval_substr<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalu
 }
 
 fn infer_replace(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    matched_texts(cx, &args[..3])?;
     cx.string_from(&[&args[0], &args[1], &args[2]], u64::MAX)
 }
 

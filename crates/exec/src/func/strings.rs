@@ -38,7 +38,7 @@ pub(super) static FUNCS: &[Func] = &[
         locate(cx, &a[0], &a[1], None)
     }),
     func("strcmp", (2, 2), infer_strcmp, eval_strcmp),
-    func("find_in_set", (2, 2), infer_places, eval_find_in_set),
+    func("find_in_set", (2, 2), infer_find_in_set, eval_find_in_set),
     func("octet_length", (1, 1), infer_int::<11>, |cx, a, _| {
         Ok(Val::Int(arg!(cx.bytes(&a[0])).len() as i64))
     }),
@@ -73,8 +73,13 @@ fn infer_places(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 }
 
 fn infer_strcmp(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    cx.merge(&[&args[0], &args[1]])?;
+    cx.comparable(&[&args[0], &args[1]])?;
     infer_int::<2>(cx, args)
+}
+
+fn infer_find_in_set(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    cx.comparable(&[&args[0], &args[1]])?;
+    infer_int::<11>(cx, args)
 }
 
 /// The integer that an argument is, if it is written out.

@@ -358,6 +358,25 @@ fn separators(locale: &[u8]) -> Option<(&'static str, &'static str)> {
 }
 
 /// Rounded to so many digits, thousands apart.
+/// A number with so many digits after the point; of a large one those that tell it from others, and zeros.
+fn plain_digits(v: f64, digits: usize) -> String {
+    /// From here on a double has no digits after the point.
+    const WHOLE: f64 = 1e16;
+    if v.abs() < WHOLE {
+        return format!("{v:.digits$}");
+    }
+    let shortest = format!("{v:e}");
+    let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
+    let sign = if v < 0.0 { "-" } else { "" };
+    let mut whole: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let wanted = exponent.parse::<usize>().unwrap_or(0) + 1;
+    whole.extend(std::iter::repeat_n('0', wanted.saturating_sub(whole.len())));
+    match digits {
+        0 => format!("{sign}{whole}"),
+        n => format!("{sign}{whole}.{}", "0".repeat(n)),
+    }
+}
+
 fn eval_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let exact = matches!(args[0].ty.class(), Class::Int | Class::Decimal);
     let number = cx.val(&args[0])?;
@@ -374,7 +393,7 @@ fn eval_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evalua
         }
     } else {
         let v = super::numeric::round_double(arg!(cx.f64(&args[0])), digits, false);
-        format!("{v:.*}", digits as usize)
+        plain_digits(v, digits as usize)
     };
     let (point, comma) = match args.get(2) {
         None => (".", ","),

@@ -10,7 +10,12 @@ fn access_paths() {
         &["id int", "g int", "d tinyint", "o int null", "s varchar"],
         &["primary id", "key g,d", "key o", "unique s"],
     );
+    db.exec("INSERT INTO t VALUES (1, 1, 0, NULL, 'x')");
     let one = |sql: &str| db.explain(sql).remove(0);
+    assert_eq!(
+        one("SELECT * FROM t WHERE id = 2"),
+        "- - - no matching row in const table"
+    );
     assert_eq!(one("SELECT * FROM t WHERE id = 1"), "t const PRIMARY -");
     assert_eq!(one("SELECT * FROM t WHERE g = 1"), "t ref g_d -");
     assert_eq!(one("SELECT d FROM t WHERE g = 1"), "t ref g_d Using index");

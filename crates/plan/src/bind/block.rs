@@ -6,13 +6,13 @@ use nfold_sql::ast::{
     self, Literal, LockWait, OrderItem, Query, QueryBody as AstBody, Select, SelectItem,
 };
 use nfold_types::sql_type::ColumnFlags;
-use nfold_types::{ErrorCode, SqlError};
+use nfold_types::{CollationId, ErrorCode, SqlError};
 
 use super::from::FromInfo;
 use super::group::{Grouper, Place};
 use super::{BlockBinder, MAX_DEPTH, PlanCx};
 use crate::collate;
-use crate::expr::{Class, ColumnAt, Expr, ExprKind, ExprType};
+use crate::expr::{Class, Coercibility, ColumnAt, Expr, ExprKind, ExprType};
 use crate::query::{
     AggFunc, Block, ColumnMeta, LimitPlan, OrderKey, QueryBody, QueryPlan, ResultOrder, RowLocking,
     TableSource,
@@ -135,7 +135,7 @@ fn set_body(
                 .types
                 .iter()
                 .zip(&right.types)
-                .map(|(a, b)| collate::common_type(&[a, b], cx.connection, "UNION"))
+                .map(|(a, b)| union_type(a, b, cx.connection))
                 .collect::<Result<Vec<_>, _>>()?;
             let columns = left
                 .columns
@@ -270,6 +270,24 @@ fn made_column(name: Arc<str>, ty: &ExprType) -> ColumnMeta {
     }
 }
 
+/// The type of a column of a UNION; error 1271 where collations do not go together.
+fn union_type(a: &ExprType, b: &ExprType, connection: CollationId) -> Result<ExprType, SqlError> {
+    let mixed = || SqlError::new(ErrorCode::ER_CANT_AGGREGATE_NCOLLATIONS, &[&"UNION"]);
+    let explicit = |t: &ExprType| t.coercibility == Coercibility::Explicit;
+    let mixes = ErrorCode::ER_CANT_AGGREGATE_2COLLATIONS.errno();
+    let ty = collate::common_type(&[a, b], connection, "UNION").map_err(|e| {
+        if e.errno() == mixes && !(explicit(a) && explicit(b)) {
+            mixed()
+        } else {
+            e
+        }
+    })?;
+    match ty.coercibility {
+        Coercibility::NoCollation => Err(mixed()),
+        _ => Ok(ty),
+    }
+}
+
 /// A result column that MySQL keeps in a temporary table: a column of a UNION.
 fn kept_column(name: Arc<str>, ty: &ExprType) -> ColumnMeta {
     let ty = match ty.class() {
@@ -370,7 +388,7 @@ fn block(
     let mut group = None;
     let mut distinct = s.distinct;
     if grouped {
-        let mut g = Grouper::new(&b, keys, implicit, &conditions);
+        let mut g = Grouper::new(&b, keys, implicit, &conditions, &info.left);
         select = select
             .into_iter()
             .enumerate()
@@ -380,14 +398,14 @@ fn block(
             .into_iter()
             .map(|e| g.rewrite(e, Place::Having))
             .collect::<Result<_, _>>()?;
-        for (n, key) in order.iter_mut().enumerate() {
-            key.expr = g.rewrite(key.expr.clone(), Place::Order(n))?;
-        }
-        group = Some(g.plan);
         // Without GROUP BY there is one row: its order does not matter.
         if implicit {
             order.clear();
         }
+        for (n, key) in order.iter_mut().enumerate() {
+            key.expr = g.rewrite(key.expr.clone(), Place::Order(n))?;
+        }
+        group = Some(g.plan);
     } else if s.distinct {
         if cx.mode.has(crate::SqlMode::ONLY_FULL_GROUP_BY) {
             distinct_order(&order, &select, &b)?;
@@ -401,7 +419,7 @@ fn block(
                     keys.push(e.clone());
                 }
             }
-            let mut g = Grouper::new(&b, keys, false, &conditions);
+            let mut g = Grouper::new(&b, keys, false, &conditions, &info.left);
             select = select
                 .into_iter()
                 .enumerate()

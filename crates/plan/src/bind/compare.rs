@@ -176,10 +176,19 @@ impl BlockBinder<'_> {
                     return self.compare(BinaryOp::Eq, left, member);
                 }
                 if let [left] = left.as_slice() {
+                    let members: Vec<Expr> = members
+                        .iter()
+                        .map(|m| self.expr(m))
+                        .collect::<Result<_, _>>()?;
+                    let types = std::iter::once(&left.ty).chain(members.iter().map(|m| &m.ty));
+                    let texts = collate::of_texts(types, self.cx.connection, " IN ")?;
                     let mut list = Vec::with_capacity(members.len());
                     for m in members {
-                        let m = self.expr(m)?;
-                        list.push((kind_of(self, left, &m)?, m));
+                        let kind = match texts {
+                            Some(kind) => kind,
+                            None => kind_of(self, left, &m)?,
+                        };
+                        list.push((kind, m));
                     }
                     let nullable = left.ty.nullable || list.iter().any(|(_, m)| m.ty.nullable);
                     let kind = ExprKind::In {
@@ -305,7 +314,7 @@ impl BlockBinder<'_> {
     ) -> Result<Expr, SqlError> {
         let (expr, pattern) = (self.expr(e)?, self.expr(p)?);
         let escape = escape.map(|e| self.expr(e)).transpose()?.map(Box::new);
-        let merged = collate::merge(
+        let merged = collate::comparable(
             [&expr.ty, &pattern.ty].into_iter(),
             self.cx.connection,
             "like",
@@ -340,6 +349,9 @@ fn between_kinds(parts: &[Expr; 3], connection: CollationId) -> Result<[CmpKind;
     let column = operand(&parts[0]) == Operand::Column;
     let text = [Class::String, Class::Null];
     let dates = [Class::String, Class::Null, Class::Date, Class::DateTime];
+    if let Some(kind) = collate::of_texts(parts.iter().map(|p| &p.ty), connection, "between")? {
+        return Ok([kind; 2]);
+    }
     if class(0).is_temporal() && column || among(&text) {
         return Ok([kind(&parts[1])?, kind(&parts[2])?]);
     }

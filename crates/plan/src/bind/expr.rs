@@ -408,7 +408,7 @@ impl BlockBinder<'_> {
                 let (nullable, (p, s)) = (inner.ty.nullable, inner.ty.decimal_shape());
                 let ty = match (inner.ty.class(), &inner.kind) {
                     // It may be too large for a BIGINT once it has no sign.
-                    (Class::Int, ExprKind::Const(Value::Int(v))) if *v < 0 && *v != i64::MIN => {
+                    (Class::Int, ExprKind::Const(Value::Int(v))) if *v < 0 => {
                         ExprType::decimal(p, 0, nullable)
                     }
                     (Class::Int, _) => ExprType::int(p + 1, nullable),
@@ -503,11 +503,28 @@ impl BlockBinder<'_> {
         let operand = operand.map(|o| self.expr(o)).transpose()?;
         let mut bound = Vec::with_capacity(whens.len());
         for (when, then) in whens {
-            let mut when = self.expr(when)?;
-            if let Some(o) = &operand {
-                when = self.case_equal(o.clone(), when)?;
+            bound.push((self.expr(when)?, self.expr(then)?));
+        }
+        if let Some(o) = &operand {
+            let types = std::iter::once(&o.ty).chain(bound.iter().map(|(w, _)| &w.ty));
+            let texts = match bound.len() {
+                1 => None,
+                _ => collate::of_texts(types, self.cx.connection, "case")?,
+            };
+            for (when, _) in &mut bound {
+                let w = std::mem::replace(when, Expr::null());
+                *when = match texts {
+                    Some(kind) => Expr {
+                        ty: ExprType::boolean(o.ty.nullable || w.ty.nullable),
+                        kind: ExprKind::Compare {
+                            op: BinaryOp::Eq,
+                            kind,
+                            sides: Box::new([o.clone(), w]),
+                        },
+                    },
+                    None => self.case_equal(o.clone(), w)?,
+                };
             }
-            bound.push((when, self.expr(then)?));
         }
         let otherwise = otherwise.map(|e| self.expr(e)).transpose()?.map(Box::new);
         let types: Vec<&ExprType> = bound
@@ -516,6 +533,10 @@ impl BlockBinder<'_> {
             .chain(otherwise.as_ref().map(|e| &e.ty))
             .collect();
         let mut ty = collate::common_type(&types, self.cx.connection, "case")?;
+        if ty.class() == Class::String {
+            let values = bound.iter().map(|(_, t)| t).chain(otherwise.as_deref());
+            collate::convertible(values, ty.collation())?;
+        }
         ty.nullable |= otherwise.is_none();
         Ok(Expr {
             kind: ExprKind::Case {

@@ -3,7 +3,7 @@
 use nfold_sql::ast::BinaryOp;
 use nfold_types::{ErrorCode, SqlError};
 
-use super::{AGGREGATES, BlockBinder};
+use super::{AGGREGATES, BlockBinder, LeftJoin, ParamType};
 use crate::expr::{ColumnAt, Expr, ExprKind};
 use crate::mode::SqlMode;
 use crate::query::{AggFunc, Aggregate, GroupPlan, TableSource};
@@ -25,15 +25,36 @@ pub(super) struct Grouper<'g, 'b> {
     strict: bool,
 }
 
+impl BlockBinder<'_> {
+    /// Whether an expression may have another value each time.
+    fn varies(&self, e: &Expr) -> bool {
+        e.any(&mut |e| match e.kind {
+            ExprKind::Call { func, .. } => {
+                self.cx.funcs.get(func).flags & crate::func::VOLATILE != 0
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether a list parameter has one member.
+    fn is_single(&self, list: u32) -> bool {
+        matches!(
+            self.cx.params.get(list as usize),
+            Some(ParamType::List { count: 1, .. })
+        )
+    }
+}
+
 impl<'g, 'b> Grouper<'g, 'b> {
     pub fn new(
         block: &'g BlockBinder<'b>,
         keys: Vec<Expr>,
         implicit: bool,
         conditions: &[Expr],
+        left: &[Option<LeftJoin>],
     ) -> Self {
         let strict = block.cx.mode.has(SqlMode::ONLY_FULL_GROUP_BY);
-        let determined = determined(block, &keys, conditions);
+        let determined = determined(block, &keys, conditions, left);
         let plan = GroupPlan {
             keys,
             aggregates: block.aggregates.clone(),
@@ -66,8 +87,9 @@ impl<'g, 'b> Grouper<'g, 'b> {
 
     fn walk(&mut self, e: &mut Expr, place: Place, whole: bool) -> Result<(), SqlError> {
         if let Some(k) = self.plan.keys.iter().position(|k| k.kind == e.kind) {
-            // An expression that is grouped by counts where it stands alone.
-            if let Some(at) = self.undetermined(e).filter(|_| self.strict && !whole) {
+            // An expression that is grouped by counts where it is selected alone.
+            let part = self.strict && !whole && matches!(place, Place::Select(_));
+            if let Some(at) = self.undetermined(e).filter(|_| part) {
                 return Err(self.not_grouped(at, place));
             }
             e.kind = Self::at(k);
@@ -179,19 +201,26 @@ impl<'g, 'b> Grouper<'g, 'b> {
 
 /// The columns that the keys determine: the keys themselves, those equal to a constant or to one of them, and all of a table whose
 /// primary key (or unique key without NULLs) is among them.
-fn determined(block: &BlockBinder<'_>, keys: &[Expr], conditions: &[Expr]) -> Vec<ColumnAt> {
+fn determined(
+    block: &BlockBinder<'_>,
+    keys: &[Expr],
+    conditions: &[Expr],
+    left: &[Option<LeftJoin>],
+) -> Vec<ColumnAt> {
     let mut known: Vec<ColumnAt> = keys.iter().filter_map(Expr::as_column).collect();
-    let equal: Vec<(&Expr, &Expr)> = conditions
-        .iter()
-        .filter_map(|c| match &c.kind {
-            ExprKind::Compare {
-                op: BinaryOp::Eq,
-                sides,
-                ..
-            } => Some((&sides[0], &sides[1])),
-            _ => None,
-        })
-        .collect();
+    let equality = |c: &'_ Expr| match &c.kind {
+        ExprKind::Compare {
+            op: BinaryOp::Eq,
+            sides,
+            ..
+        } if !block.varies(c) => Some((sides[0].clone(), sides[1].clone())),
+        // What a list of one member is to a parser that has not seen it.
+        ExprKind::InParam { left, list, .. } if left.len() == 1 && block.is_single(*list) => {
+            Some((left[0].clone(), Expr::int(0)))
+        }
+        _ => None,
+    };
+    let equal: Vec<(Expr, Expr)> = conditions.iter().filter_map(equality).collect();
     loop {
         let before = known.len();
         for (a, b) in &equal {
@@ -199,10 +228,37 @@ fn determined(block: &BlockBinder<'_>, keys: &[Expr], conditions: &[Expr]) -> Ve
                 let Some(at) = column.as_column() else {
                     continue;
                 };
-                let fixed = super::expr::is_constant(other)
+                let once = matches!(&other.kind, ExprKind::Subquery { index, use_as: crate::expr::SubqueryUse::Scalar }
+                    if !block.subqueries[usize::from(*index)].correlated);
+                let fixed = once
+                    || super::expr::is_constant(other)
                     || other.as_column().is_some_and(|o| known.contains(&o));
                 if fixed && !known.contains(&at) {
                     known.push(at);
+                }
+            }
+        }
+        // An outer join adds its row, or NULLs, by what its condition says of the other side.
+        for (t, join) in left.iter().enumerate() {
+            let Some(join) = join else { continue };
+            let own = |at: &ColumnAt| usize::from(at.table) == t;
+            let mut settled = true;
+            for e in &join.on {
+                e.any(&mut |e| {
+                    settled &= e
+                        .as_column()
+                        .is_none_or(|at| own(&at) || known.contains(&at));
+                    false
+                });
+            }
+            for (a, b) in join.on.iter().filter_map(equality).filter(|_| settled) {
+                for (column, other) in [(&a, &b), (&b, &a)] {
+                    if let Some(at) = column.as_column().filter(own)
+                        && !other.any(&mut |e| e.as_column().is_some_and(|at| own(&at)))
+                        && !known.contains(&at)
+                    {
+                        known.push(at);
+                    }
                 }
             }
         }

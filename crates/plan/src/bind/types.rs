@@ -234,6 +234,10 @@ pub(crate) fn aggregate_type(
                 }
             }
         }
+        AggFunc::Min | AggFunc::Max if args[0].ty.coercibility == Coercibility::NoCollation => {
+            let own = collate::as_string(&args[0].ty, connection);
+            return Err(collate::mix_error(&[own, own], name));
+        }
         AggFunc::Min | AggFunc::Max => ExprType {
             nullable: true,
             ..args[0].ty.item()
@@ -241,7 +245,8 @@ pub(crate) fn aggregate_type(
         AggFunc::Any => collate::common_type(&[&args[0].ty], connection, name)?,
         AggFunc::GroupConcat => {
             let merged = collate::merge(args.iter().map(|a| &a.ty), connection, name)?;
-            let collation = if merged.coercibility >= Coercibility::Numeric {
+            let loose = [Coercibility::Numeric, Coercibility::Ignorable];
+            let collation = if loose.contains(&merged.coercibility) {
                 connection
             } else {
                 merged.collation
