@@ -6,7 +6,9 @@ use nfold_plan::SqlMode;
 use nfold_plan::expr::ExprType;
 use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value};
 use nfold_types::temporal::DateFlags;
-use nfold_types::{CollationId, ErrorCode, SqlError, Timestamp, TypeKind, Value, ValueRef, wire};
+use nfold_types::{
+    CollationId, ErrorCode, SqlError, Timestamp, TypeKind, Value, ValueRef, charset, wire,
+};
 
 use crate::eval::{EvalCx, Val, convert};
 use crate::runtime::Runtime;
@@ -201,6 +203,11 @@ pub(crate) fn duplicate(rt: &Runtime<'_>, table: &Table, index: usize, image: &[
                         .char_prefix(&text[start..], n.into())
                         .len();
                     text.truncate(start + keep);
+                }
+                let set = ty.charset();
+                if ty.is_string() && !set.is_utf8() && !set.is_binary() {
+                    let own = text.split_off(start);
+                    charset::convert(set, &charset::UTF8MB4, &own, &mut text);
                 }
             }
         }

@@ -49,20 +49,23 @@ pub struct Work<'a> {
     pub parsed: Option<&'a Parsed>,
 }
 
+/// Characters that a text given for `?` is described with: as many as are no BLOB in utf8mb4.
+const MARKER_CHARS: u64 = 65_535 / 4;
+
 /// The type that a parameter's value has.
 fn marker_type(value: &Value, collation: nfold_types::CollationId) -> ExprType {
     match value {
         Value::Null => ExprType::null(),
-        Value::Int(_) => ExprType::bigint(false),
-        Value::UInt(_) => ExprType::ubigint(false),
-        Value::Float(_) | Value::Double(_) => ExprType::double(false),
-        Value::Decimal(_) => ExprType::decimal(65, 30, false),
-        Value::Bytes(_) => ExprType::string(255, collation, Coercibility::Coercible, false),
-        Value::Date(_) => ExprType::new(ColumnType::new(nfold_types::TypeKind::Date), false),
+        Value::Int(_) => ExprType::bigint(true),
+        Value::UInt(_) => ExprType::ubigint(true),
+        Value::Float(_) | Value::Double(_) => ExprType::double(true),
+        Value::Decimal(_) => ExprType::decimal(65, 30, true),
+        Value::Bytes(_) => ExprType::string(MARKER_CHARS, collation, Coercibility::Coercible, true),
+        Value::Date(_) => ExprType::new(ColumnType::new(nfold_types::TypeKind::Date), true),
         Value::DateTime(_) | Value::Timestamp(_) => {
-            ExprType::new(ColumnType::new(nfold_types::TypeKind::DateTime(6)), false)
+            ExprType::new(ColumnType::new(nfold_types::TypeKind::DateTime(6)), true)
         }
-        Value::Time(_) => ExprType::new(ColumnType::new(nfold_types::TypeKind::Time(6)), false),
+        Value::Time(_) => ExprType::new(ColumnType::new(nfold_types::TypeKind::Time(6)), true),
     }
 }
 
