@@ -18,6 +18,15 @@ pub struct Entry {
     value_len: u16,
 }
 
+impl Entry {
+    /// Where its value lies in the arena of its batch.
+    #[inline]
+    pub fn value_span(&self) -> std::ops::Range<usize> {
+        let start = self.at as usize + self.key_len as usize;
+        start..start + self.value_len as usize
+    }
+}
+
 /// Entries (key, value) in one arena.
 #[derive(Debug, Default)]
 pub struct EntryBatch {
@@ -48,6 +57,11 @@ impl EntryBatch {
     }
     pub fn value(&self, entry: &Entry) -> &[u8] {
         &self.bytes[entry.at as usize + entry.key_len as usize..][..entry.value_len as usize]
+    }
+    /// Exchanges the arena with `other`: [`Entry::value_span`] says where the values are in it. [`key`](Self::key) and [`value`](Self::value) mean
+    /// nothing until it is changed back, or the batch cleared.
+    pub fn swap_bytes(&mut self, other: &mut Vec<u8>) {
+        std::mem::swap(&mut self.bytes, other);
     }
     /// (key, value) in the order they were found.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {

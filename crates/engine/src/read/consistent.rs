@@ -15,6 +15,7 @@ use crate::session::EngineSession;
 use crate::table::{CoveringScratch, Table};
 
 mod point;
+mod slice;
 
 /// Entries taken in one go when no LIMIT says otherwise.
 const SLICE: usize = 512;
@@ -163,6 +164,8 @@ struct Consistent {
     found_order: Vec<u32>,
     /// The values found lie in the caller's batch already: rows are spans of it.
     adopted: bool,
+    /// Making the entries at hand rows in place was stopped: they are copied.
+    stopped: bool,
     scratch: Scratch,
     covering: CoveringScratch,
     key: Vec<u8>,
@@ -298,6 +301,7 @@ impl Consistent {
                 }
             }
             Source::Range(cursor) => {
+                self.stopped = false;
                 self.entries.clear();
                 self.order.clear();
                 self.more = cursor
@@ -348,6 +352,9 @@ impl Consistent {
             };
             self.resume_at = end;
             return Ok(());
+        }
+        if self.can_adopt(spec, at, end, out) {
+            return self.adopt_entries(table, spec, session, view, out);
         }
         for i in at..end {
             let entry = &entries.entries()[self.order[i] as usize];
