@@ -10,9 +10,11 @@ use nfold_types::{Decimal, ErrorCode, SqlError, Value};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-use crate::distinct::KEY_BYTES;
 use crate::eval::{EvalCx, Val, compare, convert};
 use crate::tuple::KeyMaker;
+
+/// A key's cost in a set of keys beyond its bytes.
+const KEY_BYTES: usize = 48;
 
 /// Values of one row.
 pub(crate) type Values<'a> = SmallVec<[Val<'a>; 6]>;

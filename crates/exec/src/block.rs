@@ -16,6 +16,7 @@ use crate::env::RowSink;
 use crate::eval::{EvalCx, RowRef, StmtState, Val};
 use crate::group::Grouper;
 use crate::output::{Direct, DirectRows};
+use crate::plain::Plain;
 use crate::query::BlockSubqueries;
 use crate::runtime::Runtime;
 use crate::sort::Sorter;
@@ -80,6 +81,7 @@ pub(crate) struct BlockExec {
     /// Of sorted rows: the select list as plain columns.
     projected: Vec<Expr>,
     direct: Option<Direct>,
+    plain: Option<Plain>,
     /// Of sorted rows and those kept apart for DISTINCT: their layout, and what encodes them.
     made: Option<(RowLayout, Direct)>,
 }
@@ -128,6 +130,7 @@ impl BlockExec {
         }
         let slots: Vec<Slot> = slots.into_iter().flatten().collect();
         let direct = Direct::open(block, slots.first());
+        let plain = Plain::open(block, slots.first());
         let batch = Batch::new(if block.joins.len() <= 1 {
             0
         } else {
@@ -139,6 +142,7 @@ impl BlockExec {
             batch,
             projected: projected(&block.select),
             direct,
+            plain,
             made: (block.distinct || !block.order.is_empty()).then(|| {
                 let layout = tuple::layout_of(block.select.iter().map(|e| &e.ty));
                 (layout, Direct::of_made(block.select.len()))
@@ -206,6 +210,24 @@ impl BlockExec {
             && let Some(rows) = direct.rows(self.slots[0].layout(), &block.select, rt.env)
         {
             return run.direct(&rows, limits, sink, sent);
+        }
+        if let Some(plain) = &mut self.plain
+            && out.sink().is_some()
+        {
+            let layout = self.slots[0].layout();
+            let Plain { direct, select, .. } = &mut *plain;
+            if direct.prepare(layout, select, rt.env)
+                && let Some(to) = out.sink()
+            {
+                let encoder = plain.direct.prepared(layout, &plain.select, rt.env);
+                let rows = |each: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>| run.images(each);
+                return match encoder {
+                    Some(encoder) => {
+                        Plain::run((plain, &encoder, layout), rt, block, limits, rows, to)
+                    }
+                    None => Ok(()),
+                };
+            }
         }
         let Some((layout, made)) = &mut self.made else {
             let mut limiter = Limiter {
@@ -363,6 +385,23 @@ impl Run<'_, '_> {
                     *sent += 1;
                 }
                 if seen >= wanted {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The images of the only table's rows that pass its filter.
+    fn images(self, each: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>) -> Result<(), SqlError> {
+        if self.nothing {
+            return Ok(());
+        }
+        while self.scx.next(self.steps, 0, self.batch)? {
+            for i in 0..self.batch.len() {
+                if let Some(image) = self.batch.image(i, 0)
+                    && !each(image)?
+                {
                     return Ok(());
                 }
             }
@@ -588,7 +627,7 @@ fn ordered(
 }
 
 /// The sorter for a block's ORDER BY, which forgets what LIMIT will not let through.
-fn sorter_of(rt: &Runtime<'_>, block: &Block, limits: Limits) -> Sorter {
+pub(crate) fn sorter_of(rt: &Runtime<'_>, block: &Block, limits: Limits) -> Sorter {
     let wanted = limits.wanted();
     let top = if wanted < 1 << 20 && !block.calc_found_rows {
         wanted.max(1) as usize

@@ -4,9 +4,12 @@
 //! D1. A row is given once: at once while its key finds room in the set, else from the sorted rest, whose keys the set does not hold
 //!     (once a row was put off, the set takes no more keys).
 
+use std::hash::Hasher;
+
+use hashbrown::HashTable;
 use nfold_plan::expr::Expr;
 use nfold_types::SqlError;
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHasher;
 
 use crate::eval::Val;
 use crate::runtime::Runtime;
@@ -14,13 +17,71 @@ use crate::sort::Sorter;
 use crate::tuple::KeyMaker;
 
 /// A key's cost in the set beyond its bytes.
-pub(crate) const KEY_BYTES: usize = 48;
+const KEY_BYTES: usize = 24;
+
+/// Memory taken with the first key.
+const FIRST_BYTES: usize = 8 << 10;
+const FIRST_KEYS: usize = 128;
+
+/// Keys in one arena, each once.
+#[derive(Default)]
+struct KeySet {
+    arena: Vec<u8>,
+    /// Where keys begin and end.
+    spans: HashTable<(u32, u32)>,
+}
+
+fn hash(key: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(key);
+    hasher.finish()
+}
+
+impl KeySet {
+    fn bytes(&self) -> usize {
+        self.arena.len() + self.spans.len() * KEY_BYTES
+    }
+
+    fn key(arena: &[u8], (start, end): (u32, u32)) -> &[u8] {
+        &arena[start as usize..end as usize]
+    }
+
+    /// Looks the key up; where it is not there and `room` says so, adds it.
+    fn look(&mut self, key: &[u8], room: bool) -> Looked {
+        let KeySet { arena, spans } = self;
+        let hashed = hash(key);
+        if spans
+            .find(hashed, |s| Self::key(arena, *s) == key)
+            .is_some()
+        {
+            return Looked::There;
+        }
+        if !room {
+            return Looked::NoRoom;
+        }
+        if arena.capacity() == 0 {
+            arena.reserve(FIRST_BYTES);
+            spans.reserve(FIRST_KEYS, |_| 0);
+        }
+        let start = arena.len() as u32;
+        arena.extend_from_slice(key);
+        let span = (start, arena.len() as u32);
+        spans.insert_unique(hashed, span, |s| hash(Self::key(arena, *s)));
+        Looked::Added
+    }
+}
+
+enum Looked {
+    There,
+    Added,
+    NoRoom,
+}
 
 /// Rows seen so far; see the module.
 pub(crate) struct Distinct {
     maker: KeyMaker,
-    seen: FxHashSet<Vec<u8>>,
-    bytes: usize,
+    key: Vec<u8>,
+    seen: KeySet,
     limit_bytes: usize,
     rest: Option<Sorter>,
 }
@@ -29,11 +90,16 @@ impl Distinct {
     pub fn new(select: &[Expr], limit_bytes: usize) -> Distinct {
         Distinct {
             maker: KeyMaker::new(select.iter().map(|e| (&e.ty, false))),
-            seen: FxHashSet::default(),
-            bytes: 0,
-            limit_bytes: limit_bytes.max(64 << 10),
+            key: Vec::new(),
+            seen: KeySet::default(),
+            limit_bytes: limit_bytes.clamp(64 << 10, 1 << 30),
             rest: None,
         }
+    }
+
+    /// For [`Distinct::is_new_key`].
+    pub fn of_keys(limit_bytes: usize) -> Distinct {
+        Distinct::new(&[], limit_bytes)
     }
 
     /// Whether the row is known to be new. If that is not known yet, what `row` appends is kept for [`Distinct::put_off`].
@@ -43,22 +109,33 @@ impl Distinct {
         values: &[Val<'_>],
         row: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
     ) -> Result<bool, SqlError> {
-        let mut key = Vec::new();
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
         self.maker.push_all(values, &mut key)?;
-        if self.seen.contains(&key) {
-            return Ok(false);
-        }
-        if self.rest.is_none() && self.bytes < self.limit_bytes {
-            self.bytes += key.len() + KEY_BYTES;
-            self.seen.insert(key);
-            return Ok(true);
+        let new = self.is_new_key(rt, &key, row);
+        self.key = key;
+        new
+    }
+
+    /// As [`Distinct::is_new`], for a row whose key was made already.
+    pub fn is_new_key(
+        &mut self,
+        rt: &Runtime<'_>,
+        key: &[u8],
+        row: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
+    ) -> Result<bool, SqlError> {
+        let room = self.rest.is_none() && self.seen.bytes() < self.limit_bytes;
+        match self.seen.look(key, room) {
+            Looked::There => return Ok(false),
+            Looked::Added => return Ok(true),
+            Looked::NoRoom => {}
         }
         let limit = self.limit_bytes;
         let mut image = Vec::new();
         row(&mut image)?;
         self.rest
             .get_or_insert_with(|| Sorter::new(limit, 0))
-            .push(rt, &key, &image)?;
+            .push(rt, key, &image)?;
         Ok(false)
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct Grouper<'p> {
     spill_layout: RowLayout,
     groups: Vec<Group>,
     by_key: FxHashMap<Vec<u8>, u32>,
+    /// The key of the row at hand; keeps its memory.
+    key: Vec<u8>,
     bytes: usize,
     limit_bytes: usize,
     partitions: Vec<SpillWriter>,
@@ -173,6 +175,7 @@ impl<'p> Grouper<'p> {
             spill_layout: tuple::layout_of(&spilled),
             groups: Vec::new(),
             by_key: FxHashMap::default(),
+            key: Vec::new(),
             bytes: 0,
             limit_bytes: limit_bytes.max(64 << 10),
             partitions: Vec::new(),
@@ -241,19 +244,24 @@ impl<'p> Grouper<'p> {
             self.only();
             0
         } else {
-            let mut key = Vec::new();
+            let mut key = std::mem::take(&mut self.key);
+            key.clear();
             self.key_maker.push_all(keys, &mut key)?;
             if self.plan.ordered && self.level == 0 {
                 if self.groups.is_empty() || key != self.current {
                     go_on = self.flush(rt, cx, emit)?;
                     self.new_group(keys)?;
-                    self.current = key;
+                    std::mem::swap(&mut self.current, &mut key);
                 }
+                self.key = key;
                 0
             } else if let Some(&place) = self.by_key.get(&key) {
+                self.key = key;
                 place as usize
             } else if self.bytes > self.limit_bytes && self.level < MAX_LEVEL {
-                return self.spill(rt, &key, keys, values).map(|()| true);
+                let spilled = self.spill(rt, &key, keys, values);
+                self.key = key;
+                return spilled.map(|()| true);
             } else {
                 let place = self.new_group(keys)?;
                 self.bytes += key.len() + 64;

@@ -15,6 +15,7 @@ mod keys;
 mod modify;
 mod output;
 pub mod params;
+mod plain;
 mod query;
 mod runtime;
 mod sort;

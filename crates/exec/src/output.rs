@@ -49,8 +49,13 @@ impl Direct {
 
     /// For rows that hold the select list as their columns: grouped away duplicates, sorted rows.
     pub fn of_made(columns: usize) -> Direct {
+        Direct::of_columns((0..columns).collect())
+    }
+
+    /// For rows that hold the select list in these columns.
+    pub fn of_columns(ordinals: Vec<usize>) -> Direct {
         Direct {
-            ordinals: (0..columns).collect(),
+            ordinals,
             encoder: None,
         }
     }
@@ -62,6 +67,14 @@ impl Direct {
         select: &'d [Expr],
         env: &'d dyn SessionEnv,
     ) -> Option<DirectRows<'d>> {
+        if !self.prepare(layout, select, env) {
+            return None;
+        }
+        self.prepared(layout, select, env)
+    }
+
+    /// Makes the encoder, unless there is one for this character set; false: it is not to be had.
+    pub fn prepare(&mut self, layout: &RowLayout, select: &[Expr], env: &dyn SessionEnv) -> bool {
         let charset = env.result_charset();
         let same = |known: &Option<&'static Charset>| match (known, charset) {
             (Some(a), Some(b)) => std::ptr::eq(*a, b),
@@ -73,18 +86,25 @@ impl Direct {
                 ty.collation == CollationId::BINARY
                     || charset.is_none_or(|to| ty.charset() == to || to.is_binary())
             };
-            let encoder = RowEncoder::new(
-                layout,
-                self.ordinals.iter().copied(),
-                |n| &select[n].ty.col,
-                as_stored,
-            )?;
-            self.encoder = Some((charset, encoder));
+            let ordinals = self.ordinals.iter().copied();
+            let result = |n: usize| &select[n].ty.col;
+            self.encoder =
+                RowEncoder::new(layout, ordinals, result, as_stored).map(|e| (charset, e));
         }
-        let (_, encoder) = self.encoder.as_ref()?;
+        self.encoder.is_some()
+    }
+
+    /// After [`prepare`](Self::prepare).
+    pub fn prepared<'d>(
+        &'d self,
+        layout: &'d RowLayout,
+        select: &'d [Expr],
+        env: &'d dyn SessionEnv,
+    ) -> Option<DirectRows<'d>> {
+        let (charset, encoder) = self.encoder.as_ref()?;
         let to = Target {
             zone: env.time_zone(),
-            charset,
+            charset: *charset,
         };
         Some(DirectRows {
             encoder,

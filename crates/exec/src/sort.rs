@@ -15,11 +15,26 @@ use crate::spill::{SpillReader, SpillWriter};
 /// Runs merged at a time: so many buffers are held.
 const FAN_IN: usize = 128;
 
+/// Memory taken with the first row, so that a small sort grows no further.
+const FIRST_BYTES: usize = 32 << 10;
+const FIRST_ROWS: usize = 256;
+
 #[derive(Debug, Clone, Copy)]
 struct Entry {
+    /// The key's first eight bytes, big-endian, padded with zeros: unequal heads decide the order.
+    head: u64,
     start: u32,
     key: u32,
     row: u32,
+}
+
+fn head_of(key: &[u8]) -> u64 {
+    let mut head = [0; 8];
+    match key.first_chunk() {
+        Some(first) => head = *first,
+        None => head[..key.len()].copy_from_slice(key),
+    }
+    u64::from_be_bytes(head)
 }
 
 /// Takes rows with their sort keys and gives them back in order.
@@ -49,10 +64,15 @@ impl Sorter {
 
     /// Adds a row.
     pub fn push(&mut self, rt: &Runtime<'_>, key: &[u8], row: &[u8]) -> Result<(), SqlError> {
+        if self.entries.capacity() == 0 {
+            self.arena.reserve(FIRST_BYTES);
+            self.entries.reserve(FIRST_ROWS);
+        }
         let start = self.arena.len() as u32;
         self.arena.extend_from_slice(key);
         self.arena.extend_from_slice(row);
         self.entries.push(Entry {
+            head: head_of(key),
             start,
             key: key.len() as u32,
             row: row.len() as u32,
@@ -74,8 +94,10 @@ impl Sorter {
         let arena = &self.arena;
         let key = |e: &Entry| &arena[e.start as usize..(e.start + e.key) as usize];
         // Starts grow, so they keep equal keys in their order (S1).
-        self.entries
-            .sort_unstable_by(|a, b| key(a).cmp(key(b)).then(a.start.cmp(&b.start)));
+        self.entries.sort_unstable_by(|a, b| {
+            let heads = a.head.cmp(&b.head);
+            heads.then_with(|| key(a).cmp(key(b)).then(a.start.cmp(&b.start)))
+        });
     }
 
     /// Forgets all but the first `top` rows.

@@ -143,15 +143,18 @@ pub fn append_words(
     let source = &words[off / 8..(off + len).div_ceil(8)];
     out.reserve(source.len() * 8);
     let to = out.spare_capacity_mut().as_mut_ptr().cast::<u64>();
-    let mut chunks = source.chunks_exact(4);
+    let (chunks, rest) = source.as_chunks::<8>();
     let mut at = 0;
-    for chunk in &mut chunks {
-        let four = [0, 1, 2, 3].map(|i: usize| chunk[i].load(Relaxed).to_le());
+    for chunk in chunks {
         // SAFETY: the chunks are disjoint parts of `source`, whose length was reserved; no alignment is asked for.
-        unsafe { to.add(at).cast::<[u64; 4]>().write_unaligned(four) };
-        at += 4;
+        let to = unsafe { to.add(at) };
+        for (i, word) in chunk.iter().enumerate() {
+            // SAFETY: as above.
+            unsafe { to.add(i).write_unaligned(word.load(Relaxed).to_le()) };
+        }
+        at += 8;
     }
-    for word in chunks.remainder() {
+    for word in rest {
         // SAFETY: as above.
         unsafe { to.add(at).write_unaligned(word.load(Relaxed).to_le()) };
         at += 1;

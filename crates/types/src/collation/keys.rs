@@ -70,16 +70,17 @@ impl Sink for Vec<u8> {
     }
     #[inline]
     fn push_mapped(&mut self, ascii: &[u8], codes: &[u8; 128]) {
-        // Without a branch: a code of 0 is overwritten by the next one.
         let start = self.len();
-        self.resize(start + ascii.len(), 0);
-        let (out, mut n) = (&mut self[start..], 0);
-        for &x in ascii {
-            let code = codes[usize::from(x & 0x7F)];
-            out[n] = code;
-            n += usize::from(code != 0);
+        self.extend(ascii.iter().map(|x| codes[usize::from(x & 0x7F)]));
+        if let Some(none) = memchr::memchr(0, &self[start..]) {
+            // Characters without a code are rare: they are taken out afterwards.
+            let mut n = start + none;
+            for i in n..self.len() {
+                self[n] = self[i];
+                n += usize::from(self[n] != 0);
+            }
+            self.truncate(n);
         }
-        self.truncate(start + n);
     }
 }
 
@@ -307,7 +308,11 @@ fn visit<W: Weigher, X>(
 pub(super) fn push_codes<W: Weigher, S: Sink>(w: W, s: &[u8], out: &mut S) {
     out.expect_more(s.len());
     let codes = w.ascii_codes();
-    let ascii = s.iter().position(|&x| x >= 0x80).unwrap_or(s.len());
+    let ascii = if s.is_ascii() {
+        s.len()
+    } else {
+        s.iter().position(|&x| x >= 0x80).unwrap_or(s.len())
+    };
     out.push_mapped(&s[..ascii], codes);
     visit(
         w,

@@ -1,0 +1,240 @@
+//! ORDER BY, DISTINCT and GROUP BY without aggregates over plain columns of one table: rows stay the images that were read, from the page
+//! to the client, with no values in between. Everything else goes through [`crate::block`]'s general way.
+//!
+//! # Invariants
+//! - L1: of equal rows the first one that is read is given, as the general way does.
+
+use nfold_plan::expr::{ColumnAt, Expr, ExprKind};
+use nfold_plan::query::Block;
+use nfold_types::row::RowLayout;
+use nfold_types::{SqlError, TypeKind};
+
+use crate::block::{Limits, give_sorted, sorter_of};
+use crate::distinct::Distinct;
+use crate::env::RowSink;
+use crate::eval::{Val, row_error};
+use crate::output::{Direct, DirectRows};
+use crate::runtime::Runtime;
+use crate::step::{Slot, Source};
+use crate::tuple::KeyMaker;
+
+/// Bytes of columns that nobody asked for which a row may carry through a sort.
+const CARRIED_MAX: u64 = 1024;
+
+/// Key bytes made from columns of row images.
+struct ImageKeys {
+    maker: KeyMaker,
+    ordinals: Vec<usize>,
+}
+
+impl ImageKeys {
+    fn new<'e>(
+        keys: impl Iterator<Item = (&'e Expr, bool)> + Clone,
+        ordinal: impl Fn(&Expr) -> Option<usize>,
+    ) -> Option<ImageKeys> {
+        // A TIMESTAMP is compared as the session's local time.
+        let simple = |e: &Expr| !matches!(e.ty.col.kind, TypeKind::Timestamp(_));
+        let ordinals = keys
+            .clone()
+            .map(|(e, _)| if simple(e) { ordinal(e) } else { None })
+            .collect::<Option<_>>()?;
+        let maker = KeyMaker::new(keys.map(|(e, desc)| (&e.ty, desc)));
+        Some(ImageKeys { maker, ordinals })
+    }
+
+    fn push(&self, layout: &RowLayout, image: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
+        for (n, ordinal) in self.ordinals.iter().enumerate() {
+            let value = layout.get(image, *ordinal).map_err(|e| row_error(&e))?;
+            self.maker.push(n, &Val::from_ref(value), out)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a block that fits does with its rows; made once per plan.
+pub(crate) struct Plain {
+    pub direct: Direct,
+    /// The select list as columns of the table, for the encoder.
+    pub select: Vec<Expr>,
+    order: Option<ImageKeys>,
+    unique: Option<ImageKeys>,
+    /// The keys of `unique` are in the order asked for.
+    same: bool,
+}
+
+impl Plain {
+    /// `None` where the block is another.
+    pub fn open(block: &Block, slot: Option<&Slot>) -> Option<Plain> {
+        let ([step], slot) = (block.joins.as_slice(), slot?) else {
+            return None;
+        };
+        let other = !matches!(slot.source, Source::Table(_))
+            || !block.having.is_empty()
+            || block.calc_found_rows
+            || (block.order.is_empty() && !block.distinct && block.group.is_none());
+        if other {
+            return None;
+        }
+        let keys = match &block.group {
+            None => None,
+            Some(g) if !g.aggregates.is_empty() || g.implicit || g.rollup => return None,
+            // Groups that come together need no set; and of groups DISTINCT would be another step.
+            Some(g) if g.ordered || g.first_row_only || block.distinct => return None,
+            Some(g) => Some(&g.keys),
+        };
+        // Behind a grouping, columns are numbers of its keys.
+        let column = |e: &Expr| -> Option<ColumnAt> {
+            match (&e.kind, keys) {
+                (ExprKind::Column(at), None) => Some(*at),
+                (ExprKind::Column(at), Some(keys)) => {
+                    match keys.get(usize::from(at.column))?.kind {
+                        ExprKind::Column(at) => Some(at),
+                        _ => None,
+                    }
+                }
+                _ => None,
+            }
+        };
+        let of_table = |at: ColumnAt| {
+            (usize::from(at.table) == step.table).then(|| slot.ordinal(at.column.into()))?
+        };
+        let ordinal = |e: &Expr| of_table(column(e)?);
+        let select = block
+            .select
+            .iter()
+            .map(|e| {
+                let kind = ExprKind::Column(column(e)?);
+                let ty = e.ty.clone();
+                Some(Expr { kind, ty })
+            })
+            .collect::<Option<Vec<_>>>()?;
+        let ordinals = select
+            .iter()
+            .map(|e| match e.kind {
+                ExprKind::Column(at) => of_table(at),
+                _ => None,
+            })
+            .collect::<Option<Vec<_>>>()?;
+        let unneeded = slot.layout().columns().iter().enumerate();
+        let carried = unneeded
+            .filter(|(n, _)| !ordinals.contains(n))
+            .map(|(_, c)| c.ty.max_bytes())
+            .sum::<u64>();
+        if carried > CARRIED_MAX {
+            return None;
+        }
+        let unique = match (keys, block.distinct) {
+            (Some(keys), _) => {
+                let own = |e: &Expr| match e.kind {
+                    ExprKind::Column(at) => of_table(at),
+                    _ => None,
+                };
+                Some(ImageKeys::new(keys.iter().map(|e| (e, false)), own)?)
+            }
+            (None, true) => Some(ImageKeys::new(
+                block.select.iter().map(|e| (e, false)),
+                ordinal,
+            )?),
+            (None, false) => None,
+        };
+        let order = match block.order.as_slice() {
+            [] => None,
+            order => Some(ImageKeys::new(
+                order.iter().map(|k| (&k.expr, k.desc)),
+                ordinal,
+            )?),
+        };
+        let same = unique
+            .as_ref()
+            .zip(order.as_ref())
+            .is_some_and(|(u, o)| u.ordinals == o.ordinals && block.order.iter().all(|k| !k.desc));
+        Some(Plain {
+            direct: Direct::of_columns(ordinals),
+            select,
+            order,
+            unique,
+            same,
+        })
+    }
+
+    /// Takes images from `rows`, and gives the result's to the sink. `rows` calls its argument for each row that passes the filter.
+    pub fn run(
+        parts: (&Plain, &DirectRows<'_>, &RowLayout),
+        rt: &Runtime<'_>,
+        block: &Block,
+        limits: Limits,
+        rows: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<bool, SqlError>) -> Result<(), SqlError>,
+        (sink, sent): (&mut dyn RowSink, &mut u64),
+    ) -> Result<(), SqlError> {
+        let (plain, encoder, layout) = parts;
+        if limits.count == 0 {
+            return Ok(());
+        }
+        let format = sink.format();
+        let wanted = limits.skip.saturating_add(limits.count);
+        let mut seen = 0;
+        let mut give = |image: &[u8]| -> Result<bool, SqlError> {
+            seen += 1;
+            if seen > limits.skip {
+                encoder.emit(image, format, sink)?;
+                *sent += 1;
+            }
+            Ok(seen < wanted)
+        };
+        let mut unique = plain
+            .unique
+            .as_ref()
+            .map(|keys| (keys, Distinct::of_keys(rt.env.work_memory())));
+        let (mut key, mut order_key) = (Vec::new(), Vec::new());
+        let Some(order) = &plain.order else {
+            let mut more = true;
+            rows(&mut |image| {
+                if let Some((keys, set)) = &mut unique {
+                    key.clear();
+                    keys.push(layout, image, &mut key)?;
+                    if !set.is_new_key(rt, &key, |out| {
+                        out.extend_from_slice(image);
+                        Ok(())
+                    })? {
+                        return Ok(true);
+                    }
+                }
+                more = give(image)?;
+                Ok(more)
+            })?;
+            return match unique {
+                Some((_, set)) if more => set.put_off(rt, &mut give),
+                _ => Ok(()),
+            };
+        };
+        let mut sorter = sorter_of(rt, block, limits);
+        rows(&mut |image| {
+            if let Some((keys, set)) = &mut unique {
+                key.clear();
+                keys.push(layout, image, &mut key)?;
+                if !set.is_new_key(rt, &key, |out| {
+                    out.extend_from_slice(image);
+                    Ok(())
+                })? {
+                    return Ok(true);
+                }
+            }
+            if !plain.same {
+                order_key.clear();
+                order.push(layout, image, &mut order_key)?;
+            }
+            let by = if plain.same { &key } else { &order_key };
+            sorter.push(rt, by, image)?;
+            Ok(true)
+        })?;
+        if let Some((_, set)) = unique {
+            set.put_off(rt, &mut |image| {
+                order_key.clear();
+                order.push(layout, image, &mut order_key)?;
+                sorter.push(rt, &order_key, image)?;
+                Ok(true)
+            })?;
+        }
+        give_sorted(rt, sorter, &mut give)
+    }
+}
