@@ -139,6 +139,8 @@ pub struct GetMany {
     /// Guesses that led to the key's leaf, and that did not; the caller repairs from `Found::page`.
     pub guess_hits: u32,
     pub guess_misses: u32,
+    /// Whether some key was found far from where it was guessed, if on the same page.
+    pub guesses_far: bool,
 }
 
 impl GetMany {
@@ -154,6 +156,7 @@ impl GetMany {
         self.next = 0;
         self.clear_found();
         (self.guess_hits, self.guess_misses) = (0, 0);
+        self.guesses_far = false;
     }
     /// Forgets results only: after they were used and `get_many` said that there is more.
     pub fn clear_found(&mut self) {

@@ -15,7 +15,7 @@
 //! meanwhile; the page's version stays, because a reader that copies half of an old and half of a new guess has a wrong guess, which is allowed.
 
 use crate::batch::{EntryBatch, Found, GetMany};
-use crate::node::{Node, SLOTS, head_of};
+use crate::node::{NEAR, Node, SLOTS, head_of};
 use crate::tree::TreeHandle;
 use nfold_store::{PageNo, PageRef, SpacePages, Stop, Store};
 use nfold_sync::words;
@@ -24,6 +24,10 @@ use nfold_sync::words;
 const DISTANCE: usize = 8;
 /// Keys in flight, at least `2 * DISTANCE + 1`.
 const RING: usize = 32;
+/// Length of a cell before any was seen, about; afterwards their mean is prefetched.
+const CELL_BYTES: usize = 192;
+/// Bytes of a cell besides the value, about.
+const CELL_REST: usize = 16;
 /// Most bytes of a cell that are prefetched.
 const CELL_PREFETCH_MAX: usize = 1024;
 
@@ -42,6 +46,10 @@ impl Guess {
     pub fn new(page: PageNo, slot: usize) -> Guess {
         let slot = slot.min(255) as u8;
         Guess { page, slot }
+    }
+    /// Whether following this one to `found` took a search of the page, or of the tree.
+    pub fn is_far_from(self, found: Guess) -> bool {
+        self.page != found.page || usize::from(self.slot.abs_diff(found.slot)) > NEAR
     }
     /// As it is stored: slot, page.
     pub fn to_bytes(self) -> [u8; Guess::BYTES] {
@@ -90,6 +98,7 @@ impl Lane<'_> {
         for line in (0..cell_bytes).step_by(64) {
             words::prefetch(node.words(), cell + line);
         }
+        words::prefetch(node.words(), cell + cell_bytes - 1);
     }
 }
 
@@ -104,7 +113,7 @@ impl TreeHandle {
         let mut lanes = [const { None::<Lane<'_>> }; RING];
         let (first, total) = (batch.next as usize, batch.len());
         let mut end = total;
-        let mut cell_bytes = 192;
+        let mut cell_bytes = CELL_BYTES;
         let mut step = first;
         while step < end + 2 * DISTANCE {
             if step < end {
@@ -126,7 +135,8 @@ impl TreeHandle {
                     batch.pending.push(last as u32);
                 }
                 if let Some(found) = batch.found.last() {
-                    cell_bytes = (found.len as usize + 64).min(CELL_PREFETCH_MAX);
+                    cell_bytes = ((7 * cell_bytes + found.len as usize + CELL_REST) / 8)
+                        .min(CELL_PREFETCH_MAX);
                 }
                 if batch.values.len() >= max_bytes {
                     end = end.min(step + 1);
@@ -172,9 +182,12 @@ impl TreeHandle {
         }
         batch.guess_hits += 1;
         if found {
+            let guess = Guess::new(lane.page.id().page, slot);
+            let far = batch.guesses[number as usize].is_far_from(guess);
+            batch.guesses_far |= far;
             batch.found.push(Found {
                 key: number,
-                guess: Guess::new(lane.page.id().page, slot),
+                guess,
                 at: place.0 as u32,
                 len: place.1 as u32,
             });

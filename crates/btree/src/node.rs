@@ -62,7 +62,7 @@ pub(crate) const MAX_SLOTS: usize = (PAGE_SIZE - SLOTS) / 8;
 /// Most bytes of slots that are prefetched.
 const PREFETCH_MAX: usize = 512;
 /// Slots on either side of an expected one that are tried before the whole page.
-const NEAR: usize = 4;
+pub(crate) const NEAR: usize = 4;
 /// Bytes a cell has besides key suffix and value.
 pub(crate) const CELL_HEAD: usize = 2;
 /// Bytes of an entry besides key suffix and value: slot and cell head.

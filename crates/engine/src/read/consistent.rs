@@ -423,7 +423,7 @@ impl Consistent {
         let hits = u64::from(self.get.guess_hits);
         let misses = (found.len() as u64).saturating_sub(hits);
         guesses.count(hits, misses);
-        if misses == 0 {
+        if misses == 0 && !self.get.guesses_far {
             return;
         }
         let entries = match self.source {
@@ -432,7 +432,7 @@ impl Consistent {
         };
         let mut last = 0;
         for f in found {
-            if f.guess.page == self.get.guess(f.key).page {
+            if !self.get.guess(f.key).is_far_from(f.guess) {
                 continue;
             }
             let leaf = entries.entries()[self.origins[f.key as usize] as usize]

@@ -323,7 +323,21 @@ impl RowEncoder {
         }
         let ends = row.get(self.ends_at..self.ends_at + 2 * self.var_count)?;
         let strings = &row[self.ends_at + 2 * self.var_count..];
-        Some(RowView { row, ends, strings })
+        let nulls = match row.get(HEADER_BYTES..).and_then(|b| b.first_chunk()) {
+            Some(word) => u64::from_le_bytes(*word),
+            None => {
+                let mut word = [0; 8];
+                let map = row.get(HEADER_BYTES..).unwrap_or(&[]);
+                word[..map.len()].copy_from_slice(map);
+                u64::from_le_bytes(word)
+            }
+        };
+        Some(RowView {
+            row,
+            nulls,
+            ends,
+            strings,
+        })
     }
 }
 
@@ -331,6 +345,8 @@ impl RowEncoder {
 #[derive(Clone, Copy)]
 struct RowView<'r> {
     row: &'r [u8],
+    /// The first 64 bits behind the header: those of the null map, and what comes after it.
+    nulls: u64,
     ends: &'r [u8],
     strings: &'r [u8],
 }
@@ -340,6 +356,9 @@ const CUT: RowError = RowError::Corrupt("fixed columns cut off");
 impl<'r> RowView<'r> {
     #[inline(always)]
     fn is_null(&self, column: &Column) -> Result<bool, RowError> {
+        if column.null_bit < 64 {
+            return Ok(self.nulls >> column.null_bit & 1 == 1);
+        }
         if column.null_bit == NOT_NULL {
             return Ok(false);
         }
