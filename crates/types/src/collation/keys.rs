@@ -74,8 +74,9 @@ impl Sink for Vec<u8> {
         self.extend(ascii.iter().map(|x| codes[usize::from(x & 0x7F)]));
         if let Some(none) = memchr::memchr(0, &self[start..]) {
             // Characters without a code are rare: they are taken out afterwards.
-            let mut n = start + none;
-            for i in n..self.len() {
+            let first = start + none;
+            let mut n = first;
+            for i in first..self.len() {
                 self[n] = self[i];
                 n += usize::from(self[n] != 0);
             }
