@@ -20,6 +20,7 @@ test-tools: ## what the tests need from Debian's packages
 	@tests/install-tools
 
 test: test-tools check-format check-lints check-unit check-models check-sql check-isolation check-clients ## everything that a change must pass
+	@$(MAKE) --no-print-directory sim SEEDS=200 CRASHES=3
 	@$(MAKE) --no-print-directory crash ROUNDS=3
 	@$(MAKE) --no-print-directory bench-instructions
 	@echo "make test: all passed"
