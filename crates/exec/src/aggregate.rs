@@ -151,6 +151,24 @@ impl Acc {
         }
     }
 
+    /// Whether [`Acc::add_integer`] will do: a count or a sum of integers, without DISTINCT.
+    pub fn takes_integers(&self) -> bool {
+        self.seen.is_none() && matches!(self.state, State::Count(_) | State::SumInt { .. })
+    }
+
+    /// Takes in a value that is not NULL; a count does not look at it.
+    #[inline]
+    pub fn add_integer(&mut self, value: i128) {
+        match &mut self.state {
+            State::Count(c) => *c += 1,
+            State::SumInt { sum, count } => {
+                *sum += value;
+                *count += 1;
+            }
+            _ => debug_assert!(false, "asked for by `takes_integers` only"),
+        }
+    }
+
     /// Takes one row in. With `full` memory it does not grow: what it would have to keep is put off under the key given back, equal for
     /// values that count once.
     pub fn add(

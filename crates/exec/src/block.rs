@@ -5,7 +5,7 @@
 
 use nfold_engine::RowLock;
 use nfold_plan::expr::{ColumnAt, Expr, ExprKind};
-use nfold_plan::query::{AccessKind, Block, LimitPlan, QueryPlan};
+use nfold_plan::query::{AccessKind, Block, GroupPlan, LimitPlan, QueryPlan};
 use nfold_types::row::RowLayout;
 use nfold_types::{ErrorCode, SqlError};
 use smallvec::SmallVec;
@@ -463,11 +463,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    fn grouped(
-        self,
-        plan: &nfold_plan::query::GroupPlan,
-        each: &mut Each<'_>,
-    ) -> Result<(), SqlError> {
+    fn grouped(self, plan: &GroupPlan, each: &mut Each<'_>) -> Result<(), SqlError> {
         let scx = self.scx;
         let (rt, block) = (scx.rt, scx.block);
         let mut grouper = Grouper::new(plan, rt.env.work_memory());
@@ -498,6 +494,14 @@ impl Run<'_, '_> {
             while scx.next(self.steps, last, self.batch)? {
                 grouper.count_rows(self.batch.len() as u64);
             }
+        } else if let Some(columns) = plain_columns(scx, plan, &mut grouper)
+            && !self.nothing
+        {
+            let layout = scx.slots[0].layout();
+            self.images(&mut |image| {
+                grouper.add_image(layout, image, &columns)?;
+                Ok(true)
+            })?;
         } else {
             let first_only = plan.first_row_only;
             self.joined(&mut |cx| {
@@ -522,6 +526,26 @@ impl Run<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// See [`Grouper::plain_columns`]; `None` also where the rows are not those of one table.
+fn plain_columns(
+    scx: &StepCx<'_, '_>,
+    plan: &GroupPlan,
+    grouper: &mut Grouper<'_>,
+) -> Option<Vec<Option<usize>>> {
+    let ([step], [slot]) = (scx.block.joins.as_slice(), scx.slots) else {
+        return None;
+    };
+    if plan.first_row_only || !matches!(slot.source, Source::Table(_)) {
+        return None;
+    }
+    grouper.plain_columns(|e| match e.kind {
+        ExprKind::Column(at) if usize::from(at.table) == step.table => {
+            slot.ordinal(at.column.into())
+        }
+        _ => None,
+    })
 }
 
 /// DISTINCT and ORDER BY: rows are projected, kept or sorted, and given on.

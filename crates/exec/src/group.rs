@@ -6,10 +6,10 @@
 
 use std::hash::{Hash, Hasher};
 
-use nfold_plan::expr::ExprType;
-use nfold_plan::query::GroupPlan;
-use nfold_types::SqlError;
+use nfold_plan::expr::{Expr, ExprType};
+use nfold_plan::query::{Aggregate, GroupPlan};
 use nfold_types::row::RowLayout;
+use nfold_types::{SqlError, ValueRef};
 use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::aggregate::{Acc, AggInfo, Values};
@@ -199,6 +199,49 @@ impl<'p> Grouper<'p> {
     pub fn count_rows(&mut self, n: u64) {
         let group = self.only();
         group.accs.iter_mut().for_each(|a| a.count_rows(n));
+    }
+
+    /// For aggregates of a whole table that count rows, or count or sum plain integer columns: the argument's column, if it has one, of each.
+    /// `column`: where the images hold what an expression names.
+    pub fn plain_columns(
+        &mut self,
+        column: impl Fn(&Expr) -> Option<usize>,
+    ) -> Option<Vec<Option<usize>>> {
+        if !self.plan.implicit {
+            return None;
+        }
+        let plan = self.plan;
+        let accs = &self.only().accs;
+        let argument = |(agg, acc): (&Aggregate, &Acc)| match agg.args.as_slice() {
+            _ if !acc.takes_integers() => None,
+            [] => Some(None),
+            [arg] => column(arg).map(Some),
+            _ => None,
+        };
+        plan.aggregates.iter().zip(accs).map(argument).collect()
+    }
+
+    /// Takes a row in by its image; `columns` are those of [`Grouper::plain_columns`].
+    #[inline]
+    pub fn add_image(
+        &mut self,
+        layout: &RowLayout,
+        image: &[u8],
+        columns: &[Option<usize>],
+    ) -> Result<(), SqlError> {
+        for (acc, column) in self.only().accs.iter_mut().zip(columns) {
+            let value = match column {
+                None => ValueRef::Int(1),
+                Some(n) => layout.get(image, *n).map_err(|e| row_error(&e))?,
+            };
+            match value {
+                ValueRef::Null => {}
+                ValueRef::Int(v) => acc.add_integer(v.into()),
+                ValueRef::UInt(v) => acc.add_integer(v.into()),
+                _ => acc.add_integer(0),
+            }
+        }
+        Ok(())
     }
 
     fn only(&mut self) -> &mut Group {
