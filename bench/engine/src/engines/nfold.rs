@@ -76,7 +76,7 @@ fn encode(layout: &RowLayout, key: u64, value: &[u8], out: &mut Vec<u8>) {
         ValueRef::Int(group),
         ValueRef::Bytes(&value[8..]),
     ];
-    layout.encode(values.into_iter(), out).expect("a row");
+    layout.encode(values, out).expect("a row");
 }
 
 fn read_row(layout: &RowLayout, row: &[u8]) -> u64 {
