@@ -14,6 +14,12 @@ impl Engine {
         self.shared().store.max_pool_bytes()
     }
 
+    /// Address and length of the page frames in use, for the test that makes them read-only.
+    #[doc(hidden)]
+    pub fn frame_memory(&self) -> (usize, usize) {
+        self.shared().store.frame_memory()
+    }
+
     /// `innodb_io_capacity` and `innodb_io_capacity_max`, pages a second.
     pub fn set_io_capacity(&self, low: u32, high: u32) {
         self.shared().store.set_io_capacity(low, high);

@@ -44,7 +44,16 @@ pub struct Embedded {
     inbox: Arc<Inbox>,
     options: ServerOptions,
     _poll: mio::Poll,
-    _datadir: DataDir,
+    _datadir: Arc<DataDir>,
+}
+
+/// What [`Embedded::worker`] needs to make another worker of the same server, in another thread.
+#[derive(Clone)]
+pub struct Seed {
+    registry: Arc<Registry>,
+    state: Arc<ServerState>,
+    options: ServerOptions,
+    datadir: Arc<DataDir>,
 }
 
 impl Embedded {
@@ -64,10 +73,41 @@ impl Embedded {
         let engine = database::open_inline(&options, &datadir)?;
         let registry = Arc::new(Registry::default());
         let state = ServerState::new(&options, engine, registry.clone());
+        let seed = Seed {
+            registry,
+            state,
+            options,
+            datadir: Arc::new(datadir),
+        };
+        Embedded::worker(&seed, 0)
+    }
+
+    /// What another thread needs for a worker of its own.
+    pub fn seed(&self) -> Seed {
+        Seed {
+            registry: self.local.registry.clone(),
+            state: self.state.clone(),
+            options: self.options.clone(),
+            datadir: self._datadir.clone(),
+        }
+    }
+
+    /// A worker of a server that is open, for the calling thread alone.
+    ///
+    /// # Errors
+    /// The system refuses an eventfd.
+    pub fn worker(seed: &Seed, number: u16) -> Result<Embedded, StartError> {
+        let line = |e: &dyn std::fmt::Display| StartError(e.to_string());
+        let Seed {
+            registry,
+            state,
+            options,
+            datadir,
+        } = seed.clone();
         let poll = mio::Poll::new().map_err(|e| line(&e))?;
         let eventfd = mio::Waker::new(poll.registry(), Token::INBOX).map_err(|e| line(&e))?;
         let mut local = Local::new(
-            0,
+            number.into(),
             registry,
             poll.registry().try_clone().map_err(|e| line(&e))?,
             Arc::new(Sessions(state.clone())),

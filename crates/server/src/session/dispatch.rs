@@ -325,7 +325,10 @@ impl Session {
 
     /// Parses a text to be prepared; error 1461 where there are too many.
     pub(super) fn parse_prepared(&mut self, text: &[u8]) -> Result<prepared::Statement, SqlError> {
-        let most = self.env.globals.load().1.max_prepared_stmt_count;
+        let most = self
+            .env
+            .globals
+            .with_settings(|s| s.max_prepared_stmt_count);
         if self.prepared.len() >= most {
             return Err(SqlError::new(
                 ErrorCode::ER_MAX_PREPARED_STMT_COUNT_REACHED,
