@@ -76,6 +76,8 @@ pub struct Table {
     /// Rows added less rows removed since `stats` were made.
     pub(crate) rows_changed: CachePadded<AtomicI64>,
     stats: RwLock<Arc<TableStats>>,
+    /// `stats.rows`, for readers who take no lock.
+    rows_counted: AtomicU64,
     /// A damaged page was found.
     damaged: AtomicBool,
     limbo: Arc<Limbo>,
@@ -114,6 +116,7 @@ impl Table {
             reserved: CachePadded::default(),
             rows_changed: CachePadded::default(),
             stats: RwLock::default(),
+            rows_counted: AtomicU64::new(0),
             damaged: AtomicBool::new(false),
             limbo,
         }
@@ -197,9 +200,9 @@ impl Table {
         self.def.indexes[0].kind == IndexKind::HiddenRowId
     }
 
-    /// Estimated number of rows now.
+    /// Estimated number of rows now. Takes no lock.
     pub fn estimate_rows(&self) -> u64 {
-        let base = self.stats.read().rows as i64;
+        let base = self.rows_counted.load(Relaxed) as i64;
         base.saturating_add(self.rows_changed.load(Relaxed)).max(0) as u64
     }
 
@@ -229,6 +232,7 @@ impl Table {
         self.rows_changed
             .store(old.rows_changed.load(Relaxed), Relaxed);
         let mut stats = TableStats::clone(&old.stats.read());
+        self.rows_counted.store(stats.rows, Relaxed);
         // Statistics go with their index; a new index has none yet.
         let of = |id| old.def.indexes.iter().position(|i| i.id == id);
         stats.indexes = self
@@ -246,6 +250,7 @@ impl Table {
 
     pub(crate) fn set_stats(&self, stats: TableStats) {
         let mut current = self.stats.write();
+        self.rows_counted.store(stats.rows, Relaxed);
         self.rows_changed.store(0, Relaxed);
         *current = Arc::new(stats);
     }

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use nfold_engine::{Engine, EngineSession};
+use nfold_engine::{Engine, EngineSession, Table};
 use nfold_plan::SqlMode;
 use nfold_plan::query::{ColumnMeta, ExplainPlan, Plan, QueryBody, QueryPlan, TableSource};
 use nfold_types::{ErrorCode, SqlError, ValueRef, Warnings, wire};
@@ -51,8 +51,8 @@ pub struct Executable {
     lock_reads: bool,
     /// How often it ran.
     uses: u32,
-    /// Rows of the first table when it was planned.
-    rows: Option<u64>,
+    /// The first table, and its rows when it was planned.
+    first: Option<(Arc<Table>, u64)>,
 }
 
 impl Executable {
@@ -63,7 +63,7 @@ impl Executable {
             root: None,
             lock_reads: false,
             uses: 0,
-            rows: None,
+            first: None,
         }
     }
 
@@ -79,17 +79,14 @@ impl Executable {
         if !(self.uses.is_power_of_two() && self.uses.trailing_zeros().is_multiple_of(2)) {
             return false;
         }
-        let Some(table) = first_table(&self.plan).and_then(|id| engine.table(id)) else {
-            return false;
-        };
-        let now = table.estimate_rows().max(1_000);
-        match self.rows {
-            None => {
-                self.rows = Some(now);
-                false
-            }
-            Some(then) => now / 8 > then || then / 8 > now,
+        let rows = |table: &Table| table.estimate_rows().max(1_000);
+        if let Some((table, then)) = &self.first {
+            let now = rows(table);
+            return now / 8 > *then || then / 8 > now;
         }
+        let table = first_table(&self.plan).and_then(|id| engine.table(id));
+        self.first = table.map(|table| (table.clone(), rows(&table)));
+        false
     }
 
     /// The result's columns; none for statements without a result set.

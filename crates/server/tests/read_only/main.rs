@@ -25,6 +25,12 @@ static ALLOCATOR: zone::Zoned = zone::Zoned;
 const THREADS: u64 = 4;
 /// Rounds of everything before the proof: marks are set, guesses are put right.
 const WARM_ROUNDS: u64 = 3;
+/// What a warm read may store to: lines of a session's or a worker's own.
+const SLOTS_AND_COUNTERS: &[&str] = &[
+    "txn::view::slots::Line",
+    "catalog::mdl::",
+    "observe::sharded::Shard",
+];
 const LEVELS: [&str; 3] = ["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ"];
 
 /// A connection that fails the test when a statement fails.
@@ -175,7 +181,7 @@ fn main() {
         say(what);
         std::process::exit(101); // the others wait for this thread
     }));
-    zone::prepare();
+    zone::prepare(SLOTS_AND_COUNTERS);
 
     let dir = tempfile::tempdir().unwrap();
     let options = [
@@ -242,16 +248,7 @@ fn main() {
         let names = "latches, waits, fallbacks, restarts, marks, misses";
         assert_eq!(status(), before, "{names}");
         let noted = zone::noted();
-        let slots = [
-            "txn::view::slots::Line",
-            "catalog::mdl::",
-            "observe::sharded::Shard",
-        ];
-        for stack in &noted {
-            let known = slots.iter().any(|name| stack.contains(name));
-            assert!(known, "a store to what was allocated by\n{stack}");
-        }
-        assert!(!noted.is_empty(), "snapshots are announced in slots");
+        assert!(noted > 0, "snapshots are announced in slots");
         zone::be_quiet();
         protect(true);
         step.wait();
@@ -262,7 +259,7 @@ fn main() {
         for reader in readers {
             assert!(reader.join().unwrap() > 1 << 20, "it was answered");
         }
-        noted.len()
+        noted
     });
     println!(
         "read-only proof: {THREADS} threads, {pages} pages of slots and counters were stored to, nothing else"

@@ -5,22 +5,20 @@
 //! zone  | allocations one after the other ... | page: one allocation that wants lines of its own | ...
 //! ```
 //! Memory of the zone is never used again. What is aligned to 64 bytes or more, which is how the program asks for cache lines of its own (slots,
-//! counters), has pages of its own, and the allocation's stack is kept. While the zone is protected, a store to such an allocation is noted and
-//! let through; a store anywhere else in the zone, in the frames or in the program's statics is a failure, and is printed with where it came from.
+//! counters), has pages of its own. While the zone is protected, a store to such an allocation is noted and let through if it was made by one of
+//! those that may (by its stack); a store anywhere else in the zone, in the frames or in the program's statics is a failure, and is printed with where it came from.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;
 use std::cell::Cell;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
-use std::sync::Mutex;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*};
 
 const ZONE: usize = 6 << 30;
 const PAGE: usize = 4096;
 /// Alignment from which an allocation counts as one that wants lines of its own.
 const OWN_LINES: usize = 64;
-/// Stores noted at most.
-const NOTES: usize = 4096;
 
 thread_local! {
     static IN_ZONE: Cell<bool> = const { Cell::new(false) };
@@ -29,17 +27,17 @@ thread_local! {
 static BASE: AtomicUsize = AtomicUsize::new(0);
 static USED: AtomicUsize = AtomicUsize::new(0);
 static FULL: AtomicBool = AtomicBool::new(false);
-/// Allocations with pages of their own: address, length, where they were made.
-static OWN: Mutex<Vec<(usize, usize, Backtrace)>> = Mutex::new(Vec::new());
-/// Outside the zone and the statics: per page of the zone whether it belongs to such an allocation, then the notes.
+/// Names in the stacks of allocations that may be stored to.
+static ALLOWED: OnceLock<&'static [&'static str]> = OnceLock::new();
+/// Outside the zone and the statics: what was found.
 static LEDGER: AtomicPtr<Ledger> = AtomicPtr::new(null_mut());
 
 struct Ledger {
+    /// Per page of the zone: whether it belongs to an allocation that may be stored to.
     own: [AtomicBool; ZONE / PAGE],
     failures: AtomicUsize,
     quiet: AtomicBool,
     noted: AtomicUsize,
-    notes: [AtomicUsize; NOTES],
     /// The protected statics: address and length.
     statics: [(AtomicUsize, AtomicUsize); 8],
 }
@@ -89,11 +87,11 @@ fn allocate(layout: Layout) -> *mut u8 {
     let address = BASE.load(Relaxed) + at;
     if own {
         IN_ZONE.set(false);
-        let ledger = ledger();
-        (at / PAGE..(at + size) / PAGE).for_each(|page| ledger.own[page].store(true, Relaxed));
-        let mut all = OWN.lock().unwrap();
-        all.push((address, size, Backtrace::force_capture()));
-        drop(all);
+        let stack = Backtrace::force_capture().to_string();
+        let names = ALLOWED.get().expect("`prepare` came first");
+        let allowed = names.iter().any(|name| stack.contains(name));
+        let pages = &ledger().own[at / PAGE..(at + size) / PAGE];
+        pages.iter().for_each(|own| own.store(allowed, Relaxed));
         IN_ZONE.set(true);
     }
     with_exposed_provenance_mut(address)
@@ -120,8 +118,9 @@ fn map(len: usize) -> usize {
     base.expose_provenance()
 }
 
-/// Makes the zone. Once, before [`inside`].
-pub fn prepare() {
+/// Makes the zone. Once, before [`inside`]. `allowed`: names in the stacks of allocations that may be stored to.
+pub fn prepare(allowed: &'static [&'static str]) {
+    ALLOWED.set(allowed).expect("once");
     LEDGER.store(
         with_exposed_provenance_mut(map(size_of::<Ledger>())),
         Release,
@@ -198,16 +197,14 @@ extern "C" fn on_fault(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void)
     let page = address.wrapping_sub(BASE.load(Relaxed)) / PAGE;
     let ledger = ledger();
     let own = ledger.own.get(page).is_some_and(|own| own.load(Relaxed));
-    let at = ledger.noted.fetch_add(usize::from(own), Relaxed);
-    let note = ledger.notes.get(at).filter(|_| own);
+    ledger.noted.fetch_add(usize::from(own), Relaxed);
     // SAFETY: a page that is mapped, if the fault is one that this test causes; otherwise the call fails.
     let rc = unsafe {
         let page = with_exposed_provenance_mut(address & !(PAGE - 1));
         libc::mprotect(page, PAGE, libc::PROT_READ | libc::PROT_WRITE)
     };
-    match note {
-        Some(note) if rc == 0 => note.store(address, Relaxed),
-        _ => tell(address, rc == 0),
+    if !own || rc != 0 {
+        tell(address, rc == 0);
     }
 }
 
@@ -252,18 +249,7 @@ pub fn failures() -> usize {
     ledger().failures.load(Relaxed)
 }
 
-/// Where the allocations were made to which something was stored since the start: a stack each.
-pub fn noted() -> Vec<String> {
-    let ledger = ledger();
-    let count = ledger.noted.load(Relaxed).min(NOTES);
-    let all = OWN.lock().unwrap();
-    let mut found = Vec::new();
-    for note in &ledger.notes[..count] {
-        let address = note.load(Relaxed);
-        let own = all
-            .iter()
-            .find(|(from, len, _)| (*from..from + len).contains(&address));
-        found.extend(own.map(|(_, _, stack)| stack.to_string()));
-    }
-    found
+/// Pages of what may be stored to that were stored to.
+pub fn noted() -> usize {
+    ledger().noted.load(Relaxed)
 }
