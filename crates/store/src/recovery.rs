@@ -159,14 +159,14 @@ fn recover(
     let repaired = doublewrite::repair(&*disk, &names)?;
     report.repaired_pages = repaired.pages;
     let files = LogFiles::open(&*disk, old.first_file, old.files, old.file_blocks)?;
-    let end = find_end(&files, &old)?;
+    let (end, missing) = find_end(&files, &old)?;
     damage::check_control(&files, &old, end)?;
     if let Some((lsn, page)) = repaired.newest
         && lsn > end
     {
         return Err(damage::newer_page(&files, end, page, lsn));
     }
-    report.log_damage = damage::look_behind(&files, &old, end)?;
+    report.log_damage = damage::look_behind(&files, &old, end, missing)?;
     if let Some(damage) = &report.log_damage {
         tracing::warn!("{damage}");
     }
@@ -222,10 +222,10 @@ fn recover(
     Ok((core, report))
 }
 
-/// First pass: the end of the last whole mini-transaction.
-fn find_end(files: &LogFiles, control: &Control) -> Result<Lsn, StoreError> {
+/// First pass: the end of the last whole mini-transaction, and the block that was not there, if that ended it.
+fn find_end(files: &LogFiles, control: &Control) -> Result<(Lsn, Option<u64>), StoreError> {
     let mut scan = Scan::new(files, control.generation, control.checkpoint);
     let mut records = Vec::new();
     while scan.next(&mut records)?.is_some() {}
-    Ok(scan.position())
+    Ok((scan.position(), scan.missing()))
 }

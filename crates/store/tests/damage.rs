@@ -234,6 +234,48 @@ fn a_damaged_log_is_never_taken_for_its_end() {
 }
 
 #[test]
+fn what_was_synced_before_the_last_write_is_not_lost_in_silence() {
+    let mut world = World::new(true);
+    world.write(200);
+    let from = world.store.checkpoint().unwrap();
+    for _ in 0..40 {
+        world.write(5);
+    }
+    let known = world.store.durable_lsn();
+    world.write(1);
+    let end = world.store.horizon().load();
+    let (first, last) = (from / 4064, end / 4064);
+    assert!(last > first + 20 && known / 4064 == last, "{known} {end}");
+    let half = LOG / 2 / 4096;
+    let (mut whole, mut tail, mut refused) = (0, 0, 0);
+    // Everywhere in the last block and the one before, and here and there in the others.
+    let places = (first * 4096..(last - 1) * 4096).step_by(811);
+    for at in places.chain(((last - 1) * 4096..(last + 1) * 4096).step_by(31)) {
+        let (sequence, off) = (at / 4096 % (2 * half), at % 4096);
+        let image = world.disk.kill();
+        let file = format!("redo.{:04}", sequence / half);
+        assert!(image.flip_bit(&file, sequence % half * 4096 + off));
+        match no_panic(|| try_open(&image, options(0, true), 0)) {
+            Ok((store, _)) if world.all_there(&store) => whole += 1,
+            Ok((_, report)) => {
+                assert!(
+                    report.end_lsn >= known,
+                    "byte {off} of block {sequence}: {report:?}"
+                );
+                tail += 1;
+            }
+            Err(e) => {
+                let e = e.to_string();
+                assert!(e.contains("redo.") && e.contains("offset"), "{e}");
+                refused += 1;
+            }
+        }
+    }
+    println!("{whole} harmless, {refused} refused, {tail} in what the last write appended");
+    assert!(refused > 100 && tail > 0, "{refused} {tail}");
+}
+
+#[test]
 fn a_damaged_doublewrite_file_does_no_harm() {
     let mut world = World::new(true);
     world.write(200);

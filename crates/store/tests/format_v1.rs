@@ -138,7 +138,16 @@ fn the_same_calls_write_the_same_bytes() {
     for entry in std::fs::read_dir(fixture()).unwrap() {
         let name = entry.unwrap().file_name();
         let read = |dir: &Path| std::fs::read(dir.join(&name)).unwrap();
-        let (old, new) = (read(&fixture()), read(dir.path()));
+        let (old, mut new) = (read(&fixture()), read(dir.path()));
+        if name.to_string_lossy().starts_with("redo.") {
+            // Was zero when the fixture was made, and is not looked at by versions of that time: up to where the log was synced.
+            for block in new.chunks_exact_mut(4096).filter(|b| b[..32] != [0; 32]) {
+                assert_eq!(&block[..4], crc32c::crc32c(&block[4..32]).to_le_bytes());
+                block[24..32].fill(0);
+                let crc = crc32c::crc32c(&block[4..32]);
+                block[..4].copy_from_slice(&crc.to_le_bytes());
+            }
+        }
         assert_eq!(old.len(), new.len(), "{name:?}");
         assert_eq!(
             old.iter().zip(&new).position(|(a, b)| a != b),

@@ -8,7 +8,7 @@
 //! Files are whole before the control file names them. A changed log size makes a new set of files, with new numbers, when
 //! the store opens, after everything in the old set is checkpointed; the old set is removed last.
 
-use super::format::{BLOCK, PAYLOAD};
+use super::format::{BLOCK, BlockHead, PAYLOAD, block_head, is_head_damaged};
 use crate::buf::AlignedBuf;
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::StoreError;
@@ -166,11 +166,18 @@ impl LogFiles {
         (name(self.first + file as u64), off)
     }
 
-    /// What the header at the place of block `sequence` says: its sequence and generation. `None`: it is not whole.
-    pub(crate) fn block_place(&self, sequence: u64) -> Result<Option<(u64, u64)>, StoreError> {
+    /// What the header at the place of block `sequence` says. `None`: it is not whole.
+    pub(crate) fn block_head(&self, sequence: u64) -> Result<Option<BlockHead>, StoreError> {
         let mut block = AlignedBuf::new(BLOCK);
         self.read(sequence, &mut block)?;
-        Ok(super::format::block_place(&block))
+        Ok(block_head(&block))
+    }
+
+    /// Whether the header at the place of block `sequence` is such as no crash leaves it.
+    pub(crate) fn is_head_damaged(&self, sequence: u64) -> Result<bool, StoreError> {
+        let mut block = AlignedBuf::new(BLOCK);
+        self.read(sequence, &mut block)?;
+        Ok(is_head_damaged(&block))
     }
 
     /// Writes whole blocks, the first of which is block `sequence`.

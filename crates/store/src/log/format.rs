@@ -5,7 +5,7 @@
 //! block of 4096 bytes, written whole, the last one again and again while it fills
 //!  0 u32 CRC-32C of bytes 4..32      4 u32 payload bytes used when it was written
 //!  8 u64 sequence = LSN / 4064      16 u64 generation
-//! 24 8 bytes 0
+//! 24 u64 synced: the log was durable up to this LSN when the block was written; 0: not said (written by an earlier version)
 //! 32 payload, 4064 bytes
 //!
 //! LSN = byte offset in the endless stream of payloads
@@ -58,25 +58,49 @@ pub(crate) fn next_block(lsn: Lsn) -> Lsn {
     lsn.next_multiple_of(PAYLOAD)
 }
 
-/// Fills in a block's header. `used`: payload bytes.
-pub(crate) fn seal_block(block: &mut [u8], sequence: u64, generation: u64, used: usize) {
+/// Fills in a block's header. `used`: payload bytes. `synced`: the log is durable up to there.
+pub(crate) fn seal_block(
+    block: &mut [u8],
+    sequence: u64,
+    generation: u64,
+    used: usize,
+    synced: Lsn,
+) {
     block[4..8].copy_from_slice(&(used as u32).to_le_bytes());
     block[8..16].copy_from_slice(&sequence.to_le_bytes());
     block[16..24].copy_from_slice(&generation.to_le_bytes());
-    block[24..BLOCK_HEADER].fill(0);
+    block[24..BLOCK_HEADER].copy_from_slice(&synced.to_le_bytes());
     let crc = crc32c::crc32c(&block[4..BLOCK_HEADER]);
     block[..4].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Sequence and generation that a block's header claims, if it is whole.
-pub(crate) fn block_place(block: &[u8]) -> Option<(u64, u64)> {
+/// What a whole header says.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct BlockHead {
+    pub(crate) sequence: u64,
+    pub(crate) generation: u64,
+    /// 0: not said.
+    pub(crate) synced: Lsn,
+}
+
+/// A block's header, if it is whole.
+pub(crate) fn block_head(block: &[u8]) -> Option<BlockHead> {
     let whole = u32_at(block, 0) == crc32c::crc32c(&block[4..BLOCK_HEADER]);
-    whole.then(|| (u64_at(block, 8), u64_at(block, 16)))
+    whole.then(|| BlockHead {
+        sequence: u64_at(block, 8),
+        generation: u64_at(block, 16),
+        synced: u64_at(block, 24),
+    })
+}
+
+/// Whether a block's header is neither whole nor, as before its first write, zeros. It lies in one sector, so no crash leaves it so.
+pub(crate) fn is_head_damaged(block: &[u8]) -> bool {
+    block_head(block).is_none() && block[..BLOCK_HEADER].iter().any(|b| *b != 0)
 }
 
 /// Whether a block as read is block `sequence` of `generation`.
 pub(crate) fn check_block(block: &[u8], sequence: u64, generation: u64) -> bool {
-    block_place(block) == Some((sequence, generation))
+    block_head(block).is_some_and(|b| b.sequence == sequence && b.generation == generation)
 }
 
 /// The part of a mini-transaction's CRC that does not depend on its place.
@@ -202,12 +226,15 @@ mod tests {
     #[test]
     fn blocks_say_who_they_are() {
         let mut block = vec![9u8; BLOCK];
-        seal_block(&mut block, 12, 3, 100);
+        seal_block(&mut block, 12, 3, 100, 777);
+        assert_eq!(block_head(&block).map(|b| b.synced), Some(777));
         assert!(check_block(&block, 12, 3));
         assert!(!check_block(&block, 13, 3));
         assert!(!check_block(&block, 12, 4));
         block[5] ^= 1;
         assert!(!check_block(&block, 12, 3));
+        assert!(is_head_damaged(&block));
         assert!(!check_block(&[0; BLOCK], 0, 0), "zeros are no block");
+        assert!(!is_head_damaged(&[0; BLOCK]));
     }
 }

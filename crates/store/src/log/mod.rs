@@ -300,7 +300,7 @@ impl Log {
     }
 
     fn write_filled(&self, writer: &mut MutexGuard<'_, Writer>) {
-        let target = self.horizon();
+        let (target, synced) = (self.horizon(), self.durable());
         let Writer { tail, buf } = &mut **writer;
         let mut at = self.written();
         let started = at < target;
@@ -319,7 +319,13 @@ impl Log {
                 // the horizon, loaded with Acquire.
                 unsafe { self.ring.get(at, &mut block[from..from + n]) };
                 block[from + n..].fill(0);
-                seal_block(block, sequence + blocks as u64, self.generation, off + n);
+                seal_block(
+                    block,
+                    sequence + blocks as u64,
+                    self.generation,
+                    off + n,
+                    synced,
+                );
                 at += n as u64;
                 blocks += 1;
             }

@@ -19,6 +19,8 @@ pub(crate) struct Scan<'a> {
     /// Where reading must stop: the position `at` one lap later would be the start again.
     limit: Lsn,
     max_len: usize,
+    /// The block that was not there when reading ended.
+    missing: Option<u64>,
 }
 
 impl<'a> Scan<'a> {
@@ -33,12 +35,18 @@ impl<'a> Scan<'a> {
             at: from,
             limit,
             max_len: files.capacity() as usize,
+            missing: None,
         }
     }
 
     /// Start of the next mini-transaction; when [`next`](Self::next) gave `None`, the end of the log.
     pub(crate) fn position(&self) -> Lsn {
         self.at
+    }
+
+    /// When [`next`](Self::next) gave `None` because a block is not one of this log: which.
+    pub(crate) fn missing(&self) -> Option<u64> {
+        self.missing
     }
 
     /// The records of the next mini-transaction into `records`. Gives (start, end), `None` at the end of the log.
@@ -82,6 +90,7 @@ impl<'a> Scan<'a> {
             let sequence = lsn / PAYLOAD;
             let off = (lsn % PAYLOAD) as usize;
             let Some(block) = self.block(sequence)? else {
+                self.missing = Some(sequence);
                 return Ok(false);
             };
             let n = out.len().min(PAYLOAD as usize - off);

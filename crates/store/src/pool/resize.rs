@@ -120,8 +120,12 @@ impl Resize {
         self.status.lock().clone()
     }
 
-    fn tell(&self, phase: ResizePhase, percent: usize) {
-        let mut status = self.status.lock();
+    /// Of the way to `count` frames; nothing if another size was asked for meanwhile.
+    fn tell(&self, count: usize, phase: ResizePhase, percent: usize) {
+        let mut status = self.status.lock(); // `ask_size` changes both under it
+        if self.wanted.load(Ordering::SeqCst) != count {
+            return;
+        }
         (status.phase, status.percent) = (phase, percent.min(100) as u8);
         if matches!(phase, ResizePhase::Idle | ResizePhase::Failed) {
             status.ended = Some(SystemTime::now());
@@ -186,6 +190,7 @@ impl Core {
             drop(free);
             tracing::error!("the system gives no memory for a larger buffer pool");
             let now = self.frames.count();
+            self.resize.tell(wanted, ResizePhase::Failed, 0);
             // Unless another size was asked for meanwhile.
             let _ = self.resize.wanted.compare_exchange(
                 wanted,
@@ -193,7 +198,6 @@ impl Core {
                 Ordering::SeqCst,
                 Ordering::SeqCst,
             );
-            self.resize.tell(ResizePhase::Failed, 0);
             return;
         }
         free.set_count(wanted);
@@ -202,7 +206,7 @@ impl Core {
         self.probation.resize(wanted);
         self.freed.bump();
         if wanted >= extent {
-            self.resize.tell(ResizePhase::Idle, 100);
+            self.resize.tell(wanted, ResizePhase::Idle, 100);
         }
     }
 
@@ -277,13 +281,15 @@ impl Core {
         if done < going {
             drop(free);
             let percent = done * 100 / going;
-            self.resize.tell(ResizePhase::Withdrawing, percent);
+            let count = self.frames.count();
+            self.resize.tell(count, ResizePhase::Withdrawing, percent);
             return false;
         }
         free.aside = Vec::new();
         self.frames.give_back();
         drop(free);
-        self.resize.tell(ResizePhase::Idle, 100);
+        self.resize
+            .tell(self.frames.count(), ResizePhase::Idle, 100);
         true
     }
 }

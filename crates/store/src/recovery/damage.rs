@@ -1,10 +1,16 @@
 //! What tells a damaged log or control file from one that a crash cut short.
 //!
 //! A crash leaves a log that ends at some byte; so does a flipped bit in the middle of it, and whatever follows would be lost in silence.
-//! Three things are known to come after log in time, so that finding one without the log before it is proof of damage:
+//! Five things prove damage. A block's header lies in one sector, which no crash leaves half written:
+//! - a header that is neither whole nor zeros, where the log ends.
+//!
+//! The others are known to come after log in time, so that finding one without the log before it is proof of damage:
 //! - a page on disk (in place or in the doublewrite file): log was durable up to its LSN before it was written;
 //! - a block of a later generation, or of a later lap, where the control file says that the log begins or ends: the control file was durable before
-//!   such a block was written, so its newer block is gone.
+//!   such a block was written, so its newer block is gone;
+//! - a block that says that the log was synced up to an LSN beyond the end: each block says so when it is written, the last one again and again.
+//!
+//! What cannot be told from a write that the crash cut short: a flipped byte in what the very last write to the log appended.
 //!
 //! Without proof, whole blocks behind the end are reported: a power failure may leave such, a kill never does.
 
@@ -25,11 +31,12 @@ pub(super) fn check_control(
 ) -> Result<(), StoreError> {
     for lsn in [control.checkpoint, end, next_block(end)] {
         let sequence = lsn / PAYLOAD;
-        let Some((found, generation)) = files.block_place(sequence)? else {
+        let Some(found) = files.block_head(sequence)? else {
             continue;
         };
-        if generation > control.generation || (generation == control.generation && found > sequence)
-        {
+        let later = found.generation > control.generation;
+        let lap = found.generation == control.generation && found.sequence > sequence;
+        if later || lap {
             let (file, offset) = files.locate(lsn);
             return Err(StoreError::BadFile {
                 file: control::NAME.into(),
@@ -44,17 +51,43 @@ pub(super) fn check_control(
     Ok(())
 }
 
-/// Where the log ends, if whole blocks of it follow: file, offset, LSN.
+/// Where the log ends, if whole blocks of it follow: file, offset, LSN. An error if there is proof that it went on: `missing` is the block at
+/// which reading ended.
 pub(super) fn look_behind(
     files: &LogFiles,
     control: &Control,
     end: Lsn,
+    missing: Option<u64>,
 ) -> Result<Option<String>, StoreError> {
-    let first = end / PAYLOAD + 1;
-    let limit = (control.checkpoint / PAYLOAD + files.capacity() / PAYLOAD).min(first + LOOK_AHEAD);
-    let mut blocks = 0;
-    for sequence in first..limit {
-        blocks += u64::from(files.block_place(sequence)? == Some((sequence, control.generation)));
+    if let Some(sequence) = missing
+        && files.is_head_damaged(sequence)?
+    {
+        let (file, offset) = files.locate(sequence * PAYLOAD);
+        return Err(StoreError::BadFile {
+            file,
+            what: format!(
+                "damaged: the header of the block at offset {offset} is not whole, which no crash leaves; the log can be read up to LSN {end}"
+            ),
+        });
+    }
+    let own = end / PAYLOAD;
+    let limit = (control.checkpoint / PAYLOAD + files.capacity() / PAYLOAD).min(own + LOOK_AHEAD);
+    let (mut blocks, mut synced) = (0, 0);
+    for sequence in own.saturating_sub(1)..limit {
+        let head = files.block_head(sequence)?;
+        let head = head.filter(|h| (h.sequence, h.generation) == (sequence, control.generation));
+        blocks += u64::from(head.is_some() && sequence > own);
+        synced = synced.max(head.map_or(0, |h| h.synced));
+    }
+    if synced > end {
+        let (file, offset) = files.locate(end);
+        return Err(StoreError::BadFile {
+            file,
+            what: format!(
+                "damaged in the block at offset {offset} or behind: the log can be read up to LSN {end}, but it was synced up to {synced}; \
+                 committed changes are missing"
+            ),
+        });
     }
     let (file, offset) = files.locate(end);
     Ok((blocks > 0).then(|| {
