@@ -42,6 +42,16 @@ pub(crate) struct BoundAccess {
     scratch: Scratch,
 }
 
+impl BoundAccess {
+    /// Bytes that it holds, near enough.
+    pub fn memory(&self) -> usize {
+        self.points.memory()
+            + self.ranges.capacity() * size_of::<KeyRange>()
+            + self.scratch.arena.capacity()
+            + self.scratch.members.capacity() * size_of::<(u32, u32)>()
+    }
+}
+
 /// Encoded members of the key parts, before they are multiplied.
 #[derive(Debug, Default)]
 struct Scratch {

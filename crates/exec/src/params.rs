@@ -4,6 +4,8 @@ use nfold_sql::digest::{Digested, SlotKind};
 use nfold_sql::literal::Lit;
 use nfold_types::{Decimal, Value, ValueRef};
 
+use crate::batch::KEPT_BYTES;
+
 /// A bound value; strings lie in the arena.
 #[derive(Debug, Clone, Copy)]
 enum Bound {
@@ -55,6 +57,15 @@ impl Params {
         self.arena.clear();
     }
 
+    /// After an execution: forgets all values, and gives back what a long list has taken.
+    pub fn release(&mut self) {
+        self.clear();
+        let bytes = self.members.capacity() * size_of::<Bound>() + self.arena.capacity();
+        if bytes > KEPT_BYTES {
+            *self = Params::new();
+        }
+    }
+
     /// Binds the literals of a text; `markers` are the values of its `?`, in order.
     pub fn bind(&mut self, digest: &Digested, text: &[u8], markers: &[Value]) {
         self.clear();
@@ -72,6 +83,9 @@ impl Params {
                 }
                 SlotKind::List | SlotKind::Rows => {
                     let start = self.members.len() as u32;
+                    if slot.width <= 1 {
+                        self.members.reserve(slot.count as usize);
+                    }
                     for lit in digest.list(n, text) {
                         let bound = self.literal(&lit);
                         self.members.push(bound);

@@ -177,6 +177,8 @@ pub(crate) struct TableReader {
     next_range: usize,
     reverse: bool,
     open: bool,
+    /// What `bound` held when it was bound last: points go on to `read`, which keeps as much.
+    bound_bytes: usize,
 }
 
 impl TableReader {
@@ -190,6 +192,16 @@ impl TableReader {
             next_range: 0,
             reverse: false,
             open: false,
+            bound_bytes: 0,
+        }
+    }
+
+    /// After an execution: gives back what a long list has taken.
+    fn give_back(&mut self) {
+        if self.bound_bytes > KEPT_BYTES {
+            self.read = None;
+            self.bound = BoundAccess::default();
+            self.bound_bytes = 0;
         }
     }
 
@@ -199,6 +211,7 @@ impl TableReader {
         self.kind = self
             .bound
             .bind(cx, &self.table, access.index, &access.kind)?;
+        self.bound_bytes = self.bound.memory();
         // Points are read forwards; reading them backwards is reading their ranges.
         if self.kind == BoundKind::Points && self.reverse {
             let keys: Vec<_> = self
@@ -398,6 +411,9 @@ impl StepExec {
         self.outer.release();
         if self.inner.memory() > KEPT_BYTES {
             self.inner = RowBatch::new();
+        }
+        if let Some(reader) = &mut self.reader {
+            reader.give_back();
         }
         if let Lookup::Hash(table) = &mut self.lookup {
             table.release();

@@ -16,6 +16,7 @@ use common::client::Client;
 use connection::Connection;
 use kinds::{Random, kinds, load};
 use nfold_protocol::consts::com;
+use nfold_protocol::frame::{begin_packet, end_packet};
 use nfold_server::embedded::Embedded;
 
 /// Counts what all threads but the marked ones allocate, and what each thread does.
@@ -26,10 +27,19 @@ static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 thread_local! {
     static NOT_COUNTED: Cell<bool> = const { Cell::new(false) };
     static HERE: Cell<u64> = const { Cell::new(0) };
+    /// Bytes that this thread has allocated and not freed, and the most of them.
+    static LIVE: Cell<i64> = const { Cell::new(0) };
+    static PEAK: Cell<i64> = const { Cell::new(0) };
 }
 
-fn count() {
+fn grow(bytes: i64) {
+    LIVE.set(LIVE.get() + bytes);
+    PEAK.set(PEAK.get().max(LIVE.get()));
+}
+
+fn count(bytes: i64) {
     HERE.set(HERE.get() + 1);
+    grow(bytes);
     if !NOT_COUNTED.get() {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
     }
@@ -38,18 +48,19 @@ fn count() {
 // SAFETY: everything is passed on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size() as i64);
         // SAFETY: the caller's promise, passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        grow(-(layout.size() as i64));
         // SAFETY: the caller's promise, passed on.
         unsafe { System.dealloc(ptr, layout) }
     }
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count();
+        count(new_size as i64 - layout.size() as i64);
         // SAFETY: the caller's promise, passed on.
         unsafe { System.realloc(ptr, layout, new_size) }
     }
@@ -124,4 +135,48 @@ fn a_warm_statement_allocates_nothing() {
         }
     }
     assert!(found.is_empty(), "{found:#?}");
+}
+
+/// Values of the long list.
+const LONG: u64 = 90_000;
+/// What a statement may keep afterwards.
+const KEPT_BYTES: i64 = 512 << 10;
+
+#[test]
+fn a_long_list_takes_little_memory_per_value_and_gives_it_back() {
+    NOT_COUNTED.set(true);
+    let dir = tempfile::tempdir().unwrap();
+    let server = Embedded::open(dir.path(), &[("innodb_buffer_pool_size", "67108864")]).unwrap();
+    let mut connection = Connection::new(server.connect().unwrap());
+    for sql in load() {
+        connection.query(&sql).unwrap();
+    }
+    let mut client = server.connect().unwrap();
+    // Out of order; of each column 4,000 or 20,000 values are there. What a value may take beside the statement's own text: by the primary
+    // key all lookups are prepared together, with room for their rows.
+    let ids: Vec<String> = (0..LONG).map(|n| (n * 7919 % LONG).to_string()).collect();
+    for (column, limit) in [("group_id", 128), ("id", 256)] {
+        let list = ids.join(",");
+        let sql = format!("SELECT COUNT(*) FROM counted.items WHERE {column} IN ({list})");
+        let (mut packet, mut sequence) = (Vec::new(), 0);
+        let at = begin_packet(&mut packet);
+        packet.push(com::QUERY);
+        packet.extend_from_slice(sql.as_bytes());
+        end_packet(&mut packet, at, &mut sequence);
+        let mut answer = Vec::with_capacity(1 << 16);
+        let before = LIVE.get();
+        PEAK.set(before);
+        client.command(&packet, &mut answer).unwrap();
+        let text = String::from_utf8_lossy(&answer);
+        assert!(text.contains(&kinds::ROWS.to_string()), "{column}: {text}");
+        let (peak, kept) = (PEAK.get() - before, LIVE.get() - before);
+        // The received packet is in a buffer of at most twice its size.
+        let values = peak - 2 * packet.len() as i64;
+        println!(
+            "{column}: {} bytes a value, {kept} kept",
+            values / LONG as i64
+        );
+        assert!(values < limit * LONG as i64, "{column}: {values}");
+        assert!(kept < KEPT_BYTES, "{column}: {kept}");
+    }
 }

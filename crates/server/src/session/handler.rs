@@ -17,6 +17,8 @@ use crate::conn::ResponseWriter;
 use crate::handler::{ClientError, Limits, LoginInfo, SessionHandler};
 use crate::worker::{FiberCx, KillKind};
 
+/// Values of `?` that a session keeps memory for.
+const KEPT_VALUES: usize = 4096;
 /// A read-only cursor was asked for.
 const CURSOR_READ_ONLY: u8 = 1;
 
@@ -229,6 +231,8 @@ impl SessionHandler for Session {
             }
             Err(e) => self.refuse(out, &e),
         }
+        values.clear();
+        values.shrink_to(KEPT_VALUES);
         self.values = values;
         self.prepared.give_back(id, statement);
         self.end_if_asked();

@@ -305,6 +305,7 @@ impl Session {
             sink,
         );
         self.conditions = warnings.into_inner();
+        params.release();
         self.params = params;
         result
     }
