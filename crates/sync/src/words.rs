@@ -221,20 +221,32 @@ pub fn store_bytes(words: &[AtomicU64], off: usize, bytes: &[u8]) {
         return;
     }
     let bytes = &bytes[..bytes.len().min(total - off)];
-    let mut at = 0;
-    while at < bytes.len() {
-        let index = (off + at) / 8;
-        let from = (off + at) % 8;
-        let n = (8 - from).min(bytes.len() - at);
-        let Some(w) = words.get(index) else { return };
-        let mut buf = [0u8; 8];
-        if n != 8 {
-            buf = w.load(Relaxed).to_le_bytes();
-        }
-        buf[from..from + n].copy_from_slice(&bytes[at..at + n]);
-        w.store(u64::from_le_bytes(buf), Relaxed);
-        at += n;
+    let from = off % 8;
+    let (head, rest) = bytes.split_at(if from == 0 {
+        0
+    } else {
+        (8 - from).min(bytes.len())
+    });
+    let mut words = &words[off / 8..];
+    if !head.is_empty() {
+        merge(&words[0], from, head);
+        words = &words[1..];
     }
+    let (whole, tail) = rest.as_chunks::<8>();
+    for (w, bytes) in words.iter().zip(whole) {
+        w.store(u64::from_le_bytes(*bytes), Relaxed);
+    }
+    if !tail.is_empty() {
+        merge(&words[whole.len()], 0, tail);
+    }
+}
+
+/// Stores bytes into a part of one word.
+#[inline]
+fn merge(word: &AtomicU64, from: usize, bytes: &[u8]) {
+    let mut buf = word.load(Relaxed).to_le_bytes();
+    buf[from..from + bytes.len()].copy_from_slice(bytes);
+    word.store(u64::from_le_bytes(buf), Relaxed);
 }
 
 /// Stores a little-endian integer of 8 bytes at `off`. Exclusive latch held.
@@ -256,6 +268,12 @@ pub fn move_within(words: &[AtomicU64], from: usize, to: usize, len: usize) {
     let len = len
         .min(total.saturating_sub(from))
         .min(total.saturating_sub(to));
+    if len == 0 {
+        return;
+    }
+    if (from | to | len).is_multiple_of(8) {
+        return move_words(words, from / 8, to / 8, len / 8);
+    }
     let mut buf = [0u8; 256];
     if to < from {
         let mut at = 0;
@@ -273,6 +291,18 @@ pub fn move_within(words: &[AtomicU64], from: usize, to: usize, len: usize) {
             copy_out(words, from + left, &mut buf[..n]);
             store_bytes(words, to + left, &buf[..n]);
         }
+    }
+}
+
+/// Moves whole words; all of them are on the page.
+fn move_words(words: &[AtomicU64], from: usize, to: usize, len: usize) {
+    point();
+    let copy = |(to, from): (&AtomicU64, &AtomicU64)| to.store(from.load(Relaxed), Relaxed);
+    let (source, target) = (&words[from..from + len], &words[to..to + len]);
+    if to < from {
+        target.iter().zip(source).for_each(copy);
+    } else {
+        target.iter().zip(source).rev().for_each(copy);
     }
 }
 

@@ -53,7 +53,7 @@ proptest! {
 
     #[test]
     fn writes_agree_with_bytes(start in proptest::collection::vec(any::<u8>(), 640..=640),
-                               steps in proptest::collection::vec((0u8..3, 0usize..700, 0usize..700, 0usize..400), 1..8)) {
+                               steps in proptest::collection::vec((0u8..4, 0usize..700, 0usize..700, 0usize..400), 1..8)) {
         let w = page(&start);
         let mut model = start;
         for (kind, a, b, len) in steps {
@@ -63,7 +63,10 @@ proptest! {
                     store_bytes(&w, a, &data);
                     for (i, d) in data.iter().enumerate() { if a + i < 640 { model[a + i] = *d; } }
                 }
-                1 => {
+                1 | 3 => {
+                    // Whole words go another way.
+                    let unit = if kind == 3 { 8 } else { 1 };
+                    let (a, b, len) = (a / unit * unit, b / unit * unit, len / unit * unit);
                     move_within(&w, a, b, len);
                     let len = len.min(640usize.saturating_sub(a)).min(640usize.saturating_sub(b));
                     if len > 0 { model.copy_within(a..a + len, b); }
