@@ -289,6 +289,20 @@ pub fn var_value(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Value {
     }
 }
 
+/// Warning 1105 for a text whose number has not the sign that it is cast to.
+fn warn_complement(cx: &EvalCx<'_>, i: i128, unsigned: bool) {
+    let message = match (unsigned, i64::try_from(i)) {
+        (true, Ok(..0)) => "Cast to unsigned converted negative integer to its positive complement",
+        (false, Err(_)) if i <= i128::from(u64::MAX) => {
+            "Cast to signed converted positive out-of-range integer to its negative complement"
+        }
+        _ => return,
+    };
+    let error = SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, message);
+    let level = nfold_types::error::Level::Warning;
+    cx.st.warnings.borrow_mut().push_error(level, &error);
+}
+
 /// `CAST(v AS type)`.
 pub fn cast<'a>(
     cx: &EvalCx<'a>,
@@ -314,6 +328,9 @@ pub fn cast<'a>(
             let Some(i) = to_integer(cx, &v, from) else {
                 return Ok(Val::Null);
             };
+            if matches!(v, Val::Bytes(_)) && !binary_number(from) {
+                warn_complement(cx, i, to.col.unsigned);
+            }
             if to.col.unsigned {
                 Val::UInt(i as u64)
             } else if matches!(v, Val::Double(_) | Val::Float(_)) {

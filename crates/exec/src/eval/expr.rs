@@ -274,6 +274,8 @@ pub(crate) fn describe(e: &Expr) -> String {
     use ExprKind::*;
     match &e.kind {
         Const(v) => match v {
+            // A minus sign is an operator.
+            nfold_types::Value::Int(v) if *v < 0 => format!("-({})", v.unsigned_abs()),
             nfold_types::Value::Int(v) => v.to_string(),
             nfold_types::Value::UInt(v) => v.to_string(),
             nfold_types::Value::Bytes(b) => format!("'{}'", String::from_utf8_lossy(b)),

@@ -453,6 +453,14 @@ impl BlockBinder<'_> {
             if let (ast::Expr::Row(a), ast::Expr::Row(b)) = (left, right) {
                 return self.compare_rows(op, a, b);
             }
+            if let ast::Expr::Row(members) = left
+                && !matches!(right, ast::Expr::Subquery(_))
+            {
+                return Err(SqlError::new(
+                    ErrorCode::ER_OPERAND_COLUMNS,
+                    &[&members.len()],
+                ));
+            }
             let (a, b) = (self.expr(left)?, self.expr(right)?);
             return self.compare(op, a, b);
         }

@@ -81,7 +81,16 @@ pub fn bind_type(
             n @ 1..=64 => ColumnType::new(TypeKind::Bit(n as u8)),
             _ => return Err(error(ErrorCode::ER_TOO_BIG_DISPLAYWIDTH, &[&name, &64])),
         },
-        K::Year => ColumnType::new(TypeKind::Year),
+        K::Year => {
+            match spec.length {
+                None => {}
+                Some(4) => cx
+                    .warnings
+                    .warn(ErrorCode::ER_WARN_DEPRECATED_SYNTAX, &[&"YEAR(4)", &"YEAR"]),
+                Some(_) => return Err(error(ErrorCode::ER_INVALID_YEAR_COLUMN_LENGTH, &[])),
+            }
+            ColumnType::new(TypeKind::Year)
+        }
         K::Date => ColumnType::new(TypeKind::Date),
         K::Time => ColumnType::new(TypeKind::Time(fsp(name, spec)?)),
         K::DateTime => ColumnType::new(TypeKind::DateTime(fsp(name, spec)?)),
@@ -96,10 +105,30 @@ pub fn bind_type(
         if !ty.is_numeric() {
             return Err(error(ErrorCode::ER_WRONG_FIELD_SPEC, &[&name]));
         }
+        if matches!(spec.kind, K::Float | K::Double) && spec.decimals.is_some() {
+            deprecated(cx, DIGITS);
+        }
+        if matches!(spec.kind, K::Decimal | K::Float | K::Double) && spec.unsigned {
+            let what = "UNSIGNED for decimal and floating point data types is deprecated and support for it will be removed in a future \
+                        release.";
+            deprecated(cx, what);
+        }
         ty.unsigned = true;
         ty.zerofill = spec.zerofill;
+    } else if matches!(spec.kind, K::Float | K::Double) && spec.decimals.is_some() {
+        deprecated(cx, DIGITS);
     }
     Ok(ty)
+}
+
+const DIGITS: &str = "Specifying number of digits for floating point data types is deprecated and will be removed in a future release.";
+
+/// Warning 1681 with a text of its own.
+fn deprecated(cx: &mut DdlCx<'_>, what: &str) {
+    let code = ErrorCode::ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT;
+    let warning = SqlError::with_message(code, what);
+    cx.warnings
+        .push_error(nfold_types::Level::Warning, &warning);
 }
 
 fn integer(name: &str, spec: &TypeSpec, cx: &mut DdlCx<'_>) -> Result<ColumnType, SqlError> {

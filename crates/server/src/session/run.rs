@@ -250,6 +250,7 @@ impl Session {
                 ids,
                 schema_version: self.schema.version,
                 writes: writes(&parsed.statement),
+                deprecated: parsed.deprecated.clone(),
             }),
             account_version,
             digest: DigestId::default(),
@@ -291,6 +292,10 @@ impl Session {
         }
         let mut params = std::mem::take(&mut self.params);
         params.bind(work.digested, work.text, work.markers);
+        for deprecated in &plan.shared.deprecated {
+            let level = nfold_types::Level::Warning;
+            self.conditions.push_error(level, &deprecated.warning());
+        }
         let warnings = RefCell::new(std::mem::take(&mut self.conditions));
         let on_tables = !plan.shared.ids.is_empty() || !self.table_locks.is_empty();
         self.begin_work(on_tables);

@@ -107,6 +107,7 @@ impl Session {
             statement: Statement::Query(Box::new(query)),
             roles: Vec::new(),
             named_by_text: 0,
+            deprecated: Vec::new(),
         };
         let digested = Digested::new();
         let work = Work {

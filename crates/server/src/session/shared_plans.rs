@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use nfold_catalog::TableId;
 use nfold_plan::query::Plan;
 use nfold_sql::digest::{Digested, LiteralRole};
+use nfold_sql::parser::Deprecated;
 use nfold_types::Value;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -135,6 +136,8 @@ pub struct SharedPlan {
     pub writes: bool,
     /// How tables are read: `nfold_observe::digests::access`.
     pub access: u8,
+    /// Each execution warns of these.
+    pub deprecated: Vec<Deprecated>,
 }
 
 impl SharedPlan {
@@ -152,6 +155,7 @@ impl SharedPlan {
             + size_of_val(&*self.uses)
             + names
             + size_of_val(&*self.ids)
+            + size_of_val(&*self.deprecated)
     }
 }
 

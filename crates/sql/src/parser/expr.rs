@@ -5,7 +5,7 @@
 //! `|`, `&`, shifts, `+ -`, `* / % DIV MOD`, `^` (`bit_expr`) · `||` as concatenation, unary operators, COLLATE
 //! (`simple_expr`).
 
-use super::{Parser, Result};
+use super::{Deprecated, Parser, Result};
 use crate::ast::{BinaryOp, Expr, InList, IsTest, Query, UnaryOp};
 use crate::digest::LiteralRole;
 use crate::keywords::Kw;
@@ -188,8 +188,12 @@ impl Parser<'_> {
             T::PipePipe if self.mode.has(LexMode::PIPES_AS_CONCAT) => {
                 (BinaryOp::Concat, level::SIMPLE)
             }
-            T::PipePipe if min <= level::OR => return Ok((self.or(left)?, Some(level::OR))),
+            T::PipePipe if min <= level::OR => {
+                self.deprecated.push(Deprecated::Bars);
+                return Ok((self.or(left)?, Some(level::OR)));
+            }
             T::AmpAmp if min <= level::AND && bound >= level::AND => {
+                self.deprecated.push(Deprecated::Ampersands);
                 return Ok((self.and(left)?, Some(level::AND)));
             }
             _ => return Ok((left, None)),

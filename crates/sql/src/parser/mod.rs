@@ -60,6 +60,50 @@ pub struct Parsed {
     /// The text up to here names columns of the result (`SELECT a+1` calls its column `a+1`): two texts of the same key
     /// give the same result header only if they agree in these first bytes. 0: no column is named by its text.
     pub named_by_text: u32,
+    /// What the text uses that MySQL deprecates, in the order it stands there.
+    pub deprecated: Vec<Deprecated>,
+}
+
+/// Syntax that is taken with a warning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deprecated {
+    /// `!a`
+    Bang,
+    /// `a && b`
+    Ampersands,
+    /// `a || b` that is OR
+    Bars,
+    /// SQL_NO_CACHE
+    NoCache,
+    /// `@a := b`
+    Assignment,
+    /// `VALUES(column)`
+    ValuesFunction,
+}
+
+impl Deprecated {
+    /// The warning: 1287 or 1681.
+    pub fn warning(self) -> SqlError {
+        use ErrorCode::{
+            ER_WARN_DEPRECATED_SYNTAX as INSTEAD, ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT as ALONE,
+        };
+        match self {
+            Deprecated::Bang => SqlError::new(INSTEAD, &[&"!", &"NOT"]),
+            Deprecated::Ampersands => SqlError::new(INSTEAD, &[&"&&", &"AND"]),
+            Deprecated::Bars => SqlError::new(INSTEAD, &[&"|| as a synonym for OR", &"OR"]),
+            Deprecated::NoCache => SqlError::new(ALONE, &[&"SQL_NO_CACHE"]),
+            Deprecated::Assignment => SqlError::with_message(
+                INSTEAD,
+                "Setting user variables within expressions is deprecated and will be removed in a future release. Consider alternatives: \
+                 'SET variable=expression, ...', or 'SELECT expression(s) INTO variables(s)'.",
+            ),
+            Deprecated::ValuesFunction => {
+                let alias = "an alias (INSERT INTO ... VALUES (...) AS alias) and replace VALUES(col) in the ON DUPLICATE KEY UPDATE clause \
+                             with alias.col";
+                SqlError::new(INSTEAD, &[&"VALUES function", &alias])
+            }
+        }
+    }
 }
 
 /// Parses the first statement of `text`, all literals in the tree.
@@ -88,6 +132,7 @@ pub fn parse_parameterised(text: &[u8], digested: &Digested, markers: bool) -> R
         statement,
         roles: parser.roles,
         named_by_text: parser.named_by_text,
+        deprecated: parser.deprecated,
     })
 }
 
@@ -144,6 +189,7 @@ pub(crate) struct Parser<'a> {
     /// Greater than 0: literals stay in the tree.
     structural: u32,
     named_by_text: u32,
+    deprecated: Vec<Deprecated>,
     /// Expressions being parsed inside one another.
     depth: u32,
     /// The height of the highest expression since it was last set to 0.
@@ -183,6 +229,7 @@ impl<'a> Parser<'a> {
             roles: vec![LiteralRole::Structural; slots],
             structural: 0,
             named_by_text: 0,
+            deprecated: Vec::new(),
             depth: 0,
             height: 0,
             subqueries: 0,

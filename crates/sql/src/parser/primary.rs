@@ -1,7 +1,7 @@
 //! Operands: literals, names, variables, and what starts with an operator or a parenthesis.
 
 use super::expr::{Paren, level};
-use super::{Parser, Result, utf8};
+use super::{Deprecated, Parser, Result, utf8};
 use crate::ast::{
     ColumnRef, Expr, FunctionCall, Ident, Literal, StringLiteral, TemporalKind, UnaryOp, VarScope,
 };
@@ -47,6 +47,9 @@ impl Parser<'_> {
     /// `!expr`, and NOT under HIGH_NOT_PRECEDENCE.
     #[inline(never)]
     fn tight_not(&mut self) -> Result<Expr> {
+        if self.kind() == TokenKind::Bang {
+            self.deprecated.push(Deprecated::Bang);
+        }
         self.advance();
         Ok(Expr::Not(Box::new(self.expr_at(level::UNARY)?)))
     }
@@ -192,6 +195,7 @@ impl Parser<'_> {
     fn user_variable(&mut self) -> Result<Expr> {
         let name = self.user_var()?;
         if self.accept(TokenKind::Assign) {
+            self.deprecated.push(Deprecated::Assignment);
             return Ok(Expr::AssignUserVar {
                 name,
                 value: self.boxed()?,
@@ -292,6 +296,7 @@ impl Parser<'_> {
                 self.expect(TokenKind::LParen)?;
                 let column = self.column_ref()?;
                 self.expect(TokenKind::RParen)?;
+                self.deprecated.push(Deprecated::ValuesFunction);
                 Ok(Expr::Values(Box::new(column)))
             }
             _ => match self.keyword_function(kw, next)? {

@@ -277,7 +277,7 @@ impl Parser<'_> {
                 Kw::SQL_SMALL_RESULT => options.sql_small_result = true,
                 Kw::SQL_BIG_RESULT => options.sql_big_result = true,
                 Kw::SQL_BUFFER_RESULT => options.sql_buffer_result = true,
-                Kw::SQL_NO_CACHE => {}
+                Kw::SQL_NO_CACHE => self.deprecated.push(super::Deprecated::NoCache),
                 _ => break,
             }
             if distinct && all {

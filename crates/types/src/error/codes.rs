@@ -402,6 +402,7 @@ errors! {
     ER_DISCARD_FK_CHECKS_RUNNING = 1807, "HY000", "There is a foreign key check running on table '%-.192s'. Cannot discard the table.";
     ER_TABLESPACE_MISSING = 1812, "HY000", "Tablespace is missing for table %s.";
     ER_TABLESPACE_DISCARDED = 1814, "HY000", "Tablespace is discarded for table, '%-.192s'";
+    ER_INVALID_YEAR_COLUMN_LENGTH = 1818, "HY000", "Invalid display width. Use YEAR instead.";
     ER_NOT_VALID_PASSWORD = 1819, "HY000", "Your password does not satisfy the current policy requirements";
     ER_MUST_CHANGE_PASSWORD = 1820, "HY000", "You must reset your password using ALTER USER statement before executing this statement.";
     ER_FK_NO_INDEX_CHILD = 1821, "HY000", "Failed to add the foreign key constraint. Missing index for constraint '%s' in the foreign table '%s'";
