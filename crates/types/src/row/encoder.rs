@@ -17,7 +17,7 @@
 use super::field::FieldKind;
 use super::{FLAG_EXTERNAL, FLAG_WIDE, HEADER_BYTES, NOT_NULL, RowError, RowLayout};
 use crate::temporal::{Date, DateTime};
-use crate::wire;
+use crate::wire::{self, write_bytes};
 use crate::{ColumnType, TypeKind, ValueRef};
 
 /// How one column goes out.
@@ -45,8 +45,8 @@ struct Column {
     /// Bytes of an integer in a binary row.
     wire_width: u8,
     form: Form,
-    /// In a text row, where a number may have leading zeros.
-    text_form: Form,
+    /// A number that a text row shows with leading zeros.
+    zerofill: bool,
 }
 
 /// Encodes the chosen columns of rows of one layout. See the module's header.
@@ -55,8 +55,6 @@ pub struct RowEncoder {
     columns: Box<[Column]>,
     ends_at: usize,
     var_count: usize,
-    /// Bytes that a row may take besides its strings, and some.
-    room: usize,
 }
 
 /// Writes column `n` of the result, which is not NULL and not of a simple form.
@@ -135,17 +133,15 @@ impl RowEncoder {
                 width: slot.width as u8,
                 wire_width,
                 form,
-                text_form: if ty.zerofill { Form::General } else { form },
+                zerofill: ty.zerofill,
             })
         };
-        let columns: Box<[Column]> = ordinals
-            .into_iter()
-            .enumerate()
-            .map(column)
-            .collect::<Option<_>>()?;
         Some(RowEncoder {
-            room: (columns.len() + 1) * ROOM,
-            columns,
+            columns: ordinals
+                .into_iter()
+                .enumerate()
+                .map(column)
+                .collect::<Option<_>>()?,
             ends_at: layout.ends_at,
             var_count: layout.var_count,
         })
@@ -166,41 +162,25 @@ impl RowEncoder {
         let Some(view) = self.view(row) else {
             return self.text_slowly(layout, row, out, general);
         };
-        // All that a row of simple columns may take is made room for at once; what was not needed is cut off.
-        let room = self.room + view.strings.len();
-        let mut at = out.len();
-        out.resize(at + room, 0);
         for (n, column) in self.columns.iter().enumerate() {
             if view.is_null(column)? {
-                out[at] = wire::TEXT_NULL;
-                at += 1;
+                out.push(wire::TEXT_NULL);
                 continue;
             }
-            at = match column.text_form {
-                Form::Bytes => put_bytes(view.bytes(column)?, out, at, self.slack(n)),
-                Form::Signed => {
-                    let v = view.signed(column)?;
-                    put_number(v.unsigned_abs(), v < 0, out, at)
-                }
-                Form::Unsigned => put_number(view.unsigned(column)?, false, out, at),
-                Form::Date => {
-                    let v = Date::from_packed(view.unsigned(column)? as u32);
-                    put(date_text(v), 11, out, at)
-                }
-                Form::Seconds => {
-                    let v = DateTime::from_packed(view.unsigned(column)? << 20, 0);
-                    put(seconds_text(v), 20, out, at)
-                }
-                Form::General => {
-                    out.truncate(at);
+            match column.form {
+                Form::Bytes => write_bytes(view.bytes(column)?, out),
+                Form::Signed | Form::Unsigned if column.zerofill => {
                     general(n, layout.get(row, column.ordinal as usize)?, out);
-                    let at = out.len();
-                    out.resize(at + room, 0);
-                    at
                 }
-            };
+                Form::Signed => signed_text(view.signed(column)?, out),
+                Form::Unsigned => number_text(view.unsigned(column)?, false, out),
+                Form::Date => date_text(Date::from_packed(view.unsigned(column)? as u32), out),
+                Form::Seconds => {
+                    seconds_text(DateTime::from_packed(view.unsigned(column)? << 20, 0), out);
+                }
+                Form::General => general(n, layout.get(row, column.ordinal as usize)?, out),
+            }
         }
-        out.truncate(at);
         Ok(())
     }
 
@@ -233,83 +213,37 @@ impl RowEncoder {
         out: &mut Vec<u8>,
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
-        let nulls = out.len() + 1;
-        let mut at = nulls + (self.columns.len() + 9) / 8;
-        let Some(view) = self.view(row) else {
-            out.resize(at, 0);
-            return self.binary_slowly(layout, row, nulls, out, general);
-        };
-        let room = self.room + view.strings.len();
-        out.resize(at + room, 0);
+        out.push(0);
+        let nulls = out.len();
+        out.resize(nulls + (self.columns.len() + 9) / 8, 0);
+        let view = self.view(row);
         for (n, column) in self.columns.iter().enumerate() {
+            let Some(view) = &view else {
+                match layout.get(row, column.ordinal as usize)? {
+                    ValueRef::Null => out[nulls + (n + 2) / 8] |= 1 << ((n + 2) % 8),
+                    value => general(n, value, out),
+                }
+                continue;
+            };
             if view.is_null(column)? {
                 out[nulls + (n + 2) / 8] |= 1 << ((n + 2) % 8);
                 continue;
             }
-            at = match column.form {
-                Form::Bytes => put_bytes(view.bytes(column)?, out, at, self.slack(n)),
-                Form::Signed | Form::Unsigned => {
-                    let v = if column.form == Form::Signed {
-                        view.signed(column)? as u64
-                    } else {
-                        view.unsigned(column)?
-                    };
-                    put(v.to_le_bytes(), column.wire_width.into(), out, at)
-                }
+            match column.form {
+                Form::Bytes => write_bytes(view.bytes(column)?, out),
+                Form::Signed => put_integer(view.signed(column)? as u64, column, out),
+                Form::Unsigned => put_integer(view.unsigned(column)?, column, out),
                 Form::Date => {
-                    let v = Date::from_packed(view.unsigned(column)? as u32);
-                    let len = if v == Date::ZERO { 0 } else { 4 };
-                    put(date_binary(v, len), 1 + usize::from(len), out, at)
+                    wire::binary_date(Date::from_packed(view.unsigned(column)? as u32), out);
                 }
                 Form::Seconds => {
-                    let v = DateTime::from_packed(view.unsigned(column)? << 20, 0);
-                    let time = [v.hour() as u8, v.minute() as u8, v.second() as u8];
-                    let len = if time != [0; 3] {
-                        7
-                    } else if v.date() == Date::ZERO {
-                        0
-                    } else {
-                        4
-                    };
-                    let mut bytes = date_binary(v.date(), len);
-                    bytes[5..8].copy_from_slice(&time);
-                    put(bytes, 1 + usize::from(len), out, at)
+                    let value = DateTime::from_packed(view.unsigned(column)? << 20, 0);
+                    wire::binary_datetime(value, out);
                 }
-                Form::General => {
-                    out.truncate(at);
-                    general(n, layout.get(row, column.ordinal as usize)?, out);
-                    let at = out.len();
-                    out.resize(at + room, 0);
-                    at
-                }
-            };
-        }
-        out.truncate(at);
-        Ok(())
-    }
-
-    #[cold]
-    fn binary_slowly(
-        &self,
-        layout: &RowLayout,
-        row: &[u8],
-        nulls: usize,
-        out: &mut Vec<u8>,
-        general: &mut General<'_>,
-    ) -> Result<(), RowError> {
-        for (n, column) in self.columns.iter().enumerate() {
-            match layout.get(row, column.ordinal as usize)? {
-                ValueRef::Null => out[nulls + (n + 2) / 8] |= 1 << ((n + 2) % 8),
-                value => general(n, value, out),
+                Form::General => general(n, layout.get(row, column.ordinal as usize)?, out),
             }
         }
         Ok(())
-    }
-
-    /// Room for the length of a string in column `n`, and for the columns behind it.
-    #[inline(always)]
-    fn slack(&self, n: usize) -> usize {
-        self.room - n * ROOM
     }
 
     /// The image as one with narrow offsets and all fields in it; `None` if it is another.
@@ -323,11 +257,12 @@ impl RowEncoder {
         }
         let ends = row.get(self.ends_at..self.ends_at + 2 * self.var_count)?;
         let strings = &row[self.ends_at + 2 * self.var_count..];
-        let nulls = match row.get(HEADER_BYTES..).and_then(|b| b.first_chunk()) {
+        // With what follows the map, or what is left of a short image.
+        let map = row.get(HEADER_BYTES..).unwrap_or(&[]);
+        let nulls = match map.first_chunk() {
             Some(word) => u64::from_le_bytes(*word),
             None => {
                 let mut word = [0; 8];
-                let map = row.get(HEADER_BYTES..).unwrap_or(&[]);
                 word[..map.len()].copy_from_slice(map);
                 u64::from_le_bytes(word)
             }
@@ -345,7 +280,7 @@ impl RowEncoder {
 #[derive(Clone, Copy)]
 struct RowView<'r> {
     row: &'r [u8],
-    /// The first 64 bits behind the header: those of the null map, and what comes after it.
+    /// The first 64 bits of the null map.
     nulls: u64,
     ends: &'r [u8],
     strings: &'r [u8],
@@ -413,49 +348,11 @@ impl<'r> RowView<'r> {
     }
 }
 
-/// Bytes that any column may take besides those of a string, and that a write may go beyond what it keeps.
-const ROOM: usize = 24;
-
-/// Writes all of `bytes` at `at`, of which `len` count: a copy of known size needs no call. Gives where it goes on.
 #[inline(always)]
-fn put<const N: usize>(bytes: [u8; N], len: usize, out: &mut [u8], at: usize) -> usize {
-    out[at..at + N].copy_from_slice(&bytes);
-    at + len
-}
-
-/// Length-encoded bytes. `slack`: bytes that are room for their length and for all that comes after them but strings.
-#[inline(always)]
-fn put_bytes(bytes: &[u8], out: &mut Vec<u8>, at: usize, slack: usize) -> usize {
-    let len = bytes.len();
-    if out.len() < at + len + slack {
-        // A column that is asked for twice, or fields of a damaged image that overlap.
-        out.resize(at + len + slack, 0);
-    }
-    let head = if len < 251 {
-        out[at] = len as u8;
-        1
-    } else if len < 1 << 16 {
-        out[at] = 0xFC;
-        out[at + 1..at + 3].copy_from_slice(&(len as u16).to_le_bytes());
-        3
-    } else if len < 1 << 24 {
-        out[at] = 0xFD;
-        out[at + 1..at + 5].copy_from_slice(&(len as u32).to_le_bytes());
-        4
-    } else {
-        out[at] = 0xFE;
-        out[at + 1..at + 9].copy_from_slice(&(len as u64).to_le_bytes());
-        9
-    };
-    out[at + head..at + head + len].copy_from_slice(bytes);
-    at + head + len
-}
-
-/// A date as a binary row has it, after its length.
-#[inline(always)]
-fn date_binary(v: Date, len: u8) -> [u8; 8] {
-    let [low, high] = (v.year() as u16).to_le_bytes();
-    [len, low, high, v.month() as u8, v.day() as u8, 0, 0, 0]
+fn put_integer(value: u64, column: &Column, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(&value.to_le_bytes());
+    out.truncate(start + usize::from(column.wire_width));
 }
 
 /// `00` to `99`.
@@ -492,17 +389,20 @@ static POWERS: [u64; 20] = {
     powers
 };
 
-/// Length, sign and digits.
 #[inline(always)]
-fn put_number(mut v: u64, negative: bool, out: &mut [u8], start: usize) -> usize {
+fn signed_text(v: i64, out: &mut Vec<u8>) {
+    number_text(v.unsigned_abs(), v < 0, out);
+}
+
+/// Length, sign and digits. All of a fixed buffer is appended and the rest cut off: a copy of known size needs no call.
+#[inline(always)]
+fn number_text(mut v: u64, negative: bool, out: &mut Vec<u8>) {
     let sign = usize::from(negative);
     if v < 10 && !negative {
-        return put([1, b'0' + v as u8], 2, out, start);
+        return out.extend_from_slice(&[1, b'0' + v as u8]);
     }
     let len = sign + digits(v);
-    let text: &mut [u8; ROOM] = (&mut out[start..start + ROOM])
-        .try_into()
-        .expect("a range of this length");
+    let mut text = [0u8; 24];
     text[0] = len as u8;
     text[1] = b'-';
     let mut at = 1 + len;
@@ -516,7 +416,9 @@ fn put_number(mut v: u64, negative: bool, out: &mut [u8], start: usize) -> usize
     } else {
         text[at - 1] = b'0' + v as u8;
     }
-    start + 1 + len
+    let start = out.len();
+    out.extend_from_slice(&text);
+    out.truncate(start + 1 + len);
 }
 
 #[inline(always)]
@@ -532,20 +434,20 @@ fn date_digits(v: Date) -> [u8; 10] {
 }
 
 #[inline(always)]
-fn date_text(v: Date) -> [u8; 11] {
+fn date_text(v: Date, out: &mut Vec<u8>) {
     let mut text = [10; 11];
     text[1..].copy_from_slice(&date_digits(v));
-    text
+    out.extend_from_slice(&text);
 }
 
 #[inline(always)]
-fn seconds_text(v: DateTime) -> [u8; 20] {
+fn seconds_text(v: DateTime, out: &mut Vec<u8>) {
     let mut text = *b"\x13yyyy-mm-dd hh:mm:ss";
     text[1..11].copy_from_slice(&date_digits(v.date()));
     text[12..14].copy_from_slice(&pair(v.hour()));
     text[15..17].copy_from_slice(&pair(v.minute()));
     text[18..20].copy_from_slice(&pair(v.second()));
-    text
+    out.extend_from_slice(&text);
 }
 
 #[cfg(test)]
@@ -554,22 +456,23 @@ mod tests {
 
     #[test]
     fn digits_are_counted() {
-        let text = |v: u64, negative| {
-            let mut out = [0; ROOM];
-            let end = put_number(v, negative, &mut out, 0);
-            assert_eq!(usize::from(out[0]), end - 1);
-            String::from_utf8(out[1..end].to_vec()).unwrap()
-        };
         for power in 0..20 {
             let v = 10u64.pow(power);
             for v in [v - 1, v, v + 1] {
                 assert_eq!(digits(v), v.to_string().len(), "{v}");
-                assert_eq!(text(v, false), v.to_string());
+                let mut out = Vec::new();
+                number_text(v, false, &mut out);
+                assert_eq!(out[1..], *v.to_string().as_bytes());
+                assert_eq!(usize::from(out[0]), out.len() - 1);
             }
         }
         for v in [i64::MIN, -1_000, -10, -9, -1, 0, 9, 10, i64::MAX] {
-            assert_eq!(text(v.unsigned_abs(), v < 0), v.to_string());
+            let mut out = Vec::new();
+            signed_text(v, &mut out);
+            assert_eq!(out[1..], *v.to_string().as_bytes());
         }
-        assert_eq!(text(u64::MAX, false), u64::MAX.to_string());
+        let mut out = Vec::new();
+        number_text(u64::MAX, false, &mut out);
+        assert_eq!(out[1..], *u64::MAX.to_string().as_bytes());
     }
 }
