@@ -162,13 +162,15 @@ class Compare:
 
     def parameters(self, pair):
         """Prepared statements whose parameters are of each kind a driver may send. Each is prepared anew: in MySQL a parameter that was a
-        DATETIME once takes a later TIME or text for one as well."""
+        DATETIME once takes a later TIME or text for one as well. No statement has parameters beside texts and beside dates: a number for a
+        text makes MySQL prepare the statement once more, and then numbers beside dates are compared otherwise."""
         values = [(1, b"\x07"), (2, b"\x07\0"), (3, b"\x07\0\0\0"), (8, b"\x07" + bytes(7)), (8, b"\xff" * 8), (0x8008, b"\xff" * 8), (4, struct.pack("<f", 7)),
                   (5, struct.pack("<d", 7)), (5, struct.pack("<d", 7.5)), (253, b"\x017"), (253, b"\x03abc"), (246, b"\x047.00"), (254, b"\x00"),
                   (252, b"\x017"), (12, b"\x04\xe4\x07\x01\x01"), (11, b"\x00"), (6, None)]
         texts = ["SELECT * FROM items WHERE deleted=0 AND group_id IN (?, 9, ?, 11)", "SELECT title, owner FROM items WHERE group_id=? OR id=?",
                  "SELECT title, owner FROM items WHERE id >= ? AND owner > ? LIMIT 20", "SELECT c FROM sbtest1 WHERE id BETWEEN ? AND 7 OR k=?",
-                 "SELECT id, created FROM items WHERE title > ? AND id < 40 OR created < ? AND id < 30 ORDER BY title, id"]
+                 "SELECT id, title FROM items WHERE title > ? AND id < 40 OR title = ? ORDER BY title, id",
+                 "SELECT id, created FROM items WHERE created < ? AND id < 40 OR created > ? AND id < 30 ORDER BY created, id"]
         for n, text in enumerate(texts):
             for kind, value in values:
                 other = values[(n + kind) % len(values)]
