@@ -148,7 +148,7 @@ impl Engine {
     /// Opens what the dictionary names, and removes what it does not; the number of orphan spaces.
     fn adopt(&self, contents: Contents) -> Result<usize, EngineError> {
         let store = &self.shared.store;
-        let on_disk = store.spaces_on_disk();
+        let on_disk = store.spaces_on_disk()?;
         let mut named: FxHashSet<u32> = contents.tables.iter().map(|t| t.space).collect();
         named.insert(self.shared.dictionary.def().space);
         named.extend(self.shared.trx.undo_spaces());
@@ -359,7 +359,7 @@ impl Engine {
 
 fn open_dictionary(store: &Arc<Store>) -> Result<Table, EngineError> {
     let known = store
-        .spaces_on_disk()
+        .spaces_on_disk()?
         .into_iter()
         .find(|(_, name)| name == dictionary::SPACE_NAME);
     let space = match known {

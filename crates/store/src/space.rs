@@ -357,13 +357,11 @@ pub(crate) fn identify(file: &dyn DiskFile) -> std::io::Result<Option<SpaceId>> 
 pub(crate) fn discover(disk: &dyn Disk) -> Result<Vec<(SpaceId, String)>, StoreError> {
     let failed = |e: std::io::Error| StoreError::io(&e, "listing space files");
     let mut found = Vec::new();
-    for file_name in disk.list("").map_err(failed)? {
-        let Some(name) = file_name.strip_suffix(SUFFIX) else {
-            continue;
-        };
+    for name in names(disk)? {
+        let file_name = format!("{name}{SUFFIX}");
         let file = disk.open(&file_name, OpenMode::Existing).map_err(failed)?;
         match identify(&*file) {
-            Ok(Some(id)) => found.push((id, name.to_string())),
+            Ok(Some(id)) => found.push((id, name)),
             Ok(None) => tracing::error!(
                 "{file_name}: the header at offset 0 is not that of a space file; the file is left alone"
             ),
@@ -376,6 +374,14 @@ pub(crate) fn discover(disk: &dyn Disk) -> Result<Vec<(SpaceId, String)>, StoreE
         }
     }
     Ok(found)
+}
+
+/// The names of all files that are named as space files are.
+pub(crate) fn names(disk: &dyn Disk) -> Result<Vec<String>, StoreError> {
+    let failed = |e: std::io::Error| StoreError::io(&e, "listing space files");
+    let files = disk.list("").map_err(failed)?;
+    let names = files.iter().filter_map(|file| file.strip_suffix(SUFFIX));
+    Ok(names.map(str::to_string).collect())
 }
 
 /// Removes what a crash in [`Spaces::create`] left.

@@ -152,12 +152,14 @@ impl Store {
         removed.map_err(|e| StoreError::io(&e, format!("{name}: remove")))
     }
 
-    /// All space files: (id, name).
-    pub fn spaces_on_disk(&self) -> Vec<(SpaceId, String)> {
-        space::discover(&*self.core.disk).unwrap_or_else(|e| {
-            tracing::error!("{e}");
-            Vec::new()
-        })
+    /// All space files: (id, name). Blocks on the disk. A file that cannot be read is an error: it is not that there is none.
+    pub fn spaces_on_disk(&self) -> Result<Vec<(SpaceId, String)>, StoreError> {
+        space::discover(&*self.core.disk)
+    }
+
+    /// The names of all files that are named as space files are, also of those with damaged headers, which are none. Blocks on the disk.
+    pub fn space_names(&self) -> Result<Vec<String>, StoreError> {
+        space::names(&*self.core.disk)
     }
 
     /// Pages of the space in use or once used: page numbers are below this.

@@ -69,7 +69,7 @@ fn on_a_real_disk(direct: bool) {
 
     let (store, report) = open(disk, StoreOptions::default());
     assert!(report.clean && !report.created, "{report:?}");
-    assert_eq!(store.spaces_on_disk(), [(space, "t1".to_string())]);
+    assert_eq!(store.spaces_on_disk().unwrap(), [(space, "t1".to_string())]);
     assert!(matches!(
         store.read(ids[0]),
         Err(Stop::Error(StoreError::SpaceGone(_)))

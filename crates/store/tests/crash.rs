@@ -211,7 +211,7 @@ fn verify(store: &Store, report: &RecoveryReport, model: &mut Model, seed: u64) 
             expected.extend(change);
         }
     }
-    let on_disk: BTreeMap<SpaceId, String> = store.spaces_on_disk().into_iter().collect();
+    let on_disk: BTreeMap<SpaceId, String> = store.spaces_on_disk().unwrap().into_iter().collect();
     for (id, name) in &model.spaces {
         assert_eq!(
             on_disk.get(id),

@@ -101,7 +101,7 @@ fn the_first_format_opens_reads_and_writes() {
         assert_eq!(report.clean, round == 1, "{report:?}");
         assert!(report.corrupt_pages.is_empty() && report.missing_spaces.is_empty());
         assert_eq!(store.next_trx_id_floor(), 70_001);
-        let mut spaces = store.spaces_on_disk();
+        let mut spaces = store.spaces_on_disk().unwrap();
         spaces.sort();
         assert_eq!(
             spaces,

@@ -265,7 +265,10 @@ fn dropping_a_space_under_load() {
         }
     });
     assert_eq!(sum(&store, &ids), 0);
-    assert_eq!(store.spaces_on_disk(), [(keep, "keep".to_string())]);
+    assert_eq!(
+        store.spaces_on_disk().unwrap(),
+        [(keep, "keep".to_string())]
+    );
     assert!(store.checkpoint().unwrap() > 0);
     store.shutdown().unwrap();
 }

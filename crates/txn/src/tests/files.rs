@@ -1,11 +1,13 @@
 //! Undo files that are given up for new ones, and given back.
 
 use super::*;
+use nfold_store::FaultOn;
 
 fn undo_files(w: &World) -> Vec<String> {
     let mut names: Vec<String> = w
         .store
         .spaces_on_disk()
+        .unwrap()
         .into_iter()
         .map(|(_, n)| n)
         .collect();
@@ -103,4 +105,90 @@ fn a_long_reader_stops_no_writer_is_named_and_then_the_space_comes_back() {
     assert_eq!((after.history_length, after.oldest_reader), (0, None));
     assert!(after.undo_file_pages < 12, "{after:?}");
     assert_eq!(undo_files(&w).len(), 1);
+}
+
+/// An error of the disk while the next file is made, once, and the power failing after it or not: turning works later, and no file stays behind.
+#[test]
+fn a_new_file_that_could_not_be_finished_stops_nobody() {
+    let faults = [
+        FaultOn::Allocate,
+        FaultOn::Write,
+        FaultOn::Sync,
+        FaultOn::Read,
+    ];
+    for on in faults {
+        for crash in [false, true] {
+            let mut w = World::new(0);
+            write_some(&w, 40);
+            let rows = w.scan(&mut w.begun());
+            w.disk.inject(on, "undo.1", 0, 1, std::io::ErrorKind::Other);
+            w.system.set_undo_limit(2);
+            let failed = block_on(|| w.system.purge_step(&w, 10));
+            assert!(
+                matches!(failed, Err(TxnError::Store(StoreError::Io { .. }))),
+                "{on:?}: {failed:?}"
+            );
+            assert_eq!(w.system.status().undo_files_given_up, 0);
+            if on == FaultOn::Read {
+                // Nor while it goes on, and the file that was left cannot be looked at.
+                w.disk.inject(on, "undo.1", 0, 1, std::io::ErrorKind::Other);
+                let failed = block_on(|| w.system.purge_step(&w, 10));
+                assert!(
+                    matches!(failed, Err(TxnError::Store(StoreError::Io { .. }))),
+                    "{failed:?}"
+                );
+            }
+            if crash {
+                w = w.after_crash(5);
+                w.system.set_undo_limit(2);
+            }
+            w.settle();
+            w.settle();
+            assert_eq!(w.system.status().undo_files_given_up, 1, "{on:?}");
+            assert_eq!(undo_files(&w), ["undo.1"], "{on:?}, crash: {crash}");
+            write_some(&w, 40);
+            w.settle();
+            assert!(w.system.status().undo_files_given_up > 1, "{on:?}");
+            w = w.after_crash(6);
+            w.settle();
+            assert_eq!(undo_files(&w).len(), 1, "{on:?}, crash: {crash}");
+            assert_eq!(w.scan(&mut w.begun()), rows, "the same was written again");
+        }
+    }
+}
+
+/// The first file's name is free once that was given back: who does not see the others must not begin anew.
+#[test]
+fn no_undo_log_begins_beside_one_that_cannot_be_read() {
+    let w = World::new(0);
+    w.system.set_undo_limit(2);
+    write_some(&w, 100);
+    w.settle();
+    let files = undo_files(&w);
+    assert!(files.len() == 1 && files[0] != "undo", "{files:?}");
+    let file = format!("{}.nfd", files[0]);
+    let rows = w.scan(&mut w.begun());
+    let mut unfinished = w.begun();
+    w.write(&mut unfinished, b"k1", Some(b"never")).unwrap();
+    flush(&w.store);
+    let w = w.after_kill();
+    let reopened = || TrxSystem::open(&w.store, &TrxOptions { undo_streams: 3 }).map(drop);
+    w.disk
+        .inject(FaultOn::Read, "undo", 0, 1, std::io::ErrorKind::Other);
+    let refused = reopened().unwrap_err();
+    assert!(
+        matches!(refused, TxnError::Store(StoreError::Io { .. })),
+        "{refused:?}"
+    );
+    // The space's magic number.
+    assert!(w.disk.flip_bit(&file, 64));
+    let refused = reopened().unwrap_err();
+    assert!(
+        matches!(refused, TxnError::Store(StoreError::BadFile { .. })),
+        "{refused:?}"
+    );
+    assert!(w.disk.flip_bit(&file, 64));
+    assert_eq!(undo_files(&w), files);
+    w.settle();
+    assert_eq!(w.scan(&mut w.begun()), rows);
 }

@@ -14,13 +14,15 @@
 //! - F2: a file is retired when no page of it is known, no stream appends to it, and nobody is about to; that is durable before the file is
 //!   unlinked. A file of a retired generation that a crash brings back is removed unread: pages of it may never have been written.
 //! - F3: the ceiling over all transaction ids is in the newest file's header before the one before it is retired.
+//! - F4: while nobody has turned to a generation, nothing points into a file of it: a file that an attempt which failed has left is removed for the
+//!   next one. After a crash such a file is the newest, and is turned to.
 //! # Concurrency
 //! Whoever takes new pages counts itself in `turning`, then looks at `active` once more; the purger stores `active`, then looks at `turning`. All
 //! four are SeqCst: one of the two sees the other. Turning and retiring belong to the purge thread.
 
 use super::UndoLog;
 use crate::error::{Step, TxnError};
-use nfold_store::{Latched, Lsn, Mtr, PageId, PageNo, SpaceId, Stop, Store, USER_AREA};
+use nfold_store::{Latched, Lsn, Mtr, PageId, PageNo, SpaceId, Stop, Store, StoreError, USER_AREA};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
@@ -78,11 +80,19 @@ pub(super) fn file_of(page: PageNo) -> usize {
 impl UndoSpaces {
     /// Opens the files, makes the first if there is none, and removes what is retired (F2). Gives the ceiling, too. Blocks.
     pub(crate) fn open(store: &Arc<Store>) -> Result<(UndoSpaces, u64), TxnError> {
-        let on_disk = store.spaces_on_disk().into_iter();
+        let on_disk = store.spaces_on_disk()?.into_iter();
         let mut found: Vec<(u64, SpaceId, String)> = on_disk
             .filter_map(|(id, name)| Some((generation_of(&name)?, id, name)))
             .collect();
         found.sort_unstable();
+        // Without a file that is damaged beyond knowing it, what is left would pass for all, or a new first file for it.
+        let mut names = store.space_names()?.into_iter();
+        let known = |name: &String| found.iter().any(|(_, _, known)| known == name);
+        if let Some(name) = names.find(|name| generation_of(name).is_some() && !known(name)) {
+            let what = "an undo file with a damaged header".to_string();
+            let file = format!("{name}.nfd");
+            return Err(TxnError::Store(StoreError::BadFile { file, what }));
+        }
         if found.is_empty() {
             let id = blocking(|| store.create_space(NAME).map_err(Stop::lift))?;
             found.push((0, id, NAME.to_string()));
@@ -107,10 +117,7 @@ impl UndoSpaces {
             if cell.swap(id, SeqCst) != 0 {
                 let what = "an undo file of a generation that cannot be".to_string();
                 let file = format!("{name}.nfd");
-                return Err(TxnError::Store(nfold_store::StoreError::BadFile {
-                    file,
-                    what,
-                }));
+                return Err(TxnError::Store(StoreError::BadFile { file, what }));
             }
             spaces.active.fetch_max(generation, SeqCst);
         }
@@ -226,13 +233,31 @@ impl UndoLog {
         }
         let generation = spaces.active.load(SeqCst) + 1;
         let name = name_of(generation);
-        let id = blocking(|| self.store.create_space(&name).map_err(Stop::lift))?;
+        let id = self.make_file(&name)?;
         blocking(|| read_header(&self.store, id))?;
         spaces.ids[(generation & 1) as usize].store(id, SeqCst);
         spaces.active.store(generation, SeqCst);
         tracing::info!(file = name, "the undo log goes on in a new file");
         blocking(|| self.write_ceiling(ceiling))?;
         Ok(true)
+    }
+
+    /// Makes the file of a generation that is not turned to yet, in the place of one that was left (F4).
+    fn make_file(&self, name: &str) -> Result<SpaceId, TxnError> {
+        let store = &self.store;
+        let make = || blocking(|| store.create_space(name).map_err(Stop::lift));
+        match make() {
+            Err(TxnError::Store(StoreError::SpaceExists(file))) => {
+                tracing::warn!(file, "an undo file that was not finished is made anew");
+                let on_disk = store.spaces_on_disk()?.into_iter();
+                for (id, _) in on_disk.filter(|(_, found)| found == name) {
+                    store.open_space(id, name)?;
+                    store.drop_space(id)?;
+                }
+                make()
+            }
+            made => made,
+        }
     }
 
     /// Gets on with giving the older file back, if there is one: no stream appends to it any more; it is retired when nothing in it is known, and
