@@ -14,6 +14,8 @@
 //!     sees the restored row, and takes away what nobody needs, or the floor is seen here, and the step starts over.
 //! U5. The chains of a version are freed last of all that its purge does. So a record whose version has lost them was purged before a crash; and an
 //!     older version without them, met on a walk, is one that nobody needs.
+//! U6. Damage counts only on the table that is in force: a step that began on another one, whose indexes a definition frees meanwhile, is done
+//!     again. A definition publishes the new table before it frees anything of the old.
 //!
 //! # Failure
 //! The overflow chains of a row that is undone get into the table's [`limbo`](crate::limbo) in the mini-transaction that takes the row away, those
@@ -40,17 +42,42 @@ use crate::table::Table;
 /// Undoes and purges rows of the open tables.
 pub(crate) struct Applier(pub Arc<Shared>);
 
+impl Applier {
+    /// Runs a step on a table. It holds no metadata lock, so a definition may replace the table meanwhile and free an index under the step: what
+    /// looks like damage then is none, and the step is done again on the table as it is now (U6).
+    pub(crate) fn on(
+        &self,
+        table: &Arc<Table>,
+        step: impl FnOnce() -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        match step() {
+            Err(Stop::Error(_)) if is_replaced(&self.0, table) => Err(Stop::Wait(Wait::ready())),
+            other => other,
+        }
+    }
+}
+
+/// Whether the table was dropped, or another definition has taken its place.
+fn is_replaced(shared: &Shared, table: &Table) -> bool {
+    let now = shared.table(table.def().id.0);
+    !now.is_some_and(|now| std::ptr::eq(&*now, table))
+}
+
 impl RowApplier for Applier {
     fn undo(&self, record: &UndoRecord, _system: &TrxSystem) -> Step<()> {
         match self.0.table(record.table_id) {
-            Some(table) => undo(&self.0, &table, record).map_err(StoreStop::lift),
+            Some(table) => self
+                .on(&table, || undo(&self.0, &table, record))
+                .map_err(StoreStop::lift),
             None => Ok(()),
         }
     }
 
     fn purge(&self, record: &UndoRecord, _system: &TrxSystem) -> Step<()> {
         match self.0.table(record.table_id) {
-            Some(table) => purge(&self.0, &table, record).map_err(StoreStop::lift),
+            Some(table) => self
+                .on(&table, || purge(&self.0, &table, record))
+                .map_err(StoreStop::lift),
             None => Ok(()),
         }
     }
@@ -97,7 +124,9 @@ fn undo(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop>
         match undo_entries(shared, table, n, record, image, old) {
             Ok(on) => relying.extend(on),
             // The row comes back all the same; its index can be made anew from the rows.
-            Err(Stop::Error(error @ EngineError::Store(StoreError::Corrupt { .. }))) => {
+            Err(Stop::Error(error @ EngineError::Store(StoreError::Corrupt { .. })))
+                if !is_replaced(shared, table) =>
+            {
                 table.fence(&error);
             }
             Err(stop) => return Err(stop),

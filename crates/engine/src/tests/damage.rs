@@ -179,3 +179,31 @@ fn a_refused_change_of_a_damaged_table_leaves_the_others_sound() {
     commit(&mut s);
     assert_sound(&db.engine, &good);
 }
+
+/// A definition frees an index under a step of purge or rollback, which holds no metadata lock: that is no damage.
+#[test]
+fn a_step_on_a_table_that_was_replaced_is_done_again() {
+    let db = Db::new();
+    let [old, other] = two_tables(&db);
+    let applier = crate::undo::Applier(db.engine.shared().clone());
+    let gone = old.def().indexes[1].clone();
+    db.engine
+        .change_indexes(old.def(), &[], &[gone.id])
+        .unwrap();
+    let freed = || -> Result<(), Stop> {
+        let mut value = Vec::new();
+        let read = old
+            .index(1)
+            .tree
+            .get(&db.engine.shared().store, b"k", &mut value);
+        read.map(drop).map_err(crate::error::lift)
+    };
+    assert!(matches!(freed(), Err(Stop::Error(_))), "its root is freed");
+    assert!(matches!(applier.on(&old, freed), Err(Stop::Wait(_))));
+    assert!(
+        matches!(applier.on(&other, freed), Err(Stop::Error(_))),
+        "a table in force stands by what it finds"
+    );
+    let new = db.find("bad");
+    assert!(!is_fenced(&new) && !is_fenced(&other));
+}
