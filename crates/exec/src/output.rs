@@ -217,6 +217,11 @@ impl Target<'_> {
     /// The string in the client's character set, if it is to be converted.
     #[inline]
     fn converted(&self, v: ValueRef<'_>, ty: &ColumnType) -> Option<Vec<u8>> {
+        if let (ValueRef::UInt(number), Some(to)) = (v, self.charset)
+            && ty.is_enum_or_set()
+        {
+            return self.converted_member(number, ty, to);
+        }
         let (ValueRef::Bytes(text), Some(to)) = (v, self.charset) else {
             return None;
         };
@@ -229,6 +234,22 @@ impl Target<'_> {
         }
         let mut out = Vec::with_capacity(text.len() * 2);
         charset::convert(from, to, text, &mut out);
+        Some(out)
+    }
+
+    /// The text of an ENUM's or SET's value, whose members are kept in UTF-8.
+    fn converted_member(&self, number: u64, ty: &ColumnType, to: &Charset) -> Option<Vec<u8>> {
+        let from = &charset::UTF8MB4;
+        if std::ptr::eq(from, to) || to.is_binary() {
+            return None;
+        }
+        let mut name = Vec::new();
+        ty.member_text(number, &mut name);
+        if name.is_ascii() {
+            return None;
+        }
+        let mut out = Vec::with_capacity(name.len());
+        charset::convert(from, to, &name, &mut out);
         Some(out)
     }
 

@@ -1,0 +1,25 @@
+"""Results come in the client's character set, whatever they are stored in."""
+import pymysql
+
+
+def rows(srv, charset, sql):
+    with pymysql.connect(host="127.0.0.1", port=srv.port, user="root", database="charsets", use_unicode=False) as conn, conn.cursor() as cursor:
+        cursor.execute(f"SET NAMES {charset}")
+        cursor.execute(sql)
+        return list(cursor.fetchall())
+
+
+def test_members_of_enum_and_set(srv):
+    with pymysql.connect(host="127.0.0.1", port=srv.port, user="root", charset="utf8mb4", autocommit=True) as conn, conn.cursor() as cursor:
+        cursor.execute("CREATE DATABASE charsets")
+        cursor.execute("CREATE TABLE charsets.m (id INT PRIMARY KEY, b ENUM('é','日'), s SET('é','x'), c CHAR(3))")
+        cursor.execute("INSERT INTO charsets.m VALUES (1, 1, 3, 'é'), (2, 2, 1, '日'), (3, NULL, 0, '')")
+    # As MySQL 9.7 gave them.
+    latin1 = [(b"\xe9", b"\xe9,x", b"\xe9"), (b"?", b"\xe9", b"?"), (None, b"", b"")]
+    utf8 = [("é".encode(), "é,x".encode(), "é".encode()), ("日".encode(), "é".encode(), "日".encode()), (None, b"", b"")]
+    for sql in ("SELECT b, s, c FROM m", "SELECT b, s, c FROM m ORDER BY id", "SELECT DISTINCT b, s, c FROM m ORDER BY c DESC, b DESC"):
+        if "DISTINCT" in sql:
+            assert sorted(rows(srv, "latin1", sql), key=str) == sorted(latin1, key=str), sql
+        else:
+            assert rows(srv, "latin1", sql) == latin1, sql
+        assert sorted(rows(srv, "utf8mb4", sql), key=str) == sorted(utf8, key=str), sql
