@@ -189,15 +189,10 @@ impl Plain {
         let Some(order) = &plain.order else {
             let mut more = true;
             rows(&mut |image| {
-                if let Some((keys, set)) = &mut unique {
-                    key.clear();
-                    keys.push(layout, image, &mut key)?;
-                    if !set.is_new_key(rt, &key, |out| {
-                        out.extend_from_slice(image);
-                        Ok(())
-                    })? {
-                        return Ok(true);
-                    }
+                if let Some(unique) = &mut unique
+                    && !is_new(rt, unique, layout, image, &mut key)?
+                {
+                    return Ok(true);
                 }
                 more = give(image)?;
                 Ok(more)
@@ -209,15 +204,10 @@ impl Plain {
         };
         let mut sorter = sorter_of(rt, block, limits);
         rows(&mut |image| {
-            if let Some((keys, set)) = &mut unique {
-                key.clear();
-                keys.push(layout, image, &mut key)?;
-                if !set.is_new_key(rt, &key, |out| {
-                    out.extend_from_slice(image);
-                    Ok(())
-                })? {
-                    return Ok(true);
-                }
+            if let Some(unique) = &mut unique
+                && !is_new(rt, unique, layout, image, &mut key)?
+            {
+                return Ok(true);
             }
             if !plain.same {
                 order_key.clear();
@@ -237,4 +227,21 @@ impl Plain {
         }
         give_sorted(rt, sorter, &mut give)
     }
+}
+
+/// Whether the row is known to be new; its key is left in `key`.
+#[inline]
+fn is_new(
+    rt: &Runtime<'_>,
+    (keys, set): &mut (&ImageKeys, Distinct),
+    layout: &RowLayout,
+    image: &[u8],
+    key: &mut Vec<u8>,
+) -> Result<bool, SqlError> {
+    key.clear();
+    keys.push(layout, image, key)?;
+    set.is_new_key(rt, key, |out| {
+        out.extend_from_slice(image);
+        Ok(())
+    })
 }
