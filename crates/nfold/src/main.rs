@@ -22,11 +22,14 @@ struct Cli {
 enum Command {
     /// Serve a data directory
     Serve(serve::Args),
+    /// Find the pattern that carries a load, replay it, measure how it scales, name what stops it
+    Lab(nfold_lab::Args),
 }
 
 fn main() -> ExitCode {
     memory::give_back_large_buffers();
     match Cli::parse().command {
         Command::Serve(args) => serve::serve(&args),
+        Command::Lab(args) => nfold_lab::main(&args),
     }
 }

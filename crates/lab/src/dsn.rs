@@ -1,0 +1,258 @@
+//! Where a server is and who asks: `mysql://user@host:port/db?key=value` or `host=…,port=…,user=…`.
+//!
+//! A password is never part of it (the process list shows arguments): it comes from `NFOLD_LAB_PASSWORD`, `MYSQL_PWD`, an option
+//! file (`option_file=FILE`, or `~/.my.cnf`), or the terminal (`prompt=yes`), in this order, `prompt` before all.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::LabError;
+
+mod option_file;
+mod terminal;
+
+/// A password: prints as nothing, is compared by nobody.
+#[derive(Clone, Default)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+/// A server, a user, and a default database. `Display` gives it as a URL, without the password.
+#[derive(Clone, Debug)]
+pub struct Dsn {
+    /// Name or address; not looked at where there is a socket.
+    pub host: String,
+    pub port: u16,
+    /// Unix socket.
+    pub socket: Option<PathBuf>,
+    pub user: String,
+    pub db: Option<String>,
+    pub password: Secret,
+    option_file: Option<PathBuf>,
+    prompt: bool,
+}
+
+const KEYS: &str = "host, port, socket, user, db, option_file, prompt";
+
+impl Dsn {
+    /// Reads the text and finds the password, which may ask at the terminal.
+    pub fn open(text: &str) -> Result<Dsn, LabError> {
+        let mut dsn = Dsn::parse(text)?;
+        dsn.find_password()?;
+        Ok(dsn)
+    }
+
+    /// Reads the text alone.
+    pub fn parse(text: &str) -> Result<Dsn, LabError> {
+        let mut dsn = Dsn {
+            host: "127.0.0.1".into(),
+            port: 3306,
+            socket: None,
+            user: std::env::var("USER").unwrap_or_else(|_| "root".into()),
+            db: None,
+            password: Secret::default(),
+            option_file: None,
+            prompt: false,
+        };
+        let text = text.trim();
+        if let Some(rest) = text
+            .strip_prefix("mysql://")
+            .or_else(|| text.strip_prefix("mariadb://"))
+        {
+            dsn.url(rest)?;
+        } else if text.contains("://") {
+            return Err(wrong(
+                "it must begin with mysql://, or be key=value,key=value".into(),
+            ));
+        } else if text.is_empty() {
+            return Err(wrong(
+                "it is empty; an example: mysql://app@127.0.0.1:3306/shop".into(),
+            ));
+        } else {
+            for pair in text.split([',', ';', ' ']).filter(|pair| !pair.is_empty()) {
+                let Some((key, value)) = pair.split_once('=') else {
+                    return Err(wrong(format!(
+                        "{pair:?} is no key=value, and it does not begin with mysql://"
+                    )));
+                };
+                dsn.set(key.trim(), value.trim())?;
+            }
+        }
+        Ok(dsn)
+    }
+
+    /// What follows `mysql://`.
+    fn url(&mut self, rest: &str) -> Result<(), LabError> {
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, db) = rest.split_once('/').unwrap_or((rest, ""));
+        let (user, address) = authority.rsplit_once('@').unwrap_or(("", authority));
+        if user.contains(':') {
+            return Err(password_inside());
+        }
+        if !user.is_empty() {
+            self.user = decoded(user)?;
+        }
+        let (host, port) = match address.strip_prefix('[') {
+            Some(v6) => {
+                let (host, after) = v6
+                    .split_once(']')
+                    .ok_or_else(|| wrong("an IPv6 address has no closing bracket".into()))?;
+                (host, after.strip_prefix(':'))
+            }
+            None => match address.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (address, None),
+            },
+        };
+        if !host.is_empty() {
+            self.set("host", &decoded(host)?)?;
+        }
+        if let Some(port) = port {
+            self.set("port", port)?;
+        }
+        if !db.is_empty() {
+            self.set("db", &decoded(db)?)?;
+        }
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            self.set(key, &decoded(value)?)?;
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), LabError> {
+        match key.to_ascii_lowercase().as_str() {
+            "host" | "h" => self.host = value.into(),
+            "port" => {
+                self.port = match value.parse() {
+                    Ok(port) if port > 0 => port,
+                    _ => {
+                        return Err(wrong(format!(
+                            "the port must be a number from 1 to 65535, not {value:?}"
+                        )));
+                    }
+                }
+            }
+            "socket" => self.socket = Some(value.into()),
+            "user" | "u" => self.user = value.into(),
+            "db" | "database" => self.db = (!value.is_empty()).then(|| value.into()),
+            "option_file" | "defaults_file" => self.option_file = Some(value.into()),
+            "prompt" => {
+                self.prompt = match value {
+                    "" | "yes" | "1" | "true" => true,
+                    "no" | "0" | "false" => false,
+                    _ => return Err(wrong("prompt is yes or no".into())),
+                }
+            }
+            "password" | "pass" | "passwd" | "pwd" | "p" => return Err(password_inside()),
+            _ => return Err(wrong(format!("there is no key {key:?}; there are {KEYS}"))),
+        }
+        Ok(())
+    }
+
+    fn find_password(&mut self) -> Result<(), LabError> {
+        let set = |name| std::env::var(name).ok();
+        self.password = Secret(if self.prompt {
+            terminal::ask(&format!("Password of {self}: "))?
+        } else if let Some(password) = set("NFOLD_LAB_PASSWORD").or_else(|| set("MYSQL_PWD")) {
+            password
+        } else if let Some(file) = &self.option_file {
+            option_file::password(file)?.ok_or_else(|| {
+                wrong(format!(
+                    "{} has no password in its [client] group",
+                    file.display()
+                ))
+            })?
+        } else {
+            let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".my.cnf"));
+            match home {
+                Some(file) if file.is_file() => option_file::password(&file)?.unwrap_or_default(),
+                _ => String::new(),
+            }
+        });
+        Ok(())
+    }
+}
+
+impl fmt::Display for Dsn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "mysql://{}@", self.user)?;
+        match &self.socket {
+            Some(_) => {}
+            None if self.host.contains(':') => write!(f, "[{}]:{}", self.host, self.port)?,
+            None => write!(f, "{}:{}", self.host, self.port)?,
+        }
+        if let Some(db) = &self.db {
+            write!(f, "/{db}")?;
+        }
+        if let Some(socket) = &self.socket {
+            write!(f, "?socket={}", socket.display())?;
+        }
+        Ok(())
+    }
+}
+
+fn wrong(why: String) -> LabError {
+    LabError::Usage(format!("wrong DSN: {why}"))
+}
+
+fn password_inside() -> LabError {
+    wrong("it holds a password, which the process list would show; put it into NFOLD_LAB_PASSWORD or an option file (option_file=FILE), or say prompt=yes".into())
+}
+
+/// `%41` is `A`.
+fn decoded(text: &str) -> Result<String, LabError> {
+    let bad = || wrong(format!("{text:?} has a % without two hexadecimal digits"));
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let mut digit = || {
+            bytes
+                .next()
+                .and_then(|b| (b as char).to_digit(16))
+                .ok_or_else(bad)
+        };
+        out.push((digit()? * 16 + digit()?) as u8);
+    }
+    String::from_utf8(out).map_err(|_| wrong(format!("{text:?} is not UTF-8")))
+}
+
+/// Command line of `nfold lab dsn`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// mysql://user@host:port/db, or key=value,key=value with host, port, socket, user, db, option_file, prompt
+    dsn: String,
+}
+
+/// Says what a DSN stands for.
+pub fn run(args: &Args) -> Result<(), LabError> {
+    let dsn = Dsn::open(&args.dsn)?;
+    let found = if dsn.password.is_empty() {
+        "no password"
+    } else {
+        "a password"
+    };
+    println!("{dsn} with {found}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

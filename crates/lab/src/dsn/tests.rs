@@ -1,0 +1,91 @@
+use super::*;
+
+fn shown(text: &str) -> String {
+    match Dsn::parse(text) {
+        Ok(dsn) => dsn.to_string(),
+        Err(e) => e.to_string(),
+    }
+}
+
+#[test]
+fn both_forms_mean_the_same() {
+    assert_eq!(
+        shown("mysql://app@db.example:3307/shop"),
+        "mysql://app@db.example:3307/shop"
+    );
+    assert_eq!(
+        shown("host=db.example,port=3307,user=app,db=shop"),
+        "mysql://app@db.example:3307/shop"
+    );
+    assert_eq!(shown("mysql://app@[::1]:3307"), "mysql://app@[::1]:3307");
+    assert_eq!(shown("mysql://a%40b@h/x%2Fy"), "mysql://a@b@h:3306/x/y");
+    assert_eq!(
+        shown("mysql://app@/shop?socket=/run/m.sock"),
+        "mysql://app@/shop?socket=/run/m.sock"
+    );
+    assert_eq!(shown("mariadb://app@h"), "mysql://app@h:3306");
+}
+
+#[test]
+fn a_password_is_refused_and_not_repeated() {
+    for text in [
+        "mysql://app:hunter2@h/db",
+        "user=app,password=hunter2",
+        "mysql://app@h?password=hunter2",
+    ] {
+        let message = shown(text);
+        assert!(message.contains("holds a password"), "{message}");
+        assert!(!message.contains("hunter2"), "{message}");
+    }
+}
+
+#[test]
+fn mistakes_are_one_clear_line() {
+    for (text, part) in [
+        ("", "empty"),
+        ("postgres://h", "must begin with mysql://"),
+        ("mysql://app@h:0", "port must be"),
+        ("mysql://app@h:99999", "port must be"),
+        ("mysql://app@[::1", "closing bracket"),
+        ("mysql://app@h/%zz", "hexadecimal"),
+        ("mysql://app@h?hots=x", "no key \"hots\""),
+        ("shop", "no key=value"),
+        ("prompt=maybe", "yes or no"),
+    ] {
+        let message = shown(text);
+        assert!(message.contains(part), "{text}: {message}");
+        assert_eq!(message.lines().count(), 1);
+    }
+}
+
+#[test]
+fn the_option_files_password_is_found() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("my.cnf");
+    std::fs::write(
+        &file,
+        "[mysqld]\npassword=no\n[client]\nuser=x\npassword = \"se#cret\"\n[mysql]\npassword=no\n",
+    )
+    .expect("written");
+    assert_eq!(
+        option_file::password(&file).expect("read").as_deref(),
+        Some("se#cret")
+    );
+    std::fs::write(&file, "[client]\npassword=plain # not this\n").expect("written");
+    assert_eq!(
+        option_file::password(&file).expect("read").as_deref(),
+        Some("plain")
+    );
+    std::fs::write(&file, "[mysqld]\n").expect("written");
+    assert_eq!(option_file::password(&file).expect("read"), None);
+    let gone = option_file::password(&dir.path().join("gone")).expect_err("not there");
+    assert!(gone.to_string().starts_with("cannot read "));
+}
+
+#[test]
+fn debug_shows_no_password() {
+    let mut dsn = Dsn::parse("user=app").expect("right");
+    dsn.password = Secret("hunter2".into());
+    assert!(!format!("{dsn:?} {dsn}").contains("hunter2"));
+    assert_eq!(dsn.password.reveal(), "hunter2");
+}

@@ -1,0 +1,60 @@
+//! The lab: the method that found why medium-size IN lists do not scale, as one tool against any MySQL-compatible server.
+//!
+//! ```text
+//!  log files, stdin ── log ──▶ Statement ── digest ──▶ ranked patterns (table, JSON, HTML)
+//!                                  │ extract
+//!                              w.jsonl ── replay ──▶ client ──▶ server(s)
+//! ```
+//!
+//! # Invariants
+//! - L1: nothing that was read from a log or a server panics; it is counted and said.
+//! - L2: a password is in no argument, no output, no error.
+//! - L3: after Ctrl-C ([`interrupt`]) a command writes what it has, marked as partial, and ends with code 130.
+//!
+//! # Not here
+//! The server: this crate knows the protocol's codec and the SQL lexer, nothing of what stands behind them.
+#![deny(unsafe_code)]
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+pub mod dsn;
+mod error;
+pub mod interrupt;
+pub mod statement;
+
+pub use error::LabError;
+
+/// Command line of `nfold lab`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Check where a DSN leads, and that a password is found for it
+    #[command(after_help = "Example:\n  nfold lab dsn mysql://app@127.0.0.1:3306/shop")]
+    Dsn(dsn::Args),
+}
+
+/// Exit code of a command that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+/// Runs one command; what stops it is one line on standard error.
+pub fn main(args: &Args) -> ExitCode {
+    interrupt::install();
+    let done = match &args.command {
+        Command::Dsn(args) => dsn::run(args),
+    };
+    match done {
+        Ok(()) if interrupt::requested() => ExitCode::from(INTERRUPTED),
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("nfold lab: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
