@@ -159,7 +159,10 @@ impl Cursor {
                 )
             }
             Err(Stop::Wait(wait)) => {
-                self.read_ahead(tree, store);
+                // A page that was asked for is still on its way: asking anew would add a page or two at each, one read for each.
+                if self.ahead <= self.window / 2 {
+                    self.read_ahead(tree, store);
+                }
                 return Err(Stop::Wait(wait));
             }
             Err(stop) => return Err(stop),
@@ -235,14 +238,18 @@ impl Cursor {
                 self.swap_position(!self.reverse);
                 self.hint = sibling;
                 self.moved = true;
-                if sibling != 0 {
-                    store.prefetch(tree.page_id(sibling));
+                let id = (sibling != 0).then(|| tree.page_id(sibling));
+                // Also where the disk keeps up and nobody ever waits: otherwise each leaf would be a read of its own.
+                let due = match self.ahead {
+                    0 => id.is_some_and(|id| !store.is_resident(id)),
+                    _ => self.ahead - 1 <= self.window / 2,
+                };
+                self.ahead = self.ahead.saturating_sub(1);
+                if due {
+                    self.read_ahead(tree, store);
                 }
-                if self.ahead > 0 {
-                    self.ahead -= 1;
-                    if self.ahead <= self.window / 2 {
-                        self.read_ahead(tree, store);
-                    }
+                if let Some(id) = id {
+                    store.prefetch(id);
                 }
             }
         }

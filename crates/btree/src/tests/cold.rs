@@ -68,6 +68,10 @@ fn scans_read_ahead_in_large_pieces() {
         assert!(keys == expected, "reverse {reverse}");
         assert!(status.pages_read > 400, "{status:?}");
         assert!(
+            status.read_ahead <= status.pages_read,
+            "no page is asked for twice: {status:?}"
+        );
+        assert!(
             status.reads * 4 <= status.pages_read,
             "neighbours are read together: {status:?}"
         );

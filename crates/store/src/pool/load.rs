@@ -287,7 +287,9 @@ impl Core {
             let Some((load, new)) = self.register_load(&space, id) else {
                 continue;
             };
-            self.counters.add(count as usize, 1);
+            if new || !ahead {
+                self.counters.add(count as usize, 1);
+            }
             waits(load.clone());
             if !new {
                 continue;
