@@ -19,9 +19,11 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
+pub mod client;
 pub mod dsn;
 mod error;
 pub mod interrupt;
+pub mod procfs;
 pub mod statement;
 
 pub use error::LabError;

@@ -1,0 +1,230 @@
+//! A blocking connection, for administration: one statement at a time, rows kept.
+
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+use nfold_protocol::Reader;
+use nfold_protocol::consts::com;
+
+use super::auth::{self, Agreed};
+use super::command::{Command, packet};
+use super::response::{Answer, NoRows, Response, RowSink};
+use super::stream::Stream;
+use crate::LabError;
+use crate::dsn::Dsn;
+
+/// Longest time to wait for a server to take a connection.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// A server that keeps silent so long while somebody logs in is given up.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// A socket on which somebody is logged in, waiting at most `patience` for the server to take it.
+pub(super) fn open_stream(dsn: &Dsn, patience: Duration) -> Result<(Stream, Agreed), LabError> {
+    let mut stream = Stream::connect(dsn, patience, Some(SILENCE))?;
+    let agreed = auth::log_in(&mut stream, dsn)?;
+    stream
+        .set_timeouts(None)
+        .map_err(LabError::io(format!("cannot use the connection to {dsn}")))?;
+    Ok((stream, agreed))
+}
+
+/// A session on a server.
+#[derive(Debug)]
+pub struct Connection {
+    stream: Stream,
+    agreed: Agreed,
+    name: String,
+    buffer: Vec<u8>,
+}
+
+/// A text result, all of it.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct ResultSet {
+    pub columns: Vec<String>,
+    /// None is NULL.
+    pub rows: Vec<Vec<Option<Vec<u8>>>>,
+    pub affected_rows: u64,
+}
+
+impl ResultSet {
+    /// A value as text; None for NULL, and where there is no such row or column.
+    pub fn text(&self, row: usize, column: usize) -> Option<String> {
+        let value = self.rows.get(row)?.get(column)?.as_ref()?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    }
+}
+
+impl Connection {
+    /// Connects and logs in.
+    pub fn open(dsn: &Dsn) -> Result<Connection, LabError> {
+        let (stream, agreed) = open_stream(dsn, PATIENCE)?;
+        Ok(Connection {
+            stream,
+            agreed,
+            name: dsn.to_string(),
+            buffer: vec![0; 64 << 10],
+        })
+    }
+
+    /// `version()` as the server's greeting gives it.
+    pub fn server_version(&self) -> &str {
+        &self.agreed.server_version
+    }
+
+    /// The server's number of this connection.
+    pub fn id(&self) -> u32 {
+        self.agreed.connection_id
+    }
+
+    /// Runs one statement and keeps its rows (of the last result, where there are several).
+    pub fn query(&mut self, sql: &str) -> Result<ResultSet, LabError> {
+        let mut rows = Rows::default();
+        let mut command = Command::default();
+        command.text().extend_from_slice(sql.as_bytes());
+        let mut out = Vec::new();
+        command.encode_text(&mut out);
+        let answer = self.exchange(&out, false, &mut rows)?;
+        if let Some(error) = answer.error {
+            return Err(LabError::Server {
+                code: error.code,
+                message: error.message,
+            });
+        }
+        rows.result.affected_rows = answer.affected_rows;
+        match rows.broken {
+            true => Err(LabError::malformed(format!(
+                "{}: a row that is none",
+                self.name
+            ))),
+            false => Ok(rows.result),
+        }
+    }
+
+    /// Runs one statement whose rows do not matter; the server's error is part of the answer.
+    pub fn run(&mut self, sql: &[u8]) -> Result<Answer, LabError> {
+        let mut out = Vec::with_capacity(sql.len() + 5);
+        packet(&mut out, com::QUERY, |out| out.extend_from_slice(sql));
+        self.exchange(&out, false, &mut NoRows)
+    }
+
+    /// The first column of the first row; None where there is none, or NULL.
+    pub fn value(&mut self, sql: &str) -> Result<Option<String>, LabError> {
+        Ok(self.query(sql)?.text(0, 0))
+    }
+
+    /// Prepares a statement: its number and how many parameters it has.
+    pub fn prepare(&mut self, sql: &str) -> Result<(u32, u16), LabError> {
+        let mut out = Vec::new();
+        packet(&mut out, com::STMT_PREPARE, |out| {
+            out.extend_from_slice(sql.as_bytes())
+        });
+        let answer = self.exchange(&out, true, &mut NoRows)?;
+        match (answer.prepared, answer.error) {
+            (Some(prepared), _) => Ok(prepared),
+            (None, Some(error)) => Err(LabError::Server {
+                code: error.code,
+                message: error.message,
+            }),
+            (None, None) => Err(LabError::malformed(format!(
+                "{}: prepare without an answer",
+                self.name
+            ))),
+        }
+    }
+
+    /// Executes statement `id` with the command's values; rows are counted and hashed.
+    pub fn execute(&mut self, id: u32, command: &Command) -> Result<Answer, LabError> {
+        let mut out = Vec::new();
+        command.encode_execute(id, &mut out);
+        self.exchange(&out, false, &mut NoRows)
+    }
+
+    fn exchange(
+        &mut self,
+        out: &[u8],
+        prepare: bool,
+        sink: &mut impl RowSink,
+    ) -> Result<Answer, LabError> {
+        let lost = |e: io::Error| LabError::Io {
+            doing: format!("lost the connection to {}", self.name),
+            error: e,
+        };
+        self.stream.write_all(out).map_err(lost)?;
+        let mut response = Response::new(self.agreed.capabilities, true);
+        response.begin(prepare);
+        loop {
+            let n = match self.stream.read(&mut self.buffer) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                other => other.map_err(lost)?,
+            };
+            if n == 0 {
+                return Err(lost(io::ErrorKind::UnexpectedEof.into()));
+            }
+            let bytes = &self.buffer[..n];
+            let done = response
+                .feed(bytes, sink)
+                .map_err(|e| LabError::malformed(format!("{}: {e}", self.name)))?;
+            if done {
+                return Ok(response.answer().clone());
+            }
+        }
+    }
+}
+
+impl Drop for Connection {
+    /// Says goodbye, so that the server does not count an aborted client.
+    fn drop(&mut self) {
+        let _ = self.stream.write(&[1, 0, 0, 0, com::QUIT]);
+    }
+}
+
+#[derive(Default)]
+struct Rows {
+    result: ResultSet,
+    broken: bool,
+}
+
+impl RowSink for Rows {
+    fn wants_rows(&self) -> bool {
+        true
+    }
+
+    fn column(&mut self, definition: &[u8]) {
+        if !self.result.rows.is_empty() {
+            self.result = ResultSet::default();
+        }
+        let mut r = Reader::new(definition);
+        // An EOF packet after the definitions (5 bytes) is no definition.
+        let name = (|| {
+            for what in ["catalog", "schema", "table", "org_table"] {
+                r.lenenc_bytes(what)?;
+            }
+            r.lenenc_bytes("name")
+        })();
+        if let Ok(name) = name {
+            self.result
+                .columns
+                .push(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+
+    fn row(&mut self, payload: &[u8]) {
+        let mut r = Reader::new(payload);
+        let mut row = Vec::with_capacity(self.result.columns.len());
+        for _ in 0..self.result.columns.len() {
+            if r.rest().first() == Some(&0xfb) {
+                let _ = r.u8("null");
+                row.push(None);
+                continue;
+            }
+            match r.lenenc_bytes("value") {
+                Ok(value) => row.push(Some(value.to_vec())),
+                Err(_) => {
+                    self.broken = true;
+                    return;
+                }
+            }
+        }
+        self.result.rows.push(row);
+    }
+}

@@ -1,0 +1,180 @@
+//! One connection of the driver: what it sent, what it waits for, which statements it has prepared.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Instant;
+
+use nfold_protocol::consts::com;
+
+use super::Source;
+use crate::client::command::{Command, packet};
+use crate::client::response::{NoRows, Response};
+use crate::client::stream::Evented;
+
+/// Statements that a connection keeps prepared; the oldest is closed for the next.
+const PREPARED: usize = 256;
+
+/// What a connection is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// A command is under way.
+    Busy,
+    /// Its template is being prepared.
+    Preparing,
+    /// Until its source wants to be asked again, or the connection to be tried again.
+    Waiting,
+    Lost {
+        since: Instant,
+    },
+    Ended,
+}
+
+/// What became of bytes that arrived.
+pub enum Got {
+    /// Nothing more to read, the answer is not whole.
+    Nothing,
+    Answer,
+    Lost,
+}
+
+pub struct Slot {
+    pub socket: Option<Evented>,
+    pub response: Response,
+    pub source: Box<dyn Source>,
+    pub command: Command,
+    pub state: State,
+    /// When the command under way was sent, and the first of its event.
+    pub began: Instant,
+    pub event_began: Instant,
+    pub inside_event: bool,
+    /// The command was sent again after the connection broke.
+    pub retried: bool,
+    out: Vec<u8>,
+    sent: usize,
+    prepared: VecDeque<(u32, u32)>,
+}
+
+impl Slot {
+    pub fn new(
+        socket: Evented,
+        capabilities: u32,
+        hash_rows: bool,
+        source: Box<dyn Source>,
+    ) -> Slot {
+        let now = Instant::now();
+        Slot {
+            socket: Some(socket),
+            response: Response::new(capabilities, hash_rows),
+            source,
+            command: Command::default(),
+            state: State::Waiting,
+            began: now,
+            event_began: now,
+            inside_event: false,
+            retried: false,
+            out: Vec::new(),
+            sent: 0,
+            prepared: VecDeque::new(),
+        }
+    }
+
+    /// A new connection in place of a lost one: nothing is prepared there.
+    pub fn replace(&mut self, socket: Evented, capabilities: u32, hash_rows: bool) {
+        self.socket = Some(socket);
+        self.response = Response::new(capabilities, hash_rows);
+        self.prepared.clear();
+        self.out.clear();
+        self.sent = 0;
+    }
+
+    /// Sends the command, or what prepares its template. An error: the connection is lost.
+    pub fn send(&mut self, now: Instant) -> io::Result<()> {
+        self.out.clear();
+        self.sent = 0;
+        self.state = State::Busy;
+        self.began = now;
+        match self.command.template() {
+            None => self.command.encode_text(&mut self.out),
+            Some(template) => match self.prepared.iter().find(|(t, _)| *t == template) {
+                Some((_, id)) => self.command.encode_execute(*id, &mut self.out),
+                None => {
+                    if self.prepared.len() >= PREPARED
+                        && let Some((_, oldest)) = self.prepared.pop_front()
+                    {
+                        packet(&mut self.out, com::STMT_CLOSE, |out| {
+                            out.extend_from_slice(&oldest.to_le_bytes())
+                        });
+                    }
+                    let text = self.source.template(template);
+                    packet(&mut self.out, com::STMT_PREPARE, |out| {
+                        out.extend_from_slice(text.as_bytes())
+                    });
+                    self.state = State::Preparing;
+                }
+            },
+        }
+        self.response.begin(self.state == State::Preparing);
+        self.flush()
+    }
+
+    /// The template is prepared: executes it. False: the server refused to prepare it, which is the command's answer.
+    pub fn prepared(&mut self, now: Instant) -> io::Result<bool> {
+        let (Some((id, _)), Some(template)) =
+            (self.response.answer().prepared, self.command.template())
+        else {
+            return Ok(false);
+        };
+        self.prepared.push_back((template, id));
+        self.send(now)?;
+        Ok(true)
+    }
+
+    /// Writes what the socket takes.
+    pub fn flush(&mut self) -> io::Result<()> {
+        let Some(socket) = &mut self.socket else {
+            return Ok(());
+        };
+        while self.sent < self.out.len() {
+            match socket.write(&self.out[self.sent..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => self.sent += n,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads until the answer is whole or nothing is left. A read that does not fill the buffer has emptied the socket.
+    pub fn receive(&mut self, buffer: &mut [u8]) -> Got {
+        loop {
+            let Some(socket) = &mut self.socket else {
+                return Got::Nothing;
+            };
+            let n = match socket.read(buffer) {
+                Ok(0) => return Got::Lost,
+                Ok(n) => n,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Got::Nothing,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => return Got::Lost,
+            };
+            match self.response.feed(&buffer[..n], &mut NoRows) {
+                Ok(true) => return Got::Answer,
+                Ok(false) if n < buffer.len() => return Got::Nothing,
+                Ok(false) => {}
+                Err(_) => return Got::Lost,
+            }
+        }
+    }
+
+    /// Says goodbye and closes.
+    pub fn close(&mut self) {
+        if let Some(mut socket) = self.socket.take()
+            && self.state != State::Busy
+        {
+            let _ = socket.write(&[1, 0, 0, 0, com::QUIT]);
+        }
+        self.state = State::Ended;
+    }
+}

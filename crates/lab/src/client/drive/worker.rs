@@ -1,0 +1,302 @@
+//! One thread of the driver: an event loop over its connections.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use mio::{Events, Poll, Token};
+
+use super::outcome::Outcome;
+use super::slot::{Got, Slot, State};
+use super::{Next, Shared, Source, Timeline};
+use crate::client::connection::{PATIENCE, open_stream};
+use crate::{LabError, interrupt};
+
+/// How often the loop looks at the clock when nothing happens.
+const IDLE: Duration = Duration::from_millis(50);
+/// Answers under way at the end of the window are waited for so long.
+const GRACE: Duration = Duration::from_secs(10);
+/// Pause between two attempts to get a lost connection back.
+const RETRY: Duration = Duration::from_millis(200);
+const BUFFER: usize = 256 << 10;
+
+/// Connects, waits for the others, drives.
+pub fn run(
+    shared: &Shared<'_>,
+    number: usize,
+    sources: Vec<Box<dyn Source>>,
+) -> Result<Outcome, LabError> {
+    let made = Worker::connect(shared, number, sources);
+    if let Some(task) = crate::procfs::own_task()
+        && let Ok(mut tasks) = shared.tasks.lock()
+    {
+        tasks.push(task);
+    }
+    shared.connected.wait();
+    shared.started.wait();
+    if made.is_err() {
+        shared.stop.store(true, Ordering::Relaxed);
+    }
+    let mut worker = made?;
+    if let Some(timeline) = shared.timeline.get() {
+        worker.timeline = *timeline;
+    }
+    worker.drive();
+    Ok(worker.outcome)
+}
+
+struct Worker<'a> {
+    shared: &'a Shared<'a>,
+    number: usize,
+    poll: Poll,
+    slots: Vec<Slot>,
+    timers: BinaryHeap<Reverse<(Instant, usize)>>,
+    buffer: Vec<u8>,
+    timeline: Timeline,
+    outcome: Outcome,
+    answered: u64,
+    ending: Option<Instant>,
+}
+
+impl<'a> Worker<'a> {
+    fn connect(
+        shared: &'a Shared<'a>,
+        number: usize,
+        sources: Vec<Box<dyn Source>>,
+    ) -> Result<Self, LabError> {
+        let poll = Poll::new().map_err(LabError::io("epoll"))?;
+        let mut slots = Vec::with_capacity(sources.len());
+        for (index, source) in sources.into_iter().enumerate() {
+            if shared.stop.load(Ordering::Relaxed) || interrupt::requested() {
+                break;
+            }
+            let (stream, agreed) = open_stream(shared.dsn, PATIENCE)?;
+            let mut socket = stream.into_evented().map_err(LabError::io("epoll"))?;
+            socket
+                .register(poll.registry(), Token(index))
+                .map_err(LabError::io("epoll"))?;
+            slots.push(Slot::new(
+                socket,
+                agreed.capabilities,
+                shared.options.hash_rows,
+                source,
+            ));
+        }
+        Ok(Worker {
+            shared,
+            number,
+            poll,
+            slots,
+            timers: BinaryHeap::new(),
+            buffer: vec![0; BUFFER],
+            timeline: Timeline {
+                begin: Instant::now(),
+                end: None,
+            },
+            outcome: Outcome::default(),
+            answered: 0,
+            ending: None,
+        })
+    }
+
+    fn drive(&mut self) {
+        let now = Instant::now();
+        for index in 0..self.slots.len() {
+            self.next(index, now);
+        }
+        let mut events = Events::with_capacity(1024);
+        while self.slots.iter().any(|s| s.state != State::Ended) {
+            let timeout = self.due(Instant::now());
+            if let Err(e) = self.poll.poll(&mut events, Some(timeout))
+                && e.kind() != std::io::ErrorKind::Interrupted
+            {
+                break;
+            }
+            for event in &events {
+                let index = event.token().0;
+                if event.is_writable() && self.slots[index].flush().is_err() {
+                    self.lose(index);
+                } else if event.is_readable() || event.is_read_closed() {
+                    self.readable(index);
+                }
+            }
+            self.shared.progress[self.number]
+                .0
+                .store(self.answered, Ordering::Relaxed);
+            self.look_at_the_end();
+        }
+        for slot in &mut self.slots {
+            slot.close();
+        }
+    }
+
+    /// Runs what is due; how long to wait for the next.
+    fn due(&mut self, now: Instant) -> Duration {
+        while let Some(Reverse((at, index))) = self.timers.peek().copied() {
+            if at > now {
+                return (at - now).min(IDLE);
+            }
+            self.timers.pop();
+            match self.slots[index].state {
+                State::Waiting => self.next(index, now),
+                State::Lost { since } => self.retry(index, since, now),
+                _ => {}
+            }
+        }
+        IDLE
+    }
+
+    fn over(&self, now: Instant) -> bool {
+        self.timeline.end.is_some_and(|end| now >= end) || self.shared.stop.load(Ordering::Relaxed)
+    }
+
+    /// After the window connections end as their answers come, at the latest when the grace is over.
+    fn look_at_the_end(&mut self) {
+        let now = Instant::now();
+        if !self.over(now) && !interrupt::requested() {
+            return;
+        }
+        let deadline = *self.ending.get_or_insert(now + GRACE);
+        for slot in &mut self.slots {
+            if now >= deadline || !matches!(slot.state, State::Busy | State::Preparing) {
+                slot.close();
+            }
+        }
+    }
+
+    /// Asks the source for the next command and sends it.
+    fn next(&mut self, index: usize, now: Instant) {
+        if self.over(now) {
+            self.slots[index].close();
+            return;
+        }
+        let slot = &mut self.slots[index];
+        slot.command.more = false;
+        match slot.source.next(&mut slot.command) {
+            Next::Send => {
+                if !slot.inside_event {
+                    slot.event_began = now;
+                }
+                slot.retried = false;
+                if slot.send(now).is_err() {
+                    self.lose(index);
+                }
+            }
+            Next::Wait(at) => {
+                slot.state = State::Waiting;
+                self.timers.push(Reverse((at, index)));
+            }
+            Next::End => slot.close(),
+        }
+    }
+
+    fn readable(&mut self, index: usize) {
+        loop {
+            match self.slots[index].receive(&mut self.buffer) {
+                Got::Nothing => return,
+                Got::Lost => return self.lose(index),
+                Got::Answer => {}
+            }
+            let now = Instant::now();
+            let slot = &mut self.slots[index];
+            if slot.state == State::Preparing {
+                match slot.prepared(now) {
+                    Ok(true) => continue,
+                    Ok(false) => {}
+                    Err(_) => return self.lose(index),
+                }
+            }
+            self.complete(index, now);
+            return self.next(index, now);
+        }
+    }
+
+    /// Counts an answer that is whole.
+    fn complete(&mut self, index: usize, now: Instant) {
+        let slot = &mut self.slots[index];
+        let answer = slot.response.answer();
+        slot.source.answered(answer);
+        let ends_event = !slot.command.more || answer.error.is_some();
+        self.answered += 1;
+        let counts = now >= self.timeline.begin && self.timeline.end.is_none_or(|end| now < end);
+        if counts {
+            let out = &mut self.outcome;
+            out.statements += 1;
+            out.rows += answer.rows;
+            out.bytes += answer.bytes;
+            out.checksum = out.checksum.wrapping_add(answer.checksum);
+            out.latency
+                .saturating_record((now - slot.began).as_nanos() as u64);
+            if let Some(error) = &answer.error {
+                out.error(error.code, &error.message);
+            }
+            if ends_event {
+                out.events += 1;
+                if slot.inside_event {
+                    out.event_latency
+                        .saturating_record((now - slot.event_began).as_nanos() as u64);
+                }
+            }
+            let second = (now - self.timeline.begin).as_secs() as usize;
+            if out.per_second.len() <= second {
+                out.per_second.resize(second + 1, 0);
+            }
+            out.per_second[second] += 1;
+        }
+        slot.inside_event = !ends_event;
+    }
+
+    fn lose(&mut self, index: usize) {
+        let now = Instant::now();
+        let since_begin = |begin: Instant| match now.checked_duration_since(begin) {
+            Some(after) => after.as_secs_f64(),
+            None => -(begin - now).as_secs_f64(),
+        };
+        self.outcome.lost_at.push(since_begin(self.timeline.begin));
+        let over = self.over(now);
+        let slot = &mut self.slots[index];
+        slot.socket = None;
+        if over {
+            slot.state = State::Ended;
+            return;
+        }
+        slot.state = State::Lost { since: now };
+        self.timers
+            .push(Reverse((now + Duration::from_millis(1), index)));
+    }
+
+    fn retry(&mut self, index: usize, since: Instant, now: Instant) {
+        if self.over(now) {
+            self.slots[index].close();
+            return;
+        }
+        let opened = open_stream(self.shared.dsn, RETRY.max(Duration::from_secs(1)))
+            .ok()
+            .and_then(|(stream, agreed)| {
+                let mut socket = stream.into_evented().ok()?;
+                socket.register(self.poll.registry(), Token(index)).ok()?;
+                Some((socket, agreed.capabilities))
+            });
+        let slot = &mut self.slots[index];
+        let Some((socket, capabilities)) = opened else {
+            if now - since > self.shared.options.patience {
+                self.outcome.dead += 1;
+                slot.state = State::Ended;
+            } else {
+                self.timers.push(Reverse((now + RETRY, index)));
+            }
+            return;
+        };
+        slot.replace(socket, capabilities, self.shared.options.hash_rows);
+        slot.inside_event = false;
+        let again = slot.source.reconnected() && !slot.retried;
+        if !again {
+            return self.next(index, Instant::now());
+        }
+        slot.retried = true;
+        if slot.send(Instant::now()).is_err() {
+            self.lose(index);
+        }
+    }
+}

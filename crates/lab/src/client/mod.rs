@@ -1,0 +1,22 @@
+//! A MySQL client: one blocking [`Connection`] for administration, and [`drive`], which loads a server from many connections on few threads.
+//!
+//! ```text
+//!  Source (one per connection) ──▶ Command ──▶ bytes ──▶ socket      drive: epoll, many sockets a thread
+//!                    ▲                                     │
+//!                    └────── Answer ◀── Response ◀── bytes ┘          rows are counted or hashed, never kept
+//! ```
+//!
+//! # Not here
+//! TLS: a server that insists on it is refused with a clear line. Compression: never asked for.
+
+mod auth;
+mod command;
+pub(crate) mod connection;
+pub mod drive;
+mod response;
+mod stream;
+
+pub use command::{Command, Param, Values};
+pub use connection::{Connection, ResultSet};
+pub use response::{Answer, Response, RowSink, ServerError};
+pub use stream::Stream;

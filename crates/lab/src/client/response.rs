@@ -1,0 +1,348 @@
+//! Reads the answer to one command, from bytes in pieces of any size.
+//!
+//! # Picture
+//! ```text
+//! First ─ OK ──────────────────────────────────────────▶ done   (more results announced: First again)
+//!   │ └── ERR ─────────────────────────────────────────▶ done
+//!   └─ column count ─▶ Columns ─▶ (EOF) ─▶ Rows ─ EOF/OK/ERR ▶ done
+//!   (prepare) OK with counts ─▶ Skip parameters (EOF) ─▶ Skip columns (EOF) ▶ done
+//! ```
+//!
+//! # Cost
+//! Rows that nobody looks at are skipped by their length, in place: five bytes of each are read. A packet that arrives in pieces is put
+//! together in a buffer that the connection keeps.
+
+use nfold_protocol::consts::{cap, status};
+use nfold_protocol::frame::{HEADER, MAX_CHUNK};
+use nfold_protocol::response::parse_err;
+use nfold_protocol::{Malformed, Reader};
+
+/// An ERR packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerError {
+    /// MySQL's number.
+    pub code: u16,
+    pub message: String,
+}
+
+/// What one command brought.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    pub rows: u64,
+    /// Bytes received for it, packet headers included.
+    pub bytes: u64,
+    pub affected_rows: u64,
+    /// Sum over rows of each row's hash: the same rows in any order give the same sum. 0 unless asked for. Text and binary rows
+    /// have other bytes, so only answers of the same protocol can be compared.
+    pub checksum: u64,
+    pub error: Option<ServerError>,
+    /// COM_STMT_PREPARE: the statement's number and how many parameters it has.
+    pub prepared: Option<(u32, u16)>,
+}
+
+/// Who wants rows and the names of columns.
+pub trait RowSink {
+    /// False: rows are skipped unseen.
+    fn wants_rows(&self) -> bool;
+    /// A column definition's payload, as received.
+    fn column(&mut self, _definition: &[u8]) {}
+    /// A row packet's payload. A row beyond 16 MiB comes in pieces.
+    fn row(&mut self, payload: &[u8]);
+}
+
+/// Wants nothing.
+pub struct NoRows;
+
+impl RowSink for NoRows {
+    fn wants_rows(&self) -> bool {
+        false
+    }
+    fn row(&mut self, _payload: &[u8]) {}
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    First,
+    /// Packets (definitions and their EOF) left before rows.
+    Columns {
+        left: u64,
+    },
+    /// `inside`: the last packet was full, so the next belongs to the same row.
+    Rows {
+        inside: bool,
+    },
+    /// The answer to COM_STMT_PREPARE, and packets left after it.
+    Prepared,
+    Skip {
+        left: u64,
+    },
+    Done,
+}
+
+/// The state of one answer.
+#[derive(Debug)]
+pub struct Response {
+    phase: Phase,
+    deprecate_eof: bool,
+    hash_rows: bool,
+    /// Bytes of a row packet that are still to be passed over.
+    skip: usize,
+    /// The beginning of a packet that came in pieces, and how many bytes of it are needed.
+    carry: Vec<u8>,
+    want: usize,
+    answer: Answer,
+}
+
+enum Step {
+    /// Bytes used up; the rest of the packet, `skip`, comes later.
+    Took(usize),
+    /// So many bytes from the packet's beginning are needed.
+    Need(usize),
+}
+
+impl Response {
+    /// `capabilities` as agreed with the server; `hash_rows` fills [`Answer::checksum`].
+    pub fn new(capabilities: u32, hash_rows: bool) -> Response {
+        Response {
+            phase: Phase::Done,
+            deprecate_eof: capabilities & cap::DEPRECATE_EOF != 0,
+            hash_rows,
+            skip: 0,
+            carry: Vec::new(),
+            want: 0,
+            answer: Answer::default(),
+        }
+    }
+
+    /// A command was sent; `prepare`: it was COM_STMT_PREPARE.
+    pub fn begin(&mut self, prepare: bool) {
+        self.phase = if prepare {
+            Phase::Prepared
+        } else {
+            Phase::First
+        };
+        self.answer = Answer::default();
+    }
+
+    /// The answer so far; whole once [`Self::feed`] said so.
+    pub fn answer(&self) -> &Answer {
+        &self.answer
+    }
+
+    /// Takes received bytes. True: the answer is whole. Bytes after its end break the protocol, since nothing was asked.
+    pub fn feed(&mut self, mut bytes: &[u8], sink: &mut impl RowSink) -> Result<bool, Malformed> {
+        self.answer.bytes += bytes.len() as u64;
+        while !bytes.is_empty() {
+            if self.skip > 0 {
+                let n = self.skip.min(bytes.len());
+                self.skip -= n;
+                bytes = &bytes[n..];
+                continue;
+            }
+            if self.phase == Phase::Done {
+                return Err(Malformed("an answer that nobody asked for"));
+            }
+            if self.carry.is_empty() {
+                match self.step(bytes, sink)? {
+                    Step::Took(n) => bytes = &bytes[n..],
+                    Step::Need(n) => {
+                        self.carry.extend_from_slice(bytes);
+                        self.want = n;
+                        break;
+                    }
+                }
+                continue;
+            }
+            let n = (self.want - self.carry.len()).min(bytes.len());
+            self.carry.extend_from_slice(&bytes[..n]);
+            bytes = &bytes[n..];
+            if self.carry.len() < self.want {
+                break;
+            }
+            let mut carry = std::mem::take(&mut self.carry);
+            let step = self.step(&carry, sink)?;
+            match step {
+                Step::Took(_) => carry.clear(),
+                Step::Need(n) => self.want = n,
+            }
+            self.carry = carry;
+        }
+        Ok(self.phase == Phase::Done && self.skip == 0)
+    }
+
+    /// Looks at the packet at the front of `buf`.
+    fn step(&mut self, buf: &[u8], sink: &mut impl RowSink) -> Result<Step, Malformed> {
+        let Some(header) = buf.get(..HEADER) else {
+            return Ok(Step::Need(HEADER));
+        };
+        let len = u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize;
+        let total = HEADER + len;
+        if let Phase::Rows { inside } = self.phase {
+            if len > 0 && buf.len() == HEADER {
+                return Ok(Step::Need(HEADER + 1));
+            }
+            let first = buf.get(HEADER).copied().unwrap_or(0);
+            let ends = !inside && len > 0 && ((first == 0xfe && len < MAX_CHUNK) || first == 0xff);
+            if !ends && !self.hash_rows && !sink.wants_rows() {
+                let here = total.min(buf.len());
+                self.skip = total - here;
+                self.row_seen(len, inside);
+                return Ok(Step::Took(here));
+            }
+        }
+        if buf.len() < total {
+            return Ok(Step::Need(total));
+        }
+        self.packet(&buf[HEADER..total], sink)?;
+        Ok(Step::Took(total))
+    }
+
+    fn row_seen(&mut self, len: usize, inside: bool) {
+        self.answer.rows += u64::from(!inside);
+        self.phase = Phase::Rows {
+            inside: len == MAX_CHUNK,
+        };
+    }
+
+    fn packet(&mut self, payload: &[u8], sink: &mut impl RowSink) -> Result<(), Malformed> {
+        match self.phase {
+            Phase::First => self.first(payload),
+            Phase::Columns { left } => {
+                sink.column(payload);
+                self.phase = if left > 1 {
+                    Phase::Columns { left: left - 1 }
+                } else {
+                    Phase::Rows { inside: false }
+                };
+                Ok(())
+            }
+            Phase::Rows { inside } => self.row(payload, inside, sink),
+            Phase::Prepared => self.prepare_ok(payload),
+            Phase::Skip { left } => {
+                self.phase = if left > 1 {
+                    Phase::Skip { left: left - 1 }
+                } else {
+                    Phase::Done
+                };
+                Ok(())
+            }
+            Phase::Done => Err(Malformed("an answer that nobody asked for")),
+        }
+    }
+
+    fn first(&mut self, payload: &[u8]) -> Result<(), Malformed> {
+        match payload.first() {
+            None => Err(Malformed("empty answer")),
+            Some(0xff) => self.error(payload),
+            Some(0) => {
+                let mut r = Reader::new(&payload[1..]);
+                self.answer.affected_rows += r.lenenc_int("affected rows")?;
+                r.lenenc_int("last insert id")?;
+                let flags = r.u16("status")?;
+                self.end(flags);
+                Ok(())
+            }
+            Some(0xfb) => Err(Malformed(
+                "the server asks for a local file, which was not offered",
+            )),
+            Some(_) => {
+                let columns = Reader::new(payload).lenenc_int("column count")?;
+                let left = columns + u64::from(!self.deprecate_eof);
+                self.phase = Phase::Columns { left };
+                Ok(())
+            }
+        }
+    }
+
+    fn row(
+        &mut self,
+        payload: &[u8],
+        inside: bool,
+        sink: &mut impl RowSink,
+    ) -> Result<(), Malformed> {
+        match payload.first() {
+            Some(0xff) if !inside => self.error(payload),
+            Some(0xfe) if !inside && payload.len() < MAX_CHUNK => {
+                let mut r = Reader::new(&payload[1..]);
+                let flags = if self.deprecate_eof {
+                    r.lenenc_int("affected rows")?;
+                    r.lenenc_int("last insert id")?;
+                    r.u16("status")?
+                } else {
+                    r.u16("warnings")?;
+                    r.u16("status")?
+                };
+                self.end(flags);
+                Ok(())
+            }
+            _ => {
+                if self.hash_rows {
+                    self.answer.checksum = self.answer.checksum.wrapping_add(hash(payload));
+                }
+                sink.row(payload);
+                self.row_seen(payload.len(), inside);
+                Ok(())
+            }
+        }
+    }
+
+    fn prepare_ok(&mut self, payload: &[u8]) -> Result<(), Malformed> {
+        if payload.first() == Some(&0xff) {
+            return self.error(payload);
+        }
+        let mut r = Reader::new(payload);
+        r.u8("prepare")?;
+        let id = r.u32("statement")?;
+        let columns = u64::from(r.u16("columns")?);
+        let parameters = r.u16("parameters")?;
+        self.answer.prepared = Some((id, parameters));
+        let eof = u64::from(!self.deprecate_eof);
+        let block = |n: u64| if n > 0 { n + eof } else { 0 };
+        let left = block(columns) + block(u64::from(parameters));
+        self.phase = if left > 0 {
+            Phase::Skip { left }
+        } else {
+            Phase::Done
+        };
+        Ok(())
+    }
+
+    fn error(&mut self, payload: &[u8]) -> Result<(), Malformed> {
+        let (code, _, message) = parse_err(payload)?;
+        self.answer.error = Some(ServerError {
+            code,
+            message: String::from_utf8_lossy(message).into_owned(),
+        });
+        self.phase = Phase::Done;
+        Ok(())
+    }
+
+    fn end(&mut self, flags: u16) {
+        self.phase = if flags & status::MORE_RESULTS_EXISTS != 0 {
+            Phase::First
+        } else {
+            Phase::Done
+        };
+    }
+}
+
+/// A 64-bit hash of a row's bytes: the words multiplied and folded (the mix of wyhash), no defence against an adversary.
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
+    const A: u64 = 0xa076_1d64_78bd_642f;
+    const B: u64 = 0xe703_7ed1_a0b4_28db;
+    let mix = |x: u64, y: u64| {
+        let wide = u128::from(x) * u128::from(y);
+        wide as u64 ^ (wide >> 64) as u64
+    };
+    let mut h = mix(bytes.len() as u64 ^ A, B);
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        h = mix(h ^ u64::from_le_bytes(word) ^ A, B);
+    }
+    h
+}
+
+#[cfg(test)]
+#[path = "response_tests.rs"]
+mod tests;

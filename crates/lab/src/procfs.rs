@@ -1,0 +1,211 @@
+//! What Linux tells about processes and the machine, from /proc. Everything is best effort: where it is not there, None or zero.
+
+use std::fs;
+use std::path::Path;
+
+/// Clock ticks a second in /proc's times: USER_HZ, 100 on every Linux that Rust knows.
+const TICKS: f64 = 100.0;
+
+/// The calling thread's number.
+pub fn own_task() -> Option<u64> {
+    let link = fs::read_link("/proc/thread-self").ok()?;
+    link.file_name()?.to_str()?.parse().ok()
+}
+
+/// CPU seconds that a thread of this process has used.
+pub fn task_cpu_seconds(task: u64) -> f64 {
+    let text = fs::read_to_string(format!("/proc/self/task/{task}/schedstat")).unwrap_or_default();
+    let ns: f64 = text
+        .split(' ')
+        .next()
+        .and_then(|v| v.parse().ok())
+        .unwrap_or(0.0);
+    ns / 1e9
+}
+
+/// A process's counters at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ProcessTimes {
+    /// CPU seconds in its own code and in the kernel.
+    pub user: f64,
+    pub system: f64,
+    /// Context switches of the threads that live now.
+    pub voluntary: u64,
+    pub forced: u64,
+    pub threads: usize,
+}
+
+/// Reads a process's counters.
+pub fn process_times(pid: u32) -> Option<ProcessTimes> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = |i: usize| fields.get(i)?.parse::<f64>().ok();
+    let mut times = ProcessTimes {
+        user: ticks(11)? / TICKS,
+        system: ticks(12)? / TICKS,
+        ..ProcessTimes::default()
+    };
+    for task in tasks(pid) {
+        times.threads += 1;
+        let status =
+            fs::read_to_string(format!("/proc/{pid}/task/{task}/status")).unwrap_or_default();
+        for line in status.lines() {
+            let number = || {
+                line.split_whitespace()
+                    .nth(1)
+                    .and_then(|v| v.parse::<u64>().ok())
+                    .unwrap_or(0)
+            };
+            if line.starts_with("voluntary_ctxt") {
+                times.voluntary += number();
+            } else if line.starts_with("nonvoluntary_ctxt") {
+                times.forced += number();
+            }
+        }
+    }
+    Some(times)
+}
+
+/// Numbers of a process's threads.
+pub fn tasks(pid: u32) -> Vec<u32> {
+    numbers(Path::new(&format!("/proc/{pid}/task")))
+}
+
+fn numbers(dir: &Path) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+/// CPU seconds of the whole machine: used by anybody, and taken by the hypervisor.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct MachineTimes {
+    pub busy: f64,
+    pub stolen: f64,
+}
+
+pub fn machine_times() -> MachineTimes {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default();
+    let v: Vec<f64> = line
+        .split_whitespace()
+        .skip(1)
+        .take(8)
+        .filter_map(|v| v.parse().ok())
+        .collect();
+    if v.len() < 8 {
+        return MachineTimes::default();
+    }
+    MachineTimes {
+        busy: (v.iter().sum::<f64>() - v[3] - v[4] - v[7]) / TICKS,
+        stolen: v[7] / TICKS,
+    }
+}
+
+/// The process on this machine that listens on a TCP port or a Unix socket; None where none is seen (another machine, or no right to look).
+pub fn listener(port: u16, socket: Option<&Path>) -> Option<u32> {
+    let inodes = match socket {
+        Some(path) => unix_inodes(path),
+        None => tcp_inodes(port),
+    };
+    if inodes.is_empty() {
+        return None;
+    }
+    let wanted: Vec<String> = inodes.iter().map(|i| format!("socket:[{i}]")).collect();
+    numbers(Path::new("/proc")).into_iter().find(|pid| {
+        let Ok(fds) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+            return false;
+        };
+        fds.flatten().any(|fd| {
+            fs::read_link(fd.path())
+                .is_ok_and(|link| link.to_str().is_some_and(|l| wanted.iter().any(|w| w == l)))
+        })
+    })
+}
+
+fn tcp_inodes(port: u16) -> Vec<u64> {
+    let mut found = Vec::new();
+    for file in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        for line in text.lines().skip(1) {
+            let f: Vec<&str> = line.split_whitespace().collect();
+            let local = f
+                .get(1)
+                .and_then(|a| a.rsplit_once(':'))
+                .and_then(|(_, p)| u16::from_str_radix(p, 16).ok());
+            // 0A: LISTEN
+            if local == Some(port) && f.get(3) == Some(&"0A") {
+                found.extend(f.get(9).and_then(|i| i.parse::<u64>().ok()));
+            }
+        }
+    }
+    found
+}
+
+fn unix_inodes(path: &Path) -> Vec<u64> {
+    let text = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let wanted = path.to_string_lossy();
+    text.lines()
+        .filter_map(|line| {
+            let f: Vec<&str> = line.split_whitespace().collect();
+            (f.get(7) == Some(&wanted.as_ref())).then(|| f.get(6)?.parse().ok())?
+        })
+        .collect()
+}
+
+/// Is this name an address of this machine?
+pub fn is_local(host: &str) -> bool {
+    matches!(host, "localhost" | "127.0.0.1" | "::1") || host.starts_with("127.")
+}
+
+/// Processors, memory and kernel in one line.
+pub fn describe_machine() -> String {
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpu
+        .lines()
+        .find(|l| l.starts_with("model name"))
+        .and_then(|l| l.split_once(':'))
+        .map_or("?", |(_, v)| v.trim());
+    let count = cpu
+        .lines()
+        .filter(|l| l.starts_with("processor"))
+        .count()
+        .max(1);
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib: f64 = memory
+        .split_whitespace()
+        .nth(1)
+        .and_then(|v| v.parse().ok())
+        .unwrap_or(0.0);
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!(
+        "{count} x {model}, {:.0} GiB, Linux {}",
+        kib / f64::from(1 << 20),
+        kernel.trim()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_found_by_its_port() {
+        let listener_socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener_socket.local_addr().expect("bound").port();
+        assert_eq!(listener(port, None), Some(std::process::id()));
+        drop(listener_socket);
+    }
+
+    #[test]
+    fn times_of_this_process_are_there() {
+        let times = process_times(std::process::id()).expect("it runs");
+        assert!(times.threads >= 1);
+        assert!(machine_times().busy > 0.0);
+        assert!(own_task().is_some());
+        assert_eq!(process_times(u32::MAX), None);
+    }
+}
