@@ -10,6 +10,7 @@ mod kinds;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use common::TestServer;
 use common::client::Client;
@@ -69,8 +70,16 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static GLOBAL: Counting = Counting;
 
+/// Tests that count what all threads do run one after the other.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[test]
 fn a_warm_command_allocates_nothing() {
+    let _alone = alone();
     NOT_COUNTED.set(true);
     let s = TestServer::start(&[("nfold_workers", "2")]);
     let mut clients: Vec<Client> = (0..8)
@@ -108,6 +117,7 @@ fn may_allocate(name: &str) -> bool {
 
 #[test]
 fn a_warm_statement_allocates_nothing() {
+    let _alone = alone();
     NOT_COUNTED.set(true);
     let dir = tempfile::tempdir().unwrap();
     let server = Embedded::open(dir.path(), &[("innodb_buffer_pool_size", "67108864")]).unwrap();
@@ -144,6 +154,7 @@ const KEPT_BYTES: i64 = 512 << 10;
 
 #[test]
 fn a_long_list_takes_little_memory_per_value_and_gives_it_back() {
+    let _alone = alone();
     NOT_COUNTED.set(true);
     let dir = tempfile::tempdir().unwrap();
     let server = Embedded::open(dir.path(), &[("innodb_buffer_pool_size", "67108864")]).unwrap();
