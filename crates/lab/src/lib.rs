@@ -20,10 +20,14 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 pub mod client;
+pub mod digest;
 pub mod dsn;
 mod error;
+mod extract;
 pub mod interrupt;
 pub mod procfs;
+pub mod log;
+pub mod progress;
 pub mod statement;
 
 pub use error::LabError;
@@ -37,6 +41,9 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Rank the patterns of a load by what they cost, from slow logs and general logs
+    #[command(after_help = digest::HELP)]
+    Digest(digest::Args),
     /// Check where a DSN leads, and that a password is found for it
     #[command(after_help = "Example:\n  nfold lab dsn mysql://app@127.0.0.1:3306/shop")]
     Dsn(dsn::Args),
@@ -49,6 +56,7 @@ const INTERRUPTED: u8 = 130;
 pub fn main(args: &Args) -> ExitCode {
     interrupt::install();
     let done = match &args.command {
+        Command::Digest(args) => digest::run(args),
         Command::Dsn(args) => dsn::run(args),
     };
     match done {

@@ -11,6 +11,9 @@ pub struct Statement {
     /// The text's bytes in hexadecimal, where they are not UTF-8. Exactly one of the two is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_hex: Option<String>,
+    /// Id of its pattern (`digest`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
     /// Current database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub db: Option<String>,
@@ -21,7 +24,7 @@ pub struct Statement {
     /// The server's connection number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<u64>,
-    /// When it ended (slow log) or came (general log): microseconds since 1970 in UTC.
+    /// When it began: microseconds since 1970 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_us: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,264 @@
+//! `nfold lab digest`: which patterns carry a load, from what servers log.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use jiff::tz::TimeZone;
+use nfold_sql::lexer::LexMode;
+
+use crate::LabError;
+use crate::extract::Extract;
+use crate::interrupt;
+use crate::log::input::Input;
+use crate::log::{Event, Format, Log, Skipped, time};
+use crate::progress::Progress;
+
+pub mod buckets;
+pub mod patterns;
+pub mod report;
+mod table;
+
+use patterns::Patterns;
+use report::{By, Report, Source, Totals};
+
+pub const HELP: &str = "Examples:
+  nfold lab digest /var/log/mysql/slow.log
+  nfold lab digest slow.log.1.gz slow.log --by rows --json digest.json
+  zcat old/*.gz | nfold lab digest -
+  nfold lab digest slow.log --extract 3f2a --out w.jsonl     (then: nfold lab replay w.jsonl --dsn ...)";
+
+/// Command line of `nfold lab digest`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Slow logs or general logs of MySQL, MariaDB or Percona Server, also compressed (gz, zst); - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// What the files are (found out)
+    #[arg(long)]
+    format: Option<Format>,
+    /// What the patterns are ranked by
+    #[arg(long, default_value = "time")]
+    by: By,
+    /// How many patterns are listed
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    limit: usize,
+    /// How many of them are shown with all that is known
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    details: usize,
+    /// Write JSON (docs/lab.md has its schema); - is standard output, in place of the table
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the statements of this pattern, its id or the beginning of it, or of all; may stand several times
+    #[arg(long, value_name = "ID", requires = "out")]
+    extract: Vec<String>,
+    /// Where the statements go, one JSON object a line
+    #[arg(long, value_name = "FILE", requires = "extract")]
+    out: Option<PathBuf>,
+    /// Only what began at or after this time (2024-03-01T12:00:00Z)
+    #[arg(long, value_name = "TIME", value_parser = point_in_time)]
+    since: Option<i64>,
+    /// Only what began before this time
+    #[arg(long, value_name = "TIME", value_parser = point_in_time)]
+    until: Option<i64>,
+    /// Only statements in this database
+    #[arg(long, value_name = "NAME")]
+    db: Option<String>,
+    /// Zone of times that a log gives without one (UTC), e.g. Europe/Berlin
+    #[arg(long, value_name = "ZONE", value_parser = zone)]
+    time_zone: Option<TimeZone>,
+    /// The server runs with sql_mode ANSI_QUOTES: "x" is a name
+    #[arg(long)]
+    ansi_quotes: bool,
+    /// The server runs with sql_mode NO_BACKSLASH_ESCAPES
+    #[arg(long)]
+    no_backslash_escapes: bool,
+    /// Show no statement with its values
+    #[arg(long)]
+    no_examples: bool,
+    /// Show no progress
+    #[arg(long)]
+    quiet: bool,
+}
+
+fn point_in_time(text: &str) -> Result<i64, String> {
+    match time::read(text.as_bytes()) {
+        Some((stamp, b"")) => Ok(stamp.in_utc(&TimeZone::UTC)),
+        _ => Err("must be like 2024-03-01T12:00:00Z".into()),
+    }
+}
+
+fn zone(name: &str) -> Result<TimeZone, String> {
+    TimeZone::get(name).map_err(|_| "no such time zone".into())
+}
+
+/// What goes over all sources.
+struct Run<'a> {
+    args: &'a Args,
+    patterns: Patterns,
+    extract: Option<Extract>,
+    progress: Progress,
+    sampled_one_in: Option<u64>,
+}
+
+pub fn run(args: &Args) -> Result<(), LabError> {
+    let mut mode = LexMode::default();
+    if args.ansi_quotes {
+        mode = mode.with(LexMode::ANSI_QUOTES);
+    }
+    if args.no_backslash_escapes {
+        mode = mode.with(LexMode::NO_BACKSLASH_ESCAPES);
+    }
+    let extract = match &args.out {
+        Some(out) => Some(Extract::create(out, &args.extract)?),
+        None => None,
+    };
+    let mut run = Run {
+        args,
+        patterns: Patterns::new(mode),
+        extract,
+        progress: Progress::new(args.quiet),
+        sampled_one_in: None,
+    };
+    let mut sources = Vec::new();
+    for file in &args.files {
+        if interrupt::requested() {
+            break;
+        }
+        sources.push(run.source(file)?);
+    }
+    run.progress.finish();
+    let extracted = run.extract.take().map(Extract::finish).transpose()?;
+    let report = run.report(sources);
+    if let Some(line) = extracted {
+        eprintln!("{line}");
+    }
+    write(args, &report)
+}
+
+impl Run<'_> {
+    /// Reads one log to its end, or to where it breaks off. What cannot be opened at all is an error.
+    fn source(&mut self, file: &Path) -> Result<Source, LabError> {
+        let input = Input::open(file)?;
+        let (name, len) = (input.name().to_owned(), input.size());
+        let zone = self.args.time_zone.clone().unwrap_or(TimeZone::UTC);
+        let mut log = Log::new(input, self.args.format, &zone)?;
+        let mut event = Event::default();
+        let (mut statements, mut turn) = (0u64, 0u32);
+        while log.next(&mut event) {
+            if self.wanted(&event) {
+                let pattern = self.patterns.add(&event);
+                statements += 1;
+                self.sampled_one_in = self.sampled_one_in.max(event.rate.filter(|&rate| rate > 1));
+                if let Some(extract) = &mut self.extract {
+                    extract.offer(&self.patterns.list[pattern].id, &event)?;
+                }
+            }
+            turn = turn.wrapping_add(1);
+            if turn.is_multiple_of(1024) {
+                self.progress.show(&name, log.position(), len, statements);
+                if interrupt::requested() {
+                    break;
+                }
+            }
+        }
+        let error = log
+            .failure()
+            .map(|e| format!("reading broke off after {} bytes: {e}", log.position()));
+        Ok(Source {
+            name,
+            format: match log.format() {
+                Format::Slow => "slow",
+                Format::General => "general",
+            },
+            statements,
+            skipped: log.skipped(),
+            error,
+        })
+    }
+
+    fn wanted(&self, event: &Event) -> bool {
+        let args = self.args;
+        if let Some(since) = args.since
+            && event.time_us.is_none_or(|at| at < since)
+        {
+            return false;
+        }
+        if let Some(until) = args.until
+            && event.time_us.is_none_or(|at| at >= until)
+        {
+            return false;
+        }
+        args.db.as_ref().is_none_or(|db| event.db == db.as_bytes())
+    }
+
+    fn report(&self, sources: Vec<Source>) -> Report {
+        let mut skipped = Skipped::default();
+        for source in &sources {
+            skipped.add(source.skipped);
+        }
+        let patterns = &self.patterns.list;
+        let ranked = report::rank(
+            patterns,
+            by(self.args.by, &sources),
+            self.args.limit,
+            !self.args.no_examples,
+        );
+        Report {
+            schema: report::SCHEMA,
+            partial: interrupt::requested() || sources.iter().any(|source| source.error.is_some()),
+            by: by(self.args.by, &sources).name(),
+            totals: Totals::of(patterns, self.sampled_one_in),
+            skipped,
+            patterns_left_out: patterns.len() - ranked.len(),
+            patterns: ranked,
+            sources,
+        }
+    }
+}
+
+/// General logs have no times: they are ranked by count.
+fn by(wanted: By, sources: &[Source]) -> By {
+    if sources.iter().all(|source| source.format == "general") {
+        By::Count
+    } else {
+        wanted
+    }
+}
+
+fn write(args: &Args, report: &Report) -> Result<(), LabError> {
+    if let Some(file) = &args.json {
+        let mut text =
+            serde_json::to_vec_pretty(report).map_err(|e| LabError::Malformed(e.to_string()))?;
+        text.push(b'\n');
+        put(file, &text)?;
+    }
+    let taken = [&args.json, &args.out]
+        .into_iter()
+        .flatten()
+        .any(|file| file.as_os_str() == "-");
+    if !taken {
+        put(
+            Path::new("-"),
+            table::render(report, args.details).as_bytes(),
+        )?;
+    }
+    Ok(())
+}
+
+/// Writes a whole file; `-` is standard output, whose reader may have gone.
+fn put(file: &Path, bytes: &[u8]) -> Result<(), LabError> {
+    let written = if file.as_os_str() == "-" {
+        match io::stdout().lock().write_all(bytes) {
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => other,
+        }
+    } else {
+        File::create(file).and_then(|file| {
+            let mut out = BufWriter::new(file);
+            out.write_all(bytes)?;
+            out.flush()
+        })
+    };
+    written.map_err(LabError::io(format!("cannot write {}", file.display())))
+}

@@ -1,0 +1,270 @@
+//! The result of `digest`: the schema of its JSON (docs/lab.md), from which the table and the page are made.
+
+use serde::Serialize;
+
+use super::buckets::Buckets;
+use super::patterns::Pattern;
+use crate::log::Skipped;
+use crate::log::time;
+
+/// Name and version of the schema.
+pub const SCHEMA: &str = "nfold-lab-digest/1";
+
+/// All of it. Times are seconds, points in time RFC 3339 in UTC.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub schema: &'static str,
+    pub sources: Vec<Source>,
+    /// Ctrl-C, or a source that broke off.
+    pub partial: bool,
+    /// What the patterns are ranked by.
+    pub by: &'static str,
+    pub totals: Totals,
+    pub skipped: Skipped,
+    pub patterns: Vec<Entry>,
+    /// Patterns beyond the limit, which are counted in the totals.
+    pub patterns_left_out: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Source {
+    pub name: String,
+    /// slow, general or performance_schema
+    pub format: &'static str,
+    pub statements: u64,
+    pub skipped: Skipped,
+    /// Why it was not read to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct Totals {
+    pub statements: u64,
+    pub patterns: usize,
+    pub time_s: f64,
+    pub rows_sent: u64,
+    pub rows_examined: u64,
+    pub errors: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<String>,
+    /// The server logged one in so many statements; figures are those of the logged ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampled_one_in: Option<u64>,
+}
+
+/// One pattern.
+#[derive(Debug, Serialize)]
+pub struct Entry {
+    pub rank: usize,
+    pub id: String,
+    pub pattern: String,
+    pub count: u64,
+    pub errors: u64,
+    /// Of the total that patterns are ranked by, 0 to 1.
+    pub share: f64,
+    /// Absent where the source has no durations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_s: Option<Times>,
+    pub lock_s: f64,
+    pub rows_sent: u64,
+    pub rows_examined: u64,
+    pub rows_examined_max: u64,
+    pub bytes_sent: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<String>,
+    /// Members of each IN list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_lists: Option<Lengths>,
+    /// Rows of each INSERT.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub insert_rows: Option<Lengths>,
+    pub databases: Vec<String>,
+    pub users: Vec<String>,
+    /// Absent with --no-examples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub example: Option<Example>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Times {
+    pub total: f64,
+    pub mean: f64,
+    pub min: f64,
+    pub p50: f64,
+    pub p95: f64,
+    pub p99: f64,
+    pub max: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Lengths {
+    pub lists: u64,
+    pub mean: f64,
+    pub min: u64,
+    pub p50: u64,
+    pub p95: u64,
+    pub max: u64,
+    pub histogram: Vec<Bar>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Bar {
+    pub from: u64,
+    pub to: u64,
+    pub count: u64,
+}
+
+/// The slowest statement of a pattern.
+#[derive(Debug, Serialize)]
+pub struct Example {
+    pub text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+}
+
+fn seconds(us: u64) -> f64 {
+    us as f64 / 1e6
+}
+
+impl Lengths {
+    pub fn of(lengths: &Buckets) -> Option<Lengths> {
+        (lengths.count() > 0).then(|| Lengths {
+            lists: lengths.count(),
+            mean: lengths.mean(),
+            min: lengths.min(),
+            p50: lengths.quantile(0.5),
+            p95: lengths.quantile(0.95),
+            max: lengths.max(),
+            histogram: lengths
+                .by_powers()
+                .into_iter()
+                .map(|(from, to, count)| Bar { from, to, count })
+                .collect(),
+        })
+    }
+}
+
+impl Times {
+    fn of(time: &Buckets) -> Option<Times> {
+        (time.count() > 0).then(|| Times {
+            total: seconds(time.sum()),
+            mean: time.mean() / 1e6,
+            min: seconds(time.min()),
+            p50: seconds(time.quantile(0.5)),
+            p95: seconds(time.quantile(0.95)),
+            p99: seconds(time.quantile(0.99)),
+            max: seconds(time.max()),
+        })
+    }
+}
+
+/// What ranks the patterns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum By {
+    /// Total time
+    Time,
+    /// Number of statements
+    Count,
+    /// Rows examined
+    Rows,
+}
+
+impl By {
+    pub fn name(self) -> &'static str {
+        match self {
+            By::Time => "time",
+            By::Count => "count",
+            By::Rows => "rows",
+        }
+    }
+
+    fn of(self, pattern: &Pattern) -> u64 {
+        match self {
+            By::Time => pattern.time.sum(),
+            By::Count => pattern.count,
+            By::Rows => pattern.rows_examined,
+        }
+    }
+}
+
+impl Totals {
+    pub fn of(patterns: &[Pattern], sampled_one_in: Option<u64>) -> Totals {
+        let mut totals = Totals {
+            patterns: patterns.len(),
+            sampled_one_in,
+            ..Totals::default()
+        };
+        let (mut first, mut last, mut time_us) = (None::<i64>, None::<i64>, 0u64);
+        for pattern in patterns {
+            totals.statements += pattern.count;
+            time_us = time_us.saturating_add(pattern.time.sum());
+            totals.rows_sent = totals.rows_sent.saturating_add(pattern.rows_sent);
+            totals.rows_examined = totals.rows_examined.saturating_add(pattern.rows_examined);
+            totals.errors += pattern.errors;
+            first = first.into_iter().chain(pattern.first_us).min();
+            last = last.into_iter().chain(pattern.last_us).max();
+        }
+        totals.time_s = seconds(time_us);
+        (totals.first, totals.last) = (first.map(time::show), last.map(time::show));
+        totals
+    }
+}
+
+/// The first `limit` patterns by rank.
+pub fn rank(patterns: &[Pattern], by: By, limit: usize, examples: bool) -> Vec<Entry> {
+    let mut order: Vec<&Pattern> = patterns.iter().collect();
+    // Equal ones by count, then by id, so that a result is always the same.
+    order.sort_by(|a, b| {
+        (by.of(b), b.count)
+            .cmp(&(by.of(a), a.count))
+            .then_with(|| a.id.cmp(&b.id))
+    });
+    let total = patterns
+        .iter()
+        .fold(0u64, |sum, p| sum.saturating_add(by.of(p)));
+    let entry = |(at, pattern): (usize, &Pattern)| Entry {
+        rank: at + 1,
+        id: pattern.id.clone(),
+        pattern: pattern.text.clone(),
+        count: pattern.count,
+        errors: pattern.errors,
+        share: if total == 0 {
+            0.0
+        } else {
+            by.of(pattern) as f64 / total as f64
+        },
+        time_s: Times::of(&pattern.time),
+        lock_s: seconds(pattern.lock_us),
+        rows_sent: pattern.rows_sent,
+        rows_examined: pattern.rows_examined,
+        rows_examined_max: pattern.rows_examined_max,
+        bytes_sent: pattern.bytes_sent,
+        first: pattern.first_us.map(time::show),
+        last: pattern.last_us.map(time::show),
+        in_lists: Lengths::of(&pattern.lists),
+        insert_rows: Lengths::of(&pattern.rows),
+        databases: pattern.dbs.clone(),
+        users: pattern.users.clone(),
+        example: examples.then(|| Example {
+            text: String::from_utf8_lossy(&pattern.example).into_owned(),
+            time_s: pattern.example_duration_us.map(seconds),
+            at: pattern.example_time_us.map(time::show),
+        }),
+        cut: pattern.cut > 0,
+    };
+    order
+        .into_iter()
+        .take(limit)
+        .enumerate()
+        .map(entry)
+        .collect()
+}

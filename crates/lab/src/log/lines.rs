@@ -1,0 +1,166 @@
+//! Lines of a byte stream, in one buffer that grows with the longest line up to a bound.
+
+use std::io::{self, Read};
+
+use super::MAX_TEXT;
+
+/// What is read at once, in bytes.
+const CHUNK: usize = 1 << 20;
+
+/// A stream cut into lines. A failing read ends it; [`Lines::failure`] says so.
+pub struct Lines<R> {
+    source: R,
+    buffer: Vec<u8>,
+    /// The unread bytes of the buffer.
+    start: usize,
+    end: usize,
+    /// No line end stands before it.
+    searched: usize,
+    finished: bool,
+    failure: Option<io::Error>,
+    limit: usize,
+}
+
+/// One line, without its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    pub bytes: &'a [u8],
+    /// Bytes to pass to [`Lines::consume`].
+    len: usize,
+    /// Longer than the bound: this is its beginning, the rest is gone.
+    pub cut: bool,
+}
+
+impl<R: Read> Lines<R> {
+    pub fn new(source: R) -> Self {
+        Self::with_limit(source, MAX_TEXT)
+    }
+
+    pub(crate) fn with_limit(source: R, limit: usize) -> Self {
+        Lines {
+            source,
+            buffer: vec![0; CHUNK.min(limit)],
+            start: 0,
+            end: 0,
+            searched: 0,
+            finished: false,
+            failure: None,
+            limit,
+        }
+    }
+
+    pub fn source(&self) -> &R {
+        &self.source
+    }
+
+    pub fn failure(&self) -> Option<&io::Error> {
+        self.failure.as_ref()
+    }
+
+    /// Up to `len` of the next bytes, without taking them.
+    pub fn look_ahead(&mut self, len: usize) -> &[u8] {
+        while self.end - self.start < len.min(self.limit) && self.fill() {}
+        &self.buffer[self.start..self.end.min(self.start + len)]
+    }
+
+    /// Reads more; false where there is no more, or no room up to the bound.
+    fn fill(&mut self) -> bool {
+        if self.finished {
+            return false;
+        }
+        if self.end == self.buffer.len() {
+            if self.start > 0 {
+                self.buffer.copy_within(self.start..self.end, 0);
+                self.end -= self.start;
+                self.searched -= self.start;
+                self.start = 0;
+            } else if self.buffer.len() < self.limit {
+                let len = (self.buffer.len() * 2).min(self.limit);
+                self.buffer.resize(len, 0);
+            } else {
+                return false;
+            }
+        }
+        loop {
+            match self.source.read(&mut self.buffer[self.end..]) {
+                Ok(0) => self.finished = true,
+                Ok(n) => self.end += n,
+                Err(e)
+                    if e.kind() == io::ErrorKind::Interrupted && !crate::interrupt::requested() =>
+                {
+                    continue;
+                }
+                Err(e) => {
+                    self.finished = true;
+                    if e.kind() != io::ErrorKind::Interrupted {
+                        self.failure = Some(e);
+                    }
+                }
+            }
+            return !self.finished;
+        }
+    }
+
+    /// The next line, which stays until [`Lines::consume`].
+    #[inline]
+    pub fn peek(&mut self) -> Option<Line<'_>> {
+        loop {
+            let from = self.searched.max(self.start);
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[from..self.end]) {
+                let end = from + at;
+                self.searched = end;
+                return Some(Line {
+                    bytes: &self.buffer[self.start..end],
+                    len: end + 1 - self.start,
+                    cut: false,
+                });
+            }
+            self.searched = self.end;
+            if self.fill() {
+                continue;
+            }
+            if self.finished {
+                let bytes = &self.buffer[self.start..self.end];
+                return (!bytes.is_empty()).then_some(Line {
+                    bytes,
+                    len: bytes.len(),
+                    cut: false,
+                });
+            }
+            return Some(Line {
+                bytes: &self.buffer[self.start..self.end],
+                len: self.limit,
+                cut: true,
+            });
+        }
+    }
+
+    /// Takes the line that [`Lines::peek`] showed.
+    #[inline]
+    pub fn consume(&mut self) {
+        let Some(line) = self.peek() else { return };
+        let (len, cut) = (line.len, line.cut);
+        self.start += len;
+        if cut {
+            self.skip_rest();
+        }
+        if self.start == self.end {
+            (self.start, self.end, self.searched) = (0, 0, 0);
+        }
+    }
+
+    /// The rest of a line that was too long.
+    fn skip_rest(&mut self) {
+        loop {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.start..self.end]) {
+                self.start += at + 1;
+                self.searched = self.start;
+                return;
+            }
+            (self.start, self.end, self.searched) = (0, 0, 0);
+            if !self.fill() {
+                return;
+            }
+        }
+    }
+}
