@@ -12,6 +12,9 @@ pub const VOLATILE: u8 = 1;
 /// A function that no statement can name: what a constant means beside a YEAR column.
 pub const YEAR_CONSTANT: &str = "a constant as YEAR";
 
+/// A function that no statement can name: a CHAR with its trailing spaces.
+pub const PADDED: &str = "a padded CHAR";
+
 /// A function as the binder sees it.
 #[derive(Debug)]
 pub struct FuncDef {

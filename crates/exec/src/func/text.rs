@@ -2,7 +2,7 @@
 
 use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, any_nullable};
-use nfold_types::{ErrorCode, SqlError, Value};
+use nfold_types::{ErrorCode, SqlError, TypeKind, Value};
 
 use super::{Evaluated, Func, Inferred, arg, func};
 use crate::eval::{EvalCx, Val};
@@ -10,6 +10,12 @@ use crate::eval::{EvalCx, Val};
 pub(super) static FUNCS: &[Func] = &[
     func("lpad", (3, 3), infer_pad, |cx, a, ty| pad(cx, a, ty, true)),
     func("rpad", (3, 3), infer_pad, |cx, a, ty| pad(cx, a, ty, false)),
+    func(
+        nfold_plan::func::PADDED,
+        (1, 1),
+        |_, args| Ok(args[0].ty.clone()),
+        eval_padded,
+    ),
     func("repeat", (2, 2), infer_repeat, eval_repeat),
     func("space", (1, 1), infer_space, eval_space),
     func("replace", (3, 3), infer_replace, eval_replace),
@@ -39,6 +45,23 @@ fn too_long(cx: &EvalCx<'_>, bytes: usize, name: &str) -> bool {
         cx.warn(ErrorCode::ER_WARN_ALLOWED_PACKET_OVERFLOWED, &[&name, &max]);
     }
     bytes > max
+}
+
+/// PAD_CHAR_TO_FULL_LENGTH
+fn eval_padded<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let Some(text) = cx.bytes(&args[0])? else {
+        return Ok(Val::Null);
+    };
+    let missing = match ty.col.kind {
+        TypeKind::Char(n) => (n as usize).saturating_sub(ty.col.charset().char_len(&text)),
+        _ => 0,
+    };
+    if missing == 0 {
+        return Ok(Val::Bytes(text));
+    }
+    let mut text = text.into_owned();
+    text.resize(text.len() + missing, b' ');
+    Ok(Val::string(text))
 }
 
 fn infer_pad(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {

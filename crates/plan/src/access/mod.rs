@@ -56,11 +56,12 @@ fn all_slots(block: &Block) -> u64 {
 pub(crate) fn optimize(
     cx: &PlanCx<'_>,
     block: &mut Block,
-    conditions: Vec<Expr>,
+    mut conditions: Vec<Expr>,
     info: &FromInfo,
     has_limit: bool,
 ) {
     let mut left: Vec<Option<LeftJoin>> = info.left.clone();
+    crate::bind::pad::pad_block(cx, block, &mut conditions, &mut left);
     let mut pending = conditions;
     reject_nulls(block, &mut left, &mut pending);
     let (constant, mut pending): (Vec<Expr>, Vec<Expr>) = pending

@@ -122,7 +122,11 @@ pub(super) fn insert(cx: &PlanCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError>
 fn value(b: &mut BlockBinder<'_>, e: &ast::Expr) -> Result<Option<Expr>, SqlError> {
     match e {
         ast::Expr::Default(None) => Ok(None),
-        e => b.expr(e).map(Some),
+        e => {
+            let mut e = b.expr(e)?;
+            super::pad::pad(b.cx, &|_| true, &mut e);
+            Ok(Some(e))
+        }
     }
 }
 

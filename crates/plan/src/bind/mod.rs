@@ -11,6 +11,7 @@ mod expr;
 mod from;
 mod group;
 mod names;
+pub(crate) mod pad;
 mod types;
 
 use std::sync::Arc;

@@ -54,7 +54,11 @@ fn text_of(name: &str, value: &Value) -> Result<String, SqlError> {
 pub fn check(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Assigned, SqlError> {
     let own = |v: VarValue| -> Result<Assigned, SqlError> { Ok(vec![(find(def.name)?, v)]) };
     match def.name {
-        "sql_mode" => own(VarValue::text(modes(def.name, value)?.names())),
+        "sql_mode" => {
+            let modes = modes(def.name, value)?;
+            warn_of_modes(modes, warnings);
+            own(VarValue::text(modes.names()))
+        }
         "time_zone" => {
             let text = text_of(def.name, value)?;
             let zone = TimeZone::parse(&text)
@@ -169,6 +173,25 @@ fn word(def: &VarDef, value: &Value, words: &[&'static str]) -> Result<VarValue,
     found
         .map(super::choice_value)
         .ok_or_else(|| wrong_value(def.name, value))
+}
+
+/// Strict mode and the three modes that are to become part of it belong together.
+fn warn_of_modes(modes: ModeSet, warnings: &mut Warnings) {
+    let parts = [
+        "NO_ZERO_DATE",
+        "NO_ZERO_IN_DATE",
+        "ERROR_FOR_DIVISION_BY_ZERO",
+    ];
+    let strict = modes.has("STRICT_TRANS_TABLES") || modes.has("STRICT_ALL_TABLES");
+    let some = parts.iter().any(|part| modes.has(part));
+    let all = parts.iter().all(|part| modes.has(part));
+    if (strict || some) && !(strict && all) {
+        warnings.warn(ErrorCode::ER_SQL_MODE_MERGED, &[]);
+    }
+    if modes.has("PAD_CHAR_TO_FULL_LENGTH") {
+        let deprecated = "PAD_CHAR_TO_FULL_LENGTH";
+        warnings.warn(ErrorCode::ER_WARN_DEPRECATED_SQLMODE, &[&deprecated]);
+    }
 }
 
 fn modes(name: &str, value: &Value) -> Result<ModeSet, SqlError> {
