@@ -30,9 +30,21 @@ connection. Values are as the text protocol sends them; \\t, \\n, \\0 and \\\\ a
 UTF-8 are written 0x...; an empty string is written ''.
 """
 
+import codecs
 import re
 
 import pymysql
+
+
+def utf8_or_not(name):
+    """The codec `any_utf8`: bytes that are no UTF-8 are kept, and shown as such (names of columns in other character sets)."""
+    if name != "any_utf8":
+        return None
+    return codecs.CodecInfo(name=name, encode=lambda text, _=None: (text.encode("utf-8", "surrogateescape"), len(text)),
+                            decode=lambda data, _=None: (bytes(data).decode("utf-8", "surrogateescape"), len(data)))
+
+
+codecs.register(utf8_or_not)
 
 TYPES = {0: "decimal", 1: "tinyint", 2: "smallint", 3: "int", 4: "float", 5: "double", 6: "null", 7: "timestamp",
          8: "bigint", 9: "mediumint", 10: "date", 11: "time", 12: "datetime", 13: "year", 15: "varchar", 16: "bit",
@@ -104,7 +116,7 @@ def show(value):
     if value is None:
         return "NULL"
     if isinstance(value, str):
-        value = value.encode("utf-8")
+        value = value.encode("utf-8", "surrogateescape")
     try:
         text = value.decode("utf-8")
     except UnicodeDecodeError:
@@ -138,6 +150,7 @@ class Runner:
         if name not in self.connections:
             conn = pymysql.connect(charset="utf8mb4", autocommit=True, conv={}, use_unicode=False,
                                    read_timeout=60, **self.where)
+            conn.encoding = "any_utf8"
             self.connections[name] = conn
         return self.connections[name]
 

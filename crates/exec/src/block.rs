@@ -27,10 +27,21 @@ use crate::tuple::{self, KeyMaker};
 pub(crate) trait RowOut {
     fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError>;
 
-    /// Where rows go to the client as they are: the sink, and the count of rows sent.
-    fn sink(&mut self) -> Option<(&mut dyn RowSink, &mut u64)> {
+    /// A row was left out by OFFSET.
+    fn skip(&mut self) {}
+
+    /// Where rows go to the client as they are: the sink, and the counts of rows.
+    fn sink(&mut self) -> Option<(&mut dyn RowSink, &mut Counts)> {
         None
     }
+}
+
+/// What became of the rows of a result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub sent: u64,
+    /// Left out by OFFSET.
+    pub skipped: u64,
 }
 
 /// OFFSET and LIMIT as numbers.
@@ -68,7 +79,7 @@ impl Limits {
     }
 
     /// Rows that have to be found.
-    fn wanted(self) -> u64 {
+    pub fn wanted(self) -> u64 {
         self.skip.saturating_add(self.count)
     }
 }
@@ -130,7 +141,7 @@ impl BlockExec {
         }
         let slots: Vec<Slot> = slots.into_iter().flatten().collect();
         let direct = Direct::open(block, slots.first());
-        let plain = Plain::open(block, slots.first());
+        let plain = Plain::open(rt, block, slots.first());
         let batch = Batch::new(if block.joins.len() <= 1 {
             0
         } else {
@@ -206,10 +217,10 @@ impl BlockExec {
             nothing,
         };
         if let Some(direct) = &mut self.direct
-            && let Some((sink, sent)) = out.sink()
+            && let Some((sink, counts)) = out.sink()
             && let Some(rows) = direct.rows(self.slots[0].layout(), &block.select, rt.env)
         {
-            return run.direct(&rows, limits, sink, sent);
+            return run.direct(&rows, limits, sink, counts);
         }
         if let Some(plain) = &mut self.plain
             && out.sink().is_some()
@@ -302,11 +313,14 @@ impl Limiter<'_> {
         &mut self,
         give: impl FnOnce(&mut dyn RowOut) -> Result<bool, SqlError>,
     ) -> Result<bool, SqlError> {
-        if self.limits.count == 0 && !self.counting {
+        let wanted = self.limits.wanted();
+        if wanted == 0 && !self.counting {
             return Ok(false);
         }
         self.seen += 1;
-        let wanted = self.limits.wanted();
+        if self.seen <= self.limits.skip {
+            self.out.skip();
+        }
         if self.seen > self.limits.skip && self.seen <= wanted && !give(self.out)? {
             return Ok(false);
         }
@@ -366,9 +380,9 @@ impl Run<'_, '_> {
         rows: &DirectRows<'_>,
         limits: Limits,
         sink: &mut dyn RowSink,
-        sent: &mut u64,
+        counts: &mut Counts,
     ) -> Result<(), SqlError> {
-        if self.nothing || limits.count == 0 {
+        if self.nothing || limits.wanted() == 0 {
             return Ok(());
         }
         let format = sink.format();
@@ -378,11 +392,10 @@ impl Run<'_, '_> {
             for i in 0..self.batch.len() {
                 seen += 1;
                 if seen <= limits.skip {
-                    continue;
-                }
-                if let Some(image) = self.batch.image(i, 0) {
+                    counts.skipped += 1;
+                } else if let Some(image) = self.batch.image(i, 0) {
                     rows.emit(image, format, sink)?;
-                    *sent += 1;
+                    counts.sent += 1;
                 }
                 if seen >= wanted {
                     return Ok(());
@@ -570,10 +583,10 @@ fn ordered(
     let mut give = |image: &[u8]| -> Result<bool, SqlError> {
         limiter.pass(|out| {
             if let Some(direct) = direct
-                && let Some((sink, sent)) = out.sink()
+                && let Some((sink, counts)) = out.sink()
             {
                 direct.emit(image, sink.format(), sink)?;
-                *sent += 1;
+                counts.sent += 1;
                 return Ok(true);
             }
             let rows = [RowRef {
@@ -611,7 +624,10 @@ fn ordered(
         }
     } else {
         let mut sorter = sorter_of(rt, block, limits);
-        let maker = KeyMaker::new(block.order.iter().map(|k| (&k.expr.ty, k.desc)));
+        let maker = KeyMaker::of_order(
+            block.order.iter().map(|k| (&k.expr.ty, k.desc)),
+            rt.env.max_sort_length(),
+        );
         let (mut key, mut image) = (Vec::new(), Vec::new());
         run.rows(&mut |cx, select| {
             let values = values_of(cx, select)?;

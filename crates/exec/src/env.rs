@@ -29,7 +29,7 @@ pub trait SessionEnv {
     fn time_zone(&self) -> &TimeZone;
     /// `collation_connection`
     fn collation(&self) -> CollationId;
-    /// `character_set_results`; `None`: strings go out as they are stored.
+    /// `character_set_results`; `None` (NULL and binary): strings go out in the character sets they have.
     fn result_charset(&self) -> Option<&'static Charset> {
         Some(self.collation().known().charset)
     }
@@ -58,6 +58,10 @@ pub trait SessionEnv {
     }
     /// `group_concat_max_len`, bytes
     fn group_concat_max_len(&self) -> usize {
+        1024
+    }
+    /// `max_sort_length`, bytes of weights
+    fn max_sort_length(&self) -> usize {
         1024
     }
     /// `max_allowed_packet`, bytes: longer strings become NULL with warning 1301.
@@ -171,8 +175,6 @@ pub trait RowSink {
     /// Called once, before the first row, also when there is none.
     fn columns(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError>;
     fn format(&self) -> WireFormat;
-    /// Collation whose character set text is sent in (`character_set_results`).
-    fn collation(&self) -> CollationId;
     /// The buffer that the next row's bytes are appended to: for text, length-encoded values (0xfb for NULL); for binary, the
     /// whole row with its 0x00 and null map.
     fn row_buffer(&mut self) -> &mut Vec<u8>;

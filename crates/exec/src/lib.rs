@@ -28,6 +28,7 @@ mod tests;
 mod tuple;
 
 pub use env::{ExecCx, Interrupt, RowSink, SessionEnv, WireFormat};
+pub use output::ResultText;
 pub use params::Params;
 pub use runtime::{drive, engine_error};
 pub use statement::{Executable, StatementResult, evaluate, execute, plan_columns, write_texts};

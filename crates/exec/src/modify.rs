@@ -180,7 +180,10 @@ fn each_row(
             Ok(true)
         });
     }
-    let maker = KeyMaker::new(block.order.iter().map(|k| (&k.expr.ty, k.desc)));
+    let maker = KeyMaker::of_order(
+        block.order.iter().map(|k| (&k.expr.ty, k.desc)),
+        rt.env.max_sort_length(),
+    );
     let mut spool = Spool::new(rt.env.work_memory());
     let mut sorter = (!block.order.is_empty()).then(|| Sorter::new(rt.env.work_memory(), 0));
     let (mut key, mut record) = (Vec::new(), Vec::new());

@@ -83,8 +83,7 @@ impl Direct {
         if !self.encoder.as_ref().is_some_and(|(known, _)| same(known)) {
             let as_stored = |n: usize| {
                 let ty = &select[n].ty.col;
-                ty.collation == CollationId::BINARY
-                    || charset.is_none_or(|to| ty.charset() == to || to.is_binary())
+                ty.collation == CollationId::BINARY || charset.is_none_or(|to| ty.charset() == to)
             };
             let ordinals = self.ordinals.iter().copied();
             let result = |n: usize| &select[n].ty.col;
@@ -102,7 +101,7 @@ impl Direct {
         env: &'d dyn SessionEnv,
     ) -> Option<DirectRows<'d>> {
         let (charset, encoder) = self.encoder.as_ref()?;
-        let to = Target {
+        let to = ResultText {
             zone: env.time_zone(),
             charset: *charset,
         };
@@ -120,7 +119,7 @@ pub(crate) struct DirectRows<'d> {
     encoder: &'d RowEncoder,
     layout: &'d RowLayout,
     select: &'d [Expr],
-    to: Target<'d>,
+    to: ResultText<'d>,
 }
 
 impl DirectRows<'_> {
@@ -157,7 +156,7 @@ pub(crate) fn emit<'a>(
     select: &'a [Expr],
     sink: &mut dyn RowSink,
 ) -> Result<(), SqlError> {
-    let to = Target {
+    let to = ResultText {
         zone: cx.env().time_zone(),
         charset: cx.env().result_charset(),
     };
@@ -184,7 +183,7 @@ pub(crate) fn emit<'a>(
 fn binary<'a>(
     cx: &EvalCx<'a>,
     select: &'a [Expr],
-    to: &Target<'_>,
+    to: &ResultText<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), SqlError> {
     let start = out.len();
@@ -207,20 +206,20 @@ fn binary<'a>(
     Ok(())
 }
 
-/// What the client gets values in.
-struct Target<'a> {
-    zone: &'a TimeZone,
-    charset: Option<&'static Charset>,
+/// What the client gets values in: a time zone, and the character set of results (see [`SessionEnv::result_charset`]).
+pub struct ResultText<'a> {
+    pub zone: &'a TimeZone,
+    pub charset: Option<&'static Charset>,
 }
 
-impl Target<'_> {
+impl ResultText<'_> {
     /// The string in the client's character set, if it is to be converted.
     #[inline]
     fn converted(&self, v: ValueRef<'_>, ty: &ColumnType) -> Option<Vec<u8>> {
-        if let (ValueRef::UInt(number), Some(to)) = (v, self.charset)
+        if let ValueRef::UInt(number) = v
             && ty.is_enum_or_set()
         {
-            return self.converted_member(number, ty, to);
+            return converted_member(number, ty, self.charset.unwrap_or(ty.charset()));
         }
         let (ValueRef::Bytes(text), Some(to)) = (v, self.charset) else {
             return None;
@@ -229,7 +228,7 @@ impl Target<'_> {
             return None;
         }
         let from = ty.charset();
-        if from == to || to.is_binary() {
+        if from == to {
             return None;
         }
         let mut out = Vec::with_capacity(text.len() * 2);
@@ -237,24 +236,9 @@ impl Target<'_> {
         Some(out)
     }
 
-    /// The text of an ENUM's or SET's value, whose members are kept in UTF-8.
-    fn converted_member(&self, number: u64, ty: &ColumnType, to: &Charset) -> Option<Vec<u8>> {
-        let from = &charset::UTF8MB4;
-        if std::ptr::eq(from, to) || to.is_binary() {
-            return None;
-        }
-        let mut name = Vec::new();
-        ty.member_text(number, &mut name);
-        if name.is_ascii() {
-            return None;
-        }
-        let mut out = Vec::with_capacity(name.len());
-        charset::convert(from, to, &name, &mut out);
-        Some(out)
-    }
-
+    /// Appends a value of the text protocol.
     #[inline]
-    fn text(&self, v: ValueRef<'_>, ty: &ColumnType, out: &mut Vec<u8>) {
+    pub fn text(&self, v: ValueRef<'_>, ty: &ColumnType, out: &mut Vec<u8>) {
         match self.converted(v, ty) {
             Some(text) => wire::write_text(ValueRef::Bytes(&text), ty, self.zone, out),
             None => wire::write_text(v, ty, self.zone, out),
@@ -263,7 +247,7 @@ impl Target<'_> {
 
     /// Appends a value; true for NULL, which has no bytes.
     #[inline]
-    fn binary(&self, v: ValueRef<'_>, ty: &ColumnType, out: &mut Vec<u8>) -> bool {
+    pub fn binary(&self, v: ValueRef<'_>, ty: &ColumnType, out: &mut Vec<u8>) -> bool {
         match self.converted(v, ty) {
             _ if v.is_null() => {}
             Some(text) => wire::write_binary(ValueRef::Bytes(&text), ty, self.zone, out),
@@ -271,4 +255,20 @@ impl Target<'_> {
         }
         v.is_null()
     }
+}
+
+/// The text of an ENUM's or SET's value, whose members are kept in UTF-8.
+fn converted_member(number: u64, ty: &ColumnType, to: &Charset) -> Option<Vec<u8>> {
+    let from = &charset::UTF8MB4;
+    if std::ptr::eq(from, to) || to.is_binary() {
+        return None;
+    }
+    let mut name = Vec::new();
+    ty.member_text(number, &mut name);
+    if name.is_ascii() {
+        return None;
+    }
+    let mut out = Vec::with_capacity(name.len());
+    charset::convert(from, to, &name, &mut out);
+    Some(out)
 }

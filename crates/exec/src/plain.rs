@@ -9,7 +9,7 @@ use nfold_plan::query::Block;
 use nfold_types::row::RowLayout;
 use nfold_types::{SqlError, TypeKind};
 
-use crate::block::{Limits, give_sorted, sorter_of};
+use crate::block::{Counts, Limits, give_sorted, sorter_of};
 use crate::distinct::Distinct;
 use crate::env::RowSink;
 use crate::eval::{Val, row_error};
@@ -21,6 +21,9 @@ use crate::tuple::KeyMaker;
 /// Bytes of columns that nobody asked for which a row may carry through a sort.
 const CARRIED_MAX: u64 = 1024;
 
+/// The whole of a text belongs to the key.
+const ALL: usize = usize::MAX;
+
 /// Key bytes made from columns of row images.
 struct ImageKeys {
     maker: KeyMaker,
@@ -31,6 +34,7 @@ impl ImageKeys {
     fn new<'e>(
         keys: impl Iterator<Item = (&'e Expr, bool)> + Clone,
         ordinal: impl Fn(&Expr) -> Option<usize>,
+        max_sort_length: usize,
     ) -> Option<ImageKeys> {
         // A TIMESTAMP is compared as the session's local time.
         let simple = |e: &Expr| !matches!(e.ty.col.kind, TypeKind::Timestamp(_));
@@ -38,7 +42,7 @@ impl ImageKeys {
             .clone()
             .map(|(e, _)| if simple(e) { ordinal(e) } else { None })
             .collect::<Option<_>>()?;
-        let maker = KeyMaker::new(keys.map(|(e, desc)| (&e.ty, desc)));
+        let maker = KeyMaker::of_order(keys.map(|(e, desc)| (&e.ty, desc)), max_sort_length);
         Some(ImageKeys { maker, ordinals })
     }
 
@@ -64,7 +68,7 @@ pub(crate) struct Plain {
 
 impl Plain {
     /// `None` where the block is another.
-    pub fn open(block: &Block, slot: Option<&Slot>) -> Option<Plain> {
+    pub fn open(rt: &Runtime<'_>, block: &Block, slot: Option<&Slot>) -> Option<Plain> {
         let ([step], slot) = (block.joins.as_slice(), slot?) else {
             return None;
         };
@@ -129,11 +133,12 @@ impl Plain {
                     ExprKind::Column(at) => of_table(at),
                     _ => None,
                 };
-                Some(ImageKeys::new(keys.iter().map(|e| (e, false)), own)?)
+                Some(ImageKeys::new(keys.iter().map(|e| (e, false)), own, ALL)?)
             }
             (None, true) => Some(ImageKeys::new(
                 block.select.iter().map(|e| (e, false)),
                 ordinal,
+                ALL,
             )?),
             (None, false) => None,
         };
@@ -142,12 +147,12 @@ impl Plain {
             order => Some(ImageKeys::new(
                 order.iter().map(|k| (&k.expr, k.desc)),
                 ordinal,
+                rt.env.max_sort_length(),
             )?),
         };
-        let same = unique
-            .as_ref()
-            .zip(order.as_ref())
-            .is_some_and(|(u, o)| u.ordinals == o.ordinals && block.order.iter().all(|k| !k.desc));
+        let same = unique.as_ref().zip(order.as_ref()).is_some_and(|(u, o)| {
+            u.ordinals == o.ordinals && !o.maker.cuts() && block.order.iter().all(|k| !k.desc)
+        });
         Some(Plain {
             direct: Direct::of_columns(ordinals),
             select,
@@ -164,20 +169,22 @@ impl Plain {
         block: &Block,
         limits: Limits,
         rows: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<bool, SqlError>) -> Result<(), SqlError>,
-        (sink, sent): (&mut dyn RowSink, &mut u64),
+        (sink, counts): (&mut dyn RowSink, &mut Counts),
     ) -> Result<(), SqlError> {
         let (plain, encoder, layout) = parts;
-        if limits.count == 0 {
+        if limits.wanted() == 0 {
             return Ok(());
         }
         let format = sink.format();
-        let wanted = limits.skip.saturating_add(limits.count);
+        let wanted = limits.wanted();
         let mut seen = 0;
         let mut give = |image: &[u8]| -> Result<bool, SqlError> {
             seen += 1;
             if seen > limits.skip {
                 encoder.emit(image, format, sink)?;
-                *sent += 1;
+                counts.sent += 1;
+            } else {
+                counts.skipped += 1;
             }
             Ok(seen < wanted)
         };

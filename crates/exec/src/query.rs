@@ -10,7 +10,7 @@ use nfold_types::row::RowLayout;
 use nfold_types::{ErrorCode, SqlError, Value};
 
 use crate::aggregate::owned;
-use crate::block::{BlockExec, Limits, RowOut, give_sorted, projected, values_of};
+use crate::block::{BlockExec, Counts, Limits, RowOut, give_sorted, projected, values_of};
 use crate::distinct::Distinct;
 use crate::env::RowSink;
 use crate::eval::{EvalCx, NoSubqueries, RowRef, Subqueries, Val, compare};
@@ -76,18 +76,22 @@ impl RowOut for Images<'_> {
 /// Result rows for the client.
 pub(crate) struct ToSink<'o> {
     pub sink: &'o mut dyn RowSink,
-    pub rows: u64,
+    pub counts: Counts,
 }
 
 impl RowOut for ToSink<'_> {
     fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
         output::emit(cx, select, self.sink)?;
-        self.rows += 1;
+        self.counts.sent += 1;
         Ok(true)
     }
 
-    fn sink(&mut self) -> Option<(&mut dyn RowSink, &mut u64)> {
-        Some((self.sink, &mut self.rows))
+    fn skip(&mut self) {
+        self.counts.skipped += 1;
+    }
+
+    fn sink(&mut self) -> Option<(&mut dyn RowSink, &mut Counts)> {
+        Some((self.sink, &mut self.counts))
     }
 }
 
@@ -137,7 +141,8 @@ fn run_set(
             })
             .collect::<Vec<_>>(),
     );
-    let mut seen = 0u64;
+    let counting = counts_all(q);
+    let seen = Cell::new(0u64);
     let mut give = |image: &[u8]| -> Result<bool, SqlError> {
         let rows = [RowRef {
             layout: &layout,
@@ -149,20 +154,28 @@ fn run_set(
             outer: &[],
             st: &state,
         };
-        seen += 1;
-        let end = limits.skip.saturating_add(limits.count);
-        if seen > limits.skip && seen <= end && !out.row(&cx, &columns)? {
+        let (n, end) = (seen.get() + 1, limits.wanted());
+        seen.set(n);
+        if n <= limits.skip {
+            out.skip();
+        } else if n <= end && !out.row(&cx, &columns)? {
             return Ok(false);
         }
-        Ok(seen < end)
+        Ok(counting || n < end)
     };
-    if limits.count == 0 {
+    if limits.wanted() == 0 && !counting {
         return Ok(());
     }
+    let found = || rt.found_rows.set(counting.then(|| seen.get()));
     if q.order.is_empty() {
-        return operands(rt, q, outer, &layout, &mut give);
+        operands(rt, q, outer, &layout, &mut give)?;
+        found();
+        return Ok(());
     }
-    let maker = KeyMaker::new(q.order.iter().map(|o| (&q.types[o.column], o.desc)));
+    let maker = KeyMaker::of_order(
+        q.order.iter().map(|o| (&q.types[o.column], o.desc)),
+        rt.env.max_sort_length(),
+    );
     let mut sorter = Sorter::new(rt.env.work_memory(), 0);
     let mut key = Vec::new();
     operands(rt, q, outer, &layout, &mut |image| {
@@ -176,7 +189,18 @@ fn run_set(
         sorter.push(rt, &key, image)?;
         Ok(true)
     })?;
-    give_sorted(rt, sorter, &mut give)
+    give_sorted(rt, sorter, &mut give)?;
+    found();
+    Ok(())
+}
+
+/// SQL_CALC_FOUND_ROWS in the first block of a set operation counts the rows of the whole.
+fn counts_all(q: &QueryPlan) -> bool {
+    match &q.body {
+        QueryBody::Block(block) => block.calc_found_rows,
+        QueryBody::Set { left, .. } => counts_all(left),
+        QueryBody::Rows(_) => false,
+    }
 }
 
 /// The rows of a set operation or of VALUES, as images of its own types.

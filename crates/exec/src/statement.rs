@@ -10,11 +10,12 @@ use std::sync::Arc;
 use nfold_engine::{Engine, EngineSession, Table};
 use nfold_plan::SqlMode;
 use nfold_plan::query::{ColumnMeta, ExplainPlan, Plan, QueryBody, QueryPlan, TableSource};
-use nfold_types::{ErrorCode, SqlError, ValueRef, Warnings, wire};
+use nfold_types::{ErrorCode, SqlError, ValueRef, Warnings};
 
-use crate::block::{BlockExec, Limits};
+use crate::block::{BlockExec, Counts, Limits};
 use crate::env::{ExecCx, RowSink, SessionEnv, WireFormat};
 use crate::eval::{EvalCx, NoSubqueries};
+use crate::output::ResultText;
 use crate::params::Params;
 use crate::query::{self, BlockSubqueries, ToSink};
 use crate::runtime::Runtime;
@@ -198,13 +199,16 @@ fn run(
     match &**plan {
         Plan::Query(q) => {
             sink.columns(&q.columns)?;
-            let mut out = ToSink { sink, rows: 0 };
+            let mut out = ToSink {
+                sink,
+                counts: Counts::default(),
+            };
             run_query(rt, q, root, &mut out)?;
-            let rows = out.rows;
-            let found_rows = rt.found_rows.get().unwrap_or(rows);
+            let Counts { sent, skipped } = out.counts;
+            let found_rows = rt.found_rows.get().unwrap_or(sent + skipped);
             Ok(StatementResult {
                 is_query: true,
-                rows,
+                rows: sent,
                 found_rows,
                 ..StatementResult::default()
             })
@@ -288,7 +292,10 @@ pub fn write_texts(
     env: &dyn SessionEnv,
     sink: &mut dyn RowSink,
 ) -> Result<(), SqlError> {
-    let zone = env.time_zone();
+    let to = ResultText {
+        zone: env.time_zone(),
+        charset: env.result_charset(),
+    };
     let format = sink.format();
     let out = sink.row_buffer();
     let start = out.len();
@@ -304,11 +311,12 @@ pub fn write_texts(
             Some(t) => ValueRef::Bytes(t.as_bytes()),
         };
         match format {
-            WireFormat::Text => wire::write_text(value, &column.ty, zone, out),
-            WireFormat::Binary if value.is_null() => {
-                out[start + 1 + (n + 2) / 8] |= 1 << ((n + 2) % 8)
+            WireFormat::Text => to.text(value, &column.ty, out),
+            WireFormat::Binary => {
+                if to.binary(value, &column.ty, out) {
+                    out[start + 1 + (n + 2) / 8] |= 1 << ((n + 2) % 8);
+                }
             }
-            WireFormat::Binary => wire::write_binary(value, &column.ty, zone, out),
         }
     }
     sink.end_row()

@@ -153,6 +153,28 @@ impl KeyMaker {
         }
     }
 
+    /// For ORDER BY: of texts that are compared with spaces behind them only the first `max_sort_length` bytes of weights count.
+    pub fn of_order<'t>(
+        types: impl IntoIterator<Item = (&'t ExprType, bool)>,
+        max_sort_length: usize,
+    ) -> KeyMaker {
+        let parts = |(ordinal, (t, desc)): (usize, (&ExprType, bool))| KeyPart {
+            ordinal,
+            ty: stored_type(t),
+            nullable: true,
+            desc,
+            prefix_len: sorted_chars(t, max_sort_length),
+        };
+        KeyMaker {
+            layout: KeyLayout::new(types.into_iter().enumerate().map(parts)),
+        }
+    }
+
+    /// Whether values that differ may have one key.
+    pub fn cuts(&self) -> bool {
+        self.layout.parts().iter().any(|p| p.prefix_len > 0)
+    }
+
     /// Appends part `n`.
     pub fn push(&self, n: usize, v: &Val<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
         let fitted = fit(v, &self.layout.parts()[n].ty)?;
@@ -180,4 +202,26 @@ pub(crate) fn own_text<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Val<'a>, SqlE
             .map_or(Val::Null, |b| Val::Bytes(Cow::Owned(b.into_owned()))));
     }
     Ok(v)
+}
+
+/// How many characters of a text ORDER BY looks at; 0: all.
+fn sorted_chars(ty: &ExprType, max_sort_length: usize) -> u32 {
+    if ty.class() != Class::String || ty.col.is_enum_or_set() || !ty.collation().known().pad_space {
+        return 0;
+    }
+    let collation = ty.collation().known();
+    let weight_bytes = match (collation.charset.is_utf8(), collation.is_binary()) {
+        (false, _) => 1,
+        (true, false) => 2,
+        (true, true) => 3,
+    };
+    // A character whose weight is begun counts as a whole, but of those with three bytes.
+    let chars = match weight_bytes {
+        3 => max_sort_length / 3,
+        n => max_sort_length.div_ceil(n),
+    };
+    match u32::try_from(chars) {
+        Ok(chars) if u64::from(chars) < ty.max_length() => chars,
+        _ => 0,
+    }
 }

@@ -57,29 +57,33 @@ pub fn encode_end_of_rows(out: &mut Vec<u8>, capabilities: u32, warnings: u16, s
 pub const MAX_MESSAGE: usize = 512;
 
 /// Appends an ERR payload. `sqlstate` has five characters; the message is cut at [`MAX_MESSAGE`] bytes on a character boundary.
-pub fn encode_err(out: &mut Vec<u8>, code: u16, sqlstate: &str, message: &str) {
+pub fn encode_err(out: &mut Vec<u8>, code: u16, sqlstate: &str, message: &[u8]) {
     out.push(0xff);
     out.extend_from_slice(&code.to_le_bytes());
     out.push(b'#');
     let state = sqlstate.as_bytes();
     out.extend_from_slice(if state.len() == 5 { state } else { b"HY000" });
     let mut end = message.len().min(MAX_MESSAGE - 1);
-    while !message.is_char_boundary(end) {
-        end -= 1;
+    // UTF-8 is not cut inside a character.
+    if end < message.len() && std::str::from_utf8(message).is_ok() {
+        while message[end] & 0xc0 == 0x80 {
+            end -= 1;
+        }
     }
-    out.extend_from_slice(&message.as_bytes()[..end]);
+    out.extend_from_slice(&message[..end]);
 }
 
 /// One column of a result, as the client sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column<'a> {
-    pub schema: &'a str,
+    /// Names are in the character set of results.
+    pub schema: &'a [u8],
     /// Alias of the table.
-    pub table: &'a str,
-    pub org_table: &'a str,
+    pub table: &'a [u8],
+    pub org_table: &'a [u8],
     /// Alias of the column.
-    pub name: &'a str,
-    pub org_name: &'a str,
+    pub name: &'a [u8],
+    pub org_name: &'a [u8],
     /// Collation id; 63 (binary) for numbers and temporal values.
     pub collation: u16,
     /// Display width in bytes.
@@ -95,11 +99,11 @@ pub struct Column<'a> {
 impl Default for Column<'_> {
     fn default() -> Self {
         Column {
-            schema: "",
-            table: "",
-            org_table: "",
-            name: "",
-            org_name: "",
+            schema: b"",
+            table: b"",
+            org_table: b"",
+            name: b"",
+            org_name: b"",
             collation: 63,
             length: 0,
             type_code: ty::NULL,
@@ -113,7 +117,7 @@ impl Default for Column<'_> {
 pub fn encode_column(out: &mut Vec<u8>, c: &Column<'_>) {
     put_bytes(out, b"def");
     for s in [c.schema, c.table, c.org_table, c.name, c.org_name] {
-        put_bytes(out, s.as_bytes());
+        put_bytes(out, s);
     }
     out.push(0x0c);
     out.extend_from_slice(&c.collation.to_le_bytes());
@@ -170,7 +174,7 @@ mod tests {
     fn errors_are_cut_on_a_character() {
         let mut out = vec![];
         let long = "é".repeat(600);
-        encode_err(&mut out, 1064, "42000", &long);
+        encode_err(&mut out, 1064, "42000", long.as_bytes());
         let (code, state, msg) = parse_err(&out).unwrap();
         assert_eq!((code, state), (1064, &b"42000"[..]));
         assert_eq!(std::str::from_utf8(msg).unwrap().len(), 510);
@@ -183,7 +187,7 @@ mod tests {
         encode_column(
             &mut out,
             &Column {
-                name: "a",
+                name: b"a",
                 type_code: ty::LONGLONG,
                 length: 21,
                 flags: 129,

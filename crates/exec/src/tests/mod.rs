@@ -161,10 +161,6 @@ impl RowSink for Texts {
     fn format(&self) -> WireFormat {
         WireFormat::Text
     }
-    fn collation(&self) -> CollationId {
-        CollationId::UTF8MB4_0900_AI_CI
-    }
-
     fn row_buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }

@@ -577,7 +577,7 @@ impl BlockBinder<'_> {
                             .view_column(&bound)
                             .unwrap_or_else(|| c.name.value.as_str().into()),
                         (None, ast::Expr::Literal(Literal::String(s))) => {
-                            String::from_utf8_lossy(&s.bytes).into()
+                            literal_name(s, &bound.ty, written())
                         }
                         // A plus sign leaves nothing behind.
                         (
@@ -588,19 +588,19 @@ impl BlockBinder<'_> {
                             },
                         ) => match &**expr {
                             ast::Expr::Literal(Literal::String(s)) => {
-                                String::from_utf8_lossy(&s.bytes).into()
+                                literal_name(s, &bound.ty, written())
                             }
-                            _ => written().into(),
+                            _ => basic(written()),
                         },
                         (None, ast::Expr::Function(f)) if f.name == "name_const" => {
                             match f.args.first() {
                                 Some(ast::Expr::Literal(Literal::String(s))) => {
                                     String::from_utf8_lossy(&s.bytes).into()
                                 }
-                                _ => written().into(),
+                                _ => basic(written()),
                             }
                         }
-                        _ => written().into(),
+                        _ => basic(written()),
                     };
                     let meta = match bound.as_column() {
                         Some(at) if at.table != super::AGGREGATES => ColumnMeta {
@@ -771,4 +771,40 @@ pub(crate) fn key_flags(def: &nfold_catalog::TableDef, column: usize) -> u16 {
         }
     }
     flags
+}
+
+/// A name made from text: it has characters of the basic plane only, others are question marks.
+fn basic(text: &str) -> Arc<str> {
+    if text.is_ascii() {
+        return text.into();
+    }
+    let shown = |c: char| if u32::from(c) > 0xffff { '?' } else { c };
+    text.chars().map(shown).collect::<String>().into()
+}
+
+/// The name of a column that is a string literal: its value without what is no visible character in front; of hexadecimal digits
+/// behind an introducer, what is written.
+fn literal_name(s: &ast::StringLiteral, ty: &ExprType, written: &str) -> Arc<str> {
+    if s.charset.is_some() && !written.ends_with(['\'', '"']) {
+        return basic(written);
+    }
+    let digits = |quoted: &str| quoted.trim_end().ends_with(['x', 'X', 'b', 'B']);
+    if s.charset.is_some()
+        && let Some((introducer, _)) = written.split_once('\'')
+        && introducer.contains(char::is_whitespace)
+        && digits(introducer)
+    {
+        return basic(written);
+    }
+    let set = ty.col.charset();
+    let visible = |b: &u8| b.is_ascii_graphic() || (!b.is_ascii() && !set.is_binary());
+    let start = s.bytes.iter().position(visible).unwrap_or(s.bytes.len());
+    let mut name = Vec::new();
+    nfold_types::charset::convert(
+        set,
+        &nfold_types::charset::UTF8MB4,
+        &s.bytes[start..],
+        &mut name,
+    );
+    basic(&String::from_utf8_lossy(&name))
 }

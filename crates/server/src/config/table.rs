@@ -285,7 +285,7 @@ pub static OPTIONS: &[OptionDef] = &[
     option("max_length_for_sort_data", Kind::Int { default: 4096, min: 4, max: 8_388_608 }, Scope::Both).inert(),
     int("max_prepared_stmt_count", 16_382, 0, 4_194_304),
     option("max_seeks_for_key", Kind::Int { default: u64::MAX, min: 1, max: u64::MAX }, Scope::Both).inert(),
-    option("max_sort_length", Kind::Int { default: 1024, min: 4, max: 8_388_608 }, Scope::Both).inert(),
+    option("max_sort_length", Kind::Int { default: 1024, min: 4, max: 8_388_608 }, Scope::Both),
     option("max_sp_recursion_depth", Kind::Int { default: 0, min: 0, max: 255 }, Scope::Both).inert(),
     int_both("max_user_connections", 0, 0, u32::MAX as u64).inert(),
     option("min_examined_row_limit", Kind::Int { default: 0, min: 0, max: u64::MAX }, Scope::Both).inert(),

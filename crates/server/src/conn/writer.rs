@@ -8,6 +8,7 @@
 //! No allocation once the buffer has its size; one `send` for all answers of one batch of pipelined commands that fit
 //! [`FLUSH_BYTES`].
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use nfold_protocol::consts::{cap, status};
@@ -15,6 +16,7 @@ use nfold_protocol::frame::{HEADER, begin_packet, end_packet};
 use nfold_protocol::lenenc::put_int;
 use nfold_protocol::response::{self, Column};
 use nfold_protocol::stmt::encode_prepare_ok;
+use nfold_types::{Charset, charset};
 
 use super::buffer::Output;
 use super::transport::Transport;
@@ -37,6 +39,8 @@ pub struct ResponseWriter<'a> {
     status: u16,
     /// Start of the open row's packet.
     row: Option<usize>,
+    /// Names and messages are converted to it; `None`: UTF-8.
+    charset: Option<&'static Charset>,
 }
 
 impl<'a> ResponseWriter<'a> {
@@ -56,7 +60,13 @@ impl<'a> ResponseWriter<'a> {
             sequence,
             status,
             row: None,
+            charset: None,
         }
+    }
+
+    /// The character set that names of columns and messages of errors go out in; `None`: UTF-8, as they are.
+    pub fn set_charset(&mut self, charset: Option<&'static Charset>) {
+        self.charset = charset;
     }
 
     /// `nfold_protocol::consts::cap::*` of the connection.
@@ -101,7 +111,33 @@ impl<'a> ResponseWriter<'a> {
         if let Some(at) = self.row.take() {
             self.output.bytes.truncate(at);
         }
-        self.packet(|out| response::encode_err(out, e.code, e.sqlstate, &e.message));
+        let message = match self.charset {
+            Some(to) => Cow::Owned(message_in(to, &e.message)),
+            None => Cow::Borrowed(e.message.as_bytes()),
+        };
+        self.packet(|out| response::encode_err(out, e.code, e.sqlstate, &message));
+    }
+
+    /// One packet with a column whose names are in the client's character set.
+    fn definition(&mut self, c: &Column<'_>, fill: impl FnOnce(&mut Vec<u8>, &Column<'_>)) {
+        let Some(to) = self.charset else {
+            return self.packet(|out| fill(out, c));
+        };
+        let names = [c.schema, c.table, c.org_table, c.name, c.org_name].map(|name| {
+            let mut out = Vec::with_capacity(name.len());
+            charset::convert(&charset::UTF8MB4, to, name, &mut out);
+            out
+        });
+        let [schema, table, org_table, name, org_name] = &names;
+        let converted = Column {
+            schema,
+            table,
+            org_table,
+            name,
+            org_name,
+            ..*c
+        };
+        self.packet(|out| fill(out, &converted));
     }
 
     /// Column count and definitions of a result.
@@ -114,7 +150,7 @@ impl<'a> ResponseWriter<'a> {
     /// statement. Nothing for an empty list.
     pub fn definitions(&mut self, columns: &[Column<'_>]) {
         for c in columns {
-            self.packet(|out| response::encode_column(out, c));
+            self.definition(c, response::encode_column);
         }
         if !columns.is_empty() && self.capabilities & cap::DEPRECATE_EOF == 0 {
             let status = self.status;
@@ -126,7 +162,7 @@ impl<'a> ResponseWriter<'a> {
     /// followed by its default value; none is known here, so NULL is sent.
     pub fn field_list(&mut self, columns: &[Column<'_>]) {
         for c in columns {
-            self.packet(|out| {
+            self.definition(c, |out, c| {
                 response::encode_column(out, c);
                 out.push(0xfb);
             });
@@ -264,4 +300,15 @@ pub(crate) fn send_some(
     output.reset();
     transport.want_writable(&local.poll, false)?;
     Ok(true)
+}
+
+/// A message in another character set: what it lacks is shown as `\`, the hexadecimal digits of the code point.
+fn message_in(to: &Charset, message: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(message.len());
+    for c in message.chars() {
+        if !to.encode(c, &mut out) {
+            out.extend_from_slice(format!("\\{:04X}", u32::from(c)).as_bytes());
+        }
+    }
+    out
 }

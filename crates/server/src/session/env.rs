@@ -219,7 +219,8 @@ impl SessionEnv for Env {
     }
 
     fn result_charset(&self) -> Option<&'static nfold_types::Charset> {
-        Some(self.vars.settings().results.known().charset)
+        let charset = self.vars.settings().results?.known().charset;
+        (!charset.is_binary()).then_some(charset)
     }
 
     fn collation(&self) -> CollationId {
@@ -285,6 +286,10 @@ impl SessionEnv for Env {
 
     fn group_concat_max_len(&self) -> usize {
         self.vars.settings().group_concat_max_len
+    }
+
+    fn max_sort_length(&self) -> usize {
+        self.vars.settings().max_sort_length
     }
 
     fn max_allowed_packet(&self) -> usize {
@@ -365,8 +370,13 @@ impl Env {
         self.changes += 1;
     }
 
-    /// Collation of results: that of `character_set_results`, or of the connection where it is NULL.
-    pub fn result_collation(&self) -> CollationId {
+    /// A collation of `character_set_results`; `None` where that is NULL: results go out as they are.
+    pub fn result_collation(&self) -> Option<CollationId> {
         self.vars.settings().results
+    }
+
+    /// What names and messages, which are UTF-8, are to be converted to.
+    pub fn name_charset(&self) -> Option<&'static nfold_types::Charset> {
+        self.result_charset().filter(|set| !set.is_utf8())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use nfold_exec::WireFormat;
+use nfold_exec::{SessionEnv, WireFormat};
 use nfold_protocol::command::ExecuteHeader;
 use nfold_protocol::consts::{cap, status};
 use nfold_protocol::response::Column;
@@ -55,6 +55,7 @@ impl Session {
         }
         let mut fiber = FiberExec { fiber: cx };
         out.set_more_results(more);
+        out.set_charset(self.env.name_charset());
         let collation = self.env.result_collation();
         let before = self.env.changes();
         let mut sink = WireSink {
@@ -66,11 +67,14 @@ impl Session {
         };
         let mut result = run(self, &mut fiber, &mut sink);
         if let Ok(Response::Rows(set)) = &result {
-            self.env.found_rows.set(set.rows.len() as u64);
+            if set.counted {
+                self.env.found_rows.set(set.rows.len() as u64);
+            }
             self.env.row_count.set(-1);
             self.facts.run.rows_sent = set.rows.len() as u64;
             let zone = &self.env.vars.settings().zone;
-            if let Err(e) = send_rows(set, &mut sink, zone) {
+            let charset = self.env.result_charset();
+            if let Err(e) = send_rows(set, &mut sink, zone, charset) {
                 result = Err(e);
             }
         }
@@ -87,6 +91,7 @@ impl Session {
         out: &mut ResponseWriter<'_>,
     ) -> bool {
         self.after_statement(result.as_ref().err(), false);
+        out.set_charset(self.env.name_charset());
         self.facts.run.failed = result.is_err();
         if let Ok(Response::Done(done)) = &result {
             self.facts.run.rows_affected = done.affected_rows;
@@ -107,6 +112,7 @@ impl Session {
     fn refuse(&mut self, out: &mut ResponseWriter<'_>, e: &SqlError) {
         self.conditions.clear();
         self.after_statement(Some(e), false);
+        out.set_charset(self.env.name_charset());
         out.set_status(self.status_flags());
         out.error(&ClientError::from(e));
     }
@@ -150,9 +156,10 @@ impl Session {
         let id = self.prepared.add(statement);
         let warnings = self.conditions.total().min(u64::from(u16::MAX)) as u16;
         out.set_status(self.status_flags());
+        out.set_charset(self.env.name_charset());
         out.prepare_ok(id, columns.len() as u16, parameters, warnings);
         let parameter = Column {
-            name: "?",
+            name: b"?",
             collation: 63,
             type_code: nfold_protocol::consts::column_type::VAR_STRING,
             ..Column::default()
@@ -299,6 +306,7 @@ impl SessionHandler for Session {
                 let wire: Vec<Column<'_>> =
                     columns.iter().map(|c| wire_column(c, collation)).collect();
                 out.set_status(self.status_flags());
+                out.set_charset(self.env.name_charset());
                 out.field_list(&wire);
             }
             Err(e) => self.refuse(out, &e),

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use nfold_exec::{RowSink, WireFormat};
+use nfold_exec::{ResultText, RowSink, WireFormat};
 use nfold_plan::query::ColumnMeta;
 use nfold_protocol::response::{Column, Ok as OkPacket};
 use nfold_types::collation::CollationId;
 use nfold_types::sql_type::ColumnFlags;
 use nfold_types::temporal::TimeZone;
-use nfold_types::{ColumnType, SqlError, TypeKind, Value, ValueRef, wire};
+use nfold_types::{Charset, ColumnType, SqlError, TypeKind, Value};
 
 use smallvec::SmallVec;
 
@@ -56,6 +56,8 @@ impl Response {
 pub struct RowSet {
     pub columns: Vec<ColumnMeta>,
     pub rows: Vec<Vec<Value>>,
+    /// FOUND_ROWS() says afterwards how many there were.
+    pub counted: bool,
 }
 
 impl RowSet {
@@ -67,6 +69,7 @@ impl RowSet {
                 .map(|(name, ty)| meta(name, ty.clone()))
                 .collect(),
             rows: Vec::new(),
+            counted: true,
         }
     }
 
@@ -106,8 +109,11 @@ pub fn meta(name: &str, ty: ColumnType) -> ColumnMeta {
     }
 }
 
-/// A column as the protocol describes it to a client that takes results in `collation`.
-pub fn wire_column(c: &ColumnMeta, collation: CollationId) -> Column<'_> {
+/// A column as the protocol describes it to a client that takes results in the character set of `collation`; `None`: in each
+/// column's own.
+pub fn wire_column(c: &ColumnMeta, collation: Option<CollationId>) -> Column<'_> {
+    let own = c.ty.collation;
+    let collation = collation.unwrap_or(own);
     let (type_code, flags, decimals) = if c.made {
         let not_null = c.flags & ColumnFlags::NOT_NULL;
         let flags = not_null | c.ty.made_wire_flags();
@@ -120,11 +126,11 @@ pub fn wire_column(c: &ColumnMeta, collation: CollationId) -> Column<'_> {
         )
     };
     Column {
-        schema: &c.schema,
-        table: &c.table,
-        org_table: &c.org_table,
-        name: &c.name,
-        org_name: &c.org_name,
+        schema: c.schema.as_bytes(),
+        table: c.table.as_bytes(),
+        org_table: c.org_table.as_bytes(),
+        name: c.name.as_bytes(),
+        org_name: c.org_name.as_bytes(),
         collation: c.ty.wire_charset(collation.0),
         length: c.ty.display_length(collation.known().charset),
         type_code: type_code as u8,
@@ -137,8 +143,8 @@ pub fn wire_column(c: &ColumnMeta, collation: CollationId) -> Column<'_> {
 pub struct WireSink<'a, 'w> {
     pub out: &'a mut ResponseWriter<'w>,
     pub format: WireFormat,
-    /// Collation of the results' character set.
-    pub collation: CollationId,
+    /// A collation of the results' character set; `None`: as they are.
+    pub collation: Option<CollationId>,
     /// The columns have gone out: an error can only end the result.
     pub begun: bool,
     /// Rows sent.
@@ -168,10 +174,6 @@ impl RowSink for WireSink<'_, '_> {
         self.format
     }
 
-    fn collation(&self) -> CollationId {
-        self.collation
-    }
-
     fn row_buffer(&mut self) -> &mut Vec<u8> {
         self.out.row_buffer()
     }
@@ -188,12 +190,14 @@ pub fn encode_row(
     columns: &[ColumnMeta],
     format: WireFormat,
     zone: &TimeZone,
+    to: Option<&'static Charset>,
     out: &mut Vec<u8>,
 ) {
+    let target = ResultText { zone, charset: to };
     match format {
         WireFormat::Text => {
             for (value, column) in row.iter().zip(columns) {
-                wire::write_text(value.as_ref(), &column.ty, zone, out);
+                target.text(value.as_ref(), &column.ty, out);
             }
         }
         WireFormat::Binary => {
@@ -201,9 +205,8 @@ pub fn encode_row(
             let nulls = out.len();
             out.resize(nulls + (row.len() + 9) / 8, 0);
             for (i, (value, column)) in row.iter().zip(columns).enumerate() {
-                match value.as_ref() {
-                    ValueRef::Null => out[nulls + (i + 2) / 8] |= 1 << ((i + 2) % 8),
-                    v => wire::write_binary(v, &column.ty, zone, out),
+                if target.binary(value.as_ref(), &column.ty, out) {
+                    out[nulls + (i + 2) / 8] |= 1 << ((i + 2) % 8);
                 }
             }
         }
@@ -215,11 +218,12 @@ pub fn send_rows(
     set: &RowSet,
     sink: &mut WireSink<'_, '_>,
     zone: &TimeZone,
+    to: Option<&'static Charset>,
 ) -> Result<(), SqlError> {
     sink.columns(&set.columns)?;
     for row in &set.rows {
         let format = sink.format;
-        encode_row(row, &set.columns, format, zone, sink.row_buffer());
+        encode_row(row, &set.columns, format, zone, to, sink.row_buffer());
         sink.end_row()?;
     }
     Ok(())

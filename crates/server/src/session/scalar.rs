@@ -1,6 +1,6 @@
 //! The value of an expression with subqueries outside of a query (`SET @x = (SELECT ...)`): it is run as `SELECT expression`.
 
-use nfold_exec::{ExecCx, RowSink, WireFormat};
+use nfold_exec::{ExecCx, RowSink, SessionEnv, WireFormat};
 use nfold_plan::query::ColumnMeta;
 use nfold_sql::ast::{
     Expr, Ident, Query, QueryBody, Select, SelectItem, SelectOptions, Span, Statement,
@@ -8,7 +8,7 @@ use nfold_sql::ast::{
 use nfold_sql::digest::Digested;
 use nfold_sql::parser::Parsed;
 use nfold_types::convert::number::{parse_decimal, parse_double, parse_integer};
-use nfold_types::{CollationId, ColumnType, SqlError, TypeKind, Value};
+use nfold_types::{Charset, ColumnType, SqlError, TypeKind, Value, charset};
 
 use super::Session;
 use super::run::Work;
@@ -30,10 +30,6 @@ impl RowSink for OneValue {
         WireFormat::Text
     }
 
-    fn collation(&self) -> CollationId {
-        CollationId::UTF8MB4_0900_AI_CI
-    }
-
     fn row_buffer(&mut self) -> &mut Vec<u8> {
         &mut self.row
     }
@@ -44,8 +40,8 @@ impl RowSink for OneValue {
 }
 
 impl OneValue {
-    /// The value, of the kind that a user variable keeps.
-    fn value(self) -> Value {
+    /// The value, of the kind that a user variable keeps. `results`: what texts were converted to; `to`: what variables hold.
+    fn value(self, results: Option<&'static Charset>, to: &'static Charset) -> Value {
         let mut reader = nfold_protocol::lenenc::Reader::new(&self.row);
         let text = match self.row.first() {
             None | Some(0xfb) => return Value::Null,
@@ -62,7 +58,15 @@ impl OneValue {
                 let n = parse_integer(text).value;
                 i64::try_from(n).map_or(Value::UInt(n as u64), Value::Int)
             }
-            _ => Value::Bytes(text.to_vec()),
+            _ => {
+                let from = match results {
+                    Some(set) if !ty.charset().is_binary() => set,
+                    _ => ty.charset(),
+                };
+                let mut converted = Vec::with_capacity(text.len());
+                charset::convert(from, to, text, &mut converted);
+                Value::Bytes(converted)
+            }
         }
     }
 }
@@ -122,6 +126,7 @@ impl Session {
         let ended = self.end_work(cx, result.as_ref().err());
         result?;
         ended?;
-        Ok(sink.value())
+        let to = self.env.collation().known().charset;
+        Ok(sink.value(self.env.result_charset(), to))
     }
 }

@@ -92,7 +92,7 @@ struct Session {
 
 fn result(out: &mut ResponseWriter<'_>, name: &str, rows: &[&[u8]]) {
     out.columns(&[Column {
-        name,
+        name: name.as_bytes(),
         type_code: column_type::VAR_STRING,
         collation: 255,
         length: 1024,

@@ -248,6 +248,9 @@ impl Parser<'_> {
                 &[&name],
             ));
         }
+        if name == "found_rows" && schema.is_none() {
+            self.deprecated.push(super::Deprecated::FoundRows);
+        }
         let mut call = self.builtin(&name, start, args);
         if let Expr::Function(call) = &mut call {
             call.schema = schema;

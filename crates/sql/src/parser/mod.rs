@@ -79,6 +79,10 @@ pub enum Deprecated {
     Assignment,
     /// `VALUES(column)`
     ValuesFunction,
+    /// SQL_CALC_FOUND_ROWS
+    CalcFoundRows,
+    /// `FOUND_ROWS()`
+    FoundRows,
 }
 
 impl Deprecated {
@@ -102,6 +106,14 @@ impl Deprecated {
                              with alias.col";
                 SqlError::new(INSTEAD, &[&"VALUES function", &alias])
             }
+            Deprecated::CalcFoundRows => SqlError::with_message(
+                INSTEAD,
+                "SQL_CALC_FOUND_ROWS is deprecated and will be removed in a future release. Consider using two separate queries instead.",
+            ),
+            Deprecated::FoundRows => SqlError::with_message(
+                INSTEAD,
+                "FOUND_ROWS() is deprecated and will be removed in a future release. Consider using COUNT(*) instead.",
+            ),
         }
     }
 }

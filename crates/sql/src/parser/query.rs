@@ -272,7 +272,10 @@ impl Parser<'_> {
                 Kw::ALL => all = true,
                 Kw::DISTINCT | Kw::DISTINCTROW => distinct = true,
                 Kw::STRAIGHT_JOIN => options.straight_join = true,
-                Kw::SQL_CALC_FOUND_ROWS => options.sql_calc_found_rows = true,
+                Kw::SQL_CALC_FOUND_ROWS => {
+                    options.sql_calc_found_rows = true;
+                    self.deprecated.push(super::Deprecated::CalcFoundRows);
+                }
                 Kw::HIGH_PRIORITY => options.high_priority = true,
                 Kw::SQL_SMALL_RESULT => options.sql_small_result = true,
                 Kw::SQL_BIG_RESULT => options.sql_big_result = true,

@@ -77,6 +77,7 @@ impl Session {
             ("Code", code),
             ("Message", text_type(512)),
         ]);
+        set.counted = false;
         let kept = self
             .conditions
             .list()

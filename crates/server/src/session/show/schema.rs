@@ -24,6 +24,7 @@ fn rows(view: View) -> RowSet {
             .map(|(name, ty)| meta(&name, ty))
             .collect(),
         rows: view.rows,
+        counted: true,
     }
 }
 

@@ -25,8 +25,9 @@ pub struct Settings {
     pub zone: TimeZone,
     /// `collation_connection`
     pub collation: CollationId,
-    /// Collation that results are described with: `collation_connection` where it is of `character_set_results`, else that set's own.
-    pub results: CollationId,
+    /// Collation that results are described with: `collation_connection` where it is of `character_set_results`, else that set's own;
+    /// `None` where `character_set_results` is NULL.
+    pub results: Option<CollationId>,
     /// `collation_server`: of new databases.
     pub collation_server: CollationId,
     /// `max_execution_time`; `None`: no limit.
@@ -50,6 +51,7 @@ pub struct Settings {
     pub auto_increment_offset: u64,
     pub group_concat_max_len: usize,
     pub div_precision_increment: u8,
+    pub max_sort_length: usize,
     pub sort_buffer_size: usize,
     pub tmp_table_size: usize,
     pub completion_chain: bool,
@@ -67,7 +69,7 @@ places! {
     autocommit, transaction_isolation, transaction_read_only, sql_mode, time_zone, character_set_results, collation_connection, collation_server,
     max_execution_time, lock_wait_timeout, innodb_lock_wait_timeout, wait_timeout, net_read_timeout, net_write_timeout,
     max_allowed_packet, max_error_count, max_prepared_stmt_count, read_only, super_read_only, sql_notes, sql_safe_updates, sql_select_limit, auto_increment_increment,
-    auto_increment_offset, group_concat_max_len, div_precision_increment, sort_buffer_size, tmp_table_size, completion_type,
+    auto_increment_offset, group_concat_max_len, div_precision_increment, max_sort_length, sort_buffer_size, tmp_table_size, completion_type,
 }
 
 /// `transaction_isolation`'s words.
@@ -100,6 +102,7 @@ impl Settings {
             self.results,
             self.div_precision_increment,
             self.group_concat_max_len,
+            self.max_sort_length,
             self.sql_select_limit,
             self.sql_safe_updates,
         )
@@ -167,6 +170,7 @@ impl Settings {
             auto_increment_offset: int(p.auto_increment_offset),
             group_concat_max_len: size(p.group_concat_max_len),
             div_precision_increment: int(p.div_precision_increment) as u8,
+            max_sort_length: size(p.max_sort_length),
             sort_buffer_size: size(p.sort_buffer_size),
             tmp_table_size: size(p.tmp_table_size),
             completion_chain: text(p.completion_type) == "CHAIN",
@@ -175,9 +179,11 @@ impl Settings {
     }
 }
 
-fn results(set: &str, connection: CollationId) -> CollationId {
-    match nfold_types::Charset::by_name(set) {
-        Some(set) if connection.known().charset != set => set.default_collation,
-        _ => connection,
-    }
+fn results(set: &str, connection: CollationId) -> Option<CollationId> {
+    let set = nfold_types::Charset::by_name(set)?;
+    Some(if connection.known().charset == set {
+        connection
+    } else {
+        set.default_collation
+    })
 }
