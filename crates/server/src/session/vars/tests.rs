@@ -44,7 +44,7 @@ fn values_are_checked_as_mysql_checks_them() {
             "sql_mode",
             text("ansi_quotes, ,STRICT_ALL_TABLES"),
             "ANSI_QUOTES,STRICT_ALL_TABLES",
-            0,
+            1,
         ),
         (
             "sql_mode",
