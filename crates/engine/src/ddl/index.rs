@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nfold_btree::{EntryBatch, KeyRange, TreeHandle};
-use nfold_catalog::{IndexDef, IndexId, IndexKind, TableDef};
+use nfold_catalog::{IndexDef, IndexId, TableDef};
 use nfold_store::{PageId, PageNo, PageType, StoreError, header};
 
 use super::build::{Filled, Filler, OwnBytes};
@@ -80,11 +80,9 @@ impl Engine {
             return Err(error);
         }
         new.indexes.extend(made.iter().cloned());
-        new.indexes.sort_by_key(|i| match i.kind {
-            IndexKind::Primary | IndexKind::HiddenRowId => 0,
-            IndexKind::Unique => 1,
-            IndexKind::Secondary => 2,
-        });
+        let columns = &new.columns;
+        new.indexes
+            .sort_by_key(|i| super::table::rank(i.kind, columns, &i.parts));
         if let Err(error) = self.fill_indexes(&new, &made) {
             self.remove_leftovers(table.space, &made)?;
             return Err(error);

@@ -40,15 +40,21 @@ pub struct TableSpec {
     pub auto_increment: u64,
 }
 
+/// Which indexes come first in a definition, and are looked at first for duplicates: unique ones without NULLs, other unique ones, others.
+pub(super) fn rank(kind: IndexKind, columns: &[ColumnDef], parts: &[IndexPart]) -> u8 {
+    match kind {
+        IndexKind::Primary | IndexKind::HiddenRowId => 0,
+        IndexKind::Unique if parts.iter().all(|p| !columns[p.column].nullable) => 1,
+        IndexKind::Unique => 2,
+        IndexKind::Secondary => 3,
+    }
+}
+
 impl TableSpec {
-    /// Indexes in the order of a definition: the clustered one first, unique ones before others (as SHOW CREATE TABLE lists them).
+    /// Indexes in the order of a definition: the clustered one first, then by [`rank`] (as SHOW CREATE TABLE lists them).
     fn ordered_indexes(&self) -> Vec<IndexSpec> {
         let mut indexes = self.indexes.clone();
-        indexes.sort_by_key(|i| match i.kind {
-            IndexKind::Primary | IndexKind::HiddenRowId => 0,
-            IndexKind::Unique => 1,
-            IndexKind::Secondary => 2,
-        });
+        indexes.sort_by_key(|i| rank(i.kind, &self.columns, &i.parts));
         if indexes.first().is_none_or(|i| i.kind != IndexKind::Primary) {
             let hidden = IndexSpec {
                 name: "".into(),

@@ -142,30 +142,25 @@ pub fn bind_keys(
     columns: &mut [ColumnDef],
     explicit_null: &[bool],
 ) -> Result<Vec<IndexSpec>, SqlError> {
-    let mut bound: Vec<IndexSpec> = Vec::with_capacity(keys.len());
+    let mut bound: Vec<(usize, IndexSpec)> = Vec::with_capacity(keys.len());
     // Names that are written count before those that are made.
-    let mut order: Vec<&ast::KeyDef> = keys.iter().collect();
-    order.sort_by_key(|k| k.name.is_none());
-    for k in order {
-        let taken: Vec<Arc<str>> = bound.iter().map(|b| b.name.clone()).collect();
+    let mut order: Vec<(usize, &ast::KeyDef)> = keys.iter().enumerate().collect();
+    order.sort_by_key(|(_, k)| k.name.is_none());
+    for (place, k) in order {
+        let taken: Vec<Arc<str>> = bound.iter().map(|(_, b)| b.name.clone()).collect();
         let index = key::bind(k, columns, explicit_null, &taken)?;
-        if index.kind == IndexKind::Primary && bound.iter().any(|b| b.kind == IndexKind::Primary) {
+        let primary = |i: &IndexSpec| i.kind == IndexKind::Primary;
+        if primary(&index) && bound.iter().any(|(_, b)| primary(b)) {
             return Err(error(ErrorCode::ER_MULTIPLE_PRI_KEY, &[]));
         }
-        bound.push(index);
+        bound.push((place, index));
     }
     if bound.len() > key::MAX_KEYS {
         return Err(error(ErrorCode::ER_TOO_MANY_KEYS, &[&key::MAX_KEYS]));
     }
     // Back in the order written.
-    let place = |i: &IndexSpec| {
-        keys.iter().position(|k| match &k.name {
-            Some(n) if i.kind != IndexKind::Primary => eq_name(n.as_str(), &i.name),
-            _ => false,
-        })
-    };
-    bound.sort_by_key(|i| place(i).unwrap_or(0));
-    Ok(bound)
+    bound.sort_by_key(|(place, _)| *place);
+    Ok(bound.into_iter().map(|(_, index)| index).collect())
 }
 
 /// What must hold for a table's columns together.
