@@ -3,14 +3,14 @@
 use std::cmp::Ordering;
 
 use nfold_plan::collate;
-use nfold_plan::expr::{Class, CmpKind, ExprType};
+use nfold_plan::expr::{BitOp, Class, CmpKind, ExprType};
 use nfold_plan::query::{AggFunc, Aggregate};
 use nfold_types::row::RowLayout;
 use nfold_types::{Decimal, ErrorCode, SqlError, Value};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-use crate::eval::{EvalCx, Val, compare, convert};
+use crate::eval::{EvalCx, Val, bits, compare, convert};
 use crate::tuple::KeyMaker;
 
 /// A key's cost in a set of keys beyond its bytes.
@@ -47,6 +47,8 @@ enum State {
     },
     Extreme(Option<Value>),
     Bits(u64),
+    /// Of binary strings; `None` before the first one.
+    BitText(Option<Vec<u8>>),
     /// Number, mean, sum of squared differences (Welford).
     Spread {
         n: u64,
@@ -119,6 +121,11 @@ impl Acc {
                 _ => State::SumDouble { sum: 0.0, count: 0 },
             },
             AggFunc::Min | AggFunc::Max | AggFunc::Any => State::Extreme(None),
+            AggFunc::BitAnd | AggFunc::BitOr | AggFunc::BitXor
+                if plan.ty.class() == Class::String =>
+            {
+                State::BitText(None)
+            }
             AggFunc::BitAnd => State::Bits(u64::MAX),
             AggFunc::BitOr | AggFunc::BitXor => State::Bits(0),
             AggFunc::StdPop | AggFunc::StdSamp | AggFunc::VarPop | AggFunc::VarSamp => {
@@ -244,6 +251,14 @@ impl Acc {
                     _ => *bits ^= v,
                 }
             }
+            State::BitText(bits) => {
+                let text = convert::to_bytes(cx, args[0].clone(), &plan.args[0].ty);
+                let text = text.unwrap_or_default();
+                *bits = Some(match bits {
+                    None => text.into_owned(),
+                    Some(bits) => bits::joined(bit_op(plan.func), bits, &text)?,
+                });
+            }
             State::Spread { n, mean, m2 } => {
                 let v = convert::to_f64(cx, &args[0], &plan.args[0].ty).unwrap_or(0.0);
                 *n += 1;
@@ -314,6 +329,15 @@ impl Acc {
             }),
             State::Extreme(v) => owned(v.unwrap_or(Value::Null)),
             State::Bits(b) => Val::UInt(b),
+            State::BitText(Some(text)) => Val::string(text),
+            // Of nothing: the longest string that changes nothing.
+            State::BitText(None) => {
+                let byte = match plan.func {
+                    AggFunc::BitAnd => u8::MAX,
+                    _ => 0,
+                };
+                Val::string(vec![byte; plan.ty.max_length() as usize])
+            }
             State::Spread { n, m2, .. } => {
                 let sample = matches!(plan.func, AggFunc::StdSamp | AggFunc::VarSamp);
                 let divisor = if sample { n.saturating_sub(1) } else { n };
@@ -417,6 +441,14 @@ pub(crate) fn self_kind(cx: &EvalCx<'_>, ty: &ExprType) -> CmpKind {
         "max",
     )
     .unwrap_or(CmpKind::String(ty.collation()))
+}
+
+fn bit_op(func: AggFunc) -> BitOp {
+    match func {
+        AggFunc::BitAnd => BitOp::And,
+        AggFunc::BitOr => BitOp::Or,
+        _ => BitOp::Xor,
+    }
 }
 
 /// Keeps the extreme value; gives the bytes that it grew by.

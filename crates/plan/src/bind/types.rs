@@ -159,6 +159,9 @@ pub(crate) fn bits_type(operands: &[&ExprType], nullable: bool) -> ExprType {
     )
 }
 
+/// The longest binary string that BIT_AND and its like take, in bytes.
+const MAX_BITS_BYTES: u64 = 511;
+
 /// Digits before the point that DIV's result has at most.
 fn whole_digits(a: &ExprType) -> u32 {
     match a.class() {
@@ -216,7 +219,14 @@ pub(crate) fn aggregate_type(
 ) -> Result<ExprType, SqlError> {
     Ok(match func {
         AggFunc::CountStar | AggFunc::Count => ExprType::bigint(false),
-        AggFunc::BitAnd | AggFunc::BitOr | AggFunc::BitXor => ExprType::ubigint(false),
+        AggFunc::BitAnd | AggFunc::BitOr | AggFunc::BitXor => {
+            let ty = bits_type(&[&args[0].ty], false);
+            if ty.class() == Class::String && ty.max_length() > MAX_BITS_BYTES {
+                let code = ErrorCode::ER_INVALID_BITWISE_AGGREGATE_OPERANDS_SIZE;
+                return Err(SqlError::new(code, &[]));
+            }
+            ty
+        }
         AggFunc::StdPop | AggFunc::StdSamp | AggFunc::VarPop | AggFunc::VarSamp => {
             ExprType::double(true)
         }
