@@ -354,7 +354,7 @@ pub static OPTIONS: &[OptionDef] = &[
     option("sql_log_off", Kind::Bool { default: false }, Scope::Both).runtime(),
     text_both("sql_mode", SQL_MODE),
     option("sql_notes", Kind::Bool { default: true }, Scope::Both).runtime(),
-    option("sql_quote_show_create", Kind::Bool { default: true }, Scope::Both).runtime().inert(),
+    option("sql_quote_show_create", Kind::Bool { default: true }, Scope::Both).runtime(),
     flag_both("sql_require_primary_key", false),
     flag_both("sql_safe_updates", false),
     option("sql_select_limit", Kind::Int { default: u64::MAX, min: 0, max: u64::MAX }, Scope::Both).runtime(),

@@ -7,9 +7,25 @@ use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
 use nfold_types::{TypeKind, wire};
 
-/// A name in backquotes.
-pub fn quote_name(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
+/// How names are written: `sql_quote_show_create`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quoting {
+    /// Names that can be read without quotes have them too.
+    pub always: bool,
+}
+
+impl Quoting {
+    /// A name, in backquotes where they are asked for or needed.
+    pub fn name(self, name: &str) -> String {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$');
+        let free = !name.bytes().all(|b| b.is_ascii_digit())
+            && name.bytes().all(plain)
+            && nfold_sql::keywords::Kw::of(name.as_bytes()) == nfold_sql::keywords::Kw::Other;
+        if free && !self.always {
+            return name.to_owned();
+        }
+        format!("`{}`", name.replace('`', "``"))
+    }
 }
 
 /// A string in quotes, as MySQL writes it in definitions.
@@ -24,21 +40,26 @@ pub fn quote_string(text: &str) -> String {
 }
 
 /// The text of SHOW CREATE TABLE. `auto_increment`: the next value, shown when above 1. TIMESTAMP defaults are shown in `zone`.
-pub fn create_table(def: &TableDef, auto_increment: u64, zone: &TimeZone) -> String {
+pub fn create_table(
+    def: &TableDef,
+    auto_increment: u64,
+    zone: &TimeZone,
+    quoting: Quoting,
+) -> String {
     let mut lines: Vec<String> = def
         .columns
         .iter()
-        .map(|c| format!("  {}", column(c, def.collation, zone)))
+        .map(|c| format!("  {}", column(c, def.collation, zone, quoting)))
         .collect();
     lines.extend(
         def.indexes
             .iter()
             .filter(|i| i.kind != IndexKind::HiddenRowId)
-            .map(|i| format!("  {}", index(def, i))),
+            .map(|i| format!("  {}", index(def, i, quoting))),
     );
     let mut text = format!(
         "CREATE TABLE {} (\n{}\n) ENGINE=InnoDB",
-        quote_name(&def.name),
+        quoting.name(&def.name),
         lines.join(",\n")
     );
     if def.auto_increment_column().is_some() && auto_increment > 1 {
@@ -59,8 +80,8 @@ pub fn create_table(def: &TableDef, auto_increment: u64, zone: &TimeZone) -> Str
     text
 }
 
-fn column(c: &ColumnDef, table: CollationId, zone: &TimeZone) -> String {
-    let mut text = format!("{} {}", quote_name(&c.name), c.ty);
+fn column(c: &ColumnDef, table: CollationId, zone: &TimeZone, quoting: Quoting) -> String {
+    let mut text = format!("{} {}", quoting.name(&c.name), c.ty);
     let textual =
         c.ty.collation != CollationId::BINARY && (c.ty.is_string() || c.ty.is_enum_or_set());
     if textual && (c.own_charset || c.ty.collation != table) {
@@ -139,20 +160,20 @@ pub fn default_value_text(c: &ColumnDef, zone: &TimeZone) -> Option<String> {
     }
 }
 
-fn index(def: &TableDef, i: &IndexDef) -> String {
+fn index(def: &TableDef, i: &IndexDef, quoting: Quoting) -> String {
     let part = |p: &nfold_catalog::IndexPart| {
         let prefix = p.prefix_len.map(|n| format!("({n})")).unwrap_or_default();
         format!(
             "{}{prefix}{}",
-            quote_name(&def.columns[p.column].name),
+            quoting.name(&def.columns[p.column].name),
             if p.desc { " DESC" } else { "" }
         )
     };
     let parts: Vec<String> = i.parts.iter().map(part).collect();
     let head = match i.kind {
         IndexKind::Primary | IndexKind::HiddenRowId => "PRIMARY KEY".into(),
-        IndexKind::Unique => format!("UNIQUE KEY {}", quote_name(&i.name)),
-        IndexKind::Secondary => format!("KEY {}", quote_name(&i.name)),
+        IndexKind::Unique => format!("UNIQUE KEY {}", quoting.name(&i.name)),
+        IndexKind::Secondary => format!("KEY {}", quoting.name(&i.name)),
     };
     let comment = if i.comment.is_empty() {
         String::new()

@@ -73,7 +73,13 @@ fn define(spec: TableSpec) -> TableDef {
 }
 
 fn shown(sql: &str) -> String {
-    show::create_table(&define(create(sql).unwrap()), 1, &TimeZone::Fixed(0))
+    let always = show::Quoting { always: true };
+    show::create_table(
+        &define(create(sql).unwrap()),
+        1,
+        &TimeZone::Fixed(0),
+        always,
+    )
 }
 
 #[test]

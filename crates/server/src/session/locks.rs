@@ -13,8 +13,8 @@
 //! ```
 //! # Invariants
 //! L1. All locks of a statement are taken together or not at all, so two LOCK TABLES never wait for each other.
-//! L2. While a session holds table locks, its statements use no other stored table (error 1100), and it changes none that it
-//!     locked for READ (error 1099).
+//! L2. While a session holds table locks, its statements use no other stored table, and those under no other alias (error 1100), and
+//!     it changes none that it locked for READ (error 1099).
 //! L3. Plans know who may use what: the plan cache is emptied when locks are taken or given back.
 //!
 //! # Cost
@@ -46,6 +46,8 @@ pub fn write_permit(table: TableId) -> TableId {
 struct Locked {
     schema: Box<str>,
     name: Box<str>,
+    /// A statement uses the lock under this name alone.
+    alias: Box<str>,
     id: TableId,
     write: bool,
 }
@@ -72,11 +74,17 @@ impl TableLocks {
         self.tables.iter().any(|t| t.write && t.id == bare)
     }
 
-    /// Whether a statement may use a table; `write`: it changes rows or the definition.
+    /// Whether a statement may use a table, under `alias` or, for its definition, under any; `write`: it changes rows or the definition.
     ///
     /// # Errors
     /// 1100 where it is not locked, 1099 where it is locked for READ only.
-    pub fn allow(&self, schema: &str, name: &str, write: bool) -> Result<(), SqlError> {
+    pub fn allow(
+        &self,
+        schema: &str,
+        name: &str,
+        alias: Option<&str>,
+        write: bool,
+    ) -> Result<(), SqlError> {
         if self.tables.is_empty() || system::is_system_schema(schema) {
             return Ok(());
         }
@@ -84,7 +92,9 @@ impl TableLocks {
             .tables
             .iter()
             .filter(|t| *t.schema == *schema && *t.name == *name)
+            .filter(|t| alias.is_none_or(|a| *t.alias == *a))
             .peekable();
+        let name = alias.unwrap_or(name);
         if named.peek().is_none() {
             return Err(SqlError::new(ErrorCode::ER_TABLE_NOT_LOCKED, &[&name]));
         }
@@ -162,6 +172,7 @@ impl Session {
             tables.push(Locked {
                 schema: (&*schema).into(),
                 name: name.into(),
+                alias: alias(item).into(),
                 id: def.id,
                 write: item.write,
             });
@@ -219,6 +230,8 @@ impl Session {
         }
         let mut names: Vec<&ObjectName> = Vec::new();
         let mut write = true;
+        // What reads the table opens it under its own name.
+        let mut opens = false;
         match statement {
             CreateDatabase(_) | AlterDatabase(_) | DropDatabase { .. } => {
                 let code = ErrorCode::ER_LOCK_OR_ACTIVE_TRANSACTION;
@@ -228,18 +241,20 @@ impl Session {
             DropTable(d) => names.extend(&d.names),
             Truncate(name) => names.push(name),
             RenameTable(list) => names.extend(list.iter().map(|(old, _)| old)),
-            AlterTable(a) => names.push(&a.name),
-            CreateIndex(c) => names.push(&c.table),
-            DropIndex { table, .. } => names.push(table),
+            AlterTable(a) => (opens, names) = (true, vec![&a.name]),
+            CreateIndex(c) => (opens, names) = (true, vec![&c.table]),
+            DropIndex { table, .. } => (opens, names) = (true, vec![table]),
             TableMaintenance(m) => {
-                write = false;
+                (opens, write) = (true, false);
                 names.extend(&m.tables);
             }
             _ => {}
         }
         names.into_iter().try_for_each(|name| {
             let schema = self.schema_of(name)?;
-            self.table_locks.allow(&schema, name.name.as_str(), write)
+            let name = name.name.as_str();
+            self.table_locks
+                .allow(&schema, name, opens.then_some(name), write)
         })
     }
 

@@ -264,7 +264,8 @@ impl Session {
         for u in uses {
             self.rights
                 .need_table(u.needs, u.command, &u.schema, &u.name)?;
-            self.table_locks.allow(&u.schema, &u.name, is_write(u))?;
+            self.table_locks
+                .allow(&u.schema, &u.name, Some(&u.alias), is_write(u))?;
         }
         Ok(())
     }

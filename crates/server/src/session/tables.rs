@@ -10,6 +10,8 @@ use nfold_types::{ErrorCode, SqlError};
 pub struct TableUse {
     pub schema: Box<str>,
     pub name: Box<str>,
+    /// What the statement calls it.
+    pub alias: Box<str>,
     pub needs: Privileges,
     /// The word of error 1142.
     pub command: &'static str,
@@ -56,6 +58,22 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn add(&mut self, name: &ObjectName, needs: Privileges, command: &'static str) {
+        self.add_as(name, &name.name, needs, command);
+    }
+
+    /// A base table of a FROM clause.
+    fn add_factor(&mut self, t: &TableFactor, needs: Privileges, command: &'static str) {
+        let alias = t.alias.as_ref().unwrap_or(&t.name.name);
+        self.add_as(&t.name, alias, needs, command);
+    }
+
+    fn add_as(
+        &mut self,
+        name: &ObjectName,
+        alias: &Ident,
+        needs: Privileges,
+        command: &'static str,
+    ) {
         if name.schema.is_none()
             && self
                 .ctes
@@ -69,14 +87,17 @@ impl<'a> Walk<'a> {
                 .get_or_insert_with(|| SqlError::new(ErrorCode::ER_NO_DB_ERROR, &[]));
             return;
         };
-        let known = self
-            .found
-            .iter()
-            .any(|t| *t.schema == *schema && *t.name == *name.name.value && t.needs == needs);
+        let known = self.found.iter().any(|t| {
+            *t.schema == *schema
+                && *t.name == *name.name.value
+                && *t.alias == *alias.value
+                && t.needs == needs
+        });
         if !known {
             self.found.push(TableUse {
                 schema: schema.into(),
                 name: name.name.as_str().into(),
+                alias: alias.as_str().into(),
                 needs,
                 command,
             });
@@ -169,7 +190,7 @@ impl<'a> Walk<'a> {
 
     fn table_ref(&mut self, t: &'a TableRef) {
         match t {
-            TableRef::Table(t) => self.read(&t.name),
+            TableRef::Table(t) => self.add_factor(t, Privileges::SELECT, "SELECT"),
             TableRef::Derived { query, .. } => self.query(query),
             TableRef::Join(j) => {
                 self.table_ref(&j.left);
@@ -213,7 +234,7 @@ impl<'a> Walk<'a> {
                     a.column.table.as_ref().is_none_or(|t| t == alias)
                 });
                 if named {
-                    w.add(&factor.name, Privileges::UPDATE, "UPDATE");
+                    w.add_factor(factor, Privileges::UPDATE, "UPDATE");
                 }
             }
             if targets.len() > 1 || u.selection.is_some() {
@@ -232,18 +253,17 @@ impl<'a> Walk<'a> {
             if d.targets.is_empty() {
                 tables
                     .iter()
-                    .for_each(|t| w.add(&t.name, Privileges::DELETE, "DELETE"));
+                    .for_each(|t| w.add_factor(t, Privileges::DELETE, "DELETE"));
             }
             for target in &d.targets {
                 let named = tables.iter().find(|t| {
                     let alias = t.alias.as_ref().unwrap_or(&t.name.name);
                     *alias == target.name
                 });
-                w.add(
-                    named.map_or(target, |t| &t.name),
-                    Privileges::DELETE,
-                    "DELETE",
-                );
+                match named {
+                    Some(t) => w.add_factor(t, Privileges::DELETE, "DELETE"),
+                    None => w.add(target, Privileges::DELETE, "DELETE"),
+                }
             }
             if !d.targets.is_empty() || d.selection.is_some() {
                 d.from.iter().for_each(|t| w.table_ref(t));

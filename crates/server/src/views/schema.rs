@@ -289,7 +289,12 @@ pub fn indexes(def: &TableDef, engine: &Engine) -> View {
 }
 
 /// SHOW CREATE TABLE.
-pub fn create_table(def: &TableDef, engine: &Engine, zone: &TimeZone) -> View {
+pub fn create_table(
+    def: &TableDef,
+    engine: &Engine,
+    zone: &TimeZone,
+    quoting: show::Quoting,
+) -> View {
     let mut view = View::new(&[("Table", text(64)), ("Create Table", text(1024))]);
     let next = engine
         .table(def.id)
@@ -297,7 +302,7 @@ pub fn create_table(def: &TableDef, engine: &Engine, zone: &TimeZone) -> View {
         .unwrap_or(1);
     view.push(vec![
         (&*def.name).into(),
-        show::create_table(def, next, zone).into(),
+        show::create_table(def, next, zone, quoting).into(),
     ]);
     view
 }

@@ -61,9 +61,9 @@ impl Session {
         } else {
             ""
         };
-        let quoted = name.replace('`', "``");
+        let quoted = self.quoting()?.name(name);
         let line = format!(
-            "CREATE DATABASE {existing}`{quoted}` /*!40100 DEFAULT CHARACTER SET {}{clause} */ /*!80016 DEFAULT ENCRYPTION='N' */",
+            "CREATE DATABASE {existing}{quoted} /*!40100 DEFAULT CHARACTER SET {}{clause} */ /*!80016 DEFAULT ENCRYPTION='N' */",
             collation.charset.name
         );
         let mut set = RowSet::of_text(&[("Database", 64), ("Create Database", 1024)]);

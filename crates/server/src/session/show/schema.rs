@@ -11,8 +11,10 @@ use nfold_types::sql_type::ColumnFlags;
 use nfold_types::{ErrorCode, SqlError};
 
 use super::filter;
+use crate::ddl::show::Quoting;
 use crate::session::Session;
 use crate::session::response::{Response, RowSet, meta};
+use crate::session::vars::VarValue;
 use crate::system;
 use crate::views::{self, View};
 
@@ -88,12 +90,23 @@ pub fn show(
         Show::CreateTable(table) => {
             let def = session.visible_table(table)?;
             let zone = &session.env.vars.settings().zone;
+            let quoting = session.quoting()?;
             filtered(
-                views::schema::create_table(&def, &session.server.engine, zone),
+                views::schema::create_table(&def, &session.server.engine, zone, quoting),
                 None,
             )
         }
         _ => Err(SqlError::not_supported("this SHOW")),
+    }
+}
+
+impl Session {
+    /// How SHOW CREATE writes names.
+    pub(super) fn quoting(&self) -> Result<Quoting, SqlError> {
+        let at = crate::session::vars::find("sql_quote_show_create")?;
+        Ok(Quoting {
+            always: *self.env.vars.get(at) != VarValue::Bool(false),
+        })
     }
 }
 
