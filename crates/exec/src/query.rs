@@ -362,6 +362,17 @@ impl KeySet {
     }
 }
 
+impl SubRows {
+    /// Column `n` of the only row; error 1242 where there are more.
+    fn only<'a>(&self, n: usize) -> Result<Val<'a>, SqlError> {
+        match self.rows.as_slice() {
+            [] => Ok(Val::Null),
+            [row] => Ok(owned(row[n].clone())),
+            _ => Err(SqlError::new(ErrorCode::ER_SUBQUERY_NO_1_ROW, &[])),
+        }
+    }
+}
+
 /// Subqueries of a block while it runs. What is not correlated runs once.
 pub(crate) struct BlockSubqueries<'r, 's> {
     rt: &'r Runtime<'s>,
@@ -405,7 +416,7 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
         }
         let most = match use_as {
             SubqueryUse::Exists => 1,
-            SubqueryUse::Scalar => 2,
+            SubqueryUse::Scalar | SubqueryUse::Column(_) => 2,
             _ => usize::MAX,
         };
         let mut out = Values {
@@ -454,11 +465,8 @@ impl Subqueries for BlockSubqueries<'_, '_> {
     ) -> Result<Val<'a>, SqlError> {
         let rows = self.rows(cx, index, use_as)?;
         match use_as {
-            SubqueryUse::Scalar => match rows.rows.as_slice() {
-                [] => Ok(Val::Null),
-                [row] => Ok(owned(row[0].clone())),
-                _ => Err(SqlError::new(ErrorCode::ER_SUBQUERY_NO_1_ROW, &[])),
-            },
+            SubqueryUse::Scalar => rows.only(0),
+            SubqueryUse::Column(n) => rows.only(usize::from(*n)),
             SubqueryUse::Exists => Ok(Val::Int(i64::from(!rows.rows.is_empty()))),
             SubqueryUse::In {
                 left,

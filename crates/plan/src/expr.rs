@@ -527,6 +527,8 @@ pub enum ExprKind {
 pub enum SubqueryUse {
     /// One value; more than one row is error 1242.
     Scalar,
+    /// A column of its only row, where it stands for a row.
+    Column(u16),
     Exists,
     /// `left [NOT] IN (subquery)`; also `= ANY` and `<> ALL`.
     In {
@@ -636,7 +638,7 @@ impl Expr {
             }
             Call { args, .. } => args.iter().for_each(f),
             Subquery { use_as, .. } => match use_as {
-                SubqueryUse::Scalar | SubqueryUse::Exists => {}
+                SubqueryUse::Scalar | SubqueryUse::Column(_) | SubqueryUse::Exists => {}
                 SubqueryUse::In { left, .. } => left.iter().for_each(f),
                 SubqueryUse::Quantified { left, .. } => f(left),
             },
@@ -708,7 +710,7 @@ impl Expr {
             }
             Call { args, .. } => args.iter_mut().for_each(f),
             Subquery { use_as, .. } => match use_as {
-                SubqueryUse::Scalar | SubqueryUse::Exists => {}
+                SubqueryUse::Scalar | SubqueryUse::Column(_) | SubqueryUse::Exists => {}
                 SubqueryUse::In { left, .. } => left.iter_mut().for_each(f),
                 SubqueryUse::Quantified { left, .. } => f(left),
             },

@@ -16,6 +16,7 @@ pub mod mode;
 pub mod query;
 mod reads;
 mod size;
+mod walk;
 
 pub use bind::{ParamType, PlanCx, PlanInfo, param_types, plan_statement};
 pub use mode::SqlMode;

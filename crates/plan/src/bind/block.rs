@@ -381,11 +381,12 @@ fn block(
     b.clause = "order clause";
     let order = b.order_keys(order_by, &items)?;
 
-    let grouped = !keys.is_empty() || !b.aggregates.is_empty() || !s.group_by.is_empty();
+    let grouped = !keys.is_empty() || !b.aggregates.borrow().is_empty() || !s.group_by.is_empty();
     let implicit = s.group_by.is_empty();
     let mut select: Vec<Expr> = items.iter().map(|i| i.expr.clone()).collect();
     let mut order = order;
     let mut group = None;
+    let mut added = Vec::new();
     let mut distinct = s.distinct;
     if grouped {
         let mut g = Grouper::new(&b, keys, implicit, &conditions, &info.left);
@@ -405,7 +406,7 @@ fn block(
         for (n, key) in order.iter_mut().enumerate() {
             key.expr = g.rewrite(key.expr.clone(), Place::Order(n))?;
         }
-        group = Some(g.plan);
+        (group, added) = (Some(g.plan), g.subqueries);
     } else if s.distinct {
         if cx.mode.has(crate::SqlMode::ONLY_FULL_GROUP_BY) {
             distinct_order(&order, &select, &b)?;
@@ -436,12 +437,13 @@ fn block(
             distinct = false;
         }
     }
+    b.subqueries.append(&mut added);
+    let aggregates = b.aggregates.take();
     let places: Vec<Kept> = items
         .iter()
-        .map(|i| Kept::of(&i.expr, &b.aggregates))
+        .map(|i| Kept::of(&i.expr, &aggregates))
         .collect();
-    let sorted_groups = b
-        .aggregates
+    let sorted_groups = aggregates
         .iter()
         .any(|a| a.distinct || a.func == AggFunc::GroupConcat);
     let mut columns: Vec<ColumnMeta> = items.into_iter().map(|i| i.meta).collect();
@@ -609,6 +611,8 @@ impl BlockBinder<'_> {
                         },
                         _ => made_column(name, &bound.ty),
                     };
+                    // What comes after it may be a subquery that names it.
+                    self.aliases.push((meta.name.clone(), bound.clone()));
                     out.push(Item { expr: bound, meta });
                 }
             }

@@ -44,17 +44,76 @@ impl BlockBinder<'_> {
         }
     }
 
-    pub(super) fn compare_rows(
+    /// What stands for a row, column by column: a row, a subquery; anything else is a row of one.
+    pub(super) fn columns(&mut self, e: &ast::Expr) -> Result<Vec<Expr>, SqlError> {
+        match e {
+            ast::Expr::Row(members) => members.iter().map(|m| self.expr(m)).collect(),
+            ast::Expr::Subquery(query) => {
+                let (index, types) = self.subquery(query)?;
+                let single = types.len() == 1;
+                let column = |(n, ty): (usize, ExprType)| Expr {
+                    kind: ExprKind::Subquery {
+                        index,
+                        use_as: match single {
+                            true => SubqueryUse::Scalar,
+                            false => SubqueryUse::Column(n as u16),
+                        },
+                    },
+                    ty: ExprType {
+                        nullable: true,
+                        ..ty
+                    },
+                };
+                Ok(types.into_iter().enumerate().map(column).collect())
+            }
+            single => Ok(vec![self.expr(single)?]),
+        }
+    }
+
+    /// Two row constructors, whose members may be rows themselves: those are compared alike.
+    pub(super) fn compare_nested(
         &mut self,
         op: BinaryOp,
         a: &[ast::Expr],
         b: &[ast::Expr],
     ) -> Result<Expr, SqlError> {
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        self.flat_rows(a, b, &mut left, &mut right)?;
+        self.compare_rows(op, left, right)
+    }
+
+    fn flat_rows(
+        &mut self,
+        a: &[ast::Expr],
+        b: &[ast::Expr],
+        left: &mut Vec<Expr>,
+        right: &mut Vec<Expr>,
+    ) -> Result<(), SqlError> {
         if a.len() != b.len() {
             return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&a.len()]));
         }
-        let left: Vec<Expr> = a.iter().map(|e| self.expr(e)).collect::<Result<_, _>>()?;
-        let right: Vec<Expr> = b.iter().map(|e| self.expr(e)).collect::<Result<_, _>>()?;
+        for (a, b) in a.iter().zip(b) {
+            match (a, b) {
+                (ast::Expr::Row(a), ast::Expr::Row(b)) => self.flat_rows(a, b, left, right)?,
+                (ast::Expr::Row(a), _) => {
+                    return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&a.len()]));
+                }
+                _ => {
+                    left.push(self.expr(a)?);
+                    right.push(self.expr(b)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Two rows of equal width.
+    pub(super) fn compare_rows(
+        &mut self,
+        op: BinaryOp,
+        left: Vec<Expr>,
+        right: Vec<Expr>,
+    ) -> Result<Expr, SqlError> {
         let pairs: Vec<(Expr, Expr)> = left.into_iter().zip(right).collect();
         if op == BinaryOp::Eq {
             let list = pairs
@@ -127,13 +186,7 @@ impl BlockBinder<'_> {
         list: &InList,
         negated: bool,
     ) -> Result<Expr, SqlError> {
-        let mut left: Vec<Expr> = match e {
-            ast::Expr::Row(members) => members
-                .iter()
-                .map(|m| self.expr(m))
-                .collect::<Result<_, _>>()?,
-            single => vec![self.expr(single)?],
-        };
+        let mut left: Vec<Expr> = self.columns(e)?;
         match list {
             InList::ListParam(n) => {
                 let Some(ParamType::List { members, width, .. }) = self.cx.params.get(*n as usize)
@@ -203,15 +256,12 @@ impl BlockBinder<'_> {
                 }
                 let mut rows = Vec::with_capacity(members.len());
                 for m in members {
-                    let ast::Expr::Row(row) = m else {
-                        return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&left.len()]));
-                    };
+                    let row = self.columns(m)?;
                     if row.len() != left.len() {
                         return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&left.len()]));
                     }
                     let mut bound = Vec::with_capacity(row.len());
                     for (l, m) in left.iter().zip(row) {
-                        let m = self.expr(m)?;
                         bound.push((kind_of(self, l, &m)?, m));
                     }
                     rows.push(bound);
@@ -234,13 +284,18 @@ impl BlockBinder<'_> {
         query: &ast::Query,
         negated: bool,
     ) -> Result<Expr, SqlError> {
-        let left: Vec<Expr> = match e {
-            ast::Expr::Row(members) => members
-                .iter()
-                .map(|m| self.expr(m))
-                .collect::<Result<_, _>>()?,
-            single => vec![self.expr(single)?],
-        };
+        self.in_rows(e, query, negated, "in")
+    }
+
+    /// `operation`: what error messages call it.
+    fn in_rows(
+        &mut self,
+        e: &ast::Expr,
+        query: &ast::Query,
+        negated: bool,
+        operation: &str,
+    ) -> Result<Expr, SqlError> {
+        let left: Vec<Expr> = self.columns(e)?;
         if query.limit.is_some() {
             return Err(SqlError::not_supported("LIMIT & IN/ALL/ANY/SOME subquery"));
         }
@@ -257,7 +312,7 @@ impl BlockBinder<'_> {
                     t,
                     [operand(l), Operand::Other],
                     self.cx.connection,
-                    "in",
+                    operation,
                 )
             })
             .collect::<Result<_, _>>()?;
@@ -280,7 +335,15 @@ impl BlockBinder<'_> {
         all: bool,
         query: &ast::Query,
     ) -> Result<Expr, SqlError> {
-        let left = self.expr(e)?;
+        match (op, all) {
+            (BinaryOp::Eq, false) => return self.in_rows(e, query, false, "="),
+            (BinaryOp::Ne, true) => return self.in_rows(e, query, true, "<>"),
+            _ => {}
+        }
+        let left = match e {
+            ast::Expr::Row(_) => return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&1])),
+            e => self.expr(e)?,
+        };
         let (index, types) = self.subquery(query)?;
         let [ty] = types.as_slice() else {
             return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&1]));

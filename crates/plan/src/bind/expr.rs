@@ -5,17 +5,14 @@ use nfold_types::collation::CollationId;
 use nfold_types::{ColumnType, Decimal, ErrorCode, SqlError, TypeKind, Value};
 
 use super::names::display;
-use super::types::{
-    aggregate_named, aggregate_type, arith_type, bits_type, charset_collation, collation_named,
-};
-use super::{AGGREGATES, BlockBinder, ParamType, hex_type};
+use super::types::{aggregate_named, arith_type, bits_type, charset_collation, collation_named};
+use super::{BlockBinder, ParamType, hex_type};
 use crate::collate::{self, Operand};
 use crate::expr::{
     ArithOp, BitOp, Class, CmpKind, Coercibility, ColumnAt, Expr, ExprKind, ExprType, SubqueryUse,
     string_type,
 };
 use crate::func::Infer;
-use crate::query::{AggFunc, Aggregate, OrderKey};
 
 /// Whether an expression is a constant of the statement: nothing of a row is in it.
 pub fn is_constant(e: &Expr) -> bool {
@@ -451,17 +448,16 @@ impl BlockBinder<'_> {
     ) -> Result<Expr, SqlError> {
         if op.is_comparison() {
             if let (ast::Expr::Row(a), ast::Expr::Row(b)) = (left, right) {
+                return self.compare_nested(op, a, b);
+            }
+            let (mut a, mut b) = (self.columns(left)?, self.columns(right)?);
+            if a.len() != b.len() {
+                return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&a.len()]));
+            }
+            if a.len() > 1 {
                 return self.compare_rows(op, a, b);
             }
-            if let ast::Expr::Row(members) = left
-                && !matches!(right, ast::Expr::Subquery(_))
-            {
-                return Err(SqlError::new(
-                    ErrorCode::ER_OPERAND_COLUMNS,
-                    &[&members.len()],
-                ));
-            }
-            let (a, b) = (self.expr(left)?, self.expr(right)?);
+            let (a, b) = (a.swap_remove(0), b.swap_remove(0));
             return self.compare(op, a, b);
         }
         if op == BinaryOp::Concat {
@@ -777,73 +773,6 @@ impl BlockBinder<'_> {
         let shown = written.split('(').next().unwrap_or_default().trim();
         let shown = if shown.is_empty() { &*call.name } else { shown };
         self.call_as(&call.name, shown, &call.args.iter().collect::<Vec<_>>())
-    }
-
-    fn aggregate(&mut self, func: AggFunc, call: &ast::FunctionCall) -> Result<Expr, SqlError> {
-        if !self.aggregates_allowed || self.in_aggregate {
-            return Err(SqlError::new(ErrorCode::ER_INVALID_GROUP_FUNC_USE, &[]));
-        }
-        let wanted = matches!(
-            func,
-            AggFunc::CountStar | AggFunc::GroupConcat | AggFunc::Count
-        );
-        if call.args.len() != 1 && !wanted || (func == AggFunc::Count && call.args.is_empty()) {
-            return Err(SqlError::new(
-                ErrorCode::ER_WRONG_PARAMCOUNT_TO_NATIVE_FCT,
-                &[&call.name],
-            ));
-        }
-        self.in_aggregate = true;
-        let args = call
-            .args
-            .iter()
-            .map(|a| self.expr(a))
-            .collect::<Result<Vec<_>, _>>();
-        let order = call
-            .order_by
-            .iter()
-            .map(|o| {
-                Ok(OrderKey {
-                    expr: self.expr(&o.expr)?,
-                    desc: o.descending,
-                })
-            })
-            .collect::<Result<Vec<_>, SqlError>>();
-        self.in_aggregate = false;
-        let (mut args, order) = (args?, order?);
-        // Texts are distinct as the numbers that they are.
-        if let (AggFunc::Sum | AggFunc::Avg, true, [text]) = (func, call.distinct, &mut args[..])
-            && text.ty.class() == Class::String
-        {
-            let inner = std::mem::replace(text, Expr::null());
-            text.ty = ExprType::double(inner.ty.nullable);
-            text.kind = ExprKind::Cast(Box::new(inner));
-        }
-        let ty = aggregate_type(func, &args, self.cx.connection, &call.name)?;
-        let separator = call.separator.clone().unwrap_or_else(|| b",".to_vec());
-        let agg = Aggregate {
-            func,
-            args,
-            distinct: call.distinct,
-            order,
-            separator,
-            ty: ty.clone(),
-        };
-        let place = self
-            .aggregates
-            .iter()
-            .position(|a| *a == agg)
-            .unwrap_or_else(|| {
-                self.aggregates.push(agg);
-                self.aggregates.len() - 1
-            });
-        Ok(Expr {
-            kind: ExprKind::Column(ColumnAt {
-                table: AGGREGATES,
-                column: place as u16,
-            }),
-            ty,
-        })
     }
 
     fn default_of(&mut self, c: &ast::ColumnRef) -> Result<Expr, SqlError> {

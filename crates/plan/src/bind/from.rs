@@ -77,7 +77,14 @@ impl BlockBinder<'_> {
                 if *lateral {
                     return Err(SqlError::not_supported("LATERAL"));
                 }
-                let plan = block::bind_query(self.cx, query, None)?;
+                // It sees what is outside of this block, not the tables beside it.
+                let (plan, correlated) = match self.outer {
+                    Some(outer) => block::bind_subquery(self.cx, query, outer)?,
+                    None => (block::bind_query(self.cx, query, None)?, false),
+                };
+                if correlated {
+                    self.correlated.set(true);
+                }
                 self.derived(plan, alias, columns, info)?;
             }
             TableRef::Join(j) => self.join(j, info)?,

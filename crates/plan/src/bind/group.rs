@@ -4,9 +4,10 @@ use nfold_sql::ast::BinaryOp;
 use nfold_types::{ErrorCode, SqlError};
 
 use super::{AGGREGATES, BlockBinder, LeftJoin, ParamType};
-use crate::expr::{ColumnAt, Expr, ExprKind};
+use crate::expr::{ColumnAt, Expr, ExprKind, SubqueryPlan};
 use crate::mode::SqlMode;
 use crate::query::{AggFunc, Aggregate, GroupPlan, TableSource};
+use crate::walk::outer_columns;
 
 /// Which clause an expression is from, for error 1055.
 #[derive(Clone, Copy)]
@@ -23,6 +24,10 @@ pub(super) struct Grouper<'g, 'b> {
     /// Columns that the group determines.
     determined: Vec<ColumnAt>,
     strict: bool,
+    /// Subqueries that name columns of the block, over the grouped row: they follow those of the block.
+    pub subqueries: Vec<SubqueryPlan>,
+    /// Which of the block's subqueries these were.
+    regrouped: Vec<u16>,
 }
 
 impl BlockBinder<'_> {
@@ -57,7 +62,7 @@ impl<'g, 'b> Grouper<'g, 'b> {
         let determined = determined(block, &keys, conditions, left);
         let plan = GroupPlan {
             keys,
-            aggregates: block.aggregates.clone(),
+            aggregates: block.aggregates.borrow().clone(),
             ordered: false,
             implicit,
             rollup: false,
@@ -69,6 +74,8 @@ impl<'g, 'b> Grouper<'g, 'b> {
             plan,
             determined,
             strict,
+            subqueries: Vec::new(),
+            regrouped: Vec::new(),
         }
     }
 
@@ -106,14 +113,10 @@ impl<'g, 'b> Grouper<'g, 'b> {
                 }
                 return self.any(e);
             }
-            ExprKind::Subquery { index, .. }
-                if self.block.subqueries[usize::from(index)].correlated =>
-            {
-                return Err(SqlError::not_supported(
-                    "a correlated subquery in a grouped query",
-                ));
-            }
             _ => {}
+        }
+        if let ExprKind::Subquery { index, .. } = &mut e.kind {
+            *index = self.subquery(*index, place)?;
         }
         let mut result = Ok(());
         e.each_child_mut(&mut |child| {
@@ -122,6 +125,32 @@ impl<'g, 'b> Grouper<'g, 'b> {
             }
         });
         result
+    }
+
+    /// A subquery over the grouped row. What grouping itself is made of keeps the subquery over the joined rows.
+    fn subquery(&mut self, index: u16, place: Place) -> Result<u16, SqlError> {
+        let first = self.block.subqueries.len();
+        if !self.block.subqueries[usize::from(index)].correlated {
+            return Ok(index);
+        }
+        if let Some(known) = self.regrouped.iter().position(|i| *i == index) {
+            return Ok((first + known) as u16);
+        }
+        let mut sub = self.block.subqueries[usize::from(index)].clone();
+        outer_columns(&mut sub.plan, 1, &mut |at, ty| {
+            let mut e = Expr {
+                kind: ExprKind::Column(*at),
+                ty: ty.clone(),
+            };
+            self.walk(&mut e, place, false)?;
+            if let Some(new) = e.as_column() {
+                (*at, *ty) = (new, e.ty);
+            }
+            Ok(())
+        })?;
+        self.regrouped.push(index);
+        self.subqueries.push(sub);
+        Ok((first + self.subqueries.len() - 1) as u16)
     }
 
     /// A column in `e` that the group does not determine.

@@ -4,6 +4,7 @@
 //! ORDER BY, each with MySQL's rules for what a name may mean there. While a block is bound, an aggregate function is a column of
 //! the slot [`AGGREGATES`]; [`group`] gives it its place in the grouped row when all are known.
 
+mod aggregate;
 mod block;
 mod compare;
 mod dml;
@@ -224,7 +225,8 @@ pub(crate) struct BlockBinder<'b> {
     /// Columns of USING and NATURAL joins that an unqualified name (and `*`) does not see.
     pub hidden: Vec<(usize, usize)>,
     pub subqueries: Vec<SubqueryPlan>,
-    pub aggregates: Vec<Aggregate>,
+    /// Behind a cell because subqueries may have aggregates of this block.
+    pub aggregates: std::cell::RefCell<Vec<Aggregate>>,
     /// Which columns were named, per slot; behind a cell because subqueries name them too.
     pub used: std::cell::RefCell<Vec<Vec<bool>>>,
     /// A name was found in an enclosing query.
@@ -259,7 +261,7 @@ impl<'b> BlockBinder<'b> {
             tables: Vec::new(),
             hidden: Vec::new(),
             subqueries: Vec::new(),
-            aggregates: Vec::new(),
+            aggregates: std::cell::RefCell::default(),
             used: std::cell::RefCell::new(Vec::new()),
             correlated: std::cell::Cell::new(false),
             clause: "field list",

@@ -4,7 +4,8 @@ use nfold_catalog::schema::eq_name;
 use nfold_sql::ast::ColumnRef;
 use nfold_types::{ErrorCode, SqlError};
 
-use super::BlockBinder;
+use super::aggregate::moved_in;
+use super::{AGGREGATES, BlockBinder};
 use crate::expr::{Coercibility, ColumnAt, Expr, ExprKind, ExprType};
 
 /// A name as an error message shows it.
@@ -115,15 +116,21 @@ impl BlockBinder<'_> {
             if let Some(at) = block.find(c)? {
                 let mut e = block.column_expr(at);
                 e.kind = ExprKind::Outer { level, at };
-                // Every block between is correlated with one outside of it.
-                self.correlated.set(true);
-                let mut between = self.outer;
-                for _ in 1..level {
-                    if let Some(b) = between {
-                        b.correlated.set(true);
-                        between = b.outer;
-                    }
+                self.correlated_up_to(level);
+                return Ok(e);
+            }
+            if c.table.is_none()
+                && let Some(mut e) = block.alias(&c.name.value)
+            {
+                let gathers = |e: &Expr| e.as_column().is_some_and(|at| at.table == AGGREGATES);
+                if e.any(&mut |e| gathers(e)) {
+                    return Err(SqlError::new(
+                        ErrorCode::ER_ILLEGAL_REFERENCE,
+                        &[&c.name.value, &"reference to group function"],
+                    ));
                 }
+                moved_in(&mut e, level)?;
+                self.correlated_up_to(level);
                 return Ok(e);
             }
             level += 1;
@@ -143,6 +150,17 @@ impl BlockBinder<'_> {
             ErrorCode::ER_BAD_FIELD_ERROR,
             &[&display(c), &self.clause],
         ))
+    }
+
+    /// This block and those between it and the one `level` further out are correlated with one outside of them.
+    fn correlated_up_to(&self, level: u16) {
+        let mut block = Some(self);
+        for _ in 0..level {
+            if let Some(b) = block {
+                b.correlated.set(true);
+                block = b.outer;
+            }
+        }
     }
 
     /// The select item called `name`.

@@ -1,0 +1,182 @@
+//! Aggregate functions: which query block gathers their values.
+//!
+//! An aggregate in a subquery whose arguments name columns of enclosing queries only belongs to the innermost of these, where aggregates
+//! may stand there: `HAVING EXISTS (SELECT 1 FROM u WHERE u.x = SUM(t.v))` (`Item_sum::check_sum_func`).
+
+use nfold_sql::ast;
+use nfold_types::{ErrorCode, SqlError};
+
+use super::types::aggregate_type;
+use super::{AGGREGATES, BlockBinder};
+use crate::expr::{Class, ColumnAt, Expr, ExprKind};
+use crate::query::{AggFunc, Aggregate, OrderKey};
+
+impl BlockBinder<'_> {
+    pub(super) fn aggregate(
+        &mut self,
+        func: AggFunc,
+        call: &ast::FunctionCall,
+    ) -> Result<Expr, SqlError> {
+        let misplaced = || SqlError::new(ErrorCode::ER_INVALID_GROUP_FUNC_USE, &[]);
+        if self.in_aggregate || (!self.aggregates_allowed && self.outer.is_none()) {
+            return Err(misplaced());
+        }
+        let wanted = matches!(
+            func,
+            AggFunc::CountStar | AggFunc::GroupConcat | AggFunc::Count
+        );
+        if call.args.len() != 1 && !wanted || (func == AggFunc::Count && call.args.is_empty()) {
+            return Err(SqlError::new(
+                ErrorCode::ER_WRONG_PARAMCOUNT_TO_NATIVE_FCT,
+                &[&call.name],
+            ));
+        }
+        let (mut args, mut order) = self.aggregate_args(call)?;
+        // Texts are distinct as the numbers that they are.
+        if let (AggFunc::Sum | AggFunc::Avg, true, [text]) = (func, call.distinct, &mut args[..])
+            && text.ty.class() == Class::String
+        {
+            let inner = std::mem::replace(text, Expr::null());
+            text.ty = crate::expr::ExprType::double(inner.ty.nullable);
+            text.kind = ExprKind::Cast(Box::new(inner));
+        }
+        let level = self.home(&args, &order).ok_or_else(misplaced)?;
+        let own = || args.iter().chain(order.iter().map(|o| &o.expr));
+        if level > 0 && own().any(has_subquery) {
+            return Err(SqlError::not_supported(
+                "a subquery in an aggregate of an enclosing query",
+            ));
+        }
+        args.iter_mut()
+            .chain(order.iter_mut().map(|o| &mut o.expr))
+            .for_each(|e| moved_out(e, level));
+        let ty = aggregate_type(func, &args, self.cx.connection, &call.name)?;
+        let separator = call.separator.clone().unwrap_or_else(|| b",".to_vec());
+        let agg = Aggregate {
+            func,
+            args,
+            distinct: call.distinct,
+            order,
+            separator,
+            ty: ty.clone(),
+        };
+        let mut block: &BlockBinder<'_> = self;
+        for _ in 0..level {
+            block.correlated.set(true);
+            block = block.outer.ok_or_else(misplaced)?;
+        }
+        let mut list = block.aggregates.borrow_mut();
+        let place = list.iter().position(|a| *a == agg).unwrap_or_else(|| {
+            list.push(agg);
+            list.len() - 1
+        });
+        let at = ColumnAt {
+            table: AGGREGATES,
+            column: place as u16,
+        };
+        let kind = match level {
+            0 => ExprKind::Column(at),
+            level => ExprKind::Outer { level, at },
+        };
+        Ok(Expr { kind, ty })
+    }
+
+    fn aggregate_args(
+        &mut self,
+        call: &ast::FunctionCall,
+    ) -> Result<(Vec<Expr>, Vec<OrderKey>), SqlError> {
+        self.in_aggregate = true;
+        let args = call
+            .args
+            .iter()
+            .map(|a| self.expr(a))
+            .collect::<Result<Vec<_>, _>>();
+        let order = call
+            .order_by
+            .iter()
+            .map(|o| {
+                Ok(OrderKey {
+                    expr: self.expr(&o.expr)?,
+                    desc: o.descending,
+                })
+            })
+            .collect::<Result<Vec<_>, SqlError>>();
+        self.in_aggregate = false;
+        Ok((args?, order?))
+    }
+
+    /// How far out the block is that gathers the values of these arguments; `None` where none may.
+    fn home(&self, args: &[Expr], order: &[OrderKey]) -> Option<u16> {
+        let mut own = false;
+        let mut nearest: Option<u16> = None;
+        for e in args.iter().chain(order.iter().map(|o| &o.expr)) {
+            e.any(&mut |e| {
+                match e.kind {
+                    // What a subquery names is not looked at.
+                    ExprKind::Column(_) | ExprKind::Subquery { .. } => own = true,
+                    ExprKind::Outer { level, .. } => {
+                        nearest = Some(nearest.map_or(level, |n| n.min(level)));
+                    }
+                    _ => {}
+                }
+                false
+            });
+        }
+        let mut outwards = Vec::new();
+        let mut block = self.outer;
+        while let Some(b) = block {
+            outwards.push(b.aggregates_allowed && !b.in_aggregate);
+            block = b.outer;
+        }
+        let allows = |level: u16| outwards.get(usize::from(level) - 1) == Some(&true);
+        if !own && nearest.is_some_and(allows) {
+            return nearest;
+        }
+        if self.aggregates_allowed {
+            return Some(0);
+        }
+        let first = (1..=outwards.len() as u16).find(|l| allows(*l));
+        first.filter(|_| !own && nearest.is_none())
+    }
+}
+
+fn has_subquery(e: &Expr) -> bool {
+    e.any(&mut |e| matches!(e.kind, ExprKind::Subquery { .. }))
+}
+
+/// The same expression as a query `by` levels further out has it.
+fn moved_out(e: &mut Expr, by: u16) {
+    if let ExprKind::Outer { level, at } = e.kind
+        && by > 0
+    {
+        e.kind = match level - by {
+            0 => ExprKind::Column(at),
+            level => ExprKind::Outer { level, at },
+        };
+    }
+    e.each_child_mut(&mut |child| moved_out(child, by));
+}
+
+/// An expression of a query block as a subquery `by` levels further in has it; error 1235 where it has subqueries itself.
+pub(super) fn moved_in(e: &mut Expr, by: u16) -> Result<(), SqlError> {
+    e.kind = match std::mem::replace(&mut e.kind, ExprKind::Default(nfold_types::Value::Null)) {
+        ExprKind::Column(at) => ExprKind::Outer { level: by, at },
+        ExprKind::Outer { level, at } => ExprKind::Outer {
+            level: level + by,
+            at,
+        },
+        ExprKind::Subquery { .. } => {
+            return Err(SqlError::not_supported(
+                "an alias of a subquery in another subquery",
+            ));
+        }
+        other => other,
+    };
+    let mut result = Ok(());
+    e.each_child_mut(&mut |child| {
+        if result.is_ok() {
+            result = moved_in(child, by);
+        }
+    });
+    result
+}
