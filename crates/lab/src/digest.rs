@@ -1,7 +1,5 @@
 //! `nfold lab digest`: which patterns carry a load, from what servers log.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
@@ -12,12 +10,13 @@ use crate::extract::Extract;
 use crate::interrupt;
 use crate::log::input::Input;
 use crate::log::{Event, Format, Log, Skipped, time};
+use crate::output::put;
 use crate::progress::Progress;
 
 pub mod buckets;
 pub mod patterns;
 pub mod report;
-mod table;
+pub(crate) mod table;
 
 use patterns::Patterns;
 use report::{By, Report, Source, Totals};
@@ -244,21 +243,4 @@ fn write(args: &Args, report: &Report) -> Result<(), LabError> {
         )?;
     }
     Ok(())
-}
-
-/// Writes a whole file; `-` is standard output, whose reader may have gone.
-fn put(file: &Path, bytes: &[u8]) -> Result<(), LabError> {
-    let written = if file.as_os_str() == "-" {
-        match io::stdout().lock().write_all(bytes) {
-            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            other => other,
-        }
-    } else {
-        File::create(file).and_then(|file| {
-            let mut out = BufWriter::new(file);
-            out.write_all(bytes)?;
-            out.flush()
-        })
-    };
-    written.map_err(LabError::io(format!("cannot write {}", file.display())))
 }

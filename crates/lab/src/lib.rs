@@ -25,9 +25,11 @@ pub mod dsn;
 mod error;
 mod extract;
 pub mod interrupt;
-pub mod procfs;
 pub mod log;
+mod output;
+pub mod procfs;
 pub mod progress;
+pub mod replay;
 pub mod statement;
 
 pub use error::LabError;
@@ -44,6 +46,9 @@ enum Command {
     /// Rank the patterns of a load by what they cost, from slow logs and general logs
     #[command(after_help = digest::HELP)]
     Digest(digest::Args),
+    /// Play extracted statements against one server or several
+    #[command(after_help = replay::HELP)]
+    Replay(replay::Args),
     /// Check where a DSN leads, and that a password is found for it
     #[command(after_help = "Example:\n  nfold lab dsn mysql://app@127.0.0.1:3306/shop")]
     Dsn(dsn::Args),
@@ -57,6 +62,7 @@ pub fn main(args: &Args) -> ExitCode {
     interrupt::install();
     let done = match &args.command {
         Command::Digest(args) => digest::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Dsn(args) => dsn::run(args),
     };
     match done {

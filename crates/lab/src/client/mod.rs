@@ -18,5 +18,6 @@ mod stream;
 
 pub use command::{Command, Param, Values};
 pub use connection::{Connection, ResultSet};
+pub(crate) use response::hash;
 pub use response::{Answer, Response, RowSink, ServerError};
 pub use stream::Stream;

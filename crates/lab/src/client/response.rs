@@ -35,6 +35,8 @@ pub struct Answer {
     /// Sum over rows of each row's hash: the same rows in any order give the same sum. 0 unless asked for. Text and binary rows
     /// have other bytes, so only answers of the same protocol can be compared.
     pub checksum: u64,
+    /// The same, but for the rows in this order.
+    pub ordered_checksum: u64,
     pub error: Option<ServerError>,
     /// COM_STMT_PREPARE: the statement's number and how many parameters it has.
     pub prepared: Option<(u32, u16)>,
@@ -277,7 +279,13 @@ impl Response {
             }
             _ => {
                 if self.hash_rows {
-                    self.answer.checksum = self.answer.checksum.wrapping_add(hash(payload));
+                    let hash = hash(payload);
+                    let answer = &mut self.answer;
+                    answer.checksum = answer.checksum.wrapping_add(hash);
+                    answer.ordered_checksum = answer
+                        .ordered_checksum
+                        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                        .wrapping_add(hash);
                 }
                 sink.row(payload);
                 self.row_seen(payload.len(), inside);
