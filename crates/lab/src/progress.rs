@@ -24,7 +24,7 @@ impl Progress {
 
     /// `position` and `len` in bytes of the file called `name`.
     pub fn show(&mut self, name: &str, position: u64, len: Option<u64>, statements: u64) {
-        if self.on && Instant::now() >= self.next {
+        if self.due() {
             let mib = position >> 20;
             let share = match len {
                 Some(len) if len > 0 => format!(
@@ -38,9 +38,13 @@ impl Progress {
         }
     }
 
-    /// Any other line, at its own pace.
+    fn due(&self) -> bool {
+        self.on && Instant::now() >= self.next
+    }
+
+    /// Any other line.
     pub fn say(&mut self, line: &str) {
-        if self.on {
+        if self.due() {
             self.next = Instant::now() + EVERY;
             self.shown = true;
             let _ = write!(io::stderr(), "\r\x1b[K{line}");

@@ -97,7 +97,7 @@ pub enum Moment {
     /// The measured window begins, or ends.
     Begin,
     End,
-    /// About ten times a second between: statements answered so far by all threads, warm-up included.
+    /// Ten times a second or more often between: statements answered so far by all threads, warm-up included.
     Tick(u64),
 }
 
@@ -221,7 +221,8 @@ fn watch(
         finished() || interrupt::requested() || at.is_some_and(|at| Instant::now() >= at)
     };
     let sleep = |at: Option<Instant>| {
-        let left = at.map_or(STEP, |at| at.saturating_duration_since(Instant::now()));
+        // Without an end the sources end it, at any time: the window is as long as they took.
+        let left = at.map_or(STEP / 20, |at| at.saturating_duration_since(Instant::now()));
         std::thread::sleep(left.min(STEP));
     };
     while !over(Some(timeline.begin)) {
