@@ -188,7 +188,9 @@ fn on_server(
     }
     let version = Connection::open(&dsn)?.server_version().to_owned();
     // What MariaDB puts in front for old replicas.
-    let version = version.strip_prefix("5.5.5-").map_or(version.clone(), str::to_owned);
+    let version = version
+        .strip_prefix("5.5.5-")
+        .map_or(version.clone(), str::to_owned);
     let mut progress = Progress::new(args.quiet);
     if args.warmup > 0.0 {
         let play = play(args, work, &dsn, None);

@@ -44,7 +44,7 @@ fn result(rows: &[Vec<u8>], capabilities: u32, flags: u16) -> Vec<Vec<u8>> {
             encode_column(
                 out,
                 &Column {
-                    name: "a",
+                    name: b"a",
                     ..Column::default()
                 },
             )
@@ -154,7 +154,7 @@ fn errors_and_counts_come_through() {
     );
     let mut bodies = result(&[vec![1, b'a']], cap::DEPRECATE_EOF, 0);
     bodies.pop();
-    bodies.push(body(|out| encode_err(out, 1317, "70100", "interrupted")));
+    bodies.push(body(|out| encode_err(out, 1317, "70100", b"interrupted")));
     let answer = read(
         &packets(&bodies),
         cap::DEPRECATE_EOF,

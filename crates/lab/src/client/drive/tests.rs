@@ -81,7 +81,7 @@ fn serve(
                 encode_prepare_ok(out, 9, 0, 0, 0)
             }),
             _ if command.ends_with(b"bad") => payload(&mut out, &mut sequence, |out| {
-                encode_err(out, 1064, "42000", "no")
+                encode_err(out, 1064, "42000", b"no")
             }),
             _ => {
                 executed.fetch_add(1, Ordering::Relaxed);
