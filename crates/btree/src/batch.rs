@@ -19,6 +19,13 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Where its key lies in the batch's arena.
+    #[inline]
+    pub fn key_span(&self) -> std::ops::Range<usize> {
+        let start = self.at as usize;
+        start..start + self.key_len as usize
+    }
+
     /// Where its value lies in the arena of its batch.
     #[inline]
     pub fn value_span(&self) -> std::ops::Range<usize> {

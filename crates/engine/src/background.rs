@@ -94,34 +94,61 @@ impl Background {
     }
 }
 
-/// What to do after a step that stopped; false: log it and pause.
-fn wait_out(stop: StoreStop<TxnError>, what: &str) -> bool {
-    match stop {
-        StoreStop::Wait(wait) => {
-            wait.block();
-            true
+/// What one thread has said about errors: each once, as long as it stays the same.
+#[derive(Default)]
+struct Trouble {
+    last: Option<TxnError>,
+    /// Failures in a row.
+    count: u32,
+}
+
+impl Trouble {
+    /// After a step that stopped: waits, or says what is wrong. False: there has to be a pause.
+    fn wait_out(&mut self, stop: StoreStop<TxnError>, what: &str) -> bool {
+        match stop {
+            StoreStop::Wait(wait) => {
+                wait.block();
+                true
+            }
+            StoreStop::Error(error) => {
+                if self.last.as_ref() != Some(&error) {
+                    tracing::warn!(%error, "{what} cannot go on with a row; it will be tried again");
+                    self.last = Some(error);
+                }
+                self.count += 1;
+                false
+            }
         }
-        StoreStop::Error(error) => {
-            tracing::warn!(%error, "{what} cannot go on with a row; it will be tried again");
-            false
-        }
+    }
+
+    fn is_over(&mut self) {
+        *self = Trouble::default();
+    }
+
+    /// Longer the longer it lasts: up to 6 seconds.
+    fn pause(&self) -> Duration {
+        PURGE_PAUSE * (1 << self.count.min(7))
     }
 }
 
 fn purge(shared: &Arc<Shared>, stop: &Stopper) {
     let applier = Applier(shared.clone());
     let mut drained = Instant::now();
+    let mut trouble = Trouble::default();
     while !stop.stopped() {
         let go_on = match shared.trx.purge_step(&applier, BUDGET) {
-            Ok(done) => done.more,
-            Err(e) => wait_out(e, "purge"),
+            Ok(done) => {
+                trouble.is_over();
+                done.more
+            }
+            Err(e) => trouble.wait_out(e, "purge"),
         };
         if drained.elapsed() >= DRAIN_PAUSE {
             drain(shared);
             drained = Instant::now();
         }
         if !go_on {
-            stop.pause(PURGE_PAUSE);
+            stop.pause(trouble.pause());
         }
     }
 }
@@ -143,13 +170,17 @@ pub(crate) fn drain(shared: &Arc<Shared>) -> bool {
 
 fn rollback(shared: &Arc<Shared>, stop: &Stopper) {
     let applier = Applier(shared.clone());
+    let mut trouble = Trouble::default();
     while !stop.stopped() {
         let go_on = match shared.trx.rollback_step(&applier, BUDGET) {
-            Ok(more) => more,
-            Err(e) => wait_out(e, "rollback"),
+            Ok(more) => {
+                trouble.is_over();
+                more
+            }
+            Err(e) => trouble.wait_out(e, "rollback"),
         };
         if !go_on {
-            stop.pause(PURGE_PAUSE);
+            stop.pause(trouble.pause());
         }
     }
 }

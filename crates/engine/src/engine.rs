@@ -223,6 +223,9 @@ impl Engine {
                 tracing::warn!(table = %table.def().name, %error, "AUTO_INCREMENT was not saved exactly");
             }
         }
+        if let Err(error) = self.shared.trx.rest() {
+            tracing::warn!(%error, "it was not written down that no transaction is unfinished");
+        }
         Ok(self.shared.store.shutdown()?)
     }
 

@@ -18,6 +18,7 @@ mod ddl;
 mod mvcc;
 mod replaced;
 mod stress;
+mod uncommitted;
 
 pub(super) struct Db {
     pub engine: Arc<Engine>,

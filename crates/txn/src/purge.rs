@@ -9,15 +9,37 @@
 //! One purger at a time: a second caller finds the state locked and does nothing. A step that has to wait keeps its place.
 //! # Failure
 //! Nothing of purge's progress is on disk but its effects; after a crash it begins again, and finds them done.
+//!
+//! A page that cannot be read (an I/O error that stays) is damage of nothing: the transaction that leads to it is *put off* after a few attempts, and
+//! those behind it are purged. It is tried again rarely, up to [`RARELY`] steps apart. That a transaction is purged later than those that
+//! committed behind it changes nothing: it finds what a purge finds that a crash made begin again (a version that is gone needs nothing). Its undo
+//! pages stay until then.
 
 use crate::applier::RowApplier;
 use crate::error::{Step, TxnError};
 use crate::system::{Orphan, TrxSystem, block_on};
 use crate::undo::{Ended, TrxUndo, UndoPtr, UndoRecord};
 use crate::view::OldestReader;
-use nfold_store::{Lsn, Stop, StoreError};
+use nfold_store::{Lsn, PageNo, Stop, StoreError};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
+
+/// Attempts at a record before its transaction is put off.
+const ATTEMPTS: u32 = 3;
+/// Steps until the first attempt after that; twice as many after each that fails.
+const SOON: u64 = 16;
+/// Steps between attempts at most: some minutes, when there is nothing else to purge.
+const RARELY: u64 = 4096;
+
+/// A transaction that an I/O error keeps from being purged.
+struct PutOff {
+    ended: Ended,
+    at: Option<UndoPtr>,
+    error: TxnError,
+    /// The step at which it is tried again, and how many steps it has waited for that.
+    due: u64,
+    after: u64,
+}
 
 /// Where the purger is.
 #[derive(Default)]
@@ -25,6 +47,13 @@ pub(crate) struct PurgeState {
     batch: VecDeque<Ended>,
     /// The next record of the first of the batch; `None`: not begun.
     at: Option<UndoPtr>,
+    /// How often it has failed.
+    attempts: u32,
+    put_off: Vec<PutOff>,
+    /// Undo pages that could not be freed, and the steps at which they are tried again; due ones stay here until they are gone.
+    aside: Vec<(PageNo, u64)>,
+    /// Steps that were begun.
+    steps: u64,
     record: UndoRecord,
     purged: u64,
     oldest: Option<OldestReader>,
@@ -73,6 +102,49 @@ pub(crate) fn is_damage(error: &TxnError) -> bool {
     )
 }
 
+/// An error that says nothing about what is on disk.
+fn is_io(error: &TxnError) -> bool {
+    matches!(error, TxnError::Store(StoreError::Io { .. }))
+}
+
+impl PurgeState {
+    /// The record at hand could not be read or purged. When it was tried a few times, its transaction is put off: at once, if another one is for
+    /// the same reason. Gives whether it was.
+    fn failed(&mut self, error: TxnError) -> bool {
+        self.attempts += 1;
+        let known = self.put_off.iter().any(|p| p.error == error);
+        if self.attempts < ATTEMPTS && !known {
+            return false;
+        }
+        let at = self.at.take();
+        self.attempts = 0;
+        if let Some(ended) = self.batch.pop_front() {
+            if !known {
+                let transaction = ended.id;
+                tracing::error!(%error, transaction, "purge goes on without it, and tries it again rarely");
+            }
+            self.put_off.push(PutOff {
+                ended,
+                at,
+                error,
+                due: self.steps + SOON,
+                after: SOON,
+            });
+        }
+        true
+    }
+
+    /// An undo page cannot be freed: it is offered again later.
+    fn set_aside(&mut self, page: PageNo, error: &TxnError) {
+        let known = self.aside.iter().any(|(p, _)| *p == page);
+        if !known {
+            tracing::error!(%error, "an undo page is not freed; it will be tried again rarely");
+        }
+        self.aside.retain(|(p, _)| *p != page);
+        self.aside.push((page, self.steps + RARELY));
+    }
+}
+
 impl TrxSystem {
     /// Purges up to `budget` row records and frees as many pages. Errors leave the place where it is, so the next step tries again.
     pub fn purge_step(&self, applier: &dyn RowApplier, budget: usize) -> Step<PurgeProgress> {
@@ -84,6 +156,7 @@ impl TrxSystem {
         let (floor, oldest) = self.views().raise_floor(|| self.horizon());
         self.views().status.recycle(self.views().low(), floor);
         state.oldest = oldest;
+        state.steps += 1;
         while done.records < budget {
             if state.batch.is_empty() {
                 state.batch = self.undo().take_ended(floor);
@@ -91,11 +164,31 @@ impl TrxSystem {
             if state.batch.is_empty() {
                 break;
             }
-            self.purge_one(applier, &mut state, &mut done)?;
+            match self.purge_one(applier, &mut state, &mut done) {
+                Err(Stop::Error(error)) if is_io(&error) => {
+                    if !state.failed(error) {
+                        break; // the next step tries it again
+                    }
+                }
+                other => other?,
+            }
         }
-        while done.pages_freed < budget && self.undo().free_one()? {
-            done.pages_freed += 1;
+        self.purge_put_off(applier, &mut state, &mut done);
+        let steps = state.steps;
+        let due = state.aside.iter().filter(|(_, due)| *due == steps);
+        due.for_each(|(page, _)| self.undo().offer_free(*page));
+        while done.pages_freed < budget {
+            match self.undo().free_one() {
+                Ok(true) => done.pages_freed += 1,
+                Ok(false) => break,
+                Err(Stop::Error(error)) if is_io(&error) => match self.undo().set_aside_free() {
+                    Some(page) => state.set_aside(page, &error),
+                    None => break,
+                },
+                Err(stop) => return Err(stop),
+            }
         }
+        state.aside.retain(|(_, due)| *due > steps);
         self.tend_undo_files()?;
         done.more = done.records >= budget || done.pages_freed >= budget;
         Ok(done)
@@ -111,6 +204,7 @@ impl TrxSystem {
         let PurgeState {
             batch,
             at,
+            attempts,
             record,
             purged,
             ..
@@ -132,6 +226,7 @@ impl TrxSystem {
                         other => other?,
                     }
                     *at = Some(record.prev_of_trx);
+                    *attempts = 0;
                     done.records += 1;
                     return Ok(());
                 }
@@ -145,11 +240,60 @@ impl TrxSystem {
             }
         }
         self.undo().release(first);
-        *at = None;
+        (*at, *attempts) = (None, 0);
         *purged += 1;
         done.transactions += 1;
         batch.pop_front();
         Ok(())
+    }
+
+    /// Tries again one of the transactions that were put off and are due.
+    fn purge_put_off(
+        &self,
+        applier: &dyn RowApplier,
+        state: &mut PurgeState,
+        done: &mut PurgeProgress,
+    ) {
+        let due = |p: &PutOff| p.due <= state.steps;
+        let Some(n) = state.put_off.iter().position(due) else {
+            return;
+        };
+        let off = state.put_off.swap_remove(n);
+        let (id, mut after) = (off.ended.id, off.after);
+        let mut alone = PurgeState {
+            batch: VecDeque::from([off.ended]),
+            at: off.at,
+            record: std::mem::take(&mut state.record),
+            ..PurgeState::default()
+        };
+        let result = loop {
+            let result = self.purge_one(applier, &mut alone, done);
+            if result.is_err() || alone.batch.is_empty() {
+                break result;
+            }
+        };
+        state.record = alone.record;
+        state.purged += alone.purged;
+        let Some(ended) = alone.batch.pop_front() else {
+            tracing::info!(transaction = id, "purged, after it was put off");
+            return;
+        };
+        let (error, due) = match result {
+            Err(Stop::Error(error)) => {
+                tracing::debug!(%error, transaction = id, "purge is put off once more");
+                after = (after * 2).min(RARELY);
+                (error, state.steps + after)
+            }
+            // A page that is being loaded is there at the next step.
+            _ => (off.error, state.steps + 1),
+        };
+        state.put_off.push(PutOff {
+            ended,
+            at: alone.at,
+            error,
+            due,
+            after,
+        });
     }
 
     /// Undoes up to `budget` row changes of transactions without a session: what a crash left, and what dropped sessions left.
@@ -161,7 +305,11 @@ impl TrxSystem {
         let result = self.undo_orphan(&mut orphan, applier, budget);
         let mut orphans = self.orphans.lock();
         if !matches!(result, Ok(true)) {
-            orphans.push_front(orphan);
+            match &result {
+                // The others need not wait for a disk that does not answer for this one.
+                Err(Stop::Error(error)) if is_io(error) => orphans.push_back(orphan),
+                _ => orphans.push_front(orphan),
+            }
             return result.map(|_| true);
         }
         Ok(!orphans.is_empty())
@@ -273,7 +421,8 @@ impl TrxSystem {
         let (undo_pages, undo_pages_free) = self.undo().page_counts();
         let (waiting, oldest_reader, purged_transactions) = {
             let state = self.purge.lock();
-            (state.batch.len(), state.oldest, state.purged)
+            let waiting = state.batch.len() + state.put_off.len();
+            (waiting, state.oldest, state.purged)
         };
         TrxStatus {
             history_length: self.undo().ended_count() + waiting,

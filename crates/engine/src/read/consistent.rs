@@ -14,8 +14,11 @@ use crate::record::{CLUSTERED_HEADER, RowHeader, SecondaryEntry};
 use crate::session::EngineSession;
 use crate::table::{CoveringScratch, Table};
 
+mod newest;
 mod point;
 mod slice;
+
+use newest::Origin;
 
 /// Entries taken in one go when no LIMIT says otherwise.
 const SLICE: usize = 512;
@@ -77,6 +80,11 @@ impl Read {
     /// The table it reads.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
+    }
+
+    /// How it reads.
+    pub fn spec(&self) -> &ReadSpec {
+        &self.spec
     }
 
     /// Appends rows to `out`. False: there are no more. After a wait, call again with the same batch.
@@ -362,14 +370,20 @@ impl Consistent {
             if spec.index == 0 {
                 let value = entries.value(entry);
                 let settled = settle_row(session.system(), view, value, &mut self.scratch)?;
+                let origin = Origin {
+                    primary: entries.key(entry),
+                    entry: None,
+                    point: entry.point,
+                };
                 emit(
                     table,
                     spec,
                     session,
+                    view,
                     settled,
                     value,
                     &self.scratch,
-                    entry.point,
+                    origin,
                     (&mut self.row, out),
                 )?;
             } else {
@@ -478,23 +492,35 @@ impl Consistent {
                 continue;
             }
             let origin = self.origins[found.key as usize];
-            let mut point = origin;
-            if !by_key {
-                let entry = &entries.entries()[origin as usize];
-                point = entry.point;
-                let secondary = SecondaryEntry::parse(entries.value(entry)).ok_or_else(damaged)?;
-                let stands =
-                    settled == Settled::Current && !secondary.deleted && view.sees(secondary.trx);
-                if !stands {
-                    let image = image_of(settled, value, &self.scratch)?;
-                    let key = entries.key(entry);
-                    let primary = secondary.primary_key(key).ok_or_else(damaged)?;
-                    if !has_key(table, spec.index, image, (key, primary), &mut self.key)? {
-                        continue; // V2
-                    }
-                }
-            }
             let image = image_of(settled, value, &self.scratch)?;
+            let origin = if by_key {
+                Origin {
+                    primary: self.points.key(origin as usize),
+                    entry: None,
+                    point: origin,
+                }
+            } else {
+                let entry = &entries.entries()[origin as usize];
+                let secondary = SecondaryEntry::parse(entries.value(entry)).ok_or_else(damaged)?;
+                let key = entries.key(entry);
+                let primary = secondary.primary_key(key).ok_or_else(damaged)?;
+                let stands = settled == Settled::Current
+                    && !secondary.deleted
+                    && view.sees(secondary.trx)
+                    && !matches!(view, View::Newest);
+                if !stands
+                    && !newest::is_unsteady(view, image)
+                    && !has_key(table, spec.index, image, (key, primary), &mut self.key)?
+                {
+                    continue; // V2, V4
+                }
+                Origin {
+                    primary,
+                    entry: Some(key),
+                    point: entry.point,
+                }
+            };
+            let point = origin.point;
             if self.adopted && settled == Settled::Current && !RowLayout::has_external(image) {
                 out.push_span(point as usize, span.start + CLUSTERED_HEADER..span.end);
                 continue;
@@ -506,10 +532,11 @@ impl Consistent {
                 table,
                 spec,
                 session,
+                view,
                 settled,
                 &self.copy,
                 &self.scratch,
-                point,
+                origin,
                 (&mut self.row, out),
             )?;
         }
@@ -540,17 +567,28 @@ fn emit(
     table: &Table,
     spec: &ReadSpec,
     session: &EngineSession,
+    view: &View<'_>,
     settled: Settled,
     value: &[u8],
     scratch: &Scratch,
-    point: u32,
+    origin: Origin<'_>,
     (row, out): (&mut Vec<u8>, &mut RowBatch),
 ) -> Result<(), Stop> {
     if settled == Settled::Gone {
         return Ok(());
     }
     let image = image_of(settled, value, scratch)?;
-    push_image(table, spec, session, image, point, row, out)
+    if newest::is_unsteady(view, image) {
+        return newest::emit_newest(table, spec, session, origin, value, out);
+    }
+    push_image(table, spec, session, image, origin.point, row, out)
+}
+
+/// Whether columns that are needed are on overflow pages.
+fn needs_chains(table: &Table, spec: &ReadSpec, image: &[u8]) -> bool {
+    let layout = table.layout();
+    let external = |c: &usize| matches!(layout.raw(image, *c), Ok(RawField::External(_)));
+    RowLayout::has_external(image) && spec.columns.iter().any(external)
 }
 
 /// Appends a row image to the batch, with the long columns that are needed.
@@ -563,11 +601,10 @@ pub(super) fn push_image(
     row: &mut Vec<u8>,
     out: &mut RowBatch,
 ) -> Result<(), Stop> {
-    let layout = table.layout();
-    let external = |c: &usize| matches!(layout.raw(image, *c), Ok(RawField::External(_)));
-    if RowLayout::has_external(image) && spec.columns.iter().any(external) {
+    if needs_chains(table, spec, image) {
+        let (layout, space) = (table.layout(), table.def().space);
         row.clear();
-        overflow::inflate(session.store(), table.def().space, layout, image, row)?;
+        overflow::inflate(session.store(), space, layout, image, row)?;
         out.push(point as usize, row);
     } else {
         out.push(point as usize, image);

@@ -11,17 +11,21 @@
 //! K2. After a wait the entries at hand are copied and locked again (locks that are held cost a lookup); rows that were given
 //!     out are told apart by their key, in the direction of the scan.
 //! K3. READ COMMITTED: every row given out has a note of the locks that this read took for it, so that they can be given up.
+//! K4. A version that is looked at without a lock is kept by nothing once its successor is committed. If it, or a chain of it, is not there, and the
+//!     successor has ended or is not the newest any more, the step is done again; otherwise it is damage.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use nfold_btree::{Cursor, EntryBatch};
+use nfold_store::Wait;
 use nfold_txn::locks::{LockKey, LockKind, LockMode, LockRequest, Locked, OnConflict};
 
 use crate::batch::{Bound, KeyRange, PointSet, RowBatch, RowNote, successor};
 use crate::error::{EngineError, Stop, lift};
+use crate::overflow;
 use crate::read::consistent::{has_key, push_image, tree_range};
-use crate::read::release::{Fresh, committed_version, release_noted};
+use crate::read::release::{Fresh, committed_version, may_have_gone, release_noted};
 use crate::read::settle::damaged;
 use crate::read::{LockWaitPolicy, ReadSpec, RowLock, Scratch};
 use crate::record::{RowHeader, SecondaryEntry};
@@ -254,9 +258,14 @@ impl LockingRead {
             };
             let found = if !skipped.contains(&i) {
                 give_out(table, spec, session, (key, value), &mut given)?
-            } else if semi && committed_version(session, value, &mut self.scratch)? {
-                give_unlocked(table, spec, session, key, &self.scratch.version, &mut given)?;
-                true
+            } else if semi {
+                let scratch = &mut self.scratch;
+                match look_unlocked(table, spec, session, (key, value), scratch, &mut given) {
+                    Err(stop) if is_missing(&stop) && is_outdated(table, session, key, value)? => {
+                        return Err(Stop::Wait(Wait::ready())); // K4
+                    }
+                    looked => looked?,
+                }
             } else {
                 false
             };
@@ -394,6 +403,38 @@ struct Given<'a> {
     /// Key, value, row.
     buffers: (&'a mut Vec<u8>, &'a mut Vec<u8>, &'a mut Vec<u8>),
     out: &'a mut RowBatch,
+}
+
+/// Gives out a row that somebody else has locked, as it was committed last, if it was there then.
+fn look_unlocked(
+    table: &Table,
+    spec: &ReadSpec,
+    session: &mut EngineSession,
+    (key, value): (&[u8], &[u8]),
+    scratch: &mut Scratch,
+    given: &mut Given<'_>,
+) -> Result<bool, Stop> {
+    let there = committed_version(session, value, scratch)?;
+    if there {
+        give_unlocked(table, spec, session, key, &scratch.version, given)?;
+    }
+    Ok(there)
+}
+
+/// Whether a version, or a chain of one, was not there.
+fn is_missing(stop: &Stop) -> bool {
+    let version = matches!(stop, Stop::Error(EngineError::VersionGone { .. }));
+    version || overflow::is_gone(stop)
+}
+
+fn is_outdated(
+    table: &Table,
+    session: &EngineSession,
+    key: &[u8],
+    value: &[u8],
+) -> Result<bool, Stop> {
+    let (header, _) = RowHeader::split(value).ok_or_else(damaged)?;
+    may_have_gone(table, session, key, &header)
 }
 
 /// Gives out a row as it was committed last; its lock is somebody else's.

@@ -18,7 +18,7 @@
 
 mod consistent;
 mod locking;
-mod release;
+pub(crate) mod release;
 mod settle;
 
 pub use consistent::Read;

@@ -125,6 +125,22 @@ pub(super) fn lock_row(
     }
 }
 
+/// Whether the version before the row that had `header` may be purged by now: its successor has ended, or is not the newest any more.
+pub(crate) fn may_have_gone(
+    table: &Table,
+    session: &EngineSession,
+    key: &[u8],
+    header: &RowHeader,
+) -> Result<bool, Stop> {
+    let mut now = Vec::new();
+    let tree = &table.index(0).tree;
+    if !tree.get(table.store(), key, &mut now).map_err(lift)? {
+        return Ok(true);
+    }
+    let (current, _) = RowHeader::split(&now).ok_or_else(damaged)?;
+    Ok(current != *header || session.active_other(header.trx).is_none())
+}
+
 /// Puts the version of a row that was committed last into the scratch; false: there is none, or it is a delete mark.
 pub(super) fn committed_version(
     session: &EngineSession,

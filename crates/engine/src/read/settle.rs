@@ -5,6 +5,8 @@
 //!     is needed. An entry with one, whose newest change is visible, belongs to no visible version.
 //! V2. Everything else is settled through the clustered row: its visible version counts if it has the entry's key.
 //!
+//! V3 and V4 (`consistent::newest`) are those of READ UNCOMMITTED, which has no moment that it sees.
+//!
 //! V1 holds because a transaction changes the clustered row before the entries, and rolls entries back before the row.
 
 use nfold_store::{PageId, StoreError, TrxId};

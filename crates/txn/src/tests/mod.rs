@@ -108,6 +108,10 @@ impl World {
     }
 
     fn open(disk: SimDisk, io_threads: usize, tree: Option<Tree>) -> World {
+        Self::try_open(disk, io_threads, tree).unwrap()
+    }
+
+    fn try_open(disk: SimDisk, io_threads: usize, tree: Option<Tree>) -> Result<World, TxnError> {
         let options = StoreOptions {
             io_threads,
             log_bytes: 16 << 20,
@@ -117,14 +121,14 @@ impl World {
             Store::open(options, Arc::new(disk.clone()), Arc::new(Redo), &|_| ()).unwrap();
         let tree = tree.unwrap_or_else(|| Self::create_table(&store));
         store.open_space(tree.space, "t").unwrap();
-        let (system, recovery) = TrxSystem::open(&store, &TrxOptions { undo_streams: 3 }).unwrap();
-        World {
+        let (system, recovery) = TrxSystem::open(&store, &TrxOptions { undo_streams: 3 })?;
+        Ok(World {
             disk,
             store,
             system,
             recovery,
             tree: TreeHandle::open(tree),
-        }
+        })
     }
 
     fn create_table(store: &Store) -> Tree {

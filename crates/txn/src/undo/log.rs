@@ -444,6 +444,18 @@ impl UndoLog {
         Ok(true)
     }
 
+    /// Takes the page that [`free_one`](Self::free_one) failed with from those that can be freed.
+    pub(crate) fn set_aside_free(&self) -> Option<PageNo> {
+        let (page, _) = self.pages.next_free()?;
+        self.pages.set_aside(page);
+        Some(page)
+    }
+
+    /// A page that was set aside can be tried again.
+    pub(crate) fn offer_free(&self, page: PageNo) {
+        self.pages.offer(page);
+    }
+
     /// Frees a page of the undo space; `forget` is called when nothing can fail any more, and nobody else can have the page yet.
     pub(super) fn free_page(&self, page: PageNo, forget: impl FnOnce()) -> Step<()> {
         let mut mtr = self.store.mtr();

@@ -141,6 +141,13 @@ impl PageUse {
         self.free.lock().retain(|p| *p != page);
     }
 
+    /// A page that was set aside is on the free list again (P1).
+    pub fn offer(&self, page: PageNo) {
+        let mut free = self.free.lock();
+        debug_assert!(!free.contains(&page), "P1: once");
+        free.push(page);
+    }
+
     /// (pages known, pages that can be freed)
     pub fn counts(&self) -> (usize, usize) {
         (

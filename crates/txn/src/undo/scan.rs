@@ -1,4 +1,9 @@
 //! What a start finds in the undo space.
+//!
+//! # Failure
+//! A damaged page hides which transactions wrote on it, and which of them committed: a change that was committed would be undone, or one that was
+//! not would stand. So it stops the start, with its file and offset, unless nobody needs it: it is on the free list, or nothing was unfinished
+//! at the shutdown before (F5); then it costs what purge would have removed.
 
 use super::log::{Ended, PageList};
 use super::record::{HEADER, UndoHeader, UndoKind, UndoPtr};
@@ -36,6 +41,8 @@ struct Scan {
     /// Records that have overflow pages: page, offset, transaction, number.
     owners: FxHashSet<(PageNo, u16, TrxId, u32)>,
     unfit: Vec<PageNo>,
+    /// Damaged pages that are not needed.
+    damaged: usize,
 }
 
 /// The result: what to undo, what to purge.
@@ -56,7 +63,13 @@ impl UndoLog {
                 if page + READ_AHEAD < end {
                     self.store.prefetch(self.id(bit | (page + READ_AHEAD)));
                 }
-                self.scan_page(bit | page, &mut scan)?;
+                match self.scan_page(bit | page, &mut scan) {
+                    Err(TxnError::Store(error @ StoreError::Corrupt { .. })) => {
+                        self.pass_over(bit | page, error)?;
+                        scan.damaged += 1;
+                    }
+                    other => other?,
+                }
             }
         }
         let mut known: FxHashSet<PageNo> = FxHashSet::default();
@@ -72,7 +85,7 @@ impl UndoLog {
                 self.pages.pin(*page);
                 known.insert(*page);
             }
-            trx.sort_into(id, &mut result);
+            trx.sort_into(id, scan.damaged > 0 && self.spaces.at_rest(), &mut result);
         }
         result.pages = known.len();
         for page in &known {
@@ -92,6 +105,31 @@ impl UndoLog {
         result.unfinished.sort_by_key(|u| u.id);
         result.ended.sort_by_key(|e| e.id);
         Ok(result)
+    }
+
+    /// A damaged page: an error, unless nobody needs it.
+    fn pass_over(&self, number: PageNo, error: StoreError) -> Result<(), TxnError> {
+        let id = self.id(number);
+        let (file, offset) = self.spaces.locate(number);
+        let free = || -> Result<bool, StoreError> {
+            Ok(self.store.free_pages(id.space)?.contains(&id.page))
+        };
+        if self.spaces.at_rest() {
+            tracing::error!(
+                %error,
+                "{file} is damaged at offset {offset}: no transaction needs it, but a part of what was deleted will not be purged"
+            );
+            return Ok(());
+        }
+        if free()? {
+            tracing::error!(%error, "{file} is damaged at offset {offset}, in a page that is not in use");
+            return Ok(());
+        }
+        let what = format!(
+            "damaged at offset {offset} ({error}): which transactions were unfinished cannot be known without it, so nothing is served; \
+             restore the data directory, or this file as it was at the same moment"
+        );
+        Err(TxnError::Store(StoreError::BadFile { file, what }))
     }
 
     fn scan_page(&self, number: PageNo, scan: &mut Scan) -> Result<(), TxnError> {
@@ -163,7 +201,13 @@ impl ScannedTrx {
         }
     }
 
-    fn sort_into(mut self, id: TrxId, out: &mut Scanned) {
+    /// `all_ended`: one without an end has it on a damaged page. Whether it was committed is not known then, so it is not purged.
+    fn sort_into(mut self, id: TrxId, all_ended: bool, out: &mut Scanned) {
+        if let (None, Some((_, head)), Some(last)) = (self.end, self.newest, self.pages.last())
+            && all_ended
+        {
+            self.end = Some((false, head, *last));
+        }
         match (self.end, self.newest) {
             (Some((committed, head, last)), _) => {
                 // U3 speaks of the page with the end; page numbers need not grow.

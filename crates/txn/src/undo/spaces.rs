@@ -6,7 +6,7 @@
 //!                    └─▶ draining ─▶ retired ─▶ unlinked             └─▶ draining ─▶ ...
 //!
 //!  page number in pointers and in undo pages:  generation & 1: bit 31 │ page of that file: 31 bits
-//!  user area of page 0:  0 u64 transaction id ceiling   8 u64 magic   16 u64 generations below this are retired
+//!  user area of page 0:  0 u64 transaction id ceiling   8 u64 magic   16 u64 generations below this are retired   24 u64 at rest
 //! ```
 //! # Invariants
 //! - F1: there are at most two files, of successive generations, so one bit tells them apart. A pointer into a file that is gone leads to a page of the
@@ -16,6 +16,8 @@
 //! - F3: the ceiling over all transaction ids is in the newest file's header before the one before it is retired.
 //! - F4: while nobody has turned to a generation, nothing points into a file of it: a file that an attempt which failed has left is removed for the
 //!   next one. After a crash such a file is the newest, and is turned to.
+//! - F5: "at rest" equals the ceiling if, and only if, every transaction that ever began had ended at a shutdown, and none began since: the ceiling
+//!   is raised before the first id is given out (T1). Then no undo page is needed but for purging.
 //! # Concurrency
 //! Whoever takes new pages counts itself in `turning`, then looks at `active` once more; the purger stores `active`, then looks at `turning`. All
 //! four are SeqCst: one of the two sees the other. Turning and retiring belong to the purge thread.
@@ -32,6 +34,7 @@ const FILE_BIT: u32 = 1 << 31;
 pub(super) const CEILING_AT: usize = USER_AREA;
 const MAGIC_AT: usize = USER_AREA + 8;
 const RETIRED_AT: usize = USER_AREA + 16;
+const REST_AT: usize = USER_AREA + 24;
 /// "NFUNDO" and the format's version.
 const MAGIC: u64 = u64::from_le_bytes(*b"NFUNDO\x01\0");
 const HEADER_LOG: usize = 256;
@@ -44,6 +47,8 @@ pub(crate) struct UndoSpaces {
     active: AtomicU64,
     /// How many are between taking new pages from a file and having them counted.
     turning: [Arc<AtomicU32>; 2],
+    /// F5, as it was found.
+    at_rest: bool,
     /// The end of the record that says that the older file is retired; 0: it is not yet.
     retired_at: AtomicU64,
 }
@@ -97,9 +102,10 @@ impl UndoSpaces {
             let id = blocking(|| store.create_space(NAME).map_err(Stop::lift))?;
             found.push((0, id, NAME.to_string()));
         }
-        let spaces = UndoSpaces {
+        let mut spaces = UndoSpaces {
             ids: Default::default(),
             active: AtomicU64::new(0),
+            at_rest: false,
             turning: Default::default(),
             retired_at: AtomicU64::new(0),
         };
@@ -111,6 +117,9 @@ impl UndoSpaces {
                 continue;
             }
             let header = blocking(|| read_header(store, id))?;
+            if spaces.all().next().is_none() {
+                spaces.at_rest = header.2 != 0 && header.2 == header.0; // F5: the newest file says it
+            }
             ceiling = header.0.max(ceiling);
             retired = header.1.max(retired);
             let cell = &spaces.ids[(generation & 1) as usize];
@@ -170,6 +179,20 @@ impl UndoSpaces {
         self.ids[self.active_file()].load(SeqCst)
     }
 
+    /// Whether nothing was unfinished when the files were opened (F5).
+    pub(crate) fn at_rest(&self) -> bool {
+        self.at_rest
+    }
+
+    /// The file that a page number names, and the offset of the page there.
+    pub(super) fn locate(&self, page: PageNo) -> (String, u64) {
+        let active = self.active.load(SeqCst);
+        let older = u64::from(file_of(page) != self.active_file());
+        let name = name_of(active.saturating_sub(older));
+        let offset = u64::from(page & !FILE_BIT) * nfold_store::PAGE_SIZE as u64;
+        (format!("{name}.nfd"), offset)
+    }
+
     /// All files, with the bit that their page numbers bear.
     pub(crate) fn all(&self) -> impl Iterator<Item = (SpaceId, PageNo)> {
         let ids = [0, 1].map(|file: u32| (self.ids[file as usize].load(SeqCst), file * FILE_BIT));
@@ -189,13 +212,16 @@ fn blocking<T>(call: impl FnMut() -> Step<T>) -> Result<T, TxnError> {
     crate::system::block_on(call)
 }
 
-/// (ceiling, retired generations); marks a new file as ours.
-fn read_header(store: &Arc<Store>, space: SpaceId) -> Step<(u64, u64)> {
+/// (ceiling, retired generations, at rest); marks a new file as ours.
+fn read_header(store: &Arc<Store>, space: SpaceId) -> Step<(u64, u64, u64)> {
     let mut mtr = store.mtr();
     mtr.reserve(HEADER_LOG, space, 0).map_err(Stop::lift)?;
     let page = mtr.latch(PageId { space, page: 0 }).map_err(Stop::lift)?;
     match mtr.u64(page, MAGIC_AT) {
-        MAGIC => return Ok((mtr.u64(page, CEILING_AT), mtr.u64(page, RETIRED_AT))),
+        MAGIC => {
+            let field = |at| mtr.u64(page, at);
+            return Ok((field(CEILING_AT), field(RETIRED_AT), field(REST_AT)));
+        }
         0 => mtr.write(page, MAGIC_AT, &MAGIC.to_le_bytes()),
         _ => {
             let error = mtr.corrupt(page, "not an undo space of this format");
@@ -203,7 +229,7 @@ fn read_header(store: &Arc<Store>, space: SpaceId) -> Step<(u64, u64)> {
         }
     }
     mtr.commit();
-    Ok((0, 0))
+    Ok((0, 0, 0))
 }
 
 impl UndoLog {
@@ -214,6 +240,18 @@ impl UndoLog {
         mtr.reserve(HEADER_LOG, space, 0).map_err(Stop::lift)?;
         let page = mtr.latch(PageId { space, page: 0 }).map_err(Stop::lift)?;
         mtr.write(page, CEILING_AT, &ceiling.to_le_bytes());
+        mtr.commit();
+        Ok(())
+    }
+
+    /// Writes that all transactions have ended, and the id that the next one gets (F5).
+    pub(crate) fn write_rest(&self, next: u64) -> Step<()> {
+        let space = self.spaces.active();
+        let mut mtr = self.store.mtr();
+        mtr.reserve(HEADER_LOG, space, 0).map_err(Stop::lift)?;
+        let page = mtr.latch(PageId { space, page: 0 }).map_err(Stop::lift)?;
+        mtr.write(page, CEILING_AT, &next.to_le_bytes());
+        mtr.write(page, REST_AT, &next.to_le_bytes());
         mtr.commit();
         Ok(())
     }

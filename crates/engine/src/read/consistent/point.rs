@@ -1,6 +1,6 @@
 //! One whole clustered key: straight down the tree, and from the leaf into the caller's batch. Nothing is staged, as nothing can overlap.
 
-use super::{Consistent, Stage, emit};
+use super::{Consistent, Origin, Stage, emit};
 use crate::batch::RowBatch;
 use crate::error::{Stop, lift};
 use crate::read::settle::{damaged, settle_row};
@@ -60,14 +60,20 @@ impl Consistent {
         self.copy.extend_from_slice(value);
         out.arena().truncate(start);
         let buffers = (&mut self.row, out);
+        let origin = Origin {
+            primary: self.points.key(0),
+            entry: None,
+            point: 0,
+        };
         emit(
             table,
             spec,
             session,
+            view,
             settled,
             &self.copy,
             &self.scratch,
-            0,
+            origin,
             buffers,
         )
     }

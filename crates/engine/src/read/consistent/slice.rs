@@ -1,6 +1,6 @@
 //! A stretch of clustered entries that becomes rows where it lies: the caller's batch takes the memory that the cursor copied into.
 
-use super::{Consistent, Source, Stage, emit};
+use super::{Consistent, Origin, Source, Stage, emit};
 use crate::batch::RowBatch;
 use crate::error::Stop;
 use crate::read::settle::{damaged, settle_row};
@@ -65,17 +65,27 @@ impl Consistent {
                 );
                 continue;
             }
+            // Key and value: the batch cannot grow while they are read in it.
+            let key = entry.key_span();
+            let data = out.data().get(key.start..span.end).ok_or_else(damaged)?;
             self.copy.clear();
-            self.copy.extend_from_slice(value);
-            let (point, buffers) = (entry.point, (&mut self.row, &mut *out));
+            self.copy.extend_from_slice(data);
+            let (primary, value) = self.copy.split_at(key.len());
+            let origin = Origin {
+                primary,
+                entry: None,
+                point: entry.point,
+            };
+            let buffers = (&mut self.row, &mut *out);
             emit(
                 table,
                 spec,
                 session,
+                view,
                 settled,
-                &self.copy,
+                value,
                 &self.scratch,
-                point,
+                origin,
                 buffers,
             )?;
         }

@@ -1,0 +1,96 @@
+//! READ UNCOMMITTED: rows as they are at this moment, finished or not.
+//!
+//! # Invariants
+//! V3. Nothing keeps a version that is not committed: its transaction may take it back while it is read, and its chains of overflow pages are freed
+//!     then, or taken by others of the same transaction. So a row counts only if its newest version is the same behind the reading of its
+//!     chains; else what is there now is read. A version that a rollback brings back has kept its chains.
+//! V4. An entry and its row are not of one moment: the row has to have the entry's key.
+
+use super::has_key;
+use crate::batch::RowBatch;
+use crate::error::{Stop, lift};
+use crate::overflow;
+use crate::read::settle::damaged;
+use crate::read::{ReadSpec, View};
+use crate::record::RowHeader;
+use crate::session::EngineSession;
+use crate::table::Table;
+use nfold_types::row::RowLayout;
+
+/// Where a row was found.
+#[derive(Clone, Copy)]
+pub(super) struct Origin<'a> {
+    /// Its clustered key.
+    pub primary: &'a [u8],
+    /// The key of the secondary entry that led to it.
+    pub entry: Option<&'a [u8]>,
+    pub point: u32,
+}
+
+/// Whether V3 concerns this row.
+#[inline]
+pub(super) fn is_unsteady(view: &View<'_>, image: &[u8]) -> bool {
+    matches!(view, View::Newest) && RowLayout::has_external(image)
+}
+
+/// Appends the newest version of a row that was found as `value`, if there still is one that belongs there.
+#[cold]
+pub(super) fn emit_newest(
+    table: &Table,
+    spec: &ReadSpec,
+    session: &EngineSession,
+    origin: Origin<'_>,
+    value: &[u8],
+    out: &mut RowBatch,
+) -> Result<(), Stop> {
+    let (mut found, mut now) = (value.to_vec(), Vec::new());
+    let (mut row, mut key) = (Vec::new(), Vec::new());
+    loop {
+        let (header, image) = RowHeader::split(&found).ok_or_else(damaged)?;
+        if header.deleted {
+            return Ok(());
+        }
+        row.clear();
+        let read = whole_row(table, spec, session, image, &mut row);
+        let read = match (read, origin.entry) {
+            (Ok(()), Some(entry)) => {
+                has_key(table, spec.index, image, (entry, origin.primary), &mut key)
+            }
+            (read, _) => read.map(|()| true),
+        };
+        if matches!(read, Err(Stop::Wait(_))) {
+            return read.map(drop);
+        }
+        now.clear();
+        let tree = &table.index(0).tree;
+        let there = tree.get(session.store(), origin.primary, &mut now);
+        if !there.map_err(lift)? {
+            return Ok(());
+        }
+        let (current, _) = RowHeader::split(&now).ok_or_else(damaged)?;
+        if current == header {
+            if read? {
+                out.push(origin.point as usize, &row);
+            }
+            return Ok(());
+        }
+        std::mem::swap(&mut found, &mut now); // V3
+    }
+}
+
+/// The image with the long columns that are needed.
+fn whole_row(
+    table: &Table,
+    spec: &ReadSpec,
+    session: &EngineSession,
+    image: &[u8],
+    row: &mut Vec<u8>,
+) -> Result<(), Stop> {
+    let (layout, space) = (table.layout(), table.def().space);
+    if super::needs_chains(table, spec, image) {
+        overflow::inflate(session.store(), space, layout, image, row)
+    } else {
+        row.extend_from_slice(image);
+        Ok(())
+    }
+}
