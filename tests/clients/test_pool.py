@@ -1,4 +1,5 @@
 """The buffer pool under a running server: it grows and shrinks while others read and write."""
+import os
 import random
 import threading
 import time
@@ -123,3 +124,75 @@ def test_io_capacity(srv):
         ("Warning", 1210, "Setting innodb_io_capacity_max to 20000")]
     assert one(cur, both) == "20000 20000"
     assert warnings(cur, "SET GLOBAL innodb_io_capacity = 10000") == []
+
+
+def told(cur, name, wanted):
+    """Waits until a status says so."""
+    for _ in range(1200):
+        text = status(cur, name)
+        if wanted in text:
+            return text
+        time.sleep(0.05)
+    raise AssertionError(f"{name}: {text}, not {wanted}")
+
+
+def test_warm_up(srv):
+    cur = load(srv)
+    path = os.path.join(srv.datadir, "ib_buffer_pool")
+    assert one(cur, "SELECT SUM(LENGTH(s)) FROM pool.t") == 900 * ROWS
+    cur.execute("SET GLOBAL innodb_buffer_pool_dump_pct = 100")
+    cur.execute("SET GLOBAL innodb_buffer_pool_dump_now = ON")
+    told(cur, "Innodb_buffer_pool_dump_status", "Buffer pool(s) dump completed at ")
+    assert one(cur, "SELECT @@innodb_buffer_pool_dump_now") == 0
+    pages = [tuple(map(int, line.split(","))) for line in open(path)]
+    used = int(status(cur, "Innodb_buffer_pool_pages_data"))
+    assert ROWS // 17 < len(pages) <= used + 100 and len(set(pages)) == len(pages), (len(pages), used)
+    cur.execute("SET GLOBAL innodb_buffer_pool_dump_pct = 10")
+    cur.execute("SET GLOBAL innodb_buffer_pool_dump_now = ON")
+    for _ in range(1200):
+        if len(open(path).readlines()) < len(pages) // 5:
+            break
+        time.sleep(0.05)
+    assert 0 < len(open(path).readlines()) < len(pages) // 5
+    # At the shutdown, and back at the start; then the rows come without a miss.
+    cur.execute("SET GLOBAL innodb_buffer_pool_dump_pct = 100")
+    os.unlink(path)
+    srv.stop()
+    assert os.path.exists(path)
+    kept = open(path).read()
+    srv.start()
+    cur = srv.connect().cursor()
+    told(cur, "Innodb_buffer_pool_load_status", "Buffer pool(s) load completed at ")
+    before = int(status(cur, "Innodb_buffer_pool_reads"))
+    assert one(cur, "SELECT SUM(LENGTH(s)) FROM pool.t") == 900 * ROWS
+    missed = int(status(cur, "Innodb_buffer_pool_reads")) - before
+    assert missed < len(pages) // 20, f"{missed} misses of {len(pages)} pages"
+    # Without it, as it was; with nonsense in it, or what is long gone, just cold.
+    cur.execute("SET GLOBAL innodb_buffer_pool_dump_at_shutdown = OFF")
+    for text, says in [(None, "Cannot open '"), ("1,2\n\x00\xff", "Error parsing '"), ("4000000000,1\n0,0\n3,4294967295\n" * 3, "load completed"),
+                       ("", "load completed"), (kept, "load completed")]:
+        srv.stop()
+        if text is None:
+            os.unlink(path)
+        else:
+            open(path, "w", encoding="latin-1").write(text)
+        srv.start()
+        cur = srv.connect().cursor()
+        told(cur, "Innodb_buffer_pool_load_status", says)
+        cur.execute("SET GLOBAL innodb_buffer_pool_dump_at_shutdown = OFF")
+    assert open(path).read() == kept, "nothing was written"
+    # By hand, slowly, and not to its end.
+    srv.stop()
+    os.rename(path, path + ".mine")
+    srv.start()
+    cur = srv.connect().cursor()
+    told(cur, "Innodb_buffer_pool_load_status", "Cannot open '")
+    cur.execute("SET GLOBAL innodb_io_capacity = 100, GLOBAL innodb_buffer_pool_filename = 'ib_buffer_pool.mine'")
+    cur.execute("SET GLOBAL innodb_buffer_pool_load_now = ON")
+    told(cur, "Innodb_buffer_pool_load_status", "Loaded ")
+    cur.execute("SET GLOBAL innodb_buffer_pool_load_abort = ON")
+    told(cur, "Innodb_buffer_pool_load_status", "Buffer pool(s) load aborted on request")
+    srv.stop()
+    assert not os.path.exists(path), "a load that was cut short is no list"
+    os.unlink(path + ".mine")
+    srv.start()

@@ -1,5 +1,7 @@
 //! The buffer pool's knobs, as the server sees them.
 
+use nfold_store::PageId;
+
 use crate::engine::Engine;
 
 impl Engine {
@@ -12,6 +14,22 @@ impl Engine {
     /// What the pool can grow to: addresses for as much are reserved at the start.
     pub fn max_pool_bytes(&self) -> u64 {
         self.shared().store.max_pool_bytes()
+    }
+
+    /// At most `percent` of the pages in memory as (space, page), the most used first.
+    pub fn pages_in_memory(&self, percent: u32) -> Vec<(u32, u32)> {
+        let pages = self.shared().store.pages_in_memory(percent);
+        pages.into_iter().map(|id| (id.space, id.page)).collect()
+    }
+
+    /// Brings pages (space, page) into memory, behind those that somebody waits for, and blocks until they are there. Those that do not exist or
+    /// cannot be read are passed over. Gives how many were missing.
+    pub fn warm(&self, pages: &[(u32, u32)]) -> usize {
+        let ids: Vec<PageId> = pages
+            .iter()
+            .map(|&(space, page)| PageId { space, page })
+            .collect();
+        self.shared().store.warm(&ids)
     }
 
     /// Address and length of the page frames in use, for the test that makes them read-only.

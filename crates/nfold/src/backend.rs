@@ -24,10 +24,12 @@ impl Backend {
     pub fn serving(&self, counters: WorkerCounters) {
         // A second call would find the same workers.
         let _ = self.state.counters.set(counters);
+        self.state.begin();
     }
 
     /// Writes what is in memory only, and closes the files. All sessions have ended.
     pub fn close(self) -> Result<(), StartError> {
+        self.state.end();
         tracing::info!("writing changed pages and a checkpoint");
         self.engine
             .shutdown()

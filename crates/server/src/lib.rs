@@ -15,6 +15,7 @@ pub mod ddl;
 pub mod embedded;
 pub mod handler;
 mod listen;
+pub mod pool_list;
 pub mod server;
 pub mod session;
 mod system;

@@ -266,6 +266,17 @@ impl Store {
         missing
     }
 
+    /// At most `percent` of the pages in memory, the most used first.
+    pub fn pages_in_memory(&self, percent: u32) -> Vec<PageId> {
+        self.core.pages_in_memory(percent)
+    }
+
+    /// Loads those of `ids` that exist and are missing, neighbours together and behind what somebody waits for, and blocks until they are there.
+    /// Gives how many were missing.
+    pub fn warm(&self, ids: &[PageId]) -> usize {
+        self.core.warm(ids)
+    }
+
     /// How many missing pages one caller should ask for at a time: as many will still be there when it looks.
     pub fn load_batch(&self) -> usize {
         self.core.probation.batch()

@@ -489,7 +489,7 @@ fn a_torn_last_block_loses_nothing_and_a_damaged_header_is_refused() {
         let known = world.values.clone();
         world.write(3);
         let after = world.store.horizon().load();
-        if end % 4064 > 0 && end / 4064 == after / 4064 {
+        if !end.is_multiple_of(4064) && end / 4064 == after / 4064 {
             file.read_at(offset, &mut new).unwrap();
             break (name, offset, known, old, new);
         }

@@ -45,6 +45,7 @@ use crate::handler::LoginInfo;
 use crate::system;
 
 pub use server::{ServerState, Sessions};
+pub(crate) use storage::clock_now;
 
 use env::Env;
 use locks::TableLocks;

@@ -13,6 +13,7 @@ use super::storage;
 use super::vars::{self, Globals, VarValue};
 use crate::config::ServerOptions;
 use crate::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
+use crate::pool_list::PoolList;
 use crate::worker::{FiberCx, Registry, WorkerCounters};
 
 /// See the module's header.
@@ -27,6 +28,8 @@ pub struct ServerState {
     pub(super) plans: SharedPlans,
     /// Statistics by digest.
     pub digests: Digests,
+    /// What is kept of the buffer pool over a restart.
+    pub pool_list: Arc<PoolList>,
     /// Set once the workers run.
     pub counters: OnceLock<WorkerCounters>,
 }
@@ -40,6 +43,7 @@ impl ServerState {
     ) -> Arc<ServerState> {
         let globals = Arc::new(Globals::new(&options.values, &facts(options)));
         let state = ServerState {
+            pool_list: PoolList::new(engine.clone(), &options.datadir),
             engine,
             globals,
             registry,
@@ -72,6 +76,34 @@ impl ServerState {
             Ok(VarValue::Int(n)) => n,
             _ => 0,
         }
+    }
+
+    /// The global text `name`; empty if it is none.
+    pub fn text(&self, name: &'static str) -> Arc<str> {
+        match vars::find(name).map(|at| self.globals.load().0[at].clone()) {
+            Ok(VarValue::Text(Some(text))) => text,
+            _ => "".into(),
+        }
+    }
+
+    /// `innodb_buffer_pool_filename` and `innodb_buffer_pool_dump_pct`
+    pub fn pool_list_file(&self) -> (Arc<str>, u32) {
+        let percent = self.int("innodb_buffer_pool_dump_pct") as u32;
+        (self.text("innodb_buffer_pool_filename"), percent)
+    }
+
+    /// The server serves from now on: brings back what was in memory, if that is wanted.
+    pub fn begin(&self) {
+        if self.flag("innodb_buffer_pool_load_at_startup") {
+            self.pool_list.load(&self.pool_list_file().0);
+        }
+    }
+
+    /// The server ends, its sessions have ended: keeps what is in memory for the next one, if that is wanted.
+    pub fn end(&self) {
+        let (file, percent) = self.pool_list_file();
+        let wanted = self.flag("innodb_buffer_pool_dump_at_shutdown");
+        self.pool_list.close(wanted.then_some((&*file, percent)));
     }
 
     /// Whether the global switch `name` is on.

@@ -19,6 +19,12 @@ pub(super) fn adjust(
     assigned: &mut Assigned,
     warnings: &mut Warnings,
 ) {
+    if let Some((_, VarValue::Bool(asked))) = assigned.first_mut() {
+        if *asked && act(server, name) {
+            *asked = false;
+        }
+        return;
+    }
     let Some((_, VarValue::Int(value))) = assigned.first_mut() else {
         return;
     };
@@ -59,6 +65,21 @@ pub(super) fn adjust(
     }
 }
 
+/// Switches that are requests: they are carried out, and stay off. Gives whether this is one.
+fn act(server: &ServerState, name: &str) -> bool {
+    let list = &server.pool_list;
+    match name {
+        "innodb_buffer_pool_dump_now" => {
+            let (file, percent) = server.pool_list_file();
+            list.dump(&file, percent);
+        }
+        "innodb_buffer_pool_load_now" => list.load(&server.pool_list_file().0),
+        "innodb_buffer_pool_load_abort" => list.abort(),
+        _ => return false,
+    }
+    true
+}
+
 /// The two warnings about one of a pair of variables that is beyond the other.
 fn bound(
     value: &mut u64,
@@ -92,6 +113,9 @@ pub(super) fn hand_over(server: &ServerState) {
         capacity("innodb_io_capacity"),
         capacity("innodb_io_capacity_max"),
     );
+    server
+        .pool_list
+        .set_capacity(capacity("innodb_io_capacity"));
     let limit = server.int("innodb_max_undo_log_size");
     engine.set_undo_limit(server.flag("innodb_undo_log_truncate").then_some(limit));
     engine.resize_pool(server.int("innodb_buffer_pool_size"));
@@ -126,6 +150,11 @@ pub fn resize_values(resize: &ResizeStatus) -> [(&'static str, String); 3] {
             resize.percent.to_string(),
         ),
     ]
+}
+
+/// The time as InnoDB's messages have it.
+pub(crate) fn clock_now() -> String {
+    clock(SystemTime::now())
 }
 
 /// Local time as InnoDB's messages have it: `261121  7:46:46`.

@@ -15,6 +15,7 @@ pub(crate) mod frames;
 pub(crate) mod load;
 pub(crate) mod probation;
 pub(crate) mod resize;
+mod warm;
 
 use crate::core::{Core, Count};
 use crate::error::StoreError;

@@ -77,6 +77,7 @@ impl ServerState {
         .map(|(name, value)| (name, value.to_string()))
         .collect();
         all.extend(storage::resize_values(&store.resize));
+        all.extend(self.pool_list.status());
         all.sort_unstable_by_key(|(name, _)| name.to_ascii_lowercase());
         all
     }
