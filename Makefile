@@ -4,7 +4,10 @@ PORT    ?= 3306
 DATADIR ?= data
 CARGO   ?= cargo
 
-.PHONY: help run build test check-format check-lints check-unit check-models check-sql check-isolation check-clients crash check-deep \
+# Extra words for bench/demo.
+DEMO ?=
+
+.PHONY: help run demo build test check-format check-lints check-unit check-models check-sql check-isolation check-clients check-lab crash check-deep \
         compare-answers differential record fixture-v1 bench bench-engine bench-instructions sim sim-planted clean test-tools
 
 help: ## this list
@@ -19,7 +22,7 @@ run: build ## build, create DATADIR if there is none, serve on 127.0.0.1:PORT
 test-tools: ## what the tests need from Debian's packages
 	@tests/install-tools
 
-test: test-tools check-format check-lints check-unit check-models check-sql check-isolation check-clients ## everything that a change must pass
+test: test-tools check-format check-lints check-unit check-models check-sql check-isolation check-clients check-lab ## everything that a change must pass
 	@$(MAKE) --no-print-directory sim SEEDS=200 CRASHES=3
 	@$(MAKE) --no-print-directory crash ROUNDS=3
 	@$(MAKE) --no-print-directory bench-instructions
@@ -52,6 +55,9 @@ check-isolation: server-binary ## who blocks whom and sees what, as recorded fro
 check-clients: server-binary ## real clients over a real socket, bad input
 	tests/clients/run
 
+check-lab: server-binary ## the lab against running servers, its reports in a browser
+	tests/lab/run
+
 ROUNDS ?= 25
 crash: server-binary ## kill -9 under load, ROUNDS times
 	tests/crash/run --rounds $(ROUNDS)
@@ -82,6 +88,9 @@ STATEMENTS ?= 5000
 
 fixture-v1: server-binary ## make the data directory of format v1 (once; an existing one is never replaced)
 	tests/fixtures/make v1
+
+demo: build ## from a slow log to a picture: digest, extract, replay on Nfold and MariaDB, report: make demo DEMO='--rows 200000'
+	bench/demo $(DEMO)
 
 bench: build ## figures beside MariaDB, in one run
 	bench/compare

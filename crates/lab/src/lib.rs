@@ -19,18 +19,23 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
+pub mod bench;
 pub mod client;
 pub mod digest;
 pub mod dsn;
 mod error;
 mod extract;
 pub mod interrupt;
+pub mod lines;
 pub mod log;
 mod output;
 pub mod procfs;
 pub mod progress;
 pub mod replay;
+pub mod report;
+pub mod stacks;
 pub mod statement;
+pub mod usl;
 
 pub use error::LabError;
 
@@ -49,6 +54,18 @@ enum Command {
     /// Play extracted statements against one server or several
     #[command(after_help = replay::HELP)]
     Replay(replay::Args),
+    /// Run workloads over client counts, on one or several servers in turn
+    #[command(after_help = bench::EXAMPLES, args_override_self = true)]
+    Bench(Box<bench::Args>),
+    /// Turn results of bench into one HTML page, and pictures
+    #[command(after_help = report::EXAMPLES)]
+    Report(report::Args),
+    /// Sample a running process: what it is busy with, what its threads wait for
+    #[command(after_help = stacks::EXAMPLES)]
+    Stacks(stacks::Args),
+    /// Name the cache lines that processors share, where the machine counts them
+    #[command(after_help = lines::EXAMPLES)]
+    Lines(lines::Args),
     /// Check where a DSN leads, and that a password is found for it
     #[command(after_help = "Example:\n  nfold lab dsn mysql://app@127.0.0.1:3306/shop")]
     Dsn(dsn::Args),
@@ -63,6 +80,10 @@ pub fn main(args: &Args) -> ExitCode {
     let done = match &args.command {
         Command::Digest(args) => digest::run(args),
         Command::Replay(args) => replay::run(args),
+        Command::Bench(args) => bench::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Stacks(args) => stacks::run(args),
+        Command::Lines(args) => lines::run(args),
         Command::Dsn(args) => dsn::run(args),
     };
     match done {

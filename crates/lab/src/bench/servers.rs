@@ -1,0 +1,367 @@
+//! The servers of a run: given ones, and those that the lab starts for it.
+//!
+//! # Failure
+//! Servers started here are children that die with the lab (`PR_SET_PDEATHSIG`), in a process group of their own, so that Ctrl-C at the
+//! terminal reaches the lab alone; their data lies in a temporary directory that is removed with them.
+#![allow(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::client::Connection;
+use crate::dsn::Dsn;
+use crate::{LabError, interrupt, procfs};
+
+/// How long a server may take to start, or to stop.
+const START: Duration = Duration::from_secs(120);
+/// The database of servers that the lab starts.
+const DATABASE: &str = "lab";
+
+/// What the lab can start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    MariaDb,
+    Nfold,
+}
+
+/// A server under measurement.
+#[derive(Debug)]
+pub struct Server {
+    pub name: String,
+    pub dsn: Dsn,
+    /// Where it runs on this machine and may be looked at.
+    pub pid: Option<u32>,
+    started: Option<Started>,
+}
+
+#[derive(Debug)]
+struct Started {
+    kind: Kind,
+    directory: PathBuf,
+    port: u16,
+    pool_mib: u64,
+    child: Option<Child>,
+}
+
+impl Server {
+    /// A server that is there.
+    pub fn given(name: &str, dsn: Dsn) -> Server {
+        let mut server = Server {
+            name: name.to_owned(),
+            dsn,
+            pid: None,
+            started: None,
+        };
+        server.find_process();
+        server
+    }
+
+    /// Not started by the lab.
+    pub fn is_given(&self) -> bool {
+        self.started.is_none()
+    }
+
+    /// Starts one on a free port of 127.0.0.1, with `pool_mib` of buffer pool, on the first `cores` processors (all: None).
+    pub fn start(
+        name: &str,
+        kind: Kind,
+        pool_mib: u64,
+        cores: Option<usize>,
+    ) -> Result<Server, LabError> {
+        let port = free_port()?;
+        let directory =
+            std::env::temp_dir().join(format!("nfold-lab-{}-{name}", std::process::id()));
+        fs::create_dir_all(&directory)
+            .map_err(LabError::io(format!("cannot make {}", directory.display())))?;
+        let dsn = Dsn::parse(&format!("mysql://root@127.0.0.1:{port}"))?;
+        let started = Started {
+            kind,
+            directory,
+            port,
+            pool_mib,
+            child: None,
+        };
+        started.prepare()?;
+        let mut server = Server {
+            name: name.to_owned(),
+            dsn,
+            pid: None,
+            started: Some(started),
+        };
+        server.run(cores)?;
+        Connection::open(&server.dsn)?
+            .query(&format!("CREATE DATABASE IF NOT EXISTS {DATABASE}"))?;
+        server.dsn.db = Some(DATABASE.to_owned());
+        Ok(server)
+    }
+
+    /// Binds the server to the first `cores` processors: one that the lab started is started anew, so that it sizes itself to them;
+    /// all threads of another one on this machine are moved there.
+    pub fn bind(&mut self, cores: usize) -> Result<(), LabError> {
+        if self.started.is_some() {
+            self.stop();
+            return self.run(Some(cores));
+        }
+        let Some(pid) = self.pid else {
+            return Err(LabError::usage(format!(
+                "--cores: {} is not a process of this machine that may be bound",
+                self.name
+            )));
+        };
+        let done = Command::new("taskset")
+            .args(["-a", "-p", "-c", &first(cores), &pid.to_string()])
+            .output();
+        match done
+            .map_err(LabError::io("cannot run taskset (Debian: util-linux)"))?
+            .status
+            .success()
+        {
+            true => Ok(()),
+            false => Err(LabError::usage(format!(
+                "--cores: taskset may not bind {} (process {pid})",
+                self.name
+            ))),
+        }
+    }
+
+    fn run(&mut self, cores: Option<usize>) -> Result<(), LabError> {
+        let Some(started) = &mut self.started else {
+            return Ok(());
+        };
+        let log = started.directory.join("log");
+        let child = started.command(cores, &log)?.spawn();
+        let mut child = child.map_err(LabError::io(format!("cannot start {}", self.name)))?;
+        let deadline = Instant::now() + START;
+        let login = self.dsn.clone();
+        loop {
+            if Connection::open(&login).is_ok() {
+                break;
+            }
+            let over = child.try_wait().ok().flatten().is_some()
+                || Instant::now() > deadline
+                || interrupt::requested();
+            if over {
+                let _ = child.kill();
+                let _ = child.wait();
+                let text = fs::read_to_string(&log).unwrap_or_default();
+                let last: Vec<&str> = text.lines().rev().take(3).collect();
+                return Err(LabError::usage(format!(
+                    "{} does not start; its log ends in: {}",
+                    self.name,
+                    last.join(" / ")
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        started.child = Some(child);
+        self.pid = procfs::listener(started.port, None);
+        Ok(())
+    }
+
+    /// Stops what the lab started, in order.
+    pub fn stop(&mut self) {
+        let Some(child) = self.started.as_mut().and_then(|s| s.child.as_mut()) else {
+            return;
+        };
+        // SAFETY: kill takes plain numbers; the child has not been waited for, so its number is its own.
+        unsafe {
+            libc::kill(child.id() as libc::pid_t, libc::SIGTERM);
+        }
+        let deadline = Instant::now() + START;
+        while matches!(child.try_wait(), Ok(None)) {
+            if Instant::now() > deadline {
+                let _ = child.kill();
+                let _ = child.wait();
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        self.pid = None;
+    }
+
+    fn find_process(&mut self) {
+        if self.dsn.socket.is_some() || procfs::is_local(&self.dsn.host) {
+            self.pid = procfs::listener(self.dsn.port, self.dsn.socket.as_deref());
+        }
+    }
+
+    /// Version and the settings that a reader of figures asks for.
+    pub fn describe(&self) -> Result<(String, BTreeMap<String, String>), LabError> {
+        let mut connection = Connection::open(&self.dsn)?;
+        let version = connection.value("SELECT VERSION()")?.unwrap_or_default();
+        let mut settings = BTreeMap::new();
+        for name in SETTINGS {
+            let found = connection.query(&format!("SHOW GLOBAL VARIABLES LIKE '{name}'"))?;
+            if let Some(value) = found.text(0, 1) {
+                settings.insert((*name).to_owned(), value);
+            }
+        }
+        Ok((version, settings))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+        if let Some(started) = &self.started {
+            let _ = fs::remove_dir_all(&started.directory);
+        }
+    }
+}
+
+const SETTINGS: &[&str] = &[
+    "version_comment",
+    "innodb_buffer_pool_size",
+    "innodb_buffer_pool_instances",
+    "innodb_flush_log_at_trx_commit",
+    "innodb_flush_method",
+    "innodb_adaptive_hash_index",
+    "innodb_io_capacity",
+    "sync_binlog",
+    "log_bin",
+    "performance_schema",
+    "thread_handling",
+    "max_connections",
+    "character_set_server",
+    "collation_server",
+    "transaction_isolation",
+    "tx_isolation",
+    "eq_range_index_dive_limit",
+    "query_cache_type",
+];
+
+impl Started {
+    /// What has to be there before the first start.
+    fn prepare(&self) -> Result<(), LabError> {
+        match self.kind {
+            Kind::Nfold => {
+                let text = format!(
+                    "[mysqld]\ninnodb_buffer_pool_size={}M\nmax_connections=2000\n",
+                    self.pool_mib
+                );
+                let path = self.directory.join("nfold.cnf");
+                fs::write(&path, text)
+                    .map_err(LabError::io(format!("cannot write {}", path.display())))
+            }
+            Kind::MariaDb => {
+                let done = Command::new("mariadb-install-db")
+                    .args([
+                        "--no-defaults",
+                        "--auth-root-authentication-method=normal",
+                        "--skip-test-db",
+                    ])
+                    .args([
+                        format!("--datadir={}", self.directory.join("data").display()),
+                        format!("--user={}", user()),
+                    ])
+                    .output();
+                let missing = "--start-mariadb needs MariaDB's package (Debian: apt-get install mariadb-server)";
+                let done = done.map_err(|_| LabError::usage(missing))?;
+                match done.status.success() {
+                    true => Ok(()),
+                    false => Err(LabError::usage(format!(
+                        "mariadb-install-db failed: {}",
+                        String::from_utf8_lossy(&done.stderr)
+                            .lines()
+                            .last()
+                            .unwrap_or_default()
+                    ))),
+                }
+            }
+        }
+    }
+
+    fn command(&self, cores: Option<usize>, log: &Path) -> Result<Command, LabError> {
+        let data = self.directory.join("data");
+        let mut words: Vec<String> = Vec::new();
+        if let Some(cores) = cores {
+            words.extend(["taskset".into(), "-c".into(), first(cores)]);
+        }
+        match self.kind {
+            Kind::Nfold => {
+                let own =
+                    std::env::current_exe().map_err(LabError::io("cannot find this program"))?;
+                words.extend([
+                    own.display().to_string(),
+                    "serve".into(),
+                    "--datadir".into(),
+                    data.display().to_string(),
+                ]);
+                words.extend(["--port".into(), self.port.to_string()]);
+                words.extend([
+                    "--config".into(),
+                    self.directory.join("nfold.cnf").display().to_string(),
+                ]);
+            }
+            Kind::MariaDb => {
+                words.extend([
+                    "mariadbd".into(),
+                    "--no-defaults".into(),
+                    format!("--datadir={}", data.display()),
+                ]);
+                words.extend([
+                    format!("--port={}", self.port),
+                    "--bind-address=127.0.0.1".into(),
+                    format!("--user={}", user()),
+                ]);
+                words.push(format!("--socket={}", self.directory.join("s").display()));
+                words.push(format!("--innodb-buffer-pool-size={}M", self.pool_mib));
+                words.extend(MARIADB.iter().map(|s| (*s).to_owned()));
+            }
+        }
+        let out = fs::File::create(log)
+            .map_err(LabError::io(format!("cannot write {}", log.display())))?;
+        let err = out
+            .try_clone()
+            .map_err(LabError::io("cannot write the log"))?;
+        let mut command = Command::new(&words[0]);
+        command
+            .args(&words[1..])
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .process_group(0);
+        // SAFETY: prctl is async-signal-safe and touches nothing of the parent.
+        unsafe {
+            command.pre_exec(|| {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                Ok(())
+            });
+        }
+        Ok(command)
+    }
+}
+
+const MARIADB: &[&str] = &[
+    "--skip-name-resolve",
+    "--skip-log-bin",
+    "--performance-schema=OFF",
+    "--max-connections=2000",
+    "--back-log=2000",
+    "--innodb-log-file-size=512M",
+    "--innodb-flush-log-at-trx-commit=1",
+    "--innodb-adaptive-hash-index=OFF",
+    "--character-set-server=utf8mb4",
+    "--max-prepared-stmt-count=1000000",
+];
+
+fn user() -> String {
+    std::env::var("USER").unwrap_or_else(|_| "root".into())
+}
+
+fn first(cores: usize) -> String {
+    format!("0-{}", cores.saturating_sub(1))
+}
+
+fn free_port() -> Result<u16, LabError> {
+    let socket =
+        std::net::TcpListener::bind("127.0.0.1:0").map_err(LabError::io("no free port"))?;
+    Ok(socket
+        .local_addr()
+        .map_err(LabError::io("no free port"))?
+        .port())
+}

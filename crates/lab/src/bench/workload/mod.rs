@@ -1,0 +1,327 @@
+//! The built-in workloads: names, tables, plans.
+//!
+//! A name is `FAMILY_SHAPE`, then `:prepared` and `:trx` (BEGIN and COMMIT around it) as wanted: `in_list_200:prepared`,
+//! `read_pk_point:trx`. Group names (`in-list`, `keys`, `2007`, `sysbench`, `all`) stand for all of theirs.
+
+mod items;
+mod people;
+mod plan;
+mod rng;
+mod sbtest;
+
+use std::sync::Arc;
+
+pub use plan::{Plan, PlanSource, Size};
+
+use crate::LabError;
+use crate::client::drive::Source;
+use plan::{Gen, Spread};
+
+/// Statements of prepared executions have at most so many values (the protocol counts them in two bytes).
+const MOST_VALUES: usize = 65_535;
+
+/// A table that workloads read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Table {
+    Items,
+    ItemsNamed,
+    People,
+    Sbtest,
+}
+
+impl Table {
+    pub fn name(self) -> &'static str {
+        match self {
+            Table::Items => "items",
+            Table::ItemsNamed => "items_named",
+            Table::People => "people",
+            Table::Sbtest => "sbtest1",
+        }
+    }
+
+    pub fn create(self) -> &'static str {
+        match self {
+            Table::Items => items::CREATE,
+            Table::ItemsNamed => items::CREATE_NAMED,
+            Table::People => people::CREATE,
+            Table::Sbtest => sbtest::CREATE,
+        }
+    }
+
+    /// Appends `(…)` of row `id` (from 1): a function of the id and the size alone.
+    pub fn row(self, out: &mut Vec<u8>, id: u64, size: Size) {
+        match self {
+            Table::Items => items::row(out, id, size.groups),
+            Table::ItemsNamed => items::row_named(out, id, size.groups),
+            Table::People => people::row(out, id),
+            Table::Sbtest => sbtest::row(out, id, size.rows),
+        }
+    }
+}
+
+/// One workload as asked for.
+#[derive(Debug, Clone)]
+pub struct Workload {
+    /// With its `:prepared` and `:trx`.
+    pub name: String,
+    pub about: &'static str,
+    pub table: Table,
+    pub prepared: bool,
+    plan: Arc<Plan>,
+    /// What every eighth connection does in place of the plan.
+    writer: Option<Arc<Plan>>,
+}
+
+impl Workload {
+    /// The source of connection `number` of `of` in a window of its own `seed`.
+    pub fn source(&self, number: usize, of: usize, size: Size, seed: u64) -> Box<dyn Source> {
+        let writes = of > 1 && (number % 8 == 7 || (of < 8 && number == of - 1));
+        let plan = match &self.writer {
+            Some(writer) if writes => writer,
+            _ => &self.plan,
+        };
+        let seed = seed.wrapping_mul(1_000_003).wrapping_add(number as u64);
+        Box::new(PlanSource::new(plan.clone(), self.prepared, size, seed))
+    }
+
+    /// A statement of it, for people.
+    pub fn example(&self) -> String {
+        self.plan.example()
+    }
+}
+
+/// Name, group, what it is, table, plan, writers beside it.
+type Entry = (
+    &'static str,
+    &'static str,
+    &'static str,
+    Table,
+    Plan,
+    Option<Plan>,
+);
+
+fn all() -> Vec<Entry> {
+    let list = |n, spread| items::in_list(n, spread);
+    let item = |name, about, plan| (name, "in-list", about, Table::Items, plan, None);
+    let mut all = vec![
+        item(
+            "in_list_20",
+            "full rows of 20 ids, uniform",
+            list(20, Spread::Uniform),
+        ),
+        item("in_list_100", "of 100 ids", list(100, Spread::Uniform)),
+        item(
+            "in_list_199",
+            "of 199 ids: below eq_range_index_dive_limit",
+            list(199, Spread::Uniform),
+        ),
+        item(
+            "in_list_200",
+            "of 200 ids: the statement of 2011",
+            list(200, Spread::Uniform),
+        ),
+        item("in_list_201", "of 201 ids", list(201, Spread::Uniform)),
+        item("in_list_2100", "of 2,100 ids", list(2100, Spread::Uniform)),
+        item(
+            "in_list_90000",
+            "of 90,000 ids",
+            list(90_000, Spread::Uniform),
+        ),
+        item(
+            "in_list_near",
+            "200 ids close to each other and rising, as in 2011",
+            list(200, Spread::Near),
+        ),
+        item(
+            "in_list_skewed",
+            "200 ids, few of them far more often",
+            list(200, Spread::Skewed),
+        ),
+        item(
+            "in_list_duplicates",
+            "200 values, 50 of them different",
+            list(200, Spread::Duplicates),
+        ),
+        item(
+            "in_list_odd",
+            "200 values: NULLs and out-of-range ones among them",
+            list(200, Spread::Odd),
+        ),
+        item(
+            "in_list_rows",
+            "200 row constructors",
+            items::in_list_rows(),
+        ),
+        item(
+            "not_in_list",
+            "100 rows by primary key, of groups that are not listed",
+            items::not_in_list(),
+        ),
+        item(
+            "in_list_order",
+            "the 20 newest rows of 200 ids",
+            items::in_list_order(),
+        ),
+        (
+            "in_list_names",
+            "in-list",
+            "200 strings under a collation",
+            Table::ItemsNamed,
+            items::in_list_names(),
+            None,
+        ),
+        (
+            "in_list_writers",
+            "in-list",
+            "in_list_200; every eighth client updates",
+            Table::Items,
+            list(200, Spread::Uniform),
+            Some(items::writer()),
+        ),
+    ];
+    for (name, about, sql, kind) in [
+        (
+            "pk_point",
+            "one column by primary key",
+            "SELECT title FROM items WHERE id=? LIMIT 1",
+            Gen::Id,
+        ),
+        (
+            "key_point",
+            "five rows by a secondary key",
+            "SELECT title, owner FROM items WHERE group_id=?",
+            Gen::Group,
+        ),
+        (
+            "key_point_limit",
+            "the first of them",
+            "SELECT title, owner FROM items WHERE group_id=? LIMIT 1",
+            Gen::Group,
+        ),
+        (
+            "key_point_no_data",
+            "the key alone",
+            "SELECT deleted FROM items WHERE group_id=?",
+            Gen::Group,
+        ),
+        (
+            "pk_range_limit",
+            "20 adjacent rows",
+            "SELECT title, owner FROM items WHERE id>=? LIMIT 20",
+            Gen::Id,
+        ),
+    ] {
+        all.push((
+            name,
+            "keys",
+            about,
+            Table::Items,
+            items::point(sql, kind),
+            None,
+        ));
+    }
+    for shape in &people::SHAPES {
+        all.push((
+            shape.0,
+            "2007",
+            "a read of 2007 (WORKLOADS in docs/lab.md)",
+            Table::People,
+            people::plan(shape),
+            None,
+        ));
+    }
+    for (name, about, plan) in sbtest::families() {
+        all.push((name, "sysbench", about, Table::Sbtest, plan, None));
+    }
+    all
+}
+
+/// Reads a list of names, groups and suffixes, parted by commas.
+pub fn parse(names: &str) -> Result<Vec<Workload>, LabError> {
+    let all = all();
+    let mut found = Vec::new();
+    for name in names.split(',').map(str::trim).filter(|n| !n.is_empty()) {
+        let mut parts = name.split(':');
+        let base = parts.next().unwrap_or_default();
+        let (mut prepared, mut trx) = (false, false);
+        for suffix in parts {
+            match suffix {
+                "prepared" => prepared = true,
+                "trx" => trx = true,
+                _ => {
+                    return Err(LabError::usage(format!(
+                        "workload {name:?}: a suffix is :prepared or :trx"
+                    )));
+                }
+            }
+        }
+        let before = found.len();
+        for (entry, group, about, table, plan, writer) in &all {
+            if *entry != base && *group != base && base != "all" {
+                continue;
+            }
+            let fits = !(prepared && plan.places() > MOST_VALUES);
+            if !fits && *entry == base {
+                return Err(LabError::usage(format!(
+                    "workload {name:?}: a prepared statement has at most {MOST_VALUES} values"
+                )));
+            }
+            if !fits {
+                continue;
+            }
+            let mut plan = plan.clone();
+            if trx && !plan.transaction {
+                plan = sbtest::transaction(plan.steps);
+            }
+            let suffixes = [(prepared, ":prepared"), (trx, ":trx")];
+            let suffixes: String = suffixes
+                .iter()
+                .filter(|(on, _)| *on)
+                .map(|(_, s)| *s)
+                .collect();
+            found.push(Workload {
+                name: format!("{entry}{suffixes}"),
+                about,
+                table: *table,
+                prepared,
+                plan: Arc::new(plan),
+                writer: writer.clone().map(Arc::new),
+            });
+        }
+        if found.len() == before {
+            return Err(LabError::usage(format!(
+                "there is no workload {base:?}; `nfold lab bench --list` names them"
+            )));
+        }
+    }
+    match found.is_empty() {
+        true => Err(LabError::usage(
+            "no workload named; `nfold lab bench --list` names them",
+        )),
+        false => Ok(found),
+    }
+}
+
+/// A table of all workloads.
+pub fn list() -> String {
+    let mut out = String::from(
+        "Names take :prepared and :trx; a group's name stands for all of its workloads, `all` for all.\n",
+    );
+    let mut last = "";
+    for (name, group, about, _, plan, _) in all() {
+        if group != last {
+            out.push_str(&format!("\n{group}\n"));
+            last = group;
+        }
+        let first = if plan.steps.len() == 1 {
+            plan.example()
+        } else {
+            format!("{} statements, as {}", plan.steps.len(), plan.example())
+        };
+        out.push_str(&format!("  {name:<30} {about}\n  {:<30} {first}\n", ""));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! Random numbers for workloads: wyrand, seeded by the connection, so that a run repeats exactly.
+
+/// A stream of random numbers.
+#[derive(Debug, Clone)]
+pub struct Rng(u64);
+
+impl Rng {
+    pub fn new(seed: u64) -> Rng {
+        let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        rng.next();
+        rng
+    }
+
+    #[inline]
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0xa076_1d64_78bd_642f);
+        let wide = u128::from(self.0) * u128::from(self.0 ^ 0xe703_7ed1_a0b4_28db);
+        (wide >> 64) as u64 ^ wide as u64
+    }
+
+    /// Uniform in `1..=n`; `n` is at least 1.
+    #[inline]
+    pub fn up_to(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64 + 1
+    }
+
+    /// In `1..=n`, small numbers far more often: the square of a uniform draw's cube.
+    #[inline]
+    pub fn skewed(&mut self, n: u64) -> u64 {
+        let u = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
+        ((u.powi(6) * n as f64) as u64).min(n - 1) + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_stay_in_range_and_cover_it() {
+        let mut rng = Rng::new(7);
+        let mut seen = [0u32; 10];
+        let mut low = 0;
+        for _ in 0..10_000 {
+            seen[rng.up_to(10) as usize - 1] += 1;
+            let s = rng.skewed(1000);
+            assert!((1..=1000).contains(&s));
+            low += u32::from(s <= 100);
+        }
+        assert!(seen.iter().all(|n| (800..1200).contains(n)), "{seen:?}");
+        assert!(low > 6000, "{low}: a tenth of the values takes most draws");
+        assert_eq!(rng.up_to(1), 1);
+    }
+}

@@ -1,0 +1,64 @@
+//! `nfold lab report`: the JSON of `bench` as one HTML file that needs nothing else, and as pictures.
+//!
+//! Charts are SVG in the page; with `--png` each is drawn by a Chromium that is there anyway, in place of a drawing library here.
+
+mod chart;
+mod page;
+mod png;
+mod profile;
+
+use std::path::PathBuf;
+
+use crate::LabError;
+use crate::bench::result::Report;
+
+pub use chart::escape;
+
+/// For `--help`.
+pub const EXAMPLES: &str = "Examples:
+  nfold lab bench --start-nfold --start-mariadb --clients 1,8,64 --json r.json && nfold lab report r.json --out r.html
+  nfold lab report r.json cores.json --title 'IN lists, 24 cores' --profile nfold=stacks.json --png pictures --out r.html";
+
+/// Command line of `nfold lab report`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Files of `bench --json`
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The page to write
+    #[arg(long, value_name = "FILE", default_value = "report.html")]
+    out: PathBuf,
+    /// Its title
+    #[arg(long, default_value = "How it scales")]
+    title: String,
+    /// A profile of a server (`stacks --json`), with the server's name; may be given again
+    #[arg(long, value_name = "NAME=FILE")]
+    profile: Vec<String>,
+    /// Write each chart as a PNG into this directory as well (needs Chromium)
+    #[arg(long, value_name = "DIRECTORY")]
+    png: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), LabError> {
+    let reports = args
+        .files
+        .iter()
+        .map(|f| Report::read(f))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut profiles = Vec::new();
+    for pair in &args.profile {
+        let Some((name, path)) = pair.split_once('=') else {
+            return Err(LabError::usage(format!("--profile {pair:?}: NAME=FILE")));
+        };
+        profiles.push(profile::Profile::read(name, path.as_ref())?);
+    }
+    let page = page::build(&args.title, &reports, &profiles);
+    std::fs::write(&args.out, &page.html)
+        .map_err(LabError::io(format!("cannot write {}", args.out.display())))?;
+    println!("{}: {} charts", args.out.display(), page.charts.len());
+    if let Some(directory) = &args.png {
+        png::write(&page.charts, directory)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,358 @@
+//! `nfold lab stacks`: where a process spends its time, and what its threads wait for.
+//!
+//! # Picture
+//! ```text
+//! each round, each thread: running or waiting (/proc) ▶ ptrace: registers and stack, some 100 µs ▶ unwind ▶ (state, stack) += 1
+//! with perf: stacks on the processor from there, those that wait from ptrace
+//! ```
+//! One thread is stopped at a time, and only while its stack is copied; frames are found afterwards, from the copy.
+
+mod flame;
+mod perf;
+mod phases;
+mod ptrace;
+mod unwind;
+mod waits;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::progress::Progress;
+use crate::{LabError, interrupt, procfs};
+
+/// Name and version of the JSON file's layout.
+pub const SCHEMA: &str = "nfold-lab-stacks/1";
+
+/// For `--help`.
+pub const EXAMPLES: &str = "Examples:
+  nfold lab stacks --pid $(pidof mariadbd) --seconds 10 --flame flame.svg
+  nfold lab stacks --pid $(pidof nfold) --json nfold.json --dsn mysql://root@127.0.0.1               # with Nfold's own wait sites
+  nfold lab stacks --pid $(pidof mysqld) --dsn mysql://root@127.0.0.1 --instrument   # with the names of latches
+
+Needs the right to trace the process: the same user, and /proc/sys/kernel/yama/ptrace_scope at 0, or root.";
+
+/// Command line of `nfold lab stacks`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The process
+    #[arg(long)]
+    pid: u32,
+    /// How long to look
+    #[arg(long, default_value_t = 5.0)]
+    seconds: f64,
+    /// Rounds over all threads a second
+    #[arg(long, default_value_t = 20)]
+    rate: u32,
+    /// How: perf (on-processor stacks only from there), ptrace, or auto (perf where it works; waits always by ptrace)
+    #[arg(long, default_value = "auto", value_parser = ["auto", "perf", "ptrace"])]
+    by: String,
+    /// Stacks to print of each kind
+    #[arg(long, default_value_t = 8)]
+    top: usize,
+    /// Write a flame graph of the stacks on the processor
+    #[arg(long, value_name = "FILE.svg")]
+    flame: Option<PathBuf>,
+    /// Write stacks as folded lines (`state;frame;frame count`)
+    #[arg(long, value_name = "FILE")]
+    folded: Option<PathBuf>,
+    /// Write everything as JSON (schema: docs/lab.md)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// The same server's address: adds what it says itself: SHOW ENGINE NFOLD CONTENTION, or performance_schema's sums of latch waits
+    #[arg(long)]
+    dsn: Option<String>,
+    /// Switch performance_schema's instruments of latches on meanwhile, and off again (needs --dsn)
+    #[arg(long, requires = "dsn")]
+    instrument: bool,
+}
+
+/// A stack and how often it was met.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stack {
+    /// On the processor, or ready for it; else it waits.
+    pub running: bool,
+    pub count: u64,
+    /// From the thread's beginning to where it was.
+    pub frames: Vec<Arc<str>>,
+}
+
+/// What a process was seen doing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    pub schema: String,
+    pub partial: bool,
+    pub pid: u32,
+    pub command: String,
+    pub by: String,
+    pub seconds: f64,
+    pub threads: usize,
+    pub samples: u64,
+    /// Longest time that a thread was held, in microseconds; 0 with perf alone.
+    pub longest_stop_us: f64,
+    /// Most frequent first.
+    pub stacks: Vec<Stack>,
+    /// What the server says it waited for: names of columns, then rows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contention: Vec<Vec<String>>,
+}
+
+impl Profile {
+    /// Shares of phases among the stacks that run, or of places among those that wait and are not idle; largest first.
+    pub fn phases(&self, running: bool) -> Vec<(String, f64)> {
+        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+        for stack in self.stacks.iter().filter(|s| s.running == running) {
+            let name = match running {
+                true => phases::work(&stack.frames).to_owned(),
+                false => match phases::wait(&stack.frames) {
+                    (_, true) => continue,
+                    (name, false) => name,
+                },
+            };
+            *sums.entry(name).or_default() += stack.count;
+        }
+        let all: u64 = sums.values().sum();
+        let mut shares: Vec<(String, f64)> = sums
+            .into_iter()
+            .map(|(n, c)| (n, c as f64 / all.max(1) as f64))
+            .collect();
+        shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+        shares
+    }
+
+    fn count(&self, running: bool) -> u64 {
+        self.stacks
+            .iter()
+            .filter(|s| s.running == running)
+            .map(|s| s.count)
+            .sum()
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), LabError> {
+    let time = args.seconds > 0.0 && args.seconds <= 3600.0;
+    if !time || !(1..=1000).contains(&args.rate) {
+        return Err(LabError::usage("--seconds: up to 3600; --rate: 1 to 1000"));
+    }
+    let command = std::fs::read_to_string(format!("/proc/{}/comm", args.pid))
+        .map_err(|_| LabError::usage(format!("there is no process {}", args.pid)))?;
+    let mut profile = Profile {
+        schema: SCHEMA.into(),
+        pid: args.pid,
+        command: command.trim().into(),
+        ..Profile::default()
+    };
+    let waits = args
+        .dsn
+        .as_deref()
+        .map(|dsn| waits::Waits::begin(dsn, args.instrument))
+        .transpose()?;
+    let sampled = sample(args, &mut profile);
+    // Also after an error: what was switched on is switched off.
+    if let Some(waits) = waits {
+        profile.contention = waits.end()?;
+    }
+    sampled?;
+    profile.partial = interrupt::requested();
+    write(args, &profile)?;
+    print(args, &profile);
+    Ok(())
+}
+
+fn sample(args: &Args, profile: &mut Profile) -> Result<(), LabError> {
+    let recording = if args.by == "ptrace" {
+        None
+    } else {
+        perf::start(args.pid, args.seconds, 199)
+    };
+    let mut counts: HashMap<(bool, Vec<Arc<str>>), u64> = HashMap::new();
+    let begin = Instant::now();
+    if args.by != "perf" {
+        rounds(args, profile, &mut counts)?;
+    }
+    profile.by = "ptrace".into();
+    if let Some(recording) = recording
+        && let Some(stacks) = recording.finish()?
+    {
+        counts.retain(|(running, _), _| !running);
+        profile.by = if args.by == "perf" {
+            "perf".into()
+        } else {
+            "perf (running) and ptrace (waiting)".into()
+        };
+        counts.extend(
+            stacks
+                .into_iter()
+                .map(|(frames, count)| ((true, frames), count)),
+        );
+    } else if args.by == "perf" {
+        return Err(LabError::usage(
+            "perf is not installed or may not record this process (see /proc/sys/kernel/perf_event_paranoid); --by ptrace",
+        ));
+    }
+    profile.seconds = begin.elapsed().as_secs_f64();
+    profile.samples = counts.values().sum();
+    profile.stacks = counts
+        .into_iter()
+        .map(|((running, frames), count)| Stack {
+            running,
+            count,
+            frames,
+        })
+        .collect();
+    profile
+        .stacks
+        .sort_by(|a, b| (b.count, &a.frames).cmp(&(a.count, &b.frames)));
+    Ok(())
+}
+
+/// Rounds over all threads until the time is over.
+fn rounds(
+    args: &Args,
+    profile: &mut Profile,
+    counts: &mut HashMap<(bool, Vec<Arc<str>>), u64>,
+) -> Result<(), LabError> {
+    let cannot = |e: std::io::Error| {
+        let hint = if e.raw_os_error() == Some(libc::EPERM) {
+            " (same user and ptrace_scope 0, or root, is needed)"
+        } else {
+            ""
+        };
+        LabError::Io {
+            doing: format!("cannot trace process {}{hint}", args.pid),
+            error: e,
+        }
+    };
+    let mut code = unwind::Unwound::of(args.pid).map_err(cannot)?;
+    let mut progress = Progress::new(false);
+    let begin = Instant::now();
+    let step = Duration::from_secs_f64(1.0 / f64::from(args.rate));
+    let mut next = begin;
+    while begin.elapsed().as_secs_f64() < args.seconds && !interrupt::requested() {
+        let tasks = procfs::tasks(args.pid);
+        if tasks.is_empty() {
+            break;
+        }
+        profile.threads = profile.threads.max(tasks.len());
+        for task in tasks {
+            let running = is_running(args.pid, task);
+            let Some(snapshot) = ptrace::sample(args.pid, task).map_err(cannot)? else {
+                continue;
+            };
+            profile.longest_stop_us = profile
+                .longest_stop_us
+                .max(snapshot.stopped.as_secs_f64() * 1e6);
+            let frames = code.names(&snapshot);
+            // A thread that was just woken is ready to run, but was waiting.
+            let running = running && !phases::just_waited(&frames);
+            *counts.entry((running, frames)).or_default() += 1;
+        }
+        progress.say(&format!(
+            "{:.1} of {} s",
+            begin.elapsed().as_secs_f64(),
+            args.seconds
+        ));
+        next += step;
+        // A machine that cannot keep up gets fewer rounds, not a backlog.
+        next = next.max(Instant::now());
+        std::thread::sleep(next.saturating_duration_since(Instant::now()).max(step / 4));
+    }
+    Ok(())
+}
+
+fn is_running(pid: u32, task: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{task}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with('R'))
+}
+
+fn write(args: &Args, profile: &Profile) -> Result<(), LabError> {
+    let put = |path: &PathBuf, text: String| {
+        std::fs::write(path, text).map_err(LabError::io(format!("cannot write {}", path.display())))
+    };
+    if let Some(path) = &args.flame {
+        let running: Vec<(Vec<Arc<str>>, u64)> = profile
+            .stacks
+            .iter()
+            .filter(|s| s.running)
+            .map(|s| (s.frames.clone(), s.count))
+            .collect();
+        put(
+            path,
+            flame::svg(&format!("{} on the processor", profile.command), &running),
+        )?;
+    }
+    if let Some(path) = &args.folded {
+        let line = |s: &Stack| {
+            format!(
+                "{};{} {}\n",
+                if s.running { "running" } else { "waiting" },
+                s.frames.join(";"),
+                s.count
+            )
+        };
+        put(path, profile.stacks.iter().map(line).collect())?;
+    }
+    if let Some(path) = &args.json {
+        let text = serde_json::to_string_pretty(profile)
+            .map_err(|e| LabError::malformed(e.to_string()))?;
+        put(path, text + "\n")?;
+    }
+    Ok(())
+}
+
+fn print(args: &Args, profile: &Profile) {
+    println!(
+        "{} (process {}): {} samples of {} threads in {:.1} s by {}; longest stop of a thread {:.0} us{}",
+        profile.command,
+        profile.pid,
+        profile.samples,
+        profile.threads,
+        profile.seconds,
+        profile.by,
+        profile.longest_stop_us,
+        if profile.partial { "; partial" } else { "" }
+    );
+    for (running, title) in [(true, "on the processor"), (false, "waiting")] {
+        let all = profile.count(running).max(1) as f64;
+        println!("\n{title}: {} samples", profile.count(running));
+        for (name, share) in profile.phases(running).iter().take(args.top) {
+            println!("  {:5.1} %  {name}", share * 100.0);
+        }
+        let idle = |s: &&Stack| s.running || !phases::wait(&s.frames).1;
+        for stack in profile
+            .stacks
+            .iter()
+            .filter(|s| s.running == running)
+            .filter(idle)
+            .take(args.top)
+        {
+            let leaf: Vec<&str> = stack.frames.iter().rev().take(6).map(|f| &**f).collect();
+            println!(
+                "  {:6} {:5.1} %  {}",
+                stack.count,
+                stack.count as f64 / all * 100.0,
+                leaf.join(" < ")
+            );
+        }
+        if !running {
+            let idle: u64 = profile
+                .stacks
+                .iter()
+                .filter(|s| !s.running && phases::wait(&s.frames).1)
+                .map(|s| s.count)
+                .sum();
+            println!("  {idle:6} {:5.1} %  idle", idle as f64 / all * 100.0);
+        }
+    }
+    if !profile.contention.is_empty() {
+        println!("\nwaits, as the server counts them");
+        for row in &profile.contention {
+            println!("  {}", row.join("  "));
+        }
+    }
+}

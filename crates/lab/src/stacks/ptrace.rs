@@ -1,0 +1,171 @@
+//! One thread of another process, stopped for as long as it takes to copy its registers and the top of its stack.
+//!
+//! # Picture
+//! ```text
+//! seize ▶ interrupt ▶ wait for the stop ▶ registers, stack bytes ▶ detach      some 100 µs, one thread at a time
+//! ```
+//!
+//! # Failure
+//! A thread is traced only inside [`sample`]: if the lab dies there, the kernel detaches it. A thread that ends meanwhile is no sample. A
+//! call that waits is begun anew by the kernel; `epoll_wait` and `nanosleep` may return EINTR, as after SIGSTOP and SIGCONT.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Most bytes of a stack that are looked at.
+const STACK: usize = 64 << 10;
+const PAGE: usize = 4 << 10;
+
+/// A stopped moment of one thread.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    pub ip: u64,
+    pub sp: u64,
+    pub bp: u64,
+    /// The link register.
+    #[cfg(target_arch = "aarch64")]
+    pub lr: u64,
+    /// Bytes from `sp` on.
+    pub stack: Vec<u8>,
+    /// How long the thread was held.
+    pub stopped: Duration,
+}
+
+/// Stops thread `tid` of process `pid`, copies, lets it go. None: it ended.
+pub fn sample(pid: u32, tid: u32) -> io::Result<Option<Snapshot>> {
+    let tid = tid as libc::pid_t;
+    // SAFETY: PTRACE_SEIZE takes numbers; the thread keeps running.
+    if unsafe { libc::ptrace(libc::PTRACE_SEIZE, tid, 0usize, 0usize) } < 0 {
+        let error = io::Error::last_os_error();
+        return if error.raw_os_error() == Some(libc::ESRCH) {
+            Ok(None)
+        } else {
+            Err(error)
+        };
+    }
+    // SAFETY: as above; `tid` is traced by this thread from here on.
+    unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, tid, 0usize, 0usize) };
+    // A thread that has no processor stops when it gets one: until then it would not have run either.
+    if !stopped(tid) {
+        return Ok(None);
+    }
+    let begin = Instant::now();
+    let snapshot = registers(tid).map(|mut s| {
+        s.stack = read(pid, s.sp, STACK);
+        s
+    });
+    // SAFETY: the thread is stopped and ours; detaching lets it run.
+    unsafe { libc::ptrace(libc::PTRACE_DETACH, tid, 0usize, 0usize) };
+    Ok(snapshot.map(|mut s| {
+        s.stopped = begin.elapsed();
+        s
+    }))
+}
+
+/// Waits until the thread has stopped for us; signals on their way to it are passed on. False: it is gone.
+fn stopped(tid: libc::pid_t) -> bool {
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is a live local.
+        if unsafe { libc::waitpid(tid, &mut status, libc::__WALL) } != tid {
+            if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {
+                continue;
+            }
+            return false;
+        }
+        if !libc::WIFSTOPPED(status) {
+            return false;
+        }
+        if status >> 16 == libc::PTRACE_EVENT_STOP {
+            return true;
+        }
+        let signal = libc::WSTOPSIG(status) as usize;
+        // SAFETY: the thread is stopped by a signal; it goes on with it.
+        unsafe { libc::ptrace(libc::PTRACE_CONT, tid, 0usize, signal) };
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn registers(tid: libc::pid_t) -> Option<Snapshot> {
+    // SAFETY: user_regs_struct is plain numbers, for which zero is a value.
+    let mut regs: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+    let mut io = libc::iovec {
+        iov_base: (&raw mut regs).cast(),
+        iov_len: size_of_val(&regs),
+    };
+    // SAFETY: `io` describes `regs`, which lives through the call; the thread is stopped.
+    let done = unsafe {
+        libc::ptrace(
+            libc::PTRACE_GETREGSET,
+            tid,
+            libc::NT_PRSTATUS as usize,
+            &raw mut io,
+        )
+    };
+    (done >= 0).then(|| Snapshot {
+        ip: regs.rip,
+        sp: regs.rsp,
+        bp: regs.rbp,
+        ..Snapshot::default()
+    })
+}
+
+#[cfg(target_arch = "aarch64")]
+fn registers(tid: libc::pid_t) -> Option<Snapshot> {
+    // SAFETY: user_regs_struct is plain numbers, for which zero is a value.
+    let mut regs: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+    let mut io = libc::iovec {
+        iov_base: (&raw mut regs).cast(),
+        iov_len: size_of_val(&regs),
+    };
+    // SAFETY: `io` describes `regs`, which lives through the call; the thread is stopped.
+    let done = unsafe {
+        libc::ptrace(
+            libc::PTRACE_GETREGSET,
+            tid,
+            libc::NT_PRSTATUS as usize,
+            &raw mut io,
+        )
+    };
+    (done >= 0).then(|| Snapshot {
+        ip: regs.pc,
+        sp: regs.sp,
+        bp: regs.regs[29],
+        lr: regs.regs[30],
+        ..Snapshot::default()
+    })
+}
+
+/// As many of `want` bytes at `at` as can be read, page by page: the end of a stack may be anywhere.
+fn read(pid: u32, at: u64, want: usize) -> Vec<u8> {
+    let mut out = vec![0u8; want];
+    let mut pieces = Vec::with_capacity(want / PAGE + 1);
+    let (mut from, mut left) = (at as usize, want);
+    while left > 0 {
+        let n = (PAGE - from % PAGE).min(left);
+        pieces.push(libc::iovec {
+            iov_base: from as *mut libc::c_void,
+            iov_len: n,
+        });
+        from = from.wrapping_add(n);
+        left -= n;
+    }
+    let local = libc::iovec {
+        iov_base: out.as_mut_ptr().cast(),
+        iov_len: out.len(),
+    };
+    // SAFETY: `local` describes `out`; the remote pieces are addresses of the other process, which the kernel checks.
+    let n = unsafe {
+        libc::process_vm_readv(
+            pid as libc::pid_t,
+            &local,
+            1,
+            pieces.as_ptr(),
+            pieces.len() as libc::c_ulong,
+            0,
+        )
+    };
+    out.truncate(usize::try_from(n).unwrap_or(0));
+    out
+}

@@ -1,0 +1,57 @@
+"""`lab stacks` and `lab lines` on a server under load."""
+import os
+import tempfile
+
+from lab import dsn, lab, read, start
+
+OPTIONS = {"innodb_buffer_pool_size": "64M"}
+
+
+def test_a_server_under_load(srv):
+    with srv.connect() as c, c.cursor() as q:
+        q.execute("CREATE DATABASE IF NOT EXISTS lab")
+    with tempfile.TemporaryDirectory() as d:
+        load = start("bench", "--dsn", dsn(srv), "--rows", 20000, "--workloads", "in_list_200", "--clients", 8, "--time", 3600, "--warmup", 0)
+        try:
+            with srv.connect() as c, c.cursor() as q:
+                rows = 0
+                while rows < 8:  # loaded, and all clients there
+                    assert load.poll() is None, load.communicate()
+                    q.execute("SELECT COUNT(*) FROM information_schema.processlist WHERE db = 'lab'")
+                    (rows,) = q.fetchone()
+            path, flame, folded = (os.path.join(d, n) for n in ("s.json", "f.svg", "f.txt"))
+            out = lab("stacks", "--pid", srv.process.pid, "--by", "ptrace", "--seconds", 3, "--rate", 50, "--json", path, "--flame", flame,
+                      "--folded", folded)
+        finally:
+            load.terminate()
+            load.communicate(timeout=60)
+        profile = read(path)
+        assert profile["schema"] == "nfold-lab-stacks/1" and profile["by"] == "ptrace"
+        running = [s for s in profile["stacks"] if s["running"]]
+        assert running, out
+        names = {f for s in running for f in s["frames"]}
+        assert any("nfold" in n for n in names), sorted(names)[:50]
+        assert any(n.startswith("nfold_exec") or n.startswith("nfold_btree") for n in names), sorted(names)[:80]
+        assert "idle" in out and "latch" not in out.split("waiting:")[1], out
+        with open(flame) as f:
+            assert f.read().startswith("<svg")
+        with open(folded) as f:
+            lines = f.read().splitlines()
+        assert sum(int(line.rsplit(" ", 1)[1]) for line in lines) == profile["samples"]
+    with srv.connect() as c, c.cursor() as q:
+        q.execute("SELECT 1")
+        assert q.fetchone() == (1,)
+
+
+def test_who_is_not_there(srv):
+    for command in ("stacks", "lines"):
+        said = lab(command, "--pid", 2 ** 22 + 1, ok=False)
+        assert "no process" in said and said.count("\n") == 1, said
+
+
+def test_lines_or_a_clear_refusal(srv):
+    done = lab("lines", "--pid", srv.process.pid, "--seconds", 1, ok=None)
+    if done.returncode == 0:
+        assert "cache line" in done.stdout.lower(), done.stdout
+    else:
+        assert done.stderr.count("\n") == 1 and ("perf" in done.stderr), done.stderr

@@ -1,0 +1,42 @@
+"""Runs `nfold lab` for a test."""
+import json
+import os
+import subprocess
+
+import server
+
+
+def lab(*words, ok=True, env=None, timeout=300, stdin=None):
+    """Standard output of `nfold lab WORDS` (standard error where `ok` is False); asserts the exit status unless `ok` is None, in which case the
+    finished process is returned."""
+    done = subprocess.run([server.binary(), "lab", *map(str, words)], capture_output=True, text=True, timeout=timeout, input=stdin,
+                          env=environment(env))
+    if ok is None:
+        return done
+    assert (done.returncode == 0) == ok, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout if ok else done.stderr
+
+
+def start(*words, env=None):
+    """The running process of `nfold lab WORDS`."""
+    return subprocess.Popen([server.binary(), "lab", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env=environment(env))
+
+
+def environment(more):
+    """Ours without passwords and option files of whoever runs the tests."""
+    clean = {k: v for k, v in os.environ.items() if k not in ("NFOLD_LAB_PASSWORD", "MYSQL_PWD")}
+    clean["HOME"] = "/nonexistent"
+    clean.update(more or {})
+    return clean
+
+
+def dsn(srv, database="lab", user="root"):
+    """Where a test's server is."""
+    return f"mysql://{user}@127.0.0.1:{srv.port}/{database}"
+
+
+def read(path):
+    """A JSON file."""
+    with open(path) as f:
+        return json.load(f)
