@@ -117,6 +117,8 @@ struct Shared<'a> {
     started: Barrier,
     stop: AtomicBool,
     tasks: Mutex<Vec<u64>>,
+    /// CPU seconds of threads that have ended: /proc knows them no more.
+    ended: Mutex<Vec<(u64, f64)>>,
     progress: Vec<Padded>,
 }
 
@@ -157,6 +159,7 @@ pub fn drive(
         started: Barrier::new(threads + 1),
         stop: AtomicBool::new(false),
         tasks: Mutex::new(Vec::new()),
+        ended: Mutex::new(Vec::new()),
         progress: (0..threads).map(|_| Padded::default()).collect(),
     };
     std::thread::scope(|scope| {
@@ -231,9 +234,16 @@ fn watch(
     }
     let tasks = shared.tasks.lock().map(|t| t.clone()).unwrap_or_default();
     let cpu = |tasks: &[u64]| -> Vec<f64> {
-        tasks
+        let running: Vec<f64> = tasks
             .iter()
             .map(|t| crate::procfs::task_cpu_seconds(*t))
+            .collect();
+        let ended = shared.ended.lock().map(|e| e.clone()).unwrap_or_default();
+        let last = |task: &u64| ended.iter().find(|(t, _)| t == task).map(|(_, cpu)| *cpu);
+        tasks
+            .iter()
+            .zip(running)
+            .map(|(task, now)| last(task).unwrap_or(now))
             .collect()
     };
     observer(Moment::Begin);

@@ -28,7 +28,8 @@ pub fn run(
     sources: Vec<Box<dyn Source>>,
 ) -> Result<Outcome, LabError> {
     let made = Worker::connect(shared, number, sources);
-    if let Some(task) = crate::procfs::own_task()
+    let task = crate::procfs::own_task();
+    if let Some(task) = task
         && let Ok(mut tasks) = shared.tasks.lock()
     {
         tasks.push(task);
@@ -43,6 +44,11 @@ pub fn run(
         worker.timeline = *timeline;
     }
     worker.drive();
+    if let Some(task) = task
+        && let Ok(mut ended) = shared.ended.lock()
+    {
+        ended.push((task, crate::procfs::task_cpu_seconds(task)));
+    }
     Ok(worker.outcome)
 }
 
