@@ -668,13 +668,17 @@ fn ordered(
 
 /// The sorter for a block's ORDER BY, which forgets what LIMIT will not let through.
 pub(crate) fn sorter_of(rt: &Runtime<'_>, block: &Block, limits: Limits) -> Sorter {
+    Sorter::new(rt.env.work_memory(), top_of(block, limits))
+}
+
+/// How many sorted rows are wanted; 0: all.
+pub(crate) fn top_of(block: &Block, limits: Limits) -> usize {
     let wanted = limits.wanted();
-    let top = if wanted < 1 << 20 && !block.calc_found_rows {
+    if wanted < 1 << 20 && !block.calc_found_rows {
         wanted.max(1) as usize
     } else {
         0
-    };
-    Sorter::new(rt.env.work_memory(), top)
+    }
 }
 
 /// Gives sorted rows until no more are wanted.

@@ -10,6 +10,7 @@ pub mod eval;
 pub mod func;
 mod group;
 mod hash;
+mod heads;
 mod insert;
 mod keys;
 mod modify;

@@ -4,15 +4,16 @@
 //! # Invariants
 //! - L1: of equal rows the first one that is read is given, as the general way does.
 
-use nfold_plan::expr::{ColumnAt, Expr, ExprKind};
+use nfold_plan::expr::{Class, ColumnAt, Expr, ExprKind};
 use nfold_plan::query::Block;
 use nfold_types::row::RowLayout;
 use nfold_types::{SqlError, TypeKind};
 
-use crate::block::{Counts, Limits, give_sorted, sorter_of};
+use crate::block::{Counts, Limits, top_of};
 use crate::distinct::Distinct;
 use crate::env::RowSink;
 use crate::eval::{Val, row_error};
+use crate::heads::{HEAD, HeadSorter, MakeKeys};
 use crate::output::{Direct, DirectRows};
 use crate::runtime::Runtime;
 use crate::step::{Slot, Source};
@@ -28,6 +29,8 @@ const ALL: usize = usize::MAX;
 struct ImageKeys {
     maker: KeyMaker,
     ordinals: Vec<usize>,
+    /// Whether the column's stored values are the key part's.
+    as_stored: Vec<bool>,
 }
 
 impl ImageKeys {
@@ -42,16 +45,63 @@ impl ImageKeys {
             .clone()
             .map(|(e, _)| if simple(e) { ordinal(e) } else { None })
             .collect::<Option<_>>()?;
+        // Another type than the column's may be kept, and numbers with digits may have another scale there.
+        let as_stored = keys
+            .clone()
+            .map(|(e, _)| matches!(e.ty.class(), Class::String | Class::Int | Class::DateTime))
+            .collect();
         let maker = KeyMaker::of_order(keys.map(|(e, desc)| (&e.ty, desc)), max_sort_length);
-        Some(ImageKeys { maker, ordinals })
+        Some(ImageKeys {
+            maker,
+            ordinals,
+            as_stored,
+        })
     }
 
     fn push(&self, layout: &RowLayout, image: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
         for (n, ordinal) in self.ordinals.iter().enumerate() {
             let value = layout.get(image, *ordinal).map_err(|e| row_error(&e))?;
-            self.maker.push(n, &Val::from_ref(value), out)?;
+            if self.as_stored[n] {
+                self.maker.push_stored(n, value, out)?;
+            } else {
+                self.maker.push(n, &Val::from_ref(value), out)?;
+            }
         }
         Ok(())
+    }
+
+    /// As [`push`](Self::push), or at least the first [`HEAD`] bytes of it.
+    fn push_head(
+        &self,
+        layout: &RowLayout,
+        image: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
+        for (n, ordinal) in self.ordinals.iter().enumerate() {
+            let value = layout.get(image, *ordinal).map_err(|e| row_error(&e))?;
+            if !self.as_stored[n] {
+                self.maker.push(n, &Val::from_ref(value), out)?;
+            } else {
+                self.maker.push_head(n, value, HEAD - out.len(), out)?;
+            }
+            if out.len() >= HEAD {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Keys of images of one layout.
+struct Keyed<'k>(&'k ImageKeys, &'k RowLayout);
+
+impl MakeKeys for Keyed<'_> {
+    fn key(&self, image: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
+        self.0.push(self.1, image, out)
+    }
+
+    fn head(&self, image: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
+        self.0.push_head(self.1, image, out)
     }
 }
 
@@ -62,8 +112,6 @@ pub(crate) struct Plain {
     pub select: Vec<Expr>,
     order: Option<ImageKeys>,
     unique: Option<ImageKeys>,
-    /// The keys of `unique` are in the order asked for.
-    same: bool,
 }
 
 impl Plain {
@@ -150,15 +198,11 @@ impl Plain {
                 rt.env.max_sort_length(),
             )?),
         };
-        let same = unique.as_ref().zip(order.as_ref()).is_some_and(|(u, o)| {
-            u.ordinals == o.ordinals && !o.maker.cuts() && block.order.iter().all(|k| !k.desc)
-        });
         Some(Plain {
             direct: Direct::of_columns(ordinals),
             select,
             order,
             unique,
-            same,
         })
     }
 
@@ -192,7 +236,7 @@ impl Plain {
             .unique
             .as_ref()
             .map(|keys| (keys, Distinct::of_keys(rt.env.work_memory())));
-        let (mut key, mut order_key) = (Vec::new(), Vec::new());
+        let mut key = Vec::new();
         let Some(order) = &plain.order else {
             let mut more = true;
             rows(&mut |image| {
@@ -209,34 +253,28 @@ impl Plain {
                 _ => Ok(()),
             };
         };
-        let mut sorter = sorter_of(rt, block, limits);
+        let keyed = Keyed(order, layout);
+        let mut sorter = HeadSorter::new(&keyed, rt.env.work_memory(), top_of(block, limits));
         rows(&mut |image| {
             if let Some(unique) = &mut unique
                 && !is_new(rt, unique, layout, image, &mut key)?
             {
                 return Ok(true);
             }
-            if !plain.same {
-                order_key.clear();
-                order.push(layout, image, &mut order_key)?;
-            }
-            let by = if plain.same { &key } else { &order_key };
-            sorter.push(rt, by, image)?;
+            sorter.push(rt, image)?;
             Ok(true)
         })?;
         if let Some((_, set)) = unique {
             set.put_off(rt, &mut |image| {
-                order_key.clear();
-                order.push(layout, image, &mut order_key)?;
-                sorter.push(rt, &order_key, image)?;
+                sorter.push(rt, image)?;
                 Ok(true)
             })?;
         }
-        give_sorted(rt, sorter, &mut give)
+        sorter.finish(rt, &mut give)
     }
 }
 
-/// Whether the row is known to be new; its key is left in `key`.
+/// Whether the row is known to be new. `key` is scratch.
 #[inline]
 fn is_new(
     rt: &Runtime<'_>,

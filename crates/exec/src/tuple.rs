@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use nfold_plan::expr::{Class, Expr, ExprType};
-use nfold_types::key::{KeyLayout, KeyPart};
+use nfold_types::key::{KeyError, KeyLayout, KeyPart};
 use nfold_types::row::{RowColumn, RowLayout};
 use nfold_types::{ColumnType, DateTime, Decimal, ErrorCode, SqlError, TypeKind, ValueRef};
 
@@ -131,6 +131,11 @@ pub(crate) fn encode_row(
         .map_err(|e| crate::eval::row_error(&e))
 }
 
+#[cold]
+fn key_error(e: &KeyError) -> SqlError {
+    SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, format!("sort key: {e}"))
+}
+
 /// Key bytes of values: equal exactly when the values are equal as their types compare, and in their order.
 pub(crate) struct KeyMaker {
     layout: KeyLayout,
@@ -170,19 +175,35 @@ impl KeyMaker {
         }
     }
 
-    /// Whether values that differ may have one key.
-    pub fn cuts(&self) -> bool {
-        self.layout.parts().iter().any(|p| p.prefix_len > 0)
-    }
-
     /// Appends part `n`.
     pub fn push(&self, n: usize, v: &Val<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
         let fitted = fit(v, &self.layout.parts()[n].ty)?;
-        self.layout
-            .encode_part(n, fitted.as_ref(), out)
-            .map_err(|e| {
-                SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, format!("sort key: {e}"))
-            })
+        self.push_stored(n, fitted.as_ref(), out)
+    }
+
+    /// Appends part `n` from a value as rows of the part's type hold it.
+    #[inline]
+    pub fn push_stored(
+        &self,
+        n: usize,
+        v: ValueRef<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
+        let done = self.layout.encode_part(n, v, out);
+        done.map_err(|e| key_error(&e))
+    }
+
+    /// As [`KeyMaker::push_stored`], or at least the first `limit` bytes of it.
+    #[inline]
+    pub fn push_head(
+        &self,
+        n: usize,
+        v: ValueRef<'_>,
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
+        let done = self.layout.encode_part_head(n, v, limit, out);
+        done.map_err(|e| key_error(&e))
     }
 
     /// Appends all parts.

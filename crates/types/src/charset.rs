@@ -194,6 +194,10 @@ impl Charset {
         if !self.is_multi_byte() || bytes.len() <= n {
             return bytes.len().min(n);
         }
+        // Nearly always: ASCII is one byte each in all sets.
+        if bytes[..n].is_ascii() {
+            return n;
+        }
         let mut at = 0;
         for _ in 0..n {
             if at == bytes.len() {

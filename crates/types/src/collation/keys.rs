@@ -304,12 +304,21 @@ fn visit<W: Weigher, X>(
     }
 }
 
+/// The standard library's looks after each piece; strings are short, and nearly all of them are ASCII.
+#[inline]
+fn is_ascii(s: &[u8]) -> bool {
+    let (words, rest) = s.as_chunks::<8>();
+    let all = words.iter().fold(0, |all, w| all | u64::from_le_bytes(*w));
+    let rest = rest.iter().fold(0, |all, x| all | x);
+    (all | u64::from(rest)) & 0x8080_8080_8080_8080 == 0
+}
+
 /// Appends the primary codes of a string, without PAD SPACE.
 #[inline]
 pub(super) fn push_codes<W: Weigher, S: Sink>(w: W, s: &[u8], out: &mut S) {
     out.expect_more(s.len());
     let codes = w.ascii_codes();
-    let ascii = if s.is_ascii() {
+    let ascii = if is_ascii(s) {
         s.len()
     } else {
         s.iter().position(|&x| x >= 0x80).unwrap_or(s.len())

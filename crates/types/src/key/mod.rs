@@ -209,6 +209,25 @@ impl KeyLayout {
         part::encode(&self.parts[index], index, value, out)
     }
 
+    /// Appends what [`encode_part`](Self::encode_part) does, or a beginning of it of at least `limit` bytes: cheap for a long string.
+    #[inline]
+    pub fn encode_part_head(
+        &self,
+        index: usize,
+        value: ValueRef<'_>,
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), KeyError> {
+        let part = &self.parts[index];
+        if let ValueRef::Bytes(bytes) = value
+            && bytes.len() > limit
+            && part::encode_string_head(part, bytes, limit, out)
+        {
+            return Ok(());
+        }
+        self.encode_part(index, value, out)
+    }
+
     /// Appends the key of the given values: one per part, in order; fewer give a prefix of the key. On an error `out` is as before.
     pub fn encode_values<'v>(
         &self,

@@ -122,6 +122,38 @@ fn encode_string(part: &KeyPart, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, 0]);
 }
 
+/// Appends the beginning of what [`encode`] appends for a string, at least `limit` bytes. False, and nothing appended: it takes the whole string.
+pub(super) fn encode_string_head(
+    part: &KeyPart,
+    bytes: &[u8],
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> bool {
+    let cut_before = part.prefix_len != 0 && (part.prefix_len as usize) < limit;
+    if cut_before || !is_string(&part.ty) {
+        return false;
+    }
+    let start = out.len();
+    if part.nullable {
+        out.push(1);
+    }
+    let collation = part.ty.collation.known();
+    let body = out.len();
+    collation.sort_key_prefix(collation.char_prefix(bytes, limit), out);
+    if let Some(zero) = memchr::memchr(0, &out[body..]) {
+        escape_zeros(out, body + zero);
+    }
+    if out.len() - start < limit {
+        // Characters without weight, or spaces that something may follow.
+        out.truncate(start);
+        return false;
+    }
+    if part.desc {
+        invert(&mut out[start..]);
+    }
+    true
+}
+
 /// Inserts FF after each zero byte from `from` (the first one) to the end.
 fn escape_zeros(out: &mut Vec<u8>, from: usize) {
     let zeros = memchr::memchr_iter(0, &out[from..]).count();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{CollationId, Date, DateTime, Decimal, TextSize, Time, Timestamp};
+use crate::{Collation, CollationId, Date, DateTime, Decimal, TextSize, Time, Timestamp};
 use proptest::prelude::*;
 use std::cmp::Ordering;
 
@@ -179,6 +179,28 @@ proptest! {
             }
             prop_assert_eq!(layout.prefix_bytes(&key(a), 1).expect("skips"), key(a).len() - 8);
         }
+    }
+
+    #[test]
+    fn heads_are_beginnings(
+        string in "[aAbBäß \u{0}\u{1}\u{1F600}\u{4E00}z]{0,30}",
+        collation in prop::sample::select(Collation::all().iter().map(|c| c.id).collect::<Vec<_>>()),
+        nullable: bool,
+        desc: bool,
+        limit in 0usize..20,
+        prefix_len in prop_oneof![Just(0u32), 1u32..30],
+    ) {
+        prop_assume!(collation.known().is_valid(string.as_bytes()).is_ok());
+        let mut part = KeyPart::new(0, ColumnType::varchar(40, collation), nullable);
+        part.desc = desc;
+        part.prefix_len = prefix_len;
+        let layout = KeyLayout::new([part]);
+        let (mut whole, mut head) = (vec![7], vec![7]);
+        let value = ValueRef::Bytes(string.as_bytes());
+        layout.encode_part(0, value, &mut whole).expect("encodes");
+        layout.encode_part_head(0, value, limit, &mut head).expect("encodes");
+        prop_assert!(whole.starts_with(&head), "{:?} {:?}", whole, head);
+        prop_assert!(head.len() > limit || head == whole, "{:?} {:?}", whole, head);
     }
 
     #[test]
