@@ -70,6 +70,24 @@ impl ImageKeys {
         Ok(())
     }
 
+    /// Appends what is equal exactly when [`push`](Self::push)'s bytes are, without their order.
+    fn push_identity(
+        &self,
+        layout: &RowLayout,
+        image: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
+        for (n, ordinal) in self.ordinals.iter().enumerate() {
+            let value = layout.get(image, *ordinal).map_err(|e| row_error(&e))?;
+            if self.as_stored[n] {
+                self.maker.push_identity(n, value, out)?;
+            } else {
+                self.maker.push(n, &Val::from_ref(value), out)?;
+            }
+        }
+        Ok(())
+    }
+
     /// As [`push`](Self::push), or at least the first [`HEAD`] bytes of it.
     fn push_head(
         &self,
@@ -284,7 +302,7 @@ fn is_new(
     key: &mut Vec<u8>,
 ) -> Result<bool, SqlError> {
     key.clear();
-    keys.push(layout, image, key)?;
+    keys.push_identity(layout, image, key)?;
     set.is_new_key(rt, key, |out| {
         out.extend_from_slice(image);
         Ok(())

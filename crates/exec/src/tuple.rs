@@ -193,6 +193,18 @@ impl KeyMaker {
         done.map_err(|e| key_error(&e))
     }
 
+    /// Appends what is equal exactly when [`KeyMaker::push_stored`]'s bytes are, without their order.
+    #[inline]
+    pub fn push_identity(
+        &self,
+        n: usize,
+        v: ValueRef<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
+        let done = self.layout.encode_part_identity(n, v, out);
+        done.map_err(|e| key_error(&e))
+    }
+
     /// As [`KeyMaker::push_stored`], or at least the first `limit` bytes of it.
     #[inline]
     pub fn push_head(

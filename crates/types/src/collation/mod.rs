@@ -5,6 +5,7 @@
 
 mod case;
 mod compare;
+mod identity;
 mod keys;
 mod like;
 mod tables;

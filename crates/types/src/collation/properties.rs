@@ -105,6 +105,12 @@ proptest! {
         prop_assert_eq!(key(c, &a).cmp(&key(c, &b)), order);
         prop_assert_eq!(c.eq(&a, &b), order.is_eq());
         prop_assert!(c.compare(&a, &a).is_eq());
+        let identity = |s| {
+            let mut out = Vec::new();
+            c.identity(s, &mut out);
+            out
+        };
+        prop_assert_eq!(identity(&a) == identity(&b), order.is_eq());
         if order.is_eq() {
             prop_assert_eq!(c.hash64(&a), c.hash64(&b));
         }

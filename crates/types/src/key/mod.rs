@@ -228,6 +228,26 @@ impl KeyLayout {
         self.encode_part(index, value, out)
     }
 
+    /// Appends bytes that are equal exactly when those of [`encode_part`](Self::encode_part) are, cheaper and without their order. As with
+    /// them, none is a prefix of another. Never stored.
+    #[inline]
+    pub fn encode_part_identity(
+        &self,
+        index: usize,
+        value: ValueRef<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), KeyError> {
+        let part = &self.parts[index];
+        if let ValueRef::Bytes(bytes) = value
+            && part.prefix_len == 0
+            && is_string(&part.ty)
+        {
+            part::encode_identity(part, bytes, out);
+            return Ok(());
+        }
+        self.encode_part(index, value, out)
+    }
+
     /// Appends the key of the given values: one per part, in order; fewer give a prefix of the key. On an error `out` is as before.
     pub fn encode_values<'v>(
         &self,

@@ -154,6 +154,17 @@ pub(super) fn encode_string_head(
     true
 }
 
+/// Appends the escaped identity of a string under the part's collation, and its end mark. (The identity of no string begins with a zero byte, which
+/// is what NULL is.)
+pub(super) fn encode_identity(part: &KeyPart, bytes: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    part.ty.collation.known().identity(bytes, out);
+    if let Some(zero) = memchr::memchr(0, &out[start..]) {
+        escape_zeros(out, start + zero);
+    }
+    out.extend_from_slice(&[0, 0]);
+}
+
 /// Inserts FF after each zero byte from `from` (the first one) to the end.
 fn escape_zeros(out: &mut Vec<u8>, from: usize) {
     let zeros = memchr::memchr_iter(0, &out[from..]).count();

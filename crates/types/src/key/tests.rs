@@ -179,6 +179,23 @@ proptest! {
             }
             prop_assert_eq!(layout.prefix_bytes(&key(a), 1).expect("skips"), key(a).len() - 8);
         }
+        let identity = |s: &Option<&String>| {
+            let mut out = Vec::new();
+            let value = s.map_or(ValueRef::Null, |s| ValueRef::Bytes(s.as_bytes()));
+            layout.encode_part_identity(0, value, &mut out).expect("encodes");
+            out
+        };
+        let values: Vec<Option<&String>> = strings.iter().map(Some).chain([None]).collect();
+        for a in &values {
+            for b in &values {
+                let same = match (a, b) {
+                    (Some(a), Some(b)) => collation.known().eq(a.as_bytes(), b.as_bytes()),
+                    (a, b) => a.is_none() && b.is_none(),
+                };
+                prop_assert_eq!(identity(a) == identity(b), same);
+                prop_assert!(same || !identity(a).starts_with(&identity(b)));
+            }
+        }
     }
 
     #[test]
