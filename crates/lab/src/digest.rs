@@ -6,6 +6,7 @@ use jiff::tz::TimeZone;
 use nfold_sql::lexer::LexMode;
 
 use crate::LabError;
+use crate::dsn::Dsn;
 use crate::extract::Extract;
 use crate::interrupt;
 use crate::log::input::Input;
@@ -16,6 +17,7 @@ use crate::progress::Progress;
 pub mod buckets;
 pub mod patterns;
 pub mod report;
+mod schema;
 pub(crate) mod table;
 
 use patterns::Patterns;
@@ -25,14 +27,18 @@ pub const HELP: &str = "Examples:
   nfold lab digest /var/log/mysql/slow.log
   nfold lab digest slow.log.1.gz slow.log --by rows --json digest.json
   zcat old/*.gz | nfold lab digest -
+  nfold lab digest --dsn mysql://root@127.0.0.1:3306
   nfold lab digest slow.log --extract 3f2a --out w.jsonl     (then: nfold lab replay w.jsonl --dsn ...)";
 
 /// Command line of `nfold lab digest`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Slow logs or general logs of MySQL, MariaDB or Percona Server, also compressed (gz, zst); - is standard input
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "dsn")]
     files: Vec<PathBuf>,
+    /// In place of files: what the performance_schema of this server has counted (mysql://user@host:port)
+    #[arg(long, value_name = "DSN", conflicts_with_all = ["files", "extract", "since", "until"])]
+    dsn: Option<String>,
     /// What the files are (found out)
     #[arg(long)]
     format: Option<Format>,
@@ -120,6 +126,9 @@ pub fn run(args: &Args) -> Result<(), LabError> {
         sampled_one_in: None,
     };
     let mut sources = Vec::new();
+    if let Some(dsn) = &args.dsn {
+        sources.push(run.server(&Dsn::open(dsn)?)?);
+    }
     for file in &args.files {
         if interrupt::requested() {
             break;
@@ -173,6 +182,18 @@ impl Run<'_> {
             statements,
             skipped: log.skipped(),
             error,
+        })
+    }
+
+    /// Takes what a server has counted.
+    fn server(&mut self, dsn: &Dsn) -> Result<Source, LabError> {
+        self.patterns.list = schema::read(dsn, self.args.db.as_deref())?;
+        Ok(Source {
+            name: dsn.to_string(),
+            format: "performance_schema",
+            statements: self.patterns.list.iter().map(|pattern| pattern.count).sum(),
+            skipped: Skipped::default(),
+            error: None,
         })
     }
 

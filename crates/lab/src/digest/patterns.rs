@@ -20,6 +20,16 @@ const MAX_KEYS: usize = 500_000;
 /// Databases and users that are listed with a pattern.
 const MAX_NAMES: usize = 8;
 
+/// What a server has added up itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    pub total_us: u64,
+    pub min_us: u64,
+    pub max_us: u64,
+    pub p95_us: Option<u64>,
+    pub p99_us: Option<u64>,
+}
+
 /// One pattern's counts.
 #[derive(Clone, Debug, Default)]
 pub struct Pattern {
@@ -31,6 +41,8 @@ pub struct Pattern {
     pub cut: u64,
     /// Microseconds of those whose duration the log names.
     pub time: Buckets,
+    /// In place of `time`, where the source is no log.
+    pub summary: Option<Summary>,
     pub lock_us: u64,
     pub rows_sent: u64,
     pub rows_examined: u64,
@@ -126,6 +138,13 @@ impl Patterns {
 }
 
 impl Pattern {
+    /// Of all its statements, in microseconds.
+    pub fn total_us(&self) -> u64 {
+        self.summary
+            .as_ref()
+            .map_or_else(|| self.time.sum(), |summary| summary.total_us)
+    }
+
     fn count_event(&mut self, event: &Event, digested: &Digested) {
         self.count += 1;
         self.errors += u64::from(event.error.is_some_and(|code| code != 0));

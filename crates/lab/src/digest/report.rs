@@ -97,9 +97,13 @@ pub struct Times {
     pub total: f64,
     pub mean: f64,
     pub min: f64,
-    pub p50: f64,
-    pub p95: f64,
-    pub p99: f64,
+    /// To within 1 %; absent where the source does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p50: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p95: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p99: Option<f64>,
     pub max: f64,
 }
 
@@ -154,14 +158,26 @@ impl Lengths {
 }
 
 impl Times {
-    fn of(time: &Buckets) -> Option<Times> {
+    fn of(pattern: &Pattern) -> Option<Times> {
+        if let Some(summary) = &pattern.summary {
+            return Some(Times {
+                total: seconds(summary.total_us),
+                mean: seconds(summary.total_us) / pattern.count.max(1) as f64,
+                min: seconds(summary.min_us),
+                p50: None,
+                p95: summary.p95_us.map(seconds),
+                p99: summary.p99_us.map(seconds),
+                max: seconds(summary.max_us),
+            });
+        }
+        let time = &pattern.time;
         (time.count() > 0).then(|| Times {
             total: seconds(time.sum()),
             mean: time.mean() / 1e6,
             min: seconds(time.min()),
-            p50: seconds(time.quantile(0.5)),
-            p95: seconds(time.quantile(0.95)),
-            p99: seconds(time.quantile(0.99)),
+            p50: Some(seconds(time.quantile(0.5))),
+            p95: Some(seconds(time.quantile(0.95))),
+            p99: Some(seconds(time.quantile(0.99))),
             max: seconds(time.max()),
         })
     }
@@ -189,7 +205,7 @@ impl By {
 
     fn of(self, pattern: &Pattern) -> u64 {
         match self {
-            By::Time => pattern.time.sum(),
+            By::Time => pattern.total_us(),
             By::Count => pattern.count,
             By::Rows => pattern.rows_examined,
         }
@@ -206,7 +222,7 @@ impl Totals {
         let (mut first, mut last, mut time_us) = (None::<i64>, None::<i64>, 0u64);
         for pattern in patterns {
             totals.statements += pattern.count;
-            time_us = time_us.saturating_add(pattern.time.sum());
+            time_us = time_us.saturating_add(pattern.total_us());
             totals.rows_sent = totals.rows_sent.saturating_add(pattern.rows_sent);
             totals.rows_examined = totals.rows_examined.saturating_add(pattern.rows_examined);
             totals.errors += pattern.errors;
@@ -242,7 +258,7 @@ pub fn rank(patterns: &[Pattern], by: By, limit: usize, examples: bool) -> Vec<E
         } else {
             by.of(pattern) as f64 / total as f64
         },
-        time_s: Times::of(&pattern.time),
+        time_s: Times::of(pattern),
         lock_s: seconds(pattern.lock_us),
         rows_sent: pattern.rows_sent,
         rows_examined: pattern.rows_examined,
@@ -254,7 +270,7 @@ pub fn rank(patterns: &[Pattern], by: By, limit: usize, examples: bool) -> Vec<E
         insert_rows: Lengths::of(&pattern.rows),
         databases: pattern.dbs.clone(),
         users: pattern.users.clone(),
-        example: examples.then(|| Example {
+        example: (examples && !pattern.example.is_empty()).then(|| Example {
             text: String::from_utf8_lossy(&pattern.example).into_owned(),
             time_s: pattern.example_duration_us.map(seconds),
             at: pattern.example_time_us.map(time::show),

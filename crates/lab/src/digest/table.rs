@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::report::{Entry, Lengths, Report};
+use super::report::{Entry, Lengths, Report, Times};
 
 /// Longest statement of the list, in characters.
 const WIDTH: usize = 100;
@@ -43,6 +43,10 @@ pub fn duration(seconds: f64) -> String {
         s if s >= 0.001 => format!("{:.2} ms", s * 1e3),
         s => format!("{:.0} µs", s * 1e6),
     }
+}
+
+fn known(seconds: Option<f64>) -> String {
+    seconds.map_or("unknown".into(), duration)
 }
 
 /// One line of at most `width` characters.
@@ -107,11 +111,12 @@ fn list(report: &Report, out: &mut String) {
         "rank", "id", "share", "count", "total", "mean", "p95", "p99", "rows exam.", "list p95"
     );
     for entry in &report.patterns {
-        let time = |of: fn(&super::report::Times) -> f64| {
+        let time = |of: fn(&Times) -> Option<f64>| {
             entry
                 .time_s
                 .as_ref()
-                .map_or("-".into(), |t| duration(of(t)))
+                .and_then(of)
+                .map_or("-".into(), duration)
         };
         let examined = entry
             .rows_examined
@@ -125,8 +130,8 @@ fn list(report: &Report, out: &mut String) {
             entry.id,
             entry.share * 100.0,
             grouped(entry.count),
-            time(|t| t.total),
-            time(|t| t.mean),
+            time(|t| Some(t.total)),
+            time(|t| Some(t.mean)),
             time(|t| t.p95),
             time(|t| t.p99),
             if entry.time_s.is_some() {
@@ -173,9 +178,9 @@ fn detail(entry: &Entry, out: &mut String) {
                 duration(t.total),
                 duration(t.mean),
                 duration(t.min),
-                duration(t.p50),
-                duration(t.p95),
-                duration(t.p99),
+                known(t.p50),
+                known(t.p95),
+                known(t.p99),
                 duration(t.max),
                 duration(entry.lock_s)
             ),

@@ -1,0 +1,266 @@
+//! The statements of a live server, from `performance_schema.events_statements_summary_by_digest`: what it has counted since its start, or
+//! since somebody emptied that table.
+
+use rustc_hash::FxHashMap;
+
+use super::patterns::{Pattern, Summary, fnv};
+use crate::LabError;
+use crate::client::{Connection, ResultSet};
+use crate::dsn::Dsn;
+use crate::log::time;
+
+/// Errors by which servers say that a user may not: access denied to a database, to a table, a privilege is missing.
+const DENIED: [u16; 4] = [1044, 1142, 1143, 1227];
+
+/// All patterns, or those of one database. An error is one line that says what to do.
+pub fn read(dsn: &Dsn, db: Option<&str>) -> Result<Vec<Pattern>, LabError> {
+    let mut connection = Connection::open(dsn)?;
+    if connection.value("SELECT @@performance_schema")?.as_deref() == Some("0") {
+        return Err(LabError::usage(format!(
+            "{dsn}: performance_schema is off; performance_schema=ON in the server's option file and a restart turn it on, or digest its slow log"
+        )));
+    }
+    connection.query("SET time_zone = '+00:00'")?;
+    let denied = |e: LabError| match e {
+        LabError::Server { code, message } if DENIED.contains(&code) => LabError::usage(format!(
+            "{dsn}: this user may not read the statistics ({code}: {message}); GRANT SELECT ON performance_schema.* lets it"
+        )),
+        other => other,
+    };
+    let result = connection
+        .query("SELECT * FROM performance_schema.events_statements_summary_by_digest")
+        .map_err(denied)?;
+    if result.rows.is_empty() {
+        return Err(LabError::usage(format!(
+            "{dsn}: the server has counted no statements; is the consumer statements_digest on (performance_schema.setup_consumers)?"
+        )));
+    }
+    patterns(&result, db)
+}
+
+fn patterns(result: &ResultSet, db: Option<&str>) -> Result<Vec<Pattern>, LabError> {
+    let rows = Rows { result };
+    let mut found: Vec<Pattern> = Vec::new();
+    let mut by_text: FxHashMap<String, usize> = FxHashMap::default();
+    if rows.column("COUNT_STAR").is_none() || rows.column("SUM_TIMER_WAIT").is_none() {
+        return Err(LabError::malformed(
+            "events_statements_summary_by_digest has not the columns that it should have",
+        ));
+    }
+    for row in 0..result.rows.len() {
+        let schema = rows.text(row, "SCHEMA_NAME");
+        if db.is_some() && schema.as_deref() != db {
+            continue;
+        }
+        let one = pattern(&rows, row, schema);
+        match by_text.get(&one.text) {
+            Some(&at) => merge(&mut found[at], one),
+            None => {
+                by_text.insert(one.text.clone(), found.len());
+                found.push(one);
+            }
+        }
+    }
+    Ok(found)
+}
+
+struct Rows<'a> {
+    result: &'a ResultSet,
+}
+
+impl Rows<'_> {
+    fn column(&self, name: &str) -> Option<usize> {
+        self.result
+            .columns
+            .iter()
+            .position(|column| column.eq_ignore_ascii_case(name))
+    }
+
+    /// None for NULL and for what this server does not have.
+    fn text(&self, row: usize, name: &str) -> Option<String> {
+        self.result.text(row, self.column(name)?)
+    }
+
+    fn number(&self, row: usize, name: &str) -> u64 {
+        self.text(row, name)
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0)
+    }
+
+    /// Of picoseconds.
+    fn us(&self, row: usize, name: &str) -> u64 {
+        self.number(row, name) / 1_000_000
+    }
+
+    /// A TIMESTAMP of the session's zone, which is UTC; `0000-00-00` is none.
+    fn time(&self, row: usize, name: &str) -> Option<i64> {
+        let text = self.text(row, name)?;
+        time::read(text.as_bytes()).map(|(stamp, _)| stamp.in_utc(&jiff::tz::TimeZone::UTC))
+    }
+}
+
+fn pattern(rows: &Rows<'_>, row: usize, schema: Option<String>) -> Pattern {
+    // The row without a digest stands for all that found no room.
+    let text = rows
+        .text(row, "DIGEST_TEXT")
+        .unwrap_or_else(|| "(statements beyond performance_schema_digests_size)".into());
+    let quantile = |name| rows.column(name).map(|_| rows.us(row, name));
+    Pattern {
+        id: format!("{:016x}", fnv(text.as_bytes())),
+        text,
+        count: rows.number(row, "COUNT_STAR"),
+        errors: rows.number(row, "SUM_ERRORS"),
+        summary: Some(Summary {
+            total_us: rows.us(row, "SUM_TIMER_WAIT"),
+            min_us: rows.us(row, "MIN_TIMER_WAIT"),
+            max_us: rows.us(row, "MAX_TIMER_WAIT"),
+            p95_us: quantile("QUANTILE_95"),
+            p99_us: quantile("QUANTILE_99"),
+        }),
+        lock_us: rows.us(row, "SUM_LOCK_TIME"),
+        rows_sent: rows.number(row, "SUM_ROWS_SENT"),
+        rows_examined: rows.number(row, "SUM_ROWS_EXAMINED"),
+        first_us: rows.time(row, "FIRST_SEEN"),
+        last_us: rows.time(row, "LAST_SEEN"),
+        example: rows
+            .text(row, "QUERY_SAMPLE_TEXT")
+            .unwrap_or_default()
+            .into_bytes(),
+        example_duration_us: rows
+            .column("QUERY_SAMPLE_TIMER_WAIT")
+            .map(|_| rows.us(row, "QUERY_SAMPLE_TIMER_WAIT")),
+        example_time_us: rows.time(row, "QUERY_SAMPLE_SEEN"),
+        dbs: schema.into_iter().collect(),
+        ..Pattern::default()
+    }
+}
+
+/// The same pattern in another database. Quantiles of both together are unknown.
+fn merge(one: &mut Pattern, other: Pattern) {
+    one.count += other.count;
+    one.errors += other.errors;
+    if let (Some(a), Some(b)) = (&mut one.summary, &other.summary) {
+        a.total_us += b.total_us;
+        a.min_us = a.min_us.min(b.min_us);
+        a.max_us = a.max_us.max(b.max_us);
+        (a.p95_us, a.p99_us) = (None, None);
+    }
+    one.lock_us += other.lock_us;
+    one.rows_sent += other.rows_sent;
+    one.rows_examined += other.rows_examined;
+    one.first_us = one.first_us.into_iter().chain(other.first_us).min();
+    one.last_us = one.last_us.into_iter().chain(other.last_us).max();
+    if other.example_duration_us > one.example_duration_us {
+        one.example = other.example;
+        one.example_duration_us = other.example_duration_us;
+        one.example_time_us = other.example_time_us;
+    }
+    one.dbs.extend(other.dbs);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(columns: &[&str], rows: &[&[Option<&str>]]) -> ResultSet {
+        ResultSet {
+            columns: columns.iter().map(|c| c.to_string()).collect(),
+            rows: rows
+                .iter()
+                .map(|row| {
+                    row.iter()
+                        .map(|v| v.map(|v| v.as_bytes().to_vec()))
+                        .collect()
+                })
+                .collect(),
+            affected_rows: 0,
+        }
+    }
+
+    const COLUMNS: [&str; 9] = [
+        "SCHEMA_NAME",
+        "DIGEST",
+        "DIGEST_TEXT",
+        "COUNT_STAR",
+        "SUM_TIMER_WAIT",
+        "MIN_TIMER_WAIT",
+        "MAX_TIMER_WAIT",
+        "FIRST_SEEN",
+        "QUANTILE_95",
+    ];
+
+    #[test]
+    fn patterns_of_several_databases_are_one() {
+        let row = |db, n, min, max, seen| {
+            vec![
+                Some(db),
+                Some("d"),
+                Some("SELECT ?"),
+                Some(n),
+                Some("3000000"),
+                Some(min),
+                Some(max),
+                Some(seen),
+                Some("2000000"),
+            ]
+        };
+        let (a, b) = (
+            row("a", "2", "1000000", "2000000", "2024-03-01 12:00:01.5"),
+            row("b", "5", "500000", "9000000", "2024-03-01 12:00:00.000000"),
+        );
+        let other = vec![
+            None,
+            None,
+            None,
+            Some("7"),
+            Some("1000000"),
+            Some("0"),
+            Some("0"),
+            Some("0000-00-00 00:00:00"),
+            Some("0"),
+        ];
+        let rows = result(&COLUMNS, &[&a, &b, &other]);
+        let found = patterns(&rows, None).expect("its columns are there");
+        assert_eq!(found.len(), 2);
+        let summary = found[0].summary.clone().expect("is a summary");
+        assert_eq!(
+            (
+                found[0].count,
+                summary.total_us,
+                summary.min_us,
+                summary.max_us,
+                summary.p95_us
+            ),
+            (7, 6, 0, 9, None)
+        );
+        assert_eq!(
+            found[0].first_us.map(time::show).as_deref(),
+            Some("2024-03-01T12:00:00.000000Z")
+        );
+        assert_eq!(found[0].dbs, ["a", "b"]);
+        assert_eq!((found[1].count, found[1].first_us), (7, None));
+        let one = patterns(&rows, Some("b")).expect("its columns are there");
+        assert_eq!(
+            (
+                one.len(),
+                one[0].count,
+                one[0].summary.as_ref().and_then(|s| s.p95_us)
+            ),
+            (1, 5, Some(2))
+        );
+    }
+
+    #[test]
+    fn what_a_server_lacks_is_absent() {
+        let rows = result(
+            &COLUMNS[..5],
+            &[&[None, None, Some("SELECT ?"), Some("1"), Some("x")]],
+        );
+        let found = patterns(&rows, None).expect("the columns that count are there");
+        assert_eq!(
+            found[0].summary.as_ref().map(|s| (s.total_us, s.p95_us)),
+            Some((0, None))
+        );
+        assert!(patterns(&result(&["a"], &[]), None).is_err());
+    }
+}
