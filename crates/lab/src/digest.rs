@@ -15,6 +15,7 @@ use crate::output::put;
 use crate::progress::Progress;
 
 pub mod buckets;
+mod page;
 pub mod patterns;
 pub mod report;
 mod schema;
@@ -25,7 +26,7 @@ use report::{By, Report, Source, Totals};
 
 pub const HELP: &str = "Examples:
   nfold lab digest /var/log/mysql/slow.log
-  nfold lab digest slow.log.1.gz slow.log --by rows --json digest.json
+  nfold lab digest slow.log.1.gz slow.log --by rows --json digest.json --html digest.html
   zcat old/*.gz | nfold lab digest -
   nfold lab digest --dsn mysql://root@127.0.0.1:3306
   nfold lab digest slow.log --extract 3f2a --out w.jsonl     (then: nfold lab replay w.jsonl --dsn ...)";
@@ -54,6 +55,9 @@ pub struct Args {
     /// Write JSON (docs/lab.md has its schema); - is standard output, in place of the table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write a page of HTML
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Write the statements of this pattern, its id or the beginning of it, or of all; may stand several times
     #[arg(long, value_name = "ID", requires = "out")]
     extract: Vec<String>,
@@ -253,7 +257,10 @@ fn write(args: &Args, report: &Report) -> Result<(), LabError> {
         text.push(b'\n');
         put(file, &text)?;
     }
-    let taken = [&args.json, &args.out]
+    if let Some(file) = &args.html {
+        put(file, page::render(report).as_bytes())?;
+    }
+    let taken = [&args.json, &args.html, &args.out]
         .into_iter()
         .flatten()
         .any(|file| file.as_os_str() == "-");
@@ -265,3 +272,6 @@ fn write(args: &Args, report: &Report) -> Result<(), LabError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,11 +15,6 @@ const DENIED: [u16; 4] = [1044, 1142, 1143, 1227];
 /// All patterns, or those of one database. An error is one line that says what to do.
 pub fn read(dsn: &Dsn, db: Option<&str>) -> Result<Vec<Pattern>, LabError> {
     let mut connection = Connection::open(dsn)?;
-    if connection.value("SELECT @@performance_schema")?.as_deref() == Some("0") {
-        return Err(LabError::usage(format!(
-            "{dsn}: performance_schema is off; performance_schema=ON in the server's option file and a restart turn it on, or digest its slow log"
-        )));
-    }
     connection.query("SET time_zone = '+00:00'")?;
     let denied = |e: LabError| match e {
         LabError::Server { code, message } if DENIED.contains(&code) => LabError::usage(format!(
@@ -31,9 +26,16 @@ pub fn read(dsn: &Dsn, db: Option<&str>) -> Result<Vec<Pattern>, LabError> {
         .query("SELECT * FROM performance_schema.events_statements_summary_by_digest")
         .map_err(denied)?;
     if result.rows.is_empty() {
-        return Err(LabError::usage(format!(
-            "{dsn}: the server has counted no statements; is the consumer statements_digest on (performance_schema.setup_consumers)?"
-        )));
+        let off = connection.value("SELECT @@performance_schema")?.as_deref() == Some("0");
+        return Err(LabError::usage(if off {
+            format!(
+                "{dsn}: performance_schema is off; performance_schema=ON in the server's option file and a restart turn it on, or digest its slow log"
+            )
+        } else {
+            format!(
+                "{dsn}: the server has counted no statements; is the consumer statements_digest on (performance_schema.setup_consumers)?"
+            )
+        }));
     }
     patterns(&result, db)
 }
@@ -103,6 +105,7 @@ fn pattern(rows: &Rows<'_>, row: usize, schema: Option<String>) -> Pattern {
     // The row without a digest stands for all that found no room.
     let text = rows
         .text(row, "DIGEST_TEXT")
+        .map(|text| text.trim_end().to_owned())
         .unwrap_or_else(|| "(statements beyond performance_schema_digests_size)".into());
     let quantile = |name| rows.column(name).map(|_| rows.us(row, name));
     Pattern {
