@@ -373,6 +373,12 @@ impl BoundAccess {
             PointPart::Eq { expr, null_safe } => {
                 let v = cx.val(expr)?;
                 let ty = &layout.parts()[at].ty;
+                let constant = is_constant(expr);
+                let v = if constant {
+                    compare::as_column(cx, &expr.ty, v, ty, compare::is_marker(cx, expr))
+                } else {
+                    v
+                };
                 let Some(v) = compare::settled(cx, expr, v, ty) else {
                     return Ok(());
                 };
@@ -380,6 +386,12 @@ impl BoundAccess {
                 if matches!(Class::of(ty), Class::Date | Class::DateTime) && refuses {
                     compare::refuse_text(cx, &v, &expr.ty, ty)?;
                 }
+                // A constant is looked for as the column would keep it, and what is found is not compared again.
+                let v = if constant && !*null_safe && !v.is_null() {
+                    compare::rounded(cx, v, &expr.ty, ty)
+                } else {
+                    v
+                };
                 member(s, cx, layout, at, &v, &expr.ty, *null_safe)
             }
             PointPart::In(list) => list.iter().try_for_each(|e| {
@@ -411,7 +423,13 @@ impl BoundAccess {
                     }
                     let v = Val::from_ref(value);
                     let from = compare::member_type(cx, *list, i, &v);
-                    let v = if several { listed(cx, v, &from, ty) } else { v };
+                    let v = if several {
+                        listed(cx, v, &from, ty)
+                    } else {
+                        // A list of one is a comparison.
+                        let v = compare::as_column(cx, &from, v, ty, false);
+                        compare::rounded(cx, v, &from, ty)
+                    };
                     member(s, cx, layout, at, &v, &from, false)?;
                 }
                 Ok(())
@@ -507,8 +525,10 @@ impl BoundAccess {
         // BETWEEN takes a text that is no date as zero; the other comparisons refuse it.
         let between = matches!((&range.lo, &range.hi), (Some((_, true)), Some((_, true))));
         let refuses = !between;
+        // `BETWEEN a AND a` is `= a`.
+        let equal = range.between && same_constant(cx, range, ty)?;
         if let Some((e, inside)) = &range.lo {
-            match self.bound(cx, e, ty, refuses)? {
+            match self.bound(cx, e, ty, refuses, equal)? {
                 KeyValue::Nothing | KeyValue::AboveAll => return Ok(None),
                 KeyValue::BelowAll => {}
                 KeyValue::Unknown => self.exact = false,
@@ -517,7 +537,7 @@ impl BoundAccess {
             }
         }
         if let Some((e, inside)) = &range.hi {
-            match self.bound(cx, e, ty, refuses)? {
+            match self.bound(cx, e, ty, refuses, equal)? {
                 KeyValue::Nothing | KeyValue::BelowAll => return Ok(None),
                 KeyValue::AboveAll => {}
                 KeyValue::Unknown => self.exact = false,
@@ -542,8 +562,15 @@ impl BoundAccess {
         e: &'a Expr,
         ty: &ColumnType,
         refuses: bool,
+        round: bool,
     ) -> Result<KeyValue, SqlError> {
         let v = cx.val(e)?;
+        let constant = ty.is_temporal() && is_constant(e);
+        let v = if constant {
+            compare::as_column(cx, &e.ty, v, ty, compare::is_marker(cx, e))
+        } else {
+            v
+        };
         let Some(v) = compare::settled(cx, e, v, ty) else {
             return Ok(KeyValue::Nothing);
         };
@@ -551,8 +578,25 @@ impl BoundAccess {
         if refuses && matches!(Class::of(ty), Class::Date | Class::DateTime) {
             compare::refuse_text(cx, &v, &e.ty, ty)?;
         }
+        let v = if round && !v.is_null() {
+            compare::rounded(cx, v, &e.ty, ty)
+        } else {
+            v
+        };
         Ok(key_value(cx, &v, &e.ty, ty))
     }
+}
+
+/// Whether both bounds are one and the same constant moment.
+fn same_constant(cx: &EvalCx<'_>, range: &RangePart, ty: &ColumnType) -> Result<bool, SqlError> {
+    let (Some((lo, _)), Some((hi, _))) = (&range.lo, &range.hi) else {
+        return Ok(false);
+    };
+    if !matches!(Class::of(ty), Class::DateTime | Class::Time) {
+        return Ok(false);
+    }
+    let constant = is_constant(lo) && is_constant(hi) && lo.ty == hi.ty;
+    Ok(constant && cx.val(lo)? == cx.val(hi)?)
 }
 
 /// For the most frequent lists: whether a member is of the column's own kind and within its range, so that it needs no conversion.

@@ -251,6 +251,8 @@ pub struct RangePart {
     /// Value, and whether it is inside.
     pub lo: Option<(Expr, bool)>,
     pub hi: Option<(Expr, bool)>,
+    /// Both bounds are those of one BETWEEN.
+    pub between: bool,
     /// `LIKE` with this pattern (and escape): the prefix is cut out of its value when it is bound.
     pub like: Option<(Expr, Option<Expr>)>,
     /// `IS NOT NULL`

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
+use nfold_plan::SqlMode;
 use nfold_plan::collate::Operand;
 use nfold_plan::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
 use nfold_sql::ast::BinaryOp;
@@ -129,6 +130,51 @@ pub(crate) fn settled<'v>(
     convert::to_datetime(cx, &v, &e.ty).map(Val::DateTime)
 }
 
+/// A constant beside a column of type `column` becomes a value of the column: a text or a number beside a TIME, a number beside a
+/// DATETIME loses the digits that the column does not have. A TIME or DATETIME constant keeps them.
+pub(crate) fn as_column<'v>(
+    cx: &EvalCx<'v>,
+    from: &ExprType,
+    v: Val<'v>,
+    column: &ColumnType,
+    marker: bool,
+) -> Val<'v> {
+    let number = is_number(&v) && !v.is_null();
+    match column.kind {
+        TypeKind::Time(_) if number || matches!(v, Val::Bytes(_)) => rounded(cx, v, from, column),
+        TypeKind::DateTime(_) | TypeKind::Timestamp(_) if number && !marker => {
+            rounded(cx, v, from, column)
+        }
+        _ => v,
+    }
+}
+
+/// `v` with as many digits as a TIME, DATETIME or TIMESTAMP column has; as it is where it has no more, or is no moment at all.
+pub(crate) fn rounded<'v>(
+    cx: &EvalCx<'v>,
+    v: Val<'v>,
+    from: &ExprType,
+    column: &ColumnType,
+) -> Val<'v> {
+    let fsp = column.fsp();
+    let cuts = cx.env().sql_mode().has(SqlMode::TIME_TRUNCATE_FRACTIONAL);
+    match Class::of(column) {
+        Class::Time => match time_side(cx, (&v, from)) {
+            Some(t) if t.truncate(fsp).micros() == t.micros() => v,
+            Some(t) if cuts => Val::Time(t.truncate(fsp)),
+            Some(t) => Val::Time(t.round(0, fsp).0),
+            None => v,
+        },
+        Class::DateTime => match date_side(cx, (&v, from), column) {
+            Some(Some(d)) if d.truncate(fsp).packed() == d.packed() => v,
+            Some(Some(d)) if cuts => Val::DateTime(d.truncate(fsp)),
+            Some(Some(d)) => d.round(0, fsp).map_or(v, Val::DateTime),
+            _ => v,
+        },
+        _ => v,
+    }
+}
+
 /// Whether `e` is a parameter of a prepared statement.
 pub(crate) fn is_marker(cx: &EvalCx<'_>, e: &Expr) -> bool {
     matches!(e.kind, ExprKind::Param(n) if cx.st.params.is_marker(n))
@@ -167,11 +213,12 @@ pub(crate) fn refuse_no_date(
     for (text, date) in [(0, 1), (1, 0)] {
         let (e, other) = (sides[text], &sides[date].ty);
         let constant = e.ty.class() == Class::String
-            && e.ty.coercibility >= Coercibility::Coercible
+            && e.ty.coercibility != Coercibility::SysConst
             && other.class().is_temporal()
             && !values[date].is_null()
             && !is_marker(cx, e);
-        if constant && nfold_plan::bind::is_constant(e) {
+        let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_) | ExprKind::SysVar { .. });
+        if constant && nfold_plan::bind::is_constant(e) && !e.any(&mut |e| variable(e)) {
             refuse_text(cx, values[text], &e.ty, &other.col)?;
         }
     }
@@ -200,6 +247,20 @@ pub(crate) fn refuse_text(
     };
     let shown = String::from_utf8_lossy(&text);
     Err(SqlError::new(ErrorCode::ER_WRONG_VALUE, &[&kind, &shown]))
+}
+
+/// [`as_column`] where `e` is a constant, and the other side a column.
+fn beside<'v>(cx: &EvalCx<'v>, e: &Expr, v: Val<'v>, other: &Expr) -> Val<'v> {
+    let column = matches!(other.kind, ExprKind::Column(_) | ExprKind::Outer { .. });
+    if column && other.ty.class().is_temporal() && !e.ty.class().is_temporal() {
+        let constant = nfold_plan::bind::is_constant(e);
+        return if constant {
+            as_column(cx, &e.ty, v, &other.ty.col, is_marker(cx, e))
+        } else {
+            v
+        };
+    }
+    v
 }
 
 /// Whether an order satisfies a comparison operator.
@@ -234,6 +295,8 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                 return Ok(Some(x.is_null() && y.is_null()));
             }
             let (x, y) = if matches!(kind, CmpKind::DateTime | CmpKind::Time) {
+                let x = beside(cx, &sides[0], x, &sides[1]);
+                let y = beside(cx, &sides[1], y, &sides[0]);
                 let x = settled(cx, &sides[0], x, &sides[1].ty.col);
                 let y = settled(cx, &sides[1], y, &sides[0].ty.col);
                 match (x, y) {
@@ -261,20 +324,13 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             negated,
         } => {
             let x = cx.val(&parts[0])?;
-            let low = order(
-                cx,
-                kinds[0],
-                (&x, &parts[0].ty),
-                (&cx.val(&parts[1])?, &parts[1].ty),
-            )
-            .map(Ordering::is_ge);
-            let high = order(
-                cx,
-                kinds[1],
-                (&x, &parts[0].ty),
-                (&cx.val(&parts[2])?, &parts[2].ty),
-            )
-            .map(Ordering::is_le);
+            let bound = |n: usize| -> Result<Option<Ordering>, SqlError> {
+                let v = beside(cx, &parts[n], cx.val(&parts[n])?, &parts[0]);
+                let x = (&x, &parts[0].ty);
+                Ok(order(cx, kinds[n - 1], x, (&v, &parts[n].ty)))
+            };
+            let low = bound(1)?.map(Ordering::is_ge);
+            let high = bound(2)?.map(Ordering::is_le);
             let both = match (low, high) {
                 (Some(false), _) | (_, Some(false)) => Some(false),
                 (Some(true), Some(true)) => Some(true),
@@ -567,6 +623,12 @@ fn in_param<'a>(
                 members.map(Val::from_ref).enumerate().any(|(i, m)| {
                     let ty = member_type(cx, list, i, &m);
                     let kind = member_kind(cx, expr, &ty, kinds[0]);
+                    let m = match expr.kind {
+                        ExprKind::Column(_) | ExprKind::Outer { .. } if !several => {
+                            as_column(cx, &ty, m, &expr.ty.col, false)
+                        }
+                        _ => m,
+                    };
                     let (x, m) = ((&x, &expr.ty), (&m, &ty));
                     let found = match several {
                         true => member_order(cx, kind, x, m, true),

@@ -119,6 +119,7 @@ impl Reader<'_> {
                 let range = RangePart {
                     lo: Some((parts[1].clone(), true)),
                     hi: Some((parts[2].clone(), true)),
+                    between: true,
                     ..RangePart::default()
                 };
                 Some(OnColumn {
@@ -418,6 +419,7 @@ fn point_range(e: Expr) -> RangePart {
 /// Narrows `a` by `b`; false where `a` could not take all of it.
 pub(crate) fn merge_range(a: &mut RangePart, b: RangePart) -> bool {
     let mut whole = true;
+    a.between = false;
     if let Some(lo) = b.lo {
         if a.lo.is_none() {
             a.lo = Some(lo);
