@@ -481,15 +481,7 @@ fn extreme(cx: &EvalCx<'_>, plan: &Aggregate, best: &mut Option<Value>, v: &Val<
 
 /// Error 1690 of a variance that no DOUBLE can hold.
 fn spread_overflow(cx: &EvalCx<'_>, plan: &Aggregate) -> SqlError {
-    let name = match plan.func {
-        AggFunc::VarPop => "variance",
-        AggFunc::VarSamp => "var_samp",
-        AggFunc::StdPop => "std",
-        _ => "stddev_samp",
-    };
-    let args: Vec<String> = plan.args.iter().map(|e| cx.describe(e)).collect();
-    SqlError::new(
-        ErrorCode::ER_DATA_OUT_OF_RANGE,
-        &[&"DOUBLE", &format_args!("{name}({})", args.join(","))],
-    )
+    let name = crate::eval::print::aggregate_name(plan.func).unwrap_or_default();
+    let call = cx.describe_call(name, &plan.args);
+    SqlError::new(ErrorCode::ER_DATA_OUT_OF_RANGE, &[&"DOUBLE", &call])
 }

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use crate::batch::Batch;
 use crate::distinct::Distinct;
 use crate::env::RowSink;
-use crate::eval::{EvalCx, RowRef, StmtState, Val};
+use crate::eval::{EvalCx, RowRef, Scope, StmtState, Val};
 use crate::group::Grouper;
 use crate::output::{Direct, DirectRows};
 use crate::plain::Plain;
@@ -196,7 +196,10 @@ impl BlockExec {
                 .warn(ErrorCode::ER_WARN_DEPRECATED_SYNTAX, &[what, instead]);
         }
         let subqueries = BlockSubqueries::new(rt, &block.subqueries);
-        let state = rt.state(&subqueries);
+        let state = StmtState {
+            scope: Scope::Tables(block),
+            ..rt.state(&subqueries)
+        };
         let cx = EvalCx {
             rows: &[],
             outer: outer_rows,
@@ -267,7 +270,10 @@ impl BlockExec {
     ) -> Result<(), SqlError> {
         self.steps.iter_mut().for_each(StepExec::reset);
         let subqueries = BlockSubqueries::new(rt, &block.subqueries);
-        let state = rt.state(&subqueries);
+        let state = StmtState {
+            scope: Scope::Tables(block),
+            ..rt.state(&subqueries)
+        };
         let cx = EvalCx {
             rows: &[],
             outer: &[],
@@ -481,6 +487,10 @@ impl Run<'_, '_> {
         let (rt, block) = (scx.rt, scx.block);
         let mut grouper = Grouper::new(plan, rt.env.work_memory());
         let result: RowLayout = grouper.result.clone();
+        let above = StmtState {
+            scope: Scope::Groups(block),
+            ..*scx.state
+        };
         let mut emit = |image: &[u8]| -> Result<bool, SqlError> {
             let rows = [RowRef {
                 layout: &result,
@@ -490,7 +500,7 @@ impl Run<'_, '_> {
             let cx = EvalCx {
                 rows: &rows,
                 outer: scx.outer_rows,
-                st: scx.state,
+                st: &above,
             };
             if !cx.passes(&block.having)? {
                 return Ok(true);

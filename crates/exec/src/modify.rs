@@ -11,7 +11,7 @@ use nfold_plan::query::{Assignment, Block, DeletePlan, LimitPlan, UpdatePlan};
 use nfold_types::{Level, SqlError, Value, ValueRef};
 
 use crate::block::{BlockExec, Limits};
-use crate::eval::{EvalCx, RowRef, StmtState, row_error};
+use crate::eval::{EvalCx, RowRef, Scope, StmtState, row_error};
 use crate::query::BlockSubqueries;
 use crate::runtime::Runtime;
 use crate::sort::Sorter;
@@ -268,7 +268,10 @@ pub(crate) fn update(
     let storing = Storing::new(rt, plan.ignore, false);
     let assigner = Assigner::new(&table, &plan.assignments);
     let subqueries = BlockSubqueries::new(rt, &plan.source.subqueries);
-    let state = rt.state(&subqueries);
+    let state = StmtState {
+        scope: Scope::Tables(&plan.source),
+        ..rt.state(&subqueries)
+    };
     let mut op = UpdateOp::new(table.clone());
     let auto = table.def().auto_increment_column();
     let moves_counter = plan.assignments.iter().any(|a| Some(a.column) == auto);

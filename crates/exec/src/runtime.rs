@@ -11,7 +11,7 @@ use nfold_engine::{
 use nfold_types::{ErrorCode, SqlError, Warnings};
 
 use crate::env::{ExecCx, Interrupt, SessionEnv};
-use crate::eval::{ListCache, StmtState, Subqueries};
+use crate::eval::{ListCache, Scope, StmtState, Subqueries};
 use crate::params::Params;
 
 /// Everything an operator may touch. Session and fiber are behind cells because a subquery runs in the middle of an expression; each
@@ -80,6 +80,7 @@ impl<'s> Runtime<'s> {
             subqueries,
             lists: &self.lists,
             strict: self.strict.get(),
+            scope: Scope::None,
         }
     }
 

@@ -337,6 +337,7 @@ pub fn evaluate(
         subqueries: &NoSubqueries,
         lists: &lists,
         strict: false,
+        scope: crate::eval::Scope::None,
     };
     let cx = EvalCx {
         rows: &[],

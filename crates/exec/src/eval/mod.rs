@@ -8,6 +8,7 @@ pub(crate) mod bits;
 pub mod compare;
 pub mod convert;
 pub(crate) mod expr;
+pub(crate) mod print;
 mod subquery;
 mod temporal;
 
@@ -20,6 +21,7 @@ use nfold_types::{Date, DateTime, Decimal, ErrorCode, SqlError, Time, Value, Val
 
 use crate::env::SessionEnv;
 use crate::params::Params;
+pub use print::Scope;
 pub use subquery::{NoSubqueries, Subqueries};
 
 /// A value while an expression is evaluated. TIMESTAMP columns arrive as DATETIME in the session's time zone; ENUM and SET as
@@ -122,6 +124,7 @@ impl<'a> RowRef<'a> {
 }
 
 /// What stays the same during one execution of a statement.
+#[derive(Clone, Copy)]
 pub struct StmtState<'a> {
     pub params: &'a Params,
     pub env: &'a dyn SessionEnv,
@@ -131,6 +134,8 @@ pub struct StmtState<'a> {
     pub lists: &'a compare::ListCache,
     /// An error of strict mode instead of a warning (division by zero, bad dates in INSERT and UPDATE).
     pub strict: bool,
+    /// What columns are called, for messages.
+    pub scope: Scope<'a>,
 }
 
 pub use compare::ListCache;

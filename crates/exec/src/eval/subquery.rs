@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nfold_plan::expr::{Expr, ExprType, SubqueryUse};
+use nfold_plan::expr::{ExprType, SubqueryUse};
 use nfold_types::SqlError;
 
 use super::{EvalCx, Val};
@@ -39,12 +39,5 @@ impl Subqueries for NoSubqueries {
         _: &'a ExprType,
     ) -> Result<Val<'a>, SqlError> {
         Err(SqlError::not_supported("subquery at this place"))
-    }
-}
-
-impl<'a> EvalCx<'a> {
-    /// For error messages: the text of an expression, shortened.
-    pub(crate) fn describe(&self, e: &Expr) -> String {
-        super::expr::describe(e)
     }
 }

@@ -1,5 +1,7 @@
 //! Strings as codes: hexadecimal and other bases, base 64, character codes; and what is known of a string's character set.
 
+use std::borrow::Cow;
+
 use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, infer_int};
 use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
@@ -51,7 +53,7 @@ fn infer_name(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     Ok(ExprType::string(
         64,
         CollationId::UTF8MB3_GENERAL_CI,
-        Coercibility::SysConst,
+        Coercibility::Coercible,
         true,
     ))
 }
@@ -141,8 +143,8 @@ fn infer_unhex(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 }
 
 /// Warning 1411, and NULL.
-pub(super) fn no_value<'a>(cx: &EvalCx<'a>, text: &[u8], function: &str) -> Evaluated<'a> {
-    let shown = format!("'{}'", String::from_utf8_lossy(text));
+pub(super) fn no_value<'a>(cx: &EvalCx<'a>, e: &Expr, function: &str) -> Evaluated<'a> {
+    let shown = cx.describe(e);
     cx.warn(
         ErrorCode::ER_WRONG_VALUE_FOR_TYPE,
         &[&"string", &shown, &function],
@@ -162,7 +164,7 @@ fn eval_unhex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
     for byte in first.chain(pairs) {
         match byte {
             Some(b) => out.push(b),
-            None => return no_value(cx, &text, "unhex"),
+            None => return no_value(cx, &args[0], "unhex"),
         }
     }
     Ok(Val::string(out))
@@ -170,24 +172,6 @@ fn eval_unhex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
 
 fn infer_bits(cx: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     Ok(cx.connection_string(65))
-}
-
-fn in_base<'a>(cx: &EvalCx<'a>, e: &'a Expr, base: u32) -> Evaluated<'a> {
-    let is_text = e.ty.class() == Class::String && !e.ty.col.zerofill;
-    if is_text && arg!(cx.bytes(e)).is_empty() {
-        return Ok(Val::Null);
-    }
-    let v = match e.ty.class() {
-        Class::String if !is_text => arg!(cx.integer(e)) as u64,
-        Class::Int => arg!(cx.integer(e)) as u64,
-        Class::Double => arg!(cx.f64(e)) as i128 as u64,
-        _ => {
-            let whole = arg!(cx.decimal(e)).truncate(0);
-            let signed = whole.to_i64().map(|v| v as u64);
-            signed.or_else(|| whole.to_u64()).unwrap_or(u64::MAX)
-        }
-    };
-    Ok(Val::string(in_digits(v, base)))
 }
 
 /// The digits of `v`, most significant first.
@@ -206,58 +190,106 @@ fn in_digits(mut v: u64, base: u32) -> Vec<u8> {
     out
 }
 
-/// The number that begins `text` in `base`, as 64 bits, and whether it had a minus sign. Larger ones become the largest.
-fn digits_of(text: &[u8], base: u32) -> (u64, bool) {
+/// The number that begins a text.
+struct Digits {
+    magnitude: u64,
+    negative: bool,
+    /// There was none, or it does not fit 64 bits.
+    wrong: bool,
+}
+
+/// The number that begins `text` in `base`; larger ones become the largest.
+fn digits_of(text: &[u8], base: u32) -> Digits {
     let text = text.trim_ascii_start();
     let (negative, rest) = match text.first() {
         Some(b'-') => (true, &text[1..]),
         Some(b'+') => (false, &text[1..]),
         _ => (false, text),
     };
-    let mut v = 0u64;
-    let mut overflow = false;
-    for b in rest {
-        let Some(d) = char::from(*b).to_digit(base) else {
-            break;
-        };
-        match v
-            .checked_mul(u64::from(base))
-            .and_then(|v| v.checked_add(u64::from(d)))
-        {
-            Some(next) => v = next,
-            None => overflow = true,
+    let digits = rest.iter().map_while(|b| char::from(*b).to_digit(base));
+    let mut found = Digits {
+        magnitude: 0,
+        negative,
+        wrong: true,
+    };
+    for (n, d) in digits.enumerate() {
+        let next = found.magnitude.checked_mul(u64::from(base));
+        match next.and_then(|v| v.checked_add(u64::from(d))) {
+            Some(next) => {
+                found.magnitude = next;
+                found.wrong &= n > 0;
+            }
+            None => {
+                found.magnitude = u64::MAX;
+                found.wrong = true;
+                break;
+            }
         }
     }
-    if overflow {
-        return (u64::MAX, negative);
-    }
-    (if negative { v.wrapping_neg() } else { v }, negative)
+    found
 }
 
 fn eval_conv<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    let text = if matches!(args[0].ty.col.kind, nfold_types::TypeKind::Bit(_)) {
-        arg!(cx.integer(&args[0])).to_string().into_bytes().into()
-    } else {
-        arg!(cx.bytes(&args[0]))
-    };
+    let text = digits_text(cx, &args[0])?;
     let (from, to) = (arg!(cx.int(&args[1])), arg!(cx.int(&args[2])));
     let valid = |base: i64| (2..=36).contains(&base.unsigned_abs());
-    if text.is_empty() || !valid(from) || !valid(to) {
-        return Ok(Val::Null);
+    match text {
+        Some(text) if valid(from) && valid(to) => Ok(rebase(cx, &text, from, to)),
+        _ => Ok(Val::Null),
     }
-    let (v, negative) = digits_of(&text, from.unsigned_abs() as u32);
-    // A negative base reads and shows signed numbers.
+}
+
+/// BIN and OCT: CONV from base 10.
+fn in_base<'a>(cx: &EvalCx<'a>, e: &'a Expr, base: i64) -> Evaluated<'a> {
+    let text = digits_text(cx, e)?;
+    Ok(text.map_or(Val::Null, |text| rebase(cx, &text, 10, base)))
+}
+
+/// What CONV reads: the text of its argument, the number of a BIT and of a literal in hexadecimal.
+fn digits_text<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Cow<'a, [u8]>>, SqlError> {
+    let literal = e.ty.class() == Class::String && e.ty.col.zerofill;
+    if literal || matches!(e.ty.col.kind, TypeKind::Bit(_)) {
+        let number = cx.integer(e)?;
+        return Ok(number.map(|n| Cow::Owned(n.to_string().into_bytes())));
+    }
+    cx.bytes(e)
+}
+
+/// The number that begins `text`, in another base. A negative base reads and shows signed numbers.
+fn rebase<'a>(cx: &EvalCx<'a>, text: &[u8], from: i64, to: i64) -> Val<'a> {
+    if text.is_empty() {
+        return Val::Null;
+    }
+    let Digits {
+        magnitude,
+        negative,
+        mut wrong,
+    } = digits_of(text, from.unsigned_abs() as u32);
+    let least = i64::MIN.unsigned_abs();
     let v = match (from < 0, negative) {
-        (true, false) => v.min(i64::MAX as u64),
-        _ => v,
+        (true, false) => {
+            wrong |= magnitude >= least;
+            magnitude.min(i64::MAX as u64)
+        }
+        (true, true) => {
+            wrong |= magnitude > least;
+            magnitude.min(least).wrapping_neg()
+        }
+        (false, true) if wrong => 0,
+        (false, true) => magnitude.wrapping_neg(),
+        (false, false) => magnitude,
     };
+    if wrong {
+        let shown = String::from_utf8_lossy(text);
+        cx.warn(ErrorCode::ER_TRUNCATED_WRONG_VALUE, &[&"DECIMAL", &shown]);
+    }
     let base = to.unsigned_abs() as u32;
     if to < 0 && (v as i64) < 0 {
         let mut out = vec![b'-'];
         out.extend(in_digits((v as i64).unsigned_abs(), base));
-        return Ok(Val::string(out));
+        return Val::string(out);
     }
-    Ok(Val::string(in_digits(v, base)))
+    Val::string(in_digits(v, base))
 }
 
 /// The code of the first character: its bytes as a number, where it has several.

@@ -67,7 +67,10 @@ fn eval_coalesce<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eva
     Ok(Val::Null)
 }
 
-fn infer_nullif(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+fn infer_nullif(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    if args.iter().all(|a| a.ty.class() == Class::String) {
+        cx.comparable(&[&args[0], &args[1]])?;
+    }
     Ok(ExprType {
         nullable: true,
         ..args[0].ty.item()
@@ -99,7 +102,7 @@ fn eval_abs<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluate
                     Val::Int(i64::try_from(magnitude).map_err(|_| {
                         SqlError::new(
                             ErrorCode::ER_DATA_OUT_OF_RANGE,
-                            &[&"BIGINT", &format_args!("abs({v})")],
+                            &[&"BIGINT", &cx.describe_call("abs", args)],
                         )
                     })?)
                 }

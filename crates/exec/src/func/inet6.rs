@@ -73,7 +73,7 @@ fn eval_aton<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
     match (ipv4(&text), ipv6(&text)) {
         (Some(short), _) => Ok(Val::string(short.octets().to_vec())),
         (None, Some(long)) => Ok(Val::string(long.octets().to_vec())),
-        (None, None) => no_value(cx, &text, "inet6_aton"),
+        (None, None) => no_value(cx, &args[0], "inet6_aton"),
     }
 }
 
@@ -85,7 +85,7 @@ fn eval_ntoa<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
         return Ok(Val::string(Ipv4Addr::from(short).to_string().into_bytes()));
     }
     let (Ok(long), true) = (<[u8; 16]>::try_from(&*bytes), binary) else {
-        return no_value(cx, &bytes, "inet6_ntoa");
+        return no_value(cx, &args[0], "inet6_ntoa");
     };
     let words = Ipv6Addr::from(long).segments();
     let text = if words[..6] == [0; 6] && words[6] != 0 {

@@ -304,11 +304,11 @@ fn eval_inet_aton<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eva
             .and_then(|p| p.parse::<u64>().ok());
         match n.filter(|n| digits && *n <= 255) {
             Some(n) => numbers.push(n),
-            None => return no_value(cx, &text, "inet_aton"),
+            None => return no_value(cx, &args[0], "inet_aton"),
         }
     }
     if numbers.len() > 4 {
-        return no_value(cx, &text, "inet_aton");
+        return no_value(cx, &args[0], "inet_aton");
     }
     // A short form: the last number stands at the end, zeros before it.
     let last = numbers.pop().unwrap_or(0);
@@ -329,7 +329,14 @@ fn eval_inet_ntoa<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eva
     let n = arg!(cx.integer(&args[0]));
     match u32::try_from(n) {
         Ok(n) => text(std::net::Ipv4Addr::from(n).to_string()),
-        Err(_) => Ok(Val::Null),
+        Err(_) => {
+            let shown = cx.describe(&args[0]);
+            cx.warn(
+                ErrorCode::ER_WRONG_VALUE_FOR_TYPE,
+                &[&"integer", &shown, &"inet_ntoa"],
+            );
+            Ok(Val::Null)
+        }
     }
 }
 

@@ -100,37 +100,11 @@ pub(super) static FUNCS: &[Func] = &[
     )),
 ];
 
-/// An argument as error messages show it.
-fn shown(cx: &EvalCx<'_>, e: &Expr) -> String {
-    let value = match &e.kind {
-        ExprKind::Const(v) => v.clone(),
-        ExprKind::Param(n) => cx.st.params.get(*n).to_owned(),
-        ExprKind::Neg(inner) => return format!("-({})", shown(cx, inner)),
-        _ => return cx.describe(e),
-    };
-    match value {
-        Value::Bytes(b) => format!("'{}'", String::from_utf8_lossy(&b)),
-        Value::Null => "NULL".into(),
-        other => {
-            let val = Val::from_ref(other.as_ref());
-            let mut out = Vec::new();
-            crate::eval::convert::write_text(&val, &e.ty, &mut out);
-            let text = String::from_utf8_lossy(&out);
-            // MySQL shows a negative number as the operator over a positive one.
-            match text.strip_prefix('-') {
-                Some(positive) => format!("-({positive})"),
-                None => text.into_owned(),
-            }
-        }
-    }
-}
-
 /// Error 1690.
 fn out_of_range(cx: &EvalCx<'_>, kind: &str, name: &str, args: &[Expr]) -> SqlError {
-    let args: Vec<String> = args.iter().map(|e| shown(cx, e)).collect();
     SqlError::new(
         ErrorCode::ER_DATA_OUT_OF_RANGE,
-        &[&kind, &format_args!("{name}({})", args.join(","))],
+        &[&kind, &cx.describe_call(name, args)],
     )
 }
 

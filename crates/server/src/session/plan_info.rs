@@ -84,6 +84,7 @@ pub fn evaluate(
         subqueries: &NoSubqueries,
         lists: &ListCache::default(),
         strict: false,
+        scope: nfold_exec::eval::Scope::None,
     };
     let eval = EvalCx {
         rows: &[],
