@@ -13,6 +13,16 @@ pub struct Merged {
     pub coercibility: Coercibility,
 }
 
+impl Merged {
+    /// As the result of a function that gives a string: one made from numbers and dates alone is a string like a literal.
+    pub fn of_string(mut self) -> Merged {
+        if self.coercibility == Coercibility::Numeric {
+            self.coercibility = Coercibility::Coercible;
+        }
+        self
+    }
+}
+
 /// Collation and coercibility of an expression used as a string: numbers and dates are text of the connection's collation.
 pub fn as_string(ty: &ExprType, connection: CollationId) -> Merged {
     match ty.class() {
@@ -91,11 +101,10 @@ fn merge_two(a: Merged, b: Merged) -> Option<Merged> {
         return match (ca.is_binary(), cb.is_binary()) {
             (true, false) => Some(a),
             (false, true) => Some(b),
-            _ if a.coercibility == Coercibility::Implicit => Some(Merged {
+            _ => Some(Merged {
                 collation: ca.charset.binary_collation,
                 coercibility: Coercibility::NoCollation,
             }),
-            _ => None,
         };
     }
     if a.collation == CollationId::BINARY {

@@ -61,7 +61,7 @@ impl Infer<'_> {
 
     /// A string result of at most `chars` characters whose collation is merged from `args`. It is NULL where it is too long for a client.
     pub fn string_from(&self, args: &[&Expr], chars: u64) -> Result<ExprType, SqlError> {
-        let merged = self.merge(args)?;
+        let merged = self.merge(args)?.of_string();
         collate::convertible(args.iter().copied(), merged.collation)?;
         Ok(ExprType::string(
             chars,

@@ -17,6 +17,11 @@ impl BlockBinder<'_> {
         func: AggFunc,
         call: &ast::FunctionCall,
     ) -> Result<Expr, SqlError> {
+        // ANY_VALUE is a function like others where there is nothing to gather.
+        let plain = self.in_aggregate || !self.aggregates_allowed;
+        if let (AggFunc::Any, [arg], true) = (func, call.args.as_slice(), plain) {
+            return self.expr(arg);
+        }
         let misplaced = || SqlError::new(ErrorCode::ER_INVALID_GROUP_FUNC_USE, &[]);
         if self.in_aggregate || (!self.aggregates_allowed && self.outer.is_none()) {
             return Err(misplaced());

@@ -362,7 +362,7 @@ fn block(
     }
     b.clause = "field list";
     b.aggregates_allowed = true;
-    let items = b.items(s, &info)?;
+    let mut items = b.items(s, &info)?;
     b.aliases = items
         .iter()
         .map(|i| (i.meta.name.clone(), i.expr.clone()))
@@ -379,12 +379,16 @@ fn block(
         conjuncts(e, &mut having);
     }
     b.clause = "order clause";
-    let order = b.order_keys(order_by, &items)?;
+    let mut order = b.order_keys(order_by, &items)?;
+    if s.group_by.is_empty() {
+        let exprs = items.iter_mut().map(|i| &mut i.expr);
+        let exprs = exprs.chain(&mut having);
+        lone_any_values(&b, exprs.chain(order.iter_mut().map(|k| &mut k.expr)));
+    }
 
     let grouped = !keys.is_empty() || !b.aggregates.borrow().is_empty() || !s.group_by.is_empty();
     let implicit = s.group_by.is_empty();
     let mut select: Vec<Expr> = items.iter().map(|i| i.expr.clone()).collect();
-    let mut order = order;
     let mut group = None;
     let mut added = Vec::new();
     let mut distinct = s.distinct;
@@ -811,4 +815,26 @@ fn literal_name(s: &ast::StringLiteral, ty: &ExprType, written: &str) -> Arc<str
         &mut name,
     );
     basic(&String::from_utf8_lossy(&name))
+}
+
+/// `ANY_VALUE(x)` makes no group of a query that has none: there it is `x`.
+fn lone_any_values<'e>(b: &BlockBinder<'_>, exprs: impl Iterator<Item = &'e mut Expr>) {
+    fn replace(e: &mut Expr, values: &[Expr]) {
+        match e.as_column().filter(|at| at.table == super::AGGREGATES) {
+            Some(at) => *e = values[usize::from(at.column)].clone(),
+            None => e.each_child_mut(&mut |child| replace(child, values)),
+        }
+    }
+    let alone = b.aggregates.borrow().iter().all(|a| a.func == AggFunc::Any);
+    // A subquery may name them.
+    if !alone || b.aggregates.borrow().is_empty() || !b.subqueries.is_empty() {
+        return;
+    }
+    let values: Vec<Expr> = b
+        .aggregates
+        .take()
+        .into_iter()
+        .filter_map(|mut a| a.args.pop())
+        .collect();
+    exprs.for_each(|e| replace(e, &values));
 }

@@ -262,7 +262,9 @@ impl BlockBinder<'_> {
                     }
                     let mut bound = Vec::with_capacity(row.len());
                     for (l, m) in left.iter().zip(row) {
-                        bound.push((kind_of(self, l, &m)?, m));
+                        let sides = [operand(l), operand(&m)];
+                        let (l, connection) = (&l.ty, self.cx.connection);
+                        bound.push((collate::comparison(l, &m.ty, sides, connection, "=")?, m));
                     }
                     rows.push(bound);
                 }
@@ -284,7 +286,7 @@ impl BlockBinder<'_> {
         query: &ast::Query,
         negated: bool,
     ) -> Result<Expr, SqlError> {
-        self.in_rows(e, query, negated, "in")
+        self.in_rows(e, query, negated, "=")
     }
 
     /// `operation`: what error messages call it.

@@ -264,7 +264,8 @@ impl BlockBinder<'_> {
                 let types: Vec<&ExprType> = std::iter::once(&expr.ty)
                     .chain(what.as_ref().map(|w| &w.ty))
                     .collect();
-                let merged = collate::merge(types.iter().copied(), self.cx.connection, "trim")?;
+                let merged =
+                    collate::merge(types.iter().copied(), self.cx.connection, "trim")?.of_string();
                 let ty = ExprType::string(
                     expr.ty.length_in(merged.collation),
                     merged.collation,
@@ -555,6 +556,9 @@ impl BlockBinder<'_> {
     /// the column here.
     fn case_equal(&mut self, a: Expr, b: Expr) -> Result<Expr, SqlError> {
         if !a.ty.class().is_temporal() && !b.ty.class().is_temporal() {
+            if (a.ty.class(), b.ty.class()) == (Class::String, Class::String) {
+                collate::comparable([&a.ty, &b.ty].into_iter(), self.cx.connection, "case")?;
+            }
             return self.compare(BinaryOp::Eq, a, b);
         }
         let kind = match (a.ty.class(), b.ty.class()) {
@@ -602,7 +606,7 @@ impl BlockBinder<'_> {
                 ExprType::string(
                     len().unwrap_or(inner.ty.char_length()),
                     collation,
-                    Coercibility::Coercible,
+                    Coercibility::Implicit,
                     true,
                 )
             }
@@ -610,7 +614,7 @@ impl BlockBinder<'_> {
                 let mut ty = ExprType::string(
                     len().unwrap_or(inner.ty.byte_length()),
                     CollationId::BINARY,
-                    Coercibility::Coercible,
+                    Coercibility::Implicit,
                     true,
                 );
                 // The width says that it is filled up with zero bytes.
