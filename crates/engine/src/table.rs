@@ -150,7 +150,7 @@ impl Table {
     }
 
     /// Refuses a change of a table in which a damaged page was found: what is there is all that can be saved.
-    pub(crate) fn check_sound(&self) -> Result<(), EngineError> {
+    pub fn check_sound(&self) -> Result<(), EngineError> {
         if !self.damaged.load(Relaxed) {
             return Ok(());
         }

@@ -8,6 +8,7 @@
 //!          background steps, checkpoints, resizes ────┘                            │ crash: unsynced writes
 //!            │ acknowledged commits                                                ▼ lost, torn, reordered; or a kill
 //!          model: tables and rows as they must be     ◀── compare ──           recovered engine, perhaps cut short again
+//!                                                                       └──▶ a copy with bits flipped (`damage`): right, or a clean error
 //! ```
 //! Every call of the engine gives a future when it has to wait, and the scheduler (`run`) decides whose turn is next; so a seed is one exact
 //! sequence of calls and of writes.
@@ -40,6 +41,7 @@ macro_rules! tell {
 }
 
 mod actor;
+mod damage;
 mod ddl;
 mod faults;
 mod model;
@@ -70,6 +72,10 @@ mod tests {
         assert!(total.definitions > 100, "{total:?}");
         assert!(total.recovered_unfinished > 10, "{total:?}");
         assert!(total.undo_files > 10, "{total:?}");
+        assert!(
+            total.damaged > 20 && total.refused > 0 && total.refused < total.damaged,
+            "{total:?}"
+        );
     }
 
     #[test]

@@ -66,12 +66,14 @@ fn main() {
     });
     let (total, passed, failed) = total.into_inner().unwrap_or_else(|e| e.into_inner());
     println!(
-        "{} seeds: {} commits, {} changes of definitions, {} crashes, {} unfinished transactions recovered",
+        "{} seeds: {} commits, {} changes of definitions, {} crashes, {} unfinished transactions recovered, {} damaged disks opened or ({}) refused",
         passed + failed,
         total.commits,
         total.definitions,
         total.crashes,
-        total.recovered_unfinished
+        total.recovered_unfinished,
+        total.damaged,
+        total.refused
     );
     println!("{passed} passed, {failed} failed");
     exit(i32::from(failed > 0));

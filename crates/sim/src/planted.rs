@@ -1,4 +1,4 @@
-//! `make sim-planted`: shows that the simulator can fail. Five bugs are planted one after the other, and each must be found.
+//! `make sim-planted`: shows that the simulator can fail. Bugs are planted one after the other, and each must be found.
 
 use std::process::exit;
 use std::sync::mpsc;
@@ -15,12 +15,13 @@ const CRASHES: u32 = 4;
 /// A seed that takes longer waits for ever, which is a finding too.
 const HANG: Duration = Duration::from_secs(60);
 
-const BUGS: [Bug; 5] = [
+const BUGS: [Bug; 6] = [
     Bug::SkippedSync,
     Bug::LostUndo,
     Bug::WrongCheckpoint,
     Bug::UnloggedSplit,
     Bug::MissedValidation,
+    Bug::MissedChecksum,
 ];
 
 /// What a seed finds, if anything.

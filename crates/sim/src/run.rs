@@ -1,6 +1,6 @@
 //! One seed: lives and deaths of an engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use nfold_engine::{Engine, EngineOptions, StoreOptions};
 use nfold_store::{SimDisk, SimRng};
 
 use crate::actor::{Actor, Around, Stepped};
+use crate::damage::{self, Allowed};
 use crate::ddl::Ddl;
 use crate::faults::{Ending, Faults};
 use crate::model::{Db, applied};
@@ -23,6 +24,9 @@ pub struct Outcome {
     pub recovered_unfinished: u64,
     /// Undo files that were given up for new ones.
     pub undo_files: u64,
+    /// Disks that were opened with bits flipped, and those of them that were refused.
+    pub damaged: u64,
+    pub refused: u64,
     /// Of all calls of the disk, in order: equal for equal seeds.
     pub trace: u64,
 }
@@ -35,6 +39,8 @@ impl Outcome {
         self.definitions += other.definitions;
         self.recovered_unfinished += other.recovered_unfinished;
         self.undo_files += other.undo_files;
+        self.damaged += other.damaged;
+        self.refused += other.refused;
         self.trace = self.trace.rotate_left(5) ^ other.trace;
     }
 }
@@ -43,6 +49,11 @@ impl Outcome {
 const STEPS: u64 = 400;
 /// Rounds after which transactions that do not end are stuck.
 const PATIENCE: u64 = 20_000;
+/// One of so many ends of lives is looked at with bits flipped.
+const DAMAGE: u64 = 3;
+/// Commits that damage to the end of the log may take: of one sync, which is one commit, and a definition is two.
+const BEFORE: usize = 2;
+const LAZY_BEFORE: usize = 200;
 /// What the death of the process looks like from inside.
 struct Died;
 
@@ -60,6 +71,8 @@ pub fn run(seed: u64, crashes: u32) -> Result<Outcome, String> {
         rng,
         db: Db::new(),
         maybe: Vec::new(),
+        before: VecDeque::new(),
+        flips: SimRng::new(!seed),
         changed_at: BTreeMap::new(),
         now: 0,
         faulty: false,
@@ -86,6 +99,10 @@ pub(crate) struct World {
     pub db: Db,
     /// What recovery may find instead of `db`.
     pub maybe: Vec<Db>,
+    /// What was committed before the last commits, the last one last.
+    before: VecDeque<Db>,
+    /// Decides about flipped bits, so that the rest of a seed does not depend on them.
+    flips: SimRng,
     /// When each table's definition was changed last.
     changed_at: BTreeMap<String, u64>,
     /// Counts steps.
@@ -144,7 +161,7 @@ impl World {
         self.outcome.trace = self.outcome.trace.rotate_left(9) ^ self.disk.trace();
         if !died && matches!(ending, Ending::Last | Ending::Shutdown) {
             self.disk = self.disk.kill();
-            return Ok(());
+            return self.flip_bits();
         }
         self.outcome.crashes += 1;
         let killed = matches!(ending, Ending::Kill) && !self.disk.is_dead();
@@ -154,7 +171,35 @@ impl World {
             self.disk.crash(self.rng.next_u64())
         };
         self.disk.set_capacity(None);
+        self.flip_bits()
+    }
+
+    /// Sometimes: what a copy of the disk with flipped bits gives.
+    fn flip_bits(&mut self) -> Result<(), String> {
+        if !self.flips.one_in(DAMAGE) {
+            return Ok(());
+        }
+        let before = self.before.make_contiguous();
+        let allowed = Allowed {
+            now: &self.db,
+            maybe: &self.maybe,
+            before,
+        };
+        let refused = damage::probe(&self.disk, &mut self.flips, &allowed)?;
+        self.outcome.damaged += 1;
+        self.outcome.refused += u64::from(refused);
         Ok(())
+    }
+
+    /// A commit or a definition replaces what was committed.
+    fn put_db(&mut self, after: Db) -> Db {
+        let before = std::mem::replace(&mut self.db, after);
+        self.before.push_back(before.clone());
+        let kept = if self.lazy { LAZY_BEFORE } else { BEFORE };
+        while self.before.len() > kept {
+            self.before.pop_front();
+        }
+        before
     }
 
     fn life(&mut self, ending: Ending) -> Result<(), String> {
@@ -267,7 +312,7 @@ impl World {
         self.maybe.truncate(known);
         if let Stepped::Committed(changes) = &stepped {
             let after = applied(&self.db, changes);
-            let before = std::mem::replace(&mut self.db, after);
+            let before = self.put_db(after);
             if self.lazy {
                 self.maybe.push(before);
             }
@@ -290,7 +335,7 @@ impl World {
         let named = |e: &dyn std::fmt::Display| format!("{:?} of {}: {e}", ddl.what, ddl.table);
         match (done, ddl.after.clone()) {
             (Ok(true), Some(after)) => {
-                self.db = after;
+                self.put_db(after);
                 done_durably = true;
             }
             (Ok(false), None) => {}
@@ -307,7 +352,7 @@ impl World {
                 if let Some(after) = after
                     && verify::which(engine, &self.db, &after).map_err(|e| named(&e))?
                 {
-                    self.db = after;
+                    self.put_db(after);
                     done_durably = true;
                 }
             }
@@ -342,7 +387,7 @@ impl World {
     }
 }
 
-fn panic_text(payload: &(dyn std::any::Any + Send)) -> String {
+pub(crate) fn panic_text(payload: &(dyn std::any::Any + Send)) -> String {
     let text = payload
         .downcast_ref::<String>()
         .map(String::as_str)

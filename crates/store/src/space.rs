@@ -293,6 +293,14 @@ impl Spaces {
                 what: format!("is not space {id}"),
             });
         }
+        if self.cell(id).is_none() {
+            return Err(StoreError::BadFile {
+                file: file_name,
+                what: format!(
+                    "damaged: the header at offset 0 says that it is space {id}, beyond the limit of {TABLE}"
+                ),
+            });
+        }
         let pages = (len / PAGE_SIZE as u64).min(u64::from(u32::MAX)) as u32;
         self.insert(Space::new(id, name, file, pages, pages))
     }

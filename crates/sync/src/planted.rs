@@ -15,6 +15,8 @@ pub enum Bug {
     UnloggedSplit,
     /// A cursor goes on in the page where it was, without a look at whether that page is still the right one.
     MissedValidation,
+    /// A page that was read is taken for whole whatever its checksum says.
+    MissedChecksum,
     /// An optimistic read is taken for valid whatever has happened to the page: for the models, as one thread alone cannot notice.
     MissedVersion,
 }

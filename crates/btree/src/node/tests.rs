@@ -16,8 +16,12 @@ fn bytes_of(words: &[AtomicU64]) -> Vec<u64> {
     words.iter().map(|w| w.load(Relaxed)).collect()
 }
 
-/// Miri takes about a thousand times as long.
-const CASES: u32 = if cfg!(miri) { 2 } else { 48 };
+/// Cases of each property: `PROPTEST_CASES`, or some for every run. Miri takes about a thousand times as long.
+fn cases() -> u32 {
+    let some = if cfg!(miri) { 2 } else { 48 };
+    let asked = std::env::var("PROPTEST_CASES");
+    asked.ok().and_then(|n| n.parse().ok()).unwrap_or(some)
+}
 const CHANGES: usize = if cfg!(miri) { 10 } else { 200 };
 
 /// Applies operations to one page and keeps them for replay.
@@ -126,7 +130,7 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_page_behaves_like_a_map(fenced in any::<bool>(), changes in prop::collection::vec(change(), 1..CHANGES), cut in any::<prop::sample::Index>()) {

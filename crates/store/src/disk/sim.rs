@@ -249,6 +249,26 @@ impl SimDisk {
         }
     }
 
+    /// The same bytes once more; this disk goes on. Every name is durable there, and nothing is unsynced.
+    pub fn copy(&self) -> SimDisk {
+        let old = self.state.lock();
+        let files = old.files.iter().map(|file| FileState {
+            name: file.name.clone(),
+            now: file.now.clone(),
+            durable: file.now.clone(),
+            pending: Vec::new(),
+        });
+        let new = State {
+            files: files.collect(),
+            names: old.names.clone(),
+            durable_names: old.names.clone(),
+            ..State::default()
+        };
+        SimDisk {
+            state: Arc::new(Mutex::new(new)),
+        }
+    }
+
     /// The power fails at the write, sync or name change after `steps` more of them.
     pub fn fail_power_after(&self, steps: u64) {
         self.state.lock().power = Some(steps);
@@ -301,8 +321,13 @@ impl SimDisk {
         self.state.lock().trace
     }
 
-    /// Flips one bit of a file, durably. False if there is no such byte.
+    /// Flips the lowest bit of a byte of a file, durably. False if there is no such byte.
     pub fn flip_bit(&self, name: &str, off: u64) -> bool {
+        self.flip_bit_of(name, off, 0)
+    }
+
+    /// Flips bit `bit` (0 to 7) of a byte of a file, durably. False if there is no such byte.
+    pub fn flip_bit_of(&self, name: &str, off: u64, bit: u32) -> bool {
         let mut state = self.state.lock();
         let Some(file) = state.names.get(name).copied() else {
             return false;
@@ -312,9 +337,9 @@ impl SimDisk {
         if off >= file.now.len() {
             return false;
         }
-        file.now[off] ^= 1;
+        file.now[off] ^= 1 << (bit % 8);
         if off < file.durable.len() {
-            file.durable[off] ^= 1;
+            file.durable[off] ^= 1 << (bit % 8);
         }
         true
     }

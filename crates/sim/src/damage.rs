@@ -1,0 +1,213 @@
+//! Bits that flip while nobody looks: what a life has left is copied, damaged and opened, and the model demands the right answer or an error
+//! that names the place, never silence.
+//!
+//! # Invariants
+//! D1. Opening gives an engine, or an error that names a file or a page. It never panics.
+//! D2. Every table is there, and each is read as it must be, or refused with an error that names a page or a file; all tables that are read are
+//!     of one moment.
+//! D3. CHECK TABLE finds nothing, or names a page. A table that is fenced by then has said so already: what was rolled back as far as possible
+//!     may have left entries without rows, until the index is made anew.
+//! D4. Purge and rollback keep that so.
+//!
+//! The one exception is the log (see `recovery::damage`): what its very last write appended cannot be told from a write that was cut off, so the
+//! last commit may be missing after a flip there; and with whole blocks behind the damage, the report of the opening says so.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use nfold_engine::{Engine, EngineOptions, Isolation, OpenReport, StoreOptions, TrxOptions, block};
+use nfold_store::{Disk, OpenMode, SimDisk, SimRng};
+
+use crate::model::{Db, TableModel, difference};
+use crate::select::all_rows;
+use crate::shape::{Shape, find};
+
+/// Steps of purge and rollback after an opening.
+const STEPS: usize = 60;
+const PAGE: u64 = 16384;
+
+/// What may be found.
+pub struct Allowed<'a> {
+    pub now: &'a Db,
+    /// Of these a crash may have left one.
+    pub maybe: &'a [Db],
+    /// Before the last commits: only after damage to the log.
+    pub before: &'a [Db],
+}
+
+/// Damages a copy of `disk`, and opens it. Gives whether that was refused.
+///
+/// # Errors
+/// What was lost or wrong without a word, and which bits were flipped.
+pub fn probe(disk: &SimDisk, rng: &mut SimRng, allowed: &Allowed<'_>) -> Result<bool, String> {
+    let image = disk.copy();
+    let (file, flipped) = flip(&image, rng).map_err(|e| e.to_string())?;
+    tell!("bits flipped: {flipped}");
+    let log = file.starts_with("redo.");
+    let looked = catch_unwind(AssertUnwindSafe(|| look(&image, allowed, log)));
+    match looked {
+        Ok(done) => done.map_err(|what| format!("with {flipped} flipped: {what}")),
+        Err(payload) => {
+            let text = crate::run::panic_text(&*payload);
+            Err(format!("with {flipped} flipped: {text}"))
+        }
+    }
+}
+
+/// Flips up to three bits of one file, all kinds of files alike. Gives the file, and the places in words.
+fn flip(image: &SimDisk, rng: &mut SimRng) -> std::io::Result<(String, String)> {
+    let names = image.list("")?;
+    let kinds: [fn(&str) -> bool; 6] = [
+        |n| n.ends_with(".nfd") && n.starts_with("t"),
+        |n| n.ends_with(".nfd"),
+        |n| n.starts_with("undo"),
+        |n| n.starts_with("redo."),
+        |n| n == "nfold.control",
+        |n| n == "nfold.doublewrite",
+    ];
+    // Tables are what there is most of.
+    let kind = kinds[[0, 0, 0, 1, 2, 3, 3, 4, 5][rng.below(9) as usize]];
+    if names.is_empty() {
+        return Ok((String::new(), "nothing".into()));
+    }
+    let mut of_kind: Vec<&String> = names.iter().filter(|n| kind(n)).collect();
+    if of_kind.is_empty() {
+        of_kind = names.iter().collect();
+    }
+    let file = of_kind[rng.below(of_kind.len() as u64) as usize].clone();
+    let len = image.open(&file, OpenMode::Existing)?.len()?;
+    // One page or block, so that two flips may meet in it.
+    let size = if file.ends_with(".nfd") { PAGE } else { 4096 };
+    let base = rng.below(len.div_ceil(size).max(1)) * size;
+    let mut places = Vec::new();
+    for _ in 0..1 + rng.below(3) {
+        // The beginning is where the headers are.
+        let within = if rng.one_in(3) { 100 } else { size };
+        let at = base + rng.below(within);
+        if image.flip_bit_of(&file, at, rng.below(8) as u32) {
+            places.push(at.to_string());
+        }
+    }
+    let text = format!("bits of {file} at {}", places.join(", "));
+    Ok((file, text))
+}
+
+fn look(image: &SimDisk, allowed: &Allowed<'_>, log: bool) -> Result<bool, String> {
+    let store = StoreOptions {
+        pool_bytes: 600 * PAGE,
+        log_buffer_bytes: 1 << 19,
+        extend_bytes: 1 << 17,
+        fatal: Some(Arc::new(|what| panic!("the process ends: {what}"))),
+        ..StoreOptions::default()
+    };
+    let options = EngineOptions {
+        store,
+        flush_at_commit: 1,
+    };
+    let opened = Engine::open(options, Arc::new(image.clone()), &|_| {});
+    let (engine, report) = match opened {
+        Ok(opened) => opened,
+        Err(e) => return named(&e.to_string()).map(|()| true), // D1
+    };
+    let allowed = candidates(allowed, log, &report);
+    compare(&engine, &allowed).map_err(|e| format!("after recovery: {e}"))?;
+    for _ in 0..STEPS {
+        match engine.step_background() {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(e) => {
+                named(&e.to_string())?;
+                break;
+            }
+        }
+    }
+    compare(&engine, &allowed).map_err(|e| format!("after purge and rollback: {e}"))?;
+    Ok(false)
+}
+
+/// The states that may be found; none: any, as the opening has said that log is lost.
+fn candidates<'a>(allowed: &Allowed<'a>, log: bool, report: &OpenReport) -> Vec<&'a Db> {
+    if log && report.store.log_damage.is_some() {
+        return Vec::new();
+    }
+    let mut all = vec![allowed.now];
+    all.extend(allowed.maybe);
+    if log {
+        all.extend(allowed.before);
+    }
+    all
+}
+
+/// An error that says where the damage is. A space that could not be opened does not exist for a reader; the opening has named its file.
+fn named(error: &str) -> Result<(), String> {
+    let space = error.contains("space ");
+    let page = space && (error.contains("page ") || error.contains("does not exist"));
+    let file = ["nfd", "redo.", "nfold.control", "nfold.doublewrite"];
+    if page || file.iter().any(|f| error.contains(f)) {
+        return Ok(());
+    }
+    Err(format!("an error that names no place: {error}"))
+}
+
+/// D2 and D3.
+fn compare(engine: &Engine, allowed: &[&Db]) -> Result<(), String> {
+    let mut found = Db::new();
+    let mut refused = Vec::new();
+    let mut session = engine.session(200).map_err(|e| e.to_string())?;
+    session.begin(TrxOptions {
+        isolation: Isolation::RepeatableRead,
+        read_only: true,
+        consistent_snapshot: true,
+    });
+    for def in engine.catalog().snapshot().tables() {
+        let table = find(engine, &def.name)?;
+        let shape = Shape::of(def);
+        match all_rows(&mut session, &table) {
+            Ok(rows) => {
+                found.insert(def.name.to_string(), Arc::new(TableModel { shape, rows }));
+            }
+            Err(e) => {
+                named(&e)?;
+                refused.push(def.name.to_string());
+            }
+        }
+        let fenced = table.check_sound().is_err();
+        match engine.check_table(&table) {
+            Ok(_) if fenced => {}
+            Ok(report) => report.problems.iter().try_for_each(|p| named(p))?,
+            Err(e) => named(&e.to_string())?,
+        }
+    }
+    block(|| session.rollback()).map_err(|e| e.to_string())?;
+    let mut first = Ok(());
+    for db in allowed {
+        match fits(db, &found, &refused) {
+            Ok(()) => return Ok(()),
+            wrong if first.is_ok() => first = wrong,
+            _ => {}
+        }
+    }
+    first
+}
+
+/// Whether the tables that were read are those of `db`.
+fn fits(db: &Db, found: &Db, refused: &[String]) -> Result<(), String> {
+    for (name, table) in db {
+        match found.get(name) {
+            Some(read) if read.shape != table.shape => {
+                return Err(format!("table {name} has another shape"));
+            }
+            Some(read) if read.rows != table.rows => {
+                let what = format!("table {name}");
+                return Err(difference(&what, &table.rows, &read.rows));
+            }
+            None if !refused.contains(name) => return Err(format!("table {name} is missing")),
+            _ => {}
+        }
+    }
+    let unknown = |name: &&String| !db.contains_key(*name);
+    match found.keys().chain(refused).find(unknown) {
+        Some(name) => Err(format!("table {name} is there")),
+        None => Ok(()),
+    }
+}
