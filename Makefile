@@ -8,7 +8,8 @@ CARGO   ?= cargo
 DEMO ?=
 
 .PHONY: help run demo build test check-format check-lints check-unit check-models check-sql check-isolation check-clients check-lab crash check-deep \
-        compare-answers differential record fixture-v1 bench bench-engine bench-instructions sim sim-planted clean test-tools
+        compare-answers day-in-the-life recovery-time stalls beside-writers \
+        differential record fixture-v1 bench bench-engine bench-instructions sim sim-planted clean test-tools
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -70,6 +71,18 @@ sim: ## the engine over a disk that loses and tears unsynced writes, SEEDS times
 
 sim-planted: ## bugs on purpose, each of which the simulator must find
 	$(CARGO) run --profile fast -p nfold-sim --features planted --bin nfold-sim-planted
+
+day-in-the-life: test-tools server-binary ## write load, kill -9, recovery, the load again: draws docs/day-in-the-life.svg (two minutes)
+	tests/crash/day-in-the-life
+
+recovery-time: test-tools server-binary ## kill -9 under full write load with a log of 1 GiB: seconds until the first answer, and what they went to
+	tests/crash/recovery-time --log 1G --pool 1G --seconds 75 --rows 500000
+
+stalls: test-tools server-binary ## five minutes of oltp_read_write over data five times the pool, beside a probe of the disk (eight minutes)
+	tests/big/stalls
+
+beside-writers: test-tools server-binary ## the processor time of a point select, alone and beside two writers
+	bench/beside-writers
 
 check-deep: test-tools server-binary ## the long rounds: crashes, sysbench at size, big tables, miri and fuzzing
 	tests/deep
