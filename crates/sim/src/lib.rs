@@ -72,10 +72,8 @@ mod tests {
         assert!(total.definitions > 100, "{total:?}");
         assert!(total.recovered_unfinished > 10, "{total:?}");
         assert!(total.undo_files > 10, "{total:?}");
-        assert!(
-            total.damaged > 20 && total.refused > 0 && total.refused < total.damaged,
-            "{total:?}"
-        );
+        assert!(total.damaged > 20, "{total:?}");
+        assert!(total.refused < total.damaged / 2, "{total:?}");
     }
 
     #[test]
