@@ -27,15 +27,14 @@ pub fn read(dsn: &Dsn, db: Option<&str>) -> Result<Vec<Pattern>, LabError> {
         .map_err(denied)?;
     if result.rows.is_empty() {
         let off = connection.value("SELECT @@performance_schema")?.as_deref() == Some("0");
-        return Err(LabError::usage(if off {
-            format!(
-                "{dsn}: performance_schema is off; performance_schema=ON in the server's option file and a restart turn it on, or digest its slow log"
-            )
+        let why = if off {
+            "performance_schema is off (performance_schema=ON in its option file and a restart turn it on), or shows this user nothing (GRANT SELECT ON performance_schema.*)"
         } else {
-            format!(
-                "{dsn}: the server has counted no statements; is the consumer statements_digest on (performance_schema.setup_consumers)?"
-            )
-        }));
+            "it has counted none (is the consumer statements_digest on in performance_schema.setup_consumers?), or shows this user none (GRANT SELECT ON performance_schema.*)"
+        };
+        return Err(LabError::usage(format!(
+            "{dsn} has no statistics of statements: {why}"
+        )));
     }
     patterns(&result, db)
 }

@@ -82,19 +82,17 @@ impl<R: Read> Lines<R> {
             }
         }
         loop {
+            if crate::interrupt::requested() {
+                self.finished = true;
+                return false;
+            }
             match self.source.read(&mut self.buffer[self.end..]) {
                 Ok(0) => self.finished = true,
                 Ok(n) => self.end += n,
-                Err(e)
-                    if e.kind() == io::ErrorKind::Interrupted && !crate::interrupt::requested() =>
-                {
-                    continue;
-                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => {
                     self.finished = true;
-                    if e.kind() != io::ErrorKind::Interrupted {
-                        self.failure = Some(e);
-                    }
+                    self.failure = Some(e);
                 }
             }
             return !self.finished;
