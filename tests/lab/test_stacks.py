@@ -1,7 +1,11 @@
 """`lab stacks` and `lab lines` on a server under load."""
 import os
+import shutil
+import subprocess
 import tempfile
+import time
 
+import server
 from lab import dsn, lab, read, start
 
 OPTIONS = {"innodb_buffer_pool_size": "64M"}
@@ -41,6 +45,46 @@ def test_a_server_under_load(srv):
     with srv.connect() as c, c.cursor() as q:
         q.execute("SELECT 1")
         assert q.fetchone() == (1,)
+
+
+def test_the_latch_of_the_adaptive_hash_index_has_a_name(srv):
+    """The problem of 2011, alive in MariaDB: with the index on, clients of the IN list wait for its latch."""
+    if not shutil.which("mariadbd"):
+        print("SKIPPED: no mariadbd here (Debian: mariadb-server)")
+        return
+    with tempfile.TemporaryDirectory() as d, open(os.path.join(d, "log"), "w") as log:
+        subprocess.run(["mariadb-install-db", "--no-defaults", f"--datadir={d}/data", "--user=root", "--auth-root-authentication-method=normal",
+                        "--skip-test-db"], check=True, stdout=log, stderr=log)
+        port = server.free_port()
+        maria = subprocess.Popen(["mariadbd", "--no-defaults", f"--datadir={d}/data", f"--port={port}", "--bind-address=127.0.0.1", f"--socket={d}/s",
+                                  "--user=root", "--skip-name-resolve", "--performance-schema=ON", "--innodb-adaptive-hash-index=ON"],
+                                 stdout=log, stderr=log)
+        load = None
+        try:
+            end = time.monotonic() + 120
+            while subprocess.run(["mariadb", "--no-defaults", "-uroot", "-S", f"{d}/s", "-e", "CREATE DATABASE IF NOT EXISTS lab"],
+                                 capture_output=True).returncode:
+                assert maria.poll() is None and time.monotonic() < end, "MariaDB does not start"
+                time.sleep(0.2)
+            where = f"mysql://root@127.0.0.1:{port}/lab"
+            load = start("bench", "--dsn", where, "--rows", 50000, "--workloads", "in_list_200", "--clients", 32, "--time", 3600, "--warmup", 0)
+            clients = 0
+            while clients < 32:
+                assert load.poll() is None, load.communicate()
+                counted = subprocess.run(["mariadb", "--no-defaults", "-uroot", "-S", f"{d}/s", "-Ne",
+                                          "SELECT COUNT(*) FROM information_schema.processlist WHERE db = 'lab'"], capture_output=True, text=True)
+                clients = int(counted.stdout or 0)
+            path = os.path.join(d, "s.json")
+            lab("stacks", "--pid", maria.pid, "--by", "ptrace", "--seconds", 5, "--dsn", where, "--instrument", "--json", path)
+            waits = read(path)["contention"]
+            assert waits[0] == ["wait", "count", "seconds"]
+            assert waits[1][0] == "wait/synch/rwlock/innodb/btr_search_latch", waits[:4]
+        finally:
+            if load:
+                load.terminate()
+                load.communicate(timeout=60)
+            maria.terminate()
+            maria.wait(60)
 
 
 def test_who_is_not_there(srv):

@@ -229,6 +229,7 @@ fn rounds(
     };
     let mut code = unwind::Unwound::of(args.pid).map_err(cannot)?;
     let mut progress = Progress::new(false);
+    ptrace::hurry();
     let begin = Instant::now();
     let step = Duration::from_secs_f64(1.0 / f64::from(args.rate));
     let mut next = begin;

@@ -209,6 +209,7 @@ const WAITING: &[&str] = &[
     "std::thread",
     "core::",
     "std::sync",
+    "psi_",
     "my_cond",
     "inline_mysql_cond",
     "safe_cond",
@@ -242,9 +243,9 @@ const WAITING: &[&str] = &[
     "__new_sem",
 ];
 
-/// Waits that have a name: frames anywhere in a waiting stack, and what they mean. Idle ones are no bottleneck.
-const PLACES: &[(&[&str], &str, bool)] = &[
-    (&["btr_search_"], "latch of the adaptive hash index", false),
+/// Waits that have a name: frames anywhere in a waiting stack, and what they wait for.
+const PLACES: &[(&[&str], &str)] = &[
+    (&["btr_search_"], "latch of the adaptive hash index"),
     (
         &[
             "btr_cur_search_to_nth_level",
@@ -253,15 +254,13 @@ const PLACES: &[(&[&str], &str, bool)] = &[
             "btr_cur_t::open",
         ],
         "latch of an index or a page in a tree's descent",
-        false,
     ),
     (
         &["buf_page_get", "buf_page_optimistic", "buf_pool_t"],
         "latch of a page or of the buffer pool",
-        false,
     ),
-    (&["lock_wait", "lock_rec_"], "a row lock", false),
-    (&["MDL_"], "a metadata lock", false),
+    (&["lock_wait", "lock_rec_"], "a row lock"),
+    (&["MDL_"], "a metadata lock"),
     (
         &[
             "log_write_up_to",
@@ -270,57 +269,54 @@ const PLACES: &[(&[&str], &str, bool)] = &[
             "group_commit",
         ],
         "the log becoming durable",
-        false,
     ),
-    (&["trx_sys", "ReadView"], "the list of transactions", false),
+    (&["trx_sys", "ReadView"], "the list of transactions"),
     (
         &["nfold_sync::latch", "nfold_store::latch"],
         "latch of a page",
-        false,
     ),
-    (&["nfold_store::log"], "the log thread's next work", true),
-    (
-        &[
-            "do_command",
-            "my_net_read",
-            "get_command",
-            "cache_thread",
-            "threadpool",
-            "handle_connections_sockets",
-            "poll_get",
-        ],
-        "idle: a client's next command",
-        true,
-    ),
-    (
-        &["epoll_wait", "epoll_pwait", "nfold_server::worker"],
-        "idle: the event loop has nothing to do",
-        true,
-    ),
-    (
-        &[
-            "srv_",
-            "buf_flush",
-            "purge",
-            "timer_handler",
-            "my_timer",
-            "sigwait",
-            "signal_hand",
-            "fil_crypt",
-            "dict_stats",
-            "fts_",
-            "io_getevents",
-            "ma_checkpoint",
-            "tpool::",
-            "ib_",
-            "event_scheduler",
-            "rpl_",
-            "binlog",
-            "lock_sys",
-        ],
-        "idle: a background thread's next work",
-        true,
-    ),
+];
+
+/// A thread with one of these has a statement under way.
+const STATEMENT: &[&str] = &[
+    "dispatch_command",
+    "mysql_parse",
+    "mysql_execute_command",
+    "handler::",
+    "Prepared_statement",
+    "nfold_server::session",
+];
+
+/// A thread with one of these, and no statement, waits for a client.
+const CLIENT: &[&str] = &[
+    "do_command",
+    "my_net_read",
+    "vio_read",
+    "get_command",
+    "cache_thread",
+    "threadpool",
+    "handle_connections_sockets",
+    "poll_get",
+    "do_handle_one_connection",
+];
+
+/// Calls in which threads of the background wait for their next work.
+const REST: &[&str] = &[
+    "cond_wait",
+    "cond_timedwait",
+    "nanosleep",
+    "epoll_wait",
+    "epoll_pwait",
+    "poll",
+    "sigwait",
+    "sigtimedwait",
+    "io_getevents",
+    "uring",
+    "accept",
+    "select",
+    "sleep",
+    "park",
+    "recv",
 ];
 
 fn matches(name: &str, rule: &str) -> bool {
@@ -343,13 +339,19 @@ pub fn work(frames: &[Arc<str>]) -> &'static str {
     "other"
 }
 
+/// A function of the C library by its plain name.
+fn plain(name: &str) -> &str {
+    name.strip_prefix("__GI_")
+        .unwrap_or(name)
+        .trim_start_matches('_')
+}
+
 /// Does the thread come out of a call that only waits?
 pub fn just_waited(frames: &[Arc<str>]) -> bool {
     const CALLS: &[&str] = &[
         "syscall",
         "epoll_wait",
         "epoll_pwait",
-        "__poll",
         "poll",
         "ppoll",
         "clock_nanosleep",
@@ -358,23 +360,51 @@ pub fn just_waited(frames: &[Arc<str>]) -> bool {
         "pthread_cond_timedwait",
     ];
     frames.last().is_some_and(|f| {
-        CALLS.contains(&&**f) || f.starts_with("__futex") || f.starts_with("__lll_lock_wait")
+        CALLS.contains(&plain(f))
+            || plain(f).starts_with("futex")
+            || plain(f).starts_with("lll_lock_wait")
     })
 }
 
-/// What a stack that waits is waiting for, and whether that is idleness: a known place, or the first function above the waiting itself.
+/// What a stack that waits is waiting for, and whether that is idleness: a known place, or the first function with a name above the wait.
 pub fn wait(frames: &[Arc<str>]) -> (String, bool) {
-    for (rules, name, idle) in PLACES {
-        if frames.iter().any(|f| rules.iter().any(|r| matches(f, r))) {
-            return ((*name).to_owned(), *idle);
-        }
+    let any = |rules: &[&str]| frames.iter().any(|f| rules.iter().any(|r| matches(f, r)));
+    let busy = any(STATEMENT);
+    if let Some((_, name)) = PLACES.iter().find(|(rules, _)| any(rules)) {
+        return ((*name).to_owned(), false);
     }
-    let own = frames
-        .iter()
-        .rev()
-        .find(|f| !WAITING.iter().any(|w| matches(f, w)));
-    match own {
-        Some(frame) => (format!("in {frame}"), false),
+    if !busy && any(CLIENT) {
+        return ("idle: a client's next command".to_owned(), true);
+    }
+    if !busy
+        && frames
+            .iter()
+            .rev()
+            .take(3)
+            .any(|f| REST.iter().any(|r| plain(f).contains(r)))
+    {
+        return ("idle: a background thread's next work".to_owned(), true);
+    }
+    let named = |f: &&Arc<str>| !f.starts_with('[') && !WAITING.iter().any(|w| matches(f, w));
+    match frames.iter().rev().find(named) {
+        Some(frame) => {
+            let unnamed = frames
+                .iter()
+                .rev()
+                .take_while(|f| !Arc::ptr_eq(f, frame))
+                .any(|f| f.starts_with('['));
+            (
+                format!(
+                    "{} {frame}",
+                    if unnamed {
+                        "in code without names, under"
+                    } else {
+                        "in"
+                    }
+                ),
+                false,
+            )
+        }
         None => ("idle: nothing above the wait".to_owned(), true),
     }
 }
@@ -419,8 +449,43 @@ mod tests {
         );
         assert!(wait(&stack(&["do_command", "my_net_read", "__poll"])).1);
         assert_eq!(
-            wait(&stack(&["main", "wait_for_it", "pthread_cond_wait"])),
+            wait(&stack(&[
+                "main",
+                "dispatch_command",
+                "wait_for_it",
+                "pthread_cond_wait"
+            ])),
             ("in wait_for_it".into(), false)
+        );
+        // A stripped server: latches have no names, the statement's functions do.
+        let stripped = stack(&[
+            "do_command",
+            "dispatch_command",
+            "handler::ha_index_read_map",
+            "[mariadbd]",
+            "[mariadbd]",
+            "syscall",
+        ]);
+        assert_eq!(
+            wait(&stripped),
+            (
+                "in code without names, under handler::ha_index_read_map".into(),
+                false
+            )
+        );
+        assert!(
+            wait(&stack(&[
+                "start_thread",
+                "[mariadbd]",
+                "psi_cond_wait",
+                "__GI___pthread_cond_wait",
+                "__futex_abstimed_wait_common"
+            ]))
+            .1
+        );
+        assert!(
+            just_waited(&stack(&["main", "__GI___poll"]))
+                && !just_waited(&stack(&["main", "__GI___send"]))
         );
     }
 }
