@@ -188,22 +188,21 @@ const WAITING: &[&str] = &[
     "pthread_mutex",
     "pthread_rwlock",
     "lll_lock",
-    "syscall",
-    "__poll",
-    "poll",
-    "ppoll",
+    "^syscall",
+    "^poll",
+    "^ppoll",
     "epoll_wait",
     "epoll_pwait",
-    "nanosleep",
-    "recv",
-    "read",
+    "^nanosleep",
+    "^recv",
+    "^read",
     "io_getevents",
     "io_uring",
-    "sem_",
+    "^sem_",
     "sigwait",
     "sigtimedwait",
-    "accept",
-    "select",
+    "^accept",
+    "^select",
     "parking_lot",
     "std::sys",
     "std::thread",
@@ -223,24 +222,21 @@ const WAITING: &[&str] = &[
     "os_event",
     "ut_delay",
     "^std::",
-    "__GI_",
     "mio::",
     "clock_nanosleep",
     "[libc",
     "[unknown]",
     "[vdso]",
-    "__internal",
+    "^internal",
     "start_thread",
     "wait4",
-    "__clone",
-    "pread",
-    "fsync",
-    "fdatasync",
-    "___",
-    "__lll",
+    "^clone",
+    "^pread",
+    "^fsync",
+    "^fdatasync",
     "tpool::",
     "mutex",
-    "__new_sem",
+    "^new_sem",
 ];
 
 /// Waits that have a name: frames anywhere in a waiting stack, and what they wait for.
@@ -385,7 +381,8 @@ pub fn wait(frames: &[Arc<str>]) -> (String, bool) {
     {
         return ("idle: a background thread's next work".to_owned(), true);
     }
-    let named = |f: &&Arc<str>| !f.starts_with('[') && !WAITING.iter().any(|w| matches(f, w));
+    let named =
+        |f: &&Arc<str>| !f.starts_with('[') && !WAITING.iter().any(|w| matches(plain(f), w));
     match frames.iter().rev().find(named) {
         Some(frame) => {
             let unnamed = frames
