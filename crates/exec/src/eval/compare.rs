@@ -92,7 +92,7 @@ pub(crate) fn date_side(
     v: (&Val<'_>, &ExprType),
     other: &ColumnType,
 ) -> Option<Option<DateTime>> {
-    if !is_number(v.0) {
+    if !is_number(v.0) || v.1.col.is_enum_or_set() {
         return Some(convert::to_datetime(cx, v.0, v.1));
     }
     let asked = convert::Asked::by_mode(cx, false);

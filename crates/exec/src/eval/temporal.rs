@@ -2,12 +2,12 @@
 //! date (`IF(a, date, 1)`, `ADDTIME('10:00:00', 1)`), and is used as that date.
 
 use nfold_plan::SqlMode;
-use nfold_plan::expr::{Class, ExprType};
+use nfold_plan::expr::{Class, Coercibility, ExprType};
 use nfold_types::convert::number;
 use nfold_types::temporal::{DateFlags, parse};
 use nfold_types::{Date, DateTime, Decimal, ErrorCode, SqlError, Time, Timestamp, TypeKind};
 
-use super::convert::{binary_number, lossy, to_integer, warn_incorrect, write_text};
+use super::convert::{binary_number, lossy, to_bytes, to_integer, warn_incorrect, write_text};
 use super::{EvalCx, Val};
 
 /// Warning 1292 for a text that is no moment at all.
@@ -102,6 +102,15 @@ fn warn_odd(cx: &EvalCx<'_>, parsed: &parse::ParsedDateTime, text: &[u8]) {
     }
 }
 
+/// An ENUM, a SET and the column of a BIT are numbers here, but as a moment they are their text; `None`: other values.
+fn own_text<'v>(cx: &EvalCx<'v>, v: &Val<'v>, ty: &ExprType) -> Option<Val<'v>> {
+    let bits = matches!(ty.col.kind, TypeKind::Bit(_)) && ty.coercibility == Coercibility::Implicit;
+    if !matches!(v, Val::UInt(_)) || !(bits || ty.col.is_enum_or_set()) {
+        return None;
+    }
+    Some(to_bytes(cx, v.clone(), ty).map_or(Val::Null, Val::Bytes))
+}
+
 /// As DATETIME; a TIME counts from the current date.
 pub fn to_datetime(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<DateTime> {
     to_asked(cx, v, ty, Asked::any(false))
@@ -119,6 +128,8 @@ pub(crate) fn to_asked(
     ty: &ExprType,
     asked: Asked,
 ) -> Option<DateTime> {
+    let own = own_text(cx, v, ty);
+    let v = own.as_ref().unwrap_or(v);
     let d = match v {
         Val::Null => return None,
         Val::Bytes(text) => return parse_text(cx, text, asked),
@@ -191,6 +202,8 @@ fn datetime_of(v: &Val<'_>, asked: Asked) -> Option<(DateTime, bool)> {
 
 /// As TIME.
 pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
+    let own = own_text(cx, v, ty);
+    let v = own.as_ref().unwrap_or(v);
     match v {
         Val::Null => None,
         Val::Time(t) => Some(*t),
@@ -253,6 +266,8 @@ const ANY_DAY: DateFlags = DateFlags {
 /// What a value is where both will do: `12:34:56` in a text is a time, another text that reads as a date is one, and so is a number too
 /// large for a time.
 pub(crate) fn to_moment(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Moment> {
+    let own = own_text(cx, v, ty);
+    let v = own.as_ref().unwrap_or(v);
     match v {
         Val::Null => None,
         Val::Date(d) => Some(Moment::DateTime(d.at_midnight())),
@@ -296,6 +311,8 @@ fn is_clock(text: &[u8]) -> bool {
 
 /// What EXTRACT of a part of a time takes: what reads as a date is one, and anything else a time.
 pub(crate) fn to_extracted(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Moment> {
+    let own = own_text(cx, v, ty);
+    let v = own.as_ref().unwrap_or(v);
     match v {
         Val::Null => None,
         Val::Date(d) => Some(Moment::DateTime(d.at_midnight())),

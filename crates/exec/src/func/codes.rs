@@ -114,11 +114,28 @@ fn eval_hex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated
         args[0].ty.class(),
         Class::Int | Class::Decimal | Class::Double
     ) {
-        let v = arg!(cx.integer(&args[0])) as u64;
+        let v = arg!(whole_number(cx, &args[0]));
         return Ok(Val::string(format!("{v:X}").into_bytes()));
     }
     let text = arg!(cx.bytes(&args[0]));
     Ok(Val::string(hex_of(&text, b"0123456789ABCDEF")))
+}
+
+/// A number as 64 bits. A DECIMAL is a signed integer: beyond its range it is the largest of them, with a warning.
+pub(super) fn whole_number<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<u64>, SqlError> {
+    let Some(v) = cx.integer(e)? else {
+        return Ok(None);
+    };
+    let range = i128::from(i64::MIN)..=i128::from(i64::MAX);
+    if e.ty.class() != Class::Decimal || range.contains(&v) {
+        return Ok(Some(v as u64));
+    }
+    let shown = cx.bytes(e)?.unwrap_or_default();
+    cx.warn(
+        ErrorCode::ER_TRUNCATED_WRONG_VALUE,
+        &[&"DECIMAL", &String::from_utf8_lossy(&shown)],
+    );
+    Ok(Some(v.clamp(*range.start(), *range.end()) as u64))
 }
 
 /// Two digits for each byte.

@@ -410,7 +410,8 @@ fn block(
         for (n, key) in order.iter_mut().enumerate() {
             key.expr = g.rewrite(key.expr.clone(), Place::Order(n))?;
         }
-        (group, added) = (Some(g.plan), g.subqueries);
+        added = std::mem::take(&mut g.subqueries);
+        group = Some(g.finish());
     } else if s.distinct {
         if cx.mode.has(crate::SqlMode::ONLY_FULL_GROUP_BY) {
             distinct_order(&order, &select, &b)?;
@@ -437,7 +438,7 @@ fn block(
             for (n, key) in order.iter_mut().enumerate() {
                 key.expr = g.rewrite(key.expr.clone(), Place::Order(n))?;
             }
-            group = Some(g.plan);
+            group = Some(g.finish());
             distinct = false;
         }
     }
@@ -492,7 +493,8 @@ fn block(
         if meta.made && kept {
             meta.made = false;
             if place != Kept::Aggregate {
-                e.ty = e.ty.kept();
+                super::group::keep(e);
+                meta.flags &= !(ColumnFlags::ENUM | ColumnFlags::SET);
             }
         }
         meta.ty = e.ty.col.clone();
@@ -699,7 +701,10 @@ impl BlockBinder<'_> {
         for e in list {
             let key = match self.position(e, items)? {
                 Some(e) => e,
-                None => self.expr(e)?,
+                None => match self.expr(e) {
+                    Err(error) => return Err(self.selected_aggregate(e, items).unwrap_or(error)),
+                    key => key?,
+                },
             };
             if key.any(
                 &mut |e| matches!(e.kind, ExprKind::Column(at) if at.table == super::AGGREGATES),
@@ -715,6 +720,17 @@ impl BlockBinder<'_> {
             }
         }
         Ok(keys)
+    }
+
+    /// Error 1056 where a GROUP BY member, which no group can be made by, is an aggregate of the select list.
+    fn selected_aggregate(&mut self, e: &ast::Expr, items: &[Item]) -> Option<SqlError> {
+        self.aggregates_allowed = true;
+        let bound = self.expr(e);
+        self.aggregates_allowed = false;
+        let kind = bound.ok()?.kind;
+        let item = items.iter().find(|i| i.expr.kind == kind)?;
+        let name = &item.meta.name;
+        Some(SqlError::new(ErrorCode::ER_WRONG_GROUP_FIELD, &[&name]))
     }
 
     pub(super) fn order_keys(

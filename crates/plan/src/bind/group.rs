@@ -79,6 +79,14 @@ impl<'g, 'b> Grouper<'g, 'b> {
         }
     }
 
+    /// The grouping. Its keys are what a temporary table would keep: the text of an ENUM that an expression gives.
+    pub fn finish(mut self) -> GroupPlan {
+        for key in self.plan.keys.iter_mut().filter(|k| is_made_member(k)) {
+            keep(key);
+        }
+        self.plan
+    }
+
     /// `e` over the grouped row.
     pub fn rewrite(&mut self, mut e: Expr, place: Place) -> Result<Expr, SqlError> {
         self.walk(&mut e, place, true)?;
@@ -98,6 +106,9 @@ impl<'g, 'b> Grouper<'g, 'b> {
             let part = self.strict && !whole && matches!(place, Place::Select(_));
             if let Some(at) = self.undetermined(e).filter(|_| part) {
                 return Err(self.not_grouped(at, place));
+            }
+            if is_made_member(e) {
+                e.ty = e.ty.kept();
             }
             e.kind = Self::at(k);
             return Ok(());
@@ -324,4 +335,19 @@ fn determined(
             return known;
         }
     }
+}
+
+/// Whether `e` gives members of an ENUM or SET, and is no column.
+fn is_made_member(e: &Expr) -> bool {
+    e.ty.col.is_enum_or_set() && e.as_column().is_none()
+}
+
+/// Makes `e` what a temporary table keeps of it.
+pub(super) fn keep(e: &mut Expr) {
+    let ty = e.ty.kept();
+    if e.ty.col.is_enum_or_set() {
+        let member = std::mem::replace(e, Expr::null());
+        e.kind = ExprKind::Cast(Box::new(member));
+    }
+    e.ty = ty;
 }

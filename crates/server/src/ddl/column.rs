@@ -339,7 +339,7 @@ fn members(
             ));
         }
         let same = |o: &str| known.eq(o.as_bytes(), text.as_bytes());
-        if known.charset.is_utf8() && all.iter().any(|o| same(o)) {
+        if let (true, Some(text)) = (known.charset.is_utf8(), all.iter().find(|o| same(o))) {
             let word = if set { "SET" } else { "ENUM" };
             return Err(error(
                 ErrorCode::ER_DUPLICATED_VALUE_IN_TYPE,
