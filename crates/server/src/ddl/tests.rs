@@ -192,7 +192,7 @@ fn bad_definitions() {
         ),
         (
             "CREATE TABLE t (a enum('x','X'))",
-            "1291 Column 'a' has duplicated value 'X' in ENUM",
+            "1291 Column 'a' has duplicated value 'x' in ENUM",
         ),
         (
             "CREATE TABLE `t ` (a int)",
