@@ -244,6 +244,7 @@ fn operands(
             distinct,
             left,
             right,
+            chained: _,
         } => {
             if *op != SetOp::Union {
                 return Err(SqlError::not_supported("INTERSECT and EXCEPT"));

@@ -58,6 +58,8 @@ pub enum QueryBody {
         distinct: bool,
         left: Box<QueryPlan>,
         right: Box<QueryPlan>,
+        /// Which side is a set operation of the same chain, whose columns have the types of the whole.
+        chained: [bool; 2],
     },
     /// `VALUES ROW(…)`
     Rows(Vec<Vec<Expr>>),

@@ -123,20 +123,32 @@ fn set_body(
             left,
             right,
         } => {
-            let (left, c1) = set_body(cx, left, outer)?;
-            let (right, c2) = set_body(cx, right, outer)?;
+            let chained = [left, right].map(|side| is_chained(side, *op, *distinct));
+            let (mut left, c1) = set_body(cx, left, outer)?;
+            let (mut right, c2) = set_body(cx, right, outer)?;
             if left.types.len() != right.types.len() {
                 return Err(SqlError::new(
                     ErrorCode::ER_WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
                     &[],
                 ));
             }
-            let types = left
-                .types
-                .iter()
-                .zip(&right.types)
-                .map(|(a, b)| union_type(a, b, cx.connection))
+            // What stands in one chain is merged together, not two by two.
+            let mut operands = Vec::new();
+            chain(&left, chained[0], &mut operands);
+            chain(&right, chained[1], &mut operands);
+            let types = (0..right.types.len())
+                .map(|n| {
+                    let of: Vec<&ExprType> = operands.iter().map(|q| &q.types[n]).collect();
+                    union_type(&of, cx.connection)
+                })
                 .collect::<Result<Vec<_>, _>>()?;
+            for (side, _) in [&mut left, &mut right]
+                .into_iter()
+                .zip(chained)
+                .filter(|c| c.1)
+            {
+                set_types(side, &types);
+            }
             let columns = left
                 .columns
                 .iter()
@@ -148,6 +160,7 @@ fn set_body(
                 distinct: *distinct,
                 left: Box::new(left),
                 right: Box::new(right),
+                chained,
             };
             Ok((
                 QueryPlan {
@@ -270,13 +283,61 @@ fn made_column(name: Arc<str>, ty: &ExprType) -> ColumnMeta {
     }
 }
 
+/// Whether an operand of a set operation is one itself that is done together with it: what is distinct at last need not be so before.
+fn is_chained(operand: &AstBody, op: ast::SetOp, distinct: bool) -> bool {
+    match operand {
+        AstBody::SetOperation {
+            op: inner,
+            distinct: d,
+            ..
+        } => *inner == op && (distinct || !d),
+        AstBody::Paren(q) => {
+            let plain = q.with.is_none() && q.order_by.is_empty() && q.limit.is_none();
+            plain && is_chained(&q.body, op, distinct)
+        }
+        _ => false,
+    }
+}
+
+/// The operands of a chain of set operations; `q` is part of the chain where it is one itself.
+fn chain<'q>(q: &'q QueryPlan, part: bool, out: &mut Vec<&'q QueryPlan>) {
+    match &q.body {
+        QueryBody::Set {
+            left,
+            right,
+            chained,
+            ..
+        } if part => {
+            chain(left, chained[0], out);
+            chain(right, chained[1], out);
+        }
+        _ => out.push(q),
+    }
+}
+
+/// The types of a chain's whole result count for its parts.
+fn set_types(q: &mut QueryPlan, types: &[ExprType]) {
+    if let QueryBody::Set {
+        left,
+        right,
+        chained,
+        ..
+    } = &mut q.body
+    {
+        for (side, _) in [left, right].into_iter().zip(*chained).filter(|c| c.1) {
+            set_types(side, types);
+        }
+        q.types = types.to_vec();
+    }
+}
+
 /// The type of a column of a UNION; error 1271 where collations do not go together.
-fn union_type(a: &ExprType, b: &ExprType, connection: CollationId) -> Result<ExprType, SqlError> {
+fn union_type(types: &[&ExprType], connection: CollationId) -> Result<ExprType, SqlError> {
     let mixed = || SqlError::new(ErrorCode::ER_CANT_AGGREGATE_NCOLLATIONS, &[&"UNION"]);
-    let explicit = |t: &ExprType| t.coercibility == Coercibility::Explicit;
+    let explicit = |t: &&ExprType| t.coercibility == Coercibility::Explicit;
     let mixes = ErrorCode::ER_CANT_AGGREGATE_2COLLATIONS.errno();
-    let ty = collate::common_type(&[a, b], connection, "UNION").map_err(|e| {
-        if e.errno() == mixes && !(explicit(a) && explicit(b)) {
+    let ty = collate::common_type(types, connection, "UNION").map_err(|e| {
+        if e.errno() == mixes && !types.iter().all(explicit) {
             mixed()
         } else {
             e
