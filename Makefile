@@ -95,9 +95,10 @@ record: ## record expected answers: make record MYSQL=host:port (user sb, passwo
 	tests/isolation/run --record $(MYSQL)
 	python3 crates/sql/tests/record.py $(subst :, ,$(MYSQL)) sb sb
 
-differential: server-binary ## random statements beside a MySQL: make differential MYSQL=host:port (user sb, password sb)
-	tests/differential/run --mysql $(MYSQL) --seed $(FIRST_SEED) --statements $(STATEMENTS)
+differential: server-binary ## random statements beside a MySQL: make differential MYSQL=host:port (user sb, password sb) SHAPES=all|lists|queries
+	tests/differential/run --mysql $(MYSQL) --seed $(FIRST_SEED) --statements $(STATEMENTS) --shapes $(SHAPES)
 STATEMENTS ?= 5000
+SHAPES ?= all
 
 fixture-v1: server-binary ## make the data directory of format v1 (once; an existing one is never replaced)
 	tests/fixtures/make v1
