@@ -24,7 +24,8 @@ A file is a list of blocks, separated by empty lines, in the manner of sqllogict
     ----
     1: bigint length 2 decimals 0 charset 63 not_null binary
 
-After rows or counts, `warnings` begins the list that SHOW WARNINGS gives. `query sorted` compares rows in any order.
+After rows or counts, `warnings` begins the list that SHOW WARNINGS gives. `query sorted` compares rows in any order,
+`query rows` leaves warnings out.
 `skip reason` before a block leaves its statement out of the comparison and says why; `connection NAME` switches to another
 connection. Values are as the text protocol sends them; \\t, \\n, \\0 and \\\\ are escaped, NULL is NULL, and bytes that are not
 UTF-8 are written 0x...; an empty string is written ''.
@@ -97,7 +98,7 @@ def parse(path):
                 skip = rest
             else:
                 connection = rest.strip()
-        if lines and lines[0] in ("ok", "error", "query", "query sorted", "describe"):
+        if lines and lines[0] in ("ok", "error", "query", "query sorted", "query rows", "describe"):
             kind = lines.pop(0)
         expected = []
         if "----" in lines:
@@ -182,6 +183,8 @@ class Runner:
                 rows.sort()
                 kind = "query sorted"
             lines += rows
+            if block.kind == "query rows":
+                return "query rows", lines
         else:
             kind = "ok"
             lines.append(f"affected {cursor.rowcount}")

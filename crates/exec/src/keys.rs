@@ -195,16 +195,14 @@ fn key_value(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, ty: &ColumnType) -> 
         },
         (TypeKind::Date, _) => match compare::date_side(cx, (v, from), ty) {
             None => KeyValue::Unknown,
-            Some(None) => KeyValue::BelowAll,
-            Some(Some(d)) if d.packed() == d.date().at_midnight().packed() => {
+            Some(d) if d.packed() == d.date().at_midnight().packed() => {
                 KeyValue::Exact(Value::Date(d.date()))
             }
-            Some(Some(d)) => KeyValue::Above(Value::Date(d.date())),
+            Some(d) => KeyValue::Above(Value::Date(d.date())),
         },
         (TypeKind::DateTime(fsp), _) => match compare::date_side(cx, (v, from), ty) {
             None => KeyValue::Unknown,
-            Some(None) => KeyValue::BelowAll,
-            Some(Some(d)) => {
+            Some(d) => {
                 let cut = d.truncate(*fsp);
                 if cut == d {
                     KeyValue::Exact(Value::DateTime(cut))
@@ -232,8 +230,7 @@ fn timestamp_key(
 ) -> KeyValue {
     let d = match compare::date_side(cx, (v, from), ty) {
         None => return KeyValue::Unknown,
-        Some(None) => return KeyValue::BelowAll,
-        Some(Some(d)) => d,
+        Some(d) => d,
     };
     if d.packed() == 0 {
         return KeyValue::Exact(Value::Timestamp(Timestamp::ZERO));
@@ -395,7 +392,16 @@ impl BoundAccess {
                 member(s, cx, layout, at, &v, &expr.ty, *null_safe)
             }
             PointPart::In(list) => list.iter().try_for_each(|e| {
-                let v = listed(cx, cx.val(e)?, &e.ty, &layout.parts()[at].ty);
+                let ty = &layout.parts()[at].ty;
+                let v = cx.val(e)?;
+                let date = ty.kind == TypeKind::Date;
+                if date
+                    && compare::is_no_date(cx, &v, &e.ty)
+                    && compare::constant_dates(list.iter())
+                {
+                    return Ok(());
+                }
+                let v = listed(cx, v, &e.ty, ty);
                 member(s, cx, layout, at, &v, &e.ty, false)
             }),
             PointPart::List { list, .. } => {
@@ -423,6 +429,10 @@ impl BoundAccess {
                     }
                     let v = Val::from_ref(value);
                     let from = compare::member_type(cx, *list, i, &v);
+                    let date = several && ty.kind == TypeKind::Date;
+                    if date && compare::is_no_date(cx, &v, &from) {
+                        continue;
+                    }
                     let v = if several {
                         listed(cx, v, &from, ty)
                     } else {

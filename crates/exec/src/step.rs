@@ -943,8 +943,13 @@ pub(crate) fn normal_key(
             let len = (out.len() - start) as u32;
             out.extend_from_slice(&len.to_le_bytes());
         }),
-        CmpKind::DateTime => convert::to_datetime(cx, v, &e.ty)
-            .map(|d| out.extend_from_slice(&d.packed().to_le_bytes())),
+        CmpKind::DateTime => {
+            // A text that is no date is the zero date.
+            let text = matches!(v, Val::Bytes(_)) || (e.ty.col.is_enum_or_set() && !v.is_null());
+            let text = text.then_some(nfold_types::DateTime::ZERO);
+            let found = convert::to_datetime(cx, v, &e.ty).or(text);
+            found.map(|d| out.extend_from_slice(&d.packed().to_le_bytes()))
+        }
         CmpKind::Time => {
             convert::to_time(cx, v, &e.ty).map(|t| out.extend_from_slice(&t.micros().to_le_bytes()))
         }

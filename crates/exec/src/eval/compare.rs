@@ -42,7 +42,7 @@ pub fn order(
         CmpKind::DateTime => {
             let (x, y) = (date_side(cx, a, &b.1.col), date_side(cx, b, &a.1.col));
             match (x, y) {
-                (Some(x), Some(y)) => Some(x.map(|d| d.packed()).cmp(&y.map(|d| d.packed()))),
+                (Some(x), Some(y)) => Some(x.packed().cmp(&y.packed())),
                 _ => double_order(cx, a, b),
             }
         }
@@ -67,7 +67,12 @@ pub(crate) fn as_text<'v>(cx: &EvalCx<'v>, v: Val<'v>, ty: &ExprType) -> Val<'v>
 
 /// A side of a comparison of times; a text must be a time in full.
 pub(crate) fn time_side(cx: &EvalCx<'_>, v: (&Val<'_>, &ExprType)) -> Option<Time> {
-    match as_text(cx, v.0.clone(), v.1) {
+    let member = v.1.col.is_enum_or_set() && !v.0.is_null();
+    let text = match member {
+        true => Val::Bytes(convert::to_bytes(cx, v.0.clone(), v.1)?),
+        false => as_text(cx, v.0.clone(), v.1),
+    };
+    match text {
         Val::Bytes(text) => {
             let whole = parse::parse_time(&text).is_ok_and(|t| !t.truncated && !t.clamped);
             let found = convert::to_time(cx, &Val::Bytes(text), v.1);
@@ -85,22 +90,22 @@ fn is_number(v: &Val<'_>) -> bool {
     )
 }
 
-/// A side of a comparison of dates whose other side is of type `other`. A text that is no date is less than all of them
-/// (`Some(None)`); a number that is none is `None`: then both are compared as numbers. Beside a DATE a number is a date without a time.
+/// A side of a comparison of dates whose other side is of type `other`. A text that is no date is the zero date; a number that is none is
+/// `None`: then both are compared as numbers. Beside a DATE a number is a date without a time.
 pub(crate) fn date_side(
     cx: &EvalCx<'_>,
     v: (&Val<'_>, &ExprType),
     other: &ColumnType,
-) -> Option<Option<DateTime>> {
+) -> Option<DateTime> {
     if !is_number(v.0) || v.1.col.is_enum_or_set() {
-        return Some(convert::to_datetime(cx, v.0, v.1));
+        return Some(convert::to_datetime(cx, v.0, v.1).unwrap_or(DateTime::ZERO));
     }
     let asked = convert::Asked::by_mode(cx, false);
     let found = convert::to_asked(cx, v.0, v.1, asked)?;
-    Some(Some(match other.kind {
+    Some(match other.kind {
         TypeKind::Date => found.date().at_midnight(),
         _ => found,
-    }))
+    })
 }
 
 fn double_order(
@@ -166,9 +171,9 @@ pub(crate) fn rounded<'v>(
             None => v,
         },
         Class::DateTime => match date_side(cx, (&v, from), column) {
-            Some(Some(d)) if d.truncate(fsp).packed() == d.packed() => v,
-            Some(Some(d)) if cuts => Val::DateTime(d.truncate(fsp)),
-            Some(Some(d)) => d.round(0, fsp).map_or(v, Val::DateTime),
+            Some(d) if d.truncate(fsp).packed() == d.packed() => v,
+            Some(d) if cuts => Val::DateTime(d.truncate(fsp)),
+            Some(d) => d.round(0, fsp).map_or(v, Val::DateTime),
             _ => v,
         },
         _ => v,
@@ -287,6 +292,48 @@ fn in_result(found: bool, unknown: bool, negated: bool) -> Option<bool> {
     }
 }
 
+/// Whether it is a text that is no date.
+pub(crate) fn is_no_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> bool {
+    matches!(v, Val::Bytes(_)) && convert::to_datetime(cx, v, ty).is_none()
+}
+
+/// Whether the members of a list that is compared as dates are constants, and none is a DATETIME: beside a DATE what is no date is not even
+/// the zero date there.
+pub(crate) fn constant_dates<'e>(mut members: impl Iterator<Item = &'e Expr>) -> bool {
+    members.all(|m| m.ty.class() != Class::DateTime && nfold_plan::bind::is_constant(m))
+}
+
+/// A list compared as times. What is no time is 00:00:00 among constants, and as the operand beside what is not constant; otherwise it
+/// is equal to nothing.
+fn in_times<'a>(
+    cx: &EvalCx<'a>,
+    x: (&Val<'_>, &ExprType),
+    list: &'a [(CmpKind, Expr)],
+    negated: bool,
+) -> Result<Option<bool>, SqlError> {
+    let constant = list.iter().all(|(_, m)| nfold_plan::bind::is_constant(m));
+    let found = convert::to_time(cx, x.0, x.1);
+    let left = found.unwrap_or_default().micros();
+    let mut unknown = false;
+    for (_, member) in list {
+        let v = as_text(cx, cx.val(member)?, &member.ty);
+        if v.is_null() {
+            unknown = true;
+            continue;
+        }
+        let equal = match convert::to_time(cx, &v, &member.ty) {
+            _ if found.is_none() && constant => false,
+            Some(time) => time.micros() == left,
+            None if matches!(v, Val::Bytes(_)) => constant && left == 0,
+            None => order(cx, CmpKind::Double, x, (&v, &member.ty)) == Some(Ordering::Equal),
+        };
+        if equal {
+            return Ok(Some(!negated));
+        }
+    }
+    Ok(in_result(false, unknown, negated))
+}
+
 pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, SqlError> {
     match &e.kind {
         ExprKind::Compare { op, kind, sides } => {
@@ -348,9 +395,20 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                 return Ok(None);
             }
             let mut unknown = false;
+            let times = list.len() > 1 && list.iter().all(|(k, _)| *k == CmpKind::Time);
+            if times {
+                return in_times(cx, (&x, &expr.ty), list, *negated);
+            }
             for (kind, member) in list {
                 let v = as_text(cx, cx.val(member)?, &member.ty);
                 let zero = list.len() > 1;
+                let none = *kind == CmpKind::DateTime
+                    && zero
+                    && (is_no_date(cx, &x, &expr.ty) || is_no_date(cx, &v, &member.ty));
+                let dates = expr.ty.class() != Class::DateTime;
+                if none && dates && constant_dates(list.iter().map(|(_, m)| m)) {
+                    continue;
+                }
                 match member_order(cx, *kind, (&x, &expr.ty), (&v, &member.ty), zero) {
                     Some(Ordering::Equal) => return Ok(Some(!negated)),
                     None => unknown = true,
@@ -623,6 +681,10 @@ fn in_param<'a>(
                 members.map(Val::from_ref).enumerate().any(|(i, m)| {
                     let ty = member_type(cx, list, i, &m);
                     let kind = member_kind(cx, expr, &ty, kinds[0]);
+                    let dates = kind == CmpKind::DateTime && expr.ty.class() == Class::Date;
+                    if several && dates && is_no_date(cx, &m, &ty) {
+                        return false;
+                    }
                     let m = match expr.kind {
                         ExprKind::Column(_) | ExprKind::Outer { .. } if !several => {
                             as_column(cx, &ty, m, &expr.ty.col, false)

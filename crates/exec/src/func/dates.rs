@@ -194,8 +194,15 @@ fn eval_year_constant<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) ->
     let Some(n) = convert::to_integer(cx, &v, &args[0].ty) else {
         return Ok(Val::Null);
     };
+    let below = match &v {
+        Val::Double(f) => *f < 0.0,
+        Val::Decimal(d) => d.is_negative(),
+        _ => false,
+    };
     Ok(Val::Int(match n {
         _ if temporal => n as i64,
+        // No year, however little below 0.
+        0 if below => -1,
         0 if short => 2000,
         1..=69 => 2000 + n as i64,
         70..=99 => 1900 + n as i64,

@@ -1,8 +1,10 @@
 //! Functions of numbers.
 
+use std::borrow::Cow;
+
 use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, any_nullable, infer_double_null, infer_numeric_of};
-use nfold_types::{ErrorCode, SqlError, Value};
+use nfold_types::{Date, DateTime, ErrorCode, SqlError, Value};
 
 use super::{Evaluated, Func, Inferred, arg, func, volatile};
 use crate::eval::{EvalCx, Val, compare, convert};
@@ -385,7 +387,7 @@ fn extreme<'a>(
         let better = match &best {
             None => true,
             Some(b) => compare::order(cx, kind, (&v, ty), (b, ty))
-                .is_some_and(|o| if greatest { o.is_gt() } else { o.is_lt() }),
+                .is_some_and(|o| if greatest { o.is_ge() } else { o.is_lt() }),
         };
         if better {
             best = Some(v);
@@ -394,58 +396,92 @@ fn extreme<'a>(
     Ok(best.unwrap_or_default())
 }
 
-/// GREATEST and LEAST of dates among texts or numbers: all compare as dates. What is no date is less than each DATETIME and shown as it
-/// is; beside DATEs alone it is greater, and MySQL shows the bits of its own mark for it.
+/// GREATEST and LEAST of dates among texts or numbers: all compare as dates. Beside a DATETIME what is no date is zero, and where zero wins
+/// all compare as texts; beside DATEs alone it is greater than each, and MySQL shows the bits of its own mark for it.
 fn extreme_date<'a>(
     cx: &EvalCx<'a>,
     args: &'a [Expr],
     ty: &'a ExprType,
     greatest: bool,
 ) -> Evaluated<'a> {
-    use nfold_types::DateTime;
     let datetimes = args.iter().any(|e| e.ty.class() == Class::DateTime);
-    let rank = |d: &Option<DateTime>| match d {
-        Some(d) => d.packed(),
-        None if datetimes => 0,
-        None => u64::MAX,
-    };
-    let mut best: Option<(Option<DateTime>, &'a Expr, Val<'a>)> = None;
+    // Of equal ones GREATEST gives the last.
+    let wins = |o: std::cmp::Ordering| if greatest { o.is_ge() } else { o.is_lt() };
+    let mut best: Option<u64> = None;
     for e in args {
         let v = cx.val(e)?;
         if v.is_null() {
             return Ok(Val::Null);
         }
-        let at = match (&v, datetimes) {
-            (Val::Bytes(_) | Val::Date(_) | Val::DateTime(_) | Val::Time(_), _) | (_, true) => {
-                convert::to_datetime(cx, &v, &e.ty)
-            }
-            (_, false) => convert::to_date(cx, &v, &e.ty),
-        };
-        let better = best.as_ref().is_none_or(|(b, ..)| {
-            if greatest {
-                rank(&at) > rank(b)
-            } else {
-                rank(&at) < rank(b)
-            }
-        });
-        if better {
-            best = Some((at, e, v));
+        let found = date_among(cx, v, e, datetimes);
+        let rank = found.map_or(if datetimes { 0 } else { u64::MAX }, |d| d.packed());
+        if best.is_none_or(|b| wins(rank.cmp(&b))) {
+            best = Some(rank);
         }
     }
-    let mut out = Vec::new();
     match best {
-        None => return Ok(Val::Null),
-        Some((None, ..)) if !datetimes => out.extend_from_slice(b"16383-15-31"),
-        Some((Some(d), ..)) if !datetimes => d.date().write_to(&mut out),
-        Some((Some(d), e, _)) if e.ty.class() == Class::String || e.ty.class().is_temporal() => {
-            let fsp = args.iter().map(|e| e.ty.col.fsp()).max().unwrap_or(0);
-            d.with_fsp(fsp).write_to(&mut out);
-        }
-        Some((_, e, v)) => {
-            return Ok(convert::to_text(cx, v, &e.ty, ty.collation()).map_or(Val::Null, Val::Bytes));
+        None | Some(0) if datetimes => extreme_text(cx, args, ty, wins),
+        None => Ok(Val::Null),
+        Some(u64::MAX) => Ok(Val::Bytes(b"16383-15-31".as_slice().into())),
+        Some(packed) if !datetimes => Ok(Val::Date(DateTime::from_packed(packed, 0).date())),
+        Some(packed) => {
+            let mut fsp = 0;
+            for e in args {
+                fsp = fsp.max(digits_among_dates(cx, e)?);
+            }
+            Ok(Val::DateTime(DateTime::from_packed(packed, fsp)))
         }
     }
-    Ok(Val::string(out))
+}
+
+/// Digits after the point that an argument beside DATETIMEs gives the result; a constant text has those that are written.
+fn digits_among_dates<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<u8, SqlError> {
+    Ok(match e.ty.class() {
+        Class::String if nfold_plan::bind::is_constant(e) && !e.ty.col.zerofill => {
+            let v = cx.val(e)?;
+            convert::to_datetime(cx, &v, &e.ty).map_or(6, |d| d.fsp)
+        }
+        // A hexadecimal literal is a number.
+        Class::String if e.ty.col.zerofill => 0,
+        Class::String | Class::Double => 6,
+        Class::Decimal => e.ty.decimal_shape().1.min(6) as u8,
+        _ => e.ty.col.fsp(),
+    })
+}
+
+/// The date that an argument beside dates is.
+fn date_among<'a>(cx: &EvalCx<'a>, v: Val<'a>, e: &'a Expr, datetimes: bool) -> Option<DateTime> {
+    let temporal = matches!(v, Val::Date(_) | Val::DateTime(_) | Val::Time(_));
+    if temporal || matches!(v, Val::Bytes(_)) {
+        return convert::to_datetime(cx, &v, &e.ty);
+    }
+    match v {
+        v if datetimes || e.ty.class() == Class::String => convert::to_datetime(cx, &v, &e.ty),
+        // What MySQL 9.7 takes a zero for.
+        Val::Int(0) | Val::UInt(0) => Some(Date::new(2000, 0, 0).at_midnight()),
+        v => convert::to_date(cx, &v, &e.ty),
+    }
+}
+
+/// GREATEST and LEAST as texts; none of the arguments is NULL.
+fn extreme_text<'a>(
+    cx: &EvalCx<'a>,
+    args: &'a [Expr],
+    ty: &'a ExprType,
+    wins: impl Fn(std::cmp::Ordering) -> bool,
+) -> Evaluated<'a> {
+    let collation = ty.collation();
+    let mut best: Option<Cow<'a, [u8]>> = None;
+    for e in args {
+        let Some(text) = cx.text(e, collation)? else {
+            return Ok(Val::Null);
+        };
+        let better = |b: &Cow<'_, [u8]>| wins(collation.known().compare(&text, b));
+        if best.as_ref().is_none_or(better) {
+            best = Some(text);
+        }
+    }
+    Ok(best.map_or(Val::Null, Val::Bytes))
 }
 
 /// How many of the limits the first argument reaches; -1 for NULL.

@@ -14,6 +14,16 @@ impl BlockBinder<'_> {
     pub(crate) fn compare(&mut self, op: BinaryOp, a: Expr, b: Expr) -> Result<Expr, SqlError> {
         let b = self.as_year(&a, b);
         let a = self.as_year(&b, a);
+        self.compare_as_is(op, a, b)
+    }
+
+    /// [`Self::compare`] without a look at whether one side is a YEAR.
+    pub(super) fn compare_as_is(
+        &mut self,
+        op: BinaryOp,
+        a: Expr,
+        b: Expr,
+    ) -> Result<Expr, SqlError> {
         let sides = [operand(&a), operand(&b)];
         let kind = collate::comparison(&a.ty, &b.ty, sides, self.cx.connection, op.symbol())?;
         let nullable = op != BinaryOp::NullSafeEq && (a.ty.nullable || b.ty.nullable);
@@ -49,6 +59,9 @@ impl BlockBinder<'_> {
         match e {
             ast::Expr::Row(members) => members.iter().map(|m| self.expr(m)).collect(),
             ast::Expr::Subquery(query) => {
+                if let Some(e) = self.selected_constant(query) {
+                    return Ok(vec![e]);
+                }
                 let (index, types) = self.subquery(query)?;
                 let single = types.len() == 1;
                 let column = |(n, ty): (usize, ExprType)| Expr {
@@ -222,11 +235,12 @@ impl BlockBinder<'_> {
                     )
                 };
                 // A list of one is a comparison.
-                if let ([_], [member], false) = (left.as_slice(), members.as_slice(), negated)
+                if let ([_], [member]) = (left.as_slice(), members.as_slice())
                     && let Some(left) = left.pop()
                 {
                     let member = self.expr(member)?;
-                    return self.compare(BinaryOp::Eq, left, member);
+                    let equal = self.compare(BinaryOp::Eq, left, member)?;
+                    return Ok(unless(equal, negated));
                 }
                 if let [left] = left.as_slice() {
                     let members: Vec<Expr> = members
@@ -234,12 +248,30 @@ impl BlockBinder<'_> {
                         .map(|m| self.expr(m))
                         .collect::<Result<_, _>>()?;
                     let types = std::iter::once(&left.ty).chain(members.iter().map(|m| &m.ty));
-                    let texts = collate::of_texts(types, self.cx.connection, " IN ")?;
+                    let texts = collate::of_texts(types.clone(), self.cx.connection, " IN ")?;
+                    let all = texts.or_else(|| of_dates(types));
+                    let numbers = members.iter().any(|m| is_number(m.ty.class()));
+                    let texts = std::iter::once(&left.ty)
+                        .chain(members.iter().map(|m| &m.ty))
+                        .filter(|t| t.class() == Class::String && !t.col.zerofill);
+                    let merged = match left.ty.class() {
+                        Class::String => collate::merge(texts, self.cx.connection, " IN ")?,
+                        _ => collate::as_string(&left.ty, self.cx.connection),
+                    };
                     let mut list = Vec::with_capacity(members.len());
                     for m in members {
-                        let kind = match texts {
-                            Some(kind) => kind,
-                            None => kind_of(self, left, &m)?,
+                        let kind = match (all, left.ty.class(), m.ty.class()) {
+                            (Some(kind), ..) => kind,
+                            (_, Class::Time, Class::String) => CmpKind::Time,
+                            // Beside numbers texts compare as texts with what is no number.
+                            (_, Class::String, c) if c.is_temporal() && numbers => {
+                                CmpKind::String(merged.collation)
+                            }
+                            (_, Class::Int, Class::Date | Class::DateTime) => CmpKind::Double,
+                            _ => match kind_of(self, left, &m)? {
+                                CmpKind::String(_) => CmpKind::String(merged.collation),
+                                kind => kind,
+                            },
                         };
                         list.push((kind, m));
                     }
@@ -253,6 +285,15 @@ impl BlockBinder<'_> {
                         kind,
                         ty: ExprType::boolean(nullable),
                     });
+                }
+                // A list of one row is a comparison.
+                if let [only] = members.as_slice() {
+                    let row = self.columns(only)?;
+                    if row.len() != left.len() {
+                        return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&left.len()]));
+                    }
+                    let equal = self.compare_rows(BinaryOp::Eq, left, row)?;
+                    return Ok(unless(equal, negated));
                 }
                 let mut rows = Vec::with_capacity(members.len());
                 for m in members {
@@ -403,6 +444,36 @@ impl BlockBinder<'_> {
     }
 }
 
+/// The opposite, if `negated`.
+fn unless(e: Expr, negated: bool) -> Expr {
+    match negated {
+        false => e,
+        true => Expr {
+            ty: e.ty.clone(),
+            kind: ExprKind::Not(Box::new(e)),
+        },
+    }
+}
+
+fn is_number(class: Class) -> bool {
+    matches!(class, Class::Int | Class::Decimal | Class::Double)
+}
+
+/// The comparison of a list without numbers that has dates or times among its texts: all of it is compared as what these are.
+fn of_dates<'e>(types: impl Iterator<Item = &'e ExprType> + Clone) -> Option<CmpKind> {
+    if types.clone().any(|t| is_number(t.class())) {
+        return None;
+    }
+    let date = |t: &ExprType| matches!(t.class(), Class::Date | Class::DateTime);
+    if types.clone().any(date) {
+        return Some(CmpKind::DateTime);
+    }
+    let mut types = types;
+    types
+        .any(|t| t.class() == Class::Time)
+        .then_some(CmpKind::Time)
+}
+
 /// How BETWEEN compares its operand with either bound: a number among strings makes all three numbers.
 fn between_kinds(parts: &[Expr; 3], connection: CollationId) -> Result<[CmpKind; 2], SqlError> {
     let kind = |b: &Expr| {
@@ -416,6 +487,14 @@ fn between_kinds(parts: &[Expr; 3], connection: CollationId) -> Result<[CmpKind;
     let dates = [Class::String, Class::Null, Class::Date, Class::DateTime];
     if let Some(kind) = collate::of_texts(parts.iter().map(|p| &p.ty), connection, "between")? {
         return Ok([kind; 2]);
+    }
+    if let Some(kind @ CmpKind::DateTime) = of_dates(parts.iter().map(|p| &p.ty)) {
+        return Ok([kind; 2]);
+    }
+    let constant = |i: usize| operand(&parts[i]) == Operand::Constant;
+    let numbers = (0..3).any(|i| is_number(class(i)));
+    if class(0).is_temporal() && numbers && !(column && constant(1) && constant(2)) {
+        return Ok([CmpKind::Double; 2]);
     }
     if class(0).is_temporal() && column || among(&text) {
         return Ok([kind(&parts[1])?, kind(&parts[2])?]);

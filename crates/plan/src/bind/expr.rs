@@ -160,6 +160,9 @@ impl BlockBinder<'_> {
                 })
             }
             A::Subquery(query) => {
+                if let Some(e) = self.selected_constant(query) {
+                    return Ok(e);
+                }
                 let (index, types) = self.subquery(query)?;
                 let [ty] = types.as_slice() else {
                     return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&1]));
@@ -552,6 +555,36 @@ impl BlockBinder<'_> {
         })
     }
 
+    /// `(SELECT constant)` is the constant itself.
+    pub(super) fn selected_constant(&mut self, query: &ast::Query) -> Option<Expr> {
+        let ast::QueryBody::Select(s) = &query.body else {
+            return None;
+        };
+        let plain = query.limit.is_none()
+            && query.order_by.is_empty()
+            && query.with.is_none()
+            && query.into.is_none()
+            && s.from.is_empty()
+            && s.selection.is_none()
+            && s.group_by.is_empty()
+            && s.having.is_none();
+        let [ast::SelectItem::Expr { expr, .. }] = s.items.as_slice() else {
+            return None;
+        };
+        if !plain {
+            return None;
+        }
+        let mut free = BlockBinder::new(self.cx, None);
+        let e = free.expr(expr).ok()?;
+        let constant = is_constant(&e) && free.subqueries.is_empty();
+        let stays = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_));
+        if !constant || e.any(&mut |e| stays(e)) {
+            return None;
+        }
+        self.deprecated.append(&mut free.deprecated);
+        Some(e)
+    }
+
     /// `CASE a WHEN b`: as `a IN (b, …)` compares, which does not refuse a word beside a date; a constant does not become a value of
     /// the column here.
     fn case_equal(&mut self, a: Expr, b: Expr) -> Result<Expr, SqlError> {
@@ -559,10 +592,17 @@ impl BlockBinder<'_> {
             if (a.ty.class(), b.ty.class()) == (Class::String, Class::String) {
                 collate::comparable([&a.ty, &b.ty].into_iter(), self.cx.connection, "case")?;
             }
-            return self.compare(BinaryOp::Eq, a, b);
+            return self.compare_as_is(BinaryOp::Eq, a, b);
         }
         let kind = match (a.ty.class(), b.ty.class()) {
-            (Class::Time, Class::String) | (Class::String, Class::Time) => CmpKind::Time,
+            (Class::Time, c) if c == Class::String || c.is_temporal() => CmpKind::Time,
+            // A text is compared as one.
+            (Class::String, b_class) if b_class.is_temporal() => {
+                let merged =
+                    collate::merge([&a.ty, &b.ty].into_iter(), self.cx.connection, "case")?;
+                CmpKind::String(merged.collation)
+            }
+            (Class::Int, Class::Date | Class::DateTime) => CmpKind::Double,
             _ => collate::comparison(
                 &a.ty,
                 &b.ty,
