@@ -553,6 +553,80 @@ pub struct SubqueryPlan {
     pub correlated: bool,
 }
 
+/// Calls `$f` on each direct operand of `$kind`; `$iter` is `iter` or `iter_mut`.
+macro_rules! each_operand {
+    ($kind:expr, $f:ident, $iter:ident) => {{
+        use ExprKind::*;
+        match $kind {
+            Const(_)
+            | Param(_)
+            | Column(_)
+            | Outer { .. }
+            | UserVar(_)
+            | SysVar { .. }
+            | Default(_)
+            | DefaultNow(_) => {}
+            AssignUserVar(_, e) | Neg(e) | BitNot(e) | Not(e) | Cast(e) | Collate(e) => $f(e),
+            Is { expr, .. } | Extract { expr, .. } => $f(expr),
+            Arith(_, s) | Bit(_, s) | Xor(s) => s.$iter().for_each(&mut *$f),
+            Compare { sides, .. } => sides.$iter().for_each(&mut *$f),
+            CompareRows { left, right, .. } => left.$iter().chain(right).for_each(&mut *$f),
+            And(list) | Or(list) => list.$iter().for_each(&mut *$f),
+            Between { parts, .. } => parts.$iter().for_each(&mut *$f),
+            In { expr, list, .. } => {
+                $f(expr);
+                list.$iter().for_each(|(_, e)| $f(e));
+            }
+            InRows { left, rows, .. } => {
+                left.$iter().for_each(&mut *$f);
+                rows.$iter().flatten().for_each(|(_, e)| $f(e));
+            }
+            InParam { left, .. } => left.$iter().for_each(&mut *$f),
+            Like {
+                expr,
+                pattern,
+                escape,
+                ..
+            } => {
+                $f(expr);
+                $f(pattern);
+                if let Some(e) = escape {
+                    $f(e);
+                }
+            }
+            Case { whens, otherwise } => {
+                for (when, then) in whens {
+                    $f(when);
+                    $f(then);
+                }
+                if let Some(e) = otherwise {
+                    $f(e);
+                }
+            }
+            IntervalArith { expr, amount, .. } => {
+                $f(expr);
+                $f(amount);
+            }
+            TimestampDiff { from, to, .. } => {
+                $f(from);
+                $f(to);
+            }
+            Trim { what, expr, .. } => {
+                if let Some(e) = what {
+                    $f(e);
+                }
+                $f(expr);
+            }
+            Call { args, .. } => args.$iter().for_each(&mut *$f),
+            Subquery { use_as, .. } => match use_as {
+                SubqueryUse::Scalar | SubqueryUse::Column(_) | SubqueryUse::Exists => {}
+                SubqueryUse::In { left, .. } => left.$iter().for_each(&mut *$f),
+                SubqueryUse::Quantified { left, .. } => $f(left),
+            },
+        }
+    }};
+}
+
 impl Expr {
     /// A constant of the given type.
     pub fn constant(value: Value, ty: ExprType) -> Expr {
@@ -575,146 +649,12 @@ impl Expr {
 
     /// Calls `f` on each direct operand.
     pub fn each_child<'e>(&'e self, f: &mut dyn FnMut(&'e Expr)) {
-        use ExprKind::*;
-        match &self.kind {
-            Const(_)
-            | Param(_)
-            | Column(_)
-            | Outer { .. }
-            | UserVar(_)
-            | SysVar { .. }
-            | Default(_)
-            | DefaultNow(_) => {}
-            AssignUserVar(_, e) | Neg(e) | BitNot(e) | Not(e) | Cast(e) | Collate(e) => f(e),
-            Is { expr, .. } | Extract { expr, .. } => f(expr),
-            Arith(_, s) | Bit(_, s) | Xor(s) => s.iter().for_each(f),
-            Compare { sides, .. } => sides.iter().for_each(f),
-            CompareRows { left, right, .. } => left.iter().chain(right).for_each(f),
-            And(list) | Or(list) => list.iter().for_each(f),
-            Between { parts, .. } => parts.iter().for_each(f),
-            In { expr, list, .. } => {
-                f(expr);
-                list.iter().for_each(|(_, e)| f(e));
-            }
-            InRows { left, rows, .. } => {
-                left.iter().for_each(&mut *f);
-                rows.iter().flatten().for_each(|(_, e)| f(e));
-            }
-            InParam { left, .. } => left.iter().for_each(f),
-            Like {
-                expr,
-                pattern,
-                escape,
-                ..
-            } => {
-                f(expr);
-                f(pattern);
-                if let Some(e) = escape {
-                    f(e);
-                }
-            }
-            Case { whens, otherwise } => {
-                for (when, then) in whens {
-                    f(when);
-                    f(then);
-                }
-                if let Some(e) = otherwise {
-                    f(e);
-                }
-            }
-            IntervalArith { expr, amount, .. } => {
-                f(expr);
-                f(amount);
-            }
-            TimestampDiff { from, to, .. } => {
-                f(from);
-                f(to);
-            }
-            Trim { what, expr, .. } => {
-                if let Some(e) = what {
-                    f(e);
-                }
-                f(expr);
-            }
-            Call { args, .. } => args.iter().for_each(f),
-            Subquery { use_as, .. } => match use_as {
-                SubqueryUse::Scalar | SubqueryUse::Column(_) | SubqueryUse::Exists => {}
-                SubqueryUse::In { left, .. } => left.iter().for_each(f),
-                SubqueryUse::Quantified { left, .. } => f(left),
-            },
-        }
+        each_operand!(&self.kind, f, iter)
     }
 
     /// Calls `f` on each direct operand, mutably.
     pub fn each_child_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
-        use ExprKind::*;
-        match &mut self.kind {
-            Const(_)
-            | Param(_)
-            | Column(_)
-            | Outer { .. }
-            | UserVar(_)
-            | SysVar { .. }
-            | Default(_)
-            | DefaultNow(_) => {}
-            AssignUserVar(_, e) | Neg(e) | BitNot(e) | Not(e) | Cast(e) | Collate(e) => f(e),
-            Is { expr, .. } | Extract { expr, .. } => f(expr),
-            Arith(_, s) | Bit(_, s) | Xor(s) => s.iter_mut().for_each(f),
-            Compare { sides, .. } => sides.iter_mut().for_each(f),
-            CompareRows { left, right, .. } => left.iter_mut().chain(right).for_each(f),
-            And(list) | Or(list) => list.iter_mut().for_each(f),
-            Between { parts, .. } => parts.iter_mut().for_each(f),
-            In { expr, list, .. } => {
-                f(expr);
-                list.iter_mut().for_each(|(_, e)| f(e));
-            }
-            InRows { left, rows, .. } => {
-                left.iter_mut().for_each(&mut *f);
-                rows.iter_mut().flatten().for_each(|(_, e)| f(e));
-            }
-            InParam { left, .. } => left.iter_mut().for_each(f),
-            Like {
-                expr,
-                pattern,
-                escape,
-                ..
-            } => {
-                f(expr);
-                f(pattern);
-                if let Some(e) = escape {
-                    f(e);
-                }
-            }
-            Case { whens, otherwise } => {
-                for (when, then) in whens {
-                    f(when);
-                    f(then);
-                }
-                if let Some(e) = otherwise {
-                    f(e);
-                }
-            }
-            IntervalArith { expr, amount, .. } => {
-                f(expr);
-                f(amount);
-            }
-            TimestampDiff { from, to, .. } => {
-                f(from);
-                f(to);
-            }
-            Trim { what, expr, .. } => {
-                if let Some(e) = what {
-                    f(e);
-                }
-                f(expr);
-            }
-            Call { args, .. } => args.iter_mut().for_each(f),
-            Subquery { use_as, .. } => match use_as {
-                SubqueryUse::Scalar | SubqueryUse::Column(_) | SubqueryUse::Exists => {}
-                SubqueryUse::In { left, .. } => left.iter_mut().for_each(f),
-                SubqueryUse::Quantified { left, .. } => f(left),
-            },
-        }
+        each_operand!(&mut self.kind, f, iter_mut)
     }
 
     /// Whether `f` holds for this node or one below it.
