@@ -18,6 +18,7 @@ mod listen;
 pub mod pool_list;
 pub mod server;
 pub mod session;
+pub mod slow_log;
 mod system;
 mod tls;
 pub mod views;

@@ -278,7 +278,7 @@ impl Session {
                     ));
                 }
                 FlushItem::Status => return Err(SqlError::not_supported("FLUSH STATUS")),
-                FlushItem::Other(words) if words.contains("LOGS") => {}
+                FlushItem::Other(words) if words.contains("LOGS") => self.server.slow_log.reopen(),
                 FlushItem::Other(words) => {
                     return Err(SqlError::not_supported(format!("FLUSH {words}")));
                 }

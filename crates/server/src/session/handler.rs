@@ -194,7 +194,7 @@ impl SessionHandler for Session {
                 next.is_some(),
                 |s, fiber, sink| s.run_text(fiber, statement, sink),
             );
-            self.count_statement(cx, started, statement, None);
+            self.count_statement(cx, started, statement, None, &[]);
             match next {
                 Some(next) if ok && !self.close_after => at += next,
                 _ => break,
@@ -234,7 +234,8 @@ impl SessionHandler for Session {
                 self.answer(cx, out, WireFormat::Binary, false, |s, fiber, sink| {
                     s.run_prepared(fiber, &statement, &values, sink)
                 });
-                self.count_statement(cx, started, &statement.text, Some(&statement.digested));
+                let (text, digested) = (&statement.text, Some(&statement.digested));
+                self.count_statement(cx, started, text, digested, &values);
             }
             Err(e) => self.refuse(out, &e),
         }

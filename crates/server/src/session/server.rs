@@ -1,5 +1,6 @@
 //! What all sessions share: the engine, global variables, accounts, connections; and the factory that workers make sessions with.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use super::vars::{self, Globals, VarValue};
 use crate::config::ServerOptions;
 use crate::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
 use crate::pool_list::PoolList;
+use crate::slow_log::SlowLog;
 use crate::worker::{FiberCx, Registry, WorkerCounters};
 
 /// See the module's header.
@@ -30,6 +32,7 @@ pub struct ServerState {
     pub digests: Digests,
     /// What is kept of the buffer pool over a restart.
     pub pool_list: Arc<PoolList>,
+    pub slow_log: Arc<SlowLog>,
     /// Set once the workers run.
     pub counters: OnceLock<WorkerCounters>,
 }
@@ -44,6 +47,7 @@ impl ServerState {
         let globals = Arc::new(Globals::new(&options.values, &facts(options)));
         let state = ServerState {
             pool_list: PoolList::new(engine.clone(), &options.datadir),
+            slow_log: SlowLog::new(banner(options)),
             engine,
             globals,
             registry,
@@ -68,6 +72,9 @@ impl ServerState {
         self.plans.set_limit(self.int("nfold_plan_cache_size"));
         tunables.set_require_secure_transport(self.flag("require_secure_transport"));
         storage::hand_over(self);
+        let datadir = self.text("datadir");
+        let file = Path::new(&*datadir).join(&*self.text("slow_query_log_file"));
+        self.slow_log.configure(self.flag("slow_query_log"), file);
     }
 
     /// The global number `name`; 0 if it is none.
@@ -101,6 +108,7 @@ impl ServerState {
 
     /// The server ends, its sessions have ended: keeps what is in memory for the next one, if that is wanted.
     pub fn end(&self) {
+        self.slow_log.close();
         let (file, percent) = self.pool_list_file();
         let wanted = self.flag("innodb_buffer_pool_dump_at_shutdown");
         self.pool_list.close(wanted.then_some((&*file, percent)));
@@ -110,6 +118,18 @@ impl ServerState {
     pub fn flag(&self, name: &'static str) -> bool {
         vars::find(name).is_ok_and(|at| self.globals.load().0[at] == VarValue::Bool(true))
     }
+}
+
+/// The first lines of a log, as MySQL writes them.
+fn banner(options: &ServerOptions) -> String {
+    let socket = options.socket.as_deref().unwrap_or(Path::new(""));
+    format!(
+        "nfold, Version: {} (Nfold {}). started with:\nTcp port: {}  Unix socket: {}\nTime                 Id Command    Argument\n",
+        options.server_version,
+        env!("CARGO_PKG_VERSION"),
+        options.port,
+        socket.display(),
+    )
 }
 
 /// What the server knows of itself and its machine.
@@ -146,6 +166,15 @@ fn facts(options: &ServerOptions) -> Vec<(&'static str, VarValue)> {
             "innodb_io_capacity_max",
             VarValue::Int(capacity.saturating_mul(2).min(u64::from(u32::MAX))),
         ));
+    }
+    if options
+        .values
+        .text("slow_query_log_file")
+        .unwrap_or_default()
+        .is_empty()
+    {
+        let name = format!("{}-slow.log", hostname.trim());
+        facts.push(("slow_query_log_file", path(&options.datadir.join(name))));
     }
     if let Some(socket) = &options.socket {
         facts.push(("socket", path(socket)));

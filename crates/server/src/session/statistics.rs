@@ -4,14 +4,17 @@
 //! A warm statement: its plan has the id, so one reading of the clock and one record in the worker's own block. Others look their id up in a
 //! map of the session's; the shared registry is asked when a session meets a digest first.
 
+use std::borrow::Cow;
 use std::hash::Hasher;
 use std::time::Instant;
 
 use nfold_observe::digests::{DigestId, DigestName, Run};
 use nfold_sql::digest::Digested;
+use nfold_types::Value;
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::Session;
+use crate::slow_log::{Entry, with_values, without_secrets};
 use crate::worker::FiberCx;
 
 /// Ids of one session for statements that have no plan.
@@ -32,7 +35,7 @@ pub struct Facts {
 pub struct DigestIds(FxHashMap<u128, DigestId>);
 
 impl Session {
-    /// Counts the statement that has just been answered. `digested`: of `text`; that of the session itself if `None`.
+    /// Counts the statement that has just been answered. `digested`: of `text`; that of the session itself if `None`. `values`: of its `?`.
     #[inline]
     pub(super) fn count_statement(
         &mut self,
@@ -40,6 +43,7 @@ impl Session {
         started: Instant,
         text: &[u8],
         digested: Option<&Digested>,
+        values: &[Value],
     ) {
         let latency = cx.read_clock().saturating_duration_since(started);
         let digests = &self.server.digests;
@@ -53,6 +57,47 @@ impl Session {
         self.server
             .digests
             .record(cx.worker(), self.facts.digest, run);
+        let settings = self.env.vars.settings();
+        if run.latency_ns >= settings.long_query_ns {
+            self.log_slow(text, values);
+        }
+    }
+
+    /// The statement took `long_query_time` or longer.
+    #[cold]
+    fn log_slow(&self, text: &[u8], values: &[Value]) {
+        let (run, settings, log) = (
+            &self.facts.run,
+            self.env.vars.settings(),
+            &self.server.slow_log,
+        );
+        if run.rows_examined < settings.min_examined_row_limit {
+            return;
+        }
+        log.count();
+        if !log.is_on() {
+            return;
+        }
+        let text = match values {
+            [] => match without_secrets(text, settings.lexing) {
+                Some(hidden) => Cow::Owned(hidden),
+                None => Cow::Borrowed(text),
+            },
+            values => Cow::Owned(with_values(text, settings.lexing, values)),
+        };
+        let login = &self.env.login;
+        log.write(&Entry {
+            user: &login.user,
+            account_user: &login.account_user,
+            host: &login.client_host,
+            connection_id: login.connection_id,
+            database: self.env.database.as_deref(),
+            started_us: run.at_us,
+            took_us: run.latency_ns / 1000,
+            rows_sent: run.rows_sent,
+            rows_examined: run.rows_examined,
+            text: &text,
+        });
     }
 
     #[cold]

@@ -78,6 +78,7 @@ impl ServerState {
         .collect();
         all.extend(storage::resize_values(&store.resize));
         all.extend(self.pool_list.status());
+        all.extend(self.slow_log.status());
         all.sort_unstable_by_key(|(name, _)| name.to_ascii_lowercase());
         all
     }
@@ -156,10 +157,11 @@ impl Session {
         let uptime = self.server.started.elapsed().as_secs();
         let per_second = totals.commands as f64 / uptime.max(1) as f64;
         format!(
-            "Uptime: {uptime}  Threads: {}  Questions: {}  Slow queries: 0  Opens: 0  Flush tables: 0  Open tables: {}  \
+            "Uptime: {uptime}  Threads: {}  Questions: {}  Slow queries: {}  Opens: 0  Flush tables: 0  Open tables: {}  \
              Queries per second avg: {per_second:.3}",
             self.server.registry.connections(),
             totals.commands,
+            self.server.slow_log.slow_queries(),
             self.schema.tables().count(),
         )
     }

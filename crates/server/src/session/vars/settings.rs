@@ -56,6 +56,9 @@ pub struct Settings {
     pub tmp_table_size: usize,
     pub completion_chain: bool,
     pub completion_release: bool,
+    /// `long_query_time`
+    pub long_query_ns: u64,
+    pub min_examined_row_limit: u64,
 }
 
 macro_rules! places {
@@ -70,6 +73,7 @@ places! {
     max_execution_time, lock_wait_timeout, innodb_lock_wait_timeout, wait_timeout, net_read_timeout, net_write_timeout,
     max_allowed_packet, max_error_count, max_prepared_stmt_count, read_only, super_read_only, sql_notes, sql_safe_updates, sql_select_limit, auto_increment_increment,
     auto_increment_offset, group_concat_max_len, div_precision_increment, max_sort_length, sort_buffer_size, tmp_table_size, completion_type,
+    long_query_time, min_examined_row_limit,
 }
 
 /// `transaction_isolation`'s words.
@@ -175,6 +179,11 @@ impl Settings {
             tmp_table_size: size(p.tmp_table_size),
             completion_chain: text(p.completion_type) == "CHAIN",
             completion_release: text(p.completion_type) == "RELEASE",
+            long_query_ns: match values[p.long_query_time] {
+                VarValue::Real(seconds) => (seconds * 1e9) as u64,
+                _ => u64::MAX,
+            },
+            min_examined_row_limit: int(p.min_examined_row_limit),
         }
     }
 }

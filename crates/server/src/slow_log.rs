@@ -1,0 +1,412 @@
+//! The slow query log: statements that took `long_query_time` or longer, as MySQL writes them to `slow_query_log_file`.
+//!
+//! # Picture
+//! ```text
+//! session ──▶ pending (text of entries) ──▶ writer thread ──▶ file, one write for all that have gathered
+//! ```
+//! # Concurrency
+//! Workers never block on the file: they append to `pending` under a mutex, only when a statement was slow. Beyond [`MAX_PENDING`] entries are
+//! lost, and counted.
+//! # Failure
+//! A file that cannot be opened or written is named in the server's own log, once until it can be again; entries meanwhile are lost, and counted.
+//!
+//! Source: "The Slow Query Log" of MySQL's reference manual.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
+
+use nfold_sql::keywords::Kw;
+use nfold_sql::lexer::{LexMode, Lexer, TokenKind};
+use nfold_types::Value;
+use nfold_types::temporal::{DateTime, TimeZone, Timestamp};
+use parking_lot::{Condvar, Mutex};
+
+/// Bytes of entries that wait for the writer.
+const MAX_PENDING: usize = 64 << 20;
+
+/// One slow statement.
+pub struct Entry<'a> {
+    pub user: &'a str,
+    pub account_user: &'a str,
+    pub host: &'a str,
+    pub connection_id: u32,
+    pub database: Option<&'a str>,
+    /// Microseconds since 1970.
+    pub started_us: u64,
+    pub took_us: u64,
+    pub rows_sent: u64,
+    pub rows_examined: u64,
+    pub text: &'a [u8],
+}
+
+#[derive(Default)]
+struct State {
+    path: PathBuf,
+    pending: Vec<u8>,
+    /// Entries in `pending`.
+    entries: u64,
+    /// The default database of the last entry in the file.
+    database: Option<String>,
+    /// The file is to be opened anew.
+    reopen: bool,
+    closed: bool,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// See the module's header. One per server.
+pub struct SlowLog {
+    /// The first lines of a file, as MySQL's.
+    banner: String,
+    on: AtomicBool,
+    /// `Slow_queries`
+    slow: AtomicU64,
+    lost: AtomicU64,
+    state: Mutex<State>,
+    bell: Condvar,
+}
+
+impl SlowLog {
+    pub fn new(banner: String) -> Arc<SlowLog> {
+        Arc::new(SlowLog {
+            banner,
+            on: AtomicBool::new(false),
+            slow: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            state: Mutex::default(),
+            bell: Condvar::new(),
+        })
+    }
+
+    /// `slow_query_log` and `slow_query_log_file`.
+    pub fn configure(self: &Arc<Self>, on: bool, path: PathBuf) {
+        self.on.store(on, Relaxed);
+        let mut state = self.state.lock();
+        if state.path != path {
+            state.path = path;
+            state.reopen = true;
+        }
+        if on && state.thread.is_none() && !state.closed {
+            let own = self.clone();
+            let writer = std::thread::Builder::new().name("slow-log".into());
+            match writer.spawn(move || own.run()) {
+                Ok(thread) => state.thread = Some(thread),
+                Err(error) => tracing::error!(%error, "no thread for the slow query log"),
+            }
+        }
+    }
+
+    /// FLUSH SLOW LOGS: what comes goes to a file opened anew, after the old one was renamed.
+    pub fn reopen(&self) {
+        self.state.lock().reopen = true;
+    }
+
+    /// The server ends: writes what there is.
+    pub fn close(&self) {
+        let thread = {
+            let mut state = self.state.lock();
+            state.closed = true;
+            self.bell.notify_one();
+            state.thread.take()
+        };
+        if let Some(thread) = thread {
+            // A panic of the writer was reported by itself.
+            drop(thread.join());
+        }
+    }
+
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.on.load(Relaxed)
+    }
+
+    /// Counts a slow statement, whether it is written or not.
+    pub fn count(&self) {
+        self.slow.fetch_add(1, Relaxed);
+    }
+
+    /// The values of `Slow_queries` and `Nfold_slow_log_lost`.
+    pub fn status(&self) -> [(&'static str, String); 2] {
+        [
+            ("Nfold_slow_log_lost", self.lost.load(Relaxed).to_string()),
+            ("Slow_queries", self.slow.load(Relaxed).to_string()),
+        ]
+    }
+
+    /// Statements that were slow so far.
+    pub fn slow_queries(&self) -> u64 {
+        self.slow.load(Relaxed)
+    }
+
+    /// Hands an entry to the writer.
+    pub fn write(&self, entry: &Entry<'_>) {
+        let mut state = self.state.lock();
+        if state.closed || state.pending.len() + entry.text.len() > MAX_PENDING {
+            self.lost.fetch_add(1, Relaxed);
+            return;
+        }
+        let State {
+            pending, database, ..
+        } = &mut *state;
+        append(entry, database, pending);
+        state.entries += 1;
+        self.bell.notify_one();
+    }
+
+    /// Body of the writer.
+    fn run(&self) {
+        let (mut file, mut known_bad): (Option<File>, bool) = (None, false);
+        let mut bytes = Vec::new();
+        loop {
+            let (path, entries) = {
+                let mut state = self.state.lock();
+                while state.pending.is_empty() && !state.closed {
+                    self.bell.wait(&mut state);
+                }
+                if state.pending.is_empty() {
+                    return;
+                }
+                bytes.clear();
+                std::mem::swap(&mut bytes, &mut state.pending);
+                if std::mem::take(&mut state.reopen) {
+                    file = None;
+                }
+                (state.path.clone(), std::mem::take(&mut state.entries))
+            };
+            let result = match &mut file {
+                Some(file) => file.write_all(&bytes),
+                None => self.open(&path).and_then(|opened| {
+                    let opened = file.insert(opened);
+                    opened.write_all(&bytes)
+                }),
+            };
+            match result {
+                Ok(()) => known_bad = false,
+                Err(error) => {
+                    self.lost.fetch_add(entries, Relaxed);
+                    if !known_bad {
+                        tracing::error!(%error, path = %path.display(), "the slow query log cannot be written");
+                    }
+                    (file, known_bad) = (None, true);
+                }
+            }
+        }
+    }
+
+    fn open(&self, path: &PathBuf) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        let mut file = options.create(true).append(true).mode(0o640).open(path)?;
+        file.write_all(self.banner.as_bytes())?;
+        Ok(file)
+    }
+}
+
+/// Microseconds since 1970 as a date and a time of day in UTC.
+fn instant(micros: i64) -> String {
+    let local = TimeZone::UTC.to_local(Timestamp::from_micros(micros, 6));
+    local.unwrap_or(DateTime::ZERO).to_string()
+}
+
+/// Appends an entry as MySQL writes it. `database`: that of the last entry.
+fn append(entry: &Entry<'_>, database: &mut Option<String>, out: &mut Vec<u8>) {
+    let ended = instant((entry.started_us + entry.took_us) as i64);
+    let ip = match entry.host {
+        "localhost" => "",
+        ip => ip,
+    };
+    let host = if ip.is_empty() { "localhost" } else { "" };
+    let head = format!(
+        "# Time: {}Z\n# User@Host: {}[{}] @ {host} [{ip}]  Id: {:>5}\n\
+         # Query_time: {}.{:06}  Lock_time: 0.000000 Rows_sent: {}  Rows_examined: {}\n",
+        ended.replacen(' ', "T", 1),
+        entry.account_user,
+        entry.user,
+        entry.connection_id,
+        entry.took_us / 1_000_000,
+        entry.took_us % 1_000_000,
+        entry.rows_sent,
+        entry.rows_examined,
+    );
+    out.extend_from_slice(head.as_bytes());
+    if let Some(now) = entry.database
+        && database.as_deref() != Some(now)
+    {
+        out.extend_from_slice(format!("use {now};\n").as_bytes());
+        *database = Some(now.to_string());
+    }
+    out.extend_from_slice(format!("SET timestamp={};\n", entry.started_us / 1_000_000).as_bytes());
+    out.extend_from_slice(entry.text.trim_ascii_end());
+    out.extend_from_slice(b";\n");
+}
+
+/// The text of a prepared statement with values in the places of `?`.
+pub fn with_values(text: &[u8], mode: LexMode, values: &[Value]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() + 16 * values.len());
+    let (mut lexer, mut values, mut done) = (Lexer::new(text, mode), values.iter(), 0);
+    loop {
+        let token = lexer.next_token();
+        match token.kind {
+            TokenKind::End | TokenKind::Invalid => break,
+            TokenKind::Marker => {
+                let start = token.start as usize;
+                out.extend_from_slice(&text[done..start]);
+                literal(values.next().unwrap_or(&Value::Null), mode, &mut out);
+                done = start + 1;
+            }
+            _ => {}
+        }
+    }
+    out.extend_from_slice(&text[done..]);
+    out
+}
+
+/// The text without the passwords that statements about accounts may hold: all their strings become `<secret>`. `None`: it is another statement.
+pub fn without_secrets(text: &[u8], mode: LexMode) -> Option<Vec<u8>> {
+    let mut lexer = Lexer::new(text, mode);
+    let about_accounts = matches!(
+        lexer.next_token().kw,
+        Kw::CREATE | Kw::ALTER | Kw::SET | Kw::GRANT
+    );
+    if !about_accounts {
+        return None;
+    }
+    let (mut out, mut done, mut secret) = (Vec::new(), 0, false);
+    loop {
+        let token = lexer.next_token();
+        match token.kind {
+            TokenKind::End | TokenKind::Invalid => break,
+            TokenKind::Word => secret |= matches!(token.kw, Kw::IDENTIFIED | Kw::PASSWORD),
+            TokenKind::Str if secret => {
+                out.extend_from_slice(&text[done..token.start as usize]);
+                out.extend_from_slice(b"<secret>");
+                done = token.end as usize;
+            }
+            _ => {}
+        }
+    }
+    out.extend_from_slice(&text[done..]);
+    secret.then_some(out)
+}
+
+/// Appends a value as it is written in a statement.
+fn literal(value: &Value, mode: LexMode, out: &mut Vec<u8>) {
+    let bare = match value {
+        Value::Null => "NULL".to_string(),
+        Value::Int(v) => v.to_string(),
+        Value::UInt(v) => v.to_string(),
+        Value::Float(v) => format!("{v:e}"),
+        Value::Double(v) => format!("{v:e}"),
+        Value::Decimal(v) => v.to_string(),
+        Value::Date(v) => format!("'{v}'"),
+        Value::DateTime(v) => format!("'{v}'"),
+        Value::Time(v) => format!("'{v}'"),
+        Value::Timestamp(v) => format!("'{}'", instant(v.micros())),
+        Value::Bytes(bytes) => return quoted(bytes, mode, out),
+    };
+    out.extend_from_slice(bare.as_bytes());
+}
+
+fn quoted(bytes: &[u8], mode: LexMode, out: &mut Vec<u8>) {
+    let escapes = !mode.has(LexMode::NO_BACKSLASH_ESCAPES);
+    out.push(b'\'');
+    for &b in bytes {
+        match b {
+            b'\'' => out.extend_from_slice(b"''"),
+            b'\\' if escapes => out.extend_from_slice(b"\\\\"),
+            0 if escapes => out.extend_from_slice(b"\\0"),
+            b'\n' if escapes => out.extend_from_slice(b"\\n"),
+            b'\r' if escapes => out.extend_from_slice(b"\\r"),
+            b => out.push(b),
+        }
+    }
+    out.push(b'\'');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(text: &[u8]) -> Entry<'_> {
+        Entry {
+            user: "app",
+            account_user: "app",
+            host: "127.0.0.1",
+            connection_id: 8,
+            database: Some("shop"),
+            started_us: 1_700_000_000_250_000,
+            took_us: 1_500_007,
+            rows_sent: 3,
+            rows_examined: 900,
+            text,
+        }
+    }
+
+    #[test]
+    fn entries_are_as_mysql_writes_them() {
+        let (mut out, mut database) = (Vec::new(), None);
+        append(&entry(b"SELECT 1"), &mut database, &mut out);
+        append(&entry(b"SELECT 2 "), &mut database, &mut out);
+        let head = "# Time: 2023-11-14T22:13:21.750007Z\n# User@Host: app[app] @  [127.0.0.1]  Id:     8\n\
+                    # Query_time: 1.500007  Lock_time: 0.000000 Rows_sent: 3  Rows_examined: 900\n";
+        let expected = format!(
+            "{head}use shop;\nSET timestamp=1700000000;\nSELECT 1;\n{head}SET timestamp=1700000000;\nSELECT 2;\n"
+        );
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn values_stand_where_they_are_meant() {
+        let values = [
+            Value::Int(-5),
+            Value::Bytes(b"it's a \\ and\na ?".to_vec()),
+            Value::Null,
+        ];
+        let text = b"SELECT '?', ? FROM t /* ? */ WHERE a = ? AND `?` <=> ? LIMIT 1";
+        let out = with_values(text, LexMode::default(), &values);
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "SELECT '?', -5 FROM t /* ? */ WHERE a = 'it''s a \\\\ and\\na ?' AND `?` <=> NULL LIMIT 1"
+        );
+    }
+
+    #[test]
+    fn passwords_are_not_written() {
+        let hidden = |text: &str| {
+            let out = without_secrets(text.as_bytes(), LexMode::default());
+            out.map(|out| String::from_utf8(out).unwrap())
+        };
+        let text =
+            "CREATE USER a@'%' IDENTIFIED WITH caching_sha2_password BY 'x', b IDENTIFIED BY \"y\"";
+        let expected = "CREATE USER a@'%' IDENTIFIED WITH caching_sha2_password BY <secret>, b IDENTIFIED BY <secret>";
+        assert_eq!(hidden(text).as_deref(), Some(expected));
+        assert_eq!(
+            hidden("set password = 'x'").as_deref(),
+            Some("set password = <secret>")
+        );
+        assert_eq!(hidden("SET @a = 'x'"), None);
+        assert_eq!(hidden("SELECT 'identified by'"), None);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_loses_entries_and_says_how_many() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = SlowLog::new("begun\n".into());
+        log.configure(true, dir.path().join("missing/slow.log"));
+        log.write(&entry(b"SELECT 1"));
+        while log.lost.load(Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        let path = dir.path().join("slow.log");
+        log.configure(true, path.clone());
+        log.write(&entry(b"SELECT 2"));
+        log.close();
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text.starts_with("begun\n# Time: 2023-11-14T22:13:21.750007Z\n"));
+        assert!(text.ends_with("\nSELECT 2;\n"), "{text}");
+        assert_eq!(log.lost.load(Relaxed), 1);
+    }
+}
