@@ -370,24 +370,12 @@ impl BoundAccess {
             PointPart::Eq { expr, null_safe } => {
                 let v = cx.val(expr)?;
                 let ty = &layout.parts()[at].ty;
-                let constant = is_constant(expr);
-                let v = if constant {
-                    compare::as_column(cx, &expr.ty, v, ty, compare::is_marker(cx, expr))
-                } else {
-                    v
-                };
-                let Some(v) = compare::settled(cx, expr, v, ty) else {
-                    return Ok(());
-                };
-                let refuses = is_constant(expr) && !compare::is_marker(cx, expr);
-                if matches!(Class::of(ty), Class::Date | Class::DateTime) && refuses {
-                    compare::refuse_text(cx, &v, &expr.ty, ty)?;
-                }
-                // A constant is looked for as the column would keep it, and what is found is not compared again.
-                let v = if constant && !*null_safe && !v.is_null() {
-                    compare::rounded(cx, v, &expr.ty, ty)
-                } else {
-                    v
+                let v = match ty.is_temporal() {
+                    true => match moment(cx, (expr, v), ty, true, !*null_safe)? {
+                        Some(v) => v,
+                        None => return Ok(()),
+                    },
+                    false => v,
                 };
                 member(s, cx, layout, at, &v, &expr.ty, *null_safe)
             }
@@ -435,10 +423,12 @@ impl BoundAccess {
                     }
                     let v = if several {
                         listed(cx, v, &from, ty)
-                    } else {
+                    } else if ty.is_temporal() {
                         // A list of one is a comparison.
                         let v = compare::as_column(cx, &from, v, ty, false);
                         compare::rounded(cx, v, &from, ty)
+                    } else {
+                        v
                     };
                     member(s, cx, layout, at, &v, &from, false)?;
                 }
@@ -575,26 +565,43 @@ impl BoundAccess {
         round: bool,
     ) -> Result<KeyValue, SqlError> {
         let v = cx.val(e)?;
-        let constant = ty.is_temporal() && is_constant(e);
-        let v = if constant {
-            compare::as_column(cx, &e.ty, v, ty, compare::is_marker(cx, e))
-        } else {
-            v
-        };
-        let Some(v) = compare::settled(cx, e, v, ty) else {
-            return Ok(KeyValue::Nothing);
-        };
-        let refuses = refuses && is_constant(e) && !compare::is_marker(cx, e);
-        if refuses && matches!(Class::of(ty), Class::Date | Class::DateTime) {
-            compare::refuse_text(cx, &v, &e.ty, ty)?;
+        if !ty.is_temporal() {
+            return Ok(key_value(cx, &v, &e.ty, ty));
         }
-        let v = if round && !v.is_null() {
-            compare::rounded(cx, v, &e.ty, ty)
-        } else {
-            v
-        };
-        Ok(key_value(cx, &v, &e.ty, ty))
+        Ok(match moment(cx, (e, v), ty, refuses, round)? {
+            Some(v) => key_value(cx, &v, &e.ty, ty),
+            None => KeyValue::Nothing,
+        })
     }
+}
+
+/// An operand's value as a column of dates or times is looked up by it. `None`: it matches nothing. `refuses`: a constant text that is none is an
+/// error. `round`: a constant is looked for as the column would keep it, and what is found is not compared again.
+fn moment<'a>(
+    cx: &EvalCx<'a>,
+    (expr, v): (&'a Expr, Val<'a>),
+    ty: &ColumnType,
+    refuses: bool,
+    round: bool,
+) -> Result<Option<Val<'a>>, SqlError> {
+    let (constant, marker) = (is_constant(expr), compare::is_marker(cx, expr));
+    let v = if constant {
+        compare::as_column(cx, &expr.ty, v, ty, marker)
+    } else {
+        v
+    };
+    let Some(v) = compare::settled(cx, expr, v, ty) else {
+        return Ok(None);
+    };
+    let dates = matches!(Class::of(ty), Class::Date | Class::DateTime);
+    if refuses && constant && !marker && dates {
+        compare::refuse_text(cx, &v, &expr.ty, ty)?;
+    }
+    Ok(Some(if round && constant && !v.is_null() {
+        compare::rounded(cx, v, &expr.ty, ty)
+    } else {
+        v
+    }))
 }
 
 /// Whether both bounds are one and the same constant moment.
