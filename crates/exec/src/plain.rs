@@ -58,51 +58,24 @@ impl ImageKeys {
         })
     }
 
-    fn push(&self, layout: &RowLayout, image: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
-        for (n, ordinal) in self.ordinals.iter().enumerate() {
-            let value = layout.get(image, *ordinal).map_err(|e| row_error(&e))?;
-            if self.as_stored[n] {
-                self.maker.push_stored(n, value, out)?;
-            } else {
-                self.maker.push(n, &Val::from_ref(value), out)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Appends what is equal exactly when [`push`](Self::push)'s bytes are, without their order.
-    fn push_identity(
+    /// Appends the key of an image in a form.
+    #[inline]
+    fn push(
         &self,
+        form: Form,
         layout: &RowLayout,
         image: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), SqlError> {
         for (n, ordinal) in self.ordinals.iter().enumerate() {
             let value = layout.get(image, *ordinal).map_err(|e| row_error(&e))?;
-            if self.as_stored[n] {
-                self.maker.push_identity(n, value, out)?;
-            } else {
-                self.maker.push(n, &Val::from_ref(value), out)?;
+            match form {
+                _ if !self.as_stored[n] => self.maker.push(n, &Val::from_ref(value), out)?,
+                Form::Whole => self.maker.push_stored(n, value, out)?,
+                Form::Identity => self.maker.push_identity(n, value, out)?,
+                Form::Head => self.maker.push_head(n, value, HEAD - out.len(), out)?,
             }
-        }
-        Ok(())
-    }
-
-    /// As [`push`](Self::push), or at least the first [`HEAD`] bytes of it.
-    fn push_head(
-        &self,
-        layout: &RowLayout,
-        image: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), SqlError> {
-        for (n, ordinal) in self.ordinals.iter().enumerate() {
-            let value = layout.get(image, *ordinal).map_err(|e| row_error(&e))?;
-            if !self.as_stored[n] {
-                self.maker.push(n, &Val::from_ref(value), out)?;
-            } else {
-                self.maker.push_head(n, value, HEAD - out.len(), out)?;
-            }
-            if out.len() >= HEAD {
+            if form == Form::Head && out.len() >= HEAD {
                 break;
             }
         }
@@ -110,16 +83,26 @@ impl ImageKeys {
     }
 }
 
+/// What is made of a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Whole,
+    /// Equal exactly when whole keys are, without their order.
+    Identity,
+    /// At least the first [`HEAD`] bytes.
+    Head,
+}
+
 /// Keys of images of one layout.
 struct Keyed<'k>(&'k ImageKeys, &'k RowLayout);
 
 impl MakeKeys for Keyed<'_> {
     fn key(&self, image: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
-        self.0.push(self.1, image, out)
+        self.0.push(Form::Whole, self.1, image, out)
     }
 
     fn head(&self, image: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
-        self.0.push_head(self.1, image, out)
+        self.0.push(Form::Head, self.1, image, out)
     }
 }
 
@@ -302,7 +285,7 @@ fn is_new(
     key: &mut Vec<u8>,
 ) -> Result<bool, SqlError> {
     key.clear();
-    keys.push_identity(layout, image, key)?;
+    keys.push(Form::Identity, layout, image, key)?;
     set.is_new_key(rt, key, |out| {
         out.extend_from_slice(image);
         Ok(())
