@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::report::{Entry, Lengths, Report, Times};
-use super::table::{duration, grouped};
+use super::table::{duration, grouped, times};
 
 /// Longest text of a statement, in characters.
 const EXAMPLE: usize = 4_000;
@@ -159,21 +159,7 @@ fn section(entry: &Entry, out: &mut String) {
         line("failed", grouped(entry.errors));
     }
     if let Some(t) = &entry.time_s {
-        let known = |seconds: Option<f64>| seconds.map_or("unknown".into(), duration);
-        line(
-            "time",
-            format!(
-                "total {}, mean {}, min {}, p50 {}, p95 {}, p99 {}, max {}; locks {}",
-                duration(t.total),
-                duration(t.mean),
-                duration(t.min),
-                known(t.p50),
-                known(t.p95),
-                known(t.p99),
-                duration(t.max),
-                duration(entry.lock_s)
-            ),
-        );
+        line("time", times(t, entry.lock_s));
         line(
             "rows",
             format!(

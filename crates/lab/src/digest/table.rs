@@ -49,6 +49,21 @@ fn known(seconds: Option<f64>) -> String {
     seconds.map_or("unknown".into(), duration)
 }
 
+/// Durations of a pattern's statements, and of their waits for locks.
+pub fn times(t: &Times, lock_s: f64) -> String {
+    format!(
+        "total {}, mean {}, min {}, p50 {}, p95 {}, p99 {}, max {}; locks {}",
+        duration(t.total),
+        duration(t.mean),
+        duration(t.min),
+        known(t.p50),
+        known(t.p95),
+        known(t.p99),
+        duration(t.max),
+        duration(lock_s)
+    )
+}
+
 /// One line of at most `width` characters.
 pub fn shortened(text: &str, width: usize) -> String {
     let mut out: String = text
@@ -171,20 +186,7 @@ fn detail(entry: &Entry, out: &mut String) {
     };
     line("count", format!("{}{errors}", grouped(entry.count)));
     if let Some(t) = &entry.time_s {
-        line(
-            "time",
-            format!(
-                "total {}, mean {}, min {}, p50 {}, p95 {}, p99 {}, max {}; locks {}",
-                duration(t.total),
-                duration(t.mean),
-                duration(t.min),
-                known(t.p50),
-                known(t.p95),
-                known(t.p99),
-                duration(t.max),
-                duration(entry.lock_s)
-            ),
-        );
+        line("time", times(t, entry.lock_s));
         line(
             "rows",
             format!(

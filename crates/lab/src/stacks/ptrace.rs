@@ -93,7 +93,6 @@ fn stopped(tid: libc::pid_t) -> bool {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
 fn registers(tid: libc::pid_t) -> Option<Snapshot> {
     // SAFETY: user_regs_struct is plain numbers, for which zero is a value.
     let mut regs: libc::user_regs_struct = unsafe { std::mem::zeroed() };
@@ -110,38 +109,28 @@ fn registers(tid: libc::pid_t) -> Option<Snapshot> {
             &raw mut io,
         )
     };
-    (done >= 0).then(|| Snapshot {
+    (done >= 0).then(|| snapshot(&regs))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn snapshot(regs: &libc::user_regs_struct) -> Snapshot {
+    Snapshot {
         ip: regs.rip,
         sp: regs.rsp,
         bp: regs.rbp,
         ..Snapshot::default()
-    })
+    }
 }
 
 #[cfg(target_arch = "aarch64")]
-fn registers(tid: libc::pid_t) -> Option<Snapshot> {
-    // SAFETY: user_regs_struct is plain numbers, for which zero is a value.
-    let mut regs: libc::user_regs_struct = unsafe { std::mem::zeroed() };
-    let mut io = libc::iovec {
-        iov_base: (&raw mut regs).cast(),
-        iov_len: size_of_val(&regs),
-    };
-    // SAFETY: `io` describes `regs`, which lives through the call; the thread is stopped.
-    let done = unsafe {
-        libc::ptrace(
-            libc::PTRACE_GETREGSET,
-            tid,
-            libc::NT_PRSTATUS as usize,
-            &raw mut io,
-        )
-    };
-    (done >= 0).then(|| Snapshot {
+fn snapshot(regs: &libc::user_regs_struct) -> Snapshot {
+    Snapshot {
         ip: regs.pc,
         sp: regs.sp,
         bp: regs.regs[29],
         lr: regs.regs[30],
         ..Snapshot::default()
-    })
+    }
 }
 
 /// As many of `want` bytes at `at` as can be read, page by page: the end of a stack may be anywhere.
