@@ -18,7 +18,7 @@ use crate::hash::{HashTable, hash_of};
 use crate::output;
 use crate::runtime::Runtime;
 use crate::sort::Sorter;
-use crate::step::normal_key;
+use crate::tuple::normal_key;
 use crate::tuple::{self, KeyMaker};
 
 /// Runs a query; its rows go to `out`.

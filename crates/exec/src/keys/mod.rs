@@ -4,30 +4,19 @@
 //! the nearest value on its own side. Where not even that is certain, the bound is left open and [`Bound::exact`] is false, so that the
 //! access path's conditions are tested on the rows.
 
-use nfold_engine::{Bound as KeyBound, KeyRange, PointSet, Table};
+mod range;
+mod value;
+
+use nfold_engine::{KeyRange, PointSet, Table};
 use nfold_plan::bind::is_constant;
 use nfold_plan::expr::{Class, Expr, ExprType};
 use nfold_plan::query::{AccessKind, PointPart, RangePart};
-use nfold_types::key::{KeyLayout, KeyPart};
-use nfold_types::{ColumnType, Decimal, SqlError, Timestamp, TypeKind, Value, ValueRef};
+use nfold_types::key::KeyLayout;
+use nfold_types::{ColumnType, SqlError, TypeKind, Value, ValueRef};
 
-use crate::eval::{EvalCx, Val, compare, convert};
-
-/// A value as a key part needs it.
-#[derive(Debug, Clone, PartialEq)]
-enum KeyValue {
-    Exact(Value),
-    /// Between this value and the next greater one.
-    Above(Value),
-    /// Less than every value of the column.
-    BelowAll,
-    /// Greater than every value of the column.
-    AboveAll,
-    /// NULL, or nothing that compares with the column at all.
-    Nothing,
-    /// No idea: test the rows.
-    Unknown,
-}
+use crate::eval::{EvalCx, Val, compare};
+use range::{End, PartBounds, like_prefix, merge};
+use value::{KeyValue, direct_kind, key_value, listed, moment};
 
 /// A bound access path.
 #[derive(Debug, Default)]
@@ -75,176 +64,6 @@ fn key_error(e: &nfold_types::key::KeyError) -> SqlError {
         nfold_types::ErrorCode::ER_UNKNOWN_ERROR,
         format!("key: {e}"),
     )
-}
-
-fn whole_number(v: i128, ty: &ColumnType) -> KeyValue {
-    let (min, max) = match ty.kind {
-        TypeKind::Bit(n) => (0, (1i128 << n) - 1),
-        // '0000' lies below the others.
-        TypeKind::Year => (0, 2155),
-        _ => ty
-            .int_range()
-            .unwrap_or((i128::from(i64::MIN), i128::from(u64::MAX))),
-    };
-    let unsigned = ty.unsigned || matches!(ty.kind, TypeKind::Bit(_) | TypeKind::Year);
-    if v < min {
-        KeyValue::BelowAll
-    } else if v > max {
-        KeyValue::AboveAll
-    } else if unsigned {
-        KeyValue::Exact(Value::UInt(v as u64))
-    } else {
-        KeyValue::Exact(Value::Int(v as i64))
-    }
-}
-
-fn integer_key(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, ty: &ColumnType) -> KeyValue {
-    let as_decimal = |d: &Decimal| {
-        let Some(floor) = d.floor() else {
-            return KeyValue::Unknown;
-        };
-        let whole = match (floor.to_i64(), floor.to_u64()) {
-            (Some(i), _) => i128::from(i),
-            (None, Some(u)) => i128::from(u),
-            (None, None) if d.is_negative() => return KeyValue::BelowAll,
-            (None, None) => return KeyValue::AboveAll,
-        };
-        match whole_number(whole, ty) {
-            KeyValue::Exact(v) if floor != *d => KeyValue::Above(v),
-            other => other,
-        }
-    };
-    match v {
-        Val::Int(i) => whole_number(i128::from(*i), ty),
-        Val::UInt(u) => whole_number(i128::from(*u), ty),
-        Val::Decimal(d) => as_decimal(d),
-        Val::Bytes(_) if convert::binary_number(from) => match convert::to_integer(cx, v, from) {
-            Some(i) => whole_number(i, ty),
-            None => KeyValue::Nothing,
-        },
-        // A hexadecimal or bit literal is a number here.
-        Val::Bytes(bytes) if convert::binary_number(from) => {
-            whole_number(i128::from(convert::bytes_as_number(bytes)), ty)
-        }
-        Val::Bytes(text) => {
-            // A string that is an integer in full; another number keeps its fraction.
-            let parsed = nfold_types::convert::number::parse_decimal(text);
-            if parsed.truncated {
-                let _ = convert::to_f64(cx, v, from);
-            }
-            as_decimal(&parsed.value)
-        }
-        Val::Double(_) | Val::Float(_) => match convert::to_f64(cx, v, from) {
-            Some(f) if f.is_finite() && f.abs() < 9e15 => match whole_number(f.floor() as i128, ty)
-            {
-                KeyValue::Exact(v) if f.floor() != f => KeyValue::Above(v),
-                other => other,
-            },
-            Some(f) if f < -1e20 => KeyValue::BelowAll,
-            Some(f) if f > 1e20 => KeyValue::AboveAll,
-            _ => KeyValue::Unknown,
-        },
-        _ => match convert::to_integer(cx, v, from) {
-            Some(i) => whole_number(i, ty),
-            None => KeyValue::Nothing,
-        },
-    }
-}
-
-/// `v` as a value of a column of type `ty`.
-fn key_value(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, ty: &ColumnType) -> KeyValue {
-    if v.is_null() {
-        return KeyValue::Nothing;
-    }
-    match (&ty.kind, Class::of(ty)) {
-        (_, Class::Int) => integer_key(cx, v, from, ty),
-        (TypeKind::Decimal { precision, scale }, _) => {
-            let Some(d) = convert::to_decimal(cx, v, from) else {
-                return KeyValue::Nothing;
-            };
-            if d.int_digits() > u32::from(precision - scale) {
-                return if d.is_negative() {
-                    KeyValue::BelowAll
-                } else {
-                    KeyValue::AboveAll
-                };
-            }
-            if ty.unsigned && d.is_negative() && !d.is_zero() {
-                return KeyValue::BelowAll;
-            }
-            let cut = d.truncate(i32::from(*scale));
-            let Some(scaled) = cut.rescale(*scale) else {
-                return KeyValue::Unknown;
-            };
-            if scaled == d {
-                KeyValue::Exact(Value::Decimal(scaled))
-            } else {
-                KeyValue::Unknown
-            }
-        }
-        (TypeKind::Double, _) => convert::to_f64(cx, v, from)
-            .map_or(KeyValue::Nothing, |f| KeyValue::Exact(Value::Double(f))),
-        (TypeKind::Float, _) => match convert::to_f64(cx, v, from) {
-            None => KeyValue::Nothing,
-            Some(f) if f64::from(f as f32) == f => KeyValue::Exact(Value::Float(f as f32)),
-            Some(_) => KeyValue::Unknown,
-        },
-        (_, Class::String) => match convert::to_text(cx, v.clone(), from, ty.collation) {
-            None => KeyValue::Nothing,
-            Some(text) => KeyValue::Exact(Value::Bytes(text.into_owned())),
-        },
-        (TypeKind::Date, _) => match compare::date_side(cx, (v, from), ty) {
-            None => KeyValue::Unknown,
-            Some(d) if d.packed() == d.date().at_midnight().packed() => {
-                KeyValue::Exact(Value::Date(d.date()))
-            }
-            Some(d) => KeyValue::Above(Value::Date(d.date())),
-        },
-        (TypeKind::DateTime(fsp), _) => match compare::date_side(cx, (v, from), ty) {
-            None => KeyValue::Unknown,
-            Some(d) => {
-                let cut = d.truncate(*fsp);
-                if cut == d {
-                    KeyValue::Exact(Value::DateTime(cut))
-                } else {
-                    KeyValue::Above(Value::DateTime(cut))
-                }
-            }
-        },
-        (TypeKind::Timestamp(fsp), _) => timestamp_key(cx, v, from, ty, *fsp),
-        (TypeKind::Time(fsp), _) => match compare::time_side(cx, (v, from)) {
-            None => KeyValue::Unknown,
-            Some(t) if t.truncate(*fsp) == t => KeyValue::Exact(Value::Time(t.truncate(*fsp))),
-            Some(_) => KeyValue::Unknown,
-        },
-        _ => KeyValue::Unknown,
-    }
-}
-
-fn timestamp_key(
-    cx: &EvalCx<'_>,
-    v: &Val<'_>,
-    from: &ExprType,
-    ty: &ColumnType,
-    fsp: u8,
-) -> KeyValue {
-    let d = match compare::date_side(cx, (v, from), ty) {
-        None => return KeyValue::Unknown,
-        Some(d) => d,
-    };
-    if d.packed() == 0 {
-        return KeyValue::Exact(Value::Timestamp(Timestamp::ZERO));
-    }
-    let cut = d.truncate(fsp);
-    match cx.env().time_zone().to_instant(cut) {
-        Some((at, true)) if cut == d => {
-            KeyValue::Exact(Value::Timestamp(Timestamp::from_micros(at.micros(), fsp)))
-        }
-        Some((at, true)) => {
-            KeyValue::Above(Value::Timestamp(Timestamp::from_micros(at.micros(), fsp)))
-        }
-        _ => KeyValue::Unknown,
-    }
 }
 
 impl BoundAccess {
@@ -575,35 +394,6 @@ impl BoundAccess {
     }
 }
 
-/// An operand's value as a column of dates or times is looked up by it. `None`: it matches nothing. `refuses`: a constant text that is none is an
-/// error. `round`: a constant is looked for as the column would keep it, and what is found is not compared again.
-fn moment<'a>(
-    cx: &EvalCx<'a>,
-    (expr, v): (&'a Expr, Val<'a>),
-    ty: &ColumnType,
-    refuses: bool,
-    round: bool,
-) -> Result<Option<Val<'a>>, SqlError> {
-    let (constant, marker) = (is_constant(expr), compare::is_marker(cx, expr));
-    let v = if constant {
-        compare::as_column(cx, &expr.ty, v, ty, marker)
-    } else {
-        v
-    };
-    let Some(v) = compare::settled(cx, expr, v, ty) else {
-        return Ok(None);
-    };
-    let dates = matches!(Class::of(ty), Class::Date | Class::DateTime);
-    if refuses && constant && !marker && dates {
-        compare::refuse_text(cx, &v, &expr.ty, ty)?;
-    }
-    Ok(Some(if round && constant && !v.is_null() {
-        compare::rounded(cx, v, &expr.ty, ty)
-    } else {
-        v
-    }))
-}
-
 /// Whether both bounds are one and the same constant moment.
 fn same_constant(cx: &EvalCx<'_>, range: &RangePart, ty: &ColumnType) -> Result<bool, SqlError> {
     let (Some((lo, _)), Some((hi, _))) = (&range.lo, &range.hi) else {
@@ -616,40 +406,7 @@ fn same_constant(cx: &EvalCx<'_>, range: &RangePart, ty: &ColumnType) -> Result<
     Ok(constant && cx.val(lo)? == cx.val(hi)?)
 }
 
-/// For the most frequent lists: whether a member is of the column's own kind and within its range, so that it needs no conversion.
-type Direct = fn(&ValueRef<'_>, &ColumnType) -> bool;
-
-fn direct_kind(ty: &ColumnType) -> Option<Direct> {
-    if !matches!(
-        ty.kind,
-        TypeKind::TinyInt
-            | TypeKind::SmallInt
-            | TypeKind::MediumInt
-            | TypeKind::Int
-            | TypeKind::BigInt
-    ) || ty.unsigned
-    {
-        return None;
-    }
-    Some(|v, ty| match v {
-        ValueRef::Int(i) => ty
-            .int_range()
-            .is_some_and(|(lo, hi)| (lo..=hi).contains(&i128::from(*i))),
-        _ => false,
-    })
-}
-
 /// Adds one member of a key part, if it can be found at all.
-/// A member of a list as it compares with a TIME column: a text is as much of a time as it is.
-fn listed<'v>(cx: &EvalCx<'v>, v: Val<'v>, from: &ExprType, ty: &ColumnType) -> Val<'v> {
-    match (&v, Class::of(ty)) {
-        (Val::Bytes(_), Class::Time) => {
-            Val::Time(convert::to_time(cx, &v, from).unwrap_or_default())
-        }
-        _ => v,
-    }
-}
-
 fn member(
     s: &mut Scratch,
     cx: &EvalCx<'_>,
@@ -696,157 +453,4 @@ fn product(s: &mut Scratch, f: &mut dyn FnMut(&[u8])) {
     key.clear();
     step(s, 0, &mut key, f);
     s.key = key;
-}
-
-/// One end of a range over a key part.
-enum End {
-    Open,
-    /// Value, and whether it is inside.
-    At(Value, bool),
-    /// Encoded already: keys that begin with this are inside.
-    Raw(Vec<u8>),
-}
-
-/// Bounds of one key part, encoded, to be put behind a prefix.
-struct PartBounds {
-    lo: KeyBound,
-    hi: KeyBound,
-}
-
-impl PartBounds {
-    fn new(layout: &KeyLayout, part: usize, lo: &End, hi: &End) -> Result<PartBounds, SqlError> {
-        let encode = |end: &End| -> Result<KeyBound, SqlError> {
-            Ok(match end {
-                End::Open => KeyBound::Unbounded,
-                End::Raw(bytes) => KeyBound::Included(bytes.clone()),
-                End::At(value, inside) => {
-                    let mut out = Vec::new();
-                    layout
-                        .encode_part(part, value.as_ref(), &mut out)
-                        .map_err(|e| key_error(&e))?;
-                    // A prefix stands for all values that begin so: the bound itself is never outside.
-                    if *inside || layout.parts()[part].prefix_len != 0 {
-                        KeyBound::Included(out)
-                    } else {
-                        KeyBound::Excluded(out)
-                    }
-                }
-            })
-        };
-        let (mut low, mut high) = (encode(lo)?, encode(hi)?);
-        let desc = layout.parts()[part].desc;
-        if desc {
-            std::mem::swap(&mut low, &mut high);
-        }
-        // NULL is in no range; it sorts first, last when descending.
-        if layout.parts()[part].nullable {
-            let mut null = Vec::new();
-            layout
-                .encode_part(part, ValueRef::Null, &mut null)
-                .map_err(|e| key_error(&e))?;
-            if desc && matches!(high, KeyBound::Unbounded) {
-                high = KeyBound::Excluded(null);
-            } else if !desc && matches!(low, KeyBound::Unbounded) {
-                low = KeyBound::Excluded(null);
-            }
-        }
-        Ok(PartBounds { lo: low, hi: high })
-    }
-
-    /// The range behind `prefix`.
-    fn under(&self, prefix: &[u8]) -> KeyRange {
-        let join = |b: &KeyBound| match b {
-            KeyBound::Unbounded if prefix.is_empty() => KeyBound::Unbounded,
-            KeyBound::Unbounded => KeyBound::Included(prefix.to_vec()),
-            KeyBound::Included(k) => KeyBound::Included([prefix, k].concat()),
-            KeyBound::Excluded(k) => KeyBound::Excluded([prefix, k].concat()),
-        };
-        KeyRange {
-            lo: join(&self.lo),
-            hi: join(&self.hi),
-        }
-    }
-}
-
-/// Puts ranges in order and melts those that meet, so that no row is found twice.
-fn merge(mut all: Vec<(Vec<u8>, Option<Vec<u8>>)>) -> Vec<KeyRange> {
-    all.retain(|(lo, hi)| hi.as_ref().is_none_or(|hi| lo < hi));
-    all.sort();
-    let mut out: Vec<(Vec<u8>, Option<Vec<u8>>)> = Vec::with_capacity(all.len());
-    for (lo, hi) in all {
-        if let Some((_, last)) = out.last_mut() {
-            let meets = last.as_ref().is_none_or(|l| *l >= lo);
-            if meets {
-                let longer = match (last.as_ref(), hi.as_ref()) {
-                    (None, _) => false,
-                    (Some(_), None) => true,
-                    (Some(l), Some(h)) => h > l,
-                };
-                if longer {
-                    *last = hi;
-                }
-                continue;
-            }
-        }
-        out.push((lo, hi));
-    }
-    out.into_iter()
-        .map(|(lo, hi)| KeyRange {
-            // Plain byte bounds: the lower one is inside, and so is everything that begins with it.
-            lo: if lo.is_empty() {
-                KeyBound::Unbounded
-            } else {
-                KeyBound::Included(lo)
-            },
-            hi: hi.map_or(KeyBound::Unbounded, KeyBound::Excluded),
-        })
-        .collect()
-}
-
-/// The key bytes that every match of a LIKE pattern begins with; `None` where it begins with a wildcard.
-fn like_prefix<'a>(
-    cx: &EvalCx<'a>,
-    pattern: &'a Expr,
-    escape: Option<&'a Expr>,
-    part: &KeyPart,
-) -> Result<Option<Vec<u8>>, SqlError> {
-    let collation = part.ty.collation.known();
-    let Some(pattern) = cx.text(pattern, part.ty.collation)? else {
-        return Ok(None);
-    };
-    let escape = match escape {
-        None => Some('\\'),
-        Some(e) => compare::escape_char(cx.bytes(e)?.as_deref()),
-    };
-    let mut literal = Vec::new();
-    collation.like_prefix(&pattern, escape, &mut literal);
-    if part.prefix_len != 0 {
-        let keep = collation
-            .char_prefix(&literal, part.prefix_len as usize)
-            .len();
-        literal.truncate(keep);
-    }
-    if literal.is_empty() {
-        return Ok(None);
-    }
-    let mut sort = Vec::new();
-    collation.sort_key_prefix(&literal, &mut sort);
-    if sort.is_empty() {
-        return Ok(None);
-    }
-    // As a key part holds it: a mark for NOT NULL, zeros escaped, and no end mark, since more may follow.
-    let mut key = Vec::with_capacity(sort.len() + 2);
-    if part.nullable {
-        key.push(1);
-    }
-    for b in sort {
-        key.push(b);
-        if b == 0 {
-            key.push(0xFF);
-        }
-    }
-    if part.desc {
-        key.iter_mut().for_each(|b| *b = !*b);
-    }
-    Ok(Some(key))
 }

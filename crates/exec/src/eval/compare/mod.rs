@@ -1,0 +1,289 @@
+//! Comparisons, IN, BETWEEN and LIKE.
+
+mod list;
+mod moment;
+
+use std::cmp::Ordering;
+
+use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, ExprType};
+use nfold_sql::ast::BinaryOp;
+use nfold_types::SqlError;
+
+use super::{EvalCx, Val, convert};
+
+pub use list::ListCache;
+pub(crate) use list::member_type;
+pub(crate) use moment::{
+    as_column, constant_dates, date_side, is_marker, is_no_date, refuse_no_date, refuse_text,
+    rounded, settled, time_side,
+};
+
+use list::{in_param, in_result, in_times, member_order, row_equal};
+use moment::beside;
+
+/// The order of two values under a comparison; `None` where either is NULL (or no date at all, in a comparison of dates).
+pub fn order(
+    cx: &EvalCx<'_>,
+    kind: CmpKind,
+    a: (&Val<'_>, &ExprType),
+    b: (&Val<'_>, &ExprType),
+) -> Option<Ordering> {
+    if a.0.is_null() || b.0.is_null() {
+        return None;
+    }
+    match kind {
+        CmpKind::Int => Some(match (a.0, b.0) {
+            (Val::Int(x), Val::Int(y)) => x.cmp(y),
+            (Val::UInt(x), Val::UInt(y)) => x.cmp(y),
+            _ => convert::to_integer(cx, a.0, a.1)?.cmp(&convert::to_integer(cx, b.0, b.1)?),
+        }),
+        CmpKind::Decimal => {
+            Some(convert::to_decimal(cx, a.0, a.1)?.cmp(&convert::to_decimal(cx, b.0, b.1)?))
+        }
+        CmpKind::Double => double_order(cx, a, b),
+        CmpKind::String(collation) => {
+            let x = convert::to_text(cx, a.0.clone(), a.1, collation)?;
+            let y = convert::to_text(cx, b.0.clone(), b.1, collation)?;
+            Some(collation.known().compare(&x, &y))
+        }
+        CmpKind::DateTime => {
+            let (x, y) = (date_side(cx, a, &b.1.col), date_side(cx, b, &a.1.col));
+            match (x, y) {
+                (Some(x), Some(y)) => Some(x.packed().cmp(&y.packed())),
+                _ => double_order(cx, a, b),
+            }
+        }
+        CmpKind::Time => match (time_side(cx, a), time_side(cx, b)) {
+            (Some(x), Some(y)) => Some(x.micros().cmp(&y.micros())),
+            _ if is_number(a.0) || is_number(b.0) => double_order(cx, a, b),
+            // A text that is no time: then both are texts.
+            _ => order(cx, CmpKind::String(cx.env().collation()), a, b),
+        },
+    }
+}
+
+/// What is called a string as its text, whatever it holds.
+pub(crate) fn as_text<'v>(cx: &EvalCx<'v>, v: Val<'v>, ty: &ExprType) -> Val<'v> {
+    match v {
+        Val::Date(_) | Val::DateTime(_) | Val::Time(_) if ty.class() == Class::String => {
+            convert::to_bytes(cx, v, ty).map_or(Val::Null, Val::Bytes)
+        }
+        v => v,
+    }
+}
+
+fn is_number(v: &Val<'_>) -> bool {
+    !matches!(
+        v,
+        Val::Bytes(_) | Val::Date(_) | Val::DateTime(_) | Val::Time(_)
+    )
+}
+
+fn double_order(
+    cx: &EvalCx<'_>,
+    a: (&Val<'_>, &ExprType),
+    b: (&Val<'_>, &ExprType),
+) -> Option<Ordering> {
+    convert::to_f64(cx, a.0, a.1)?.partial_cmp(&convert::to_f64(cx, b.0, b.1)?)
+}
+
+/// Whether an order satisfies a comparison operator.
+pub fn holds(op: BinaryOp, o: Ordering) -> bool {
+    match op {
+        BinaryOp::Eq | BinaryOp::NullSafeEq => o.is_eq(),
+        BinaryOp::Ne => o.is_ne(),
+        BinaryOp::Lt => o.is_lt(),
+        BinaryOp::Le => o.is_le(),
+        BinaryOp::Gt => o.is_gt(),
+        BinaryOp::Ge => o.is_ge(),
+        _ => false,
+    }
+}
+
+pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, SqlError> {
+    match &e.kind {
+        ExprKind::Compare { op, kind, sides } => {
+            let (x, y) = (cx.val(&sides[0])?, cx.val(&sides[1])?);
+            if *op == BinaryOp::NullSafeEq && (x.is_null() || y.is_null()) {
+                return Ok(Some(x.is_null() && y.is_null()));
+            }
+            let (x, y) = if matches!(kind, CmpKind::DateTime | CmpKind::Time) {
+                let x = beside(cx, &sides[0], x, &sides[1]);
+                let y = beside(cx, &sides[1], y, &sides[0]);
+                let x = settled(cx, &sides[0], x, &sides[1].ty.col);
+                let y = settled(cx, &sides[1], y, &sides[0].ty.col);
+                match (x, y) {
+                    (Some(x), Some(y)) => (x, y),
+                    _ => return Ok(None),
+                }
+            } else {
+                (x, y)
+            };
+            if *kind == CmpKind::DateTime {
+                refuse_no_date(cx, [&sides[0], &sides[1]], [&x, &y])?;
+            }
+            let (x, y) = ((&x, &sides[0].ty), (&y, &sides[1].ty));
+            Ok(order(cx, *kind, x, y).map(|o| holds(*op, o)))
+        }
+        ExprKind::CompareRows {
+            op,
+            kinds,
+            left,
+            right,
+        } => rows(cx, *op, kinds, left, right),
+        ExprKind::Between {
+            parts,
+            kinds,
+            negated,
+        } => {
+            let x = cx.val(&parts[0])?;
+            let bound = |n: usize| -> Result<Option<Ordering>, SqlError> {
+                let v = beside(cx, &parts[n], cx.val(&parts[n])?, &parts[0]);
+                let x = (&x, &parts[0].ty);
+                Ok(order(cx, kinds[n - 1], x, (&v, &parts[n].ty)))
+            };
+            let low = bound(1)?.map(Ordering::is_ge);
+            let high = bound(2)?.map(Ordering::is_le);
+            let both = match (low, high) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (Some(true), Some(true)) => Some(true),
+                _ => None,
+            };
+            Ok(both.map(|b| b != *negated))
+        }
+        ExprKind::In {
+            expr,
+            list,
+            negated,
+        } => {
+            let x = as_text(cx, cx.val(expr)?, &expr.ty);
+            if x.is_null() {
+                return Ok(None);
+            }
+            let mut unknown = false;
+            let times = list.len() > 1 && list.iter().all(|(k, _)| *k == CmpKind::Time);
+            if times {
+                return in_times(cx, (&x, &expr.ty), list, *negated);
+            }
+            for (kind, member) in list {
+                let v = as_text(cx, cx.val(member)?, &member.ty);
+                let zero = list.len() > 1;
+                let none = *kind == CmpKind::DateTime
+                    && zero
+                    && (is_no_date(cx, &x, &expr.ty) || is_no_date(cx, &v, &member.ty));
+                let dates = expr.ty.class() != Class::DateTime;
+                if none && dates && constant_dates(list.iter().map(|(_, m)| m)) {
+                    continue;
+                }
+                match member_order(cx, *kind, (&x, &expr.ty), (&v, &member.ty), zero) {
+                    Some(Ordering::Equal) => return Ok(Some(!negated)),
+                    None => unknown = true,
+                    Some(_) => {}
+                }
+            }
+            Ok(in_result(false, unknown, *negated))
+        }
+        ExprKind::InRows {
+            left,
+            rows,
+            negated,
+        } => {
+            let mut unknown = false;
+            for row in rows {
+                match row_equal(cx, left, row)? {
+                    Some(true) => return Ok(Some(!negated)),
+                    None => unknown = true,
+                    Some(false) => {}
+                }
+            }
+            Ok(in_result(false, unknown, *negated))
+        }
+        ExprKind::InParam {
+            left,
+            kinds,
+            list,
+            negated,
+        } => in_param(cx, e, left, kinds, *list, *negated),
+        ExprKind::Like {
+            expr,
+            pattern,
+            escape,
+            collation,
+            negated,
+        } => {
+            let Some(text) = cx.text(expr, *collation)? else {
+                return Ok(None);
+            };
+            let Some(pattern) = cx.text(pattern, *collation)? else {
+                return Ok(None);
+            };
+            let escape = match escape {
+                None => Some('\\'),
+                Some(e) => {
+                    let text = cx.bytes(e)?;
+                    let long = text
+                        .as_ref()
+                        .is_some_and(|t| collation.known().char_len(t) > 1);
+                    if long {
+                        return Err(SqlError::new(
+                            nfold_types::ErrorCode::ER_WRONG_ARGUMENTS,
+                            &[&"ESCAPE"],
+                        ));
+                    }
+                    escape_char(text.as_deref())
+                }
+            };
+            Ok(Some(
+                collation.known().like(&text, &pattern, escape) != *negated,
+            ))
+        }
+        _ => unreachable!("only comparisons come here"),
+    }
+}
+
+/// The escape character of LIKE: a NULL stands for the backslash, an empty string for none.
+pub fn escape_char(text: Option<&[u8]>) -> Option<char> {
+    match text {
+        None => Some('\\'),
+        Some(t) => String::from_utf8_lossy(t).chars().next(),
+    }
+}
+
+fn rows<'a>(
+    cx: &EvalCx<'a>,
+    op: BinaryOp,
+    kinds: &[CmpKind],
+    left: &'a [Expr],
+    right: &'a [Expr],
+) -> Result<Option<bool>, SqlError> {
+    let mut unknown = false;
+    for ((l, r), kind) in left.iter().zip(right).zip(kinds) {
+        let (x, y) = (cx.val(l)?, cx.val(r)?);
+        let o = order(cx, *kind, (&x, &l.ty), (&y, &r.ty));
+        match op {
+            BinaryOp::NullSafeEq => {
+                let equal = o.map_or(x.is_null() && y.is_null(), Ordering::is_eq);
+                if !equal {
+                    return Ok(Some(false));
+                }
+            }
+            BinaryOp::Eq | BinaryOp::Ne => match o {
+                Some(Ordering::Equal) => {}
+                Some(_) => return Ok(Some(op == BinaryOp::Ne)),
+                None => unknown = true,
+            },
+            _ => match o {
+                None => return Ok(None),
+                Some(Ordering::Equal) => {}
+                Some(o) => return Ok(Some(holds(op, o))),
+            },
+        }
+    }
+    if unknown {
+        return Ok(None);
+    }
+    Ok(Some(matches!(
+        op,
+        BinaryOp::Eq | BinaryOp::NullSafeEq | BinaryOp::Le | BinaryOp::Ge
+    )))
+}

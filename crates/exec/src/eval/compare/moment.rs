@@ -1,0 +1,184 @@
+//! Sides of a comparison of dates and times: what a text, a number or a constant stands for there.
+
+use nfold_plan::SqlMode;
+use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType};
+use nfold_types::temporal::parse;
+use nfold_types::{ColumnType, DateTime, ErrorCode, SqlError, Time, TypeKind};
+
+use super::super::{EvalCx, Val, convert};
+use super::{as_text, is_number};
+
+/// A side of a comparison of times; a text must be a time in full.
+pub(crate) fn time_side(cx: &EvalCx<'_>, v: (&Val<'_>, &ExprType)) -> Option<Time> {
+    let member = v.1.col.is_enum_or_set() && !v.0.is_null();
+    let text = match member {
+        true => Val::Bytes(convert::to_bytes(cx, v.0.clone(), v.1)?),
+        false => as_text(cx, v.0.clone(), v.1),
+    };
+    match text {
+        Val::Bytes(text) => {
+            let whole = parse::parse_time(&text).is_ok_and(|t| !t.truncated && !t.clamped);
+            let found = convert::to_time(cx, &Val::Bytes(text), v.1);
+            found.filter(|_| whole)
+        }
+        Val::UInt(n) => convert::to_time(cx, &Val::Int(n as i64), v.1),
+        other => convert::to_time(cx, &other, v.1),
+    }
+}
+
+/// A side of a comparison of dates whose other side is of type `other`. A text that is no date is the zero date; a number that is none is
+/// `None`: then both are compared as numbers. Beside a DATE a number is a date without a time.
+pub(crate) fn date_side(
+    cx: &EvalCx<'_>,
+    v: (&Val<'_>, &ExprType),
+    other: &ColumnType,
+) -> Option<DateTime> {
+    if !is_number(v.0) || v.1.col.is_enum_or_set() {
+        return Some(convert::to_datetime(cx, v.0, v.1).unwrap_or(DateTime::ZERO));
+    }
+    let asked = convert::Asked::by_mode(cx, false);
+    let found = convert::to_asked(cx, v.0, v.1, asked)?;
+    Some(match other.kind {
+        TypeKind::Date => found.date().at_midnight(),
+        _ => found,
+    })
+}
+
+/// A side of a comparison with values of type `other` as a prepared statement's parameter takes part in it: as the moment that it is,
+/// whatever the SQL mode. `None`: what is no moment is no error, but it matches nothing.
+pub(crate) fn settled<'v>(
+    cx: &EvalCx<'v>,
+    e: &Expr,
+    v: Val<'v>,
+    other: &ColumnType,
+) -> Option<Val<'v>> {
+    let class = Class::of(other);
+    let untyped = is_number(&v) || matches!(v, Val::Bytes(_));
+    if !untyped || v.is_null() || !class.is_temporal() || !is_marker(cx, e) {
+        return Some(v);
+    }
+    if class == Class::Time {
+        return convert::to_time(cx, &v, &e.ty).map(Val::Time);
+    }
+    convert::to_datetime(cx, &v, &e.ty).map(Val::DateTime)
+}
+
+/// A constant beside a column of type `column` becomes a value of the column: a text or a number beside a TIME, a number beside a
+/// DATETIME loses the digits that the column does not have. A TIME or DATETIME constant keeps them.
+pub(crate) fn as_column<'v>(
+    cx: &EvalCx<'v>,
+    from: &ExprType,
+    v: Val<'v>,
+    column: &ColumnType,
+    marker: bool,
+) -> Val<'v> {
+    let number = is_number(&v) && !v.is_null();
+    match column.kind {
+        TypeKind::Time(_) if number || matches!(v, Val::Bytes(_)) => rounded(cx, v, from, column),
+        TypeKind::DateTime(_) | TypeKind::Timestamp(_) if number && !marker => {
+            rounded(cx, v, from, column)
+        }
+        _ => v,
+    }
+}
+
+/// `v` with as many digits as a TIME, DATETIME or TIMESTAMP column has; as it is where it has no more, or is no moment at all.
+pub(crate) fn rounded<'v>(
+    cx: &EvalCx<'v>,
+    v: Val<'v>,
+    from: &ExprType,
+    column: &ColumnType,
+) -> Val<'v> {
+    let fsp = column.fsp();
+    let cuts = cx.env().sql_mode().has(SqlMode::TIME_TRUNCATE_FRACTIONAL);
+    match Class::of(column) {
+        Class::Time => match time_side(cx, (&v, from)) {
+            Some(t) if t.truncate(fsp).micros() == t.micros() => v,
+            Some(t) if cuts => Val::Time(t.truncate(fsp)),
+            Some(t) => Val::Time(t.round(0, fsp).0),
+            None => v,
+        },
+        Class::DateTime => match date_side(cx, (&v, from), column) {
+            Some(d) if d.truncate(fsp).packed() == d.packed() => v,
+            Some(d) if cuts => Val::DateTime(d.truncate(fsp)),
+            Some(d) => d.round(0, fsp).map_or(v, Val::DateTime),
+            _ => v,
+        },
+        _ => v,
+    }
+}
+
+/// Whether `e` is a parameter of a prepared statement.
+pub(crate) fn is_marker(cx: &EvalCx<'_>, e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Param(n) if cx.st.params.is_marker(n))
+}
+
+/// Error 1525 where one side is a constant text that is no date, and the other a date.
+pub(crate) fn refuse_no_date(
+    cx: &EvalCx<'_>,
+    sides: [&Expr; 2],
+    values: [&Val<'_>; 2],
+) -> Result<(), SqlError> {
+    for (text, date) in [(0, 1), (1, 0)] {
+        let (e, other) = (sides[text], &sides[date].ty);
+        let constant = e.ty.class() == Class::String
+            && e.ty.coercibility != Coercibility::SysConst
+            && other.class().is_temporal()
+            && !values[date].is_null()
+            && !is_marker(cx, e);
+        let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_) | ExprKind::SysVar { .. });
+        if constant && nfold_plan::bind::is_constant(e) && !e.any(&mut |e| variable(e)) {
+            refuse_text(cx, values[text], &e.ty, &other.col)?;
+        }
+    }
+    Ok(())
+}
+
+/// Error 1525 where `v`, a constant to be compared with values of type `other`, is a text that is no date, or none that the SQL mode
+/// allows.
+pub(crate) fn refuse_text(
+    cx: &EvalCx<'_>,
+    v: &Val<'_>,
+    from: &ExprType,
+    other: &ColumnType,
+) -> Result<(), SqlError> {
+    let Val::Bytes(text) = as_text(cx, v.clone(), from) else {
+        return Ok(());
+    };
+    let flags = convert::Asked::by_mode(cx, false).flags;
+    if parse::parse_datetime(&text, flags).is_ok() {
+        return Ok(());
+    }
+    let kind = match other.kind {
+        TypeKind::Date => "DATE",
+        TypeKind::Timestamp(_) => "TIMESTAMP",
+        _ => "DATETIME",
+    };
+    let shown = String::from_utf8_lossy(&text);
+    Err(SqlError::new(ErrorCode::ER_WRONG_VALUE, &[&kind, &shown]))
+}
+
+/// [`as_column`] where `e` is a constant, and the other side a column.
+pub(super) fn beside<'v>(cx: &EvalCx<'v>, e: &Expr, v: Val<'v>, other: &Expr) -> Val<'v> {
+    let column = matches!(other.kind, ExprKind::Column(_) | ExprKind::Outer { .. });
+    if column && other.ty.class().is_temporal() && !e.ty.class().is_temporal() {
+        let constant = nfold_plan::bind::is_constant(e);
+        return if constant {
+            as_column(cx, &e.ty, v, &other.ty.col, is_marker(cx, e))
+        } else {
+            v
+        };
+    }
+    v
+}
+
+/// Whether it is a text that is no date.
+pub(crate) fn is_no_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> bool {
+    matches!(v, Val::Bytes(_)) && convert::to_datetime(cx, v, ty).is_none()
+}
+
+/// Whether the members of a list that is compared as dates are constants, and none is a DATETIME: beside a DATE what is no date is not even
+/// the zero date there.
+pub(crate) fn constant_dates<'e>(mut members: impl Iterator<Item = &'e Expr>) -> bool {
+    members.all(|m| m.ty.class() != Class::DateTime && nfold_plan::bind::is_constant(m))
+}

@@ -1,0 +1,167 @@
+//! Ranges of keys: their ends, their order, the prefix of a LIKE pattern.
+
+use nfold_engine::{Bound as KeyBound, KeyRange};
+use nfold_plan::expr::Expr;
+use nfold_types::key::{KeyLayout, KeyPart};
+use nfold_types::{SqlError, Value, ValueRef};
+
+use super::key_error;
+use crate::eval::{EvalCx, compare};
+
+/// One end of a range over a key part.
+pub(super) enum End {
+    Open,
+    /// Value, and whether it is inside.
+    At(Value, bool),
+    /// Encoded already: keys that begin with this are inside.
+    Raw(Vec<u8>),
+}
+
+/// Bounds of one key part, encoded, to be put behind a prefix.
+pub(super) struct PartBounds {
+    lo: KeyBound,
+    hi: KeyBound,
+}
+
+impl PartBounds {
+    pub(super) fn new(
+        layout: &KeyLayout,
+        part: usize,
+        lo: &End,
+        hi: &End,
+    ) -> Result<PartBounds, SqlError> {
+        let encode = |end: &End| -> Result<KeyBound, SqlError> {
+            Ok(match end {
+                End::Open => KeyBound::Unbounded,
+                End::Raw(bytes) => KeyBound::Included(bytes.clone()),
+                End::At(value, inside) => {
+                    let mut out = Vec::new();
+                    layout
+                        .encode_part(part, value.as_ref(), &mut out)
+                        .map_err(|e| key_error(&e))?;
+                    // A prefix stands for all values that begin so: the bound itself is never outside.
+                    if *inside || layout.parts()[part].prefix_len != 0 {
+                        KeyBound::Included(out)
+                    } else {
+                        KeyBound::Excluded(out)
+                    }
+                }
+            })
+        };
+        let (mut low, mut high) = (encode(lo)?, encode(hi)?);
+        let desc = layout.parts()[part].desc;
+        if desc {
+            std::mem::swap(&mut low, &mut high);
+        }
+        // NULL is in no range; it sorts first, last when descending.
+        if layout.parts()[part].nullable {
+            let mut null = Vec::new();
+            layout
+                .encode_part(part, ValueRef::Null, &mut null)
+                .map_err(|e| key_error(&e))?;
+            if desc && matches!(high, KeyBound::Unbounded) {
+                high = KeyBound::Excluded(null);
+            } else if !desc && matches!(low, KeyBound::Unbounded) {
+                low = KeyBound::Excluded(null);
+            }
+        }
+        Ok(PartBounds { lo: low, hi: high })
+    }
+
+    /// The range behind `prefix`.
+    pub(super) fn under(&self, prefix: &[u8]) -> KeyRange {
+        let join = |b: &KeyBound| match b {
+            KeyBound::Unbounded if prefix.is_empty() => KeyBound::Unbounded,
+            KeyBound::Unbounded => KeyBound::Included(prefix.to_vec()),
+            KeyBound::Included(k) => KeyBound::Included([prefix, k].concat()),
+            KeyBound::Excluded(k) => KeyBound::Excluded([prefix, k].concat()),
+        };
+        KeyRange {
+            lo: join(&self.lo),
+            hi: join(&self.hi),
+        }
+    }
+}
+
+/// Puts ranges in order and melts those that meet, so that no row is found twice.
+pub(super) fn merge(mut all: Vec<(Vec<u8>, Option<Vec<u8>>)>) -> Vec<KeyRange> {
+    all.retain(|(lo, hi)| hi.as_ref().is_none_or(|hi| lo < hi));
+    all.sort();
+    let mut out: Vec<(Vec<u8>, Option<Vec<u8>>)> = Vec::with_capacity(all.len());
+    for (lo, hi) in all {
+        if let Some((_, last)) = out.last_mut() {
+            let meets = last.as_ref().is_none_or(|l| *l >= lo);
+            if meets {
+                let longer = match (last.as_ref(), hi.as_ref()) {
+                    (None, _) => false,
+                    (Some(_), None) => true,
+                    (Some(l), Some(h)) => h > l,
+                };
+                if longer {
+                    *last = hi;
+                }
+                continue;
+            }
+        }
+        out.push((lo, hi));
+    }
+    out.into_iter()
+        .map(|(lo, hi)| KeyRange {
+            // Plain byte bounds: the lower one is inside, and so is everything that begins with it.
+            lo: if lo.is_empty() {
+                KeyBound::Unbounded
+            } else {
+                KeyBound::Included(lo)
+            },
+            hi: hi.map_or(KeyBound::Unbounded, KeyBound::Excluded),
+        })
+        .collect()
+}
+
+/// The key bytes that every match of a LIKE pattern begins with; `None` where it begins with a wildcard.
+pub(super) fn like_prefix<'a>(
+    cx: &EvalCx<'a>,
+    pattern: &'a Expr,
+    escape: Option<&'a Expr>,
+    part: &KeyPart,
+) -> Result<Option<Vec<u8>>, SqlError> {
+    let collation = part.ty.collation.known();
+    let Some(pattern) = cx.text(pattern, part.ty.collation)? else {
+        return Ok(None);
+    };
+    let escape = match escape {
+        None => Some('\\'),
+        Some(e) => compare::escape_char(cx.bytes(e)?.as_deref()),
+    };
+    let mut literal = Vec::new();
+    collation.like_prefix(&pattern, escape, &mut literal);
+    if part.prefix_len != 0 {
+        let keep = collation
+            .char_prefix(&literal, part.prefix_len as usize)
+            .len();
+        literal.truncate(keep);
+    }
+    if literal.is_empty() {
+        return Ok(None);
+    }
+    let mut sort = Vec::new();
+    collation.sort_key_prefix(&literal, &mut sort);
+    if sort.is_empty() {
+        return Ok(None);
+    }
+    // As a key part holds it: a mark for NOT NULL, zeros escaped, and no end mark, since more may follow.
+    let mut key = Vec::with_capacity(sort.len() + 2);
+    if part.nullable {
+        key.push(1);
+    }
+    for b in sort {
+        key.push(b);
+        if b == 0 {
+            key.push(0xFF);
+        }
+    }
+    if part.desc {
+        key.iter_mut().for_each(|b| *b = !*b);
+    }
+    Ok(Some(key))
+}

@@ -1,0 +1,260 @@
+//! Values as the parts of a key need them.
+
+use nfold_plan::bind::is_constant;
+use nfold_plan::expr::{Class, Expr, ExprType};
+use nfold_types::{ColumnType, Decimal, SqlError, Timestamp, TypeKind, Value, ValueRef};
+
+use crate::eval::{EvalCx, Val, compare, convert};
+
+/// A value as a key part needs it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum KeyValue {
+    Exact(Value),
+    /// Between this value and the next greater one.
+    Above(Value),
+    /// Less than every value of the column.
+    BelowAll,
+    /// Greater than every value of the column.
+    AboveAll,
+    /// NULL, or nothing that compares with the column at all.
+    Nothing,
+    /// No idea: test the rows.
+    Unknown,
+}
+
+fn whole_number(v: i128, ty: &ColumnType) -> KeyValue {
+    let (min, max) = match ty.kind {
+        TypeKind::Bit(n) => (0, (1i128 << n) - 1),
+        // '0000' lies below the others.
+        TypeKind::Year => (0, 2155),
+        _ => ty
+            .int_range()
+            .unwrap_or((i128::from(i64::MIN), i128::from(u64::MAX))),
+    };
+    let unsigned = ty.unsigned || matches!(ty.kind, TypeKind::Bit(_) | TypeKind::Year);
+    if v < min {
+        KeyValue::BelowAll
+    } else if v > max {
+        KeyValue::AboveAll
+    } else if unsigned {
+        KeyValue::Exact(Value::UInt(v as u64))
+    } else {
+        KeyValue::Exact(Value::Int(v as i64))
+    }
+}
+
+fn integer_key(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, ty: &ColumnType) -> KeyValue {
+    let as_decimal = |d: &Decimal| {
+        let Some(floor) = d.floor() else {
+            return KeyValue::Unknown;
+        };
+        let whole = match (floor.to_i64(), floor.to_u64()) {
+            (Some(i), _) => i128::from(i),
+            (None, Some(u)) => i128::from(u),
+            (None, None) if d.is_negative() => return KeyValue::BelowAll,
+            (None, None) => return KeyValue::AboveAll,
+        };
+        match whole_number(whole, ty) {
+            KeyValue::Exact(v) if floor != *d => KeyValue::Above(v),
+            other => other,
+        }
+    };
+    match v {
+        Val::Int(i) => whole_number(i128::from(*i), ty),
+        Val::UInt(u) => whole_number(i128::from(*u), ty),
+        Val::Decimal(d) => as_decimal(d),
+        Val::Bytes(_) if convert::binary_number(from) => match convert::to_integer(cx, v, from) {
+            Some(i) => whole_number(i, ty),
+            None => KeyValue::Nothing,
+        },
+        // A hexadecimal or bit literal is a number here.
+        Val::Bytes(bytes) if convert::binary_number(from) => {
+            whole_number(i128::from(convert::bytes_as_number(bytes)), ty)
+        }
+        Val::Bytes(text) => {
+            // A string that is an integer in full; another number keeps its fraction.
+            let parsed = nfold_types::convert::number::parse_decimal(text);
+            if parsed.truncated {
+                let _ = convert::to_f64(cx, v, from);
+            }
+            as_decimal(&parsed.value)
+        }
+        Val::Double(_) | Val::Float(_) => match convert::to_f64(cx, v, from) {
+            Some(f) if f.is_finite() && f.abs() < 9e15 => match whole_number(f.floor() as i128, ty)
+            {
+                KeyValue::Exact(v) if f.floor() != f => KeyValue::Above(v),
+                other => other,
+            },
+            Some(f) if f < -1e20 => KeyValue::BelowAll,
+            Some(f) if f > 1e20 => KeyValue::AboveAll,
+            _ => KeyValue::Unknown,
+        },
+        _ => match convert::to_integer(cx, v, from) {
+            Some(i) => whole_number(i, ty),
+            None => KeyValue::Nothing,
+        },
+    }
+}
+
+/// `v` as a value of a column of type `ty`.
+pub(super) fn key_value(
+    cx: &EvalCx<'_>,
+    v: &Val<'_>,
+    from: &ExprType,
+    ty: &ColumnType,
+) -> KeyValue {
+    if v.is_null() {
+        return KeyValue::Nothing;
+    }
+    match (&ty.kind, Class::of(ty)) {
+        (_, Class::Int) => integer_key(cx, v, from, ty),
+        (TypeKind::Decimal { precision, scale }, _) => {
+            let Some(d) = convert::to_decimal(cx, v, from) else {
+                return KeyValue::Nothing;
+            };
+            if d.int_digits() > u32::from(precision - scale) {
+                return if d.is_negative() {
+                    KeyValue::BelowAll
+                } else {
+                    KeyValue::AboveAll
+                };
+            }
+            if ty.unsigned && d.is_negative() && !d.is_zero() {
+                return KeyValue::BelowAll;
+            }
+            let cut = d.truncate(i32::from(*scale));
+            let Some(scaled) = cut.rescale(*scale) else {
+                return KeyValue::Unknown;
+            };
+            if scaled == d {
+                KeyValue::Exact(Value::Decimal(scaled))
+            } else {
+                KeyValue::Unknown
+            }
+        }
+        (TypeKind::Double, _) => convert::to_f64(cx, v, from)
+            .map_or(KeyValue::Nothing, |f| KeyValue::Exact(Value::Double(f))),
+        (TypeKind::Float, _) => match convert::to_f64(cx, v, from) {
+            None => KeyValue::Nothing,
+            Some(f) if f64::from(f as f32) == f => KeyValue::Exact(Value::Float(f as f32)),
+            Some(_) => KeyValue::Unknown,
+        },
+        (_, Class::String) => match convert::to_text(cx, v.clone(), from, ty.collation) {
+            None => KeyValue::Nothing,
+            Some(text) => KeyValue::Exact(Value::Bytes(text.into_owned())),
+        },
+        (TypeKind::Date, _) => match compare::date_side(cx, (v, from), ty) {
+            None => KeyValue::Unknown,
+            Some(d) if d.packed() == d.date().at_midnight().packed() => {
+                KeyValue::Exact(Value::Date(d.date()))
+            }
+            Some(d) => KeyValue::Above(Value::Date(d.date())),
+        },
+        (TypeKind::DateTime(fsp), _) => match compare::date_side(cx, (v, from), ty) {
+            None => KeyValue::Unknown,
+            Some(d) => {
+                let cut = d.truncate(*fsp);
+                if cut == d {
+                    KeyValue::Exact(Value::DateTime(cut))
+                } else {
+                    KeyValue::Above(Value::DateTime(cut))
+                }
+            }
+        },
+        (TypeKind::Timestamp(fsp), _) => timestamp_key(cx, v, from, ty, *fsp),
+        (TypeKind::Time(fsp), _) => match compare::time_side(cx, (v, from)) {
+            None => KeyValue::Unknown,
+            Some(t) if t.truncate(*fsp) == t => KeyValue::Exact(Value::Time(t.truncate(*fsp))),
+            Some(_) => KeyValue::Unknown,
+        },
+        _ => KeyValue::Unknown,
+    }
+}
+
+fn timestamp_key(
+    cx: &EvalCx<'_>,
+    v: &Val<'_>,
+    from: &ExprType,
+    ty: &ColumnType,
+    fsp: u8,
+) -> KeyValue {
+    let d = match compare::date_side(cx, (v, from), ty) {
+        None => return KeyValue::Unknown,
+        Some(d) => d,
+    };
+    if d.packed() == 0 {
+        return KeyValue::Exact(Value::Timestamp(Timestamp::ZERO));
+    }
+    let cut = d.truncate(fsp);
+    match cx.env().time_zone().to_instant(cut) {
+        Some((at, true)) if cut == d => {
+            KeyValue::Exact(Value::Timestamp(Timestamp::from_micros(at.micros(), fsp)))
+        }
+        Some((at, true)) => {
+            KeyValue::Above(Value::Timestamp(Timestamp::from_micros(at.micros(), fsp)))
+        }
+        _ => KeyValue::Unknown,
+    }
+}
+
+/// An operand's value as a column of dates or times is looked up by it. `None`: it matches nothing. `refuses`: a constant text that is none is an
+/// error. `round`: a constant is looked for as the column would keep it, and what is found is not compared again.
+pub(super) fn moment<'a>(
+    cx: &EvalCx<'a>,
+    (expr, v): (&'a Expr, Val<'a>),
+    ty: &ColumnType,
+    refuses: bool,
+    round: bool,
+) -> Result<Option<Val<'a>>, SqlError> {
+    let (constant, marker) = (is_constant(expr), compare::is_marker(cx, expr));
+    let v = if constant {
+        compare::as_column(cx, &expr.ty, v, ty, marker)
+    } else {
+        v
+    };
+    let Some(v) = compare::settled(cx, expr, v, ty) else {
+        return Ok(None);
+    };
+    let dates = matches!(Class::of(ty), Class::Date | Class::DateTime);
+    if refuses && constant && !marker && dates {
+        compare::refuse_text(cx, &v, &expr.ty, ty)?;
+    }
+    Ok(Some(if round && constant && !v.is_null() {
+        compare::rounded(cx, v, &expr.ty, ty)
+    } else {
+        v
+    }))
+}
+
+/// For the most frequent lists: whether a member is of the column's own kind and within its range, so that it needs no conversion.
+pub(super) type Direct = fn(&ValueRef<'_>, &ColumnType) -> bool;
+
+pub(super) fn direct_kind(ty: &ColumnType) -> Option<Direct> {
+    if !matches!(
+        ty.kind,
+        TypeKind::TinyInt
+            | TypeKind::SmallInt
+            | TypeKind::MediumInt
+            | TypeKind::Int
+            | TypeKind::BigInt
+    ) || ty.unsigned
+    {
+        return None;
+    }
+    Some(|v, ty| match v {
+        ValueRef::Int(i) => ty
+            .int_range()
+            .is_some_and(|(lo, hi)| (lo..=hi).contains(&i128::from(*i))),
+        _ => false,
+    })
+}
+
+/// A member of a list as it compares with a TIME column: a text is as much of a time as it is.
+pub(super) fn listed<'v>(cx: &EvalCx<'v>, v: Val<'v>, from: &ExprType, ty: &ColumnType) -> Val<'v> {
+    match (&v, Class::of(ty)) {
+        (Val::Bytes(_), Class::Time) => {
+            Val::Time(convert::to_time(cx, &v, from).unwrap_or_default())
+        }
+        _ => v,
+    }
+}

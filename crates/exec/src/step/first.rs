@@ -1,0 +1,135 @@
+//! The first step: the rows of one table, locked where they pass, or of a derived table or view.
+
+use nfold_engine::{RowBatch, RowLock};
+use nfold_plan::query::{AccessKind, JoinStep};
+use nfold_types::{SqlError, Value};
+
+use super::{PIECE_BYTES, Source, StepCx, StepExec, TableReader};
+use crate::batch::{BATCH_ROWS, Batch};
+use crate::eval::Val;
+use crate::spill::Spool;
+use crate::tuple;
+
+impl StepCx<'_, '_> {
+    pub(super) fn first(&self, me: &mut StepExec, out: &mut Batch) -> Result<bool, SqlError> {
+        let step = &self.block.joins[0];
+        if !me.started {
+            me.started = true;
+            if let Some(reader) = &mut me.reader {
+                me.exact = reader.bind(&self.eval(&self.empty_rows()), &step.access)?;
+            }
+        }
+        loop {
+            out.clear();
+            let more = match &mut me.reader {
+                Some(reader) => reader.next(self.rt, &mut out.read)?,
+                None => self.made(me, step, &mut out.read)?,
+            };
+            out.select_all();
+            let filtered = !step.filter.is_empty() || !me.exact;
+            if let Some(reader) = &me.reader
+                && reader.spec.lock != RowLock::None
+                && (filtered || reader.spec.semi_consistent)
+            {
+                self.select_locked(me, reader, step, out)?;
+            } else if filtered {
+                let slot = &self.slots[step.table];
+                let mut rows = self.empty_rows();
+                out.selected.clear();
+                for i in 0..out.read.len() {
+                    rows[step.table] = slot.row(Some(out.read.row(i)));
+                    let cx = self.eval(&rows);
+                    if (me.exact || cx.passes(&step.access.implied)?) && cx.passes(&step.filter)? {
+                        out.selected.push(i as u32);
+                    }
+                }
+            }
+            if !out.is_empty() || !more {
+                return Ok(more || !out.is_empty());
+            }
+        }
+    }
+
+    /// Selects the rows of a locking read that pass: they are locked then, those that do not pass are let go.
+    fn select_locked(
+        &self,
+        me: &StepExec,
+        reader: &TableReader,
+        step: &JoinStep,
+        out: &mut Batch,
+    ) -> Result<(), SqlError> {
+        out.selected.clear();
+        let mut i = 0;
+        while i < out.read.len() {
+            let passes = {
+                let mut rows = self.empty_rows();
+                rows[step.table] = self.slots[step.table].row(Some(out.read.row(i)));
+                let cx = self.eval(&rows);
+                (me.exact || cx.passes(&step.access.implied)?) && cx.passes(&step.filter)?
+            };
+            if !passes {
+                reader.release(self.rt, &out.read, i);
+            } else if !out.read.is_unlocked(i) {
+                out.selected.push(i as u32);
+            } else if reader.lock_row(self.rt, &mut out.read, i)? {
+                continue; // it may have changed meanwhile: look again
+            }
+            i += 1;
+        }
+        Ok(())
+    }
+
+    /// Some rows of a derived table or view; false: no more.
+    fn made(
+        &self,
+        me: &mut StepExec,
+        step: &JoinStep,
+        out: &mut RowBatch,
+    ) -> Result<bool, SqlError> {
+        if matches!(step.access.kind, AccessKind::Empty) {
+            return Ok(false);
+        }
+        if me.made.is_none() {
+            let mut spool = Spool::new(self.rt.env.work_memory());
+            self.all_made(step.table, &mut |image| spool.push(self.rt, 0, image))?;
+            me.made = Some(spool.into_rows(self.rt)?);
+        }
+        let Some(rows) = &mut me.made else {
+            return Ok(false);
+        };
+        self.rt.tick()?;
+        while out.len() < BATCH_ROWS && out.bytes() < PIECE_BYTES {
+            let Some((_, image)) = rows.next(self.rt)? else {
+                return Ok(false);
+            };
+            out.push(0, image);
+        }
+        Ok(true)
+    }
+
+    pub(super) fn all_made(
+        &self,
+        table: usize,
+        push: &mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        let slot = &self.slots[table];
+        match &slot.source {
+            Source::Derived(q) => {
+                crate::query::collect(self.rt, q, self.outer_rows, slot.layout(), push)
+            }
+            Source::Virtual(v) => {
+                let layout = slot.layout();
+                self.rt
+                    .env
+                    .virtual_rows(&v.schema, &v.name, &mut |values: &[Value]| {
+                        let vals: Vec<Val<'_>> =
+                            values.iter().map(|v| Val::from_ref(v.as_ref())).collect();
+                        let mut image = Vec::new();
+                        tuple::encode_row(layout, &vals, &mut image)?;
+                        push(&image)
+                    })
+            }
+            Source::Table(_) => Ok(()),
+        }
+    }
+}

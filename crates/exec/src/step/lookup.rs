@@ -1,0 +1,254 @@
+//! The candidates of outer rows: by points of many of them in one read, one by one, or from a hash table.
+
+use nfold_engine::{PointSet, RowBatch};
+use nfold_plan::expr::Expr;
+use nfold_plan::query::{AccessKind, HashKey, JoinStep};
+use nfold_types::SqlError;
+
+use super::{Lookup, More, PIECE_BYTES, StepCx, StepExec};
+use crate::batch::BATCH_ROWS;
+use crate::eval::EvalCx;
+use crate::hash::hash_of;
+use crate::keys::BoundKind;
+use crate::tuple::normal_key;
+
+/// Outer rows whose points go into one read.
+const OUTER_ROWS: usize = 256;
+
+impl StepCx<'_, '_> {
+    /// Finds the candidates of outer rows from `outer_at` on.
+    pub(super) fn look_up(&self, me: &mut StepExec, position: usize) -> Result<(), SqlError> {
+        let step = &self.block.joins[position];
+        me.group_start = me.outer_at;
+        me.spans.clear();
+        me.inner_order.clear();
+        me.candidate = 0;
+        me.more = More::No;
+        me.exact = true;
+        self.rt.tick()?;
+        match me.lookup {
+            Lookup::Batched => self.look_up_batched(me, step),
+            Lookup::Hash(_) => self.look_up_hash(me, step),
+            Lookup::Scan | Lookup::PerRow => self.look_up_one(me, step),
+        }
+    }
+
+    /// The candidates of one outer row, in pieces.
+    fn look_up_one(&self, me: &mut StepExec, step: &JoinStep) -> Result<(), SqlError> {
+        let mut rows = self.empty_rows();
+        self.fill(&me.outer, me.outer_at, &mut rows);
+        if let Some(reader) = &mut me.reader {
+            me.exact = reader.bind(&self.eval(&rows), &step.access)?;
+            me.more = More::Read;
+        }
+        drop(rows);
+        me.group_end = me.outer_at + 1;
+        self.next_piece(me)
+    }
+
+    /// Reads the next candidates of the only outer row of the group.
+    pub(super) fn next_piece(&self, me: &mut StepExec) -> Result<(), SqlError> {
+        me.inner.clear();
+        while me.inner.bytes() < PIECE_BYTES {
+            me.more = match std::mem::replace(&mut me.more, More::No) {
+                More::No => break,
+                More::Read => match &mut me.reader {
+                    Some(reader) => match reader.next(self.rt, &mut me.inner)? {
+                        true => More::Read,
+                        false => More::No,
+                    },
+                    None => More::No,
+                },
+                More::Spilled(place) => match &mut me.lookup {
+                    Lookup::Hash(table) => match table.spilled() {
+                        Some(file) => file
+                            .next(self.rt, place, &mut me.inner)?
+                            .map_or(More::No, More::Spilled),
+                        None => More::No,
+                    },
+                    _ => More::No,
+                },
+            };
+        }
+        me.candidate = 0;
+        me.inner_order.clear();
+        me.inner_order.extend(0..me.inner.len() as u32);
+        me.spans.clear();
+        me.spans.push((0, me.inner.len() as u32));
+        Ok(())
+    }
+
+    fn look_up_batched(&self, me: &mut StepExec, step: &JoinStep) -> Result<(), SqlError> {
+        let Some(reader) = &mut me.reader else {
+            return Ok(());
+        };
+        let end = (me.outer_at + OUTER_ROWS).min(me.outer.len());
+        let mut keys: Vec<Option<Vec<u8>>> = Vec::with_capacity(end - me.outer_at);
+        let mut points = PointSet::new();
+        for i in me.outer_at..end {
+            let mut rows = self.empty_rows();
+            self.fill(&me.outer, i, &mut rows);
+            let cx = self.eval(&rows);
+            let table = reader.table().clone();
+            let kind = reader
+                .bound
+                .bind(&cx, &table, step.access.index, &step.access.kind)?;
+            me.exact &= reader.bound.exact;
+            let key = (kind == BoundKind::Points).then(|| reader.bound.points.key(0).to_vec());
+            if let Some(key) = &key {
+                points.push(key);
+            }
+            keys.push(key);
+        }
+        points.seal();
+        let places: Vec<Option<usize>> = keys
+            .iter()
+            .map(|k| k.as_ref().and_then(|k| place_of(&points, k)))
+            .collect();
+        let count = points.len();
+        me.inner.clear();
+        if count > 0 {
+            reader.look_up(points);
+            while reader.next(self.rt, &mut me.inner)? {
+                if me.inner.bytes() > self.rt.env.work_memory().max(PIECE_BYTES) {
+                    return self.look_up_one(me, step);
+                }
+            }
+        }
+        // Rows by point.
+        let mut starts = vec![0u32; count + 1];
+        for i in 0..me.inner.len() {
+            starts[me.inner.point(i) + 1] += 1;
+        }
+        for p in 0..count {
+            starts[p + 1] += starts[p];
+        }
+        let mut next = starts.clone();
+        me.inner_order.resize(me.inner.len(), 0);
+        for i in 0..me.inner.len() {
+            let p = me.inner.point(i);
+            me.inner_order[next[p] as usize] = i as u32;
+            next[p] += 1;
+        }
+        me.spans.extend(
+            places
+                .iter()
+                .map(|p| p.map_or((0, 0), |p| (starts[p], starts[p + 1]))),
+        );
+        me.group_end = end;
+        Ok(())
+    }
+
+    fn look_up_hash(&self, me: &mut StepExec, step: &JoinStep) -> Result<(), SqlError> {
+        let keys: &[HashKey] = match &step.access.kind {
+            AccessKind::Hash { keys, .. } => keys,
+            _ => &[],
+        };
+        let built = matches!(&me.lookup, Lookup::Hash(t) if t.built);
+        if !built {
+            self.build(me, step, keys)?;
+        }
+        let Lookup::Hash(table) = &mut me.lookup else {
+            return Ok(());
+        };
+        let mut key = Vec::new();
+        if let Some(file) = table.spilled() {
+            let mut rows = self.empty_rows();
+            self.fill(&me.outer, me.outer_at, &mut rows);
+            if hash_key(&self.eval(&rows), keys, |k| &k.outer, &mut key)? {
+                me.more = More::Spilled(file.find(hash_of(&key)));
+            }
+            drop(rows);
+            me.group_end = me.outer_at + 1;
+            return self.next_piece(me);
+        }
+        for i in me.outer_at..me.outer.len() {
+            let mut rows = self.empty_rows();
+            self.fill(&me.outer, i, &mut rows);
+            let cx = self.eval(&rows);
+            let start = me.inner_order.len() as u32;
+            if hash_key(&cx, keys, |k| &k.outer, &mut key)? {
+                me.inner_order
+                    .extend_from_slice(table.places(hash_of(&key)));
+            }
+            me.spans.push((start, me.inner_order.len() as u32));
+            me.group_end = i + 1;
+            if me.inner_order.len() > 4 * BATCH_ROWS {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn build(&self, me: &mut StepExec, step: &JoinStep, keys: &[HashKey]) -> Result<(), SqlError> {
+        let Lookup::Hash(table) = &mut me.lookup else {
+            return Ok(());
+        };
+        table.clear();
+        let slot = &self.slots[step.table];
+        let mut key = Vec::new();
+        let mut add = |image: &[u8]| -> Result<(), SqlError> {
+            let mut rows = self.empty_rows();
+            rows[step.table] = slot.row(Some(image));
+            if hash_key(&self.eval(&rows), keys, |k| &k.inner, &mut key)? {
+                table.push(self.rt, hash_of(&key), image)?;
+            }
+            Ok(())
+        };
+        match (&mut me.reader, &step.access.kind) {
+            (Some(reader), AccessKind::Hash { build, .. }) => {
+                let exact = reader.bind(&self.eval(&self.empty_rows()), build)?;
+                let mut batch = RowBatch::new();
+                let mut more = true;
+                while more {
+                    batch.clear();
+                    more = reader.next(self.rt, &mut batch)?;
+                    for image in batch.iter() {
+                        let mut rows = self.empty_rows();
+                        rows[step.table] = slot.row(Some(image));
+                        if exact || self.eval(&rows).passes(&build.implied)? {
+                            add(image)?;
+                        }
+                    }
+                }
+            }
+            (None, kind) if !matches!(kind, AccessKind::Empty) => {
+                self.all_made(step.table, &mut add)?;
+            }
+            _ => {}
+        }
+        table.finish(self.rt)
+    }
+}
+
+/// The hash key of a row; false where a part is NULL, which equals nothing.
+fn hash_key<'a>(
+    cx: &EvalCx<'a>,
+    keys: &'a [HashKey],
+    side: impl Fn(&'a HashKey) -> &'a Expr,
+    out: &mut Vec<u8>,
+) -> Result<bool, SqlError> {
+    out.clear();
+    for key in keys {
+        let e = side(key);
+        let v = cx.val(e)?;
+        if !normal_key(cx, &v, e, key.kind, out) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The number of a key among sealed points.
+fn place_of(points: &PointSet, key: &[u8]) -> Option<usize> {
+    let (mut lo, mut hi) = (0, points.len());
+    while lo < hi {
+        let mid = (lo + hi) / 2;
+        match points.key(mid).cmp(key) {
+            std::cmp::Ordering::Equal => return Some(mid),
+            std::cmp::Ordering::Less => lo = mid + 1,
+            std::cmp::Ordering::Greater => hi = mid,
+        }
+    }
+    None
+}

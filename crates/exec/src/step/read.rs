@@ -1,0 +1,200 @@
+//! One table read by its access path.
+
+use std::sync::Arc;
+
+use nfold_engine::{LockWaitPolicy, PointSet, Read, ReadSpec, RowBatch, RowLock, Table};
+use nfold_plan::query::{Access, Block};
+use nfold_sql::ast::{LockStrength, LockWait};
+use nfold_types::SqlError;
+
+use crate::batch::KEPT_BYTES;
+use crate::eval::EvalCx;
+use crate::keys::{BoundAccess, BoundKind};
+use crate::runtime::Runtime;
+
+/// What a block's reads lock.
+pub(crate) fn row_lock(rt: &Runtime<'_>, block: &Block) -> RowLock {
+    match block.lock.strength {
+        None if rt.lock_reads => RowLock::Shared,
+        None => RowLock::None,
+        Some(LockStrength::Share) => RowLock::Shared,
+        Some(LockStrength::Update) => RowLock::Exclusive,
+    }
+}
+
+/// How a block's tables are read.
+pub(super) fn read_spec(
+    rt: &Runtime<'_>,
+    block: &Block,
+    table: usize,
+    access: &Access,
+    first_rows: usize,
+) -> ReadSpec {
+    let used = block.tables[table].used.iter().enumerate();
+    let lock = row_lock(rt, block);
+    ReadSpec {
+        index: access.index,
+        // Locks are on clustered rows, so those are read.
+        covering: access.covering && lock == RowLock::None,
+        lock,
+        wait: match block.lock.wait {
+            LockWait::Wait => LockWaitPolicy::Wait,
+            LockWait::NoWait => LockWaitPolicy::NoWait,
+            LockWait::SkipLocked => LockWaitPolicy::SkipLocked,
+        },
+        columns: used.filter(|(_, u)| **u).map(|(c, _)| c).collect(),
+        first_rows,
+        semi_consistent: rt.semi_consistent
+            && block.joins.len() == 1
+            && block.lock.strength == Some(LockStrength::Update),
+    }
+}
+
+/// Reads one table by its access path.
+pub(crate) struct TableReader {
+    table: Arc<Table>,
+    pub(super) spec: ReadSpec,
+    read: Option<Read>,
+    pub bound: BoundAccess,
+    kind: BoundKind,
+    /// Next of `bound.ranges`.
+    next_range: usize,
+    reverse: bool,
+    open: bool,
+    /// What `bound` held when it was bound last: points go on to `read`, which keeps as much.
+    bound_bytes: usize,
+}
+
+impl TableReader {
+    pub fn new(table: Arc<Table>, spec: ReadSpec) -> TableReader {
+        TableReader {
+            table,
+            spec,
+            read: None,
+            bound: BoundAccess::default(),
+            kind: BoundKind::Empty,
+            next_range: 0,
+            reverse: false,
+            open: false,
+            bound_bytes: 0,
+        }
+    }
+
+    /// After an execution: gives back what a long list has taken.
+    pub fn give_back(&mut self) {
+        if self.bound_bytes > KEPT_BYTES {
+            self.read = None;
+            self.bound = BoundAccess::default();
+            self.bound_bytes = 0;
+        }
+    }
+
+    /// Binds the access path; whether its conditions hold for every row found.
+    pub fn bind<'a>(&mut self, cx: &EvalCx<'a>, access: &'a Access) -> Result<bool, SqlError> {
+        self.reverse = access.reverse;
+        self.kind = self
+            .bound
+            .bind(cx, &self.table, access.index, &access.kind)?;
+        self.bound_bytes = self.bound.memory();
+        // Points are read forwards; reading them backwards is reading their ranges.
+        if self.kind == BoundKind::Points && self.reverse {
+            let keys: Vec<_> = self
+                .bound
+                .points
+                .iter()
+                .map(nfold_engine::KeyRange::prefix)
+                .collect();
+            self.bound.ranges = keys;
+            self.kind = BoundKind::Ranges;
+        }
+        if self.reverse {
+            self.bound.ranges.reverse();
+        }
+        if self.kind == BoundKind::Points {
+            self.bind_points();
+        }
+        self.next_range = 0;
+        self.open = self.kind == BoundKind::Points;
+        Ok(self.bound.exact)
+    }
+
+    fn bind_points(&mut self) {
+        let points = std::mem::take(&mut self.bound.points);
+        match &mut self.read {
+            Some(read) => self.bound.points = read.bind_points(points),
+            None => self.read = Some(Read::points(self.table.clone(), self.spec.clone(), points)),
+        }
+    }
+
+    /// Binds these points.
+    pub fn look_up(&mut self, points: PointSet) {
+        self.bound.points = points;
+        self.kind = BoundKind::Points;
+        self.bind_points();
+        self.open = true;
+    }
+
+    /// Appends rows; false: there are no more.
+    pub fn next(&mut self, rt: &Runtime<'_>, out: &mut RowBatch) -> Result<bool, SqlError> {
+        loop {
+            if !self.open {
+                if self.kind != BoundKind::Ranges || self.next_range == self.bound.ranges.len() {
+                    return Ok(false);
+                }
+                let range = &self.bound.ranges[self.next_range];
+                match &mut self.read {
+                    Some(read) => read.bind_range(range, self.reverse),
+                    None => {
+                        self.read = Some(Read::range(
+                            self.table.clone(),
+                            self.spec.clone(),
+                            range,
+                            self.reverse,
+                        ))
+                    }
+                }
+                self.next_range += 1;
+                self.open = true;
+            }
+            let Some(read) = &mut self.read else {
+                return Ok(false);
+            };
+            let more = rt.read(read, out)?;
+            if more {
+                return Ok(true);
+            }
+            self.open = false;
+            let last = self.kind != BoundKind::Ranges || self.next_range == self.bound.ranges.len();
+            if last || !out.is_empty() {
+                return Ok(!last);
+            }
+        }
+    }
+
+    /// Row `i` of the rows read last does not match.
+    pub fn release(&self, rt: &Runtime<'_>, batch: &RowBatch, i: usize) {
+        if let Some(read) = &self.read
+            && self.spec.lock != RowLock::None
+        {
+            rt.release(read, batch, i);
+        }
+    }
+
+    /// Row `i` of the rows read last matches: locked now if it is not yet. False: it is gone, or has changed and is to be looked at again.
+    pub fn lock_row(
+        &self,
+        rt: &Runtime<'_>,
+        batch: &mut RowBatch,
+        i: usize,
+    ) -> Result<bool, SqlError> {
+        match &self.read {
+            Some(read) => rt.lock_row(read, batch, i),
+            None => Ok(true),
+        }
+    }
+
+    /// The hidden row id of the table's rows is needed by writers; it is in the batch.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+}

@@ -1,0 +1,108 @@
+//! Where the rows of a block's tables come from, and how their images are read.
+
+use std::sync::Arc;
+
+use nfold_catalog::TableDef;
+use nfold_engine::{RowLock, Table};
+use nfold_plan::query::{Access, AccessKind, Block, QueryPlan, TableSource};
+use nfold_types::SqlError;
+use nfold_types::row::RowLayout;
+
+use super::row_lock;
+use crate::eval::{ABSENT, RowRef};
+use crate::runtime::Runtime;
+use crate::tuple;
+
+/// Where a slot's rows come from, opened.
+pub(crate) enum Source {
+    Table(Arc<Table>),
+    Derived(Box<QueryPlan>),
+    Virtual(Arc<TableDef>),
+}
+
+/// A row slot, opened: how to read its images.
+pub(crate) struct Slot {
+    pub source: Source,
+    /// Layout of made rows; a table's own is in the table.
+    made: Option<RowLayout>,
+    /// A covering read gives rows in the index's layout.
+    covering: Option<usize>,
+    places: Option<Vec<u16>>,
+}
+
+impl Slot {
+    pub fn open(
+        rt: &Runtime<'_>,
+        block: &Block,
+        table: usize,
+        access: &Access,
+    ) -> Result<Slot, SqlError> {
+        let source = match &block.tables[table].source {
+            TableSource::Table(def) => Source::Table(rt.table(def.id)?),
+            TableSource::Derived(q) => Source::Derived(q.clone()),
+            TableSource::Virtual(v) => Source::Virtual(v.clone()),
+        };
+        let access = match &access.kind {
+            AccessKind::Hash { build, .. } => build,
+            _ => access,
+        };
+        let (mut covering, mut places, mut made) = (None, None, None);
+        match &source {
+            Source::Table(t) if access.covering && row_lock(rt, block) == RowLock::None => {
+                covering = Some(access.index);
+                let mut map = vec![ABSENT; t.def().columns.len()];
+                for (place, &column) in t.index_columns(access.index).iter().enumerate() {
+                    map[column] = place as u16;
+                }
+                places = Some(map);
+            }
+            Source::Table(_) => {}
+            Source::Derived(q) => made = Some(tuple::layout_of(&q.types)),
+            Source::Virtual(v) => {
+                let types: Vec<_> = v
+                    .columns
+                    .iter()
+                    .map(|c| nfold_plan::expr::ExprType::new(c.ty.clone(), true))
+                    .collect();
+                made = Some(tuple::layout_of(&types));
+            }
+        }
+        Ok(Slot {
+            source,
+            made,
+            covering,
+            places,
+        })
+    }
+
+    pub fn layout(&self) -> &RowLayout {
+        match (&self.source, &self.made) {
+            (_, Some(made)) => made,
+            (Source::Table(t), None) => match self.covering {
+                Some(i) => t.index_layout(i),
+                None => t.layout(),
+            },
+            _ => unreachable!("derived rows have a layout of their own"),
+        }
+    }
+
+    /// Where the images hold the table's column `column`; `None` where they do not.
+    pub fn ordinal(&self, column: usize) -> Option<usize> {
+        match &self.places {
+            None => Some(column),
+            Some(places) => places
+                .get(column)
+                .filter(|&&p| p != ABSENT)
+                .map(|&p| p.into()),
+        }
+    }
+
+    #[inline]
+    pub fn row<'a>(&'a self, image: Option<&'a [u8]>) -> RowRef<'a> {
+        RowRef {
+            layout: self.layout(),
+            image,
+            places: self.places.as_deref(),
+        }
+    }
+}
