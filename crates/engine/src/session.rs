@@ -43,7 +43,7 @@ pub struct EngineSession {
     mdl: MdlSlot,
     /// The transaction was begun by the caller, not by a statement.
     explicit: bool,
-    /// Undo number before the statement at hand.
+    /// Undo number before the statement at hand; between statements, that of the transaction ([`statement_end`](Self::statement_end)).
     mark: u32,
     /// A read of the statement at hand met a table or index that is newer than its snapshot.
     refused: bool,
@@ -144,11 +144,15 @@ impl EngineSession {
     }
 
     /// A statement ends. If it failed, what it changed is undone; call again after a wait.
+    ///
+    /// The mark moves with it: a statement that fails before it began (its table does not exist, say) has nothing to undo, least of all what
+    /// the statement before it changed.
     #[inline]
     pub fn statement_end(&mut self, ok: bool) -> Result<(), Stop> {
         if !ok && self.trx.is_active() && self.trx.mark() > self.mark {
             self.undo_to(self.mark)?;
         }
+        self.mark = self.trx.mark();
         self.trx.end_statement();
         Ok(())
     }

@@ -302,6 +302,35 @@ fn refused_and_undone_rows_give_their_long_columns_back() {
 }
 
 #[test]
+fn a_statement_that_fails_before_it_began_undoes_nothing() {
+    let db = Db::new();
+    let table = db.table();
+    let mut s = db.session();
+    s.begin(TrxOptions {
+        isolation: Isolation::RepeatableRead,
+        read_only: false,
+        consistent_snapshot: false,
+    });
+    for id in 1..=3 {
+        insert(&mut s, &table, &row(id, id, &format!("s{id}")));
+        block(|| s.statement_end(false)).unwrap();
+        assert_eq!(all(&mut s, &table).len(), id as usize);
+        block(|| s.statement_end(false)).unwrap();
+    }
+    // One that did begin is undone, and it alone.
+    s.statement_begin(Isolation::RepeatableRead, false);
+    let mut op = InsertOp::new(table.clone());
+    encode(&table, &row(4, 4, "s4"), op.row());
+    block(|| s.insert(&mut op)).unwrap();
+    for _ in 0..2 {
+        block(|| s.statement_end(false)).unwrap();
+        assert_eq!(all(&mut s, &table).len(), 3);
+    }
+    commit(&mut s);
+    assert_eq!(all(&mut s, &table).len(), 3);
+}
+
+#[test]
 fn rows_come_back_by_every_index() {
     let db = Db::new();
     let table = db.table();
