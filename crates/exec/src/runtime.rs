@@ -30,6 +30,8 @@ pub(crate) struct Runtime<'s> {
     pub lock_reads: bool,
     /// UPDATE: rows that others have locked may be looked at first.
     pub semi_consistent: bool,
+    /// UPDATE or DELETE.
+    pub changes: bool,
     /// For FOUND_ROWS(): rows without LIMIT, once counted.
     pub found_rows: Cell<Option<u64>>,
     /// Rows that the engine has given.
@@ -49,6 +51,7 @@ impl<'s> Runtime<'s> {
             engine,
             lock_reads: false,
             semi_consistent: false,
+            changes: false,
             session: RefCell::new(session),
             cx: RefCell::new(cx),
             env,
@@ -81,6 +84,7 @@ impl<'s> Runtime<'s> {
             lists: &self.lists,
             strict: self.strict.get(),
             scope: Scope::None,
+            changes: self.changes,
         }
     }
 

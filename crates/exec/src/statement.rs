@@ -157,6 +157,7 @@ pub fn execute(
         let mut rt = Runtime::new(engine, session, cx, env, params, warnings);
         rt.lock_reads = lock_reads;
         rt.semi_consistent = matches!(&*statement.plan, Plan::Update(_));
+        rt.changes = matches!(&*statement.plan, Plan::Update(_) | Plan::Delete(_));
         let mut done = run(&rt, statement, sink);
         if let Ok(done) = &mut done {
             done.examined = rt.examined.get();
@@ -338,6 +339,7 @@ pub fn evaluate(
         lists: &lists,
         strict: false,
         scope: crate::eval::Scope::None,
+        changes: false,
     };
     let cx = EvalCx {
         rows: &[],

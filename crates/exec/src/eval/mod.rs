@@ -136,6 +136,8 @@ pub struct StmtState<'a> {
     pub strict: bool,
     /// What columns are called, for messages.
     pub scope: Scope<'a>,
+    /// UPDATE or DELETE: a row that its key finds has to match as well, so constants are not rounded to find it.
+    pub changes: bool,
 }
 
 pub use compare::ListCache;

@@ -190,7 +190,7 @@ impl BoundAccess {
                 let v = cx.val(expr)?;
                 let ty = &layout.parts()[at].ty;
                 let v = match ty.is_temporal() {
-                    true => match moment(cx, (expr, v), ty, true, !*null_safe)? {
+                    true => match moment(cx, (expr, v), ty, true, !*null_safe && !cx.st.changes)? {
                         Some(v) => v,
                         None => return Ok(()),
                     },
@@ -245,7 +245,10 @@ impl BoundAccess {
                     } else if ty.is_temporal() {
                         // A list of one is a comparison.
                         let v = compare::as_column(cx, &from, v, ty, false);
-                        compare::rounded(cx, v, &from, ty)
+                        match cx.st.changes {
+                            true => v,
+                            false => compare::rounded(cx, v, &from, ty),
+                        }
                     } else {
                         v
                     };
@@ -345,7 +348,7 @@ impl BoundAccess {
         let between = matches!((&range.lo, &range.hi), (Some((_, true)), Some((_, true))));
         let refuses = !between;
         // `BETWEEN a AND a` is `= a`.
-        let equal = range.between && same_constant(cx, range, ty)?;
+        let equal = range.between && !cx.st.changes && same_constant(cx, range, ty)?;
         if let Some((e, inside)) = &range.lo {
             match self.bound(cx, e, ty, refuses, equal)? {
                 KeyValue::Nothing | KeyValue::AboveAll => return Ok(None),

@@ -187,6 +187,9 @@ fn timestamp_key(
     }
     let cut = d.truncate(fsp);
     match cx.env().time_zone().to_instant(cut) {
+        // Outside what a column holds, where a key would wrap around: only the zero value lies below.
+        Some((at, _)) if at.seconds() <= 0 => KeyValue::Above(Value::Timestamp(Timestamp::ZERO)),
+        Some((at, _)) if at.seconds() > Timestamp::MAX_SECONDS => KeyValue::AboveAll,
         Some((at, true)) if cut == d => {
             KeyValue::Exact(Value::Timestamp(Timestamp::from_micros(at.micros(), fsp)))
         }

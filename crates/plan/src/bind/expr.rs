@@ -412,6 +412,10 @@ impl BlockBinder<'_> {
                     (Class::Int, ExprKind::Const(Value::Int(v))) if *v < 0 => {
                         ExprType::decimal(p, 0, nullable)
                     }
+                    // A literal of a statement whose values are read at bind time, and is known to need the 64th bit only.
+                    (Class::Int, ExprKind::Param(_)) if inner.ty.col.unsigned => {
+                        ExprType::decimal(20, 0, nullable)
+                    }
                     (Class::Int, _) => ExprType::int(p + 1, nullable),
                     (Class::Decimal, _) => ExprType::decimal(p, s, nullable),
                     _ => ExprType::double_fixed(inner.ty.decimals(), nullable),

@@ -85,6 +85,7 @@ pub fn evaluate(
         lists: &ListCache::default(),
         strict: false,
         scope: nfold_exec::eval::Scope::None,
+        changes: false,
     };
     let eval = EvalCx {
         rows: &[],
