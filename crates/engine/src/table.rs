@@ -29,6 +29,7 @@ use crate::error::{EngineError, Stop};
 use crate::limbo::Limbo;
 use crate::overflow;
 use crate::record::{self, SecondaryEntry};
+use crate::undo::lost::LostEntries;
 
 /// One index of an open table.
 pub struct Index {
@@ -81,6 +82,7 @@ pub struct Table {
     /// A damaged page was found.
     damaged: AtomicBool,
     limbo: Arc<Limbo>,
+    lost: LostEntries,
 }
 
 /// Upper ends of the logged blocks of automatic values.
@@ -119,6 +121,7 @@ impl Table {
             rows_counted: AtomicU64::new(0),
             damaged: AtomicBool::new(false),
             limbo,
+            lost: LostEntries::default(),
         }
     }
 
@@ -129,6 +132,10 @@ impl Table {
     /// Its chains of overflow pages that no row names.
     pub(crate) fn limbo(&self) -> &Arc<Limbo> {
         &self.limbo
+    }
+
+    pub(crate) fn lost_entries(&self) -> &LostEntries {
+        &self.lost
     }
 
     /// The definition it was compiled from.
@@ -277,8 +284,7 @@ impl Table {
         match index.key.encode_row(&self.layout, row, out) {
             Ok(()) => {}
             Err(KeyError::Row(RowError::External(_))) => {
-                let mut whole = Vec::new();
-                overflow::inflate(&self.store, self.def.space, &self.layout, row, &mut whole)?;
+                let whole = self.whole_row(row)?;
                 index
                     .key
                     .encode_row(&self.layout, &whole, out)
@@ -299,16 +305,30 @@ impl Table {
         primary_len: usize,
         trx: u64,
         out: &mut Vec<u8>,
-    ) -> Result<(), EngineError> {
-        record::put_secondary_header(out, trx, false, primary_len);
-        for &column in &self.indexes[ordinal].originals {
-            let bytes = self
-                .layout
-                .var_bytes(row, column)
-                .map_err(|_| self.corrupt_row())?;
-            record::put_original(out, bytes);
+    ) -> Result<(), Stop> {
+        let start = out.len();
+        let put = |row: &[u8], out: &mut Vec<u8>| {
+            record::put_secondary_header(out, trx, false, primary_len);
+            self.indexes[ordinal].originals.iter().try_for_each(|&c| {
+                record::put_original(out, self.layout.var_bytes(row, c)?);
+                Ok(())
+            })
+        };
+        match put(row, out) {
+            Err(RowError::External(_)) => {
+                out.truncate(start);
+                let whole = self.whole_row(row)?;
+                put(&whole, out).map_err(|_| self.corrupt_row().into())
+            }
+            other => other.map_err(|_: RowError| self.corrupt_row().into()),
         }
-        Ok(())
+    }
+
+    /// The row with its long columns.
+    pub(crate) fn whole_row(&self, row: &[u8]) -> Result<Vec<u8>, Stop> {
+        let mut whole = Vec::new();
+        overflow::inflate(&self.store, self.def.space, &self.layout, row, &mut whole)?;
+        Ok(whole)
     }
 
     fn key_error(&self, _ordinal: usize, error: KeyError) -> EngineError {

@@ -19,6 +19,7 @@ mod mvcc;
 mod replaced;
 mod stress;
 mod uncommitted;
+mod wide;
 
 pub(super) struct Db {
     pub engine: Arc<Engine>,

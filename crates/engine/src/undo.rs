@@ -38,6 +38,9 @@ use crate::overflow;
 use crate::read::{Scratch, damaged, previous_version};
 use crate::record::{self, CLUSTERED_HEADER, RowHeader, SecondaryEntry};
 use crate::table::Table;
+use lost::version_key;
+
+pub(crate) mod lost;
 
 /// Undoes and purges rows of the open tables.
 pub(crate) struct Applier(pub Arc<Shared>);
@@ -197,50 +200,56 @@ fn undo_entries(
     old: Option<(RowHeader, &[u8])>,
 ) -> Result<Option<TrxId>, Stop> {
     let store = &*shared.store;
-    let mut new_key = Vec::new();
-    table.secondary_key(n, new, record.key(), &mut new_key)?;
+    let new_key = version_key(shared, table, n, new, record, false)?;
     // Also one that a step before this one, which had to start over, has marked.
     let removable = |entry: &SecondaryEntry<'_>| entry.deleted || entry.trx == record.trx_id;
     let Some((old_header, old_image)) = old else {
-        remove_entry(shared, table, n, &new_key, removable)?;
+        if let Some(key) = new_key {
+            remove_entry(shared, table, n, &key, removable)?;
+        }
         return Ok(None);
     };
-    let mut old_key = Vec::new();
-    table.secondary_key(n, old_image, record.key(), &mut old_key)?;
+    let old_key = version_key(shared, table, n, old_image, record, true)?;
     let replaced = record.kind == UndoKind::Update;
     let mut relying = None;
-    if replaced && (old_header.deleted || new_key != old_key) {
-        relying = if old_key == new_key {
+    if let Some(new_key) = &new_key
+        && replaced
+        && (old_header.deleted || Some(new_key) != old_key.as_ref())
+    {
+        relying = if Some(new_key) == old_key.as_ref() {
             Some(old_header.trx)
         } else {
-            older_version_ended_by(shared, table, n, old_header, record.key(), &new_key)?
+            older_version_ended_by(shared, table, n, old_header, record.key(), new_key)?
         };
         if relying.is_some() {
-            let mark = EntryChange::Mark(old_header.trx);
-            write_entry(store, table, n, &new_key, record.trx_id, mark)?;
+            let mark = EntryChange::Mark(old_header.trx, true);
+            write_entry(store, table, n, new_key, record.trx_id, mark)?;
         } else {
-            remove_entry(shared, table, n, &new_key, removable)?;
+            remove_entry(shared, table, n, new_key, removable)?;
         }
     }
-    if !old_header.deleted {
+    if let Some(old_key) = &old_key
+        && !old_header.deleted
+    {
         let mut value = Vec::new();
-        table.secondary_value(n, old_image, record.key().len(), old_header.trx, &mut value)?;
-        write_entry(
-            store,
-            table,
-            n,
-            &old_key,
-            record.trx_id,
-            EntryChange::Value(&value),
-        )?;
+        let (primary, trx) = (record.key().len(), old_header.trx);
+        let change = match table.secondary_value(n, old_image, primary, trx, &mut value) {
+            Ok(()) => EntryChange::Value(&value),
+            // Its original bytes are still there: the entry was only marked.
+            Err(Stop::Error(EngineError::Store(StoreError::Corrupt { .. }))) => {
+                EntryChange::Mark(trx, false)
+            }
+            Err(stop) => return Err(stop),
+        };
+        write_entry(store, table, n, old_key, record.trx_id, change)?;
     }
     Ok(relying)
 }
 
 /// What happens to an entry that the rolled-back transaction touched.
 enum EntryChange<'a> {
-    /// Deleted, with this transaction id.
-    Mark(TrxId),
+    /// With this transaction id, deleted or not.
+    Mark(TrxId, bool),
     Value(&'a [u8]),
 }
 
@@ -256,7 +265,7 @@ fn write_entry(
     let tree = &table.index(n).tree;
     let mut mtr = store.mtr();
     let room = match change {
-        EntryChange::Mark(_) => Room::InPlace,
+        EntryChange::Mark(..) => Room::InPlace,
         EntryChange::Value(value) => Room::Value(value.len()),
     };
     let pos = tree
@@ -277,8 +286,8 @@ fn write_entry(
     )
     .map_err(lift)?;
     match change {
-        EntryChange::Mark(by) => {
-            tree.write_value_bytes(&mut mtr, &pos, 0, &record::secondary_mark(by, true))
+        EntryChange::Mark(by, deleted) => {
+            tree.write_value_bytes(&mut mtr, &pos, 0, &record::secondary_mark(by, deleted))
         }
         EntryChange::Value(value) => tree.replace_value_at(&mut mtr, &pos, value),
     }

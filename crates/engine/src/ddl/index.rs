@@ -235,12 +235,12 @@ pub(super) fn fill_one(store: &nfold_store::Store, table: &Table, n: usize) -> R
                 continue;
             }
             let image = &row[CLUSTERED_HEADER..];
-            value.clear();
             block(|| {
                 key.clear();
-                table.secondary_key(n, image, primary, &mut key)
+                value.clear();
+                table.secondary_key(n, image, primary, &mut key)?;
+                table.secondary_value(n, image, primary.len(), header.trx, &mut value)
             })?;
-            table.secondary_value(n, image, primary.len(), header.trx, &mut value)?;
             record::set_guess(&mut value, entry.place);
             filler.push(&key, &value, header.trx)?;
         }

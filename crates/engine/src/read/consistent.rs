@@ -584,11 +584,11 @@ fn emit(
     push_image(table, spec, session, image, origin.point, row, out)
 }
 
-/// Whether columns that are needed are on overflow pages.
-fn needs_chains(table: &Table, spec: &ReadSpec, image: &[u8]) -> bool {
+/// Whether some of these columns are on overflow pages.
+fn needs_chains(table: &Table, columns: &[usize], image: &[u8]) -> bool {
     let layout = table.layout();
     let external = |c: &usize| matches!(layout.raw(image, *c), Ok(RawField::External(_)));
-    RowLayout::has_external(image) && spec.columns.iter().any(external)
+    RowLayout::has_external(image) && columns.iter().any(external)
 }
 
 /// Appends a row image to the batch, with the long columns that are needed.
@@ -601,7 +601,7 @@ pub(super) fn push_image(
     row: &mut Vec<u8>,
     out: &mut RowBatch,
 ) -> Result<(), Stop> {
-    if needs_chains(table, spec, image) {
+    if needs_chains(table, &spec.columns, image) {
         let (layout, space) = (table.layout(), table.def().space);
         row.clear();
         overflow::inflate(session.store(), space, layout, image, row)?;
@@ -672,9 +672,14 @@ fn cover(
     }
     let image = image_of(settled, row, scratch)?;
     // V2: the key decides; original bytes come from the row itself, whose version may differ in them only.
-    if has_key(table, spec.index, image, (key, primary), buffer)?
-        && !table.project_into(spec.index, image, point as usize, out)
-    {
+    if !has_key(table, spec.index, image, (key, primary), buffer)? {
+        return Ok(());
+    }
+    let whole = needs_chains(table, table.index_columns(spec.index), image)
+        .then(|| table.whole_row(image))
+        .transpose()?;
+    let image = whole.as_deref().unwrap_or(image);
+    if !table.project_into(spec.index, image, point as usize, out) {
         return Err(damaged());
     }
     Ok(())

@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::FileExt;
 
+use nfold_store::{PageId, PageType};
+
 use super::*;
 
 /// Two tables with a few rows each.
@@ -22,11 +24,16 @@ fn two_tables(db: &Db) -> [Arc<Table>; 2] {
 
 /// Everything written, the engine gone without a shutdown, and a byte flipped in the root of an index of table `bad`.
 fn crash_and_damage(db: Db, index: usize) -> Db {
+    let root = db.find("bad").def().indexes[index].root;
+    damage_pages(db, &[root])
+}
+
+/// The same for some pages of table `bad`.
+fn damage_pages(db: Db, pages: &[u32]) -> Db {
     let def = db.find("bad").def().clone();
     db.engine.checkpoint().unwrap();
     let Db { engine, dir } = db;
     drop(engine);
-    let page = def.indexes[index].root;
     let file = std::fs::read_dir(dir.path())
         .unwrap()
         .map(|e| e.unwrap().path())
@@ -43,10 +50,13 @@ fn crash_and_damage(db: Db, index: usize) -> Db {
             f.read_exact_at(&mut id, 8).unwrap();
             u32::from_le_bytes(id) == def.space
         });
-    let (file, at) = (file.unwrap(), u64::from(page) * 16384 + 9000);
-    let mut byte = [0];
-    file.read_exact_at(&mut byte, at).unwrap();
-    file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+    let file = file.unwrap();
+    for page in pages {
+        let at = u64::from(*page) * 16384 + 9000;
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at).unwrap();
+        file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+    }
     // It would be put right from there.
     let copies = dir.path().join("nfold.doublewrite");
     let len = std::fs::metadata(&copies).unwrap().len() as usize;
@@ -206,4 +216,114 @@ fn a_step_on_a_table_that_was_replaced_is_done_again() {
     );
     let new = db.find("bad");
     assert!(!is_fenced(&new) && !is_fenced(&other));
+}
+
+/// `t` with an index on the first characters of its long column.
+fn with_long_key(db: &Db, name: &str) -> Arc<Table> {
+    let mut spec = spec(name, true);
+    spec.indexes.push(IndexSpec {
+        name: "b".into(),
+        kind: IndexKind::Secondary,
+        parts: vec![IndexPart {
+            column: 3,
+            prefix_len: Some(20),
+            desc: false,
+        }],
+        comment: Box::default(),
+        btree: false,
+    });
+    let def = db.engine.create_table(spec).unwrap();
+    db.engine.table(def.id).unwrap()
+}
+
+/// Rows that the index `b` gives, read alone: their primary keys.
+fn ids_in_long_index(db: &Db) -> Vec<i64> {
+    let table = db.find("bad");
+    let (mut s, mut batch) = (db.session(), RowBatch::new());
+    let index = table.def().index("b").unwrap();
+    s.statement_begin(Isolation::RepeatableRead, false);
+    let spec = ReadSpec {
+        index,
+        covering: true,
+        ..ReadSpec::default()
+    };
+    let mut read = Read::range(table.clone(), spec, &KeyRange::all(), false);
+    while block(|| read.next(&mut s, &mut batch)).unwrap() {}
+    let mut ids: Vec<i64> = batch
+        .iter()
+        .map(|row| match table.index_layout(index).get(row, 0).unwrap() {
+            ValueRef::Int(id) => id,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    ids.sort_unstable();
+    ids
+}
+
+/// Rows 1 to 5 with long columns, changed by a transaction that a crash leaves unfinished; all overflow pages are damaged then. What
+/// the index `b` gives once it is rolled back, and after another start.
+fn long_index_after(change: impl Fn(&mut EngineSession, &Arc<Table>)) -> [Vec<i64>; 2] {
+    let db = Db::new();
+    let table = with_long_key(&db, "bad");
+    let mut s = db.session();
+    for id in 1..=5 {
+        insert(&mut s, &table, &long_row(id, 'a'));
+    }
+    commit(&mut s);
+    change(&mut s, &table);
+    std::mem::forget(s);
+    drop(table);
+    let pages = overflow_pages(&db);
+    let db = damage_pages(db, &pages);
+    while db.engine.step_background().unwrap() {}
+    let status = db.engine.trx_status();
+    assert_eq!((status.rolling_back, status.parked), (0, 0));
+    assert!(is_fenced(&db.find("bad")));
+    let first = ids_in_long_index(&db);
+    let db = db.crash();
+    while db.engine.step_background().unwrap() {}
+    [first, ids_in_long_index(&db)]
+}
+
+fn long_row(id: i64, letter: char) -> Row {
+    let b = letter.to_string().repeat(30_000) + &id.to_string();
+    (id, Some(id), Some(format!("s{id}")), Some(b))
+}
+
+fn overflow_pages(db: &Db) -> Vec<u32> {
+    let table = db.find("bad");
+    let (store, space) = (table.store(), table.def().space);
+    let is_overflow = |page: &u32| {
+        let id = PageId { space, page: *page };
+        store
+            .read(id)
+            .is_ok_and(|p| p.page_type() == PageType::OVERFLOW)
+    };
+    (1..store.space_pages(space).unwrap())
+        .filter(is_overflow)
+        .collect()
+}
+
+#[test]
+fn an_inserted_row_with_a_damaged_long_column_leaves_no_entry() {
+    let [after, later] = long_index_after(|s, table| {
+        insert(s, table, &long_row(7, 'b'));
+    });
+    assert_eq!((after, later), ((1..=5).collect(), (1..=5).collect()));
+}
+
+#[test]
+fn a_deleted_row_with_a_damaged_long_column_gets_its_entry_back() {
+    let [after, later] = long_index_after(|s, table| delete(s, table, 3));
+    assert_eq!((after, later), ((1..=5).collect(), (1..=5).collect()));
+}
+
+#[test]
+fn a_changed_row_with_a_damaged_long_column_has_one_entry() {
+    let [after, later] = long_index_after(|s, table| {
+        update(s, table, 3, &long_row(3, 'c'));
+        update(s, table, 4, &row(4, 4, "short"));
+        update(s, table, 3, &long_row(3, 'd'));
+    });
+    assert_eq!((after, later), ((1..=5).collect(), (1..=5).collect()));
 }

@@ -87,7 +87,7 @@ fn whole_row(
     row: &mut Vec<u8>,
 ) -> Result<(), Stop> {
     let (layout, space) = (table.layout(), table.def().space);
-    if super::needs_chains(table, spec, image) {
+    if super::needs_chains(table, &spec.columns, image) {
         overflow::inflate(session.store(), space, layout, image, row)
     } else {
         row.extend_from_slice(image);

@@ -1,0 +1,95 @@
+//! Entries of a version whose key cannot be computed, because an overflow page that belongs to it is damaged: they are looked for by what does not need
+//! the page.
+//!
+//! # Invariants
+//! U7. What a rolled-back transaction has left in a sound index is taken back, whatever has become of the long columns. An entry without its row would
+//!     be a row to whoever reads the index alone, and a key that is taken for ever.
+//!
+//! # Cost
+//! A walk over the index. Its place is kept over waits, so each page is waited for once.
+
+use nfold_btree::{Cursor, EntryBatch, KeyRange};
+use nfold_store::{Store, StoreError};
+use nfold_txn::undo::UndoRecord;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use super::is_replaced;
+use crate::engine::Shared;
+use crate::error::{EngineError, Stop, lift};
+use crate::read::damaged;
+use crate::record::SecondaryEntry;
+use crate::table::Table;
+
+/// Entries looked at together.
+const BATCH: usize = 256;
+
+/// Which walk: undo pointer, ordinal of the index, whether a delete-marked entry is looked for.
+type Walk = (u64, usize, bool);
+
+/// The walks of a table that wait for pages.
+#[derive(Default)]
+pub(crate) struct LostEntries(Mutex<FxHashMap<Walk, Cursor>>);
+
+/// The key in index `n` of the version `image` of a row that `record` has changed. Where damage hides it: that of the row's entry that the
+/// record's transaction has touched last, and has marked as deleted or not; `None` if there is no such entry.
+pub(super) fn version_key(
+    shared: &Shared,
+    table: &Table,
+    n: usize,
+    image: &[u8],
+    record: &UndoRecord,
+    marked: bool,
+) -> Result<Option<Vec<u8>>, Stop> {
+    let mut key = Vec::new();
+    match table.secondary_key(n, image, record.key(), &mut key) {
+        Ok(_) => Ok(Some(key)),
+        Err(Stop::Error(error @ EngineError::Store(StoreError::Corrupt { .. })))
+            if !is_replaced(shared, table) =>
+        {
+            table.fence(&error);
+            find(&shared.store, table, n, record, marked)
+        }
+        Err(stop) => Err(stop),
+    }
+}
+
+/// Walks over index `n`.
+fn find(
+    store: &Store,
+    table: &Table,
+    n: usize,
+    record: &UndoRecord,
+    marked: bool,
+) -> Result<Option<Vec<u8>>, Stop> {
+    let tree = &table.index(n).tree;
+    let walk = (record.ptr.0, n, marked);
+    let kept = table.lost_entries().0.lock().remove(&walk);
+    let mut cursor = kept.unwrap_or_else(|| tree.cursor(KeyRange::all(), false));
+    let mut batch = EntryBatch::default();
+    let mut more = true;
+    while more {
+        batch.clear();
+        more = match cursor
+            .next_batch(tree, store, BATCH, &mut batch)
+            .map_err(lift)
+        {
+            Ok(more) => more,
+            Err(stop) => {
+                if matches!(stop, Stop::Wait(_)) {
+                    table.lost_entries().0.lock().insert(walk, cursor);
+                }
+                return Err(stop);
+            }
+        };
+        for (key, value) in batch.iter() {
+            let entry = SecondaryEntry::parse(value).ok_or_else(damaged)?;
+            if (entry.trx, entry.deleted) == (record.trx_id, marked)
+                && entry.primary_key(key) == Some(record.key())
+            {
+                return Ok(Some(key.to_vec()));
+            }
+        }
+    }
+    Ok(None)
+}
