@@ -250,16 +250,16 @@ impl super::Worker for Worker {
             .expect("a key");
         self.range.lo = Bound::Included(lo);
         self.rows.bind_range(&self.range, false);
-        self.batch.clear();
-        while self.batch.len() < n
-            && block(|| self.rows.next(&mut self.session, &mut self.batch)).expect("a read")
-        {
-        }
         let layout = self.table.layout();
-        let (mut count, mut sum) = (0, 0);
-        for row in self.batch.iter().take(n) {
-            count += 1;
-            sum ^= read_row(layout, row);
+        let (mut count, mut sum, mut more) = (0, 0, true);
+        // Batch by batch, as the SQL layer does.
+        while more && count < n as u64 {
+            self.batch.clear();
+            more = block(|| self.rows.next(&mut self.session, &mut self.batch)).expect("a read");
+            for row in self.batch.iter().take(n - count as usize) {
+                count += 1;
+                sum ^= read_row(layout, row);
+            }
         }
         self.end();
         (count, sum)

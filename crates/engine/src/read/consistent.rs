@@ -160,6 +160,8 @@ struct Consistent {
     /// More entries come after those at hand.
     more: bool,
     slice: usize,
+    /// Entries of a range that are certainly wanted: no more than these are brought as long as there are any.
+    wanted: usize,
     points: PointSet,
     scan: PointScan,
     entries: EntryBatch,
@@ -190,6 +192,7 @@ impl Consistent {
         } else {
             spec.first_rows.min(SLICE)
         };
+        self.wanted = spec.first_rows;
         self.entries.clear();
         self.order.clear();
         self.get.clear();
@@ -312,9 +315,14 @@ impl Consistent {
                 self.stopped = false;
                 self.entries.clear();
                 self.order.clear();
+                let most = match self.wanted {
+                    0 => self.slice,
+                    wanted => wanted.min(self.slice),
+                };
                 self.more = cursor
-                    .next_batch(tree, store, self.slice, &mut self.entries)
+                    .next_batch(tree, store, most, &mut self.entries)
                     .map_err(lift)?;
+                self.wanted = self.wanted.saturating_sub(self.entries.len());
                 self.order.extend(0..self.entries.len() as u32);
             }
         }
