@@ -331,24 +331,14 @@ impl Actor {
                 while locking.read.next(&mut self.session, &mut locking.batch)? {}
                 self.locked(rng, around)
             }
-            Doing::Write(writing) => {
-                let (db, mine, name) = (around.db, &self.changes, writing.name.clone());
-                let mut made = Changes::new();
-                let current = || rows_with(db, mine, &name);
-                let wrote = writing.go_on(&mut self.session, current, &mut made)?;
-                self.changes.extend(made);
-                match wrote {
-                    Ok(Wrote::Row) => Ok(()),
-                    Ok(Wrote::Duplicate) if rng.one_in(2) => Ok(()),
-                    Ok(Wrote::Duplicate) => {
-                        self.doing = Doing::EndStatement(false);
-                        Ok(())
+            Doing::Write(_) => {
+                let mut rows = around.scale.burst;
+                loop {
+                    let wrote = self.write_row(rng, around)?;
+                    rows -= 1;
+                    if rows == 0 || wrote.is_err() || !matches!(self.doing, Doing::Write(_)) {
+                        break wrote;
                     }
-                    Ok(Wrote::All) => {
-                        self.doing = Doing::EndStatement(!rng.one_in(10));
-                        Ok(())
-                    }
-                    Err(what) => Err(what),
                 }
             }
             Doing::Read(reading) => {
@@ -388,6 +378,30 @@ impl Actor {
             }
         };
         Ok(checked.map(|()| Stepped::Going))
+    }
+
+    /// One row of the statement at hand.
+    fn write_row(
+        &mut self,
+        rng: &mut SimRng,
+        around: &Around<'_>,
+    ) -> Result<Result<(), String>, Stop> {
+        let Doing::Write(writing) = &mut self.doing else {
+            return Ok(Ok(()));
+        };
+        let (db, mine, name) = (around.db, &self.changes, writing.name.clone());
+        let mut made = Changes::new();
+        let current = || rows_with(db, mine, &name);
+        let wrote = writing.go_on(&mut self.session, current, &mut made)?;
+        self.changes.extend(made);
+        match wrote {
+            Ok(Wrote::Row) => {}
+            Ok(Wrote::Duplicate) if rng.one_in(2) => {}
+            Ok(Wrote::Duplicate) => self.doing = Doing::EndStatement(false),
+            Ok(Wrote::All) => self.doing = Doing::EndStatement(!rng.one_in(10)),
+            Err(what) => return Ok(Err(what)),
+        }
+        Ok(Ok(()))
     }
 
     fn end(&mut self) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use nfold_sync::planted::{Bug, plant};
 
 /// Every bug is found within so many seeds.
-const SEEDS: u64 = 1500;
+const SEEDS: u64 = 200;
 /// Seeds that must pass when nothing is planted.
 const SOUND: u64 = 20;
 /// Crashes of each seed.

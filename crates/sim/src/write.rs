@@ -23,17 +23,25 @@ pub struct Scale {
     pub bulk: u64,
     /// Bytes of a text that is stored in the row.
     pub text: u64,
+    /// Rows that a step writes at most.
+    pub burst: u64,
 }
 
 impl Scale {
-    /// Few rows with many conflicts, or many with splits and merges.
+    /// Few rows with many conflicts, many of them, or so few on a page that nearly each step splits or merges one while others read.
     pub fn choose(rng: &mut SimRng) -> Scale {
-        let (ids, bulk, text) = match rng.below(4) {
-            0 | 1 => (40, 3, 300),
-            2 => (300, 12, 900),
-            _ => (1500, 60, 600),
+        let (ids, bulk, text, burst) = match rng.below(6) {
+            0 | 1 => (40, 3, 300, 1),
+            2 => (300, 12, 900, 1),
+            3 => (1500, 60, 600, 1),
+            _ => (250, 24, 3600, 8),
         };
-        Scale { ids, bulk, text }
+        Scale {
+            ids,
+            bulk,
+            text,
+            burst,
+        }
     }
 
     /// Some row.
