@@ -111,14 +111,14 @@ fn undoing_reads_the_indexed_columns_from_their_pages() {
     let db = Db::new();
     let table = wide(&db, true);
     let mut s = db.session();
-    let (one, two) = (wide_row(1, "€Äß"), wide_row(2, "öü€"));
+    let (one, two) = (wide_row(1, "ＡÄß"), wide_row(2, "öü€"));
     put(&mut s, &table, &one);
     put(&mut s, &table, &two);
     commit(&mut s);
     change(&mut s, &table, &one, None);
     block(|| s.rollback()).unwrap();
     // The same key, other bytes; and another key.
-    change(&mut s, &table, &one, Some(&wide_row(1, "€äß")));
+    change(&mut s, &table, &one, Some(&wide_row(1, "ａäß")));
     change(&mut s, &table, &two, Some(&wide_row(2, "öxy")));
     block(|| s.rollback()).unwrap();
     assert!(table.check_sound().is_ok());
@@ -139,7 +139,7 @@ fn an_old_snapshot_reads_them_by_the_index_alone() {
     let db = Db::new();
     let table = wide(&db, true);
     let (mut s, mut old) = (db.session(), db.session());
-    let one = wide_row(1, "€Äß");
+    let one = wide_row(1, "ＡÄß");
     put(&mut s, &table, &one);
     commit(&mut s);
     old.begin(TrxOptions {
@@ -147,7 +147,7 @@ fn an_old_snapshot_reads_them_by_the_index_alone() {
         read_only: false,
         consistent_snapshot: true,
     });
-    change(&mut s, &table, &one, Some(&wide_row(1, "€äx")));
+    change(&mut s, &table, &one, Some(&wide_row(1, "ａäx")));
     commit(&mut s);
     for n in 1..=3 {
         old.statement_begin(Isolation::RepeatableRead, false);
@@ -162,7 +162,7 @@ fn an_index_is_made_of_them() {
     let table = wide(&db, false);
     let mut s = db.session();
     for id in 1..=5 {
-        put(&mut s, &table, &wide_row(id, "€Äß"));
+        put(&mut s, &table, &wide_row(id, "ＡÄß"));
     }
     commit(&mut s);
     let index = |name: &str, kind, column| IndexSpec {
