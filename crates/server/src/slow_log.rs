@@ -1,33 +1,19 @@
 //! The slow query log: statements that took `long_query_time` or longer, as MySQL writes them to `slow_query_log_file`.
 //!
-//! # Picture
-//! ```text
-//! session ──▶ pending (text of entries) ──▶ writer thread ──▶ file, one write for all that have gathered
-//! ```
-//! # Concurrency
-//! Workers never block on the file: they append to `pending` under a mutex, only when a statement was slow. Beyond [`MAX_PENDING`] entries are
-//! lost, and counted.
-//! # Failure
-//! A file that cannot be opened or written is named in the server's own log, once until it can be again; entries meanwhile are lost, and counted.
+//! [`crate::log_file`] writes it.
 //!
 //! Source: "The Slow Query Log" of MySQL's reference manual.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use nfold_sql::keywords::Kw;
 use nfold_sql::lexer::{LexMode, Lexer, TokenKind};
 use nfold_types::Value;
 use nfold_types::temporal::{DateTime, TimeZone, Timestamp};
-use parking_lot::{Condvar, Mutex};
 
-/// Bytes of entries that wait for the writer.
-const MAX_PENDING: usize = 64 << 20;
+use crate::log_file::{LogFile, LogName};
 
 /// One slow statement.
 pub struct Entry<'a> {
@@ -44,84 +30,43 @@ pub struct Entry<'a> {
     pub text: &'a [u8],
 }
 
-#[derive(Default)]
-struct State {
-    path: PathBuf,
-    pending: Vec<u8>,
-    /// Entries in `pending`.
-    entries: u64,
-    /// The default database of the last entry in the file.
-    database: Option<String>,
-    /// The file is to be opened anew.
-    reopen: bool,
-    closed: bool,
-    thread: Option<JoinHandle<()>>,
-}
-
 /// See the module's header. One per server.
 pub struct SlowLog {
-    /// The first lines of a file, as MySQL's.
-    banner: String,
-    on: AtomicBool,
+    file: Arc<LogFile>,
     /// `Slow_queries`
     slow: AtomicU64,
-    lost: AtomicU64,
-    state: Mutex<State>,
-    bell: Condvar,
 }
 
 impl SlowLog {
-    pub fn new(banner: String) -> Arc<SlowLog> {
-        Arc::new(SlowLog {
-            banner,
-            on: AtomicBool::new(false),
+    pub fn new(banner: String) -> SlowLog {
+        let name = LogName {
+            what: "slow query log",
+            thread: "slow-log",
+        };
+        SlowLog {
+            file: LogFile::new(name, banner),
             slow: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
-            state: Mutex::default(),
-            bell: Condvar::new(),
-        })
+        }
     }
 
     /// `slow_query_log` and `slow_query_log_file`.
-    pub fn configure(self: &Arc<Self>, on: bool, path: PathBuf) {
-        self.on.store(on, Relaxed);
-        let mut state = self.state.lock();
-        if state.path != path {
-            state.path = path;
-            state.reopen = true;
-        }
-        if on && state.thread.is_none() && !state.closed {
-            let own = self.clone();
-            let writer = std::thread::Builder::new().name("slow-log".into());
-            match writer.spawn(move || own.run()) {
-                Ok(thread) => state.thread = Some(thread),
-                Err(error) => tracing::error!(%error, "no thread for the slow query log"),
-            }
-        }
+    pub fn configure(&self, on: bool, path: PathBuf) {
+        self.file.configure(on, path);
     }
 
     /// FLUSH SLOW LOGS: what comes goes to a file opened anew, after the old one was renamed.
     pub fn reopen(&self) {
-        self.state.lock().reopen = true;
+        self.file.reopen();
     }
 
     /// The server ends: writes what there is.
     pub fn close(&self) {
-        let thread = {
-            let mut state = self.state.lock();
-            state.closed = true;
-            self.bell.notify_one();
-            state.thread.take()
-        };
-        if let Some(thread) = thread {
-            // A panic of the writer was reported by itself.
-            drop(thread.join());
-        }
+        self.file.close();
     }
 
     #[inline]
     pub fn is_on(&self) -> bool {
-        self.on.load(Relaxed)
+        self.file.is_on()
     }
 
     /// Counts a slow statement, whether it is written or not.
@@ -132,7 +77,7 @@ impl SlowLog {
     /// The values of `Slow_queries` and `Nfold_slow_log_lost`.
     pub fn status(&self) -> [(&'static str, String); 2] {
         [
-            ("Nfold_slow_log_lost", self.lost.load(Relaxed).to_string()),
+            ("Nfold_slow_log_lost", self.file.lost().to_string()),
             ("Slow_queries", self.slow.load(Relaxed).to_string()),
         ]
     }
@@ -144,69 +89,14 @@ impl SlowLog {
 
     /// Hands an entry to the writer.
     pub fn write(&self, entry: &Entry<'_>) {
-        let mut state = self.state.lock();
-        if state.closed || state.pending.len() + entry.text.len() > MAX_PENDING {
-            self.lost.fetch_add(1, Relaxed);
-            return;
-        }
-        let State {
-            pending, database, ..
-        } = &mut *state;
-        append(entry, database, pending);
-        state.entries += 1;
-        self.bell.notify_one();
-    }
-
-    /// Body of the writer.
-    fn run(&self) {
-        let (mut file, mut known_bad): (Option<File>, bool) = (None, false);
-        let mut bytes = Vec::new();
-        loop {
-            let (path, entries) = {
-                let mut state = self.state.lock();
-                while state.pending.is_empty() && !state.closed {
-                    self.bell.wait(&mut state);
-                }
-                if state.pending.is_empty() {
-                    return;
-                }
-                bytes.clear();
-                std::mem::swap(&mut bytes, &mut state.pending);
-                if std::mem::take(&mut state.reopen) {
-                    file = None;
-                }
-                (state.path.clone(), std::mem::take(&mut state.entries))
-            };
-            let result = match &mut file {
-                Some(file) => file.write_all(&bytes),
-                None => self.open(&path).and_then(|opened| {
-                    let opened = file.insert(opened);
-                    opened.write_all(&bytes)
-                }),
-            };
-            match result {
-                Ok(()) => known_bad = false,
-                Err(error) => {
-                    self.lost.fetch_add(entries, Relaxed);
-                    if !known_bad {
-                        tracing::error!(%error, path = %path.display(), "the slow query log cannot be written");
-                    }
-                    (file, known_bad) = (None, true);
-                }
-            }
-        }
-    }
-
-    fn open(&self, path: &PathBuf) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        let mut file = options.create(true).append(true).mode(0o640).open(path)?;
-        file.write_all(self.banner.as_bytes())?;
-        Ok(file)
+        self.file.write(entry.text.len(), |to| {
+            append(entry, &mut to.context, &mut to.bytes);
+        });
     }
 }
 
 /// Microseconds since 1970 as a date and a time of day in UTC.
-fn instant(micros: i64) -> String {
+pub(crate) fn instant(micros: i64) -> String {
     let local = TimeZone::UTC.to_local(Timestamp::from_micros(micros, 6));
     local.unwrap_or(DateTime::ZERO).to_string()
 }
@@ -389,24 +279,5 @@ mod tests {
         );
         assert_eq!(hidden("SET @a = 'x'"), None);
         assert_eq!(hidden("SELECT 'identified by'"), None);
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_opened_loses_entries_and_says_how_many() {
-        let dir = tempfile::tempdir().unwrap();
-        let log = SlowLog::new("begun\n".into());
-        log.configure(true, dir.path().join("missing/slow.log"));
-        log.write(&entry(b"SELECT 1"));
-        while log.lost.load(Relaxed) == 0 {
-            std::thread::yield_now();
-        }
-        let path = dir.path().join("slow.log");
-        log.configure(true, path.clone());
-        log.write(&entry(b"SELECT 2"));
-        log.close();
-        let text = std::fs::read_to_string(path).unwrap();
-        assert!(text.starts_with("begun\n# Time: 2023-11-14T22:13:21.750007Z\n"));
-        assert!(text.ends_with("\nSELECT 2;\n"), "{text}");
-        assert_eq!(log.lost.load(Relaxed), 1);
     }
 }

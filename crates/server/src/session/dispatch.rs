@@ -278,7 +278,15 @@ impl Session {
                     ));
                 }
                 FlushItem::Status => return Err(SqlError::not_supported("FLUSH STATUS")),
-                FlushItem::Other(words) if words.contains("LOGS") => self.server.slow_log.reopen(),
+                FlushItem::Other(words) if words.contains("LOGS") => {
+                    let is = |kind| words.contains(kind) || *words == "LOGS";
+                    if is("SLOW") {
+                        self.server.slow_log.reopen();
+                    }
+                    if is("GENERAL") {
+                        self.server.general_log.reopen();
+                    }
+                }
                 FlushItem::Other(words) => {
                     return Err(SqlError::not_supported(format!("FLUSH {words}")));
                 }
@@ -304,6 +312,7 @@ impl Session {
                 _ => Vec::new(),
             },
         };
+        self.log_command("Prepare", &text, &[]);
         self.prepared.close_name(name);
         let statement = self.parse_prepared(&text)?;
         if statement.parsed.is_none() {
@@ -357,6 +366,7 @@ impl Session {
                 .iter()
                 .map(|v| self.env.user_var(&v.to_lowercase()))
                 .collect();
+            self.log_command("Execute", &statement.text, &values);
             self.run_prepared(cx, &statement, &values, sink)
         } else {
             Err(SqlError::new(ErrorCode::ER_WRONG_ARGUMENTS, &[&"EXECUTE"]))

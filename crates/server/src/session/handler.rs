@@ -187,6 +187,7 @@ impl SessionHandler for Session {
                 return self.refuse(out, &nfold_sql::parser::syntax_error_at(text, next));
             }
             let statement = &text[..end];
+            self.log_command("Query", statement, &[]);
             let ok = self.answer(
                 cx,
                 out,
@@ -204,6 +205,7 @@ impl SessionHandler for Session {
     }
 
     fn prepare(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>) {
+        self.log_command("Prepare", sql, &[]);
         if let Err(e) = self.open_statement(cx, sql, out) {
             self.refuse(out, &e);
         }
@@ -231,6 +233,7 @@ impl SessionHandler for Session {
         };
         match read {
             Ok(()) => {
+                self.log_command("Execute", &statement.text, &values);
                 self.answer(cx, out, WireFormat::Binary, false, |s, fiber, sink| {
                     s.run_prepared(fiber, &statement, &values, sink)
                 });
@@ -266,10 +269,12 @@ impl SessionHandler for Session {
     }
 
     fn close_statement(&mut self, statement: u32) {
+        self.log_command("Close stmt", b"", &[]);
         self.prepared.close(statement);
     }
 
     fn reset_statement(&mut self, _: &FiberCx<'_>, statement: u32, out: &mut ResponseWriter<'_>) {
+        self.log_command("Reset stmt", b"", &[]);
         match self.prepared.get(statement) {
             Some(s) => {
                 s.reset();
@@ -288,6 +293,7 @@ impl SessionHandler for Session {
 
     fn init_db(&mut self, cx: &FiberCx<'_>, database: &[u8], out: &mut ResponseWriter<'_>) {
         let name = String::from_utf8_lossy(database).into_owned();
+        self.log_command("Init DB", database, &[]);
         self.answer(cx, out, WireFormat::Text, false, |s, _, _| {
             s.conditions.clear();
             s.use_database(&name).map(|()| Response::ok())
@@ -301,6 +307,7 @@ impl SessionHandler for Session {
         wildcard: &[u8],
         out: &mut ResponseWriter<'_>,
     ) {
+        self.log_command("Field List", &[table, b" ", wildcard].concat(), &[]);
         match self.field_columns(table, wildcard) {
             Ok(columns) => {
                 let collation = self.env.result_collation();
@@ -315,6 +322,7 @@ impl SessionHandler for Session {
     }
 
     fn reset_connection(&mut self, cx: &FiberCx<'_>, out: &mut ResponseWriter<'_>) {
+        self.log_command("Reset Connection", b"", &[]);
         let done = self.reset(&mut FiberExec { fiber: cx });
         self.publish(cx);
         out.set_status(self.status_flags());
@@ -329,10 +337,12 @@ impl SessionHandler for Session {
         ended.map_err(|e| ClientError::from(&e))?;
         *self = Session::open(self.server.clone(), login).map_err(|e| ClientError::from(&e))?;
         self.publish(cx);
+        self.log_login("Change user");
         Ok(())
     }
 
     fn kill(&mut self, cx: &FiberCx<'_>, connection: u32, out: &mut ResponseWriter<'_>) {
+        self.log_command("Kill", connection.to_string().as_bytes(), &[]);
         self.answer(cx, out, WireFormat::Text, false, |s, _, _| {
             s.conditions.clear();
             s.kill_connection(u64::from(connection), KillKind::Connection)
@@ -342,6 +352,7 @@ impl SessionHandler for Session {
     }
 
     fn statistics(&mut self, _: &FiberCx<'_>) -> String {
+        self.log_command("Statistics", b"", &[]);
         self.refresh_schema();
         self.statistics_line()
     }
@@ -365,6 +376,7 @@ impl SessionHandler for Session {
     }
 
     fn disconnected(&mut self, cx: &FiberCx<'_>) {
+        self.log_command("Quit", b"", &[]);
         if let Err(e) = self.rollback(&mut FiberExec { fiber: cx }) {
             tracing::error!(
                 "connection {}: rollback at its end: {e}",

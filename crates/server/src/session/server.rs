@@ -13,6 +13,7 @@ use super::shared_plans::SharedPlans;
 use super::storage;
 use super::vars::{self, Globals, VarValue};
 use crate::config::ServerOptions;
+use crate::general_log::GeneralLog;
 use crate::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
 use crate::pool_list::PoolList;
 use crate::slow_log::SlowLog;
@@ -32,7 +33,8 @@ pub struct ServerState {
     pub digests: Digests,
     /// What is kept of the buffer pool over a restart.
     pub pool_list: Arc<PoolList>,
-    pub slow_log: Arc<SlowLog>,
+    pub slow_log: SlowLog,
+    pub general_log: GeneralLog,
     /// Set once the workers run.
     pub counters: OnceLock<WorkerCounters>,
 }
@@ -48,6 +50,7 @@ impl ServerState {
         let state = ServerState {
             pool_list: PoolList::new(engine.clone(), &options.datadir),
             slow_log: SlowLog::new(banner(options)),
+            general_log: GeneralLog::new(banner(options)),
             engine,
             globals,
             registry,
@@ -73,8 +76,13 @@ impl ServerState {
         tunables.set_require_secure_transport(self.flag("require_secure_transport"));
         storage::hand_over(self);
         let datadir = self.text("datadir");
-        let file = Path::new(&*datadir).join(&*self.text("slow_query_log_file"));
-        self.slow_log.configure(self.flag("slow_query_log"), file);
+        let file = |name| Path::new(&*datadir).join(&*self.text(name));
+        let to_files = vars::logs_to_files(&self.text("log_output"));
+        let (slow, general) = (self.flag("slow_query_log"), self.flag("general_log"));
+        self.slow_log
+            .configure(slow && to_files, file("slow_query_log_file"));
+        self.general_log
+            .configure(general && to_files, file("general_log_file"));
     }
 
     /// The global number `name`; 0 if it is none.
@@ -109,6 +117,7 @@ impl ServerState {
     /// The server ends, its sessions have ended: keeps what is in memory for the next one, if that is wanted.
     pub fn end(&self) {
         self.slow_log.close();
+        self.general_log.close();
         let (file, percent) = self.pool_list_file();
         let wanted = self.flag("innodb_buffer_pool_dump_at_shutdown");
         self.pool_list.close(wanted.then_some((&*file, percent)));
@@ -167,14 +176,14 @@ fn facts(options: &ServerOptions) -> Vec<(&'static str, VarValue)> {
             VarValue::Int(capacity.saturating_mul(2).min(u64::from(u32::MAX))),
         ));
     }
-    if options
-        .values
-        .text("slow_query_log_file")
-        .unwrap_or_default()
-        .is_empty()
-    {
-        let name = format!("{}-slow.log", hostname.trim());
-        facts.push(("slow_query_log_file", path(&options.datadir.join(name))));
+    for (option, ending) in [
+        ("slow_query_log_file", "-slow.log"),
+        ("general_log_file", ".log"),
+    ] {
+        if options.values.text(option).unwrap_or_default().is_empty() {
+            let name = format!("{}{ending}", hostname.trim());
+            facts.push((option, path(&options.datadir.join(name))));
+        }
     }
     if let Some(socket) = &options.socket {
         facts.push(("socket", path(socket)));
@@ -202,6 +211,7 @@ impl SessionFactory for Sessions {
     ) -> Result<Box<dyn SessionHandler>, ClientError> {
         let session = Session::open(self.0.clone(), login).map_err(|e| ClientError::from(&e))?;
         session.publish(cx);
+        session.log_login("Connect");
         Ok(Box::new(session))
     }
 

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use nfold_observe::digests::{DigestId, DigestName, Run};
 use nfold_sql::digest::Digested;
+use nfold_sql::lexer::LexMode;
 use nfold_types::Value;
 use rustc_hash::{FxHashMap, FxHasher};
 
@@ -78,13 +79,7 @@ impl Session {
         if !log.is_on() {
             return;
         }
-        let text = match values {
-            [] => match without_secrets(text, settings.lexing) {
-                Some(hidden) => Cow::Owned(hidden),
-                None => Cow::Borrowed(text),
-            },
-            values => Cow::Owned(with_values(text, settings.lexing, values)),
-        };
+        let text = shown_text(text, values, settings.lexing);
         let login = &self.env.login;
         log.write(&Entry {
             user: &login.user,
@@ -98,6 +93,44 @@ impl Session {
             rows_examined: run.rows_examined,
             text: &text,
         });
+    }
+
+    /// Writes a command to the general log, if that is on.
+    #[inline]
+    pub(super) fn log_command(&self, command: &str, argument: &[u8], values: &[Value]) {
+        if self.server.general_log.is_on() {
+            self.write_command(command, argument, values);
+        }
+    }
+
+    /// The same of a login: who, where to, and how.
+    pub(super) fn log_login(&self, command: &str) {
+        if !self.server.general_log.is_on() {
+            return;
+        }
+        let login = &self.env.login;
+        let by = match (login.tls, &*login.client_host) {
+            (true, _) => "SSL/TLS",
+            (false, "localhost") => "Socket",
+            _ => "TCP/IP",
+        };
+        let database = self.env.database.as_deref().unwrap_or_default();
+        let who = format!(
+            "{}@{} on {database} using {by}",
+            login.user, login.client_host
+        );
+        self.write_command(command, who.as_bytes(), &[]);
+    }
+
+    #[cold]
+    fn write_command(&self, command: &str, argument: &[u8], values: &[Value]) {
+        let settings = self.env.vars.settings();
+        if settings.sql_log_off {
+            return;
+        }
+        let shown = shown_text(argument, values, settings.lexing);
+        let connection = self.env.login.connection_id;
+        self.server.general_log.write(connection, command, &shown);
     }
 
     #[cold]
@@ -140,6 +173,17 @@ impl Session {
         };
         self.plans.set_digest(digested, id);
         id
+    }
+}
+
+/// A statement as logs show it: with its values in the places of `?`, without passwords.
+fn shown_text<'t>(text: &'t [u8], values: &[Value], mode: LexMode) -> Cow<'t, [u8]> {
+    match values {
+        [] => match without_secrets(text, mode) {
+            Some(hidden) => Cow::Owned(hidden),
+            None => Cow::Borrowed(text),
+        },
+        values => Cow::Owned(with_values(text, mode, values)),
     }
 }
 

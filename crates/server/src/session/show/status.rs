@@ -79,6 +79,7 @@ impl ServerState {
         all.extend(storage::resize_values(&store.resize));
         all.extend(self.pool_list.status());
         all.extend(self.slow_log.status());
+        all.push(self.general_log.status());
         all.sort_unstable_by_key(|(name, _)| name.to_ascii_lowercase());
         all
     }

@@ -77,9 +77,60 @@ pub fn check(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Ass
             }
             own(VarValue::text("InnoDB"))
         }
+        "log_output" => own(outputs(def.name, value)?),
+        "general_log_file" | "slow_query_log_file" => {
+            let text = text_of(def.name, value)?;
+            if text.is_empty() {
+                return Err(wrong_value(def.name, value));
+            }
+            own(VarValue::text(text))
+        }
         "completion_type" => own(word(def, value, &["NO_CHAIN", "CHAIN", "RELEASE"])?),
         _ => own(plain(def, value, warnings)?),
     }
+}
+
+/// Where logs go, in MySQL's order: a list of words, or the sum of their bits.
+fn outputs(name: &str, value: &Value) -> Result<VarValue, SqlError> {
+    let bits = match value {
+        Value::Int(n) => u64::try_from(*n).ok(),
+        Value::UInt(n) => Some(*n),
+        Value::Bytes(_) => {
+            let text = text_of(name, value)?;
+            let bit = |word: &str| OUTPUTS.iter().position(|o| o.eq_ignore_ascii_case(word));
+            let bits = text.split(',').map(|word| bit(word.trim()));
+            bits.map(|b| b.map(|b| 1 << b))
+                .try_fold(0, |all, b| Some(all | b?))
+        }
+        Value::Null => None,
+        _ => return Err(wrong_type(name)),
+    };
+    let known = 1..1 << OUTPUTS.len();
+    let bits = bits
+        .filter(|b| known.contains(b))
+        .ok_or_else(|| wrong_value(name, value))?;
+    if bits & 4 != 0 {
+        return Err(SqlError::not_supported("log_output=TABLE"));
+    }
+    let chosen = OUTPUTS
+        .iter()
+        .enumerate()
+        .filter(|(n, _)| bits & 1 << n != 0);
+    let words: Vec<&str> = chosen.map(|(_, word)| *word).collect();
+    Ok(VarValue::text(words.join(",")))
+}
+
+/// The words of `log_output`, by bit.
+const OUTPUTS: [&str; 3] = ["NONE", "FILE", "TABLE"];
+
+/// Whether `log_output` sends logs to files.
+pub fn logs_to_files(outputs: &str) -> bool {
+    let has = |word| {
+        outputs
+            .split(',')
+            .any(|o| o.trim().eq_ignore_ascii_case(word))
+    };
+    has("FILE") && !has("NONE")
 }
 
 fn plain(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<VarValue, SqlError> {

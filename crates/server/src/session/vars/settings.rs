@@ -59,6 +59,7 @@ pub struct Settings {
     /// `long_query_time`
     pub long_query_ns: u64,
     pub min_examined_row_limit: u64,
+    pub sql_log_off: bool,
 }
 
 macro_rules! places {
@@ -73,7 +74,7 @@ places! {
     max_execution_time, lock_wait_timeout, innodb_lock_wait_timeout, wait_timeout, net_read_timeout, net_write_timeout,
     max_allowed_packet, max_error_count, max_prepared_stmt_count, read_only, super_read_only, sql_notes, sql_safe_updates, sql_select_limit, auto_increment_increment,
     auto_increment_offset, group_concat_max_len, div_precision_increment, max_sort_length, sort_buffer_size, tmp_table_size, completion_type,
-    long_query_time, min_examined_row_limit,
+    long_query_time, min_examined_row_limit, sql_log_off,
 }
 
 /// `transaction_isolation`'s words.
@@ -184,6 +185,7 @@ impl Settings {
                 _ => u64::MAX,
             },
             min_examined_row_limit: int(p.min_examined_row_limit),
+            sql_log_off: flag(p.sql_log_off),
         }
     }
 }
