@@ -86,7 +86,7 @@ impl Builder {
         if self.lens.is_empty() {
             return Ok(());
         }
-        let _smo = tree.hold_smo();
+        let _smo = tree.hold_smo(store);
         let path = tree.path(store, Seek::Last)?;
         let mut mtr = store.mtr();
         mtr.reserve(SPLIT_LOG_BYTES, tree.tree.space, 0)?;
@@ -178,7 +178,7 @@ impl Builder {
             .into());
         };
         {
-            let _smo = tree.hold_smo();
+            let _smo = tree.hold_smo(store);
             let path = tree.path(store, Seek::Last)?;
             let mut mtr = store.mtr();
             let levels = path.len() + 1;

@@ -14,7 +14,7 @@ impl TreeHandle {
     /// Gives some of the tree's pages back to the space; `Ok(true)` when all are gone, the root included. Call until then; `Wait`: call
     /// again. Nobody else uses the tree. After a crash it goes on where it was, as long as the root is still there.
     pub fn free_step(&self, store: &Store) -> Result<bool, Stop> {
-        let _smo = self.hold_smo();
+        let _smo = self.hold_smo(store);
         let (parent, children) = self.last_children(store)?;
         let missing: Vec<PageId> = children.iter().map(|page| self.page_id(*page)).collect();
         if let Some(wait) = store.wait_for(&missing) {

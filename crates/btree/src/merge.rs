@@ -29,7 +29,7 @@ impl TreeHandle {
     /// Merges the leaf that covers `key` with a neighbour if it is underfull and both fit one page; then likewise the pages above it.
     /// Called after removals (by purge), with no latch held. `Wait`: call again.
     pub fn compact(&self, store: &Store, key: &[u8]) -> Result<(), Stop> {
-        let _smo = self.hold_smo();
+        let _smo = self.hold_smo(store);
         let path = self.path(store, Seek::At(key))?;
         for level in 0..path.len() - 1 {
             let Some((parent, slots, taken)) = self.neighbours(store, &path, level)? else {

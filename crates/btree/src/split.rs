@@ -62,7 +62,7 @@ impl TreeHandle {
         key: &[u8],
         value_len: usize,
     ) -> Result<(), Stop> {
-        let _smo = self.hold_smo();
+        let _smo = self.hold_smo(store);
         let path = self.path(store, Seek::At(key))?;
         let mut mtr = store.mtr();
         mtr.reserve(

@@ -10,6 +10,8 @@
 //! A read stores nothing but into the caller's buffers.
 
 use crate::node::Node;
+#[cfg(not(shuttle))]
+use nfold_observe::contention::{Place, Site, WaitKind};
 use nfold_store::{
     Latched, Mtr, PageId, PageNo, PageRef, PageType, SpaceId, Stop, Store, StoreError,
 };
@@ -132,10 +134,12 @@ impl TreeHandle {
         self.tree
     }
 
-    /// Takes the structure change mutex.
+    /// Takes the structure change mutex; a wait for it is noted.
     #[inline]
-    pub(crate) fn hold_smo(&self) -> parking_lot::MutexGuard<'_, ()> {
+    pub(crate) fn hold_smo(&self, store: &Store) -> parking_lot::MutexGuard<'_, ()> {
         // Under shuttle all threads are one: who cannot have it lets the others run.
+        #[cfg(shuttle)]
+        let _ = store;
         #[cfg(shuttle)]
         loop {
             match self.smo.try_lock() {
@@ -144,7 +148,10 @@ impl TreeHandle {
             }
         }
         #[cfg(not(shuttle))]
-        self.smo.lock()
+        nfold_store::lock_watched(&self.smo, store.contention(), || Site {
+            kind: WaitKind::TreeShape,
+            place: Place::Index(self.tree.index_id),
+        })
     }
 
     pub fn counters(&self) -> &TreeCounters {
@@ -289,7 +296,7 @@ impl TreeHandle {
         mtr: &mut Mtr<'_>,
         seek: Seek<'_>,
     ) -> Result<Latched, Stop> {
-        let _smo = self.hold_smo();
+        let _smo = self.hold_smo(store);
         match self.latch_leaf_tries(store, mtr, seek, MAX_STABLE_RESTARTS)? {
             Some(leaf) => Ok(leaf),
             None => Err(self.corrupt(self.tree.root, "a leaf does not cover what leads to it")),

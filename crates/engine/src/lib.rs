@@ -15,6 +15,7 @@ mod background;
 mod batch;
 mod check;
 mod check_space;
+mod contention;
 mod counters;
 mod ddl;
 mod dictionary;
@@ -37,6 +38,7 @@ mod write;
 
 pub use batch::{Bound, KeyRange, PointSet, RowBatch, successor};
 pub use check::CheckReport;
+pub use contention::WaitSite;
 pub use ddl::{CopyError, IndexSpec, TableSpec};
 pub use engine::{Engine, EngineOptions, OpenReport};
 pub use error::{EngineError, Stop};

@@ -235,7 +235,7 @@ impl Engine {
     }
 
     /// Open tables and index ordinals by index id.
-    fn tables_by_index(&self) -> FxHashMap<u64, (Arc<Table>, usize)> {
+    pub(crate) fn tables_by_index(&self) -> FxHashMap<u64, (Arc<Table>, usize)> {
         let tables = self.shared().tables.read();
         let mut out = FxHashMap::default();
         for table in tables.values() {
@@ -286,17 +286,21 @@ fn trx_number(id: TrxId, session: u64) -> u64 {
     if id == 0 { NO_ID + session } else { id }
 }
 
+/// An index's name as InnoDB's views have it.
+pub(crate) fn index_name(table: &Table, ordinal: usize) -> Arc<str> {
+    if ordinal == 0 && table.has_hidden_row_id() {
+        "GEN_CLUST_INDEX".into()
+    } else {
+        table.def().indexes[ordinal].name.clone()
+    }
+}
+
 fn describe(table: &Table, ordinal: usize, info: &LockInfo) -> DataLock {
     let def = table.def();
-    let index = &def.indexes[ordinal];
     let mut hasher = FxHasher::default();
     hasher.write(info.key.as_deref().unwrap_or_default());
     let place = hasher.finish();
-    let name: Arc<str> = if ordinal == 0 && table.has_hidden_row_id() {
-        "GEN_CLUST_INDEX".into()
-    } else {
-        index.name.clone()
-    };
+    let name = index_name(table, ordinal);
     DataLock {
         id: format!(
             "{:x}:{}:{place:016x}:{:?}{:?}",
@@ -330,7 +334,7 @@ fn mode_text(info: &LockInfo) -> String {
 }
 
 /// The values of an entry's columns, if it is there and in memory.
-fn data_of(table: &Table, ordinal: usize, key: &[u8]) -> Option<String> {
+pub(crate) fn data_of(table: &Table, ordinal: usize, key: &[u8]) -> Option<String> {
     let mut value = Vec::new();
     let index = table.index(ordinal);
     if !index.tree.get(table.store(), key, &mut value).ok()? {

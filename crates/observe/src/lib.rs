@@ -7,6 +7,7 @@
 //! An addition is one relaxed `fetch_add` on a line of the own worker.
 #![forbid(unsafe_code)]
 
+pub mod contention;
 pub mod digests;
 mod histogram;
 mod sharded;

@@ -28,6 +28,7 @@ use crate::redo::RedoHandler;
 use crate::space::Spaces;
 use crate::wait::Gate;
 use nfold_observe::Sharded;
+use nfold_observe::contention::Contention;
 use nfold_sync::CachePadded;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -78,6 +79,8 @@ pub(crate) struct Core {
     pub(crate) cleaner_thread: OnceLock<Thread>,
     pub(crate) cleaner_kicked: AtomicBool,
     pub(crate) counters: Sharded<COUNTS>,
+    /// Who waited where; the log has it too.
+    pub(crate) contention: Arc<Contention>,
     pub(crate) fatal: FatalHook,
     trx_source: Mutex<Option<TrxSource>>,
     pub(crate) trx_floor: AtomicU64,
@@ -124,6 +127,7 @@ impl Core {
         Ok(Core {
             frames,
             spaces: Spaces::new(),
+            contention: log.contention.clone(),
             log,
             disk,
             redo,

@@ -5,6 +5,7 @@
 
 mod buf;
 mod cleaner;
+mod contention;
 mod core;
 pub mod disk;
 mod doublewrite;
@@ -22,6 +23,7 @@ mod status;
 mod store;
 mod wait;
 
+pub use contention::lock_watched;
 pub use disk::{Disk, DiskFile, FaultOn, OpenMode, RealDisk, SimDisk, SimRng};
 pub use error::{Stop, StoreError};
 pub use mtr::{Latched, Mtr, MtrEnd, mini_transactions_here};

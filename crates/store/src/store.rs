@@ -18,6 +18,7 @@ use crate::redo::RedoHandler;
 use crate::space;
 use crate::status::{RecoveryProgress, RecoveryReport, StoreStatus};
 use crate::wait::Wait;
+use nfold_observe::contention::Contention;
 use nfold_sync::page_word::{frame_of, is_exclusive};
 use nfold_sync::prim::AtomicU64;
 use nfold_sync::words;
@@ -190,6 +191,11 @@ impl Store {
             trunk = page.u32(space::NEXT_TRUNK_OFF);
         }
         Ok(free)
+    }
+
+    /// Who waited where, of all that works on this store.
+    pub fn contention(&self) -> &Arc<Contention> {
+        &self.core.contention
     }
 
     /// An optimistic look at a page. Waits shortly while somebody changes it; `Wait` if it is not resident (its load is queued).
@@ -425,8 +431,7 @@ impl Core {
             {
                 let mut seen = word.load();
                 if is_exclusive(seen) {
-                    self.counters.add(Count::LatchWaits as usize, 1);
-                    seen = word.begin_read();
+                    seen = self.wait_to_read(id, word);
                 }
                 if let Some(frame) = frame_of(seen) {
                     if self.frames.touch(frame) {

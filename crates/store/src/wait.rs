@@ -6,6 +6,8 @@
 //! # Not here
 //! Row-lock waits live in the transaction layer, which wraps its own future with [`Wait::boxed`].
 
+use crate::contention::Watched;
+use nfold_observe::contention::{Contention, WaitKind};
 use nfold_sync::CachePadded;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -26,6 +28,7 @@ enum Inner {
         source: Arc<dyn Source>,
         arg: u64,
         key: u64,
+        watched: Option<Watched>,
     },
     All(Vec<Wait>),
 }
@@ -163,7 +166,16 @@ impl Wait {
             source,
             arg,
             key: 0,
+            watched: None,
         })
+    }
+
+    /// The same wait, noted as one of `kind` if it is not over at once.
+    pub(crate) fn watched(mut self, contention: &Arc<Contention>, kind: WaitKind) -> Wait {
+        if let Inner::Source { watched, .. } = &mut self.0 {
+            *watched = Some(Watched::new(contention, kind));
+        }
+        self
     }
 
     /// Parks this thread until the wait is over. For tests and background threads; a worker never calls it.
@@ -190,9 +202,17 @@ impl Future for Wait {
         match &mut self.0 {
             Inner::Ready => Poll::Ready(()),
             Inner::Boxed(future) => future.as_mut().poll(context),
-            Inner::Source { source, arg, key } => {
+            Inner::Source {
+                source,
+                arg,
+                key,
+                watched,
+            } => {
                 if source.ready(*arg) {
                     return Poll::Ready(());
+                }
+                if let Some(watched) = watched {
+                    watched.begin();
                 }
                 source.wakers().register(key, *arg, context.waker());
                 if source.ready(*arg) {

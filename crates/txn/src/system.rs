@@ -16,7 +16,8 @@ use crate::purge::PurgeState;
 use crate::trx::Trx;
 use crate::undo::{TrxUndo, UndoLog, UndoPtr, UndoSpaces};
 use crate::view::{CHUNK_IDS, RING_CHUNKS, Snapshots, Status, StatusTable};
-use nfold_store::{Lsn, SpaceId, Stop, Store, StoreError, TrxId};
+use nfold_observe::contention::{Site, WaitKind};
+use nfold_store::{Lsn, SpaceId, Stop, Store, StoreError, TrxId, lock_watched};
 use nfold_sync::planted::{self, Bug};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -129,7 +130,7 @@ impl TrxSystem {
         let system = Arc::new(TrxSystem {
             store: store.clone(),
             views: Snapshots::new(next, &active),
-            locks: LockTable::new(),
+            locks: Arc::new(LockTable::noting(store.contention().clone())),
             undo,
             ceiling: AtomicU64::new(next),
             undo_limit: AtomicU32::new(UNDO_LIMIT),
@@ -243,7 +244,9 @@ impl TrxSystem {
     }
 
     fn raise_ceiling(&self) -> Step<()> {
-        let _raising = self.raising.lock();
+        let _raising = lock_watched(&self.raising, self.store.contention(), || {
+            Site::of(WaitKind::TransactionIds)
+        });
         let next = self.views.next();
         if next + LEASE_MARGIN < self.ceiling.load(Ordering::Acquire) {
             return Ok(());

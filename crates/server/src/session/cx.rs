@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use nfold_exec::ExecCx;
 use nfold_exec::env::Interrupt as ExecInterrupt;
+use nfold_observe::contention;
 use parking_lot::{Condvar, Mutex};
 
 use crate::worker::{FiberCx, Interrupt, Waiter};
@@ -57,7 +58,12 @@ impl ExecCx for FiberExec<'_, '_> {
 
     fn offload(&mut self, job: Box<dyn FnOnce() + Send>) -> Result<(), ExecInterrupt> {
         let done = Arc::new(Done::default());
-        OFFLOAD.push(job, done.clone());
+        let connection = contention::acting_for();
+        let job = move || {
+            contention::act_for(connection);
+            job();
+        };
+        OFFLOAD.push(Box::new(job), done.clone());
         self.fiber.wait_through(std::pin::pin!(Finished(done)));
         Ok(())
     }

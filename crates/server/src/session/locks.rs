@@ -32,6 +32,7 @@ use rustc_hash::FxHashMap;
 
 use super::Session;
 use super::response::Response;
+use super::transaction::MdlWait;
 use crate::system;
 
 /// Marks the id of a write permit. Ids of stored tables are far below.
@@ -40,6 +41,11 @@ const PERMIT: u64 = 1 << 62;
 /// The id that stands for the right to change a table's rows.
 pub fn write_permit(table: TableId) -> TableId {
     TableId(table.0 | PERMIT)
+}
+
+/// The table itself, whether the id is its own or that of its permit.
+pub(super) fn table_of_permit(id: TableId) -> TableId {
+    TableId(id.0 & !PERMIT)
 }
 
 /// One table of LOCK TABLES.
@@ -136,14 +142,17 @@ impl Session {
     ) -> Result<Response, SqlError> {
         self.release_table_locks();
         let deadline = Instant::now().checked_add(self.env.vars.settings().lock_wait_timeout);
+        let mut waiting = MdlWait::default();
         self.table_locks = loop {
             self.refresh_schema();
             let tables = self.tables_to_lock(list)?;
+            let first: Vec<TableId> = tables.iter().map(|t| t.id).take(1).collect();
             if let Ok(locks) = self.try_lock_tables(tables)
                 && self.schema.version == self.server.engine.catalog().version()
             {
                 break locks;
             }
+            waiting.begin(self, &first);
             Self::mdl_pause(cx, deadline)?;
         };
         self.plan_environment_changed();
@@ -278,10 +287,14 @@ impl Session {
         if !fresh.is_empty() {
             let mdl = self.server.engine.catalog().mdl().clone();
             let deadline = Instant::now().checked_add(self.env.vars.settings().lock_wait_timeout);
+            let mut waiting = MdlWait::default();
             let claim = loop {
                 match mdl.try_exclusive(Some(self.engine.mdl_ref()), &fresh) {
                     Ok(claim) => break claim,
-                    Err(MdlBusy) => Self::mdl_pause(cx, deadline)?,
+                    Err(MdlBusy) => {
+                        waiting.begin(self, &fresh);
+                        Self::mdl_pause(cx, deadline)?;
+                    }
                 }
             };
             self.table_locks._exclusive.push(claim);

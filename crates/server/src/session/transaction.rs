@@ -1,14 +1,17 @@
 //! Transactions of a session: BEGIN to COMMIT, autocommit, savepoints, metadata locks.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nfold_catalog::{MdlExclusive, TableId};
 use nfold_engine::{Isolation, Stop, TrxOptions, Wait};
 use nfold_exec::{ExecCx, Interrupt};
+use nfold_observe::contention::{Contention, Place, Site, Ticket, WaitKind};
 use nfold_sql::ast::{BeginOptions, CompletionOptions, IsolationLevel, SetTransaction};
 use nfold_types::{ErrorCode, Level, SqlError};
 
 use super::Session;
+use super::locks::table_of_permit;
 use super::response::Response;
 use super::vars::{VarValue, isolation_word};
 
@@ -20,6 +23,38 @@ const MDL_PAUSE: Duration = Duration::from_millis(1);
 pub struct NextTransaction {
     pub isolation: Option<IsolationLevel>,
     pub read_only: Option<bool>,
+}
+
+/// A wait for a metadata lock, noted from the first try that failed until this is dropped.
+#[derive(Default)]
+pub(super) struct MdlWait(Option<(Arc<Contention>, Ticket)>);
+
+impl MdlWait {
+    /// `wanted`: of several tables the wait goes to the first.
+    pub(super) fn begin(&mut self, session: &Session, wanted: &[TableId]) {
+        if self.0.is_some() {
+            return;
+        }
+        let engine = &session.server.engine;
+        let (contention, schema) = (engine.contention().clone(), engine.catalog().snapshot());
+        let is_table = |id: &TableId| schema.tables().any(|def| def.id == *id);
+        let mut tables = wanted.iter().map(|id| table_of_permit(*id));
+        let table = tables.find(is_table);
+        let place = table.map_or(Place::Server, |t| Place::Table(t.0));
+        let ticket = contention.enter(Site {
+            kind: WaitKind::MetadataLock,
+            place,
+        });
+        self.0 = Some((contention, ticket));
+    }
+}
+
+impl Drop for MdlWait {
+    fn drop(&mut self) {
+        if let Some((contention, ticket)) = self.0.take() {
+            contention.leave(ticket, None);
+        }
+    }
 }
 
 /// The engine's name of an isolation level.
@@ -285,6 +320,7 @@ impl Session {
     ) -> Result<(), SqlError> {
         let deadline = Instant::now().checked_add(self.env.vars.settings().lock_wait_timeout);
         let mark = self.engine.mdl().mark();
+        let mut waiting = MdlWait::default();
         loop {
             self.refresh_schema();
             let wanted = ids(&self.schema);
@@ -295,6 +331,7 @@ impl Session {
             }
             mdl.release_to(mark);
             if taken.is_err() {
+                waiting.begin(self, &wanted);
                 Self::mdl_pause(cx, deadline)?;
             }
         }
@@ -311,10 +348,14 @@ impl Session {
         // What LOCK TABLES has claimed is the session's already.
         let mut wanted = ids.to_vec();
         wanted.retain(|id| !self.table_locks.claims(*id));
+        let mut waiting = MdlWait::default();
         loop {
             match mdl.try_exclusive(Some(self.engine.mdl_ref()), &wanted) {
                 Ok(claim) => return Ok(claim),
-                Err(_) => Self::mdl_pause(cx, deadline)?,
+                Err(_) => {
+                    waiting.begin(self, &wanted);
+                    Self::mdl_pause(cx, deadline)?;
+                }
             }
         }
     }

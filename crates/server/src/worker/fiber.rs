@@ -151,6 +151,7 @@ impl FiberCx<'_> {
 
     pub(crate) fn suspend(&self, why: Suspend) {
         self.yielder.suspend(why);
+        nfold_observe::contention::act_for(self.link.slot.id);
         let now = self.read_clock();
         self.slice_end.set(now + self.local.slice);
     }

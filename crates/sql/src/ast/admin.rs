@@ -156,7 +156,7 @@ pub enum Show {
     /// `SHOW COUNT(*) ERRORS`
     ErrorCount,
     Engines,
-    /// `SHOW ENGINE name STATUS|MUTEX|LOGS`
+    /// `SHOW ENGINE name STATUS|MUTEX|LOGS|CONTENTION`
     Engine {
         name: Ident,
         what: EngineInfo,
@@ -208,6 +208,8 @@ pub enum EngineInfo {
     Status,
     Mutex,
     Logs,
+    /// `SHOW ENGINE NFOLD CONTENTION`, which no other server has.
+    Contention,
 }
 
 #[derive(Clone, Debug, PartialEq)]

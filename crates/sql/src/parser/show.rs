@@ -279,6 +279,12 @@ impl Parser<'_> {
             Kw::STATUS => EngineInfo::Status,
             Kw::MUTEX => EngineInfo::Mutex,
             Kw::LOGS => EngineInfo::Logs,
+            Kw::Other
+                if name.as_str().eq_ignore_ascii_case("nfold")
+                    && self.bytes().eq_ignore_ascii_case(b"contention") =>
+            {
+                EngineInfo::Contention
+            }
             _ => return self.unexpected(),
         };
         self.advance();

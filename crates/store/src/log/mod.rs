@@ -34,6 +34,7 @@ use crate::wait::{Gate, Source, Wait, WakeList};
 use files::LogFiles;
 use format::*;
 use gather::{Asks, Pace};
+use nfold_observe::contention::{Contention, WaitKind};
 use nfold_sync::planted::{self, Bug};
 use nfold_sync::{CachePadded, FilledPrefix};
 use parking_lot::{Mutex, MutexGuard};
@@ -135,6 +136,7 @@ pub(crate) struct Log {
     stop: AtomicBool,
     fatal: FatalHook,
     pub(crate) counters: LogCounters,
+    pub(crate) contention: Arc<Contention>,
 }
 
 impl Log {
@@ -185,6 +187,7 @@ impl Log {
             stop: AtomicBool::new(false),
             fatal,
             counters: LogCounters::default(),
+            contention: Arc::default(),
         }
     }
 
@@ -404,7 +407,8 @@ impl Log {
         if self.asks.add(first) {
             self.kick();
         }
-        Some(Wait::on(self.durable.clone(), lsn))
+        let wait = Wait::on(self.durable.clone(), lsn);
+        Some(wait.watched(&self.contention, WaitKind::CommitSync))
     }
 
     pub(crate) fn wait_filled(&self, lsn: Lsn) -> Option<Wait> {
@@ -412,8 +416,18 @@ impl Log {
         if self.horizon() >= lsn {
             None
         } else {
-            Some(Wait::on(self.filled.clone(), lsn))
+            let wait = Wait::on(self.filled.clone(), lsn);
+            Some(wait.watched(&self.contention, WaitKind::CommitOrder))
         }
+    }
+
+    /// Until there is room for `bytes` more.
+    pub(crate) fn wait_room(&self, short: Short, bytes: u64) -> Wait {
+        let kind = match short {
+            Short::Ring => WaitKind::LogRing,
+            Short::Files => WaitKind::LogFiles,
+        };
+        Wait::on(self.room.clone(), bytes).watched(&self.contention, kind)
     }
 
     fn kick(&self) {

@@ -91,7 +91,7 @@ impl<'a> Mtr<'a> {
         }
         let word = space.dir.get_or_make(id.page);
         loop {
-            if let Some(before) = self.core.latch_word(word) {
+            if let Some(before) = self.core.latch_word(id, word) {
                 return self.hold(id, word, before);
             }
             let seen = word.load();

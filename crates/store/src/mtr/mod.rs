@@ -27,7 +27,7 @@ use crate::page::{Lsn, PAGE_WORDS, PageId, PageMut, TrxId, header};
 use crate::page_ref::PageRef;
 use crate::redo;
 use crate::space::Space;
-use nfold_sync::page_word::{frame_of, is_exclusive};
+use nfold_sync::page_word::frame_of;
 use nfold_sync::prim::AtomicU64;
 use nfold_sync::{PageWord, words};
 use smallvec::SmallVec;
@@ -119,7 +119,7 @@ impl<'a> Mtr<'a> {
             .ok_or(StoreError::SpaceGone(id.space))?;
         loop {
             if let Some(word) = space.dir.get(id.page)
-                && let Some(before) = core.latch_word(word)
+                && let Some(before) = core.latch_word(id, word)
             {
                 return Ok(self.hold(id, word, before));
             }
@@ -377,15 +377,5 @@ impl Drop for Mtr<'_> {
             // Fails only while the thread's locals are torn down: the buffer is then simply dropped.
             let _ = RECORDS.try_with(|pool| pool.borrow_mut().push(records));
         }
-    }
-}
-
-impl Core {
-    /// Latches a resident page; counts when it had to wait.
-    pub(crate) fn latch_word(&self, word: &PageWord) -> Option<u64> {
-        if is_exclusive(word.load()) {
-            self.counters.add(Count::LatchWaits as usize, 1);
-        }
-        word.latch_resident()
     }
 }

@@ -14,6 +14,7 @@ use crate::page::{PageId, PageType, SpaceId, header};
 use crate::pool::load::{Job, Load};
 use crate::space::{self, Space};
 use crate::wait::Wait;
+use nfold_observe::contention::WaitKind;
 use nfold_sync::page_word::frame_of;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -76,7 +77,7 @@ impl Mtr<'_> {
                     Short::Files => core.kick_cleaner(),
                     Short::Ring => core.log.want_write(),
                 }
-                return Err(Stop::Wait(Wait::on(core.log.room.clone(), bytes)));
+                return Err(Stop::Wait(core.log.wait_room(short, bytes)));
             }
             match short {
                 Short::Ring => core.log.write_out(),
@@ -174,7 +175,10 @@ impl Mtr<'_> {
                     None if core.evict(1) > 0 => {}
                     None => {
                         core.kick_cleaner();
-                        return Err(Stop::Wait(Wait::on(core.freed.clone(), freed + 1)));
+                        let wait = Wait::on(core.freed.clone(), freed + 1);
+                        return Err(Stop::Wait(
+                            wait.watched(&core.contention, WaitKind::FreeFrame),
+                        ));
                     }
                 }
             } else {

@@ -17,11 +17,15 @@ pub(crate) mod probation;
 pub(crate) mod resize;
 mod warm;
 
+use crate::contention::{Watched, lock_watched};
 use crate::core::{Core, Count};
 use crate::error::StoreError;
 use crate::space::Space;
+use nfold_observe::contention::{Site, WaitKind};
 use nfold_sync::PageWord;
 use nfold_sync::page_word::{frame_of, is_exclusive};
+use parking_lot::MutexGuard;
+use resize::FreeFrames;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
@@ -37,7 +41,7 @@ impl Core {
 
     pub(crate) fn pop_free(&self) -> Option<u32> {
         let (frame, left) = {
-            let mut free = self.free.lock();
+            let mut free = self.lock_free();
             (free.frames.pop(), free.frames.len())
         };
         if left < self.stock() / 2 && self.threaded() {
@@ -54,13 +58,19 @@ impl Core {
     /// Puts an empty frame on the free list.
     pub(crate) fn give_frame(&self, frame: u32) {
         self.frames.set_page(frame, None);
-        self.free.lock().put(frame);
+        self.lock_free().put(frame);
         self.freed.bump();
+    }
+
+    fn lock_free(&self) -> MutexGuard<'_, FreeFrames> {
+        let site = || Site::of(WaitKind::FreeList);
+        lock_watched(&self.free, &self.contention, site)
     }
 
     /// A free frame; evicts, and if need be waits for the cleaner (or cleans in place, inline).
     pub(crate) fn frame_blocking(&self) -> Result<u32, StoreError> {
         let mut tries = 0;
+        let mut watched = None;
         loop {
             if let Some(frame) = self.pop_free() {
                 return Ok(frame);
@@ -75,6 +85,8 @@ impl Core {
                     return Err(StoreError::ShuttingDown);
                 }
                 self.kick_cleaner();
+                let free = || Watched::new(&self.contention, WaitKind::FreeFrame);
+                watched.get_or_insert_with(free).begin();
                 std::thread::sleep(Duration::from_micros(50));
             } else if self.evict(1) > 0 {
                 continue; // it is free now, or withdrawn from a pool that shrinks

@@ -22,6 +22,13 @@ fn info(key: &[u8], e: &Entry) -> LockInfo {
     }
 }
 
+/// Index id and key of a lock's place, as a wait site names it; no key: the end of the index.
+pub fn place_of(key: &[u8]) -> (u64, Option<&[u8]>) {
+    let index = key.first_chunk().map_or(0, |b| u64::from_be_bytes(*b));
+    let named = (key.get(8) == Some(&TAG_KEY)).then(|| key.get(KEY_AT..));
+    (index, named.flatten())
+}
+
 impl LockTable {
     /// All entries.
     pub fn locks(&self) -> Vec<LockInfo> {

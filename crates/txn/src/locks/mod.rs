@@ -44,6 +44,7 @@ mod table;
 mod tests;
 mod wait;
 
+pub use info::place_of;
 pub use owner::LockOwner;
 pub use table::{LockTable, LockTableStatus};
 

@@ -5,9 +5,10 @@ use super::queue::{Entry, Queue};
 use super::wait::{LockWait, Waiter};
 use super::{DeadlockInfo, LockKey, LockKind, LockMode, LockRequest, Locked, OnConflict};
 use crate::error::{Step, TxnError};
-use nfold_store::{Stop, TrxId, Wait};
+use nfold_observe::contention::{Contention, Site, Ticket, WaitKind};
+use nfold_store::{Stop, TrxId, Wait, lock_watched};
 use nfold_sync::CachePadded;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHasher};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -50,11 +51,20 @@ pub struct LockTable {
     pub(super) detector: Mutex<()>,
     pub(super) last_deadlock: Mutex<Option<DeadlockInfo>>,
     counters: CachePadded<Counters>,
+    contention: Arc<Contention>,
 }
 
 impl Default for LockTable {
     fn default() -> Self {
+        LockTable::noting(Arc::default())
+    }
+}
+
+impl LockTable {
+    /// A table whose waits are noted there.
+    pub fn noting(contention: Arc<Contention>) -> LockTable {
         LockTable {
+            contention,
             shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
             owners: (0..OWNER_SHARDS).map(|_| CachePadded::default()).collect(),
             detector: Mutex::new(()),
@@ -101,6 +111,7 @@ fn owner_shard(id: TrxId) -> usize {
 }
 
 impl LockTable {
+    #[cfg(test)]
     pub fn new() -> Arc<LockTable> {
         Arc::new(LockTable::default())
     }
@@ -127,9 +138,9 @@ impl LockTable {
             kind = LockKind::Gap;
         }
         let at = shard_of(&bytes);
-        let waiter;
+        let (waiter, place);
         {
-            let mut shard = self.shards[at].lock();
+            let mut shard = self.lock_shard(at);
             if let Some(holder) = self.active_holder(owner, request.implicit_holder, kind) {
                 Self::make_explicit(&mut shard, at, &bytes, &holder);
             }
@@ -155,6 +166,7 @@ impl LockTable {
             }
             waiter = Arc::new(Waiter::default());
             let (key, queue) = Self::queue(&mut shard, &bytes);
+            place = key.clone();
             queue.entries.push(Entry {
                 owner: owner.clone(),
                 mode: request.mode,
@@ -170,15 +182,30 @@ impl LockTable {
             ));
         }
         self.counters.waits.fetch_add(1, Ordering::Relaxed);
+        let ticket = self.contention.enter(Site {
+            kind: WaitKind::RowLock,
+            place: nfold_observe::contention::Place::Row(place),
+        });
         let wait = LockWait {
             table: self.clone(),
             owner: owner.clone(),
             waiter,
+            ticket: Some(ticket),
         };
         if self.break_deadlocks(owner) {
             return Err(TxnError::Deadlock.into());
         }
         Err(Stop::Wait(Wait::boxed(wait)))
+    }
+
+    fn lock_shard(&self, at: usize) -> MutexGuard<'_, Shard> {
+        let site = || Site::of(WaitKind::LockShard);
+        lock_watched(&self.shards[at], &self.contention, site)
+    }
+
+    /// What [`lock`](Self::lock) began is over.
+    pub(super) fn waited(&self, ticket: Ticket) {
+        self.contention.leave(ticket, None);
     }
 
     /// An owner that asks again has left the queue it stood in; a victim gets nothing any more.
@@ -302,7 +329,7 @@ impl LockTable {
         };
         let mut woken = ToWake::default();
         {
-            let mut shard = self.shards[place.shard as usize].lock();
+            let mut shard = self.lock_shard(place.shard as usize);
             let Some(queue) = shard.get_mut(&place.key) else {
                 return;
             };

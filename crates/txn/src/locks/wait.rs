@@ -2,6 +2,7 @@
 
 use super::owner::LockOwner;
 use super::table::LockTable;
+use nfold_observe::contention::Ticket;
 use parking_lot::Mutex;
 use std::future::Future;
 use std::pin::Pin;
@@ -47,6 +48,8 @@ pub(super) struct LockWait {
     pub table: Arc<LockTable>,
     pub owner: Arc<LockOwner>,
     pub waiter: Arc<Waiter>,
+    /// Of the wait site; `None` once given back.
+    pub ticket: Option<Ticket>,
 }
 
 impl Future for LockWait {
@@ -68,6 +71,9 @@ impl Future for LockWait {
 
 impl Drop for LockWait {
     fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.table.waited(ticket);
+        }
         if !self.waiter.is_over() {
             self.table.cancel(&self.owner, &self.waiter);
         }

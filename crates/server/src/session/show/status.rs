@@ -2,10 +2,10 @@
 
 use nfold_catalog::Privileges;
 use nfold_sql::ast::{EngineInfo, ShowFilter};
-use nfold_types::{ErrorCode, SqlError, Value};
+use nfold_types::{ColumnType, ErrorCode, SqlError, Value};
 
 use super::filter;
-use crate::session::response::{Response, RowSet};
+use crate::session::response::{Response, RowSet, text_type};
 use crate::session::{ServerState, Session, storage};
 
 impl ServerState {
@@ -103,6 +103,9 @@ impl Session {
         name: &str,
         what: EngineInfo,
     ) -> Result<Response, SqlError> {
+        if what == EngineInfo::Contention {
+            return Ok(self.show_contention());
+        }
         if !name.eq_ignore_ascii_case("innodb") {
             return Err(SqlError::new(
                 ErrorCode::ER_UNKNOWN_STORAGE_ENGINE,
@@ -121,6 +124,44 @@ impl Session {
             Value::from(text),
         ]);
         Ok(Response::Rows(set))
+    }
+
+    /// SHOW ENGINE NFOLD CONTENTION: where something waited, longest first.
+    fn show_contention(&self) -> Response {
+        let number = ColumnType::bigint().with_unsigned();
+        let mut set = RowSet::new(&[
+            ("Wait", text_type(32)),
+            ("Table_schema", text_type(64)),
+            ("Table_name", text_type(64)),
+            ("Index_name", text_type(64)),
+            ("Space", number.clone()),
+            ("Page", number.clone()),
+            ("Level", number.clone()),
+            ("Detail", text_type(1024)),
+            ("Waits", number.clone()),
+            ("Total_us", number.clone()),
+            ("Longest_us", number),
+            ("Waiting_now", text_type(1024)),
+        ]);
+        let optional = |n: Option<u32>| n.map_or(Value::Null, |n| Value::UInt(n.into()));
+        for site in self.server.engine.wait_sites() {
+            let waiting: Vec<String> = site.waiting.iter().map(u32::to_string).collect();
+            set.push(vec![
+                Value::from(site.kind),
+                site.schema.as_deref().into(),
+                site.table.as_deref().into(),
+                site.index.as_deref().into(),
+                optional(site.space),
+                optional(site.page),
+                optional(site.level.map(u32::from)),
+                site.detail.into(),
+                Value::UInt(site.waits),
+                Value::UInt(site.time.as_micros() as u64),
+                Value::UInt(site.longest.as_micros() as u64),
+                Value::from(waiting.join(",")),
+            ]);
+        }
+        Response::Rows(set)
     }
 
     fn innodb_status(&self) -> String {

@@ -58,6 +58,7 @@ impl Worker {
         let slice_end = now + TIME_SLICE;
         let fiber: Fiber = Coroutine::with_stack(stack, move |yielder, ()| {
             let link = conn.link.clone();
+            nfold_observe::contention::act_for(link.slot.id);
             let cx = FiberCx {
                 yielder,
                 link: &link,

@@ -1,0 +1,448 @@
+//! Wait sites: where something waited for another, how often, how long, and who waits there now (`SHOW ENGINE NFOLD CONTENTION`).
+//!
+//! # Picture
+//! ```text
+//!  waiting thread ── enter(site) ──▶ own shard: sites { site → counts }, waiting { ticket → site, who, since }
+//!                 ◀── leave ───────  the time is added to the site's
+//!  report: all shards, one after the other, put together by site
+//! ```
+//! # Invariants
+//! - C1: nothing here is touched by whoever does not wait.
+//! - C2: a shard keeps at most [`SITES`] sites. What has to go for a new one is a site with less than the mean time, the one that was waited for longest
+//!   ago; its counts go to the rest of its kind. So sums by kind are exact, and what is hot stays.
+//! # Concurrency
+//! A shard's mutex is taken by the threads that share the shard (as with [`crate::Sharded`]), and by whoever looks. A wait that ends on another thread than it
+//! began on knows its shard.
+//! # Cost
+//! A wait takes the own shard's mutex twice and reads the clock twice.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::sharded::shard;
+
+/// Sites that one shard keeps.
+const SITES: usize = 128;
+const SHARDS: usize = 32;
+
+thread_local! {
+    static ACTING_FOR: Cell<u32> = const { Cell::new(0) };
+}
+
+/// From now on this thread works for that connection; 0: for the server itself.
+#[inline]
+pub fn act_for(connection: u32) {
+    ACTING_FOR.set(connection);
+}
+
+/// The connection that this thread works for; 0: none.
+#[inline]
+pub fn acting_for() -> u32 {
+    ACTING_FOR.get()
+}
+
+/// What is waited for.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum WaitKind {
+    /// A page's latch, to change the page.
+    PageLatch,
+    /// That a page that is being changed can be read.
+    PageRead,
+    /// The mutex of a tree's splits and merges.
+    TreeShape,
+    /// A change of the tables of the lock manager, one of its shards.
+    LockShard,
+    RowLock,
+    MetadataLock,
+    /// That all log before a commit is in the ring.
+    CommitOrder,
+    /// That a commit is on disk.
+    CommitSync,
+    /// Room in the log's ring.
+    LogRing,
+    /// Room in the log's files: a checkpoint has to move.
+    LogFiles,
+    /// A free frame of the buffer pool.
+    FreeFrame,
+    /// The list of free frames.
+    FreeList,
+    /// The ceiling over transaction ids, or the turn to another undo file.
+    TransactionIds,
+}
+
+pub const KINDS: [WaitKind; 13] = [
+    WaitKind::PageLatch,
+    WaitKind::PageRead,
+    WaitKind::TreeShape,
+    WaitKind::LockShard,
+    WaitKind::RowLock,
+    WaitKind::MetadataLock,
+    WaitKind::CommitOrder,
+    WaitKind::CommitSync,
+    WaitKind::LogRing,
+    WaitKind::LogFiles,
+    WaitKind::FreeFrame,
+    WaitKind::FreeList,
+    WaitKind::TransactionIds,
+];
+
+impl WaitKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            WaitKind::PageLatch => "page latch",
+            WaitKind::PageRead => "page read",
+            WaitKind::TreeShape => "tree shape",
+            WaitKind::LockShard => "lock table",
+            WaitKind::RowLock => "row lock",
+            WaitKind::MetadataLock => "metadata lock",
+            WaitKind::CommitOrder => "commit order",
+            WaitKind::CommitSync => "commit sync",
+            WaitKind::LogRing => "log buffer",
+            WaitKind::LogFiles => "log files",
+            WaitKind::FreeFrame => "free frame",
+            WaitKind::FreeList => "free list",
+            WaitKind::TransactionIds => "transaction ids",
+        }
+    }
+}
+
+/// Where it is waited for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Place {
+    /// There is one of that kind.
+    Server,
+    Page {
+        space: u32,
+        page: u32,
+    },
+    /// An index, by its id.
+    Index(u64),
+    /// What a lock is for: the lock manager's own key.
+    Row(Arc<[u8]>),
+    /// A table, by its id.
+    Table(u64),
+    /// All places of that kind that are not kept one by one (C2).
+    Rest,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Site {
+    pub kind: WaitKind,
+    pub place: Place,
+}
+
+impl Site {
+    /// The only site of its kind.
+    pub fn of(kind: WaitKind) -> Site {
+        Site {
+            kind,
+            place: Place::Server,
+        }
+    }
+
+    pub fn page(kind: WaitKind, space: u32, page: u32) -> Site {
+        Site {
+            kind,
+            place: Place::Page { space, page },
+        }
+    }
+}
+
+/// What a page is: index id and level, both as its header says.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct PageAbout {
+    pub page_type: u16,
+    pub index: u64,
+    pub level: u16,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    waits: u64,
+    time: Duration,
+    longest: Duration,
+    about: Option<PageAbout>,
+    /// Of the shard's waits, which came last.
+    last: u64,
+}
+
+impl Counts {
+    fn add(&mut self, other: &Counts) {
+        self.waits += other.waits;
+        self.time += other.time;
+        self.longest = self.longest.max(other.longest);
+        self.about = self.about.or(other.about);
+    }
+}
+
+struct Waiting {
+    site: Site,
+    connection: u32,
+    since: Instant,
+}
+
+#[derive(Default)]
+struct Shard {
+    sites: HashMap<Site, Counts>,
+    waiting: HashMap<u64, Waiting>,
+    /// Of waits; also the last ticket.
+    clock: u64,
+}
+
+/// One wait that has begun. It is to be given back to [`Contention::leave`].
+#[derive(Debug)]
+#[must_use]
+pub struct Ticket {
+    shard: usize,
+    number: u64,
+}
+
+/// A site as a report shows it.
+#[derive(Clone, Debug)]
+pub struct SiteReport {
+    pub site: Site,
+    pub about: Option<PageAbout>,
+    /// Waits that have begun.
+    pub waits: u64,
+    /// Of all of them together, those that last still included.
+    pub time: Duration,
+    pub longest: Duration,
+    /// The connections that wait here now, 0 for the server itself, the one that waits longest first.
+    pub waiting: Vec<u32>,
+}
+
+/// See the module's header. One per engine.
+#[derive(Default)]
+pub struct Contention {
+    shards: Shards,
+}
+
+#[repr(align(128))]
+#[derive(Default)]
+struct Padded(Mutex<Shard>);
+
+struct Shards(Box<[Padded]>);
+
+impl Default for Shards {
+    fn default() -> Self {
+        Shards((0..SHARDS).map(|_| Padded::default()).collect())
+    }
+}
+
+impl Contention {
+    fn shard(&self, at: usize) -> MutexGuard<'_, Shard> {
+        let Padded(shard) = &self.shards.0[at % SHARDS];
+        shard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A wait begins, of the connection that this thread [acts for](act_for).
+    pub fn enter(&self, site: Site) -> Ticket {
+        let at = shard() % SHARDS;
+        let (connection, since) = (acting_for(), Instant::now());
+        let mut shard = self.shard(at);
+        shard.clock += 1;
+        let number = shard.clock;
+        let counts = shard.counts(&site);
+        counts.waits += 1;
+        counts.last = number;
+        let waiting = Waiting {
+            site,
+            connection,
+            since,
+        };
+        shard.waiting.insert(number, waiting);
+        Ticket { shard: at, number }
+    }
+
+    /// A wait is over. `about`: what the page turned out to be.
+    pub fn leave(&self, ticket: Ticket, about: Option<PageAbout>) {
+        let now = Instant::now();
+        let mut shard = self.shard(ticket.shard);
+        let Some(waited) = shard.waiting.remove(&ticket.number) else {
+            return;
+        };
+        let time = now.saturating_duration_since(waited.since);
+        let counts = shard.counts(&waited.site);
+        counts.time += time;
+        counts.longest = counts.longest.max(time);
+        counts.about = about.or(counts.about);
+    }
+
+    /// Runs `wait`, which blocks, as a wait at `site`.
+    pub fn during<T>(&self, site: Site, wait: impl FnOnce() -> T) -> T {
+        let ticket = self.enter(site);
+        let result = wait();
+        self.leave(ticket, None);
+        result
+    }
+
+    /// All sites that were waited at, the one with the most time first.
+    pub fn report(&self) -> Vec<SiteReport> {
+        let mut sites: HashMap<Site, Counts> = HashMap::new();
+        let mut waiting = Vec::new();
+        for at in 0..SHARDS {
+            let shard = self.shard(at);
+            for (site, counts) in &shard.sites {
+                sites.entry(site.clone()).or_default().add(counts);
+            }
+            let now = Instant::now();
+            waiting.extend(shard.waiting.values().map(|w| {
+                let time = now.saturating_duration_since(w.since);
+                (w.site.clone(), time, w.connection)
+            }));
+        }
+        waiting.sort_by_key(|(_, time, _)| std::cmp::Reverse(*time));
+        let mut who: HashMap<Site, Vec<u32>> = HashMap::new();
+        for (site, time, connection) in waiting {
+            let counts = sites.entry(site.clone()).or_default();
+            counts.time += time;
+            counts.longest = counts.longest.max(time);
+            who.entry(site).or_default().push(connection);
+        }
+        let mut out: Vec<SiteReport> = sites
+            .into_iter()
+            .map(|(site, counts)| SiteReport {
+                waiting: who.remove(&site).unwrap_or_default(),
+                site,
+                about: counts.about,
+                waits: counts.waits,
+                time: counts.time,
+                longest: counts.longest,
+            })
+            .collect();
+        out.sort_by_key(|r| (std::cmp::Reverse((r.time, r.waits)), r.site.kind));
+        out
+    }
+}
+
+impl Shard {
+    /// The counts of a site, with room made for it (C2).
+    fn counts(&mut self, site: &Site) -> &mut Counts {
+        if self.sites.len() >= SITES && !self.sites.contains_key(site) {
+            self.make_room();
+        }
+        self.sites.entry(site.clone()).or_default()
+    }
+
+    fn make_room(&mut self) {
+        let kept = |site: &Site| site.place == Place::Rest;
+        let own = self.sites.iter().filter(|(site, _)| !kept(site));
+        let (count, all) = own.fold((0, Duration::ZERO), |(count, all), (_, counts)| {
+            (count + 1, all + counts.time)
+        });
+        let mean = all / u32::max(1, count);
+        let least = self
+            .sites
+            .iter()
+            .filter(|(site, counts)| !kept(site) && counts.time <= mean)
+            .min_by_key(|(_, counts)| counts.last);
+        // With few sites beside those of the rest, all of them may be above the mean.
+        let oldest = || {
+            let own = self.sites.iter().filter(|(site, _)| !kept(site));
+            own.min_by_key(|(_, counts)| counts.last)
+        };
+        let Some((site, _)) = least.or_else(oldest) else {
+            return;
+        };
+        let site = site.clone();
+        let Some(counts) = self.sites.remove(&site) else {
+            return;
+        };
+        let rest = Site {
+            kind: site.kind,
+            place: Place::Rest,
+        };
+        let rest = self.sites.entry(rest).or_default();
+        rest.add(&counts);
+        rest.about = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(page: u32) -> Site {
+        Site::page(WaitKind::PageLatch, 7, page)
+    }
+
+    #[test]
+    fn who_waits_is_shown_while_it_waits() {
+        let contention = Contention::default();
+        assert!(contention.report().is_empty());
+        act_for(12);
+        let first = contention.enter(page(3));
+        act_for(13);
+        let second = contention.enter(page(3));
+        act_for(0);
+        let third = contention.enter(Site::of(WaitKind::CommitSync));
+        let report = contention.report();
+        assert_eq!(report.len(), 2);
+        let hot = report.iter().find(|r| r.site == page(3)).unwrap();
+        assert_eq!((hot.waits, &hot.waiting[..]), (2, &[12, 13][..]));
+        let sync = report.iter().find(|r| r.site.place == Place::Server);
+        assert_eq!(sync.unwrap().waiting, [0]);
+
+        let about = PageAbout {
+            page_type: 1,
+            index: 40,
+            level: 2,
+        };
+        contention.leave(second, Some(about));
+        contention.leave(first, None);
+        contention.leave(third, None);
+        let report = contention.report();
+        let hot = report.iter().find(|r| r.site == page(3)).unwrap();
+        assert_eq!((hot.waits, hot.waiting.len()), (2, 0));
+        assert_eq!(hot.about, Some(about));
+        assert!(hot.longest <= hot.time);
+    }
+
+    #[test]
+    fn a_wait_may_end_on_another_thread() {
+        let contention = Contention::default();
+        let ticket = contention.enter(page(1));
+        std::thread::scope(|s| {
+            s.spawn(|| contention.leave(ticket, None));
+        });
+        let report = contention.report();
+        assert_eq!((report[0].waits, report[0].waiting.len()), (1, 0));
+    }
+
+    #[test]
+    fn what_is_hot_stays_and_sums_are_exact() {
+        let contention = Contention::default();
+        let mut begun = 0;
+        let mut once = |site: Site, time: u64| {
+            let ticket = contention.enter(site.clone());
+            let (shard, number) = (ticket.shard, ticket.number);
+            contention.leave(ticket, None);
+            let mut shard = contention.shard(shard);
+            assert!(!shard.waiting.contains_key(&number));
+            shard.sites.get_mut(&site).unwrap().time = Duration::from_secs(time);
+            begun += 1;
+        };
+        once(page(0), 100_000);
+        for n in 1..=10 * SITES as u32 {
+            once(page(n), 1);
+            if n % 50 == 0 {
+                once(page(0), 100_000);
+            }
+        }
+        let report = contention.report();
+        assert!(report.len() <= SITES + 1, "C2: {}", report.len());
+        assert_eq!(report[0].site, page(0), "C2: what is hot stays");
+        assert_eq!(report.iter().map(|r| r.waits).sum::<u64>(), begun);
+        let rest = |r: &&SiteReport| r.site.place == Place::Rest;
+        assert_eq!(report.iter().filter(rest).count(), 1);
+    }
+
+    #[test]
+    fn kinds_have_different_names() {
+        let names: std::collections::BTreeSet<_> = KINDS.iter().map(|k| k.name()).collect();
+        assert_eq!(names.len(), KINDS.len());
+    }
+}
