@@ -33,6 +33,7 @@ mod stats;
 mod table;
 #[cfg(test)]
 mod tests;
+mod transactions;
 mod undo;
 mod write;
 
@@ -53,4 +54,5 @@ pub use read::{LockWaitPolicy, Read, ReadSpec, RowLock};
 pub use session::{EngineSession, TrxOptions};
 pub use stats::block;
 pub use table::{Index, Table};
+pub use transactions::{ActiveTrx, isolation_name};
 pub use write::{DeleteOp, InsertOp, UpdateOp, WriteOutcome};

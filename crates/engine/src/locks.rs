@@ -282,7 +282,7 @@ fn write_lock(lock: &DataLock, out: &mut String) {
     }
 }
 
-fn trx_number(id: TrxId, session: u64) -> u64 {
+pub(crate) fn trx_number(id: TrxId, session: u64) -> u64 {
     if id == 0 { NO_ID + session } else { id }
 }
 

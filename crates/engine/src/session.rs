@@ -125,6 +125,13 @@ impl EngineSession {
         self.refused = false;
     }
 
+    /// For the status views: the open transaction has begun to work; what was noted first counts. `since_us`: microseconds since 1970. `single`: it is
+    /// the statement's own, and ends with it.
+    #[inline]
+    pub fn note_start(&mut self, since_us: u64, single: bool) {
+        self.trx.note_start(since_us, single);
+    }
+
     /// Whether the statement at hand failed because its snapshot is older than a table or index ([`EngineError::TableChanged`]): planning again
     /// does not help.
     pub fn snapshot_refused(&self) -> bool {

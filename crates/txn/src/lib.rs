@@ -45,6 +45,6 @@ pub use purge::{PurgeProgress, TrxStatus};
 #[cfg(not(loom))]
 pub use system::{TrxOptions, TrxRecovery, TrxSystem, block_on};
 #[cfg(not(loom))]
-pub use trx::{FlushAtCommit, Isolation, Trx};
+pub use trx::{FlushAtCommit, Isolation, Trx, TrxAbout};
 #[cfg(not(loom))]
 pub use version::Visible;

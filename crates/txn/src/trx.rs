@@ -40,6 +40,46 @@ impl Isolation {
     }
 }
 
+/// What a transaction is like, for the status views.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct TrxAbout {
+    pub isolation: Isolation,
+    pub read_only: bool,
+    /// It is one statement's, outside of BEGIN, with autocommit.
+    pub single: bool,
+}
+
+impl TrxAbout {
+    /// `[single][read only][isolation: 2 bits]`
+    fn encode(self) -> u64 {
+        self.isolation as u64 | u64::from(self.read_only) << 2 | u64::from(self.single) << 3
+    }
+
+    /// What the server's own transactions are like.
+    pub fn of_the_server() -> TrxAbout {
+        TrxAbout {
+            isolation: Isolation::RepeatableRead,
+            read_only: false,
+            single: false,
+        }
+    }
+
+    /// What a slot's note says.
+    pub fn decode(about: u64) -> TrxAbout {
+        let isolation = match about & 3 {
+            0 => Isolation::ReadUncommitted,
+            1 => Isolation::ReadCommitted,
+            2 => Isolation::RepeatableRead,
+            _ => Isolation::Serializable,
+        };
+        TrxAbout {
+            isolation,
+            read_only: about & 4 != 0,
+            single: about & 8 != 0,
+        }
+    }
+}
+
 /// `innodb_flush_log_at_trx_commit`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FlushAtCommit {
@@ -78,6 +118,8 @@ pub struct Trx {
     undo: TrxUndo,
     savepoints: Vec<Savepoint>,
     record: UndoRecord,
+    /// The status views know of it.
+    noted: bool,
     /// The first change that could not be undone, because its table is damaged.
     stuck: Option<UndoPtr>,
     /// A statement, or what followed a savepoint, could not be taken back: the transaction can only be rolled back.
@@ -102,6 +144,7 @@ impl Trx {
             },
             savepoints: Vec::new(),
             record: UndoRecord::default(),
+            noted: false,
             stuck: None,
             broken: None,
         }
@@ -117,6 +160,22 @@ impl Trx {
         self.state = State::Active;
         self.isolation = isolation;
         self.read_only = read_only;
+    }
+
+    /// For the status views: the transaction has begun to work, at `since_us` (microseconds since 1970). `single`: it is one statement's.
+    #[inline]
+    pub fn note_start(&mut self, since_us: u64, single: bool) {
+        if self.noted || self.state == State::Idle {
+            return;
+        }
+        self.noted = true;
+        let about = TrxAbout {
+            isolation: self.isolation,
+            read_only: self.read_only,
+            single,
+        };
+        let slots = &self.system.views().slots;
+        slots.note(self.slot, since_us.max(1), about.encode());
     }
 
     /// Between `begin` and the end of `commit` or `rollback`.
@@ -419,6 +478,9 @@ impl Trx {
     fn finish(&mut self) {
         self.close_snapshot();
         self.release();
+        if std::mem::take(&mut self.noted) {
+            self.system.views().slots.note(self.slot, 0, 0);
+        }
         self.savepoints.clear();
         self.broken = None;
         self.undo = TrxUndo {

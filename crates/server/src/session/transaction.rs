@@ -109,6 +109,9 @@ impl Session {
             consistent_snapshot: options.consistent_snapshot,
         });
         self.read_only = options.read_only.unwrap_or(read_only);
+        if options.consistent_snapshot {
+            self.engine.note_start(self.env.started_us(), false);
+        }
         Ok(Response::ok())
     }
 
@@ -123,6 +126,10 @@ impl Session {
                 self.next_transaction = NextTransaction::default();
             }
             self.read_only = read_only;
+        }
+        if on_tables {
+            let single = !self.engine.is_explicit() && self.env.vars.settings().autocommit;
+            self.engine.note_start(self.env.started_us(), single);
         }
     }
 

@@ -246,6 +246,34 @@ CREATE TABLE INNODB_TABLESTATS (
   `REF_COUNT` int NOT NULL
 );
 
+CREATE TABLE INNODB_TRX (
+  `trx_id` bigint unsigned NOT NULL DEFAULT '0',
+  `trx_state` varchar(13) NOT NULL DEFAULT '',
+  `trx_started` datetime NOT NULL DEFAULT '0000-00-00 00:00:00',
+  `trx_requested_lock_id` varchar(126),
+  `trx_wait_started` datetime,
+  `trx_weight` bigint unsigned NOT NULL DEFAULT '0',
+  `trx_mysql_thread_id` bigint unsigned NOT NULL DEFAULT '0',
+  `trx_query` varchar(1024),
+  `trx_operation_state` varchar(64),
+  `trx_tables_in_use` bigint unsigned NOT NULL DEFAULT '0',
+  `trx_tables_locked` bigint unsigned NOT NULL DEFAULT '0',
+  `trx_lock_structs` bigint unsigned NOT NULL DEFAULT '0',
+  `trx_lock_memory_bytes` bigint unsigned NOT NULL DEFAULT '0',
+  `trx_rows_locked` bigint unsigned NOT NULL DEFAULT '0',
+  `trx_rows_modified` bigint unsigned NOT NULL DEFAULT '0',
+  `trx_concurrency_tickets` bigint unsigned NOT NULL DEFAULT '0',
+  `trx_isolation_level` varchar(16) NOT NULL DEFAULT '',
+  `trx_unique_checks` int NOT NULL DEFAULT '0',
+  `trx_foreign_key_checks` int NOT NULL DEFAULT '0',
+  `trx_last_foreign_key_error` varchar(256),
+  `trx_adaptive_hash_latched` int NOT NULL DEFAULT '0',
+  `trx_adaptive_hash_timeout` bigint unsigned NOT NULL DEFAULT '0',
+  `trx_is_read_only` int NOT NULL DEFAULT '0',
+  `trx_autocommit_non_locking` int NOT NULL DEFAULT '0',
+  `trx_schedule_weight` bigint unsigned
+);
+
 CREATE TABLE INNODB_VIRTUAL (
   `TABLE_ID` bigint unsigned NOT NULL,
   `POS` int unsigned NOT NULL,

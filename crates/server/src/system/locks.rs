@@ -1,9 +1,61 @@
 //! Who holds which lock, and who waits for it.
 
-use nfold_engine::DataLock;
-use nfold_types::{SqlError, Value};
+use nfold_catalog::Privileges;
+use nfold_engine::{DataLock, isolation_name};
+use nfold_types::{ErrorCode, SqlError, Value};
 
 use super::rows::{Cx, Put};
+
+/// Every active transaction, with its connection's statement. Needs PROCESS.
+pub(super) fn innodb_trx(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    if !cx.has_global(Privileges::PROCESS) {
+        let missing = ErrorCode::ER_SPECIFIC_ACCESS_DENIED_ERROR;
+        return Err(SqlError::new(missing, &[&"PROCESS"]));
+    }
+    let running = cx.server.registry.processes();
+    for trx in cx.server.engine.active_transactions() {
+        let process = running.iter().find(|p| u64::from(p.id) == trx.session);
+        let query = process.and_then(|p| p.text.as_ref());
+        let query = query.map(|t| String::from_utf8_lossy(t).into_owned());
+        let number = Value::UInt;
+        let plain_read = trx.about.single && !trx.locking;
+        let objects = trx.sorts + trx.tables_locked;
+        let state = match &trx.waiting {
+            _ if trx.rolling_back => "ROLLING BACK",
+            Some(_) => "LOCK WAIT",
+            None => "RUNNING",
+        };
+        let (since, lock) = trx.waiting.unzip();
+        put(vec![
+            number(trx.trx),
+            text(state),
+            cx.local(trx.started_us / 1_000_000),
+            lock.flatten().into(),
+            since.map_or(Value::Null, |at| cx.local(at / 1_000_000)),
+            number(trx.changes + objects),
+            number(trx.session),
+            query.into(),
+            Value::Null,
+            number(0),
+            number(trx.tables_locked),
+            number(objects),
+            number(0),
+            number(trx.locks),
+            number(trx.changes),
+            number(0),
+            text(isolation_name(trx.about.isolation)),
+            Value::Int(1),
+            Value::Int(1),
+            Value::Null,
+            Value::Int(0),
+            number(0),
+            Value::Int(i64::from(trx.about.read_only || plain_read)),
+            Value::Int(i64::from(plain_read)),
+            Value::Null,
+        ])?;
+    }
+    Ok(())
+}
 
 fn text(value: &str) -> Value {
     value.into()

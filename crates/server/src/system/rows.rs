@@ -141,6 +141,7 @@ fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "COLLATION_CHARACTER_SET_APPLICABILITY" => facts::applicability(put),
         "KEYWORDS" => facts::keywords(put),
         "PROCESSLIST" => activity::processlist(cx, put),
+        "INNODB_TRX" => locks::innodb_trx(cx, put),
         // Of the others there is nothing here: views, routines, triggers, events, foreign keys, CHECK constraints, roles, grants on tables
         // and columns, histograms, traces.
         _ => Ok(()),

@@ -179,6 +179,8 @@ pub struct OwnerInfo {
     /// Places that it holds explicit locks at, and sorts of locks there.
     pub locks: usize,
     pub sorts: usize,
+    /// Of each sort, the index.
+    pub indexes: Vec<u64>,
     /// Since its first lock or change.
     pub age: Duration,
     /// How long it has been waiting for a lock.

@@ -78,6 +78,7 @@ impl LockOwner {
             changes: self.changes(),
             locks: state.held.len(),
             sorts: state.kinds.len(),
+            indexes: state.kinds.iter().map(|(index, _, _)| *index).collect(),
             age: self.since.elapsed(),
             waiting: state.waiting.as_ref().map(|(_, w)| w.since.elapsed()),
         }

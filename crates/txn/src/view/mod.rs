@@ -55,6 +55,6 @@ pub type Lsn = u64;
 /// Transaction id; the same as the store's.
 pub type TrxId = u64;
 
-pub use slots::{OldestReader, SlotTable};
+pub use slots::{OldestReader, SlotInfo, SlotTable};
 pub use snapshot::{Snapshot, Snapshots};
 pub use status::{CHUNK_IDS, RING_CHUNKS, Status, StatusTable};

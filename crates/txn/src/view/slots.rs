@@ -22,6 +22,22 @@ pub(super) struct Line {
     pub(super) s: AtomicU64,
     /// Who it is, for the status: the session's own number.
     session: AtomicU64,
+    /// For the status as well, and stored to by the session alone: when its transaction began, in microseconds since 1970 (0: it has none that
+    /// was noted), and what it is like.
+    since_us: std::sync::atomic::AtomicU64,
+    about: std::sync::atomic::AtomicU64,
+}
+
+/// A session that has a transaction or a snapshot, as the status views show it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct SlotInfo {
+    /// The session's number, as given to [`SlotTable::take`].
+    pub session: u64,
+    /// The LSN that its snapshot stands at, if one is open; 0 if it was just being opened.
+    pub s: Option<Lsn>,
+    /// As given to [`SlotTable::note`]; 0 if nothing was.
+    pub since_us: u64,
+    pub about: u64,
 }
 
 /// The reader that holds purge back the most.
@@ -73,6 +89,8 @@ impl SlotTable {
                     let line = || Line {
                         s: AtomicU64::new(CLOSED),
                         session: AtomicU64::new(0),
+                        since_us: Default::default(),
+                        about: Default::default(),
                     };
                     (0..LINES_PER_CHUNK)
                         .map(|_| CachePadded::new(line()))
@@ -89,6 +107,7 @@ impl SlotTable {
     /// Gives a slot back; it is closed by this.
     pub fn give(&self, index: u32) {
         self.close(index);
+        self.note(index, 0, 0);
         self.free_list().push(index);
     }
 
@@ -105,6 +124,31 @@ impl SlotTable {
     #[inline]
     pub fn close(&self, index: u32) {
         self.line(index).s.store(CLOSED, Ordering::Release);
+    }
+
+    /// For the status: the session's transaction began then (0: it is over), and `about` says what it is like.
+    #[inline]
+    pub fn note(&self, index: u32, since_us: u64, about: u64) {
+        let line = self.line(index);
+        line.about.store(about, Ordering::Relaxed);
+        line.since_us.store(since_us, Ordering::Relaxed);
+    }
+
+    /// All sessions with a noted transaction or an open snapshot. Not one moment's picture.
+    pub fn in_use(&self) -> Vec<SlotInfo> {
+        let made = self.made.load(Ordering::Acquire) as u32;
+        let info = |index| {
+            let line = self.line(index);
+            let s = line.s.load(Ordering::Relaxed);
+            SlotInfo {
+                session: line.session.load(Ordering::Relaxed),
+                s: (s != CLOSED).then_some(s),
+                since_us: line.since_us.load(Ordering::Relaxed),
+                about: line.about.load(Ordering::Relaxed),
+            }
+        };
+        let all = (0..made).map(info);
+        all.filter(|i| i.s.is_some() || i.since_us != 0).collect()
     }
 
     /// Whether a snapshot is open in the slot.
