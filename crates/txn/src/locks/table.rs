@@ -476,8 +476,9 @@ impl LockTable {
         self.add_gaps(index, LockKey::Key(new_key), &heirs);
     }
 
-    /// `key` was removed from the index: locks on it become gap locks on `next`, and whoever waits for it tries again. Under
-    /// the leaf's latch.
+    /// `key` was removed from the index: locks on it become gap locks on `next`, those too that were waited for, and whoever waits tries again. As
+    /// in InnoDB, READ COMMITTED keeps of what it waits for only what was to be shared: the check for a duplicate. So two inserts that waited for
+    /// a third, which is rolled back, exclude each other. Under the leaf's latch.
     pub fn inherit_on_remove(&self, index: u64, key: &[u8], next: LockKey<'_>) {
         let bytes = encode(index, LockKey::Key(key));
         let mut woken = ToWake::default();
@@ -492,6 +493,10 @@ impl LockTable {
                     Some(waiter) => {
                         e.owner.state.lock().waiting = None;
                         woken.0.push(waiter);
+                        let kept = e.owner.keeps_gaps() || e.mode == LockMode::S;
+                        if kept && e.kind != LockKind::InsertIntention {
+                            heirs.push((e.owner, e.mode));
+                        }
                     }
                     None if e.owner.keeps_gaps() => heirs.push((e.owner, e.mode)),
                     None => {}

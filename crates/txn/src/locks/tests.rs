@@ -181,6 +181,12 @@ fn gaps_are_inherited() {
         &ask(LockMode::X, LockKind::InsertIntention, LockKey::Supremum),
     ));
     t.release_all(&a);
+    // What c waited for has become a lock on the gap, too.
+    waits(t.lock(
+        &b,
+        &ask(LockMode::X, LockKind::InsertIntention, LockKey::Supremum),
+    ));
+    t.release_all(&c);
     gets(t.lock(
         &b,
         &ask(LockMode::X, LockKind::InsertIntention, LockKey::Supremum),
