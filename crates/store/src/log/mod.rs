@@ -15,15 +15,13 @@
 //! # Concurrency
 //! `next` and `claimed`: fetch_add by writers. `written`: stored under the `writer` mutex. The horizon: see
 //! [`nfold_sync::prefix`]. Whoever wants a durable log raises `wanted` and wakes the log thread, which writes and syncs all that is there: while the device
-//! is busy, requests gather, so the device sets the pace of group commit; [`gather`] says when it is worth while to wait a moment for more of them.
-//! In inline mode the caller does it itself.
+//! is busy, requests gather, so the device sets the pace of group commit. In inline mode the caller does it itself.
 //! # Failure
 //! A crash loses what was not synced; the scan stops at the first damaged mini-transaction.
 
 pub(crate) mod control;
 pub(crate) mod files;
 pub(crate) mod format;
-mod gather;
 mod ring;
 pub(crate) mod scan;
 
@@ -33,7 +31,6 @@ use crate::page::Lsn;
 use crate::wait::{Gate, Source, Wait, WakeList};
 use files::LogFiles;
 use format::*;
-use gather::{Asks, Pace};
 use nfold_observe::contention::{Contention, WaitKind};
 use nfold_sync::planted::{self, Bug};
 use nfold_sync::{CachePadded, FilledPrefix};
@@ -125,7 +122,6 @@ pub(crate) struct Log {
     pub(crate) room: Arc<Room>,
     next: CachePadded<AtomicU64>,
     wanted: CachePadded<AtomicU64>,
-    asks: Asks,
     write_wanted: AtomicBool,
     ring: Ring,
     files: LogFiles,
@@ -173,7 +169,6 @@ impl Log {
             room: Arc::new(room),
             next: cell(),
             wanted: cell(),
-            asks: Asks::default(),
             write_wanted: AtomicBool::new(false),
             ring: Ring::new(ring as usize),
             files,
@@ -403,8 +398,7 @@ impl Log {
             self.sync_to(lsn);
             return None;
         }
-        let first = self.wanted.fetch_max(lsn, SeqCst) < lsn;
-        if self.asks.add(first) {
+        if self.wanted.fetch_max(lsn, AcqRel) < lsn {
             self.kick();
         }
         let wait = Wait::on(self.durable.clone(), lsn);
@@ -446,15 +440,11 @@ impl Log {
     pub(crate) fn run(&self) {
         let _ = self.thread.set(std::thread::current());
         let mut synced_at = Instant::now();
-        let mut pace = Pace::new(synced_at);
         while !self.stop.load(Acquire) {
-            if self.wanted.load(SeqCst) > self.durable() {
-                self.gather(&mut pace);
-                self.write_wanted.store(false, Release); // a sync writes all there is
-                let (cut, began) = (self.asks.count(), Instant::now());
-                self.sync_to(self.wanted.load(Acquire));
+            let (wanted, durable) = (self.wanted.load(Acquire), self.durable());
+            if wanted > durable {
+                self.sync_to(wanted);
                 synced_at = Instant::now();
-                pace.synced(cut, self.asks.count(), began, synced_at);
             } else if self.write_wanted.swap(false, AcqRel) {
                 self.write_out();
             } else if synced_at.elapsed() >= LAZY_SYNC {
@@ -464,25 +454,6 @@ impl Log {
                 std::thread::park_timeout(LAZY_SYNC / 10);
             }
         }
-    }
-
-    /// Waits until those are there who are expected for the next sync, or for as long as that is worth while.
-    fn gather(&self, pace: &mut Pace) {
-        let (before, start) = (self.asks.count(), Instant::now());
-        let Some((enough, until)) = pace.plan(before, start) else {
-            return;
-        };
-        self.asks.wait_for(enough);
-        let mut now = start;
-        while self.asks.count() < enough && now < until {
-            if self.stop.load(Acquire) || self.write_wanted.load(Acquire) {
-                break;
-            }
-            std::thread::park_timeout(until - now);
-            now = Instant::now();
-        }
-        self.asks.wait_for(0);
-        pace.gathered(before, self.asks.count(), now - start);
     }
 
     pub(crate) fn stop(&self) {
