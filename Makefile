@@ -8,8 +8,8 @@ CARGO   ?= cargo
 DEMO ?=
 
 .PHONY: help run demo build test check-format check-lints check-unit check-models check-sql check-isolation check-clients check-lab crash check-deep \
-        compare-answers day-in-the-life recovery-time stalls beside-writers \
-        differential record fixture-v1 bench bench-engine bench-instructions sim sim-planted clean test-tools
+        compare-answers compare-digest day-in-the-life recovery-time stalls beside-writers \
+        differential record fixture-v1 bench bench-sysbench bench-engine bench-instructions sim sim-planted clean test-tools
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -95,6 +95,10 @@ record: ## record expected answers: make record MYSQL=host:port (user sb, passwo
 	tests/isolation/run --record $(MYSQL)
 	python3 crates/sql/tests/record.py $(subst :, ,$(MYSQL)) sb sb
 
+LOG_STATEMENTS ?= 500000
+compare-digest: test-tools server-binary ## nfold lab digest beside pt-query-digest (Debian: percona-toolkit) on a log of LOG_STATEMENTS statements
+	tests/lab/compare-digest --statements $(LOG_STATEMENTS)
+
 differential: server-binary ## random statements beside a MySQL: make differential MYSQL=host:port (user sb, password sb) SHAPES=all|lists|queries
 	tests/differential/run --mysql $(MYSQL) --seed $(FIRST_SEED) --statements $(STATEMENTS) --shapes $(SHAPES)
 STATEMENTS ?= 5000
@@ -106,7 +110,12 @@ fixture-v1: server-binary ## make the data directory of format v1 (once; an exis
 demo: build ## from a slow log to a picture: digest, extract, replay on Nfold and MariaDB, report: make demo DEMO='--rows 200000'
 	bench/demo $(DEMO)
 
-bench: build ## figures beside MariaDB, in one run
+# Extra words for it: BENCH='--clients 64 --time 2', BENCH='--compare mysql=mysql://app@127.0.0.1:3307/bench'.
+BENCH ?=
+bench: build ## the published figures beside MariaDB and the floor, by the lab: results.md, results.json (an hour; BENCH='--clients 64 --time 2')
+	"$${CARGO_TARGET_DIR:-target}/release/nfold" lab bench --publish --markdown results.md --json results.json $(BENCH)
+
+bench-sysbench: build ## the same by sysbench, to check the lab against (an hour and a half)
 	bench/compare
 
 bench-instructions: test-tools ## instructions per kind of statement, against the committed baseline; over 3 % more fails

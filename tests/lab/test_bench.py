@@ -1,5 +1,6 @@
 """`lab bench` beside a running server: every workload runs, figures add up, what goes wrong is said in one line."""
 import os
+import shutil
 import signal
 import socket
 import tempfile
@@ -149,6 +150,9 @@ def test_mistakes_are_one_clear_line(srv):
         (["--dsn", f"mysql://root@127.0.0.1:{srv.port}"], "no database"),
         (["--dsn", f"mysql://root:secret@127.0.0.1:{srv.port}/lab"], "password"),
         (["--compare", "broken"], "NAME=DSN"),
+        (["--start-floor"], "no server"),
+        (["--workloads", "published:trx", *where], "published"),
+        (["--publish", "--compare", "broken"], "NAME=DSN"),
         (["--dsn", "mysql://root@127.0.0.1:1/lab"], "cannot connect"),
         (["--dsn", dsn(srv, database="not_there")], "1049"),
         (["--replay", "/not/there", *where], "/not/there"),
@@ -195,6 +199,32 @@ def test_a_replay_reads_only(srv):
             f.write('{"text":"DELETE FROM items WHERE id = 1"}\n')
         said = lab("bench", "--dsn", dsn(srv), "--replay", path, ok=False)
         assert "w.jsonl:3" in said and "--allow-writes" in said, said
+
+
+def test_the_published_table_is_one_command(srv):
+    if not shutil.which("mariadbd"):
+        print("SKIPPED: no mariadbd here (Debian: mariadb-server)")
+        return
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, "r.json")
+        out = lab("bench", "--publish", *QUICK, "--clients", 2, "--pool-mib", 64, "--json", path, env={"TMPDIR": d})
+        report = read(path)
+        assert os.listdir(d) == ["r.json"], os.listdir(d)
+    lines = [[c.strip() for c in line.strip("| ").split(" | ")] for line in out.splitlines() if line.startswith("|")]
+    assert lines[0] == ["workload", "clients", "Nfold us", "MariaDB us", "floor us", "Nfold / MariaDB", "Nfold / floor",
+                        "queries/s: Nfold, MariaDB", "p99 ms: Nfold, MariaDB", "others' cores"], lines[0]
+    names = [line[0] for line in lines[2:]]
+    assert len(names) == 19 and names == [w["name"] for w in report["workloads"]], names
+    rates = {(s["server"], s["workload"]): f"{s['statements_per_s']:,.0f}" for s in report["summary"]}
+    for line in lines[2:]:
+        assert len(line) == 10 and line[1] == "2", line
+        both = [rates[server, line[0]] for server in ("nfold", "mariadb")]
+        assert line[7] == ", ".join(both), (line, both)
+        # The floor answers plain reads, and has nothing to say of lists, transactions and writes.
+        plain = not line[0].startswith(("in_list", "oltp")) or line[0].startswith(("oltp_point_select", "oltp_read_only_auto"))
+        assert (("floor", line[0]) in rates) == plain and (plain or line[4] == "-"), line
+    assert {s["workload"]: s["errors"] for s in report["samples"] if set(s["errors"]) - MAY} == {}
+    assert [s["name"] for s in report["servers"] if s.get("floor")] == ["floor"]
 
 
 def test_two_servers_in_turn(srv):

@@ -95,7 +95,10 @@ impl Window<'_> {
         let client: f64 = outcome.client_cpu.iter().sum();
         let busiest = outcome.client_cpu.iter().copied().fold(0.0, f64::max);
         let server = before.server.zip(after.server);
-        let cpu = server.map(|(b, a)| (a.user + a.system - b.user - b.system, a.system - b.system));
+        let cpu = server.map(|(b, a)| {
+            let system = (a.system - b.system).max(0.0);
+            ((a.user - b.user).max(0.0) + system, system)
+        });
         // Threads that ended took their switches with them.
         let switches =
             server.and_then(|(b, a)| (a.voluntary + a.forced).checked_sub(b.voluntary + b.forced));

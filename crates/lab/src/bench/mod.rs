@@ -7,91 +7,26 @@
 //! ```
 //! After each window the JSON file is written anew, so whatever ends the run leaves whole windows.
 
+mod args;
+mod fleet;
 mod load;
+mod markdown;
 mod measure;
 mod replayed;
 pub mod result;
 mod servers;
+mod started;
 mod workload;
 
-use std::path::PathBuf;
+pub use args::{Args, EXAMPLES};
 
 use crate::bench::result::{Report, SCHEMA, ServerInfo, WorkloadInfo};
-use crate::dsn::Dsn;
+use crate::output::put;
 use crate::progress::Progress;
 use crate::{LabError, interrupt, procfs};
 use load::load;
-use servers::{Kind, Server};
+use servers::Server;
 use workload::{Size, Table, Workload};
-
-/// For `--help`.
-pub const EXAMPLES: &str = "Examples:
-  nfold lab bench --list
-  nfold lab bench --start-nfold --start-mariadb --workloads in_list_200,in_list_200:prepared --clients 1,8,64 --json r.json
-  nfold lab bench --compare old=mysql://app@db1/bench --compare new=mysql://app@db2/bench --workloads sysbench --clients 64
-  nfold lab bench --dsn mysql://app@127.0.0.1/shop --replay w.jsonl --clients 1,2,4,8,16,32,64
-  nfold lab bench --start-nfold --cores 1,2,4,8 --clients 64 --json cores.json
-
-Passwords: NFOLD_LAB_PASSWORD, an option file (?option_file=FILE) or a prompt (?prompt=yes); never in a DSN.";
-
-/// Command line of `nfold lab bench`.
-#[derive(clap::Args)]
-pub struct Args {
-    /// What to run: names, groups (in-list, keys, 2007, sysbench, all), with :prepared and :trx; parted by commas
-    #[arg(long, default_value = "in_list_200")]
-    workloads: String,
-    /// Name the workloads and end
-    #[arg(long)]
-    list: bool,
-    /// Run the statements of a file (`digest --extract`) in place of built-in workloads
-    #[arg(long, value_name = "FILE")]
-    replay: Option<PathBuf>,
-    /// Let --replay run statements that write
-    #[arg(long)]
-    allow_writes: bool,
-    /// A server, named "server" (see `nfold lab dsn --help`); its database gets the tables
-    #[arg(long)]
-    dsn: Option<String>,
-    /// A server with a name; may be given again and again
-    #[arg(long, value_name = "NAME=DSN")]
-    compare: Vec<String>,
-    /// Start a MariaDB from its package for this run
-    #[arg(long)]
-    start_mariadb: bool,
-    /// Start this program as a server for this run
-    #[arg(long)]
-    start_nfold: bool,
-    /// Buffer pool of servers started here, in MiB
-    #[arg(long, default_value_t = 2048)]
-    pool_mib: u64,
-    /// Client counts, parted by commas
-    #[arg(long, value_delimiter = ',', default_value = "1,8,64")]
-    clients: Vec<usize>,
-    /// Bind the servers to so many processors, one count after the other
-    #[arg(long, value_delimiter = ',')]
-    cores: Vec<usize>,
-    /// Rows of each table
-    #[arg(long, default_value_t = 1_000_000)]
-    rows: u64,
-    /// Seconds before a window that are not counted
-    #[arg(long, default_value_t = 2.0)]
-    warmup: f64,
-    /// Seconds of a window
-    #[arg(long, default_value_t = 5.0)]
-    time: f64,
-    /// End a window after so many statements of each client, without warm-up, in place of after a time
-    #[arg(long, conflicts_with_all = ["time", "warmup"])]
-    count: Option<u64>,
-    /// Windows of each kind; the median counts
-    #[arg(long, default_value_t = 3)]
-    repeat: usize,
-    /// Threads of the client; 0: one for two processors
-    #[arg(long, default_value_t = 0)]
-    client_threads: usize,
-    /// Write everything there as JSON (schema: docs/lab.md), anew after each window
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-}
 
 /// What is run: built-in, or from a file.
 enum Load {
@@ -105,18 +40,18 @@ pub fn run(args: &Args) -> Result<(), LabError> {
         print!("{}", workload::list());
         return Ok(());
     }
-    check(args)?;
+    args.check()?;
     let what = match &args.replay {
         Some(path) => Load::Replay(replayed::Replayed::read(path, args.allow_writes)?),
-        None => Load::Built(workload::parse(&args.workloads)?, Size::of(args.rows)),
+        None => Load::Built(workload::parse(args.workloads())?, Size::of(args.rows)),
     };
-    let mut servers = servers(args)?;
+    let mut servers = fleet::fleet(args)?;
     let mut progress = Progress::new(false);
     if let Load::Built(workloads, size) = &what {
         let mut tables: Vec<Table> = workloads.iter().map(|w| w.table).collect();
         tables.sort();
         tables.dedup();
-        for server in &servers {
+        for server in servers.iter().filter(|s| !s.is_floor()) {
             load(&server.dsn, &tables, *size, &mut |note| {
                 progress.say(&format!("{}: {note}", server.name))
             })?;
@@ -130,89 +65,17 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     if let Some(path) = &args.json {
         report.write(path)?;
     }
-    print!("{}", report.table());
+    if let Some(path) = args.markdown() {
+        put(path, markdown::table(&report).as_bytes())?;
+    }
+    if args.markdown().is_none_or(|path| path.as_os_str() != "-") {
+        print!("{}", report.table());
+    }
     if report.partial {
         println!("partial: the run did not come to its end");
     }
     explain_marks(&report);
     result
-}
-
-fn check(args: &Args) -> Result<(), LabError> {
-    let bad = |what: &str| Err(LabError::usage(what.to_owned()));
-    if args.clients.is_empty() || args.clients.contains(&0) {
-        return bad("--clients: counts from 1 on, such as 1,8,64");
-    }
-    if args.cores.contains(&0) {
-        return bad("--cores: counts from 1 on, such as 1,2,4");
-    }
-    let have = std::thread::available_parallelism().map_or(1, usize::from);
-    if let Some(most) = args.cores.iter().find(|c| **c > have) {
-        return Err(LabError::usage(format!(
-            "--cores {most}: this machine has {have}"
-        )));
-    }
-    if args.repeat == 0 || args.rows == 0 || args.count == Some(0) {
-        return bad("--repeat, --rows and --count: at least 1");
-    }
-    let day = 86_400.0;
-    let window = args.time > 0.0 && args.time <= day;
-    if !window || !(0.0..=day).contains(&args.warmup) {
-        return bad("--time and --warmup: seconds, at most a day");
-    }
-    Ok(())
-}
-
-fn servers(args: &Args) -> Result<Vec<Server>, LabError> {
-    let mut servers = Vec::new();
-    if let Some(dsn) = &args.dsn {
-        servers.push(Server::given("server", Dsn::open(dsn)?));
-    }
-    for pair in &args.compare {
-        let named = pair
-            .split_once('=')
-            .filter(|(name, _)| !name.contains(['/', ':', '@']) && !name.is_empty());
-        let Some((name, dsn)) = named else {
-            return Err(LabError::usage(format!(
-                "--compare {pair:?}: NAME=DSN, such as old=mysql://app@10.0.0.5/shop"
-            )));
-        };
-        servers.push(Server::given(name, Dsn::open(dsn)?));
-    }
-    for (wanted, name, kind) in [
-        (args.start_nfold, "nfold", Kind::Nfold),
-        (args.start_mariadb, "mariadb", Kind::MariaDb),
-    ] {
-        if wanted {
-            eprintln!("starting {name}");
-            servers.push(Server::start(
-                name,
-                kind,
-                args.pool_mib,
-                args.cores.first().copied(),
-            )?);
-        }
-    }
-    for (i, server) in servers.iter().enumerate() {
-        if servers[..i].iter().any(|s| s.name == server.name) {
-            return Err(LabError::usage(format!(
-                "two servers are called {:?}",
-                server.name
-            )));
-        }
-        if server.dsn.db.is_none() && args.replay.is_none() {
-            return Err(LabError::usage(format!(
-                "{}: the DSN names no database for the tables",
-                server.name
-            )));
-        }
-    }
-    match servers.is_empty() {
-        true => Err(LabError::usage(
-            "no server: give --dsn, --compare NAME=DSN, --start-nfold or --start-mariadb",
-        )),
-        false => Ok(servers),
-    }
 }
 
 fn header(args: &Args, servers: &[Server], what: &Load) -> Result<Report, LabError> {
@@ -225,6 +88,7 @@ fn header(args: &Args, servers: &[Server], what: &Load) -> Result<Report, LabErr
             dsn,
             version,
             local: server.pid.is_some(),
+            floor: server.is_floor(),
             settings,
         });
     }
@@ -254,12 +118,8 @@ fn header(args: &Args, servers: &[Server], what: &Load) -> Result<Report, LabErr
         lab_version: env!("CARGO_PKG_VERSION").to_owned(),
         command: std::env::args().collect(),
         client_threads: crate::client::drive::thread_count(&threads),
-        warmup_s: if args.count.is_some() {
-            0.0
-        } else {
-            args.warmup
-        },
-        window_s: if args.count.is_some() { 0.0 } else { args.time },
+        warmup_s: args.warmup(),
+        window_s: args.window(),
         count: args.count,
         repeat: args.repeat,
         rows: if args.replay.is_some() { 0 } else { args.rows },
@@ -282,8 +142,8 @@ fn sweep(
         args.cores.iter().map(|c| Some(*c)).collect()
     };
     let names: Vec<String> = report.workloads.iter().map(|w| w.name.clone()).collect();
-    let total = cores.len() * names.len() * args.clients.len() * args.repeat * servers.len();
-    let mut done = 0;
+    let kinds = kinds(args, servers, what, names.len());
+    let (total, mut done) = (cores.len() * kinds.len(), 0);
     for (i, cores) in cores.iter().enumerate() {
         if let Some(cores) = cores {
             for server in servers.iter_mut() {
@@ -293,54 +153,81 @@ fn sweep(
                 }
             }
         }
-        for (number, name) in names.iter().enumerate() {
-            for clients in &args.clients {
-                for round in 1..=args.repeat {
-                    for server in servers.iter() {
-                        if interrupt::requested() {
-                            return Ok(());
-                        }
-                        let label = format!(
-                            "{name}, {clients} clients, {}, round {round}: {done} of {total} windows",
-                            server.name
-                        );
-                        let window = measure::Window {
-                            server,
-                            workload: name,
-                            clients: *clients,
-                            cores: *cores,
-                            round,
-                            warmup: args.warmup,
-                            seconds: args.time,
-                            count: args.count,
-                            threads: args.client_threads,
-                        };
-                        let seed = (round * 1000 + clients) as u64;
-                        let sample = window.run(
-                            |connection| match what {
-                                Load::Built(workloads, size) => {
-                                    workloads[number].source(connection, *clients, *size, seed)
-                                }
-                                Load::Replay(replayed) => replayed.source(connection, *clients),
-                            },
-                            || progress.say(&label),
-                        )?;
-                        done += 1;
-                        let Some(sample) = sample else {
-                            return Ok(());
-                        };
-                        report.samples.push(sample);
-                        report.partial = true;
-                        report.summarise();
-                        if let Some(path) = &args.json {
-                            report.write(path)?;
-                        }
+        for kind in &kinds {
+            if interrupt::requested() {
+                return Ok(());
+            }
+            let (name, server) = (&names[kind.workload], &servers[kind.server]);
+            let label = format!(
+                "{name}, {} clients, {}, round {}: {done} of {total} windows",
+                kind.clients, server.name, kind.round
+            );
+            let window = measure::Window {
+                server,
+                workload: name,
+                clients: kind.clients,
+                cores: *cores,
+                round: kind.round,
+                warmup: args.warmup(),
+                seconds: args.window(),
+                count: args.count,
+                threads: args.client_threads,
+            };
+            let seed = (kind.round * 1000 + kind.clients) as u64;
+            let sample = window.run(
+                |connection| match what {
+                    Load::Built(workloads, size) => {
+                        workloads[kind.workload].source(connection, kind.clients, *size, seed)
                     }
-                }
+                    Load::Replay(replayed) => replayed.source(connection, kind.clients),
+                },
+                || progress.say(&label),
+            )?;
+            done += 1;
+            let Some(sample) = sample else {
+                return Ok(());
+            };
+            report.samples.push(sample);
+            report.partial = true;
+            report.summarise();
+            if let Some(path) = &args.json {
+                report.write(path)?;
             }
         }
     }
     Ok(())
+}
+
+/// One window of a sweep, by numbers.
+struct Kind {
+    workload: usize,
+    clients: usize,
+    /// From 1.
+    round: usize,
+    server: usize,
+}
+
+/// The windows on one number of cores, in their order. The floor server takes part where it has something to say.
+fn kinds(args: &Args, servers: &[Server], what: &Load, workloads: usize) -> Vec<Kind> {
+    let fits = |workload: usize| match what {
+        Load::Built(workloads, _) => workloads[workload].fits_the_floor(),
+        Load::Replay(_) => false,
+    };
+    let mut kinds = Vec::new();
+    for workload in 0..workloads {
+        for clients in args.clients().iter().copied() {
+            for round in 1..=args.repeat {
+                let there = |server: &usize| !servers[*server].is_floor() || fits(workload);
+                kinds.extend((0..servers.len()).filter(there).map(|server| Kind {
+                    workload,
+                    clients,
+                    round,
+                    server,
+                }));
+            }
+        }
+    }
+    kinds
 }
 
 /// What the notes of the table mean, where they occur.

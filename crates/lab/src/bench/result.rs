@@ -51,6 +51,9 @@ pub struct ServerInfo {
     pub version: String,
     /// It runs on this machine, and its process may be looked at.
     pub local: bool,
+    /// It has no SQL: the least that a request costs on this machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub floor: bool,
     pub settings: BTreeMap<String, String>,
 }
 

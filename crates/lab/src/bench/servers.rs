@@ -1,16 +1,15 @@
 //! The servers of a run: given ones, and those that the lab starts for it.
 //!
 //! # Failure
-//! Servers started here are children that die with the lab (`PR_SET_PDEATHSIG`), in a process group of their own, so that Ctrl-C at the
-//! terminal reaches the lab alone; their data lies in a temporary directory that is removed with them.
+//! The data of servers started here lies in a temporary directory that is removed with them, also where they do not start.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
+
+use super::started::{Kind, Started, first};
 
 use crate::client::Connection;
 use crate::dsn::Dsn;
@@ -21,13 +20,6 @@ const START: Duration = Duration::from_secs(120);
 /// The database of servers that the lab starts.
 const DATABASE: &str = "lab";
 
-/// What the lab can start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    MariaDb,
-    Nfold,
-}
-
 /// A server under measurement.
 #[derive(Debug)]
 pub struct Server {
@@ -36,15 +28,6 @@ pub struct Server {
     /// Where it runs on this machine and may be looked at.
     pub pid: Option<u32>,
     started: Option<Started>,
-}
-
-#[derive(Debug)]
-struct Started {
-    kind: Kind,
-    directory: PathBuf,
-    port: u16,
-    pool_mib: u64,
-    child: Option<Child>,
 }
 
 impl Server {
@@ -65,6 +48,11 @@ impl Server {
         self.started.is_none()
     }
 
+    /// The server without SQL: it has no tables, and answers with one row whatever is asked.
+    pub fn is_floor(&self) -> bool {
+        self.started.as_ref().is_some_and(|s| s.kind == Kind::Floor)
+    }
+
     /// Starts one on a free port of 127.0.0.1, with `pool_mib` of buffer pool, on the first `cores` processors (all: None).
     pub fn start(
         name: &str,
@@ -78,20 +66,21 @@ impl Server {
         fs::create_dir_all(&directory)
             .map_err(LabError::io(format!("cannot make {}", directory.display())))?;
         let dsn = Dsn::parse(&format!("mysql://root@127.0.0.1:{port}"))?;
-        let started = Started {
-            kind,
-            directory,
-            port,
-            pool_mib,
-            child: None,
-        };
-        started.prepare()?;
         let mut server = Server {
             name: name.to_owned(),
             dsn,
             pid: None,
-            started: Some(started),
+            started: Some(Started {
+                kind,
+                directory,
+                port,
+                pool_mib,
+                child: None,
+            }),
         };
+        if let Some(started) = &server.started {
+            started.prepare()?;
+        }
         server.run(cores)?;
         Connection::open(&server.dsn)?
             .query(&format!("CREATE DATABASE IF NOT EXISTS {DATABASE}"))?;
@@ -192,6 +181,9 @@ impl Server {
     /// Version and the settings that a reader of figures asks for.
     pub fn describe(&self) -> Result<(String, BTreeMap<String, String>), LabError> {
         let mut connection = Connection::open(&self.dsn)?;
+        if self.is_floor() {
+            return Ok((connection.server_version().to_owned(), BTreeMap::new()));
+        }
         let version = connection.value("SELECT VERSION()")?.unwrap_or_default();
         let mut settings = BTreeMap::new();
         for name in SETTINGS {
@@ -233,129 +225,6 @@ const SETTINGS: &[&str] = &[
     "eq_range_index_dive_limit",
     "query_cache_type",
 ];
-
-impl Started {
-    /// What has to be there before the first start.
-    fn prepare(&self) -> Result<(), LabError> {
-        match self.kind {
-            Kind::Nfold => {
-                let text = format!(
-                    "[mysqld]\ninnodb_buffer_pool_size={}M\nmax_connections=2000\n",
-                    self.pool_mib
-                );
-                let path = self.directory.join("nfold.cnf");
-                fs::write(&path, text)
-                    .map_err(LabError::io(format!("cannot write {}", path.display())))
-            }
-            Kind::MariaDb => {
-                let done = Command::new("mariadb-install-db")
-                    .args([
-                        "--no-defaults",
-                        "--auth-root-authentication-method=normal",
-                        "--skip-test-db",
-                    ])
-                    .args([
-                        format!("--datadir={}", self.directory.join("data").display()),
-                        format!("--user={}", user()),
-                    ])
-                    .output();
-                let missing = "--start-mariadb needs MariaDB's package (Debian: apt-get install mariadb-server)";
-                let done = done.map_err(|_| LabError::usage(missing))?;
-                match done.status.success() {
-                    true => Ok(()),
-                    false => Err(LabError::usage(format!(
-                        "mariadb-install-db failed: {}",
-                        String::from_utf8_lossy(&done.stderr)
-                            .lines()
-                            .last()
-                            .unwrap_or_default()
-                    ))),
-                }
-            }
-        }
-    }
-
-    fn command(&self, cores: Option<usize>, log: &Path) -> Result<Command, LabError> {
-        let data = self.directory.join("data");
-        let mut words: Vec<String> = Vec::new();
-        if let Some(cores) = cores {
-            words.extend(["taskset".into(), "-c".into(), first(cores)]);
-        }
-        match self.kind {
-            Kind::Nfold => {
-                let own =
-                    std::env::current_exe().map_err(LabError::io("cannot find this program"))?;
-                words.extend([
-                    own.display().to_string(),
-                    "serve".into(),
-                    "--datadir".into(),
-                    data.display().to_string(),
-                ]);
-                words.extend(["--port".into(), self.port.to_string()]);
-                words.extend([
-                    "--config".into(),
-                    self.directory.join("nfold.cnf").display().to_string(),
-                ]);
-            }
-            Kind::MariaDb => {
-                words.extend([
-                    "mariadbd".into(),
-                    "--no-defaults".into(),
-                    format!("--datadir={}", data.display()),
-                ]);
-                words.extend([
-                    format!("--port={}", self.port),
-                    "--bind-address=127.0.0.1".into(),
-                    format!("--user={}", user()),
-                ]);
-                words.push(format!("--socket={}", self.directory.join("s").display()));
-                words.push(format!("--innodb-buffer-pool-size={}M", self.pool_mib));
-                words.extend(MARIADB.iter().map(|s| (*s).to_owned()));
-            }
-        }
-        let out = fs::File::create(log)
-            .map_err(LabError::io(format!("cannot write {}", log.display())))?;
-        let err = out
-            .try_clone()
-            .map_err(LabError::io("cannot write the log"))?;
-        let mut command = Command::new(&words[0]);
-        command
-            .args(&words[1..])
-            .stdin(Stdio::null())
-            .stdout(out)
-            .stderr(err)
-            .process_group(0);
-        // SAFETY: prctl is async-signal-safe and touches nothing of the parent.
-        unsafe {
-            command.pre_exec(|| {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                Ok(())
-            });
-        }
-        Ok(command)
-    }
-}
-
-const MARIADB: &[&str] = &[
-    "--skip-name-resolve",
-    "--skip-log-bin",
-    "--performance-schema=OFF",
-    "--max-connections=2000",
-    "--back-log=2000",
-    "--innodb-log-file-size=512M",
-    "--innodb-flush-log-at-trx-commit=1",
-    "--innodb-adaptive-hash-index=OFF",
-    "--character-set-server=utf8mb4",
-    "--max-prepared-stmt-count=1000000",
-];
-
-fn user() -> String {
-    std::env::var("USER").unwrap_or_else(|_| "root".into())
-}
-
-fn first(cores: usize) -> String {
-    format!("0-{}", cores.saturating_sub(1))
-}
 
 fn free_port() -> Result<u16, LabError> {
     let socket =

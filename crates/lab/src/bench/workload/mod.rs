@@ -1,9 +1,11 @@
 //! The built-in workloads: names, tables, plans.
 //!
 //! A name is `FAMILY_SHAPE`, then `:prepared` and `:trx` (BEGIN and COMMIT around it) as wanted: `in_list_200:prepared`,
-//! `read_pk_point:trx`. Group names (`in-list`, `keys`, `2007`, `sysbench`, `all`) stand for all of theirs.
+//! `read_pk_point:trx`. Group names (`in-list`, `keys`, `2007`, `sysbench`, `all`) stand for all of theirs. `NAME_text` and `NAME_ps`
+//! are the names of `bench/README.md` for `NAME` and `NAME:prepared`; the group `published` is the table of docs/performance.md.
 
 mod items;
+mod names;
 mod people;
 mod plan;
 mod rng;
@@ -11,9 +13,9 @@ mod sbtest;
 
 use std::sync::Arc;
 
+pub use names::parse;
 pub use plan::{Plan, PlanSource, Size};
 
-use crate::LabError;
 use crate::client::drive::Source;
 use plan::{Gen, Spread};
 
@@ -82,6 +84,13 @@ impl Workload {
         };
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(number as u64);
         Box::new(PlanSource::new(plan.clone(), self.prepared, size, seed))
+    }
+
+    /// Whether a server that answers one row to whatever is asked says something of it: plain reads by a value or two, of a few rows.
+    pub fn fits_the_floor(&self) -> bool {
+        let few = matches!(self.table, Table::Items | Table::Sbtest) && self.plan.places() <= 2;
+        let reads = self.plan.steps.iter().all(|s| s.reads());
+        few && reads && !self.plan.transaction && self.writer.is_none()
     }
 
     /// A statement of it, for people.
@@ -236,76 +245,11 @@ fn all() -> Vec<Entry> {
     all
 }
 
-/// Reads a list of names, groups and suffixes, parted by commas.
-pub fn parse(names: &str) -> Result<Vec<Workload>, LabError> {
-    let all = all();
-    let mut found = Vec::new();
-    for name in names.split(',').map(str::trim).filter(|n| !n.is_empty()) {
-        let mut parts = name.split(':');
-        let base = parts.next().unwrap_or_default();
-        let (mut prepared, mut trx) = (false, false);
-        for suffix in parts {
-            match suffix {
-                "prepared" => prepared = true,
-                "trx" => trx = true,
-                _ => {
-                    return Err(LabError::usage(format!(
-                        "workload {name:?}: a suffix is :prepared or :trx"
-                    )));
-                }
-            }
-        }
-        let before = found.len();
-        for (entry, group, about, table, plan, writer) in &all {
-            if *entry != base && *group != base && base != "all" {
-                continue;
-            }
-            let fits = !(prepared && plan.places() > MOST_VALUES);
-            if !fits && *entry == base {
-                return Err(LabError::usage(format!(
-                    "workload {name:?}: a prepared statement has at most {MOST_VALUES} values"
-                )));
-            }
-            if !fits {
-                continue;
-            }
-            let mut plan = plan.clone();
-            if trx && !plan.transaction {
-                plan = sbtest::transaction(plan.steps);
-            }
-            let suffixes = [(prepared, ":prepared"), (trx, ":trx")];
-            let suffixes: String = suffixes
-                .iter()
-                .filter(|(on, _)| *on)
-                .map(|(_, s)| *s)
-                .collect();
-            found.push(Workload {
-                name: format!("{entry}{suffixes}"),
-                about,
-                table: *table,
-                prepared,
-                plan: Arc::new(plan),
-                writer: writer.clone().map(Arc::new),
-            });
-        }
-        if found.len() == before {
-            return Err(LabError::usage(format!(
-                "there is no workload {base:?}; `nfold lab bench --list` names them"
-            )));
-        }
-    }
-    match found.is_empty() {
-        true => Err(LabError::usage(
-            "no workload named; `nfold lab bench --list` names them",
-        )),
-        false => Ok(found),
-    }
-}
-
 /// A table of all workloads.
 pub fn list() -> String {
     let mut out = String::from(
-        "Names take :prepared and :trx; a group's name stands for all of its workloads, `all` for all.\n",
+        "Names take :prepared and :trx; a group's name stands for all of its workloads, `all` for all,\n\
+         `published` for those of Nfold's published table. NAME_ps is NAME:prepared, NAME_text is NAME (in_list: in_list_200).\n",
     );
     let mut last = "";
     for (name, group, about, _, plan, _) in all() {

@@ -99,6 +99,11 @@ impl Step {
     pub fn places(&self) -> usize {
         self.pieces.len() - 1
     }
+
+    /// It is a SELECT.
+    pub fn reads(&self) -> bool {
+        self.template.starts_with("SELECT ")
+    }
 }
 
 /// What one event is.

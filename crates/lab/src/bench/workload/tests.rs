@@ -31,6 +31,48 @@ fn names_groups_and_suffixes() {
     }
 }
 
+#[test]
+fn the_published_names_stand_for_workloads() {
+    let found = parse("published").expect("known");
+    let names: Vec<&str> = found.iter().map(|w| w.name.as_str()).collect();
+    assert_eq!(names.len(), 19);
+    assert_eq!(
+        names[..3],
+        ["in_list_text", "in_list_ps", "oltp_point_select_ps"]
+    );
+    for workload in &found {
+        assert_eq!(
+            workload.prepared,
+            workload.name.ends_with("_ps"),
+            "{}",
+            workload.name
+        );
+    }
+    assert_eq!(
+        found[0].example(),
+        parse("in_list_200").expect("known")[0].example()
+    );
+    // The floor has one row for plain reads; not for lists, transactions and writes.
+    let floor: Vec<&str> = found
+        .iter()
+        .filter(|w| w.fits_the_floor())
+        .map(|w| w.name.as_str())
+        .collect();
+    assert_eq!(floor, names[2..15]);
+    assert_eq!(
+        parse("key_point_ps:trx").expect("known")[0].name,
+        "key_point_ps:trx"
+    );
+    for bad in [
+        "published:trx",
+        "key_point_ps:prepared",
+        "nothing_ps",
+        "_text",
+    ] {
+        assert!(parse(bad).is_err(), "{bad}");
+    }
+}
+
 /// As many values as places, in a text (no `?` is left) and prepared alike; an event has as many statements as its plan.
 #[test]
 fn every_place_is_filled() {
