@@ -2,6 +2,7 @@
 import json
 import os
 import subprocess
+import tempfile
 
 import server
 
@@ -21,6 +22,17 @@ def start(*words, env=None):
     """The running process of `nfold lab WORDS`."""
     return subprocess.Popen([server.binary(), "lab", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             env=environment(env))
+
+
+def measured(*words, stdin=subprocess.DEVNULL, env=None):
+    """Runs `nfold lab WORDS`, which must succeed; the largest resident size of its process in bytes."""
+    with tempfile.TemporaryFile("w+") as said:
+        child = subprocess.Popen([server.binary(), "lab", *map(str, words)], stdin=stdin, stdout=said, stderr=said, env=environment(env))
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = status
+        said.seek(0)
+        assert status == 0, f"{words}: {status}\n{said.read()}"
+    return usage.ru_maxrss << 10
 
 
 def environment(more):

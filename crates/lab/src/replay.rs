@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-
-use nfold_sql::lexer::LexMode;
 
 use crate::client::Connection;
 use crate::client::drive::{self, Moment, Options, Outcome};
@@ -16,6 +13,9 @@ use crate::output::put;
 use crate::progress::Progress;
 use crate::{LabError, interrupt};
 
+mod answers;
+mod chunk;
+mod feed;
 mod load;
 mod prepare;
 mod result;
@@ -24,15 +24,17 @@ mod writes;
 
 pub use writes::writes;
 
-use load::{Workload, Writes};
-use prepare::{Execution, Templates};
+use answers::{Answered, Answers};
+use chunk::Chunk;
+use feed::Feed;
+use load::{How, Workload, Writes};
 use result::{Comparison, Difference, Pace, Prepared, Report, Run};
-use source::{Play, Player, Seen, Share, Tally};
+use source::{Play, Player, Tally};
 
 pub const HELP: &str = "Examples:
   nfold lab replay w.jsonl --dsn mysql://app@127.0.0.1:3306/shop --connections 64 --seconds 30
-  nfold lab replay w.jsonl --dsn mysql://app@one/shop --dsn mysql://app@two/shop       (are the answers the same?)
-  nfold lab replay w.jsonl --dsn mysql://app@one/shop --speed 1                        (at the recorded pace)
+  nfold lab replay w.jsonl --dsn mysql://app@one/shop --dsn mysql://app@two/shop       # are the answers the same?
+  nfold lab replay w.jsonl --dsn mysql://app@one/shop --speed 1                        # at the recorded pace
 Passwords come from NFOLD_LAB_PASSWORD, MYSQL_PWD, an option file (?option_file=FILE) or the terminal (?prompt=yes).";
 
 /// Differences that are shown.
@@ -118,11 +120,16 @@ pub fn run(args: &Args) -> Result<(), LabError> {
         (_, true) => Writes::LeaveOut,
         _ => Writes::Refuse,
     };
-    let mut work = Workload::open(&args.file, policy, LexMode::default())?;
-    if args.speed.is_some() && !work.sort_by_time() {
-        return Err(LabError::usage(
-            "--speed needs the times of all statements, and some have none",
-        ));
+    let mut progress = Progress::new(args.quiet);
+    let mut work = Workload::open(&args.file, How::new(policy, args.prepared), &mut progress)?;
+    progress.finish();
+    if args.speed.is_some() {
+        if work.times_us.is_none() {
+            return Err(LabError::usage(
+                "--speed needs the times of all statements, and some have none",
+            ));
+        }
+        work.sort_by_time();
     }
     if let Some(why) = &work.first_broken {
         eprintln!(
@@ -134,7 +141,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     let mut report = Report {
         schema: result::SCHEMA,
         file: args.file.display().to_string(),
-        statements_in_file: work.items.len(),
+        statements_in_file: work.statements,
         lines_skipped: work.broken,
         writes_left_out: work.left_out,
         partial: false,
@@ -150,8 +157,8 @@ pub fn run(args: &Args) -> Result<(), LabError> {
         report.runs.push(run);
         answers.push(seen);
     }
-    if let [one, two, ..] = answers.as_slice() {
-        report.comparison = Some(compare(&work, one, two));
+    if let [Some(one), Some(two), ..] = answers.as_mut_slice() {
+        report.comparison = Some(compare(&work, one, two)?);
     }
     report.partial = interrupt::requested();
     write(args, &report)?;
@@ -182,7 +189,7 @@ fn on_server(
     args: &Args,
     work: &Arc<Workload>,
     mut dsn: Dsn,
-) -> Result<(Run, Vec<Seen>), LabError> {
+) -> Result<(Run, Option<Answers>), LabError> {
     if dsn.db.is_none() && work.dbs.len() == 1 {
         dsn.db = work.dbs.first().cloned();
     }
@@ -193,20 +200,20 @@ fn on_server(
         .map_or(version.clone(), str::to_owned);
     let mut progress = Progress::new(args.quiet);
     if args.warmup > 0.0 {
-        let play = play(args, work, &dsn, None);
+        let play = play(args, work, &dsn, None)?;
         let measure = Some(Duration::from_secs_f64(args.warmup));
-        drive_it(args, &dsn, play, measure, &mut progress, "warm-up")?;
+        drive_it(args, &dsn, &play, measure, &mut progress, "warm-up")?;
     }
     let rounds = if args.seconds.is_some() {
         None
     } else {
-        Some(args.rounds.unwrap_or(1) as usize)
+        Some(u64::from(args.rounds.unwrap_or(1)))
     };
-    let play = play(args, work, &dsn, rounds);
+    let play = play(args, work, &dsn, rounds)?;
     let outcome = drive_it(
         args,
         &dsn,
-        play.clone(),
+        &play,
         args.seconds.map(Duration::from_secs_f64),
         &mut progress,
         "replay",
@@ -219,10 +226,9 @@ fn on_server(
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .clone();
-    run.checksum = play
-        .answers
-        .as_ref()
-        .map(|_| format!("{:016x}", tally.checksum));
+    run.checksum = play.hashed.then(|| format!("{:016x}", tally.checksum));
+    // The file could not be read as fast as it was played.
+    run.client_is_the_limit |= tally.starved_s > 0.05 * run.seconds * run.connections as f64;
     run.use_statements = tally.switches;
     run.pace = args.speed.map(|speed| Pace {
         speed,
@@ -234,67 +240,47 @@ fn on_server(
         lag_max_s: tally.lag_max,
     });
     run.prepared = args.prepared.then(|| Prepared {
-        templates: play.templates.count(),
-        sent_as_text: play
-            .executions
-            .iter()
-            .filter(|execution| execution.is_none())
-            .count(),
+        templates: work.templates.count(),
+        sent_as_text: work.sent_as_text,
     });
-    let seen = Arc::into_inner(play)
-        .and_then(|play| play.answers)
-        .unwrap_or_default();
-    Ok((run, seen))
+    let answers = Arc::into_inner(play).and_then(|play| play.answers);
+    match answers.as_ref().and_then(Answers::error) {
+        Some(e) => Err(e),
+        None => Ok((run, answers)),
+    }
 }
 
-fn play(args: &Args, work: &Arc<Workload>, dsn: &Dsn, rounds: Option<usize>) -> Arc<Play> {
-    let mut templates = Templates::default();
-    let executions: Vec<Option<Execution>> = if args.prepared {
-        work.items
-            .iter()
-            .map(|item| templates.add(work.text(item), LexMode::default()))
-            .collect()
-    } else {
-        Vec::new()
+fn play(
+    args: &Args,
+    work: &Arc<Workload>,
+    dsn: &Dsn,
+    rounds: Option<u64>,
+) -> Result<Arc<Play>, LabError> {
+    let lanes = match args.keep_connections {
+        true => args.connections as usize,
+        false => 0,
     };
-    let hashed = args.checksum || args.dsn.len() > 1;
-    let share = if args.keep_connections {
-        Share::Kept
-    } else {
-        Share::Any
-    };
-    Arc::new(Play {
+    let compared = args.dsn.len() > 1;
+    Ok(Arc::new(Play {
         work: work.clone(),
-        executions,
-        templates,
-        rounds,
+        feed: Feed::new(work, rounds, args.speed.is_some(), lanes),
         speed: args.speed,
         ordered: args.ordered,
-        queues: (share == Share::Kept).then(|| queues(work, args.connections as usize)),
-        cursor: AtomicUsize::new(0),
         began: OnceLock::new(),
-        answers: hashed.then(|| work.items.iter().map(|_| Seen::default()).collect()),
+        hashed: args.checksum || compared,
+        answers: compared
+            .then(|| Answers::new(work.statements))
+            .transpose()?,
         tally: Mutex::new(Tally::default()),
         // A database that the DSN names stands for all.
         switch: dsn.db.is_none() && work.dbs.len() > 1,
-    })
-}
-
-/// The statements of each recorded connection, on one of `connections`.
-fn queues(work: &Workload, connections: usize) -> Vec<Vec<u32>> {
-    let (mut queues, mut known) = (vec![Vec::new(); connections], BTreeMap::new());
-    for (number, item) in work.items.iter().enumerate() {
-        let next = known.len();
-        let at = *known.entry(item.connection).or_insert(next);
-        queues[at % connections].push(number as u32);
-    }
-    queues
+    }))
 }
 
 fn drive_it(
     args: &Args,
     dsn: &Dsn,
-    play: Arc<Play>,
+    play: &Arc<Play>,
     measure: Option<Duration>,
     progress: &mut Progress,
     what: &str,
@@ -303,46 +289,64 @@ fn drive_it(
         connections: args.connections as usize,
         threads: args.threads,
         measure,
-        hash_rows: play.answers.is_some(),
+        hash_rows: play.hashed,
         ..Options::default()
     };
-    let of = play.rounds.map(|rounds| rounds * play.work.items.len());
-    drive::drive(
+    let rounds = args.seconds.is_none() && what != "warm-up";
+    let of = rounds.then(|| u64::from(args.rounds.unwrap_or(1)) * play.work.statements);
+    let outcome = drive::drive(
         dsn,
         &options,
         |number| Box::new(Player::new(play.clone(), number)),
         |moment| {
             if let Moment::Tick(n) = moment {
-                let of = of.map_or(String::new(), |of| format!(" of {}", grouped(of as u64)));
+                let of = of.map_or(String::new(), |of| format!(" of {}", grouped(of)));
                 progress.say(&format!("{what} on {dsn}: {}{of} statements", grouped(n)));
             }
         },
-    )
+    )?;
+    match play.feed.error() {
+        Some(e) => Err(e),
+        None => Ok(outcome),
+    }
 }
 
-fn compare(work: &Workload, one: &[Seen], two: &[Seen]) -> Comparison {
+/// How many answers are the same, and the first that are not.
+fn compare(work: &Workload, one: &mut Answers, two: &mut Answers) -> Result<Comparison, LabError> {
     let mut comparison = Comparison {
         same: 0,
         different: 0,
         not_compared: 0,
         first_differences: Vec::new(),
     };
-    for (item, (a, b)) in work.items.iter().zip(one.iter().zip(two)) {
-        match (a.get(), b.get()) {
-            (Some((a, _)), Some((b, _))) if a == b => comparison.same += 1,
-            (Some((_, a)), Some((_, b))) => {
+    let mut shown: BTreeMap<u64, [Answered; 2]> = BTreeMap::new();
+    for (number, pair) in (0..).zip(one.all().zip(two.all())) {
+        match (pair.0?, pair.1?) {
+            (Some(a), Some(b)) if a.same(b) => comparison.same += 1,
+            (Some(a), Some(b)) => {
                 comparison.different += 1;
-                if comparison.first_differences.len() < SHOWN {
-                    let text = shortened(&String::from_utf8_lossy(work.text(item)), 120);
-                    comparison.first_differences.push(Difference {
-                        line: item.line,
-                        text,
-                        answers: [a, b],
-                    });
+                if shown.len() < SHOWN {
+                    shown.insert(number, [a, b]);
                 }
             }
             _ => comparison.not_compared += 1,
         }
     }
-    comparison
+    // Their texts and lines, from the file once more.
+    let mut again = work.again()?;
+    while comparison.first_differences.len() < shown.len() {
+        let mut chunk = Chunk::default();
+        if !again.next(&mut chunk)? {
+            break;
+        }
+        let item = chunk.items[0];
+        if let Some(answers) = shown.get(&item.number) {
+            comparison.first_differences.push(Difference {
+                line: item.line,
+                text: shortened(&String::from_utf8_lossy(chunk.text(0)), 120),
+                answers: answers.map(Answered::words),
+            });
+        }
+    }
+    Ok(comparison)
 }

@@ -33,13 +33,22 @@ pub struct Execution {
     count: usize,
 }
 
-/// The templates of a file and the values of its statements.
+/// Values of executions, one after the other.
+#[derive(Debug, Default)]
+pub struct Store {
+    values: Vec<Value>,
+    bytes: Vec<u8>,
+}
+
+/// Text of all templates that are kept; statements of further ones go as text.
+const MAX_TEXT: usize = 32 << 20;
+
+/// The templates of a file: found when it is read first, looked up when it is read again.
 #[derive(Debug, Default)]
 pub struct Templates {
     texts: Vec<String>,
     by_text: FxHashMap<String, u32>,
-    values: Vec<Value>,
-    bytes: Vec<u8>,
+    text_bytes: usize,
 }
 
 impl Templates {
@@ -50,6 +59,53 @@ impl Templates {
 
     pub fn text(&self, template: u32) -> &str {
         self.texts.get(template as usize).map_or("", String::as_str)
+    }
+
+    /// Makes it an execution, of a new template if need be. None for a statement that has to go as a text.
+    pub fn add(&mut self, text: &[u8], mode: LexMode, store: &mut Store) -> Option<Execution> {
+        let (template, execution) = store.take_apart(text, mode)?;
+        let known = self.by_text.get(&template).copied();
+        let fits = self.text_bytes + template.len() <= MAX_TEXT;
+        let number = match known {
+            Some(number) => number,
+            None if fits => {
+                let number = self.texts.len() as u32;
+                self.text_bytes += template.len();
+                self.texts.push(template.clone());
+                self.by_text.insert(template, number);
+                number
+            }
+            None => {
+                store.forget(execution);
+                return None;
+            }
+        };
+        Some(execution.of(number))
+    }
+
+    /// The same for a statement whose template is known already; None also where it is not.
+    pub fn find(&self, text: &[u8], mode: LexMode, store: &mut Store) -> Option<Execution> {
+        let (template, execution) = store.take_apart(text, mode)?;
+        match self.by_text.get(&template) {
+            Some(number) => Some(execution.of(*number)),
+            None => {
+                store.forget(execution);
+                None
+            }
+        }
+    }
+}
+
+impl Execution {
+    fn of(self, template: u32) -> Execution {
+        Execution { template, ..self }
+    }
+}
+
+impl Store {
+    /// Memory that it holds, in bytes.
+    pub fn size(&self) -> usize {
+        self.bytes.len() + self.values.len() * size_of::<Value>()
     }
 
     pub fn push_values(&self, execution: Execution, values: &mut Values) {
@@ -64,34 +120,52 @@ impl Templates {
         }
     }
 
-    /// None for a statement that has to go as a text.
-    pub fn add(&mut self, text: &[u8], mode: LexMode) -> Option<Execution> {
+    /// Appends an execution of `other`.
+    pub fn copy(&mut self, other: &Store, execution: Execution) -> Execution {
+        let start = self.values.len();
+        for value in &other.values[execution.start..execution.start + execution.count] {
+            self.values.push(match *value {
+                Value::Bytes(from, to) => {
+                    let at = self.bytes.len();
+                    self.bytes.extend_from_slice(&other.bytes[from..to]);
+                    Value::Bytes(at, self.bytes.len())
+                }
+                plain => plain,
+            });
+        }
+        Execution { start, ..execution }
+    }
+
+    /// Takes back the last execution; its bytes stay, which nobody reads.
+    fn forget(&mut self, execution: Execution) {
+        self.values.truncate(execution.start);
+    }
+
+    /// The template's text, and an execution that does not name it yet.
+    fn take_apart(&mut self, text: &[u8], mode: LexMode) -> Option<(String, Execution)> {
         let mut digested = Digested::new();
         digested.read(text, mode);
         if !digested.is_parameterisable() || digested.markers() > 0 {
             return None;
         }
         let roles = parse_parameterised(text, &digested, false).ok()?.roles;
-        let (values, bytes) = (self.values.len(), self.bytes.len());
+        let (start, bytes) = (self.values.len(), self.bytes.len());
         let template = self.template(text, &digested, &roles);
-        let count = self.values.len() - values;
+        let count = self.values.len() - start;
         let template = template
             .filter(|_| count <= MAX_PARAMETERS)
             .and_then(|t| String::from_utf8(t).ok());
         let Some(template) = template else {
-            self.values.truncate(values);
+            self.values.truncate(start);
             self.bytes.truncate(bytes);
             return None;
         };
-        let number = *self.by_text.entry(template).or_insert_with_key(|template| {
-            self.texts.push(template.clone());
-            self.texts.len() as u32 - 1
-        });
-        Some(Execution {
-            template: number,
-            start: values,
+        let execution = Execution {
+            template: 0,
+            start,
             count,
-        })
+        };
+        Some((template, execution))
     }
 
     fn template(
@@ -219,9 +293,13 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> Option<(String, String)> {
-        let mut templates = Templates::default();
-        let execution = templates.add(text.as_bytes(), LexMode::default())?;
-        let values: Vec<String> = templates
+        let (mut templates, mut store) = (Templates::default(), Store::default());
+        let execution = templates.add(text.as_bytes(), LexMode::default(), &mut store)?;
+        assert_eq!(
+            templates.find(text.as_bytes(), LexMode::default(), &mut Store::default()),
+            Some(execution)
+        );
+        let values: Vec<String> = store
             .values
             .iter()
             .map(|value| match *value {
@@ -230,7 +308,7 @@ mod tests {
                 Value::UInt(v) => format!("{v}u"),
                 Value::Double(v) => format!("{v:?}"),
                 Value::Bytes(start, end) => {
-                    String::from_utf8_lossy(&templates.bytes[start..end]).into_owned()
+                    String::from_utf8_lossy(&store.bytes[start..end]).into_owned()
                 }
             })
             .collect();
@@ -317,13 +395,16 @@ mod tests {
 
     #[test]
     fn equal_shapes_share_a_template() {
-        let mut templates = Templates::default();
+        let (mut templates, mut store) = (Templates::default(), Store::default());
+        let mode = LexMode::default;
         let one = templates
-            .add(b"SELECT a FROM t WHERE id = 5", LexMode::default())
+            .add(b"SELECT a FROM t WHERE id = 5", mode(), &mut store)
             .expect("prepares");
         let two = templates
-            .add(b"SELECT a FROM t WHERE id = 77", LexMode::default())
+            .add(b"SELECT a FROM t WHERE id = 77", mode(), &mut store)
             .expect("prepares");
+        let unknown = templates.find(b"SELECT b FROM t WHERE id = 77", mode(), &mut store);
+        assert_eq!((unknown, store.values.len()), (None, 2));
         assert_eq!((one.template, two.template, templates.count()), (0, 0, 1));
         assert_ne!(one, two);
     }

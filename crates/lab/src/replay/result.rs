@@ -15,7 +15,7 @@ pub const SCHEMA: &str = "nfold-lab-replay/1";
 pub struct Report {
     pub schema: &'static str,
     pub file: String,
-    pub statements_in_file: usize,
+    pub statements_in_file: u64,
     /// Lines that are no statement.
     pub lines_skipped: u64,
     /// Statements left out because they write.
@@ -92,7 +92,7 @@ pub struct Pace {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Prepared {
     pub templates: usize,
-    pub sent_as_text: usize,
+    pub sent_as_text: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -179,7 +179,7 @@ pub fn render(report: &Report) -> String {
         out,
         "{}: {} statements",
         report.file,
-        grouped(report.statements_in_file as u64)
+        grouped(report.statements_in_file)
     );
     if report.lines_skipped > 0 {
         let _ = writeln!(
