@@ -15,11 +15,11 @@ def test_a_server_under_load(srv):
     with srv.connect() as c, c.cursor() as q:
         q.execute("CREATE DATABASE IF NOT EXISTS lab")
     with tempfile.TemporaryDirectory() as d:
-        load = start("bench", "--dsn", dsn(srv), "--rows", 20000, "--workloads", "in_list_200", "--clients", 8, "--time", 3600, "--warmup", 0)
+        load = start("bench", "--dsn", dsn(srv), "--rows", 20000, "--workloads", "in_list_200", "--clients", 64, "--time", 3600, "--warmup", 0)
         try:
             with srv.connect() as c, c.cursor() as q:
                 rows = 0
-                while rows < 8:  # loaded, and all clients there
+                while rows < 64:  # loaded, and all clients there
                     assert load.poll() is None, load.communicate()
                     q.execute("SELECT COUNT(*) FROM information_schema.processlist WHERE db = 'lab'")
                     (rows,) = q.fetchone()
@@ -36,7 +36,15 @@ def test_a_server_under_load(srv):
         names = {f for s in running for f in s["frames"]}
         assert any("nfold" in n for n in names), sorted(names)[:50]
         assert any(n.startswith("nfold_exec") or n.startswith("nfold_btree") for n in names), sorted(names)[:80]
-        assert "idle" in out and "latch" not in out.split("waiting:")[1], out
+        # A statement's stack leads from the connection through the session to the executor.
+        whole = [s["frames"] for s in running if any(f.startswith("nfold_exec") for f in s["frames"])]
+        assert any(any("nfold_server::conn" in f for f in frames) for frames in whole), whole[:3]
+        # Threads without work are apart from those that wait, and nobody waits for a latch.
+        waiting, idle = out.split("\nwaiting: ")[1].split("\nidle: ")
+        assert "latch" not in waiting and "mutex" not in waiting, out
+        assert int(idle.split(" ")[0]) > 0 and "a background thread's next work" in idle, out
+        kinds = {(s["running"], s["idle"]) for s in profile["stacks"]}
+        assert (True, True) not in kinds and (False, True) in kinds, kinds
         with open(flame) as f:
             assert f.read().startswith("<svg")
         with open(folded) as f:

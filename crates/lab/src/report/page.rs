@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::chart::{Chart, Series, bars, escape};
-use super::profile::Profile;
+use super::profile::{Profile, contention};
 use crate::bench::result::{Report, Summary};
 use crate::usl;
 
@@ -403,7 +403,9 @@ fn profile_section(page: &mut Page, profile: &Profile, names: &[String]) {
             );
         }
     }
-    page.html.push_str("</div>\n</section>\n");
+    page.html.push_str("</div>\n");
+    contention(&mut page.html, &profile.stacks.contention);
+    page.html.push_str("</section>\n");
 }
 
 /// Versions, settings, commands.

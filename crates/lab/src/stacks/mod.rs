@@ -10,6 +10,7 @@
 mod flame;
 mod perf;
 mod phases;
+mod places;
 mod ptrace;
 mod unwind;
 mod waits;
@@ -75,9 +76,32 @@ pub struct Args {
 pub struct Stack {
     /// On the processor, or ready for it; else it waits.
     pub running: bool,
+    /// It waits for work: a client's next command, a timer, something to write.
+    #[serde(default)]
+    pub idle: bool,
     pub count: u64,
     /// From the thread's beginning to where it was.
     pub frames: Vec<Arc<str>>,
+}
+
+/// What a thread was doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Running,
+    /// For another thread, a disk, or somebody else's lock.
+    Waiting,
+    /// For work.
+    Idle,
+}
+
+impl Stack {
+    fn state(&self) -> State {
+        match (self.running, self.idle) {
+            (true, _) => State::Running,
+            (false, true) => State::Idle,
+            (false, false) => State::Waiting,
+        }
+    }
 }
 
 /// What a process was seen doing.
@@ -104,13 +128,14 @@ impl Profile {
     /// Shares of phases among the stacks that run, or of places among those that wait and are not idle; largest first.
     pub fn phases(&self, running: bool) -> Vec<(String, f64)> {
         let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-        for stack in self.stacks.iter().filter(|s| s.running == running) {
+        for stack in self
+            .stacks
+            .iter()
+            .filter(|s| s.running == running && !s.idle)
+        {
             let name = match running {
                 true => phases::work(&stack.frames).to_owned(),
-                false => match phases::wait(&stack.frames) {
-                    (_, true) => continue,
-                    (name, false) => name,
-                },
+                false => places::wait(&stack.frames).0,
             };
             *sums.entry(name).or_default() += stack.count;
         }
@@ -123,10 +148,21 @@ impl Profile {
         shares
     }
 
-    fn count(&self, running: bool) -> u64 {
+    /// Samples of threads that had nothing to do, by what they would have waited for; most frequent first.
+    pub fn idle(&self) -> Vec<(String, u64)> {
+        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+        for stack in self.stacks.iter().filter(|s| s.state() == State::Idle) {
+            *sums.entry(places::wait(&stack.frames).0).or_default() += stack.count;
+        }
+        let mut sums: Vec<(String, u64)> = sums.into_iter().collect();
+        sums.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        sums
+    }
+
+    fn count(&self, state: State) -> u64 {
         self.stacks
             .iter()
-            .filter(|s| s.running == running)
+            .filter(|s| s.state() == state)
             .map(|s| s.count)
             .sum()
     }
@@ -200,6 +236,7 @@ fn sample(args: &Args, profile: &mut Profile) -> Result<(), LabError> {
         .into_iter()
         .map(|((running, frames), count)| Stack {
             running,
+            idle: !running && places::wait(&frames).1,
             count,
             frames,
         })
@@ -249,7 +286,7 @@ fn rounds(
                 .max(snapshot.stopped.as_secs_f64() * 1e6);
             let frames = code.names(&snapshot);
             // A thread that was just woken is ready to run, but was waiting.
-            let running = running && !phases::just_waited(&frames);
+            let running = running && !places::just_waited(&frames);
             *counts.entry((running, frames)).or_default() += 1;
         }
         progress.say(&format!(
@@ -291,7 +328,11 @@ fn write(args: &Args, profile: &Profile) -> Result<(), LabError> {
         let line = |s: &Stack| {
             format!(
                 "{};{} {}\n",
-                if s.running { "running" } else { "waiting" },
+                match s.state() {
+                    State::Running => "running",
+                    State::Waiting => "waiting",
+                    State::Idle => "idle",
+                },
                 s.frames.join(";"),
                 s.count
             )
@@ -318,18 +359,20 @@ fn print(args: &Args, profile: &Profile) {
         profile.longest_stop_us,
         if profile.partial { "; partial" } else { "" }
     );
-    for (running, title) in [(true, "on the processor"), (false, "waiting")] {
-        let all = profile.count(running).max(1) as f64;
-        println!("\n{title}: {} samples", profile.count(running));
-        for (name, share) in profile.phases(running).iter().take(args.top) {
+    for (state, title) in [
+        (State::Running, "on the processor"),
+        (State::Waiting, "waiting"),
+    ] {
+        let all = profile.count(state).max(1) as f64;
+        println!("\n{title}: {} samples", profile.count(state));
+        let phases = profile.phases(state == State::Running);
+        for (name, share) in phases.iter().take(args.top) {
             println!("  {:5.1} %  {name}", share * 100.0);
         }
-        let idle = |s: &&Stack| s.running || !phases::wait(&s.frames).1;
         for stack in profile
             .stacks
             .iter()
-            .filter(|s| s.running == running)
-            .filter(idle)
+            .filter(|s| s.state() == state)
             .take(args.top)
         {
             let leaf: Vec<&str> = stack.frames.iter().rev().take(6).map(|f| &**f).collect();
@@ -340,15 +383,10 @@ fn print(args: &Args, profile: &Profile) {
                 leaf.join(" < ")
             );
         }
-        if !running {
-            let idle: u64 = profile
-                .stacks
-                .iter()
-                .filter(|s| !s.running && phases::wait(&s.frames).1)
-                .map(|s| s.count)
-                .sum();
-            println!("  {idle:6} {:5.1} %  idle", idle as f64 / all * 100.0);
-        }
+    }
+    println!("\nidle: {} samples", profile.count(State::Idle));
+    for (name, count) in profile.idle() {
+        println!("  {count:6}  {}", name.trim_start_matches("idle: "));
     }
     if !profile.contention.is_empty() {
         println!("\nwaits, as the server counts them");

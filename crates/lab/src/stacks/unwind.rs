@@ -81,19 +81,17 @@ impl Unwound {
         let Ok(file) = object::File::parse(bytes) else {
             return;
         };
-        let inside = |s: &object::Segment<'_, '_>| {
-            let (at, len) = s.file_range();
-            // A mapping begins at a page, a segment anywhere in it.
-            (at & !0xfff..at + len).contains(&offset)
-        };
-        let Some(segment) = file.segments().find(inside) else {
+        let segments = file.segments().map(|s| {
+            let (from, len) = s.file_range();
+            let executable = match s.flags() {
+                object::SegmentFlags::Elf { p_flags, .. } => p_flags.0 & object::elf::PF_X.0 != 0,
+                _ => true,
+            };
+            (from..from + len, s.address(), executable)
+        });
+        let Some(bias) = bias(range.start, offset, segments) else {
             return;
         };
-        let bias = range
-            .start
-            .wrapping_sub(offset)
-            .wrapping_add(segment.file_range().0)
-            .wrapping_sub(segment.address());
         let name = path.rsplit('/').next().unwrap_or(path).to_owned();
         let section = |wanted: &str| {
             let section = file.section_by_name(wanted)?;
@@ -185,6 +183,25 @@ impl Unwound {
             _ => format!("[{}]", file.name),
         }
     }
+}
+
+/// What an executable mapping at `start`, of the file from `offset` on, adds to the file's own addresses. Segments: where in the file, at which
+/// address, executable or not.
+fn bias(
+    start: u64,
+    offset: u64,
+    segments: impl Iterator<Item = (Range<u64>, u64, bool)>,
+) -> Option<u64> {
+    // A mapping begins at a page, a segment anywhere in it; the page may hold the end of the segment before as well, which is not executable.
+    let (file, address, _) = segments
+        .filter(|(_, _, executable)| *executable)
+        .find(|(file, _, _)| (file.start & !0xfff..file.end).contains(&offset))?;
+    Some(
+        start
+            .wrapping_sub(offset)
+            .wrapping_add(file.start)
+            .wrapping_sub(address),
+    )
 }
 
 /// Range, offset and file of an executable mapping.
@@ -285,6 +302,22 @@ mod tests {
         ] {
             assert_eq!(mapping(line), None, "{line}");
         }
+    }
+
+    /// As a linker laid them out that lets segments share a page of the file: the code's addresses are a page further than its places.
+    #[test]
+    fn code_is_found_in_its_own_segment() {
+        let segments = || {
+            [
+                (0..0x4a_e15c, 0, false),
+                (0x4a_e180..0xf6_e8f0, 0x4a_f180, true),
+                (0xf6_e8f0..0x101_8770, 0xf7_08f0, false),
+            ]
+            .into_iter()
+        };
+        let start = 0x5555_0000_0000 + 0x4a_f000;
+        assert_eq!(bias(start, 0x4a_e000, segments()), Some(0x5555_0000_0000));
+        assert_eq!(bias(start, 0x200_0000, segments()), None);
     }
 
     #[test]

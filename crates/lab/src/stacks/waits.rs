@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::LabError;
-use crate::client::Connection;
+use crate::client::{Connection, ResultSet};
 use crate::dsn::Dsn;
 
 /// Latches and mutexes; not row locks, which are no synchronisation objects.
@@ -21,12 +21,10 @@ pub struct Waits {
 }
 
 enum Kind {
-    Nfold,
+    /// Its wait sites before.
+    Nfold(ResultSet),
     /// Sums before, and the instruments that were switched on for this.
-    Schema {
-        before: Sums,
-        switched: Vec<String>,
-    },
+    Schema { before: Sums, switched: Vec<String> },
     /// One line that says why there is nothing.
     Nothing(String),
 }
@@ -36,7 +34,7 @@ impl Waits {
     pub fn begin(dsn: &str, instrument: bool) -> Result<Waits, LabError> {
         let mut connection = Connection::open(&Dsn::open(dsn)?)?;
         let kind = match connection.query("SHOW ENGINE NFOLD CONTENTION") {
-            Ok(_) => Kind::Nfold,
+            Ok(before) => Kind::Nfold(before),
             Err(LabError::Server { .. }) => schema(&mut connection, instrument)?,
             Err(e) => return Err(e),
         };
@@ -46,16 +44,9 @@ impl Waits {
     /// Names of columns, then rows, the longest waits first; nothing where the server tells nothing.
     pub fn end(mut self) -> Result<Vec<Vec<String>>, LabError> {
         match self.kind {
-            Kind::Nfold => {
-                let result = self.connection.query("SHOW ENGINE NFOLD CONTENTION")?;
-                let row = |i: usize| {
-                    (0..result.columns.len())
-                        .map(|c| result.text(i, c).unwrap_or_default())
-                        .collect()
-                };
-                Ok(std::iter::once(result.columns.clone())
-                    .chain((0..result.rows.len()).map(row))
-                    .collect())
+            Kind::Nfold(before) => {
+                let after = self.connection.query("SHOW ENGINE NFOLD CONTENTION")?;
+                Ok(sites(&before, &after))
             }
             Kind::Schema { before, switched } => {
                 let after = sums(&mut self.connection);
@@ -70,6 +61,49 @@ impl Waits {
             }
         }
     }
+}
+
+/// Nfold's wait sites that were met meanwhile: its columns, `Waits` and `Total_us` without what was there before; longest first.
+fn sites(before: &ResultSet, after: &ResultSet) -> Vec<Vec<String>> {
+    let rows = |set: &ResultSet| -> Vec<Vec<String>> {
+        (0..set.rows.len())
+            .map(|i| {
+                (0..set.columns.len())
+                    .map(|c| set.text(i, c).unwrap_or_default())
+                    .collect()
+            })
+            .collect()
+    };
+    let at = |name: &str| after.columns.iter().position(|c| c == name);
+    let (Some(waits), Some(total)) = (at("Waits"), at("Total_us")) else {
+        return std::iter::once(after.columns.clone())
+            .chain(rows(after))
+            .collect();
+    };
+    // What stands before the numbers says which site it is.
+    let known = waits.min(total);
+    let before: HashMap<Vec<String>, Vec<String>> = rows(before)
+        .into_iter()
+        .map(|row| (row[..known.min(row.len())].to_vec(), row))
+        .collect();
+    let number = |row: &[String], c: usize| row.get(c).and_then(|v| v.parse::<u64>().ok());
+    let mut met: Vec<(u64, Vec<String>)> = Vec::new();
+    for mut row in rows(after) {
+        let old = before.get(&row[..known]).map_or(&[][..], |old| old);
+        let less = |c| {
+            let (now, then) = (number(&row, c), number(old, c));
+            now.unwrap_or(0).saturating_sub(then.unwrap_or(0))
+        };
+        let (count, us) = (less(waits), less(total));
+        if count > 0 {
+            (row[waits], row[total]) = (count.to_string(), us.to_string());
+            met.push((us, row));
+        }
+    }
+    met.sort_by_key(|(us, _)| std::cmp::Reverse(*us));
+    std::iter::once(after.columns.clone())
+        .chain(met.into_iter().take(TOP).map(|(_, row)| row))
+        .collect()
 }
 
 fn schema(connection: &mut Connection, instrument: bool) -> Result<Kind, LabError> {
@@ -162,6 +196,39 @@ fn difference(before: &Sums, after: &Sums) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sites_of_nfold_are_those_met_meanwhile() {
+        let set = |rows: &[[&str; 5]]| ResultSet {
+            columns: ["Wait", "Table_name", "Waits", "Total_us", "Waiting_now"]
+                .map(str::to_owned)
+                .to_vec(),
+            rows: rows
+                .iter()
+                .map(|row| row.iter().map(|v| Some(v.as_bytes().to_vec())).collect())
+                .collect(),
+            affected_rows: 0,
+        };
+        let before = set(&[["page", "a", "10", "100", ""], ["page", "b", "7", "9", ""]]);
+        let after = set(&[
+            ["page", "b", "7", "9", ""],
+            ["page", "a", "12", "150", "5"],
+            ["log", "", "3", "80", ""],
+        ]);
+        let rows = sites(&before, &after);
+        assert_eq!(rows[0][2], "Waits");
+        assert_eq!(
+            rows[1..],
+            [["log", "", "3", "80", ""], ["page", "a", "2", "50", "5"]]
+        );
+        // Another layout is shown as it is.
+        let other = ResultSet {
+            columns: vec!["x".into()],
+            rows: vec![vec![None]],
+            affected_rows: 0,
+        };
+        assert_eq!(sites(&other, &other), [["x"], [""]]);
+    }
 
     #[test]
     fn what_happened_meanwhile_longest_first() {
