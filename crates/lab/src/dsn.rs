@@ -7,6 +7,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::LabError;
+use crate::client::tls::{SslMode, Tls};
 
 mod option_file;
 mod terminal;
@@ -44,16 +45,46 @@ pub struct Dsn {
     pub password: Secret,
     option_file: Option<PathBuf>,
     prompt: bool,
+    ssl_mode: Option<SslMode>,
+    ssl_ca: Option<PathBuf>,
+    /// What TLS takes, unless none is wanted.
+    pub tls: Option<Tls>,
 }
 
-const KEYS: &str = "host, port, socket, user, db, option_file, prompt";
+/// For `--help`.
+pub const EXAMPLES: &str = "Examples:
+  nfold lab dsn mysql://app@127.0.0.1:3306/shop
+  nfold lab dsn 'mysql://app@db1/shop?option_file=/etc/shop.cnf&ssl-mode=VERIFY_CA&ssl-ca=/etc/ca.pem'
+  nfold lab dsn socket=/run/mysqld/mysqld.sock,user=app,db=shop";
+
+const KEYS: &str = "host, port, socket, user, db, option_file, prompt, ssl-mode, ssl-ca";
 
 impl Dsn {
     /// Reads the text and finds the password, which may ask at the terminal.
     pub fn open(text: &str) -> Result<Dsn, LabError> {
         let mut dsn = Dsn::parse(text)?;
+        let mode = dsn.ssl_mode();
+        if dsn.socket.is_some() && mode > SslMode::Preferred {
+            return Err(wrong(format!(
+                "ssl-mode={mode} is for TCP; to a Unix socket nobody listens in"
+            )));
+        }
+        if dsn.socket.is_none() && mode != SslMode::Disabled {
+            dsn.tls = Some(Tls::new(mode, dsn.ssl_ca.as_deref())?);
+        }
         dsn.find_password()?;
         Ok(dsn)
+    }
+
+    /// As given; else TLS where the server can, but none on this machine, where it would only be measured along.
+    pub fn ssl_mode(&self) -> SslMode {
+        let here = self.socket.is_some() || crate::procfs::is_local(&self.host);
+        let usual = if here {
+            SslMode::Disabled
+        } else {
+            SslMode::Preferred
+        };
+        self.ssl_mode.unwrap_or(usual)
     }
 
     /// Reads the text alone.
@@ -67,6 +98,9 @@ impl Dsn {
             password: Secret::default(),
             option_file: None,
             prompt: false,
+            ssl_mode: None,
+            ssl_ca: None,
+            tls: None,
         };
         let text = text.trim();
         if let Some(rest) = text
@@ -151,6 +185,10 @@ impl Dsn {
             "user" | "u" => self.user = value.into(),
             "db" | "database" => self.db = (!value.is_empty()).then(|| value.into()),
             "option_file" | "defaults_file" => self.option_file = Some(value.into()),
+            "ssl-mode" | "ssl_mode" | "sslmode" => {
+                self.ssl_mode = Some(SslMode::parse(value).map_err(wrong)?);
+            }
+            "ssl-ca" | "ssl_ca" => self.ssl_ca = Some(value.into()),
             "prompt" => {
                 self.prompt = match value {
                     "" | "yes" | "1" | "true" => true,
@@ -199,8 +237,13 @@ impl fmt::Display for Dsn {
         if let Some(db) = &self.db {
             write!(f, "/{db}")?;
         }
+        let mut mark = '?';
         if let Some(socket) = &self.socket {
-            write!(f, "?socket={}", socket.display())?;
+            write!(f, "{mark}socket={}", socket.display())?;
+            mark = '&';
+        }
+        if let Some(mode) = self.ssl_mode {
+            write!(f, "{mark}ssl-mode={mode}")?;
         }
         Ok(())
     }
@@ -238,7 +281,7 @@ fn decoded(text: &str) -> Result<String, LabError> {
 /// Command line of `nfold lab dsn`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// mysql://user@host:port/db, or key=value,key=value with host, port, socket, user, db, option_file, prompt
+    /// mysql://user@host:port/db?key=value, or key=value,key=value with host, port, socket, user, db, option_file, prompt, ssl-mode, ssl-ca
     dsn: String,
 }
 

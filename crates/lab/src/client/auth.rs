@@ -2,10 +2,10 @@
 //!
 //! # Picture
 //! ```text
-//! greeting ▶ login ─┬─ OK
-//!                   ├─ switch to another plugin ▶ answer ─┐
-//!                   └─ more data (caching_sha2_password)  ├─ fast: OK
-//!                        full: password in clear on a private socket, else encrypted with the server's RSA key
+//! greeting ▶ (request for TLS, by ssl-mode) ▶ login ─┬─ OK
+//!                                                    ├─ switch to another plugin ▶ answer ─┐
+//!                                                    └─ more data (caching_sha2_password)  ├─ fast: OK
+//!                        full: password in clear over TLS and on a Unix socket, else encrypted with the server's RSA key
 //! ```
 //! Source: page_protocol_connection_phase, page_caching_sha2_authentication_exchanges.
 
@@ -20,6 +20,7 @@ use nfold_protocol::scramble::{native_answer, sha2_answer};
 use nfold_protocol::{Malformed, Reader};
 
 use super::stream::Stream;
+use super::tls::{SslMode, Tls};
 use crate::LabError;
 use crate::dsn::Dsn;
 
@@ -54,8 +55,8 @@ struct Greeting {
     plugin: String,
 }
 
-/// Logs in on a fresh connection.
-pub(super) fn log_in(stream: &mut Stream, dsn: &Dsn) -> Result<Agreed, LabError> {
+/// Logs in on a fresh connection; over TLS, if both sides want it.
+pub(super) fn log_in(stream: Stream, dsn: &Dsn) -> Result<(Stream, Agreed), LabError> {
     let mut wire = Wire {
         stream,
         sequence: 0,
@@ -75,6 +76,17 @@ pub(super) fn log_in(stream: &mut Stream, dsn: &Dsn) -> Result<Agreed, LabError>
     let mut capabilities = WANTED & greeting.capabilities;
     if dsn.db.is_some() {
         capabilities |= cap::CONNECT_WITH_DB;
+    }
+    if let Some(tls) = &dsn.tls {
+        if greeting.capabilities & cap::SSL != 0 {
+            capabilities |= cap::SSL;
+            wire = wire.secured(capabilities, tls, &dsn.host)?;
+        } else if dsn.ssl_mode() > SslMode::Preferred {
+            return Err(LabError::usage(format!(
+                "{dsn} offers no TLS, which ssl-mode={} asks for",
+                dsn.ssl_mode()
+            )));
+        }
     }
     let known = [NATIVE_PASSWORD, CACHING_SHA2_PASSWORD].contains(&greeting.plugin.as_str());
     let mut plugin = if known {
@@ -122,11 +134,12 @@ pub(super) fn log_in(stream: &mut Stream, dsn: &Dsn) -> Result<Agreed, LabError>
             }
         }
     }
-    Ok(Agreed {
+    let agreed = Agreed {
         capabilities,
         server_version: greeting.version,
         connection_id: greeting.connection_id,
-    })
+    };
+    Ok((wire.stream, agreed))
 }
 
 fn greeting(payload: &[u8]) -> Result<Greeting, Malformed> {
@@ -183,7 +196,7 @@ fn answer(plugin: &str, dsn: &Dsn, salt: &[u8; SALT]) -> Vec<u8> {
 }
 
 /// The server's cache does not know the password: it wants all of it.
-fn full(wire: &mut Wire<'_>, dsn: &Dsn, salt: &[u8; SALT]) -> Result<(), LabError> {
+fn full(wire: &mut Wire, dsn: &Dsn, salt: &[u8; SALT]) -> Result<(), LabError> {
     let mut password = dsn.password.reveal().as_bytes().to_vec();
     password.push(0);
     if wire.stream.is_private() {
@@ -250,13 +263,24 @@ fn refusal(packet: &[u8]) -> LabError {
 }
 
 /// Whole packets over the blocking socket.
-struct Wire<'a> {
-    stream: &'a mut Stream,
+struct Wire {
+    stream: Stream,
     sequence: u8,
     doing: String,
 }
 
-impl Wire<'_> {
+impl Wire {
+    /// Asks for TLS (Protocol::SSLRequest) and goes on inside it.
+    fn secured(mut self, capabilities: u32, tls: &Tls, host: &str) -> Result<Wire, LabError> {
+        let mut request = capabilities.to_le_bytes().to_vec();
+        request.extend_from_slice(&(1u32 << 30).to_le_bytes());
+        request.push(COLLATION as u8);
+        request.extend_from_slice(&[0; 23]);
+        self.send(&request)?;
+        let stream = self.stream.secured(tls, host)?;
+        Ok(Wire { stream, ..self })
+    }
+
     fn receive(&mut self) -> Result<Vec<u8>, LabError> {
         let mut header = [0; HEADER];
         self.stream
@@ -284,6 +308,7 @@ impl Wire<'_> {
         end_packet(&mut out, start, &mut self.sequence);
         self.stream
             .write_all(&out)
+            .and_then(|()| self.stream.flush())
             .map_err(LabError::io(&self.doing))
     }
 }

@@ -20,8 +20,8 @@ const SILENCE: Duration = Duration::from_secs(60);
 
 /// A socket on which somebody is logged in, waiting at most `patience` for the server to take it.
 pub(super) fn open_stream(dsn: &Dsn, patience: Duration) -> Result<(Stream, Agreed), LabError> {
-    let mut stream = Stream::connect(dsn, patience, Some(SILENCE))?;
-    let agreed = auth::log_in(&mut stream, dsn)?;
+    let stream = Stream::connect(dsn, patience, Some(SILENCE))?;
+    let (stream, agreed) = auth::log_in(stream, dsn)?;
     stream
         .set_timeouts(None)
         .map_err(LabError::io(format!("cannot use the connection to {dsn}")))?;
@@ -149,7 +149,10 @@ impl Connection {
             doing: format!("lost the connection to {}", self.name),
             error: e,
         };
-        self.stream.write_all(out).map_err(lost)?;
+        self.stream
+            .write_all(out)
+            .and_then(|()| self.stream.flush())
+            .map_err(lost)?;
         let mut response = Response::new(self.agreed.capabilities, true);
         response.begin(prepare);
         loop {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! # Not here
-//! TLS: a server that insists on it is refused with a clear line. Compression: never asked for.
+//! Compression: never asked for.
 
 mod auth;
 mod command;
@@ -15,6 +15,7 @@ pub(crate) mod connection;
 pub mod drive;
 mod response;
 mod stream;
+pub mod tls;
 
 pub use command::{Command, Param, Values};
 pub use connection::{Connection, ResultSet};

@@ -1,17 +1,22 @@
-//! A socket to a server: TCP or a Unix socket, blocking first and given over to epoll later.
+//! A socket to a server: TCP, TLS or a Unix socket, blocking first and given over to epoll later.
 
 use std::io::{self, Read, Write};
-use std::net::ToSocketAddrs;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use rustls::{ClientConnection, StreamOwned};
+
+use super::tls::Tls;
 use crate::LabError;
 use crate::dsn::Dsn;
 
 /// A connected socket.
 #[derive(Debug)]
 pub enum Stream {
-    Tcp(std::net::TcpStream),
-    Unix(std::os::unix::net::UnixStream),
+    Tcp(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+    Unix(UnixStream),
 }
 
 impl Stream {
@@ -30,7 +35,7 @@ impl Stream {
                     .to_socket_addrs()
                     .map_err(cannot())?
                 {
-                    match std::net::TcpStream::connect_timeout(&address, patience) {
+                    match TcpStream::connect_timeout(&address, patience) {
                         Ok(stream) => {
                             found = Some(stream);
                             break;
@@ -42,28 +47,45 @@ impl Stream {
                 stream.set_nodelay(true).map_err(cannot())?;
                 Stream::Tcp(stream)
             }
-            Some(path) => {
-                Stream::Unix(std::os::unix::net::UnixStream::connect(path).map_err(cannot())?)
-            }
+            Some(path) => Stream::Unix(UnixStream::connect(path).map_err(cannot())?),
         };
         stream.set_timeouts(silence).map_err(cannot())?;
         Ok(stream)
     }
 
-    /// A Unix socket: nobody listens in, so a password may travel in clear.
+    /// Begins TLS; what follows is encrypted. An error also where the server's certificate is not trusted.
+    pub(super) fn secured(self, tls: &Tls, host: &str) -> Result<Stream, LabError> {
+        let Stream::Tcp(mut socket) = self else {
+            return Ok(self);
+        };
+        let mut session = tls.session(host)?;
+        while session.is_handshaking() {
+            session.complete_io(&mut socket).map_err(|e| {
+                LabError::usage(format!(
+                    "TLS with {host}: {e}; ssl-mode=DISABLED does without"
+                ))
+            })?;
+        }
+        Ok(Stream::Tls(Box::new(StreamOwned::new(session, socket))))
+    }
+
+    /// A Unix socket, or TLS: nobody listens in, so a password may travel in clear.
     pub fn is_private(&self) -> bool {
-        matches!(self, Stream::Unix(_))
+        !matches!(self, Stream::Tcp(_))
     }
 
     pub(super) fn set_timeouts(&self, silence: Option<Duration>) -> io::Result<()> {
-        match self {
-            Stream::Tcp(s) => s
-                .set_read_timeout(silence)
-                .and_then(|()| s.set_write_timeout(silence)),
-            Stream::Unix(s) => s
-                .set_read_timeout(silence)
-                .and_then(|()| s.set_write_timeout(silence)),
-        }
+        let tcp = match self {
+            Stream::Tcp(s) => s,
+            Stream::Tls(s) => &s.sock,
+            Stream::Unix(s) => {
+                return s
+                    .set_read_timeout(silence)
+                    .and_then(|()| s.set_write_timeout(silence));
+            }
+        };
+        tcp.set_read_timeout(silence)
+            .and_then(|()| tcp.set_write_timeout(silence))
     }
 
     /// The same socket for epoll.
@@ -72,6 +94,14 @@ impl Stream {
             Stream::Tcp(s) => {
                 s.set_nonblocking(true)?;
                 Evented::Tcp(mio::net::TcpStream::from_std(s))
+            }
+            Stream::Tls(s) => {
+                s.sock.set_nonblocking(true)?;
+                let (session, socket) = (s.conn, s.sock);
+                Evented::Tls(Box::new(Secured {
+                    session,
+                    socket: mio::net::TcpStream::from_std(socket),
+                }))
             }
             Stream::Unix(s) => {
                 s.set_nonblocking(true)?;
@@ -85,6 +115,7 @@ impl Read for Stream {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(s) => s.read(buf),
+            Stream::Tls(s) => s.read(buf),
             Stream::Unix(s) => s.read(buf),
         }
     }
@@ -94,12 +125,16 @@ impl Write for Stream {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(s) => s.write(buf),
+            Stream::Tls(s) => s.write(buf),
             Stream::Unix(s) => s.write(buf),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        match self {
+            Stream::Tls(s) => s.flush(),
+            Stream::Tcp(_) | Stream::Unix(_) => Ok(()),
+        }
     }
 }
 
@@ -107,7 +142,15 @@ impl Write for Stream {
 #[derive(Debug)]
 pub(super) enum Evented {
     Tcp(mio::net::TcpStream),
+    Tls(Box<Secured>),
     Unix(mio::net::UnixStream),
+}
+
+/// A TLS session over a socket that never blocks.
+#[derive(Debug)]
+pub(super) struct Secured {
+    session: ClientConnection,
+    socket: mio::net::TcpStream,
 }
 
 impl Evented {
@@ -116,6 +159,7 @@ impl Evented {
         let both = mio::Interest::READABLE | mio::Interest::WRITABLE;
         match self {
             Evented::Tcp(s) => registry.register(s, token, both),
+            Evented::Tls(s) => registry.register(&mut s.socket, token, both),
             Evented::Unix(s) => registry.register(s, token, both),
         }
     }
@@ -124,6 +168,7 @@ impl Evented {
     pub fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
             Evented::Tcp(s) => s.read(buf),
+            Evented::Tls(s) => s.read(buf),
             Evented::Unix(s) => s.read(buf),
         }
     }
@@ -132,7 +177,69 @@ impl Evented {
     pub fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         match self {
             Evented::Tcp(s) => s.write(buf),
+            Evented::Tls(s) => s.write(buf),
             Evented::Unix(s) => s.write(buf),
         }
+    }
+
+    /// Sends what was written and is still here, as far as the socket takes it.
+    #[inline]
+    pub fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Evented::Tls(s) => s.drain(),
+            Evented::Tcp(_) | Evented::Unix(_) => Ok(()),
+        }
+    }
+
+    /// A read that does not fill its buffer has emptied the socket.
+    #[inline]
+    pub fn short_read_is_all(&self) -> bool {
+        !matches!(self, Evented::Tls(_))
+    }
+}
+
+impl Secured {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.session.reader().read(buf) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+            if self.session.read_tls(&mut self.socket)? == 0 {
+                return Ok(0);
+            }
+            self.session
+                .process_new_packets()
+                .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
+            // An answer of the session's own, such as to a new key.
+            self.drain()?;
+        }
+    }
+
+    /// `WouldBlock` where the session holds as much as it may and the socket takes no more: it will say when it does.
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        loop {
+            let n = self.session.writer().write(buf)?;
+            self.drain()?;
+            if n > 0 || buf.is_empty() {
+                return Ok(n);
+            }
+            if self.session.wants_write() {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+        }
+    }
+
+    fn drain(&mut self) -> io::Result<()> {
+        while self.session.wants_write() {
+            match self.session.write_tls(&mut self.socket) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
     }
 }

@@ -24,6 +24,10 @@ fn both_forms_mean_the_same() {
         "mysql://app@/shop?socket=/run/m.sock"
     );
     assert_eq!(shown("mariadb://app@h"), "mysql://app@h:3306");
+    assert_eq!(
+        shown("mysql://app@h/d?ssl-mode=verify_ca&ssl-ca=/ca.pem"),
+        "mysql://app@h:3306/d?ssl-mode=VERIFY_CA"
+    );
 }
 
 #[test]
@@ -51,10 +55,44 @@ fn mistakes_are_one_clear_line() {
         ("mysql://app@h?hots=x", "no key \"hots\""),
         ("shop", "no key=value"),
         ("prompt=maybe", "yes or no"),
+        (
+            "ssl-mode=on",
+            "DISABLED, PREFERRED, REQUIRED, VERIFY_CA, VERIFY_IDENTITY",
+        ),
     ] {
         let message = shown(text);
         assert!(message.contains(part), "{text}: {message}");
         assert_eq!(message.lines().count(), 1);
+    }
+}
+
+#[test]
+fn tls_is_for_servers_elsewhere_unless_asked_for() {
+    use crate::client::tls::SslMode;
+    for (text, mode) in [
+        ("mysql://app@db.example", SslMode::Preferred),
+        ("mysql://app@127.0.0.1", SslMode::Disabled),
+        (
+            "mysql://app@db.example?ssl-mode=DISABLED",
+            SslMode::Disabled,
+        ),
+        ("mysql://app@127.0.0.1?ssl-mode=REQUIRED", SslMode::Required),
+        ("mysql://app@/d?socket=/run/m.sock", SslMode::Disabled),
+    ] {
+        let dsn = Dsn::open(text).expect("right");
+        assert_eq!(dsn.ssl_mode(), mode, "{text}");
+        assert_eq!(dsn.tls.is_some(), mode != SslMode::Disabled, "{text}");
+    }
+    for (text, part) in [
+        ("mysql://app@/d?socket=/s&ssl-mode=REQUIRED", "Unix socket"),
+        ("mysql://app@h?ssl-mode=VERIFY_CA", "needs ssl-ca"),
+        (
+            "mysql://app@h?ssl-mode=VERIFY_IDENTITY&ssl-ca=/not/there",
+            "/not/there",
+        ),
+    ] {
+        let message = Dsn::open(text).expect_err("wrong").to_string();
+        assert!(message.contains(part), "{text}: {message}");
     }
 }
 

@@ -143,10 +143,10 @@ impl Slot {
                 Err(e) => return Err(e),
             }
         }
-        Ok(())
+        socket.flush()
     }
 
-    /// Reads until the answer is whole or nothing is left. A read that does not fill the buffer has emptied the socket.
+    /// Reads until the answer is whole or nothing is left.
     pub fn receive(&mut self, buffer: &mut [u8]) -> Got {
         loop {
             let Some(socket) = &mut self.socket else {
@@ -159,9 +159,10 @@ impl Slot {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => return Got::Lost,
             };
+            let all = socket.short_read_is_all();
             match self.response.feed(&buffer[..n], &mut NoRows) {
                 Ok(true) => return Got::Answer,
-                Ok(false) if n < buffer.len() => return Got::Nothing,
+                Ok(false) if n < buffer.len() && all => return Got::Nothing,
                 Ok(false) => {}
                 Err(_) => return Got::Lost,
             }
@@ -174,6 +175,7 @@ impl Slot {
             && self.state != State::Busy
         {
             let _ = socket.write(&[1, 0, 0, 0, com::QUIT]);
+            let _ = socket.flush();
         }
         self.state = State::Ended;
     }
