@@ -3,11 +3,14 @@ import gzip
 import json
 import os
 import random
+import shutil
 import signal
+import subprocess
 import tempfile
 import time
 
-from lab import dsn, lab, read, start
+import server
+from lab import dsn, lab, measured, read, start
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LOGS = os.path.join(HERE, "..", "..", "crates", "lab", "tests", "logs")
@@ -96,9 +99,35 @@ def test_a_server_tells_what_it_counted(srv):
         assert len(found) == 1 and found[0]["count"] == 17, report["patterns"]
         assert found[0]["rows_sent"] == 17 * 20, found
         assert report["sources"][0]["format"] == "performance_schema"
+        where = ["digest", "--dsn", dsn(srv, "shop"), "--db", "shop", "--json", "-"]
+        assert json.loads(lab(*where, "--since", "2024-01-01T00:00:00Z"))["patterns"]
+        for nothing in (["--since", "2199-01-01T00:00:00Z"], ["--until", "2024-01-01T00:00:00Z"]):
+            assert json.loads(lab(*where, *nothing))["patterns"] == [], nothing
         q.execute("CREATE USER noone@'%'")
     message = lab("digest", "--dsn", dsn(srv, "", "noone"), ok=False)
     assert "GRANT SELECT ON performance_schema.*" in message and message.count("\n") == 1, message
+
+
+def test_sums_are_those_of_pt_query_digest(srv):
+    """On this server's own slow log, made by the workloads."""
+    if not shutil.which("pt-query-digest"):
+        print("SKIPPED: no pt-query-digest here (Debian: percona-toolkit)")
+        return
+    query(srv, "CREATE DATABASE IF NOT EXISTS lab")
+    load = ["bench", "--dsn", dsn(srv), "--rows", 2000, "--repeat", 1, "--workloads"]
+    names = "in_list_20,in_list_rows,pk_point,key_point_limit,pk_range_limit,oltp_read_only,oltp_write_only,read_key_range_limit"
+    lab(*load, names, "--clients", 1, "--count", 1)
+    with tempfile.TemporaryDirectory() as d:
+        log = os.path.join(d, "slow.log")
+        query(srv, f"SET GLOBAL slow_query_log_file='{log}', GLOBAL long_query_time=0, GLOBAL slow_query_log=1")
+        try:
+            lab(*load, names, "--clients", 2, "--count", 160)
+        finally:
+            query(srv, "SET GLOBAL slow_query_log=0, GLOBAL long_query_time=10")
+        done = subprocess.run([os.path.join(HERE, "compare-digest"), log, "--lab", server.binary() + " lab"], capture_output=True, text=True)
+        assert done.returncode == 0 and "all sums agree" in done.stdout, done.stdout + done.stderr
+        statements = int(done.stdout.split(" statements, ")[0].split("\n")[-1])
+        assert statements >= 2 * 160 * 8, done.stdout
 
 
 def test_replay_runs_each_statement_once_and_answers_are_the_same(srv):
@@ -117,6 +146,70 @@ def test_replay_runs_each_statement_once_and_answers_are_the_same(srv):
         run = read(out)["runs"][0]
         assert run["statements"] == 300 and not run["errors"] and run["prepared"]["sent_as_text"] == 0, run
         assert {(run["rows"],)} == {(rows,) for rows, _ in sums}
+
+
+def test_a_large_file_is_played_in_constant_memory(srv):
+    """240 MiB of statements, in every way in which they are handed out; the largest size of the process stays what it is for a small file."""
+    shop(srv)
+    count = 2000
+    with tempfile.TemporaryDirectory() as d:
+        small, path, out = work(d, lists(10)), os.path.join(d, "large.jsonl"), os.path.join(d, "r.json")
+        filler = "x" * (120 << 10)
+        with open(path, "w") as f:
+            for i in range(count):
+                f.write('{"text":"SELECT id FROM items WHERE id = %d /* %s */","connection":%d,"time_us":%d}\n' % (i % 500, filler, i % 3, i))
+        assert os.path.getsize(path) > 230 << 20
+        ways = [["--checksum"], ["--prepared", "--checksum"], ["--keep-connections", "--rounds", 2], ["--speed", 1000], ["--dsn", dsn(srv, "shop")]]
+        for way in ways:
+            peak = measured("replay", path, "--dsn", dsn(srv, "shop"), "--connections", 4, "--json", out, "--quiet", *way)
+            report = read(out)
+            assert report["statements_in_file"] == count
+            for run in report["runs"]:
+                assert run["statements"] == count * (2 if "--rounds" in way else 1) and not run["errors"], run
+                assert run["rows"] == run["statements"], run
+            if len(report["runs"]) == 2:
+                assert report["comparison"]["same"] == count, report["comparison"]
+            assert peak < 128 << 20, (way, peak >> 20)
+        # Standard input is read once, and played from a copy.
+        with open(path) as f:
+            peak = measured("replay", "-", "--dsn", dsn(srv, "shop"), "--json", out, "--quiet", stdin=f, env={"TMPDIR": d})
+        assert read(out)["runs"][0]["statements"] == count and peak < 128 << 20, peak >> 20
+        assert sorted(os.listdir(d)) == sorted(["large.jsonl", "r.json", os.path.basename(small)]), os.listdir(d)
+
+
+def test_tls_by_ssl_mode(srv):
+    shop(srv)
+    ca = os.path.join(srv.datadir, "server-cert.pem")
+    secret = "s3cret"
+    for user in ("tls", "rsa"):
+        query(srv, f"DROP USER IF EXISTS {user}@'%'")
+        query(srv, f"CREATE USER {user}@'%' IDENTIFIED WITH caching_sha2_password BY '{secret}'")
+        query(srv, f"GRANT ALL ON *.* TO {user}@'%'")
+    with tempfile.TemporaryDirectory() as d:
+        # Long and short answers, text and prepared, are the same with TLS and without; the first login needs the whole password.
+        path = work(d, lists(200) + [{"text": "SELECT * FROM items a, items b WHERE a.id < 200", "db": "shop"}])
+        both = ["--dsn", dsn(srv, "shop", "tls") + "?ssl-mode=REQUIRED", "--dsn", dsn(srv, "shop", "rsa") + "?ssl-mode=DISABLED"]
+        for more in ([], ["--prepared"]):
+            out = lab("replay", path, *both, "--connections", 3, *more, env={"NFOLD_LAB_PASSWORD": secret})
+            assert "SAME: 201 statements" in out and "ssl-mode=REQUIRED" in out, out
+        # A statement longer than what a TLS session holds back.
+        long = work(d, [{"text": "SELECT LENGTH('%s')" % ("x" * (8 << 20))}])
+        said = lab("replay", long, "--dsn", dsn(srv, "shop") + "?ssl-mode=REQUIRED")
+        assert " 1 statements" in said and "lost" not in said, said
+        one = work(d, [{"text": "SELECT 1"}])
+        for mode in ("PREFERRED", "REQUIRED", f"VERIFY_CA&ssl-ca={ca}", f"VERIFY_IDENTITY&ssl-ca={ca}"):
+            assert "1 statements" in lab("replay", one, "--dsn", dsn(srv, "shop") + "?ssl-mode=" + mode), mode
+        other = os.path.join(d, "other.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=other", "-keyout", os.path.join(d, "key"), "-out", other],
+                       check=True, capture_output=True)
+        for words, part in [
+            (f"VERIFY_CA&ssl-ca={other}", "certificate"),
+            ("VERIFY_CA", "needs ssl-ca"),
+            ("VERIFY_CA&ssl-ca=/not/there", "/not/there"),
+            ("on", "VERIFY_IDENTITY"),
+        ]:
+            said = lab("replay", one, "--dsn", dsn(srv, "shop") + "?ssl-mode=" + words, ok=False)
+            assert part in said and said.startswith("nfold lab: ") and said.count("\n") == 1, (words, said)
 
 
 def test_different_answers_are_named(srv):

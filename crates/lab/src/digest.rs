@@ -29,7 +29,8 @@ pub const HELP: &str = "Examples:
   nfold lab digest slow.log.1.gz slow.log --by rows --json digest.json --html digest.html
   zcat old/*.gz | nfold lab digest -
   nfold lab digest --dsn mysql://root@127.0.0.1:3306
-  nfold lab digest slow.log --extract 3f2a --out w.jsonl     (then: nfold lab replay w.jsonl --dsn ...)";
+  nfold lab digest slow.log --since 2024-03-01T12:00:00Z --until 2024-03-01T12:05:00Z
+  nfold lab digest slow.log --extract 3f2a --out w.jsonl     # then: nfold lab replay w.jsonl --dsn ...";
 
 /// Command line of `nfold lab digest`.
 #[derive(clap::Args)]
@@ -38,7 +39,7 @@ pub struct Args {
     #[arg(value_name = "FILE", required_unless_present = "dsn")]
     files: Vec<PathBuf>,
     /// In place of files: what the performance_schema of this server has counted (mysql://user@host:port)
-    #[arg(long, value_name = "DSN", conflicts_with_all = ["files", "extract", "since", "until"])]
+    #[arg(long, value_name = "DSN", conflicts_with_all = ["files", "extract"])]
     dsn: Option<String>,
     /// What the files are (found out)
     #[arg(long)]
@@ -64,10 +65,10 @@ pub struct Args {
     /// Where the statements go, one JSON object a line
     #[arg(long, value_name = "FILE", requires = "extract")]
     out: Option<PathBuf>,
-    /// Only what began at or after this time (2024-03-01T12:00:00Z)
+    /// Only what began at or after this time (2024-03-01T12:00:00Z); with --dsn, patterns that were seen since then, with all their counts
     #[arg(long, value_name = "TIME", value_parser = point_in_time)]
     since: Option<i64>,
-    /// Only what began before this time
+    /// Only what began before this time; with --dsn, patterns that were seen before
     #[arg(long, value_name = "TIME", value_parser = point_in_time)]
     until: Option<i64>,
     /// Only statements in this database
@@ -191,7 +192,18 @@ impl Run<'_> {
 
     /// Takes what a server has counted.
     fn server(&mut self, dsn: &Dsn) -> Result<Source, LabError> {
-        self.patterns.list = schema::read(dsn, self.args.db.as_deref())?;
+        let args = self.args;
+        if args.since.is_some() || args.until.is_some() {
+            eprintln!(
+                "nfold lab: {dsn} has no times of single statements: --since and --until choose patterns by when they were seen, with all their counts"
+            );
+        }
+        let wanted = schema::Wanted {
+            db: args.db.as_deref(),
+            since: args.since,
+            until: args.until,
+        };
+        self.patterns.list = schema::read(dsn, &wanted)?;
         Ok(Source {
             name: dsn.to_string(),
             format: "performance_schema",

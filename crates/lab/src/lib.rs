@@ -67,7 +67,7 @@ enum Command {
     #[command(after_help = lines::EXAMPLES)]
     Lines(lines::Args),
     /// Check where a DSN leads, and that a password is found for it
-    #[command(after_help = "Example:\n  nfold lab dsn mysql://app@127.0.0.1:3306/shop")]
+    #[command(after_help = dsn::EXAMPLES)]
     Dsn(dsn::Args),
 }
 
@@ -93,5 +93,66 @@ pub fn main(args: &Args) -> ExitCode {
             eprintln!("nfold lab: {e}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        _args: super::Args,
+    }
+
+    /// Words of a shell's line: quotes, comments, and `$(…)`, which stands for a process here.
+    fn words(line: &str) -> Vec<String> {
+        let line = line.replace("$(pidof mariadbd)", "1");
+        let line = line
+            .replace("$(pidof mysqld)", "1")
+            .replace("$(pidof nfold)", "1");
+        let (mut words, mut quoted) = (vec![String::new()], false);
+        for c in line.chars() {
+            let last = words.last_mut().expect("there is one");
+            match c {
+                '\'' => quoted = !quoted,
+                '#' if !quoted && last.is_empty() => break,
+                ' ' if !quoted && last.is_empty() => {}
+                ' ' if !quoted => words.push(String::new()),
+                c => last.push(c),
+            }
+        }
+        words.retain(|w| !w.is_empty());
+        words
+    }
+
+    #[test]
+    fn examples_of_help_are_command_lines() {
+        let mut seen = 0;
+        for help in [
+            super::digest::HELP,
+            super::replay::HELP,
+            super::bench::EXAMPLES,
+            super::report::EXAMPLES,
+            super::stacks::EXAMPLES,
+            super::lines::EXAMPLES,
+            super::dsn::EXAMPLES,
+        ] {
+            for line in help.lines().filter(|l| l.starts_with("  ")) {
+                for command in line.split(" && ").flat_map(|c| c.split(" | ")) {
+                    let words = words(command);
+                    if words[0] == "zcat" {
+                        continue;
+                    }
+                    assert_eq!(words[..2], ["nfold", "lab"], "{line}");
+                    if let Err(e) = Cli::try_parse_from(&words[1..]) {
+                        panic!("{line}: {e}");
+                    }
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen >= 20, "{seen}");
     }
 }

@@ -12,8 +12,27 @@ use crate::log::time;
 /// Errors by which servers say that a user may not: access denied to a database, to a table, a privilege is missing.
 const DENIED: [u16; 4] = [1044, 1142, 1143, 1227];
 
-/// All patterns, or those of one database. An error is one line that says what to do.
-pub fn read(dsn: &Dsn, db: Option<&str>) -> Result<Vec<Pattern>, LabError> {
+/// Which rows are looked at.
+#[derive(Debug, Default)]
+pub struct Wanted<'a> {
+    /// Of this database.
+    pub db: Option<&'a str>,
+    /// Seen at this time or later, and before that: microseconds since 1970.
+    pub since: Option<i64>,
+    pub until: Option<i64>,
+}
+
+impl Wanted<'_> {
+    fn has(&self, pattern: &Pattern) -> bool {
+        let db = self.db.is_none_or(|db| pattern.dbs.iter().any(|d| d == db));
+        let late = |since| pattern.last_us.is_some_and(|last| last >= since);
+        let early = |until| pattern.first_us.is_some_and(|first| first < until);
+        db && self.since.is_none_or(late) && self.until.is_none_or(early)
+    }
+}
+
+/// The patterns that are wanted. An error is one line that says what to do.
+pub fn read(dsn: &Dsn, wanted: &Wanted<'_>) -> Result<Vec<Pattern>, LabError> {
     let mut connection = Connection::open(dsn)?;
     connection.query("SET time_zone = '+00:00'")?;
     let denied = |e: LabError| match e {
@@ -36,10 +55,10 @@ pub fn read(dsn: &Dsn, db: Option<&str>) -> Result<Vec<Pattern>, LabError> {
             "{dsn} has no statistics of statements: {why}"
         )));
     }
-    patterns(&result, db)
+    patterns(&result, wanted)
 }
 
-fn patterns(result: &ResultSet, db: Option<&str>) -> Result<Vec<Pattern>, LabError> {
+fn patterns(result: &ResultSet, wanted: &Wanted<'_>) -> Result<Vec<Pattern>, LabError> {
     let rows = Rows { result };
     let mut found: Vec<Pattern> = Vec::new();
     let mut by_text: FxHashMap<String, usize> = FxHashMap::default();
@@ -50,10 +69,10 @@ fn patterns(result: &ResultSet, db: Option<&str>) -> Result<Vec<Pattern>, LabErr
     }
     for row in 0..result.rows.len() {
         let schema = rows.text(row, "SCHEMA_NAME");
-        if db.is_some() && schema.as_deref() != db {
+        let one = pattern(&rows, row, schema);
+        if !wanted.has(&one) {
             continue;
         }
-        let one = pattern(&rows, row, schema);
         match by_text.get(&one.text) {
             Some(&at) => merge(&mut found[at], one),
             None => {
@@ -222,7 +241,7 @@ mod tests {
             Some("0"),
         ];
         let rows = result(&COLUMNS, &[&a, &b, &other]);
-        let found = patterns(&rows, None).expect("its columns are there");
+        let found = patterns(&rows, &Wanted::default()).expect("its columns are there");
         assert_eq!(found.len(), 2);
         let summary = found[0].summary.clone().expect("is a summary");
         assert_eq!(
@@ -241,7 +260,14 @@ mod tests {
         );
         assert_eq!(found[0].dbs, ["a", "b"]);
         assert_eq!((found[1].count, found[1].first_us), (7, None));
-        let one = patterns(&rows, Some("b")).expect("its columns are there");
+        let one = patterns(
+            &rows,
+            &Wanted {
+                db: Some("b"),
+                ..Wanted::default()
+            },
+        )
+        .expect("its columns are there");
         assert_eq!(
             (
                 one.len(),
@@ -253,16 +279,56 @@ mod tests {
     }
 
     #[test]
+    fn a_range_of_time_chooses_patterns_by_when_they_were_seen() {
+        let row = |text, first, last| [Some(text), Some("1"), Some("0"), Some(first), Some(last)];
+        let (old, new) = (
+            row("old", "2024-03-01 12:00:00", "2024-03-01 12:10:00"),
+            row("new", "2024-03-01 12:20:00", "2024-03-01 12:30:00"),
+        );
+        let never = [Some("never"), Some("1"), Some("0"), None, None];
+        let columns = [
+            "DIGEST_TEXT",
+            "COUNT_STAR",
+            "SUM_TIMER_WAIT",
+            "FIRST_SEEN",
+            "LAST_SEEN",
+        ];
+        let rows = result(&columns, &[&old, &new, &never]);
+        let at = |minute: u32| {
+            let text = format!("2024-03-01 12:{minute:02}:00");
+            let (stamp, _) = time::read(text.as_bytes()).expect("a time");
+            stamp.in_utc(&jiff::tz::TimeZone::UTC)
+        };
+        for (since, until, expected) in [
+            (None, None, "old new never"),
+            (Some(10), None, "old new"),
+            (Some(11), None, "new"),
+            (None, Some(20), "old"),
+            (Some(5), Some(21), "old new"),
+            (Some(31), None, ""),
+        ] {
+            let wanted = Wanted {
+                db: None,
+                since: since.map(at),
+                until: until.map(at),
+            };
+            let found = patterns(&rows, &wanted).expect("its columns are there");
+            let names: Vec<String> = found.into_iter().map(|p| p.text).collect();
+            assert_eq!(names.join(" "), expected, "{wanted:?}");
+        }
+    }
+
+    #[test]
     fn what_a_server_lacks_is_absent() {
         let rows = result(
             &COLUMNS[..5],
             &[&[None, None, Some("SELECT ?"), Some("1"), Some("x")]],
         );
-        let found = patterns(&rows, None).expect("the columns that count are there");
+        let found = patterns(&rows, &Wanted::default()).expect("the columns that count are there");
         assert_eq!(
             found[0].summary.as_ref().map(|s| (s.total_us, s.p95_us)),
             Some((0, None))
         );
-        assert!(patterns(&result(&["a"], &[]), None).is_err());
+        assert!(patterns(&result(&["a"], &[]), &Wanted::default()).is_err());
     }
 }
