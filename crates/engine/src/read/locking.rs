@@ -7,12 +7,14 @@
 //! of each row is what the statement works on.
 //!
 //! # Invariants
-//! K1. A row is given out only after its clustered record is locked and was read again under that lock.
+//! K1. A row is given out only after its clustered record is locked and was read again under that lock. (But see K5.)
 //! K2. After a wait the entries at hand are copied and locked again (locks that are held cost a lookup); rows that were given
 //!     out are told apart by their key, in the direction of the scan.
 //! K3. READ COMMITTED: every row given out has a note of the locks that this read took for it, so that they can be given up.
 //! K4. A version that is looked at without a lock is kept by nothing once its successor is committed. If it, or a chain of it, is not there, and the
 //!     successor has ended or is not the newest any more, the step is done again; otherwise it is damage.
+//! K5. A shared read that an index answers alone locks its entries and nothing else, as in InnoDB. Whoever changes what the entry holds has to
+//!     lock the entry, and an entry that is locked and not marked is of no active transaction but the own one: so it stands.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -30,7 +32,7 @@ use crate::read::settle::damaged;
 use crate::read::{LockWaitPolicy, ReadSpec, RowLock, Scratch};
 use crate::record::{RowHeader, SecondaryEntry};
 use crate::session::EngineSession;
-use crate::table::Table;
+use crate::table::{CoveringScratch, Table};
 
 /// Entries locked in one go.
 const SLICE: usize = 32;
@@ -57,6 +59,7 @@ pub(super) struct LockingRead {
     given: usize,
     fresh: Fresh,
     scratch: Scratch,
+    covering: CoveringScratch,
 }
 
 /// Where the point or range at hand stands.
@@ -254,6 +257,7 @@ impl LockingRead {
                 noted: !gaps,
                 fresh: &mut self.fresh,
                 buffers: (&mut self.key, &mut self.value, &mut self.row),
+                covering: &mut self.covering,
                 out,
             };
             let found = if !skipped.contains(&i) {
@@ -402,6 +406,7 @@ struct Given<'a> {
     fresh: &'a mut Fresh,
     /// Key, value, row.
     buffers: (&'a mut Vec<u8>, &'a mut Vec<u8>, &'a mut Vec<u8>),
+    covering: &'a mut CoveringScratch,
     out: &'a mut RowBatch,
 }
 
@@ -483,7 +488,13 @@ fn give_out(
         let entry = SecondaryEntry::parse(value).ok_or_else(damaged)?;
         let primary = entry.primary_key(key).ok_or_else(damaged)?;
         note.primary = primary.len() as u32;
-        let found = !entry.deleted && give_row_of(table, spec, session, (key, primary), given)?;
+        let found = if entry.deleted {
+            false
+        } else if spec.covering {
+            give_entry(table, spec, (key, primary), &entry, given)?
+        } else {
+            give_row_of(table, spec, session, (key, primary), given)?
+        };
         note.fresh.1 = given.noted && given.fresh.has_row(primary);
         found
     };
@@ -493,6 +504,27 @@ fn give_out(
         release_noted(table, spec, session, note, key);
     }
     Ok(found)
+}
+
+/// Gives out what the entry itself holds (K5).
+fn give_entry(
+    table: &Table,
+    spec: &ReadSpec,
+    (key, primary): (&[u8], &[u8]),
+    entry: &SecondaryEntry<'_>,
+    given: &mut Given<'_>,
+) -> Result<bool, Stop> {
+    let Given { at, covering, .. } = given;
+    let mut whole = true;
+    given.out.push_with(*at, |out| {
+        whole = table.covering_row(spec.index, key, entry, covering, out);
+        whole
+    });
+    if !whole {
+        return Err(damaged());
+    }
+    give_row_id(table, primary, given.out);
+    Ok(true)
 }
 
 /// The part of [`give_out`] behind a secondary entry.

@@ -59,7 +59,7 @@ pub enum LockWaitPolicy {
 pub struct ReadSpec {
     /// Ordinal in the table's definition.
     pub index: usize,
-    /// Answer from the index alone: rows come in [`crate::Table::index_layout`]. Not with a lock, and not for the clustered index.
+    /// Answer from the index alone: rows come in [`crate::Table::index_layout`]. Not with an exclusive lock, and not for the clustered index.
     pub covering: bool,
     pub lock: RowLock,
     pub wait: LockWaitPolicy,

@@ -34,8 +34,8 @@ pub(super) fn read_spec(
     let lock = row_lock(rt, block);
     ReadSpec {
         index: access.index,
-        // Locks are on clustered rows, so those are read.
-        covering: access.covering && lock == RowLock::None,
+        // An exclusive lock is on the clustered row, too.
+        covering: access.covering && lock != RowLock::Exclusive,
         lock,
         wait: match block.lock.wait {
             LockWait::Wait => LockWaitPolicy::Wait,

@@ -48,7 +48,7 @@ impl Slot {
         };
         let (mut covering, mut places, mut made) = (None, None, None);
         match &source {
-            Source::Table(t) if access.covering && row_lock(rt, block) == RowLock::None => {
+            Source::Table(t) if access.covering && row_lock(rt, block) != RowLock::Exclusive => {
                 covering = Some(access.index);
                 let mut map = vec![ABSENT; t.def().columns.len()];
                 for (place, &column) in t.index_columns(access.index).iter().enumerate() {

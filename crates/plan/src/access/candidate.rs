@@ -1,6 +1,7 @@
 //! Access paths of one table: what each index could do with the conditions, and what it would cost.
 
 use nfold_catalog::{IndexKind, TableDef, TableStats};
+use nfold_sql::ast::LockStrength;
 
 use super::order::{self, Wish};
 use super::predicate::{OnColumn, Reader, Says, merge_range};
@@ -88,7 +89,8 @@ struct Chooser<'c> {
     stats: Option<&'c TableStats>,
     rows: f64,
     used: Vec<bool>,
-    locking: bool,
+    /// An exclusive lock is on the row, so the row is read; a shared one of an index that holds all is on its entry alone.
+    locks_rows: bool,
     /// What each usable condition says, with its place among them.
     says: Vec<(usize, OnColumn)>,
     row_says: Vec<RowSays>,
@@ -137,7 +139,7 @@ pub(crate) fn choose(
         stats,
         rows: stats.map_or(UNKNOWN_ROWS, |s| (s.rows as f64).max(1.0)),
         used: block.tables[t].used.clone(),
-        locking: block.lock.strength.is_some(),
+        locks_rows: block.lock.strength == Some(LockStrength::Update),
         says,
         row_says,
         usable,
@@ -174,7 +176,7 @@ pub(crate) fn choose(
 
 impl Chooser<'_> {
     fn covering(&self, i: usize) -> bool {
-        !self.locking && covers(self.def, i, &self.used)
+        !self.locks_rows && covers(self.def, i, &self.used)
     }
 
     /// Scans of whole indexes: the clustered one, and those that cover.
