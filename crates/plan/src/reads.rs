@@ -10,6 +10,8 @@ pub struct Reads {
     pub full_join: bool,
     pub range: bool,
     pub range_join: bool,
+    /// A table is read as a whole, and no index is of any use for that: it neither holds all that is needed nor gives the order.
+    pub no_index: bool,
 }
 
 impl Plan {
@@ -54,13 +56,19 @@ fn block(b: &Block, reads: &mut Reads) {
             TableSource::Derived(q) => query(q, reads),
             TableSource::Virtual(_) => {}
             TableSource::Table(_) => {
-                let kind = match &step.access.kind {
-                    AccessKind::Hash { build, .. } => &build.kind,
-                    kind => kind,
+                let access = match &step.access.kind {
+                    AccessKind::Hash { build, .. } => &**build,
+                    _ => &step.access,
                 };
-                match kind {
-                    AccessKind::Full if at == 0 => reads.scan = true,
-                    AccessKind::Full => reads.full_join = true,
+                let helps = access.index != 0 || access.covering || at == 0 && b.ordered;
+                match &access.kind {
+                    AccessKind::Full => {
+                        reads.no_index |= !helps;
+                        match at {
+                            0 => reads.scan = true,
+                            _ => reads.full_join = true,
+                        }
+                    }
                     AccessKind::Range { .. } | AccessKind::Ranges(_) if at == 0 => {
                         reads.range = true
                     }

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use nfold_exec::{SessionEnv, WireFormat};
+use nfold_observe::digests::access;
 use nfold_protocol::command::ExecuteHeader;
 use nfold_protocol::consts::{cap, status};
 use nfold_protocol::response::Column;
@@ -21,6 +22,15 @@ use crate::worker::{FiberCx, KillKind};
 const KEPT_VALUES: usize = 4096;
 /// A read-only cursor was asked for.
 const CURSOR_READ_ONLY: u8 = 1;
+
+/// What the end of an answer says about how its tables were read.
+fn index_flags(reads: u8) -> u16 {
+    if reads & access::NO_INDEX != 0 {
+        status::NO_INDEX_USED
+    } else {
+        0
+    }
+}
 
 impl Session {
     /// Tells the connection what of the session concerns it.
@@ -96,7 +106,7 @@ impl Session {
         if let Ok(Response::Done(done)) = &result {
             self.facts.run.rows_affected = done.affected_rows;
         }
-        out.set_status(self.status_flags());
+        out.set_status(self.status_flags() | index_flags(self.facts.run.access));
         let warnings = self.conditions.total().min(u64::from(u16::MAX)) as u16;
         match &result {
             Ok(Response::Done(done)) => send_ok(done, warnings, out),

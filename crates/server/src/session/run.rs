@@ -321,7 +321,7 @@ impl Session {
 fn access_bits(plan: &Plan) -> u8 {
     let reads = plan.reads();
     let bit = |on: bool, bit: u8| if on { bit } else { 0 };
-    bit(reads.scan || reads.full_join, access::NO_INDEX)
+    bit(reads.no_index, access::NO_INDEX)
         | bit(reads.scan, access::SCAN)
         | bit(reads.full_join, access::FULL_JOIN)
         | bit(reads.range, access::RANGE)
