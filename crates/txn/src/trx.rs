@@ -505,3 +505,28 @@ impl Drop for Trx {
         self.system.views().slots.give(self.slot);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_note_says_is_what_was_noted() {
+        for isolation in [
+            Isolation::ReadUncommitted,
+            Isolation::ReadCommitted,
+            Isolation::RepeatableRead,
+            Isolation::Serializable,
+        ] {
+            for (read_only, single) in [(false, false), (true, false), (false, true), (true, true)]
+            {
+                let about = TrxAbout {
+                    isolation,
+                    read_only,
+                    single,
+                };
+                assert_eq!(TrxAbout::decode(about.encode()), about);
+            }
+        }
+    }
+}

@@ -219,3 +219,27 @@ fn transfers_keep_their_sum() {
         });
     });
 }
+
+#[test]
+fn slots_in_use_are_those_with_a_note_or_a_snapshot() {
+    let slots = SlotTable::default();
+    let (noted, idle) = (slots.take(5).unwrap(), slots.take(6).unwrap());
+    assert!(slots.in_use().is_empty());
+    slots.note(noted, 1_000, 9);
+    slots.line(idle).s.store(77, Ordering::Relaxed);
+    let expected = |session, s, since_us, about| SlotInfo {
+        session,
+        s,
+        since_us,
+        about,
+    };
+    let both = [expected(5, None, 1_000, 9), expected(6, Some(77), 0, 0)];
+    assert_eq!(slots.in_use(), both);
+    slots.note(noted, 0, 0);
+    slots.give(idle);
+    assert!(slots.in_use().is_empty());
+    // The next session finds nothing of the one before.
+    slots.note(noted, 2_000, 1);
+    slots.give(noted);
+    assert!(slots.in_use().is_empty());
+}
