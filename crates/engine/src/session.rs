@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use nfold_catalog::MdlSlot;
 use nfold_store::{Mtr, Store, TrxId};
-use nfold_txn::locks::{LockMode, LockRequest, LockTable, Locked};
+use nfold_txn::locks::{LockKind, LockMode, LockRequest, LockTable, Locked};
 use nfold_txn::undo::{RowChange, UndoPrep};
 use nfold_txn::{FlushAtCommit, Isolation, Trx, TrxSystem};
 
@@ -297,8 +297,8 @@ impl EngineSession {
     }
 
     /// Gives up a record lock.
-    pub(crate) fn unlock(&mut self, index: u64, key: &[u8], mode: LockMode) {
-        self.trx.unlock(index, key, mode);
+    pub(crate) fn unlock(&mut self, index: u64, key: &[u8], mode: LockMode, kind: LockKind) {
+        self.trx.unlock(index, key, mode, kind);
     }
 
     /// Whether the transaction is READ ONLY.

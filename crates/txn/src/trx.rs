@@ -17,7 +17,7 @@
 
 use crate::applier::RowApplier;
 use crate::error::{Step, TxnError};
-use crate::locks::{LockMode, LockOwner, LockRequest, Locked};
+use crate::locks::{LockKind, LockMode, LockOwner, LockRequest, Locked};
 use crate::system::TrxSystem;
 use crate::undo::{RowChange, TrxUndo, UndoPrep, UndoPtr, UndoRecord};
 use crate::view::Snapshot;
@@ -272,9 +272,9 @@ impl Trx {
     }
 
     /// Gives up a record lock on a row that turned out not to match; see [`LockTable::unlock`](crate::locks::LockTable::unlock).
-    pub fn unlock(&mut self, index: u64, key: &[u8], mode: LockMode) {
+    pub fn unlock(&mut self, index: u64, key: &[u8], mode: LockMode, kind: LockKind) {
         if let Some(owner) = &self.owner {
-            self.system.locks().unlock(owner, index, key, mode);
+            self.system.locks().unlock(owner, index, key, mode, kind);
         }
     }
 

@@ -15,19 +15,21 @@
 //!     successor has ended or is not the newest any more, the step is done again; otherwise it is damage.
 //! K5. A shared read that an index answers alone locks its entries and nothing else, as in InnoDB. Whoever changes what the entry holds has to
 //!     lock the entry, and an entry that is locked and not marked is of no active transaction but the own one: so it stands.
+//! K6. A lock that was granted beside somebody else's uncommitted change counts for nothing: that change came between the look at the entry and the
+//!     lock. It is given up before the step is done again, and before anything is waited for.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use nfold_btree::{Cursor, EntryBatch};
 use nfold_store::Wait;
-use nfold_txn::locks::{LockKey, LockKind, LockMode, LockRequest, Locked, OnConflict};
+use nfold_txn::locks::{LockKey, LockKind, LockRequest, Locked, OnConflict};
 
 use crate::batch::{Bound, KeyRange, PointSet, RowBatch, RowNote, successor};
 use crate::error::{EngineError, Stop, lift};
 use crate::overflow;
 use crate::read::consistent::{has_key, push_image, tree_range};
-use crate::read::release::{Fresh, committed_version, may_have_gone, release_noted};
+use crate::read::release::{Fresh, committed_version, may_have_gone, mode, release_noted};
 use crate::read::settle::damaged;
 use crate::read::{LockWaitPolicy, ReadSpec, RowLock, Scratch};
 use crate::record::{RowHeader, SecondaryEntry};
@@ -52,6 +54,8 @@ pub(super) struct LockingRead {
     here: Option<Here>,
     first: EntryBatch,
     again: EntryBatch,
+    /// Which entries of `first` were locked anew.
+    new: Vec<usize>,
     key: Vec<u8>,
     value: Vec<u8>,
     row: Vec<u8>,
@@ -219,20 +223,45 @@ impl LockingRead {
             semi,
             first_key: self.first_key.as_deref(),
         };
-        let (skipped, any_new) =
-            lock_entries(table, spec, session, &how, &self.first, &mut self.fresh)?;
-        if any_new {
+        self.new.clear();
+        let entries = (&self.first, &mut self.new);
+        let skipped = match lock_entries(table, spec, session, &how, entries, &mut self.fresh) {
+            Ok(skipped) => skipped,
+            Err(stop) => {
+                look_again(table, spec, session, &how, (&self.first, &self.new))?;
+                return Err(stop);
+            }
+        };
+        if !self.new.is_empty() {
             cursor = here.cursor.clone();
             self.again.clear();
-            more = cursor
-                .next_batch(tree, store, slice, &mut self.again)
-                .map_err(lift)?;
-            if !self
+            let read = cursor.next_batch(tree, store, slice, &mut self.again);
+            if let Err(stop) = read {
+                look_again(table, spec, session, &how, (&self.first, &self.new))?;
+                return Err(lift(stop));
+            }
+            more = read.map_err(lift)?;
+            let same = self
                 .first
                 .iter()
                 .map(|e| e.0)
-                .eq(self.again.iter().map(|e| e.0))
-            {
+                .eq(self.again.iter().map(|e| e.0));
+            let mut late = false;
+            for (key, value) in self.again.iter() {
+                late |= give_up_late(
+                    table,
+                    spec,
+                    session,
+                    &how,
+                    &self.first,
+                    &self.new,
+                    (key, value),
+                )?;
+            }
+            if late {
+                return Err(Stop::Wait(Wait::ready())); // K6
+            }
+            if !same {
                 return Ok(()); // something came between: once more, most locks are held by now
             }
             std::mem::swap(&mut self.first, &mut self.again);
@@ -295,30 +324,98 @@ struct How<'a> {
     first_key: Option<&'a [u8]>,
 }
 
-/// Locks the entries of a slice in the index that is read; (those skipped, whether any lock was new).
+impl How<'_> {
+    fn kind(&self, key: &[u8]) -> LockKind {
+        if self.first_key == Some(key) {
+            LockKind::Record
+        } else {
+            self.kind
+        }
+    }
+}
+
+/// The transaction that changed an entry of the index that is read, if it is another one and not over.
+fn holder_of(
+    spec: &ReadSpec,
+    session: &EngineSession,
+    value: &[u8],
+) -> Result<Option<nfold_store::TrxId>, Stop> {
+    let trx = if spec.index == 0 {
+        RowHeader::split(value).ok_or_else(damaged)?.0.trx
+    } else {
+        SecondaryEntry::parse(value).ok_or_else(damaged)?.trx
+    };
+    Ok(session.active_other(trx))
+}
+
+/// Gives up the new lock on an entry that has become somebody else's (K6). Whether it has.
+fn give_up_late(
+    table: &Table,
+    spec: &ReadSpec,
+    session: &mut EngineSession,
+    how: &How<'_>,
+    first: &EntryBatch,
+    new: &[usize],
+    (key, value): (&[u8], &[u8]),
+) -> Result<bool, Stop> {
+    if holder_of(spec, session, value)?.is_none() {
+        return Ok(false);
+    }
+    let late = first
+        .iter()
+        .enumerate()
+        .any(|(i, entry)| entry.0 == key && new.contains(&i));
+    if late {
+        let index = table.def().indexes[spec.index].id.0;
+        session.unlock(index, key, mode(spec), how.kind(key));
+    }
+    Ok(late)
+}
+
+/// [`give_up_late`] for the entries that were locked before something has to be waited for.
+fn look_again(
+    table: &Table,
+    spec: &ReadSpec,
+    session: &mut EngineSession,
+    how: &How<'_>,
+    (first, new): (&EntryBatch, &[usize]),
+) -> Result<(), Stop> {
+    let mut value = Vec::new();
+    for (i, (key, _)) in first.iter().enumerate() {
+        if !new.contains(&i) {
+            continue;
+        }
+        value.clear();
+        let tree = &table.index(spec.index).tree;
+        match tree.get(table.store(), key, &mut value) {
+            Ok(true) => {
+                give_up_late(table, spec, session, how, first, new, (key, &value))?;
+            }
+            Ok(false) => {}
+            // It cannot be looked at now.
+            Err(_) => {
+                let index = table.def().indexes[spec.index].id.0;
+                session.unlock(index, key, mode(spec), how.kind(key));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Locks the entries of a slice in the index that is read, and notes which locks are new; those skipped.
 fn lock_entries(
     table: &Table,
     spec: &ReadSpec,
     session: &mut EngineSession,
     how: &How<'_>,
-    entries: &EntryBatch,
+    (entries, new): (&EntryBatch, &mut Vec<usize>),
     fresh: &mut Fresh,
-) -> Result<(Vec<usize>, bool), Stop> {
+) -> Result<Vec<usize>, Stop> {
     let gaps = session.locks_gaps();
     let mut skipped = Vec::new();
-    let mut any_new = false;
     for (i, (key, value)) in entries.iter().enumerate() {
-        let trx = if spec.index == 0 {
-            RowHeader::split(value).ok_or_else(damaged)?.0.trx
-        } else {
-            SecondaryEntry::parse(value).ok_or_else(damaged)?.trx
-        };
-        let holder = session.active_other(trx);
-        let kind = if how.first_key == Some(key) {
-            LockKind::Record
-        } else {
-            how.kind
-        };
+        let holder = holder_of(spec, session, value)?;
+        let kind = how.kind(key);
         let mut request =
             request(table, spec, spec.index, LockKey::Key(key), kind).implicit_holder(holder);
         if how.semi {
@@ -329,12 +426,12 @@ fn lock_entries(
             fresh.entry(key);
         }
         match locked? {
-            Locked::New => any_new = true,
+            Locked::New => new.push(i),
             Locked::Held => {}
             Locked::Skipped => skipped.push(i),
         }
     }
-    Ok((skipped, any_new))
+    Ok(skipped)
 }
 
 /// Locks the gap between the range's end and the first entry behind it.
@@ -384,17 +481,12 @@ fn request<'k>(
     key: LockKey<'k>,
     kind: LockKind,
 ) -> LockRequest<'k> {
-    let mode = if spec.lock == RowLock::Shared {
-        LockMode::S
-    } else {
-        LockMode::X
-    };
     let conflict = match spec.wait {
         LockWaitPolicy::Wait => OnConflict::Wait,
         LockWaitPolicy::NoWait => OnConflict::NoWait,
         LockWaitPolicy::SkipLocked => OnConflict::Skip,
     };
-    LockRequest::new(table.def().indexes[index].id.0, key, mode, kind).on_conflict(conflict)
+    LockRequest::new(table.def().indexes[index].id.0, key, mode(spec), kind).on_conflict(conflict)
 }
 
 /// Where a row goes that is given out.
@@ -537,6 +629,7 @@ fn give_row_of(
 ) -> Result<bool, Stop> {
     let tree = &table.index(0).tree;
     let (key_buffer, value_buffer, row) = &mut given.buffers;
+    let mut new = false;
     loop {
         value_buffer.clear();
         if !tree
@@ -547,6 +640,10 @@ fn give_row_of(
         }
         let (header, image) = RowHeader::split(value_buffer).ok_or_else(damaged)?;
         let holder = session.active_other(header.trx);
+        if new && holder.is_some() {
+            let index = table.def().indexes[0].id.0;
+            session.unlock(index, primary, mode(spec), LockKind::Record); // K6
+        }
         let wanted = request(table, spec, 0, LockKey::Key(primary), LockKind::Record)
             .implicit_holder(holder);
         let locked = session.lock(&wanted);
@@ -555,7 +652,10 @@ fn give_row_of(
         }
         match locked? {
             Locked::Skipped => return Ok(false),
-            Locked::New => continue, // K1
+            Locked::New => {
+                new = true;
+                continue; // K1
+            }
             Locked::Held => {}
         }
         if header.deleted || !has_key(table, spec.index, image, (key, primary), key_buffer)? {

@@ -48,7 +48,7 @@ impl Fresh {
     }
 }
 
-fn mode(spec: &ReadSpec) -> LockMode {
+pub(super) fn mode(spec: &ReadSpec) -> LockMode {
     if spec.lock == RowLock::Shared {
         LockMode::S
     } else {
@@ -80,10 +80,10 @@ pub(super) fn release_noted(
     let id = |n: usize| table.def().indexes[n].id.0;
     if note.fresh.1 {
         let primary = &key[key.len() - note.primary as usize..];
-        session.unlock(id(0), primary, mode(spec));
+        session.unlock(id(0), primary, mode(spec), LockKind::Record);
     }
     if note.fresh.0 {
-        session.unlock(id(spec.index), key, mode(spec));
+        session.unlock(id(spec.index), key, mode(spec), LockKind::Record);
     }
 }
 
@@ -101,6 +101,7 @@ pub(super) fn lock_row(
     let key = key.to_vec();
     let (mut value, mut row) = (Vec::new(), Vec::new());
     let index = table.def().indexes[0].id.0;
+    let mut new = false;
     loop {
         value.clear();
         let tree = &table.index(0).tree;
@@ -109,13 +110,17 @@ pub(super) fn lock_row(
         }
         let (header, image) = RowHeader::split(&value).ok_or_else(damaged)?;
         let holder = session.active_other(header.trx);
+        if new && holder.is_some() {
+            session.unlock(index, &key, mode(spec), LockKind::Record); // K6 of `locking`
+        }
         let wanted = LockRequest::new(index, LockKey::Key(&key), mode(spec), LockKind::Record)
             .implicit_holder(holder);
         if session.lock(&wanted)? == Locked::New {
+            new = true;
             continue; // the row was read before the lock was there
         }
         if header.deleted {
-            session.unlock(index, &key, mode(spec));
+            session.unlock(index, &key, mode(spec), LockKind::Record);
             return Ok(false);
         }
         let point = batch.point(i) as u32;

@@ -2,7 +2,7 @@
 
 use nfold_btree::{ENTRY_LOG_OVERHEAD, Guess, LeafPos, Room};
 use nfold_store::{Mtr, TrxId};
-use nfold_txn::locks::{LockKey, LockKind, LockMode, LockRequest};
+use nfold_txn::locks::{LockKey, LockKind, LockMode, LockRequest, Locked};
 use nfold_txn::undo::{OldVersion, RowChange, UndoKind, UndoPrep};
 
 use crate::error::{EngineError, Stop, lift};
@@ -169,12 +169,20 @@ fn duplicate_under_lock(
     let index = table.def().indexes[0].id.0;
     let wanted = LockRequest::new(index, LockKey::Key(key), LockMode::S, LockKind::Record)
         .implicit_holder(holder);
-    session.lock(&wanted)?;
+    let locked = session.lock(&wanted)?;
     current.clear();
     let store = table.store();
     let there = table.index(0).tree.get(store, key, current).map_err(lift)?;
-    let live = there && !RowHeader::split(current).ok_or_else(damaged)?.0.deleted;
-    if live {
+    let header = there
+        .then(|| RowHeader::split(current).ok_or_else(damaged))
+        .transpose()?
+        .map(|(header, _)| header);
+    if locked == Locked::New && header.is_some_and(|h| session.active_other(h.trx).is_some()) {
+        // Somebody's change came between: the lock did not know of it (K6 of `read::locking`).
+        session.unlock(index, key, LockMode::S, LockKind::Record);
+        return Err(Stop::Wait(nfold_store::Wait::ready()));
+    }
+    if header.is_some_and(|h| !h.deleted) {
         return Ok(Inserted::Duplicate);
     }
     // It is gone: the insert starts over, with the lock that it holds now.

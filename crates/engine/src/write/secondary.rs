@@ -1,7 +1,8 @@
 //! One change of one secondary entry.
 
 use nfold_btree::{Cursor, EntryBatch, Room};
-use nfold_txn::locks::{LockKey, LockKind, LockMode, LockRequest};
+use nfold_store::TrxId;
+use nfold_txn::locks::{LockKey, LockKind, LockMode, LockRequest, Locked};
 
 use crate::error::{Stop, lift};
 use crate::read::damaged;
@@ -52,18 +53,44 @@ pub(super) fn unique_conflict(
             if !others || (entry.deleted && holder.is_none()) {
                 continue;
             }
-            let wanted = LockRequest::new(id, LockKey::Key(key), LockMode::S, LockKind::Record)
-                .implicit_holder(holder);
-            session.lock(&wanted)?;
-            // The entry was copied before the lock was granted: look again.
-            let mut now = Vec::new();
-            let there = index.tree.get(store, key, &mut now).map_err(lift)?;
-            if there && !SecondaryEntry::parse(&now).ok_or_else(damaged)?.deleted {
+            if live_under_lock(session, table, (n, key), holder)? {
                 return Ok(true);
             }
         }
     }
     Ok(false)
+}
+
+/// Whether an entry of another row is live once it is locked shared; it was copied before.
+fn live_under_lock(
+    session: &mut EngineSession,
+    table: &Table,
+    (n, key): (usize, &[u8]),
+    mut holder: Option<TrxId>,
+) -> Result<bool, Stop> {
+    let id = table.def().indexes[n].id.0;
+    let mut now = Vec::new();
+    loop {
+        let wanted = LockRequest::new(id, LockKey::Key(key), LockMode::S, LockKind::Record)
+            .implicit_holder(holder);
+        let locked = session.lock(&wanted)?;
+        now.clear();
+        let tree = &table.index(n).tree;
+        let looked = tree.get(table.store(), key, &mut now).map_err(lift);
+        let entry = match &looked {
+            Ok(true) => Some(SecondaryEntry::parse(&now).ok_or_else(damaged)?),
+            _ => None,
+        };
+        holder = entry.as_ref().and_then(|e| session.active_other(e.trx));
+        if locked == Locked::New && (holder.is_some() || looked.is_err()) {
+            // Somebody's change came between: the lock did not know of it (K6 of `read::locking`).
+            session.unlock(id, key, LockMode::S, LockKind::Record);
+            looked?;
+            continue;
+        }
+        looked?;
+        return Ok(entry.is_some_and(|e| !e.deleted));
+    }
 }
 
 /// Inserts the entry of `row` into index `n`, or revives it.

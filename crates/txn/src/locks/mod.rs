@@ -24,7 +24,8 @@
 //! # Concurrency
 //! Order of mutexes: detector → shard (one at a time) → owner map → owner → waiter. Nobody is woken under a shard's mutex. The caller
 //! looks at the row under the leaf's latch, or looks again after the lock is granted: between its first look and the grant
-//! the row may have changed.
+//! the row may have changed. If somebody else's change is there then, it came before the lock, which did not know of it and is worth
+//! nothing: it is given up, and asked for again with that holder's name.
 //!
 //! # Deadlocks
 //! After a request was queued, its owner walks the waits-for graph, computed from the queues as they are, under the detector's mutex

@@ -380,9 +380,16 @@ impl LockTable {
             .collect()
     }
 
-    /// Gives up one record lock early: what READ COMMITTED does with a row that does not match. Other locks of the owner at the
-    /// same place stay.
-    pub fn unlock(&self, owner: &Arc<LockOwner>, index: u64, key: &[u8], mode: LockMode) {
+    /// Gives up one lock early: what READ COMMITTED does with a row that does not match, and what is done with a lock that came too late
+    /// (see "Concurrency" in the module's header). Other locks of the owner at the same place stay.
+    pub fn unlock(
+        &self,
+        owner: &Arc<LockOwner>,
+        index: u64,
+        key: &[u8],
+        mode: LockMode,
+        kind: LockKind,
+    ) {
         let bytes = encode(index, LockKey::Key(key));
         let at = shard_of(&bytes);
         let mut woken = ToWake::default();
@@ -392,9 +399,7 @@ impl LockTable {
                 return;
             };
             let mine = |e: &Entry| {
-                e.granted()
-                    && Arc::ptr_eq(&e.owner, owner)
-                    && (e.mode, e.kind) == (mode, LockKind::Record)
+                e.granted() && Arc::ptr_eq(&e.owner, owner) && (e.mode, e.kind) == (mode, kind)
             };
             let Some(found) = queue.entries.iter().position(mine) else {
                 return;

@@ -254,7 +254,7 @@ fn one_place_is_released_early() {
     gets(t.lock(&a, &x(K)));
     gets(t.lock(&a, &x(N)));
     let mut wb = waits(t.lock(&b, &x(K)));
-    t.unlock(&a, 1, b"k", LockMode::X);
+    t.unlock(&a, 1, b"k", LockMode::X, LockKind::Record);
     assert!(ready(&mut wb));
     assert_eq!(a.held_count(), 1);
     t.check().unwrap();
@@ -267,7 +267,7 @@ fn a_weaker_lock_stays_when_the_stronger_is_given_up() {
     gets(t.lock(&a, &s(K)));
     gets(t.lock(&a, &x(K)));
     let mut reader = waits(t.lock(&b, &s(K)));
-    t.unlock(&a, 1, b"k", LockMode::X);
+    t.unlock(&a, 1, b"k", LockMode::X, LockKind::Record);
     assert!(ready(&mut reader));
     let mut writer = waits(t.lock(&b, &x(K)));
     assert!(!ready(&mut writer), "the shared lock is still there");

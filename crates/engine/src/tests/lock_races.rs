@@ -1,0 +1,132 @@
+//! Locking reads and unique checks beside a transaction that deletes a row and takes it back: what it did counts only once it is committed, also
+//! where it came between a look at an entry and the lock on it.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use super::*;
+
+const ROUNDS: usize = 4_000;
+/// A read locks so many entries between its looks at them, and the last of them is the one that comes and goes.
+const ROWS: i64 = 30;
+
+fn begin(s: &mut EngineSession) {
+    s.begin(TrxOptions {
+        isolation: Isolation::RepeatableRead,
+        read_only: false,
+        consistent_snapshot: false,
+    });
+}
+
+/// Rows of a range of an index, locked; `None` after a deadlock.
+fn locked(
+    s: &mut EngineSession,
+    table: &Arc<Table>,
+    index: usize,
+    range: &KeyRange,
+    lock: RowLock,
+) -> Option<Vec<Row>> {
+    s.statement_begin(Isolation::RepeatableRead, false);
+    let spec = ReadSpec {
+        index,
+        lock,
+        columns: vec![0, 1, 2, 3],
+        ..ReadSpec::default()
+    };
+    let mut read = Read::range(table.clone(), spec, range, false);
+    let mut batch = RowBatch::new();
+    loop {
+        match block(|| read.next(s, &mut batch)) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(e) => {
+                assert!(matches!(e, EngineError::Deadlock), "{e}");
+                return None;
+            }
+        }
+    }
+    Some(batch.iter().map(|image| decode(table, image)).collect())
+}
+
+fn key(table: &Table, id: i64) -> Vec<u8> {
+    let mut key = Vec::new();
+    let id = Value::Int(id);
+    table
+        .key_layout(0)
+        .encode_values([id.as_ref()], &mut key)
+        .unwrap();
+    key
+}
+
+/// Deletes the last row and takes that back, over and over; `beside` runs meanwhile and says what it counts.
+fn beside_deletes(beside: impl Fn(&Db, &Arc<Table>, &AtomicBool) + Sync) {
+    let db = Db::new();
+    let table = db.table();
+    let mut s = db.session();
+    for id in 1..=ROWS {
+        insert(&mut s, &table, &row(id, id, &format!("s{id}")));
+    }
+    commit(&mut s);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| beside(&db, &table, &done));
+        for _ in 0..ROUNDS {
+            begin(&mut s);
+            let last = KeyRange::prefix(&key(&table, ROWS));
+            if let Some(found) = locked(&mut s, &table, 0, &last, RowLock::Exclusive) {
+                assert_eq!(found.len(), 1);
+                s.statement_begin(Isolation::RepeatableRead, false);
+                let mut image = Vec::new();
+                encode(&table, &found[0], &mut image);
+                let mut op = DeleteOp::new(table.clone());
+                op.row(&image, None);
+                let deleted = block(|| s.delete(&mut op));
+                assert!(
+                    matches!(deleted, Ok(_) | Err(EngineError::Deadlock)),
+                    "{deleted:?}"
+                );
+            }
+            block(|| s.rollback()).unwrap();
+        }
+        done.store(true, Relaxed);
+        other.join().unwrap();
+    });
+    assert_sound(&db.engine, &table);
+    assert_eq!(all(&mut s, &table).len(), ROWS as usize);
+}
+
+#[test]
+fn a_locking_read_misses_no_row_whose_delete_is_taken_back() {
+    for lock in [RowLock::Shared, RowLock::Exclusive] {
+        beside_deletes(|db, table, done| {
+            let mut s = db.session();
+            let k = table.def().index("k").unwrap();
+            while !done.load(Relaxed) {
+                begin(&mut s);
+                let found = locked(&mut s, table, k, &KeyRange::all(), lock);
+                // First of all: whoever waits for it would wait for ever after a panic.
+                block(|| s.rollback()).unwrap();
+                assert!(found.is_none_or(|rows| rows.len() == ROWS as usize));
+            }
+        });
+    }
+}
+
+#[test]
+fn a_unique_key_is_taken_while_its_delete_may_be_taken_back() {
+    beside_deletes(|db, table, done| {
+        let mut s = db.session();
+        let unique = table.def().index("s").unwrap();
+        while !done.load(Relaxed) {
+            begin(&mut s);
+            s.statement_begin(Isolation::RepeatableRead, false);
+            let mut op = InsertOp::new(table.clone());
+            encode(table, &row(ROWS + 1, 9, &format!("s{ROWS}")), op.row());
+            let outcome = block(|| s.insert(&mut op));
+            block(|| s.rollback()).unwrap();
+            match outcome {
+                Ok(outcome) => assert_eq!(outcome, WriteOutcome::Duplicate { index: unique }),
+                Err(e) => assert!(matches!(e, EngineError::Deadlock), "{e}"),
+            }
+        }
+    });
+}
