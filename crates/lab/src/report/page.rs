@@ -375,9 +375,10 @@ fn table(html: &mut String, rows: &[&Summary], names: &[String]) {
 
 fn profile_section(page: &mut Page, profile: &Profile, names: &[String]) {
     let at = color(names, &profile.server);
+    let [running, waiting, idle] = profile.stacks.counts();
     let _ = write!(
         page.html,
-        "<section>\n<h2>Where {} spends its time</h2>\n<p class=\"dim\">{} samples of {} threads by {}.</p>\n<div class=\"charts\">\n",
+        "<section>\n<h2>Where {} spends its time</h2>\n<p class=\"dim\">{} samples of {} threads by {}: {running} on the processor, {waiting} waiting, {idle} idle.</p>\n<div class=\"charts\">\n",
         escape(&profile.server),
         profile.stacks.samples,
         profile.stacks.threads,

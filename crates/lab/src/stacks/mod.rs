@@ -159,6 +159,11 @@ impl Profile {
         sums
     }
 
+    /// Samples of threads on the processor, waiting, idle.
+    pub fn counts(&self) -> [u64; 3] {
+        [State::Running, State::Waiting, State::Idle].map(|state| self.count(state))
+    }
+
     fn count(&self, state: State) -> u64 {
         self.stacks
             .iter()

@@ -139,6 +139,9 @@ const CLIENT: &[&str] = &[
 /// The same in a Rust server, whose threads serve many.
 const LOOP: &[&str] = &["nfold_server::worker", "nfold_server::listen"];
 
+/// Loops of threads that take work from others, by names that would be a statement's: idle, if nothing stands between them and the wait.
+const NEXT: &[&str] = &["session::cx::Offload::work"];
+
 /// Calls in which threads of the background wait for their next work.
 const REST: &[&str] = &[
     "cond_wait",
@@ -195,6 +198,11 @@ pub fn wait(frames: &[Arc<str>]) -> (String, bool) {
     if let Some((_, name)) = PLACES.iter().find(|(rules, _)| any(rules)) {
         return ((*name).to_owned(), false);
     }
+    let named =
+        |f: &&Arc<str>| !f.starts_with('[') && !WAITING.iter().any(|w| matches(plain(f), w));
+    let place = frames.iter().rev().find(named);
+    let next = place.is_some_and(|f| NEXT.iter().any(|r| matches(f, r)));
+    let busy = busy && !next;
     let client = ("idle: a client's next command".to_owned(), true);
     let background = ("idle: a background thread's next work".to_owned(), true);
     if any(RUST) {
@@ -212,9 +220,7 @@ pub fn wait(frames: &[Arc<str>]) -> (String, bool) {
     {
         return background;
     }
-    let named =
-        |f: &&Arc<str>| !f.starts_with('[') && !WAITING.iter().any(|w| matches(plain(f), w));
-    match frames.iter().rev().find(named) {
+    match place {
         Some(frame) => {
             let unnamed = frames
                 .iter()
@@ -353,6 +359,15 @@ mod tests {
                 &[
                     "nfold_store::log::writer",
                     "std::thread::park_timeout",
+                    "syscall",
+                ],
+                background,
+                true,
+            ),
+            (
+                &[
+                    "nfold_server::session::cx::Offload::work",
+                    "parking_lot::condvar::Condvar::wait_until_internal",
                     "syscall",
                 ],
                 background,
