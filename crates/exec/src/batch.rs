@@ -87,6 +87,13 @@ impl Batch {
             .then(|| &self.arena[span.start as usize..(span.start + span.len) as usize])
     }
 
+    /// The image of row `i` of a scan.
+    #[inline]
+    pub fn scanned(&self, i: usize) -> &[u8] {
+        debug_assert_eq!(self.width, 0, "joined rows have several images");
+        self.read.row(self.selected[i] as usize)
+    }
+
     /// Adds one image of a row; a row is whole after `width` of them.
     pub fn push_image(&mut self, image: Option<&[u8]>) {
         let start = self.arena.len() as u32;

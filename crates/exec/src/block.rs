@@ -392,20 +392,21 @@ impl Run<'_, '_> {
             return Ok(());
         }
         let format = sink.format();
-        let wanted = limits.wanted();
-        let mut seen = 0;
+        let mut left = limits;
         while self.scx.next(self.steps, 0, self.batch)? {
-            for i in 0..self.batch.len() {
-                seen += 1;
-                if seen <= limits.skip {
-                    counts.skipped += 1;
-                } else if let Some(image) = self.batch.image(i, 0) {
-                    rows.emit(image, format, sink)?;
-                    counts.sent += 1;
-                }
-                if seen >= wanted {
-                    return Ok(());
-                }
+            let batch = &*self.batch;
+            let skipped = left.skip.min(batch.len() as u64);
+            let sent = left.count.min(batch.len() as u64 - skipped);
+            rows.emit_all(
+                sent as usize,
+                |i| batch.scanned(skipped as usize + i),
+                format,
+                sink,
+            )?;
+            (counts.skipped, counts.sent) = (counts.skipped + skipped, counts.sent + sent);
+            (left.skip, left.count) = (left.skip - skipped, left.count - sent);
+            if left.wanted() == 0 {
+                return Ok(());
             }
         }
         Ok(())

@@ -180,4 +180,16 @@ pub trait RowSink {
     fn row_buffer(&mut self) -> &mut Vec<u8>;
     /// The row in the buffer is whole. `row_buffer` may be flushed here.
     fn end_row(&mut self) -> Result<(), SqlError>;
+    /// Rows `0..count`, each of which `row` appends to the buffer.
+    fn rows(
+        &mut self,
+        count: usize,
+        row: &mut dyn FnMut(usize, &mut Vec<u8>) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        for i in 0..count {
+            row(i, self.row_buffer())?;
+            self.end_row()?;
+        }
+        Ok(())
+    }
 }

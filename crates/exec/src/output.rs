@@ -124,29 +124,45 @@ pub(crate) struct DirectRows<'d> {
 
 impl DirectRows<'_> {
     /// Appends one row to the sink's buffer and ends it.
-    #[inline]
     pub fn emit(
         &self,
         image: &[u8],
         format: WireFormat,
         sink: &mut dyn RowSink,
     ) -> Result<(), SqlError> {
-        let out = sink.row_buffer();
-        let (to, select) = (&self.to, self.select);
-        let done = match format {
-            WireFormat::Text => self
-                .encoder
-                .text(self.layout, image, out, &mut |n, v, out| {
+        self.emit_all(1, |_| image, format, sink)
+    }
+
+    /// Appends rows `0..count` to the sink's buffer.
+    pub fn emit_all<'i>(
+        &self,
+        count: usize,
+        image: impl Fn(usize) -> &'i [u8],
+        format: WireFormat,
+        sink: &mut dyn RowSink,
+    ) -> Result<(), SqlError> {
+        let DirectRows {
+            encoder,
+            layout,
+            select,
+            to,
+        } = self;
+        match format {
+            WireFormat::Text => sink.rows(count, &mut |i, out| {
+                let general = &mut |n: usize, v: ValueRef<'_>, out: &mut Vec<u8>| {
                     to.text(v, &select[n].ty.col, out);
-                }),
-            WireFormat::Binary => self
-                .encoder
-                .binary(self.layout, image, out, &mut |n, v, out| {
+                };
+                let done = encoder.text(layout, image(i), out, general);
+                done.map_err(|e| row_error(&e))
+            }),
+            WireFormat::Binary => sink.rows(count, &mut |i, out| {
+                let general = &mut |n: usize, v: ValueRef<'_>, out: &mut Vec<u8>| {
                     to.binary(v, &select[n].ty.col, out);
-                }),
-        };
-        done.map_err(|e| row_error(&e))?;
-        sink.end_row()
+                };
+                let done = encoder.binary(layout, image(i), out, general);
+                done.map_err(|e| row_error(&e))
+            }),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! # Picture
 //! ```text
 //!   RowEncoder: per result column {form, place, width, null bit}      made once per plan, from the layout
-//!   row image ──▶ load 8 bytes, shift ──▶ digits        integers
+//!   row image ──▶ load 8 bytes, shift ──▶ digits        integers, dates
 //!             ──▶ end offsets ──▶ length ‖ bytes        strings
 //!             ──▶ layout.get ──▶ the caller's function  everything else, and every row with wide offsets or external fields
 //! ```
@@ -12,20 +12,29 @@
 //! - E2: every offset is checked against the image, as in `row` (I1).
 //!
 //! # Cost
-//! No allocation but the growth of `out`.
+//! No allocation but the growth of `out`, whose end is held in registers up to the next column of the caller's ([`Tail`]).
 
 use super::field::FieldKind;
-use super::{FLAG_EXTERNAL, FLAG_WIDE, HEADER_BYTES, NOT_NULL, RowError, RowLayout};
+use super::{FLAG_EXTERNAL, FLAG_WIDE, NOT_NULL, RowError, RowLayout};
+use crate::tail::Tail;
 use crate::temporal::{Date, DateTime};
-use crate::wire::{self, write_bytes};
+use crate::wire;
 use crate::{ColumnType, TypeKind, ValueRef};
+
+mod digits;
+
+use digits::{date_binary, date_text, number_text, seconds_binary, seconds_text};
 
 /// How one column goes out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
     Signed,
     Unsigned,
-    /// Length-encoded bytes as they are stored.
+    /// Integers that a text row shows with leading zeros: that is left to the caller.
+    FilledSigned,
+    FilledUnsigned,
+    /// Length-encoded bytes as they are stored: of the first variable column, of another.
+    FirstBytes,
     Bytes,
     Date,
     /// DATETIME(0)
@@ -37,17 +46,22 @@ enum Form {
 #[derive(Clone, Copy, Debug)]
 struct Column {
     ordinal: u32,
-    /// As in the layout's slot.
+    /// Byte offset of a fixed column in the image; where the end offset of the variable column before this one stands among them otherwise.
     place: u32,
-    null_bit: u32,
-    /// Stored bytes of an integer or a time.
-    width: u8,
+    /// The bit of [`RowView::nulls`]; [`NEVER_SET`] where the column is NOT NULL.
+    null_bit: u8,
+    /// 64 less the bits of an integer or a time.
+    shift: u8,
     /// Bytes of an integer in a binary row.
     wire_width: u8,
     form: Form,
-    /// A number that a text row shows with leading zeros.
-    zerofill: bool,
 }
+
+/// Bits of the null map in [`RowView::nulls`], and a bit behind them.
+const NULL_BITS: u32 = 56;
+const NEVER_SET: u8 = 63;
+/// Bytes of text for any column but strings, with its length.
+const COLUMN_ROOM: usize = 22;
 
 /// Encodes the chosen columns of rows of one layout. See the module's header.
 #[derive(Clone, Debug)]
@@ -55,6 +69,8 @@ pub struct RowEncoder {
     columns: Box<[Column]>,
     ends_at: usize,
     var_count: usize,
+    /// Bytes that a row takes besides those of its image, about.
+    room: usize,
 }
 
 /// Writes column `n` of the result, which is not NULL and not of a simple form.
@@ -73,52 +89,15 @@ impl RowEncoder {
         let column = |(n, ordinal): (usize, usize)| {
             let slot = layout.slots.get(ordinal)?;
             let ty = result(n);
-            let integer = matches!(
-                ty.kind,
-                TypeKind::TinyInt
-                    | TypeKind::SmallInt
-                    | TypeKind::MediumInt
-                    | TypeKind::Int
-                    | TypeKind::BigInt
-            );
-            let string = ty.is_string() && !ty.is_enum_or_set();
-            let form = match slot.kind {
-                FieldKind::I8
-                | FieldKind::I16
-                | FieldKind::I24
-                | FieldKind::I32
-                | FieldKind::I64
-                    if !integer =>
-                {
-                    Form::General
-                }
-                FieldKind::U8
-                | FieldKind::U16
-                | FieldKind::U24
-                | FieldKind::U32
-                | FieldKind::U64
-                    if !integer =>
-                {
-                    Form::General
-                }
-                FieldKind::I8
-                | FieldKind::I16
-                | FieldKind::I24
-                | FieldKind::I32
-                | FieldKind::I64 => Form::Signed,
-                FieldKind::U8
-                | FieldKind::U16
-                | FieldKind::U24
-                | FieldKind::U32
-                | FieldKind::U64 => Form::Unsigned,
-                FieldKind::Var if string && as_stored(n) => Form::Bytes,
-                FieldKind::Date if ty.kind == TypeKind::Date => Form::Date,
-                FieldKind::Seconds
-                    if matches!(ty.kind, TypeKind::DateTime(0) | TypeKind::Timestamp(0)) =>
-                {
-                    Form::Seconds
-                }
-                _ => Form::General,
+            let far = slot.null_bit != NOT_NULL && slot.null_bit >= NULL_BITS;
+            let mut form = form_of(slot.kind, ty, as_stored(n));
+            if far {
+                form = Form::General;
+            }
+            let first = form == Form::Bytes && slot.place == 0;
+            let place = match form {
+                Form::Bytes if !first => 2 * (slot.place - 1),
+                _ => slot.place,
             };
             let wire_width = match ty.kind {
                 TypeKind::TinyInt => 1,
@@ -128,20 +107,25 @@ impl RowEncoder {
             };
             Some(Column {
                 ordinal: ordinal as u32,
-                place: slot.place,
-                null_bit: slot.null_bit,
-                width: slot.width as u8,
+                place,
+                null_bit: if far || slot.null_bit == NOT_NULL {
+                    NEVER_SET
+                } else {
+                    slot.null_bit as u8
+                },
+                shift: 64 - 8 * slot.width.min(8) as u8,
                 wire_width,
-                form,
-                zerofill: ty.zerofill,
+                form: if first { Form::FirstBytes } else { form },
             })
         };
+        let columns = ordinals
+            .into_iter()
+            .enumerate()
+            .map(column)
+            .collect::<Option<Box<[Column]>>>()?;
         Some(RowEncoder {
-            columns: ordinals
-                .into_iter()
-                .enumerate()
-                .map(column)
-                .collect::<Option<_>>()?,
+            room: COLUMN_ROOM * columns.len(),
+            columns,
             ends_at: layout.ends_at,
             var_count: layout.var_count,
         })
@@ -162,26 +146,37 @@ impl RowEncoder {
         let Some(view) = self.view(row) else {
             return self.text_slowly(layout, row, out, general);
         };
-        for (n, column) in self.columns.iter().enumerate() {
-            if view.is_null(column)? {
-                out.push(wire::TEXT_NULL);
-                continue;
-            }
-            match column.form {
-                Form::Bytes => write_bytes(view.bytes(column)?, out),
-                Form::Signed | Form::Unsigned if column.zerofill => {
-                    general(n, layout.get(row, column.ordinal as usize)?, out);
+        let mut columns = self.columns.iter().enumerate();
+        loop {
+            let mut tail = Tail::new(out, row.len() + self.room);
+            // Up to a column that is the caller's.
+            let (n, column) = loop {
+                let Some((n, column)) = columns.next() else {
+                    return Ok(());
+                };
+                if view.is_null(column) {
+                    tail.put([wire::TEXT_NULL], 1);
+                    continue;
                 }
-                Form::Signed => signed_text(view.signed(column)?, out),
-                Form::Unsigned => number_text(view.unsigned(column)?, false, out),
-                Form::Date => date_text(Date::from_packed(view.unsigned(column)? as u32), out),
-                Form::Seconds => {
-                    seconds_text(DateTime::from_packed(view.unsigned(column)? << 20, 0), out);
+                match column.form {
+                    Form::Signed => {
+                        let value = view.signed(column)?;
+                        number_text(value.unsigned_abs(), value < 0, &mut tail);
+                    }
+                    Form::Unsigned => number_text(view.unsigned(column)?, false, &mut tail),
+                    Form::FirstBytes => view.first_bytes(&mut tail)?,
+                    Form::Bytes => view.bytes(column, &mut tail)?,
+                    Form::Date => date_text(date(view.unsigned(column)?), &mut tail),
+                    Form::Seconds => seconds_text(seconds(view.unsigned(column)?), &mut tail),
+                    Form::FilledSigned | Form::FilledUnsigned | Form::General => break (n, column),
                 }
-                Form::General => general(n, layout.get(row, column.ordinal as usize)?, out),
+            };
+            drop(tail);
+            match layout.get(row, column.ordinal as usize)? {
+                ValueRef::Null => out.push(wire::TEXT_NULL),
+                value => general(n, value, out),
             }
         }
-        Ok(())
     }
 
     #[cold]
@@ -213,266 +208,213 @@ impl RowEncoder {
         out: &mut Vec<u8>,
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
-        out.push(0);
-        let nulls = out.len();
-        out.resize(nulls + (self.columns.len() + 9) / 8, 0);
-        let view = self.view(row);
-        for (n, column) in self.columns.iter().enumerate() {
-            let Some(view) = &view else {
-                match layout.get(row, column.ordinal as usize)? {
-                    ValueRef::Null => out[nulls + (n + 2) / 8] |= 1 << ((n + 2) % 8),
-                    value => general(n, value, out),
+        let nulls = out.len() + 1;
+        let mark = |n: usize| (nulls + (n + 2) / 8, 1 << ((n + 2) % 8));
+        let head = 1 + (self.columns.len() + 9) / 8;
+        let Some(view) = self.view(row) else {
+            out.resize(out.len() + head, 0);
+            return self.binary_slowly(layout, row, out, mark, general);
+        };
+        let mut columns = self.columns.iter().enumerate();
+        let mut tail = Tail::new(out, row.len() + self.room);
+        tail.zeros(head);
+        loop {
+            // Up to a column that is the caller's.
+            let (n, column) = loop {
+                let Some((n, column)) = columns.next() else {
+                    return Ok(());
+                };
+                if view.is_null(column) {
+                    let (at, bit) = mark(n);
+                    tail.set_bits(at, bit);
+                    continue;
                 }
-                continue;
+                match column.form {
+                    Form::Signed | Form::FilledSigned => {
+                        let value = view.signed(column)? as u64;
+                        tail.put(value.to_le_bytes(), column.wire_width.into());
+                    }
+                    Form::Unsigned | Form::FilledUnsigned => {
+                        let value = view.unsigned(column)?;
+                        tail.put(value.to_le_bytes(), column.wire_width.into());
+                    }
+                    Form::FirstBytes => view.first_bytes(&mut tail)?,
+                    Form::Bytes => view.bytes(column, &mut tail)?,
+                    Form::Date => date_binary(date(view.unsigned(column)?), &mut tail),
+                    Form::Seconds => seconds_binary(seconds(view.unsigned(column)?), &mut tail),
+                    Form::General => break (n, column),
+                }
             };
-            if view.is_null(column)? {
-                out[nulls + (n + 2) / 8] |= 1 << ((n + 2) % 8);
-                continue;
+            drop(tail);
+            match layout.get(row, column.ordinal as usize)? {
+                ValueRef::Null => {
+                    let (at, bit) = mark(n);
+                    out[at] |= bit;
+                }
+                value => general(n, value, out),
             }
-            match column.form {
-                Form::Bytes => write_bytes(view.bytes(column)?, out),
-                Form::Signed => put_integer(view.signed(column)? as u64, column, out),
-                Form::Unsigned => put_integer(view.unsigned(column)?, column, out),
-                Form::Date => {
-                    wire::binary_date(Date::from_packed(view.unsigned(column)? as u32), out);
+            tail = Tail::new(out, row.len() + self.room);
+        }
+    }
+
+    #[cold]
+    fn binary_slowly(
+        &self,
+        layout: &RowLayout,
+        row: &[u8],
+        out: &mut Vec<u8>,
+        mark: impl Fn(usize) -> (usize, u8),
+        general: &mut General<'_>,
+    ) -> Result<(), RowError> {
+        for (n, column) in self.columns.iter().enumerate() {
+            match layout.get(row, column.ordinal as usize)? {
+                ValueRef::Null => {
+                    let (at, bit) = mark(n);
+                    out[at] |= bit;
                 }
-                Form::Seconds => {
-                    let value = DateTime::from_packed(view.unsigned(column)? << 20, 0);
-                    wire::binary_datetime(value, out);
-                }
-                Form::General => general(n, layout.get(row, column.ordinal as usize)?, out),
+                value => general(n, value, out),
             }
         }
         Ok(())
     }
 
-    /// The image as one with narrow offsets and all fields in it; `None` if it is another.
+    /// The image as one with narrow offsets and all fields in it; `None` if it is another, or cut off.
     #[inline(always)]
     fn view<'r>(&self, row: &'r [u8]) -> Option<RowView<'r>> {
-        let plain = row
-            .get(2)
-            .is_some_and(|f| f & (FLAG_WIDE | FLAG_EXTERNAL) == 0);
-        if !plain {
+        // The flags, and what follows them: the null map, and columns behind it.
+        let head = match row.get(2..).and_then(|r| r.first_chunk()) {
+            Some(head) => u64::from_le_bytes(*head),
+            None => short_word(row, 2)?,
+        };
+        if head as u8 & (FLAG_WIDE | FLAG_EXTERNAL) != 0 {
             return None;
         }
         let ends = row.get(self.ends_at..self.ends_at + 2 * self.var_count)?;
         let strings = &row[self.ends_at + 2 * self.var_count..];
-        // With what follows the map, or what is left of a short image.
-        let map = row.get(HEADER_BYTES..).unwrap_or(&[]);
-        let nulls = match map.first_chunk() {
-            Some(word) => u64::from_le_bytes(*word),
-            None => {
-                let mut word = [0; 8];
-                word[..map.len()].copy_from_slice(map);
-                u64::from_le_bytes(word)
-            }
-        };
         Some(RowView {
             row,
-            nulls,
+            nulls: head >> 8,
             ends,
             strings,
         })
     }
 }
 
+/// How a column stored as `kind` goes out as `ty`.
+fn form_of(kind: FieldKind, ty: &ColumnType, as_stored: bool) -> Form {
+    use FieldKind as F;
+    let integer = matches!(
+        ty.kind,
+        TypeKind::TinyInt
+            | TypeKind::SmallInt
+            | TypeKind::MediumInt
+            | TypeKind::Int
+            | TypeKind::BigInt
+    );
+    let string = ty.is_string() && !ty.is_enum_or_set();
+    match kind {
+        F::I8 | F::I16 | F::I24 | F::I32 | F::I64 if integer => match ty.zerofill {
+            false => Form::Signed,
+            true => Form::FilledSigned,
+        },
+        F::U8 | F::U16 | F::U24 | F::U32 | F::U64 if integer => match ty.zerofill {
+            false => Form::Unsigned,
+            true => Form::FilledUnsigned,
+        },
+        F::Var if string && as_stored => Form::Bytes,
+        F::Date if ty.kind == TypeKind::Date => Form::Date,
+        F::Seconds if matches!(ty.kind, TypeKind::DateTime(0) | TypeKind::Timestamp(0)) => {
+            Form::Seconds
+        }
+        _ => Form::General,
+    }
+}
+
+#[inline(always)]
+fn date(stored: u64) -> Date {
+    Date::from_packed(stored as u32)
+}
+
+#[inline(always)]
+fn seconds(stored: u64) -> DateTime {
+    DateTime::from_packed(stored << 20, 0)
+}
+
 /// A row image with narrow offsets.
 #[derive(Clone, Copy)]
 struct RowView<'r> {
     row: &'r [u8],
-    /// The first 64 bits of the null map.
+    /// The first [`NULL_BITS`] bits of the null map or of what follows it; zeros above.
     nulls: u64,
     ends: &'r [u8],
     strings: &'r [u8],
 }
 
 const CUT: RowError = RowError::Corrupt("fixed columns cut off");
+const DISORDER: RowError = RowError::Corrupt("end offsets out of order or past the end");
+
+/// The eight bytes at `at`, zeros behind the end of the image; `None` where none is left.
+#[cold]
+fn short_word(row: &[u8], at: usize) -> Option<u64> {
+    let rest = row.get(at..).filter(|r| !r.is_empty())?;
+    let mut word = [0; 8];
+    let len = rest.len().min(8);
+    word[..len].copy_from_slice(&rest[..len]);
+    Some(u64::from_le_bytes(word))
+}
 
 impl<'r> RowView<'r> {
     #[inline(always)]
-    fn is_null(&self, column: &Column) -> Result<bool, RowError> {
-        if column.null_bit < 64 {
-            return Ok(self.nulls >> column.null_bit & 1 == 1);
-        }
-        if column.null_bit == NOT_NULL {
-            return Ok(false);
-        }
-        let bit = column.null_bit as usize;
-        let byte = self.row.get(HEADER_BYTES + bit / 8).ok_or(CUT)?;
-        Ok(byte >> (bit % 8) & 1 == 1)
+    fn is_null(&self, column: &Column) -> bool {
+        self.nulls >> (column.null_bit & 63) & 1 == 1
     }
 
-    /// The field's bytes at the top of a word, and how far down they have to go.
+    /// The field's bytes at the top of a word. Only the last columns of a short image are followed by less than a word; what is cut off there
+    /// reads as zeros.
     #[inline(always)]
-    fn word(&self, column: &Column) -> Result<(u64, u32), RowError> {
-        let (at, width) = (column.place as usize, usize::from(column.width));
-        let shift = 64 - 8 * u32::from(column.width);
-        if let Some(word) = self.row.get(at..at + 8).and_then(|b| b.first_chunk()) {
-            return Ok((u64::from_le_bytes(*word) << shift, shift));
-        }
-        // The last bytes of a short image.
-        let mut word = [0; 8];
-        word[..width].copy_from_slice(self.row.get(at..at + width).ok_or(CUT)?);
-        Ok((u64::from_le_bytes(word) << shift, shift))
+    fn word(&self, column: &Column) -> Result<u64, RowError> {
+        let at = column.place as usize;
+        let word = match self.row.get(at..at + 8).and_then(|b| b.first_chunk()) {
+            Some(word) => u64::from_le_bytes(*word),
+            None => short_word(self.row, at).ok_or(CUT)?,
+        };
+        Ok(word << (column.shift & 63))
     }
 
     #[inline(always)]
     fn unsigned(&self, column: &Column) -> Result<u64, RowError> {
-        let (word, shift) = self.word(column)?;
-        Ok(word >> shift)
+        Ok(self.word(column)? >> (column.shift & 63))
     }
 
     #[inline(always)]
     fn signed(&self, column: &Column) -> Result<i64, RowError> {
-        let (word, shift) = self.word(column)?;
-        Ok(word as i64 >> shift)
+        Ok(self.word(column)? as i64 >> (column.shift & 63))
     }
 
     #[inline(always)]
-    fn bytes(&self, column: &Column) -> Result<&'r [u8], RowError> {
-        let index = column.place as usize;
-        let end = |i: usize| {
-            let pair = self
-                .ends
-                .get(2 * i..2 * i + 2)
-                .and_then(|b| b.first_chunk());
-            pair.map(|b| usize::from(u16::from_le_bytes(*b) & 0x7FFF))
-        };
-        let begin = if index == 0 { Some(0) } else { end(index - 1) };
-        let field = begin
-            .zip(end(index))
-            .and_then(|(begin, end)| self.strings.get(begin..end));
-        field.ok_or(RowError::Corrupt(
-            "end offsets out of order or past the end",
-        ))
+    fn first_bytes(&self, tail: &mut Tail<'_>) -> Result<(), RowError> {
+        let end = self.ends.first_chunk().map(|e| u16::from_le_bytes(*e));
+        let end = usize::from(end.ok_or(DISORDER)? & 0x7FFF);
+        if end > self.strings.len() {
+            return Err(DISORDER);
+        }
+        tail.counted(self.strings, end);
+        Ok(())
     }
-}
 
-#[inline(always)]
-fn put_integer(value: u64, column: &Column, out: &mut Vec<u8>) {
-    let start = out.len();
-    out.extend_from_slice(&value.to_le_bytes());
-    out.truncate(start + usize::from(column.wire_width));
-}
-
-/// `00` to `99`.
-static PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0; 2]; 100];
-    let mut i = 0;
-    while i < 100 {
-        pairs[i] = [b'0' + (i / 10) as u8, b'0' + (i % 10) as u8];
-        i += 1;
-    }
-    pairs
-};
-
-/// Decimal digits of `v`, 1 to 20.
-#[inline(always)]
-fn digits(v: u64) -> usize {
-    // log10(2) * 4096 = 1233; the estimate is the number of digits or one less.
-    let estimate = (((64 - (v | 1).leading_zeros()) * 1233) >> 12) as usize;
-    estimate + usize::from(v >= POWERS[estimate])
-}
-
-static POWERS: [u64; 20] = {
-    let mut powers = [0; 20];
-    let (mut i, mut power) = (1, 10u64);
-    while i < 20 {
-        powers[i] = power;
-        power = if i < 19 {
-            power.wrapping_mul(10)
-        } else {
-            power
-        };
-        i += 1;
-    }
-    powers
-};
-
-#[inline(always)]
-fn signed_text(v: i64, out: &mut Vec<u8>) {
-    number_text(v.unsigned_abs(), v < 0, out);
-}
-
-/// Length, sign and digits. All of a fixed buffer is appended and the rest cut off: a copy of known size needs no call.
-#[inline(always)]
-fn number_text(mut v: u64, negative: bool, out: &mut Vec<u8>) {
-    let sign = usize::from(negative);
-    if v < 10 && !negative {
-        return out.extend_from_slice(&[1, b'0' + v as u8]);
-    }
-    let len = sign + digits(v);
-    let mut text = [0u8; 24];
-    text[0] = len as u8;
-    text[1] = b'-';
-    let mut at = 1 + len;
-    while v >= 100 {
-        at -= 2;
-        text[at..at + 2].copy_from_slice(&PAIRS[(v % 100) as usize]);
-        v /= 100;
-    }
-    if v >= 10 {
-        text[at - 2..at].copy_from_slice(&PAIRS[v as usize]);
-    } else {
-        text[at - 1] = b'0' + v as u8;
-    }
-    let start = out.len();
-    out.extend_from_slice(&text);
-    out.truncate(start + 1 + len);
-}
-
-#[inline(always)]
-fn pair(v: u32) -> [u8; 2] {
-    PAIRS[(v % 100) as usize]
-}
-
-#[inline(always)]
-fn date_digits(v: Date) -> [u8; 10] {
-    let ([a, b], [c, d]) = (pair(v.year() / 100), pair(v.year()));
-    let ([e, f], [g, h]) = (pair(v.month()), pair(v.day()));
-    [a, b, c, d, b'-', e, f, b'-', g, h]
-}
-
-#[inline(always)]
-fn date_text(v: Date, out: &mut Vec<u8>) {
-    let mut text = [10; 11];
-    text[1..].copy_from_slice(&date_digits(v));
-    out.extend_from_slice(&text);
-}
-
-#[inline(always)]
-fn seconds_text(v: DateTime, out: &mut Vec<u8>) {
-    let mut text = *b"\x13yyyy-mm-dd hh:mm:ss";
-    text[1..11].copy_from_slice(&date_digits(v.date()));
-    text[12..14].copy_from_slice(&pair(v.hour()));
-    text[15..17].copy_from_slice(&pair(v.minute()));
-    text[18..20].copy_from_slice(&pair(v.second()));
-    out.extend_from_slice(&text);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_are_counted() {
-        for power in 0..20 {
-            let v = 10u64.pow(power);
-            for v in [v - 1, v, v + 1] {
-                assert_eq!(digits(v), v.to_string().len(), "{v}");
-                let mut out = Vec::new();
-                number_text(v, false, &mut out);
-                assert_eq!(out[1..], *v.to_string().as_bytes());
-                assert_eq!(usize::from(out[0]), out.len() - 1);
+    #[inline(always)]
+    fn bytes(&self, column: &Column, tail: &mut Tail<'_>) -> Result<(), RowError> {
+        // Where it begins, and where it ends.
+        let at = column.place as usize;
+        let pair = self.ends.get(at..at + 4).and_then(|b| b.first_chunk());
+        let pair = u32::from_le_bytes(*pair.ok_or(DISORDER)?) as usize;
+        let (begin, end) = (pair & 0x7FFF, pair >> 16 & 0x7FFF);
+        match self.strings.get(begin..) {
+            Some(from) if begin <= end && end <= self.strings.len() => {
+                tail.counted(from, end - begin);
+                Ok(())
             }
+            _ => Err(DISORDER),
         }
-        for v in [i64::MIN, -1_000, -10, -9, -1, 0, 9, 10, i64::MAX] {
-            let mut out = Vec::new();
-            signed_text(v, &mut out);
-            assert_eq!(out[1..], *v.to_string().as_bytes());
-        }
-        let mut out = Vec::new();
-        number_text(u64::MAX, false, &mut out);
-        assert_eq!(out[1..], *u64::MAX.to_string().as_bytes());
     }
 }

@@ -305,6 +305,7 @@ impl RowLayout {
     }
 
     /// Whether any field lies on overflow pages.
+    #[inline]
     pub fn has_external(row: &[u8]) -> bool {
         row.get(2).is_some_and(|flags| flags & FLAG_EXTERNAL != 0)
     }

@@ -1,0 +1,186 @@
+//! Numbers, dates and times of rows, written in place: eight digits at a time are made in one word, without a loop or a table.
+//!
+//! Source: Paul Khuong, "How to print integers really fast" (2017).
+
+use crate::tail::Tail;
+use crate::temporal::{Date, DateTime};
+
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+/// 10^8: what a word of digits can hold.
+const WORD: u64 = 100_000_000;
+
+/// The eight digits of four numbers below 100, the first one in the lowest 16 bits; digit values, the first digit in the lowest byte.
+#[inline(always)]
+fn digits_of_pairs(pairs: u64) -> u64 {
+    let tens = ((pairs * 103) >> 10) & 0x000F_000F_000F_000F;
+    tens + ((pairs - 10 * tens) << 8)
+}
+
+/// The eight digits of a number below 10^8, as above.
+#[inline(always)]
+fn eight(v: u64) -> u64 {
+    let v = v as u32;
+    let halves = u64::from(v / 10_000) | u64::from(v % 10_000) << 32;
+    let hundreds = ((halves * 10_486) >> 20) & 0x0000_007F_0000_007F;
+    digits_of_pairs(hundreds | (halves - 100 * hundreds) << 16)
+}
+
+/// Length, sign and digits.
+#[inline(always)]
+pub(super) fn number_text(v: u64, negative: bool, tail: &mut Tail<'_>) {
+    if v < 10 && !negative {
+        return tail.put([1, b'0' + v as u8], 2);
+    }
+    let sign = usize::from(negative);
+    if v < WORD {
+        return leading(v, sign, 0, tail);
+    }
+    if v < WORD * WORD {
+        leading(v / WORD, sign, 8, tail);
+    } else {
+        leading(v / (WORD * WORD), sign, 16, tail);
+        tail.put((eight(v / WORD % WORD) | ZEROS).to_le_bytes(), 8);
+    }
+    tail.put((eight(v % WORD) | ZEROS).to_le_bytes(), 8);
+}
+
+/// The length of the whole, the sign if there is one, and the digits of the first word without leading zeros; `rest` more digits follow.
+#[inline(always)]
+fn leading(v: u64, sign: usize, rest: usize, tail: &mut Tail<'_>) {
+    let digits = eight(v);
+    // Nothing is left of a zero but its last digit.
+    let zeros = (digits | 1 << 56).trailing_zeros() & 56;
+    let len = 8 - zeros as usize / 8;
+    tail.put([(sign + len + rest) as u8, b'-'], 1 + sign);
+    tail.put(((digits | ZEROS) >> zeros).to_le_bytes(), len);
+}
+
+/// Year, month and day: `yyyymmdd`.
+#[inline(always)]
+fn date_digits(v: Date) -> u64 {
+    let [year, month, day] = [v.year(), v.month(), v.day()].map(u64::from);
+    let (century, year) = (year / 100, year % 100);
+    digits_of_pairs(century | year << 16 | month << 32 | day << 48) | ZEROS
+}
+
+/// The first eight bytes of a date's text with its length, and the last three in the lowest bytes.
+#[inline(always)]
+fn date_words(v: Date, len: u64) -> (u64, u64) {
+    let digits = date_digits(v);
+    let year = digits & 0xFFFF_FFFF;
+    let (month, day) = (digits >> 32 & 0xFFFF, digits >> 48);
+    let first = len | year << 8 | u64::from(b'-') << 40 | month << 48;
+    (first, u64::from(b'-') | day << 8)
+}
+
+#[inline(always)]
+pub(super) fn date_text(v: Date, tail: &mut Tail<'_>) {
+    let (first, rest) = date_words(v, 10);
+    tail.put(first.to_le_bytes(), 8);
+    tail.put((rest as u32).to_le_bytes(), 3);
+}
+
+/// DATETIME without a fraction.
+#[inline(always)]
+pub(super) fn seconds_text(v: DateTime, tail: &mut Tail<'_>) {
+    let (first, rest) = date_words(v.date(), 19);
+    let (hour, minute, second) = time_parts(v);
+    let digits = digits_of_pairs(hour | minute << 16 | second << 32) | ZEROS;
+    let colon = u64::from(b':');
+    let middle = rest
+        | u64::from(b' ') << 24
+        | (digits & 0xFFFF) << 32
+        | colon << 48
+        | (digits >> 16 & 0xFF) << 56;
+    let last = (digits >> 24 & 0xFF) | colon << 8 | (digits >> 32 & 0xFFFF) << 16;
+    tail.put(first.to_le_bytes(), 8);
+    tail.put(middle.to_le_bytes(), 8);
+    tail.put((last as u32).to_le_bytes(), 4);
+}
+
+#[inline(always)]
+fn time_parts(v: DateTime) -> (u64, u64, u64) {
+    (v.hour().into(), v.minute().into(), v.second().into())
+}
+
+/// A date in a binary row.
+#[inline(always)]
+pub(super) fn date_binary(v: Date, tail: &mut Tail<'_>) {
+    let [low, high] = (v.year() as u16).to_le_bytes();
+    let len = if v == Date::ZERO { 0 } else { 4 };
+    tail.put(
+        [len, low, high, v.month() as u8, v.day() as u8],
+        1 + usize::from(len),
+    );
+}
+
+/// A DATETIME without a fraction in a binary row.
+#[inline(always)]
+pub(super) fn seconds_binary(v: DateTime, tail: &mut Tail<'_>) {
+    let date = v.date();
+    let [low, high] = (date.year() as u16).to_le_bytes();
+    let (month, day) = (date.month() as u8, date.day() as u8);
+    let (hour, minute, second) = (v.hour() as u8, v.minute() as u8, v.second() as u8);
+    if hour | minute | second == 0 {
+        return date_binary(date, tail);
+    }
+    tail.put([7, low, high, month, day, hour, minute, second], 8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(write: impl FnOnce(&mut Tail<'_>)) -> Vec<u8> {
+        let mut out = Vec::new();
+        write(&mut Tail::new(&mut out, 0));
+        out
+    }
+
+    /// What is written behind its length, which is right.
+    fn text(write: impl FnOnce(&mut Tail<'_>)) -> String {
+        let out = written(write);
+        assert_eq!(usize::from(out[0]), out.len() - 1);
+        String::from_utf8(out[1..].to_vec()).expect("digits")
+    }
+
+    #[test]
+    fn numbers_of_all_lengths() {
+        let near = |v: u64| [v.saturating_sub(1), v, v.saturating_add(1)];
+        let powers = (0..20).flat_map(|power| near(10u64.pow(power)));
+        let others = [u64::MAX, 1 << 63, 12_345_678, 87_654_321_123_456_789];
+        for v in powers.chain(others).chain(0..20_000) {
+            assert_eq!(text(|t| number_text(v, false, t)), v.to_string());
+            assert_eq!(text(|t| number_text(v, true, t)), format!("-{v}"));
+        }
+    }
+
+    #[test]
+    fn every_number_of_a_word() {
+        for v in (0..WORD).step_by(9_973).chain(WORD - 10_000..WORD) {
+            assert_eq!(text(|t| number_text(v, false, t)), v.to_string());
+        }
+    }
+
+    #[test]
+    fn dates_and_times() {
+        for year in [0, 1, 99, 100, 1999, 2014, 9999] {
+            for (month, day) in [(0, 0), (1, 1), (12, 31), (5, 6)] {
+                let date = Date::new(year, month, day);
+                let shown = format!("{year:04}-{month:02}-{day:02}");
+                assert_eq!(text(|t| date_text(date, t)), shown);
+                for (h, m, s) in [(0, 0, 0), (23, 59, 59), (7, 8, 9)] {
+                    let time = DateTime::new(date, h, m, s, 0, 0);
+                    let shown = format!("{shown} {h:02}:{m:02}:{s:02}");
+                    assert_eq!(text(|t| seconds_text(time, t)), shown);
+                    let mut expected = Vec::new();
+                    crate::wire::binary_datetime(time, &mut expected);
+                    assert_eq!(written(|t| seconds_binary(time, t)), expected);
+                }
+                let mut expected = Vec::new();
+                crate::wire::binary_date(date, &mut expected);
+                assert_eq!(written(|t| date_binary(date, t)), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The end of a byte vector, held in registers while many short pieces are appended to it. The row encoders write through it.
+//!
+//! # Picture
+//! ```text
+//!   |  the vector's bytes  |  written through the tail  |  spare capacity  |
+//!   0                      len                          at                 end
+//! ```
+//! A piece is written whole and advanced over in part: a copy of known size needs neither a call nor a loop, whatever follows is written over.
+//!
+//! # Invariants
+//! - T1: `base + vec.len() <= at <= end`, and `end` is the end of the vector's allocation, whose start is `base`.
+//! - T2: all bytes in `base..at` are initialised. The vector's length becomes `at - base` when the tail is dropped or grows.
+//!
+//! # Cost
+//! One comparison a piece; an allocation only where the vector has to grow.
+#![allow(unsafe_code)]
+
+/// Bytes that are copied without a call where so many may be read.
+const SHORT: usize = 16;
+const QUICK: usize = 64;
+/// The longest string whose length-encoded length is one byte.
+const LENGTH_BYTE_MAX: usize = 250;
+
+/// See the module's header.
+pub(crate) struct Tail<'v> {
+    vec: &'v mut Vec<u8>,
+    at: *mut u8,
+    end: *mut u8,
+}
+
+/// Where the vector's spare capacity starts and ends.
+#[inline(always)]
+fn spare(vec: &mut Vec<u8>) -> (*mut u8, *mut u8) {
+    let spare = vec.spare_capacity_mut().as_mut_ptr_range();
+    (spare.start.cast(), spare.end.cast())
+}
+
+#[cold]
+#[inline(never)]
+fn grow(vec: &mut Vec<u8>, at: *mut u8, room: usize) -> (*mut u8, *mut u8) {
+    // SAFETY: T1 (`at` is in the allocation) and T2 (everything before it is initialised).
+    unsafe { vec.set_len(at.offset_from_unsigned(vec.as_ptr())) };
+    vec.reserve(room);
+    spare(vec)
+}
+
+impl<'v> Tail<'v> {
+    /// Appends to `vec`, which gets room for so many bytes; more are allowed.
+    #[inline(always)]
+    pub fn new(vec: &'v mut Vec<u8>, room: usize) -> Tail<'v> {
+        vec.reserve(room);
+        let (at, end) = spare(vec);
+        Tail { vec, at, end }
+    }
+
+    #[inline(always)]
+    fn make_room(&mut self, room: usize) {
+        if (self.end as usize) - (self.at as usize) < room {
+            (self.at, self.end) = grow(self.vec, self.at, room);
+        }
+    }
+
+    /// Appends the first `keep` of `bytes`; all of them where there are not so many.
+    #[inline(always)]
+    pub fn put<const N: usize>(&mut self, bytes: [u8; N], keep: usize) {
+        self.make_room(N);
+        // SAFETY: `N` bytes from `at` on are the vector's (T1); no alignment is asked for. What is advanced over was written (T2).
+        unsafe {
+            self.at.cast::<[u8; N]>().write(bytes);
+            self.at = self.at.add(keep.min(N));
+        }
+    }
+
+    /// Appends `bytes`.
+    #[inline(always)]
+    pub fn slice(&mut self, bytes: &[u8]) {
+        self.make_room(bytes.len());
+        // SAFETY: so many bytes from `at` on are the vector's (T1), which is borrowed mutably, so `bytes` are others.
+        unsafe {
+            self.at
+                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            self.at = self.at.add(bytes.len());
+        }
+    }
+
+    /// Appends so many zeros.
+    #[inline(always)]
+    pub fn zeros(&mut self, mut count: usize) {
+        while count > SHORT {
+            self.put([0; SHORT], SHORT);
+            count -= SHORT;
+        }
+        self.put([0; SHORT], count);
+    }
+
+    /// Appends the first `len` bytes of `from` (all, where there are fewer) as a length-encoded string.
+    #[inline(always)]
+    pub fn counted(&mut self, from: &[u8], len: usize) {
+        if len <= QUICK {
+            self.put([len as u8], 1);
+            if len <= SHORT {
+                match from.first_chunk::<SHORT>() {
+                    Some(bytes) => self.put(*bytes, len),
+                    None => self.short(&from[..len.min(from.len())]),
+                }
+                return;
+            }
+            if let Some(bytes) = from.first_chunk::<QUICK>() {
+                return self.put(*bytes, len);
+            }
+        } else {
+            self.length(len);
+        }
+        self.slice(&from[..len.min(from.len())]);
+    }
+
+    /// Appends at most [`SHORT`] bytes: two copies of known size, which overlap.
+    #[inline(always)]
+    fn short(&mut self, bytes: &[u8]) {
+        let len = bytes.len();
+        if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+            self.put(*first, len - 8);
+            self.put(*last, 8);
+        } else if let (Some(first), Some(last)) =
+            (bytes.first_chunk::<4>(), bytes.last_chunk::<4>())
+        {
+            self.put(*first, len - 4);
+            self.put(*last, 4);
+        } else {
+            for byte in bytes {
+                self.put([*byte], 1);
+            }
+        }
+    }
+
+    /// Appends a length-encoded integer.
+    #[inline(always)]
+    fn length(&mut self, n: usize) {
+        if n <= LENGTH_BYTE_MAX {
+            return self.put([n as u8], 1);
+        }
+        let [a, b, c, rest @ ..] = (n as u64).to_le_bytes();
+        if n <= 0xFFFF {
+            self.put([0xFC, a, b], 3);
+        } else if n <= 0xFF_FFFF {
+            self.put([0xFD, a, b, c], 4);
+        } else {
+            self.put([0xFE, a, b, c], 4);
+            self.put(rest, 5);
+        }
+    }
+
+    /// Sets bits of byte `index` of the vector, if that is written already.
+    #[inline(always)]
+    pub fn set_bits(&mut self, index: usize, bits: u8) {
+        let base = self.vec.as_mut_ptr();
+        if index < (self.at as usize) - (base as usize) {
+            // SAFETY: the byte is in the allocation and initialised (T1, T2).
+            unsafe { *base.add(index) |= bits };
+        }
+    }
+}
+
+impl Drop for Tail<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: T1 and T2, as in `grow`.
+        unsafe {
+            self.vec
+                .set_len(self.at.offset_from_unsigned(self.vec.as_ptr()))
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::write_bytes;
+
+    #[test]
+    fn pieces_come_one_behind_the_other() {
+        let mut out = b"before".to_vec();
+        out.shrink_to_fit();
+        let mut tail = Tail::new(&mut out, 1);
+        tail.put(*b"abcdef", 3);
+        tail.put(*b"gh", 9);
+        tail.slice(b"-slice-");
+        tail.zeros(19);
+        tail.put(*b"end", 3);
+        tail.set_bits(6 + 5 + 7, 0x81);
+        tail.set_bits(6 + 5 + 7 + 18, 1);
+        tail.set_bits(1 << 20, 1);
+        drop(tail);
+        let mut expected = b"beforeabcgh-slice-\x81".to_vec();
+        expected.extend([0; 17]);
+        expected.extend(b"\x01end");
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn strings_have_their_length_before_them() {
+        let bytes: Vec<u8> = (0..70_000u32).map(|n| (n % 251) as u8).collect();
+        let short = 0..300;
+        for len in short.chain([0xFFFE, 0xFFFF, 0x1_0000, 70_000]) {
+            // With nothing readable behind the string, a little, and much.
+            for behind in [0, 1, 15, 63, 64, 300] {
+                let Some(from) = bytes.get(..len + behind) else {
+                    continue;
+                };
+                let (mut out, mut expected) = (b"before".to_vec(), b"before".to_vec());
+                let mut tail = Tail::new(&mut out, 0);
+                tail.counted(from, len);
+                tail.put([7], 1);
+                drop(tail);
+                write_bytes(&from[..len], &mut expected);
+                expected.push(7);
+                assert_eq!(out, expected, "{len} of {}", from.len());
+            }
+        }
+        let mut out = Vec::new();
+        Tail::new(&mut out, 0).length(0x100_0001);
+        assert_eq!(out, [0xFE, 1, 0, 0, 1, 0, 0, 0, 0]);
+    }
+}
