@@ -2,8 +2,8 @@
 //! cleared between uses, so that a warm read allocates nothing.
 
 use crate::guess::Guess;
-use crate::node::{Node, Slot};
-use nfold_store::PAGE_SIZE;
+use crate::node::{Node, PREFIX_BYTES};
+use nfold_store::{PAGE_SIZE, PageNo};
 use nfold_sync::words;
 
 /// One entry in an [`EntryBatch`].
@@ -46,6 +46,7 @@ impl EntryBatch {
         self.bytes.clear();
         self.entries.clear();
     }
+    #[inline]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -56,12 +57,15 @@ impl EntryBatch {
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
+    #[inline]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
+    #[inline]
     pub fn key(&self, entry: &Entry) -> &[u8] {
         &self.bytes[entry.at as usize..][..entry.key_len as usize]
     }
+    #[inline]
     pub fn value(&self, entry: &Entry) -> &[u8] {
         &self.bytes[entry.at as usize + entry.key_len as usize..][..entry.value_len as usize]
     }
@@ -85,28 +89,45 @@ impl EntryBatch {
         self.bytes.truncate(mark.0);
         self.entries.truncate(mark.1);
     }
-    /// Appends the entry in `slot`. Unvalidated.
+    /// Appends the entries of `slots` of the page `page`, for one point. Unvalidated.
     #[inline(always)]
-    pub(crate) fn push(&mut self, (point, place): (u32, Guess), node: Node<'_>, slot: Slot) {
-        // Key suffix and value stand together in the cell and are copied as one; the prefix is put before them.
+    pub(crate) fn push_all(
+        &mut self,
+        point: u32,
+        page: PageNo,
+        node: Node<'_>,
+        slots: impl Iterator<Item = usize>,
+    ) {
         let prefix = node.prefix_len().min(PAGE_SIZE);
-        let hole = self.bytes.len() + prefix.next_multiple_of(8);
-        if prefix > 0 {
-            self.bytes.resize(hole, 0);
+        let short = node.short_prefix(prefix);
+        for i in slots {
+            let slot = node.slot(i);
+            // Key suffix and value stand together in the cell and are copied as one, in whole words; the prefix is put before them, over
+            // what else was in the first of these.
+            if prefix > PREFIX_BYTES {
+                self.bytes
+                    .resize(self.bytes.len() + prefix.next_multiple_of(8), 0);
+            } else if prefix > 0 {
+                self.bytes.extend_from_slice(&[0; PREFIX_BYTES]);
+            }
+            let suffix = slot.key_len();
+            let len = suffix + node.value_len(slot);
+            let cell = words::append_words(node.words(), slot.key_at(), len, &mut self.bytes);
+            if prefix > PREFIX_BYTES {
+                node.copy_long_prefix(&mut self.bytes[..cell.0], prefix);
+            } else if prefix > 0
+                && let Some(before) = self.bytes[..cell.0].last_chunk_mut()
+            {
+                *before = short;
+            }
+            self.entries.push(Entry {
+                point,
+                place: Guess::new(page, i),
+                at: (cell.0 - prefix) as u32,
+                key_len: (prefix + suffix.min(cell.1)) as u16,
+                value_len: cell.1.saturating_sub(suffix) as u16,
+            });
         }
-        let suffix = slot.key_len();
-        let len = suffix + node.value_len(slot);
-        let cell = words::append_words(node.words(), slot.key_at(), len, &mut self.bytes);
-        if prefix > 0 {
-            node.copy_prefix(&mut self.bytes[..cell.0], prefix);
-        }
-        self.entries.push(Entry {
-            point,
-            place,
-            at: (cell.0 - prefix) as u32,
-            key_len: (prefix + suffix.min(cell.1)) as u16,
-            value_len: cell.1.saturating_sub(suffix) as u16,
-        });
     }
 }
 
@@ -177,6 +198,7 @@ impl GetMany {
         self.guesses.push(guess);
         self.keys.push(key)
     }
+    #[inline]
     pub fn len(&self) -> usize {
         self.guesses.len()
     }
@@ -187,10 +209,12 @@ impl GetMany {
         self.keys.get(number)
     }
     /// What was guessed for key `number`.
+    #[inline]
     pub fn guess(&self, number: u32) -> Guess {
         self.guesses[number as usize]
     }
     /// The arena that holds the values found.
+    #[inline]
     pub fn values(&self) -> &[u8] {
         &self.values
     }
@@ -200,6 +224,7 @@ impl GetMany {
     }
     /// The keys found so far, in the order they were found: nearly that of the keys, but a key that was not where it was guessed, or
     /// whose page was missing, comes later.
+    #[inline]
     pub fn found(&self) -> &[Found] {
         &self.found
     }
@@ -223,8 +248,16 @@ impl Keys {
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
+    #[inline]
     pub(crate) fn push(&mut self, key: &[u8]) -> u32 {
-        self.bytes.extend_from_slice(key);
+        // Keys of one integer are copied without a call.
+        if let Ok(key) = <&[u8; 8]>::try_from(key) {
+            self.bytes.extend_from_slice(key);
+        } else if let Ok(key) = <&[u8; 4]>::try_from(key) {
+            self.bytes.extend_from_slice(key);
+        } else {
+            self.bytes.extend_from_slice(key);
+        }
         self.ends.push(self.bytes.len() as u32);
         self.ends.len() as u32 - 1
     }
@@ -301,6 +334,7 @@ impl PointScan {
     }
     /// What was found since the last [`clear_entries`](Self::clear_entries). The entries of a point come in key order, but other
     /// points' entries may come between them when it goes on in another leaf, and before them when a page was missing.
+    #[inline]
     pub fn entries(&self) -> &EntryBatch {
         &self.out
     }

@@ -10,7 +10,6 @@
 //! none of them is missing. A scan without an end begins with that at its second leaf, as its reader may want a few rows only.
 
 use crate::batch::EntryBatch;
-use crate::guess::Guess;
 use crate::node::Node;
 use crate::tree::{Miss, Seek, TreeHandle};
 use nfold_store::{PageId, PageNo, Stop, Store};
@@ -276,15 +275,11 @@ impl Cursor {
         let max = max_entries.max(1);
         let count = node.count();
         self.spare.clear();
-        let mut push = |i: usize| {
-            let slot = node.slot(i);
-            out.push((0, Guess::new(page, i)), node, slot);
-        };
         if self.reverse {
             let end = upper_slot(node, count, self.at.get());
             let (start, last) = self.start_slot(node, count);
             let from = start.max(end.saturating_sub(max));
-            (from..end).rev().for_each(&mut push);
+            out.push_all(0, page, node, (from..end).rev());
             if from > start {
                 node.append_key(node.slot(from), &mut self.spare);
                 return Next::Here;
@@ -299,7 +294,7 @@ impl Cursor {
             let start = self.resume_slot(node, count);
             let (end, last) = self.end_slot(node, count);
             let to = end.min(start.saturating_add(max));
-            (start..to).for_each(&mut push);
+            out.push_all(0, page, node, start..to);
             if to < end {
                 node.append_key(node.slot(to.saturating_sub(1)), &mut self.spare);
                 return Next::Here;

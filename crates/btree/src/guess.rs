@@ -4,8 +4,8 @@
 //! # Picture
 //! ```text
 //! key n + 2 DISTANCE   page word; prefetch page header and guessed slot
-//! key n + DISTANCE     is the guessed slot, or one near it, the key's?  prefetch its cell
-//! key n                a leaf of this tree? compare the key, copy the value, validate
+//! key n + DISTANCE     a leaf of this tree? is the guessed slot, or one near it, the key's?  prefetch its cell
+//! key n                compare the key, copy the value, validate all that was read of the page
 //! ```
 //! Three keys are worked on in turn, so that the processor computes while memory works.
 //! A guess that leads nowhere leaves its key to the descent.
@@ -15,7 +15,7 @@
 //! meanwhile; the page's version stays, because a reader that copies half of an old and half of a new guess has a wrong guess, which is allowed.
 
 use crate::batch::{EntryBatch, Found, GetMany};
-use crate::node::{NEAR, Node, SLOTS, head_of};
+use crate::node::{NEAR, Node, SLOTS, Slot, head_of};
 use crate::tree::TreeHandle;
 use nfold_store::{PageNo, PageRef, SpacePages, Stop, Store};
 use nfold_sync::words;
@@ -69,6 +69,9 @@ struct Lane<'s> {
     page: PageRef<'s>,
     /// Where the key is expected: guessed, then seen.
     slot: usize,
+    /// What stands there, and whether the key's head does.
+    cell: Slot,
+    same_head: bool,
 }
 
 /// Prefetches what tells whether the guess for key `number` is right; `None` without a guess. A guess is not worth a read from disk: it may be
@@ -85,20 +88,28 @@ fn start<'s>(pages: SpacePages<'s>, batch: &GetMany, number: u32) -> Option<Lane
     words::prefetch(words, 0);
     words::prefetch(words, 64);
     words::prefetch(words, SLOTS + 8 * slot);
-    Some(Lane { page, slot })
+    Some(Lane {
+        page,
+        slot,
+        cell: Slot(0),
+        same_head: false,
+    })
 }
 
 impl Lane<'_> {
-    /// Finds the key's slot by what is in the slots, and prefetches its cell.
+    /// Finds the key's slot by what is in the slots, and prefetches its cell. False: the key is not on this page, or was moved.
     #[inline(always)]
-    fn find(&mut self, key: &[u8], cell_bytes: usize) {
+    fn find(&mut self, tree: &TreeHandle, key: &[u8], cell_bytes: usize) -> bool {
         let node = Node::new(self.page.words());
-        self.slot = node.search_near(self.slot, node.count(), head_of(node.suffix(key)));
-        let cell = node.slot(self.slot).cell();
-        for line in (0..cell_bytes).step_by(64) {
-            words::prefetch(node.words(), cell + line);
+        if !tree.is_ours(node, 0) || !node.has_prefix(key) {
+            return false;
         }
-        words::prefetch(node.words(), cell + cell_bytes - 1);
+        let (head, count) = (head_of(node.suffix(key)), node.count());
+        self.slot = node.search_near(self.slot, count, head);
+        self.cell = node.slot(self.slot);
+        self.same_head = self.slot < count && self.cell.head() == head;
+        words::prefetch_range(node.words(), self.cell.cell(), cell_bytes);
+        true
     }
 }
 
@@ -122,8 +133,10 @@ impl TreeHandle {
             let middle = step.wrapping_sub(DISTANCE);
             if (first..end).contains(&middle)
                 && let Some(lane) = &mut lanes[middle % RING]
+                && !lane.find(self, batch.keys.get(middle as u32), cell_bytes)
             {
-                lane.find(batch.keys.get(middle as u32), cell_bytes);
+                lanes[middle % RING] = None;
+                batch.guess_misses += 1;
             }
             let last = step.wrapping_sub(2 * DISTANCE);
             if (first..end).contains(&last) {
@@ -155,20 +168,16 @@ impl TreeHandle {
     fn take_guessed(&self, batch: &mut GetMany, number: u32, lane: &Lane<'_>) -> bool {
         let node = Node::new(lane.page.words());
         let key = batch.keys.get(number);
-        if !self.is_ours(node, 0) || !node.has_prefix(key) {
-            batch.guess_misses += 1;
-            return false;
-        }
-        let (suffix, count) = (node.suffix(key), node.count());
-        let (slot, found) = if node.is_key(lane.slot, count, suffix) {
-            (lane.slot, true)
+        let suffix = node.suffix(key);
+        let (slot, cell, found) = if lane.same_head && node.tail_equals(lane.cell, suffix) {
+            (lane.slot, lane.cell, true)
         } else {
-            node.search(count, suffix)
+            let (slot, found) = node.search(node.count(), suffix);
+            (slot, node.slot(slot), found)
         };
         let mark = batch.values.len();
         let mut place = (0, 0);
         if found {
-            let cell = node.slot(slot);
             let len = node.value_len(cell);
             place = words::append_words(node.words(), cell.value_at(), len, &mut batch.values);
         }
@@ -208,10 +217,7 @@ impl TreeHandle {
         let node = Node::new(page.words());
         let mark = out.mark();
         if self.is_ours(node, 0) {
-            for i in 0..node.count() {
-                let slot = node.slot(i);
-                out.push((0, Guess::new(id.page, i)), node, slot);
-            }
+            out.push_all(0, id.page, node, 0..node.count());
         }
         let good = page.validate();
         if !good {

@@ -77,11 +77,19 @@ pub(crate) const CAPACITY: usize = PAGE_SIZE - SLOTS;
 pub(crate) fn head_of(suffix: &[u8]) -> u32 {
     match suffix.first_chunk::<4>() {
         Some(head) => u32::from_be_bytes(*head),
-        None => {
-            let mut head = [0u8; 4];
-            head[..suffix.len()].copy_from_slice(suffix);
-            u32::from_be_bytes(head)
+        None => short_head(suffix),
+    }
+}
+
+/// [`head_of`] for less than four bytes: two loads that overlap, where a copy of unknown length would be a call.
+#[inline(always)]
+fn short_head(suffix: &[u8]) -> u32 {
+    match (suffix.first_chunk::<2>(), suffix.last_chunk::<2>()) {
+        (Some(first), Some(last)) => {
+            let (first, last) = (u16::from_be_bytes(*first), u16::from_be_bytes(*last));
+            u32::from(first) << 16 | u32::from(last) << (8 * (4 - suffix.len()) % 32)
         }
+        _ => suffix.first().map_or(0, |b| u32::from(*b) << 24),
     }
 }
 
@@ -349,11 +357,12 @@ impl<'a> Node<'a> {
         self.search_head(count, head)
     }
 
-    /// Whether slot `i` holds the key with this suffix.
+    /// Whether the key of `slot` is `suffix`, whose head equals the slot's.
     #[inline(always)]
-    pub(crate) fn is_key(self, i: usize, count: usize, suffix: &[u8]) -> bool {
-        let slot = self.slot(i);
-        i < count && slot.head() == head_of(suffix) && self.compare_tail(slot, suffix).is_eq()
+    pub(crate) fn tail_equals(self, slot: Slot, suffix: &[u8]) -> bool {
+        // Equal heads of equal lengths are the whole of keys of up to four bytes.
+        slot.key_len() == suffix.len()
+            && (suffix.len() <= 4 || self.compare_tail(slot, suffix).is_eq())
     }
 
     /// First slot whose head is ≥ `head`, within what [`hinted`](Self::hinted) gave.
@@ -476,15 +485,17 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Puts the common prefix, `len` bytes, at the end of `out`, which is at least as long, and at least a word.
+    /// A word that ends with the common prefix, of `len` bytes; nothing useful where that is longer.
     #[inline(always)]
-    pub(crate) fn copy_prefix(self, out: &mut [u8], len: usize) {
-        if len <= PREFIX_BYTES {
-            if let Some(end) = out.last_chunk_mut::<8>() {
-                let word = self.word(OFF_PREFIX_BYTES / 8);
-                *end = (word << ((8 - len) * 8 % 64)).to_le_bytes();
-            }
-        } else if let Some(start) = out.len().checked_sub(len) {
+    pub(crate) fn short_prefix(self, len: usize) -> [u8; PREFIX_BYTES] {
+        let word = self.word(OFF_PREFIX_BYTES / 8);
+        (word << (PREFIX_BYTES.saturating_sub(len) * 8 % 64)).to_le_bytes()
+    }
+
+    /// Puts the common prefix, `len` bytes, at the end of `out`.
+    #[inline(never)]
+    pub(crate) fn copy_long_prefix(self, out: &mut [u8], len: usize) {
+        if let Some(start) = out.len().checked_sub(len) {
             words::copy_out(self.words, self.lower_at(), &mut out[start..]);
         }
     }
@@ -497,7 +508,8 @@ impl<'a> Node<'a> {
             return false;
         };
         if prefix <= PREFIX_BYTES {
-            return self.word(OFF_PREFIX_BYTES / 8).to_le_bytes()[..prefix] == *start;
+            let differ = self.word(OFF_PREFIX_BYTES / 8).swap_bytes() ^ padded_word(start);
+            return prefix == 0 || differ >> (8 * (8 - prefix) % 64) == 0;
         }
         words::compare(self.words, self.lower_at(), prefix, start).is_eq()
     }
@@ -560,10 +572,16 @@ impl<'a> Node<'a> {
 /// The first eight bytes, big-endian, zeros behind the end.
 #[inline(always)]
 fn padded_word(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    let len = bytes.len().min(8);
-    word[..len].copy_from_slice(&bytes[..len]);
-    u64::from_be_bytes(word)
+    if let Some(word) = bytes.first_chunk::<8>() {
+        return u64::from_be_bytes(*word);
+    }
+    match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        (Some(first), Some(last)) => {
+            let (first, last) = (u32::from_be_bytes(*first), u32::from_be_bytes(*last));
+            u64::from(first) << 32 | u64::from(last) << (8 * (8 - bytes.len()) % 64)
+        }
+        _ => u64::from(short_head(bytes)) << 32,
+    }
 }
 
 /// Length of the common prefix of `a` and `b`.

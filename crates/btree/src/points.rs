@@ -2,7 +2,6 @@
 
 use crate::batch::{EntryBatch, PointScan, Resume};
 use crate::group::{Job, LANES};
-use crate::guess::Guess;
 use crate::node::{Node, head_of};
 use crate::tree::{Miss, Seek, TreeHandle};
 use nfold_store::{PageNo, PageRef, Stop, Store};
@@ -56,10 +55,7 @@ fn copy_point(
     } else {
         count
     };
-    for i in slot..end {
-        let slot = node.slot(i);
-        out.push((point, Guess::new(page, i)), node, slot);
-    }
+    out.push_all(point, page, node, slot..end);
     // The fence is far from everything else on the page, so it is looked at only when it matters.
     if end < count || (!hi.is_empty() && node.compare_upper(hi).is_ge()) {
         return false;

@@ -2,6 +2,7 @@
 //!
 //! All of them are arenas that their owner clears and fills again, so that a warm statement allocates nothing.
 
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Encoded keys, full or prefixes. A point stands for every entry whose key starts with it.
@@ -112,15 +113,18 @@ impl PointSet {
     }
 }
 
+/// An encoded key; as long as those of a few numbers it needs no allocation.
+pub type KeyBytes = SmallVec<[u8; 32]>;
+
 /// One end of a key range, over encoded keys or prefixes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Bound {
     #[default]
     Unbounded,
     /// Entries that start with the key are inside.
-    Included(Vec<u8>),
+    Included(KeyBytes),
     /// Entries that start with the key are outside.
-    Excluded(Vec<u8>),
+    Excluded(KeyBytes),
 }
 
 /// A range of an index.
@@ -139,18 +143,20 @@ impl KeyRange {
     /// Every entry that starts with `prefix`.
     pub fn prefix(prefix: &[u8]) -> Self {
         KeyRange {
-            lo: Bound::Included(prefix.to_vec()),
-            hi: Bound::Included(prefix.to_vec()),
+            lo: Bound::Included(prefix.into()),
+            hi: Bound::Included(prefix.into()),
         }
     }
 
     /// The first key that is inside, and the first that is not any more (`None`: no end), as plain byte strings.
-    pub fn as_bytes(&self) -> (Vec<u8>, Option<Vec<u8>>) {
+    pub fn as_bytes(&self) -> (KeyBytes, Option<KeyBytes>) {
         let lo = match &self.lo {
-            Bound::Unbounded => Vec::new(),
+            Bound::Unbounded => KeyBytes::new(),
             Bound::Included(k) => k.clone(),
             // Nothing starts with the key and is inside; if no successor exists, nothing at all is.
-            Bound::Excluded(k) => successor(k).unwrap_or_else(|| vec![0xff; k.len() + 1]),
+            Bound::Excluded(k) => {
+                successor(k).unwrap_or_else(|| KeyBytes::from_elem(0xff, k.len() + 1))
+            }
         };
         let hi = match &self.hi {
             Bound::Unbounded => None,
@@ -162,9 +168,9 @@ impl KeyRange {
 }
 
 /// The smallest byte string greater than every string that starts with `prefix`; `None` if there is none (all 0xff, or empty).
-pub fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+pub fn successor(prefix: &[u8]) -> Option<KeyBytes> {
     let keep = prefix.iter().rposition(|&b| b != 0xff)?;
-    let mut out = prefix[..=keep].to_vec();
+    let mut out = KeyBytes::from_slice(&prefix[..=keep]);
     out[keep] += 1;
     Some(out)
 }
@@ -406,22 +412,23 @@ mod tests {
 
     #[test]
     fn ranges_as_bytes() {
-        assert_eq!(successor(b"a\xff\xff"), Some(b"b".to_vec()));
+        let key = KeyBytes::from_slice;
+        assert_eq!(successor(b"a\xff\xff").as_deref(), Some(&b"b"[..]));
         assert_eq!(successor(b"\xff"), None);
         assert_eq!(
             KeyRange::prefix(b"ab").as_bytes(),
-            (b"ab".to_vec(), Some(b"ac".to_vec()))
+            (key(b"ab"), Some(key(b"ac")))
         );
         let open = KeyRange {
-            lo: Bound::Excluded(b"ab".to_vec()),
-            hi: Bound::Excluded(b"b".to_vec()),
+            lo: Bound::Excluded(key(b"ab")),
+            hi: Bound::Excluded(key(b"b")),
         };
-        assert_eq!(open.as_bytes(), (b"ac".to_vec(), Some(b"b".to_vec())));
+        assert_eq!(open.as_bytes(), (key(b"ac"), Some(key(b"b"))));
         let nothing = KeyRange {
-            lo: Bound::Excluded(b"\xff\xff".to_vec()),
+            lo: Bound::Excluded(key(b"\xff\xff")),
             hi: Bound::Unbounded,
         };
-        assert_eq!(nothing.as_bytes().0, b"\xff\xff\xff");
+        assert_eq!(nothing.as_bytes().0[..], *b"\xff\xff\xff");
     }
 
     #[test]

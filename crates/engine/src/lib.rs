@@ -37,7 +37,7 @@ mod transactions;
 mod undo;
 mod write;
 
-pub use batch::{Bound, KeyRange, PointSet, RowBatch, successor};
+pub use batch::{Bound, KeyBytes, KeyRange, PointSet, RowBatch, successor};
 pub use check::CheckReport;
 pub use contention::WaitSite;
 pub use ddl::{CopyError, IndexSpec, TableSpec};

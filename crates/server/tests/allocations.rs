@@ -102,7 +102,7 @@ fn a_warm_command_allocates_nothing() {
     assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0);
 }
 
-/// Kinds that change rows may allocate (versions, locks, undo); sorting and grouping make values yet, and ranges a batch for each leaf.
+/// Kinds that change rows may allocate (versions, locks, undo); sorting and grouping make values yet.
 fn may_allocate(name: &str) -> bool {
     let kinds = [
         "update",
@@ -110,7 +110,6 @@ fn may_allocate(name: &str) -> bool {
         "sum_range",
         "order_range",
         "distinct_range",
-        "range_",
     ];
     kinds.iter().any(|w| name.starts_with(w))
 }

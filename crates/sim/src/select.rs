@@ -99,8 +99,8 @@ impl Wanted {
             Wanted::All => Read::range(table.clone(), spec, &KeyRange::all(), reverse),
             Wanted::Range(lo, hi) => {
                 let range = KeyRange {
-                    lo: Bound::Included(key(&Value::Int(*lo))),
-                    hi: Bound::Included(key(&Value::Int(*hi))),
+                    lo: Bound::Included(key(&Value::Int(*lo)).into()),
+                    hi: Bound::Included(key(&Value::Int(*hi)).into()),
                 };
                 Read::range(table.clone(), spec, &range, reverse)
             }

@@ -213,6 +213,19 @@ pub fn prefetch(words: &[AtomicU64], off: usize) {
     let _ = (words, off);
 }
 
+/// Asks the CPU for the lines that hold `[off, off + len)`, as far as they are inside.
+#[inline(always)]
+pub fn prefetch_range(words: &[AtomicU64], off: usize, len: usize) {
+    let Some(words) = words.get(off / 8..) else {
+        return;
+    };
+    let words = &words[..len.div_ceil(8).min(words.len())];
+    for line in words.chunks(8) {
+        prefetch(line, 0);
+    }
+    prefetch(words, (words.len() * 8).saturating_sub(1));
+}
+
 /// Stores `bytes` at `off`; bytes outside are dropped. Exclusive latch held.
 pub fn store_bytes(words: &[AtomicU64], off: usize, bytes: &[u8]) {
     point();

@@ -171,6 +171,7 @@ impl super::Engine for Engine {
             points: PointSet::new(),
             batch: RowBatch::new(),
             range: KeyRange::all(),
+            key: Vec::new(),
         }
     }
 
@@ -192,6 +193,7 @@ pub struct Worker {
     points: PointSet,
     batch: RowBatch,
     range: KeyRange,
+    key: Vec<u8>,
 }
 
 impl Worker {
@@ -239,16 +241,12 @@ impl super::Worker for Worker {
     fn range(&mut self, from: u64, n: usize) -> (u64, u64) {
         self.session
             .statement_begin(Isolation::RepeatableRead, true);
-        let mut lo = match std::mem::take(&mut self.range.lo) {
-            Bound::Included(key) => key,
-            _ => Vec::new(),
-        };
-        lo.clear();
+        self.key.clear();
         let layout = self.table.key_layout(0);
         layout
-            .encode_values([ValueRef::Int(from as i64)], &mut lo)
+            .encode_values([ValueRef::Int(from as i64)], &mut self.key)
             .expect("a key");
-        self.range.lo = Bound::Included(lo);
+        self.range.lo = Bound::Included(self.key.as_slice().into());
         self.rows.bind_range(&self.range, false);
         let layout = self.table.layout();
         let (mut count, mut sum, mut more) = (0, 0, true);

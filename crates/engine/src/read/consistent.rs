@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nfold_btree::{Cursor, EntryBatch, GetMany, Guess, PointScan};
 use nfold_types::row::{RawField, RowLayout};
 
-use crate::batch::{Bound, KeyRange, PointSet, RowBatch};
+use crate::batch::{Bound, KeyBytes, KeyRange, PointSet, RowBatch};
 use crate::error::{Stop, lift};
 use crate::overflow;
 use crate::read::settle::{damaged, settle_row};
@@ -72,7 +72,7 @@ impl Read {
     /// Starts over with another range.
     pub fn bind_range(&mut self, range: &KeyRange, reverse: bool) {
         match &mut self.inner {
-            Inner::Consistent(read) => read.bind_range(&self.table, &self.spec, range, reverse),
+            Inner::Consistent(read) => read.bind_range(&self.spec, range, reverse),
             Inner::Locking(read) => read.bind_range(&self.table, &self.spec, range, reverse),
         }
     }
@@ -134,7 +134,8 @@ enum Source {
     Keys,
     /// Key prefixes.
     Points,
-    Range(Cursor),
+    /// What the cursor goes through.
+    Range,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
@@ -150,10 +151,21 @@ enum Stage {
     Done,
 }
 
+/// Where a key of [`GetMany`] comes from.
+#[derive(Clone, Copy)]
+struct Asked {
+    /// The entry's place (secondary), or the point's (keys).
+    place: u32,
+    point: u32,
+    /// The row counts as it stands, if its newest version is visible: it was asked for by its own key, or by an entry that stands (V1).
+    stands: bool,
+}
+
 /// The state of one consistent read; all vectors keep their memory.
 #[derive(Default)]
 struct Consistent {
     source: Source,
+    cursor: Cursor,
     stage: Stage,
     /// Where the entries go on after the rows at hand.
     resume_at: usize,
@@ -168,8 +180,8 @@ struct Consistent {
     /// Places in the entries at hand, in the order of the result.
     order: Vec<u32>,
     get: GetMany,
-    /// For each key of `get`: the entry that it came from (secondary), or its point (keys).
-    origins: Vec<u32>,
+    /// For each key of `get`: where it comes from.
+    origins: Vec<Asked>,
     /// Places in `get.found()`, in the order of the keys.
     found_order: Vec<u32>,
     /// The values found lie in the caller's batch already: rows are spans of it.
@@ -218,7 +230,11 @@ impl Consistent {
             self.source = Source::Keys;
             for (i, key) in points.iter().enumerate() {
                 self.get.push(key, Guess::NONE);
-                self.origins.push(i as u32);
+                self.origins.push(Asked {
+                    place: i as u32,
+                    point: i as u32,
+                    stands: true,
+                });
             }
         } else {
             self.source = Source::Points;
@@ -230,14 +246,11 @@ impl Consistent {
         std::mem::replace(&mut self.points, points)
     }
 
-    fn bind_range(&mut self, table: &Table, spec: &ReadSpec, range: &KeyRange, reverse: bool) {
+    fn bind_range(&mut self, spec: &ReadSpec, range: &KeyRange, reverse: bool) {
         self.reset(spec);
-        self.source = Source::Range(
-            table
-                .index(spec.index)
-                .tree
-                .cursor(tree_range(range), reverse),
-        );
+        self.source = Source::Range;
+        let (lo, hi) = tree_bounds(range);
+        self.cursor.reset(as_slice(&lo), as_slice(&hi), reverse);
     }
 
     fn next(
@@ -290,7 +303,7 @@ impl Consistent {
     ) -> Result<(), Stop> {
         let store = session.store();
         let tree = &table.index(spec.index).tree;
-        match &mut self.source {
+        match self.source {
             Source::Nothing | Source::Point => self.more = false,
             Source::Keys => {
                 self.more = false;
@@ -311,7 +324,7 @@ impl Consistent {
                     self.order.sort_by_key(|&i| entries[i as usize].point);
                 }
             }
-            Source::Range(cursor) => {
+            Source::Range => {
                 self.stopped = false;
                 self.entries.clear();
                 self.order.clear();
@@ -319,7 +332,8 @@ impl Consistent {
                     0 => self.slice,
                     wanted => wanted.min(self.slice),
                 };
-                self.more = cursor
+                self.more = self
+                    .cursor
                     .next_batch(tree, store, most, &mut self.entries)
                     .map_err(lift)?;
                 self.wanted = self.wanted.saturating_sub(self.entries.len());
@@ -348,18 +362,24 @@ impl Consistent {
         };
         if spec.index != 0 && !spec.covering {
             let guessing = session.guesses().on();
+            let steady = !matches!(view, View::Newest);
             self.get.clear();
             self.origins.clear();
             for &place in &self.order[at..end] {
                 let entry = &entries.entries()[place as usize];
                 let value = SecondaryEntry::parse(entries.value(entry)).ok_or_else(damaged)?;
-                if value.deleted && view.sees(value.trx) {
+                let seen = view.sees(value.trx);
+                if value.deleted && seen {
                     continue; // V1
                 }
                 let primary = value.primary_key(entries.key(entry)).ok_or_else(damaged)?;
                 self.get
                     .push(primary, if guessing { value.guess } else { Guess::NONE });
-                self.origins.push(place);
+                self.origins.push(Asked {
+                    place,
+                    point: entry.point,
+                    stands: seen && steady,
+                });
             }
             self.stage = if self.origins.is_empty() {
                 Stage::Entries(end)
@@ -457,7 +477,7 @@ impl Consistent {
             if !self.get.guess(f.key).is_far_from(f.guess) {
                 continue;
             }
-            let leaf = entries.entries()[self.origins[f.key as usize] as usize]
+            let leaf = entries.entries()[self.origins[f.key as usize].place as usize]
                 .place
                 .page;
             if leaf != last {
@@ -499,23 +519,27 @@ impl Consistent {
             if settled == Settled::Gone {
                 continue;
             }
-            let origin = self.origins[found.key as usize];
+            let asked = self.origins[found.key as usize];
             let image = image_of(settled, value, &self.scratch)?;
+            let in_place =
+                self.adopted && settled == Settled::Current && !RowLayout::has_external(image);
+            let image_span = span.start + CLUSTERED_HEADER..span.end;
+            if asked.stands && in_place {
+                out.push_span(asked.point as usize, image_span);
+                continue;
+            }
             let origin = if by_key {
                 Origin {
-                    primary: self.points.key(origin as usize),
+                    primary: self.points.key(asked.place as usize),
                     entry: None,
-                    point: origin,
+                    point: asked.point,
                 }
             } else {
-                let entry = &entries.entries()[origin as usize];
+                let entry = &entries.entries()[asked.place as usize];
                 let secondary = SecondaryEntry::parse(entries.value(entry)).ok_or_else(damaged)?;
                 let key = entries.key(entry);
                 let primary = secondary.primary_key(key).ok_or_else(damaged)?;
-                let stands = settled == Settled::Current
-                    && !secondary.deleted
-                    && view.sees(secondary.trx)
-                    && !matches!(view, View::Newest);
+                let stands = settled == Settled::Current && asked.stands;
                 if !stands
                     && !newest::is_unsteady(view, image)
                     && !has_key(table, spec.index, image, (key, primary), &mut self.key)?
@@ -525,12 +549,11 @@ impl Consistent {
                 Origin {
                     primary,
                     entry: Some(key),
-                    point: entry.point,
+                    point: asked.point,
                 }
             };
-            let point = origin.point;
-            if self.adopted && settled == Settled::Current && !RowLayout::has_external(image) {
-                out.push_span(point as usize, span.start + CLUSTERED_HEADER..span.end);
+            if in_place {
+                out.push_span(asked.point as usize, image_span);
                 continue;
             }
             // The batch cannot grow while a value in it is read.
@@ -694,12 +717,25 @@ fn cover(
 }
 
 /// The bounds of a range as the tree takes them.
-pub(super) fn tree_range(range: &KeyRange) -> nfold_btree::KeyRange {
+fn tree_bounds(range: &KeyRange) -> (std::ops::Bound<KeyBytes>, std::ops::Bound<KeyBytes>) {
     let (lo, hi) = range.as_bytes();
     let lo = match (&range.lo, lo) {
         (Bound::Unbounded, _) => std::ops::Bound::Unbounded,
         (_, lo) => std::ops::Bound::Included(lo),
     };
     let hi = hi.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
-    nfold_btree::KeyRange { lo, hi }
+    (lo, hi)
+}
+
+fn as_slice(bound: &std::ops::Bound<KeyBytes>) -> std::ops::Bound<&[u8]> {
+    bound.as_ref().map(KeyBytes::as_slice)
+}
+
+/// As [`tree_bounds`], to be kept.
+pub(super) fn tree_range(range: &KeyRange) -> nfold_btree::KeyRange {
+    let (lo, hi) = tree_bounds(range);
+    nfold_btree::KeyRange {
+        lo: lo.map(KeyBytes::into_vec),
+        hi: hi.map(KeyBytes::into_vec),
+    }
 }

@@ -25,7 +25,7 @@ use nfold_btree::{Cursor, EntryBatch};
 use nfold_store::Wait;
 use nfold_txn::locks::{LockKey, LockKind, LockRequest, Locked, OnConflict};
 
-use crate::batch::{Bound, KeyRange, PointSet, RowBatch, RowNote, successor};
+use crate::batch::{Bound, KeyBytes, KeyRange, PointSet, RowBatch, RowNote, successor};
 use crate::error::{EngineError, Stop, lift};
 use crate::overflow;
 use crate::read::consistent::{has_key, push_image, tree_range};
@@ -103,7 +103,7 @@ impl LockingRead {
                 let layout = &table.index(0).key;
                 let parts = layout.parts().len();
                 let whole = parts > 0 && layout.prefix_bytes(key, parts) == Ok(key.len());
-                whole.then(|| key.clone())
+                whole.then(|| key.to_vec())
             }
             _ => None,
         };
@@ -162,7 +162,7 @@ impl LockingRead {
         };
         let end = match &range.hi {
             std::ops::Bound::Excluded(hi) => Some(hi.clone()),
-            std::ops::Bound::Included(hi) => successor(hi),
+            std::ops::Bound::Included(hi) => successor(hi).map(KeyBytes::into_vec),
             std::ops::Bound::Unbounded => None,
         };
         let cursor = index.tree.cursor(range, self.reverse);

@@ -7,15 +7,16 @@
 mod range;
 mod value;
 
-use nfold_engine::{KeyRange, PointSet, Table};
+use nfold_engine::{KeyBytes, KeyRange, PointSet, Table};
 use nfold_plan::bind::is_constant;
 use nfold_plan::expr::{Class, Expr, ExprType};
 use nfold_plan::query::{AccessKind, PointPart, RangePart};
 use nfold_types::key::KeyLayout;
 use nfold_types::{ColumnType, SqlError, TypeKind, Value, ValueRef};
+use smallvec::SmallVec;
 
 use crate::eval::{EvalCx, Val, compare};
-use range::{End, PartBounds, like_prefix, merge};
+use range::{ByteRange, End, PartBounds, like_prefix, merge};
 use value::{KeyValue, direct_kind, key_value, listed, moment};
 
 /// A bound access path.
@@ -126,13 +127,13 @@ impl BoundAccess {
                 Ok(BoundKind::Ranges)
             }
             AccessKind::Ranges(list) => {
-                let mut all = Vec::with_capacity(list.len());
+                let mut all = SmallVec::<[ByteRange; 2]>::new();
                 for range in list {
                     if let Some(bounds) = self.range(cx, layout, 0, range)? {
                         all.push(bounds.under(&[]).as_bytes());
                     }
                 }
-                self.ranges = merge(all);
+                merge(&mut all, &mut self.ranges);
                 Ok(if self.ranges.is_empty() {
                     BoundKind::Empty
                 } else {
@@ -372,10 +373,11 @@ impl BoundAccess {
             && matches!((&lo, &hi), (End::Open, End::Open))
         {
             // What every match begins with, encoded.
+            let prefix = KeyBytes::from_vec(prefix);
             lo = End::Raw(prefix.clone());
             hi = End::Raw(prefix);
         }
-        PartBounds::new(layout, part, &lo, &hi).map(Some)
+        PartBounds::new(layout, part, &lo, &hi, &mut self.scratch.key).map(Some)
     }
 
     fn bound<'a>(

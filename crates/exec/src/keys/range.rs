@@ -1,9 +1,10 @@
 //! Ranges of keys: their ends, their order, the prefix of a LIKE pattern.
 
-use nfold_engine::{Bound as KeyBound, KeyRange};
+use nfold_engine::{Bound as KeyBound, KeyBytes, KeyRange};
 use nfold_plan::expr::Expr;
 use nfold_types::key::{KeyLayout, KeyPart};
 use nfold_types::{SqlError, Value, ValueRef};
+use smallvec::SmallVec;
 
 use super::key_error;
 use crate::eval::{EvalCx, compare};
@@ -14,7 +15,7 @@ pub(super) enum End {
     /// Value, and whether it is inside.
     At(Value, bool),
     /// Encoded already: keys that begin with this are inside.
-    Raw(Vec<u8>),
+    Raw(KeyBytes),
 }
 
 /// Bounds of one key part, encoded, to be put behind a prefix.
@@ -29,21 +30,26 @@ impl PartBounds {
         part: usize,
         lo: &End,
         hi: &End,
+        scratch: &mut Vec<u8>,
     ) -> Result<PartBounds, SqlError> {
-        let encode = |end: &End| -> Result<KeyBound, SqlError> {
+        let mut encoded = |value: ValueRef<'_>| -> Result<KeyBytes, SqlError> {
+            scratch.clear();
+            layout
+                .encode_part(part, value, scratch)
+                .map_err(|e| key_error(&e))?;
+            Ok(KeyBytes::from_slice(scratch))
+        };
+        let mut encode = |end: &End| -> Result<KeyBound, SqlError> {
             Ok(match end {
                 End::Open => KeyBound::Unbounded,
                 End::Raw(bytes) => KeyBound::Included(bytes.clone()),
                 End::At(value, inside) => {
-                    let mut out = Vec::new();
-                    layout
-                        .encode_part(part, value.as_ref(), &mut out)
-                        .map_err(|e| key_error(&e))?;
+                    let key = encoded(value.as_ref())?;
                     // A prefix stands for all values that begin so: the bound itself is never outside.
                     if *inside || layout.parts()[part].prefix_len != 0 {
-                        KeyBound::Included(out)
+                        KeyBound::Included(key)
                     } else {
-                        KeyBound::Excluded(out)
+                        KeyBound::Excluded(key)
                     }
                 }
             })
@@ -55,10 +61,7 @@ impl PartBounds {
         }
         // NULL is in no range; it sorts first, last when descending.
         if layout.parts()[part].nullable {
-            let mut null = Vec::new();
-            layout
-                .encode_part(part, ValueRef::Null, &mut null)
-                .map_err(|e| key_error(&e))?;
+            let null = encoded(ValueRef::Null)?;
             if desc && matches!(high, KeyBound::Unbounded) {
                 high = KeyBound::Excluded(null);
             } else if !desc && matches!(low, KeyBound::Unbounded) {
@@ -70,11 +73,16 @@ impl PartBounds {
 
     /// The range behind `prefix`.
     pub(super) fn under(&self, prefix: &[u8]) -> KeyRange {
+        let behind = |k: &[u8]| {
+            let mut key = KeyBytes::from_slice(prefix);
+            key.extend_from_slice(k);
+            key
+        };
         let join = |b: &KeyBound| match b {
             KeyBound::Unbounded if prefix.is_empty() => KeyBound::Unbounded,
-            KeyBound::Unbounded => KeyBound::Included(prefix.to_vec()),
-            KeyBound::Included(k) => KeyBound::Included([prefix, k].concat()),
-            KeyBound::Excluded(k) => KeyBound::Excluded([prefix, k].concat()),
+            KeyBound::Unbounded => KeyBound::Included(prefix.into()),
+            KeyBound::Included(k) => KeyBound::Included(behind(k)),
+            KeyBound::Excluded(k) => KeyBound::Excluded(behind(k)),
         };
         KeyRange {
             lo: join(&self.lo),
@@ -83,30 +91,29 @@ impl PartBounds {
     }
 }
 
+/// The first key inside, and the first one behind.
+pub(super) type ByteRange = (KeyBytes, Option<KeyBytes>);
+
 /// Puts ranges in order and melts those that meet, so that no row is found twice.
-pub(super) fn merge(mut all: Vec<(Vec<u8>, Option<Vec<u8>>)>) -> Vec<KeyRange> {
-    all.retain(|(lo, hi)| hi.as_ref().is_none_or(|hi| lo < hi));
+pub(super) fn merge(all: &mut SmallVec<[ByteRange; 2]>, out: &mut Vec<KeyRange>) {
+    all.retain(|(lo, hi)| hi.as_ref().is_none_or(|hi| *lo < *hi));
     all.sort();
-    let mut out: Vec<(Vec<u8>, Option<Vec<u8>>)> = Vec::with_capacity(all.len());
-    for (lo, hi) in all {
-        if let Some((_, last)) = out.last_mut() {
-            let meets = last.as_ref().is_none_or(|l| *l >= lo);
-            if meets {
-                let longer = match (last.as_ref(), hi.as_ref()) {
-                    (None, _) => false,
-                    (Some(_), None) => true,
-                    (Some(l), Some(h)) => h > l,
-                };
-                if longer {
-                    *last = hi;
-                }
-                continue;
+    let mut ranges = all.drain(..);
+    let mut next = ranges.next();
+    while let Some((lo, mut hi)) = next {
+        next = ranges.next();
+        while let (Some((from, to)), Some(end)) = (&mut next, &hi)
+            && *end >= *from
+        {
+            if to.as_ref().is_none_or(|to| *to > *end) {
+                hi = to.take();
             }
+            next = ranges.next();
         }
-        out.push((lo, hi));
-    }
-    out.into_iter()
-        .map(|(lo, hi)| KeyRange {
+        if hi.is_none() {
+            next = None;
+        }
+        out.push(KeyRange {
             // Plain byte bounds: the lower one is inside, and so is everything that begins with it.
             lo: if lo.is_empty() {
                 KeyBound::Unbounded
@@ -114,8 +121,8 @@ pub(super) fn merge(mut all: Vec<(Vec<u8>, Option<Vec<u8>>)>) -> Vec<KeyRange> {
                 KeyBound::Included(lo)
             },
             hi: hi.map_or(KeyBound::Unbounded, KeyBound::Excluded),
-        })
-        .collect()
+        });
+    }
 }
 
 /// The key bytes that every match of a LIKE pattern begins with; `None` where it begins with a wildcard.

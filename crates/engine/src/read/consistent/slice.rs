@@ -14,7 +14,7 @@ impl Consistent {
     /// Whether all entries at hand can become rows of `out` in place. Not after a stop: then they are copied one by one, which keeps progress.
     pub(super) fn can_adopt(&self, spec: &ReadSpec, at: usize, end: usize, out: &RowBatch) -> bool {
         spec.index == 0
-            && matches!(self.source, Source::Range(_))
+            && matches!(self.source, Source::Range)
             && !self.stopped
             && at == 0
             && end == self.order.len()
