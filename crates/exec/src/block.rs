@@ -3,6 +3,8 @@
 //! Rows are pulled from the join steps in batches and pushed through the rest one by one; whoever has enough says so, and the
 //! pull ends.
 
+mod late;
+
 use nfold_engine::RowLock;
 use nfold_plan::expr::{ColumnAt, Expr, ExprKind};
 use nfold_plan::query::{AccessKind, Block, GroupPlan, LimitPlan, QueryPlan};
@@ -95,6 +97,8 @@ pub(crate) struct BlockExec {
     plain: Option<Plain>,
     /// Of sorted rows and those kept apart for DISTINCT: their layout, and what encodes them.
     made: Option<(RowLayout, Direct)>,
+    /// Results are computed after the sort.
+    late: bool,
 }
 
 /// Columns of a row that holds the values of `select`.
@@ -158,6 +162,7 @@ impl BlockExec {
                 let layout = tuple::layout_of(block.select.iter().map(|e| &e.ty));
                 (layout, Direct::of_made(block.select.len()))
             }),
+            late: late::applies(block),
         })
     }
 
@@ -243,22 +248,25 @@ impl BlockExec {
                 };
             }
         }
-        let Some((layout, made)) = &mut self.made else {
-            let mut limiter = Limiter {
-                limits,
-                seen: 0,
-                out,
-                counting: block.calc_found_rows,
-            };
-            run.rows(&mut |cx, select| limiter.row(cx, select))?;
-            if block.calc_found_rows {
-                rt.found_rows.set(Some(limiter.seen));
-            }
-            return Ok(());
+        let mut limiter = Limiter {
+            limits,
+            seen: 0,
+            out,
+            counting: block.calc_found_rows,
         };
-        let direct = made.rows(layout, &self.projected, rt.env);
-        let made = (&*self.projected, &*layout, direct.as_ref());
-        ordered(rt, block, &state, run, limits, made, out)
+        match &mut self.made {
+            None => run.rows(&mut |cx, select| limiter.row(cx, select))?,
+            Some(_) if self.late => late::run(rt, block, run, limits, &mut limiter)?,
+            Some((layout, made)) => {
+                let direct = made.rows(layout, &self.projected, rt.env);
+                let made = (&*self.projected, &*layout, direct.as_ref());
+                ordered(rt, block, &state, run, made, &mut limiter)?;
+            }
+        }
+        if block.calc_found_rows {
+            rt.found_rows.set(Some(limiter.seen));
+        }
+        Ok(())
     }
 
     /// Pulls batches of joined rows for a writer: `f` gets each batch of a single table.
@@ -578,16 +586,10 @@ fn ordered(
     block: &Block,
     state: &StmtState<'_>,
     run: Run<'_, '_>,
-    limits: Limits,
     (projected, layout, direct): (&[Expr], &RowLayout, Option<&DirectRows<'_>>),
-    out: &mut dyn RowOut,
+    limiter: &mut Limiter<'_>,
 ) -> Result<(), SqlError> {
-    let mut limiter = Limiter {
-        limits,
-        seen: 0,
-        out,
-        counting: block.calc_found_rows,
-    };
+    let limits = limiter.limits;
     let mut seen = block
         .distinct
         .then(|| Distinct::new(&block.select, rt.env.work_memory()));
@@ -639,12 +641,24 @@ fn ordered(
             block.order.iter().map(|k| (&k.expr.ty, k.desc)),
             rt.env.max_sort_length(),
         );
+        // What is a column of the result is computed once: another RAND() would be another number.
+        let same: SmallVec<[Option<usize>; 4]> = block
+            .order
+            .iter()
+            .map(|k| match k.expr.kind {
+                ExprKind::Column(_) => None,
+                _ => block.select.iter().position(|s| *s == k.expr),
+            })
+            .collect();
         let (mut key, mut image) = (Vec::new(), Vec::new());
         run.rows(&mut |cx, select| {
             let values = values_of(cx, select)?;
             key.clear();
-            for (n, k) in block.order.iter().enumerate() {
-                maker.push(n, &cx.val(&k.expr)?, &mut key)?;
+            for (n, (k, same)) in block.order.iter().zip(&same).enumerate() {
+                match same {
+                    Some(i) => maker.push(n, &values[*i], &mut key)?,
+                    None => maker.push(n, &cx.val(&k.expr)?, &mut key)?,
+                }
             }
             if let Some(seen) = &mut seen
                 && !seen.is_new(rt, &values, |out| {
@@ -670,9 +684,6 @@ fn ordered(
             })?;
         }
         give_sorted(rt, sorter, &mut give)?;
-    }
-    if block.calc_found_rows {
-        rt.found_rows.set(Some(limiter.seen));
     }
     Ok(())
 }

@@ -76,7 +76,15 @@ impl BlockBinder<'_> {
             }
             A::AssignUserVar { name, value } => {
                 let value = self.expr(value)?;
-                let ty = value.ty.clone();
+                let mut ty = value.ty.clone();
+                // A variable holds integers as BIGINT, whatever column they came from.
+                if let TypeKind::TinyInt
+                | TypeKind::SmallInt
+                | TypeKind::MediumInt
+                | TypeKind::Int = ty.col.kind
+                {
+                    ty.col.kind = TypeKind::BigInt;
+                }
                 Ok(Expr {
                     kind: ExprKind::AssignUserVar(name.to_lowercase().into(), Box::new(value)),
                     ty,

@@ -1,0 +1,97 @@
+//! ORDER BY of rows whose result has an effect: `SELECT @n := @n + 1, v FROM t ORDER BY v`.
+//!
+//! MySQL sorts the rows of the first table, where all that it sorts by is there, and computes each result when it is its turn: assignments to
+//! user variables come in the order of the result, and only for the rows that LIMIT lets through. So the images of the joined rows are
+//! sorted here, where [`ordered`](super::ordered) sorts results.
+//!
+//! # Picture
+//! ```text
+//! sorted entry:   | length u32, image | ... |      an image for each row slot; ABSENT: NULLs of an outer join
+//! ```
+
+use nfold_plan::expr::{Expr, ExprKind};
+use nfold_plan::query::Block;
+use nfold_types::SqlError;
+
+use super::{Limiter, Limits, Run, give_sorted, sorter_of};
+use crate::runtime::Runtime;
+use crate::tuple::KeyMaker;
+
+/// The length that stands for no image.
+const ABSENT: u32 = u32::MAX;
+
+/// Whether results are to be computed after the sort.
+pub(super) fn applies(block: &Block) -> bool {
+    let Some(first) = block.joins.first() else {
+        return false;
+    };
+    let assigns = |e: &Expr| e.any(&mut |e| matches!(e.kind, ExprKind::AssignUserVar(..)));
+    let elsewhere = |e: &Expr| match &e.kind {
+        ExprKind::Column(at) => usize::from(at.table) != first.table,
+        ExprKind::AssignUserVar(..) | ExprKind::Subquery { .. } => true,
+        _ => false,
+    };
+    let sorted = !block.order.is_empty() && !block.distinct && block.group.is_none();
+    sorted
+        && block.select.iter().any(assigns)
+        && !block
+            .order
+            .iter()
+            .any(|k| k.expr.any(&mut |e| elsewhere(e)))
+}
+
+fn put(image: Option<&[u8]>, out: &mut Vec<u8>) {
+    let len = image.map_or(ABSENT, |i| i.len() as u32);
+    out.extend_from_slice(&len.to_le_bytes());
+    out.extend_from_slice(image.unwrap_or_default());
+}
+
+/// The first image of an entry, and what follows it.
+fn take(entry: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
+    let (len, rest) = entry.split_first_chunk::<4>()?;
+    match u32::from_le_bytes(*len) {
+        ABSENT => Some((None, rest)),
+        len => {
+            let (image, rest) = rest.split_at_checked(len as usize)?;
+            Some((Some(image), rest))
+        }
+    }
+}
+
+/// Sorts what `run` joins, then gives the results to the consumer of `limiter`.
+pub(super) fn run(
+    rt: &Runtime<'_>,
+    block: &Block,
+    run: Run<'_, '_>,
+    limits: Limits,
+    limiter: &mut Limiter<'_>,
+) -> Result<(), SqlError> {
+    let scx = run.scx;
+    let mut sorter = sorter_of(rt, block, limits);
+    let maker = KeyMaker::of_order(
+        block.order.iter().map(|k| (&k.expr.ty, k.desc)),
+        rt.env.max_sort_length(),
+    );
+    let (mut key, mut entry) = (Vec::new(), Vec::new());
+    run.rows(&mut |cx, _| {
+        key.clear();
+        for (n, k) in block.order.iter().enumerate() {
+            maker.push(n, &cx.val(&k.expr)?, &mut key)?;
+        }
+        entry.clear();
+        cx.rows.iter().for_each(|row| put(row.image, &mut entry));
+        sorter.push(rt, &key, &entry)?;
+        Ok(true)
+    })?;
+    give_sorted(rt, sorter, &mut |mut entry| {
+        let mut rows = scx.empty_rows();
+        for (row, slot) in rows.iter_mut().zip(scx.slots) {
+            let Some((image, rest)) = take(entry) else {
+                break;
+            };
+            *row = slot.row(image);
+            entry = rest;
+        }
+        limiter.row(&scx.eval(&rows), &block.select)
+    })
+}
