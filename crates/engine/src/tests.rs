@@ -35,14 +35,29 @@ pub(super) fn options() -> EngineOptions {
 }
 
 pub(super) fn open(dir: &Path) -> Arc<Engine> {
+    open_with(dir, options())
+}
+
+fn open_with(dir: &Path, options: EngineOptions) -> Arc<Engine> {
     let disk = Arc::new(RealDisk::new(dir, false));
-    Engine::open(options(), disk, &|_| {}).unwrap().0
+    Engine::open(options, disk, &|_| {}).unwrap().0
 }
 
 impl Db {
     pub(super) fn new() -> Db {
+        Db::with(options())
+    }
+
+    /// As in a server: with threads for pages, log and purge. Writers that wait for room in the log need them, if there are several.
+    pub(super) fn threaded() -> Db {
+        let mut options = options();
+        options.store.io_threads = 2;
+        Db::with(options)
+    }
+
+    fn with(options: EngineOptions) -> Db {
         let dir = tempfile::tempdir().unwrap();
-        let engine = open(dir.path());
+        let engine = open_with(dir.path(), options);
         engine
             .put_database(DatabaseDef {
                 name: "d".into(),

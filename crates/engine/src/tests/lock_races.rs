@@ -59,7 +59,7 @@ fn key(table: &Table, id: i64) -> Vec<u8> {
 
 /// Deletes the last row and takes that back, over and over; `beside` runs meanwhile and says what it counts.
 fn beside_deletes(beside: impl Fn(&Db, &Arc<Table>, &AtomicBool) + Sync) {
-    let db = Db::new();
+    let db = Db::threaded();
     let table = db.table();
     let mut s = db.session();
     for id in 1..=ROWS {
