@@ -33,70 +33,79 @@ struct Sum {
 }
 
 impl Engine {
-    /// CHECK TABLE. Blocks.
+    /// CHECK TABLE: reads every page of the trees and every value, long ones too. A table that is sound takes changes again, one
+    /// that is not takes none. Blocks.
     pub fn check_table(&self, table: &Arc<Table>) -> Result<CheckReport, EngineError> {
         let mut report = CheckReport::default();
-        for (n, index) in table.indexes().iter().enumerate() {
-            let mut check = TreeCheck::default();
-            let mut marked = 0;
-            let mut count = |_: &[u8], value: &[u8]| {
-                marked += u64::from(if n == 0 {
-                    RowHeader::split(value).is_some_and(|(h, _)| h.deleted)
-                } else {
-                    SecondaryEntry::parse(value).is_some_and(|e| e.deleted)
-                });
-            };
-            loop {
-                let step = block(|| {
-                    index
-                        .tree
-                        .check_step(&self.shared().store, &mut check, &mut count)
-                });
-                match step {
-                    Ok(false) => {}
-                    Ok(true) => break,
-                    Err(EngineError::Store(error @ StoreError::Corrupt { .. })) => {
-                        check.problems.push(error.to_string());
-                        break;
-                    }
-                    Err(error) => return Err(error),
+        for n in 0..table.indexes().len() {
+            self.check_tree(table, n, &mut report)?;
+        }
+        if report.problems.is_empty() {
+            match self.check_rows(table, &mut report) {
+                Err(EngineError::Store(error @ StoreError::Corrupt { .. })) => {
+                    report.problems.push(error.to_string());
                 }
+                other => other?,
             }
-            report.marked += marked;
-            let name = &table.def().indexes[n].name;
-            report.problems.extend(
-                check
-                    .problems
-                    .iter()
-                    .map(|p| format!("index '{name}': {p}")),
-            );
         }
         table.set_damaged(!report.problems.is_empty());
         if report.problems.is_empty() {
             self.shared().trx.retry_parked();
         }
-        if !report.problems.is_empty() {
-            return Ok(report);
+        Ok(report)
+    }
+
+    /// The pages of one index.
+    fn check_tree(
+        &self,
+        table: &Table,
+        n: usize,
+        report: &mut CheckReport,
+    ) -> Result<(), EngineError> {
+        let mut check = TreeCheck::default();
+        let mut count = |_: &[u8], value: &[u8]| {
+            report.marked += u64::from(if n == 0 {
+                RowHeader::split(value).is_some_and(|(h, _)| h.deleted)
+            } else {
+                SecondaryEntry::parse(value).is_some_and(|e| e.deleted)
+            });
+        };
+        let (store, tree) = (&self.shared().store, &table.index(n).tree);
+        loop {
+            match block(|| tree.check_step(store, &mut check, &mut count)) {
+                Ok(false) => {}
+                Ok(true) => break,
+                Err(EngineError::Store(error @ StoreError::Corrupt { .. })) => {
+                    check.problems.push(error.to_string());
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
         }
+        let name = &table.def().indexes[n].name;
+        let problems = check.problems.iter();
+        report
+            .problems
+            .extend(problems.map(|p| format!("index '{name}': {p}")));
+        Ok(())
+    }
+
+    /// Every row of one snapshot, and each secondary index against what the rows say that it should hold.
+    fn check_rows(&self, table: &Arc<Table>, report: &mut CheckReport) -> Result<(), EngineError> {
         let mut session = EngineSession::internal(self.shared())?;
         session.begin_internal();
-        for n in 1..table.indexes().len() {
-            let from_rows = sum_of_rows(&mut session, table, n)?;
-            let from_index = sum_of_index(&mut session, table, n)?;
-            report.rows = from_rows.rows;
-            if from_rows != from_index {
+        let expected = sums_of_rows(&mut session, table, report)?;
+        for (n, expected) in (1..).zip(&expected) {
+            let found = sum_of_index(&mut session, table, n)?;
+            if found != *expected {
                 let name = &table.def().indexes[n].name;
-                let (found, expected) = (from_index.rows, from_rows.rows);
                 report.problems.push(format!(
-                    "index '{name}' gives {found} entries for {expected} rows, or other values"
+                    "index '{name}' gives {} entries for {} rows, or other values",
+                    found.rows, expected.rows
                 ));
             }
         }
-        if table.indexes().len() == 1 {
-            report.rows = count_rows(&mut session, table)?;
-        }
-        block(|| session.rollback())?;
-        Ok(report)
+        block(|| session.rollback())
     }
 }
 
@@ -118,40 +127,33 @@ fn each_row(
     }
 }
 
-fn count_rows(session: &mut EngineSession, table: &Arc<Table>) -> Result<u64, EngineError> {
-    let mut rows = 0;
-    each_row(session, table, ReadSpec::default(), |row| {
-        table
-            .layout()
-            .validate(row)
-            .map_err(|_| table.corrupt_row())?;
-        rows += 1;
-        Ok(())
-    })?;
-    Ok(rows)
-}
-
-/// The rows, each projected to what the index covers.
-fn sum_of_rows(
+/// For each secondary index the rows, each projected to what the index covers.
+fn sums_of_rows(
     session: &mut EngineSession,
     table: &Arc<Table>,
-    n: usize,
-) -> Result<Sum, EngineError> {
-    let mut sum = Sum::default();
+    report: &mut CheckReport,
+) -> Result<Vec<Sum>, EngineError> {
+    let mut sums: Vec<Sum> = Vec::new();
+    sums.resize_with(table.indexes().len() - 1, Sum::default);
     let mut projected = RowBatch::new();
     let spec = ReadSpec {
-        columns: table.index_columns(n).to_vec(),
+        columns: (0..table.layout().columns().len()).collect(),
         ..ReadSpec::default()
     };
     each_row(session, table, spec, |row| {
-        projected.clear();
-        if !table.project_into(n, row, 0, &mut projected) {
-            return Err(table.corrupt_row());
+        let layout = table.layout();
+        layout.validate(row).map_err(|_| table.corrupt_row())?;
+        for (n, sum) in (1..).zip(&mut sums) {
+            projected.clear();
+            if !table.project_into(n, row, 0, &mut projected) {
+                return Err(table.corrupt_row());
+            }
+            sum.add(projected.row(0));
         }
-        sum.add(projected.row(0));
+        report.rows += 1;
         Ok(())
     })?;
-    Ok(sum)
+    Ok(sums)
 }
 
 fn sum_of_index(

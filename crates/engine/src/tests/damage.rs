@@ -327,3 +327,36 @@ fn a_changed_row_with_a_damaged_long_column_has_one_entry() {
     });
     assert_eq!((after, later), ((1..=5).collect(), (1..=5).collect()));
 }
+
+#[test]
+fn a_damaged_long_column_outside_the_indexes_is_found_by_a_check() {
+    let db = Db::new();
+    let [table, _] = two_tables(&db);
+    let mut s = db.session();
+    insert(&mut s, &table, &long_row(10, 'a'));
+    commit(&mut s);
+    drop((s, table));
+    let last = overflow_pages(&db).pop().unwrap();
+    let db = damage_pages(db, &[last]);
+    let table = db.find("bad");
+    for _ in 0..2 {
+        let problems = db.engine.check_table(&table).unwrap().problems;
+        let named = |p: &String| p.contains(&format!("page {last} "));
+        assert!(
+            problems.len() == 1 && problems.iter().all(named),
+            "{problems:?}"
+        );
+        assert!(is_fenced(&table));
+    }
+    assert_sound(&db.engine, &db.find("good"));
+}
+
+#[test]
+fn a_fence_falls_when_a_check_finds_the_table_sound() {
+    let db = Db::new();
+    let [table, _] = two_tables(&db);
+    table.fence(&"said by a test");
+    assert!(is_fenced(&table));
+    assert_eq!(db.engine.check_table(&table).unwrap().rows, 10);
+    assert!(!is_fenced(&table));
+}
