@@ -29,8 +29,13 @@ pub struct DataDir {
     _lock: File,
 }
 
+/// Files by which a data directory of MySQL or MariaDB is known.
+const OTHERS: [&str; 3] = ["ibdata1", "mysql.ibd", "aria_log_control"];
+/// The engine's first file: a directory that has it is ours, whatever else lies there.
+const OURS: &str = "nfold.control";
+
 impl DataDir {
-    /// Makes the directory if need be (mode 0750), and locks it.
+    /// Makes the directory if need be (mode 0750), and locks it. Another server's directory is refused before anything is written there.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
         let error = |what: &str, e: &dyn std::fmt::Display| {
             DataDirError(format!(
@@ -47,6 +52,16 @@ impl DataDir {
                 .map_err(|e| error("create", &e))?;
         }
         let path = path.canonicalize().map_err(|e| error("open", &e))?;
+        let others = OTHERS.iter().find(|name| path.join(name).exists());
+        if let Some(name) = others
+            && !path.join(OURS).exists()
+        {
+            return Err(DataDirError(format!(
+                "the data directory {} is one of MySQL or MariaDB ({name} is there), whose files Nfold cannot read: give it a directory \
+                 of its own, and load a dump",
+                path.display()
+            )));
+        }
         let lock_path = path.join("nfold.lock");
         let mut lock = OpenOptions::new()
             .read(true)
@@ -164,6 +179,18 @@ mod tests {
             e.starts_with("cannot create the data directory") && !e.contains('\n'),
             "{e}"
         );
+    }
+
+    #[test]
+    fn another_servers_directory_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("ibdata1"), "").unwrap();
+        let e = DataDir::open(dir.path()).unwrap_err().to_string();
+        assert!(e.contains("MySQL or MariaDB (ibdata1 is there)"), "{e}");
+        let files = std::fs::read_dir(dir.path()).unwrap();
+        assert_eq!(files.count(), 1);
+        std::fs::write(dir.path().join(OURS), "").unwrap();
+        assert!(!DataDir::open(dir.path()).unwrap().is_fresh());
     }
 
     #[test]
