@@ -9,7 +9,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mio::net::{TcpListener, TcpStream, UnixListener};
 use mio::{Events, Interest, Poll, Token};
@@ -167,6 +167,7 @@ impl Acceptor {
                     workers,
                     next: 0,
                     registry,
+                    complained: None,
                 };
                 accepting.run();
             })?;
@@ -198,7 +199,12 @@ struct Accepting {
     workers: Vec<Arc<Inbox>>,
     next: usize,
     registry: Arc<Registry>,
+    /// When the log was last told that connections cannot be accepted.
+    complained: Option<Instant>,
 }
+
+/// Between two lines in the log about connections that cannot be accepted.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
 
 impl Accepting {
     fn run(&mut self) {
@@ -238,11 +244,22 @@ impl Accepting {
                     ErrorKind::WouldBlock => return false,
                     ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {}
                     _ => {
-                        tracing::warn!("cannot accept a connection: {e}");
+                        self.complain(&e);
                         return true;
                     }
                 },
             }
+        }
+    }
+
+    /// Nothing is lost meanwhile: who asks for a connection waits in the system's queue.
+    fn complain(&mut self, error: &std::io::Error) {
+        if self
+            .complained
+            .is_none_or(|at| at.elapsed() >= COMPLAIN_EVERY)
+        {
+            tracing::warn!("cannot accept connections for now: {error}");
+            self.complained = Some(Instant::now());
         }
     }
 
