@@ -126,7 +126,7 @@ impl Core {
         let (next_space, floor) = (control.now.space_limit, control.now.next_trx);
         Ok(Core {
             frames,
-            spaces: Spaces::new(),
+            spaces: Spaces::new(huge),
             contention: log.contention.clone(),
             log,
             disk,

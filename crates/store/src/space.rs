@@ -23,6 +23,7 @@ use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::StoreError;
 use crate::page::{PAGE_SIZE, PageId, PageNo, PageType, SpaceId, header, seal};
 use crate::pool::directory::Directory;
+use crate::pool::flat::Arena;
 use crate::pool::load::Load;
 use parking_lot::Mutex;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -77,11 +78,17 @@ pub(crate) struct Growth {
 }
 
 impl Space {
-    fn new(id: SpaceId, name: &str, file: Arc<dyn DiskFile>, pages: u32, file_pages: u32) -> Space {
+    fn new(
+        arena: &Arc<Arena>,
+        (id, name): (SpaceId, &str),
+        file: Arc<dyn DiskFile>,
+        pages: u32,
+        file_pages: u32,
+    ) -> Space {
         Space {
             id,
             name: name.to_string(),
-            dir: Directory::new(),
+            dir: Directory::new(arena.clone()),
             file: Mutex::new(Some(file)),
             gone: AtomicBool::new(false),
             pages: AtomicU32::new(pages),
@@ -131,6 +138,8 @@ impl Space {
 /// All open spaces by id.
 pub(crate) struct Spaces {
     table: *mut AtomicPtr<Space>,
+    /// The page words of all spaces.
+    arena: Arc<Arena>,
     all: Mutex<HashMap<SpaceId, Arc<Space>>>,
     /// Dropped ones, kept for I5.
     graveyard: Mutex<Vec<Arc<Space>>>,
@@ -146,7 +155,8 @@ fn table_layout() -> Layout {
 }
 
 impl Spaces {
-    pub(crate) fn new() -> Spaces {
+    /// `huge`: in huge pages.
+    pub(crate) fn new(huge: bool) -> Spaces {
         // SAFETY: the layout's size is not zero. Null pointers are zero bytes; untouched parts stay uncommitted.
         let table = unsafe { alloc_zeroed(table_layout()) }.cast::<AtomicPtr<Space>>();
         if table.is_null() {
@@ -154,6 +164,7 @@ impl Spaces {
         }
         Spaces {
             table,
+            arena: Arc::new(Arena::new(huge)),
             all: Mutex::default(),
             graveyard: Mutex::default(),
         }
@@ -263,7 +274,8 @@ impl Spaces {
         let file = disk
             .open(&file_name, OpenMode::Existing)
             .map_err(failed("open"))?;
-        self.insert(Space::new(id, name, file, 1, FIRST_PAGES))
+        let new = (id, name);
+        self.insert(Space::new(&self.arena, new, file, 1, FIRST_PAGES))
     }
 
     /// Opens an existing file. `pages` starts at the file's length, and is set from page 0 by the caller.
@@ -302,7 +314,7 @@ impl Spaces {
             });
         }
         let pages = (len / PAGE_SIZE as u64).min(u64::from(u32::MAX)) as u32;
-        self.insert(Space::new(id, name, file, pages, pages))
+        self.insert(Space::new(&self.arena, (id, name), file, pages, pages))
     }
 }
 

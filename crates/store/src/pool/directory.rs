@@ -6,14 +6,17 @@
 //! in a chunk   the low bits of the place are rotated up by four, so neighbouring pages do not share 128 bytes
 //! ```
 //! # Invariants
-//! - I1: a chunk is made once, zeroed (all pages not resident), and stays where it is while the space object lives.
+//! - I1: a chunk is made once, zeroed (all pages not resident), in the store's arena, and stays where it is while the store lives (a space
+//!   object does too).
 //! # Cost
-//! A lookup is two dependent loads (chunk, word), no lock.
+//! A lookup is two dependent loads (chunk, word), no lock; of those only the word is one of many.
 
 use crate::page::PageNo;
+use crate::pool::flat::Arena;
 use nfold_sync::PageWord;
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use parking_lot::Mutex;
 use std::ptr::null_mut;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 const FIRST_BITS: u32 = 6;
@@ -24,6 +27,8 @@ const ROTATE: u32 = 4;
 /// See the module's header.
 pub(crate) struct Directory {
     chunks: [AtomicPtr<PageWord>; CHUNKS],
+    /// Where chunks come from, held while one is made.
+    arena: Mutex<Arc<Arena>>,
 }
 
 /// Chunk and place in it.
@@ -37,15 +42,16 @@ fn locate(page: PageNo) -> (usize, usize) {
     ((bits - FIRST_BITS) as usize, place as usize)
 }
 
-fn layout(chunk: usize) -> Layout {
-    let words = 1usize << (FIRST_BITS as usize + chunk);
-    Layout::from_size_align(words * 8, 128).expect("at most 2^32 words of 8 bytes")
+/// Words of a chunk.
+fn words_of(chunk: usize) -> usize {
+    1 << (FIRST_BITS as usize + chunk)
 }
 
 impl Directory {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(arena: Arc<Arena>) -> Self {
         Directory {
             chunks: std::array::from_fn(|_| AtomicPtr::new(null_mut())),
+            arena: Mutex::new(arena),
         }
     }
 
@@ -57,7 +63,7 @@ impl Directory {
         if base.is_null() {
             return None;
         }
-        // SAFETY: a non-null chunk holds `64 << chunk` words for as long as `self` lives (I1), and `place` is below that.
+        // SAFETY: a non-null chunk holds `64 << chunk` words for as long as the arena, and so `self`, lives (I1), and `place` is below that.
         Some(unsafe { &*base.add(place) })
     }
 
@@ -67,20 +73,13 @@ impl Directory {
             return word;
         }
         let (chunk, _) = locate(page);
-        let layout = layout(chunk);
-        // SAFETY: the layout's size is not zero.
-        let fresh = unsafe { alloc_zeroed(layout) }.cast::<PageWord>();
-        if fresh.is_null() {
-            handle_alloc_error(layout);
+        let arena = self.arena.lock();
+        if self.chunks[chunk].load(Ordering::Acquire).is_null() {
+            // The zeroed words are valid: a `PageWord` is a transparent `AtomicU64`.
+            let fresh = arena.take(words_of(chunk) * size_of::<PageWord>());
+            self.chunks[chunk].store(fresh.cast().as_ptr(), Ordering::Release);
         }
-        // The zeroed words are valid: a `PageWord` is a transparent `AtomicU64`.
-        if self.chunks[chunk]
-            .compare_exchange(null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire)
-            .is_err()
-        {
-            // SAFETY: allocated above with this layout, and nobody has seen it.
-            unsafe { dealloc(fresh.cast(), layout) };
-        }
+        drop(arena);
         self.get(page).expect("I1: the chunk was just made")
     }
 
@@ -91,21 +90,9 @@ impl Directory {
             if base.is_null() {
                 continue;
             }
-            for place in 0..1usize << (FIRST_BITS as usize + chunk) {
+            for place in 0..words_of(chunk) {
                 // SAFETY: as in `get`.
                 f(unsafe { &*base.add(place) });
-            }
-        }
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        for (chunk, base) in self.chunks.iter_mut().enumerate() {
-            let base = *base.get_mut();
-            if !base.is_null() {
-                // SAFETY: allocated in `get_or_make` with this layout; `self` is going, so nobody holds a reference.
-                unsafe { dealloc(base.cast(), layout(chunk)) };
             }
         }
     }
@@ -134,7 +121,7 @@ mod tests {
 
     #[test]
     fn words_stay_where_they_are() {
-        let d = Directory::new();
+        let d = Directory::new(Arc::new(Arena::new(false)));
         assert!(d.get(5).is_none());
         let a = std::ptr::from_ref(d.get_or_make(5));
         d.get_or_make(100_000);

@@ -20,6 +20,7 @@
 //! A reader loads one byte of `used` and stores it only when it is clear.
 
 use crate::page::{Lsn, PAGE_SIZE, PAGE_WORDS, PageId};
+use crate::pool::flat::{Flat, Zeroable};
 use nfold_sync::prim::AtomicU64;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::*, fence};
@@ -35,7 +36,7 @@ pub(crate) struct Frames {
     count: AtomicUsize,
     page: Box<[AtomicU64]>,
     rec_lsn: Box<[AtomicU64]>,
-    used: Box<[AtomicU8]>,
+    used: Flat<AtomicU8>,
     trial: Box<[AtomicU8]>,
     writing: Box<[AtomicU8]>,
     dirty: AtomicUsize,
@@ -76,7 +77,7 @@ impl Frames {
             count: AtomicUsize::new(0),
             page: zeroed(max),
             rec_lsn: zeroed(max),
-            used: zeroed(max),
+            used: Flat::new(max, huge_pages),
             trial: zeroed(max),
             writing: zeroed(max),
             dirty: AtomicUsize::new(0),
@@ -277,11 +278,6 @@ pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Box<[T]> {
     // SAFETY: `T` is an atomic integer, for which all bits clear is a value.
     unsafe { Box::new_zeroed_slice(count).assume_init() }
 }
-
-/// All bits clear is a value of it.
-pub(crate) trait Zeroable {}
-impl Zeroable for AtomicU64 {}
-impl Zeroable for AtomicU8 {}
 
 impl Drop for Frames {
     fn drop(&mut self) {

@@ -11,6 +11,7 @@
 //! A reader of a resident page stores at most the clock's mark, when it is clear.
 
 pub(crate) mod directory;
+pub(crate) mod flat;
 pub(crate) mod frames;
 pub(crate) mod load;
 pub(crate) mod probation;

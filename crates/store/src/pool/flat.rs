@@ -1,0 +1,203 @@
+//! Zeroed memory for the arrays that every read looks into at a random place: in 2 MiB pages where the system gives them, so that a look costs
+//! no walk through page tables of its own.
+//!
+//! # Picture
+//! ```text
+//! Flat     one array                        | entry 0 | entry 1 | ...                    the clock's marks
+//! Arena    many arrays that stay, in blocks | 512 B | 1 KiB | ... | 512 B | left over |  the page words of all spaces
+//! ```
+//! # Invariants
+//! - I1: memory given out stays where it is, and is nobody else's, until the `Flat` or the `Arena` is dropped.
+//! # Cost
+//! Memory that nobody has touched is only reserved; with huge pages it comes 2 MiB at a time.
+
+use parking_lot::Mutex;
+use std::alloc::{Layout, handle_alloc_error};
+use std::ops::Deref;
+use std::ptr::{NonNull, null_mut};
+
+/// A huge page, and a block of an [`Arena`].
+const BLOCK: usize = 2 << 20;
+
+/// All bits clear is a value of it, and it needs no drop.
+pub(crate) trait Zeroable {}
+impl Zeroable for nfold_sync::prim::AtomicU64 {}
+impl Zeroable for std::sync::atomic::AtomicU8 {}
+
+/// A private mapping.
+#[derive(Debug)]
+struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+impl Mapping {
+    /// At least `len` bytes that begin at a multiple of [`BLOCK`]: where they begin, and what holds them.
+    fn new(len: usize, huge: bool) -> (NonNull<u8>, Mapping) {
+        let total = len.max(1).next_multiple_of(BLOCK) + BLOCK;
+        let out_of_memory = || -> ! {
+            handle_alloc_error(
+                Layout::from_size_align(total, BLOCK).expect("a size that was asked for"),
+            )
+        };
+        // SAFETY: a fresh private anonymous mapping; the result is checked.
+        let base = unsafe {
+            libc::mmap(
+                null_mut(),
+                total,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            out_of_memory();
+        }
+        let Some(base) = NonNull::new(base.cast::<u8>()) else {
+            out_of_memory()
+        };
+        // SAFETY: the mapping goes on for another block behind `len`.
+        let start = unsafe { base.add(base.align_offset(BLOCK)) };
+        if huge {
+            // SAFETY: advice about the mapping just made; failing is harmless.
+            unsafe {
+                libc::madvise(
+                    start.as_ptr().cast(),
+                    len.next_multiple_of(BLOCK),
+                    libc::MADV_HUGEPAGE,
+                )
+            };
+        }
+        (start, Mapping { base, len: total })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: made in `new` with this length; who owns it hands out nothing that outlives it (I1).
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+/// See the module's header.
+pub(crate) struct Flat<T> {
+    start: NonNull<T>,
+    len: usize,
+    _mapping: Mapping,
+}
+
+// SAFETY: owns its memory, as a boxed slice does.
+unsafe impl<T: Send> Send for Flat<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Flat<T> {}
+
+impl<T: Zeroable> Flat<T> {
+    /// `len` entries, all bits clear.
+    pub(crate) fn new(len: usize, huge: bool) -> Flat<T> {
+        let (start, mapping) = Mapping::new(len * size_of::<T>(), huge);
+        Flat {
+            start: start.cast(),
+            len,
+            _mapping: mapping,
+        }
+    }
+}
+
+impl<T> Deref for Flat<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: the mapping has room for `len` entries, is aligned and zeroed, which is a value of `T`, and lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+/// See the module's header.
+pub(crate) struct Arena {
+    huge: bool,
+    blocks: Mutex<Blocks>,
+}
+
+#[derive(Default)]
+struct Blocks {
+    mappings: Vec<Mapping>,
+    /// What is left of the newest block that small arrays come from.
+    rest: Option<NonNull<u8>>,
+    left: usize,
+}
+
+// SAFETY: the blocks are owned, and what is left of them is touched under the mutex only.
+unsafe impl Send for Blocks {}
+
+impl Arena {
+    pub(crate) fn new(huge: bool) -> Arena {
+        Arena {
+            huge,
+            blocks: Mutex::default(),
+        }
+    }
+
+    /// Zeroed memory of `len` bytes, aligned to 128 at least. `len` is a multiple of 128.
+    pub(crate) fn take(&self, len: usize) -> NonNull<u8> {
+        debug_assert!(len.is_multiple_of(128));
+        let mut blocks = self.blocks.lock();
+        let blocks = &mut *blocks;
+        if len >= BLOCK {
+            let (start, mapping) = Mapping::new(len, self.huge);
+            blocks.mappings.push(mapping);
+            return start;
+        }
+        let start = match blocks.rest {
+            Some(rest) if blocks.left >= len => rest,
+            _ => {
+                let (start, mapping) = Mapping::new(BLOCK, self.huge);
+                blocks.mappings.push(mapping);
+                blocks.left = BLOCK;
+                start
+            }
+        };
+        blocks.left -= len;
+        // SAFETY: `left` was at least `len`, so this is inside of the block or just behind it.
+        blocks.rest = Some(unsafe { start.add(len) });
+        start
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+    #[test]
+    fn arrays_begin_clear_and_keep_what_is_stored() {
+        for huge in [false, true] {
+            let marks: Flat<AtomicU8> = Flat::new(100_000, huge);
+            assert_eq!(marks.len(), 100_000);
+            assert!(marks.iter().all(|m| m.load(Relaxed) == 0));
+            marks[99_999].store(2, Relaxed);
+            assert_eq!(marks[99_999].load(Relaxed), 2);
+            assert!(Flat::<AtomicU8>::new(0, huge).is_empty());
+        }
+    }
+
+    #[test]
+    fn an_arenas_parts_are_zero_and_apart() {
+        let arena = Arena::new(false);
+        let mut taken: Vec<(usize, usize)> = Vec::new();
+        for round in 0..40 {
+            let len = 512 << (round % 14);
+            let at = arena.take(len);
+            assert!(at.addr().get().is_multiple_of(128));
+            // SAFETY: `len` bytes were given out, and nobody else has them.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(at.as_ptr(), len) };
+            assert!(bytes.iter().all(|b| *b == 0), "given out before");
+            bytes.fill(0xFF);
+            taken.push((at.addr().get(), len));
+        }
+        taken.sort_unstable();
+        let apart = |w: &[(usize, usize)]| w[0].0 + w[0].1 <= w[1].0;
+        assert!(taken.windows(2).all(apart));
+    }
+}
