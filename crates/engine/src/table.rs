@@ -20,7 +20,7 @@ use nfold_catalog::{IndexKind, TableDef, TableStats};
 use nfold_store::{Lsn, Store, StoreError};
 use nfold_sync::CachePadded;
 use nfold_types::key::{KeyError, KeyLayout, KeyPart};
-use nfold_types::row::{RowColumn, RowError, RowLayout};
+use nfold_types::row::{KeyRows, KeySource, RowColumn, RowError, RowLayout};
 use nfold_types::{Value, ValueRef};
 use parking_lot::RwLock;
 
@@ -43,6 +43,8 @@ pub struct Index {
     pub columns: Vec<usize>,
     /// For each column of `layout`: where its value comes from.
     sources: Vec<Source>,
+    /// Makes these rows, unless some column is a string that the key itself holds.
+    rows: Option<KeyRows>,
     /// Table ordinals of the columns whose original bytes stand in the entry, in order.
     originals: Vec<usize>,
     /// Whether any two rows with equal keys (without NULL) are refused.
@@ -60,6 +62,17 @@ enum Source {
     PrimaryPart(usize),
     /// Original bytes number `n`.
     Original(usize),
+}
+
+impl Source {
+    /// The same as [`KeyRows`] knows it: originals come in the order of their columns.
+    fn of_key(self) -> KeySource {
+        match self {
+            Source::Part(n) => KeySource::Part(n),
+            Source::PrimaryPart(n) => KeySource::PrimaryPart(n),
+            Source::Original(_) => KeySource::Original,
+        }
+    }
 }
 
 /// An open table.
@@ -364,6 +377,11 @@ impl Table {
         let Some(primary) = entry.primary_key(key) else {
             return false;
         };
+        if let Some(rows) = &index.rows
+            && rows.append(key, primary, entry.originals(), out)
+        {
+            return true;
+        }
         scratch.own.clear();
         scratch.primary.clear();
         if decode_parts(&index.key, key, &mut scratch.own).is_none() {
@@ -507,6 +525,8 @@ impl Index {
                 nullable: def.columns[c].nullable,
             }),
         );
+        let of_key: Vec<KeySource> = sources.iter().map(|s| s.of_key()).collect();
+        let rows = KeyRows::new(&layout, &of_key, &key, primary);
         if ordinal == 0 {
             columns = (0..def.columns.len()).collect();
             originals.clear();
@@ -521,6 +541,7 @@ impl Index {
             layout,
             columns,
             sources,
+            rows,
             originals,
             unique: index.is_unique(),
             usable_from: 0,

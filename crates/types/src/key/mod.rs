@@ -33,6 +33,8 @@
 
 mod part;
 
+pub(crate) use part::framed_len;
+
 use crate::row::{RowError, RowLayout, fixed_width};
 use crate::{ColumnType, TypeKind, Value, ValueRef};
 use std::fmt::{self, Display, Formatter};

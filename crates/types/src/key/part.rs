@@ -201,12 +201,12 @@ pub(super) fn is_null(part: &KeyPart, key: &[u8]) -> Result<bool, KeyError> {
 }
 
 /// Length of a framed string with its end mark.
-fn framed_len(part: &KeyPart, key: &[u8]) -> Result<usize, KeyError> {
-    let zero = if part.desc { 0xFF } else { 0 };
+pub(crate) fn framed_len(desc: bool, key: &[u8]) -> Result<usize, KeyError> {
+    let zero = if desc { 0xFF } else { 0 };
     let mut at = 0;
     loop {
         at += memchr::memchr(zero, key.get(at..).unwrap_or(&[])).ok_or(KeyError::Corrupt)?;
-        match byte(part, key, at + 1) {
+        match key.get(at + 1).map(|b| b ^ zero) {
             Some(0) => return Ok(at + 2),
             Some(0xFF) => at += 2,
             _ => return Err(KeyError::Corrupt),
@@ -224,7 +224,7 @@ fn extent(part: &KeyPart, key: &[u8]) -> Result<(usize, usize), KeyError> {
     let len = match fixed_width(&part.ty) {
         Some(width) if value.len() < width => return Err(KeyError::Corrupt),
         Some(width) => width,
-        None => framed_len(part, value)?,
+        None => framed_len(part.desc, value)?,
     };
     Ok((mark, len))
 }

@@ -40,8 +40,10 @@
 
 mod encoder;
 mod field;
+mod from_key;
 
 pub use encoder::{General, RowEncoder};
+pub use from_key::{KeyRows, KeySource};
 
 use crate::{ColumnType, TypeKind, ValueRef};
 use field::{FieldKind, read_fixed, write_fixed};

@@ -372,3 +372,68 @@ proptest! {
         }
     }
 }
+
+/// Parts of an index: columns with a value, each ascending or descending, some nullable.
+fn key_columns() -> impl Strategy<Value = Vec<(ColumnType, Value, bool, bool)>> {
+    let types = all_types();
+    let one = (
+        0..types.len(),
+        any::<prop::sample::Index>(),
+        any::<[bool; 2]>(),
+        0..4,
+    );
+    let one = one.prop_map(move |(t, v, [nullable, desc], null)| {
+        let (ty, values) = &types[t];
+        let value = match null {
+            0 if nullable => Value::Null,
+            _ => values[v.index(values.len())].clone(),
+        };
+        (ty.clone(), value, nullable, desc)
+    });
+    prop::collection::vec(one, 1..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn rows_from_keys_are_the_rows(own in key_columns(), primary in key_columns(), damage: (prop::sample::Index, u8)) {
+        use crate::key::{KeyLayout, KeyPart};
+        let part = |n: usize, c: &(ColumnType, Value, bool, bool)| KeyPart {
+            desc: c.3,
+            ..KeyPart::new(n, c.0.clone(), c.2)
+        };
+        let columns: Vec<_> = own.iter().chain(&primary).collect();
+        let [own_key, primary_key] = [&own, &primary].map(|key| KeyLayout::new(key.iter().enumerate().map(|(n, c)| part(n, c))));
+        let layout = RowLayout::new(0, columns.iter().map(|c| col(c.0.clone(), c.2)));
+        let sources: Vec<_> = (0..columns.len()).map(|n| {
+            let (key, source) = match n.checked_sub(own.len()) {
+                None => (&own_key.parts()[n], KeySource::Part(n)),
+                Some(n) => (&primary_key.parts()[n], KeySource::PrimaryPart(n)),
+            };
+            if key.is_invertible() { source } else { KeySource::Original }
+        }).collect();
+        let texts_in_key = columns.iter().zip(&sources).any(|(c, s)| fixed_width(&c.0).is_none() && *s != KeySource::Original);
+        let rows = KeyRows::new(&layout, &sources, &own_key, &primary_key);
+        prop_assert_eq!(rows.is_none(), texts_in_key);
+        let Some(rows) = rows else { return Ok(()) };
+        let [mut own_bytes, mut primary_bytes] = [(&own, &own_key), (&primary, &primary_key)].map(|(key, layout)| {
+            let mut bytes = Vec::new();
+            layout.encode_values(key.iter().map(|c| c.1.as_ref()), &mut bytes).expect("a key");
+            bytes
+        });
+        let originals = || columns.iter().zip(&sources).filter(|(_, s)| **s == KeySource::Original).map(|(c, _)| c.1.as_ref().as_bytes());
+        let mut out = b"before".to_vec();
+        let whole = own_bytes.iter().chain(&primary_bytes).copied().collect::<Vec<_>>();
+        prop_assert!(rows.append(&whole, &primary_bytes, originals(), &mut out));
+        prop_assert_eq!(&out[6..], &*encode(&layout, &columns.iter().map(|c| c.1.clone()).collect::<Vec<_>>()));
+        // Damage never panics, and leaves nothing behind where it is seen.
+        out.truncate(6);
+        let at = damage.0.index(own_bytes.len());
+        own_bytes[at] = damage.1;
+        primary_bytes.truncate(damage.0.index(primary_bytes.len()));
+        if !rows.append(&own_bytes, &primary_bytes, originals(), &mut out) {
+            prop_assert_eq!(out.len(), 6);
+        }
+    }
+}
