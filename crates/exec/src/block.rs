@@ -7,7 +7,7 @@ mod late;
 
 use nfold_engine::RowLock;
 use nfold_plan::expr::{ColumnAt, Expr, ExprKind};
-use nfold_plan::query::{AccessKind, Block, GroupPlan, LimitPlan, QueryPlan};
+use nfold_plan::query::{AccessKind, Block, GroupPlan, LimitPlan, QueryPlan, TableSource};
 use nfold_types::row::RowLayout;
 use nfold_types::{ErrorCode, SqlError};
 use smallvec::SmallVec;
@@ -19,10 +19,11 @@ use crate::eval::{EvalCx, RowRef, Scope, StmtState, Val};
 use crate::group::Grouper;
 use crate::output::{Direct, DirectRows};
 use crate::plain::Plain;
-use crate::query::BlockSubqueries;
+use crate::query::KeptQuery;
 use crate::runtime::Runtime;
 use crate::sort::Sorter;
 use crate::step::{Slot, Source, StepCx, StepExec, row_lock};
+use crate::subquery::{BlockSubqueries, KeptSubquery};
 use crate::tuple::{self, KeyMaker};
 
 /// Takes result rows: `select` is evaluated over `cx` as the consumer sees fit. False: it wants no more.
@@ -99,6 +100,7 @@ pub(crate) struct BlockExec {
     made: Option<(RowLayout, Direct)>,
     /// Results are computed after the sort.
     late: bool,
+    subqueries: Box<[KeptSubquery]>,
 }
 
 /// Columns of a row that holds the values of `select`.
@@ -163,6 +165,7 @@ impl BlockExec {
                 (layout, Direct::of_made(block.select.len()))
             }),
             late: late::applies(block),
+            subqueries: KeptSubquery::of(&block.subqueries),
         })
     }
 
@@ -183,6 +186,7 @@ impl BlockExec {
     fn release(&mut self) {
         self.batch.release();
         self.steps.iter_mut().for_each(StepExec::release);
+        self.subqueries.iter().for_each(KeptSubquery::release);
     }
 
     fn execute(
@@ -200,7 +204,7 @@ impl BlockExec {
                 .borrow_mut()
                 .warn(ErrorCode::ER_WARN_DEPRECATED_SYNTAX, &[what, instead]);
         }
-        let subqueries = BlockSubqueries::new(rt, &block.subqueries);
+        let subqueries = BlockSubqueries::new(rt, &block.subqueries, &self.subqueries);
         let state = StmtState {
             scope: Scope::Tables(block),
             ..rt.state(&subqueries)
@@ -277,7 +281,7 @@ impl BlockExec {
         f: &mut dyn FnMut(&StepCx<'_, '_>, &Batch) -> Result<bool, SqlError>,
     ) -> Result<(), SqlError> {
         self.steps.iter_mut().for_each(StepExec::reset);
-        let subqueries = BlockSubqueries::new(rt, &block.subqueries);
+        let subqueries = BlockSubqueries::new(rt, &block.subqueries, &self.subqueries);
         let state = StmtState {
             scope: Scope::Tables(block),
             ..rt.state(&subqueries)
@@ -344,12 +348,16 @@ impl Limiter<'_> {
 
 impl<'r> StepCx<'r, '_> {
     /// The derived table that is all this block reads: its rows are taken as they come.
-    fn streamed(&self) -> Option<&'r QueryPlan> {
+    fn streamed(&self) -> Option<(&'r QueryPlan, &'r KeptQuery)> {
         let [step] = self.block.joins.as_slice() else {
             return None;
         };
-        match &self.slots[step.table].source {
-            Source::Derived(q) if !matches!(step.access.kind, AccessKind::Empty) => Some(q),
+        match (
+            &self.block.tables[step.table].source,
+            &self.slots[step.table].source,
+        ) {
+            _ if matches!(step.access.kind, AccessKind::Empty) => None,
+            (TableSource::Derived(q), Source::Derived(exec)) => Some((q, exec)),
             _ => None,
         }
     }
@@ -468,7 +476,7 @@ impl Run<'_, '_> {
             // No table: one row without columns.
             return each(&scx.eval(&[])).map(|_| ());
         }
-        if let Some(q) = scx.streamed() {
+        if let Some((q, exec)) = scx.streamed() {
             let layout = scx.slots[0].layout();
             let mut out = Streamed {
                 scx,
@@ -476,7 +484,7 @@ impl Run<'_, '_> {
                 layout,
                 each,
             };
-            return crate::query::run(scx.rt, q, scx.outer_rows, &mut out);
+            return exec.run(scx.rt, q, scx.outer_rows, &mut out);
         }
         let last = steps.len() - 1;
         while scx.next(steps, last, batch)? {

@@ -26,13 +26,16 @@ use crate::spill;
 
 const BLOCK_BYTES: usize = 32 << 10;
 const HEAD: usize = 12;
+const NO_ROW: u32 = u32::MAX;
 
 /// Rows that are added, then looked up.
 #[derive(Default)]
 pub(crate) struct HashTable {
     pub built: bool,
     pub rows: RowBatch,
-    by_hash: FxHashMap<u64, Vec<u32>>,
+    /// The first and the last row of each hash, and for each row the next one of its hash ([`NO_ROW`]: none).
+    by_hash: FxHashMap<u64, (u32, u32)>,
+    next: Vec<u32>,
     bytes: usize,
     sorter: Option<Sorter>,
     spilled: Option<SortedFile>,
@@ -51,6 +54,7 @@ impl HashTable {
         self.built = false;
         self.rows.clear();
         self.by_hash.clear();
+        self.next.clear();
         self.bytes = 0;
         (self.sorter, self.spilled) = (None, None);
     }
@@ -67,10 +71,13 @@ impl HashTable {
         if let Some(sorter) = &mut self.sorter {
             return sorter.push(rt, &hash.to_be_bytes(), image);
         }
-        self.by_hash
-            .entry(hash)
-            .or_default()
-            .push(self.rows.len() as u32);
+        let row = self.rows.len() as u32;
+        let (_, last) = self.by_hash.entry(hash).or_insert((row, NO_ROW));
+        if let Some(before) = self.next.get_mut(*last as usize) {
+            *before = row;
+        }
+        *last = row;
+        self.next.push(NO_ROW);
         self.rows.push(0, image);
         self.bytes += image.len() + 64;
         if self.bytes > rt.env.work_memory().clamp(64 << 10, 1 << 30) {
@@ -81,11 +88,12 @@ impl HashTable {
 
     fn spill(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
         let mut sorter = Sorter::new(rt.env.work_memory(), 0);
-        for (hash, places) in std::mem::take(&mut self.by_hash) {
-            for place in places {
+        for &hash in self.by_hash.keys() {
+            for place in self.places(hash) {
                 sorter.push(rt, &hash.to_be_bytes(), self.rows.row(place as usize))?;
             }
         }
+        (self.by_hash, self.next) = Default::default();
         self.rows = RowBatch::new();
         self.sorter = Some(sorter);
         Ok(())
@@ -123,8 +131,8 @@ impl HashTable {
         image: &[u8],
     ) -> Result<bool, SqlError> {
         let Some(file) = &mut self.spilled else {
-            let mut places = self.places(hash).iter();
-            return Ok(places.any(|&p| self.rows.row(p as usize) == image));
+            let mut places = self.places(hash);
+            return Ok(places.any(|p| self.rows.row(p as usize) == image));
         };
         let mut piece = RowBatch::new();
         let mut place = Some(file.find(hash));
@@ -138,9 +146,13 @@ impl HashTable {
         Ok(false)
     }
 
-    /// Rows in memory with this hash.
-    pub fn places(&self, hash: u64) -> &[u32] {
-        self.by_hash.get(&hash).map_or(&[], Vec::as_slice)
+    /// Rows in memory with this hash, in the order in which they came.
+    pub fn places(&self, hash: u64) -> impl Iterator<Item = u32> {
+        let first = self.by_hash.get(&hash).map(|(first, _)| *first);
+        std::iter::successors(first, |&row| {
+            let next = self.next[row as usize];
+            (next != NO_ROW).then_some(next)
+        })
     }
 }
 

@@ -14,11 +14,12 @@ use nfold_types::{CollationId, Level, SqlError, TypeKind, Value, ValueRef};
 
 use crate::eval::{EvalCx, RowRef, convert, row_error};
 use crate::modify::{self, Assigner};
-use crate::query::{self, BlockSubqueries};
+use crate::query::KeptQuery;
 use crate::runtime::Runtime;
 use crate::spill::Spool;
 use crate::statement::StatementResult;
 use crate::store::{self, Storing};
+use crate::subquery::{BlockSubqueries, KeptSubquery};
 use crate::tuple;
 
 /// One INSERT under way.
@@ -69,7 +70,12 @@ impl Taken {
     }
 }
 
-pub(crate) fn run(rt: &Runtime<'_>, plan: &InsertPlan) -> Result<StatementResult, SqlError> {
+/// `query`: the operators of the query whose rows are inserted.
+pub(crate) fn run(
+    rt: &Runtime<'_>,
+    plan: &InsertPlan,
+    query: &KeptQuery,
+) -> Result<StatementResult, SqlError> {
     let table = rt.table(plan.table.id)?;
     let columns = table.def().columns.len();
     let rows = match &plan.source {
@@ -103,7 +109,7 @@ pub(crate) fn run(rt: &Runtime<'_>, plan: &InsertPlan) -> Result<StatementResult
         explicit: None,
         found: RowBatch::new(),
     };
-    me.all()?;
+    me.all(query)?;
     let warnings = rt.warnings.borrow().total();
     let info = if several {
         format!(
@@ -124,11 +130,12 @@ pub(crate) fn run(rt: &Runtime<'_>, plan: &InsertPlan) -> Result<StatementResult
 }
 
 impl<'i> Inserting<'i, '_> {
-    fn all(&mut self) -> Result<(), SqlError> {
+    fn all(&mut self, query: &KeptQuery) -> Result<(), SqlError> {
         let (rt, plan) = (self.rt, self.plan);
         match &plan.source {
             InsertSource::Rows(rows) => {
-                let subqueries = BlockSubqueries::new(rt, &plan.subqueries);
+                let kept = KeptSubquery::of(&plan.subqueries);
+                let subqueries = BlockSubqueries::new(rt, &plan.subqueries, &kept);
                 let state = rt.state(&subqueries);
                 let layout = made_layout(&self.table);
                 for row in rows {
@@ -172,13 +179,13 @@ impl<'i> Inserting<'i, '_> {
             InsertSource::Query(q) => {
                 let layout = tuple::layout_of(&q.types);
                 if !reads(q, self.table.def().id) {
-                    return query::collect(rt, q, &[], &layout, &mut |image| {
+                    return query.collect(rt, q, &[], &layout, &mut |image| {
                         self.write_image(&layout, q, image)
                     });
                 }
                 // The table itself is read: all rows are read before the first is written.
                 let mut spool = Spool::new(rt.env.work_memory());
-                query::collect(rt, q, &[], &layout, &mut |image| spool.push(rt, 0, image))?;
+                query.collect(rt, q, &[], &layout, &mut |image| spool.push(rt, 0, image))?;
                 spool.each(rt, &mut |_, image| {
                     self.write_image(&layout, q, image).map(|()| true)
                 })?;
@@ -496,7 +503,8 @@ impl<'i> Inserting<'i, '_> {
             return self.write();
         }
         let table = self.table.clone();
-        let subqueries = BlockSubqueries::new(rt, &self.plan.subqueries);
+        let kept = KeptSubquery::of(&self.plan.subqueries);
+        let subqueries = BlockSubqueries::new(rt, &self.plan.subqueries, &kept);
         let state = rt.state(&subqueries);
         let assigner = Assigner::new(&table, &self.plan.on_duplicate);
         let old = self.found.row(0);

@@ -24,6 +24,7 @@ mod spill;
 mod statement;
 mod step;
 mod store;
+mod subquery;
 #[cfg(test)]
 mod tests;
 mod tuple;

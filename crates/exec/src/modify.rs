@@ -12,12 +12,12 @@ use nfold_types::{Level, SqlError, Value, ValueRef};
 
 use crate::block::{BlockExec, Limits};
 use crate::eval::{EvalCx, RowRef, Scope, StmtState, row_error};
-use crate::query::BlockSubqueries;
 use crate::runtime::Runtime;
 use crate::sort::Sorter;
 use crate::spill::Spool;
 use crate::statement::StatementResult;
 use crate::store::{self, Storing, now_value};
+use crate::subquery::{BlockSubqueries, KeptSubquery};
 use crate::tuple::KeyMaker;
 
 /// With IGNORE an error becomes a warning.
@@ -267,7 +267,8 @@ pub(crate) fn update(
     let table = rt.table(plan.table.id)?;
     let storing = Storing::new(rt, plan.ignore, false);
     let assigner = Assigner::new(&table, &plan.assignments);
-    let subqueries = BlockSubqueries::new(rt, &plan.source.subqueries);
+    let kept = KeptSubquery::of(&plan.source.subqueries);
+    let subqueries = BlockSubqueries::new(rt, &plan.source.subqueries, &kept);
     let state = StmtState {
         scope: Scope::Tables(&plan.source),
         ..rt.state(&subqueries)

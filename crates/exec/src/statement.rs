@@ -9,16 +9,17 @@ use std::sync::Arc;
 
 use nfold_engine::{Engine, EngineSession, Table};
 use nfold_plan::SqlMode;
-use nfold_plan::query::{ColumnMeta, ExplainPlan, Plan, QueryBody, QueryPlan, TableSource};
+use nfold_plan::query::{ColumnMeta, ExplainPlan, Plan, QueryBody, TableSource};
 use nfold_types::{ErrorCode, SqlError, ValueRef, Warnings};
 
-use crate::block::{BlockExec, Counts, Limits};
+use crate::block::{BlockExec, Counts};
 use crate::env::{ExecCx, RowSink, SessionEnv, WireFormat};
 use crate::eval::{EvalCx, NoSubqueries};
 use crate::output::ResultText;
 use crate::params::Params;
-use crate::query::{self, BlockSubqueries, ToSink};
+use crate::query::{KeptQuery, ToSink};
 use crate::runtime::Runtime;
+use crate::subquery::{BlockSubqueries, KeptSubquery};
 use crate::{insert, modify};
 
 /// What a statement has done, for the OK packet and the session's functions.
@@ -47,8 +48,11 @@ pub struct StatementResult {
 /// A plan with the operators that one session runs it with; kept between executions, so that a warm one allocates little.
 pub struct Executable {
     plan: Arc<Plan>,
+    /// Of a query, or of the one whose rows are inserted.
+    query: KeptQuery,
+    /// What finds the rows that are changed.
     root: Option<BlockExec>,
-    /// `root` reads with locks (SERIALIZABLE).
+    /// `query` and `root` read with locks (SERIALIZABLE).
     lock_reads: bool,
     /// How often it ran.
     uses: u32,
@@ -61,6 +65,7 @@ impl Executable {
     pub fn new(plan: Arc<Plan>) -> Executable {
         Executable {
             plan,
+            query: KeptQuery::default(),
             root: None,
             lock_reads: false,
             uses: 0,
@@ -148,7 +153,7 @@ pub fn execute(
     let lock_reads = crate::runtime::locks_reads(session, writes);
     if statement.lock_reads != lock_reads {
         statement.lock_reads = lock_reads;
-        statement.root = None;
+        (statement.query, statement.root) = (KeptQuery::default(), None);
     }
     warnings
         .borrow_mut()
@@ -196,7 +201,9 @@ fn run(
     sink: &mut dyn RowSink,
 ) -> Result<StatementResult, SqlError> {
     // The plan is shared with other sessions: no reference is counted.
-    let Executable { plan, root, .. } = statement;
+    let Executable {
+        plan, query, root, ..
+    } = statement;
     match &**plan {
         Plan::Query(q) => {
             sink.columns(&q.columns)?;
@@ -204,7 +211,7 @@ fn run(
                 sink,
                 counts: Counts::default(),
             };
-            run_query(rt, q, root, &mut out)?;
+            query.run(rt, q, &[], &mut out)?;
             let Counts { sent, skipped } = out.counts;
             let found_rows = rt.found_rows.get().unwrap_or(sent + skipped);
             Ok(StatementResult {
@@ -214,11 +221,12 @@ fn run(
                 ..StatementResult::default()
             })
         }
-        Plan::Insert(p) => insert::run(rt, p).map_err(|e| full_table(e, &p.table.name)),
+        Plan::Insert(p) => insert::run(rt, p, query).map_err(|e| full_table(e, &p.table.name)),
         Plan::Update(p) => modify::update(rt, p, root).map_err(|e| full_table(e, &p.table.name)),
         Plan::Delete(p) => modify::delete(rt, p, root).map_err(|e| full_table(e, &p.table.name)),
         Plan::Do(list, subqueries) => {
-            let subs = BlockSubqueries::new(rt, subqueries);
+            let kept = KeptSubquery::of(subqueries);
+            let subs = BlockSubqueries::new(rt, subqueries, &kept);
             let state = rt.state(&subs);
             let cx = EvalCx {
                 rows: &[],
@@ -234,25 +242,6 @@ fn run(
     }
 }
 
-fn run_query(
-    rt: &Runtime<'_>,
-    q: &QueryPlan,
-    root: &mut Option<BlockExec>,
-    out: &mut ToSink<'_>,
-) -> Result<(), SqlError> {
-    let QueryBody::Block(block) = &q.body else {
-        return query::run(rt, q, &[], out);
-    };
-    let limits = Limits::new(rt, q.limit.as_ref())?;
-    if root.is_none() {
-        *root = Some(BlockExec::open(rt, block, limits)?);
-    }
-    match root {
-        Some(exec) => exec.run(rt, block, limits, &[], out),
-        None => Ok(()),
-    }
-}
-
 fn explain(
     rt: &Runtime<'_>,
     e: &ExplainPlan,
@@ -262,7 +251,7 @@ fn explain(
     for probe in &e.probes {
         let layout = crate::tuple::layout_of(&probe.query.types);
         let mut found = false;
-        query::collect(rt, &probe.query, &[], &layout, &mut |_| {
+        KeptQuery::default().collect(rt, &probe.query, &[], &layout, &mut |_| {
             found = true;
             Ok(())
         })?;

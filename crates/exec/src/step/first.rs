@@ -1,7 +1,7 @@
 //! The first step: the rows of one table, locked where they pass, or of a derived table or view.
 
 use nfold_engine::{RowBatch, RowLock};
-use nfold_plan::query::{AccessKind, JoinStep};
+use nfold_plan::query::{AccessKind, JoinStep, TableSource};
 use nfold_types::{SqlError, Value};
 
 use super::{PIECE_BYTES, Source, StepCx, StepExec, TableReader};
@@ -113,11 +113,11 @@ impl StepCx<'_, '_> {
         push: &mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
     ) -> Result<(), SqlError> {
         let slot = &self.slots[table];
-        match &slot.source {
-            Source::Derived(q) => {
-                crate::query::collect(self.rt, q, self.outer_rows, slot.layout(), push)
+        match (&slot.source, &self.block.tables[table].source) {
+            (Source::Derived(exec), TableSource::Derived(q)) => {
+                exec.collect(self.rt, q, self.outer_rows, slot.layout(), push)
             }
-            Source::Virtual(v) => {
+            (Source::Virtual(v), _) => {
                 let layout = slot.layout();
                 self.rt
                     .env
@@ -129,7 +129,7 @@ impl StepCx<'_, '_> {
                         push(&image)
                     })
             }
-            Source::Table(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The candidates of outer rows: by points of many of them in one read, one by one, or from a hash table.
 
-use nfold_engine::{PointSet, RowBatch};
+use nfold_engine::PointSet;
 use nfold_plan::expr::Expr;
 use nfold_plan::query::{AccessKind, HashKey, JoinStep};
 use nfold_types::SqlError;
@@ -9,11 +9,74 @@ use super::{Lookup, More, PIECE_BYTES, StepCx, StepExec};
 use crate::batch::BATCH_ROWS;
 use crate::eval::EvalCx;
 use crate::hash::hash_of;
-use crate::keys::BoundKind;
 use crate::tuple::normal_key;
 
 /// Outer rows whose points go into one read.
 const OUTER_ROWS: usize = 256;
+
+/// The points of outer rows that are looked up together; keeps its memory.
+#[derive(Default)]
+pub(super) struct Looking {
+    /// Each row's key, if it has one, in `keys`.
+    keys: Vec<u8>,
+    spans: Vec<Option<(u32, u32)>>,
+    points: PointSet,
+    /// Of each row, the number of its point.
+    places: Vec<Option<u32>>,
+    /// Where the rows found for each point begin, and where the next one of it belongs.
+    starts: Vec<u32>,
+    next: Vec<u32>,
+}
+
+impl Looking {
+    /// Bytes that it holds, near enough.
+    pub fn memory(&self) -> usize {
+        self.keys.capacity() + self.points.memory()
+    }
+
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.spans.clear();
+        self.points.clear();
+        self.places.clear();
+        self.starts.clear();
+        self.next.clear();
+    }
+
+    fn push(&mut self, key: Option<&[u8]>) {
+        let start = self.keys.len() as u32;
+        self.spans.push(key.map(|key| {
+            self.keys.extend_from_slice(key);
+            self.points.push(key);
+            (start, self.keys.len() as u32)
+        }));
+    }
+
+    /// All are there: numbers them.
+    fn seal(&mut self) {
+        self.points.seal();
+        let (keys, points) = (&self.keys, &self.points);
+        let place = |span: &Option<(u32, u32)>| {
+            let (start, end) = (*span)?;
+            place_of(points, &keys[start as usize..end as usize])
+        };
+        self.places.extend(self.spans.iter().map(place));
+    }
+}
+
+/// The number of a key among sealed points.
+fn place_of(points: &PointSet, key: &[u8]) -> Option<u32> {
+    let (mut lo, mut hi) = (0, points.len());
+    while lo < hi {
+        let mid = (lo + hi) / 2;
+        match points.key(mid).cmp(key) {
+            std::cmp::Ordering::Equal => return Some(mid as u32),
+            std::cmp::Ordering::Less => lo = mid + 1,
+            std::cmp::Ordering::Greater => hi = mid,
+        }
+    }
+    None
+}
 
 impl StepCx<'_, '_> {
     /// Finds the candidates of outer rows from `outer_at` on.
@@ -83,32 +146,20 @@ impl StepCx<'_, '_> {
             return Ok(());
         };
         let end = (me.outer_at + OUTER_ROWS).min(me.outer.len());
-        let mut keys: Vec<Option<Vec<u8>>> = Vec::with_capacity(end - me.outer_at);
-        let mut points = PointSet::new();
+        let looking = &mut me.looking;
+        looking.clear();
         for i in me.outer_at..end {
             let mut rows = self.empty_rows();
             self.fill(&me.outer, i, &mut rows);
-            let cx = self.eval(&rows);
-            let table = reader.table().clone();
-            let kind = reader
-                .bound
-                .bind(&cx, &table, step.access.index, &step.access.kind)?;
+            let point = reader.point(&self.eval(&rows), &step.access)?;
+            looking.push(point);
             me.exact &= reader.bound.exact;
-            let key = (kind == BoundKind::Points).then(|| reader.bound.points.key(0).to_vec());
-            if let Some(key) = &key {
-                points.push(key);
-            }
-            keys.push(key);
         }
-        points.seal();
-        let places: Vec<Option<usize>> = keys
-            .iter()
-            .map(|k| k.as_ref().and_then(|k| place_of(&points, k)))
-            .collect();
-        let count = points.len();
+        looking.seal();
+        let count = looking.points.len();
         me.inner.clear();
         if count > 0 {
-            reader.look_up(points);
+            reader.look_up(&mut looking.points);
             while reader.next(self.rt, &mut me.inner)? {
                 if me.inner.bytes() > self.rt.env.work_memory().max(PIECE_BYTES) {
                     return self.look_up_one(me, step);
@@ -116,25 +167,25 @@ impl StepCx<'_, '_> {
             }
         }
         // Rows by point.
-        let mut starts = vec![0u32; count + 1];
+        let (starts, next) = (&mut looking.starts, &mut looking.next);
+        starts.resize(count + 1, 0);
         for i in 0..me.inner.len() {
             starts[me.inner.point(i) + 1] += 1;
         }
         for p in 0..count {
             starts[p + 1] += starts[p];
         }
-        let mut next = starts.clone();
+        next.extend_from_slice(starts);
         me.inner_order.resize(me.inner.len(), 0);
         for i in 0..me.inner.len() {
             let p = me.inner.point(i);
             me.inner_order[next[p] as usize] = i as u32;
             next[p] += 1;
         }
-        me.spans.extend(
-            places
-                .iter()
-                .map(|p| p.map_or((0, 0), |p| (starts[p], starts[p + 1]))),
-        );
+        let span = |place: &Option<u32>| {
+            place.map_or((0, 0), |p| (starts[p as usize], starts[p as usize + 1]))
+        };
+        me.spans.extend(looking.places.iter().map(span));
         me.group_end = end;
         Ok(())
     }
@@ -151,7 +202,7 @@ impl StepCx<'_, '_> {
         let Lookup::Hash(table) = &mut me.lookup else {
             return Ok(());
         };
-        let mut key = Vec::new();
+        let mut key = std::mem::take(&mut me.key);
         if let Some(file) = table.spilled() {
             let mut rows = self.empty_rows();
             self.fill(&me.outer, me.outer_at, &mut rows);
@@ -160,6 +211,7 @@ impl StepCx<'_, '_> {
             }
             drop(rows);
             me.group_end = me.outer_at + 1;
+            me.key = key;
             return self.next_piece(me);
         }
         for i in me.outer_at..me.outer.len() {
@@ -168,8 +220,7 @@ impl StepCx<'_, '_> {
             let cx = self.eval(&rows);
             let start = me.inner_order.len() as u32;
             if hash_key(&cx, keys, |k| &k.outer, &mut key)? {
-                me.inner_order
-                    .extend_from_slice(table.places(hash_of(&key)));
+                me.inner_order.extend(table.places(hash_of(&key)));
             }
             me.spans.push((start, me.inner_order.len() as u32));
             me.group_end = i + 1;
@@ -177,6 +228,7 @@ impl StepCx<'_, '_> {
                 break;
             }
         }
+        me.key = key;
         Ok(())
     }
 
@@ -186,23 +238,23 @@ impl StepCx<'_, '_> {
         };
         table.clear();
         let slot = &self.slots[step.table];
-        let mut key = Vec::new();
+        let key = &mut me.key;
         let mut add = |image: &[u8]| -> Result<(), SqlError> {
             let mut rows = self.empty_rows();
             rows[step.table] = slot.row(Some(image));
-            if hash_key(&self.eval(&rows), keys, |k| &k.inner, &mut key)? {
-                table.push(self.rt, hash_of(&key), image)?;
+            if hash_key(&self.eval(&rows), keys, |k| &k.inner, key)? {
+                table.push(self.rt, hash_of(key), image)?;
             }
             Ok(())
         };
         match (&mut me.reader, &step.access.kind) {
             (Some(reader), AccessKind::Hash { build, .. }) => {
                 let exact = reader.bind(&self.eval(&self.empty_rows()), build)?;
-                let mut batch = RowBatch::new();
+                let batch = &mut me.inner;
                 let mut more = true;
                 while more {
                     batch.clear();
-                    more = reader.next(self.rt, &mut batch)?;
+                    more = reader.next(self.rt, batch)?;
                     for image in batch.iter() {
                         let mut rows = self.empty_rows();
                         rows[step.table] = slot.row(Some(image));
@@ -237,18 +289,4 @@ fn hash_key<'a>(
         }
     }
     Ok(true)
-}
-
-/// The number of a key among sealed points.
-fn place_of(points: &PointSet, key: &[u8]) -> Option<usize> {
-    let (mut lo, mut hi) = (0, points.len());
-    while lo < hi {
-        let mid = (lo + hi) / 2;
-        match points.key(mid).cmp(key) {
-            std::cmp::Ordering::Equal => return Some(mid),
-            std::cmp::Ordering::Less => lo = mid + 1,
-            std::cmp::Ordering::Greater => hi = mid,
-        }
-    }
-    None
 }

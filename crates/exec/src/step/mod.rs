@@ -27,6 +27,7 @@ use crate::spill::SpoolRows;
 pub(crate) use read::row_lock;
 pub(crate) use slot::{Slot, Source};
 
+use lookup::Looking;
 use read::{TableReader, read_spec};
 
 /// Candidates of one outer row that are looked at together, about, where there may be very many.
@@ -68,6 +69,9 @@ pub(crate) struct StepExec {
     group_start: usize,
     group_end: usize,
     candidate: usize,
+    looking: Looking,
+    /// The hash key at hand.
+    key: Vec<u8>,
     /// Behind the candidates at hand.
     more: More,
     matched: bool,
@@ -119,6 +123,8 @@ impl StepExec {
             group_start: 0,
             group_end: 0,
             candidate: 0,
+            looking: Looking::default(),
+            key: Vec::new(),
             more: More::No,
             matched: false,
             exact: true,
@@ -133,6 +139,9 @@ impl StepExec {
         self.outer.release();
         if self.inner.memory() > KEPT_BYTES {
             self.inner = RowBatch::new();
+        }
+        if self.looking.memory() > KEPT_BYTES {
+            self.looking = Looking::default();
         }
         if let Some(reader) = &mut self.reader {
             reader.give_back();

@@ -126,9 +126,20 @@ impl TableReader {
         }
     }
 
-    /// Binds these points.
-    pub fn look_up(&mut self, points: PointSet) {
-        self.bound.points = points;
+    /// The only point of an access path whose members are all single values; `None` where there is none.
+    pub fn point<'a>(
+        &mut self,
+        cx: &EvalCx<'a>,
+        access: &'a Access,
+    ) -> Result<Option<&[u8]>, SqlError> {
+        let (table, bound) = (&self.table, &mut self.bound);
+        let kind = bound.bind(cx, table, access.index, &access.kind)?;
+        Ok((kind == BoundKind::Points).then(|| self.bound.points.key(0)))
+    }
+
+    /// Binds these points, and gives others' memory for them.
+    pub fn look_up(&mut self, points: &mut PointSet) {
+        std::mem::swap(&mut self.bound.points, points);
         self.kind = BoundKind::Points;
         self.bind_points();
         self.open = true;
@@ -191,10 +202,5 @@ impl TableReader {
             Some(read) => rt.lock_row(read, batch, i),
             None => Ok(true),
         }
-    }
-
-    /// The hidden row id of the table's rows is needed by writers; it is in the batch.
-    pub fn table(&self) -> &Arc<Table> {
-        &self.table
     }
 }

@@ -4,19 +4,20 @@ use std::sync::Arc;
 
 use nfold_catalog::TableDef;
 use nfold_engine::{RowLock, Table};
-use nfold_plan::query::{Access, AccessKind, Block, QueryPlan, TableSource};
+use nfold_plan::query::{Access, AccessKind, Block, TableSource};
 use nfold_types::SqlError;
 use nfold_types::row::RowLayout;
 
 use super::row_lock;
 use crate::eval::{ABSENT, RowRef};
+use crate::query::KeptQuery;
 use crate::runtime::Runtime;
 use crate::tuple;
 
 /// Where a slot's rows come from, opened.
 pub(crate) enum Source {
     Table(Arc<Table>),
-    Derived(Box<QueryPlan>),
+    Derived(KeptQuery),
     Virtual(Arc<TableDef>),
 }
 
@@ -39,7 +40,7 @@ impl Slot {
     ) -> Result<Slot, SqlError> {
         let source = match &block.tables[table].source {
             TableSource::Table(def) => Source::Table(rt.table(def.id)?),
-            TableSource::Derived(q) => Source::Derived(q.clone()),
+            TableSource::Derived(_) => Source::Derived(KeptQuery::default()),
             TableSource::Virtual(v) => Source::Virtual(v.clone()),
         };
         let access = match &access.kind {
@@ -47,6 +48,9 @@ impl Slot {
             _ => access,
         };
         let (mut covering, mut places, mut made) = (None, None, None);
+        if let TableSource::Derived(q) = &block.tables[table].source {
+            made = Some(tuple::layout_of(&q.types));
+        }
         match &source {
             Source::Table(t) if access.covering && row_lock(rt, block) != RowLock::Exclusive => {
                 covering = Some(access.index);
@@ -56,8 +60,7 @@ impl Slot {
                 }
                 places = Some(map);
             }
-            Source::Table(_) => {}
-            Source::Derived(q) => made = Some(tuple::layout_of(&q.types)),
+            Source::Table(_) | Source::Derived(_) => {}
             Source::Virtual(v) => {
                 let types: Vec<_> = v
                     .columns

@@ -1,0 +1,386 @@
+//! Subqueries: queries that run in the middle of an expression. Their operators and the rows they gave are kept beside the operators of the
+//! block whose expressions they belong to.
+//!
+//! # Invariants
+//! - B1: what is not correlated runs once while its block runs ([`BlockSubqueries::new`] begins a run).
+//! - B2: a subquery does not run inside itself: its plan refers to its own block's subqueries and to outer columns.
+
+use std::cell::{Cell, RefCell};
+
+use nfold_plan::expr::{CmpKind, Expr, ExprType, SubqueryPlan, SubqueryUse};
+use nfold_plan::query::QueryPlan;
+use nfold_sql::ast::BinaryOp;
+use nfold_types::row::RowLayout;
+use nfold_types::{ErrorCode, SqlError, Value};
+use smallvec::SmallVec;
+
+use crate::aggregate::owned;
+use crate::batch::KEPT_BYTES;
+use crate::block::{RowOut, values_of};
+use crate::eval::{EvalCx, RowRef, Subqueries, Val, compare};
+use crate::hash::{HashTable, hash_of};
+use crate::query::KeptQuery;
+use crate::runtime::Runtime;
+use crate::tuple::{self, normal_key};
+
+/// What is kept of one subquery: its operators, and memory for its rows.
+#[derive(Default)]
+pub(crate) struct KeptSubquery {
+    query: KeptQuery,
+    rows: RefCell<SubRows>,
+    /// The rows are those of the present run of the block.
+    known: Cell<bool>,
+}
+
+impl KeptSubquery {
+    /// One for each subquery of a block.
+    pub fn of(plans: &[SubqueryPlan]) -> Box<[KeptSubquery]> {
+        plans.iter().map(|_| KeptSubquery::default()).collect()
+    }
+
+    /// After the block has run: forgets the rows, gives back what is more than usual.
+    pub fn release(&self) {
+        self.known.set(false);
+        self.rows.borrow_mut().release();
+    }
+}
+
+/// A subquery's rows.
+#[derive(Default)]
+struct SubRows {
+    /// Row by row.
+    values: Vec<Value>,
+    rows: usize,
+    /// For IN over one uncorrelated column, instead of the values.
+    set: Option<Box<KeySet>>,
+}
+
+impl SubRows {
+    fn clear(&mut self) {
+        self.values.clear();
+        self.rows = 0;
+        if let Some(set) = &mut self.set {
+            set.clear();
+        }
+    }
+
+    fn release(&mut self) {
+        self.values.clear();
+        if self.values.capacity() * size_of::<Value>() > KEPT_BYTES {
+            self.values = Vec::new();
+        }
+        if let Some(set) = &mut self.set {
+            set.keys.release();
+        }
+    }
+
+    /// Column `n` of the only row; error 1242 where there are more.
+    fn only<'a>(&self, n: usize) -> Result<Val<'a>, SqlError> {
+        match self.rows {
+            0 => Ok(Val::Null),
+            1 => Ok(owned(self.values[n].clone())),
+            _ => Err(SqlError::new(ErrorCode::ER_SUBQUERY_NO_1_ROW, &[])),
+        }
+    }
+
+    /// Rows of `width` values.
+    fn rows(&self, width: usize) -> impl Iterator<Item = &[Value]> {
+        self.values.chunks_exact(width.max(1))
+    }
+}
+
+/// Takes rows as values, up to a number.
+struct Values<'o> {
+    to: &'o mut SubRows,
+    most: usize,
+}
+
+impl RowOut for Values<'_> {
+    fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
+        for e in select {
+            self.to.values.push(cx.val(e)?.to_value());
+        }
+        self.to.rows += 1;
+        Ok(self.to.rows < self.most)
+    }
+}
+
+/// Counts rows up to a number, without looking at them.
+struct Existence<'o> {
+    to: &'o mut SubRows,
+}
+
+impl RowOut for Existence<'_> {
+    fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
+        // What a result does, like an error or an assignment, it does.
+        for e in select {
+            cx.val(e)?;
+        }
+        self.to.rows += 1;
+        Ok(false)
+    }
+}
+
+/// Keys of a subquery's only column.
+struct KeySet {
+    keys: HashTable,
+    any: bool,
+    null: bool,
+    layout: RowLayout,
+    /// The subquery's column, for its type.
+    column: Expr,
+    key: Vec<u8>,
+}
+
+impl KeySet {
+    fn new(plan: &QueryPlan) -> KeySet {
+        KeySet {
+            keys: HashTable::default(),
+            any: false,
+            null: false,
+            layout: tuple::layout_of(&plan.types),
+            column: Expr {
+                ty: plan.types[0].clone(),
+                ..Expr::null()
+            },
+            key: Vec::new(),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.keys.clear();
+        (self.any, self.null) = (false, false);
+    }
+
+    fn collect(
+        &mut self,
+        rt: &Runtime<'_>,
+        (query, plan): (&KeptQuery, &QueryPlan),
+        kind: CmpKind,
+        cx: &EvalCx<'_>,
+        outer: &[&[RowRef<'_>]],
+    ) -> Result<(), SqlError> {
+        let KeySet {
+            keys,
+            any,
+            null,
+            layout,
+            column,
+            key,
+        } = self;
+        query.collect(rt, plan, outer, layout, &mut |image| {
+            let value = layout
+                .get(image, 0)
+                .map_err(|e| crate::eval::row_error(&e))?;
+            *any = true;
+            key.clear();
+            if !normal_key(cx, &Val::from_ref(value), column, kind, key) {
+                *null = true;
+                return Ok(());
+            }
+            let hash = hash_of(key);
+            // Beyond memory the file may hold a key several times.
+            if !keys.is_building_file() && keys.contains(rt, hash, key)? {
+                return Ok(());
+            }
+            keys.push(rt, hash, key)
+        })?;
+        keys.finish(rt)
+    }
+
+    /// `left IN (keys)`
+    fn find<'a>(
+        &mut self,
+        rt: &Runtime<'_>,
+        cx: &EvalCx<'a>,
+        left: &'a Expr,
+        kind: CmpKind,
+    ) -> Result<Option<bool>, SqlError> {
+        if !self.any {
+            return Ok(Some(false));
+        }
+        self.key.clear();
+        if !normal_key(cx, &cx.val(left)?, left, kind, &mut self.key) {
+            return Ok(None);
+        }
+        Ok(
+            match self.keys.contains(rt, hash_of(&self.key), &self.key)? {
+                true => Some(true),
+                false if self.null => None,
+                false => Some(false),
+            },
+        )
+    }
+}
+
+/// Subqueries of a block while it runs. What is not correlated runs once.
+pub(crate) struct BlockSubqueries<'r, 's> {
+    rt: &'r Runtime<'s>,
+    plans: &'r [SubqueryPlan],
+    /// As many.
+    kept: &'r [KeptSubquery],
+}
+
+impl<'r, 's> BlockSubqueries<'r, 's> {
+    /// Begins a run of the block: what was found before counts no more.
+    pub fn new(rt: &'r Runtime<'s>, plans: &'r [SubqueryPlan], kept: &'r [KeptSubquery]) -> Self {
+        kept.iter().for_each(|k| k.known.set(false));
+        BlockSubqueries { rt, plans, kept }
+    }
+
+    /// The subquery with its rows for the current rows of `cx`.
+    fn found(
+        &self,
+        cx: &EvalCx<'_>,
+        index: u16,
+        use_as: &SubqueryUse,
+    ) -> Result<&'r KeptSubquery, SqlError> {
+        let n = usize::from(index);
+        let (sub, kept) = (&self.plans[n], &self.kept[n]);
+        if kept.known.get() {
+            return Ok(kept);
+        }
+        let mut frames: SmallVec<[&[RowRef<'_>]; 4]> = SmallVec::from_slice(cx.outer);
+        frames.push(cx.rows);
+        let mut rows = kept.rows.take();
+        rows.clear();
+        let found = self.fill(cx, (sub, &kept.query), use_as, &frames, &mut rows);
+        kept.rows.replace(rows);
+        found?;
+        kept.known.set(!sub.correlated);
+        Ok(kept)
+    }
+
+    fn fill(
+        &self,
+        cx: &EvalCx<'_>,
+        (sub, query): (&SubqueryPlan, &KeptQuery),
+        use_as: &SubqueryUse,
+        frames: &[&[RowRef<'_>]],
+        rows: &mut SubRows,
+    ) -> Result<(), SqlError> {
+        let most = match use_as {
+            SubqueryUse::In { kinds, .. } if in_set(sub, kinds) => {
+                let set = rows
+                    .set
+                    .get_or_insert_with(|| Box::new(KeySet::new(&sub.plan)));
+                return set.collect(self.rt, (query, &sub.plan), kinds[0], cx, frames);
+            }
+            SubqueryUse::Exists => {
+                let mut out = Existence { to: rows };
+                return query.run(self.rt, &sub.plan, frames, &mut out);
+            }
+            SubqueryUse::Scalar | SubqueryUse::Column(_) => 2,
+            _ => usize::MAX,
+        };
+        let mut out = Values { to: rows, most };
+        query.run(self.rt, &sub.plan, frames, &mut out)
+    }
+}
+
+/// Whether IN looks its left side up in a set.
+fn in_set(sub: &SubqueryPlan, kinds: &[CmpKind]) -> bool {
+    !sub.correlated && matches!((kinds, sub.plan.types.as_slice()), ([_], [_]))
+}
+
+impl Subqueries for BlockSubqueries<'_, '_> {
+    fn sleep(&self, time: std::time::Duration) -> Result<(), SqlError> {
+        self.rt.sleep(time)
+    }
+
+    fn value<'a>(
+        &self,
+        cx: &EvalCx<'a>,
+        index: u16,
+        use_as: &'a SubqueryUse,
+        _: &'a ExprType,
+    ) -> Result<Val<'a>, SqlError> {
+        let kept = self.found(cx, index, use_as)?;
+        let sub = &self.plans[usize::from(index)];
+        let types = sub.plan.types.as_slice();
+        match use_as {
+            SubqueryUse::Scalar => kept.rows.borrow().only(0),
+            SubqueryUse::Column(n) => kept.rows.borrow().only(usize::from(*n)),
+            SubqueryUse::Exists => Ok(Val::Int(i64::from(kept.rows.borrow().rows > 0))),
+            SubqueryUse::In {
+                left,
+                kinds,
+                negated,
+            } => {
+                let mut rows = kept.rows.borrow_mut();
+                let found = match (&mut rows.set, left.as_slice()) {
+                    (Some(set), [left]) => set.find(self.rt, cx, left, kinds[0])?,
+                    _ => in_rows(cx, (&rows, types), left, kinds)?,
+                };
+                Ok(Val::from_bool(found.map(|f| f != *negated)))
+            }
+            SubqueryUse::Quantified {
+                left,
+                op,
+                kind,
+                all,
+            } => {
+                let x = cx.val(left)?;
+                let mut unknown = false;
+                for row in kept.rows.borrow().rows(types.len()) {
+                    let y = Val::from_ref(row[0].as_ref());
+                    match compare::order(cx, *kind, (&x, &left.ty), (&y, &types[0])) {
+                        None => unknown = true,
+                        Some(o) => {
+                            let holds = compare::holds(
+                                if *op == BinaryOp::NullSafeEq {
+                                    BinaryOp::Eq
+                                } else {
+                                    *op
+                                },
+                                o,
+                            );
+                            if holds != *all {
+                                return Ok(Val::Int(i64::from(!all)));
+                            }
+                        }
+                    }
+                }
+                Ok(if unknown {
+                    Val::Null
+                } else {
+                    Val::Int(i64::from(*all))
+                })
+            }
+        }
+    }
+}
+
+/// `left IN (rows)`; with the rows' types.
+fn in_rows<'a>(
+    cx: &EvalCx<'a>,
+    (rows, types): (&SubRows, &[ExprType]),
+    left: &'a [Expr],
+    kinds: &[CmpKind],
+) -> Result<Option<bool>, SqlError> {
+    if rows.rows == 0 {
+        return Ok(Some(false));
+    }
+    let values = values_of(cx, left)?;
+    let mut unknown = false;
+    for row in rows.rows(types.len()) {
+        let mut result = Some(true);
+        for (n, (x, e)) in values.iter().zip(left).enumerate() {
+            let y = Val::from_ref(row[n].as_ref());
+            match compare::order(cx, kinds[n], (x, &e.ty), (&y, &types[n])) {
+                Some(o) if o.is_eq() => {}
+                Some(_) => {
+                    result = Some(false);
+                    break;
+                }
+                None => result = None,
+            }
+        }
+        match result {
+            Some(true) => return Ok(Some(true)),
+            None => unknown = true,
+            Some(false) => {}
+        }
+    }
+    Ok(if unknown { None } else { Some(false) })
+}
