@@ -39,6 +39,8 @@ pub struct TrxOptions {
 /// See the module's header. Dropping it rolls back in the background.
 pub struct EngineSession {
     shared: Arc<Shared>,
+    /// For rollbacks; kept, so that ending a transaction that has changed nothing counts no reference.
+    applier: Applier,
     trx: Trx,
     mdl: MdlSlot,
     /// The transaction was begun by the caller, not by a statement.
@@ -61,6 +63,7 @@ impl EngineSession {
         let mdl = shared.catalog.mdl().slot();
         Ok(EngineSession {
             shared: shared.clone(),
+            applier: Applier(shared.clone()),
             trx,
             mdl,
             explicit: false,
@@ -190,8 +193,7 @@ impl EngineSession {
 
     /// Rolls everything back; call again after a wait.
     pub fn rollback(&mut self) -> Result<(), Stop> {
-        let applier = Applier(self.shared.clone());
-        self.trx.rollback(&applier).map_err(lift)?;
+        self.trx.rollback(&self.applier).map_err(lift)?;
         self.end();
         Ok(())
     }
@@ -212,8 +214,9 @@ impl EngineSession {
     /// # Errors
     /// [`EngineError::NoSuchSavepoint`]
     pub fn rollback_to(&mut self, name: &str) -> Result<(), Stop> {
-        let applier = Applier(self.shared.clone());
-        self.trx.rollback_to_savepoint(name, &applier).map_err(lift)
+        self.trx
+            .rollback_to_savepoint(name, &self.applier)
+            .map_err(lift)
     }
 
     /// RELEASE SAVEPOINT
@@ -335,8 +338,7 @@ impl EngineSession {
 
     /// Undoes what came after a mark; call again after a wait.
     pub(crate) fn undo_to(&mut self, mark: u32) -> Result<(), Stop> {
-        let applier = Applier(self.shared.clone());
-        self.trx.rollback_to_mark(mark, &applier).map_err(lift)
+        self.trx.rollback_to_mark(mark, &self.applier).map_err(lift)
     }
 
     /// Keeps the table's estimated row count.
