@@ -144,7 +144,10 @@ impl Parser<'_> {
             if distinct && !self.accept_kw(Kw::DISTINCT) {
                 self.accept_kw(Kw::DISTINCTROW);
             }
+            // Columns are named by the first operand.
+            let named = self.named_by_text;
             let mut right = self.set_operand()?;
+            self.named_by_text = named;
             if op != SetOp::Intersect {
                 right = self.set_operations(right, 1)?;
             }

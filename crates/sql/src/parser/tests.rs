@@ -187,6 +187,18 @@ fn literals_become_parameters_unless_they_shape_the_plan() {
         parsed.named_by_text as usize,
         text.find(" from").expect("from")
     );
+    // Columns are named by the first operand of a set operation, and nothing in a subquery names one.
+    for text in [
+        "select a, b + 2 from t union select 7 + 8, 9 intersect (select 1, 2)",
+        "select a, b + 2 from t where c in (select 5 + d from t)",
+    ] {
+        let (_, parsed) = parameterised(text);
+        assert_eq!(
+            parsed.named_by_text as usize,
+            "select a, b + 2".len(),
+            "{text}"
+        );
+    }
     let Statement::Query(query) = parsed.statement else {
         panic!("no query")
     };
