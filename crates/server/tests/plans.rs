@@ -269,3 +269,28 @@ fn each_session_asks_its_own_privileges() {
         assert_eq!(root.misses(), misses, "accounts end no plan");
     });
 }
+
+#[test]
+fn a_prepared_statement_keeps_its_database() {
+    with_server(|server| {
+        let mut s = session(server, "a");
+        let answer = s.command(
+            com::STMT_PREPARE,
+            b"SELECT v, DATABASE() FROM t WHERE id = 1",
+        );
+        let mut body = answer[0][1..5].to_vec();
+        body.extend([0, 1, 0, 0, 0]);
+        s.ok("PREPARE p FROM 'SELECT v FROM t WHERE id = 1'");
+        for database in ["a", "b", "a"] {
+            s.ok(&format!("USE {database}"));
+            let packets = s.command(com::STMT_EXECUTE, &body);
+            assert!(packets[4].ends_with(b"a1\x01a"), "{:?}", packets[4]);
+            assert_eq!(s.ok("EXECUTE p"), ["a1"], "with {database}");
+            assert_eq!(
+                s.ok("SELECT v FROM t WHERE id = 1"),
+                [format!("{database}1")]
+            );
+            assert_eq!(s.ok("SELECT DATABASE()"), [database]);
+        }
+    });
+}

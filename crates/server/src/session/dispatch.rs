@@ -91,8 +91,26 @@ impl Session {
         self.run_statement(cx, &statement, text, sink)
     }
 
-    /// Runs a prepared statement with these values.
+    /// Runs a prepared statement with these values, in the database that it was prepared in.
     pub(super) fn run_prepared(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        statement: &prepared::Statement,
+        markers: &[Value],
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        if statement.database == self.env.database {
+            return self.run_prepared_here(cx, statement, markers, sink);
+        }
+        let current = std::mem::replace(&mut self.env.database, statement.database.clone());
+        self.plan_environment_changed();
+        let result = self.run_prepared_here(cx, statement, markers, sink);
+        self.env.database = current;
+        self.plan_environment_changed();
+        result
+    }
+
+    fn run_prepared_here(
         &mut self,
         cx: &mut dyn ExecCx,
         statement: &prepared::Statement,
@@ -344,7 +362,11 @@ impl Session {
                 &[&most],
             ));
         }
-        prepared::Statement::parse(text, self.env.vars.settings().lexing)
+        prepared::Statement::parse(
+            text,
+            self.env.vars.settings().lexing,
+            self.env.database.clone(),
+        )
     }
 
     /// EXECUTE

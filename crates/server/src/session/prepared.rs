@@ -1,5 +1,7 @@
 //! Prepared statements of a session: the binary protocol's, by number, and SQL's, by name.
 
+use std::sync::Arc;
+
 use nfold_protocol::stmt::Parameters;
 use nfold_sql::digest::Digested;
 use nfold_sql::lexer::LexMode;
@@ -17,6 +19,8 @@ pub const MAX_PARAMETERS: u32 = u16::MAX as u32;
 pub struct Statement {
     pub text: Vec<u8>,
     pub digested: Digested,
+    /// The current database when it was prepared: names without one are of that, whatever is current when it runs.
+    pub database: Option<Arc<str>>,
     /// The tree; `None` for what is planned, which is parsed again should its plan be gone.
     pub parsed: Option<Parsed>,
     /// Type codes that the client sent last (`code`, unsigned).
@@ -29,7 +33,11 @@ pub struct Statement {
 
 impl Statement {
     /// Reads a text that may hold `?`. One that is planned is not parsed here.
-    pub fn parse(text: &[u8], mode: LexMode) -> Result<Statement, SqlError> {
+    pub fn parse(
+        text: &[u8],
+        mode: LexMode,
+        database: Option<Arc<str>>,
+    ) -> Result<Statement, SqlError> {
         let mut digested = Digested::new();
         digested.read(text, mode);
         if let Some(next) = digested.next() {
@@ -48,6 +56,7 @@ impl Statement {
         Ok(Statement {
             text: text.to_vec(),
             digested,
+            database,
             parsed,
             types: Vec::new(),
             long_data: FxHashMap::default(),
@@ -215,7 +224,7 @@ mod tests {
     use nfold_protocol::consts::column_type as ty;
 
     fn statement(sql: &str) -> Statement {
-        Statement::parse(sql.as_bytes(), LexMode::default()).unwrap()
+        Statement::parse(sql.as_bytes(), LexMode::default(), None).unwrap()
     }
 
     #[test]
@@ -274,13 +283,13 @@ mod tests {
         all.close(a);
         assert_eq!(all.len(), 0);
         assert_eq!(
-            Statement::parse(b"PREPARE a FROM 'b'", LexMode::default())
+            Statement::parse(b"PREPARE a FROM 'b'", LexMode::default(), None)
                 .err()
                 .map(|e| e.errno()),
             Some(1295)
         );
         assert_eq!(
-            Statement::parse(b"SELECT 1; SELECT 2", LexMode::default())
+            Statement::parse(b"SELECT 1; SELECT 2", LexMode::default(), None)
                 .err()
                 .map(|e| e.errno()),
             Some(1064)
