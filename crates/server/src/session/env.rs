@@ -123,11 +123,16 @@ impl Env {
 
     /// The value of a variable as SHOW VARIABLES and `@@` see it.
     pub fn read_var(&self, at: usize, global: bool) -> VarValue {
+        self.with_var(at, global, VarValue::clone)
+    }
+
+    /// As [`Env::read_var`], for a look: no reference is counted.
+    fn with_var<T>(&self, at: usize, global: bool, f: impl FnOnce(&VarValue) -> T) -> T {
         let def = &vars::definitions()[at];
         if global || def.scope == Scope::Global {
-            return self.globals.load().0[at].clone();
+            return self.globals.with_value(at, f);
         }
-        match def.name {
+        let made = match def.name {
             "warning_count" => VarValue::Int(self.warning_count),
             "error_count" => VarValue::Int(self.error_count),
             "last_insert_id" | "identity" => VarValue::Int(self.last_insert_id.get()),
@@ -136,8 +141,9 @@ impl Env {
             "timestamp" => {
                 VarValue::Real(self.statement_time.get() as f64 / MICROS_PER_SECOND as f64)
             }
-            _ => self.vars.get(at).clone(),
-        }
+            _ => return f(self.vars.get(at)),
+        };
+        f(&made)
     }
 
     /// Which scope a reference reads: true for the global value.
@@ -171,7 +177,7 @@ impl SessionEnv for Env {
     fn sysvar(&self, scope: Option<VarScope>, name: &str) -> Result<Value, SqlError> {
         let at = vars::find(name)?;
         let global = self.scope_of(at, scope)?;
-        Ok(self.read_var(at, global).to_value())
+        Ok(self.with_var(at, global, VarValue::to_value))
     }
 
     fn user_var(&self, name: &str) -> Value {

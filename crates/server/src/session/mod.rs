@@ -146,6 +146,7 @@ impl Session {
         login.database = None;
         let database = self.env.database.take();
         let collation = login.collation;
+        let before = self.env.vars.settings().clone();
         self.env = Env::new(self.server.clone(), login);
         self.env.set_handshake_collation(collation);
         self.env.database = database;
@@ -153,7 +154,9 @@ impl Session {
         self.next_transaction = NextTransaction::default();
         self.conditions.clear();
         self.follow_error_count();
-        self.plan_environment_changed();
+        if !self.env.vars.settings().plans_like(&before) {
+            self.plan_environment_changed();
+        }
         ended
     }
 
@@ -162,12 +165,20 @@ impl Session {
         self.refresh_schema();
         self.rights.refresh(self.server.engine.catalog());
         self.rights.need_any(name)?;
-        let stored = self.schema.database(name).map(|d| d.def.clone());
-        let Some(def) = stored.or_else(|| system::database(name)) else {
-            return Err(SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name]));
+        let made;
+        let def = match self.schema.database(name) {
+            Some(stored) => &stored.def,
+            None => {
+                made = system::database(name);
+                let unknown = || SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name]);
+                made.as_ref().ok_or_else(unknown)?
+            }
         };
+        let same = self.env.database.as_deref() == Some(&*def.name);
         self.env.set_database(Some(&def.name), def.collation);
-        self.plan_environment_changed();
+        if !same {
+            self.plan_environment_changed();
+        }
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! The read-only proof: everything that threads share is made read-only memory, and then four of them run all read workloads, through the
 //! whole server from packets to packets.
 //!
-//! What the server allocates when it opens the database, makes the tables and settles lies in one mapping (`zone`): page table, transaction
-//! status, latches, locks, schema, statistics, plans that were kept, reference counts of all these. That mapping, the page frames and the
+//! What the server allocates when it opens the database, makes the tables, plans each statement and settles lies in one mapping (`zone`): page table,
+//! transaction status, latches, locks, schema, statistics, plans, reference counts of all these. That mapping, the page frames and the
 //! program's statics are protected; each worker's own memory is not. A store to any of them ends the process, saying where it came from. The
 //! exceptions are lines of their own that the design allows: a session's snapshot and metadata-lock slots, and sharded counters. Background
 //! threads do not exist here; what they would do has been done.
@@ -17,12 +17,12 @@ use nfold_protocol::consts::{column_type, com};
 use nfold_protocol::frame::{begin_packet, end_packet};
 use nfold_protocol::response::parse_err;
 use nfold_server::embedded::{Client, Embedded, Seed};
-use workload::{EVERYTHING, Given, Random, Statement, load, statements};
+use workload::{BESIDE, EVERYTHING, Given, Random, Statement, load, statements};
 
 #[global_allocator]
 static ALLOCATOR: zone::Zoned = zone::Zoned;
 
-const THREADS: u64 = 4;
+const THREADS: u64 = 8;
 /// Rounds of everything before the proof: marks are set, guesses are put right.
 const WARM_ROUNDS: u64 = 3;
 /// What a warm read may store to: lines of a session's or a worker's own.
@@ -55,6 +55,11 @@ impl<'a> Connection<'a> {
     }
 
     fn command(&mut self, code: u8, body: &[u8]) {
+        self.fails(code, body, 0);
+    }
+
+    /// Code 0: it does not fail.
+    fn fails(&mut self, code: u8, body: &[u8], wanted: u16) {
         self.packet.clear();
         let (mut sequence, at) = (0, begin_packet(&mut self.packet));
         self.packet.push(code);
@@ -62,11 +67,20 @@ impl<'a> Connection<'a> {
         end_packet(&mut self.packet, at, &mut sequence);
         self.answer.clear();
         self.client.command(&self.packet, &mut self.answer).unwrap();
-        if self.answer[4] == 0xff {
-            let (code, _, message) = parse_err(&self.answer[4..]).unwrap();
-            let message = String::from_utf8_lossy(message);
-            panic!("{code}: {message}: {}", String::from_utf8_lossy(body));
+        let (mut found, mut packets) = (0, &*self.answer);
+        while let [a, b, c, _, rest @ ..] = packets {
+            let len = usize::from(*a) | usize::from(*b) << 8 | usize::from(*c) << 16;
+            let (packet, rest) = rest.split_at(len);
+            packets = rest;
+            if packet.first() == Some(&0xff) {
+                let (code, _, message) = parse_err(packet).unwrap();
+                let message = String::from_utf8_lossy(message);
+                let sql = String::from_utf8_lossy(body);
+                assert_eq!(code, wanted, "{message}: {sql}");
+                found = code;
+            }
         }
+        assert_eq!(found, wanted, "{}", String::from_utf8_lossy(body));
         self.bytes += self.answer.len() as u64;
     }
 
@@ -123,6 +137,15 @@ impl<'a> Connection<'a> {
         self.command(com::STMT_EXECUTE, &body);
     }
 
+    /// What sessions do beside reading tables.
+    fn beside(&mut self) {
+        for (sql, error) in BESIDE {
+            self.fails(com::QUERY, sql.as_bytes(), *error);
+        }
+        self.command(com::PING, b"");
+        self.command(com::INIT_DB, b"ro");
+    }
+
     /// Everything at these levels, with and without BEGIN, in text and prepared.
     fn everything(&mut self, levels: &[&str], seed: u64) {
         let mut random = Random(seed);
@@ -143,6 +166,7 @@ impl<'a> Connection<'a> {
                     self.query("COMMIT");
                 }
             }
+            self.beside();
         }
     }
 }
@@ -196,6 +220,8 @@ fn main() {
             .unwrap();
         let mut connection = Connection::new(&server);
         load().iter().for_each(|sql| connection.query(sql));
+        // Plans that the workers will share.
+        connection.everything(&LEVELS[..1], 1);
         drop(connection);
         server
     });

@@ -1,5 +1,5 @@
-//! The tables, and the statements that read them: those of WORKLOADS (medium-size IN lists, secondary keys, sysbench's OLTP) and some more. No
-//! subqueries and no UNION: their blocks open tables anew at each execution, which takes a shared lock and references.
+//! The tables, and the statements that read them: those of WORKLOADS (medium-size IN lists, secondary keys, sysbench's OLTP), and blocks within
+//! blocks: subqueries of every kind, derived tables, unions.
 
 /// Rows of each table.
 pub const ROWS: u64 = 6000;
@@ -175,8 +175,99 @@ pub fn statements(random: &mut Random) -> Vec<Statement> {
         add(sql, &[person, person + 99]);
     }
     add("SELECT c FROM sbtest1 WHERE k = ?", &[person]);
+    nested(&mut add, person, country);
     all
 }
+
+/// Statements of more than one block.
+fn nested(add: &mut dyn FnMut(&str, &[u64]), person: u64, country: u64) {
+    // Subqueries: scalar, IN, EXISTS, quantified; alone and for each row.
+    for sql in [
+        "SELECT name, (SELECT COUNT(*) FROM items WHERE group_id = 5) n FROM people WHERE id = ?",
+        "SELECT name, (SELECT title FROM items WHERE id = people.id) t FROM people WHERE id BETWEEN ? AND 6000 LIMIT 30",
+        "SELECT id FROM people p WHERE id < 40 AND state_id < (SELECT MAX(deleted) + 9 FROM items i WHERE i.group_id = p.id AND i.id <> ?)",
+        "SELECT id FROM items WHERE group_id IN (SELECT country_id FROM people WHERE id > ?) LIMIT 20",
+        "SELECT COUNT(*) FROM items WHERE id < 500 AND group_id NOT IN (SELECT id FROM people WHERE id < ?)",
+        "SELECT COUNT(*) FROM items WHERE id < 500 AND title NOT IN (SELECT name FROM people WHERE id < ?)",
+        "SELECT COUNT(*) FROM items i WHERE id < 200 AND ? IN (SELECT state_id FROM people p WHERE p.id = i.group_id)",
+        "SELECT COUNT(*) FROM items WHERE id < 200 AND (group_id, deleted) IN (SELECT id, 0 FROM people WHERE id < ?)",
+        "SELECT id FROM people p WHERE id < 50 AND EXISTS (SELECT * FROM items i WHERE i.group_id = p.id AND i.deleted = ?)",
+        "SELECT id FROM people p WHERE id < 50 AND NOT EXISTS (SELECT 1 FROM items i WHERE i.group_id = p.id AND i.id > ?)",
+        "SELECT COUNT(*) FROM people WHERE id < 99 AND state_id > ALL (SELECT deleted FROM items WHERE group_id = ?)",
+        "SELECT COUNT(*) FROM people WHERE id < 99 AND state_id = ANY (SELECT group_id FROM items WHERE id < ?)",
+        "SELECT name FROM people WHERE id = (SELECT MIN(group_id) FROM items WHERE group_id > ? / 10)",
+        "SELECT state_id, COUNT(*) n FROM people WHERE id > ? GROUP BY state_id HAVING n > (SELECT MIN(deleted) FROM items) ORDER BY 1",
+        "SELECT id FROM people WHERE id < 60 ORDER BY (SELECT MAX(title) FROM items i WHERE i.group_id = people.id), id LIMIT ?",
+    ] {
+        add(sql, &[person]);
+    }
+    // Derived tables: streamed, joined, in subqueries, in each other.
+    for sql in [
+        "SELECT MAX(n), SUM(n) FROM (SELECT COUNT(*) n FROM items WHERE group_id < ? GROUP BY group_id) d",
+        "SELECT p.name, d.n FROM people p JOIN (SELECT group_id, COUNT(*) n FROM items WHERE id < 300 GROUP BY group_id) d \
+         ON d.group_id = p.id WHERE p.country_id < ?",
+        "SELECT p.id, d.title FROM people p LEFT JOIN (SELECT DISTINCT group_id, title FROM items WHERE id < 90) d ON d.group_id = p.id \
+         WHERE p.id < 50 AND p.state_id <> ?",
+        "SELECT * FROM (SELECT DISTINCT city FROM (SELECT city FROM people WHERE country_id = ?) a) b ORDER BY city DESC LIMIT 3",
+        "SELECT id FROM people WHERE id < 90 AND state_id IN (SELECT g FROM (SELECT group_id g FROM items WHERE id < ? LIMIT 7) d)",
+    ] {
+        add(sql, &[country]);
+    }
+    // Set operations, alone and within others.
+    for sql in [
+        "SELECT name FROM people WHERE id = ? UNION SELECT title FROM items WHERE group_id = 7",
+        "SELECT name FROM people WHERE id = ? UNION ALL SELECT title FROM items WHERE group_id = 7 ORDER BY 1 DESC LIMIT 3 ",
+        "SELECT id FROM people WHERE id = ? UNION ALL SELECT k FROM sbtest1 WHERE id = 9 UNION SELECT 5 UNION SELECT id FROM items WHERE id = 5",
+        "(SELECT id FROM people WHERE country_id = ? ORDER BY id LIMIT 2) UNION ALL (SELECT id FROM items ORDER BY title LIMIT 3)",
+        "SELECT MAX(id) FROM (SELECT id FROM people WHERE country_id = ? UNION ALL SELECT id FROM items WHERE group_id = 3) u",
+        "SELECT id FROM people WHERE id IN (SELECT group_id FROM items WHERE id < ? UNION SELECT 12) AND id < 90",
+        "SELECT id FROM people WHERE id = ? UNION VALUES ROW(1), ROW(2)",
+    ] {
+        add(sql, &[country]);
+    }
+}
+
+/// What a session does beside reading tables, each as one text; the codes of those that fail. What fails before it has a plan is no warm
+/// read, nor is what names a user variable, which is planned anew each time.
+pub const BESIDE: &[(&str, u16)] = &[
+    ("SELECT 1", 0),
+    (
+        "SELECT @@version, @@session.sql_mode, @@global.max_connections, @@autocommit",
+        0,
+    ),
+    (
+        "SELECT NOW(), CURRENT_USER(), DATABASE(), CONNECTION_ID(), LAST_INSERT_ID(), FOUND_ROWS(), ROW_COUNT()",
+        0,
+    ),
+    (
+        "SELECT CONCAT('a', UPPER('b')), RAND() < 2, UUID() <> '', MD5('x'), DATE_FORMAT(NOW(), '%Y')",
+        0,
+    ),
+    ("SET @a = 5", 0),
+    ("DO SLEEP(0)", 0),
+    ("USE ro", 0),
+    ("SET autocommit = 1", 0),
+    ("START TRANSACTION READ ONLY", 0),
+    ("SELECT c FROM sbtest1 WHERE id = 17", 0),
+    ("ROLLBACK", 0),
+    ("START TRANSACTION WITH CONSISTENT SNAPSHOT", 0),
+    ("SELECT c FROM sbtest1 WHERE id = 18", 0),
+    ("COMMIT AND CHAIN", 0),
+    ("SELECT c FROM sbtest1 WHERE id = 19", 0),
+    ("COMMIT", 0),
+    (
+        "SELECT c FROM sbtest1 WHERE id = 20; SELECT 2; SELECT name FROM people WHERE id = 3",
+        0,
+    ),
+    ("SELECT (SELECT id FROM items WHERE group_id = 9)", 1242),
+    (
+        "SELECT SQL_CALC_FOUND_ROWS id FROM items WHERE group_id = 9 LIMIT 1",
+        0,
+    ),
+    ("SELECT FOUND_ROWS()", 0),
+    ("SELECT '5x' + 1 FROM people WHERE id = 3", 0),
+    ("SHOW WARNINGS", 0),
+];
 
 /// Reads that touch every page of every index.
 pub const EVERYTHING: &[&str] = &[

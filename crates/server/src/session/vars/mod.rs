@@ -162,6 +162,11 @@ impl Globals {
         f(&self.values.load().1)
     }
 
+    /// A value, for a look: no reference is counted.
+    pub fn with_value<T>(&self, at: usize, f: impl FnOnce(&VarValue) -> T) -> T {
+        f(&self.values.load().0[at])
+    }
+
     /// Sets one value.
     pub fn set(&self, at: usize, value: VarValue) {
         self.set_all(&[(at, value)]);
