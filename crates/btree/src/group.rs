@@ -5,18 +5,17 @@
 //! ```text
 //! per group of LANES keys:
 //!   root:   read hints, prefetch slots │
-//!   level:  search slots, prefetch child │ load its word, validate parent, read hints, prefetch slots │ ... next level
-//!   leaf:   search slots, prefetch cell │ compare, copy, validate
+//!   level:  search slots, prefetch the child's word │ load it │ prefetch child │ validate parent, read hints, prefetch slots │ ... next level
+//!   leaf:   search slots │ prefetch cells │ compare, copy, validate
 //! ```
-//! Each `│` separates loops over the whole group. A key that meets a change drops out and is done alone; a key that meets a
+//! Each `│` separates loops over the whole group; prefetches of pages stand close together (see [`crate::guess`]). A key that meets a change drops out and is done alone; a key that meets a
 //! missing page is put back, and the missing pages of several groups are requested together.
 //! # Cost
 //! No allocation; lanes live on the stack.
 
 use crate::node::{Node, head_of};
 use crate::tree::{Miss, TreeHandle, count_restart};
-use nfold_store::{PageId, PageRef, Stop, Store};
-use nfold_sync::words;
+use nfold_store::{PageId, PageRef, SpacePages, Stop, Store};
 use smallvec::SmallVec;
 
 /// Keys in flight together.
@@ -41,7 +40,7 @@ pub(crate) trait Job {
     fn prefetch(&self, node: Node<'_>, _: Self::Item, first: usize) {
         let cell = node.slot(first).cell();
         for line in (0..CELL_PREFETCH).step_by(64) {
-            words::prefetch(node.words(), cell + line);
+            node.prefetch(cell + line);
         }
     }
     /// At the leaf; `first` is the first slot whose head is not below the key's. False: the page changed meanwhile, and nothing was kept.
@@ -173,17 +172,26 @@ impl TreeHandle {
         for item in items {
             lanes.push(root, *item, job.key(*item));
         }
+        let Some(pages) = store.pages_of(self.tree.space) else {
+            lanes.restart.extend(items.iter().copied());
+            return Ok(());
+        };
         for below in (0..Node::new(root.words()).level()).rev() {
-            self.choose_children(store, job, lanes);
-            self.enter_children(store, job, lanes, below)?;
+            self.choose_children(pages, job, lanes);
+            self.prefetch_children(store, pages, lanes);
+            self.enter_children(store, pages, job, lanes, below)?;
         }
         Ok(())
     }
 
-    /// Finds each lane's child and prefetches it; those that are missing are asked for together.
-    fn choose_children<J: Job>(&self, store: &Store, job: &J, lanes: &mut Lanes<'_, J::Item>) {
+    /// Finds each lane's child, and prefetches what tells where that is.
+    fn choose_children<J: Job>(
+        &self,
+        pages: SpacePages<'_>,
+        job: &J,
+        lanes: &mut Lanes<'_, J::Item>,
+    ) {
         let mut kept = 0;
-        let mut missing: SmallVec<[PageId; LANES]> = SmallVec::new();
         for i in 0..lanes.live.len() {
             let lane = &mut lanes.live[i];
             let node = Node::new(lane.page.words());
@@ -196,16 +204,30 @@ impl TreeHandle {
                 lanes.restart.push(lane.item);
                 continue;
             }
-            let child = self.page_id(lane.next);
-            if !store.prefetch_cached(child) {
-                missing.push(child);
-            }
+            pages.prefetch_word(lane.next);
             if kept != i {
                 lanes.live[kept] = lanes.live[i];
             }
             kept += 1;
         }
         lanes.live.truncate(kept);
+    }
+
+    /// Prefetches each lane's child; those that are missing are asked for together.
+    fn prefetch_children<I>(&self, store: &Store, pages: SpacePages<'_>, lanes: &Lanes<'_, I>) {
+        let mut missing: SmallVec<[PageId; LANES]> = SmallVec::new();
+        let mut children: SmallVec<[Node<'_>; LANES]> = SmallVec::new();
+        for lane in &lanes.live {
+            match pages.resident(lane.next) {
+                Some(words) => children.push(Node::new(words)),
+                None => missing.push(self.page_id(lane.next)),
+            }
+        }
+        for child in children {
+            child.prefetch(0);
+            child.prefetch(64);
+            child.prefetch(128);
+        }
         if !missing.is_empty() {
             store.start_loads(&missing);
         }
@@ -215,6 +237,7 @@ impl TreeHandle {
     fn enter_children<'s, J: Job>(
         &self,
         store: &'s Store,
+        pages: SpacePages<'s>,
         job: &J,
         lanes: &mut Lanes<'s, J::Item>,
         level: u16,
@@ -223,7 +246,13 @@ impl TreeHandle {
         for i in 0..lanes.live.len() {
             let lane = &mut lanes.live[i];
             let child = self.page_id(lane.next);
-            let read = store.read(child);
+            let read = match pages.peek(lane.next) {
+                Some(page) => {
+                    pages.touch(&page);
+                    Ok(page)
+                }
+                None => store.read(child),
+            };
             if !lane.page.validate() {
                 lanes.restart.push(lane.item);
                 continue;
@@ -261,7 +290,10 @@ impl TreeHandle {
             let suffix = node.suffix(job.key(lane.item));
             let first = node.search_hinted(lane.range(), head_of(suffix));
             lane.next = first as u32;
-            job.prefetch(node, lane.item, first);
+        }
+        for lane in &lanes.live {
+            let node = Node::new(lane.page.words());
+            job.prefetch(node, lane.item, lane.next as usize);
         }
         for lane in &lanes.live {
             if !job.at_leaf(lane.item, &lane.page, lane.next as usize) {

@@ -3,11 +3,14 @@
 //!
 //! # Picture
 //! ```text
-//! key n + 2 DISTANCE   page word; prefetch page header and guessed slot
-//! key n + DISTANCE     a leaf of this tree? is the guessed slot, or one near it, the key's?  prefetch its cell
-//! key n                compare the key, copy the value, validate all that was read of the page
+//!   group n        ask for the page words
+//!   group n - 1    load the page words; ask for headers, guessed slots, marks of use
+//!   group n - 2    a leaf of this tree? is the guessed slot, or one near it, the key's?  ask for its cell
+//!   group n - 3    compare the keys, copy the values, validate all that was read of the pages
 //! ```
-//! Three keys are worked on in turn, so that the processor computes while memory works.
+//! What a step loads was asked for a step before. Asking is a loop of its own over the keys of a group: the processor goes past a prefetch only
+//! when its address is translated, and walks through the page tables overlap as far as it looks ahead; so few instructions may stand between two
+//! prefetches. They go to the second cache, as more can be under way there than to the first.
 //! A guess that leads nowhere leaves its key to the descent.
 //!
 //! # Concurrency
@@ -19,11 +22,12 @@ use crate::node::{NEAR, Node, SLOTS, Slot, head_of};
 use crate::tree::TreeHandle;
 use nfold_store::{PageNo, PageRef, SpacePages, Stop, Store};
 use nfold_sync::words;
+use std::ops::Range;
 
-/// How many keys later each step of a key is done than the one before.
-const DISTANCE: usize = 8;
-/// Keys in flight, at least `2 * DISTANCE + 1`.
-const RING: usize = 32;
+/// Keys that take each step together.
+const GROUP: usize = 16;
+/// Steps, and groups in flight.
+const STEPS: usize = 4;
 /// Length of a cell before any was seen, about; afterwards their mean is prefetched.
 const CELL_BYTES: usize = 192;
 /// Bytes of a cell besides the value, about.
@@ -74,32 +78,37 @@ struct Lane<'s> {
     same_head: bool,
 }
 
-/// Prefetches what tells whether the guess for key `number` is right; `None` without a guess. A guess is not worth a read from disk: it may be
-/// wrong.
+/// Looks up where the guessed pages are, and asks for what tells whether the guesses are right. A guess is not worth a read from disk: it may
+/// be wrong.
 #[inline(always)]
-fn start<'s>(pages: SpacePages<'s>, batch: &GetMany, number: u32) -> Option<Lane<'s>> {
-    let guess = batch.guesses[number as usize];
-    if guess.page == 0 {
-        return None;
+fn start<'s>(pages: SpacePages<'s>, guesses: &[Guess], lanes: &mut [Option<Lane<'s>>; GROUP]) {
+    for (guess, lane) in guesses.iter().zip(&mut *lanes) {
+        *lane = None;
+        if guess.page == 0 {
+            continue;
+        }
+        let Some(page) = pages.peek(guess.page) else {
+            continue;
+        };
+        *lane = Some(Lane {
+            page,
+            slot: usize::from(guess.slot),
+            cell: Slot(0),
+            same_head: false,
+        });
     }
-    let page = pages.peek(guess.page)?;
-    let slot = usize::from(guess.slot);
-    let words = page.words();
-    words::prefetch(words, 0);
-    words::prefetch(words, 64);
-    words::prefetch(words, SLOTS + 8 * slot);
-    Some(Lane {
-        page,
-        slot,
-        cell: Slot(0),
-        same_head: false,
-    })
+    for lane in lanes[..guesses.len()].iter().flatten() {
+        let node = Node::new(lane.page.words());
+        node.prefetch(0);
+        node.prefetch(64);
+        node.prefetch(SLOTS + 8 * lane.slot);
+    }
 }
 
 impl Lane<'_> {
-    /// Finds the key's slot by what is in the slots, and prefetches its cell. False: the key is not on this page, or was moved.
+    /// Finds the key's slot by what is in the slots. False: the key is not on this page, or was moved.
     #[inline(always)]
-    fn find(&mut self, tree: &TreeHandle, key: &[u8], cell_bytes: usize) -> bool {
+    fn find(&mut self, tree: &TreeHandle, key: &[u8]) -> bool {
         let node = Node::new(self.page.words());
         if !tree.is_ours(node, 0) || !node.has_prefix(key) {
             return false;
@@ -108,9 +117,16 @@ impl Lane<'_> {
         self.slot = node.search_near(self.slot, count, head);
         self.cell = node.slot(self.slot);
         self.same_head = self.slot < count && self.cell.head() == head;
-        words::prefetch_range(node.words(), self.cell.cell(), cell_bytes);
         true
     }
+}
+
+/// The keys that group `number` has of `all`.
+#[inline(always)]
+fn keys_of(all: &Range<usize>, number: Option<usize>) -> Range<usize> {
+    let Some(number) = number else { return 0..0 };
+    let from = (all.start + number * GROUP).min(all.end);
+    from..(from + GROUP).min(all.end)
 }
 
 impl TreeHandle {
@@ -121,46 +137,89 @@ impl TreeHandle {
             return false;
         };
         let waiting = batch.pending.len();
-        let mut lanes = [const { None::<Lane<'_>> }; RING];
-        let (first, total) = (batch.next as usize, batch.len());
-        let mut end = total;
+        let mut lanes = [[const { None::<Lane<'_>> }; GROUP]; STEPS];
+        let total = batch.len();
+        let mut all = batch.next as usize..total;
         let mut cell_bytes = CELL_BYTES;
-        let mut step = first;
-        while step < end + 2 * DISTANCE {
-            if step < end {
-                lanes[step % RING] = start(pages, batch, step as u32);
+        let mut number = 0;
+        loop {
+            for guess in &batch.guesses[keys_of(&all, Some(number))] {
+                pages.prefetch_word(guess.page);
             }
-            let middle = step.wrapping_sub(DISTANCE);
-            if (first..end).contains(&middle)
-                && let Some(lane) = &mut lanes[middle % RING]
-                && !lane.find(self, batch.keys.get(middle as u32), cell_bytes)
-            {
-                lanes[middle % RING] = None;
-                batch.guess_misses += 1;
-            }
-            let last = step.wrapping_sub(2 * DISTANCE);
-            if (first..end).contains(&last) {
-                let found = match &lanes[last % RING] {
-                    Some(lane) => self.take_guessed(batch, last as u32, lane),
-                    None => false,
-                };
-                if !found {
-                    batch.pending.push(last as u32);
+            let group = number.wrapping_sub(1);
+            let keys = keys_of(&all, number.checked_sub(1));
+            start(pages, &batch.guesses[keys], &mut lanes[group % STEPS]);
+            let group = number.wrapping_sub(2);
+            let keys = keys_of(&all, number.checked_sub(2));
+            self.find_slots(pages, batch, keys, &mut lanes[group % STEPS], cell_bytes);
+            if let Some(group) = number.checked_sub(3) {
+                let keys = keys_of(&all, Some(group));
+                if keys.is_empty() {
+                    break;
                 }
+                self.take_group(batch, keys, &lanes[group % STEPS]);
                 if let Some(found) = batch.found.last() {
-                    cell_bytes = ((7 * cell_bytes + found.len as usize + CELL_REST) / 8)
-                        .min(CELL_PREFETCH_MAX);
+                    let last = found.len as usize + CELL_REST;
+                    cell_bytes = ((cell_bytes + last) / 2).min(CELL_PREFETCH_MAX);
                 }
                 if batch.values.len() >= max_bytes {
-                    end = end.min(step + 1);
+                    // What has begun is finished.
+                    all.end = keys_of(&all, Some(number)).end;
                 }
             }
-            step += 1;
+            number += 1;
         }
-        batch.next = end as u32;
+        batch.next = all.end as u32;
         // They are taken from the end.
         batch.pending[waiting..].reverse();
-        end < total
+        all.end < total
+    }
+
+    /// Finds the slots of keys whose pages are known, and asks for their cells.
+    #[inline(always)]
+    fn find_slots(
+        &self,
+        pages: SpacePages<'_>,
+        batch: &mut GetMany,
+        keys: Range<usize>,
+        lanes: &mut [Option<Lane<'_>>; GROUP],
+        cell_bytes: usize,
+    ) {
+        let lanes = &mut lanes[..keys.len()];
+        for (key, place) in keys.zip(&mut *lanes) {
+            let Some(lane) = place else { continue };
+            pages.touch(&lane.page);
+            if !lane.find(self, batch.keys.get(key as u32)) {
+                *place = None;
+                batch.guess_misses += 1;
+            }
+        }
+        for lane in lanes.iter().flatten() {
+            let (node, at) = (Node::new(lane.page.words()), lane.cell.cell());
+            for line in (0..cell_bytes).step_by(64) {
+                node.prefetch(at + line);
+            }
+            node.prefetch(at + cell_bytes - 1);
+        }
+    }
+
+    /// Takes the values of keys whose cells are known; those that are not where they were guessed are left to the descent.
+    #[inline(always)]
+    fn take_group(
+        &self,
+        batch: &mut GetMany,
+        keys: Range<usize>,
+        lanes: &[Option<Lane<'_>>; GROUP],
+    ) {
+        for (key, lane) in keys.zip(lanes) {
+            let found = match lane {
+                Some(lane) => self.take_guessed(batch, key as u32, lane),
+                None => false,
+            };
+            if !found {
+                batch.pending.push(key as u32);
+            }
+        }
     }
 
     /// Whether the key was found on the page, or that page is the one that would hold it.

@@ -149,6 +149,12 @@ impl<'a> Node<'a> {
         self.words[index % PAGE_WORDS].load(Relaxed)
     }
 
+    /// Asks the CPU for the line of byte `off`, one of many; any offset is safe.
+    #[inline(always)]
+    pub(crate) fn prefetch(self, off: usize) {
+        words::prefetch_line_outer(&self.words[off / 8 % PAGE_WORDS]);
+    }
+
     /// Number of slots, at most [`MAX_SLOTS`].
     #[inline(always)]
     pub(crate) fn count(self) -> usize {
@@ -289,10 +295,10 @@ impl<'a> Node<'a> {
         let mut off = SLOTS + from * 8;
         let end = (SLOTS + to * 8 + 8).min(off + PREFETCH_MAX);
         while off < end {
-            words::prefetch(self.words, off);
+            self.prefetch(off);
             off += 64;
         }
-        words::prefetch(self.words, end - 1);
+        self.prefetch(end - 1);
     }
 
     /// How the key of `slot` compares with `suffix`, whose head equals the slot's.

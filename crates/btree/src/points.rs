@@ -5,7 +5,6 @@ use crate::group::{Job, LANES};
 use crate::node::{Node, head_of};
 use crate::tree::{Miss, Seek, TreeHandle};
 use nfold_store::{PageNo, PageRef, Stop, Store};
-use nfold_sync::words;
 use smallvec::SmallVec;
 
 /// Entries of a point whose cells are prefetched, and where such a cell ends, about.
@@ -113,8 +112,8 @@ impl Job for PointJob<'_> {
             if slot.head() > hi {
                 break;
             }
-            words::prefetch(node.words(), slot.cell());
-            words::prefetch(node.words(), slot.cell() + CELL_BYTES);
+            node.prefetch(slot.cell());
+            node.prefetch(slot.cell() + CELL_BYTES);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::disk::Disk;
 use crate::error::{Stop, StoreError};
 use crate::mtr::Mtr;
 use crate::options::StoreOptions;
-use crate::page::{Lsn, PAGE_SIZE, PageId, PageNo, SpaceId, TrxId};
+use crate::page::{Lsn, PAGE_SIZE, PAGE_WORDS, PageId, PageNo, SpaceId, TrxId};
 use crate::page_ref::PageRef;
 use crate::pool::load::Job;
 use crate::redo::RedoHandler;
@@ -205,23 +205,6 @@ impl Store {
         self.core.read(id)
     }
 
-    /// Asks the CPU for the first lines of a page, if it is resident.
-    #[inline]
-    pub fn prefetch_cached(&self, id: PageId) -> bool {
-        let core = &*self.core;
-        if let Some(space) = core.spaces.get(id.space)
-            && let Some(word) = space.dir.get(id.page)
-            && let Some(frame) = frame_of(word.load())
-        {
-            let bytes = core.frames.words(frame);
-            words::prefetch(bytes, 0);
-            words::prefetch(bytes, 64);
-            words::prefetch(bytes, 128);
-            return true;
-        }
-        false
-    }
-
     /// The pages of one space, to look at many of them; `None` if it is not open.
     #[inline]
     pub fn pages_of(&self, space: SpaceId) -> Option<SpacePages<'_>> {
@@ -233,7 +216,12 @@ impl Store {
     /// Resident: asks the CPU for the page's first lines. Otherwise queues its load. Never waits.
     #[inline]
     pub fn prefetch(&self, id: PageId) -> Residency {
-        if self.prefetch_cached(id) {
+        if let Some(pages) = self.pages_of(id.space)
+            && let Some(bytes) = pages.resident(id.page)
+        {
+            words::prefetch(bytes, 0);
+            words::prefetch(bytes, 64);
+            words::prefetch(bytes, 128);
             return Residency::Resident;
         }
         match self.core.miss(id) {
@@ -398,7 +386,25 @@ pub struct SpacePages<'a> {
 }
 
 impl<'a> SpacePages<'a> {
-    /// An optimistic look at a page that is resident and not being changed just now. Never waits, never queues a load.
+    /// Asks the CPU for what [`peek`](Self::peek) looks at: where the page lies.
+    #[inline(always)]
+    pub fn prefetch_word(self, page: PageNo) {
+        if let Some(word) = self.space.dir.get(page) {
+            words::prefetch_line(word);
+        }
+    }
+
+    /// The bytes of a page that is resident just now, to be asked for only: nothing read from them would count.
+    #[inline(always)]
+    pub fn resident(self, page: PageNo) -> Option<&'a [AtomicU64; PAGE_WORDS]> {
+        let word = self.space.dir.get(page)?;
+        let frame = frame_of(word.load())?;
+        self.core.frames.prefetch_mark(frame);
+        Some(self.core.frames.words(frame))
+    }
+
+    /// An optimistic look at a page that is resident and not being changed just now. Never waits, never queues a load. Asks the CPU
+    /// for what [`touch`](Self::touch) needs, which the caller calls later.
     #[inline(always)]
     pub fn peek(self, page: PageNo) -> Option<PageRef<'a>> {
         let word = self.space.dir.get(page)?;
@@ -407,9 +413,7 @@ impl<'a> SpacePages<'a> {
         if is_exclusive(seen) {
             return None;
         }
-        if self.core.frames.touch(frame) {
-            self.core.counters.add(Count::UsedMarks as usize, 1);
-        }
+        self.core.frames.prefetch_mark(frame);
         Some(PageRef {
             id: PageId {
                 space: self.space.id,
@@ -419,6 +423,16 @@ impl<'a> SpacePages<'a> {
             word,
             seen,
         })
+    }
+
+    /// Marks the frame of a page that was [peeked](Self::peek) at as used.
+    #[inline(always)]
+    pub fn touch(self, page: &PageRef<'_>) {
+        if let Some(frame) = frame_of(page.seen)
+            && self.core.frames.touch(frame)
+        {
+            self.core.counters.add(Count::UsedMarks as usize, 1);
+        }
     }
 }
 

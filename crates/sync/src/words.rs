@@ -200,30 +200,38 @@ pub fn compare(words: &[AtomicU64], off: usize, len: usize, other: &[u8]) -> Ord
 /// Asks the CPU for the line that holds byte `off`.
 #[inline(always)]
 pub fn prefetch(words: &[AtomicU64], off: usize) {
-    #[cfg(all(target_arch = "x86_64", not(loom)))]
     if let Some(w) = words.get(off / 8) {
-        // SAFETY: a prefetch has no effect on memory, and the address is inside the slice.
-        unsafe {
-            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(
-                std::ptr::from_ref(w).cast(),
-            );
-        }
+        prefetch_line(w);
     }
-    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
-    let _ = (words, off);
 }
 
-/// Asks the CPU for the lines that hold `[off, off + len)`, as far as they are inside.
+/// Asks the CPU for the line where `what` begins.
 #[inline(always)]
-pub fn prefetch_range(words: &[AtomicU64], off: usize, len: usize) {
-    let Some(words) = words.get(off / 8..) else {
-        return;
-    };
-    let words = &words[..len.div_ceil(8).min(words.len())];
-    for line in words.chunks(8) {
-        prefetch(line, 0);
+pub fn prefetch_line<T>(what: &T) {
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    // SAFETY: a prefetch has no effect on memory, and a reference leads to mapped memory.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(
+            std::ptr::from_ref(what).cast(),
+        );
     }
-    prefetch(words, (words.len() * 8).saturating_sub(1));
+    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+    let _ = what;
+}
+
+/// As [`prefetch_line`], into the second cache: for many lines in a row. Few can be under way to the first one, and an ask beyond those is waited
+/// for.
+#[inline(always)]
+pub fn prefetch_line_outer<T>(what: &T) {
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    // SAFETY: a prefetch has no effect on memory, and a reference leads to mapped memory.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(
+            std::ptr::from_ref(what).cast(),
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+    let _ = what;
 }
 
 /// Stores `bytes` at `off`; bytes outside are dropped. Exclusive latch held.

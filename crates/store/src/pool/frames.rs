@@ -22,6 +22,7 @@
 use crate::page::{Lsn, PAGE_SIZE, PAGE_WORDS, PageId};
 use crate::pool::flat::{Flat, Zeroable};
 use nfold_sync::prim::AtomicU64;
+use nfold_sync::words;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::*, fence};
 
@@ -178,6 +179,14 @@ impl Frames {
             return true;
         }
         false
+    }
+
+    /// Asks the CPU for what [`touch`](Self::touch) looks at.
+    #[inline(always)]
+    pub(crate) fn prefetch_mark(&self, frame: u32) {
+        if let Some(used) = self.used.get(frame as usize) {
+            words::prefetch_line(used);
+        }
     }
 
     pub(crate) fn set_used(&self, frame: u32, mark: u8) {
