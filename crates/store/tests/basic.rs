@@ -250,3 +250,31 @@ fn dropped_spaces_leave_nothing_behind() {
     check(&store, kept, 9);
     assert!(store.create_space("a").unwrap() > b);
 }
+
+/// The log is read through the system's cache and written past it: both see the same bytes, at any length and place.
+#[test]
+fn log_files_read_what_was_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = RealDisk::new(dir.path(), true);
+    let file = disk.open("redo.0000", OpenMode::CreateNew).unwrap();
+    let mut model = vec![0u8; 64 << 10];
+    file.write_at(0, &model).unwrap();
+    let mut memory = vec![0u8; 24 << 10];
+    let mut read = vec![0u8; model.len()];
+    for round in 0..200usize {
+        memory.fill(round as u8 + 1);
+        // Every third write is one that may go past the cache.
+        let (skip, off, len) = if round % 3 == 0 {
+            let aligned = memory.as_ptr().addr().wrapping_neg() % 4096;
+            (aligned, round % 12 * 4096, 4096 * (1 + round % 4))
+        } else {
+            (round % 7, round * 331 % 40_000, 1 + round * 97 % 9000)
+        };
+        file.write_at(off as u64, &memory[skip..skip + len])
+            .unwrap();
+        model[off..off + len].fill(round as u8 + 1);
+        file.read_at(0, &mut read).unwrap();
+        assert!(read == model, "round {round}");
+        file.sync_data().unwrap();
+    }
+}

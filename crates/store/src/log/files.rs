@@ -16,7 +16,8 @@ use crate::page::Lsn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const PREFIX: &str = "redo.";
+/// What the names of the log's files begin with.
+pub(crate) const PREFIX: &str = "redo.";
 /// A log up to this size is filled with zeros when it is made (about a second); a larger one is only allocated.
 const FILL_LIMIT: u64 = 512 << 20;
 
