@@ -303,6 +303,11 @@ impl Engine {
         self.shared.store.status()
     }
 
+    /// Asks for the syncs that commits of this thread wait for, after [`gather_syncs`](crate::gather_syncs): called before it sleeps.
+    pub fn ask_for_syncs(&self) {
+        self.shared.store.ask_for_syncs();
+    }
+
     /// Transactions, locks, purge: for status views.
     pub fn trx_system(&self) -> &Arc<TrxSystem> {
         &self.shared.trx

@@ -47,7 +47,7 @@ pub use guess::GuessStatus;
 pub use locks::{DataLock, DataLockWait, TrxInfo};
 pub use nfold_store::{
     Disk, PAGE_SIZE, RealDisk, RecoveryPhase, RecoveryProgress, ResizePhase, ResizeStatus,
-    StoreError, StoreOptions, Wait, mini_transactions_here,
+    StoreError, StoreOptions, Wait, gather_syncs, holds_syncs, mini_transactions_here,
 };
 pub use nfold_txn::Isolation;
 pub use read::{LockWaitPolicy, Read, ReadSpec, RowLock};

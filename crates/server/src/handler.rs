@@ -139,6 +139,18 @@ pub trait SessionFactory: Send + Sync {
     /// A statement has panicked on this thread: may the process go on? False where the thread still holds a latch or a
     /// mini-transaction; the process then ends.
     fn survives_panic(&self) -> bool;
+
+    /// This thread is a worker. What its sessions need of others, but only once for all of them, they may put off from now on until it calls
+    /// [`catch_up`](Self::catch_up).
+    fn worker_begins(&self) {}
+
+    /// Whether sessions of this worker have put something off.
+    fn has_put_off(&self) -> bool {
+        false
+    }
+
+    /// The worker is about to sleep, or it has been long enough: what was put off is done.
+    fn catch_up(&self) {}
 }
 
 impl Interrupt {

@@ -26,6 +26,7 @@ mod wait;
 pub use contention::lock_watched;
 pub use disk::{Disk, DiskFile, FaultOn, OpenMode, RealDisk, SimDisk, SimRng};
 pub use error::{Stop, StoreError};
+pub use log::gather::{gather_syncs, holds_syncs};
 pub use mtr::{Latched, Mtr, MtrEnd, mini_transactions_here};
 pub use options::{FatalHook, StoreOptions};
 pub use page::{

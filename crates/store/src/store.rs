@@ -297,6 +297,11 @@ impl Store {
         self.core.log.wait_durable(lsn)
     }
 
+    /// Asks for the syncs that this thread has held back; see [`crate::gather_syncs`].
+    pub fn ask_for_syncs(&self) {
+        self.core.log.request_held();
+    }
+
     /// `None` if the horizon has reached `lsn`.
     pub fn wait_filled(&self, lsn: Lsn) -> Option<Wait> {
         self.core.log.wait_filled(lsn)

@@ -168,3 +168,37 @@ fn a_commit_waits_for_two_syncs_at_most() {
         }
     }
 }
+
+/// A thread that gathers asks for all of its commits at once, also for those of another that left it to this one.
+#[test]
+fn gathered_commits_are_asked_for_together() {
+    let disk = GateDisk::default();
+    let store = open(&disk);
+    let space = store.create_space("t").unwrap();
+    let (page, made) = change(&store, space, None);
+    while let Some(wait) = store.wait_durable(made) {
+        wait.block();
+    }
+    for _ in 0..100 {
+        let both = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    gather_syncs();
+                    let mut waits = Vec::new();
+                    let mut end = 0;
+                    for _ in 0..3 {
+                        end = change(&store, space, Some(page)).1;
+                        waits.extend(store.wait_durable(end));
+                    }
+                    assert_eq!(holds_syncs(), !waits.is_empty());
+                    both.wait();
+                    store.ask_for_syncs();
+                    assert!(!holds_syncs());
+                    Wait::all(waits).block();
+                    assert!(store.durable_lsn() >= end);
+                });
+            }
+        });
+    }
+}

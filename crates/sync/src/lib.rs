@@ -4,6 +4,7 @@
 //! between `std`, `loom` and `shuttle`.
 
 pub mod epoch;
+pub mod gathering;
 pub mod pad;
 pub mod page_word;
 pub mod planted;
@@ -12,6 +13,7 @@ pub mod prim;
 pub mod wakeup;
 pub mod words;
 
+pub use gathering::Gathering;
 pub use pad::CachePadded;
 pub use page_word::PageWord;
 pub use prefix::FilledPrefix;

@@ -7,7 +7,7 @@ use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use loom::thread;
 use nfold_sync::page_word::{PageWord, frame_of, is_exclusive};
 use nfold_sync::prefix::{FilledPrefix, UNIT};
-use nfold_sync::{epoch::Registry, words};
+use nfold_sync::{Gathering, epoch::Registry, words};
 use std::sync::Arc;
 
 fn page(n: usize) -> Vec<AtomicU64> {
@@ -298,5 +298,30 @@ fn no_message_is_slept_over() {
             // Nothing may be left in the queue: the receiver would never look.
             assert_eq!((received, *queue.lock().unwrap()), (2, 0), "W1");
         }
+    });
+}
+
+/// What was handed over has been asked for when nobody holds anything any more.
+#[test]
+fn no_request_is_left_to_nobody() {
+    loom::model(|| {
+        let shared = Arc::new((Gathering::default(), AtomicU64::new(0)));
+        let turn = |shared: &(Gathering, AtomicU64), to: u64| {
+            shared.0.hold();
+            if let Some(to) = shared.0.hand_over(to) {
+                shared.1.fetch_max(to, Ordering::AcqRel);
+            }
+        };
+        let threads: Vec<_> = [[1, 4], [3, 2]]
+            .into_iter()
+            .map(|turns| {
+                let shared = shared.clone();
+                thread::spawn(move || turns.into_iter().for_each(|to| turn(&shared, to)))
+            })
+            .collect();
+        for t in threads {
+            t.join().unwrap();
+        }
+        assert_eq!(shared.1.load(Ordering::Acquire), 4);
     });
 }

@@ -219,4 +219,17 @@ impl SessionFactory for Sessions {
     fn survives_panic(&self) -> bool {
         crate::worker::last_was_contained()
     }
+
+    /// Commits of one turn of a worker share a sync, and one waking of the log thread.
+    fn worker_begins(&self) {
+        nfold_engine::gather_syncs();
+    }
+
+    fn has_put_off(&self) -> bool {
+        nfold_engine::holds_syncs()
+    }
+
+    fn catch_up(&self) {
+        self.0.engine.ask_for_syncs();
+    }
 }

@@ -105,15 +105,22 @@ impl Worker {
     pub fn run(&mut self) {
         let mut events = mio::Events::with_capacity(EVENTS);
         let mut messages = Vec::new();
+        self.local.sessions.worker_begins();
         loop {
             self.inbox.take(&mut messages);
             for m in messages.drain(..) {
                 self.message(m);
             }
             if self.finished() {
+                self.local.catch_up();
                 return;
             }
-            let timeout = self.sleep_for();
+            let timeout = if self.more_to_do(&events) {
+                Some(Duration::ZERO)
+            } else {
+                self.local.catch_up();
+                self.sleep_for()
+            };
             if let Err(e) = self.poll.poll(&mut events, timeout)
                 && e.kind() != io::ErrorKind::Interrupted
             {
@@ -130,6 +137,11 @@ impl Worker {
             self.fire_timers();
             self.run_queued();
         }
+    }
+
+    /// While sessions have put something off, the loop looks once more whether there is work before it sleeps.
+    fn more_to_do(&self, last: &mio::Events) -> bool {
+        self.local.put_off.get().is_some() && !(last.is_empty() && self.run_queue.is_empty())
     }
 
     /// Gives those in the run queue a turn each, but looks at the sockets again before long: many long statements must not

@@ -31,6 +31,8 @@ use crate::handler::{Limits, SessionFactory};
 
 /// How long a statement may run before it gives way at its next [`Waiter::tick`].
 pub const TIME_SLICE: Duration = Duration::from_millis(2);
+/// How long what sessions have put off ([`SessionFactory::catch_up`]) may wait for the end of a turn. A sync of a fast disk takes as long.
+pub const PUT_OFF: Duration = Duration::from_micros(200);
 /// Bytes of a fiber's stack (virtual; pages are touched as needed), without its guard page.
 pub const STACK_BYTES: usize = 1 << 20;
 /// Stacks kept for reuse by one worker.
@@ -153,6 +155,7 @@ impl FiberCx<'_> {
         self.yielder.suspend(why);
         nfold_observe::contention::act_for(self.link.slot.id);
         let now = self.read_clock();
+        self.local.catch_up_by(now);
         self.slice_end.set(now + self.local.slice);
     }
 
@@ -165,6 +168,7 @@ impl FiberCx<'_> {
     pub fn read_clock(&self) -> Instant {
         let now = Instant::now();
         self.now.set(now);
+        self.local.clock.set(now);
         now
     }
 
@@ -235,7 +239,9 @@ impl Waiter for FiberCx<'_> {
 
     fn tick(&self) -> Result<(), Interrupt> {
         self.interrupted()?;
-        if self.slice_over() {
+        let over = self.slice_over();
+        self.local.catch_up_by(self.now());
+        if over {
             self.suspend(Suspend::Yield);
             self.interrupted()?;
             // Nobody will read the answer; a statement may have hours before it.
@@ -262,6 +268,10 @@ pub(crate) struct Local {
     pub peer_closed: Cell<bool>,
     /// Of the fiber that runs now: the connection is broken in both directions.
     pub peer_reset: Cell<bool>,
+    /// When a fiber read the clock last.
+    pub clock: Cell<Instant>,
+    /// Sessions have put something off, since then.
+    pub put_off: Cell<Option<Instant>>,
     pub counters: Counters,
 }
 
@@ -312,7 +322,35 @@ impl Local {
             outputs: RefCell::default(),
             peer_closed: Cell::new(false),
             peer_reset: Cell::new(false),
+            clock: Cell::new(Instant::now()),
+            put_off: Cell::new(None),
             counters,
+        }
+    }
+
+    /// A fiber has suspended: it may have put something off.
+    pub fn note_put_off(&self) {
+        if self.put_off.get().is_none() && self.sessions.has_put_off() {
+            self.put_off.set(Some(self.clock.get()));
+        }
+    }
+
+    /// Does what was put off.
+    pub fn catch_up(&self) {
+        if self.put_off.take().is_some() {
+            self.sessions.catch_up();
+        }
+    }
+
+    /// Does what was put off [`PUT_OFF`] ago.
+    #[inline]
+    pub fn catch_up_by(&self, now: Instant) {
+        if self
+            .put_off
+            .get()
+            .is_some_and(|since| now - since >= PUT_OFF)
+        {
+            self.catch_up();
         }
     }
 

@@ -15,13 +15,15 @@
 //! # Concurrency
 //! `next` and `claimed`: fetch_add by writers. `written`: stored under the `writer` mutex. The horizon: see
 //! [`nfold_sync::prefix`]. Whoever wants a durable log raises `wanted` and wakes the log thread, which writes and syncs all that is there: while the device
-//! is busy, requests gather, so the device sets the pace of group commit. In inline mode the caller does it itself.
+//! is busy, requests gather, so the device sets the pace of group commit; workers hold theirs back to the end of a turn ([`gather`]). In inline
+//! mode the caller does it itself.
 //! # Failure
 //! A crash loses what was not synced; the scan stops at the first damaged mini-transaction.
 
 pub(crate) mod control;
 pub(crate) mod files;
 pub(crate) mod format;
+pub(crate) mod gather;
 mod ring;
 pub(crate) mod scan;
 
@@ -33,7 +35,7 @@ use files::LogFiles;
 use format::*;
 use nfold_observe::contention::{Contention, WaitKind};
 use nfold_sync::planted::{self, Bug};
-use nfold_sync::{CachePadded, FilledPrefix};
+use nfold_sync::{CachePadded, FilledPrefix, Gathering};
 use parking_lot::{Mutex, MutexGuard};
 use ring::Ring;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
@@ -123,6 +125,7 @@ pub(crate) struct Log {
     next: CachePadded<AtomicU64>,
     wanted: CachePadded<AtomicU64>,
     write_wanted: AtomicBool,
+    gathering: CachePadded<Gathering>,
     ring: Ring,
     files: LogFiles,
     generation: u64,
@@ -170,6 +173,7 @@ impl Log {
             next: cell(),
             wanted: cell(),
             write_wanted: AtomicBool::new(false),
+            gathering: CachePadded::default(),
             ring: Ring::new(ring as usize),
             files,
             generation,
@@ -398,9 +402,7 @@ impl Log {
             self.sync_to(lsn);
             return None;
         }
-        if self.wanted.fetch_max(lsn, AcqRel) < lsn {
-            self.kick();
-        }
+        self.request(lsn);
         let wait = Wait::on(self.durable.clone(), lsn);
         Some(wait.watched(&self.contention, WaitKind::CommitSync))
     }

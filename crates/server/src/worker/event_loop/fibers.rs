@@ -55,6 +55,8 @@ impl Worker {
         self.fibers += 1;
         let local = self.local.clone();
         let now = Instant::now();
+        self.local.clock.set(now);
+        self.local.catch_up_by(now);
         let slice_end = now + TIME_SLICE;
         let fiber: Fiber = Coroutine::with_stack(stack, move |yielder, ()| {
             let link = conn.link.clone();
@@ -113,6 +115,7 @@ impl Worker {
             return;
         };
         entry.state = State::Running { fiber, waits };
+        self.local.note_put_off();
         match waits {
             Suspend::Yield => add(&self.local.counters.yields, 1),
             Suspend::Wait(_) | Suspend::Writable(_) => add(&self.local.counters.waits, 1),
