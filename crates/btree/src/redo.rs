@@ -122,41 +122,39 @@ fn apply(op: u8, payload: &[u8], page: &PageMut<'_>) -> Result<(), edit::Damage>
     }
 }
 
-/// Payload on the stack for ordinary entries.
-type Payload = smallvec::SmallVec<[u8; 512]>;
+/// Two bytes of a payload.
+fn two(n: usize) -> [u8; 2] {
+    (n as u16).to_le_bytes()
+}
 
 pub(crate) fn log_format(mtr: &mut Mtr<'_>, p: Latched, f: &Format<'_>) {
-    let mut b = Payload::new();
-    b.extend_from_slice(&f.page_type.to_le_bytes());
-    b.extend_from_slice(&f.level.to_le_bytes());
-    b.extend_from_slice(&f.index_id.to_le_bytes());
-    b.extend_from_slice(&f.left.to_le_bytes());
-    b.extend_from_slice(&f.right.to_le_bytes());
-    b.extend_from_slice(&(f.lower.len() as u16).to_le_bytes());
-    b.extend_from_slice(&f.upper.map_or(NO_UPPER, |u| u.len() as u16).to_le_bytes());
-    b.extend_from_slice(f.lower);
-    b.extend_from_slice(f.upper.unwrap_or(&[]));
-    mtr.op(p, OP_FORMAT, &b);
+    let payload: [&[u8]; 9] = [
+        &f.page_type.to_le_bytes(),
+        &f.level.to_le_bytes(),
+        &f.index_id.to_le_bytes(),
+        &f.left.to_le_bytes(),
+        &f.right.to_le_bytes(),
+        &two(f.lower.len()),
+        &f.upper.map_or(NO_UPPER, |u| u.len() as u16).to_le_bytes(),
+        f.lower,
+        f.upper.unwrap_or(&[]),
+    ];
+    mtr.op_pieces(p, OP_FORMAT, &payload);
 }
 
 pub(crate) fn log_insert(mtr: &mut Mtr<'_>, p: Latched, slot: usize, suffix: &[u8], value: &[u8]) {
-    let mut b = Payload::with_capacity(4 + suffix.len() + value.len());
-    b.extend_from_slice(&(slot as u16).to_le_bytes());
-    b.extend_from_slice(&(suffix.len() as u16).to_le_bytes());
-    b.extend_from_slice(suffix);
-    b.extend_from_slice(value);
-    mtr.op(p, OP_INSERT, &b);
+    let mut head = [0; 4];
+    head[..2].copy_from_slice(&two(slot));
+    head[2..].copy_from_slice(&two(suffix.len()));
+    mtr.op_pieces(p, OP_INSERT, &[&head, suffix, value]);
 }
 
 pub(crate) fn log_remove(mtr: &mut Mtr<'_>, p: Latched, slot: usize) {
-    mtr.op(p, OP_REMOVE, &(slot as u16).to_le_bytes());
+    mtr.op(p, OP_REMOVE, &two(slot));
 }
 
 pub(crate) fn log_replace(mtr: &mut Mtr<'_>, p: Latched, slot: usize, value: &[u8]) {
-    let mut b = Payload::with_capacity(2 + value.len());
-    b.extend_from_slice(&(slot as u16).to_le_bytes());
-    b.extend_from_slice(value);
-    mtr.op(p, OP_REPLACE, &b);
+    mtr.op_pieces(p, OP_REPLACE, &[&two(slot), value]);
 }
 
 pub(crate) fn log_value_bytes(
@@ -166,19 +164,12 @@ pub(crate) fn log_value_bytes(
     off: usize,
     bytes: &[u8],
 ) {
-    let mut b = Payload::with_capacity(4 + bytes.len());
-    b.extend_from_slice(&(slot as u16).to_le_bytes());
-    b.extend_from_slice(&(off as u16).to_le_bytes());
-    b.extend_from_slice(bytes);
-    mtr.op(p, OP_VALUE_BYTES, &b);
+    mtr.op_pieces(p, OP_VALUE_BYTES, &[&two(slot), &two(off), bytes]);
 }
 
 pub(crate) fn log_truncate(mtr: &mut Mtr<'_>, p: Latched, from: usize, right: u32, upper: &[u8]) {
-    let mut b = Payload::with_capacity(6 + upper.len());
-    b.extend_from_slice(&(from as u16).to_le_bytes());
-    b.extend_from_slice(&right.to_le_bytes());
-    b.extend_from_slice(upper);
-    mtr.op(p, OP_TRUNCATE, &b);
+    let payload: [&[u8]; 3] = [&two(from), &right.to_le_bytes(), upper];
+    mtr.op_pieces(p, OP_TRUNCATE, &payload);
 }
 
 /// `cells` as built with [`edit::push_cell`].

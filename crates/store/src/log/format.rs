@@ -139,10 +139,13 @@ pub(crate) struct Record<'a> {
 pub(crate) fn push_record(out: &mut Vec<u8>, op: u8, id: PageId, payload: &[&[u8]]) {
     let len: usize = payload.iter().map(|p| p.len()).sum();
     let len = u16::try_from(len).expect("I: a record's payload is below 64 KiB");
-    out.push(op);
-    out.extend_from_slice(&id.space.to_le_bytes());
-    out.extend_from_slice(&id.page.to_le_bytes());
-    out.extend_from_slice(&len.to_le_bytes());
+    let mut header = [0u8; RECORD_HEADER];
+    header[0] = op;
+    header[1..5].copy_from_slice(&id.space.to_le_bytes());
+    header[5..9].copy_from_slice(&id.page.to_le_bytes());
+    header[9..].copy_from_slice(&len.to_le_bytes());
+    out.reserve(RECORD_HEADER + usize::from(len));
+    out.extend_from_slice(&header);
     for p in payload {
         out.extend_from_slice(p);
     }

@@ -251,19 +251,27 @@ impl<'a> Mtr<'a> {
 
     /// Logs `op` (0x20 and above) with `payload` (below 64 KiB), and applies it through the [`crate::RedoHandler`].
     pub fn op(&mut self, p: Latched, op: u8, payload: &[u8]) {
+        self.op_pieces(p, op, &[payload]);
+    }
+
+    /// As [`op`](Self::op), with the payload in pieces.
+    pub fn op_pieces(&mut self, p: Latched, op: u8, payload: &[&[u8]]) {
         assert!(
             op >= redo::FIRST_USER_OP,
             "ops below 0x20 belong to the store"
         );
-        let core = self.core;
-        self.change(p, op, &[payload], |page| {
-            if let Err(e) = core.redo.apply(op, payload, page) {
-                core.die(&format!(
-                    "redo operation {op:#x} does not apply to page {}: {e}",
-                    page.id()
-                ));
-            }
-        });
+        let held = &mut self.pages[p.0 as usize];
+        assert!(held.state != State::Released, "I3: changes need the latch");
+        held.state = State::Changed;
+        let from = self.records.len() + format::RECORD_HEADER;
+        format::push_record(&mut self.records, op, held.id, payload);
+        let page = PageMut::new(held.id, held.words);
+        if let Err(e) = self.core.redo.apply(op, &self.records[from..], &page) {
+            self.core.die(&format!(
+                "redo operation {op:#x} does not apply to page {}: {e}",
+                page.id()
+            ));
+        }
     }
 
     /// Raises the page's newest transaction id to `id`; logged.

@@ -269,11 +269,14 @@ impl UndoLog {
         let bytes = &mut trx.scratch;
         bytes.clear();
         header.encode(bytes);
+        let mut pieces: SmallVec<[&[u8]; 3]> = SmallVec::new();
+        pieces.push(bytes);
         if !header.is_long() {
-            body.iter().for_each(|part| bytes.extend_from_slice(part));
+            pieces.extend_from_slice(body);
         }
-        debug_assert_eq!(bytes.len(), header.len as usize);
-        mtr.op(latched, OP_APPEND, bytes);
+        let len: usize = pieces.iter().map(|p| p.len()).sum();
+        debug_assert_eq!(len, header.len as usize);
+        mtr.op_pieces(latched, OP_APPEND, &pieces);
         if trx.pages.last() != Some(&page) {
             self.pages.pin(page);
             trx.pages.push(page);
