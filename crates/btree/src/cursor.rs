@@ -62,6 +62,11 @@ impl Edge {
         self.kind = bound.map(|key| self.key.extend_from_slice(key));
     }
 
+    fn copy(&mut self, other: &Edge) {
+        self.kind = other.kind;
+        self.key.clone_from(&other.key);
+    }
+
     #[inline]
     fn get(&self) -> Bound<&[u8]> {
         self.kind.map(|()| self.key.as_slice())
@@ -86,6 +91,8 @@ pub struct Cursor {
     window: usize,
     /// Whether the first leaf is behind.
     moved: bool,
+    /// Number and version of the leaf that the last batch was copied from; 0: not known.
+    copied: (PageNo, u64),
     spare: Vec<u8>,
 }
 
@@ -121,6 +128,27 @@ impl Cursor {
         });
         self.reverse = reverse;
         (self.hint, self.ahead, self.window, self.moved) = (0, 0, 0, false);
+        self.copied = (0, 0);
+    }
+
+    /// Goes where `other` is, in the memory that this one has.
+    pub fn copy_from(&mut self, other: &Cursor) {
+        self.lo.copy(&other.lo);
+        self.hi.copy(&other.hi);
+        self.at.copy(&other.at);
+        (self.reverse, self.done) = (other.reverse, other.done);
+        (self.hint, self.ahead) = (other.hint, other.ahead);
+        (self.window, self.moved) = (other.window, other.moved);
+        self.copied = other.copied;
+    }
+
+    /// Whether the leaf that the last batch came from is as it was then: another copy would be the same. False if that is not known.
+    pub fn is_unchanged(&self, tree: &TreeHandle, store: &Store) -> bool {
+        let (page, version) = self.copied;
+        page != 0
+            && store
+                .read(tree.page_id(page))
+                .is_ok_and(|p| p.version() == version)
     }
 
     /// Appends the next entries, at most `max_entries` (at least 1) and at most those of one leaf, to `out`. False: the range is
@@ -141,6 +169,7 @@ impl Cursor {
             let node = Node::new(page.words());
             let next = self.copy_leaf(node, page.id().page, max_entries, out);
             if page.validate() {
+                self.copied = (page.id().page, page.version());
                 return Ok((next, page.id().page));
             }
             out.cut(mark);
@@ -152,6 +181,7 @@ impl Cursor {
                 let mut mtr = store.mtr();
                 let leaf = tree.latch_leaf(store, &mut mtr, self.seek())?;
                 let page = mtr.id(leaf).page;
+                self.copied = (0, 0);
                 (
                     self.copy_leaf(Node::new(mtr.words(leaf)), page, max_entries, out),
                     page,

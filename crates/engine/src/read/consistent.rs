@@ -717,7 +717,9 @@ fn cover(
 }
 
 /// The bounds of a range as the tree takes them.
-fn tree_bounds(range: &KeyRange) -> (std::ops::Bound<KeyBytes>, std::ops::Bound<KeyBytes>) {
+pub(super) fn tree_bounds(
+    range: &KeyRange,
+) -> (std::ops::Bound<KeyBytes>, std::ops::Bound<KeyBytes>) {
     let (lo, hi) = range.as_bytes();
     let lo = match (&range.lo, lo) {
         (Bound::Unbounded, _) => std::ops::Bound::Unbounded,
@@ -727,7 +729,7 @@ fn tree_bounds(range: &KeyRange) -> (std::ops::Bound<KeyBytes>, std::ops::Bound<
     (lo, hi)
 }
 
-fn as_slice(bound: &std::ops::Bound<KeyBytes>) -> std::ops::Bound<&[u8]> {
+pub(super) fn as_slice(bound: &std::ops::Bound<KeyBytes>) -> std::ops::Bound<&[u8]> {
     bound.as_ref().map(KeyBytes::as_slice)
 }
 

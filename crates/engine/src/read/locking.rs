@@ -28,13 +28,16 @@ use nfold_txn::locks::{LockKey, LockKind, LockRequest, Locked, OnConflict};
 use crate::batch::{Bound, KeyBytes, KeyRange, PointSet, RowBatch, RowNote, successor};
 use crate::error::{EngineError, Stop, lift};
 use crate::overflow;
-use crate::read::consistent::{has_key, push_image, tree_range};
+use crate::read::consistent::{as_slice, has_key, push_image, tree_bounds};
 use crate::read::release::{Fresh, committed_version, may_have_gone, mode, release_noted};
 use crate::read::settle::damaged;
 use crate::read::{LockWaitPolicy, ReadSpec, RowLock, Scratch};
 use crate::record::{RowHeader, SecondaryEntry};
 use crate::session::EngineSession;
 use crate::table::{CoveringScratch, Table};
+
+/// An end of a range of the tree.
+type TreeBound = std::ops::Bound<KeyBytes>;
 
 /// Entries locked in one go.
 const SLICE: usize = 32;
@@ -44,7 +47,7 @@ const SLICE: usize = 32;
 pub(super) struct LockingRead {
     points: PointSet,
     /// Set for a range, absent for points.
-    range: Option<nfold_btree::KeyRange>,
+    range: Option<(TreeBound, TreeBound)>,
     /// Whole clustered keys that are the range's ends: nothing can be inserted outside of them and be inside the range.
     first_key: Option<Vec<u8>>,
     last_key: Option<Vec<u8>>,
@@ -52,6 +55,10 @@ pub(super) struct LockingRead {
     /// Point at hand; a range is point 0 of 1.
     at: usize,
     here: Option<Here>,
+    /// Before the entries at hand; kept for its memory.
+    from: Cursor,
+    /// Behind them.
+    to: Cursor,
     first: EntryBatch,
     again: EntryBatch,
     /// Which entries of `first` were locked anew.
@@ -68,13 +75,12 @@ pub(super) struct LockingRead {
 
 /// Where the point or range at hand stands.
 struct Here {
-    cursor: Cursor,
     /// First byte string above the range; `None`: no end.
-    end: Option<Vec<u8>>,
+    end: Option<KeyBytes>,
     /// The point is a whole unique key: its record alone is locked if it exists.
     exact: bool,
     /// Key of the entry given out last.
-    last: Option<Vec<u8>>,
+    last: Option<KeyBytes>,
     found: bool,
     /// The gap at the far end is locked (first of all when going backwards).
     end_locked: bool,
@@ -97,7 +103,7 @@ impl LockingRead {
     ) {
         (self.at, self.here, self.reverse) = (0, None, reverse);
         self.start_over();
-        self.range = Some(tree_range(range));
+        self.range = Some(tree_bounds(range));
         let whole = |bound: &Bound| match bound {
             Bound::Included(key) if spec.index == 0 && !reverse => {
                 let layout = &table.index(0).key;
@@ -137,17 +143,18 @@ impl LockingRead {
                 return Ok(true);
             }
             if self.here.is_none() {
-                self.here = Some(self.start(table, spec));
+                let here = self.start(table, spec);
+                self.here = Some(here);
             }
             self.step(table, spec, session, out)?;
         }
         Ok(false)
     }
 
-    fn start(&self, table: &Table, spec: &ReadSpec) -> Here {
+    fn start(&mut self, table: &Table, spec: &ReadSpec) -> Here {
         let index = table.index(spec.index);
-        let (range, exact) = match &self.range {
-            Some(range) => (range.clone(), false),
+        let (lo, hi, exact) = match &self.range {
+            Some((lo, hi)) => (lo.clone(), hi.clone(), false),
             None => {
                 let point = self.points.key(self.at);
                 let parts = index.key.parts().len();
@@ -157,17 +164,17 @@ impl LockingRead {
                         .prefix_bytes(point, parts)
                         .is_ok_and(|n| n == point.len())
                     && !index.key.has_null(point, parts).unwrap_or(true);
-                (tree_range(&KeyRange::prefix(point)), whole)
+                let (lo, hi) = tree_bounds(&KeyRange::prefix(point));
+                (lo, hi, whole)
             }
         };
-        let end = match &range.hi {
-            std::ops::Bound::Excluded(hi) => Some(hi.clone()),
-            std::ops::Bound::Included(hi) => successor(hi).map(KeyBytes::into_vec),
+        self.from.reset(as_slice(&lo), as_slice(&hi), self.reverse);
+        let end = match hi {
+            std::ops::Bound::Excluded(hi) => Some(hi),
+            std::ops::Bound::Included(hi) => successor(&hi),
             std::ops::Bound::Unbounded => None,
         };
-        let cursor = index.tree.cursor(range, self.reverse);
         Here {
-            cursor,
             end,
             exact,
             last: None,
@@ -192,7 +199,7 @@ impl LockingRead {
             lock_end(table, spec, session, here, &mut self.first)?;
         }
         if here.exhausted {
-            let closed = here.last.is_some() && here.last == self.last_key;
+            let closed = here.last.is_some() && here.last.as_deref() == self.last_key.as_deref();
             let nothing_fits = closed || here.exact && here.found;
             if gaps && !here.end_locked && !nothing_fits {
                 lock_end(table, spec, session, here, &mut self.first)?;
@@ -207,9 +214,10 @@ impl LockingRead {
             spec.first_rows.saturating_sub(self.given).clamp(1, SLICE)
         };
         let store = table.store();
-        let mut cursor = here.cursor.clone();
+        self.to.copy_from(&self.from);
         self.first.clear();
-        let mut more = cursor
+        let mut more = self
+            .to
             .next_batch(tree, store, slice, &mut self.first)
             .map_err(lift)?;
         let kind = if gaps && !here.exact {
@@ -232,10 +240,11 @@ impl LockingRead {
                 return Err(stop);
             }
         };
-        if !self.new.is_empty() {
-            cursor = here.cursor.clone();
+        // A leaf that is as it was needs no second look: whoever changes it latches it before it asks for its lock.
+        if !self.new.is_empty() && !self.to.is_unchanged(tree, store) {
+            self.to.copy_from(&self.from);
             self.again.clear();
-            let read = cursor.next_batch(tree, store, slice, &mut self.again);
+            let read = self.to.next_batch(tree, store, slice, &mut self.again);
             if let Err(stop) = read {
                 look_again(table, spec, session, &how, (&self.first, &self.new))?;
                 return Err(lift(stop));
@@ -306,10 +315,10 @@ impl LockingRead {
                 here.found = true;
                 self.given += 1;
             }
-            here.last = Some(key.to_vec());
+            here.last = Some(KeyBytes::from_slice(key));
         }
         self.fresh.clear();
-        here.cursor = cursor;
+        std::mem::swap(&mut self.from, &mut self.to);
         here.exhausted = !more;
         Ok(())
     }
@@ -448,7 +457,7 @@ fn lock_end(
         let first_behind = |buffer: &mut EntryBatch| -> Result<(), Stop> {
             buffer.clear();
             let Some(end) = &here.end else { return Ok(()) };
-            let lo = std::ops::Bound::Included(end.clone());
+            let lo = std::ops::Bound::Included(end.to_vec());
             let mut cursor = tree.cursor(
                 nfold_btree::KeyRange {
                     lo,

@@ -6,7 +6,7 @@ use crate::error::Stop;
 use crate::session::EngineSession;
 use crate::table::Table;
 use crate::write::clustered::{self, Change};
-use crate::write::{Progress, Work, WriteOutcome, secondary};
+use crate::write::{Progress, Work, WriteOutcome, buffers, secondary};
 
 /// One row to be deleted. Reuse it for the next row with [`DeleteOp::row`].
 pub struct DeleteOp {
@@ -26,7 +26,7 @@ impl DeleteOp {
         DeleteOp {
             table,
             work: Work::new(),
-            row: Vec::new(),
+            row: buffers::take(),
             row_id: None,
         }
     }
@@ -86,4 +86,10 @@ pub(super) fn locate(
         None => table.clustered_key(row, out)?,
     }
     Ok(())
+}
+
+impl Drop for DeleteOp {
+    fn drop(&mut self) {
+        buffers::give(&mut self.row);
+    }
 }

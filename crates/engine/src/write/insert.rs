@@ -6,7 +6,7 @@ use crate::error::Stop;
 use crate::session::EngineSession;
 use crate::table::Table;
 use crate::write::clustered::{self, Inserted};
-use crate::write::{Progress, Work, WriteOutcome, secondary};
+use crate::write::{Progress, Work, WriteOutcome, buffers, secondary};
 
 /// One row to be inserted. Reuse it for the next row with [`InsertOp::row`].
 pub struct InsertOp {
@@ -21,7 +21,7 @@ impl InsertOp {
         InsertOp {
             table,
             work: Work::new(),
-            row: Vec::new(),
+            row: buffers::take(),
         }
     }
 
@@ -116,4 +116,10 @@ pub(super) fn undo_own_steps(
     };
     session.undo_to(work.savepoint)?;
     Ok(WriteOutcome::Duplicate { index })
+}
+
+impl Drop for InsertOp {
+    fn drop(&mut self) {
+        buffers::give(&mut self.row);
+    }
 }

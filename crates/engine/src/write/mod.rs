@@ -18,6 +18,7 @@
 //! # Failure
 //! [`WriteOutcome::Duplicate`] undoes the operation's own steps first. Any other error leaves them to the statement's rollback.
 
+mod buffers;
 mod clustered;
 mod delete;
 mod insert;
@@ -77,11 +78,11 @@ impl Work {
         Work {
             progress: Progress::Start,
             savepoint: 0,
-            primary: Vec::new(),
-            key: Vec::new(),
-            value: Vec::new(),
-            current: Vec::new(),
-            next: Vec::new(),
+            primary: buffers::take(),
+            key: buffers::take(),
+            value: buffers::take(),
+            current: buffers::take(),
+            next: buffers::take(),
             place: Guess::NONE,
             mover: Mover::default(),
             moved: Vec::new(),
@@ -95,5 +96,22 @@ impl Work {
         self.place = Guess::NONE;
         self.mover.reset();
         self.moved_out = false;
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let Work {
+            primary,
+            key,
+            value,
+            current,
+            next,
+            moved,
+            ..
+        } = self;
+        for buffer in [primary, key, value, current, next, moved] {
+            buffers::give(buffer);
+        }
     }
 }

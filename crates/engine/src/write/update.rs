@@ -10,7 +10,7 @@ use crate::write::clustered::{self, Change, Inserted};
 use crate::write::delete::locate;
 use crate::write::insert::undo_own_steps;
 use crate::write::secondary::Differs;
-use crate::write::{Progress, Work, WriteOutcome, secondary};
+use crate::write::{Progress, Work, WriteOutcome, buffers, secondary};
 
 /// One row to be changed. Reuse it for the next row with [`UpdateOp::row`].
 pub struct UpdateOp {
@@ -36,10 +36,10 @@ impl UpdateOp {
         UpdateOp {
             table,
             work: Work::new(),
-            old: Vec::new(),
-            new: Vec::new(),
+            old: buffers::take(),
+            new: buffers::take(),
             row_id: None,
-            old_primary: Vec::new(),
+            old_primary: buffers::take(),
             moves: false,
             left: false,
         }
@@ -53,6 +53,7 @@ impl UpdateOp {
         self.old.clear();
         self.old.extend_from_slice(old);
         self.new.clear();
+        self.new.reserve(old.len());
         &mut self.new
     }
 
@@ -173,5 +174,19 @@ impl UpdateOp {
             };
         }
         undo_own_steps(session, &mut self.work)
+    }
+}
+
+impl Drop for UpdateOp {
+    fn drop(&mut self) {
+        let UpdateOp {
+            old,
+            new,
+            old_primary,
+            ..
+        } = self;
+        for buffer in [old, new, old_primary] {
+            buffers::give(buffer);
+        }
     }
 }
