@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 
-from lab import dsn, lab, read, start
+from lab import dsn, lab, measured, read, start
 
 OPTIONS = {"innodb_buffer_pool_size": "64M"}
 # Windows end by statements, not by time: a busy machine makes them longer, not emptier.
@@ -198,7 +198,22 @@ def test_a_replay_reads_only(srv):
         with open(path, "a") as f:
             f.write('{"text":"DELETE FROM items WHERE id = 1"}\n')
         said = lab("bench", "--dsn", dsn(srv), "--replay", path, ok=False)
-        assert "w.jsonl:3" in said and "--allow-writes" in said, said
+        assert "w.jsonl" in said and "line 3" in said and "--allow-writes" in said and said.count("\n") == 1, said
+        lab("bench", "--dsn", dsn(srv), "--replay", path, "--reads-only", "--clients", 1, "--count", 4, "--repeat", 1, "--json", out)
+        assert read(out)["samples"][0]["rows_per_statement"] == 2
+
+
+def test_a_long_replay_is_not_held_in_memory(srv):
+    database(srv)
+    with tempfile.TemporaryDirectory() as d:
+        path, out = os.path.join(d, "w.jsonl"), os.path.join(d, "r.json")
+        with open(path, "w") as f:
+            for n in range(300):  # of a megabyte each
+                f.write('{"text":"SELECT ' + str(n) + ' /* ' + "x" * (1 << 20) + ' */","db":"lab"}\n')
+        size = measured("bench", "--dsn", dsn(srv, database=""), "--replay", path, "--clients", 2, "--count", 100, "--repeat", 1, "--json", out)
+        (sample,) = read(out)["samples"]
+        assert sample["statements"] == 200 and sample["rows_per_statement"] == 1 and not sample["errors"], sample
+        assert size < 150 << 20, size
 
 
 def test_the_published_table_is_one_command(srv):

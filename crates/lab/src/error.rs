@@ -12,6 +12,13 @@ pub enum LabError {
     Io { doing: String, error: io::Error },
     /// The server refused: its error number (MySQL's) and message.
     Server { code: u16, message: String },
+    /// A server took the connection and refused the login.
+    Refused {
+        /// Its DSN, without the password.
+        server: String,
+        code: u16,
+        message: String,
+    },
     /// What came is not what the protocol or a file format allows: the whole message.
     Malformed(String),
 }
@@ -38,6 +45,11 @@ impl fmt::Display for LabError {
             LabError::Usage(message) | LabError::Malformed(message) => f.write_str(message),
             LabError::Io { doing, error } => write!(f, "{doing}: {error}"),
             LabError::Server { code, message } => write!(f, "the server says {code}: {message}"),
+            LabError::Refused {
+                server,
+                code,
+                message,
+            } => write!(f, "{server}: the server says {code}: {message}"),
         }
     }
 }

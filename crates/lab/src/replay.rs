@@ -14,12 +14,12 @@ use crate::progress::Progress;
 use crate::{LabError, interrupt};
 
 mod answers;
-mod chunk;
-mod feed;
-mod load;
+pub(crate) mod chunk;
+pub(crate) mod feed;
+pub(crate) mod load;
 mod prepare;
 mod result;
-mod source;
+pub(crate) mod source;
 mod writes;
 
 pub use writes::writes;

@@ -39,6 +39,9 @@ pub struct Args {
     /// Let --replay run statements that write
     #[arg(long)]
     pub allow_writes: bool,
+    /// Let --replay leave out statements that write
+    #[arg(long, conflicts_with = "allow_writes")]
+    pub reads_only: bool,
     /// A server, named "server" (see `nfold lab dsn --help`); its database gets the tables
     #[arg(long)]
     pub dsn: Option<String>,

@@ -9,20 +9,21 @@
 
 mod args;
 mod fleet;
-mod load;
+pub(crate) mod load;
 mod markdown;
 mod measure;
 mod replayed;
 pub mod result;
-mod servers;
-mod started;
-mod workload;
+pub(crate) mod servers;
+pub(crate) mod started;
+pub(crate) mod workload;
 
 pub use args::{Args, EXAMPLES};
 
 use crate::bench::result::{Report, SCHEMA, ServerInfo, WorkloadInfo};
 use crate::output::put;
 use crate::progress::Progress;
+use crate::replay::load::Writes;
 use crate::{LabError, interrupt, procfs};
 use load::load;
 use servers::Server;
@@ -31,7 +32,7 @@ use workload::{Size, Table, Workload};
 /// What is run: built-in, or from a file.
 enum Load {
     Built(Vec<Workload>, Size),
-    Replay(replayed::Replayed),
+    Replay(Box<replayed::Replayed>),
 }
 
 /// Runs the command.
@@ -41,12 +42,26 @@ pub fn run(args: &Args) -> Result<(), LabError> {
         return Ok(());
     }
     args.check()?;
+    let mut progress = Progress::new(false);
     let what = match &args.replay {
-        Some(path) => Load::Replay(replayed::Replayed::read(path, args.allow_writes)?),
+        Some(path) => {
+            let writes = match (args.allow_writes, args.reads_only) {
+                (true, _) => Writes::Run,
+                (_, true) => Writes::LeaveOut,
+                _ => Writes::Refuse,
+            };
+            let read = replayed::Replayed::read(path, writes, &mut progress)?;
+            progress.finish();
+            Load::Replay(Box::new(read))
+        }
         None => Load::Built(workload::parse(args.workloads())?, Size::of(args.rows)),
     };
     let mut servers = fleet::fleet(args)?;
-    let mut progress = Progress::new(false);
+    if let Load::Replay(replayed) = &what {
+        for server in &mut servers {
+            replayed.choose_database(&mut server.dsn);
+        }
+    }
     if let Load::Built(workloads, size) = &what {
         let mut tables: Vec<Table> = workloads.iter().map(|w| w.table).collect();
         tables.sort();
@@ -101,7 +116,7 @@ fn header(args: &Args, servers: &[Server], what: &Load) -> Result<Report, LabErr
                 statement: w.example(),
             })
             .collect(),
-        Load::Replay(replayed) => vec![replayed.info()],
+        Load::Replay(replayed) => vec![replayed.info()?],
     };
     let threads = crate::client::drive::Options {
         connections: usize::MAX,
@@ -179,14 +194,22 @@ fn sweep(
                     Load::Built(workloads, size) => {
                         workloads[kind.workload].source(connection, kind.clients, *size, seed)
                     }
-                    Load::Replay(replayed) => replayed.source(connection, kind.clients),
+                    Load::Replay(replayed) => {
+                        replayed.source(connection, kind.clients, server.dsn.db.is_some())
+                    }
                 },
                 || progress.say(&label),
             )?;
             done += 1;
-            let Some(sample) = sample else {
+            let Some(mut sample) = sample else {
                 return Ok(());
             };
+            if let Load::Replay(replayed) = what
+                && replayed.starved(kind.clients as f64 * sample.seconds)?
+                && !sample.marks.iter().any(|m| m == measure::CLIENT_LIMIT)
+            {
+                sample.marks.push(measure::CLIENT_LIMIT.to_owned());
+            }
             report.samples.push(sample);
             report.partial = true;
             report.summarise();

@@ -1,103 +1,213 @@
-//! A file of statements as a workload: every connection goes through all of them, from a place of its own, again and again.
+//! A file of statements as a workload, again and again, in memory that does not grow with the file.
+//!
+//! ```text
+//! small file:  kept; every connection goes through all of it, from a place of its own
+//! large file:  read anew all the time, as `replay` does; each statement goes to whichever connection is free
+//! ```
 
-use std::io::BufRead;
+use std::cell::RefCell;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::result::WorkloadInfo;
-use nfold_sql::lexer::LexMode;
-
 use crate::LabError;
 use crate::client::Command;
 use crate::client::drive::{Next, Source};
-use crate::statement::Statement;
+use crate::digest::table::grouped;
+use crate::dsn::Dsn;
+use crate::progress::Progress;
+use crate::replay::chunk::Chunk;
+use crate::replay::load::{How, Workload, Writes};
+use crate::replay::source::{Play, Player};
+
+/// Share of the connections' time that they may wait for the file, before the client is called the limit.
+const STARVED: f64 = 0.05;
 
 /// The statements of a file.
 pub struct Replayed {
     name: String,
-    texts: Arc<Vec<Vec<u8>>>,
+    work: Arc<Workload>,
+    /// What the connections of the window under way share.
+    play: RefCell<Option<Arc<Play>>>,
 }
 
 impl Replayed {
-    /// Reads a file of `digest --extract`. Statements that write are refused unless `allow_writes`.
-    pub fn read(path: &Path, allow_writes: bool) -> Result<Replayed, LabError> {
-        let cannot = || LabError::io(format!("cannot read {}", path.display()));
-        let file = std::io::BufReader::new(std::fs::File::open(path).map_err(cannot())?);
-        let mut texts = Vec::new();
-        for (number, line) in file.lines().enumerate() {
-            let line = line.map_err(cannot())?;
-            if line.trim().is_empty() {
-                continue;
-            }
-            let text = serde_json::from_str::<Statement>(&line)
-                .ok()
-                .and_then(|s| s.bytes());
-            let Some(text) = text else {
-                return Err(LabError::malformed(format!(
-                    "{}:{}: no statement of `digest --extract`",
-                    path.display(),
-                    number + 1
-                )));
-            };
-            if !allow_writes && crate::replay::writes(&text, LexMode::default()) {
-                return Err(LabError::usage(format!(
-                    "{}:{}: the statement writes, or may write; --allow-writes runs it",
-                    path.display(),
-                    number + 1
-                )));
-            }
-            texts.push(text);
-        }
-        if texts.is_empty() {
-            return Err(LabError::usage(format!(
-                "{} holds no statement",
-                path.display()
-            )));
-        }
+    /// Reads a file of `digest --extract` once, to know what is in it.
+    pub fn read(
+        path: &Path,
+        writes: Writes,
+        progress: &mut Progress,
+    ) -> Result<Replayed, LabError> {
         let name = path
             .file_name()
             .map_or_else(|| "replay".into(), |n| n.to_string_lossy().into_owned());
+        Self::of(
+            name,
+            Workload::open(path, How::new(writes, false), progress)?,
+        )
+    }
+
+    fn of(name: String, work: Workload) -> Result<Replayed, LabError> {
+        if let Some(why) = &work.first_broken {
+            eprintln!(
+                "nfold lab: {} lines are no statements and are skipped ({why})",
+                grouped(work.broken)
+            );
+        }
         Ok(Replayed {
             name,
-            texts: Arc::new(texts),
+            work: Arc::new(work),
+            play: RefCell::new(None),
         })
     }
 
-    pub fn info(&self) -> WorkloadInfo {
-        let first = String::from_utf8_lossy(&self.texts[0]);
+    /// A DSN without a database gets the file's, where that names one alone.
+    pub fn choose_database(&self, dsn: &mut Dsn) {
+        if let ([db], None) = (self.work.dbs.as_slice(), &dsn.db) {
+            dsn.db = Some(db.clone());
+        }
+    }
+
+    pub fn info(&self) -> Result<WorkloadInfo, LabError> {
+        let mut chunk = Chunk::default();
+        let first = match self.work.again()?.next(&mut chunk)? {
+            true => String::from_utf8_lossy(chunk.text(0)).into_owned(),
+            false => String::new(),
+        };
         let mut statement: String = first.chars().take(200).collect();
         if statement.len() < first.len() {
             statement.push('…');
         }
-        WorkloadInfo {
+        Ok(WorkloadInfo {
             name: self.name.clone(),
-            about: format!("{} statements from a file", self.texts.len()),
+            about: format!("{} statements from a file", self.work.statements),
             statement,
-        }
+        })
     }
 
-    /// Connection `number` of `of` begins at its share of the file.
-    pub fn source(&self, number: usize, of: usize) -> Box<dyn Source> {
-        Box::new(Round {
-            texts: self.texts.clone(),
-            at: number * self.texts.len() / of.max(1),
-        })
+    /// What connection `number` of `of` sends in the next window; `one_database`: the DSN names one, which stands for all.
+    pub fn source(&self, number: usize, of: usize, one_database: bool) -> Box<dyn Source> {
+        let switch = !one_database && self.work.dbs.len() > 1;
+        if let (Some(chunk), false) = (&self.work.kept, switch) {
+            return Box::new(Round {
+                at: number * chunk.items.len() / of.max(1),
+                chunk: chunk.clone(),
+            });
+        }
+        let mut play = self.play.borrow_mut();
+        if number == 0 {
+            *play = None;
+        }
+        let play = play.get_or_insert_with(|| Arc::new(Play::endless(&self.work, switch)));
+        Box::new(Player::new(play.clone(), number))
+    }
+
+    /// After a window: whether connections had to wait for the file in so many `seconds` of theirs. An error if it could not be read on.
+    pub fn starved(&self, seconds: f64) -> Result<bool, LabError> {
+        let Some(play) = self.play.borrow_mut().take() else {
+            return Ok(false);
+        };
+        if let Some(e) = play.feed.error() {
+            return Err(e);
+        }
+        let tally = play.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(tally.starved_s > STARVED * seconds)
     }
 }
 
+/// A kept file, round and round.
 struct Round {
-    texts: Arc<Vec<Vec<u8>>>,
+    chunk: Arc<Chunk>,
     at: usize,
 }
 
 impl Source for Round {
     fn next(&mut self, command: &mut Command) -> Next {
-        command.text().extend_from_slice(&self.texts[self.at]);
-        self.at = if self.at + 1 < self.texts.len() {
+        command.text().extend_from_slice(self.chunk.text(self.at));
+        self.at = if self.at + 1 < self.chunk.items.len() {
             self.at + 1
         } else {
             0
         };
         Next::Send
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn replayed(text: &str, keep: usize) -> Replayed {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("w.jsonl");
+        std::fs::write(&path, text).expect("writes");
+        let how = How {
+            keep,
+            ..How::new(Writes::Refuse, false)
+        };
+        let work = Workload::open(&path, how, &mut Progress::new(true)).expect("reads");
+        Replayed::of("w.jsonl".into(), work).expect("is one")
+    }
+
+    /// The next text that is sent, however long the file takes.
+    fn sent(source: &mut dyn Source) -> String {
+        let (mut command, end) = (Command::default(), Instant::now() + Duration::from_secs(60));
+        while source.next(&mut command) != Next::Send {
+            assert!(Instant::now() < end, "nothing comes");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let mut out = Vec::new();
+        command.encode_text(&mut out);
+        String::from_utf8(out[5..].to_vec()).expect("ASCII")
+    }
+
+    #[test]
+    fn kept_and_streamed_files_go_round() {
+        let file: String = (0..10)
+            .map(|n| format!("{{\"text\":\"SELECT {n}\",\"db\":\"a\"}}\n"))
+            .collect();
+        let kept = replayed(&file, 1 << 20);
+        let mut second = kept.source(1, 2, true);
+        let texts: Vec<String> = (0..6).map(|_| sent(second.as_mut())).collect();
+        assert_eq!(
+            (texts[0].as_str(), texts[5].as_str()),
+            ("SELECT 5", "SELECT 0")
+        );
+        assert!(!kept.starved(1.0).expect("no error"));
+        // Two connections share a file that is not kept: each statement once a round.
+        let streamed = replayed(&file, 0);
+        assert_eq!(streamed.info().expect("reads").statement, "SELECT 0");
+        for _window in 0..2 {
+            let mut both = [0, 1].map(|n| streamed.source(n, 2, true));
+            let mut counts = BTreeMap::new();
+            for n in 0..30 {
+                *counts.entry(sent(both[n % 2].as_mut())).or_insert(0) += 1;
+            }
+            assert_eq!(counts.len(), 10);
+            assert!(counts.values().all(|n| *n == 3), "{counts:?}");
+            drop(both);
+            streamed.starved(1e9).expect("no error");
+        }
+        let mut dsn = Dsn::parse("mysql://root@127.0.0.1").expect("a DSN");
+        streamed.choose_database(&mut dsn);
+        assert_eq!(dsn.db.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn connections_change_their_database_where_no_dsn_names_one() {
+        let file = "{\"text\":\"SELECT 1\",\"db\":\"a\"}\n{\"text\":\"SELECT 2\",\"db\":\"b\"}\n";
+        let replayed = replayed(file, 1 << 20);
+        let mut source = replayed.source(0, 1, false);
+        let mut texts = Vec::new();
+        while texts.len() < 4 {
+            texts.push(sent(source.as_mut()));
+            source.answered(&crate::client::Answer::default());
+        }
+        assert_eq!(texts, ["USE `a`", "SELECT 1", "USE `b`", "SELECT 2"]);
+        let mut named = replayed.source(0, 1, true);
+        assert_eq!(sent(named.as_mut()), "SELECT 1");
     }
 }

@@ -186,22 +186,7 @@ impl Report {
 
     /// Reads a file that [`Self::write`] wrote.
     pub fn read(path: &Path) -> Result<Report, LabError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(LabError::io(format!("cannot read {}", path.display())))?;
-        let report: Report = serde_json::from_str(&text).map_err(|e| {
-            LabError::malformed(format!(
-                "{} is no file of `bench --json`: {e}",
-                path.display()
-            ))
-        })?;
-        match report.schema == SCHEMA {
-            true => Ok(report),
-            false => Err(LabError::malformed(format!(
-                "{}: schema {:?}, not {SCHEMA}",
-                path.display(),
-                report.schema
-            ))),
-        }
+        crate::output::read(path, SCHEMA, "bench --json")
     }
 
     /// The summary as lines of a table; the first server's CPU is what others are compared with.

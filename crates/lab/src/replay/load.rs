@@ -92,6 +92,9 @@ impl Workload {
         }
         let file = File::open(path).map_err(cannot())?;
         let about = file.metadata().map_err(cannot())?;
+        if about.is_dir() {
+            return Err(LabError::usage(format!("{name} is a directory")));
+        }
         match about.is_file() {
             true => Workload::survey(file, name, how, Some(about.len()), progress),
             false => Workload::spooled(file, name, how, progress),
@@ -188,7 +191,7 @@ impl Workload {
                 .as_ref()
                 .map_or(String::new(), |why| format!(" ({why})"));
             return Err(LabError::Usage(format!(
-                "{} has no statement to replay{why}",
+                "{} has no statement of `digest --extract`{why}",
                 work.name
             )));
         }
@@ -495,7 +498,7 @@ mod tests {
         for text in ["", "\n", "nonsense", "{\"text\":\"DELETE FROM t\"}"] {
             let message = read(text, Writes::LeaveOut, KEEP).expect_err("nothing is left");
             assert!(
-                message.starts_with("w.jsonl has no statement to replay"),
+                message.starts_with("w.jsonl has no statement of `digest --extract`"),
                 "{message}"
             );
         }

@@ -29,6 +29,23 @@ pub struct Play {
     pub switch: bool,
 }
 
+impl Play {
+    /// Plays `work` again and again, as fast as possible, as texts; `switch`: connections change their database as the file says.
+    pub fn endless(work: &Arc<Workload>, switch: bool) -> Play {
+        Play {
+            work: work.clone(),
+            feed: Feed::new(work, None, false, 0),
+            speed: None,
+            ordered: false,
+            began: OnceLock::new(),
+            hashed: false,
+            answers: None,
+            tally: Mutex::new(Tally::default()),
+            switch,
+        }
+    }
+}
+
 /// Sums over connections.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::chart::escape;
 use crate::LabError;
-use crate::stacks::Profile as Stacks;
+use crate::stacks::{Profile as Stacks, SCHEMA};
 
 /// A server's profile.
 pub struct Profile {
@@ -15,14 +15,7 @@ pub struct Profile {
 
 impl Profile {
     pub fn read(server: &str, path: &Path) -> Result<Profile, LabError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(LabError::io(format!("cannot read {}", path.display())))?;
-        let stacks: Stacks = serde_json::from_str(&text).map_err(|e| {
-            LabError::malformed(format!(
-                "{} is no file of `stacks --json`: {e}",
-                path.display()
-            ))
-        })?;
+        let stacks: Stacks = crate::output::read(path, SCHEMA, "stacks --json")?;
         Ok(Profile {
             server: server.to_owned(),
             stacks,
@@ -51,11 +44,11 @@ pub fn contention(html: &mut String, table: &[Vec<String>]) {
         Some(true) => "",
         _ => " class=\"l w\"",
     };
-    html.push_str("<div class=\"scroll\"><table><tr>");
+    html.push_str("<div class=\"scroll\"><table><thead><tr>");
     for (c, name) in names.iter().enumerate() {
         let _ = write!(html, "<th{}>{}</th>", class(c), escape(name));
     }
-    html.push_str("</tr>\n");
+    html.push_str("</tr></thead>\n");
     for row in rows {
         html.push_str("<tr>");
         for (c, value) in row.iter().enumerate() {
