@@ -136,7 +136,35 @@ def test_a_browser_shows_it_light_dark_and_on_paper(srv):
         for name in pictures:
             width, height, rows = pixels(os.path.join(d, "png", name))
             assert (width, height) == (960, 510) and len({p for row in rows for p in row}) > 10, name
-        pdf = os.path.join(d, "r.pdf")
-        subprocess.run(["chromium", "--headless", "--disable-gpu", "--no-sandbox", f"--print-to-pdf={pdf}", f"file://{html}"], check=True,
-                       capture_output=True, timeout=120)
-        assert os.path.getsize(pdf) > 20000
+
+
+def printed(html):
+    """Pages of text of a page as Chromium prints it."""
+    pdf = html + ".pdf"
+    subprocess.run(["chromium", "--headless", "--disable-gpu", "--no-sandbox", "--no-pdf-header-footer", f"--print-to-pdf={pdf}", f"file://{html}"],
+                   check=True, capture_output=True, timeout=120)
+    text = subprocess.run(["pdftotext", "-layout", pdf, "-"], check=True, capture_output=True, text=True).stdout
+    return text.removesuffix("\f").split("\f")
+
+
+def test_nothing_is_cut_on_paper(srv):
+    with tempfile.TemporaryDirectory() as d:
+        pages = printed(page(d, (1, 2, 4)))
+        assert 2 <= len(pages) <= 4, len(pages)
+        # Every column of every line, and the names of columns again on each page with lines.
+        rows = [line.split() for p in pages for line in p.splitlines() if re.match(r" *(nfold|mariadb) +[124] +[0-9]", line)]
+        assert len(rows) == 2 * 3 * len(CLIENTS) and all(len(row) == 15 for row in rows), rows[:3]
+        for text in pages:
+            assert ("p99.9" in text and "switches" in text and "notes" in text) or not re.search(r"^ *(nfold|mariadb) +[124] +[0-9]", text, re.M), text
+        assert any("speed-up" in line and "R²" in line for p in pages for line in p.splitlines()), "the law's table has all its columns"
+
+
+def test_a_digest_on_paper_can_be_read(srv):
+    log = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "crates", "lab", "tests", "logs", "mysql-slow-extra.log")
+    with tempfile.TemporaryDirectory() as d:
+        html = os.path.join(d, "d.html")
+        lab("digest", log, "--html", html)
+        pages = printed(html)
+        assert len(pages) <= 10, len(pages)
+        # Patterns stand in lines, not letter by letter.
+        assert re.search(r"1 +46\.5 % .* CREATE TABLE `items`", pages[0]), pages[0]

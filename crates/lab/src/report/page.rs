@@ -324,17 +324,17 @@ fn scaling(page: &mut Page, workload: &str, rows: &[&Summary], names: &[String])
     page.draw(&format!("{workload}-cores"), chart.svg());
     let _ = write!(
         page.html,
-        "</div>\n<div class=\"scroll\"><table><tr><th class=\"l\">server</th><th>speed-up</th><th>contention σ</th><th>coherence κ</th><th>peak</th><th>R²</th></tr>\n{lines}</table></div>\n<p class=\"dim\">X(N) = λN / (1 + σ(N−1) + κN(N−1)), the universal scalability law; in brackets and shaded: 95 %. Measured up to {measured_to} cores. What lies beyond is the law continued, to four times that at most; it knows nothing of sockets, memory or clocks that were not there.</p>\n"
+        "</div>\n<div class=\"scroll\"><table><thead><tr><th class=\"l\">server</th><th>speed-up</th><th>contention σ</th><th>coherence κ</th><th>peak</th><th>R²</th></tr></thead>\n{lines}</table></div>\n<p class=\"dim\">X(N) = λN / (1 + σ(N−1) + κN(N−1)), the universal scalability law; in brackets and shaded: 95 %. Measured up to {measured_to} cores. What lies beyond is the law continued, to four times that at most; it knows nothing of sockets, memory or clocks that were not there.</p>\n"
     );
 }
 
 fn table(html: &mut String, rows: &[&Summary], names: &[String]) {
     let with_cores = rows.iter().any(|r| r.cores.is_some());
-    html.push_str("<div class=\"scroll\"><table><tr><th class=\"l\">server</th>");
+    html.push_str("<div class=\"scroll\"><table><thead><tr><th class=\"l\">server</th>");
     if with_cores {
         html.push_str("<th>cores</th>");
     }
-    html.push_str("<th>clients</th><th>statements/s</th><th>lowest … highest</th><th>p50 µs</th><th>p99 µs</th><th>p99.9 µs</th><th>CPU µs</th><th>÷ first</th><th>switches</th><th>client µs</th><th>errors</th><th class=\"l\">notes</th></tr>\n");
+    html.push_str("<th>clients</th><th>statements/s</th><th>lowest … highest</th><th>p50 µs</th><th>p99 µs</th><th>p99.9 µs</th><th>CPU µs</th><th>÷ first</th><th>switches</th><th>client µs</th><th>errors</th><th class=\"l\">notes</th></tr></thead>\n");
     for r in rows {
         let first = names.first().and_then(|first| {
             rows.iter()
@@ -430,11 +430,11 @@ fn made_with(html: &mut String, report: &Report) {
         .collect();
     keys.sort();
     keys.dedup();
-    html.push_str("<div class=\"scroll\"><table><tr><th class=\"l\">setting</th>");
+    html.push_str("<div class=\"scroll\"><table><thead><tr><th class=\"l\">setting</th>");
     for server in &report.servers {
         let _ = write!(html, "<th class=\"l\">{}</th>", escape(&server.name));
     }
-    html.push_str("</tr>\n<tr><td class=\"l\">version</td>");
+    html.push_str("</tr></thead>\n<tr><td class=\"l\">version</td>");
     for server in &report.servers {
         let _ = write!(html, "<td class=\"l w\">{}</td>", escape(&server.version));
     }
