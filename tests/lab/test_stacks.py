@@ -6,7 +6,7 @@ import tempfile
 import time
 
 import server
-from lab import dsn, lab, read, start
+from lab import dsn, interrupt_it, lab, read, start
 
 OPTIONS = {"innodb_buffer_pool_size": "64M"}
 
@@ -95,6 +95,51 @@ def test_the_latch_of_the_adaptive_hash_index_has_a_name(srv):
             maria.wait(60)
 
 
+def test_ctrl_c_leaves_a_valid_profile(srv):
+    """Also of perf, where it is installed: it is ended in order, and what it has recorded counts."""
+    with tempfile.TemporaryDirectory() as d:
+        for by in ("ptrace", "auto"):
+            path = os.path.join(d, f"{by}.json")
+            process = start("stacks", "--pid", srv.process.pid, "--by", by, "--seconds", 3600, "--json", path, env={"TMPDIR": d})
+            code, out, err = interrupt_it(process)
+            assert code == 130, (code, out, err)
+            profile = read(path)
+            assert profile["partial"] and profile["schema"] == "nfold-lab-stacks/1", profile
+            assert profile["samples"] == sum(s["count"] for s in profile["stacks"])
+        assert sorted(os.listdir(d)) == ["auto.json", "ptrace.json"], os.listdir(d)
+
+
+# Stands for perf on a machine with counters: records until it is told to end, and reports what a real one would.
+PERF = """#!/bin/sh
+if [ "$2" = record ]; then
+  trap 'exit 130' INT
+  : > "$4"
+  [ -z "$FAKE_WAITS" ] || while :; do sleep 0.05; done
+  exit 0
+fi
+cat "$FAKE_REPORT"
+"""
+
+
+def test_lines_where_a_machine_counts_them(srv):
+    here = os.path.dirname(os.path.abspath(__file__))
+    with tempfile.TemporaryDirectory() as d:
+        os.makedirs(os.path.join(d, "bin"))
+        fake, path = os.path.join(d, "bin", "perf"), os.path.join(d, "lines.json")
+        with open(fake, "w") as f:
+            f.write(PERF)
+        os.chmod(fake, 0o755)
+        report = os.path.join(here, "..", "..", "crates", "lab", "tests", "c2c", "perf-6.1-x86.txt")
+        env = {"PATH": f"{d}/bin:{os.environ['PATH']}", "FAKE_REPORT": report, "TMPDIR": d}
+        words = ("lines", "--pid", srv.process.pid, "--seconds", 1, "--json", path)
+        out = lab(*words, env=env)
+        assert "btr_search_guess_on_hash" in out and "partial" not in out, out
+        assert len(read(path)["lines"]) == 2 and not read(path)["partial"]
+        code, out, err = interrupt_it(start(*words, env={**env, "FAKE_WAITS": "1"}))
+        assert code == 130 and "partial" in out and read(path)["partial"], (code, out, err)
+        assert sorted(os.listdir(d)) == ["bin", "lines.json"], os.listdir(d)
+
+
 def test_who_is_not_there(srv):
     for command in ("stacks", "lines"):
         said = lab(command, "--pid", 2 ** 22 + 1, ok=False)
@@ -106,4 +151,6 @@ def test_lines_or_a_clear_refusal(srv):
     if done.returncode == 0:
         assert "cache line" in done.stdout.lower(), done.stdout
     else:
-        assert done.stderr.count("\n") == 1 and ("perf" in done.stderr), done.stderr
+        assert done.stderr.count("\n") == 1 and "perf" in done.stderr, done.stderr
+    without = lab("lines", "--pid", srv.process.pid, ok=False, env={"PATH": "/nonexistent"})
+    assert "needs perf" in without and without.count("\n") == 1, without

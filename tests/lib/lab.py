@@ -1,8 +1,10 @@
 """Runs `nfold lab` for a test."""
 import json
 import os
+import signal
 import subprocess
 import tempfile
+import time
 
 import server
 
@@ -22,6 +24,21 @@ def start(*words, env=None):
     """The running process of `nfold lab WORDS`."""
     return subprocess.Popen([server.binary(), "lab", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             env=environment(env))
+
+
+def interrupt_it(process, timeout=120):
+    """Sends SIGINT as soon as the process looks for it; its exit code, standard output and standard error."""
+    end = time.monotonic() + timeout
+    while True:
+        assert process.poll() is None and time.monotonic() < end, process.communicate()
+        with open(f"/proc/{process.pid}/status") as f:
+            caught = next(int(line.split()[1], 16) for line in f if line.startswith("SigCgt"))
+        if caught >> (signal.SIGINT - 1) & 1:
+            break
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=timeout)
+    return process.returncode, out, err
 
 
 def measured(*words, stdin=subprocess.DEVNULL, env=None):

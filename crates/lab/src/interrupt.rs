@@ -1,7 +1,11 @@
 //! Ctrl-C: sets a flag that every long loop of the lab looks at; the second one ends the process.
 #![allow(unsafe_code)]
 
+use std::io::{self, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
@@ -28,4 +32,39 @@ pub fn install() {
         libc::sigaction(libc::SIGINT, &action, std::ptr::null_mut());
         libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut());
     }
+}
+
+/// Starts a program that Ctrl-C at the terminal does not reach by itself: [`wait`] passes it on.
+pub fn spawn(command: &mut Command) -> io::Result<Child> {
+    command.process_group(0).spawn()
+}
+
+/// Waits for a program that [`spawn`] started; Ctrl-C ends it early, in order. False: it failed.
+pub fn wait(child: &mut Child) -> io::Result<bool> {
+    let mut told = false;
+    let status: ExitStatus = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if requested() && !std::mem::replace(&mut told, true) {
+            // SAFETY: kill takes plain numbers; the child has not been waited for, so its number is its own.
+            unsafe {
+                libc::kill(child.id() as libc::pid_t, libc::SIGINT);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    // A program that was told to end says so by its status.
+    let ended_by = status.signal() == Some(libc::SIGINT) || status.code() == Some(130);
+    Ok(status.success() || told && ended_by)
+}
+
+/// [`wait`], and what it said on standard error, which has to be a pipe and short.
+pub fn output(mut child: Child) -> io::Result<(bool, String)> {
+    let well = wait(&mut child)?;
+    let mut said = Vec::new();
+    if let Some(mut pipe) = child.stderr.take() {
+        pipe.read_to_end(&mut said)?;
+    }
+    Ok((well, String::from_utf8_lossy(&said).into_owned()))
 }

@@ -2,15 +2,29 @@
 //!
 //! It is the cause that no stack and no latch counter shows: a counter that every reader writes (the posts of 2012).
 
+mod report;
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::LabError;
+use serde::Serialize;
+
+use crate::digest::table::{grouped, shortened};
+use crate::output::put;
+use crate::{LabError, interrupt};
+use report::Line;
+
+pub const SCHEMA: &str = "nfold-lab-lines/1";
 
 /// For `--help`.
 pub const EXAMPLES: &str = "Example:
-  nfold lab lines --pid $(pidof mariadbd) --seconds 5
+  nfold lab lines --pid $(pidof mariadbd) --seconds 5 --json lines.json
 
 Needs perf and a processor that samples loads and stores (Intel PEBS, AMD IBS, ARM SPE); virtual machines mostly have none of it.";
+
+/// Places of a line that are printed.
+const PLACES: usize = 8;
 
 /// Command line of `nfold lab lines`.
 #[derive(clap::Args)]
@@ -19,57 +33,77 @@ pub struct Args {
     #[arg(long)]
     pid: u32,
     /// How long to look
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
     /// Lines to show
     #[arg(long, default_value_t = 10)]
     top: usize,
+    /// Write everything as JSON (schema: docs/lab.md); - is standard output, in place of the text
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// The result.
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: &'static str,
+    /// Ctrl-C came before the time was over.
+    partial: bool,
+    pid: u32,
+    command: String,
+    /// Most shared first.
+    lines: Vec<Line>,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), LabError> {
-    if !std::path::Path::new(&format!("/proc/{}", args.pid)).exists() {
-        return Err(LabError::usage(format!("there is no process {}", args.pid)));
-    }
+    let command = std::fs::read_to_string(format!("/proc/{}/comm", args.pid))
+        .map_err(|_| LabError::usage(format!("there is no process {}", args.pid)))?;
     let directory = std::env::temp_dir().join(format!("nfold-lab-lines-{}", std::process::id()));
     std::fs::create_dir_all(&directory)
         .map_err(LabError::io("cannot make a temporary directory"))?;
     let done = record_and_report(args, &directory.join("c2c.data"));
     let _ = std::fs::remove_dir_all(&directory);
-    print!("{}", shorten(&done?, args.top));
-    Ok(())
+    let report = Report {
+        schema: SCHEMA,
+        partial: interrupt::requested(),
+        pid: args.pid,
+        command: command.trim().to_owned(),
+        lines: report::read(&done?).ok_or_else(|| {
+            LabError::malformed("perf c2c report has printed no table of cache lines")
+        })?,
+    };
+    if let Some(file) = &args.json {
+        let mut text =
+            serde_json::to_vec_pretty(&report).map_err(|e| LabError::malformed(e.to_string()))?;
+        text.push(b'\n');
+        put(file, &text)?;
+        if file.as_os_str() == "-" {
+            return Ok(());
+        }
+    }
+    put(Path::new("-"), shown(&report, args.top).as_bytes())
 }
 
-fn record_and_report(args: &Args, file: &std::path::Path) -> Result<String, LabError> {
-    let recorded = Command::new("perf")
+fn record_and_report(args: &Args, file: &Path) -> Result<String, LabError> {
+    let mut record = Command::new("perf");
+    record
         .args(["c2c", "record", "-o"])
         .arg(file)
-        .args([
-            "-p",
-            &args.pid.to_string(),
-            "--",
-            "sleep",
-            &args.seconds.to_string(),
-        ])
+        .args(["-p", &args.pid.to_string(), "--", "sleep"])
+        .arg(args.seconds.to_string())
         .stdin(Stdio::null())
-        .output()
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let child = interrupt::spawn(&mut record)
         .map_err(|_| LabError::usage("lines needs perf (Debian: apt-get install linux-perf)"))?;
-    if !recorded.status.success() {
-        let said = String::from_utf8_lossy(&recorded.stderr).into_owned();
+    let (well, said) = interrupt::output(child).map_err(LabError::io("perf c2c record"))?;
+    if !well {
         return Err(LabError::usage(refusal(&said)));
     }
+    // What the lines are ranked by is perf's own choice: HITM, and on ARM, which has none, loads that a peer answered.
     let report = Command::new("perf")
-        .args([
-            "c2c",
-            "report",
-            "--stdio",
-            "-NN",
-            "-d",
-            "tot",
-            "-c",
-            "pid,iaddr",
-            "-i",
-        ])
+        .args(["c2c", "report", "--stdio", "-c", "pid,iaddr", "-i"])
         .arg(file)
         .stdin(Stdio::null())
         .output()
@@ -84,78 +118,80 @@ fn record_and_report(args: &Args, file: &std::path::Path) -> Result<String, LabE
 
 /// One line that says why not.
 fn refusal(said: &str) -> String {
-    let said = said.to_ascii_lowercase();
-    if said.contains("permission")
-        || said.contains("paranoid")
-        || said.contains("operation not permitted")
-    {
+    let low = said.to_ascii_lowercase();
+    let any = |words: &[&str]| words.iter().any(|word| low.contains(word));
+    if any(&[
+        "permission",
+        "paranoid",
+        "operation not permitted",
+        "eacces",
+    ]) {
         return "perf may not record: /proc/sys/kernel/perf_event_paranoid must be lower, or root must ask".into();
     }
-    "this machine does not sample loads and stores (perf c2c has no memory events here; virtual machines mostly have none), so shared cache \
+    let none = [
+        "memory events",
+        "not supported",
+        "unsupported",
+        "event syntax error",
+        "unable to find",
+        "no such file or directory",
+    ];
+    if said.trim().is_empty() || any(&none) {
+        return "this machine does not sample loads and stores (perf c2c has no memory events here; virtual machines mostly have none), so shared cache \
      lines cannot be named; `nfold lab stacks` shows latches, and a machine with Intel PEBS, AMD IBS or ARM SPE shows the lines"
-        .into()
+        .into();
+    }
+    let last = said.lines().rfind(|l| !l.trim().is_empty());
+    format!("perf c2c failed: {}", last.unwrap_or_default().trim())
 }
 
-/// The tables of shared lines and of their offsets with symbols, `top` lines of each; perf's own headings stay.
-fn shorten(report: &str, top: usize) -> String {
+/// The `top` lines with their places.
+fn shown(report: &Report, top: usize) -> String {
     let mut out = String::new();
-    let (mut shown, mut seen) = (false, 0);
-    for line in report.lines() {
-        if line.contains("Shared Data Cache Line Table")
-            || line.contains("Shared Cache Line Distribution Pareto")
-        {
-            (shown, seen) = (true, 0);
+    for (number, line) in (1..).zip(report.lines.iter().take(top)) {
+        let found = line.hitm_local + line.hitm_remote + line.peer;
+        let _ = writeln!(
+            out,
+            "{number}. cache line {}: {:.1} % of all loads that found a line changed by another processor ({} of {} samples of it; {} stores)",
+            line.address,
+            line.share * 100.0,
+            grouped(found),
+            grouped(line.records),
+            grouped(line.stores)
+        );
+        let _ = writeln!(
+            out,
+            "   {:>6} {:>7} {:>7} {:>8} {:>5}  symbol, program, source",
+            "offset", "found", "stores", "samples", "cpus"
+        );
+        for place in line.places.iter().take(PLACES) {
+            let _ = writeln!(
+                out,
+                "   {:>6} {:>5.1} % {:>5.1} % {:>8} {:>5}  {}  {}  {}",
+                place.offset,
+                place.hitm * 100.0,
+                place.stores * 100.0,
+                grouped(place.records),
+                place.processors,
+                shortened(&place.symbol, 90),
+                place.object,
+                place.source
+            );
         }
-        let is_row = !line.starts_with('#')
-            && !line.trim().is_empty()
-            && line.trim_start().starts_with(|c: char| c.is_ascii_digit());
-        if is_row {
-            seen += 1;
-        }
-        if shown && (!is_row || seen <= top) {
-            out.push_str(line);
-            out.push('\n');
+        if line.places.len() > PLACES {
+            let _ = writeln!(out, "   and {} places more", line.places.len() - PLACES);
         }
     }
-    if out.is_empty() {
-        "no cache line was seen shared\n".into()
-    } else {
-        out
+    if report.lines.is_empty() {
+        out.push_str("no cache line was seen shared\n");
+    } else if report.lines.len() > top {
+        let _ = writeln!(out, "and {} lines more", report.lines.len() - top);
     }
+    if report.partial {
+        out.push_str("partial: the run did not come to its end\n");
+    }
+    out
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn refusals_are_one_line() {
-        for said in [
-            "failed: memory events not supported",
-            "Permission denied",
-            "",
-            "event syntax error: 'cpu/mem-loads/'\n  line two",
-        ] {
-            let text = refusal(said);
-            assert!(!text.contains('\n') && text.len() > 20, "{text}");
-        }
-        assert!(refusal("Operation not permitted").contains("paranoid"));
-    }
-
-    #[test]
-    fn tables_are_cut() {
-        let rows: String = (0..30)
-            .map(|i| format!("      {i}  0x7f00  10 symbol_{i}\n"))
-            .collect();
-        let report = format!(
-            "=====\nTrace Event Information\n  1 x\n       Shared Data Cache Line Table\n#\n{rows}"
-        );
-        let text = shorten(&report, 5);
-        assert!(
-            text.contains("symbol_4") && !text.contains("symbol_5"),
-            "{text}"
-        );
-        assert!(!text.contains("Trace Event"));
-        assert!(shorten("", 5).contains("no cache line"));
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use crate::LabError;
+use crate::{LabError, interrupt};
 
 /// A recording under way.
 pub struct Recording {
@@ -16,7 +16,8 @@ pub struct Recording {
 /// Begins to record `pid` for `seconds`, `rate` times a second; None: perf is not there, or may not.
 pub fn start(pid: u32, seconds: f64, rate: u32) -> Option<Recording> {
     let file = std::env::temp_dir().join(format!("nfold-lab-{}.perf", std::process::id()));
-    let child = Command::new("perf")
+    let mut record = Command::new("perf");
+    record
         .args([
             "record",
             "-q",
@@ -34,21 +35,16 @@ pub fn start(pid: u32, seconds: f64, rate: u32) -> Option<Recording> {
         .args(["--", "sleep", &seconds.to_string()])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
+        .stderr(Stdio::null());
+    let child = interrupt::spawn(&mut record).ok()?;
     Some(Recording { child, file })
 }
 
 impl Recording {
-    /// Waits for its end and counts the stacks, roots first. None: perf failed, as it does without the right to record.
+    /// Waits for its end, or ends it after Ctrl-C, and counts the stacks, roots first. None: perf failed, as it does without the right to record.
     pub fn finish(mut self) -> Result<Option<HashMap<Vec<Arc<str>>, u64>>, LabError> {
-        let status = self.child.wait().map_err(LabError::io("perf record"))?;
-        let stacks = if status.success() {
-            script(&self.file)?
-        } else {
-            None
-        };
+        let well = interrupt::wait(&mut self.child).map_err(LabError::io("perf record"))?;
+        let stacks = if well { script(&self.file)? } else { None };
         let _ = std::fs::remove_file(&self.file);
         Ok(stacks)
     }
