@@ -8,7 +8,7 @@ CARGO   ?= cargo
 DEMO ?=
 
 .PHONY: help run demo build test check-format check-lints check-unit check-models check-sql check-isolation check-clients check-lab crash check-deep \
-        compare-answers compare-digest day-in-the-life recovery-time stalls beside-writers \
+        compare-answers compare-digest day-in-the-life recovery-time stalls beside-writers commits idle \
         differential record fixture-v1 bench bench-sysbench bench-engine bench-instructions sim sim-planted clean test-tools
 
 help: ## this list
@@ -78,11 +78,19 @@ day-in-the-life: test-tools server-binary ## write load, kill -9, recovery, the 
 recovery-time: test-tools server-binary ## kill -9 under full write load with a log of 1 GiB: seconds until the first answer, and what they went to
 	tests/crash/recovery-time --log 1G --pool 1G --seconds 75 --rows 500000
 
-stalls: test-tools server-binary ## five minutes of oltp_read_write over data five times the pool, beside a probe of the disk (eight minutes)
-	tests/big/stalls
+# The published figures of Nfold by themselves: commands of the lab (docs/lab.md).
+LAB = "$${CARGO_TARGET_DIR:-target}/fast/nfold" lab
+stalls: server-binary ## five minutes of oltp_read_write over data five times the pool, beside a probe of the disk (eight minutes)
+	$(LAB) stalls --start-nfold --pool-mib 64 --set innodb_redo_log_capacity=256M --rows 1360000 --time 300
 
-beside-writers: test-tools server-binary ## the processor time of a point select, alone and beside two writers
-	bench/beside-writers
+beside-writers: server-binary ## the processor time of a point select, alone and beside two writers
+	$(LAB) beside --start-nfold --set nfold_workers=16 --set nfold_pin_workers=OFF --limit 1.25
+
+commits: server-binary ## commits a second of 64 connections beside the syncs that the disk can do
+	$(LAB) commits --start-nfold
+
+idle: server-binary ## memory and time of 10,000 idle connections
+	$(LAB) idle --start-nfold --pool-mib 64 --connections 10000
 
 check-deep: test-tools server-binary ## the long rounds: crashes, sysbench at size, big tables, miri and fuzzing
 	tests/deep

@@ -26,9 +26,11 @@ pub mod dsn;
 mod error;
 mod extract;
 pub mod interrupt;
+mod limits;
 pub mod lines;
 pub mod log;
 mod output;
+pub mod probes;
 pub mod procfs;
 pub mod progress;
 pub mod replay;
@@ -60,6 +62,18 @@ enum Command {
     /// Turn results of bench into one HTML page, and pictures
     #[command(after_help = report::EXAMPLES)]
     Report(report::Args),
+    /// Look for moments at which a server stands still under writes, and whether its disk did
+    #[command(after_help = probes::stalls::EXAMPLES, args_override_self = true)]
+    Stalls(probes::stalls::Args),
+    /// What writers cost a reader: processor time of a select, alone and beside them
+    #[command(after_help = probes::beside::EXAMPLES, args_override_self = true)]
+    Beside(probes::beside::Args),
+    /// What part of the disk's syncs becomes commits
+    #[command(after_help = probes::commits::EXAMPLES, args_override_self = true)]
+    Commits(probes::commits::Args),
+    /// What connections cost that do nothing: memory and processor time
+    #[command(after_help = probes::idle::EXAMPLES, args_override_self = true)]
+    Idle(probes::idle::Args),
     /// Sample a running process: what it is busy with, what its threads wait for
     #[command(after_help = stacks::EXAMPLES)]
     Stacks(stacks::Args),
@@ -77,11 +91,16 @@ const INTERRUPTED: u8 = 130;
 /// Runs one command; what stops it is one line on standard error.
 pub fn main(args: &Args) -> ExitCode {
     interrupt::install();
+    limits::open_files();
     let done = match &args.command {
         Command::Digest(args) => digest::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Report(args) => report::run(args),
+        Command::Stalls(args) => probes::stalls::run(args),
+        Command::Beside(args) => probes::beside::run(args),
+        Command::Commits(args) => probes::commits::run(args),
+        Command::Idle(args) => probes::idle::run(args),
         Command::Stacks(args) => stacks::run(args),
         Command::Lines(args) => lines::run(args),
         Command::Dsn(args) => dsn::run(args),
@@ -135,6 +154,10 @@ mod tests {
             super::replay::HELP,
             super::bench::EXAMPLES,
             super::report::EXAMPLES,
+            super::probes::stalls::EXAMPLES,
+            super::probes::beside::EXAMPLES,
+            super::probes::commits::EXAMPLES,
+            super::probes::idle::EXAMPLES,
             super::stacks::EXAMPLES,
             super::lines::EXAMPLES,
             super::dsn::EXAMPLES,

@@ -66,6 +66,39 @@ pub fn process_times(pid: u32) -> Option<ProcessTimes> {
     Some(times)
 }
 
+/// A thread of another process at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ThreadTimes {
+    /// Nanoseconds on a processor.
+    pub cpu_ns: u64,
+    /// How often it went to sleep by itself.
+    pub sleeps: u64,
+}
+
+/// Reads one thread's counters; None where it has ended, or may not be looked at.
+pub fn thread_times(pid: u32, task: u32) -> Option<ThreadTimes> {
+    let read = |name| fs::read_to_string(format!("/proc/{pid}/task/{task}/{name}")).ok();
+    let cpu_ns = read("schedstat")?.split(' ').next()?.parse().ok()?;
+    let status = read("status")?;
+    let sleeps = status
+        .lines()
+        .find_map(|l| l.strip_prefix("voluntary_ctxt_switches:"))?;
+    Some(ThreadTimes {
+        cpu_ns,
+        sleeps: sleeps.trim().parse().ok()?,
+    })
+}
+
+/// Bytes of memory that are a process's own: what is resident and nobody else's, and what is swapped out.
+pub fn own_bytes(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let kib = |name: &str| -> Option<u64> {
+        let line = text.lines().find_map(|l| l.strip_prefix(name))?;
+        line.trim().trim_end_matches(" kB").parse().ok()
+    };
+    Some((kib("Private_Dirty:")? + kib("Private_Clean:")? + kib("Swap:")?) << 10)
+}
+
 /// Numbers of a process's threads.
 pub fn tasks(pid: u32) -> Vec<u32> {
     numbers(Path::new(&format!("/proc/{pid}/task")))
@@ -207,5 +240,10 @@ mod tests {
         assert!(machine_times().busy > 0.0);
         assert!(own_task().is_some());
         assert_eq!(process_times(u32::MAX), None);
+        let own = u32::try_from(own_task().expect("it runs")).expect("a pid");
+        let thread = thread_times(std::process::id(), own).expect("it runs");
+        assert!(thread.cpu_ns > 0);
+        assert_eq!(thread_times(std::process::id(), u32::MAX), None);
+        assert!(own_bytes(std::process::id()).expect("own memory") > 1 << 16);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::servers::Server;
-use super::started::Kind;
+use super::started::{Kind, Setup};
 use crate::LabError;
 use crate::dsn::Dsn;
 
@@ -26,7 +26,12 @@ pub fn fleet(args: &Args) -> Result<Vec<Server>, LabError> {
     }
     let start = |name: &str, kind| {
         eprintln!("starting {name}");
-        Server::start(name, kind, args.pool_mib, args.cores.first().copied())
+        let setup = Setup {
+            pool_mib: args.pool_mib,
+            cores: args.cores.first().copied(),
+            ..Setup::default()
+        };
+        Server::start(name, kind, setup)
     };
     if args.start_nfold || args.publish {
         servers.push(start("nfold", Kind::Nfold)?);

@@ -9,7 +9,7 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::started::{Kind, Started, first};
+use super::started::{Kind, Setup, Started, first};
 
 use crate::client::Connection;
 use crate::dsn::Dsn;
@@ -53,16 +53,12 @@ impl Server {
         self.started.as_ref().is_some_and(|s| s.kind == Kind::Floor)
     }
 
-    /// Starts one on a free port of 127.0.0.1, with `pool_mib` of buffer pool, on the first `cores` processors (all: None).
-    pub fn start(
-        name: &str,
-        kind: Kind,
-        pool_mib: u64,
-        cores: Option<usize>,
-    ) -> Result<Server, LabError> {
+    /// Starts one on a free port of 127.0.0.1.
+    pub fn start(name: &str, kind: Kind, setup: Setup) -> Result<Server, LabError> {
         let port = free_port()?;
-        let directory =
-            std::env::temp_dir().join(format!("nfold-lab-{}-{name}", std::process::id()));
+        let cores = setup.cores;
+        let under = setup.under.clone().unwrap_or_else(std::env::temp_dir);
+        let directory = under.join(format!("nfold-lab-{}-{name}", std::process::id()));
         fs::create_dir_all(&directory)
             .map_err(LabError::io(format!("cannot make {}", directory.display())))?;
         let dsn = Dsn::parse(&format!("mysql://root@127.0.0.1:{port}"))?;
@@ -74,7 +70,7 @@ impl Server {
                 kind,
                 directory,
                 port,
-                pool_mib,
+                setup,
                 child: None,
             }),
         };

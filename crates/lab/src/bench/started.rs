@@ -24,6 +24,19 @@ pub enum Kind {
 /// Source of the floor server; its least that a request costs here is the kernel's share.
 const FLOOR: &str = include_str!("../../../../bench/floor/floor.c");
 
+/// How a server is started here.
+#[derive(Debug, Clone, Default)]
+pub struct Setup {
+    /// Buffer pool, MiB.
+    pub pool_mib: u64,
+    /// The first so many processors; None: all.
+    pub cores: Option<usize>,
+    /// Further settings, by the server's own names; the last of a name counts.
+    pub settings: Vec<(String, String)>,
+    /// The directory below which its data lie; None: the one for temporary files.
+    pub under: Option<PathBuf>,
+}
+
 /// A server of the lab's own, running or about to.
 #[derive(Debug)]
 pub struct Started {
@@ -31,7 +44,7 @@ pub struct Started {
     /// Holds its data, its log, and what [`Started::prepare`] makes.
     pub directory: PathBuf,
     pub port: u16,
-    pub pool_mib: u64,
+    pub setup: Setup,
     pub child: Option<Child>,
 }
 
@@ -43,13 +56,16 @@ impl Started {
             fs::write(&path, text).map_err(LabError::io(format!("cannot write {}", path.display())))
         };
         match self.kind {
-            Kind::Nfold => put(
-                "nfold.cnf",
-                &format!(
+            Kind::Nfold => {
+                let mut text = format!(
                     "[mysqld]\ninnodb_buffer_pool_size={}M\nmax_connections=2000\n",
-                    self.pool_mib
-                ),
-            ),
+                    self.setup.pool_mib
+                );
+                for (name, value) in &self.setup.settings {
+                    text.push_str(&format!("{name}={value}\n"));
+                }
+                put("nfold.cnf", &text)
+            }
             Kind::MariaDb => made(
                 "mariadb-install-db",
                 "--start-mariadb needs MariaDB's package (Debian: apt-get install mariadb-server)",
@@ -133,7 +149,7 @@ impl Started {
                 "--bind-address=127.0.0.1".into(),
                 format!("--user={}", user()),
                 format!("--socket={}", file("s")),
-                format!("--innodb-buffer-pool-size={}M", self.pool_mib),
+                format!("--innodb-buffer-pool-size={}M", self.setup.pool_mib),
             ],
             Kind::Floor => vec![
                 file("floor"),
@@ -147,6 +163,8 @@ impl Started {
         };
         if self.kind == Kind::MariaDb {
             words.extend(MARIADB.iter().map(|s| (*s).to_owned()));
+            let settings = &self.setup.settings;
+            words.extend(settings.iter().map(|(n, v)| format!("--{n}={v}")));
         }
         Ok(words)
     }

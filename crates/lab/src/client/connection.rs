@@ -21,12 +21,22 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// A socket on which somebody is logged in, waiting at most `patience` for the server to take it.
 pub(super) fn open_stream(dsn: &Dsn, patience: Duration) -> Result<(Stream, Agreed), LabError> {
     let stream = Stream::connect(dsn, patience, Some(SILENCE))?;
-    let (stream, agreed) = auth::log_in(stream, dsn)?;
+    let (stream, agreed) = auth::log_in(stream, dsn).map_err(|e| match e {
+        LabError::Server { code, message } => LabError::Refused {
+            server: dsn.to_string(),
+            code,
+            message,
+        },
+        other => other,
+    })?;
     stream
         .set_timeouts(None)
         .map_err(LabError::io(format!("cannot use the connection to {dsn}")))?;
     Ok((stream, agreed))
 }
+
+/// One `recv` takes at most so much.
+const BUFFER: usize = 64 << 10;
 
 /// A session on a server.
 #[derive(Debug)]
@@ -62,7 +72,7 @@ impl Connection {
             stream,
             agreed,
             name: dsn.to_string(),
-            buffer: vec![0; 64 << 10],
+            buffer: Vec::new(),
         })
     }
 
@@ -74,6 +84,21 @@ impl Connection {
     /// The server's number of this connection.
     pub fn id(&self) -> u32 {
         self.agreed.connection_id
+    }
+
+    /// What was agreed with the server.
+    pub(super) fn capabilities(&self) -> u32 {
+        self.agreed.capabilities
+    }
+
+    /// Its server, for messages.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Gives its buffer back, until it is needed again: for a connection that waits among many.
+    pub fn rest(&mut self) {
+        self.buffer = Vec::new();
     }
 
     /// Runs one statement and keeps its rows (of the last result, where there are several).
@@ -145,31 +170,48 @@ impl Connection {
         prepare: bool,
         sink: &mut impl RowSink,
     ) -> Result<Answer, LabError> {
-        let lost = |e: io::Error| LabError::Io {
-            doing: format!("lost the connection to {}", self.name),
-            error: e,
-        };
-        self.stream
-            .write_all(out)
-            .and_then(|()| self.stream.flush())
-            .map_err(lost)?;
+        self.send(out)?;
         let mut response = Response::new(self.agreed.capabilities, true);
         response.begin(prepare);
-        loop {
-            let n = match self.stream.read(&mut self.buffer) {
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                other => other.map_err(lost)?,
-            };
-            if n == 0 {
-                return Err(lost(io::ErrorKind::UnexpectedEof.into()));
-            }
-            let bytes = &self.buffer[..n];
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(BUFFER, 0);
+        let done = loop {
+            let n = self.receive(&mut buffer)?;
             let done = response
-                .feed(bytes, sink)
+                .feed(&buffer[..n], sink)
                 .map_err(|e| LabError::malformed(format!("{}: {e}", self.name)))?;
             if done {
-                return Ok(response.answer().clone());
+                break response.answer().clone();
             }
+        };
+        self.buffer = buffer;
+        Ok(done)
+    }
+
+    /// Sends packets.
+    pub(super) fn send(&mut self, packets: &[u8]) -> Result<(), LabError> {
+        self.stream
+            .write_all(packets)
+            .and_then(|()| self.stream.flush())
+            .map_err(|e| self.lost(e))
+    }
+
+    /// Waits for bytes: how many there are, at least one.
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<usize, LabError> {
+        loop {
+            match self.stream.read(buffer) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Ok(0) => return Err(self.lost(io::ErrorKind::UnexpectedEof.into())),
+                Ok(n) => return Ok(n),
+                Err(e) => return Err(self.lost(e)),
+            }
+        }
+    }
+
+    fn lost(&self, error: io::Error) -> LabError {
+        LabError::Io {
+            doing: format!("lost the connection to {}", self.name),
+            error,
         }
     }
 }

@@ -13,6 +13,7 @@ mod auth;
 mod command;
 pub(crate) mod connection;
 pub mod drive;
+pub mod pipeline;
 mod response;
 mod stream;
 pub mod tls;

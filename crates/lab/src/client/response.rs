@@ -132,8 +132,21 @@ impl Response {
     }
 
     /// Takes received bytes. True: the answer is whole. Bytes after its end break the protocol, since nothing was asked.
-    pub fn feed(&mut self, mut bytes: &[u8], sink: &mut impl RowSink) -> Result<bool, Malformed> {
-        self.answer.bytes += bytes.len() as u64;
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl RowSink) -> Result<bool, Malformed> {
+        match self.take(bytes, sink)? {
+            (taken, _) if taken < bytes.len() => Err(Malformed("an answer that nobody asked for")),
+            (_, whole) => Ok(whole),
+        }
+    }
+
+    /// Takes received bytes up to the answer's end, for whoever has asked for more than one: how many that were, and whether the answer
+    /// is whole.
+    pub fn take(
+        &mut self,
+        all: &[u8],
+        sink: &mut impl RowSink,
+    ) -> Result<(usize, bool), Malformed> {
+        let mut bytes = all;
         while !bytes.is_empty() {
             if self.skip > 0 {
                 let n = self.skip.min(bytes.len());
@@ -142,7 +155,7 @@ impl Response {
                 continue;
             }
             if self.phase == Phase::Done {
-                return Err(Malformed("an answer that nobody asked for"));
+                break;
             }
             if self.carry.is_empty() {
                 match self.step(bytes, sink)? {
@@ -150,7 +163,7 @@ impl Response {
                     Step::Need(n) => {
                         self.carry.extend_from_slice(bytes);
                         self.want = n;
-                        break;
+                        bytes = &[];
                     }
                 }
                 continue;
@@ -169,7 +182,9 @@ impl Response {
             }
             self.carry = carry;
         }
-        Ok(self.phase == Phase::Done && self.skip == 0)
+        let taken = all.len() - bytes.len();
+        self.answer.bytes += taken as u64;
+        Ok((taken, self.phase == Phase::Done && self.skip == 0))
     }
 
     /// Looks at the packet at the front of `buf`.

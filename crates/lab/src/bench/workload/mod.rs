@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 pub use names::parse;
 pub use plan::{Plan, PlanSource, Size};
+pub use rng::Rng;
 
 use crate::client::drive::Source;
 use plan::{Gen, Spread};

@@ -1,0 +1,214 @@
+//! What a disk does beside a server: a file of the probe's own, read, written and synced.
+//!
+//! The file has 64 MiB of bytes that do not compress, is written and synced before anything is measured, and has no name, so that nothing
+//! stays behind whatever ends the run.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::{LabError, interrupt};
+
+const LENGTH: u64 = 64 << 20;
+/// Bytes of a read: a page of InnoDB.
+const PAGE: usize = 16 << 10;
+/// Bytes of a write before a sync, and what direct reads are aligned to.
+const BLOCK: usize = 4 << 10;
+/// Between two rounds of [`Probe::watch`].
+const NAP: Duration = Duration::from_millis(2);
+
+/// The probe's file.
+#[derive(Debug)]
+pub struct Probe {
+    directory: PathBuf,
+    file: File,
+    /// The same file past the system's cache, where the file system can.
+    direct: File,
+}
+
+/// What a probe did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// 16 KiB from the disk.
+    Read,
+    /// 4 KiB written, and fdatasync.
+    Sync,
+    /// Nothing for 2 ms: how late the system wakes a thread.
+    Sleep,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Read => "read",
+            Kind::Sync => "sync",
+            Kind::Sleep => "sleep",
+        }
+    }
+}
+
+/// Something that took long.
+#[derive(Debug, Clone, Copy)]
+pub struct Slow {
+    pub kind: Kind,
+    pub began: Instant,
+    pub took: Duration,
+}
+
+/// Syncs one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Syncs {
+    /// Bytes of each.
+    pub bytes: usize,
+    pub per_s: f64,
+}
+
+impl Probe {
+    /// Makes the file below `directory`.
+    pub fn create(directory: &Path) -> Result<Probe, LabError> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = directory.join(format!(".nfold-lab-probe-{}-{number}", std::process::id()));
+        let cannot = || {
+            LabError::io(format!(
+                "cannot make the probe's file in {}",
+                directory.display()
+            ))
+        };
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(cannot())?;
+        let direct = File::options()
+            .read(true)
+            .custom_flags(libc::O_DIRECT)
+            .open(&path)
+            .or_else(|_| file.try_clone());
+        std::fs::remove_file(&path).map_err(cannot())?;
+        let probe = Probe {
+            directory: directory.to_owned(),
+            file,
+            direct: direct.map_err(cannot())?,
+        };
+        probe.fill().map_err(cannot())?;
+        Ok(probe)
+    }
+
+    fn fill(&self) -> io::Result<()> {
+        let block = noise(1 << 20);
+        for at in (0..LENGTH).step_by(block.len()) {
+            self.file.write_all_at(&block, at)?;
+        }
+        self.file.sync_all()
+    }
+
+    /// Writes `bytes` and syncs them, again and again for `time`; the file is a ring.
+    pub fn syncs(&self, bytes: usize, time: Duration) -> Result<Syncs, LabError> {
+        let bytes = bytes.clamp(1, (LENGTH / 2) as usize);
+        let data = noise(bytes);
+        let (mut count, mut at, began) = (0u64, 0, Instant::now());
+        while began.elapsed() < time && !interrupt::requested() {
+            self.sync(&data, at).map_err(self.failed())?;
+            at = (at + bytes as u64) % (LENGTH - bytes as u64);
+            count += 1;
+        }
+        Ok(Syncs {
+            bytes,
+            per_s: count as f64 / began.elapsed().as_secs_f64().max(1e-9),
+        })
+    }
+
+    fn sync(&self, data: &[u8], at: u64) -> io::Result<()> {
+        self.file.write_all_at(data, at)?;
+        self.file.sync_data()
+    }
+
+    /// Reads, syncs and sleeps in turn until `stop`: whatever took longer than `floor`, and how often each was done.
+    pub fn watch(&self, stop: &AtomicBool, floor: Duration) -> Result<(Vec<Slow>, u64), LabError> {
+        let mut buffer = vec![0u8; PAGE + BLOCK];
+        let skip = buffer.as_ptr().align_offset(BLOCK);
+        let page = &mut buffer[skip..skip + PAGE];
+        let data = noise(BLOCK);
+        let (mut slow, mut rounds, mut at) = (Vec::new(), 0u64, 1u64);
+        let mut timed = |kind, work: &mut dyn FnMut() -> io::Result<()>| {
+            let began = Instant::now();
+            let done = work();
+            let took = began.elapsed();
+            if took > floor {
+                slow.push(Slow { kind, began, took });
+            }
+            done
+        };
+        while !stop.load(Ordering::Relaxed) && !interrupt::requested() {
+            at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let offset = (at >> 33) % (LENGTH / PAGE as u64) * PAGE as u64;
+            timed(Kind::Read, &mut || self.direct.read_exact_at(page, offset))
+                .and_then(|()| timed(Kind::Sync, &mut || self.sync(&data, offset)))
+                .map_err(self.failed())?;
+            let _ = timed(Kind::Sleep, &mut || {
+                std::thread::sleep(NAP);
+                Ok(())
+            });
+            rounds += 1;
+        }
+        Ok((slow, rounds))
+    }
+
+    fn failed(&self) -> impl FnOnce(io::Error) -> LabError {
+        LabError::io(format!("the probe in {} failed", self.directory.display()))
+    }
+}
+
+/// Bytes that do not compress.
+fn noise(bytes: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut out = Vec::with_capacity(bytes + 8);
+    while out.len() < bytes {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        out.extend_from_slice(&state.to_le_bytes());
+    }
+    out.truncate(bytes);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_counts_and_leaves_nothing() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let probe = Probe::create(dir.path()).expect("it can be made");
+        let syncs = probe
+            .syncs(5000, Duration::from_millis(20))
+            .expect("it syncs");
+        assert!(syncs.per_s > 0.0 && syncs.bytes == 5000);
+        // Longer than the ring has room for.
+        assert!(probe.syncs(1 << 30, Duration::from_nanos(1)).is_ok());
+        let stop = AtomicBool::new(false);
+        let (slow, rounds) = std::thread::scope(|scope| {
+            let watch = scope.spawn(|| probe.watch(&stop, Duration::ZERO));
+            std::thread::sleep(Duration::from_millis(20));
+            stop.store(true, Ordering::Relaxed);
+            watch.join().expect("no panic").expect("it watches")
+        });
+        // With a floor of nothing, everything is slow.
+        assert_eq!(slow.len() as u64, 3 * rounds);
+        assert!(
+            slow.chunks(3)
+                .all(|c| c[0].kind == Kind::Read && c[1].kind == Kind::Sync && c[2].took >= NAP)
+        );
+        assert_eq!(std::fs::read_dir(dir.path()).expect("reads").count(), 0);
+        assert!(Probe::create(&dir.path().join("not there")).is_err());
+    }
+}

@@ -1,0 +1,239 @@
+//! Commands that put one question to one server: `stalls`, `beside`, `commits`, `idle`.
+//!
+//! ```text
+//! One (--dsn, or a server started here) ──▶ Server ──▶ load, witness, disk probe ──▶ Head + figures: lines, JSON
+//! ```
+//! What they share stands here and in [`disk`]; the load comes from `bench`'s workloads through `client::drive`.
+
+pub mod beside;
+pub mod commits;
+pub mod disk;
+pub mod idle;
+pub mod stalls;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::bench::load::load;
+use crate::bench::result::ServerInfo;
+use crate::bench::servers::Server;
+use crate::bench::started::{Kind, Setup};
+use crate::bench::workload::{Size, Table};
+use crate::dsn::Dsn;
+use crate::output::put;
+use crate::progress::Progress;
+use crate::{LabError, interrupt, procfs};
+
+/// Which server.
+#[derive(clap::Args)]
+pub struct One {
+    /// The server (see `nfold lab dsn --help`); its database gets the tables
+    #[arg(long)]
+    dsn: Option<String>,
+    /// In place of --dsn: start this program as a server
+    #[arg(long)]
+    start_nfold: bool,
+    /// In place of --dsn: start a MariaDB from its package
+    #[arg(long)]
+    start_mariadb: bool,
+    /// Buffer pool of a server started here, in MiB (512)
+    #[arg(long, value_name = "MIB")]
+    pool_mib: Option<u64>,
+    /// Another setting of a server started here; may be given again and again
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// A directory on the server's disk: the probe's file lies there, and the data of a server started here
+    #[arg(long, value_name = "DIRECTORY")]
+    dir: Option<PathBuf>,
+}
+
+const POOL_MIB: u64 = 512;
+
+impl One {
+    /// Finds the server, or starts it with `settings` before those of the command line. `tables`: the DSN has to name a database.
+    fn open(&self, settings: &[(&str, String)], tables: bool) -> Result<Server, LabError> {
+        let given = [self.dsn.is_some(), self.start_nfold, self.start_mariadb];
+        if given.iter().filter(|g| **g).count() != 1 {
+            return Err(LabError::usage(
+                "one server: give --dsn, --start-nfold or --start-mariadb",
+            ));
+        }
+        if let Some(dir) = &self.dir
+            && !dir.is_dir()
+        {
+            return Err(LabError::usage(format!(
+                "--dir: {} is no directory",
+                dir.display()
+            )));
+        }
+        if let Some(dsn) = &self.dsn {
+            if self.pool_mib.is_some() || !self.set.is_empty() {
+                return Err(LabError::usage(
+                    "--pool-mib and --set are for a server that is started here",
+                ));
+            }
+            let server = Server::given("server", Dsn::open(dsn)?);
+            if tables && server.dsn.db.is_none() {
+                return Err(LabError::usage(format!(
+                    "{}: the DSN names no database for the tables",
+                    server.dsn
+                )));
+            }
+            crate::client::Connection::open(&server.dsn)?;
+            return Ok(server);
+        }
+        let mut all: Vec<(String, String)> = settings
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect();
+        for pair in &self.set {
+            match pair.split_once('=') {
+                Some((name, value)) if !name.trim().is_empty() => {
+                    all.push((name.trim().to_owned(), value.trim().to_owned()));
+                }
+                _ => {
+                    return Err(LabError::usage(format!(
+                        "--set {pair:?}: NAME=VALUE, such as innodb_redo_log_capacity=256M"
+                    )));
+                }
+            }
+        }
+        let setup = Setup {
+            pool_mib: self.pool_mib.unwrap_or(POOL_MIB),
+            cores: None,
+            settings: all,
+            under: self.dir.clone(),
+        };
+        let (name, kind) = match self.start_nfold {
+            true => ("nfold", Kind::Nfold),
+            false => ("mariadb", Kind::MariaDb),
+        };
+        eprintln!("starting {name}");
+        Server::start(name, kind, setup)
+    }
+
+    /// Where the server's disk is, as far as that is known.
+    fn disk(&self) -> Option<PathBuf> {
+        let own = self.dsn.is_none().then(std::env::temp_dir);
+        self.dir.clone().or(own)
+    }
+}
+
+/// Its process, which `why` needs.
+fn process(server: &Server, why: &str) -> Result<u32, LabError> {
+    server.pid.ok_or_else(|| {
+        LabError::usage(format!(
+            "{}: no process of this machine that may be looked at; {why}",
+            server.dsn
+        ))
+    })
+}
+
+/// What every result begins with.
+#[derive(Debug, Default, Serialize)]
+pub struct Head {
+    pub schema: &'static str,
+    /// Ctrl-C came before the end: what is there was measured, the rest is absent.
+    pub partial: bool,
+    /// UTC.
+    pub started: String,
+    pub machine: String,
+    pub processors: usize,
+    pub lab_version: &'static str,
+    pub command: Vec<String>,
+    pub server: ServerInfo,
+}
+
+impl Head {
+    fn new(schema: &'static str, server: &Server) -> Result<Head, LabError> {
+        let (version, settings) = server.describe()?;
+        Ok(Head {
+            schema,
+            partial: false,
+            started: jiff::Timestamp::now()
+                .strftime("%Y-%m-%d %H:%M:%S UTC")
+                .to_string(),
+            machine: procfs::describe_machine(),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            lab_version: env!("CARGO_PKG_VERSION"),
+            command: std::env::args().collect(),
+            server: ServerInfo {
+                name: server.name.clone(),
+                dsn: server.dsn.to_string(),
+                version,
+                local: server.pid.is_some(),
+                floor: false,
+                settings,
+            },
+        })
+    }
+}
+
+/// Ends a command: what was `measured` is written and shown, also where an error cut it short; then the error.
+fn finish(
+    report: &impl Serialize,
+    lines: &str,
+    measured: bool,
+    json: Option<&Path>,
+    done: Result<(), LabError>,
+) -> Result<(), LabError> {
+    if measured || json.is_some() || done.is_ok() {
+        let shown = if measured || done.is_ok() { lines } else { "" };
+        write(report, shown, json)?;
+    }
+    done
+}
+
+/// Writes a result: as JSON if that is asked for, and as lines unless the JSON went to standard output.
+fn write(report: &impl Serialize, lines: &str, json: Option<&Path>) -> Result<(), LabError> {
+    if let Some(file) = json {
+        let mut text =
+            serde_json::to_vec_pretty(report).map_err(|e| LabError::malformed(e.to_string()))?;
+        text.push(b'\n');
+        put(file, &text)?;
+        if file.as_os_str() == "-" {
+            return Ok(());
+        }
+    }
+    put(Path::new("-"), lines.as_bytes())
+}
+
+/// The last line of a result that Ctrl-C cut short.
+const PARTIAL: &str = "partial: the run did not come to its end\n";
+
+/// Makes sure of sysbench's table.
+fn fill(server: &Server, rows: u64, progress: &mut Progress) -> Result<(), LabError> {
+    load(&server.dsn, &[Table::Sbtest], Size::of(rows), &mut |note| {
+        progress.say(&format!("{}: {note}", server.name));
+    })
+}
+
+/// Sleeps, but not on after Ctrl-C.
+fn pause(time: Duration) {
+    let end = Instant::now() + time;
+    while !interrupt::requested() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(50)));
+    }
+}
+
+/// Seconds of an option: above 0, at most a day.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(s) if s > 0.0 && s <= 86_400.0 => Ok(s),
+        _ => Err("must be seconds, above 0 and at most a day".into()),
+    }
+}
+
+/// A number above 0.
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value.is_finite() => Ok(value),
+        _ => Err("must be a number above 0".into()),
+    }
+}

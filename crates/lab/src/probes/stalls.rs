@@ -1,0 +1,634 @@
+//! `nfold lab stalls`: does a server stand still now and then under a load that writes?
+//!
+//! # Picture
+//! ```text
+//! load      oltp_read_write on some connections, over data larger than the buffer pool
+//! witness   a connection of its own: reads a row, updates another, every few milliseconds; how long each took
+//! probe     on the server's disk: reads, syncs, sleeps; whatever took long
+//! ```
+//! A statement of the witness beyond the limit is a stall, unless the disk or the system stood still: unless what the probe met while it
+//! ran makes up half of it.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::disk::{Kind, Probe, Slow};
+use super::{Head, One, PARTIAL, fill, positive, seconds};
+use crate::bench::result::ErrorInfo;
+use crate::bench::servers::Server;
+use crate::bench::workload::{self, Rng, Size};
+use crate::client::Connection;
+use crate::client::drive::{self, Moment, Outcome};
+use crate::digest::table::grouped;
+use crate::dsn::Dsn;
+use crate::progress::Progress;
+use crate::{LabError, interrupt};
+
+pub const SCHEMA: &str = "nfold-lab-stalls/1";
+
+/// For `--help`.
+pub const EXAMPLES: &str = "Examples:
+  nfold lab stalls --dsn mysql://app@127.0.0.1/bench --dir /var/lib/mysql-files --time 300
+  nfold lab stalls --start-nfold --pool-mib 64 --rows 1360000 --time 300 --json stalls.json
+
+Ends with status 1 if a stall counts. Passwords: NFOLD_LAB_PASSWORD, an option file (?option_file=FILE) or a prompt (?prompt=yes);
+never in a DSN.";
+
+/// Between two rounds of the witness.
+const EVERY: Duration = Duration::from_millis(5);
+/// Rows of the witness's own table.
+const OWN: u64 = 1000;
+/// Stalls that are kept with what the probe met; further ones are counted.
+const KEPT: usize = 1000;
+/// Stalls that are printed.
+const SHOWN: usize = 20;
+/// How long a lost witness tries to come back.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Command line of `nfold lab stalls`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    server: One,
+    /// Connections of the load
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    clients: u32,
+    /// What they do (see `nfold lab bench --list`: the group sysbench)
+    #[arg(long, default_value = "oltp_read_write", value_name = "NAME")]
+    workload: String,
+    /// Rows of the table, of about 250 bytes each: more than the pool holds
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    rows: u64,
+    /// Seconds under load
+    #[arg(long, default_value_t = 60.0, value_parser = seconds)]
+    time: f64,
+    /// Milliseconds beyond which a statement is a stall
+    #[arg(long, default_value_t = 100.0, value_name = "MS", value_parser = positive)]
+    limit: f64,
+    /// Write everything there as JSON (schema: docs/lab.md); - is standard output, in place of the text
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// The result.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    #[serde(flatten)]
+    pub head: Head,
+    pub workload: String,
+    pub clients: usize,
+    pub rows: u64,
+    /// As the server gives them; absent where it does not.
+    pub data_bytes: Option<u64>,
+    pub pool_bytes: Option<u64>,
+    pub limit_ms: f64,
+    pub load: Option<Load>,
+    pub witness: Option<Witness>,
+    /// Absent without a directory.
+    pub probe: Option<Probed>,
+    /// Beyond the limit, the first thousand of them.
+    pub stalls: Vec<Stall>,
+    /// Those that the probe does not explain.
+    pub counted: u64,
+}
+
+/// What the load did.
+#[derive(Debug, Default, Serialize)]
+pub struct Load {
+    pub seconds: f64,
+    pub transactions_per_s: f64,
+    pub statements_per_s: f64,
+    /// Of transactions, or of statements where a transaction is one.
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    pub max_ms: f64,
+    pub errors: std::collections::BTreeMap<u16, ErrorInfo>,
+    pub lost_at: Vec<f64>,
+}
+
+/// What the witness saw.
+#[derive(Debug, Default, Serialize)]
+pub struct Witness {
+    pub statements: u64,
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    pub p999_ms: f64,
+    pub max_ms: f64,
+    /// Statements that the server refused, and connections that broke.
+    pub errors: u64,
+    pub lost: u64,
+}
+
+/// What the probe met: the longest of each, in milliseconds; 0: none beyond a quarter of the limit.
+#[derive(Debug, Default, Serialize)]
+pub struct Probed {
+    pub directory: PathBuf,
+    pub rounds: u64,
+    pub longest_read_ms: f64,
+    pub longest_sync_ms: f64,
+    pub longest_sleep_ms: f64,
+}
+
+/// A statement beyond the limit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Stall {
+    /// Seconds since the load began.
+    pub at_s: f64,
+    pub took_ms: f64,
+    /// `read` or `update`.
+    pub what: &'static str,
+    /// What the probe met meanwhile.
+    pub probe: Vec<Met>,
+    pub explained: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Met {
+    pub kind: Kind,
+    pub ms: f64,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), LabError> {
+    let workload = workload::parse(&args.workload)?;
+    let [workload] = workload.as_slice() else {
+        return Err(LabError::usage("--workload: one, not a group"));
+    };
+    if workload.table != workload::Table::Sbtest {
+        return Err(LabError::usage(format!(
+            "--workload {}: one of the group sysbench, whose table the witness reads",
+            args.workload
+        )));
+    }
+    let server = args.server.open(&[], true)?;
+    let mut report = Report {
+        head: Head::new(SCHEMA, &server)?,
+        workload: workload.name.clone(),
+        clients: args.clients as usize,
+        rows: args.rows,
+        limit_ms: args.limit,
+        ..Report::default()
+    };
+    let mut progress = Progress::new(false);
+    let done = measure(args, &server, workload, &mut report, &mut progress);
+    progress.finish();
+    report.head.partial = done.is_err() || interrupt::requested();
+    let measured = report.load.is_some();
+    super::finish(
+        &report,
+        &report.lines(),
+        measured,
+        args.json.as_deref(),
+        done,
+    )?;
+    match report.counted {
+        0 => Ok(()),
+        n => Err(LabError::usage(format!(
+            "{n} stalls of more than {} ms that the probe does not explain",
+            args.limit
+        ))),
+    }
+}
+
+fn measure(
+    args: &Args,
+    server: &Server,
+    workload: &workload::Workload,
+    report: &mut Report,
+    progress: &mut Progress,
+) -> Result<(), LabError> {
+    let probe = match args.server.disk() {
+        Some(directory) => Some((Probe::create(&directory)?, directory)),
+        None => None,
+    };
+    fill(server, args.rows, progress)?;
+    if interrupt::requested() {
+        return Ok(());
+    }
+    let mut own = Connection::open(&server.dsn)?;
+    let number = |own: &mut Connection, sql: &str| own.value(sql).ok().flatten()?.parse().ok();
+    report.data_bytes = number(
+        &mut own,
+        "SELECT data_length + index_length FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'sbtest1'",
+    );
+    report.pool_bytes = number(&mut own, "SELECT @@innodb_buffer_pool_size");
+    own.query("DROP TABLE IF EXISTS lab_witness")?;
+    own.query("CREATE TABLE lab_witness (id INT PRIMARY KEY, n INT NOT NULL)")?;
+    let rows: Vec<String> = (0..OWN).map(|id| format!("({id},0)")).collect();
+    own.query(&format!(
+        "INSERT INTO lab_witness VALUES {}",
+        rows.join(",")
+    ))?;
+    let done = under_load(args, server, workload, probe.as_ref(), report, progress);
+    // The connection has been idle for long, and the server may have gone meanwhile.
+    let _ = Connection::open(&server.dsn).map(|mut c| c.query("DROP TABLE lab_witness"));
+    done
+}
+
+fn under_load(
+    args: &Args,
+    server: &Server,
+    workload: &workload::Workload,
+    probe: Option<&(Probe, PathBuf)>,
+    report: &mut Report,
+    progress: &mut Progress,
+) -> Result<(), LabError> {
+    let limit = Duration::from_secs_f64(args.limit / 1000.0);
+    let stop = AtomicBool::new(false);
+    let clients = args.clients as usize;
+    let options = drive::Options {
+        connections: clients,
+        measure: Some(Duration::from_secs_f64(args.time)),
+        ..drive::Options::default()
+    };
+    let (outcome, began, seen, probed) = std::thread::scope(|scope| {
+        let began = Instant::now();
+        let witness = scope.spawn(|| Seen::watch(&server.dsn, args.rows, limit, &stop));
+        let prober = probe.map(|(p, _)| scope.spawn(|| p.watch(&stop, limit / 4)));
+        let outcome = drive::drive(
+            &server.dsn,
+            &options,
+            |number| workload.source(number, clients, Size::of(args.rows), 1),
+            |moment| {
+                if let Moment::Tick(n) = moment {
+                    progress.say(&format!(
+                        "{}: {:.0} of {} s, {} statements",
+                        workload.name,
+                        began.elapsed().as_secs_f64(),
+                        args.time,
+                        grouped(n)
+                    ));
+                }
+            },
+        );
+        stop.store(true, Ordering::Relaxed);
+        let seen = witness.join();
+        let probed = prober.map(|p| p.join());
+        (outcome, began, seen, probed)
+    });
+    let seen = seen.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let (slow, rounds) = match probed {
+        Some(joined) => joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?,
+        None => (Vec::new(), 0),
+    };
+    let outcome = outcome?;
+    report.load = Some(Load::of(&outcome));
+    report.probe = probe.map(|(_, directory)| Probed::of(directory.clone(), rounds, &slow));
+    let seen = seen?;
+    report.witness = Some(seen.summary());
+    report.stalls = seen.beyond.iter().map(|s| s.judged(began, &slow)).collect();
+    let unexplained = report.stalls.iter().filter(|s| !s.explained).count() as u64;
+    report.counted = unexplained + seen.further;
+    if outcome.dead == outcome.connections {
+        return Err(LabError::usage(format!(
+            "{} went away and did not come back",
+            server.dsn
+        )));
+    }
+    Ok(())
+}
+
+/// A statement of the witness.
+#[derive(Debug, Clone, Copy)]
+struct Long {
+    what: &'static str,
+    began: Instant,
+    took: Duration,
+}
+
+impl Long {
+    /// A statement needs a few of the disk's answers, one after the other: what the probe met at the time explains it if that makes up half.
+    fn judged(&self, origin: Instant, slow: &[Slow]) -> Stall {
+        let end = self.began + self.took;
+        let beside: Vec<&Slow> = slow
+            .iter()
+            .filter(|s| s.began < end && s.began + s.took > self.began)
+            .collect();
+        let sum: Duration = beside.iter().map(|s| s.took).sum();
+        Stall {
+            at_s: self.began.saturating_duration_since(origin).as_secs_f64(),
+            took_ms: ms(self.took),
+            what: self.what,
+            explained: sum >= self.took / 2,
+            probe: beside
+                .iter()
+                .map(|s| Met {
+                    kind: s.kind,
+                    ms: ms(s.took),
+                })
+                .collect(),
+        }
+    }
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+/// What a witness has seen.
+struct Seen {
+    times: Histogram<u64>,
+    beyond: Vec<Long>,
+    /// Beyond the limit, after the list was full.
+    further: u64,
+    errors: u64,
+    lost: u64,
+}
+
+impl Seen {
+    /// Asks until `stop`. An error only if it never came in.
+    fn watch(dsn: &Dsn, rows: u64, limit: Duration, stop: &AtomicBool) -> Result<Seen, LabError> {
+        let mut connection = Connection::open(dsn)?;
+        let mut seen = Seen {
+            times: Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3)
+                .map_err(|e| LabError::malformed(e.to_string()))?,
+            beyond: Vec::new(),
+            further: 0,
+            errors: 0,
+            lost: 0,
+        };
+        let mut rng = Rng::new(48_271);
+        while !stop.load(Ordering::Relaxed) && !interrupt::requested() {
+            let read = format!("SELECT c FROM sbtest1 WHERE id = {}", rng.up_to(rows));
+            let update = format!(
+                "UPDATE lab_witness SET n = n + 1 WHERE id = {}",
+                rng.up_to(OWN) - 1
+            );
+            for (what, sql) in [("read", read), ("update", update)] {
+                let began = Instant::now();
+                let answer = connection.run(sql.as_bytes());
+                let took = began.elapsed();
+                match answer {
+                    Ok(answer) => seen.errors += u64::from(answer.error.is_some()),
+                    Err(_) => {
+                        seen.lost += 1;
+                        match again(dsn, stop) {
+                            Some(new) => connection = new,
+                            None => return Ok(seen),
+                        }
+                    }
+                }
+                seen.note(Long { what, began, took }, limit);
+            }
+            std::thread::sleep(EVERY);
+        }
+        Ok(seen)
+    }
+
+    fn note(&mut self, one: Long, limit: Duration) {
+        self.times.saturating_record(one.took.as_nanos() as u64);
+        if one.took > limit {
+            match self.beyond.len() < KEPT {
+                true => self.beyond.push(one),
+                false => self.further += 1,
+            }
+        }
+    }
+
+    fn summary(&self) -> Witness {
+        let at = |q: f64| self.times.value_at_quantile(q) as f64 / 1e6;
+        Witness {
+            statements: self.times.len(),
+            p50_ms: at(0.5),
+            p99_ms: at(0.99),
+            p999_ms: at(0.999),
+            max_ms: self.times.max() as f64 / 1e6,
+            errors: self.errors,
+            lost: self.lost,
+        }
+    }
+}
+
+/// A connection in place of a lost one; None where none comes.
+fn again(dsn: &Dsn, stop: &AtomicBool) -> Option<Connection> {
+    let end = Instant::now() + PATIENCE;
+    while Instant::now() < end && !stop.load(Ordering::Relaxed) && !interrupt::requested() {
+        if let Ok(connection) = Connection::open(dsn) {
+            return Some(connection);
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    None
+}
+
+impl Load {
+    fn of(outcome: &Outcome) -> Load {
+        let seconds = outcome.seconds.max(1e-9);
+        let times = match outcome.event_latency.is_empty() {
+            true => &outcome.latency,
+            false => &outcome.event_latency,
+        };
+        let at = |q: f64| times.value_at_quantile(q) as f64 / 1e6;
+        let errors = outcome.errors.iter().map(|(code, e)| {
+            let (count, message) = (e.count, e.message.clone());
+            (*code, ErrorInfo { count, message })
+        });
+        Load {
+            seconds,
+            transactions_per_s: outcome.events as f64 / seconds,
+            statements_per_s: outcome.per_second_mean(),
+            p50_ms: at(0.5),
+            p99_ms: at(0.99),
+            max_ms: times.max() as f64 / 1e6,
+            errors: errors.collect(),
+            lost_at: outcome.lost_at.clone(),
+        }
+    }
+}
+
+impl Probed {
+    fn of(directory: PathBuf, rounds: u64, slow: &[Slow]) -> Probed {
+        let longest = |kind: Kind| {
+            let all = slow.iter().filter(|s| s.kind == kind);
+            all.map(|s| ms(s.took)).fold(0.0, f64::max)
+        };
+        Probed {
+            directory,
+            rounds,
+            longest_read_ms: longest(Kind::Read),
+            longest_sync_ms: longest(Kind::Sync),
+            longest_sleep_ms: longest(Kind::Sleep),
+        }
+    }
+}
+
+impl Report {
+    fn lines(&self) -> String {
+        let mut out = String::new();
+        let _ = writeln!(
+            out,
+            "{} {}; {}",
+            self.head.server.name, self.head.server.version, self.head.machine
+        );
+        if let (Some(data), Some(pool)) = (self.data_bytes, self.pool_bytes) {
+            let _ = writeln!(
+                out,
+                "data {} MiB, pool {} MiB: {:.1} times",
+                data >> 20,
+                pool >> 20,
+                data as f64 / pool.max(1) as f64
+            );
+        }
+        if let Some(load) = &self.load {
+            let _ = writeln!(
+                out,
+                "{:.0} s of {} on {} connections: {:.0} transactions/s, p50 {:.1} ms, p99 {:.1} ms, max {:.1} ms",
+                load.seconds,
+                self.workload,
+                self.clients,
+                load.transactions_per_s,
+                load.p50_ms,
+                load.p99_ms,
+                load.max_ms
+            );
+            for (code, error) in &load.errors {
+                let _ = writeln!(out, "error {code} {} times: {}", error.count, error.message);
+            }
+        }
+        if let Some(w) = &self.witness {
+            let _ = writeln!(
+                out,
+                "witness: {} statements, p50 {:.2} ms, p99 {:.2} ms, p99.9 {:.1} ms, max {:.1} ms",
+                grouped(w.statements),
+                w.p50_ms,
+                w.p99_ms,
+                w.p999_ms,
+                w.max_ms
+            );
+            if w.errors + w.lost > 0 {
+                let _ = writeln!(
+                    out,
+                    "witness: {} statements refused, {} connections broken",
+                    w.errors, w.lost
+                );
+            }
+        }
+        match &self.probe {
+            Some(p) => {
+                let _ = writeln!(
+                    out,
+                    "probe: longest read {:.0} ms, sync {:.0} ms, sleep {:.0} ms (0: none above a quarter of the limit)",
+                    p.longest_read_ms, p.longest_sync_ms, p.longest_sleep_ms
+                );
+            }
+            None => out.push_str(
+                "probe: none; --dir DIRECTORY on the server's disk tells stalls of the disk from those of the server\n",
+            ),
+        }
+        for stall in self.stalls.iter().take(SHOWN) {
+            out.push_str(&stall.line());
+        }
+        if self.stalls.len() > SHOWN {
+            let _ = writeln!(out, "  and {} more", self.stalls.len() - SHOWN);
+        }
+        if self.witness.is_some() {
+            let _ = writeln!(
+                out,
+                "{} stalls above {} ms that the probe does not explain",
+                self.counted, self.limit_ms
+            );
+        }
+        if self.head.partial {
+            out.push_str(PARTIAL);
+        }
+        out
+    }
+}
+
+impl Stall {
+    fn line(&self) -> String {
+        let met: Vec<String> = self
+            .probe
+            .iter()
+            .map(|m| format!("{} {:.0} ms", m.kind.name(), m.ms))
+            .collect();
+        let met = match met.is_empty() {
+            true => "nothing".to_owned(),
+            false => met.join(", "),
+        };
+        let verdict = match self.explained {
+            true => "explained",
+            false => "a stall",
+        };
+        format!(
+            "  {} of {:.0} ms at {:.1} s; the probe met {met}: {verdict}\n",
+            self.what, self.took_ms, self.at_s
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn what_the_probe_met_explains_half_or_nothing() {
+        let origin = Instant::now();
+        let long = Long {
+            what: "read",
+            began: origin + MS * 1000,
+            took: MS * 200,
+        };
+        let slow = |at: u32, took: u32| Slow {
+            kind: Kind::Sync,
+            began: origin + MS * at,
+            took: MS * took,
+        };
+        // It began before and reached in; two together; one after the other, too short.
+        assert!(long.judged(origin, &[slow(950, 100)]).explained);
+        assert!(
+            long.judged(origin, &[slow(1010, 50), slow(1100, 50)])
+                .explained
+        );
+        assert!(!long.judged(origin, &[slow(1010, 99)]).explained);
+        // Before and after it.
+        let apart = long.judged(origin, &[slow(0, 1000), slow(1200, 900)]);
+        assert!(!apart.explained && apart.probe.is_empty());
+        assert_eq!((apart.at_s, apart.took_ms), (1.0, 200.0));
+        assert!(apart.line().contains("the probe met nothing: a stall"));
+        assert!(!long.judged(origin, &[]).explained);
+    }
+
+    #[test]
+    fn a_witness_keeps_the_first_and_counts_all() {
+        let mut seen = Seen {
+            times: Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3).expect("bounds"),
+            beyond: Vec::new(),
+            further: 0,
+            errors: 0,
+            lost: 0,
+        };
+        for n in 0..KEPT as u32 + 10 {
+            let long = Long {
+                what: "update",
+                began: Instant::now(),
+                took: MS * (n % 2 * 150),
+            };
+            seen.note(long, MS * 100);
+        }
+        assert_eq!(seen.beyond.len() as u64 + seen.further, KEPT as u64 / 2 + 5);
+        assert_eq!(seen.summary().statements, KEPT as u64 + 10);
+        for _ in 0..KEPT {
+            let (began, took) = (Instant::now(), MS * 101);
+            seen.note(
+                Long {
+                    what: "read",
+                    began,
+                    took,
+                },
+                MS * 100,
+            );
+        }
+        assert_eq!(
+            (seen.beyond.len(), seen.further),
+            (KEPT, KEPT as u64 / 2 + 5)
+        );
+    }
+}
