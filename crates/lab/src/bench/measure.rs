@@ -166,8 +166,9 @@ impl Source for Counted {
         if self.left == 0 {
             return Next::End;
         }
-        self.left -= 1;
-        self.inner.next(command)
+        let next = self.inner.next(command);
+        self.left -= u64::from(next == Next::Send);
+        next
     }
 
     fn template(&self, id: u32) -> &str {
