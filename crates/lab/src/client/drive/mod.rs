@@ -178,8 +178,13 @@ pub fn drive(
             end: options.measure.map(|m| begin + m),
         };
         let _ = shared.timeline.set(timeline);
+        // Without a warm-up the window may be over before this thread runs again: its beginning is noted before anybody works.
+        let early = options
+            .warmup
+            .is_zero()
+            .then(|| Edge::begin(&shared, &mut observer));
         shared.started.wait();
-        let (seconds, cpu) = watch(&shared, &timeline, &mut observer, || {
+        let (seconds, cpu) = watch(&shared, &timeline, early, &mut observer, || {
             handles.iter().all(|h| h.is_finished())
         });
         let mut outcome = Outcome {
@@ -204,10 +209,47 @@ pub fn drive(
     })
 }
 
+/// The beginning of the window: when, and what the threads had used by then.
+struct Edge {
+    began: Instant,
+    tasks: Vec<u64>,
+    cpu: Vec<f64>,
+}
+
+impl Edge {
+    fn begin(shared: &Shared<'_>, observer: &mut impl FnMut(Moment)) -> Edge {
+        observer(Moment::Begin);
+        let mut edge = Edge {
+            began: Instant::now(),
+            tasks: shared.tasks.lock().map(|t| t.clone()).unwrap_or_default(),
+            cpu: Vec::new(),
+        };
+        edge.cpu = edge.cpu_now(shared);
+        edge
+    }
+
+    /// CPU seconds of each thread until now, or until it ended.
+    fn cpu_now(&self, shared: &Shared<'_>) -> Vec<f64> {
+        let now: Vec<f64> = self
+            .tasks
+            .iter()
+            .map(|t| crate::procfs::task_cpu_seconds(*t))
+            .collect();
+        let ended = shared.ended.lock().map(|e| e.clone()).unwrap_or_default();
+        let last = |task: &u64| ended.iter().find(|(t, _)| t == task).map(|(_, cpu)| *cpu);
+        self.tasks
+            .iter()
+            .zip(now)
+            .map(|(task, now)| last(task).unwrap_or(now))
+            .collect()
+    }
+}
+
 /// Waits through the run in the caller's thread. Returns the window's length in seconds and the CPU seconds of each thread in it.
 fn watch(
     shared: &Shared<'_>,
     timeline: &Timeline,
+    early: Option<Edge>,
     observer: &mut impl FnMut(Moment),
     finished: impl Fn() -> bool,
 ) -> (f64, Vec<f64>) {
@@ -232,31 +274,20 @@ fn watch(
         sleep(Some(timeline.begin));
         progress(observer);
     }
-    let tasks = shared.tasks.lock().map(|t| t.clone()).unwrap_or_default();
-    let cpu = |tasks: &[u64]| -> Vec<f64> {
-        let running: Vec<f64> = tasks
-            .iter()
-            .map(|t| crate::procfs::task_cpu_seconds(*t))
-            .collect();
-        let ended = shared.ended.lock().map(|e| e.clone()).unwrap_or_default();
-        let last = |task: &u64| ended.iter().find(|(t, _)| t == task).map(|(_, cpu)| *cpu);
-        tasks
-            .iter()
-            .zip(running)
-            .map(|(task, now)| last(task).unwrap_or(now))
-            .collect()
+    let edge = match early {
+        Some(edge) => edge,
+        None => Edge::begin(shared, observer),
     };
-    observer(Moment::Begin);
-    let (began, cpu_before) = (Instant::now(), cpu(&tasks));
     while !over(timeline.end) {
         sleep(timeline.end);
         progress(observer);
     }
-    let cpu_after = cpu(&tasks);
+    let cpu_after = edge.cpu_now(shared);
     observer(Moment::End);
-    let seconds = began.elapsed().as_secs_f64();
+    let seconds = edge.began.elapsed().as_secs_f64();
     shared.stop.store(true, Ordering::Relaxed);
-    let spent = cpu_before
+    let spent = edge
+        .cpu
         .iter()
         .zip(cpu_after)
         .map(|(a, b)| (b - a).max(0.0))
