@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use nfold_btree::{Cursor, EntryBatch, GetMany, Guess, PointScan};
+use nfold_types::key::prefix_successor;
 use nfold_types::row::{RawField, RowLayout};
 
 use crate::batch::{Bound, KeyBytes, KeyRange, PointSet, RowBatch};
@@ -236,6 +237,18 @@ impl Consistent {
                     stands: true,
                 });
             }
+        } else if points.len() == 1 && spec.first_rows != 0 {
+            // Few rows are wanted: a cursor brings no more, where a scan of points copies what the leaf has.
+            self.source = Source::Range;
+            let point = points.iter().next().unwrap_or_default();
+            self.key.clear();
+            self.key.extend_from_slice(point);
+            let hi = match prefix_successor(&mut self.key) {
+                true => std::ops::Bound::Excluded(self.key.as_slice()),
+                false => std::ops::Bound::Unbounded,
+            };
+            self.cursor
+                .reset(std::ops::Bound::Included(point), hi, false);
         } else {
             self.source = Source::Points;
             self.scan.clear();
