@@ -26,15 +26,16 @@ impl Gathering {
     /// This thread's requests go up to `to` (not 0). Gives what is to be requested now; `None`: another holder will.
     pub fn hand_over(&self, to: u64) -> Option<u64> {
         let left = self.left.swap(0, AcqRel);
-        if left != 0 {
-            self.holders.fetch_sub(1, AcqRel);
-            return Some(left.max(to)); // G2
+        if left == 0 {
+            self.left.fetch_max(to, AcqRel);
         }
-        self.left.fetch_max(to, AcqRel);
-        if self.holders.fetch_sub(1, AcqRel) > 1 {
+        let last = self.holders.fetch_sub(1, AcqRel) == 1;
+        if left == 0 && !last {
             return None;
         }
-        Some(self.left.swap(0, AcqRel).max(to))
+        // Others may have left theirs after the first look: they counted on a holder that was still there.
+        let more = if last { self.left.swap(0, AcqRel) } else { 0 };
+        Some(left.max(more).max(to)) // G2
     }
 }
 
