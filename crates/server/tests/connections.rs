@@ -41,6 +41,21 @@ fn both_ways_of_ending_rows() {
     }
 }
 
+/// Also what a statement has put off that never suspends: nobody else would ask for it before the worker sleeps.
+#[test]
+fn what_was_put_off_is_done_before_the_worker_sleeps() {
+    let s = TestServer::start(&[]);
+    let mut c = root(&s);
+    for _ in 0..3 {
+        assert_eq!(c.query("PUTOFF"), Ok(vec![]));
+        let end = Instant::now() + Duration::from_secs(20);
+        while s.put_off.load(Ordering::SeqCst) {
+            assert!(Instant::now() < end, "the worker sleeps over it");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
 #[test]
 fn small_commands_answer() {
     let s = TestServer::start(&[]);

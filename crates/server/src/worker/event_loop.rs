@@ -129,6 +129,8 @@ impl Worker {
             }
             self.inbox.awake();
             self.now = Instant::now();
+            // What comes in need not start a fiber, which would look at the clock.
+            self.local.catch_up_by(self.now);
             for event in &events {
                 if event.token() != Token::INBOX {
                     self.socket_event(event);

@@ -328,7 +328,7 @@ impl Local {
         }
     }
 
-    /// A fiber has suspended: it may have put something off.
+    /// A fiber has suspended or ended: it may have put something off.
     pub fn note_put_off(&self) {
         if self.put_off.get().is_none() && self.sessions.has_put_off() {
             self.put_off.set(Some(self.clock.get()));

@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -55,6 +55,8 @@ impl AccountSource for Accounts {
 #[derive(Default)]
 pub struct Sessions {
     pub ended: Arc<AtomicUsize>,
+    /// Set by the statement PUTOFF, cleared by the worker's catching up.
+    pub put_off: Arc<AtomicBool>,
 }
 
 impl SessionFactory for Sessions {
@@ -74,8 +76,17 @@ impl SessionFactory for Sessions {
             login,
             in_transaction: false,
             ended: self.ended.clone(),
+            put_off: self.put_off.clone(),
             long_data: vec![],
         }))
+    }
+
+    fn has_put_off(&self) -> bool {
+        self.put_off.load(Ordering::SeqCst)
+    }
+
+    fn catch_up(&self) {
+        self.put_off.store(false, Ordering::SeqCst);
     }
 
     fn survives_panic(&self) -> bool {
@@ -87,6 +98,7 @@ struct Session {
     login: LoginInfo,
     in_transaction: bool,
     ended: Arc<AtomicUsize>,
+    put_off: Arc<AtomicBool>,
     long_data: Vec<u8>,
 }
 
@@ -121,6 +133,10 @@ impl Session {
                 .unwrap_or(0)
         };
         match words.first().copied().unwrap_or("") {
+            "PUTOFF" => {
+                self.put_off.store(true, Ordering::SeqCst);
+                out.ok(&OkPacket::default());
+            }
             "SELECT" if words.get(1) == Some(&"USER()") => {
                 let user = format!("{}@{}", self.login.user, self.login.client_host);
                 result(out, "USER()", &[user.as_bytes()]);
@@ -341,6 +357,7 @@ pub struct TestServer {
     pub port: u16,
     pub dir: tempfile::TempDir,
     pub ended: Arc<AtomicUsize>,
+    pub put_off: Arc<AtomicBool>,
 }
 
 impl TestServer {
@@ -364,6 +381,7 @@ impl TestServer {
         let bound = Bound::new(&options).expect("a free port");
         let sessions = Sessions::default();
         let ended = sessions.ended.clone();
+        let put_off = sessions.put_off.clone();
         let server = Server::start(
             bound,
             options,
@@ -378,6 +396,7 @@ impl TestServer {
             port,
             dir,
             ended,
+            put_off,
         }
     }
 

@@ -97,7 +97,10 @@ impl Worker {
         self.local.peer_reset.set(entry.peer_reset);
         let running = &self.local.counters.fibers_running;
         running.store(self.fibers as u64, std::sync::atomic::Ordering::Relaxed);
-        match fiber.resume(()) {
+        let resumed = fiber.resume(());
+        // Also one that has ended: its wait may have been over before it suspended.
+        self.local.note_put_off();
+        match resumed {
             CoroutineResult::Yield(waits) => self.suspended(token, fiber, waits),
             CoroutineResult::Return((conn, after)) => {
                 self.local.give_stack(fiber.into_stack());
@@ -115,7 +118,6 @@ impl Worker {
             return;
         };
         entry.state = State::Running { fiber, waits };
-        self.local.note_put_off();
         match waits {
             Suspend::Yield => add(&self.local.counters.yields, 1),
             Suspend::Wait(_) | Suspend::Writable(_) => add(&self.local.counters.waits, 1),
