@@ -169,13 +169,13 @@ impl TreeHandle {
             }
             Err(Miss::Stop(stop)) => return Err(stop),
         };
-        for item in items {
-            lanes.push(root, *item, job.key(*item));
-        }
         let Some(pages) = store.pages_of(self.tree.space) else {
             lanes.restart.extend(items.iter().copied());
             return Ok(());
         };
+        for item in items {
+            lanes.push(root, *item, job.key(*item));
+        }
         for below in (0..Node::new(root.words()).level()).rev() {
             self.choose_children(pages, job, lanes);
             self.prefetch_children(store, pages, lanes);
