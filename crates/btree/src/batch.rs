@@ -41,6 +41,12 @@ pub struct EntryBatch {
     entries: Vec<Entry>,
 }
 
+/// Entries whose cells are asked for ahead of the copy.
+const AHEAD: usize = 6;
+/// Bytes of each of the first ones, and most of any.
+const FIRST_CELLS: usize = 128;
+const LONGEST_AHEAD: usize = 1024;
+
 impl EntryBatch {
     pub fn clear(&mut self) {
         self.bytes.clear();
@@ -96,12 +102,20 @@ impl EntryBatch {
         point: u32,
         page: PageNo,
         node: Node<'_>,
-        slots: impl Iterator<Item = usize>,
+        slots: impl Iterator<Item = usize> + Clone,
     ) {
         let prefix = node.prefix_len().min(PAGE_SIZE);
         let short = node.short_prefix(prefix);
+        let mut ahead = slots.clone();
+        for i in ahead.by_ref().take(AHEAD) {
+            words::prefetch_range(node.words(), node.slot(i).cell(), FIRST_CELLS);
+        }
+        let mut bytes = FIRST_CELLS;
         for i in slots {
             let slot = node.slot(i);
+            if let Some(i) = ahead.next() {
+                words::prefetch_range(node.words(), node.slot(i).cell(), bytes);
+            }
             // Key suffix and value stand together in the cell and are copied as one, in whole words; the prefix is put before them, over
             // what else was in the first of these.
             if prefix > PREFIX_BYTES {
@@ -112,6 +126,7 @@ impl EntryBatch {
             }
             let suffix = slot.key_len();
             let len = suffix + node.value_len(slot);
+            bytes = len.min(LONGEST_AHEAD);
             let cell = words::append_words(node.words(), slot.key_at(), len, &mut self.bytes);
             if prefix > PREFIX_BYTES {
                 node.copy_long_prefix(&mut self.bytes[..cell.0], prefix);

@@ -64,6 +64,7 @@ impl TreeHandle {
     /// Reads the path to the leaf at the check's position.
     fn check_leaf<'s>(&self, store: &'s Store, check: &TreeCheck) -> Result<Leaf<'s>, Miss> {
         let (mut problems, mut inner_pages) = (Vec::new(), 0);
+        let pages = self.pages(store)?;
         let mut page = self.read_root(store)?;
         let (mut lower, mut upper) = (Vec::new(), None);
         for _ in 0..MAX_LEVELS {
@@ -94,7 +95,7 @@ impl TreeHandle {
             }
             let count = node.count();
             let slot = node.child_slot(count, node.suffix(&check.at));
-            page = self.read_child(store, &page, slot)?;
+            page = self.read_child(pages, &page, slot, node.level())?;
             lower.clear();
             node.append_key(node.slot(slot), &mut lower);
             if slot + 1 < count {

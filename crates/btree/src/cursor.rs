@@ -252,7 +252,9 @@ impl Cursor {
             }
             self.hint = 0;
         }
-        tree.try_descend(store, self.seek(), 0, |_, _, _| ())
+        let page = tree.try_descend(store, self.seek(), 0, |_, _, _| ())?;
+        Node::new(page.words()).prefetch_first_slots();
+        Ok(page)
     }
 
     /// C2: after validation.

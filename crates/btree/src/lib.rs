@@ -23,6 +23,7 @@ mod merge;
 mod node;
 mod points;
 mod redo;
+mod shape;
 mod split;
 mod tree;
 mod write;
@@ -34,6 +35,7 @@ pub use cursor::{Bound, Cursor, KeyRange};
 pub use estimate::TreeStats;
 pub use guess::Guess;
 pub use redo::{BtreeRedo, OP_FIRST, OP_LAST};
+pub use shape::TreeShape;
 pub use tree::{MAX_ENTRY, MAX_KEY, Tree, TreeCounters, TreeHandle};
 pub use write::{ENTRY_LOG_OVERHEAD, LeafPos, Room};
 

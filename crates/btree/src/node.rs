@@ -61,6 +61,8 @@ pub(crate) const SLOT_WORD: usize = SLOTS / 8;
 pub(crate) const MAX_SLOTS: usize = (PAGE_SIZE - SLOTS) / 8;
 /// Most bytes of slots that are prefetched.
 const PREFETCH_MAX: usize = 512;
+/// End of the slots that are prefetched blindly: 108 of them.
+const FIRST_SLOTS: usize = 1024;
 /// Slots on either side of an expected one that are tried before the whole page.
 pub(crate) const NEAR: usize = 4;
 /// Bytes a cell has besides key suffix and value.
@@ -289,6 +291,22 @@ impl<'a> Node<'a> {
         )
     }
 
+    /// Prefetches what a search of the page begins with: header and hints.
+    #[inline(always)]
+    pub(crate) fn prefetch_entry(self) {
+        for off in (0..SLOTS + 8).step_by(64) {
+            words::prefetch(self.words, off);
+        }
+    }
+
+    /// Prefetches as many slots as a leaf mostly has, before anything is known of it.
+    #[inline(always)]
+    pub(crate) fn prefetch_first_slots(self) {
+        for off in (192..FIRST_SLOTS).step_by(64) {
+            words::prefetch(self.words, off);
+        }
+    }
+
     /// Prefetches the slots of a range that [`hinted`](Self::hinted) gave, a few lines at most.
     #[inline(always)]
     pub(crate) fn prefetch_slots(self, (from, to): (usize, usize)) {
@@ -304,6 +322,10 @@ impl<'a> Node<'a> {
     /// How the key of `slot` compares with `suffix`, whose head equals the slot's.
     #[inline]
     fn compare_tail(self, slot: Slot, suffix: &[u8]) -> Ordering {
+        // Equal heads hold the whole of both: no need to look at the cell.
+        if slot.key_len() <= 4 && suffix.len() <= 4 {
+            return slot.key_len().cmp(&suffix.len());
+        }
         self.compare_tail_word(slot, suffix, padded_word(suffix.get(4..).unwrap_or(&[])))
     }
 
@@ -340,7 +362,11 @@ impl<'a> Node<'a> {
     /// First slot whose head is ≥ `head`.
     #[inline(always)]
     pub(crate) fn search_head(self, count: usize, head: u32) -> usize {
-        self.search_hinted(self.hinted(count, head), head)
+        let range = self.hinted(count, head);
+        if SLOTS + 8 * count > FIRST_SLOTS {
+            self.prefetch_slots(range);
+        }
+        self.search_hinted(range, head)
     }
 
     /// A slot with this head, `guess` if it has it; otherwise as [`search_head`](Self::search_head).
@@ -354,7 +380,7 @@ impl<'a> Node<'a> {
 
     /// As [`search_head`](Self::search_head), when the slot is expected a few from `guess`.
     #[inline(never)]
-    fn search_around(self, guess: usize, count: usize, head: u32) -> usize {
+    pub(crate) fn search_around(self, guess: usize, count: usize, head: u32) -> usize {
         let before = |i: usize| self.slot(i).head() < head;
         let (from, to) = (guess.saturating_sub(NEAR), (guess + NEAR).min(count));
         if from < to && (from == 0 || before(from - 1)) && !before(to - 1) {
@@ -410,25 +436,77 @@ impl<'a> Node<'a> {
         head: u32,
         suffix: &[u8],
     ) -> (usize, bool) {
-        let wanted = padded_word(suffix.get(4..).unwrap_or(&[]));
-        let before =
-            |s: Slot| s.head() == head && self.compare_tail_word(s, suffix, wanted).is_lt();
-        let at = self.partition(first, count, before);
+        let key = Tail::of(suffix);
+        // Numbers lie evenly more often than not: the place that the first and the last key suggest, and the next, before any halving.
+        let (mut from, mut to) = (first, count);
+        let last = self.slot(count - 1);
+        if count - first > 4 && last.head() == head {
+            let (low, high) = (self.tail_word(self.slot(first)), self.tail_word(last));
+            let place = portion(low, high, key.word) as usize * (count - 1 - first) >> PORTION_BITS;
+            let at = first + place;
+            if self.is_tail_below(self.slot(at), head, &key) {
+                from = at + 1;
+                if from < count && !self.is_tail_below(self.slot(from), head, &key) {
+                    to = from;
+                }
+            } else {
+                to = at;
+            }
+        }
+        let (mut at, mut len) = (from, to - from);
+        while len > 1 {
+            let half = len / 2;
+            let skip = self.is_tail_below(self.slot(at + half - 1), head, &key);
+            at = std::hint::select_unpredictable(skip, at + half, at);
+            len -= half;
+        }
+        at += usize::from(len == 1 && self.is_tail_below(self.slot(at), head, &key));
         let slot = self.slot(at);
         let found = at < count
             && slot.head() == head
-            && self.compare_tail_word(slot, suffix, wanted).is_eq();
+            && self.compare_tail_word(slot, suffix, key.word).is_eq();
         (at, found)
+    }
+
+    /// Whether the key of `slot`, whose head is `head` or above it, is below the one with that head and tail.
+    #[inline(always)]
+    fn is_tail_below(self, slot: Slot, head: u32, key: &Tail<'_>) -> bool {
+        let have = self.tail_word(slot);
+        // Almost never equal, so that this is no branch that depends on the key.
+        if have == key.word {
+            return slot.head() == head
+                && self.compare_tail_word(slot, key.suffix, key.word).is_lt();
+        }
+        (slot.head() == head) & (have < key.word)
+    }
+
+    /// How far `suffix` lies on the way from the key of an inner page's slot to that of the next, in units of [`PORTION_BITS`]; `None` behind the
+    /// last slot, where the page does not say.
+    #[inline(always)]
+    pub(crate) fn portion(self, slot: usize, count: usize, suffix: &[u8]) -> Option<u32> {
+        if slot + 1 >= count {
+            return None;
+        }
+        let (low, high) = (self.slot(slot), self.slot(slot + 1));
+        if low.head() != high.head() {
+            let (low, high) = (u64::from(low.head()), u64::from(high.head()));
+            let key = u64::from(head_of(suffix));
+            return Some(portion(low << 32, high << 32, key << 32));
+        }
+        let (low, high) = (self.tail_word(low), self.tail_word(high));
+        Some(portion(low, high, Tail::of(suffix).word))
     }
 
     /// The eight key bytes behind a slot's head, big-endian, zeros behind the key's end.
     #[inline(always)]
     fn tail_word(self, slot: Slot) -> u64 {
-        let word = words::load_u64(self.words, slot.key_at() + 4).swap_bytes();
-        match slot.key_len().saturating_sub(4) {
-            len @ 0..8 => word & !(u64::MAX >> (8 * len)),
-            _ => word,
-        }
+        let at = slot.key_at() + 4;
+        let (index, shift) = (at / 8, at % 8 * 8);
+        // What lies beyond the page, and comes from its beginning here, is behind the key's end.
+        let (low, high) = (self.word(index), self.word(index + 1));
+        let word = ((low >> shift) | ((high << 1) << (63 - shift))).swap_bytes();
+        let bits = 8 * slot.key_len().saturating_sub(4).min(8);
+        word & !u64::MAX.checked_shr(bits as u32).unwrap_or(0)
     }
 
     /// First slot from `from` on whose key is ≥ `suffix`, expected near: a linear look first.
@@ -573,6 +651,32 @@ impl<'a> Node<'a> {
     pub(crate) fn suffix(self, key: &[u8]) -> &[u8] {
         key.get(self.prefix_len()..).unwrap_or(&[])
     }
+}
+
+/// A key's suffix, and its eight bytes behind the head.
+struct Tail<'k> {
+    suffix: &'k [u8],
+    word: u64,
+}
+
+impl<'k> Tail<'k> {
+    #[inline(always)]
+    fn of(suffix: &'k [u8]) -> Tail<'k> {
+        let word = padded_word(suffix.get(4..).unwrap_or(&[]));
+        Tail { suffix, word }
+    }
+}
+
+/// Bits of a [`portion`].
+pub(crate) const PORTION_BITS: u32 = 16;
+
+/// How far `key` lies on the way from `low` to `high`: 0 to `1 << PORTION_BITS`, less than that below `high`.
+#[inline(always)]
+fn portion(low: u64, high: u64, key: u64) -> u32 {
+    let way = high.saturating_sub(low) >> PORTION_BITS;
+    let done = key.saturating_sub(low);
+    // Ways shorter than the unit are rare, and then any place will do.
+    (done / way.max(1)).min(1 << PORTION_BITS) as u32
 }
 
 /// The first eight bytes, big-endian, zeros behind the end.

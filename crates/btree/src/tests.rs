@@ -4,6 +4,7 @@ mod build;
 mod cold;
 mod model;
 mod recovery;
+mod shape;
 mod stress;
 
 use crate::*;
@@ -121,6 +122,16 @@ impl World {
         finish(|| self.tree.get(&self.store, key, &mut value))
             .unwrap()
             .then_some(value)
+    }
+
+    /// As [`get`](Self::get), by a reader that remembers what pages look like.
+    fn look(&self, key: &[u8], shape: &mut TreeShape) -> Option<Vec<u8>> {
+        let mut values = vec![9; 3];
+        let found = finish(|| self.tree.get_span(&self.store, key, shape, &mut values));
+        found.unwrap().map(|span| {
+            assert!(span.start >= 3, "the caller's bytes are left alone");
+            values[span].to_vec()
+        })
     }
 
     /// All entries of a range, read in batches of at most `max`.

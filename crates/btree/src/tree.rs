@@ -13,7 +13,7 @@ use crate::node::Node;
 #[cfg(not(shuttle))]
 use nfold_observe::contention::{Place, Site, WaitKind};
 use nfold_store::{
-    Latched, Mtr, PageId, PageNo, PageRef, PageType, SpaceId, Stop, Store, StoreError,
+    Latched, Mtr, PageId, PageNo, PageRef, PageType, SpaceId, SpacePages, Stop, Store, StoreError,
 };
 use nfold_sync::{CachePadded, prim::spin};
 use smallvec::SmallVec;
@@ -187,59 +187,96 @@ impl TreeHandle {
         })
     }
 
+    /// The pages of the tree's space. Without such a space: why there is none.
+    #[inline(always)]
+    pub(crate) fn pages<'s>(&self, store: &'s Store) -> Result<SpacePages<'s>, Miss> {
+        match store.pages_of(self.tree.space) {
+            Some(pages) => Ok(pages),
+            None => Err(self.no_pages(store)),
+        }
+    }
+
+    #[cold]
+    fn no_pages(&self, store: &Store) -> Miss {
+        match store.read(self.page_id(self.tree.root)) {
+            Ok(_) => Miss::Restart,
+            Err(stop) => stop.into(),
+        }
+    }
+
     /// Reads the root. Its level is part of what the caller validates.
     #[inline]
     pub(crate) fn read_root<'s>(&self, store: &'s Store) -> Result<PageRef<'s>, Miss> {
-        let page = store.read(self.page_id(self.tree.root))?;
+        self.root_of(self.pages(store)?)
+    }
+
+    #[inline(always)]
+    pub(crate) fn root_of<'s>(&self, pages: SpacePages<'s>) -> Result<PageRef<'s>, Miss> {
+        let page = pages.read(self.tree.root)?;
         let node = Node::new(page.words());
         if !self.is_ours(node, node.level()) || node.level() as usize >= MAX_LEVELS {
-            if !page.validate() {
-                return Err(Miss::Restart);
-            }
-            return Err(self
-                .corrupt(self.tree.root, "not the root of this index")
-                .into());
+            return Err(self.not_ours(&page, "not the root of this index"));
         }
         Ok(page)
     }
 
-    /// From inner page `page` to its child in `slot`. The child's word was loaded while `page` still had its seen bytes.
-    #[inline]
+    /// A page that does not look like this tree's: changed meanwhile, or damaged.
+    #[cold]
+    fn not_ours(&self, page: &PageRef<'_>, what: &'static str) -> Miss {
+        if page.validate() {
+            self.corrupt(page.id().page, what).into()
+        } else {
+            Miss::Restart
+        }
+    }
+
+    /// From inner page `page`, which was taken for one at `level`, to its child in `slot`. The child's word was loaded while `page` still had
+    /// its seen bytes.
+    #[inline(always)]
     pub(crate) fn read_child<'s>(
         &self,
-        store: &'s Store,
+        pages: SpacePages<'s>,
         page: &PageRef<'s>,
         slot: usize,
+        level: u16,
     ) -> Result<PageRef<'s>, Miss> {
         let node = Node::new(page.words());
         let child = node.child(node.slot(slot));
-        let level = node.level();
-        if !page.validate() {
-            return Err(Miss::Restart);
-        }
-        let next = match store.read(self.page_id(child)) {
-            Ok(next) => next,
-            Err(stop) => {
-                return Err(if page.validate() {
-                    stop.into()
-                } else {
-                    Miss::Restart
-                });
+        let next = match pages.peek(child) {
+            Some(next) => {
+                // What is read first of the child is asked for before anything that has to wait for memory as well.
+                Node::new(next.words()).prefetch_entry();
+                if !page.validate() {
+                    return Err(Miss::Restart);
+                }
+                pages.touch(&next);
+                next
             }
+            None => self.wait_for_child(pages, page, child)?,
         };
-        if !page.validate() {
-            return Err(Miss::Restart);
-        }
-        let below = Node::new(next.words());
-        if level == 0 || !self.is_ours(below, level - 1) {
-            if !next.validate() {
-                return Err(Miss::Restart);
-            }
-            return Err(self
-                .corrupt(child, "not the child that its parent names")
-                .into());
+        if level == 0 || !self.is_ours(Node::new(next.words()), level - 1) {
+            return Err(self.not_ours(&next, "not the child that its parent names"));
         }
         Ok(next)
+    }
+
+    /// [`read_child`](Self::read_child), when the child is latched or not in memory.
+    #[inline(never)]
+    fn wait_for_child<'s>(
+        &self,
+        pages: SpacePages<'s>,
+        page: &PageRef<'s>,
+        child: PageNo,
+    ) -> Result<PageRef<'s>, Miss> {
+        // A number that was not one of a child must not be waited for.
+        if !page.validate() {
+            return Err(Miss::Restart);
+        }
+        let next = pages.read_slow(child);
+        if !page.validate() {
+            return Err(Miss::Restart);
+        }
+        Ok(next?)
     }
 
     /// One try to reach the page at `level` where `seek` leads. `visit` sees each inner page on the way, unvalidated, with the
@@ -252,21 +289,21 @@ impl TreeHandle {
         level: u16,
         mut visit: impl FnMut(&PageRef<'s>, usize, usize),
     ) -> Result<PageRef<'s>, Miss> {
-        let mut page = self.read_root(store)?;
-        loop {
+        let pages = self.pages(store)?;
+        let mut page = self.root_of(pages)?;
+        let mut here = Node::new(page.words()).level();
+        while here > level {
             let node = Node::new(page.words());
-            if node.level() <= level {
-                return if node.level() == level {
-                    Ok(page)
-                } else {
-                    Err(Miss::Restart)
-                };
-            }
             let count = node.count();
             let slot = seek.child_slot(node, count);
             visit(&page, slot, count);
-            page = self.read_child(store, &page, slot)?;
+            page = self.read_child(pages, &page, slot, here)?;
+            here -= 1;
         }
+        if here < level {
+            return Err(Miss::Restart);
+        }
+        Ok(page)
     }
 
     /// Runs an optimistic read again while it meets changes; `None` after [`MAX_RESTARTS`] of them: the caller then takes the latch

@@ -439,6 +439,27 @@ impl<'a> SpacePages<'a> {
             self.core.counters.add(Count::UsedMarks as usize, 1);
         }
     }
+
+    /// As [`Store::read`].
+    #[inline(always)]
+    pub fn read(self, page: PageNo) -> Result<PageRef<'a>, Stop> {
+        match self.peek(page) {
+            Some(page) => {
+                self.touch(&page);
+                Ok(page)
+            }
+            None => self.read_slow(page),
+        }
+    }
+
+    /// As [`read`](Self::read), when [`peek`](Self::peek) found nothing.
+    #[inline(never)]
+    pub fn read_slow(self, page: PageNo) -> Result<PageRef<'a>, Stop> {
+        self.core.read(PageId {
+            space: self.space.id,
+            page,
+        })
+    }
 }
 
 impl Core {

@@ -219,6 +219,15 @@ pub fn prefetch_line<T>(what: &T) {
     let _ = what;
 }
 
+/// Asks the CPU for the lines that hold `[off, off + len)`, as far as they are inside.
+#[inline(always)]
+pub fn prefetch_range(words: &[AtomicU64], off: usize, len: usize) {
+    for at in (off..off + len).step_by(64) {
+        prefetch(words, at);
+    }
+    prefetch(words, (off + len).saturating_sub(1));
+}
+
 /// As [`prefetch_line`], into the second cache: for many lines in a row. Few can be under way to the first one, and an ask beyond those is waited
 /// for.
 #[inline(always)]

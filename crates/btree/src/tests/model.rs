@@ -97,9 +97,11 @@ fn probe(shape: Shape, rng: &mut Rng, model: &Model) -> Vec<u8> {
 
 fn compare_reads(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
     world.assert_holds(model);
+    let mut seen = TreeShape::default();
     for _ in 0..40 {
         let key = probe(shape, rng, model);
         assert_eq!(world.get(&key), model.get(&key).cloned());
+        assert_eq!(world.look(&key, &mut seen), model.get(&key).cloned());
         let (a, b) = (probe(shape, rng, model), probe(shape, rng, model));
         let range = KeyRange {
             lo: bound(rng, a),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nfold_btree::{Cursor, EntryBatch, GetMany, Guess, PointScan};
+use nfold_btree::{Cursor, EntryBatch, GetMany, Guess, PointScan, TreeShape};
 use nfold_types::key::prefix_successor;
 use nfold_types::row::{RawField, RowLayout};
 
@@ -176,6 +176,8 @@ struct Consistent {
     /// Entries of a range that are certainly wanted: no more than these are brought as long as there are any.
     wanted: usize,
     points: PointSet,
+    /// Of the clustered tree, for looks at single keys.
+    shape: TreeShape,
     scan: PointScan,
     entries: EntryBatch,
     /// Places in the entries at hand, in the order of the result.

@@ -9,6 +9,7 @@ use crate::record::{CLUSTERED_HEADER, RowHeader};
 use crate::session::EngineSession;
 use crate::table::Table;
 use nfold_types::row::RowLayout;
+use std::ops::Range;
 
 impl Consistent {
     /// Reads the row of the only point, if it is there. After a wait, call again.
@@ -23,9 +24,11 @@ impl Consistent {
         let start = out.bytes();
         let key = self.points.key(0);
         let tree = &table.index(0).tree;
-        let found = tree.get(session.store(), key, out.arena()).map_err(lift)?;
-        if found {
-            let settled = self.settle_point(table, spec, session, view, start, out);
+        let found = tree
+            .get_span(session.store(), key, &mut self.shape, out.arena())
+            .map_err(lift)?;
+        if let Some(span) = found {
+            let settled = self.settle_point(table, spec, session, view, (start, span), out);
             if settled.is_err() {
                 out.arena().truncate(start);
             }
@@ -35,7 +38,7 @@ impl Consistent {
         Ok(())
     }
 
-    /// Makes the value that lies in the batch's memory from `start` on a row of it, or takes it away.
+    /// Makes the value that lies at `span` of the batch's memory, which ended at `start` before, a row of it, or takes it away.
     #[inline]
     fn settle_point(
         &mut self,
@@ -43,16 +46,15 @@ impl Consistent {
         spec: &ReadSpec,
         session: &EngineSession,
         view: &View<'_>,
-        start: usize,
+        (start, span): (usize, Range<usize>),
         out: &mut RowBatch,
     ) -> Result<(), Stop> {
-        let value = &out.data()[start..];
+        let value = &out.data()[span.clone()];
         let settled = settle_row(session.system(), view, value, &mut self.scratch)?;
         if settled == Settled::Current {
             let (_, image) = RowHeader::split(value).ok_or_else(damaged)?;
             if !RowLayout::has_external(image) {
-                let end = out.bytes();
-                out.push_span(0, start + CLUSTERED_HEADER..end);
+                out.push_span(0, span.start + CLUSTERED_HEADER..span.end);
                 return Ok(());
             }
         }
