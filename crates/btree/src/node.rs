@@ -442,7 +442,8 @@ impl<'a> Node<'a> {
         let last = self.slot(count - 1);
         if count - first > 4 && last.head() == head {
             let (low, high) = (self.tail_word(self.slot(first)), self.tail_word(last));
-            let place = portion(low, high, key.word) as usize * (count - 1 - first) >> PORTION_BITS;
+            let way = (count - 1 - first) * portion(low, high, key.word) as usize;
+            let place = way >> PORTION_BITS;
             let at = first + place;
             if self.is_tail_below(self.slot(at), head, &key) {
                 from = at + 1;
