@@ -473,6 +473,9 @@ impl Report {
                 pool >> 20,
                 data as f64 / pool.max(1) as f64
             );
+            if data < pool {
+                out.push_str("the data fit into the pool, so little is written but the log: more --rows, or a smaller pool, asks for more\n");
+            }
         }
         if let Some(load) = &self.load {
             let _ = writeln!(
