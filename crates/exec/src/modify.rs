@@ -154,7 +154,7 @@ impl<'p> Assigner<'p> {
 fn each_row(
     rt: &Runtime<'_>,
     block: &Block,
-    exec: &mut Option<BlockExec>,
+    exec: &mut Option<Box<BlockExec>>,
     limit: Option<&LimitPlan>,
     collect: bool,
     f: &mut dyn FnMut(&[u8], Option<u64>, u64) -> Result<(), SqlError>,
@@ -164,7 +164,7 @@ fn each_row(
         return Ok(());
     }
     if exec.is_none() {
-        *exec = Some(BlockExec::open(rt, block, limits)?);
+        *exec = Some(Box::new(BlockExec::open(rt, block, limits)?));
     }
     let Some(exec) = exec else { return Ok(()) };
     let mut n = 0u64;
@@ -262,7 +262,7 @@ pub(crate) fn observe(
 pub(crate) fn update(
     rt: &Runtime<'_>,
     plan: &UpdatePlan,
-    exec: &mut Option<BlockExec>,
+    exec: &mut Option<Box<BlockExec>>,
 ) -> Result<StatementResult, SqlError> {
     let table = rt.table(plan.table.id)?;
     let storing = Storing::new(rt, plan.ignore, false);
@@ -320,7 +320,7 @@ pub(crate) fn update(
 pub(crate) fn delete(
     rt: &Runtime<'_>,
     plan: &DeletePlan,
-    exec: &mut Option<BlockExec>,
+    exec: &mut Option<Box<BlockExec>>,
 ) -> Result<StatementResult, SqlError> {
     let table = rt.table(plan.table.id)?;
     let mut op = DeleteOp::new(table);

@@ -51,7 +51,7 @@ pub struct Executable {
     /// Of a query, or of the one whose rows are inserted.
     query: KeptQuery,
     /// What finds the rows that are changed.
-    root: Option<BlockExec>,
+    root: Option<Box<BlockExec>>,
     /// `query` and `root` read with locks (SERIALIZABLE).
     lock_reads: bool,
     /// How often it ran.
@@ -176,7 +176,7 @@ pub fn execute(
     let ok = result.is_ok();
     if !ok {
         // Operators may hold half a read.
-        statement.root = None;
+        (statement.query, statement.root) = (KeptQuery::default(), None);
     }
     let ended = crate::runtime::drive(cx, || session.statement_end(ok));
     let result = result?;
