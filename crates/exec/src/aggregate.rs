@@ -6,7 +6,7 @@ use nfold_plan::collate;
 use nfold_plan::expr::{BitOp, Class, CmpKind, ExprType};
 use nfold_plan::query::{AggFunc, Aggregate};
 use nfold_types::row::RowLayout;
-use nfold_types::{Decimal, ErrorCode, SqlError, Value};
+use nfold_types::{Decimal, ErrorCode, SqlError, TypeKind, Value, ValueRef};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
@@ -63,9 +63,8 @@ enum State {
     ConcatOrdered(Vec<(Vec<u8>, Vec<u8>)>),
 }
 
-/// What aggregates of one kind share: the plan's description and how distinct values and GROUP_CONCAT's order are keyed.
-pub(crate) struct AggInfo<'p> {
-    pub plan: &'p Aggregate,
+/// How an aggregate's distinct values and GROUP_CONCAT's order are keyed, and its arguments laid out; made once.
+pub(crate) struct AggShape {
     distinct: KeyMaker,
     order: KeyMaker,
     /// Arguments, then GROUP_CONCAT's order expressions.
@@ -74,10 +73,9 @@ pub(crate) struct AggInfo<'p> {
     pub layout: RowLayout,
 }
 
-impl<'p> AggInfo<'p> {
-    pub fn new(plan: &'p Aggregate) -> AggInfo<'p> {
-        AggInfo {
-            plan,
+impl AggShape {
+    pub fn new(plan: &Aggregate) -> AggShape {
+        AggShape {
             distinct: KeyMaker::new(plan.args.iter().map(|a| (&a.ty, false))),
             order: KeyMaker::new(plan.order.iter().map(|o| (&o.expr.ty, o.desc))),
             width: plan.args.len() + plan.order.len(),
@@ -89,23 +87,29 @@ impl<'p> AggInfo<'p> {
             ),
         }
     }
+}
 
-    /// Evaluates the arguments for one row.
-    pub fn values<'a>(
-        &self,
-        cx: &EvalCx<'a>,
-        plan: &'a Aggregate,
-        out: &mut Values<'a>,
-    ) -> Result<(), SqlError> {
-        for e in plan.args.iter().chain(plan.order.iter().map(|o| &o.expr)) {
-            let v = match plan.func {
-                AggFunc::Min | AggFunc::Max => crate::tuple::own_text(cx, e)?,
-                _ => cx.val(e)?,
-            };
-            out.push(v);
-        }
-        Ok(())
+/// What aggregates of one kind share: the plan's description, and its shape.
+#[derive(Clone, Copy)]
+pub(crate) struct AggInfo<'p> {
+    pub plan: &'p Aggregate,
+    pub shape: &'p AggShape,
+}
+
+/// Evaluates an aggregate's arguments for one row.
+pub(crate) fn values<'a>(
+    cx: &EvalCx<'a>,
+    plan: &'a Aggregate,
+    out: &mut Values<'a>,
+) -> Result<(), SqlError> {
+    for e in plan.args.iter().chain(plan.order.iter().map(|o| &o.expr)) {
+        let v = match plan.func {
+            AggFunc::Min | AggFunc::Max => crate::tuple::own_text(cx, e)?,
+            _ => cx.val(e)?,
+        };
+        out.push(v);
     }
+    Ok(())
 }
 
 impl Acc {
@@ -158,22 +162,60 @@ impl Acc {
         }
     }
 
-    /// Whether [`Acc::add_integer`] will do: a count or a sum of integers, without DISTINCT.
-    pub fn takes_integers(&self) -> bool {
-        self.seen.is_none() && matches!(self.state, State::Count(_) | State::SumInt { .. })
+    /// Whether [`Acc::add_stored`] will do for an argument of this type: a count, or a sum or an extreme of numbers or dates, without DISTINCT.
+    pub fn takes_stored(&self, ty: Option<&ExprType>) -> bool {
+        if self.seen.is_some() {
+            return false;
+        }
+        // A TIMESTAMP is compared as the session's local time, a TIME of its own class as it is.
+        let class = ty
+            .filter(|ty| !matches!(ty.col.kind, TypeKind::Timestamp(_) | TypeKind::Bit(_)))
+            .map(ExprType::class);
+        match self.state {
+            State::Count(_) => true,
+            State::SumInt { .. } => class == Some(Class::Int),
+            State::SumDecimal { .. } => class == Some(Class::Decimal),
+            State::SumDouble { .. } => class == Some(Class::Double),
+            State::Extreme(_) => matches!(
+                class,
+                Some(Class::Int | Class::Decimal | Class::Double | Class::Date | Class::DateTime)
+            ),
+            _ => false,
+        }
     }
 
-    /// Takes in a value that is not NULL; a count does not look at it.
+    /// Takes in a value as its column stores it; a count does not look at it.
     #[inline]
-    pub fn add_integer(&mut self, value: i128) {
-        match &mut self.state {
-            State::Count(c) => *c += 1,
-            State::SumInt { sum, count } => {
-                *sum += value;
+    pub fn add_stored(&mut self, func: AggFunc, value: ValueRef<'_>) -> Result<(), SqlError> {
+        if value.is_null() && func != AggFunc::Any {
+            return Ok(());
+        }
+        match (&mut self.state, value) {
+            (State::Count(c), _) => *c += 1,
+            (State::SumInt { sum, count }, ValueRef::Int(v)) => {
+                *sum += i128::from(v);
                 *count += 1;
             }
-            _ => debug_assert!(false, "asked for by `takes_integers` only"),
+            (State::SumInt { sum, count }, ValueRef::UInt(v)) => {
+                *sum += i128::from(v);
+                *count += 1;
+            }
+            (State::SumDecimal { sum, count }, ValueRef::Decimal(v)) => {
+                *sum = sum.add(&v).ok_or_else(sum_overflow)?;
+                *count += 1;
+            }
+            (State::SumDouble { sum, count }, ValueRef::Double(v)) => {
+                *sum += v;
+                *count += 1;
+            }
+            (State::SumDouble { sum, count }, ValueRef::Float(v)) => {
+                *sum += f64::from(v);
+                *count += 1;
+            }
+            (State::Extreme(best), v) => stored_extreme(func, best, v),
+            _ => debug_assert!(false, "asked for by `takes_stored` only"),
         }
+        Ok(())
     }
 
     /// Takes one row in. With `full` memory it does not grow: what it would have to keep is put off under the key given back, equal for
@@ -197,7 +239,7 @@ impl Acc {
             && plan.func != AggFunc::CountStar
         {
             let mut key = Vec::new();
-            info.distinct.push_all(args, &mut key)?;
+            info.shape.distinct.push_all(args, &mut key)?;
             if seen.contains(&key) {
                 return Ok(None);
             }
@@ -233,9 +275,7 @@ impl Acc {
             State::SumDecimal { sum, count } => {
                 let v = convert::to_decimal(cx, &args[0], &plan.args[0].ty)
                     .unwrap_or(Decimal::from(0i64));
-                *sum = sum.add(&v).ok_or_else(|| {
-                    SqlError::new(ErrorCode::ER_DATA_OUT_OF_RANGE, &[&"DECIMAL", &"sum"])
-                })?;
+                *sum = sum.add(&v).ok_or_else(sum_overflow)?;
                 *count += 1;
             }
             State::SumDouble { sum, count } => {
@@ -287,7 +327,9 @@ impl Acc {
             }
             State::ConcatOrdered(rows) => {
                 let mut key = Vec::new();
-                info.order.push_all(&values[plan.args.len()..], &mut key)?;
+                info.shape
+                    .order
+                    .push_all(&values[plan.args.len()..], &mut key)?;
                 let mut text = Vec::new();
                 concat_args(cx, plan, args, &mut text);
                 self.bytes += key.len() + text.len() + 64;
@@ -301,9 +343,8 @@ impl Acc {
         Ok(())
     }
 
-    /// The result.
-    pub fn finish<'a>(self, cx: &EvalCx<'a>, plan: &Aggregate) -> Result<Val<'a>, SqlError> {
-        let overflow = || SqlError::new(ErrorCode::ER_DATA_OUT_OF_RANGE, &[&"DECIMAL", &"sum"]);
+    /// The result; the state is used up.
+    pub fn finish<'a>(&mut self, cx: &EvalCx<'a>, plan: &Aggregate) -> Result<Val<'a>, SqlError> {
         let decimal = |sum: Decimal, count: u64| -> Result<Val<'a>, SqlError> {
             if plan.func == AggFunc::Sum {
                 return Ok(Val::Decimal(sum));
@@ -311,9 +352,10 @@ impl Acc {
             let quotient = sum
                 .div(&Decimal::from(count), cx.env().div_precision_increment())
                 .flatten();
-            quotient.map(Val::Decimal).ok_or_else(overflow)
+            quotient.map(Val::Decimal).ok_or_else(sum_overflow)
         };
-        Ok(match self.state {
+        let state = std::mem::replace(&mut self.state, State::Count(0));
+        Ok(match state {
             State::Count(c) => Val::Int(c as i64),
             State::SumInt { count: 0, .. }
             | State::SumDecimal { count: 0, .. }
@@ -385,6 +427,39 @@ impl Acc {
                 Val::string(text)
             }
         })
+    }
+}
+
+#[cold]
+fn sum_overflow() -> SqlError {
+    SqlError::new(ErrorCode::ER_DATA_OUT_OF_RANGE, &[&"DECIMAL", &"sum"])
+}
+
+/// Keeps the extreme of values of one column.
+#[inline]
+fn stored_extreme(func: AggFunc, best: &mut Option<Value>, v: ValueRef<'_>) {
+    use ValueRef::{Date, DateTime, Decimal, Double, Float, Int, UInt};
+    let order = match (best.as_ref().map(Value::as_ref), v) {
+        (None, _) => None,
+        (Some(_), _) if func == AggFunc::Any => return,
+        (Some(Int(a)), Int(b)) => Some(b.cmp(&a)),
+        (Some(UInt(a)), UInt(b)) => Some(b.cmp(&a)),
+        (Some(Decimal(a)), Decimal(b)) => Some(b.cmp(&a)),
+        (Some(Date(a)), Date(b)) => Some(b.cmp(&a)),
+        (Some(DateTime(a)), DateTime(b)) => Some(b.cmp(&a)),
+        (Some(Double(a)), Double(b)) => b.partial_cmp(&a),
+        (Some(Float(a)), Float(b)) => b.partial_cmp(&a),
+        (Some(_), _) => {
+            debug_assert!(false, "values of one column are of one kind");
+            return;
+        }
+    };
+    let wanted = match func {
+        AggFunc::Min => Ordering::Less,
+        _ => Ordering::Greater,
+    };
+    if best.is_none() || order == Some(wanted) {
+        *best = Some(v.to_owned());
     }
 }
 
@@ -470,12 +545,18 @@ fn extreme(cx: &EvalCx<'_>, plan: &Aggregate, best: &mut Option<Value>, v: &Val<
     if !better {
         return 0;
     }
-    let value = v.to_value();
-    let bytes = match &value {
-        Value::Bytes(b) => b.len(),
+    let bytes = match v {
+        Val::Bytes(b) => b.len(),
         _ => 0,
     };
-    *best = Some(value);
+    match (best, v) {
+        // The text before leaves its memory.
+        (Some(Value::Bytes(best)), Val::Bytes(b)) => {
+            best.clear();
+            best.extend_from_slice(b);
+        }
+        (best, v) => *best = Some(v.to_value()),
+    }
     bytes
 }
 

@@ -12,15 +12,16 @@ use nfold_types::row::RowLayout;
 use nfold_types::{ErrorCode, SqlError};
 use smallvec::SmallVec;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, KEPT_BYTES};
 use crate::distinct::Distinct;
 use crate::env::RowSink;
 use crate::eval::{EvalCx, RowRef, Scope, StmtState, Val};
-use crate::group::Grouper;
+use crate::group::{self, Grouper, Grouping};
 use crate::output::{Direct, DirectRows};
 use crate::plain::Plain;
 use crate::query::KeptQuery;
 use crate::runtime::Runtime;
+use crate::scratch::{Buffer, Lent};
 use crate::sort::Sorter;
 use crate::step::{Slot, Source, StepCx, StepExec, row_lock};
 use crate::subquery::{BlockSubqueries, KeptSubquery};
@@ -96,11 +97,39 @@ pub(crate) struct BlockExec {
     projected: Vec<Expr>,
     direct: Option<Direct>,
     plain: Option<Plain>,
-    /// Of sorted rows and those kept apart for DISTINCT: their layout, and what encodes them.
-    made: Option<(RowLayout, Direct)>,
+    made: Option<Made>,
+    grouping: Option<Grouping>,
     /// Results are computed after the sort.
     late: bool,
     subqueries: Box<[KeptSubquery]>,
+}
+
+/// For rows that are sorted or kept apart for DISTINCT.
+struct Made {
+    /// The result's columns.
+    layout: RowLayout,
+    direct: Direct,
+    unique: KeyMaker,
+    order: KeyMaker,
+    /// Of the row at hand.
+    key: Vec<u8>,
+    image: Vec<u8>,
+}
+
+impl Made {
+    fn new(rt: &Runtime<'_>, block: &Block) -> Made {
+        Made {
+            layout: tuple::layout_of(block.select.iter().map(|e| &e.ty)),
+            direct: Direct::of_made(block.select.len()),
+            unique: KeyMaker::new(block.select.iter().map(|e| (&e.ty, false))),
+            order: KeyMaker::of_order(
+                block.order.iter().map(|k| (&k.expr.ty, k.desc)),
+                rt.env.max_sort_length(),
+            ),
+            key: Vec::new(),
+            image: Vec::new(),
+        }
+    }
 }
 
 /// Columns of a row that holds the values of `select`.
@@ -146,6 +175,10 @@ impl BlockExec {
             )?);
         }
         let slots: Vec<Slot> = slots.into_iter().flatten().collect();
+        let grouping = block.group.as_ref().map(|plan| {
+            let columns = plain_columns(block, &slots, plan);
+            Grouping::new(plan, columns)
+        });
         let direct = Direct::open(block, slots.first());
         let plain = Plain::open(rt, block, slots.first());
         let batch = Batch::new(if block.joins.len() <= 1 {
@@ -160,10 +193,8 @@ impl BlockExec {
             projected: projected(&block.select),
             direct,
             plain,
-            made: (block.distinct || !block.order.is_empty()).then(|| {
-                let layout = tuple::layout_of(block.select.iter().map(|e| &e.ty));
-                (layout, Direct::of_made(block.select.len()))
-            }),
+            made: (block.distinct || !block.order.is_empty()).then(|| Made::new(rt, block)),
+            grouping,
             late: late::applies(block),
             subqueries: KeptSubquery::of(&block.subqueries),
         })
@@ -185,6 +216,11 @@ impl BlockExec {
 
     fn release(&mut self) {
         self.batch.release();
+        if let Some(made) = &mut self.made
+            && made.key.capacity() + made.image.capacity() > KEPT_BYTES
+        {
+            (made.key, made.image) = Default::default();
+        }
         self.steps.iter_mut().for_each(StepExec::release);
         self.subqueries.iter().for_each(KeptSubquery::release);
     }
@@ -226,6 +262,7 @@ impl BlockExec {
             scx: &scx,
             steps: &mut self.steps,
             batch: &mut self.batch,
+            grouping: self.grouping.as_ref(),
             nothing,
         };
         if let Some(direct) = &mut self.direct
@@ -261,10 +298,9 @@ impl BlockExec {
         match &mut self.made {
             None => run.rows(&mut |cx, select| limiter.row(cx, select))?,
             Some(_) if self.late => late::run(rt, block, run, limits, &mut limiter)?,
-            Some((layout, made)) => {
-                let direct = made.rows(layout, &self.projected, rt.env);
-                let made = (&*self.projected, &*layout, direct.as_ref());
-                ordered(rt, block, &state, run, made, &mut limiter)?;
+            Some(made) => {
+                let projected = &self.projected;
+                ordered(rt, block, &state, run, (projected, made), &mut limiter)?;
             }
         }
         if block.calc_found_rows {
@@ -367,16 +403,17 @@ impl<'r> StepCx<'r, '_> {
 struct Streamed<'r, 's, 'e> {
     scx: &'r StepCx<'r, 's>,
     layout: &'r RowLayout,
-    image: Vec<u8>,
+    image: Lent<Buffer>,
     each: &'e mut dyn for<'a> FnMut(&EvalCx<'a>) -> Result<bool, SqlError>,
 }
 
 impl RowOut for Streamed<'_, '_, '_> {
     fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
         let values = values_of(cx, select)?;
-        self.image.clear();
-        tuple::encode_row(self.layout, &values, &mut self.image)?;
-        let rows = [self.scx.slots[0].row(Some(&self.image))];
+        let image = &mut self.image.0;
+        image.clear();
+        tuple::encode_row(self.layout, &values, image)?;
+        let rows = [self.scx.slots[0].row(Some(image))];
         let cx = self.scx.eval(&rows);
         if !cx.passes(&self.scx.block.joins[0].filter)? {
             return Ok(true);
@@ -392,6 +429,7 @@ struct Run<'r, 's> {
     scx: &'r StepCx<'r, 's>,
     steps: &'r mut [StepExec],
     batch: &'r mut Batch,
+    grouping: Option<&'r Grouping>,
     nothing: bool,
 }
 
@@ -454,7 +492,10 @@ impl Run<'_, '_> {
                 }
                 each(cx, &block.select)
             }),
-            Some(plan) => self.grouped(plan, each),
+            Some(plan) => match self.grouping {
+                Some(grouping) => self.grouped(plan, grouping, each),
+                None => Ok(()),
+            },
         }
     }
 
@@ -468,6 +509,7 @@ impl Run<'_, '_> {
             steps,
             batch,
             nothing,
+            grouping: _,
         } = self;
         if nothing {
             return Ok(());
@@ -480,7 +522,7 @@ impl Run<'_, '_> {
             let layout = scx.slots[0].layout();
             let mut out = Streamed {
                 scx,
-                image: Vec::new(),
+                image: Lent::take(),
                 layout,
                 each,
             };
@@ -499,18 +541,23 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    fn grouped(self, plan: &GroupPlan, each: &mut Each<'_>) -> Result<(), SqlError> {
+    fn grouped(
+        self,
+        plan: &GroupPlan,
+        grouping: &Grouping,
+        each: &mut Each<'_>,
+    ) -> Result<(), SqlError> {
         let scx = self.scx;
         let (rt, block) = (scx.rt, scx.block);
-        let mut grouper = Grouper::new(plan, rt.env.work_memory());
-        let result: RowLayout = grouper.result.clone();
+        let mut grouper = Grouper::new(plan, grouping, rt.env.work_memory());
+        let result = &grouping.result;
         let above = StmtState {
             scope: Scope::Groups(block),
             ..*scx.state
         };
         let mut emit = |image: &[u8]| -> Result<bool, SqlError> {
             let rows = [RowRef {
-                layout: &result,
+                layout: result,
                 image: Some(image),
                 places: None,
             }];
@@ -534,12 +581,10 @@ impl Run<'_, '_> {
             while scx.next(self.steps, last, self.batch)? {
                 grouper.count_rows(self.batch.len() as u64);
             }
-        } else if let Some(columns) = plain_columns(scx, plan, &mut grouper)
-            && !self.nothing
-        {
+        } else if grouping.columns.is_some() && !self.nothing {
             let layout = scx.slots[0].layout();
             self.images(&mut |image| {
-                grouper.add_image(layout, image, &columns)?;
+                grouper.add_image(layout, image)?;
                 Ok(true)
             })?;
         } else {
@@ -568,19 +613,15 @@ impl Run<'_, '_> {
     }
 }
 
-/// See [`Grouper::plain_columns`]; `None` also where the rows are not those of one table.
-fn plain_columns(
-    scx: &StepCx<'_, '_>,
-    plan: &GroupPlan,
-    grouper: &mut Grouper<'_>,
-) -> Option<Vec<Option<usize>>> {
-    let ([step], [slot]) = (scx.block.joins.as_slice(), scx.slots) else {
+/// See [`Grouping::columns`]; `None` also where the rows are not those of one table.
+fn plain_columns(block: &Block, slots: &[Slot], plan: &GroupPlan) -> Option<Vec<Option<usize>>> {
+    let ([step], [slot]) = (block.joins.as_slice(), slots) else {
         return None;
     };
     if plan.first_row_only || !matches!(slot.source, Source::Table(_)) {
         return None;
     }
-    grouper.plain_columns(|e| match e.kind {
+    group::plain_columns(plan, |e| match e.kind {
         ExprKind::Column(at) if usize::from(at.table) == step.table => {
             slot.ordinal(at.column.into())
         }
@@ -594,16 +635,24 @@ fn ordered(
     block: &Block,
     state: &StmtState<'_>,
     run: Run<'_, '_>,
-    (projected, layout, direct): (&[Expr], &RowLayout, Option<&DirectRows<'_>>),
+    (projected, made): (&[Expr], &mut Made),
     limiter: &mut Limiter<'_>,
 ) -> Result<(), SqlError> {
     let limits = limiter.limits;
-    let mut seen = block
-        .distinct
-        .then(|| Distinct::new(&block.select, rt.env.work_memory()));
+    let Made {
+        layout,
+        direct,
+        unique,
+        order: maker,
+        key,
+        image,
+    } = made;
+    let (layout, unique) = (&*layout, &*unique);
+    let direct = direct.rows(layout, projected, rt.env);
+    let mut seen = block.distinct.then(|| Distinct::new(rt.env.work_memory()));
     let mut give = |image: &[u8]| -> Result<bool, SqlError> {
         limiter.pass(|out| {
-            if let Some(direct) = direct
+            if let Some(direct) = &direct
                 && let Some((sink, counts)) = out.sink()
             {
                 direct.emit(image, sink.format(), sink)?;
@@ -624,18 +673,21 @@ fn ordered(
         })
     };
     if block.order.is_empty() {
-        let mut image = Vec::new();
         let mut more = true;
         run.rows(&mut |cx, select| {
             let values = values_of(cx, select)?;
             if let Some(seen) = &mut seen
-                && !seen.is_new(rt, &values, |out| tuple::encode_row(layout, &values, out))?
+                && !seen.is_new(
+                    rt,
+                    |key| unique.push_all(&values, key),
+                    |out| tuple::encode_row(layout, &values, out),
+                )?
             {
                 return Ok(true);
             }
             image.clear();
-            tuple::encode_row(layout, &values, &mut image)?;
-            more = give(&image)?;
+            tuple::encode_row(layout, &values, image)?;
+            more = give(image)?;
             Ok(more)
         })?;
         if let Some(seen) = seen
@@ -645,10 +697,6 @@ fn ordered(
         }
     } else {
         let mut sorter = sorter_of(rt, block, limits);
-        let maker = KeyMaker::of_order(
-            block.order.iter().map(|k| (&k.expr.ty, k.desc)),
-            rt.env.max_sort_length(),
-        );
         // What is a column of the result is computed once: another RAND() would be another number.
         let same: SmallVec<[Option<usize>; 4]> = block
             .order
@@ -658,28 +706,31 @@ fn ordered(
                 _ => block.select.iter().position(|s| *s == k.expr),
             })
             .collect();
-        let (mut key, mut image) = (Vec::new(), Vec::new());
         run.rows(&mut |cx, select| {
             let values = values_of(cx, select)?;
             key.clear();
             for (n, (k, same)) in block.order.iter().zip(&same).enumerate() {
                 match same {
-                    Some(i) => maker.push(n, &values[*i], &mut key)?,
-                    None => maker.push(n, &cx.val(&k.expr)?, &mut key)?,
+                    Some(i) => maker.push(n, &values[*i], key)?,
+                    None => maker.push(n, &cx.val(&k.expr)?, key)?,
                 }
             }
             if let Some(seen) = &mut seen
-                && !seen.is_new(rt, &values, |out| {
-                    out.extend_from_slice(&(key.len() as u32).to_le_bytes());
-                    out.extend_from_slice(&key);
-                    tuple::encode_row(layout, &values, out)
-                })?
+                && !seen.is_new(
+                    rt,
+                    |unique_key| unique.push_all(&values, unique_key),
+                    |out| {
+                        out.extend_from_slice(&(key.len() as u32).to_le_bytes());
+                        out.extend_from_slice(key);
+                        tuple::encode_row(layout, &values, out)
+                    },
+                )?
             {
                 return Ok(true);
             }
             image.clear();
-            tuple::encode_row(layout, &values, &mut image)?;
-            sorter.push(rt, &key, &image)?;
+            tuple::encode_row(layout, &values, image)?;
+            sorter.push(rt, key, image)?;
             Ok(true)
         })?;
         if let Some(seen) = seen {

@@ -5,16 +5,15 @@
 //!     (once a row was put off, the set takes no more keys).
 
 use std::hash::Hasher;
+use std::thread::LocalKey;
 
 use hashbrown::HashTable;
-use nfold_plan::expr::Expr;
 use nfold_types::SqlError;
 use rustc_hash::FxHasher;
 
-use crate::eval::Val;
 use crate::runtime::Runtime;
+use crate::scratch::{Lent, Memory, Pool};
 use crate::sort::Sorter;
-use crate::tuple::KeyMaker;
 
 /// A key's cost in the set beyond its bytes.
 const KEY_BYTES: usize = 24;
@@ -29,6 +28,27 @@ struct KeySet {
     arena: Vec<u8>,
     /// Where keys begin and end.
     spans: HashTable<(u32, u32)>,
+    /// The key at hand.
+    key: Vec<u8>,
+}
+
+thread_local! {
+    static POOL: Pool<KeySet> = const { Pool::new() };
+}
+
+impl Memory for KeySet {
+    fn pool() -> &'static LocalKey<Pool<KeySet>> {
+        &POOL
+    }
+
+    fn clear(&mut self) {
+        self.arena.clear();
+        self.spans.clear();
+    }
+
+    fn bytes(&self) -> usize {
+        self.arena.capacity() + self.spans.capacity() * KEY_BYTES + self.key.capacity()
+    }
 }
 
 fn hash(key: &[u8]) -> u64 {
@@ -38,7 +58,7 @@ fn hash(key: &[u8]) -> u64 {
 }
 
 impl KeySet {
-    fn bytes(&self) -> usize {
+    fn bytes_used(&self) -> usize {
         self.arena.len() + self.spans.len() * KEY_BYTES
     }
 
@@ -48,7 +68,7 @@ impl KeySet {
 
     /// Looks the key up; where it is not there and `room` says so, adds it.
     fn look(&mut self, key: &[u8], room: bool) -> Looked {
-        let KeySet { arena, spans } = self;
+        let KeySet { arena, spans, .. } = self;
         let hashed = hash(key);
         if spans
             .find(hashed, |s| Self::key(arena, *s) == key)
@@ -79,52 +99,43 @@ enum Looked {
 
 /// Rows seen so far; see the module.
 pub(crate) struct Distinct {
-    maker: KeyMaker,
-    key: Vec<u8>,
-    seen: KeySet,
+    seen: Lent<KeySet>,
     limit_bytes: usize,
     rest: Option<Sorter>,
 }
 
 impl Distinct {
-    pub fn new(select: &[Expr], limit_bytes: usize) -> Distinct {
+    pub fn new(limit_bytes: usize) -> Distinct {
         Distinct {
-            maker: KeyMaker::new(select.iter().map(|e| (&e.ty, false))),
-            key: Vec::new(),
-            seen: KeySet::default(),
+            seen: Lent::take(),
             limit_bytes: limit_bytes.clamp(64 << 10, 1 << 30),
             rest: None,
         }
     }
 
-    /// For [`Distinct::is_new_key`].
-    pub fn of_keys(limit_bytes: usize) -> Distinct {
-        Distinct::new(&[], limit_bytes)
-    }
-
-    /// Whether the row is known to be new. If that is not known yet, what `row` appends is kept for [`Distinct::put_off`].
+    /// Whether the row is known to be new, by the key that `make` appends. If that is not known yet, what `row` appends is kept for
+    /// [`Distinct::put_off`].
     pub fn is_new(
         &mut self,
         rt: &Runtime<'_>,
-        values: &[Val<'_>],
+        make: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
         row: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
     ) -> Result<bool, SqlError> {
-        let mut key = std::mem::take(&mut self.key);
+        let mut key = std::mem::take(&mut self.seen.key);
         key.clear();
-        self.maker.push_all(values, &mut key)?;
+        make(&mut key)?;
         let new = self.is_new_key(rt, &key, row);
-        self.key = key;
+        self.seen.key = key;
         new
     }
 
-    /// As [`Distinct::is_new`], for a row whose key was made already.
-    pub fn is_new_key(
+    fn is_new_key(
         &mut self,
         rt: &Runtime<'_>,
         key: &[u8],
         row: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
     ) -> Result<bool, SqlError> {
-        let room = self.rest.is_none() && self.seen.bytes() < self.limit_bytes;
+        let room = self.rest.is_none() && self.seen.bytes_used() < self.limit_bytes;
         match self.seen.look(key, room) {
             Looked::There => return Ok(false),
             Looked::Added => return Ok(true),

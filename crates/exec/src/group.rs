@@ -5,16 +5,19 @@
 //! would have to keep (values of DISTINCT, texts of GROUP_CONCAT) goes to a sorted file, and is taken in group by group at the end.
 
 use std::hash::{Hash, Hasher};
+use std::thread::LocalKey;
 
+use hashbrown::HashTable;
 use nfold_plan::expr::{Expr, ExprType};
 use nfold_plan::query::{Aggregate, GroupPlan};
 use nfold_types::row::RowLayout;
 use nfold_types::{SqlError, ValueRef};
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHasher;
 
-use crate::aggregate::{Acc, AggInfo, Values};
+use crate::aggregate::{Acc, AggInfo, AggShape, Values};
 use crate::eval::{EvalCx, Val, row_error};
 use crate::runtime::Runtime;
+use crate::scratch::{Lent, Memory, Pool};
 use crate::sort::{Sorted, Sorter};
 use crate::spill::SpillWriter;
 use crate::tuple::{self, KeyMaker};
@@ -23,32 +26,148 @@ const PARTITIONS: usize = 16;
 /// Partitions of partitions, at most; a group table beyond that takes the memory it needs.
 const MAX_LEVEL: u32 = 6;
 
+/// One group's place in [`Groups`].
+#[derive(Clone, Copy)]
 struct Group {
-    /// Row image of the keys.
-    keys: Vec<u8>,
-    accs: Vec<Acc>,
+    /// Its key, then the row image of its keys' values, in the arena.
+    key: usize,
+    image: usize,
+    end: usize,
 }
 
-/// Groups rows; see the module.
-pub(crate) struct Grouper<'p> {
-    plan: &'p GroupPlan,
-    infos: Vec<AggInfo<'p>>,
+thread_local! {
+    static POOL: Pool<Groups> = const { Pool::new() };
+}
+
+/// The groups in memory.
+#[derive(Default)]
+struct Groups {
+    arena: Vec<u8>,
+    groups: Vec<Group>,
+    /// Of all groups, one after the other.
+    accs: Vec<Acc>,
+    by_key: HashTable<u32>,
+    /// The key of the row at hand, and the result row.
+    key: Vec<u8>,
+    image: Vec<u8>,
+}
+
+impl Memory for Groups {
+    fn pool() -> &'static LocalKey<Pool<Groups>> {
+        &POOL
+    }
+
+    fn clear(&mut self) {
+        self.arena.clear();
+        self.groups.clear();
+        self.accs.clear();
+        self.by_key.clear();
+    }
+
+    fn bytes(&self) -> usize {
+        self.arena.capacity()
+            + self.groups.capacity() * size_of::<Group>()
+            + self.accs.capacity() * size_of::<Acc>()
+            + self.by_key.capacity() * 8
+            + self.key.capacity()
+            + self.image.capacity()
+    }
+}
+
+fn hash_of(key: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(key);
+    hasher.finish()
+}
+
+impl Groups {
+    fn key(&self, n: u32) -> &[u8] {
+        let group = self.groups[n as usize];
+        &self.arena[group.key..group.image]
+    }
+
+    fn find(&self, key: &[u8]) -> Option<usize> {
+        let found = self.by_key.find(hash_of(key), |&n| self.key(n) == key);
+        found.map(|&n| n as usize)
+    }
+
+    /// Makes the group that was added last one that is found by its key.
+    fn index_last(&mut self) {
+        let n = self.groups.len() as u32 - 1;
+        let hash = hash_of(self.key(n));
+        let Groups {
+            arena,
+            groups,
+            by_key,
+            ..
+        } = self;
+        by_key.insert_unique(hash, n, |&n| {
+            let group = groups[n as usize];
+            hash_of(&arena[group.key..group.image])
+        });
+    }
+}
+
+/// What is made of a GROUP BY once and kept with its plan: how keys, values and results are laid out.
+pub(crate) struct Grouping {
+    infos: Vec<AggShape>,
     key_maker: KeyMaker,
     key_layout: RowLayout,
     /// Keys, then results.
     pub result: RowLayout,
     /// Keys, then all arguments: what is spilled.
     spill_layout: RowLayout,
-    groups: Vec<Group>,
-    by_key: FxHashMap<Vec<u8>, u32>,
-    /// The key of the row at hand; keeps its memory.
-    key: Vec<u8>,
+    /// Where the rows are images of one table and that is all that is needed of them: see [`plain_columns`].
+    pub columns: Option<Vec<Option<usize>>>,
+}
+
+impl Grouping {
+    pub fn new(plan: &GroupPlan, columns: Option<Vec<Option<usize>>>) -> Grouping {
+        let keys = || plan.keys.iter().map(|k| &k.ty);
+        let inputs = plan.aggregates.iter().flat_map(|a| {
+            a.args
+                .iter()
+                .map(|e| e.ty.clone())
+                .chain(a.order.iter().map(|o| o.expr.ty.clone()))
+        });
+        let spilled: Vec<ExprType> = keys().cloned().chain(inputs).collect();
+        Grouping {
+            infos: plan.aggregates.iter().map(AggShape::new).collect(),
+            key_maker: KeyMaker::new(keys().map(|t| (t, false))),
+            key_layout: tuple::layout_of(keys()),
+            result: tuple::layout_of(&result_types(plan)),
+            spill_layout: tuple::layout_of(&spilled),
+            columns,
+        }
+    }
+}
+
+/// For aggregates of a whole table that count rows, or count, sum or compare plain columns: the argument's column, if it has one, of each.
+/// `column`: where the images hold what an expression names.
+pub(crate) fn plain_columns(
+    plan: &GroupPlan,
+    column: impl Fn(&Expr) -> Option<usize>,
+) -> Option<Vec<Option<usize>>> {
+    if !plan.implicit {
+        return None;
+    }
+    let argument = |agg: &Aggregate| match agg.args.as_slice() {
+        [] => Acc::new(agg).takes_stored(None).then_some(None),
+        [arg] if Acc::new(agg).takes_stored(Some(&arg.ty)) => column(arg).map(Some),
+        _ => None,
+    };
+    plan.aggregates.iter().map(argument).collect()
+}
+
+/// Groups rows; see the module.
+pub(crate) struct Grouper<'p> {
+    plan: &'p GroupPlan,
+    shape: &'p Grouping,
+    groups: Lent<Groups>,
     bytes: usize,
     limit_bytes: usize,
     partitions: Vec<SpillWriter>,
     level: u32,
-    /// Ordered input: the key of the group at hand.
-    current: Vec<u8>,
     /// What groups in memory have no room for; see [`put_off`].
     put_off: Option<Sorter>,
 }
@@ -111,24 +230,24 @@ impl Later {
     }
 
     /// Gives a group's aggregates what was put off for them.
-    fn take_in(
+    fn take_in<'p>(
         &mut self,
         rt: &Runtime<'_>,
         cx: &EvalCx<'_>,
         group: usize,
         accs: &mut [Acc],
-        infos: &[AggInfo<'_>],
+        infos: impl Fn(usize) -> AggInfo<'p>,
     ) -> Result<(), SqlError> {
         let mut n = 0u32;
         while let Some((place, aggregate)) = self.place()
             && place == group
         {
-            let (acc, info) = (&mut accs[aggregate], &infos[aggregate]);
+            let (acc, info) = (&mut accs[aggregate], infos(aggregate));
             let mut values = Values::new();
-            for v in info.layout.values(&self.row) {
+            for v in info.shape.layout.values(&self.row) {
                 values.push(Val::from_ref(v.map_err(|e| row_error(&e))?));
             }
-            acc.take(cx, info, &values)?;
+            acc.take(cx, &info, &values)?;
             drop(values);
             n = n.wrapping_add(1);
             if n.is_multiple_of(1024) {
@@ -157,31 +276,23 @@ pub(crate) fn result_types(plan: &GroupPlan) -> Vec<ExprType> {
 }
 
 impl<'p> Grouper<'p> {
-    pub fn new(plan: &'p GroupPlan, limit_bytes: usize) -> Grouper<'p> {
-        let keys = || plan.keys.iter().map(|k| &k.ty);
-        let inputs = plan.aggregates.iter().flat_map(|a| {
-            a.args
-                .iter()
-                .map(|e| e.ty.clone())
-                .chain(a.order.iter().map(|o| o.expr.ty.clone()))
-        });
-        let spilled: Vec<ExprType> = keys().cloned().chain(inputs).collect();
+    pub fn new(plan: &'p GroupPlan, shape: &'p Grouping, limit_bytes: usize) -> Grouper<'p> {
         Grouper {
             plan,
-            infos: plan.aggregates.iter().map(AggInfo::new).collect(),
-            key_maker: KeyMaker::new(keys().map(|t| (t, false))),
-            key_layout: tuple::layout_of(keys()),
-            result: tuple::layout_of(&result_types(plan)),
-            spill_layout: tuple::layout_of(&spilled),
-            groups: Vec::new(),
-            by_key: FxHashMap::default(),
-            key: Vec::new(),
+            shape,
+            groups: Lent::take(),
             bytes: 0,
             limit_bytes: limit_bytes.max(64 << 10),
             partitions: Vec::new(),
             level: 0,
-            current: Vec::new(),
             put_off: None,
+        }
+    }
+
+    fn infos(plan: &'p GroupPlan, shape: &'p Grouping) -> impl Fn(usize) -> AggInfo<'p> {
+        |n| AggInfo {
+            plan: &plan.aggregates[n],
+            shape: &shape.infos[n],
         }
     }
 
@@ -197,62 +308,38 @@ impl<'p> Grouper<'p> {
     }
 
     pub fn count_rows(&mut self, n: u64) {
-        let group = self.only();
-        group.accs.iter_mut().for_each(|a| a.count_rows(n));
+        self.only().iter_mut().for_each(|a| a.count_rows(n));
     }
 
-    /// For aggregates of a whole table that count rows, or count or sum plain integer columns: the argument's column, if it has one, of each.
-    /// `column`: where the images hold what an expression names.
-    pub fn plain_columns(
-        &mut self,
-        column: impl Fn(&Expr) -> Option<usize>,
-    ) -> Option<Vec<Option<usize>>> {
-        if !self.plan.implicit {
-            return None;
-        }
-        let plan = self.plan;
-        let accs = &self.only().accs;
-        let argument = |(agg, acc): (&Aggregate, &Acc)| match agg.args.as_slice() {
-            _ if !acc.takes_integers() => None,
-            [] => Some(None),
-            [arg] => column(arg).map(Some),
-            _ => None,
-        };
-        plan.aggregates.iter().zip(accs).map(argument).collect()
-    }
-
-    /// Takes a row in by its image; `columns` are those of [`Grouper::plain_columns`].
+    /// Takes a row in by its image, where [`Grouping::columns`] says that this is enough.
     #[inline]
-    pub fn add_image(
-        &mut self,
-        layout: &RowLayout,
-        image: &[u8],
-        columns: &[Option<usize>],
-    ) -> Result<(), SqlError> {
-        for (acc, column) in self.only().accs.iter_mut().zip(columns) {
+    pub fn add_image(&mut self, layout: &RowLayout, image: &[u8]) -> Result<(), SqlError> {
+        let (plan, shape) = (self.plan, self.shape);
+        let columns = shape.columns.as_deref().unwrap_or_default();
+        let aggregates = plan.aggregates.iter().zip(columns);
+        for (acc, (agg, column)) in self.only().iter_mut().zip(aggregates) {
             let value = match column {
                 None => ValueRef::Int(1),
                 Some(n) => layout.get(image, *n).map_err(|e| row_error(&e))?,
             };
-            match value {
-                ValueRef::Null => {}
-                ValueRef::Int(v) => acc.add_integer(v.into()),
-                ValueRef::UInt(v) => acc.add_integer(v.into()),
-                _ => acc.add_integer(0),
-            }
+            acc.add_stored(agg.func, value)?;
         }
         Ok(())
     }
 
-    fn only(&mut self) -> &mut Group {
-        if self.groups.is_empty() {
-            let accs = self.plan.aggregates.iter().map(Acc::new).collect();
-            self.groups.push(Group {
-                keys: Vec::new(),
-                accs,
+    /// The aggregates of the only group.
+    #[inline]
+    fn only(&mut self) -> &mut [Acc] {
+        if self.groups.groups.is_empty() {
+            self.groups.groups.push(Group {
+                key: 0,
+                image: 0,
+                end: 0,
             });
+            let accs = self.plan.aggregates.iter().map(Acc::new);
+            self.groups.accs.extend(accs);
         }
-        &mut self.groups[0]
+        &mut self.groups.accs
     }
 
     /// Takes one joined row in. With ordered input, `emit` gets each group when it is whole.
@@ -268,8 +355,8 @@ impl<'p> Grouper<'p> {
             keys.push(cx.val(k)?);
         }
         let mut values = Values::new();
-        for (info, agg) in self.infos.iter().zip(&plan.aggregates) {
-            info.values(cx, agg, &mut values)?;
+        for agg in &plan.aggregates {
+            crate::aggregate::values(cx, agg, &mut values)?;
         }
         self.add_values(rt, cx, &keys, &values, emit)
     }
@@ -287,55 +374,74 @@ impl<'p> Grouper<'p> {
             self.only();
             0
         } else {
-            let mut key = std::mem::take(&mut self.key);
+            let mut key = std::mem::take(&mut self.groups.key);
             key.clear();
-            self.key_maker.push_all(keys, &mut key)?;
-            if self.plan.ordered && self.level == 0 {
-                if self.groups.is_empty() || key != self.current {
+            self.shape.key_maker.push_all(keys, &mut key)?;
+            let place = if self.plan.ordered && self.level == 0 {
+                if self.groups.groups.is_empty() || key != self.groups.key(0) {
                     go_on = self.flush(rt, cx, emit)?;
-                    self.new_group(keys)?;
-                    std::mem::swap(&mut self.current, &mut key);
+                    self.new_group(&key, keys)?;
                 }
-                self.key = key;
-                0
-            } else if let Some(&place) = self.by_key.get(&key) {
-                self.key = key;
-                place as usize
+                Some(0)
+            } else if let Some(place) = self.groups.find(&key) {
+                Some(place)
             } else if self.bytes > self.limit_bytes && self.level < MAX_LEVEL {
-                let spilled = self.spill(rt, &key, keys, values);
-                self.key = key;
-                return spilled.map(|()| true);
+                self.spill(rt, &key, keys, values)?;
+                None
             } else {
-                let place = self.new_group(keys)?;
+                let place = self.new_group(&key, keys)?;
                 self.bytes += key.len() + 64;
-                self.by_key.insert(key, place as u32);
-                place
+                self.groups.index_last();
+                Some(place)
+            };
+            self.groups.key = key;
+            match place {
+                Some(place) => place,
+                None => return Ok(true),
             }
         };
-        let group = &mut self.groups[place];
+        let infos = Self::infos(self.plan, self.shape);
+        let first = place * self.plan.aggregates.len();
         let mut at = 0;
-        for (n, (acc, info)) in group.accs.iter_mut().zip(&self.infos).enumerate() {
+        for n in 0..self.plan.aggregates.len() {
+            let info = infos(n);
+            let acc = &mut self.groups.accs[first + n];
             let before = acc.bytes;
-            let inputs = &values[at..at + info.width];
-            at += info.width;
-            if let Some(key) = acc.add(cx, info, inputs, self.bytes > self.limit_bytes)? {
+            let inputs = &values[at..at + info.shape.width];
+            at += info.shape.width;
+            let put = acc.add(cx, &info, inputs, self.bytes > self.limit_bytes)?;
+            self.bytes = (self.bytes + acc.bytes).saturating_sub(before);
+            if let Some(key) = put {
                 let sorter = self
                     .put_off
                     .get_or_insert_with(|| Sorter::new(self.limit_bytes, 0));
-                put_off(rt, sorter, (place, n), &key, &info.layout, inputs)?;
+                put_off(rt, sorter, (place, n), &key, &info.shape.layout, inputs)?;
             }
-            self.bytes = (self.bytes + acc.bytes).saturating_sub(before);
         }
         Ok(go_on)
     }
 
-    fn new_group(&mut self, keys: &[Val<'_>]) -> Result<usize, SqlError> {
-        let mut image = Vec::new();
-        tuple::encode_row(&self.key_layout, keys, &mut image)?;
-        let accs: Vec<Acc> = self.plan.aggregates.iter().map(Acc::new).collect();
-        self.bytes += image.len() + accs.len() * size_of::<Acc>() + 64;
-        self.groups.push(Group { keys: image, accs });
-        Ok(self.groups.len() - 1)
+    /// Adds a group with this key; gives its number.
+    fn new_group(&mut self, key: &[u8], keys: &[Val<'_>]) -> Result<usize, SqlError> {
+        let Groups {
+            arena,
+            groups,
+            accs,
+            ..
+        } = &mut *self.groups;
+        let start = arena.len();
+        arena.extend_from_slice(key);
+        let image = arena.len();
+        tuple::encode_row(&self.shape.key_layout, keys, arena)?;
+        let end = arena.len();
+        groups.push(Group {
+            key: start,
+            image,
+            end,
+        });
+        accs.extend(self.plan.aggregates.iter().map(Acc::new));
+        self.bytes += end - image + self.plan.aggregates.len() * size_of::<Acc>() + 64;
+        Ok(groups.len() - 1)
     }
 
     fn spill(
@@ -355,7 +461,7 @@ impl<'p> Grouper<'p> {
         let place = (hasher.finish() >> 40) as usize % PARTITIONS;
         let all: Vec<Val<'_>> = keys.iter().chain(values).cloned().collect();
         let mut image = Vec::new();
-        tuple::encode_row(&self.spill_layout, &all, &mut image)?;
+        tuple::encode_row(&self.shape.spill_layout, &all, &mut image)?;
         self.partitions[place].push(rt, &[], &image)
     }
 
@@ -366,36 +472,47 @@ impl<'p> Grouper<'p> {
         cx: &EvalCx<'_>,
         emit: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
     ) -> Result<bool, SqlError> {
-        self.by_key.clear();
         self.bytes = 0;
-        let mut image = Vec::new();
+        let (plan, shape) = (self.plan, self.shape);
         let mut later = match self.put_off.take() {
             Some(sorter) => Some(Later::new(rt, sorter)?),
             None => None,
         };
-        for (place, mut group) in std::mem::take(&mut self.groups).into_iter().enumerate() {
+        let Groups {
+            arena,
+            groups,
+            accs,
+            by_key,
+            image,
+            ..
+        } = &mut *self.groups;
+        by_key.clear();
+        let mut go_on = true;
+        for (place, group) in groups.drain(..).enumerate() {
+            let first = place * plan.aggregates.len();
+            let accs = &mut accs[first..first + plan.aggregates.len()];
             if let Some(later) = &mut later {
-                later.take_in(rt, cx, place, &mut group.accs, &self.infos)?;
+                later.take_in(rt, cx, place, accs, Self::infos(plan, shape))?;
             }
-            let mut values: Vec<Val<'_>> =
-                Vec::with_capacity(self.infos.len() + self.plan.keys.len());
-            for n in 0..self.plan.keys.len() {
-                values.push(Val::from_ref(
-                    self.key_layout
-                        .get(&group.keys, n)
-                        .map_err(|e| row_error(&e))?,
-                ));
+            let mut values = Values::new();
+            for n in 0..plan.keys.len() {
+                let keys = &arena[group.image..group.end];
+                let value = shape.key_layout.get(keys, n);
+                values.push(Val::from_ref(value.map_err(|e| row_error(&e))?));
             }
-            for (acc, info) in group.accs.into_iter().zip(&self.infos) {
-                values.push(acc.finish(cx, info.plan)?);
+            for (acc, agg) in accs.iter_mut().zip(&plan.aggregates) {
+                values.push(acc.finish(cx, agg)?);
             }
             image.clear();
-            tuple::encode_row(&self.result, &values, &mut image)?;
-            if !emit(&image)? {
-                return Ok(false);
+            tuple::encode_row(&shape.result, &values, image)?;
+            go_on = emit(image)?;
+            if !go_on {
+                break;
             }
         }
-        Ok(true)
+        arena.clear();
+        accs.clear();
+        Ok(go_on)
     }
 
     /// No more rows come.
@@ -416,7 +533,7 @@ impl<'p> Grouper<'p> {
                 continue;
             }
             let mut reader = partition.into_reader(rt)?;
-            let mut part = Grouper::new(self.plan, self.limit_bytes);
+            let mut part = Grouper::new(self.plan, self.shape, self.limit_bytes);
             part.level = self.level + 1;
             let mut n = 0u32;
             while reader.advance(rt)? {
@@ -426,7 +543,7 @@ impl<'p> Grouper<'p> {
                 }
                 let image = reader.record().1;
                 let mut all = Values::new();
-                for v in self.spill_layout.values(image) {
+                for v in self.shape.spill_layout.values(image) {
                     all.push(Val::from_ref(v.map_err(|e| row_error(&e))?));
                 }
                 let (keys, values) = all.split_at(self.plan.keys.len());

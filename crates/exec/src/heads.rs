@@ -11,10 +11,14 @@
 //! - H1: a head is the first 16 bytes of the key, zeros behind a shorter one. So unequal heads decide the order; equal ones decide nothing.
 //! - H2: equal keys keep the order in which they came (starts grow).
 
+use std::ops::Range;
+use std::thread::LocalKey;
+
 use nfold_types::SqlError;
 
 use crate::block::give_sorted;
 use crate::runtime::Runtime;
+use crate::scratch::{Lent, Memory, Pool};
 use crate::sort::Sorter;
 
 /// What makes the key of an image, or its head.
@@ -51,17 +55,106 @@ fn head_of(key: &[u8]) -> u128 {
     u128::from_be_bytes(head)
 }
 
+thread_local! {
+    static POOL: Pool<Images> = const { Pool::new() };
+}
+
+/// Images in memory.
+#[derive(Default)]
+struct Images {
+    arena: Vec<u8>,
+    entries: Vec<Entry>,
+    /// Another arena, for what stays when the others are forgotten.
+    spare: Vec<u8>,
+    /// The head or key at hand.
+    scratch: Vec<u8>,
+    /// Keys of entries with equal heads.
+    keys: Vec<u8>,
+    tied: Vec<(Range<usize>, Entry)>,
+}
+
+impl Memory for Images {
+    fn pool() -> &'static LocalKey<Pool<Images>> {
+        &POOL
+    }
+
+    fn clear(&mut self) {
+        self.arena.clear();
+        self.entries.clear();
+        self.spare.clear();
+        self.keys.clear();
+        self.tied.clear();
+    }
+
+    fn bytes(&self) -> usize {
+        self.arena.capacity()
+            + self.entries.capacity() * size_of::<Entry>()
+            + self.spare.capacity()
+            + self.scratch.capacity()
+            + self.keys.capacity()
+            + self.tied.capacity() * size_of::<(Range<usize>, Entry)>()
+    }
+}
+
+fn image<'a>(arena: &'a [u8], e: &Entry) -> &'a [u8] {
+    &arena[e.start as usize..][..e.len as usize]
+}
+
+impl Images {
+    fn bytes_used(&self) -> usize {
+        self.arena.len() + self.entries.len() * size_of::<Entry>()
+    }
+
+    fn sort(&mut self, make: &dyn MakeKeys) -> Result<(), SqlError> {
+        let Images {
+            arena,
+            entries,
+            keys,
+            tied,
+            ..
+        } = self;
+        entries.sort_unstable_by_key(|e| (e.head, e.start));
+        for equal in entries.chunk_by_mut(|a, b| a.head == b.head) {
+            if equal.len() > 1 {
+                sort_tied(make, arena, equal, (keys, tied))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets all but the first `top` rows.
+    fn keep_top(&mut self, make: &dyn MakeKeys, top: usize) -> Result<Option<u128>, SqlError> {
+        self.sort(make)?;
+        let Images {
+            arena,
+            entries,
+            spare,
+            ..
+        } = self;
+        entries.truncate(top);
+        let bound = entries.last().map(|e| e.head);
+        // In the order they came, so that starts keep telling it.
+        entries.sort_unstable_by_key(|e| e.start);
+        spare.clear();
+        for e in entries {
+            let start = spare.len() as u32;
+            spare.extend_from_slice(image(arena, e));
+            e.start = start;
+        }
+        std::mem::swap(arena, spare);
+        Ok(bound)
+    }
+}
+
 /// Takes row images and gives them back in order.
 pub(crate) struct HeadSorter<'k> {
     keys: &'k dyn MakeKeys,
-    arena: Vec<u8>,
-    entries: Vec<Entry>,
+    images: Lent<Images>,
     limit_bytes: usize,
     /// Only so many rows are wanted; 0: all.
     top: usize,
     /// A head that so many rows do not exceed: rows behind it are not wanted.
     bound: Option<u128>,
-    scratch: Vec<u8>,
     /// Takes all rows, once they are too many.
     whole: Option<Sorter>,
 }
@@ -71,94 +164,62 @@ impl<'k> HeadSorter<'k> {
     pub fn new(keys: &'k dyn MakeKeys, limit_bytes: usize, top: usize) -> HeadSorter<'k> {
         HeadSorter {
             keys,
-            arena: Vec::new(),
-            entries: Vec::new(),
+            images: Lent::take(),
             limit_bytes: limit_bytes.min(1 << 30),
             top,
             bound: None,
-            scratch: Vec::new(),
             whole: None,
         }
     }
 
     /// Adds a row.
     pub fn push(&mut self, rt: &Runtime<'_>, image: &[u8]) -> Result<(), SqlError> {
-        self.scratch.clear();
+        let Images {
+            arena,
+            entries,
+            scratch,
+            ..
+        } = &mut *self.images;
+        scratch.clear();
         if let Some(whole) = &mut self.whole {
-            self.keys.key(image, &mut self.scratch)?;
-            return whole.push(rt, &self.scratch, image);
+            self.keys.key(image, scratch)?;
+            return whole.push(rt, scratch, image);
         }
-        self.keys.head(image, &mut self.scratch)?;
-        let head = head_of(&self.scratch);
+        self.keys.head(image, scratch)?;
+        let head = head_of(scratch);
         if self.bound.is_some_and(|bound| head > bound) {
             return Ok(());
         }
-        if self.entries.capacity() == 0 {
-            self.arena.reserve(FIRST_BYTES);
-            self.entries.reserve(FIRST_ROWS);
+        if entries.capacity() == 0 {
+            arena.reserve(FIRST_BYTES);
+            entries.reserve(FIRST_ROWS);
         }
-        self.entries.push(Entry {
+        entries.push(Entry {
             head,
-            start: self.arena.len() as u32,
+            start: arena.len() as u32,
             len: image.len() as u32,
         });
-        self.arena.extend_from_slice(image);
-        if self.top != 0 && self.entries.len() >= 2 * self.top.max(512) {
-            self.keep_top()?;
+        arena.extend_from_slice(image);
+        if self.top != 0 && entries.len() >= 2 * self.top.max(512) {
+            self.bound = self.images.keep_top(self.keys, self.top)?;
         }
-        if self.bytes() > self.limit_bytes / SHARE {
+        if self.images.bytes_used() > self.limit_bytes / SHARE {
             self.give_up(rt)?;
         }
         Ok(())
     }
 
-    fn bytes(&self) -> usize {
-        self.arena.len() + self.entries.len() * size_of::<Entry>()
-    }
-
-    fn image<'a>(arena: &'a [u8], e: &Entry) -> &'a [u8] {
-        &arena[e.start as usize..][..e.len as usize]
-    }
-
     /// Hands all rows to a sorter with whole keys.
     fn give_up(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
         let mut whole = Sorter::new(self.limit_bytes, self.top);
-        for e in &self.entries {
-            let image = Self::image(&self.arena, e);
-            self.scratch.clear();
-            self.keys.key(image, &mut self.scratch)?;
-            whole.push(rt, &self.scratch, image)?;
+        let mut given = std::mem::take(&mut *self.images);
+        for e in &given.entries {
+            let image = image(&given.arena, e);
+            given.scratch.clear();
+            self.keys.key(image, &mut given.scratch)?;
+            whole.push(rt, &given.scratch, image)?;
         }
-        (self.arena, self.entries) = (Vec::new(), Vec::new());
         self.whole = Some(whole);
-        Ok(())
-    }
-
-    fn sort(&mut self) -> Result<(), SqlError> {
-        self.entries.sort_unstable_by_key(|e| (e.head, e.start));
-        let mut keys = Vec::new();
-        for tied in self.entries.chunk_by_mut(|a, b| a.head == b.head) {
-            if tied.len() > 1 {
-                sort_tied(self.keys, &self.arena, tied, &mut keys)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Forgets all but the first `top` rows.
-    fn keep_top(&mut self) -> Result<(), SqlError> {
-        self.sort()?;
-        self.entries.truncate(self.top);
-        self.bound = self.entries.last().map(|e| e.head);
-        let mut arena = Vec::with_capacity(self.arena.len() / 2);
-        // In the order they came, so that starts keep telling it.
-        self.entries.sort_unstable_by_key(|e| e.start);
-        for e in &mut self.entries {
-            let start = arena.len() as u32;
-            arena.extend_from_slice(Self::image(&self.arena, e));
-            e.start = start;
-        }
-        self.arena = arena;
         Ok(())
     }
 
@@ -171,12 +232,13 @@ impl<'k> HeadSorter<'k> {
         if let Some(whole) = self.whole {
             return give_sorted(rt, whole, give);
         }
-        self.sort()?;
-        for (n, e) in self.entries.iter().enumerate() {
+        self.images.sort(self.keys)?;
+        let Images { arena, entries, .. } = &*self.images;
+        for (n, e) in entries.iter().enumerate() {
             if n % 1024 == 1023 {
                 rt.tick()?;
             }
-            if !give(Self::image(&self.arena, e))? {
+            if !give(image(arena, e))? {
                 break;
             }
         }
@@ -184,24 +246,24 @@ impl<'k> HeadSorter<'k> {
     }
 }
 
-/// Sorts entries of equal heads by their keys. `keys` is scratch.
+/// Sorts entries of equal heads by their keys.
 fn sort_tied(
     make: &dyn MakeKeys,
     arena: &[u8],
-    tied: &mut [Entry],
-    keys: &mut Vec<u8>,
+    equal: &mut [Entry],
+    (keys, tied): (&mut Vec<u8>, &mut Vec<(Range<usize>, Entry)>),
 ) -> Result<(), SqlError> {
     keys.clear();
-    let mut spans = Vec::with_capacity(tied.len());
-    for e in tied.iter() {
+    tied.clear();
+    for e in equal.iter() {
         let start = keys.len();
-        make.key(HeadSorter::image(arena, e), keys)?;
-        spans.push((start..keys.len(), *e));
+        make.key(image(arena, e), keys)?;
+        tied.push((start..keys.len(), *e));
     }
-    let key = |span: &std::ops::Range<usize>| &keys[span.clone()];
-    spans.sort_unstable_by(|(a, x), (b, y)| key(a).cmp(key(b)).then(x.start.cmp(&y.start)));
-    for (to, (_, e)) in tied.iter_mut().zip(spans) {
-        *to = e;
+    let key = |span: &Range<usize>| &keys[span.clone()];
+    tied.sort_unstable_by(|(a, x), (b, y)| key(a).cmp(key(b)).then(x.start.cmp(&y.start)));
+    for (to, (_, e)) in equal.iter_mut().zip(tied) {
+        *to = *e;
     }
     Ok(())
 }

@@ -19,6 +19,7 @@ pub mod params;
 mod plain;
 mod query;
 mod runtime;
+mod scratch;
 mod sort;
 mod spill;
 mod statement;

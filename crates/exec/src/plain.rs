@@ -236,13 +236,12 @@ impl Plain {
         let mut unique = plain
             .unique
             .as_ref()
-            .map(|keys| (keys, Distinct::of_keys(rt.env.work_memory())));
-        let mut key = Vec::new();
+            .map(|keys| (keys, Distinct::new(rt.env.work_memory())));
         let Some(order) = &plain.order else {
             let mut more = true;
             rows(&mut |image| {
                 if let Some(unique) = &mut unique
-                    && !is_new(rt, unique, layout, image, &mut key)?
+                    && !is_new(rt, unique, layout, image)?
                 {
                     return Ok(true);
                 }
@@ -258,7 +257,7 @@ impl Plain {
         let mut sorter = HeadSorter::new(&keyed, rt.env.work_memory(), top_of(block, limits));
         rows(&mut |image| {
             if let Some(unique) = &mut unique
-                && !is_new(rt, unique, layout, image, &mut key)?
+                && !is_new(rt, unique, layout, image)?
             {
                 return Ok(true);
             }
@@ -275,19 +274,20 @@ impl Plain {
     }
 }
 
-/// Whether the row is known to be new. `key` is scratch.
+/// Whether the row is known to be new.
 #[inline]
 fn is_new(
     rt: &Runtime<'_>,
     (keys, set): &mut (&ImageKeys, Distinct),
     layout: &RowLayout,
     image: &[u8],
-    key: &mut Vec<u8>,
 ) -> Result<bool, SqlError> {
-    key.clear();
-    keys.push(Form::Identity, layout, image, key)?;
-    set.is_new_key(rt, key, |out| {
-        out.extend_from_slice(image);
-        Ok(())
-    })
+    set.is_new(
+        rt,
+        |key| keys.push(Form::Identity, layout, image, key),
+        |out| {
+            out.extend_from_slice(image);
+            Ok(())
+        },
+    )
 }

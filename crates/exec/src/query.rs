@@ -164,6 +164,8 @@ struct SetExec {
     columns: Vec<Expr>,
     sides: [KeptQuery; 2],
     order: KeyMaker,
+    /// Of UNION DISTINCT.
+    unique: KeyMaker,
     /// The row at hand, and its sort key.
     image: Vec<u8>,
     key: Vec<u8>,
@@ -178,6 +180,7 @@ impl SetExec {
         let columns: Vec<Expr> = q.types.iter().map(of_type).collect();
         SetExec {
             layout: tuple::layout_of(&q.types),
+            unique: KeyMaker::new(q.types.iter().map(|ty| (ty, false))),
             columns: projected(&columns),
             sides: Default::default(),
             order: KeyMaker::of_order(
@@ -202,6 +205,7 @@ impl SetExec {
             columns,
             sides,
             order: maker,
+            unique,
             image,
             key,
         } = self;
@@ -237,7 +241,7 @@ impl SetExec {
             q,
             outer,
             layout,
-            columns,
+            unique,
             sides,
             image,
         };
@@ -279,6 +283,7 @@ struct SetOut<'o, 's> {
     rt: &'o Runtime<'s>,
     types: &'o [ExprType],
     layout: &'o RowLayout,
+    unique: &'o KeyMaker,
     distinct: Option<Distinct>,
     image: &'o mut Vec<u8>,
     rows: &'o mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
@@ -291,9 +296,11 @@ impl RowOut for SetOut<'_, '_> {
             values.push(cx.val_as(e, ty)?);
         }
         if let Some(seen) = &mut self.distinct
-            && !seen.is_new(self.rt, &values, |out| {
-                tuple::encode_row(self.layout, &values, out)
-            })?
+            && !seen.is_new(
+                self.rt,
+                |key| self.unique.push_all(&values, key),
+                |out| tuple::encode_row(self.layout, &values, out),
+            )?
         {
             return Ok(true);
         }
@@ -309,7 +316,7 @@ struct Operands<'o, 's> {
     q: &'o QueryPlan,
     outer: &'o [&'o [RowRef<'o>]],
     layout: &'o RowLayout,
-    columns: &'o [Expr],
+    unique: &'o KeyMaker,
     sides: &'o [KeptQuery; 2],
     image: &'o mut Vec<u8>,
 }
@@ -329,6 +336,7 @@ impl Operands<'_, '_> {
             rt,
             types: &q.types,
             layout: self.layout,
+            unique: self.unique,
             distinct: None,
             image: self.image,
             rows: &mut watched,
@@ -360,7 +368,7 @@ impl Operands<'_, '_> {
                     return Err(SqlError::not_supported("INTERSECT and EXCEPT"));
                 }
                 let memory = rt.env.work_memory();
-                set.distinct = distinct.then(|| Distinct::new(self.columns, memory));
+                set.distinct = distinct.then(|| Distinct::new(memory));
                 let [first, second] = self.sides;
                 first.run(rt, left, self.outer, &mut set)?;
                 if more.get() {

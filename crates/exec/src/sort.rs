@@ -6,10 +6,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use std::thread::LocalKey;
 
 use nfold_types::SqlError;
 
 use crate::runtime::Runtime;
+use crate::scratch::{Lent, Memory, Pool};
 use crate::spill::{SpillReader, SpillWriter};
 
 /// Runs merged at a time: so many buffers are held.
@@ -37,57 +39,42 @@ fn head_of(key: &[u8]) -> u64 {
     u64::from_be_bytes(head)
 }
 
-/// Takes rows with their sort keys and gives them back in order.
-pub(crate) struct Sorter {
-    arena: Vec<u8>,
-    entries: Vec<Entry>,
-    runs: Vec<SpillWriter>,
-    limit_bytes: usize,
-    /// Only so many rows are wanted; 0: all.
-    top: usize,
+thread_local! {
+    static POOL: Pool<Rows> = const { Pool::new() };
 }
 
-impl Sorter {
-    pub fn new(limit_bytes: usize, top: usize) -> Sorter {
-        Sorter {
-            arena: Vec::new(),
-            entries: Vec::new(),
-            runs: Vec::new(),
-            limit_bytes: limit_bytes.clamp(64 << 10, 1 << 30),
-            top,
-        }
+/// Rows in memory.
+#[derive(Default)]
+struct Rows {
+    arena: Vec<u8>,
+    entries: Vec<Entry>,
+    /// Another arena, for what stays when the others are forgotten.
+    spare: Vec<u8>,
+}
+
+impl Memory for Rows {
+    fn pool() -> &'static LocalKey<Pool<Rows>> {
+        &POOL
     }
 
+    fn clear(&mut self) {
+        self.arena.clear();
+        self.entries.clear();
+        self.spare.clear();
+    }
+
+    fn bytes(&self) -> usize {
+        self.arena.capacity() + self.spare.capacity() + self.entries.capacity() * size_of::<Entry>()
+    }
+}
+
+impl Rows {
     fn key(&self, e: &Entry) -> &[u8] {
         &self.arena[e.start as usize..(e.start + e.key) as usize]
     }
 
-    /// Adds a row.
-    pub fn push(&mut self, rt: &Runtime<'_>, key: &[u8], row: &[u8]) -> Result<(), SqlError> {
-        if self.entries.capacity() == 0 {
-            self.arena.reserve(FIRST_BYTES);
-            self.entries.reserve(FIRST_ROWS);
-        }
-        let start = self.arena.len() as u32;
-        self.arena.extend_from_slice(key);
-        self.arena.extend_from_slice(row);
-        self.entries.push(Entry {
-            head: head_of(key),
-            start,
-            key: key.len() as u32,
-            row: row.len() as u32,
-        });
-        if self.top != 0 && self.entries.len() >= 2 * self.top.max(512) {
-            self.keep_top();
-        }
-        if self.arena.len() + self.entries.len() * size_of::<Entry>() > self.limit_bytes {
-            if self.top != 0 && self.entries.len() > 2 * self.top {
-                self.keep_top();
-                return Ok(());
-            }
-            self.spill(rt)?;
-        }
-        Ok(())
+    fn row(&self, e: &Entry) -> &[u8] {
+        &self.arena[(e.start + e.key) as usize..][..e.row as usize]
     }
 
     fn sort(&mut self) {
@@ -101,61 +88,115 @@ impl Sorter {
     }
 
     /// Forgets all but the first `top` rows.
-    fn keep_top(&mut self) {
+    fn keep_top(&mut self, top: usize) {
         self.sort();
-        self.entries.truncate(self.top);
-        let mut arena = Vec::with_capacity(self.arena.len() / 2);
+        let Rows {
+            arena,
+            entries,
+            spare,
+        } = self;
+        entries.truncate(top);
         // In the order they came, so that starts keep telling it.
-        self.entries.sort_unstable_by_key(|e| e.start);
-        for e in &mut self.entries {
+        entries.sort_unstable_by_key(|e| e.start);
+        spare.clear();
+        for e in entries {
             let (from, len) = (e.start as usize, (e.key + e.row) as usize);
-            e.start = arena.len() as u32;
-            arena.extend_from_slice(&self.arena[from..from + len]);
+            e.start = spare.len() as u32;
+            spare.extend_from_slice(&arena[from..from + len]);
         }
-        self.arena = arena;
+        std::mem::swap(arena, spare);
+    }
+}
+
+/// Takes rows with their sort keys and gives them back in order.
+pub(crate) struct Sorter {
+    rows: Lent<Rows>,
+    runs: Vec<SpillWriter>,
+    limit_bytes: usize,
+    /// Only so many rows are wanted; 0: all.
+    top: usize,
+}
+
+impl Sorter {
+    pub fn new(limit_bytes: usize, top: usize) -> Sorter {
+        Sorter {
+            rows: Lent::take(),
+            runs: Vec::new(),
+            limit_bytes: limit_bytes.clamp(64 << 10, 1 << 30),
+            top,
+        }
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, rt: &Runtime<'_>, key: &[u8], row: &[u8]) -> Result<(), SqlError> {
+        let Rows { arena, entries, .. } = &mut *self.rows;
+        if entries.capacity() == 0 {
+            arena.reserve(FIRST_BYTES);
+            entries.reserve(FIRST_ROWS);
+        }
+        let start = arena.len() as u32;
+        arena.extend_from_slice(key);
+        arena.extend_from_slice(row);
+        entries.push(Entry {
+            head: head_of(key),
+            start,
+            key: key.len() as u32,
+            row: row.len() as u32,
+        });
+        let (rows, bytes) = (
+            entries.len(),
+            arena.len() + entries.len() * size_of::<Entry>(),
+        );
+        if self.top != 0 && rows >= 2 * self.top.max(512) {
+            self.rows.keep_top(self.top);
+        } else if bytes > self.limit_bytes {
+            if self.top != 0 && rows > 2 * self.top {
+                self.rows.keep_top(self.top);
+                return Ok(());
+            }
+            self.spill(rt)?;
+        }
+        Ok(())
     }
 
     fn spill(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
-        self.sort();
+        self.rows.sort();
         let mut run = SpillWriter::new(rt)?;
-        for (n, e) in self.entries.iter().enumerate() {
+        for (n, e) in self.rows.entries.iter().enumerate() {
             if n % 4096 == 0 {
                 rt.tick()?;
             }
-            let row = (e.start + e.key) as usize;
-            run.push(rt, self.key(e), &self.arena[row..row + e.row as usize])?;
+            run.push(rt, self.rows.key(e), self.rows.row(e))?;
         }
         run.pause(rt)?;
         self.runs.push(run);
-        self.arena.clear();
-        self.entries.clear();
+        self.rows.clear();
         Ok(())
     }
 
     /// No more rows come: gives them in order.
     pub fn finish(mut self, rt: &Runtime<'_>) -> Result<Sorted, SqlError> {
-        self.sort();
+        self.rows.sort();
         if self.top != 0 && self.runs.is_empty() {
-            self.entries.truncate(self.top);
+            self.rows.entries.truncate(self.top);
         }
         if self.runs.is_empty() {
             return Ok(Sorted {
-                memory: self,
+                memory: self.rows,
                 at: 0,
                 merge: None,
             });
         }
-        if !self.entries.is_empty() {
+        if !self.rows.entries.is_empty() {
             self.spill(rt)?;
         }
-        self.arena = Vec::new();
-        self.entries = Vec::new();
+        *self.rows = Rows::default();
         let mut runs = std::mem::take(&mut self.runs);
         while runs.len() > FAN_IN {
             runs = merge_some(rt, runs)?;
         }
         Ok(Sorted {
-            memory: Sorter::new(0, 0),
+            memory: self.rows,
             at: 0,
             merge: Some(Merge::new(rt, runs)?),
         })
@@ -240,7 +281,7 @@ impl Merge {
 
 /// Rows in order.
 pub(crate) struct Sorted {
-    memory: Sorter,
+    memory: Lent<Rows>,
     at: usize,
     merge: Option<Merge>,
 }
@@ -258,11 +299,7 @@ impl Sorted {
                     return Ok(None);
                 };
                 self.at += 1;
-                let (start, row) = (e.start as usize, (e.start + e.key) as usize);
-                Ok(Some((
-                    &self.memory.arena[start..row],
-                    &self.memory.arena[row..row + e.row as usize],
-                )))
+                Ok(Some((self.memory.key(e), self.memory.row(e))))
             }
         }
     }

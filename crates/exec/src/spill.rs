@@ -20,6 +20,7 @@ use nfold_engine::RowBatch;
 use nfold_types::{ErrorCode, SqlError};
 
 use crate::runtime::Runtime;
+use crate::scratch::Lent;
 
 const WRITE_BYTES: usize = 256 << 10;
 const READ_BYTES: usize = 64 << 10;
@@ -266,7 +267,7 @@ impl SpillReader {
 
 /// Rows kept for later, in memory and then in a file.
 pub(crate) struct Spool {
-    memory: RowBatch,
+    memory: Lent<RowBatch>,
     limit_bytes: usize,
     file: Option<SpillWriter>,
 }
@@ -274,7 +275,7 @@ pub(crate) struct Spool {
 impl Spool {
     pub fn new(limit_bytes: usize) -> Spool {
         Spool {
-            memory: RowBatch::new(),
+            memory: Lent::take(),
             limit_bytes: limit_bytes.clamp(64 << 10, 1 << 30),
             file: None,
         }
@@ -325,7 +326,7 @@ impl Spool {
 
 /// What a [`Spool`] kept.
 pub(crate) struct SpoolRows {
-    memory: RowBatch,
+    memory: Lent<RowBatch>,
     at: usize,
     file: Option<SpillReader>,
 }

@@ -130,7 +130,11 @@ pub fn to_f64(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<f64> {
 }
 
 pub(crate) fn int_decimal(v: i128) -> Decimal {
-    Decimal::parse_prefix(v.to_string().as_bytes()).value
+    match (i64::try_from(v), u64::try_from(v)) {
+        (Ok(v), _) => Decimal::from(v),
+        (_, Ok(v)) => Decimal::from(v),
+        _ => Decimal::parse_prefix(v.to_string().as_bytes()).value,
+    }
 }
 
 /// A double as a DECIMAL, cut to what one can hold.

@@ -283,24 +283,24 @@ impl BoundAccess {
         while parts.get(at + taken).is_some_and(same) {
             taken += 1;
         }
-        let values: Vec<ValueRef<'_>> = match &parts[at] {
-            PointPart::List { list, .. } => cx.st.params.list(*list).0.collect(),
-            _ => Vec::new(),
+        let (list, of) = match &parts[at] {
+            PointPart::List { list, of, .. } => (*list, (*of).max(1)),
+            _ => (u32::MAX, 1),
         };
+        let (mut members, _) = cx.st.params.list(list);
         let count = match &parts[at] {
-            PointPart::List { of, .. } => values.len() / (*of).max(1),
             PointPart::Rows { rows, .. } => rows.len(),
-            _ => 0,
+            _ => members.len() / of,
         };
         for row in 0..count {
+            let values: SmallVec<[ValueRef<'_>; 4]> = members.by_ref().take(of).collect();
             let start = s.arena.len() as u32;
             let mut whole = true;
             for (n, part) in parts[at..at + taken].iter().enumerate() {
                 let (v, ty) = match part {
                     PointPart::List { list, at: col, of } => {
-                        let i = row * of + col;
-                        let v = Val::from_ref(values[i]);
-                        let ty = compare::member_type(cx, *list, i, &v);
+                        let v = Val::from_ref(values[*col]);
+                        let ty = compare::member_type(cx, *list, row * of + col, &v);
                         (v, ty)
                     }
                     PointPart::Rows { rows, at: col } => {

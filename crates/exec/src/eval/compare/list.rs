@@ -1,16 +1,15 @@
 //! IN: lists written out, lists of rows, and list parameters, which are prepared once per execution and searched.
 
-use std::cell::RefCell;
 use std::cmp::Ordering;
-use std::rc::Rc;
 
 use nfold_plan::collate::Operand;
 use nfold_plan::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
-use nfold_types::{SqlError, Time};
-use rustc_hash::FxHashMap;
+use nfold_types::{SqlError, Time, ValueRef};
+use smallvec::SmallVec;
 
 use super::super::{EvalCx, Val, convert};
 use super::moment::{as_column, is_no_date, refuse_text};
+use super::prepared::{Form, PreparedList};
 use super::{as_text, order};
 
 /// The order of an operand and a member of its list. Texts among times are as much of a time as they are; with `zero`, one that is none
@@ -95,39 +94,6 @@ pub(super) fn row_equal<'a>(
     Ok(result)
 }
 
-/// The members of a list parameter in a form that is searched, not walked.
-#[derive(Debug)]
-enum ListSet {
-    /// Sorted, without duplicates.
-    Ints(Vec<i128>),
-    /// Sorted sort keys.
-    Keys(Vec<Vec<u8>>),
-    /// Compared one by one.
-    Walk,
-}
-
-#[derive(Debug)]
-struct PreparedList {
-    set: ListSet,
-    has_null: bool,
-}
-
-/// Prepared lists of one execution, by the address of their expression.
-#[derive(Debug, Default)]
-pub struct ListCache {
-    lists: RefCell<FxHashMap<usize, Rc<PreparedList>>>,
-    /// Where each `RAND(constant)` stands in its sequence.
-    pub(crate) sequences: RefCell<FxHashMap<usize, [u64; 2]>>,
-}
-
-impl ListCache {
-    /// Forgets them, for the next execution.
-    pub fn clear(&self) {
-        self.lists.borrow_mut().clear();
-        self.sequences.borrow_mut().clear();
-    }
-}
-
 /// Type that member `i` of a list parameter is read as: that of its own value.
 pub(crate) fn member_type(cx: &EvalCx<'_>, list: u32, i: usize, v: &Val<'_>) -> ExprType {
     match v {
@@ -145,43 +111,6 @@ pub(crate) fn member_type(cx: &EvalCx<'_>, list: u32, i: usize, v: &Val<'_>) -> 
         Val::Null => ExprType::null(),
         _ => ExprType::bigint(false),
     }
-}
-
-fn prepare_list(cx: &EvalCx<'_>, kind: CmpKind, list: u32) -> PreparedList {
-    let (members, _) = cx.st.params.list(list);
-    let has_null = members.clone().any(|v| v.is_null());
-    let set = match kind {
-        CmpKind::Int => {
-            let mut all: Vec<i128> = members
-                .enumerate()
-                .filter_map(|(i, v)| {
-                    let v = Val::from_ref(v);
-                    convert::to_integer(cx, &v, &member_type(cx, list, i, &v))
-                })
-                .collect();
-            all.sort_unstable();
-            all.dedup();
-            ListSet::Ints(all)
-        }
-        CmpKind::String(collation) => {
-            let mut all: Vec<Vec<u8>> = members
-                .enumerate()
-                .filter_map(|(i, v)| {
-                    let v = Val::from_ref(v);
-                    let ty = member_type(cx, list, i, &v);
-                    let text = convert::to_text(cx, v, &ty, collation)?;
-                    let mut key = Vec::new();
-                    collation.known().sort_key(&text, &mut key);
-                    Some(key)
-                })
-                .collect();
-            all.sort_unstable();
-            all.dedup();
-            ListSet::Keys(all)
-        }
-        _ => ListSet::Walk,
-    };
-    PreparedList { set, has_null }
 }
 
 /// How a member of type `ty` compares with `left`: where members are of several kinds, each in its own way.
@@ -216,23 +145,24 @@ pub(super) fn in_param<'a>(
             }
         }
         let id = std::ptr::from_ref(e) as usize;
-        let known = cx.st.lists.lists.borrow().get(&id).cloned();
-        let prepared = known.unwrap_or_else(|| {
-            let made = Rc::new(prepare_list(cx, kinds[0], list));
-            cx.st.lists.lists.borrow_mut().insert(id, made.clone());
-            made
-        });
-        let found = match (&prepared.set, kinds[0]) {
-            (ListSet::Ints(all), _) => {
-                convert::to_integer(cx, &x, &expr.ty).is_some_and(|v| all.binary_search(&v).is_ok())
-            }
-            (ListSet::Keys(all), CmpKind::String(collation)) => {
-                let text = convert::to_text(cx, x, &expr.ty, collation).unwrap_or_default();
-                let mut key = Vec::with_capacity(text.len() * 2);
-                collation.known().sort_key(&text, &mut key);
-                all.binary_search(&key).is_ok()
-            }
-            _ => {
+        let look = |prepared: &mut PreparedList| {
+            let found = match (prepared.form, kinds[0]) {
+                (Form::Ints, _) => {
+                    Some(convert::to_integer(cx, &x, &expr.ty).is_some_and(|v| prepared.has_int(v)))
+                }
+                (Form::Keys, CmpKind::String(collation)) => {
+                    let text = convert::to_text(cx, x.clone(), &expr.ty, collation);
+                    let text = text.unwrap_or_default();
+                    Some(prepared.has_key(|key| collation.known().sort_key(&text, key)))
+                }
+                _ => None,
+            };
+            (found, prepared.has_null)
+        };
+        let (found, has_null) = cx.st.lists.with(cx, (id, kinds[0], list), look);
+        let found = match found {
+            Some(found) => found,
+            None => {
                 let (members, _) = cx.st.params.list(list);
                 let several = members.len() > 1;
                 members.map(Val::from_ref).enumerate().any(|(i, m)| {
@@ -257,16 +187,17 @@ pub(super) fn in_param<'a>(
                 })
             }
         };
-        return Ok(in_result(found, prepared.has_null, negated));
+        return Ok(in_result(found, has_null, negated));
     }
-    let values: Vec<Val<'a>> = left.iter().map(|l| cx.val(l)).collect::<Result<_, _>>()?;
-    let (members, width) = cx.st.params.list(list);
+    let values: SmallVec<[Val<'a>; 4]> =
+        left.iter().map(|l| cx.val(l)).collect::<Result<_, _>>()?;
+    let (mut members, width) = cx.st.params.list(list);
     let mut unknown = false;
-    let members: Vec<_> = members.collect();
     let width = width.max(1);
-    for (r, row) in members.chunks(width).enumerate() {
+    for r in 0..members.len() / width {
+        let row: SmallVec<[ValueRef<'_>; 4]> = members.by_ref().take(width).collect();
         let mut result = Some(true);
-        for (i, (((x, l), m), kind)) in values.iter().zip(left).zip(row).zip(kinds).enumerate() {
+        for (i, (((x, l), m), kind)) in values.iter().zip(left).zip(&row).zip(kinds).enumerate() {
             let m = Val::from_ref(*m);
             let ty = member_type(cx, list, r * width + i, &m);
             match order(cx, member_kind(cx, l, &ty, *kind), (x, &l.ty), (&m, &ty)) {

@@ -2,6 +2,7 @@
 
 mod list;
 mod moment;
+mod prepared;
 
 use std::cmp::Ordering;
 
@@ -11,12 +12,12 @@ use nfold_types::SqlError;
 
 use super::{EvalCx, Val, convert};
 
-pub use list::ListCache;
 pub(crate) use list::member_type;
 pub(crate) use moment::{
     as_column, constant_dates, date_side, is_marker, is_no_date, refuse_no_date, refuse_text,
     rounded, settled, time_side,
 };
+pub use prepared::ListCache;
 
 use list::{in_param, in_result, in_times, member_order, row_equal};
 use moment::beside;
