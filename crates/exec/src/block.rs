@@ -316,6 +316,17 @@ impl BlockExec {
         block: &Block,
         f: &mut dyn FnMut(&StepCx<'_, '_>, &Batch) -> Result<bool, SqlError>,
     ) -> Result<(), SqlError> {
+        let result = self.pull(rt, block, f);
+        self.release();
+        result
+    }
+
+    fn pull(
+        &mut self,
+        rt: &Runtime<'_>,
+        block: &Block,
+        f: &mut dyn FnMut(&StepCx<'_, '_>, &Batch) -> Result<bool, SqlError>,
+    ) -> Result<(), SqlError> {
         self.steps.iter_mut().for_each(StepExec::reset);
         let subqueries = BlockSubqueries::new(rt, &block.subqueries, &self.subqueries);
         let state = StmtState {
