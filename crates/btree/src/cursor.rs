@@ -142,6 +142,23 @@ impl Cursor {
         self.copied = other.copied;
     }
 
+    /// Goes back to right behind `key`, which the cursor has passed; `None`: to where it began. Forwards only.
+    pub fn back_to(&mut self, key: Option<&[u8]>) {
+        match (key, self.lo.kind) {
+            (Some(key), _) => self.at.set(Bound::Excluded(key)),
+            (None, Bound::Unbounded) => self.at.set(Bound::Included(&[])),
+            (None, _) => self.at.copy(&self.lo),
+        }
+        self.done = is_empty(self.lo.get(), self.hi.get());
+        self.hint = 0;
+        self.copied = (0, 0);
+    }
+
+    /// Whether the next batch begins at a leaf's lower end: what comes into the leaf before it meanwhile is not seen. Forwards only.
+    pub fn is_between_leaves(&self) -> bool {
+        self.moved && matches!(self.at.kind, Bound::Included(()))
+    }
+
     /// Whether the leaf that the last batch came from is as it was then: another copy would be the same. False if that is not known.
     pub fn is_unchanged(&self, tree: &TreeHandle, store: &Store) -> bool {
         let (page, version) = self.copied;

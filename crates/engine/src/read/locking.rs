@@ -17,12 +17,14 @@
 //!     lock the entry, and an entry that is locked and not marked is of no active transaction but the own one: so it stands.
 //! K6. A lock that was granted beside somebody else's uncommitted change counts for nothing: that change came between the look at the entry and the
 //!     lock. It is given up before the step is done again, and before anything is waited for.
+//! K7. Forwards, a gap is locked with the entry behind it, after the entries before it were given out. What came into it until then is looked for once
+//!     it is locked: behind the last entry of a leaf, and behind the last one of the range.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use nfold_btree::{Cursor, EntryBatch};
-use nfold_store::Wait;
+use nfold_btree::{Cursor, EntryBatch, TreeHandle};
+use nfold_store::{Store, Wait};
 use nfold_txn::locks::{LockKey, LockKind, LockRequest, Locked, OnConflict};
 
 use crate::batch::{Bound, KeyBytes, KeyRange, PointSet, RowBatch, RowNote, successor};
@@ -59,6 +61,8 @@ pub(super) struct LockingRead {
     from: Cursor,
     /// Behind them.
     to: Cursor,
+    /// For K7.
+    back: Cursor,
     first: EntryBatch,
     again: EntryBatch,
     /// Which entries of `first` were locked anew.
@@ -204,6 +208,16 @@ impl LockingRead {
             if gaps && !here.end_locked && !nothing_fits {
                 lock_end(table, spec, session, here, &mut self.first)?;
             }
+            if gaps && !self.reverse && !nothing_fits {
+                let (from, back) = (&mut self.from, &mut self.back);
+                let store = table.store();
+                first_behind(tree, store, here, (&*from, back), &mut self.first)?;
+                if self.first.iter().next().is_some() {
+                    from.back_to(here.last.as_deref()); // K7
+                    here.exhausted = false;
+                    return Ok(());
+                }
+            }
             self.at += 1;
             self.here = None;
             return Ok(());
@@ -275,6 +289,19 @@ impl LockingRead {
             }
             std::mem::swap(&mut self.first, &mut self.again);
         }
+        if gaps
+            && !self.reverse
+            && !here.exact
+            && self.from.is_between_leaves()
+            && let Some((first, _)) = self.first.iter().next()
+        {
+            let (from, back) = (&mut self.from, &mut self.back);
+            first_behind(tree, store, here, (&*from, back), &mut self.again)?;
+            if self.again.iter().next().map(|e| e.0) != Some(first) {
+                from.back_to(here.last.as_deref()); // K7
+                return Ok(());
+            }
+        }
         for (i, (key, value)) in self.first.iter().enumerate() {
             let order = here
                 .last
@@ -322,6 +349,21 @@ impl LockingRead {
         here.exhausted = !more;
         Ok(())
     }
+}
+
+/// The first entry of the range behind the one that was given out last, as it is now.
+fn first_behind(
+    tree: &TreeHandle,
+    store: &Store,
+    here: &Here,
+    (from, back): (&Cursor, &mut Cursor),
+    out: &mut EntryBatch,
+) -> Result<(), Stop> {
+    back.copy_from(from);
+    back.back_to(here.last.as_deref());
+    out.clear();
+    while out.is_empty() && back.next_batch(tree, store, 1, out).map_err(lift)? {}
+    Ok(())
 }
 
 /// How entries are locked.

@@ -130,3 +130,77 @@ fn a_unique_key_is_taken_while_its_delete_may_be_taken_back() {
         }
     });
 }
+
+/// Inserts a row that is nobody else's, and commits; false: somebody has locked its gap.
+fn try_insert(s: &mut EngineSession, table: &Arc<Table>, r: &Row) -> bool {
+    s.statement_begin(Isolation::RepeatableRead, false);
+    let mut op = InsertOp::new(table.clone());
+    encode(table, r, op.row());
+    match s.insert(&mut op) {
+        Ok(outcome) => {
+            assert_eq!(outcome, WriteOutcome::Done);
+            commit(s);
+            true
+        }
+        Err(Stop::Wait(_)) => {
+            block(|| s.rollback()).unwrap();
+            false
+        }
+        Err(Stop::Error(e)) => panic!("{e}"),
+    }
+}
+
+/// K7: a row that comes into a gap before the read has locked it is read, also behind the last entry of a leaf and behind the last one of all.
+#[test]
+fn what_comes_before_a_gap_is_locked_is_read() {
+    let long = |id| (id, Some(5), Some(format!("s{id}")), Some("x".repeat(300)));
+    for index in [0, 2] {
+        let db = Db::new();
+        let table = db.table();
+        let (mut s, mut other) = (db.session(), db.session());
+        for id in 1..=600 {
+            insert(&mut s, &table, &long(10 * id));
+        }
+        commit(&mut s);
+        begin(&mut s);
+        let range = if index == 0 {
+            KeyRange {
+                lo: Bound::Included(KeyBytes::from_slice(&key(&table, 5))),
+                hi: Bound::Excluded(KeyBytes::from_slice(&key(&table, 6009))),
+            }
+        } else {
+            let mut five = Vec::new();
+            let values = [ValueRef::Int(5)];
+            table
+                .key_layout(2)
+                .encode_values(values, &mut five)
+                .unwrap();
+            KeyRange::prefix(&five)
+        };
+        s.statement_begin(Isolation::RepeatableRead, false);
+        let spec = ReadSpec {
+            index,
+            lock: RowLock::Exclusive,
+            columns: vec![0, 1, 2, 3],
+            ..ReadSpec::default()
+        };
+        let mut read = Read::range(table.clone(), spec, &range, false);
+        let mut batch = RowBatch::new();
+        let (mut came, mut last) = (0, 0);
+        while block(|| read.next(&mut s, &mut batch)).unwrap() {
+            let id = decode(&table, batch.row(batch.len() - 1)).0;
+            if id != last && id % 10 == 0 && try_insert(&mut other, &table, &long(id + 5)) {
+                came += 1;
+            }
+            last = id;
+        }
+        assert!(came > 10, "{came}");
+        let found: Vec<i64> = batch.iter().map(|r| decode(&table, r).0).collect();
+        let again = locked(&mut s, &table, index, &range, RowLock::Exclusive).unwrap();
+        assert_eq!(found.len(), 600 + came);
+        assert_eq!(found, again.iter().map(|r| r.0).collect::<Vec<_>>());
+        assert!(!try_insert(&mut other, &table, &long(6008)));
+        commit(&mut s);
+        assert_sound(&db.engine, &table);
+    }
+}
