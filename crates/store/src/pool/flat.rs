@@ -12,7 +12,7 @@
 //! Memory that nobody has touched is only reserved; with huge pages it comes 2 MiB at a time.
 
 use parking_lot::Mutex;
-use std::alloc::{Layout, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::Deref;
 use std::ptr::{NonNull, null_mut};
 
@@ -24,22 +24,36 @@ pub(crate) trait Zeroable {}
 impl Zeroable for nfold_sync::prim::AtomicU64 {}
 impl Zeroable for std::sync::atomic::AtomicU8 {}
 
-/// A private mapping.
+/// Zeroed memory: a mapping of its own for huge pages, otherwise the allocator's, where the read-only proof finds it.
 #[derive(Debug)]
 struct Mapping {
     base: NonNull<u8>,
     len: usize,
+    huge: bool,
+}
+
+/// Of what is not mapped: a line, and its neighbour that the processor may bring with it.
+const ALIGN: usize = 128;
+
+fn layout(len: usize) -> Layout {
+    Layout::from_size_align(len, ALIGN).expect("a size that was asked for")
 }
 
 impl Mapping {
-    /// At least `len` bytes that begin at a multiple of [`BLOCK`]: where they begin, and what holds them.
+    /// At least `len` zero bytes: where they begin (with huge pages at a multiple of [`BLOCK`]), and what holds them.
     fn new(len: usize, huge: bool) -> (NonNull<u8>, Mapping) {
+        if huge {
+            return Mapping::huge(len);
+        }
+        let len = len.max(1);
+        // SAFETY: the size is not zero; the result is checked.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout(len)) });
+        let base = base.unwrap_or_else(|| handle_alloc_error(layout(len)));
+        (base, Mapping { base, len, huge })
+    }
+
+    fn huge(len: usize) -> (NonNull<u8>, Mapping) {
         let total = len.max(1).next_multiple_of(BLOCK) + BLOCK;
-        let out_of_memory = || -> ! {
-            handle_alloc_error(
-                Layout::from_size_align(total, BLOCK).expect("a size that was asked for"),
-            )
-        };
         // SAFETY: a fresh private anonymous mapping; the result is checked.
         let base = unsafe {
             libc::mmap(
@@ -51,32 +65,34 @@ impl Mapping {
                 0,
             )
         };
-        if base == libc::MAP_FAILED {
-            out_of_memory();
-        }
-        let Some(base) = NonNull::new(base.cast::<u8>()) else {
-            out_of_memory()
-        };
+        let base = (base != libc::MAP_FAILED).then(|| NonNull::new(base.cast::<u8>()));
+        let base = base.flatten();
+        let base = base.unwrap_or_else(|| handle_alloc_error(layout(total)));
         // SAFETY: the mapping goes on for another block behind `len`.
         let start = unsafe { base.add(base.align_offset(BLOCK)) };
-        if huge {
-            // SAFETY: advice about the mapping just made; failing is harmless.
-            unsafe {
-                libc::madvise(
-                    start.as_ptr().cast(),
-                    len.next_multiple_of(BLOCK),
-                    libc::MADV_HUGEPAGE,
-                )
-            };
-        }
-        (start, Mapping { base, len: total })
+        // SAFETY: advice about the mapping just made; failing is harmless.
+        unsafe {
+            libc::madvise(
+                start.as_ptr().cast(),
+                len.next_multiple_of(BLOCK),
+                libc::MADV_HUGEPAGE,
+            )
+        };
+        let (len, huge) = (total, true);
+        (start, Mapping { base, len, huge })
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: made in `new` with this length; who owns it hands out nothing that outlives it (I1).
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+        // SAFETY: made in `new` with this length, in this way; who owns it hands out nothing that outlives it (I1).
+        unsafe {
+            if self.huge {
+                libc::munmap(self.base.as_ptr().cast(), self.len);
+            } else {
+                dealloc(self.base.as_ptr(), layout(self.len));
+            }
+        }
     }
 }
 
