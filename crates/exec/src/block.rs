@@ -97,8 +97,9 @@ pub(crate) struct BlockExec {
     projected: Vec<Expr>,
     direct: Option<Direct>,
     plain: Option<Plain>,
-    made: Option<Made>,
-    grouping: Option<Grouping>,
+    /// Boxed, as most statements have neither and each session keeps many.
+    made: Option<Box<Made>>,
+    grouping: Option<Box<Grouping>>,
     /// Results are computed after the sort.
     late: bool,
     subqueries: Box<[KeptSubquery]>,
@@ -177,7 +178,7 @@ impl BlockExec {
         let slots: Vec<Slot> = slots.into_iter().flatten().collect();
         let grouping = block.group.as_ref().map(|plan| {
             let columns = plain_columns(block, &slots, plan);
-            Grouping::new(plan, columns)
+            Box::new(Grouping::new(plan, columns))
         });
         let direct = Direct::open(block, slots.first());
         let plain = Plain::open(rt, block, slots.first());
@@ -193,7 +194,8 @@ impl BlockExec {
             projected: projected(&block.select),
             direct,
             plain,
-            made: (block.distinct || !block.order.is_empty()).then(|| Made::new(rt, block)),
+            made: (block.distinct || !block.order.is_empty())
+                .then(|| Box::new(Made::new(rt, block))),
             grouping,
             late: late::applies(block),
             subqueries: KeptSubquery::of(&block.subqueries),
@@ -262,7 +264,7 @@ impl BlockExec {
             scx: &scx,
             steps: &mut self.steps,
             batch: &mut self.batch,
-            grouping: self.grouping.as_ref(),
+            grouping: self.grouping.as_deref(),
             nothing,
         };
         if let Some(direct) = &mut self.direct
