@@ -96,8 +96,8 @@ pub(crate) struct BlockExec {
     /// Of sorted rows: the select list as plain columns.
     projected: Vec<Expr>,
     direct: Option<Direct>,
-    plain: Option<Plain>,
-    /// Boxed, as most statements have neither and each session keeps many.
+    /// Boxed, as `made` and `grouping` are: most statements have none of these, and each session keeps many.
+    plain: Option<Box<Plain>>,
     made: Option<Box<Made>>,
     grouping: Option<Box<Grouping>>,
     /// Results are computed after the sort.
@@ -181,7 +181,7 @@ impl BlockExec {
             Box::new(Grouping::new(plan, columns))
         });
         let direct = Direct::open(block, slots.first());
-        let plain = Plain::open(rt, block, slots.first());
+        let plain = Plain::open(rt, block, slots.first()).map(Box::new);
         let batch = Batch::new(if block.joins.len() <= 1 {
             0
         } else {
@@ -273,7 +273,7 @@ impl BlockExec {
         {
             return run.direct(&rows, limits, sink, counts);
         }
-        if let Some(plain) = &mut self.plain
+        if let Some(plain) = self.plain.as_deref_mut()
             && out.sink().is_some()
         {
             let layout = self.slots[0].layout();
