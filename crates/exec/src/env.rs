@@ -11,6 +11,8 @@ use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
 use nfold_types::{SqlError, Timestamp};
 
+use crate::loans::Loans;
+
 /// Session state that expressions read and, for user variables, write. The session implements it with interior mutability;
 /// nothing here is called while the session itself runs.
 pub trait SessionEnv {
@@ -161,6 +163,8 @@ pub trait ExecCx {
     fn offload(&mut self, job: Box<dyn FnOnce() + Send>) -> Result<(), Interrupt>;
     /// Suspends for so long.
     fn sleep(&mut self, time: Duration) -> Result<(), Interrupt>;
+    /// What the thread lends to its statements.
+    fn loans(&self) -> &Loans;
 }
 
 /// How values go to the client.

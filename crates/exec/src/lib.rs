@@ -13,6 +13,7 @@ mod hash;
 mod heads;
 mod insert;
 mod keys;
+mod loans;
 mod modify;
 mod output;
 pub mod params;
@@ -31,6 +32,7 @@ mod tests;
 mod tuple;
 
 pub use env::{ExecCx, Interrupt, RowSink, SessionEnv, WireFormat};
+pub use loans::Loans;
 pub use output::ResultText;
 pub use params::Params;
 pub use runtime::{drive, engine_error};

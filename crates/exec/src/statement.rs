@@ -45,7 +45,8 @@ pub struct StatementResult {
     pub examined: u64,
 }
 
-/// A plan with the operators that one session runs it with; kept between executions, so that a warm one allocates little.
+/// A plan with the operators that one statement at a time runs it with; kept between executions ([`Loans`](crate::Loans)), so that a warm one
+/// allocates little.
 pub struct Executable {
     plan: Arc<Plan>,
     /// Of a query, or of the one whose rows are inserted.
@@ -58,6 +59,8 @@ pub struct Executable {
     uses: u32,
     /// The first table, and its rows when it was planned.
     first: Option<(Arc<Table>, u64)>,
+    /// The first table has grown out of the plan: whoever else has it is to plan again, too.
+    outgrown: bool,
 }
 
 impl Executable {
@@ -70,6 +73,7 @@ impl Executable {
             lock_reads: false,
             uses: 0,
             first: None,
+            outgrown: false,
         }
     }
 
@@ -82,13 +86,17 @@ impl Executable {
     /// when it first runs (which sets the mark), and whenever the number of uses is a power of four.
     fn outgrown(&mut self, engine: &Engine) -> bool {
         self.uses = self.uses.saturating_add(1);
+        if self.outgrown {
+            return true;
+        }
         if !(self.uses.is_power_of_two() && self.uses.trailing_zeros().is_multiple_of(2)) {
             return false;
         }
         let rows = |table: &Table| table.estimate_rows().max(1_000);
         if let Some((table, then)) = &self.first {
             let now = rows(table);
-            return now / 8 > *then || then / 8 > now;
+            self.outgrown = now / 8 > *then || then / 8 > now;
+            return self.outgrown;
         }
         let table = first_table(&self.plan).and_then(|id| engine.table(id));
         self.first = table.map(|table| (table.clone(), rows(&table)));

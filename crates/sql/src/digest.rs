@@ -132,6 +132,11 @@ impl Digested {
         Self::default()
     }
 
+    /// Bytes on the heap.
+    pub fn memory(&self) -> usize {
+        self.key.capacity() + self.kinds.capacity() + self.slots.capacity() * size_of::<Slot>()
+    }
+
     /// Walks the first statement of `text`, up to its semicolon or the end.
     pub fn read(&mut self, text: &[u8], mode: LexMode) {
         self.key.clear();

@@ -24,6 +24,7 @@ use nfold_types::{
     CollationId, ColumnType, ErrorCode, SqlError, TextSize, Timestamp, TypeKind, Warnings,
 };
 
+use crate::Loans;
 use crate::env::{ExecCx, Interrupt, RowSink, SessionEnv, WireFormat};
 use crate::{Executable, Params, StatementResult, execute};
 
@@ -117,7 +118,8 @@ impl SessionEnv for Env {
 }
 
 /// Waits by polling.
-struct Fiber;
+#[derive(Default)]
+struct Fiber(Loans);
 
 impl ExecCx for Fiber {
     fn wait(
@@ -143,6 +145,9 @@ impl ExecCx for Fiber {
     }
     fn sleep(&mut self, _: Duration) -> Result<(), Interrupt> {
         Ok(())
+    }
+    fn loans(&self) -> &Loans {
+        &self.0
     }
 }
 
@@ -388,12 +393,12 @@ impl Db {
                 &self.engine,
                 &params,
                 &mut session,
-                &mut Fiber,
+                &mut Fiber::default(),
                 &self.env,
                 &self.warnings,
                 &mut sink,
             );
-            let end = crate::drive(&mut Fiber, || {
+            let end = crate::drive(&mut Fiber::default(), || {
                 if result.is_ok() {
                     session.commit()
                 } else {

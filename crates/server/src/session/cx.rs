@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use nfold_exec::ExecCx;
 use nfold_exec::env::Interrupt as ExecInterrupt;
+use nfold_exec::{ExecCx, Loans};
 use nfold_observe::contention;
 use parking_lot::{Condvar, Mutex};
 
@@ -76,6 +76,10 @@ impl ExecCx for FiberExec<'_, '_> {
             Err(Interrupt::Timeout) | Ok(()) => Ok(()),
             Err(why) => Err(lift(why)),
         }
+    }
+
+    fn loans(&self) -> &Loans {
+        &self.fiber.lent().loans
     }
 }
 

@@ -1,5 +1,7 @@
 //! One statement: what kind it is, what must happen before and after it, who runs it.
 
+use std::sync::Arc;
+
 use nfold_exec::{ExecCx, StatementResult};
 use nfold_sql::ast::{Flush, FlushItem, PrepareSource, SetItem, Show, Statement};
 use nfold_types::{ErrorCode, Level, SqlError, Value};
@@ -60,6 +62,15 @@ pub(super) fn is_planned(digested: &nfold_sql::digest::Digested) -> bool {
     digested.is_parameterisable() && !may_be_no_plan(digested.text())
 }
 
+/// Whether two names are equal; most often they are the same text.
+#[inline]
+fn same_text(a: &Option<Arc<str>>, b: &Option<Arc<str>>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a == b,
+        (a, b) => a.is_none() && b.is_none(),
+    }
+}
+
 impl Session {
     /// Runs the first statement of `text`, whose digest is in `self.digested`.
     pub(super) fn run_text(
@@ -75,6 +86,7 @@ impl Session {
                 markers: &[],
                 describe: false,
                 parsed: None,
+                hint: None,
             };
             self.conditions.clear();
             let result = self.run_rows(cx, &work, sink);
@@ -99,7 +111,7 @@ impl Session {
         markers: &[Value],
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
-        if statement.database == self.env.database {
+        if same_text(&statement.database, &self.env.database) {
             return self.run_prepared_here(cx, statement, markers, sink);
         }
         let current = std::mem::replace(&mut self.env.database, statement.database.clone());
@@ -120,19 +132,23 @@ impl Session {
         let Some(parsed) = &statement.parsed else {
             self.conditions.clear();
             let work = Work {
-                text: &statement.text,
-                digested: &statement.digested,
+                text: &statement.of.text,
+                digested: &statement.of.digested,
                 markers,
                 describe: false,
                 parsed: None,
+                hint: Some(&statement.plan),
             };
             return self.run_rows(cx, &work, sink);
         };
-        self.free_types =
-            nfold_plan::param_types(&statement.digested, &[], self.env.vars.settings().collation);
+        self.free_types = nfold_plan::param_types(
+            &statement.of.digested,
+            &[],
+            self.env.vars.settings().collation,
+        );
         self.free_params
-            .bind(&statement.digested, &statement.text, markers);
-        let result = self.run_statement(cx, &parsed.statement, &statement.text, sink);
+            .bind(&statement.of.digested, &statement.of.text, markers);
+        let result = self.run_statement(cx, &parsed.statement, &statement.of.text, sink);
         self.free_types.clear();
         self.free_params.clear();
         result
@@ -235,6 +251,7 @@ impl Session {
                     markers: &[],
                     describe: false,
                     parsed: Some(&parsed),
+                    hint: None,
                 };
                 self.run_rows(cx, &work, sink)
             }
@@ -332,16 +349,18 @@ impl Session {
         };
         self.log_command("Prepare", &text, &[]);
         self.prepared.close_name(name);
-        let statement = self.parse_prepared(&text)?;
+        let mut statement = self.parse_prepared(&text)?;
         if statement.parsed.is_none() {
             let work = Work {
-                text: &statement.text,
-                digested: &statement.digested,
+                text: &statement.of.text,
+                digested: &statement.of.digested,
                 markers: &[],
-                describe: statement.digested.markers() > 0,
+                describe: statement.of.digested.markers() > 0,
                 parsed: None,
+                hint: None,
             };
-            self.describe(cx, &work)?;
+            let plan = self.describe(cx, &work)?;
+            plan.share_text(&mut statement.of);
         }
         self.prepared.set_name(name, statement);
         Ok(Response::Done(Done {
@@ -355,7 +374,8 @@ impl Session {
         let most = self
             .env
             .globals
-            .with_settings(|s| s.max_prepared_stmt_count);
+            .with_settings(|s| s.max_prepared_stmt_count)
+            .min(prepared::MAX_STATEMENTS);
         if self.prepared.len() >= most {
             return Err(SqlError::new(
                 ErrorCode::ER_MAX_PREPARED_STMT_COUNT_REACHED,
@@ -388,7 +408,7 @@ impl Session {
                 .iter()
                 .map(|v| self.env.user_var(&v.to_lowercase()))
                 .collect();
-            self.log_command("Execute", &statement.text, &values);
+            self.log_command("Execute", &statement.of.text, &values);
             self.run_prepared(cx, &statement, &values, sink)
         } else {
             Err(SqlError::new(ErrorCode::ER_WRONG_ARGUMENTS, &[&"EXECUTE"]))

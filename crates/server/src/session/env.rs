@@ -339,29 +339,33 @@ impl Env {
         let Some(collation) = CollationId(id).get() else {
             return;
         };
-        let set = collation.charset.name;
-        for name in [
-            "character_set_client",
-            "character_set_results",
-            "character_set_connection",
-        ] {
-            self.vars.set_known(name, VarValue::text(set));
-        }
-        self.vars
-            .set_known("collation_connection", VarValue::text(collation.name));
+        let set = VarValue::text(collation.charset.name);
+        let changes = [
+            ("character_set_client", set.clone()),
+            ("character_set_results", set.clone()),
+            ("character_set_connection", set),
+            ("collation_connection", VarValue::text(collation.name)),
+        ];
+        self.vars.set_shared(&self.globals, &changes);
     }
 
     /// The current database, and the variables that follow it.
     pub fn set_database(&mut self, database: Option<&str>, collation: CollationId) {
         self.database = database.map(Arc::from);
-        self.changes += 1;
         let collation = collation.known();
-        self.vars
-            .set_known("collation_database", VarValue::text(collation.name));
-        self.vars.set_known(
-            "character_set_database",
-            VarValue::text(collation.charset.name),
-        );
+        let changes = [
+            ("collation_database", VarValue::text(collation.name)),
+            (
+                "character_set_database",
+                VarValue::text(collation.charset.name),
+            ),
+        ];
+        // The first change of a session is most often that of many.
+        match self.changes {
+            0 => self.vars.set_shared(&self.globals, &changes),
+            _ => self.vars.set_known(&changes),
+        }
+        self.changes += 1;
     }
 
     /// Moves with every change of a variable or of the database.

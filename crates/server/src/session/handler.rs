@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use nfold_exec::{SessionEnv, WireFormat};
+use nfold_exec::{SessionEnv, WireFormat, plan_columns};
 use nfold_observe::digests::access;
 use nfold_protocol::command::ExecuteHeader;
 use nfold_protocol::consts::{cap, status};
@@ -18,8 +18,6 @@ use crate::conn::ResponseWriter;
 use crate::handler::{ClientError, Limits, LoginInfo, SessionHandler};
 use crate::worker::{FiberCx, KillKind};
 
-/// Values of `?` that a session keeps memory for.
-const KEPT_VALUES: usize = 4096;
 /// A read-only cursor was asked for.
 const CURSOR_READ_ONLY: u8 = 1;
 
@@ -136,53 +134,8 @@ impl Session {
         }
     }
 
-    fn open_statement(
-        &mut self,
-        cx: &FiberCx<'_>,
-        sql: &[u8],
-        out: &mut ResponseWriter<'_>,
-    ) -> Result<(), SqlError> {
-        self.conditions.clear();
-        self.env.begin_statement();
-        let statement = self.parse_prepared(sql)?;
-        let mut fiber = FiberExec { fiber: cx };
-        let mut columns = Vec::new();
-        if statement.parsed.is_none() {
-            let work = Work {
-                text: &statement.text,
-                digested: &statement.digested,
-                markers: &[],
-                describe: statement.digested.markers() > 0,
-                parsed: None,
-            };
-            let described = self.describe(&mut fiber, &work);
-            if !self.engine.in_transaction() {
-                self.engine.mdl().release_all();
-            }
-            columns = described?;
-        }
-        let collation = self.env.result_collation();
-        let parameters = statement.parameters();
-        let id = self.prepared.add(statement);
-        let warnings = self.conditions.total().min(u64::from(u16::MAX)) as u16;
-        out.set_status(self.status_flags());
-        out.set_charset(self.env.name_charset());
-        out.prepare_ok(id, columns.len() as u16, parameters, warnings);
-        let parameter = Column {
-            name: b"?",
-            collation: 63,
-            type_code: nfold_protocol::consts::column_type::VAR_STRING,
-            ..Column::default()
-        };
-        out.definitions(&vec![parameter; usize::from(parameters)]);
-        let wire: Vec<Column<'_>> = columns.iter().map(|c| wire_column(c, collation)).collect();
-        out.definitions(&wire);
-        Ok(())
-    }
-}
-
-impl SessionHandler for Session {
-    fn query(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>) {
+    /// Runs the statements of a text, one after the other, until one fails.
+    fn texts(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>) {
         let mut at = 0;
         loop {
             let text = &sql[at..];
@@ -211,6 +164,64 @@ impl SessionHandler for Session {
                 _ => break,
             }
         }
+    }
+
+    fn open_statement(
+        &mut self,
+        cx: &FiberCx<'_>,
+        sql: &[u8],
+        out: &mut ResponseWriter<'_>,
+    ) -> Result<(), SqlError> {
+        self.conditions.clear();
+        self.env.begin_statement();
+        let mut statement = self.parse_prepared(sql)?;
+        let mut fiber = FiberExec { fiber: cx };
+        let mut plan = None;
+        if statement.parsed.is_none() {
+            let work = Work {
+                text: &statement.of.text,
+                digested: &statement.of.digested,
+                markers: &[],
+                describe: statement.of.digested.markers() > 0,
+                parsed: None,
+                hint: None,
+            };
+            let described = self.describe(&mut fiber, &work);
+            if !self.engine.in_transaction() {
+                self.engine.mdl().release_all();
+            }
+            let described = described?;
+            described.share_text(&mut statement.of);
+            plan = Some(described);
+        }
+        let columns = (plan.as_ref()).map_or(&[][..], |p| plan_columns(&p.plan));
+        let collation = self.env.result_collation();
+        let parameters = statement.parameters();
+        let id = self.prepared.add(statement);
+        let warnings = self.conditions.total().min(u64::from(u16::MAX)) as u16;
+        out.set_status(self.status_flags());
+        out.set_charset(self.env.name_charset());
+        out.prepare_ok(id, columns.len() as u16, parameters, warnings);
+        let parameter = Column {
+            name: b"?",
+            collation: 63,
+            type_code: nfold_protocol::consts::column_type::VAR_STRING,
+            ..Column::default()
+        };
+        out.definitions(&vec![parameter; usize::from(parameters)]);
+        let wire: Vec<Column<'_>> = columns.iter().map(|c| wire_column(c, collation)).collect();
+        out.definitions(&wire);
+        Ok(())
+    }
+}
+
+impl SessionHandler for Session {
+    fn query(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>) {
+        self.digested = Some(cx.lent().digested());
+        self.texts(cx, sql, out);
+        if let Some(digested) = self.digested.take() {
+            cx.lent().give_digested(digested);
+        }
         self.end_if_asked();
     }
 
@@ -235,26 +246,24 @@ impl SessionHandler for Session {
             );
             return self.refuse(out, &e);
         };
-        cx.set_statement_text(&statement.text);
-        let mut values = std::mem::take(&mut self.values);
+        cx.set_statement_text(&statement.of.text, statement.of.number);
+        let mut values = cx.lent().values();
         let read = match header.cursor {
             0 | CURSOR_READ_ONLY => statement.read_values(header.parameters, &mut values),
             _ => Err(SqlError::not_supported("scrollable and updatable cursors")),
         };
         match read {
             Ok(()) => {
-                self.log_command("Execute", &statement.text, &values);
+                self.log_command("Execute", &statement.of.text, &values);
                 self.answer(cx, out, WireFormat::Binary, false, |s, fiber, sink| {
                     s.run_prepared(fiber, &statement, &values, sink)
                 });
-                let (text, digested) = (&statement.text, Some(&statement.digested));
+                let (text, digested) = (&statement.of.text, Some(&statement.of.digested));
                 self.count_statement(cx, started, text, digested, &values);
             }
             Err(e) => self.refuse(out, &e),
         }
-        values.clear();
-        values.shrink_to(KEPT_VALUES);
-        self.values = values;
+        cx.lent().give_values(values);
         self.prepared.give_back(id, statement);
         self.end_if_asked();
     }

@@ -14,6 +14,7 @@ mod ddl;
 mod dispatch;
 pub mod env;
 mod handler;
+mod lent;
 mod locks;
 mod plan_info;
 mod plans;
@@ -39,11 +40,12 @@ use nfold_engine::EngineSession;
 use nfold_exec::{ExecCx, Params};
 use nfold_plan::ParamType;
 use nfold_sql::digest::Digested;
-use nfold_types::{ErrorCode, SqlError, Value, Warnings};
+use nfold_types::{ErrorCode, SqlError, Warnings};
 
 use crate::handler::LoginInfo;
 use crate::system;
 
+pub use lent::Lent;
 pub use server::{ServerState, Sessions};
 pub(crate) use storage::clock_now;
 
@@ -80,12 +82,8 @@ pub struct Session {
     free_types: Vec<ParamType>,
     /// The client asked for the connection to end (`COMMIT RELEASE`, KILL of its own).
     close_after: bool,
-    /// Values of the statement at hand's parameter slots; kept for its memory.
-    params: Params,
-    /// Of the text at hand; out of its place while that runs.
+    /// Of the text at hand, lent by the worker; out of its place while that runs.
     digested: Option<Box<Digested>>,
-    /// Values of `?` of the binary protocol; kept for its memory.
-    values: Vec<Value>,
 }
 
 impl Session {
@@ -125,9 +123,7 @@ impl Session {
             free_params: Params::new(),
             free_types: Vec::new(),
             close_after: false,
-            params: Params::new(),
             digested: None,
-            values: Vec::new(),
             server,
         };
         session.env.set_handshake_collation(collation);

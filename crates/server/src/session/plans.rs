@@ -1,15 +1,15 @@
-//! The plans of one session: what a warm statement runs from, with the operators that were made for it.
+//! The plans of one session: what a warm statement runs from. The operators are the worker's (`nfold_exec::Loans`).
 //!
 //! # Invariants
 //! - S1: all of them were made under the session's present environment and for `schema_version`.
 //! - S2: a plan that runs is out of its place; nothing else is run meanwhile.
 //!
 //! # Cost
-//! A hit hashes nothing (the digest has its hash) and compares the key once. No allocation, nothing shared is written.
+//! A hit hashes nothing (the digest has its hash) and compares the key once; a prepared statement remembers its plan's place ([`Hint`]), and
+//! compares the kinds of its values only. No allocation, nothing shared is written.
 
 use std::sync::Arc;
 
-use nfold_exec::Executable;
 use nfold_observe::digests::DigestId;
 use nfold_sql::digest::Digested;
 use rustc_hash::FxHashMap;
@@ -26,14 +26,34 @@ const MAX_VARIANTS: usize = 8;
 /// One planned statement.
 pub struct Cached {
     pub shared: Arc<SharedPlan>,
-    /// This session's operators.
-    pub executable: Executable,
     /// The account's privileges were checked as of this version.
     pub account_version: u64,
     /// Of the statistics; none before the first execution.
     pub digest: DigestId,
     /// It is not kept: it was planned with the types that user variables had then.
     pub once: bool,
+    /// What [`Hint`]s know it by; given when it is kept.
+    serial: u64,
+}
+
+impl Cached {
+    /// A plan whose account's privileges were checked as of this version.
+    pub fn new(shared: Arc<SharedPlan>, account_version: u64, once: bool) -> Cached {
+        Cached {
+            shared,
+            account_version,
+            digest: DigestId::default(),
+            once,
+            serial: 0,
+        }
+    }
+}
+
+/// Where a prepared statement found its plan. Nothing else has that serial number in this session, ever.
+#[derive(Clone, Copy, Default)]
+pub struct Hint {
+    place: u32,
+    serial: u64,
 }
 
 /// See the module's header.
@@ -41,13 +61,15 @@ pub struct Cached {
 pub struct PlanMap {
     by_hash: FxHashMap<u64, SmallVec<[u32; 2]>>,
     /// `None` while the plan runs, or after it has failed.
-    places: Vec<Option<Box<Cached>>>,
+    places: Vec<Option<Cached>>,
     schema_version: u64,
     /// Hash of the statement at hand, and its place if it has one.
     hash: u64,
     running: Option<u32>,
     /// Place of the plan that was kept last.
     kept: Option<u32>,
+    /// Serial number of the plan that was kept anew last.
+    last_serial: u64,
     /// Number of the environment; not asked for yet if `None`.
     pub environment: Option<u32>,
 }
@@ -68,19 +90,34 @@ impl PlanMap {
 
     /// Takes the plan of a statement out of its place, if there is one for this schema version.
     #[inline]
-    pub fn take(&mut self, work: &Work<'_>, schema_version: u64) -> Option<Box<Cached>> {
-        self.hash = PlanKey::hash_of(work);
+    pub fn take(&mut self, work: &Work<'_>, schema_version: u64) -> Option<Cached> {
         self.running = None;
         self.kept = None;
         if self.schema_version != schema_version {
             self.clear();
             self.schema_version = schema_version;
         }
+        if let Some(hint) = work.hint
+            && let Some(place) = self.places.get_mut(hint.get().place as usize)
+            && place.as_ref().is_some_and(|p| {
+                p.serial == hint.get().serial && p.shared.key.is_of_markers(work.markers)
+            })
+        {
+            self.running = Some(hint.get().place);
+            return place.take();
+        }
+        self.hash = PlanKey::hash_of(work);
         for &at in self.by_hash.get(&self.hash)? {
             let place = &mut self.places[at as usize];
-            if place.as_ref().is_some_and(|p| p.shared.key.is_of(work)) {
+            if let Some(plan) = place.take_if(|p| p.shared.key.is_of(work)) {
                 self.running = Some(at);
-                return place.take();
+                if let Some(hint) = work.hint {
+                    hint.set(Hint {
+                        place: at,
+                        serial: plan.serial,
+                    });
+                }
+                return Some(plan);
             }
         }
         None
@@ -88,7 +125,7 @@ impl PlanMap {
 
     /// Puts a plan back, or a new one of the statement that was asked for last.
     #[inline]
-    pub fn keep(&mut self, plan: Box<Cached>) {
+    pub fn keep(&mut self, plan: Cached) {
         if plan.once || plan.shared.schema_version != self.schema_version {
             return;
         }
@@ -98,7 +135,7 @@ impl PlanMap {
         }
     }
 
-    fn put(&mut self, at: u32, plan: Box<Cached>) {
+    fn put(&mut self, at: u32, plan: Cached) {
         self.places[at as usize] = Some(plan);
         self.kept = Some(at);
     }
@@ -113,7 +150,9 @@ impl PlanMap {
         }
     }
 
-    fn add(&mut self, plan: Box<Cached>) {
+    fn add(&mut self, mut plan: Cached) {
+        self.last_serial += 1;
+        plan.serial = self.last_serial;
         if self.places.len() >= MAX_PLANS {
             self.clear();
         }

@@ -1,6 +1,14 @@
 //! Prepared statements of a session: the binary protocol's, by number, and SQL's, by name.
+//!
+//! # Picture
+//! ```text
+//! number = generation of the place ‖ place + 1 ─▶ places[place] ─▶ Statement: types, hint to its plan ─▶ Text, one for all sessions
+//! ```
 
+use std::cell::Cell;
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use nfold_protocol::stmt::Parameters;
 use nfold_sql::digest::Digested;
@@ -9,26 +17,66 @@ use nfold_sql::parser::{Parsed, parse_parameterised};
 use nfold_types::sql_type::WireType;
 use nfold_types::{ErrorCode, SqlError, Value, wire};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::dispatch::is_planned;
+use super::plans::Hint;
 
 /// Parameters of one statement at most, as the protocol counts them.
 pub const MAX_PARAMETERS: u32 = u16::MAX as u32;
+/// Bits of a statement's number that are its place.
+const PLACE_BITS: u32 = 22;
+const PLACE_MASK: u32 = (1 << PLACE_BITS) - 1;
+/// Statements of one session at most.
+pub const MAX_STATEMENTS: usize = PLACE_MASK as usize;
+
+/// What is the same for all sessions that prepare a text.
+pub struct Text {
+    pub text: Box<[u8]>,
+    pub digested: Digested,
+    /// No other text has it.
+    pub number: u64,
+}
+
+impl Text {
+    fn new(text: &[u8], digested: Digested) -> Text {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Text {
+            text: text.into(),
+            digested,
+            number: LAST.fetch_add(1, Relaxed) + 1,
+        }
+    }
+
+    /// Whether another one would be no different.
+    pub fn is_like(&self, other: &Text) -> bool {
+        self.text == other.text && self.digested.mode() == other.digested.mode()
+    }
+}
+
+/// What has come for the next execution ahead of it.
+#[derive(Default)]
+struct Ahead {
+    /// Values sent in pieces.
+    long_data: FxHashMap<u16, Vec<u8>>,
+    /// An error of COM_STMT_SEND_LONG_DATA.
+    failed: Option<SqlError>,
+}
 
 /// A parsed text with its parameters' places.
 pub struct Statement {
-    pub text: Vec<u8>,
-    pub digested: Digested,
+    pub of: Arc<Text>,
+    /// Where its plan was found last.
+    pub plan: Cell<Hint>,
+    /// How many `?`.
+    parameters: u16,
+    /// Type codes that the client sent last (`code`, unsigned).
+    types: SmallVec<[(u8, bool); 8]>,
+    ahead: Option<Box<Ahead>>,
     /// The current database when it was prepared: names without one are of that, whatever is current when it runs.
     pub database: Option<Arc<str>>,
     /// The tree; `None` for what is planned, which is parsed again should its plan be gone.
-    pub parsed: Option<Parsed>,
-    /// Type codes that the client sent last (`code`, unsigned).
-    types: Vec<(u8, bool)>,
-    /// Values sent ahead in pieces.
-    long_data: FxHashMap<u16, Vec<u8>>,
-    /// An error of COM_STMT_SEND_LONG_DATA, for the next execution.
-    pub failed: Option<SqlError>,
+    pub parsed: Option<Box<Parsed>>,
 }
 
 impl Statement {
@@ -54,27 +102,29 @@ impl Statement {
             return Err(SqlError::new(ErrorCode::ER_UNSUPPORTED_PS, &[]));
         }
         Ok(Statement {
-            text: text.to_vec(),
-            digested,
+            parameters: digested.markers() as u16,
+            of: Arc::new(Text::new(text, digested)),
+            plan: Cell::default(),
             database,
-            parsed,
-            types: Vec::new(),
-            long_data: FxHashMap::default(),
-            failed: None,
+            parsed: parsed.map(Box::new),
+            types: SmallVec::new(),
+            ahead: None,
         })
     }
 
     /// How many `?`.
     pub fn parameters(&self) -> u16 {
-        self.digested.markers() as u16
+        self.parameters
     }
 
     /// Reads the values of an execution, and takes what was sent ahead.
     pub fn read_values(&mut self, block: &[u8], out: &mut Vec<Value>) -> Result<(), SqlError> {
         let malformed = |_| SqlError::new(ErrorCode::ER_WRONG_ARGUMENTS, &[&"mysqld_stmt_execute"]);
         out.clear();
-        if let Some(e) = self.failed.take() {
-            self.long_data.clear();
+        if let Some(ahead) = &mut self.ahead
+            && let Some(e) = ahead.failed.take()
+        {
+            self.ahead = None;
             return Err(e);
         }
         let count = self.parameters();
@@ -89,7 +139,8 @@ impl Statement {
         let values = p.values();
         let mut rest = values.rest();
         for (i, &(code, unsigned)) in self.types.iter().enumerate() {
-            if let Some(sent) = self.long_data.remove(&(i as u16)) {
+            let ahead = self.ahead.as_mut();
+            if let Some(sent) = ahead.and_then(|a| a.long_data.remove(&(i as u16))) {
                 out.push(Value::Bytes(sent));
             } else if p.is_null(i) || code == WireType::Null as u8 {
                 out.push(Value::Null);
@@ -100,21 +151,24 @@ impl Statement {
                 );
             }
         }
+        self.ahead = None;
         Ok(())
     }
 
     /// COM_STMT_SEND_LONG_DATA
     pub fn append(&mut self, parameter: u16, data: &[u8], max: usize) {
-        if parameter >= self.parameters() {
-            self.failed = Some(SqlError::new(
+        let known = parameter < self.parameters();
+        let ahead = self.ahead.get_or_insert_default();
+        if !known {
+            ahead.failed = Some(SqlError::new(
                 ErrorCode::ER_WRONG_ARGUMENTS,
                 &[&"mysqld_stmt_send_long_data"],
             ));
             return;
         }
-        let value = self.long_data.entry(parameter).or_default();
+        let value = ahead.long_data.entry(parameter).or_default();
         if value.len() + data.len() > max {
-            self.failed = Some(SqlError::with_message(
+            ahead.failed = Some(SqlError::with_message(
                 ErrorCode::ER_UNKNOWN_ERROR,
                 "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes",
             ));
@@ -126,8 +180,7 @@ impl Statement {
 
     /// COM_STMT_RESET
     pub fn reset(&mut self) {
-        self.long_data.clear();
-        self.failed = None;
+        self.ahead = None;
     }
 }
 
@@ -153,45 +206,65 @@ fn preparable(statement: &nfold_sql::ast::Statement) -> bool {
     )
 }
 
+/// A place for a statement.
+#[derive(Default)]
+struct Place {
+    /// `None` while it is empty, and while its statement runs.
+    statement: Option<Box<Statement>>,
+    /// How often it was given up; in the numbers of its statements, so that an old number finds no new statement.
+    generation: u32,
+}
+
 /// All of a session.
 #[derive(Default)]
 pub struct PreparedStatements {
-    by_id: FxHashMap<u32, Statement>,
+    places: Vec<Place>,
+    /// Empty ones; the longest empty is filled first.
+    free: VecDeque<u32>,
     by_name: FxHashMap<String, u32>,
-    last: u32,
 }
 
 impl PreparedStatements {
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.by_id.len()
+        self.places.len() - self.free.len()
     }
 
-    /// Keeps a statement under a new number.
+    /// Keeps a statement under a new number. There are fewer than [`MAX_STATEMENTS`].
     pub fn add(&mut self, statement: Statement) -> u32 {
-        loop {
-            self.last = self.last.wrapping_add(1);
-            if self.last != 0 && !self.by_id.contains_key(&self.last) {
-                break;
-            }
-        }
-        self.by_id.insert(self.last, statement);
-        self.last
+        let at = self.free.pop_front().unwrap_or_else(|| {
+            self.places.push(Place::default());
+            self.places.len() as u32 - 1
+        });
+        let place = &mut self.places[at as usize];
+        place.statement = Some(Box::new(statement));
+        (place.generation << PLACE_BITS) | (at + 1)
+    }
+
+    #[inline]
+    fn place(&mut self, id: u32) -> Option<&mut Place> {
+        let at = (id & PLACE_MASK).wrapping_sub(1);
+        let place = self.places.get_mut(at as usize)?;
+        (place.generation << PLACE_BITS == id & !PLACE_MASK).then_some(place)
     }
 
     /// Takes a statement out for its execution; [`Self::give_back`] puts it in again.
-    pub fn take(&mut self, id: u32) -> Option<Statement> {
-        self.by_id.remove(&id)
+    #[inline]
+    pub fn take(&mut self, id: u32) -> Option<Box<Statement>> {
+        self.place(id)?.statement.take()
     }
 
     /// See [`Self::take`].
-    pub fn give_back(&mut self, id: u32, statement: Statement) {
-        self.by_id.insert(id, statement);
+    #[inline]
+    pub fn give_back(&mut self, id: u32, statement: Box<Statement>) {
+        if let Some(place) = self.place(id) {
+            place.statement = Some(statement);
+        }
     }
 
     /// The statement of a number.
     pub fn get(&mut self, id: u32) -> Option<&mut Statement> {
-        self.by_id.get_mut(&id)
+        self.place(id)?.statement.as_deref_mut()
     }
 
     /// PREPARE: replaces the one of this name.
@@ -209,12 +282,20 @@ impl PreparedStatements {
     /// DEALLOCATE PREPARE; whether it was there.
     pub fn close_name(&mut self, name: &str) -> bool {
         let id = self.by_name.remove(&name.to_lowercase());
-        id.is_some_and(|id| self.by_id.remove(&id).is_some())
+        id.is_some_and(|id| self.close(id))
     }
 
-    /// COM_STMT_CLOSE
-    pub fn close(&mut self, id: u32) {
-        self.by_id.remove(&id);
+    /// COM_STMT_CLOSE; whether it was there.
+    pub fn close(&mut self, id: u32) -> bool {
+        let Some(place) = self.place(id) else {
+            return false;
+        };
+        if place.statement.take().is_none() {
+            return false;
+        }
+        place.generation = (place.generation + 1) & (u32::MAX >> PLACE_BITS);
+        self.free.push_back((id & PLACE_MASK) - 1);
+        true
     }
 }
 
@@ -280,8 +361,16 @@ mod tests {
         assert_ne!(all.id_of("S"), Some(first));
         assert_eq!(all.len(), 2);
         assert!(all.close_name("S") && !all.close_name("s"));
-        all.close(a);
+        assert!(all.close(a) && !all.close(a));
         assert_eq!(all.len(), 0);
+        let b = all.add(statement("SELECT 4"));
+        let c = all.add(statement("SELECT 5"));
+        assert!(all.get(a).is_none() && all.get(0).is_none() && all.get(u32::MAX).is_none());
+        let running = all.take(c).unwrap();
+        assert!(all.take(c).is_none() && !all.close(c) && all.len() == 2);
+        all.give_back(c, running);
+        assert_eq!(&*all.get(b).unwrap().of.text, b"SELECT 4");
+        assert!(all.close(c) && all.close(b) && all.len() == 0);
         assert_eq!(
             Statement::parse(b"PREPARE a FROM 'b'", LexMode::default(), None)
                 .err()

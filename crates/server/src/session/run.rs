@@ -10,16 +10,15 @@
 //! A plan holds for one schema version and one environment (`@@sql_mode`, character sets, time zone, the current database ..); each session
 //! asks its own privileges, again when any account has changed. Plans made under LOCK TABLES, or with types of user variables, are not shared.
 
-use std::cell::RefCell;
-use std::sync::Arc;
+use std::cell::{Cell, RefCell};
+use std::sync::{Arc, OnceLock};
 
 use nfold_catalog::{Privileges, SchemaSnapshot, TableId};
 use nfold_exec::{ExecCx, Executable, RowSink, SessionEnv, StatementResult, execute};
-use nfold_observe::digests::{DigestId, access};
+use nfold_observe::digests::access;
 use nfold_plan::Plan;
 use nfold_plan::bind::{ParamType, param_types, plan_statement};
 use nfold_plan::expr::{Coercibility, ExprType};
-use nfold_plan::query::ColumnMeta;
 use nfold_sql::ast::Statement;
 use nfold_sql::digest::Digested;
 use nfold_sql::parser::Parsed;
@@ -28,7 +27,7 @@ use nfold_types::{ColumnType, ErrorCode, SqlError, Value};
 use super::Session;
 use super::locks::{TableLocks, write_permit};
 use super::plan_info::{Info, plan_cx};
-use super::plans::Cached;
+use super::plans::{Cached, Hint};
 use super::shared_plans::{PlanKey, SharedPlan};
 use super::tables::{TableUse, tables_of};
 
@@ -47,6 +46,8 @@ pub struct Work<'a> {
     pub describe: bool,
     /// The tree, where the caller has it already.
     pub parsed: Option<&'a Parsed>,
+    /// Where a prepared statement's plan was found last, under the session's present environment or an earlier one.
+    pub hint: Option<&'a Cell<Hint>>,
 }
 
 /// Characters that a text given for `?` is described with: as many as are no BLOB in utf8mb4.
@@ -89,9 +90,9 @@ impl Session {
         let mut anew = false;
         let mut tries = 0;
         loop {
-            let mut plan = match found.take() {
+            let plan = match found.take() {
                 Some(plan) => plan,
-                None => Box::new(self.plan(cx, work, anew)?),
+                None => self.plan(cx, work, anew)?,
             };
             match self.lock_for(cx, &plan.shared) {
                 Ok(true) => {}
@@ -104,7 +105,14 @@ impl Session {
             }
             self.facts.digest = plan.digest;
             self.facts.run.access = plan.shared.access;
-            let result = self.execute_plan(cx, work, &mut plan, sink);
+            let mut operators = match plan.once {
+                true => Executable::new(plan.shared.plan.clone()),
+                false => (cx.loans()).operators(&plan.shared.plan, plan.shared.schema_version),
+            };
+            let result = self.execute_plan(cx, work, (&plan, &mut operators), sink);
+            if !plan.once {
+                cx.loans().give_operators(operators);
+            }
             if let Err(e) = &result
                 && e.code == ErrorCode::ER_TABLE_DEF_CHANGED
                 && !self.engine.snapshot_refused()
@@ -126,26 +134,26 @@ impl Session {
         work: &Work<'_>,
         sink: &mut dyn RowSink,
     ) -> Result<StatementResult, SqlError> {
-        let mut plan = self.plan_anew(cx, work)?;
+        let plan = self.plan_anew(cx, work)?;
         if !self.lock_for(cx, &plan.shared)? {
             return Err(SqlError::new(ErrorCode::ER_TABLE_DEF_CHANGED, &[]));
         }
-        self.execute_plan(cx, work, &mut plan, sink)
+        let mut operators = Executable::new(plan.shared.plan.clone());
+        self.execute_plan(cx, work, (&plan, &mut operators), sink)
     }
 
-    /// The result columns of a statement that is being prepared.
+    /// The plan of a statement that is being prepared, for its result columns.
     pub(super) fn describe(
         &mut self,
         cx: &mut dyn ExecCx,
         work: &Work<'_>,
-    ) -> Result<Vec<ColumnMeta>, SqlError> {
-        let plan = self.plan(cx, work, false)?;
-        Ok(plan.executable.columns().to_vec())
+    ) -> Result<Arc<SharedPlan>, SqlError> {
+        Ok(self.plan(cx, work, false)?.shared)
     }
 
     /// The session's own plan that still holds; taken out of its place while it runs.
     #[inline]
-    fn own_plan(&mut self, work: &Work<'_>) -> Option<Box<Cached>> {
+    fn own_plan(&mut self, work: &Work<'_>) -> Option<Cached> {
         let catalog = self.server.engine.catalog();
         let accounts = catalog.account_version();
         self.plans
@@ -169,13 +177,7 @@ impl Session {
         let (schema, account_version) = (catalog.version(), catalog.account_version());
         if !anew && let Some(shared) = self.server.plans.get(work, environment, schema) {
             self.check_uses(&shared.uses)?;
-            return Ok(Cached {
-                executable: Executable::new(shared.plan.clone()),
-                shared,
-                account_version,
-                digest: DigestId::default(),
-                once: false,
-            });
+            return Ok(Cached::new(shared, account_version, false));
         }
         let plan = self.plan_anew(cx, work)?;
         if !plan.once {
@@ -240,22 +242,19 @@ impl Session {
             &parsed.statement,
         )?);
         let named = parsed.named_by_text as usize;
-        Ok(Cached {
-            executable: Executable::new(plan.clone()),
-            shared: Arc::new(SharedPlan {
-                access: access_bits(&plan),
-                key: PlanKey::new(work, &parsed.roles, named),
-                plan,
-                uses,
-                ids,
-                schema_version: self.schema.version,
-                writes: writes(&parsed.statement),
-                deprecated: parsed.deprecated.clone(),
-            }),
-            account_version,
-            digest: DigestId::default(),
-            once: names_user_variable(work.digested.text()),
-        })
+        let shared = Arc::new(SharedPlan {
+            access: access_bits(&plan),
+            key: PlanKey::new(work, &parsed.roles, named),
+            plan,
+            uses,
+            ids,
+            schema_version: self.schema.version,
+            writes: writes(&parsed.statement),
+            deprecated: parsed.deprecated.clone(),
+            text: OnceLock::new(),
+        });
+        let once = names_user_variable(work.digested.text());
+        Ok(Cached::new(shared, account_version, once))
     }
 
     /// Errors 1142 and 1044.
@@ -284,14 +283,14 @@ impl Session {
         &mut self,
         cx: &mut dyn ExecCx,
         work: &Work<'_>,
-        plan: &mut Cached,
+        (plan, operators): (&Cached, &mut Executable),
         sink: &mut dyn RowSink,
     ) -> Result<StatementResult, SqlError> {
         if plan.shared.writes {
             self.refuse_read_only()?;
             self.refuse_read_only_server()?;
         }
-        let mut params = std::mem::take(&mut self.params);
+        let mut params = cx.loans().params();
         params.bind(work.digested, work.text, work.markers);
         for deprecated in &plan.shared.deprecated {
             let level = nfold_types::Level::Warning;
@@ -301,7 +300,7 @@ impl Session {
         let on_tables = !plan.shared.ids.is_empty() || !self.table_locks.is_empty();
         self.begin_work(on_tables);
         let result = execute(
-            &mut plan.executable,
+            operators,
             &self.server.engine,
             &params,
             &mut self.engine,
@@ -311,8 +310,7 @@ impl Session {
             sink,
         );
         self.conditions = warnings.into_inner();
-        params.release();
-        self.params = params;
+        cx.loans().give_params(params);
         result
     }
 }

@@ -120,6 +120,7 @@ impl Session {
             markers: &[],
             describe: false,
             parsed: Some(&parsed),
+            hint: None,
         };
         let mut sink = OneValue::default();
         let result = self.run_once(cx, &work, &mut sink);

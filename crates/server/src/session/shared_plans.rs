@@ -18,8 +18,8 @@
 //! Bounded by bytes (`nfold_plan_cache_size`), each shard by its share. A shard that is full lets go what nobody has asked for since it was
 //! full last.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use nfold_catalog::TableId;
 use nfold_plan::query::Plan;
@@ -29,6 +29,7 @@ use nfold_types::Value;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
+use super::prepared::Text;
 use super::run::Work;
 use super::tables::TableUse;
 
@@ -87,16 +88,21 @@ impl PlanKey {
     pub fn is_of(&self, work: &Work<'_>) -> bool {
         *self.digest == *work.digested.key()
             && self.describe == work.describe
-            && self.markers.len() == work.markers.len()
-            && work
-                .markers
-                .iter()
-                .zip(&self.markers)
-                .all(|(v, &kind)| marker_kind(v) == kind)
+            && self.is_of_markers(work.markers)
             && work
                 .digested
                 .structural_is(&self.roles, work.text, &self.structural)
             && work.text.get(..self.named.len()) == Some(&*self.named)
+    }
+
+    /// Whether it is for values of these kinds, in the places of `?`.
+    #[inline]
+    pub fn is_of_markers(&self, values: &[Value]) -> bool {
+        self.markers.len() == values.len()
+            && values
+                .iter()
+                .zip(&self.markers)
+                .all(|(v, &kind)| marker_kind(v) == kind)
     }
 
     /// Whether it is of this digest, whatever the values.
@@ -138,9 +144,19 @@ pub struct SharedPlan {
     pub access: u8,
     /// Each execution warns of these.
     pub deprecated: Vec<Deprecated>,
+    /// Of a statement that was prepared: its text, for all who prepare the same.
+    pub text: OnceLock<Arc<Text>>,
 }
 
 impl SharedPlan {
+    /// Takes the text that another session has prepared, if it is the same.
+    pub fn share_text(&self, text: &mut Arc<Text>) {
+        let first = self.text.get_or_init(|| text.clone());
+        if first.is_like(text) {
+            *text = first.clone();
+        }
+    }
+
     fn bytes(&self) -> usize {
         let names: usize = self
             .uses
@@ -156,6 +172,7 @@ impl SharedPlan {
             + names
             + size_of_val(&*self.ids)
             + size_of_val(&*self.deprecated)
+            + 3 * self.key.digest.len()
     }
 }
 

@@ -28,6 +28,7 @@ use corosensei::stack::DefaultStack;
 use super::slot::{KillKind, Registry};
 use crate::conn::Link;
 use crate::handler::{Limits, SessionFactory};
+use crate::session::Lent;
 
 /// How long a statement may run before it gives way at its next [`Waiter::tick`].
 pub const TIME_SLICE: Duration = Duration::from_millis(2);
@@ -101,6 +102,11 @@ impl FiberCx<'_> {
         self.local.worker
     }
 
+    /// What the worker lends to the command at hand.
+    pub fn lent(&self) -> &Lent {
+        &self.local.lent
+    }
+
     /// `CONNECTION_ID()`
     pub fn connection_id(&self) -> u32 {
         self.link.slot.id
@@ -125,9 +131,10 @@ impl FiberCx<'_> {
         self.statement_end.set(end);
     }
 
-    /// What PROCESSLIST shows as the running statement, where it is not the text of COM_QUERY: a prepared one's.
-    pub fn set_statement_text(&self, text: &[u8]) {
-        self.link.slot.set_text(text);
+    /// What PROCESSLIST shows as the running statement, where it is not the text of COM_QUERY: a prepared one's, and a number that no other
+    /// text has.
+    pub fn set_statement_text(&self, text: &[u8], number: u64) {
+        self.link.slot.set_text(text, number);
     }
 
     /// The session's current database, as PROCESSLIST shows it.
@@ -264,6 +271,8 @@ pub(crate) struct Local {
     stacks: RefCell<Vec<DefaultStack>>,
     inputs: RefCell<Vec<Vec<u8>>>,
     outputs: RefCell<Vec<Vec<u8>>>,
+    /// What commands use in turn.
+    pub lent: Lent,
     /// Of the fiber that runs now, set by the event loop before each resume: the client has closed its sending side.
     pub peer_closed: Cell<bool>,
     /// Of the fiber that runs now: the connection is broken in both directions.
@@ -320,6 +329,7 @@ impl Local {
             stacks: RefCell::default(),
             inputs: RefCell::default(),
             outputs: RefCell::default(),
+            lent: Lent::default(),
             peer_closed: Cell::new(false),
             peer_reset: Cell::new(false),
             clock: Cell::new(Instant::now()),

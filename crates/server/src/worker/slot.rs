@@ -63,17 +63,20 @@ pub struct ProcessInfo {
     pub text: Option<Vec<u8>>,
 }
 
-#[repr(align(128))]
+/// What a statement touches lies in the first cache line.
+#[repr(C, align(128))]
 pub(crate) struct ConnSlot {
     pub id: u32,
-    token: Token,
-    inbox: Arc<Inbox>,
     kill: AtomicU8,
     command: AtomicU8,
     since_us: AtomicU64,
     text_version: AtomicU32,
     text_len: AtomicU32,
+    /// What stands in `text`, also between statements; 0 if nobody asked for it to be known.
+    text_number: AtomicU64,
     text: Box<[AtomicU64; WORDS]>,
+    token: Token,
+    inbox: Arc<Inbox>,
     identity: Mutex<Identity>,
 }
 
@@ -88,6 +91,7 @@ impl ConnSlot {
             since_us: AtomicU64::new(0),
             text_version: AtomicU32::new(0),
             text_len: AtomicU32::new(0),
+            text_number: AtomicU64::new(0),
             text: Box::new([const { AtomicU64::new(0) }; WORDS]),
             identity: Mutex::new(Identity {
                 user: "unauthenticated user".into(),
@@ -137,7 +141,7 @@ impl ConnSlot {
                 Ordering::Relaxed,
             );
         }
-        self.set_text(text);
+        self.set_text(text, 0);
         self.since_us.store(now_us, Ordering::Relaxed);
         self.command.store(command, Ordering::Relaxed);
     }
@@ -150,8 +154,19 @@ impl ConnSlot {
         self.text_len.store(0, Ordering::Relaxed);
     }
 
-    pub fn set_text(&self, text: &[u8]) {
-        let text = &text[..text.len().min(TEXT_BYTES)];
+    /// `number`: names this text and no other; 0 for any. The text that already stands there is not copied again.
+    #[inline]
+    pub fn set_text(&self, text: &[u8], number: u64) {
+        let len = text.len().min(TEXT_BYTES);
+        if len == 0 || number != 0 && number == self.text_number.load(Ordering::Relaxed) {
+            self.text_len.store(len as u32, Ordering::Relaxed);
+            return;
+        }
+        self.copy_text(&text[..len]);
+        self.text_number.store(number, Ordering::Relaxed);
+    }
+
+    fn copy_text(&self, text: &[u8]) {
         let version = self.text_version.load(Ordering::Relaxed);
         self.text_version
             .store(version.wrapping_add(1), Ordering::Relaxed);

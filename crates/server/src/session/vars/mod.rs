@@ -124,7 +124,19 @@ pub type VarValues = Vec<VarValue>;
 pub struct Globals {
     values: ArcSwap<(VarValues, Settings)>,
     change: Mutex<()>,
+    /// What logins have made of them, for the sessions that do the same; the oldest first.
+    derived: Mutex<Vec<Derived>>,
 }
+
+/// Values that differ from others in a few places.
+struct Derived {
+    from: Arc<(VarValues, Settings)>,
+    changes: Vec<(usize, VarValue)>,
+    values: Arc<(VarValues, Settings)>,
+}
+
+/// [`Derived`] that are kept.
+const MAX_DERIVED: usize = 64;
 
 impl Globals {
     /// From the options the server was started with, and `facts` that it found out itself (by name).
@@ -149,6 +161,7 @@ impl Globals {
         Globals {
             values: ArcSwap::from_pointee((values, settings)),
             change: Mutex::new(()),
+            derived: Mutex::default(),
         }
     }
 
@@ -181,6 +194,33 @@ impl Globals {
         }
         let settings = Settings::of(&values);
         self.values.store(Arc::new((values, settings)));
+        self.derived.lock().clear();
+    }
+
+    /// `from` with changes, shared with whoever asked for the same before.
+    fn derive(
+        &self,
+        from: &Arc<(VarValues, Settings)>,
+        changes: &[(usize, VarValue)],
+    ) -> Arc<(VarValues, Settings)> {
+        let mut derived = self.derived.lock();
+        let same = |d: &&Derived| Arc::ptr_eq(&d.from, from) && d.changes == changes;
+        if let Some(known) = derived.iter().find(same) {
+            return known.values.clone();
+        }
+        let mut own = SessionVars {
+            values: from.clone(),
+        };
+        own.set_all(changes);
+        if derived.len() >= MAX_DERIVED {
+            derived.remove(0);
+        }
+        derived.push(Derived {
+            from: from.clone(),
+            changes: changes.to_vec(),
+            values: own.values.clone(),
+        });
+        own.values
     }
 }
 
@@ -209,8 +249,18 @@ impl SessionVars {
         &self.values.0[at]
     }
 
-    /// Sets values by place.
+    /// Whether these are its values already.
+    fn has(&self, changes: &[(usize, VarValue)]) -> bool {
+        changes
+            .iter()
+            .all(|(at, value)| self.values.0[*at] == *value)
+    }
+
+    /// Sets values by place; from then on they are the session's own.
     pub fn set_all(&mut self, changes: &[(usize, VarValue)]) {
+        if self.has(changes) {
+            return;
+        }
         let own = Arc::make_mut(&mut self.values);
         for (at, value) in changes {
             own.0[*at] = value.clone();
@@ -218,9 +268,23 @@ impl SessionVars {
         own.1 = Settings::of(&own.0);
     }
 
-    /// Sets a value that the program names.
-    pub fn set_known(&mut self, name: &'static str, value: VarValue) {
-        self.set_all(&[(known(name), value)]);
+    /// As [`Self::set_all`], by name, but what results is shared with the sessions that set the same after the same: nearly all sessions begin
+    /// alike, and all their values are 10 KiB.
+    pub fn set_shared(&mut self, globals: &Globals, changes: &[(&'static str, VarValue)]) {
+        let at: Vec<_> = (changes.iter())
+            .map(|(name, value)| (known(name), value.clone()))
+            .collect();
+        if !self.has(&at) {
+            self.values = globals.derive(&self.values, &at);
+        }
+    }
+
+    /// Sets values that the program names.
+    pub fn set_known(&mut self, changes: &[(&'static str, VarValue)]) {
+        let at: Vec<_> = (changes.iter())
+            .map(|(name, value)| (known(name), value.clone()))
+            .collect();
+        self.set_all(&at);
     }
 }
 

@@ -113,8 +113,10 @@ fn sessions_begin_with_the_global_values_and_go_their_own_way() {
         &[("version", VarValue::text("8.4.0-Nfold"))],
     );
     let mut a = SessionVars::new(&globals);
-    a.set_known("autocommit", VarValue::Bool(false));
-    a.set_known("sql_mode", VarValue::text("ANSI_QUOTES"));
+    a.set_known(&[
+        ("autocommit", VarValue::Bool(false)),
+        ("sql_mode", VarValue::text("ANSI_QUOTES")),
+    ]);
     globals.set(find("lock_wait_timeout").unwrap(), VarValue::Int(7));
     let b = SessionVars::new(&globals);
     assert!(!a.settings().autocommit && b.settings().autocommit);
@@ -127,4 +129,39 @@ fn sessions_begin_with_the_global_values_and_go_their_own_way() {
     assert_ne!(a.settings().lock_wait_timeout.as_secs(), 7);
     assert_eq!(b.get(find("version").unwrap()).show(), "8.4.0-Nfold");
     assert_eq!(VarValue::Bool(true).to_value(), Value::Int(1));
+}
+
+#[test]
+fn sessions_that_begin_alike_share_their_values() {
+    let globals = Globals::new(&Values::default(), &[]);
+    let named = |name: &str| [("collation_connection", VarValue::text(name))];
+    let begin = |names: &[&str]| {
+        let mut vars = SessionVars::new(&globals);
+        for name in names {
+            vars.set_shared(&globals, &named(name));
+        }
+        vars
+    };
+    let place = |vars: &SessionVars| std::ptr::from_ref(vars.settings());
+    let (a, mut b) = (begin(&["latin1_bin"]), begin(&["latin1_bin"]));
+    assert_eq!(place(&a), place(&b));
+    assert_ne!(place(&a), place(&begin(&["utf8mb4_bin"])));
+    let twice = ["latin1_bin", "utf8mb4_bin"];
+    assert_eq!(place(&begin(&twice)), place(&begin(&twice)));
+    b.set_known(&named("latin1_bin"));
+    assert_eq!(place(&a), place(&b), "nothing changes");
+    b.set_known(&named("utf8mb4_bin"));
+    assert_ne!(a.settings(), b.settings());
+    assert_eq!(a.settings(), begin(&["latin1_bin"]).settings());
+    globals.set(known("max_error_count"), VarValue::Int(7));
+    let c = begin(&["latin1_bin"]);
+    assert_eq!(
+        (a.settings().max_error_count, c.settings().max_error_count),
+        (1024, 7)
+    );
+    for n in 0..2 * MAX_DERIVED as u64 {
+        let mut vars = SessionVars::new(&globals);
+        vars.set_shared(&globals, &[("sort_buffer_size", VarValue::Int(n + 40_000))]);
+    }
+    assert_eq!(globals.derived.lock().len(), MAX_DERIVED);
 }

@@ -1,0 +1,140 @@
+//! What a worker lends to the statements that run on it: operators of plans that have run there, and memory for parameters.
+//!
+//! # Picture
+//! ```text
+//! session A ─▶ plan ─▶ take(plan) ─▶ operators ─▶ execute ─▶ give ─▶ bucket of the plan ─▶ session B runs the same plan with them
+//! ```
+//! So a thousand sessions that run one statement run it with the same few operators, which stay in the processor's cache, and an idle session
+//! keeps none.
+//!
+//! # Invariants
+//! - L1: operators are given for the very plan that they were made for: the plan's address is compared, and they hold a reference to it, so that it
+//!   is not another's address meanwhile.
+//! - L2: what waits here belongs to no execution. Operators that failed have been emptied by [`execute`](crate::execute).
+//!
+//! # Concurrency
+//! One thread's own. A fiber that waits keeps what it has taken; whoever comes meanwhile gets others.
+//!
+//! # Cost
+//! No allocation for a plan that ran here before. At most [`BUCKETS`] times [`PER_BUCKET`] operators wait, and [`PARAMS`] parameters.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use nfold_plan::query::Plan;
+
+use crate::params::Params;
+use crate::statement::Executable;
+
+/// Places to look for a plan's operators.
+const BUCKETS: usize = 256;
+/// Operators in one place: of plans that share it, or of one that runs several times at once.
+const PER_BUCKET: usize = 8;
+/// Parameters that wait.
+const PARAMS: usize = 64;
+
+/// See the module's header.
+#[derive(Default)]
+pub struct Loans {
+    buckets: RefCell<Vec<Vec<Executable>>>,
+    /// Schema version of what waits.
+    schema_version: Cell<u64>,
+    params: RefCell<Vec<Params>>,
+}
+
+/// The place of a plan.
+fn bucket(plan: &Arc<Plan>) -> usize {
+    let address = Arc::as_ptr(plan).addr() as u64;
+    (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % BUCKETS
+}
+
+impl Loans {
+    /// Operators for a plan of this schema version: those that ran it last here, or new ones.
+    pub fn operators(&self, plan: &Arc<Plan>, schema_version: u64) -> Executable {
+        if self.schema_version.get() != schema_version {
+            self.forget();
+            self.schema_version.set(schema_version);
+        }
+        let mut buckets = self.buckets.borrow_mut();
+        if let Some(list) = buckets.get_mut(bucket(plan))
+            && let Some(at) = list.iter().rposition(|e| Arc::ptr_eq(e.plan(), plan))
+        {
+            return list.swap_remove(at);
+        }
+        Executable::new(plan.clone())
+    }
+
+    /// Takes operators back. The oldest of a full place go.
+    pub fn give_operators(&self, operators: Executable) {
+        let mut buckets = self.buckets.borrow_mut();
+        if buckets.is_empty() {
+            buckets.resize_with(BUCKETS, Vec::new);
+        }
+        let list = &mut buckets[bucket(operators.plan())];
+        if list.len() >= PER_BUCKET {
+            list.remove(0);
+        }
+        list.push(operators);
+    }
+
+    /// The schema has moved: tables that are gone are let go.
+    #[cold]
+    fn forget(&self) {
+        self.buckets.borrow_mut().clear();
+    }
+
+    /// Parameters without a value.
+    pub fn params(&self) -> Params {
+        self.params.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Takes parameters back.
+    pub fn give_params(&self, mut params: Params) {
+        params.release();
+        let mut waiting = self.params.borrow_mut();
+        if waiting.len() < PARAMS {
+            waiting.push(params);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Arc<Plan> {
+        Arc::new(Plan::Do(Vec::new(), Vec::new()))
+    }
+
+    #[test]
+    fn operators_are_of_their_plan_and_of_the_schema() {
+        let loans = Loans::default();
+        let (a, b) = (plan(), plan());
+        let first = loans.operators(&a, 1);
+        let second = loans.operators(&a, 1);
+        loans.give_operators(first);
+        loans.give_operators(second);
+        assert!(Arc::ptr_eq(loans.operators(&b, 1).plan(), &b));
+        let again = loans.operators(&a, 1);
+        assert_eq!(Arc::strong_count(&a), 3, "none is made where one waits");
+        loans.give_operators(again);
+        assert_eq!(Arc::strong_count(&a), 3);
+        let anew = loans.operators(&a, 2);
+        assert_eq!(Arc::strong_count(&a), 2, "older ones are gone");
+        for _ in 0..PER_BUCKET {
+            loans.give_operators(Executable::new(a.clone()));
+        }
+        loans.give_operators(anew);
+        assert_eq!(Arc::strong_count(&a), 1 + PER_BUCKET);
+    }
+
+    #[test]
+    fn parameters_come_back_empty() {
+        let loans = Loans::default();
+        let mut params = loans.params();
+        params.push(&nfold_types::Value::Int(7));
+        loans.give_params(params);
+        let params = loans.params();
+        assert!(params.memory() > 0 && params.get(0).is_null());
+    }
+}

@@ -1,0 +1,57 @@
+//! Memory of a worker that its sessions' commands use in turn: what a thousand idle sessions need not keep, and what stays in the processor's cache.
+
+use std::cell::RefCell;
+
+use nfold_exec::Loans;
+use nfold_sql::digest::Digested;
+use nfold_types::Value;
+
+/// Pieces of one kind that wait.
+const PIECES: usize = 64;
+/// Values of `?` that memory is kept for.
+const KEPT_VALUES: usize = 4096;
+/// Bytes of a text's digest that are kept.
+const KEPT_DIGEST: usize = 256 << 10;
+
+/// One thread's own.
+#[derive(Default)]
+pub struct Lent {
+    /// Operators and parameters.
+    pub loans: Loans,
+    #[allow(
+        clippy::vec_box,
+        reason = "the session that has one holds a pointer, so that it is small without"
+    )]
+    digested: RefCell<Vec<Box<Digested>>>,
+    values: RefCell<Vec<Vec<Value>>>,
+}
+
+impl Lent {
+    /// For the digest of a text; what it holds is of some other.
+    pub fn digested(&self) -> Box<Digested> {
+        self.digested.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Takes it back.
+    pub fn give_digested(&self, digested: Box<Digested>) {
+        let mut waiting = self.digested.borrow_mut();
+        if waiting.len() < PIECES && digested.memory() <= KEPT_DIGEST {
+            waiting.push(digested);
+        }
+    }
+
+    /// No values.
+    pub fn values(&self) -> Vec<Value> {
+        self.values.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Takes them back, and forgets them.
+    pub fn give_values(&self, mut values: Vec<Value>) {
+        values.clear();
+        values.shrink_to(KEPT_VALUES);
+        let mut waiting = self.values.borrow_mut();
+        if waiting.len() < PIECES {
+            waiting.push(values);
+        }
+    }
+}
