@@ -2,6 +2,7 @@
 //! cleared between uses, so that a warm read allocates nothing.
 
 use crate::guess::Guess;
+use crate::leaf::LeafEntry;
 use crate::node::{Node, PREFIX_BYTES};
 use nfold_store::{PAGE_SIZE, PageNo};
 use nfold_sync::words;
@@ -94,6 +95,14 @@ impl EntryBatch {
     pub(crate) fn cut(&mut self, mark: (usize, usize)) {
         self.bytes.truncate(mark.0);
         self.entries.truncate(mark.1);
+    }
+    /// Drops all entries from number `len` on.
+    pub fn truncate(&mut self, len: usize) {
+        self.entries.truncate(len);
+    }
+    /// Drops the entries of points behind `last`.
+    pub(crate) fn keep_points(&mut self, last: u32) {
+        self.entries.retain(|e| e.point <= last);
     }
     /// Appends the entries of `slots` of the page `page`, for one point. Unvalidated.
     #[inline(always)]
@@ -213,6 +222,37 @@ impl GetMany {
         self.guesses.push(guess);
         self.keys.push(key)
     }
+    /// Adds the last `len` bytes of an entry's key. False, and nothing is added: it has not so many.
+    #[inline(always)]
+    pub fn push_key_end(&mut self, entry: &LeafEntry<'_>, len: usize, guess: Guess) -> bool {
+        let start = self.keys.bytes.len();
+        if !entry.append_key_end(len, &mut self.keys.bytes) {
+            self.keys.bytes.truncate(start);
+            return false;
+        }
+        self.guessed |= guess.page != 0;
+        self.guesses.push(guess);
+        self.keys.ends.push(self.keys.bytes.len() as u32);
+        true
+    }
+    /// Drops all keys from number `len` on; none of them was looked up yet.
+    pub fn truncate(&mut self, len: usize) {
+        self.guesses.truncate(len);
+        self.keys.truncate(len);
+    }
+    /// Keeps the keys whose numbers `keep` wants, which get new ones in the same order; none was looked up yet.
+    pub fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
+        let (keys, guesses) = (std::mem::take(&mut self.keys), &mut self.guesses);
+        let mut kept = 0;
+        for number in 0..keys.len() {
+            if keep(number as u32) {
+                self.keys.push(keys.get(number as u32));
+                guesses[kept] = guesses[number];
+                kept += 1;
+            }
+        }
+        guesses.truncate(kept);
+    }
     #[inline]
     pub fn len(&self) -> usize {
         self.guesses.len()
@@ -220,6 +260,7 @@ impl GetMany {
     pub fn is_empty(&self) -> bool {
         self.guesses.is_empty()
     }
+    #[inline]
     pub fn key(&self, number: u32) -> &[u8] {
         self.keys.get(number)
     }
@@ -262,6 +303,11 @@ impl Keys {
     }
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
+    }
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.ends.truncate(len);
+        self.bytes
+            .truncate(self.ends.last().map_or(0, |end| *end as usize));
     }
     #[inline]
     pub(crate) fn push(&mut self, key: &[u8]) -> u32 {
@@ -357,12 +403,9 @@ impl PointScan {
     pub fn clear_entries(&mut self) {
         self.out.clear();
     }
-    /// Forgets what lies behind the first unfinished point; it is read again.
-    pub(crate) fn keep_order(&mut self) {
-        let Some(first) = self.pending.iter().copied().min_by_key(|p| p.point) else {
-            return;
-        };
-        self.out.entries.retain(|e| e.point <= first.point);
+    /// Goes back to the first unfinished point, and gives it: what was found of those behind it is found again.
+    pub(crate) fn keep_order(&mut self) -> Option<u32> {
+        let first = self.pending.iter().copied().min_by_key(|p| p.point)?;
         self.next = first.point + 1;
         self.pending.clear();
         let from = if first.from == Resume::START {
@@ -378,6 +421,7 @@ impl PointScan {
             point: first.point,
             from,
         });
+        Some(first.point)
     }
 
     #[inline]

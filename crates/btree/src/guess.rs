@@ -18,9 +18,9 @@
 //! meanwhile; the page's version stays, because a reader that copies half of an old and half of a new guess has a wrong guess, which is allowed.
 
 use crate::batch::{EntryBatch, Found, GetMany};
-use crate::node::{NEAR, Node, SLOTS, Slot, head_of};
+use crate::node::{NEAR, Node, SLOTS, Slot};
 use crate::tree::TreeHandle;
-use nfold_store::{PageNo, PageRef, SpacePages, Stop, Store};
+use nfold_store::{PageNo, PageRef, SpacePages, Stop, Store, WordRef};
 use nfold_sync::words;
 use std::ops::Range;
 
@@ -67,34 +67,46 @@ impl Guess {
     }
 }
 
+/// What is known of the key at the expected slot.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Match {
+    /// Nothing, or another key.
+    None,
+    /// A key with the same head.
+    Head,
+    /// The key.
+    Key,
+}
+
 /// One key in flight.
 #[derive(Copy, Clone)]
 struct Lane<'s> {
     page: PageRef<'s>,
     /// Where the key is expected: guessed, then seen.
     slot: usize,
-    /// What stands there, and whether the key's head does.
+    /// What stands there.
     cell: Slot,
-    same_head: bool,
+    matches: Match,
 }
+
+type Lanes<'s> = [Option<Lane<'s>>; GROUP];
 
 /// Looks up where the guessed pages are, and asks for what tells whether the guesses are right. A guess is not worth a read from disk: it may
 /// be wrong.
 #[inline(always)]
-fn start<'s>(pages: SpacePages<'s>, guesses: &[Guess], lanes: &mut [Option<Lane<'s>>; GROUP]) {
-    for (guess, lane) in guesses.iter().zip(&mut *lanes) {
-        *lane = None;
-        if guess.page == 0 {
-            continue;
-        }
-        let Some(page) = pages.peek(guess.page) else {
-            continue;
-        };
-        *lane = Some(Lane {
+fn start<'s>(
+    pages: SpacePages<'s>,
+    guesses: &[Guess],
+    words: &[Option<WordRef<'s>>; GROUP],
+    lanes: &mut Lanes<'s>,
+) {
+    for ((guess, word), lane) in guesses.iter().zip(words).zip(&mut *lanes) {
+        let page = word.and_then(|word| pages.peek_at(word, guess.page));
+        *lane = page.map(|page| Lane {
             page,
             slot: usize::from(guess.slot),
             cell: Slot(0),
-            same_head: false,
+            matches: Match::None,
         });
     }
     for lane in lanes[..guesses.len()].iter().flatten() {
@@ -110,13 +122,19 @@ impl Lane<'_> {
     #[inline(always)]
     fn find(&mut self, tree: &TreeHandle, key: &[u8]) -> bool {
         let node = Node::new(self.page.words());
-        if !tree.is_ours(node, 0) || !node.has_prefix(key) {
+        let Some(suffix) = node.suffix_here(key).filter(|_| tree.is_ours(node, 0)) else {
             return false;
-        }
-        let (head, count) = (head_of(node.suffix(key)), node.count());
-        self.slot = node.search_near(self.slot, count, head);
+        };
+        let count = node.count();
+        self.slot = node.search_near(self.slot, count, suffix.head);
         self.cell = node.slot(self.slot);
-        self.same_head = self.slot < count && self.cell.head() == head;
+        self.matches = if self.slot >= count || self.cell.head() != suffix.head {
+            Match::None
+        } else if self.cell.key_len() == suffix.len && suffix.len <= 4 {
+            Match::Key
+        } else {
+            Match::Head
+        };
         true
     }
 }
@@ -137,18 +155,24 @@ impl TreeHandle {
             return false;
         };
         let waiting = batch.pending.len();
-        let mut lanes = [[const { None::<Lane<'_>> }; GROUP]; STEPS];
+        let mut lanes: [Lanes<'_>; STEPS] = [[const { None }; GROUP]; STEPS];
+        let mut words = [const { None }; GROUP];
         let total = batch.len();
         let mut all = batch.next as usize..total;
         let mut cell_bytes = CELL_BYTES;
-        let mut number = 0;
+        let mut number = 0_usize;
         loop {
-            for guess in &batch.guesses[keys_of(&all, Some(number))] {
-                pages.prefetch_word(guess.page);
-            }
             let group = number.wrapping_sub(1);
             let keys = keys_of(&all, number.checked_sub(1));
-            start(pages, &batch.guesses[keys], &mut lanes[group % STEPS]);
+            let guesses = &batch.guesses[keys];
+            start(pages, guesses, &words, &mut lanes[group % STEPS]);
+            let guesses = &batch.guesses[keys_of(&all, Some(number))];
+            for (guess, word) in guesses.iter().zip(&mut words) {
+                *word = match guess.page {
+                    0 => None,
+                    page => pages.word(page),
+                };
+            }
             let group = number.wrapping_sub(2);
             let keys = keys_of(&all, number.checked_sub(2));
             self.find_slots(pages, batch, keys, &mut lanes[group % STEPS], cell_bytes);
@@ -182,7 +206,7 @@ impl TreeHandle {
         pages: SpacePages<'_>,
         batch: &mut GetMany,
         keys: Range<usize>,
-        lanes: &mut [Option<Lane<'_>>; GROUP],
+        lanes: &mut Lanes<'_>,
         cell_bytes: usize,
     ) {
         let lanes = &mut lanes[..keys.len()];
@@ -205,12 +229,7 @@ impl TreeHandle {
 
     /// Takes the values of keys whose cells are known; those that are not where they were guessed are left to the descent.
     #[inline(always)]
-    fn take_group(
-        &self,
-        batch: &mut GetMany,
-        keys: Range<usize>,
-        lanes: &[Option<Lane<'_>>; GROUP],
-    ) {
+    fn take_group(&self, batch: &mut GetMany, keys: Range<usize>, lanes: &Lanes<'_>) {
         for (key, lane) in keys.zip(lanes) {
             let found = match lane {
                 Some(lane) => self.take_guessed(batch, key as u32, lane),
@@ -227,11 +246,15 @@ impl TreeHandle {
     fn take_guessed(&self, batch: &mut GetMany, number: u32, lane: &Lane<'_>) -> bool {
         let node = Node::new(lane.page.words());
         let key = batch.keys.get(number);
-        let suffix = node.suffix(key);
-        let (slot, cell, found) = if lane.same_head && node.tail_equals(lane.cell, suffix) {
+        let here = match lane.matches {
+            Match::Key => true,
+            Match::Head => node.tail_equals(lane.cell, node.suffix(key)),
+            Match::None => false,
+        };
+        let (slot, cell, found) = if here {
             (lane.slot, lane.cell, true)
         } else {
-            let (slot, found) = node.search(node.count(), suffix);
+            let (slot, found) = node.search(node.count(), node.suffix(key));
             (slot, node.slot(slot), found)
         };
         let mark = batch.values.len();

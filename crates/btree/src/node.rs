@@ -599,6 +599,34 @@ impl<'a> Node<'a> {
         words::compare(self.words, self.lower_at(), prefix, start).is_eq()
     }
 
+    /// What a search needs of `key`; `None`: it does not begin with the common prefix.
+    #[inline(always)]
+    pub(crate) fn suffix_here(self, key: &[u8]) -> Option<Suffix> {
+        let prefix = self.prefix_len();
+        if key.len() > PREFIX_BYTES || prefix >= PREFIX_BYTES {
+            return self.long_suffix_here(key);
+        }
+        let len = key.len().checked_sub(prefix)?;
+        let word = padded_word(key);
+        // By as many bits as the prefix has, in two steps, as it may be none.
+        let differ = self.word(OFF_PREFIX_BYTES / 8).swap_bytes() ^ word;
+        if (differ >> 1) >> (63 - 8 * prefix) != 0 {
+            return None;
+        }
+        let head = ((word << (8 * prefix)) >> 32) as u32;
+        Some(Suffix { head, len })
+    }
+
+    #[inline(never)]
+    fn long_suffix_here(self, key: &[u8]) -> Option<Suffix> {
+        if !self.has_prefix(key) {
+            return None;
+        }
+        let suffix = self.suffix(key);
+        let (head, len) = (head_of(suffix), suffix.len());
+        Some(Suffix { head, len })
+    }
+
     /// Appends the whole key of `slot`.
     #[inline]
     pub(crate) fn append_key(self, slot: Slot, out: &mut Vec<u8>) {
@@ -652,6 +680,13 @@ impl<'a> Node<'a> {
     pub(crate) fn suffix(self, key: &[u8]) -> &[u8] {
         key.get(self.prefix_len()..).unwrap_or(&[])
     }
+}
+
+/// Of a key's suffix: the head, and how long it is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Suffix {
+    pub head: u32,
+    pub len: usize,
 }
 
 /// A key's suffix, and its eight bytes behind the head.

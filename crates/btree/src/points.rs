@@ -2,6 +2,7 @@
 
 use crate::batch::{EntryBatch, PointScan, Resume};
 use crate::group::{Job, LANES};
+use crate::leaf::LeafEntries;
 use crate::node::{Node, head_of};
 use crate::tree::{Miss, Seek, TreeHandle};
 use nfold_store::{PageNo, PageRef, Stop, Store};
@@ -10,6 +11,51 @@ use smallvec::SmallVec;
 /// Entries of a point whose cells are prefetched, and where such a cell ends, about.
 const CELLS_PREFETCHED: usize = 8;
 const CELL_BYTES: usize = 40;
+
+/// What takes the entries that a scan of points finds.
+pub trait PointSink {
+    /// Where it stands.
+    type Mark: Copy;
+
+    fn mark(&self) -> Self::Mark;
+    /// Drops what was taken since `mark`: the page had changed meanwhile.
+    fn cut(&mut self, mark: Self::Mark);
+    /// Takes entries of a point, in the order of their keys. What they say may be garbage; if so, it is cut off afterwards.
+    fn take(&mut self, point: u32, entries: LeafEntries<'_>);
+    /// Whether the caller should use what is there before the scan goes on.
+    fn is_full(&self) -> bool;
+    /// Drops the entries of all points behind `last`: they will come again.
+    fn keep_points(&mut self, last: u32);
+}
+
+/// Copies entries until they have so many bytes.
+struct Copies<'b> {
+    out: &'b mut EntryBatch,
+    max_bytes: usize,
+}
+
+impl PointSink for Copies<'_> {
+    type Mark = (usize, usize);
+
+    #[inline]
+    fn mark(&self) -> (usize, usize) {
+        self.out.mark()
+    }
+    fn cut(&mut self, mark: (usize, usize)) {
+        self.out.cut(mark);
+    }
+    #[inline]
+    fn take(&mut self, point: u32, entries: LeafEntries<'_>) {
+        self.out
+            .push_all(point, entries.page, entries.node, entries.slots);
+    }
+    fn is_full(&self) -> bool {
+        self.out.bytes() >= self.max_bytes
+    }
+    fn keep_points(&mut self, last: u32) {
+        self.out.keep_points(last);
+    }
+}
 
 impl TreeHandle {
     /// Reads all points of the batch into its entries. `Ok(true)`: entries reached `max_bytes` and there is more; use them,
@@ -23,28 +69,46 @@ impl TreeHandle {
         scan: &mut PointScan,
         max_bytes: usize,
     ) -> Result<bool, Stop> {
-        let more = self.run_groups(store, &mut PointJob { scan, max_bytes })?;
-        if more {
-            scan.keep_order();
+        let mut out = std::mem::take(&mut scan.out);
+        let mut copies = Copies {
+            out: &mut out,
+            max_bytes,
+        };
+        let result = self.scan_points_into(store, scan, &mut copies);
+        scan.out = out;
+        result
+    }
+
+    /// As [`scan_points`](Self::scan_points), but `sink` takes the entries where they lie, and says when there are enough.
+    pub fn scan_points_into<S: PointSink>(
+        &self,
+        store: &Store,
+        scan: &mut PointScan,
+        sink: &mut S,
+    ) -> Result<bool, Stop> {
+        let more = self.run_groups(store, &mut PointJob { scan, sink })?;
+        if more && let Some(last) = scan.keep_order() {
+            sink.keep_points(last);
         }
         Ok(more)
     }
 }
 
-struct PointJob<'b> {
+struct PointJob<'b, S> {
     scan: &'b mut PointScan,
-    max_bytes: usize,
+    sink: &'b mut S,
 }
 
-/// Copies the entries of one leaf from `slot` on that are below `hi` (empty: no bound). Gives whether the point goes on behind this leaf, whose
-/// upper fence is then in `fence`. Unvalidated.
-fn copy_point(
+/// Gives the sink the entries of one leaf from `slot` on that are below `hi` (empty: no bound). Gives whether the point goes on behind this leaf,
+/// whose upper fence is then in `fence`. Unvalidated.
+#[inline]
+fn take_point<S: PointSink>(
     node: Node<'_>,
     page: PageNo,
     point: u32,
     slot: usize,
     hi: &[u8],
-    (out, fence): (&mut EntryBatch, &mut Vec<u8>),
+    (sink, fence): (&mut S, &mut Vec<u8>),
 ) -> bool {
     let count = node.count();
     // `hi` is above the point's lower bound, which has the page's prefix: without the prefix it is above all keys here.
@@ -54,7 +118,8 @@ fn copy_point(
     } else {
         count
     };
-    out.push_all(point, page, node, slot..end);
+    let slots = slot..end;
+    sink.take(point, LeafEntries { node, page, slots });
     // The fence is far from everything else on the page, so it is looked at only when it matters.
     if end < count || (!hi.is_empty() && node.compare_upper(hi).is_ge()) {
         return false;
@@ -63,7 +128,7 @@ fn copy_point(
     node.append_upper(fence)
 }
 
-impl PointJob<'_> {
+impl<S: PointSink> PointJob<'_, S> {
     /// Notes that the point goes on at `fence`.
     fn go_on(&mut self, point: u32) {
         let from = self.scan.resume_keys.push(&self.scan.fence);
@@ -71,7 +136,7 @@ impl PointJob<'_> {
     }
 }
 
-impl Job for PointJob<'_> {
+impl<S: PointSink> Job for PointJob<'_, S> {
     type Item = Resume;
 
     fn take(&mut self, items: &mut SmallVec<[Resume; LANES]>) {
@@ -121,14 +186,13 @@ impl Job for PointJob<'_> {
     fn at_leaf(&mut self, item: Resume, page: &PageRef<'_>, first: usize) -> bool {
         let node = Node::new(page.words());
         let (slot, _) = node.search_from(first, node.count(), node.suffix(self.scan.lower(item)));
-        let PointScan {
-            bounds, out, fence, ..
-        } = &mut *self.scan;
-        let mark = out.mark();
+        let PointScan { bounds, fence, .. } = &mut *self.scan;
+        let mark = self.sink.mark();
         let hi = bounds.get(item.point * 2 + 1);
-        let more = copy_point(node, page.id().page, item.point, slot, hi, (out, fence));
+        let to = (&mut *self.sink, fence);
+        let more = take_point(node, page.id().page, item.point, slot, hi, to);
         if !page.validate() {
-            self.scan.out.cut(mark);
+            self.sink.cut(mark);
             return false;
         }
         if more && *self.scan.fence <= *self.scan.lower(item) {
@@ -141,11 +205,11 @@ impl Job for PointJob<'_> {
     }
 
     fn alone(&mut self, tree: &TreeHandle, store: &Store, item: Resume) -> Result<(), Stop> {
-        let mark = self.scan.out.mark();
+        let mark = self.sink.mark();
+        let sink = &mut *self.sink;
         let PointScan {
             bounds,
             resume_keys,
-            out,
             fence,
             ..
         } = &mut *self.scan;
@@ -159,9 +223,10 @@ impl Job for PointJob<'_> {
             let page = tree.try_descend(store, Seek::At(lo), 0, |_, _, _| ())?;
             let node = Node::new(page.words());
             let (slot, _) = node.search(node.count(), node.suffix(lo));
-            let more = copy_point(node, page.id().page, item.point, slot, hi, (out, fence));
+            let to = (&mut *sink, &mut *fence);
+            let more = take_point(node, page.id().page, item.point, slot, hi, to);
             if !page.validate() {
-                out.cut(mark);
+                sink.cut(mark);
                 return Err(Miss::Restart);
             }
             Ok(more)
@@ -173,7 +238,7 @@ impl Job for PointJob<'_> {
                 let leaf = tree.latch_leaf(store, &mut mtr, Seek::At(lo))?;
                 let node = Node::new(mtr.words(leaf));
                 let (slot, _) = node.search(node.count(), node.suffix(lo));
-                copy_point(node, mtr.id(leaf).page, item.point, slot, hi, (out, fence))
+                take_point(node, mtr.id(leaf).page, item.point, slot, hi, (sink, fence))
             }
         };
         if more && *self.scan.fence <= *self.scan.lower(item) {
@@ -186,6 +251,6 @@ impl Job for PointJob<'_> {
     }
 
     fn full(&self) -> bool {
-        self.scan.out.bytes() >= self.max_bytes
+        self.sink.is_full()
     }
 }

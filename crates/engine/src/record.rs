@@ -155,6 +155,31 @@ impl<'a> SecondaryEntry<'a> {
     }
 }
 
+/// The header of a secondary entry's value, from two words that may be anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SecondaryHead {
+    /// As in [`SecondaryEntry`], and so are the others.
+    pub trx: TrxId,
+    pub deleted: bool,
+    pub guess: Guess,
+    pub primary_len: usize,
+}
+
+impl SecondaryHead {
+    /// `first` and `second`: the first 16 bytes of the value, little-endian.
+    #[inline(always)]
+    pub fn from_words(first: u64, second: u64) -> SecondaryHead {
+        let slot = (first >> 56) as u8;
+        let [a, b, c, d, ..] = second.to_le_bytes();
+        SecondaryHead {
+            trx: first & ((1 << 48) - 1),
+            deleted: (first >> 48) as u8 & DELETE_MARK != 0,
+            guess: Guess::from_bytes([slot, a, b, c, d]),
+            primary_len: usize::from((second >> 32) as u16),
+        }
+    }
+}
+
 /// Writes the header of a secondary value; original bytes follow through [`put_original`].
 pub fn put_secondary_header(out: &mut Vec<u8>, trx: TrxId, deleted: bool, primary_len: usize) {
     out.extend_from_slice(&trx.to_le_bytes()[..6]);
@@ -224,7 +249,14 @@ mod tests {
             [Some(&b"Abc"[..]), None, Some(&b""[..])]
         );
         value[..7].copy_from_slice(&secondary_mark(78, true));
+        set_guess(&mut value, Guess::new(0x1234_5678, 9));
         let entry = SecondaryEntry::parse(&value).unwrap();
+        let word = |at: usize| u64::from_le_bytes(value[at..at + 8].try_into().unwrap());
+        let head = SecondaryHead::from_words(word(0), word(8));
+        assert_eq!(
+            (head.trx, head.deleted, head.guess, head.primary_len),
+            (78, true, entry.guess, 3)
+        );
         assert_eq!((entry.trx, entry.deleted), (78, true));
         value.truncate(SECONDARY_HEADER + 4);
         assert_eq!(

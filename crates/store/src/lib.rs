@@ -38,5 +38,5 @@ pub use pool::resize::{ResizePhase, ResizeStatus};
 pub use redo::{NoRedo, RedoHandler};
 pub use space::{USER_AREA, USER_AREA_LEN};
 pub use status::{RecoveryPhase, RecoveryProgress, RecoveryReport, StoreStatus};
-pub use store::{Horizon, Residency, SpacePages, Store};
+pub use store::{Horizon, Residency, SpacePages, Store, WordRef};
 pub use wait::Wait;

@@ -19,6 +19,7 @@ use crate::space;
 use crate::status::{RecoveryProgress, RecoveryReport, StoreStatus};
 use crate::wait::Wait;
 use nfold_observe::contention::Contention;
+use nfold_sync::PageWord;
 use nfold_sync::page_word::{frame_of, is_exclusive};
 use nfold_sync::prim::AtomicU64;
 use nfold_sync::words;
@@ -390,6 +391,10 @@ pub struct SpacePages<'a> {
     space: &'a space::Space,
 }
 
+/// Where a page's word is.
+#[derive(Copy, Clone)]
+pub struct WordRef<'a>(&'a PageWord);
+
 impl<'a> SpacePages<'a> {
     /// Asks the CPU for what [`peek`](Self::peek) looks at: where the page lies.
     #[inline(always)]
@@ -397,6 +402,14 @@ impl<'a> SpacePages<'a> {
         if let Some(word) = self.space.dir.get(page) {
             words::prefetch_line(word);
         }
+    }
+
+    /// Where the word of a page is, which says where the page is; asked for from memory, for [`peek_at`](Self::peek_at) a little later.
+    #[inline(always)]
+    pub fn word(self, page: PageNo) -> Option<WordRef<'a>> {
+        let word = self.space.dir.get(page)?;
+        words::prefetch_line(word);
+        Some(WordRef(word))
     }
 
     /// The bytes of a page that is resident just now, to be asked for only: nothing read from them would count.
@@ -413,6 +426,12 @@ impl<'a> SpacePages<'a> {
     #[inline(always)]
     pub fn peek(self, page: PageNo) -> Option<PageRef<'a>> {
         let word = self.space.dir.get(page)?;
+        self.peek_at(WordRef(word), page)
+    }
+
+    /// As [`peek`](Self::peek), with the word of this page.
+    #[inline(always)]
+    pub fn peek_at(self, WordRef(word): WordRef<'a>, page: PageNo) -> Option<PageRef<'a>> {
         let seen = word.load();
         let frame = frame_of(seen)?;
         if is_exclusive(seen) {

@@ -172,6 +172,14 @@ proptest! {
             }
         }
         page.assert_equals(&model);
+        let node = page.node();
+        for key in model.keys().cloned().chain((0..20u8).map(|n| b"common\x01q\xFFyz"[..usize::from(n) % 11].to_vec())) {
+            let expected = node.has_prefix(&key).then(|| Suffix {
+                head: head_of(node.suffix(&key)),
+                len: node.suffix(&key).len(),
+            });
+            prop_assert_eq!(node.suffix_here(&key), expected, "{:?}", key);
+        }
         if !model.is_empty() {
             // The left half of a split.
             let at = cut.index(model.len());

@@ -119,6 +119,7 @@ fn compare_reads(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
     }
     compare_get_many(world, model, shape, rng);
     compare_points(world, model, shape, rng);
+    compare_ends(world, model, shape, rng);
 }
 
 fn compare_get_many(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
@@ -159,6 +160,103 @@ fn compare_get_many(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
         }
         assert_eq!(found, expected);
     }
+}
+
+/// Takes the last bytes of keys, and the first of values, where they lie.
+#[derive(Default)]
+struct Ends {
+    keys: GetMany,
+    /// Point, the leaf's page, length of the value, its first bytes as far as it has them.
+    seen: Vec<(u32, u32, usize, u64)>,
+    copied: EntryBatch,
+    most: usize,
+}
+
+/// Bytes of a key that are taken; a shorter one is left out.
+fn end_len(point: u32) -> usize {
+    [0, 1, 4, 8, 13][point as usize % 5]
+}
+
+impl PointSink for Ends {
+    type Mark = (usize, usize);
+    fn mark(&self) -> (usize, usize) {
+        (self.seen.len(), self.copied.len())
+    }
+    fn cut(&mut self, (seen, copied): (usize, usize)) {
+        self.keys.truncate(seen);
+        self.seen.truncate(seen);
+        self.copied.truncate(copied);
+    }
+    fn take(&mut self, point: u32, entries: LeafEntries<'_>) {
+        for entry in entries.iter() {
+            if !self.keys.push_key_end(&entry, end_len(point), Guess::NONE) {
+                continue;
+            }
+            let len = entry.value_len();
+            let word = if len >= 8 { entry.value_word(0) } else { 0 };
+            self.seen.push((point, entries.page(), len, word));
+            entries.copy(&entry, point, &mut self.copied);
+        }
+    }
+    fn is_full(&self) -> bool {
+        self.seen.len() >= self.most
+    }
+    fn keep_points(&mut self, last: u32) {
+        let seen = &self.seen;
+        self.keys.retain(|i| seen[i as usize].0 <= last);
+        self.seen.retain(|s| s.0 <= last);
+    }
+}
+
+/// What a sink takes where it lies is what the model has.
+fn compare_ends(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
+    let (mut scan, mut expected) = (PointScan::new(), BTreeMap::new());
+    for point in 0..60 {
+        let mut lo = probe(shape, rng, model);
+        lo.truncate(lo.len().min(1 + rng.below(50)));
+        scan.push_prefix(&lo);
+        let hi = prefix_successor(&lo).unwrap_or_default();
+        let ends = model
+            .range(lo..)
+            .take_while(|(k, _)| hi.is_empty() || **k < hi)
+            .filter(|(k, _)| k.len() >= end_len(point))
+            .map(|(k, v)| {
+                let word = v.first_chunk().map_or(0, |w| u64::from_le_bytes(*w));
+                (k[k.len() - end_len(point)..].to_vec(), v.len(), word)
+            });
+        expected.insert(point, ends.collect::<Vec<_>>());
+    }
+    let most = [usize::MAX, 20, 300][rng.below(3)];
+    let mut found: BTreeMap<u32, Vec<_>> = (0..60).map(|p| (p, Vec::new())).collect();
+    loop {
+        let mut ends = Ends {
+            most,
+            ..Ends::default()
+        };
+        let more = finish(|| {
+            world
+                .tree
+                .scan_points_into(&world.store, &mut scan, &mut ends)
+        });
+        let copies: Vec<_> = ends.copied.iter().collect();
+        for (i, (point, page, len, word)) in ends.seen.iter().enumerate() {
+            let key = ends.keys.key(i as u32);
+            assert!(
+                *page != 0
+                    && copies
+                        .iter()
+                        .any(|(k, v)| k.ends_with(key) && v.len() == *len)
+            );
+            found
+                .get_mut(point)
+                .unwrap()
+                .push((key.to_vec(), *len, *word));
+        }
+        if !more.unwrap() {
+            break;
+        }
+    }
+    assert_eq!(found, expected);
 }
 
 fn compare_points(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {

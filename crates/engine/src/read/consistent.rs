@@ -11,12 +11,14 @@ use crate::error::{Stop, lift};
 use crate::overflow;
 use crate::read::settle::{damaged, settle_row};
 use crate::read::{ReadSpec, RowLock, Scratch, Settled, View, locking::LockingRead, release};
-use crate::record::{CLUSTERED_HEADER, RowHeader, SecondaryEntry};
+use crate::record::{RowHeader, SecondaryEntry};
 use crate::session::EngineSession;
 use crate::table::{CoveringScratch, Table};
 
+mod leads;
 mod newest;
 mod point;
+mod rows;
 mod slice;
 
 use newest::Origin;
@@ -135,6 +137,8 @@ enum Source {
     Keys,
     /// Key prefixes.
     Points,
+    /// Key prefixes of a secondary index whose rows are wanted, all of them, as a snapshot sees them.
+    Leads,
     /// What the cursor goes through.
     Range,
 }
@@ -158,8 +162,15 @@ struct Asked {
     /// The entry's place (secondary), or the point's (keys).
     place: u32,
     point: u32,
+    /// The leaf that the entry is in.
+    leaf: u32,
     /// The row counts as it stands, if its newest version is visible: it was asked for by its own key, or by an entry that stands (V1).
     stands: bool,
+}
+
+impl Asked {
+    /// In place of an entry that decided by itself (V1).
+    const NO_ENTRY: u32 = u32::MAX;
 }
 
 /// The state of one consistent read; all vectors keep their memory.
@@ -176,6 +187,8 @@ struct Consistent {
     /// Entries of a range that are certainly wanted: no more than these are brought as long as there are any.
     wanted: usize,
     points: PointSet,
+    /// The keys at hand are not all that come before the next rows.
+    filling: bool,
     /// Of the clustered tree, for looks at single keys.
     shape: TreeShape,
     scan: PointScan,
@@ -212,6 +225,7 @@ impl Consistent {
         self.order.clear();
         self.get.clear();
         self.origins.clear();
+        self.filling = false;
     }
 
     fn bind_points(&mut self, table: &Table, spec: &ReadSpec, points: PointSet) -> PointSet {
@@ -236,6 +250,7 @@ impl Consistent {
                 self.origins.push(Asked {
                     place: i as u32,
                     point: i as u32,
+                    leaf: 0,
                     stands: true,
                 });
             }
@@ -252,7 +267,10 @@ impl Consistent {
             self.cursor
                 .reset(std::ops::Bound::Included(point), hi, false);
         } else {
-            self.source = Source::Points;
+            self.source = match clustered || spec.covering || spec.first_rows != 0 {
+                true => Source::Points,
+                false => Source::Leads,
+            };
             self.scan.clear();
             for point in points.iter() {
                 self.scan.push_prefix(point);
@@ -286,7 +304,7 @@ impl Consistent {
         loop {
             match self.stage {
                 Stage::Fill if !self.more => self.stage = Stage::Done,
-                Stage::Fill => self.fill(table, spec, session)?,
+                Stage::Fill => self.fill(table, spec, session, view)?,
                 Stage::Entries(at) if at >= self.order.len() => self.stage = Stage::Fill,
                 Stage::Entries(at) => {
                     if out.len() > before {
@@ -315,11 +333,18 @@ impl Consistent {
         table: &Table,
         spec: &ReadSpec,
         session: &EngineSession,
+        view: &View<'_>,
     ) -> Result<(), Stop> {
+        if matches!(self.source, Source::Leads) {
+            if matches!(view, View::Snapshot(..)) {
+                return self.fill_leads(table, spec.index, session, view);
+            }
+            self.source = Source::Points; // V4: no entry stands by itself
+        }
         let store = session.store();
         let tree = &table.index(spec.index).tree;
         match self.source {
-            Source::Nothing | Source::Point => self.more = false,
+            Source::Nothing | Source::Point | Source::Leads => self.more = false,
             Source::Keys => {
                 self.more = false;
                 self.stage = Stage::Rows;
@@ -393,6 +418,7 @@ impl Consistent {
                 self.origins.push(Asked {
                     place,
                     point: entry.point,
+                    leaf: entry.place.page,
                     stands: seen && steady,
                 });
             }
@@ -449,148 +475,6 @@ impl Consistent {
             }
         }
         self.stage = Stage::Entries(end);
-        Ok(())
-    }
-
-    fn fetch_rows(&mut self, table: &Table, session: &EngineSession) -> Result<(), Stop> {
-        while table
-            .index(0)
-            .tree
-            .get_many(session.store(), &mut self.get, usize::MAX)
-            .map_err(lift)?
-        {}
-        let found = self.get.found();
-        self.found_order.clear();
-        self.found_order.extend(0..found.len() as u32);
-        if !found.is_sorted_by_key(|f| f.key) {
-            self.found_order.sort_by_key(|&i| found[i as usize].key);
-        }
-        self.stage = Stage::Settle(0);
-        self.adopted = false;
-        Ok(())
-    }
-
-    /// Counts how the guesses did, and notes the leaves of those that were wrong (G2).
-    fn note_guesses(&self, table: &Table, session: &EngineSession) {
-        let guesses = session.guesses();
-        if !guesses.on() {
-            return;
-        }
-        let found = self.get.found();
-        let hits = u64::from(self.get.guess_hits);
-        let misses = (found.len() as u64).saturating_sub(hits);
-        guesses.count(hits, misses);
-        if misses == 0 && !self.get.guesses_far {
-            return;
-        }
-        let entries = match self.source {
-            Source::Points => self.scan.entries(),
-            _ => &self.entries,
-        };
-        let mut last = 0;
-        for f in found {
-            if !self.get.guess(f.key).is_far_from(f.guess) {
-                continue;
-            }
-            let leaf = entries.entries()[self.origins[f.key as usize].place as usize]
-                .place
-                .page;
-            if leaf != last {
-                guesses.miss(table.def().space, leaf);
-                last = leaf;
-            }
-        }
-    }
-
-    fn settle(
-        &mut self,
-        table: &Table,
-        spec: &ReadSpec,
-        session: &EngineSession,
-        view: &View<'_>,
-        at: usize,
-        out: &mut RowBatch,
-    ) -> Result<(), Stop> {
-        let by_key = matches!(self.source, Source::Keys);
-        if !self.adopted && at == 0 && out.is_empty() && out.bytes() == 0 {
-            out.adopt(|arena| self.get.swap_values(arena));
-            self.adopted = true;
-        }
-        let entries = match self.source {
-            Source::Points => self.scan.entries(),
-            _ => &self.entries,
-        };
-        for i in at..self.found_order.len() {
-            self.stage = Stage::Settle(i);
-            let found = &self.get.found()[self.found_order[i] as usize];
-            let span = found.span();
-            let arena = if self.adopted {
-                out.data()
-            } else {
-                self.get.values()
-            };
-            let value = arena.get(span.clone()).ok_or_else(damaged)?;
-            let settled = settle_row(session.system(), view, value, &mut self.scratch)?;
-            if settled == Settled::Gone {
-                continue;
-            }
-            let asked = self.origins[found.key as usize];
-            let image = image_of(settled, value, &self.scratch)?;
-            let in_place =
-                self.adopted && settled == Settled::Current && !RowLayout::has_external(image);
-            let image_span = span.start + CLUSTERED_HEADER..span.end;
-            if asked.stands && in_place {
-                out.push_span(asked.point as usize, image_span);
-                continue;
-            }
-            let origin = if by_key {
-                Origin {
-                    primary: self.points.key(asked.place as usize),
-                    entry: None,
-                    point: asked.point,
-                }
-            } else {
-                let entry = &entries.entries()[asked.place as usize];
-                let secondary = SecondaryEntry::parse(entries.value(entry)).ok_or_else(damaged)?;
-                let key = entries.key(entry);
-                let primary = secondary.primary_key(key).ok_or_else(damaged)?;
-                let stands = settled == Settled::Current && asked.stands;
-                if !stands
-                    && !newest::is_unsteady(view, image)
-                    && !has_key(table, spec.index, image, (key, primary), &mut self.key)?
-                {
-                    continue; // V2, V4
-                }
-                Origin {
-                    primary,
-                    entry: Some(key),
-                    point: asked.point,
-                }
-            };
-            if in_place {
-                out.push_span(asked.point as usize, image_span);
-                continue;
-            }
-            // The batch cannot grow while a value in it is read.
-            self.copy.clear();
-            self.copy.extend_from_slice(value);
-            emit(
-                table,
-                spec,
-                session,
-                view,
-                settled,
-                &self.copy,
-                &self.scratch,
-                origin,
-                (&mut self.row, out),
-            )?;
-        }
-        self.stage = if by_key {
-            Stage::Fill
-        } else {
-            Stage::Entries(self.resume_at)
-        };
         Ok(())
     }
 }

@@ -1,0 +1,149 @@
+//! Points of a secondary index whose rows are wanted: entries become keys of the clustered lookup where they lie in their leaf, without a copy.
+//!
+//! # Picture
+//! ```text
+//!   entry in its leaf ──▶ newest change visible? ── yes, marked as deleted: nothing (V1)
+//!                                   │                 yes: primary key, guess ──▶ GetMany; its row needs no second look
+//!                                   └── no: the same, and a copy of the entry, as the row has to be compared with it (V2)
+//! ```
+//! # Concurrency
+//! What is read of a leaf counts when the scan has validated the leaf. Until then it may be garbage, and what became of it is cut off.
+
+use super::{Asked, Consistent, Stage};
+use crate::error::{Stop, lift};
+use crate::read::View;
+use crate::read::settle::damaged;
+use crate::record::{SECONDARY_HEADER, SecondaryHead};
+use crate::session::EngineSession;
+use crate::table::Table;
+use nfold_btree::{EntryBatch, GetMany, Guess, LeafEntries, LeafEntry, PointSink};
+
+/// Rows that are looked up together.
+const ROWS: usize = 512;
+
+struct Leads<'l> {
+    view: &'l View<'l>,
+    guessing: bool,
+    get: &'l mut GetMany,
+    asked: &'l mut Vec<Asked>,
+    /// Entries that do not decide by themselves.
+    copied: &'l mut EntryBatch,
+    /// Some entry has not the lengths of one.
+    damaged: bool,
+}
+
+impl Leads<'_> {
+    #[inline(always)]
+    fn push(&mut self, point: u32, entry: &LeafEntry<'_>, entries: &LeafEntries<'_>) {
+        let head = SecondaryHead::from_words(entry.value_word(0), entry.value_word(8));
+        let seen = self.view.sees(head.trx);
+        if head.deleted && seen {
+            return; // V1
+        }
+        let guess = match self.guessing {
+            true => head.guess,
+            false => Guess::NONE,
+        };
+        let whole = entry.value_len() >= SECONDARY_HEADER
+            && self.get.push_key_end(entry, head.primary_len, guess);
+        if !whole {
+            self.damaged = true;
+            return;
+        }
+        let mut place = Asked::NO_ENTRY;
+        if !seen {
+            place = self.copied.len() as u32;
+            entries.copy(entry, point, self.copied);
+        }
+        self.asked.push(Asked {
+            place,
+            point,
+            leaf: entries.page(),
+            stands: seen,
+        });
+    }
+}
+
+impl PointSink for Leads<'_> {
+    /// How many keys, how many copied entries, whether there was damage.
+    type Mark = (usize, usize, bool);
+
+    #[inline]
+    fn mark(&self) -> Self::Mark {
+        (self.asked.len(), self.copied.len(), self.damaged)
+    }
+    fn cut(&mut self, (keys, copied, damaged): Self::Mark) {
+        self.get.truncate(keys);
+        self.asked.truncate(keys);
+        self.copied.truncate(copied);
+        self.damaged = damaged;
+    }
+    #[inline]
+    fn take(&mut self, point: u32, entries: LeafEntries<'_>) {
+        for entry in entries.iter() {
+            self.push(point, &entry, &entries);
+        }
+    }
+    fn is_full(&self) -> bool {
+        self.asked.len() >= ROWS
+    }
+    fn keep_points(&mut self, last: u32) {
+        let asked = &*self.asked;
+        if asked.iter().all(|a| a.point <= last) {
+            return;
+        }
+        self.get.retain(|key| asked[key as usize].point <= last);
+        self.asked.retain(|a| a.point <= last);
+    }
+}
+
+impl Consistent {
+    /// Brings the next keys of rows.
+    pub(super) fn fill_leads(
+        &mut self,
+        table: &Table,
+        index: usize,
+        session: &EngineSession,
+        view: &View<'_>,
+    ) -> Result<(), Stop> {
+        if !self.filling {
+            self.filling = true;
+            self.get.clear();
+            self.origins.clear();
+            self.entries.clear();
+        }
+        let mut leads = Leads {
+            view,
+            guessing: session.guesses().on(),
+            get: &mut self.get,
+            asked: &mut self.origins,
+            copied: &mut self.entries,
+            damaged: false,
+        };
+        let tree = &table.index(index).tree;
+        let more = tree.scan_points_into(session.store(), &mut self.scan, &mut leads);
+        let damage = leads.damaged;
+        self.more = more.map_err(lift)?;
+        self.filling = false;
+        if damage {
+            return Err(damaged());
+        }
+        if !self.origins.is_empty() {
+            self.stage = Stage::Rows;
+        }
+        Ok(())
+    }
+
+    /// Puts what was found into the order of the points, where pages that were waited for have changed it.
+    pub(super) fn order_by_point(&mut self) {
+        let asked = &self.origins;
+        if !asked.is_sorted_by_key(|a| a.point) {
+            let found = self.get.found();
+            let place = |&i: &u32| {
+                let key = found[i as usize].key;
+                (asked[key as usize].point, key)
+            };
+            self.found_order.sort_by_key(place);
+        }
+    }
+}
