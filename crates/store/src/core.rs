@@ -23,6 +23,7 @@ use crate::page::TrxId;
 use crate::pool::frames::Frames;
 use crate::pool::load::{Jobs, Loads};
 use crate::pool::probation::Probation;
+use crate::pool::ready::Ready;
 use crate::pool::resize::{FreeFrames, Resize, frames_in};
 use crate::redo::RedoHandler;
 use crate::space::Spaces;
@@ -69,6 +70,7 @@ pub(crate) struct Core {
     pub(crate) freed: Arc<Gate>,
     pub(crate) hand: CachePadded<AtomicUsize>,
     pub(crate) probation: Probation,
+    pub(crate) ready: Ready,
     pub(crate) loads: Loads,
     pub(crate) jobs: Jobs,
     pub(crate) control: Mutex<ControlFile>,
@@ -135,6 +137,7 @@ impl Core {
             freed: Arc::new(Gate::new(0)),
             hand: CachePadded::new(AtomicUsize::new(0)),
             probation,
+            ready: Ready::default(),
             loads: Loads::default(),
             jobs: Jobs::default(),
             control: Mutex::new(control),

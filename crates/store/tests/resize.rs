@@ -205,3 +205,53 @@ fn a_disk_that_fails_holds_shrinking_up_only() {
     }
     assert_eq!(finish(|| Ok(sum(&store, &ids))), 0);
 }
+
+/// Waits until `done` holds.
+fn wait_for(what: &str, done: impl Fn() -> bool) {
+    let begun = std::time::Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn frames_have_memory_before_they_are_needed_and_few_more_have_it() {
+    const FRAMES: usize = 8192;
+    let disk = SimDisk::new();
+    let options = StoreOptions {
+        pool_bytes: FRAMES as u64 * PAGE,
+        pool_max_bytes: 2 * FRAMES as u64 * PAGE,
+        log_bytes: 64 << 20,
+        io_threads: 2,
+        ..StoreOptions::default()
+    };
+    let store = open(&disk, options);
+    let space = store.create_space("t").unwrap();
+    let used = 20; // and the space's header, and perhaps pages of the store's own
+    for _ in 0..used {
+        new_page(&store, space);
+    }
+    // A part of 1/32 of the pool is kept ready, at least a half of that at any time.
+    let pages = PAGE_SIZE / 4096;
+    let ready = |store: &Store| backed(store, 0, 1024);
+    wait_for("memory is there ahead of its use", || {
+        ready(&store) >= (used + FRAMES / 64) * pages
+    });
+    assert_eq!(backed(&store, 1024, FRAMES), 0, "nobody needs that");
+
+    // What a shrinking pool gives back stays away, and a pool that grows begins with its lowest frames.
+    for frames in [100, 2 * FRAMES] {
+        store.resize_pool(frames as u64 * PAGE);
+        wait_for("the pool has its new size", || {
+            store.status().resize.ended.is_some()
+        });
+    }
+    for _ in 0..used + 100 {
+        new_page(&store, space);
+    }
+    wait_for("memory is there again", || {
+        ready(&store) >= (100 + FRAMES / 64) * pages
+    });
+    assert_eq!(backed(&store, 2048, 2 * FRAMES), 0, "nobody needs that");
+}

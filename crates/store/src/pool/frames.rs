@@ -150,6 +150,21 @@ impl Frames {
         self.protect(count..extent, libc::PROT_READ);
     }
 
+    /// Has the system find memory for these frames, whatever they hold; waits for it. False if it cannot do that ahead of the first touch.
+    pub(crate) fn bring_memory(&self, range: std::ops::Range<usize>) -> bool {
+        debug_assert!(range.end <= self.max, "I4");
+        // SAFETY: whole pages of the mapping; what they hold stays. Where stores are not allowed (frames that were given back), nothing happens.
+        let rc = unsafe {
+            let from = self.base.as_ptr().add(range.start);
+            libc::madvise(
+                from.cast(),
+                range.len() * PAGE_SIZE,
+                libc::MADV_POPULATE_WRITE,
+            )
+        };
+        rc == 0
+    }
+
     fn protect(&self, range: std::ops::Range<usize>, how: i32) -> bool {
         // SAFETY: whole pages of the mapping. Nobody stores into frames at or beyond `extent` (I4), which is where access is taken away.
         unsafe {

@@ -15,6 +15,7 @@ pub(crate) mod flat;
 pub(crate) mod frames;
 pub(crate) mod load;
 pub(crate) mod probation;
+pub(crate) mod ready;
 pub(crate) mod resize;
 mod warm;
 
@@ -47,6 +48,9 @@ impl Core {
         };
         if left < self.stock() / 2 && self.threaded() {
             self.kick_cleaner();
+        }
+        if let Some(frame) = frame {
+            self.note_given(frame);
         }
         frame
     }

@@ -63,6 +63,12 @@ impl FreeFrames {
         }
     }
 
+    /// New ones, behind all that are free already, the lowest first (`pool::ready`, M1).
+    fn add_new(&mut self, frames: std::ops::Range<usize>) {
+        let new = (frames.start as u32..frames.end as u32).rev();
+        self.frames.splice(0..0, new);
+    }
+
     /// Sorts all anew by another count.
     fn set_count(&mut self, count: usize) {
         self.count = count as u32;
@@ -201,7 +207,7 @@ impl Core {
             return;
         }
         free.set_count(wanted);
-        (extent as u32..wanted as u32).for_each(|frame| free.put(frame));
+        free.add_new(extent..wanted);
         drop(free);
         self.probation.resize(wanted);
         self.freed.bump();
@@ -286,7 +292,8 @@ impl Core {
             return false;
         }
         free.aside = Vec::new();
-        self.frames.give_back();
+        self.ready
+            .withdraw(self.frames.count(), || self.frames.give_back());
         drop(free);
         self.resize
             .tell(self.frames.count(), ResizePhase::Idle, 100);
