@@ -202,3 +202,44 @@ fn gathered_commits_are_asked_for_together() {
         });
     }
 }
+
+/// A thread that has left its request to another does not depend on when that one hands over: here it never does before the first is answered.
+#[test]
+fn a_commit_does_not_wait_for_another_threads_turn() {
+    const ROUNDS: u32 = 20;
+    let disk = GateDisk::default();
+    let store = open(&disk);
+    let space = store.create_space("t").unwrap();
+    let (page, made) = change(&store, space, None);
+    while let Some(wait) = store.wait_durable(made) {
+        wait.block();
+    }
+    let begun = std::time::Instant::now();
+    for _ in 0..ROUNDS {
+        let (held, answered) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                gather_syncs();
+                let end = change(&store, space, Some(page)).1;
+                let wait = store.wait_durable(end);
+                held.wait();
+                answered.wait(); // busy with something that does not give way
+                store.ask_for_syncs();
+                wait.into_iter().for_each(Wait::block);
+            });
+            scope.spawn(|| {
+                gather_syncs();
+                held.wait();
+                let end = change(&store, space, Some(page)).1;
+                let wait = store.wait_durable(end);
+                store.ask_for_syncs();
+                wait.into_iter().for_each(Wait::block);
+                assert!(store.durable_lsn() >= end);
+                answered.wait();
+            });
+        });
+    }
+    // The log is synced once a second whoever asks: that is what it would take otherwise.
+    let otherwise = std::time::Duration::from_secs(1) * ROUNDS / 2;
+    assert!(begun.elapsed() < otherwise, "{:?}", begun.elapsed());
+}

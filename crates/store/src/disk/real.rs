@@ -1,6 +1,6 @@
 //! A directory of the operating system.
 //!
-//! The log's files are read through the system's cache and written past it where that is possible: a sync has nothing to look for in the cache then, which
+//! With `direct`, the log's files are read through the system's cache and written past it where that is possible: a sync has nothing to look for in the cache then, which
 //! takes a third off its processor time. Reading them past the cache would only make recovery slow.
 //!
 //! # Failure
@@ -27,7 +27,7 @@ pub struct RealDisk {
 }
 
 impl RealDisk {
-    /// `dir` exists. `direct`: open files with `O_DIRECT` where their name ends in `.nfd` and the file system takes it.
+    /// `dir` exists. `direct`: open files with `O_DIRECT` where their name ends in `.nfd`, and write the log's so, where the file system takes it.
     pub fn new(dir: impl AsRef<Path>, direct: bool) -> Self {
         RealDisk {
             dir: dir.as_ref().to_path_buf(),
@@ -77,7 +77,7 @@ impl Disk for RealDisk {
             }
         }
         let mut file = RealFile::new(options.open(&path)?);
-        if name.starts_with(LOG_PREFIX) {
+        if self.direct && name.starts_with(LOG_PREFIX) {
             file.writer = DirectWriter::open(&path);
         }
         Ok(Arc::new(file))

@@ -6,14 +6,18 @@
 //!             └───────┴───────┴── HELD: the highest LSN
 //! ```
 //! # Invariants
-//! - G1: a thread that gathers hands over what it holds before it sleeps, and soon in any case: its waits depend on it.
+//! - G1: a thread that gathers hands over what it holds before it sleeps: its waits depend on it.
+//! - G2: who leaves its request to another does not depend on when that one hands over: what was left is in [`Log::left`], and the log thread
+//!   syncs it when nobody has asked for about as long as the device takes for a sync. A thread that dozes, because nothing was asked for lately, is
+//!   woken for that: it says so before it looks at `left`, and who leaves something looks at that afterwards (SeqCst both).
 //! # Concurrency
 //! `HELD` is the thread's own. Of several threads that hold something the last one asks for all ([`nfold_sync::Gathering`]).
 
-use super::Log;
+use super::{LAZY_SYNC, Log};
 use crate::page::Lsn;
 use std::cell::Cell;
 use std::sync::atomic::Ordering::*;
+use std::time::{Duration, Instant};
 
 thread_local! {
     static GATHERS: Cell<bool> = const { Cell::new(false) };
@@ -31,6 +35,44 @@ pub fn gather_syncs() {
 #[inline]
 pub fn holds_syncs() -> bool {
     HELD.get() != 0
+}
+
+/// How long the log thread waits for whoever is to ask for what others have left to it: what the device's last sync took, within bounds, so that
+/// waiting at most doubles what a commit takes.
+pub(super) struct Patience {
+    synced_at: Instant,
+    took: Duration,
+    /// Since when something that was left waits.
+    since: Option<Instant>,
+}
+
+const LEAST_PATIENCE: Duration = Duration::from_millis(1);
+const MOST_PATIENCE: Duration = Duration::from_millis(20);
+
+impl Patience {
+    pub(super) fn new() -> Patience {
+        Patience {
+            synced_at: Instant::now(),
+            took: LEAST_PATIENCE,
+            since: None,
+        }
+    }
+
+    /// A sync is over that began at this moment.
+    pub(super) fn synced(&mut self, begun: Instant) {
+        self.synced_at = Instant::now();
+        self.took = self.synced_at - begun;
+        self.since = None;
+    }
+
+    /// When the last sync was over.
+    pub(super) fn synced_at(&self) -> Instant {
+        self.synced_at
+    }
+
+    fn time(&self) -> Duration {
+        self.took.clamp(LEAST_PATIENCE, MOST_PATIENCE)
+    }
 }
 
 impl Log {
@@ -58,10 +100,43 @@ impl Log {
         if lsn == 0 {
             return;
         }
-        if let Some(lsn) = self.gathering.hand_over(lsn)
-            && lsn > self.durable()
-        {
-            self.request_now(lsn);
+        match self.gathering.hand_over(lsn) {
+            Some(lsn) if lsn > self.durable() => self.request_now(lsn),
+            Some(_) => {}
+            None => self.leave(lsn),
         }
+    }
+
+    /// Another thread will ask; the log thread sees to it that this one's commits do not depend on when (G2).
+    fn leave(&self, lsn: Lsn) {
+        self.left.fetch_max(lsn, SeqCst);
+        if self.dozing.load(SeqCst) && self.dozing.swap(false, SeqCst) {
+            self.kick();
+        }
+    }
+
+    /// The log thread has nothing to do. Sleeps until it may have; `patience`: see [`Patience`].
+    pub(super) fn rest(&self, patience: &mut Patience) {
+        let left = self.left.load(SeqCst);
+        if left > self.durable() {
+            let since = *patience.since.get_or_insert_with(Instant::now);
+            match patience.time().checked_sub(since.elapsed()) {
+                Some(rest) => std::thread::park_timeout(rest),
+                None => {
+                    self.wanted.fetch_max(left, AcqRel);
+                }
+            }
+            return;
+        }
+        patience.since = None;
+        if patience.synced_at.elapsed() < patience.time() {
+            std::thread::park_timeout(patience.time());
+            return;
+        }
+        self.dozing.store(true, SeqCst);
+        if self.left.load(SeqCst) <= self.durable() {
+            std::thread::park_timeout(LAZY_SYNC / 10);
+        }
+        self.dozing.store(false, SeqCst);
     }
 }

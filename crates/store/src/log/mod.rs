@@ -33,6 +33,7 @@ use crate::page::Lsn;
 use crate::wait::{Gate, Source, Wait, WakeList};
 use files::LogFiles;
 use format::*;
+use gather::Patience;
 use nfold_observe::contention::{Contention, WaitKind};
 use nfold_sync::planted::{self, Bug};
 use nfold_sync::{CachePadded, FilledPrefix, Gathering};
@@ -45,6 +46,9 @@ use std::time::{Duration, Instant};
 
 /// Blocks written by one call.
 const WRITE_BLOCKS: usize = 256;
+/// How often a commit looks at the horizon before it goes to sleep over log before its own that is not in the ring yet: some microseconds. What is
+/// missing is another thread's copy of some bytes, unless that thread has lost its core; sleeping and being woken takes several times as long.
+const HORIZON_LOOKS: u32 = 128;
 /// How long a log position may stay unsynced when nobody asks.
 const LAZY_SYNC: Duration = Duration::from_secs(1);
 
@@ -126,6 +130,10 @@ pub(crate) struct Log {
     wanted: CachePadded<AtomicU64>,
     write_wanted: AtomicBool,
     gathering: CachePadded<Gathering>,
+    /// Up to where threads have left their requests to others ([`gather`], G2).
+    left: CachePadded<AtomicU64>,
+    /// The log thread sleeps until somebody asks.
+    dozing: AtomicBool,
     ring: Ring,
     files: LogFiles,
     generation: u64,
@@ -174,6 +182,8 @@ impl Log {
             wanted: cell(),
             write_wanted: AtomicBool::new(false),
             gathering: CachePadded::default(),
+            left: CachePadded::new(AtomicU64::new(0)),
+            dozing: AtomicBool::new(false),
             ring: Ring::new(ring as usize),
             files,
             generation,
@@ -409,12 +419,14 @@ impl Log {
 
     pub(crate) fn wait_filled(&self, lsn: Lsn) -> Option<Wait> {
         let lsn = lsn.min(self.next.load(Relaxed));
-        if self.horizon() >= lsn {
-            None
-        } else {
-            let wait = Wait::on(self.filled.clone(), lsn);
-            Some(wait.watched(&self.contention, WaitKind::CommitOrder))
+        for _ in 0..HORIZON_LOOKS {
+            if self.horizon() >= lsn {
+                return None;
+            }
+            std::hint::spin_loop();
         }
+        let wait = Wait::on(self.filled.clone(), lsn);
+        Some(wait.watched(&self.contention, WaitKind::CommitOrder))
     }
 
     /// Until there is room for `bytes` more.
@@ -441,19 +453,21 @@ impl Log {
     /// Body of the log thread; returns after [`stop`](Self::stop).
     pub(crate) fn run(&self) {
         let _ = self.thread.set(std::thread::current());
-        let mut synced_at = Instant::now();
+        let mut patience = Patience::new();
         while !self.stop.load(Acquire) {
             let (wanted, durable) = (self.wanted.load(Acquire), self.durable());
             if wanted > durable {
+                let begun = Instant::now();
                 self.sync_to(wanted);
-                synced_at = Instant::now();
+                patience.synced(begun);
             } else if self.write_wanted.swap(false, AcqRel) {
                 self.write_out();
-            } else if synced_at.elapsed() >= LAZY_SYNC {
+            } else if patience.synced_at().elapsed() >= LAZY_SYNC {
+                let begun = Instant::now();
                 self.sync_to(self.horizon());
-                synced_at = Instant::now();
+                patience.synced(begun);
             } else {
-                std::thread::park_timeout(LAZY_SYNC / 10);
+                self.rest(&mut patience);
             }
         }
     }
