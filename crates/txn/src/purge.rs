@@ -212,18 +212,23 @@ impl TrxSystem {
         let Some(first) = batch.front() else {
             return Ok(());
         };
-        let ptr = at.unwrap_or(if first.committed {
+        let ptr = at.unwrap_or(if first.committed && !first.quiet {
             first.head
         } else {
             UndoPtr::NONE
         });
         if !ptr.is_none() {
-            match self.undo().read(ptr, first.id, record) {
+            match self
+                .undo()
+                .read_if(ptr, first.id, record, |h| !h.is_quiet())
+            {
                 Ok(()) => {
-                    match applier.purge(record, self) {
-                        // What it would have removed stays in the damaged table.
-                        Err(Stop::Error(e)) if applier.give_up(record, &e) => {}
-                        other => other?,
+                    if !record.quiet {
+                        match applier.purge(record, self) {
+                            // What it would have removed stays in the damaged table.
+                            Err(Stop::Error(e)) if applier.give_up(record, &e) => {}
+                            other => other?,
+                        }
                     }
                     *at = Some(record.prev_of_trx);
                     *attempts = 0;

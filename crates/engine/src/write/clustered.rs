@@ -4,6 +4,7 @@ use nfold_btree::{ENTRY_LOG_OVERHEAD, Guess, LeafPos, Room};
 use nfold_store::{Mtr, TrxId};
 use nfold_txn::locks::{LockKey, LockKind, LockMode, LockRequest, Locked};
 use nfold_txn::undo::{OldVersion, RowChange, UndoKind, UndoPrep};
+use nfold_types::row::RowLayout;
 
 use crate::error::{EngineError, Stop, lift};
 use crate::overflow::Mover;
@@ -41,19 +42,27 @@ pub(super) fn reserve(mtr: &mut Mtr<'_>, table: &Table, bytes: usize) -> Result<
         .map_err(lift)
 }
 
-/// What the undo log is told of a change of the row `current` (header and image; empty: there was none).
+/// What the undo log is told of a change of the row `current` (header and image; empty: there was none). `same_keys`: the new version has the
+/// same entries in all indexes, so purge need not look for those of the old one.
 fn replaced<'a>(
     kind: UndoKind,
     table: &Table,
     key: &'a [u8],
     current: &'a [u8],
+    same_keys: bool,
 ) -> Result<RowChange<'a>, Stop> {
-    let (old, image) = match kind {
+    let (old, image): (OldVersion, _) = match kind {
         UndoKind::Insert => (OldVersion::default(), &[][..]),
         _ => {
             let (header, image) = RowHeader::split(current).ok_or_else(damaged)?;
             (header.into(), image)
         }
+    };
+    // As `undo::purge` has it.
+    let quiet = match kind {
+        UndoKind::Insert => true,
+        UndoKind::Update => same_keys && !RowLayout::has_external(image),
+        _ => false,
     };
     Ok(RowChange {
         kind,
@@ -61,6 +70,7 @@ fn replaced<'a>(
         key,
         old,
         image,
+        quiet,
     })
 }
 
@@ -99,7 +109,7 @@ pub(super) fn insert(
         let wanted = LockRequest::new(index, LockKey::Key(key), LockMode::X, LockKind::Record)
             .becomes_implicit();
         session.lock(&wanted)?;
-        let change = replaced(UndoKind::Update, table, key, current)?;
+        let change = replaced(UndoKind::Update, table, key, current, false)?;
         let limbo = mover.latch(&mut mtr)?;
         let bytes = image.len() + key.len() + mover.log_bytes();
         let prep = prepare(session, &mut mtr, table, bytes, change.body_len())?;
@@ -134,7 +144,7 @@ pub(super) fn insert(
         LockMode::X,
         LockKind::InsertIntention,
     ))?;
-    let change = replaced(UndoKind::Insert, table, key, &[])?;
+    let change = replaced(UndoKind::Insert, table, key, &[], true)?;
     let limbo = mover.latch(&mut mtr)?;
     let bytes = image.len() + 2 * key.len() + mover.log_bytes();
     let prep = prepare(session, &mut mtr, table, bytes, change.body_len())?;
@@ -209,8 +219,8 @@ pub(super) fn put(
 /// What is done to an existing row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change<'a> {
-    /// Another image.
-    Image(&'a [u8]),
+    /// Another image; whether the entries of all indexes stay under their keys.
+    Image(&'a [u8], bool),
     /// The delete mark.
     Delete,
 }
@@ -230,7 +240,7 @@ pub(super) fn change(
     let store = table.store();
     let mut mtr = store.mtr();
     let room = match change {
-        Change::Image(image) => Room::Value(CLUSTERED_HEADER + image.len()),
+        Change::Image(image, _) => Room::Value(CLUSTERED_HEADER + image.len()),
         Change::Delete => Room::InPlace,
     };
     let pos = tree
@@ -248,17 +258,17 @@ pub(super) fn change(
         .implicit_holder(holder)
         .becomes_implicit();
     session.lock(&wanted)?;
-    let (kind, bytes) = match change {
-        Change::Image(image) => (UndoKind::Update, image.len()),
-        Change::Delete => (UndoKind::DeleteMark, CLUSTERED_HEADER),
+    let (kind, bytes, same_keys) = match change {
+        Change::Image(image, same_keys) => (UndoKind::Update, image.len(), same_keys),
+        Change::Delete => (UndoKind::DeleteMark, CLUSTERED_HEADER, false),
     };
-    let old = replaced(kind, table, key, current)?;
+    let old = replaced(kind, table, key, current, same_keys)?;
     let limbo = mover.latch(&mut mtr)?;
     let bytes = bytes + key.len() + mover.log_bytes();
     let prep = prepare(session, &mut mtr, table, bytes, old.body_len())?;
     let undo = session.append_undo(&mut mtr, prep, &old);
     match change {
-        Change::Image(image) => put(
+        Change::Image(image, _) => put(
             &mut mtr,
             table,
             &pos,

@@ -22,6 +22,8 @@ pub struct UpdateOp {
     /// The old row's clustered key, if the new one's differs.
     old_primary: Vec<u8>,
     moves: bool,
+    /// How the row's entries change, by secondary index.
+    differs: Vec<Differs>,
     /// The old clustered row is marked already (the primary key changes).
     left: bool,
 }
@@ -41,6 +43,7 @@ impl UpdateOp {
             row_id: None,
             old_primary: buffers::take(),
             moves: false,
+            differs: Vec::new(),
             left: false,
         }
     }
@@ -77,6 +80,12 @@ impl UpdateOp {
     fn begin(&mut self, session: &mut EngineSession) -> Result<(), Stop> {
         let table = &*self.table;
         self.work.savepoint = session.undo_position();
+        self.differs.clear();
+        for n in 1..table.indexes().len() {
+            let buffers = (&mut self.work.key, &mut self.work.value);
+            let differs = secondary::differs(table, n, &self.old, &self.new, buffers)?;
+            self.differs.push(differs);
+        }
         self.old_primary.clear();
         locate(table, &self.old, self.row_id, &mut self.old_primary)?;
         locate(table, &self.new, self.row_id, &mut self.work.primary)?;
@@ -114,11 +123,12 @@ impl UpdateOp {
                 }
             }
         } else {
+            let same_keys = !self.differs.contains(&Differs::Key);
             work.place = clustered::change(
                 session,
                 table,
                 &work.primary,
-                Change::Image(image),
+                Change::Image(image, same_keys),
                 &mut work.mover,
                 (&mut work.current, &mut work.value),
             )?;
@@ -134,16 +144,11 @@ impl UpdateOp {
                 return Ok(WriteOutcome::Done);
             }
             let work = &mut self.work;
-            let mut differs = secondary::differs(
-                table,
-                n,
-                &self.old,
-                &self.new,
-                (&mut work.key, &mut work.value),
-            )?;
-            if self.moves {
-                differs = Differs::Key;
-            }
+            let differs = if self.moves {
+                Differs::Key
+            } else {
+                self.differs[n - 1]
+            };
             if differs == Differs::Key && !half {
                 if table.index(n).unique {
                     work.key.clear();

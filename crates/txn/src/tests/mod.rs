@@ -227,6 +227,7 @@ impl World {
             key,
             old,
             image: &old_image,
+            quiet: false,
         };
         let prep = trx.prepare_undo(&mut mtr, change.body_len())?;
         let undo = trx.append_undo(&mut mtr, prep, &change);

@@ -246,6 +246,7 @@ fn bodies_beyond_a_page_use_overflow_pages() {
                 flags: 5,
             },
             image: &image,
+            quiet: false,
         };
         let mut mtr = w.store.mtr();
         let prep = a.prepare_undo(&mut mtr, change.body_len()).unwrap();
@@ -318,4 +319,73 @@ fn a_read_only_transaction_changes_nothing() {
     a.begin(Isolation::RepeatableRead, true);
     assert_eq!(w.write(&mut a, b"k", Some(b"v")), Err(TxnError::ReadOnly));
     assert_eq!(w.commit(&mut a), 0);
+}
+
+/// Notes which changes purge asks about.
+#[derive(Default)]
+struct Asked(std::sync::Mutex<Vec<u32>>);
+
+impl RowApplier for Asked {
+    fn undo(&self, _: &UndoRecord, _: &TrxSystem) -> Step<()> {
+        Ok(())
+    }
+
+    fn purge(&self, record: &UndoRecord, _: &TrxSystem) -> Step<()> {
+        assert_eq!((record.key(), record.image()), (&b"key"[..], &b"old"[..]));
+        self.0.lock().unwrap().push(record.undo_no);
+        Ok(())
+    }
+
+    fn give_up(&self, _: &UndoRecord, _: &TxnError) -> bool {
+        false
+    }
+}
+
+impl Asked {
+    fn about(&self, w: &World) -> Vec<u32> {
+        while block_on(|| w.system.purge_step(self, 10)).unwrap().more {}
+        assert_eq!(w.system.status().history_length, 0);
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+#[test]
+fn purge_asks_only_about_changes_that_leave_something_behind() {
+    let w = World::new(0);
+    let asked = Asked::default();
+    let cases: [(&[bool], &[u32]); 4] = [
+        (&[true, true, true], &[]),
+        (&[true, false, true], &[2]),
+        (&[false, true, false], &[3, 1]),
+        (&[true], &[]),
+    ];
+    for (quiet, loud) in cases {
+        let mut a = w.begun();
+        a.assign_id().unwrap_or_else(|_| panic!("an id"));
+        for quiet in quiet {
+            let change = RowChange {
+                kind: UndoKind::Update,
+                table_id: TABLE,
+                key: b"key",
+                old: OldVersion {
+                    trx_id: 3,
+                    undo: UndoPtr::NONE,
+                    flags: 0,
+                },
+                image: b"old",
+                quiet: *quiet,
+            };
+            let mut mtr = w.store.mtr();
+            let prep = a.prepare_undo(&mut mtr, change.body_len()).unwrap();
+            a.append_undo(&mut mtr, prep, &change);
+            mtr.commit();
+        }
+        w.commit(&mut a);
+        assert_eq!(asked.about(&w), loud);
+    }
+    // What was not freed is purged once more after a kill, by what the records say.
+    let w = w.after_kill();
+    let again = asked.about(&w);
+    assert!(again.iter().all(|no| [1, 2, 3].contains(no)), "{again:?}");
+    assert_eq!(again, [2, 3, 1], "in order of the transactions");
 }

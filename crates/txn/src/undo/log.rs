@@ -2,7 +2,8 @@
 
 use super::pages::PageUse;
 use super::record::{
-    FLAG_LONG, HEADER, MAX_BODY, OldVersion, RowChange, SHORT, UndoHeader, UndoKind, UndoPtr,
+    FLAG_LONG, FLAG_QUIET, HEADER, MAX_BODY, OldVersion, RowChange, SHORT, UndoHeader, UndoKind,
+    UndoPtr,
 };
 use super::spaces::{Turning, UndoSpaces, file_of};
 use super::{
@@ -45,6 +46,8 @@ pub(crate) struct Ended {
     pub committed: bool,
     /// Found at start: it may have been purged before.
     pub recovered: bool,
+    /// Purge has nothing to do for any of its records.
+    pub quiet: bool,
     /// The last row record that was not undone.
     pub head: UndoPtr,
     /// Pages with its records, in order; the last has its end.
@@ -59,6 +62,8 @@ pub struct TrxUndo {
     pub(crate) head: UndoPtr,
     /// The number of the last record, 0 before the first.
     pub(crate) undo_no: u32,
+    /// Purge has something to do for one of its records.
+    pub(crate) loud: bool,
     pub(crate) stream: usize,
     pub(crate) pages: PageList,
     /// The bytes of one record; kept for its memory.
@@ -233,7 +238,7 @@ impl UndoLog {
         let header = UndoHeader {
             len: (HEADER + if long { 0 } else { change.body_len() }) as u16,
             kind: change.kind,
-            flags: if long { FLAG_LONG } else { 0 },
+            flags: if long { FLAG_LONG } else { 0 } | if change.quiet { FLAG_QUIET } else { 0 },
             undo_no: trx.undo_no + 1,
             trx_id: trx.id,
             table_id: change.table_id,
@@ -245,6 +250,7 @@ impl UndoLog {
         };
         let ptr = self.append_record(mtr, prep, trx, header, &[change.key, change.image]);
         trx.head = ptr;
+        trx.loud |= !change.quiet;
         ptr
     }
 
@@ -368,6 +374,7 @@ impl UndoLog {
             id: trx.id,
             committed,
             recovered: false,
+            quiet: !trx.loud,
             head: trx.head,
             pages: std::mem::take(&mut trx.pages),
         };

@@ -9,6 +9,7 @@ pub const MAX_BODY: usize = 128 << 10;
 pub(super) const SHORT: usize = 32;
 pub(super) const HEADER: usize = 56;
 pub(super) const FLAG_LONG: u8 = 1;
+pub(super) const FLAG_QUIET: u8 = 2;
 const TRX_MASK: u64 = (1 << 48) - 1;
 
 /// Where an undo record is; 0 is none. See the parent module for the bits.
@@ -94,6 +95,8 @@ pub struct RowChange<'a> {
     pub old: OldVersion,
     /// The row image of the previous version; empty for an insert.
     pub image: &'a [u8],
+    /// Purge has nothing to do for it: the version that is replaced leaves no entry, mark or overflow page that the new one does not need.
+    pub quiet: bool,
 }
 
 impl RowChange<'_> {
@@ -122,6 +125,10 @@ pub(crate) struct UndoHeader {
 impl UndoHeader {
     pub(super) fn is_long(&self) -> bool {
         self.flags & FLAG_LONG != 0
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.flags & FLAG_QUIET != 0
     }
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
@@ -204,6 +211,8 @@ pub struct UndoRecord {
     pub prev_of_trx: UndoPtr,
     /// The version that the change replaced.
     pub old: OldVersion,
+    /// As in [`RowChange::quiet`].
+    pub quiet: bool,
     pub(super) key_len: usize,
     pub(super) body: Vec<u8>,
 }
@@ -218,6 +227,7 @@ impl Default for UndoRecord {
             ptr: UndoPtr::NONE,
             prev_of_trx: UndoPtr::NONE,
             old: OldVersion::default(),
+            quiet: false,
             key_len: 0,
             body: Vec::new(),
         }
@@ -243,6 +253,7 @@ impl UndoRecord {
         self.ptr = ptr;
         self.prev_of_trx = h.prev_of_trx;
         self.old = h.old;
+        self.quiet = h.is_quiet();
         self.key_len = h.key_len as usize;
     }
 }

@@ -218,6 +218,7 @@ impl ScannedTrx {
                     id,
                     committed,
                     recovered: true,
+                    quiet: false,
                     head,
                     pages: self.pages,
                 });
