@@ -91,6 +91,9 @@ fn measure<E: Engine>(options: &Options, gathers: bool) {
                 }
                 let (sample, others) = beside(|| samples.take(workload, threads, length));
                 println!("{}", line(workload.name(), threads, round, sample, others));
+                if !workload.only_reads() {
+                    println!("{}", json!({"about": engine.about()}));
+                }
             }
             if let Some(gather) = gather.as_ref().filter(|_| workload == Workload::GetMany) {
                 let ns = gather.ns_per_row(GROUPS * PER_KEY as usize, options.seconds);

@@ -52,11 +52,29 @@ impl Data {
         rows
     }
 
-    /// The key of the `n`th row that worker `worker` inserts; all are different, and lie all over the table.
+    /// The key of the `n`th row that worker `worker` inserts; all are different, and lie all over the table. Where a row goes is as good as random:
+    /// steps of equal length would fill all pages evenly, so that for a while none has to be split, and then all at once. Workers go different ways, so
+    /// that they do not meet in the same pages at every step.
     pub fn new_key(&self, worker: u64, n: u64) -> u64 {
         let lap = n / self.rows;
-        let at = (u128::from(n % self.rows) * u128::from(self.step) % u128::from(self.rows)) as u64;
+        let at = self.shuffled((n + worker * (self.rows / 3)) % self.rows);
         at * GAP + 1 + (worker + 2 * lap) % (GAP - 1)
+    }
+
+    /// Another number below `rows`, a different one for each.
+    fn shuffled(&self, mut i: u64) -> u64 {
+        let bits = 64 - (self.rows - 1).leading_zeros();
+        let mask = (1 << bits) - 1;
+        loop {
+            // Each step can be undone, so the numbers below 2^bits are permuted; those that are too large go round once more.
+            for factor in [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9_u64] {
+                i = i.wrapping_mul(factor) & mask;
+                i ^= i >> (bits / 2);
+            }
+            if i < self.rows {
+                return i;
+            }
+        }
     }
 }
 

@@ -110,6 +110,10 @@ impl Workload {
         Self::ALL.into_iter().find(|w| w.name() == name)
     }
 
+    pub fn only_reads(self) -> bool {
+        matches!(self, Workload::Point | Workload::Range | Workload::GetMany)
+    }
+
     /// Operations between two looks at the clock.
     fn slice(self) -> u64 {
         match self {

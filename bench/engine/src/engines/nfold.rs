@@ -1,5 +1,5 @@
 //! Nfold, through the facade that its SQL layer uses: sessions, snapshots, undo, redo log, row locks. The pool holds everything, in huge pages as
-//! the server has it; `innodb_flush_log_at_trx_commit=2`. The secondary index is built when the rows are there.
+//! the server has it; files past the system's cache as there; `innodb_flush_log_at_trx_commit=2`. The secondary index is built when the rows are there.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -113,7 +113,7 @@ impl super::Engine for Engine {
             },
             flush_at_commit: 2,
         };
-        let disk = Arc::new(RealDisk::new(dir, false));
+        let disk = Arc::new(RealDisk::new(dir, true));
         let (engine, _) = Nfold::open(options, disk, &|_| {}).expect("the engine opens");
         let database = DatabaseDef {
             name: "d".into(),
@@ -177,7 +177,21 @@ impl super::Engine for Engine {
 
     fn about(&self) -> String {
         let status = self.engine.store_status();
-        format!("{status:?}")
+        let waits: Vec<String> = self
+            .engine
+            .wait_sites()
+            .iter()
+            .take(8)
+            .map(|w| {
+                let place = w.detail.as_deref().or(w.index.as_deref()).unwrap_or("");
+                let (ms, longest) = (w.time.as_millis(), w.longest.as_millis());
+                format!(
+                    "{} {place}: {} in {ms} ms, {longest} at most",
+                    w.kind, w.waits
+                )
+            })
+            .collect();
+        format!("{status:?}; waited for: {}", waits.join(", "))
     }
 }
 
