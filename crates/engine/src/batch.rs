@@ -34,6 +34,9 @@ impl Point {
 
 /// The first eight bytes of `key`, padded with zeros.
 fn head_of(key: &[u8]) -> u64 {
+    if let Some(head) = key.first_chunk() {
+        return u64::from_be_bytes(*head);
+    }
     let mut head = [0; 8];
     let len = key.len().min(8);
     head[..len].copy_from_slice(&key[..len]);

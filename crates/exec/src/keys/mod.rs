@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use crate::eval::{EvalCx, Val, compare};
 use range::{ByteRange, End, PartBounds, like_prefix, merge};
-use value::{KeyValue, direct_kind, key_value, listed, moment};
+use value::{Integers, KeyValue, key_value, listed, moment};
 
 /// A bound access path.
 #[derive(Debug, Default)]
@@ -214,7 +214,7 @@ impl BoundAccess {
             }),
             PointPart::List { list, .. } => {
                 let ty = &layout.parts()[at].ty;
-                let direct = direct_kind(ty);
+                let integers = Integers::of(ty);
                 let dates = matches!(Class::of(ty), Class::Date | Class::DateTime);
                 if let (true, 1, Some(only)) = (
                     dates,
@@ -227,7 +227,7 @@ impl BoundAccess {
                 }
                 let several = cx.st.params.list(*list).0.len() > 1;
                 for (i, value) in cx.st.params.list(*list).0.enumerate() {
-                    if direct.is_some_and(|d| d(&value, ty)) {
+                    if let Some(value) = integers.as_ref().and_then(|i| i.member(&value)) {
                         let from = s.arena.len() as u32;
                         layout
                             .encode_part(at, value, &mut s.arena)
@@ -447,10 +447,13 @@ fn product(s: &mut Scratch, f: &mut dyn FnMut(&[u8])) {
         let Some(&(start, end)) = s.groups.get(group) else {
             return f(key);
         };
-        let before = key.len();
+        let (before, last) = (key.len(), group + 1 == s.groups.len());
         for &(a, b) in &s.members[start as usize..end as usize] {
             key.extend_from_slice(&s.arena[a as usize..b as usize]);
-            step(s, group + 1, key, f);
+            match last {
+                true => f(key),
+                false => step(s, group + 1, key, f),
+            }
             key.truncate(before);
         }
     }

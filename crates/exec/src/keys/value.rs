@@ -229,27 +229,39 @@ pub(super) fn moment<'a>(
     }))
 }
 
-/// For the most frequent lists: whether a member is of the column's own kind and within its range, so that it needs no conversion.
-pub(super) type Direct = fn(&ValueRef<'_>, &ColumnType) -> bool;
+/// For the most frequent lists, of integers for an integer column: what of them needs no conversion.
+pub(super) struct Integers {
+    least: i128,
+    most: i128,
+    unsigned: bool,
+}
 
-pub(super) fn direct_kind(ty: &ColumnType) -> Option<Direct> {
-    if !matches!(
-        ty.kind,
-        TypeKind::TinyInt
-            | TypeKind::SmallInt
-            | TypeKind::MediumInt
-            | TypeKind::Int
-            | TypeKind::BigInt
-    ) || ty.unsigned
-    {
-        return None;
+impl Integers {
+    /// `None` for columns of other types.
+    pub fn of(ty: &ColumnType) -> Option<Integers> {
+        let (least, most) = ty.int_range().filter(|_| Class::of(ty) == Class::Int)?;
+        let year = ty.kind == TypeKind::Year;
+        (!year).then_some(Integers {
+            least,
+            most,
+            unsigned: ty.unsigned,
+        })
     }
-    Some(|v, ty| match v {
-        ValueRef::Int(i) => ty
-            .int_range()
-            .is_some_and(|(lo, hi)| (lo..=hi).contains(&i128::from(*i))),
-        _ => false,
-    })
+
+    /// An integer that the column can hold, as it is stored.
+    #[inline]
+    pub fn member(&self, v: &ValueRef<'_>) -> Option<ValueRef<'static>> {
+        let whole = match v {
+            ValueRef::Int(i) => i128::from(*i),
+            ValueRef::UInt(u) => i128::from(*u),
+            _ => return None,
+        };
+        let inside = self.least <= whole && whole <= self.most;
+        inside.then_some(match self.unsigned {
+            true => ValueRef::UInt(whole as u64),
+            false => ValueRef::Int(whole as i64),
+        })
+    }
 }
 
 /// A member of a list as it compares with a TIME column: a text is as much of a time as it is.

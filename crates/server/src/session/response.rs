@@ -174,10 +174,12 @@ impl RowSink for WireSink<'_, '_> {
         self.format
     }
 
+    #[inline]
     fn row_buffer(&mut self) -> &mut Vec<u8> {
         self.out.row_buffer()
     }
 
+    #[inline]
     fn end_row(&mut self) -> Result<(), SqlError> {
         self.rows += 1;
         self.out.end_row().map_err(interrupt_error)
