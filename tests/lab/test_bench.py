@@ -1,4 +1,5 @@
 """`lab bench` beside a running server: every workload runs, figures add up, what goes wrong is said in one line."""
+import json
 import os
 import shutil
 import signal
@@ -66,6 +67,34 @@ def test_figures_add_up(srv):
         assert low <= s["statements_per_s"] <= high and s["windows"] == 3
     assert "key_point:prepared" in out
     assert report["servers"][0]["local"] and "innodb_buffer_pool_size" in report["servers"][0]["settings"]
+
+
+def test_both_ways_of_the_client_do_the_same(srv):
+    seen = []
+    for way in ([], ["--no-io-uring"]):
+        report, _ = result(srv, "--workloads", "key_point,in_list_200,pk_point:prepared", *way, clients="1,9")
+        assert report["client_io"] in (("io_uring", "epoll") if not way else ("epoll",)), report["client_io"]
+        seen.append([(s["workload"], s["clients"], s["statements"], s["rows_per_statement"], s["bytes_per_statement"], s["errors"])
+                     for s in report["samples"]])
+    assert seen[0] == seen[1] and len(seen[0]) == 6, seen
+
+
+def test_json_in_place_of_the_text(srv):
+    database(srv)
+    words = ["--dsn", dsn(srv), *QUICK, "--workloads", "pk_point", "--clients", 1]
+    report = json.loads(lab("bench", *words, "--json", "-"))
+    assert report["schema"] == "nfold-lab-bench/1" and len(report["samples"]) == 1 and not os.path.exists("-")
+
+
+def test_a_reader_that_leaves_is_no_failure(srv):
+    database(srv)
+    for words in (["bench", "--list"], ["dsn", "mysql://root@h/d"], ["bench", "--dsn", dsn(srv), *QUICK, "--workloads", "pk_point"]):
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        p = start(*words, stdout=write_end)
+        os.close(write_end)
+        _, err = p.communicate(timeout=120)
+        assert p.returncode == 0 and "panic" not in err, (words, p.returncode, err)
 
 
 def test_ctrl_c_leaves_whole_windows(srv):

@@ -20,9 +20,9 @@ def lab(*words, ok=True, env=None, timeout=300, stdin=None):
     return done.stdout if ok else done.stderr
 
 
-def start(*words, env=None):
+def start(*words, env=None, stdout=subprocess.PIPE):
     """The running process of `nfold lab WORDS`."""
-    return subprocess.Popen([server.binary(), "lab", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    return subprocess.Popen([server.binary(), "lab", *map(str, words)], stdout=stdout, stderr=subprocess.PIPE, text=True,
                             env=environment(env))
 
 

@@ -293,8 +293,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     } else {
         "a password"
     };
-    println!("{dsn} with {found}");
-    Ok(())
+    crate::output::say(&format!("{dsn} with {found}\n"))
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@
 mod report;
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde::Serialize;
 
 use crate::digest::table::{grouped, shortened};
-use crate::output::put;
+use crate::output::JsonOption;
 use crate::{LabError, interrupt};
 use report::Line;
 
@@ -38,9 +38,8 @@ pub struct Args {
     /// Lines to show
     #[arg(long, default_value_t = 10)]
     top: usize,
-    /// Write everything as JSON (schema: docs/lab.md); - is standard output, in place of the text
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonOption,
 }
 
 /// The result.
@@ -73,16 +72,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
             LabError::malformed("perf c2c report has printed no table of cache lines")
         })?,
     };
-    if let Some(file) = &args.json {
-        let mut text =
-            serde_json::to_vec_pretty(&report).map_err(|e| LabError::malformed(e.to_string()))?;
-        text.push(b'\n');
-        put(file, &text)?;
-        if file.as_os_str() == "-" {
-            return Ok(());
-        }
-    }
-    put(Path::new("-"), shown(&report, args.top).as_bytes())
+    args.json.write(&report, &shown(&report, args.top))
 }
 
 fn record_and_report(args: &Args, file: &Path) -> Result<String, LabError> {

@@ -1,8 +1,11 @@
-//! Files of results, and standard output.
+//! Files of results, standard output, and files that nobody sees.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
 
 use crate::LabError;
 
@@ -43,4 +46,62 @@ pub fn put(file: &Path, bytes: &[u8]) -> Result<(), LabError> {
         })
     };
     written.map_err(LabError::io(format!("cannot write {}", file.display())))
+}
+
+/// Shows lines on standard output.
+pub fn say(lines: &str) -> Result<(), LabError> {
+    put(Path::new("-"), lines.as_bytes())
+}
+
+/// A result as the lab's JSON files have it.
+pub fn json(value: &impl Serialize) -> Result<Vec<u8>, LabError> {
+    let mut text =
+        serde_json::to_vec_pretty(value).map_err(|e| LabError::malformed(e.to_string()))?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// The option of commands whose result is lines, or JSON.
+#[derive(Debug, Default, clap::Args)]
+pub struct JsonOption {
+    /// Write everything there as JSON (schema: docs/lab.md); - is standard output, in place of the text
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+impl JsonOption {
+    /// The JSON goes to standard output.
+    pub fn takes_output(&self) -> bool {
+        self.file().is_some_and(|file| file.as_os_str() == "-")
+    }
+
+    /// The file, if one was named.
+    pub fn file(&self) -> Option<&Path> {
+        self.json.as_deref()
+    }
+
+    /// Writes a result: as JSON if that is asked for, and as lines unless the JSON went to standard output.
+    pub fn write(&self, report: &impl Serialize, lines: &str) -> Result<(), LabError> {
+        if let Some(file) = self.file() {
+            put(file, &json(report)?)?;
+        }
+        match self.takes_output() {
+            true => Ok(()),
+            false => say(lines),
+        }
+    }
+}
+
+/// A file in `directory` without a name: it goes away with its last user, whatever ends the program.
+pub fn nameless(directory: &Path) -> io::Result<File> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = directory.join(format!(".nfold-lab-{}-{number}", std::process::id()));
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
 }

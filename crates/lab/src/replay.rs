@@ -1,7 +1,7 @@
 //! `nfold lab replay`: plays the statements of a file against one server or several.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::client::Connection;
 use crate::client::drive::{self, Moment, Options, Outcome};
 use crate::digest::table::{grouped, shortened};
 use crate::dsn::Dsn;
-use crate::output::put;
+use crate::output::JsonOption;
 use crate::progress::Progress;
 use crate::{LabError, interrupt};
 
@@ -89,9 +89,8 @@ pub struct Args {
     /// Leave out statements that write
     #[arg(long)]
     reads_only: bool,
-    /// Write JSON (docs/lab.md has its schema); - is standard output, in place of the text
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonOption,
     /// Show no progress
     #[arg(long)]
     quiet: bool,
@@ -172,16 +171,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
 }
 
 fn write(args: &Args, report: &Report) -> Result<(), LabError> {
-    if let Some(file) = &args.json {
-        let mut text =
-            serde_json::to_vec_pretty(report).map_err(|e| LabError::Malformed(e.to_string()))?;
-        text.push(b'\n');
-        put(file, &text)?;
-        if file.as_os_str() == "-" {
-            return Ok(());
-        }
-    }
-    put(Path::new("-"), result::render(report).as_bytes())
+    args.json.write(report, &result::render(report))
 }
 
 /// Plays it all against one server.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::LabError;
+use crate::output::JsonOption;
 
 /// For `--help`.
 pub const EXAMPLES: &str = "Examples:
@@ -84,9 +85,11 @@ pub struct Args {
     /// Threads of the client; 0: one for two processors
     #[arg(long, default_value_t = 0)]
     pub client_threads: usize,
-    /// Write everything there as JSON (schema: docs/lab.md), anew after each window
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    /// Make one system call for each send and each receive of the client, as where the kernel has no io_uring
+    #[arg(long)]
+    pub no_io_uring: bool,
+    #[command(flatten)]
+    pub json: JsonOption,
     /// Write a table in Markdown: medians of CPU, their ratios, throughput, p99; - is standard output, in place of the plain table (which is
     /// what --publish does)
     #[arg(long, value_name = "FILE")]

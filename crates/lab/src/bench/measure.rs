@@ -29,6 +29,8 @@ pub struct Window<'a> {
     /// Statements of each client that end the window, in place of warm-up and seconds.
     pub count: Option<u64>,
     pub threads: usize,
+    /// Many sends or receives of the client by one system call, where the kernel can.
+    pub together: bool,
 }
 
 /// /proc at one moment.
@@ -63,6 +65,7 @@ impl Window<'_> {
         let options = drive::Options {
             connections: self.clients,
             threads: self.threads,
+            together: self.together,
             warmup: time(self.warmup),
             measure: by_time.then(|| time(self.seconds)),
             ..drive::Options::default()

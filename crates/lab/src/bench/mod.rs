@@ -20,8 +20,11 @@ pub(crate) mod workload;
 
 pub use args::{Args, EXAMPLES};
 
+use std::fmt::Write;
+
 use crate::bench::result::{Report, SCHEMA, ServerInfo, WorkloadInfo};
-use crate::output::put;
+use crate::client::drive;
+use crate::output::{json, put, say};
 use crate::progress::Progress;
 use crate::replay::load::Writes;
 use crate::{LabError, interrupt, procfs};
@@ -38,8 +41,7 @@ enum Load {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), LabError> {
     if args.list {
-        print!("{}", workload::list());
-        return Ok(());
+        return say(&workload::list());
     }
     args.check()?;
     let mut progress = Progress::new(false);
@@ -77,19 +79,25 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     progress.finish();
     report.partial = result.is_err() || interrupt::requested();
     report.summarise();
-    if let Some(path) = &args.json {
-        report.write(path)?;
+    match args.json.file() {
+        Some(path) if args.json.takes_output() => put(path, &json(&report)?)?,
+        Some(path) => report.write(path)?,
+        None => {}
     }
     if let Some(path) = args.markdown() {
         put(path, markdown::table(&report).as_bytes())?;
     }
+    let mut lines = String::new();
     if args.markdown().is_none_or(|path| path.as_os_str() != "-") {
-        print!("{}", report.table());
+        lines.push_str(&report.table());
     }
     if report.partial {
-        println!("partial: the run did not come to its end");
+        lines.push_str("partial: the run did not come to its end\n");
     }
-    explain_marks(&report);
+    lines.push_str(&marks(&report));
+    if !args.json.takes_output() {
+        say(&lines)?;
+    }
     result
 }
 
@@ -118,7 +126,7 @@ fn header(args: &Args, servers: &[Server], what: &Load) -> Result<Report, LabErr
             .collect(),
         Load::Replay(replayed) => vec![replayed.info()?],
     };
-    let threads = crate::client::drive::Options {
+    let threads = drive::Options {
         connections: usize::MAX,
         threads: args.client_threads,
         ..Default::default()
@@ -132,7 +140,8 @@ fn header(args: &Args, servers: &[Server], what: &Load) -> Result<Report, LabErr
         processors: std::thread::available_parallelism().map_or(1, usize::from),
         lab_version: env!("CARGO_PKG_VERSION").to_owned(),
         command: std::env::args().collect(),
-        client_threads: crate::client::drive::thread_count(&threads),
+        client_threads: drive::thread_count(&threads),
+        client_io: drive::io(!args.no_io_uring).to_owned(),
         warmup_s: args.warmup(),
         window_s: args.window(),
         count: args.count,
@@ -187,6 +196,7 @@ fn sweep(
                 seconds: args.window(),
                 count: args.count,
                 threads: args.client_threads,
+                together: !args.no_io_uring,
             };
             let seed = (kind.round * 1000 + kind.clients) as u64;
             let sample = window.run(
@@ -213,7 +223,7 @@ fn sweep(
             report.samples.push(sample);
             report.partial = true;
             report.summarise();
-            if let Some(path) = &args.json {
+            if let Some(path) = args.json.file().filter(|_| !args.json.takes_output()) {
                 report.write(path)?;
             }
         }
@@ -254,7 +264,8 @@ fn kinds(args: &Args, servers: &[Server], what: &Load, workloads: usize) -> Vec<
 }
 
 /// What the notes of the table mean, where they occur.
-fn explain_marks(report: &Report) {
+fn marks(report: &Report) -> String {
+    let mut out = String::new();
     let has = |mark: &str| {
         report
             .summary
@@ -262,19 +273,26 @@ fn explain_marks(report: &Report) {
             .any(|s| s.marks.iter().any(|m| m == mark))
     };
     if has(measure::CLIENT_LIMIT) {
-        println!(
+        let _ = writeln!(
+            out,
             "{}: a thread of the client had no time left; more --client-threads, or another machine for it",
             measure::CLIENT_LIMIT
         );
     }
     if has(measure::NOT_QUIET) {
-        println!(
+        let _ = writeln!(
+            out,
             "{}: other programs, or the hypervisor, took more than {} processors",
             measure::NOT_QUIET,
             measure::BUSY_CORES
         );
     }
     if has(measure::LOST) {
-        println!("{}: connections broke and were made anew", measure::LOST);
+        let _ = writeln!(
+            out,
+            "{}: connections broke and were made anew",
+            measure::LOST
+        );
     }
+    out
 }

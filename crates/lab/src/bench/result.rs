@@ -24,6 +24,9 @@ pub struct Report {
     /// The command line.
     pub command: Vec<String>,
     pub client_threads: usize,
+    /// How it sends and receives: `io_uring` (many by one system call) or `epoll` (one each).
+    #[serde(default)]
+    pub client_io: String,
     pub warmup_s: f64,
     pub window_s: f64,
     /// Statements of each client in a window, where that ended it.
@@ -176,11 +179,10 @@ impl Report {
     /// Writes the file by a rename, so that whoever reads it finds a whole one.
     pub fn write(&self, path: &Path) -> Result<(), LabError> {
         let cannot = || LabError::io(format!("cannot write {}", path.display()));
-        let text =
-            serde_json::to_string_pretty(self).map_err(|e| LabError::malformed(e.to_string()))?;
+        let text = crate::output::json(self)?;
         let mut temporary = path.as_os_str().to_owned();
         temporary.push(".new");
-        std::fs::write(&temporary, text + "\n").map_err(cannot())?;
+        std::fs::write(&temporary, text).map_err(cannot())?;
         std::fs::rename(&temporary, path).map_err(cannot())
     }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -188,6 +189,16 @@ impl Evented {
         match self {
             Evented::Tls(s) => s.drain(),
             Evented::Tcp(_) | Evented::Unix(_) => Ok(()),
+        }
+    }
+
+    /// The socket's number, where what is written goes to it as it is.
+    #[inline]
+    pub fn plain(&self) -> Option<RawFd> {
+        match self {
+            Evented::Tcp(s) => Some(s.as_raw_fd()),
+            Evented::Tls(_) => None,
+            Evented::Unix(s) => Some(s.as_raw_fd()),
         }
     }
 

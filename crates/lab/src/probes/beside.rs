@@ -10,7 +10,6 @@
 //! thread that is, is found by what the first bursts make busy; a writer that the server puts on the same thread is replaced by another.
 
 use std::fmt::Write;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -23,6 +22,7 @@ use crate::bench::workload::Rng;
 use crate::client::pipeline::{self, Pipeline};
 use crate::client::{Command, Connection, Param};
 use crate::digest::table::grouped;
+use crate::output::JsonOption;
 use crate::progress::Progress;
 use crate::{LabError, interrupt, procfs};
 
@@ -74,9 +74,8 @@ pub struct Args {
     /// End with status 1 if a select costs more than so many times as much beside the writers
     #[arg(long, value_name = "TIMES", value_parser = positive)]
     limit: Option<f64>,
-    /// Write everything there as JSON (schema: docs/lab.md); - is standard output, in place of the text
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonOption,
 }
 
 /// The result.
@@ -129,13 +128,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     report.head.partial = done.is_err() || interrupt::requested();
     report.conclude();
     let measured = !report.rounds.is_empty();
-    super::finish(
-        &report,
-        &report.lines(),
-        measured,
-        args.json.as_deref(),
-        done,
-    )?;
+    super::finish(&report, &report.lines(), measured, &args.json, done)?;
     match (args.limit, report.ratio) {
         (Some(limit), Some(ratio)) if ratio > limit => Err(LabError::usage(format!(
             "a select costs {ratio:.2} times as much beside writers, more than {limit}"

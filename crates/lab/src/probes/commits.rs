@@ -21,6 +21,7 @@ use crate::bench::workload::{self, Size};
 use crate::client::Connection;
 use crate::client::drive::{self, Moment, Outcome};
 use crate::digest::table::grouped;
+use crate::output::JsonOption;
 use crate::progress::Progress;
 use crate::{LabError, interrupt};
 
@@ -56,9 +57,8 @@ pub struct Args {
     /// End with status 1 if fewer commits than so many come to each sync that the disk can do
     #[arg(long, value_name = "COMMITS", value_parser = positive)]
     least: Option<f64>,
-    /// Write everything there as JSON (schema: docs/lab.md); - is standard output, in place of the text
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonOption,
 }
 
 /// The result.
@@ -148,13 +148,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     report.head.partial = done.is_err() || interrupt::requested();
     report.conclude();
     let measured = report.window.is_some() || !report.probes.is_empty();
-    super::finish(
-        &report,
-        &report.lines(),
-        measured,
-        args.json.as_deref(),
-        done,
-    )?;
+    super::finish(&report, &report.lines(), measured, &args.json, done)?;
     match (args.least, report.commits_per_disk_sync) {
         (Some(least), Some(each)) if each < least => Err(LabError::usage(format!(
             "{each:.1} commits for each sync of the disk, fewer than {least}"

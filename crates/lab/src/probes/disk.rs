@@ -5,13 +5,15 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::output::nameless;
 use crate::{LabError, interrupt};
 
 const LENGTH: u64 = 64 << 20;
@@ -72,27 +74,18 @@ pub struct Syncs {
 impl Probe {
     /// Makes the file below `directory`.
     pub fn create(directory: &Path) -> Result<Probe, LabError> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = directory.join(format!(".nfold-lab-probe-{}-{number}", std::process::id()));
         let cannot = || {
             LabError::io(format!(
                 "cannot make the probe's file in {}",
                 directory.display()
             ))
         };
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .map_err(cannot())?;
+        let file = nameless(directory).map_err(cannot())?;
         let direct = File::options()
             .read(true)
             .custom_flags(libc::O_DIRECT)
-            .open(&path)
+            .open(format!("/proc/self/fd/{}", file.as_raw_fd()))
             .or_else(|_| file.try_clone());
-        std::fs::remove_file(&path).map_err(cannot())?;
         let probe = Probe {
             directory: directory.to_owned(),
             file,

@@ -4,7 +4,6 @@
 //! they all wait. Afterwards each is asked once more, so that figures are of connections that still work.
 
 use std::fmt::Write;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -13,6 +12,7 @@ use super::{Head, One, PARTIAL, pause, process, seconds};
 use crate::bench::servers::Server;
 use crate::client::Connection;
 use crate::digest::table::grouped;
+use crate::output::JsonOption;
 use crate::progress::Progress;
 use crate::{LabError, interrupt, limits, procfs};
 
@@ -45,9 +45,8 @@ pub struct Args {
     /// Seconds over which the server's time is taken
     #[arg(long, default_value_t = 5.0, value_parser = seconds)]
     time: f64,
-    /// Write everything there as JSON (schema: docs/lab.md); - is standard output, in place of the text
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonOption,
 }
 
 /// The result. Bytes are the server process's own memory, resident or swapped out.
@@ -95,13 +94,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     progress.finish();
     report.head.partial = done.is_err() || interrupt::requested();
     let measured = report.bytes_before > 0;
-    super::finish(
-        &report,
-        &report.lines(),
-        measured,
-        args.json.as_deref(),
-        done,
-    )
+    super::finish(&report, &report.lines(), measured, &args.json, done)
 }
 
 fn measure(

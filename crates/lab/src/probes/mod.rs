@@ -11,7 +11,7 @@ pub mod disk;
 pub mod idle;
 pub mod stalls;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -22,7 +22,7 @@ use crate::bench::servers::Server;
 use crate::bench::started::{Kind, Setup};
 use crate::bench::workload::{Size, Table};
 use crate::dsn::Dsn;
-use crate::output::put;
+use crate::output::JsonOption;
 use crate::progress::Progress;
 use crate::{LabError, interrupt, procfs};
 
@@ -176,28 +176,14 @@ fn finish(
     report: &impl Serialize,
     lines: &str,
     measured: bool,
-    json: Option<&Path>,
+    json: &JsonOption,
     done: Result<(), LabError>,
 ) -> Result<(), LabError> {
-    if measured || json.is_some() || done.is_ok() {
+    if measured || json.file().is_some() || done.is_ok() {
         let shown = if measured || done.is_ok() { lines } else { "" };
-        write(report, shown, json)?;
+        json.write(report, shown)?;
     }
     done
-}
-
-/// Writes a result: as JSON if that is asked for, and as lines unless the JSON went to standard output.
-fn write(report: &impl Serialize, lines: &str, json: Option<&Path>) -> Result<(), LabError> {
-    if let Some(file) = json {
-        let mut text =
-            serde_json::to_vec_pretty(report).map_err(|e| LabError::malformed(e.to_string()))?;
-        text.push(b'\n');
-        put(file, &text)?;
-        if file.as_os_str() == "-" {
-            return Ok(());
-        }
-    }
-    put(Path::new("-"), lines.as_bytes())
 }
 
 /// The last line of a result that Ctrl-C cut short.

@@ -26,6 +26,7 @@ use crate::client::Connection;
 use crate::client::drive::{self, Moment, Outcome};
 use crate::digest::table::grouped;
 use crate::dsn::Dsn;
+use crate::output::JsonOption;
 use crate::progress::Progress;
 use crate::{LabError, interrupt};
 
@@ -70,9 +71,8 @@ pub struct Args {
     /// Milliseconds beyond which a statement is a stall
     #[arg(long, default_value_t = 100.0, value_name = "MS", value_parser = positive)]
     limit: f64,
-    /// Write everything there as JSON (schema: docs/lab.md); - is standard output, in place of the text
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonOption,
 }
 
 /// The result.
@@ -179,13 +179,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     progress.finish();
     report.head.partial = done.is_err() || interrupt::requested();
     let measured = report.load.is_some();
-    super::finish(
-        &report,
-        &report.lines(),
-        measured,
-        args.json.as_deref(),
-        done,
-    )?;
+    super::finish(&report, &report.lines(), measured, &args.json, done)?;
     match report.counted {
         0 => Ok(()),
         n => Err(LabError::usage(format!(

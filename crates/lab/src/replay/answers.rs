@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read, Seek};
 use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 
-use super::load::nameless;
+use super::load::temporary;
 use crate::LabError;
 
 /// In `what`: an error's number is in the rest.
@@ -61,7 +61,7 @@ pub struct Answers {
 impl Answers {
     /// For so many statements, none of which is answered.
     pub fn new(statements: u64) -> Result<Answers, LabError> {
-        let file = nameless()?;
+        let file = temporary()?;
         file.set_len(statements * 16)
             .map_err(LabError::io("cannot keep answers"))?;
         Ok(Answers {

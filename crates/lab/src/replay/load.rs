@@ -18,6 +18,7 @@ use rustc_hash::FxHashMap;
 use super::chunk::{Chunk, Item};
 use super::prepare::Templates;
 use super::writes::writes;
+use crate::output::nameless;
 use crate::progress::Progress;
 use crate::statement::Statement;
 use crate::{LabError, interrupt};
@@ -108,7 +109,7 @@ impl Workload {
         how: How,
         progress: &mut Progress,
     ) -> Result<Workload, LabError> {
-        let mut file = nameless()?;
+        let mut file = temporary()?;
         io::copy(&mut from, &mut file).map_err(LabError::io(format!(
             "cannot copy {name} to a temporary file"
         )))?;
@@ -402,26 +403,12 @@ impl Read for At {
 }
 
 /// A temporary file that goes away with its last user.
-pub fn nameless() -> Result<File, LabError> {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
+pub fn temporary() -> Result<File, LabError> {
     let directory = std::env::temp_dir();
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let path = directory.join(format!(".nfold-lab-{}-{number}", std::process::id()));
-    let cannot = || {
-        LabError::io(format!(
-            "cannot make a temporary file in {}",
-            directory.display()
-        ))
-    };
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .map_err(cannot())?;
-    std::fs::remove_file(&path).map_err(cannot())?;
-    Ok(file)
+    nameless(&directory).map_err(LabError::io(format!(
+        "cannot make a temporary file in {}",
+        directory.display()
+    )))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use crate::LabError;
 use crate::bench::result::Report;
+use crate::output::say;
 
 pub use chart::escape;
 
@@ -56,7 +57,11 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     let page = page::build(&args.title, &reports, &profiles);
     std::fs::write(&args.out, &page.html)
         .map_err(LabError::io(format!("cannot write {}", args.out.display())))?;
-    println!("{}: {} charts", args.out.display(), page.charts.len());
+    say(&format!(
+        "{}: {} charts\n",
+        args.out.display(),
+        page.charts.len()
+    ))?;
     if let Some(directory) = &args.png {
         png::write(&page.charts, directory)?;
     }

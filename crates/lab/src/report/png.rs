@@ -59,6 +59,9 @@ pub fn write(charts: &[Drawing], directory: &Path) -> Result<(), LabError> {
             )));
         }
     }
-    println!("{}: {} pictures", directory.display(), charts.len());
-    Ok(())
+    crate::output::say(&format!(
+        "{}: {} pictures\n",
+        directory.display(),
+        charts.len()
+    ))
 }

@@ -16,12 +16,14 @@ mod unwind;
 mod waits;
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::output::{JsonOption, put};
 use crate::progress::Progress;
 use crate::{LabError, interrupt, procfs};
 
@@ -60,9 +62,8 @@ pub struct Args {
     /// Write stacks as folded lines (`state;frame;frame count`)
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
-    /// Write everything as JSON (schema: docs/lab.md)
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonOption,
     /// The same server's address: adds what it says itself: SHOW ENGINE NFOLD CONTENTION, or performance_schema's sums of latch waits
     #[arg(long)]
     dsn: Option<String>,
@@ -200,7 +201,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     sampled?;
     profile.partial = interrupt::requested();
     write(args, &profile)?;
-    print(args, &profile);
+    args.json.write(&profile, &lines(args, &profile))?;
     Ok(())
 }
 
@@ -314,9 +315,6 @@ fn is_running(pid: u32, task: u32) -> bool {
 }
 
 fn write(args: &Args, profile: &Profile) -> Result<(), LabError> {
-    let put = |path: &PathBuf, text: String| {
-        std::fs::write(path, text).map_err(LabError::io(format!("cannot write {}", path.display())))
-    };
     if let Some(path) = &args.flame {
         let running: Vec<(Vec<Arc<str>>, u64)> = profile
             .stacks
@@ -326,7 +324,7 @@ fn write(args: &Args, profile: &Profile) -> Result<(), LabError> {
             .collect();
         put(
             path,
-            flame::svg(&format!("{} on the processor", profile.command), &running),
+            flame::svg(&format!("{} on the processor", profile.command), &running).as_bytes(),
         )?;
     }
     if let Some(path) = &args.folded {
@@ -342,18 +340,16 @@ fn write(args: &Args, profile: &Profile) -> Result<(), LabError> {
                 s.count
             )
         };
-        put(path, profile.stacks.iter().map(line).collect())?;
-    }
-    if let Some(path) = &args.json {
-        let text = serde_json::to_string_pretty(profile)
-            .map_err(|e| LabError::malformed(e.to_string()))?;
-        put(path, text + "\n")?;
+        let text: String = profile.stacks.iter().map(line).collect();
+        put(path, text.as_bytes())?;
     }
     Ok(())
 }
 
-fn print(args: &Args, profile: &Profile) {
-    println!(
+fn lines(args: &Args, profile: &Profile) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
         "{} (process {}): {} samples of {} threads in {:.1} s by {}; longest stop of a thread {:.0} us{}",
         profile.command,
         profile.pid,
@@ -369,10 +365,10 @@ fn print(args: &Args, profile: &Profile) {
         (State::Waiting, "waiting"),
     ] {
         let all = profile.count(state).max(1) as f64;
-        println!("\n{title}: {} samples", profile.count(state));
+        let _ = writeln!(out, "\n{title}: {} samples", profile.count(state));
         let phases = profile.phases(state == State::Running);
         for (name, share) in phases.iter().take(args.top) {
-            println!("  {:5.1} %  {name}", share * 100.0);
+            let _ = writeln!(out, "  {:5.1} %  {name}", share * 100.0);
         }
         for stack in profile
             .stacks
@@ -381,7 +377,8 @@ fn print(args: &Args, profile: &Profile) {
             .take(args.top)
         {
             let leaf: Vec<&str> = stack.frames.iter().rev().take(6).map(|f| &**f).collect();
-            println!(
+            let _ = writeln!(
+                out,
                 "  {:6} {:5.1} %  {}",
                 stack.count,
                 stack.count as f64 / all * 100.0,
@@ -389,14 +386,15 @@ fn print(args: &Args, profile: &Profile) {
             );
         }
     }
-    println!("\nidle: {} samples", profile.count(State::Idle));
+    let _ = writeln!(out, "\nidle: {} samples", profile.count(State::Idle));
     for (name, count) in profile.idle() {
-        println!("  {count:6}  {}", name.trim_start_matches("idle: "));
+        let _ = writeln!(out, "  {count:6}  {}", name.trim_start_matches("idle: "));
     }
     if !profile.contention.is_empty() {
-        println!("\nwaits, as the server counts them");
+        let _ = writeln!(out, "\nwaits, as the server counts them");
         for row in &profile.contention {
-            println!("  {}", row.join("  "));
+            let _ = writeln!(out, "  {}", row.join("  "));
         }
     }
+    out
 }

@@ -16,9 +16,12 @@
 //! happened and what it cost.
 //!
 //! # Cost
-//! One `write`, one `read` and a share of an `epoll_wait` a command; no allocation once buffers have grown.
+//! A share of an `epoll_wait` a command, and of one system call that receives from all connections whose answers are there, and of one that
+//! sends all their next commands ([`ring`]); a `read` and a `write` of its own where only one is there, or without io_uring. No allocation
+//! once buffers have grown.
 
 mod outcome;
+mod ring;
 mod slot;
 mod worker;
 
@@ -76,6 +79,8 @@ pub struct Options {
     pub hash_rows: bool,
     /// How long to try to get a lost connection back.
     pub patience: Duration,
+    /// Send to many connections, and receive from many, by one system call (io_uring), where the kernel can.
+    pub together: bool,
 }
 
 impl Default for Options {
@@ -87,6 +92,7 @@ impl Default for Options {
             measure: None,
             hash_rows: false,
             patience: Duration::from_secs(10),
+            together: true,
         }
     }
 }
@@ -126,6 +132,14 @@ struct Shared<'a> {
 #[repr(align(128))]
 #[derive(Default)]
 struct Padded(std::sync::atomic::AtomicU64);
+
+/// How bytes are sent and received here: `io_uring`, or `epoll` where that is not wanted or the kernel has none.
+pub fn io(together: bool) -> &'static str {
+    match together && ring::Ring::new().is_some() {
+        true => "io_uring",
+        false => "epoll",
+    }
+}
 
 /// How many threads `options` mean here.
 pub fn thread_count(options: &Options) -> usize {

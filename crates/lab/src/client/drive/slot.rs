@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::RawFd;
 use std::time::Instant;
 
 use nfold_protocol::consts::com;
@@ -49,6 +50,8 @@ pub struct Slot {
     pub inside_event: bool,
     /// The command was sent again after the connection broke.
     pub retried: bool,
+    /// Its last answer was longer than what several connections receive at once.
+    pub long: bool,
     out: Vec<u8>,
     sent: usize,
     prepared: VecDeque<(u32, u32)>,
@@ -72,6 +75,7 @@ impl Slot {
             event_began: now,
             inside_event: false,
             retried: false,
+            long: false,
             out: Vec::new(),
             sent: 0,
             prepared: VecDeque::new(),
@@ -87,8 +91,8 @@ impl Slot {
         self.sent = 0;
     }
 
-    /// Sends the command, or what prepares its template. An error: the connection is lost.
-    pub fn send(&mut self, now: Instant) -> io::Result<()> {
+    /// Makes the command the next to be sent, or what prepares its template.
+    pub fn encode(&mut self, now: Instant) {
         self.out.clear();
         self.sent = 0;
         self.state = State::Busy;
@@ -114,19 +118,40 @@ impl Slot {
             },
         }
         self.response.begin(self.state == State::Preparing);
-        self.flush()
     }
 
-    /// The template is prepared: executes it. False: the server refused to prepare it, which is the command's answer.
-    pub fn prepared(&mut self, now: Instant) -> io::Result<bool> {
+    /// The template is prepared: makes its execution the next to be sent. False: the server refused to prepare it, which is the command's
+    /// answer.
+    pub fn prepared(&mut self, now: Instant) -> bool {
         let (Some((id, _)), Some(template)) =
             (self.response.answer().prepared, self.command.template())
         else {
-            return Ok(false);
+            return false;
         };
         self.prepared.push_back((template, id));
-        self.send(now)?;
-        Ok(true)
+        self.encode(now);
+        true
+    }
+
+    /// Its socket's number, where bytes go to the socket as they are.
+    pub fn plain(&self) -> Option<RawFd> {
+        self.socket.as_ref()?.plain()
+    }
+
+    /// What is still to be sent.
+    pub fn unsent(&self) -> &[u8] {
+        &self.out[self.sent..]
+    }
+
+    /// What became of sending [`Self::unsent`] by somebody else: bytes, or less than 0, an error's number.
+    pub fn was_sent(&mut self, result: i32) -> io::Result<()> {
+        match result {
+            n if n > 0 => self.sent += n as usize,
+            n if -n == libc::EAGAIN || -n == libc::EINTR => {}
+            n => return Err(io::Error::from_raw_os_error(-n)),
+        }
+        // The rest, which the socket mostly does not take yet: then it says when it does.
+        self.flush()
     }
 
     /// Writes what the socket takes.
@@ -144,6 +169,23 @@ impl Slot {
             }
         }
         socket.flush()
+    }
+
+    /// The same for bytes that somebody else received into `piece`: their number, or less than 0, an error's number.
+    pub fn was_received(&mut self, result: i32, piece: &[u8], buffer: &mut [u8]) -> Got {
+        let n = match result {
+            0 => return Got::Lost,
+            n if n > 0 => n as usize,
+            n if -n == libc::EAGAIN => return Got::Nothing,
+            n if -n == libc::EINTR => return self.receive(buffer),
+            _ => return Got::Lost,
+        };
+        match self.response.feed(&piece[..n], &mut NoRows) {
+            Ok(true) => Got::Answer,
+            Ok(false) if n < piece.len() => Got::Nothing,
+            Ok(false) => self.receive(buffer),
+            Err(_) => Got::Lost,
+        }
     }
 
     /// Reads until the answer is whole or nothing is left.

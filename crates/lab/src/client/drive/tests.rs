@@ -153,12 +153,13 @@ impl Source for Count {
     }
 }
 
-fn run(fake: &Fake, connections: usize, threads: usize, each: u32) -> Outcome {
+fn run(fake: &Fake, connections: usize, threads: usize, each: u32, together: bool) -> Outcome {
     let answers = Arc::new(AtomicU64::new(0));
     let options = Options {
         connections,
         threads,
         hash_rows: true,
+        together,
         ..Options::default()
     };
     let make = |_| -> Box<dyn Source> {
@@ -174,8 +175,13 @@ fn run(fake: &Fake, connections: usize, threads: usize, each: u32) -> Outcome {
 
 #[test]
 fn every_statement_is_answered_and_counted_once() {
+    every_statement_once(true);
+    every_statement_once(false);
+}
+
+fn every_statement_once(together: bool) {
     let fake = fake(0, 0);
-    let outcome = run(&fake, 7, 2, 30);
+    let outcome = run(&fake, 7, 2, 30, together);
     assert_eq!(outcome.statements, 7 * 30);
     assert_eq!(outcome.events, outcome.statements);
     assert_eq!(outcome.latency.len(), outcome.statements);
@@ -189,14 +195,16 @@ fn every_statement_is_answered_and_counted_once() {
 
 #[test]
 fn a_connection_that_breaks_is_made_anew_and_its_statement_sent_again() {
-    let fake = fake(5, 3);
-    let outcome = run(&fake, 2, 1, 30);
-    assert_eq!(
-        outcome.statements, 60,
-        "each lost statement was sent once more"
-    );
-    assert_eq!(outcome.lost_at.len(), 3);
-    assert_eq!(outcome.dead, 0);
+    for together in [true, false] {
+        let fake = fake(5, 3);
+        let outcome = run(&fake, 2, 1, 30, together);
+        assert_eq!(
+            outcome.statements, 60,
+            "each lost statement was sent once more"
+        );
+        assert_eq!(outcome.lost_at.len(), 3);
+        assert_eq!(outcome.dead, 0);
+    }
 }
 
 /// BEGIN, a statement, COMMIT.

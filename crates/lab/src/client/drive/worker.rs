@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll, Token};
 
 use super::outcome::Outcome;
+use super::ring::{MOST, Op, Ring};
 use super::slot::{Got, Slot, State};
 use super::{Next, Shared, Source, Timeline};
 use crate::client::connection::{PATIENCE, open_stream};
@@ -20,6 +21,8 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Pause between two attempts to get a lost connection back.
 const RETRY: Duration = Duration::from_millis(200);
 const BUFFER: usize = 256 << 10;
+/// Bytes that each of several connections receives at once. Not a power of two, so that they do not fight for the same lines of the cache.
+const PIECE: usize = (16 << 10) + 64;
 
 /// Connects, waits for the others, drives.
 pub fn run(
@@ -59,10 +62,33 @@ struct Worker<'a> {
     slots: Vec<Slot>,
     timers: BinaryHeap<Reverse<(Instant, usize)>>,
     buffer: Vec<u8>,
+    /// Connections that have something to send, or to receive.
+    outbox: Vec<usize>,
+    inbox: Vec<usize>,
+    many: Option<Many>,
     timeline: Timeline,
     outcome: Outcome,
     answered: u64,
     ending: Option<Instant>,
+}
+
+/// What several connections need to send or receive by one system call.
+struct Many {
+    ring: Ring,
+    pieces: Vec<u8>,
+    results: Vec<i32>,
+}
+
+impl Many {
+    /// None: the kernel has no io_uring, or one connection is all there is.
+    fn new(together: bool, connections: usize) -> Option<Many> {
+        let wanted = together && connections > 1;
+        Some(Many {
+            ring: wanted.then(Ring::new)??,
+            pieces: vec![0; PIECE * connections.min(MOST)],
+            results: Vec::with_capacity(MOST),
+        })
+    }
 }
 
 impl<'a> Worker<'a> {
@@ -72,7 +98,8 @@ impl<'a> Worker<'a> {
         sources: Vec<Box<dyn Source>>,
     ) -> Result<Self, LabError> {
         let poll = Poll::new().map_err(LabError::io("epoll"))?;
-        let mut slots = Vec::with_capacity(sources.len());
+        let connections = sources.len();
+        let mut slots = Vec::with_capacity(connections);
         for (index, source) in sources.into_iter().enumerate() {
             if shared.stop.load(Ordering::Relaxed) || interrupt::requested() {
                 break;
@@ -96,6 +123,9 @@ impl<'a> Worker<'a> {
             slots,
             timers: BinaryHeap::new(),
             buffer: vec![0; BUFFER],
+            outbox: Vec::new(),
+            inbox: Vec::new(),
+            many: Many::new(shared.options.together, connections),
             timeline: Timeline {
                 begin: Instant::now(),
                 end: None,
@@ -114,6 +144,7 @@ impl<'a> Worker<'a> {
         let mut events = Events::with_capacity(1024);
         while self.slots.iter().any(|s| s.state != State::Ended) {
             let timeout = self.due(Instant::now());
+            self.send();
             if let Err(e) = self.poll.poll(&mut events, Some(timeout))
                 && e.kind() != std::io::ErrorKind::Interrupted
             {
@@ -124,9 +155,10 @@ impl<'a> Worker<'a> {
                 if event.is_writable() && self.slots[index].flush().is_err() {
                     self.lose(index);
                 } else if event.is_readable() || event.is_read_closed() {
-                    self.readable(index);
+                    self.inbox.push(index);
                 }
             }
+            self.receive();
             self.shared.progress[self.number]
                 .0
                 .store(self.answered, Ordering::Relaxed);
@@ -185,9 +217,8 @@ impl<'a> Worker<'a> {
                     slot.event_began = now;
                 }
                 slot.retried = false;
-                if slot.send(now).is_err() {
-                    self.lose(index);
-                }
+                slot.encode(now);
+                self.outbox.push(index);
             }
             Next::Wait(at) => {
                 slot.state = State::Waiting;
@@ -197,25 +228,95 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn readable(&mut self, index: usize) {
-        loop {
-            match self.slots[index].receive(&mut self.buffer) {
-                Got::Nothing => return,
-                Got::Lost => return self.lose(index),
-                Got::Answer => {}
+    /// Sends what the outbox names: several by one call, where that is possible.
+    fn send(&mut self) {
+        let mut outbox = std::mem::take(&mut self.outbox);
+        if let Some(many) = self.many.take_if(|_| outbox.len() > 1) {
+            self.many = Some(self.send_many(&mut outbox, many));
+        }
+        for index in outbox.drain(..) {
+            if self.slots[index].flush().is_err() {
+                self.lose(index);
             }
-            let now = Instant::now();
-            let slot = &mut self.slots[index];
-            if slot.state == State::Preparing {
-                match slot.prepared(now) {
-                    Ok(true) => continue,
-                    Ok(false) => {}
-                    Err(_) => return self.lose(index),
+        }
+        self.outbox = outbox;
+    }
+
+    /// Leaves in the outbox what has to go by itself.
+    fn send_many(&mut self, outbox: &mut Vec<usize>, mut many: Many) -> Many {
+        let mut plain = outbox.len();
+        // TLS sessions to the end.
+        for at in (0..outbox.len()).rev() {
+            if self.slots[outbox[at]].plain().is_none() {
+                plain -= 1;
+                outbox.swap(at, plain);
+            }
+        }
+        for chunk in outbox[..plain].chunks(MOST) {
+            let ops = chunk.iter().filter_map(|&index| {
+                let slot = &self.slots[index];
+                Some(Op::Send(slot.plain()?, slot.unsent()))
+            });
+            many.ring.run(ops, &mut many.results);
+            for (&index, &result) in chunk.iter().zip(&many.results) {
+                if self.slots[index].was_sent(result).is_err() {
+                    self.lose(index);
                 }
             }
-            self.complete(index, now);
-            return self.next(index, now);
         }
+        outbox.drain(..plain);
+        many
+    }
+
+    /// Receives for the connections that the inbox names: several by one call, where that is possible.
+    fn receive(&mut self) {
+        let mut inbox = std::mem::take(&mut self.inbox);
+        if let Some(mut many) = self.many.take_if(|_| inbox.len() > 1) {
+            let mut plain = inbox.len();
+            for at in (0..inbox.len()).rev() {
+                let slot = &self.slots[inbox[at]];
+                if slot.plain().is_none() || slot.long {
+                    plain -= 1;
+                    inbox.swap(at, plain);
+                }
+            }
+            for chunk in inbox[..plain].chunks(MOST) {
+                let pieces = many.pieces.chunks_exact_mut(PIECE);
+                let ops = chunk.iter().zip(pieces).filter_map(|(&index, piece)| {
+                    Some(Op::Receive(self.slots[index].plain()?, piece))
+                });
+                many.ring.run(ops, &mut many.results);
+                for (i, &index) in chunk.iter().enumerate() {
+                    let piece = &many.pieces[i * PIECE..][..PIECE];
+                    let slot = &mut self.slots[index];
+                    let got = slot.was_received(many.results[i], piece, &mut self.buffer);
+                    self.got(index, got);
+                }
+            }
+            inbox.drain(..plain);
+            self.many = Some(many);
+        }
+        for index in inbox.drain(..) {
+            let got = self.slots[index].receive(&mut self.buffer);
+            self.got(index, got);
+        }
+        self.inbox = inbox;
+    }
+
+    fn got(&mut self, index: usize, got: Got) {
+        match got {
+            Got::Nothing => return,
+            Got::Lost => return self.lose(index),
+            Got::Answer => {}
+        }
+        let now = Instant::now();
+        let slot = &mut self.slots[index];
+        if slot.state == State::Preparing && slot.prepared(now) {
+            self.outbox.push(index);
+            return;
+        }
+        self.complete(index, now);
+        self.next(index, now);
     }
 
     /// Counts an answer that is whole.
@@ -223,6 +324,7 @@ impl<'a> Worker<'a> {
         let slot = &mut self.slots[index];
         let answer = slot.response.answer();
         slot.source.answered(answer);
+        slot.long = answer.bytes > PIECE as u64;
         let ends_event = !slot.command.more || answer.error.is_some();
         self.answered += 1;
         let counts = now >= self.timeline.begin && self.timeline.end.is_none_or(|end| now < end);
@@ -301,8 +403,7 @@ impl<'a> Worker<'a> {
             return self.next(index, Instant::now());
         }
         slot.retried = true;
-        if slot.send(Instant::now()).is_err() {
-            self.lose(index);
-        }
+        slot.encode(Instant::now());
+        self.outbox.push(index);
     }
 }
