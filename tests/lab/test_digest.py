@@ -349,6 +349,25 @@ def test_a_server_that_goes_away_is_said(srv):
         assert "1 connections broke" in text, text
 
 
+def test_what_cannot_be_read_does_not_hide_the_rest(srv):
+    with tempfile.TemporaryDirectory() as d:
+        binary, short = os.path.join(d, "binary"), os.path.join(d, "short.gz")
+        with open(binary, "wb") as f:
+            f.write(random.Random(5).randbytes(300_000))
+        with open(fixture("mysql-slow"), "rb") as whole, open(short, "wb") as f:
+            f.write(gzip.compress(whole.read())[:-20])
+        alone = json.loads(lab("digest", fixture("mysql-slow"), "--json", "-"))
+        together = json.loads(lab("digest", binary, fixture("mysql-slow"), short, "--json", "-"))
+        assert together["partial"] and not alone["partial"]
+        assert together["totals"]["statements"] >= alone["totals"]["statements"] > 0
+        none, log, cut = together["sources"]
+        assert none["format"] == "unknown" and none["statements"] == 0 and "neither a slow log" in none["error"], none
+        assert "error" not in log and log["statements"] == alone["totals"]["statements"], log
+        assert "reading broke off" in cut["error"] and cut["error"].endswith("; what came before counts"), cut
+        shown = lab("digest", binary, fixture("mysql-slow"))
+        assert f"{binary}: neither a slow log" in shown and "PARTIAL" in shown, shown
+
+
 def test_mistakes_are_one_clear_line(srv):
     with tempfile.TemporaryDirectory() as d:
         binary = os.path.join(d, "binary")
@@ -362,6 +381,8 @@ def test_mistakes_are_one_clear_line(srv):
             (["digest", binary], "neither a slow log nor a general log"),
             (["digest", fixture("mysql-slow"), "--extract", "nope", "--out", os.path.join(d, "o")], "takes an id"),
             (["digest", fixture("mysql-slow"), "--extract", "0000", "--out", os.path.join(d, "o")], "no statement has the id 0000"),
+            (["digest", fixture("mysql-slow"), missing], "cannot read"),
+            (["digest", fixture("mysql-slow"), "--json", "-", "--html", "-"], "only one of"),
             (["digest", "--dsn", "mysql://root:secret@127.0.0.1"], "holds a password"),
             (["digest", "--dsn", "mysql://root@127.0.0.1:1"], "cannot connect"),
             (["replay", missing, "--dsn", dsn(srv)], "cannot read"),

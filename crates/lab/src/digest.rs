@@ -11,7 +11,7 @@ use crate::extract::Extract;
 use crate::interrupt;
 use crate::log::input::Input;
 use crate::log::{Event, Format, Log, Skipped, time};
-use crate::output::put;
+use crate::output::{json, put};
 use crate::progress::Progress;
 
 pub mod buckets;
@@ -119,6 +119,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     if args.no_backslash_escapes {
         mode = mode.with(LexMode::NO_BACKSLASH_ESCAPES);
     }
+    check(args)?;
     let extract = match &args.out {
         Some(out) => Some(Extract::create(out, &args.extract)?),
         None => None,
@@ -149,13 +150,44 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     write(args, &report)
 }
 
+/// Says what cannot be, before hours are spent on reading.
+fn check(args: &Args) -> Result<(), LabError> {
+    let outputs = [&args.json, &args.html, &args.out];
+    let standard = |file: &&PathBuf| file.as_os_str() == "-";
+    if outputs.into_iter().flatten().filter(standard).count() > 1 {
+        return Err(LabError::usage(
+            "only one of --json, --html and --out can be standard output",
+        ));
+    }
+    for file in args.files.iter().filter(|file| !standard(file)) {
+        // What is no file (a pipe) can be opened once only.
+        if std::fs::metadata(file).map_or(true, |about| about.is_file() || about.is_dir()) {
+            Input::open(file)?;
+        }
+    }
+    Ok(())
+}
+
 impl Run<'_> {
-    /// Reads one log to its end, or to where it breaks off. What cannot be opened at all is an error.
+    /// Reads one log to its end, or to where it breaks off. What cannot be opened at all is an error; what is no log as well, unless there
+    /// are others.
     fn source(&mut self, file: &Path) -> Result<Source, LabError> {
         let input = Input::open(file)?;
         let (name, len) = (input.name().to_owned(), input.size());
         let zone = self.args.time_zone.clone().unwrap_or(TimeZone::UTC);
-        let mut log = Log::new(input, self.args.format, &zone)?;
+        let mut log = match Log::new(input, self.args.format, &zone) {
+            Err(LabError::Malformed(what)) if self.args.files.len() > 1 => {
+                let error = what.strip_prefix(&format!("{name}: ")).unwrap_or(&what);
+                return Ok(Source {
+                    error: Some(format!("{error}; it is left out")),
+                    name,
+                    format: "unknown",
+                    statements: 0,
+                    skipped: Skipped::default(),
+                });
+            }
+            log => log?,
+        };
         let mut event = Event::default();
         let (mut statements, mut turn) = (0u64, 0u32);
         while log.next(&mut event) {
@@ -175,9 +207,12 @@ impl Run<'_> {
                 }
             }
         }
-        let error = log
-            .failure()
-            .map(|e| format!("reading broke off after {} bytes: {e}", log.position()));
+        let error = log.failure().map(|e| {
+            format!(
+                "reading broke off after {} bytes: {e}; what came before counts",
+                log.position()
+            )
+        });
         Ok(Source {
             name,
             format: match log.format() {
@@ -264,10 +299,7 @@ fn by(wanted: By, sources: &[Source]) -> By {
 
 fn write(args: &Args, report: &Report) -> Result<(), LabError> {
     if let Some(file) = &args.json {
-        let mut text =
-            serde_json::to_vec_pretty(report).map_err(|e| LabError::Malformed(e.to_string()))?;
-        text.push(b'\n');
-        put(file, &text)?;
+        put(file, &json(report)?)?;
     }
     if let Some(file) = &args.html {
         put(file, page::render(report).as_bytes())?;

@@ -100,7 +100,7 @@ fn head(report: &Report, out: &mut String) {
     }
     for source in &report.sources {
         if let Some(error) = &source.error {
-            let _ = writeln!(out, "{}: {error}; what came before counts", source.name);
+            let _ = writeln!(out, "{}: {error}", source.name);
         }
         let skipped = source.skipped;
         if skipped.any() {

@@ -126,6 +126,14 @@ enum ZstdState {
     Over,
 }
 
+/// The decoder's error; one that says no more than that the file ended is that. The decoder keeps of its causes only their text.
+fn plain(error: io::Error) -> io::Error {
+    match error.to_string().contains("UnexpectedEof") {
+        true => io::Error::new(io::ErrorKind::UnexpectedEof, "unexpected end of file"),
+        false => error,
+    }
+}
+
 /// One frame after the other, as `zstd` reads a file.
 struct Zstd {
     state: ZstdState,
@@ -141,11 +149,13 @@ impl Read for Zstd {
                     if rest.fill_buf()?.is_empty() {
                         return Ok(0);
                     }
-                    let decoder = StreamingDecoder::new(*rest).map_err(io::Error::other)?;
+                    let decoder = StreamingDecoder::new(*rest)
+                        .map_err(io::Error::other)
+                        .map_err(plain)?;
                     self.state = ZstdState::Inside(Box::new(decoder));
                 }
                 ZstdState::Inside(mut decoder) => {
-                    let n = decoder.read(buffer)?;
+                    let n = decoder.read(buffer).map_err(plain)?;
                     self.state = if n == 0 && !buffer.is_empty() {
                         ZstdState::Between(Box::new(decoder.into_inner()))
                     } else {

@@ -234,7 +234,7 @@ fn all() -> Vec<Entry> {
         all.push((
             shape.0,
             "2007",
-            "a read of 2007 (WORKLOADS in docs/lab.md)",
+            "a read of the comparison of 2007",
             Table::People,
             people::plan(shape),
             None,
@@ -263,6 +263,7 @@ pub fn list() -> String {
         } else {
             format!("{} statements, as {}", plan.steps.len(), plan.example())
         };
+        let first = crate::digest::table::shortened(&first, 120);
         out.push_str(&format!("  {name:<30} {about}\n  {:<30} {first}\n", ""));
     }
     out
