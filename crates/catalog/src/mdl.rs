@@ -32,7 +32,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
 
+use nfold_sync::words::prefetch_line_outer;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use crate::schema::TableId;
 
@@ -118,7 +120,7 @@ impl Mdl {
         MdlSlot {
             mdl: self.clone(),
             slot,
-            held: Vec::with_capacity(INLINE),
+            held: SmallVec::new(),
         }
     }
 
@@ -189,7 +191,7 @@ pub struct MdlSlot {
     mdl: Arc<Mdl>,
     slot: Arc<Slot>,
     /// What stands in the slot, in the order of acquisition.
-    held: Vec<u64>,
+    held: SmallVec<[u64; 4]>,
 }
 
 impl MdlSlot {
@@ -211,6 +213,11 @@ impl MdlSlot {
             return Err(MdlBusy);
         }
         Ok(())
+    }
+
+    /// Asks the processor for the slot.
+    pub fn ask_for(&self) {
+        prefetch_line_outer(&self.slot.entries);
     }
 
     fn announce(&self, at: usize, id: u64) {

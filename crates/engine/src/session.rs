@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use nfold_catalog::MdlSlot;
 use nfold_store::{Mtr, Store, TrxId};
+use nfold_sync::words::prefetch_line_outer;
 use nfold_txn::locks::{LockKind, LockMode, LockRequest, LockTable, Locked};
 use nfold_txn::undo::{RowChange, UndoPrep};
 use nfold_txn::{FlushAtCommit, Isolation, Trx, TrxSystem};
@@ -70,6 +71,19 @@ impl EngineSession {
             mark: 0,
             refused: false,
         })
+    }
+
+    /// A statement is about to come: asks the processor for the session's own lines, without reading any of them.
+    pub fn ask_for_own(&self) {
+        prefetch_line_outer(&self.mdl);
+        prefetch_line_outer(&self.mark);
+        self.trx.ask_for_own();
+    }
+
+    /// Asks for what those lead to: the slots in which snapshots and tables are announced.
+    pub fn ask_for_rest(&self) {
+        self.mdl.ask_for();
+        self.trx.ask_for_rest();
     }
 
     #[inline]

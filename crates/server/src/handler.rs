@@ -90,7 +90,7 @@ pub struct Limits {
 /// Methods that take an `out` write exactly one answer (or several results joined by
 /// [`ResponseWriter::set_more_results`]); the others answer nothing. An [`Interrupt`] handed up by `out` or `cx` that the
 /// session does not turn into an error itself is its to obey: return soon, the connection is checked afterwards.
-pub trait SessionHandler {
+pub trait SessionHandler: Send {
     fn query(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>);
     fn prepare(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>);
     fn execute(
@@ -123,6 +123,10 @@ pub trait SessionHandler {
     fn statistics(&mut self, cx: &FiberCx<'_>) -> String;
     /// `nfold_protocol::consts::status::*` as of now; `IN_TRANS` also exempts the next command from admission.
     fn status_flags(&self) -> u16;
+    /// A command is about to come: asks the processor for the session's own lines, without reading any of them.
+    fn ask_for_own(&self) {}
+    /// Asks for what those lead to.
+    fn ask_for_rest(&self) {}
     /// The connection is over: roll back and release everything. Interrupts are off. Called once, last.
     fn disconnected(&mut self, cx: &FiberCx<'_>);
 }

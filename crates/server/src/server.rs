@@ -8,7 +8,7 @@ use crate::config::ServerOptions;
 use crate::handler::SessionFactory;
 use crate::listen::{Acceptor, Listeners};
 use crate::tls;
-use crate::worker::{Registry, Shared, WorkerCounters, Workers};
+use crate::worker::{Loads, Registry, Shared, WorkerCounters, Workers};
 
 /// Why the server did not start: one line for the user.
 #[derive(Debug)]
@@ -70,11 +70,13 @@ impl Server {
         tunables.set_max_connections(options.max_connections);
         tunables.set_connect_timeout(options.connect_timeout);
         tunables.set_require_secure_transport(options.require_secure_transport);
+        let loads = Loads::new(options.workers);
         let shared = Arc::new(Shared {
             options,
             auth,
             sessions,
             registry: registry.clone(),
+            loads,
         });
         let workers = Workers::start(&shared)
             .map_err(|e| StartError(format!("cannot start the workers: {e}")))?;
@@ -101,6 +103,12 @@ impl Server {
     /// Traffic and activity (`SHOW GLOBAL STATUS`).
     pub fn counters(&self) -> WorkerCounters {
         self.workers.counters.clone()
+    }
+
+    /// Has worker `from` give up to `most` of its idle connections to worker `to`, whatever their loads are.
+    #[doc(hidden)]
+    pub fn give(&self, from: usize, to: usize, most: usize) {
+        self.workers.give(from, to, most);
     }
 
     /// Stops accepting, interrupts what runs, ends all sessions.

@@ -243,6 +243,16 @@ pub fn prefetch_line_outer<T>(what: &T) {
     let _ = what;
 }
 
+/// [`prefetch_line_outer`] for all lines of a value.
+#[inline(always)]
+pub fn prefetch_value<T>(what: &T) {
+    let bytes = std::ptr::from_ref(what).cast::<u8>();
+    for at in (0..size_of::<T>()).step_by(64) {
+        // SAFETY: the offset is inside the value.
+        prefetch_line_outer(unsafe { &*bytes.add(at) });
+    }
+}
+
 /// Stores `bytes` at `off`; bytes outside are dropped. Exclusive latch held.
 pub fn store_bytes(words: &[AtomicU64], off: usize, bytes: &[u8]) {
     point();

@@ -22,6 +22,7 @@ use crate::system::TrxSystem;
 use crate::undo::{RowChange, TrxUndo, UndoPrep, UndoPtr, UndoRecord};
 use crate::view::Snapshot;
 use nfold_store::{Lsn, Mtr, Stop, TrxId};
+use nfold_sync::words::prefetch_line_outer;
 use std::sync::Arc;
 
 /// The four isolation levels of SQL.
@@ -148,6 +149,21 @@ impl Trx {
             stuck: None,
             broken: None,
         }
+    }
+
+    /// Asks the processor for what reads touch, without reading any of it.
+    pub fn ask_for_own(&self) {
+        prefetch_line_outer(&self.state);
+        prefetch_line_outer(&self.view);
+        prefetch_line_outer(&self.slot);
+        prefetch_line_outer(&self.undo);
+        prefetch_line_outer(&self.broken);
+        prefetch_line_outer(&self.stuck);
+    }
+
+    /// Asks for the slot in which snapshots are announced.
+    pub fn ask_for_rest(&self) {
+        self.system.views().slots.ask_for(self.slot);
     }
 
     pub fn system(&self) -> &Arc<TrxSystem> {

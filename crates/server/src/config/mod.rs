@@ -29,6 +29,8 @@ pub struct ServerOptions {
     /// Worker threads; as many as there are cores by default.
     pub workers: usize,
     pub pin_workers: bool,
+    /// Connections may go from a busy worker to one that has time.
+    pub move_connections: bool,
     pub max_connections: usize,
     /// For clients that have not logged in.
     pub connect_timeout: Duration,
@@ -84,6 +86,7 @@ impl ServerOptions {
             backlog: values.int("back_log") as u32,
             workers,
             pin_workers: values.flag("nfold_pin_workers") && workers == cores,
+            move_connections: values.flag("nfold_move_connections") && workers > 1,
             max_connections: values.int("max_connections") as usize,
             connect_timeout: seconds("connect_timeout"),
             limits: Limits {

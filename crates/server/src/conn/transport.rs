@@ -106,6 +106,15 @@ impl Transport {
         })
     }
 
+    /// The same connection, watched by another worker.
+    pub fn register(&mut self, registry: &Registry, token: mio::Token) -> io::Result<()> {
+        (self.token, self.wants_writable) = (token, false);
+        match self.socket.source() {
+            Some(source) => registry.register(source, token, Interest::READABLE),
+            None => Ok(()),
+        }
+    }
+
     /// TLS starts with the next byte; `early` are bytes of it that have been received already.
     pub fn start_tls(&mut self, tls: ServerConnection, mut early: &[u8]) -> io::Result<()> {
         let mut tls = Box::new(tls);

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nfold_exec::SessionEnv;
 use nfold_plan::{SqlMode, VarScope};
+use nfold_sync::words::prefetch_line_outer;
 use nfold_types::collation::CollationId;
 use nfold_types::temporal::{MICROS_PER_SECOND, TimeZone};
 use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, Timestamp, TypeKind, Value};
@@ -80,6 +81,17 @@ impl Env {
             user_vars: RefCell::default(),
             random: Cell::new(seed),
         }
+    }
+
+    /// Asks the processor for what every statement touches.
+    pub fn ask_for(&self) {
+        prefetch_line_outer(&self.vars);
+        prefetch_line_outer(&self.database);
+        prefetch_line_outer(&self.changes);
+        prefetch_line_outer(&self.statement_time);
+        prefetch_line_outer(&self.given_insert_id);
+        prefetch_line_outer(&self.found_rows);
+        prefetch_line_outer(&self.fixed_time);
     }
 
     /// A statement begins: NOW() is fixed.

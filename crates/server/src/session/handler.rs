@@ -7,6 +7,7 @@ use nfold_observe::digests::access;
 use nfold_protocol::command::ExecuteHeader;
 use nfold_protocol::consts::{cap, status};
 use nfold_protocol::response::Column;
+use nfold_sync::words::prefetch_value;
 use nfold_types::{ErrorCode, SqlError};
 
 use super::Session;
@@ -392,6 +393,21 @@ impl SessionHandler for Session {
             status::NO_BACKSLASH_ESCAPES,
         );
         flags
+    }
+
+    fn ask_for_own(&self) {
+        prefetch_value(&self.plans);
+        prefetch_value(&self.prepared);
+        prefetch_value(&self.facts);
+        prefetch_value(&self.conditions);
+        self.env.ask_for();
+        self.engine.ask_for_own();
+    }
+
+    fn ask_for_rest(&self) {
+        self.prepared.ask_for();
+        self.plans.ask_for();
+        self.engine.ask_for_rest();
     }
 
     fn disconnected(&mut self, cx: &FiberCx<'_>) {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use nfold_observe::digests::DigestId;
 use nfold_sql::digest::Digested;
+use nfold_sync::words::prefetch_line_outer;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -79,6 +80,13 @@ impl PlanMap {
     pub fn environment_changed(&mut self) {
         self.clear();
         self.environment = None;
+    }
+
+    /// Asks the processor for the places of a few plans.
+    pub fn ask_for(&self) {
+        if let Some(first) = self.places.first() {
+            prefetch_line_outer(first);
+        }
     }
 
     fn clear(&mut self) {

@@ -14,6 +14,7 @@ use nfold_protocol::stmt::Parameters;
 use nfold_sql::digest::Digested;
 use nfold_sql::lexer::LexMode;
 use nfold_sql::parser::{Parsed, parse_parameterised};
+use nfold_sync::words::prefetch_line_outer;
 use nfold_types::sql_type::WireType;
 use nfold_types::{ErrorCode, SqlError, Value, wire};
 use rustc_hash::FxHashMap;
@@ -239,6 +240,13 @@ impl PreparedStatements {
         let place = &mut self.places[at as usize];
         place.statement = Some(Box::new(statement));
         (place.generation << PLACE_BITS) | (at + 1)
+    }
+
+    /// Asks the processor for the places of a few statements.
+    pub fn ask_for(&self) {
+        if let Some(first) = self.places.first() {
+            prefetch_line_outer(first);
+        }
     }
 
     #[inline]

@@ -12,6 +12,7 @@
 //! # Invariants
 //! - B1: a connection that goes over is between two commands, outside a transaction, and nothing of its is in a buffer.
 //! - B2: it is always in one worker's table or in one inbox, under one slot in the registry; a KILL reaches it wherever it is.
+//! - B3: at a shutdown all workers stop giving before any of them ends, so that none gives to one that is gone.
 //!
 //! # Concurrency
 //! Each load has a line of its own; its worker stores it ten times a second, others read it as often. Relaxed: it is a hint.
@@ -21,8 +22,32 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+
+use super::slot::ConnSlot;
+use crate::conn::{Peer, Transport};
+use crate::handler::{Limits, SessionHandler};
+
+/// A connection on its way from one worker to another: what is left of it between two commands (B1).
+pub(crate) struct Moved {
+    pub slot: Arc<ConnSlot>,
+    pub limits: Limits,
+    /// Nobody watches it.
+    pub transport: Transport,
+    pub peer: Peer,
+    pub session: Box<dyn SessionHandler>,
+    pub capabilities: u32,
+    pub deadline: Option<Instant>,
+    pub in_reserve: bool,
+}
+
+impl std::fmt::Debug for Moved {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Moved({:?})", self.peer)
+    }
+}
 
 /// Between two looks.
 pub(super) const WINDOW: Duration = Duration::from_millis(100);
@@ -33,9 +58,11 @@ const GAP: u64 = 80;
 /// Windows after which a load that was not renewed is that of a sleeper.
 const STALE_WINDOWS: u64 = 3;
 const LOAD_BITS: u32 = 16;
+/// A little more than 1000 comes of clocks that do not tick together.
+const MAX_LOAD: u64 = 1100;
 
-#[repr(align(128))]
 #[derive(Default)]
+#[repr(align(128))]
 struct Load(AtomicU64);
 
 /// The loads of all workers, in thousandths, each with the time that it is of.
@@ -58,7 +85,6 @@ impl Loads {
     }
 
     fn set(&self, worker: usize, load: u64, now: Instant) {
-        let load = load.min((1 << LOAD_BITS) - 1);
         let stamped = self.windows(now) << LOAD_BITS | load;
         self.loads[worker].0.store(stamped, Relaxed);
     }
@@ -90,15 +116,17 @@ fn surplus(me: u64, least: u64, active: usize) -> usize {
 
 /// One worker's own look at itself.
 pub(super) struct Meter {
-    /// `schedstat` of its thread; `None` where the system has none.
+    /// `schedstat` of its thread; `None` where the system has none, or connections stay.
     file: Option<File>,
     last: (Instant, u64),
 }
 
 impl Meter {
-    /// Of the calling thread.
-    pub fn new(now: Instant) -> Meter {
-        let file = File::open("/proc/thread-self/schedstat").ok();
+    /// Of the calling thread. `wanted`: whether it is to look at all.
+    pub fn new(now: Instant, wanted: bool) -> Meter {
+        let file = wanted
+            .then(|| File::open("/proc/thread-self/schedstat").ok())
+            .flatten();
         Meter {
             last: (now, file.as_ref().and_then(wanted_ns).unwrap_or(0)),
             file,
@@ -125,6 +153,7 @@ impl Meter {
         self.last = (now, wanted);
         let passed = (now - before).as_nanos().max(1) as u64;
         let load = wanted.saturating_sub(wanted_before).saturating_mul(1000) / passed;
+        let load = load.min(MAX_LOAD);
         loads.set(me, load, now);
         let (to, least) = loads.least(me, now)?;
         // Counting them costs more than a look: first whether any number would do.
@@ -177,15 +206,15 @@ mod tests {
         loads.set(2, 800, at(150));
         assert_eq!(loads.least(0, at(200)), Some((1, 700)));
         assert_eq!(loads.least(1, at(200)), Some((2, 800)));
-        loads.set(0, 1_000_000, at(600));
-        assert_eq!(loads.of(0, at(600)), (1 << LOAD_BITS) - 1);
+        loads.set(0, 1100, at(600));
+        assert_eq!(loads.of(0, at(600)), 1100);
         assert_eq!(loads.least(0, at(600)), Some((1, 0)), "not heard of since");
         assert_eq!(Loads::new(1).least(0, at(0)), None);
     }
 
     #[test]
     fn time_that_was_run_is_measured() {
-        let mut meter = Meter::new(Instant::now());
+        let mut meter = Meter::new(Instant::now(), true);
         let Some(file) = &meter.file else { return };
         let before = wanted_ns(file).unwrap();
         let (loads, mut n) = (Loads::new(1), 0u64);
@@ -193,7 +222,11 @@ mod tests {
             n = std::hint::black_box(n + 1);
         }
         let now = Instant::now();
-        assert_eq!(meter.look(&loads, 0, now, |_| 0), None, "nobody else is there");
+        assert_eq!(
+            meter.look(&loads, 0, now, |_| 0),
+            None,
+            "nobody else is there"
+        );
         assert!(loads.of(0, now) > 0 && !meter.is_due(now));
         assert!(meter.is_due(now + WINDOW));
     }

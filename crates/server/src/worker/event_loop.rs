@@ -20,6 +20,7 @@
 
 mod connections;
 mod fibers;
+mod moves;
 
 use std::collections::VecDeque;
 use std::io;
@@ -30,10 +31,11 @@ use std::time::{Duration, Instant};
 use nfold_protocol::consts::com;
 use nfold_protocol::frame::{Frame, HEADER, next_frame};
 
+use super::balance::Meter;
 use super::fiber::{Counters, Local, Suspend, add};
 use super::inbox::{Inbox, Message};
 use super::slot::KillKind;
-use super::table::{State, Table};
+use super::table::{STAGES, State, Table};
 use super::timers::Timers;
 use super::{Shared, Token};
 use crate::conn::{Conn, Job, LoginStep, Phase, Received, send_some};
@@ -53,6 +55,9 @@ pub(super) struct Worker {
     local: Rc<Local>,
     poll: mio::Poll,
     inbox: Arc<Inbox>,
+    /// Of all workers, by number.
+    inboxes: Arc<[Arc<Inbox>]>,
+    meter: Meter,
     table: Table,
     timers: Timers,
     run_queue: VecDeque<Token>,
@@ -60,6 +65,8 @@ pub(super) struct Worker {
     admission: VecDeque<Token>,
     bound: usize,
     fibers: usize,
+    /// No connection leaves: the server is about to shut down.
+    stays: bool,
     /// Set at shutdown: when to give up.
     stop_by: Option<Instant>,
     /// Start of this turn.
@@ -71,9 +78,11 @@ impl Worker {
         number: usize,
         shared: Arc<Shared>,
         poll: mio::Poll,
-        inbox: Arc<Inbox>,
+        inboxes: Arc<[Arc<Inbox>]>,
         counters: Counters,
     ) -> io::Result<Self> {
+        let now = Instant::now();
+        let meter = Meter::new(now, shared.options.move_connections);
         let registry = poll.registry().try_clone()?;
         let local = Rc::new(Local::new(
             number,
@@ -90,15 +99,18 @@ impl Worker {
             shared,
             local,
             poll,
-            inbox,
+            inbox: inboxes[number].clone(),
+            inboxes,
+            meter,
             table: Table::default(),
             timers: Timers::default(),
             run_queue: VecDeque::new(),
             admission: VecDeque::new(),
             bound,
             fibers: 0,
+            stays: false,
             stop_by: None,
-            now: Instant::now(),
+            now,
         })
     }
 
@@ -131,13 +143,12 @@ impl Worker {
             self.now = Instant::now();
             // What comes in need not start a fiber, which would look at the clock.
             self.local.catch_up_by(self.now);
-            for event in &events {
-                if event.token() != Token::INBOX {
-                    self.socket_event(event);
-                }
-            }
+            self.socket_events(&events);
             self.fire_timers();
             self.run_queued();
+            if self.meter.is_due(self.now) {
+                self.balance();
+            }
         }
     }
 
@@ -176,6 +187,12 @@ impl Worker {
         match m {
             Message::Accept(accepted) => self.accept(accepted),
             Message::Wake(token) => self.enqueue(token),
+            Message::Moved(moved) => self.take_over(*moved),
+            Message::Give { to, most } => self.give_away(to, most, 0),
+            Message::Stay(told) => {
+                self.stays = true;
+                drop(told);
+            }
             Message::Shutdown => self.begin_shutdown(),
         }
     }
@@ -190,6 +207,22 @@ impl Worker {
     }
 
     // ---- what happens to them
+
+    /// While one connection is served, the memory of the next few is asked for: with a thousand sessions, each one's is in no cache near.
+    fn socket_events(&mut self, events: &mio::Events) {
+        let mut ahead: [_; STAGES] =
+            std::array::from_fn(|stage| events.iter().skip(STAGES - stage));
+        for event in events {
+            for (stage, next) in ahead.iter_mut().enumerate() {
+                if let Some(event) = next.next() {
+                    self.table.ask_for(Token::from_mio(event.token()), stage);
+                }
+            }
+            if event.token() != Token::INBOX {
+                self.socket_event(event);
+            }
+        }
+    }
 
     fn socket_event(&mut self, event: &mio::event::Event) {
         let token = Token::from_mio(event.token());

@@ -296,6 +296,8 @@ pub struct CounterCells {
     pub fibers_running: std::sync::atomic::AtomicU64,
     pub yields: std::sync::atomic::AtomicU64,
     pub waits: std::sync::atomic::AtomicU64,
+    /// Connections given to other workers.
+    pub moved: std::sync::atomic::AtomicU64,
 }
 
 pub(crate) type Counters = std::sync::Arc<CounterCells>;

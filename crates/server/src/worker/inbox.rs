@@ -4,10 +4,13 @@
 //! - `queue` is behind a mutex that is held for a push or a swap only.
 //! - `wakeup` decides who writes the eventfd: at most one sender a sleep, and never the worker itself (its own wakes find it awake).
 
+use std::sync::mpsc;
+
 use nfold_sync::Wakeup;
 use parking_lot::Mutex;
 
 use super::Token;
+use super::balance::Moved;
 use crate::listen::Accepted;
 
 /// What a worker is told.
@@ -17,6 +20,12 @@ pub(crate) enum Message {
     Accept(Accepted),
     /// What the connection waits for may have come, or it was killed.
     Wake(Token),
+    /// A connection of another worker is yours from now on.
+    Moved(Box<Moved>),
+    /// Give so many connections to the worker of this number, as far as they are idle.
+    Give { to: usize, most: usize },
+    /// Give no connections away any more, and drop the sender.
+    Stay(mpsc::Sender<()>),
     /// End all sessions and return.
     Shutdown,
 }

@@ -1,6 +1,7 @@
 //! Workers: one thread, one epoll and many connections each. See `event_loop` for how they run, [`FiberCx`] for how a session
 //! waits.
 
+mod balance;
 mod event_loop;
 mod fiber;
 mod inbox;
@@ -12,11 +13,14 @@ mod timers;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 pub use fiber::{CounterCells, FiberCx, Interrupt, STACK_BYTES, TIME_SLICE, Waiter};
 pub use slot::{Identity, KillKind, ProcessInfo, Registry, TEXT_BYTES, Tunables};
 
+pub(crate) use balance::Loads;
 pub(crate) use fiber::{Local, Suspend, add as counters_add};
 pub(crate) use inbox::{Inbox, Message};
 pub(crate) use panics::last_was_contained;
@@ -26,6 +30,9 @@ pub(crate) use table::Fiber;
 use crate::auth::Authenticator;
 use crate::config::ServerOptions;
 use crate::handler::SessionFactory;
+
+/// How long workers may take to hear that no connection is to move any more; they are back at their inboxes within milliseconds.
+const STAY_LIMIT: Duration = Duration::from_secs(10);
 
 /// Names one connection of one worker; never used again for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +68,8 @@ pub(crate) struct Shared {
     pub auth: Authenticator,
     pub sessions: Arc<dyn SessionFactory>,
     pub registry: Arc<Registry>,
+    /// How much each worker has to do.
+    pub loads: Loads,
 }
 
 /// Sums over all workers.
@@ -79,6 +88,8 @@ pub struct Totals {
     pub yields: u64,
     /// Times a statement waited.
     pub waits: u64,
+    /// Connections that went from one worker to another.
+    pub moved: u64,
 }
 
 /// The counters of all workers; readable by any session.
@@ -99,6 +110,7 @@ impl WorkerCounters {
             t.running += get(&c.fibers_running);
             t.yields += get(&c.yields);
             t.waits += get(&c.waits);
+            t.moved += get(&c.moved);
         }
         t
     }
@@ -124,13 +136,19 @@ impl Workers {
             threads: vec![],
             counters: WorkerCounters::default(),
         };
-        for i in 0..shared.options.workers {
+        let mut polls = vec![];
+        for _ in 0..shared.options.workers {
             let poll = mio::Poll::new()?;
-            let inbox = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), Token::INBOX)?));
+            let waker = mio::Waker::new(poll.registry(), Token::INBOX)?;
+            workers.inboxes.push(Arc::new(Inbox::new(waker)));
+            polls.push(poll);
+        }
+        let inboxes: Arc<[_]> = workers.inboxes.clone().into();
+        for (i, poll) in polls.into_iter().enumerate() {
             let counters = Arc::new(CounterCells::default());
-            workers.inboxes.push(inbox.clone());
             workers.counters.0.push(counters.clone());
             let (shared, cpu) = (shared.clone(), cpus.get(i).copied());
+            let inboxes = inboxes.clone();
             let thread = std::thread::Builder::new()
                 .name(format!("worker-{i}"))
                 .spawn(move || {
@@ -138,7 +156,7 @@ impl Workers {
                     if let Some(cpu) = cpu {
                         pin_to(cpu);
                     }
-                    match event_loop::Worker::new(i, shared, poll, inbox, counters) {
+                    match event_loop::Worker::new(i, shared, poll, inboxes, counters) {
                         Ok(mut worker) => worker.run(),
                         Err(e) => tracing::error!("worker {i} cannot start: {e}"),
                     }
@@ -152,8 +170,20 @@ impl Workers {
         self.inboxes.clone()
     }
 
+    /// See [`crate::server::Server::give`].
+    pub fn give(&self, from: usize, to: usize, most: usize) {
+        self.inboxes[from].push(Message::Give { to, most });
+    }
+
     /// Ends all sessions and waits for the threads.
     pub fn stop(self) {
+        // Whatever is on its way when all have heard this lies in an inbox before the end.
+        let (told, all_told) = mpsc::channel();
+        for inbox in &self.inboxes {
+            inbox.push(Message::Stay(told.clone()));
+        }
+        drop(told);
+        let _ = all_told.recv_timeout(STAY_LIMIT);
         for inbox in &self.inboxes {
             inbox.push(Message::Shutdown);
         }

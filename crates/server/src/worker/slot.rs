@@ -130,6 +130,21 @@ impl ConnSlot {
         self.inbox.push(Message::Wake(self.token));
     }
 
+    /// The slot of the same connection at another worker: whatever still knows the old one reaches nobody.
+    pub fn moved(&self, token: Token, inbox: Arc<Inbox>) -> ConnSlot {
+        let identity = self.identity.lock().clone();
+        let slot = ConnSlot::new(self.id, token, inbox, String::new());
+        slot.since_us
+            .store(self.since_us.load(Ordering::Relaxed), Ordering::Relaxed);
+        *slot.identity.lock() = identity;
+        slot
+    }
+
+    /// When it began its statement, or ended the last one: microseconds since the server started.
+    pub fn since_us(&self) -> u64 {
+        self.since_us.load(Ordering::Relaxed)
+    }
+
     /// A statement begins: a KILL QUERY that came too late is forgotten.
     #[inline]
     pub fn begin(&self, command: u8, now_us: u64, text: &[u8]) {
@@ -333,6 +348,15 @@ impl Registry {
         self.shard(slot.id).lock().insert(slot.id, slot.clone());
     }
 
+    /// A connection has a new slot: a KILL that the old one has heard of is the new one's.
+    pub(crate) fn replace(&self, slot: &Arc<ConnSlot>) {
+        let mut shard = self.shard(slot.id).lock();
+        let old = shard.insert(slot.id, slot.clone());
+        if let Some(kind) = old.and_then(|old| old.killed()) {
+            slot.kill(kind);
+        }
+    }
+
     pub(crate) fn remove(&self, id: u32) {
         self.shard(id).lock().remove(&id);
     }
@@ -364,8 +388,9 @@ impl Registry {
 
     /// Ends a statement or a connection. False: there is no such connection (1094).
     pub fn kill(&self, id: u32, kind: KillKind) -> bool {
-        let slot = self.shard(id).lock().get(&id).cloned();
-        slot.inspect(|s| s.kill(kind)).is_some()
+        // Under the lock, so that a connection that changes its slot meanwhile is not missed.
+        let shard = self.shard(id).lock();
+        shard.get(&id).inspect(|s| s.kill(kind)).is_some()
     }
 
     /// User name of a connection, to check the right to kill it.

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
+use nfold_sync::words::{prefetch_line_outer, prefetch_value};
 
 use super::Token;
 use super::fiber::Suspend;
@@ -70,6 +71,9 @@ impl Entry {
     }
 }
 
+/// Stages of [`Table::ask_for`].
+pub(super) const STAGES: usize = 4;
+
 #[derive(Default)]
 pub(super) struct Table {
     places: Vec<(u32, Option<Entry>)>,
@@ -101,6 +105,37 @@ impl Table {
         }
     }
 
+    /// Asks the processor for what a connection that is about to have its turn will touch: stage by stage, as each leads to the next one.
+    #[inline]
+    pub fn ask_for(&self, token: Token, stage: usize) {
+        let Some(place) = self.places.get(token.index()) else {
+            return;
+        };
+        if stage == 0 {
+            return prefetch_value(place);
+        }
+        let Some(Entry {
+            state: State::Idle(conn),
+            slot,
+            ..
+        }) = &place.1
+        else {
+            return;
+        };
+        match (stage, &conn.session) {
+            (1, _) => {
+                prefetch_value(&**conn);
+                prefetch_line_outer(&**slot);
+            }
+            (2, Some(session)) => {
+                prefetch_value(&*conn.link);
+                session.ask_for_own();
+            }
+            (3, Some(session)) => session.ask_for_rest(),
+            _ => {}
+        }
+    }
+
     pub fn remove(&mut self, token: Token) -> Option<Entry> {
         let (generation, entry) = self.places.get_mut(token.index())?;
         if *generation != token.generation() {
@@ -118,11 +153,11 @@ impl Table {
     }
 
     pub fn tokens(&self) -> Vec<Token> {
-        self.places
-            .iter()
-            .enumerate()
-            .filter(|(_, (_, e))| e.is_some())
-            .map(|(i, (g, _))| Token::new(i as u32, *g))
-            .collect()
+        self.entries().map(|(token, _)| token).collect()
+    }
+
+    pub fn entries(&self) -> impl Iterator<Item = (Token, &Entry)> {
+        let places = self.places.iter().enumerate();
+        places.filter_map(|(i, (g, e))| Some((Token::new(i as u32, *g), e.as_ref()?)))
     }
 }

@@ -373,6 +373,7 @@ impl TestServer {
             ("socket", &socket),
             ("nfold_workers", "2"),
             ("nfold_pin_workers", "OFF"),
+            ("nfold_move_connections", "OFF"),
         ];
         for (name, value) in fixed.iter().chain(options) {
             values.set(name, Some(value)).expect("a good option");

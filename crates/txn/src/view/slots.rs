@@ -7,6 +7,7 @@
 use super::Lsn;
 use nfold_sync::CachePadded;
 use nfold_sync::prim::{AtomicU64, AtomicUsize, Mutex, Ordering};
+use nfold_sync::words::prefetch_line_outer;
 use std::sync::OnceLock;
 
 const LINES_PER_CHUNK: usize = 64;
@@ -70,6 +71,20 @@ impl Default for SlotTable {
 }
 
 impl SlotTable {
+    /// Asks the processor for a session's line.
+    #[inline]
+    pub(crate) fn ask_for(&self, slot: u32) {
+        let at = slot as usize;
+        if let Some(lines) = self
+            .chunks
+            .get(at / LINES_PER_CHUNK)
+            .and_then(OnceLock::get)
+            && let Some(line) = lines.get(at % LINES_PER_CHUNK)
+        {
+            prefetch_line_outer(&**line);
+        }
+    }
+
     fn free_list(&self) -> impl std::ops::DerefMut<Target = Vec<u32>> + '_ {
         match self.free.lock() {
             Ok(guard) => guard,
