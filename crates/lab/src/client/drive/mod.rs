@@ -20,6 +20,7 @@
 //! sends all their next commands ([`ring`]); a `read` and a `write` of its own where only one is there, or without io_uring. No allocation
 //! once buffers have grown.
 
+mod courtesy;
 mod outcome;
 mod ring;
 mod slot;

@@ -30,6 +30,7 @@ pub fn run(
     number: usize,
     sources: Vec<Box<dyn Source>>,
 ) -> Result<Outcome, LabError> {
+    super::courtesy::give_way();
     let made = Worker::connect(shared, number, sources);
     let task = crate::procfs::own_task();
     if let Some(task) = task
