@@ -3,6 +3,8 @@
 //! # Picture
 //! ```text
 //! session ──▶ pending (text of entries) ──▶ writer thread ──▶ file, one write for all that have gathered
+//!                 │ another file from now on
+//!                 └──▶ aside, each with the file that it belongs to; written first
 //! ```
 //! # Concurrency
 //! Workers never block on the file: they append to `pending` under a mutex, only when there is something to log. Beyond [`MAX_PENDING`]
@@ -10,6 +12,7 @@
 //! # Failure
 //! A file that cannot be opened or written is named in the server's own log, once until it can be again; entries meanwhile are lost, and counted.
 
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -41,14 +44,58 @@ pub struct Pending {
     entries: u64,
 }
 
+/// What belongs to one file.
+#[derive(Default)]
+struct Batch {
+    path: PathBuf,
+    /// The file is opened anew before it.
+    reopen: bool,
+    bytes: Vec<u8>,
+    entries: u64,
+}
+
 #[derive(Default)]
 struct State {
     path: PathBuf,
     pending: Pending,
-    /// The file is to be opened anew.
+    /// What was pending when another file was asked for, oldest first, and its bytes.
+    aside: VecDeque<Batch>,
+    aside_bytes: usize,
+    /// The file is to be opened anew before what is pending is written.
     reopen: bool,
     closed: bool,
     thread: Option<JoinHandle<()>>,
+}
+
+impl State {
+    /// What comes from now on goes to another file, or to the same one opened anew: what is pending does not.
+    fn set_aside(&mut self) {
+        if !self.pending.bytes.is_empty() {
+            let batch = self.take_pending();
+            self.aside_bytes += batch.bytes.len();
+            self.aside.push_back(batch);
+        }
+        self.pending.context = None;
+        self.reopen = true;
+    }
+
+    fn take_pending(&mut self) -> Batch {
+        Batch {
+            path: self.path.clone(),
+            reopen: std::mem::take(&mut self.reopen),
+            bytes: std::mem::take(&mut self.pending.bytes),
+            entries: std::mem::take(&mut self.pending.entries),
+        }
+    }
+
+    /// What is to be written next.
+    fn next(&mut self) -> Option<Batch> {
+        if let Some(batch) = self.aside.pop_front() {
+            self.aside_bytes -= batch.bytes.len();
+            return Some(batch);
+        }
+        (!self.pending.bytes.is_empty()).then(|| self.take_pending())
+    }
 }
 
 /// See the module's header.
@@ -79,8 +126,8 @@ impl LogFile {
         self.on.store(on, Relaxed);
         let mut state = self.state.lock();
         if state.path != path {
+            state.set_aside();
             state.path = path;
-            state.reopen = true;
         }
         if on && state.thread.is_none() && !state.closed {
             let own = self.clone();
@@ -94,7 +141,7 @@ impl LogFile {
 
     /// FLUSH LOGS: what comes goes to a file opened anew, after the old one was renamed.
     pub fn reopen(&self) {
-        self.state.lock().reopen = true;
+        self.state.lock().set_aside();
     }
 
     /// The server ends: writes what there is.
@@ -124,7 +171,7 @@ impl LogFile {
     /// Hands an entry of about `len` bytes, which `append` appends, to the writer.
     pub fn write(&self, len: usize, append: impl FnOnce(&mut Pending)) {
         let mut state = self.state.lock();
-        if state.closed || state.pending.bytes.len() + len > MAX_PENDING {
+        if state.closed || state.aside_bytes + state.pending.bytes.len() + len > MAX_PENDING {
             self.lost.fetch_add(1, Relaxed);
             return;
         }
@@ -136,37 +183,33 @@ impl LogFile {
     /// Body of the writer.
     fn run(&self) {
         let (mut file, mut known_bad): (Option<File>, bool) = (None, false);
-        let mut bytes = Vec::new();
         loop {
-            let (path, entries) = {
+            let batch = {
                 let mut state = self.state.lock();
-                while state.pending.bytes.is_empty() && !state.closed {
-                    self.bell.wait(&mut state);
+                loop {
+                    match state.next() {
+                        Some(batch) => break batch,
+                        None if state.closed => return,
+                        None => self.bell.wait(&mut state),
+                    }
                 }
-                if state.pending.bytes.is_empty() {
-                    return;
-                }
-                bytes.clear();
-                std::mem::swap(&mut bytes, &mut state.pending.bytes);
-                if std::mem::take(&mut state.reopen) {
-                    file = None;
-                }
-                let entries = std::mem::take(&mut state.pending.entries);
-                (state.path.clone(), entries)
             };
+            if batch.reopen {
+                file = None;
+            }
             let result = match &mut file {
-                Some(file) => file.write_all(&bytes),
-                None => self.open(&path).and_then(|opened| {
+                Some(file) => file.write_all(&batch.bytes),
+                None => self.open(&batch.path).and_then(|opened| {
                     let opened = file.insert(opened);
-                    opened.write_all(&bytes)
+                    opened.write_all(&batch.bytes)
                 }),
             };
             match result {
                 Ok(()) => known_bad = false,
                 Err(error) => {
-                    self.lost.fetch_add(entries, Relaxed);
+                    self.lost.fetch_add(batch.entries, Relaxed);
                     if !known_bad {
-                        tracing::error!(%error, path = %path.display(), "the {} cannot be written", self.name.what);
+                        tracing::error!(%error, path = %batch.path.display(), "the {} cannot be written", self.name.what);
                     }
                     (file, known_bad) = (None, true);
                 }
@@ -207,5 +250,39 @@ mod tests {
         assert_eq!(log.lost(), 1);
         log.write(6, |to| to.bytes.extend_from_slice(b"three\n"));
         assert_eq!(log.lost(), 2, "closed");
+    }
+
+    #[test]
+    fn entries_go_to_the_file_of_their_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = LogName {
+            what: "test's log",
+            thread: "test-log",
+        };
+        let log = LogFile::new(name, "begun\n".into());
+        let path = |n: u32| dir.path().join(format!("{n}.log"));
+        for n in 0..200 {
+            log.configure(true, path(n));
+            log.write(4, |to| {
+                assert_eq!(to.context, None, "a file begins without one");
+                to.context = Some("db".into());
+                to.bytes.extend_from_slice(format!("{n}\n").as_bytes());
+            });
+        }
+        // The last one is renamed once it is there, as before FLUSH LOGS.
+        while !path(199).exists() {
+            std::thread::yield_now();
+        }
+        log.write(4, |to| to.bytes.extend_from_slice(b"more\n"));
+        std::fs::rename(path(199), path(1000)).unwrap();
+        log.reopen();
+        log.write(4, |to| to.bytes.extend_from_slice(b"new\n"));
+        log.close();
+        let read = |n| std::fs::read_to_string(path(n)).unwrap();
+        for n in 0..199 {
+            assert_eq!(read(n), format!("begun\n{n}\n"));
+        }
+        assert_eq!(read(1000), "begun\n199\nmore\n");
+        assert_eq!(read(199), "begun\nnew\n");
     }
 }
