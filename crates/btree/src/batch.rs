@@ -242,16 +242,15 @@ impl GetMany {
     }
     /// Keeps the keys whose numbers `keep` wants, which get new ones in the same order; none was looked up yet.
     pub fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
-        let (keys, guesses) = (std::mem::take(&mut self.keys), &mut self.guesses);
         let mut kept = 0;
-        for number in 0..keys.len() {
+        for number in 0..self.len() {
             if keep(number as u32) {
-                self.keys.push(keys.get(number as u32));
-                guesses[kept] = guesses[number];
+                self.keys.move_down(number, kept);
+                self.guesses[kept] = self.guesses[number];
                 kept += 1;
             }
         }
-        guesses.truncate(kept);
+        self.truncate(kept);
     }
     #[inline]
     pub fn len(&self) -> usize {
@@ -304,6 +303,17 @@ impl Keys {
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
+    #[inline(always)]
+    fn start(&self, i: usize) -> usize {
+        if i == 0 { 0 } else { self.ends[i - 1] as usize }
+    }
+    /// Puts string `from` in the place of string `to`, which is not behind it; what lies between them is lost.
+    fn move_down(&mut self, from: usize, to: usize) {
+        let (start, end) = (self.start(from), self.ends[from] as usize);
+        let at = self.start(to);
+        self.bytes.copy_within(start..end, at);
+        self.ends[to] = (at + end - start) as u32;
+    }
     pub(crate) fn truncate(&mut self, len: usize) {
         self.ends.truncate(len);
         self.bytes
@@ -325,8 +335,7 @@ impl Keys {
     #[inline]
     pub(crate) fn get(&self, i: u32) -> &[u8] {
         let i = i as usize;
-        let start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
-        &self.bytes[start..self.ends[i] as usize]
+        &self.bytes[self.start(i)..self.ends[i] as usize]
     }
 }
 
