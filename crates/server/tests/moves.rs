@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -57,6 +58,53 @@ fn idle_connections_go_over_and_answer() {
     s.eventually("all are gone", |s| s.server().registry().connections() == 0);
     assert!(s.ended.load(Ordering::SeqCst) >= ended);
     assert_eq!(s.ended.load(Ordering::SeqCst), 8);
+}
+
+#[test]
+fn connections_with_tls_go_over_and_answer() {
+    let s = TestServer::start(&[]);
+    let mut clients: Vec<_> = (0..4)
+        .map(|_| Client::login_tls(s.port, "root", "").expect("root logs in"))
+        .collect();
+    for c in &mut clients {
+        assert_eq!(c.value("TLS"), "true");
+    }
+    for (from, to, n) in [(0, 1, 2), (1, 0, 4), (0, 1, 4)] {
+        give(&s, from, to, moved(&s), n);
+        for (c, i) in clients.iter_mut().zip(0..) {
+            assert_eq!(c.value(&format!("SELECT {i}")), i.to_string());
+            // More than a socket takes at once, and records in many pieces.
+            assert_eq!(c.query("ROWS 3 1000000").map(|r| r.len()), Ok(3));
+        }
+    }
+}
+
+/// A command of which a part has come stays where it is; the rest of it is not lost.
+#[test]
+fn a_command_that_is_not_whole_stays() {
+    let s = TestServer::start(&[]);
+    let mut c = root(&s);
+    let mut packets = vec![];
+    for text in ["SELECT 1", "SELECT 22", "SELECT 333"] {
+        packets.extend_from_slice(&[text.len() as u8 + 1, 0, 0, 0, 3]);
+        packets.extend_from_slice(text.as_bytes());
+    }
+    let cut = packets.len() - 4;
+    c.stream.write_all(&packets[..cut]).unwrap();
+    for answer in [&b"1"[..], b"22"] {
+        c.sequence = 1;
+        assert_eq!(c.result(), Ok(vec![answer.to_vec()]));
+    }
+    s.server().give(0, 1, 9);
+    s.server().give(1, 0, 9);
+    // Later connections of both workers are answered after that.
+    for _ in 0..2 {
+        assert_eq!(root(&s).value("SELECT 1"), "1");
+    }
+    assert_eq!(moved(&s), 0);
+    c.stream.write_all(&packets[cut..]).unwrap();
+    c.sequence = 1;
+    assert_eq!(c.result(), Ok(vec![b"333".to_vec()]));
 }
 
 #[test]

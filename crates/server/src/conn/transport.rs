@@ -225,11 +225,17 @@ impl Transport {
         };
     }
 
-    pub fn deregister(&mut self, registry: &Registry) {
+    /// The connection ends: TLS says so to the peer, as far as the socket takes it.
+    pub fn close(&mut self, registry: &Registry) {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
             let _ = tls.write_tls(&mut self.socket);
         }
+        self.deregister(registry);
+    }
+
+    /// Nobody watches the socket any more; the peer notices nothing.
+    pub fn deregister(&mut self, registry: &Registry) {
         if let Some(source) = self.socket.source()
             && let Err(e) = registry.deregister(source)
         {

@@ -10,12 +10,84 @@ use nfold_protocol::handshake::{Login, encode_login};
 use nfold_protocol::response::parse_err;
 use nfold_protocol::scramble;
 
-pub struct Client {
-    pub stream: TcpStream,
+pub use tls::TlsStream;
+
+mod tls {
+    //! TLS without asking who the server is.
+
+    use std::net::TcpStream;
+    use std::sync::Arc;
+
+    use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+    use rustls::crypto::aws_lc_rs::default_provider;
+    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+    use rustls::{
+        ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme, StreamOwned,
+    };
+
+    pub type TlsStream = StreamOwned<ClientConnection, TcpStream>;
+
+    pub fn over(stream: TcpStream) -> TlsStream {
+        let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions that the provider knows")
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Anybody))
+            .with_no_client_auth();
+        let name = ServerName::try_from("localhost").expect("a name");
+        let tls = ClientConnection::new(Arc::new(config), name).expect("a client");
+        StreamOwned::new(tls, stream)
+    }
+
+    #[derive(Debug)]
+    struct Anybody;
+
+    impl ServerCertVerifier for Anybody {
+        fn verify_server_cert(
+            &self,
+            _: &CertificateDer<'_>,
+            _: &[CertificateDer<'_>],
+            _: &ServerName<'_>,
+            _: &[u8],
+            _: UnixTime,
+        ) -> Result<ServerCertVerified, Error> {
+            Ok(ServerCertVerified::assertion())
+        }
+
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            Ok(HandshakeSignatureValid::assertion())
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            Ok(HandshakeSignatureValid::assertion())
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            default_provider()
+                .signature_verification_algorithms
+                .supported_schemes()
+        }
+    }
+}
+
+pub struct Client<S = TcpStream> {
+    pub stream: S,
     pub sequence: u8,
     pub id: u32,
     caps: u32,
 }
+
+const CAPABILITIES: u32 = cap::SERVER & !cap::CONNECT_WITH_DB & !cap::CONNECT_ATTRS;
 
 /// Rows of one result, or an error.
 pub type Rows = Result<Vec<Vec<u8>>, (u16, String)>;
@@ -43,21 +115,41 @@ impl Client {
     /// Logs in with mysql_native_password, or without a password.
     pub fn login(port: u16, user: &str, password: &str) -> Result<Client, (u16, String)> {
         let (c, greeting) = Client::greeted(port).map_err(|e| (0, e.to_string()))?;
-        c.login_with(
-            greeting,
-            user,
-            password,
-            cap::SERVER & !cap::CONNECT_WITH_DB & !cap::CONNECT_ATTRS,
-        )
+        c.login_with(greeting, user, password, CAPABILITIES)
     }
 
+    /// Logs in over TLS, whoever the server's certificate says it is.
+    pub fn login_tls(
+        port: u16,
+        user: &str,
+        password: &str,
+    ) -> Result<Client<TlsStream>, (u16, String)> {
+        let io = |e: io::Error| (0, e.to_string());
+        let (mut c, greeting) = Client::greeted(port).map_err(io)?;
+        let caps = CAPABILITIES | cap::SSL;
+        let mut request = caps.to_le_bytes().to_vec();
+        request.extend_from_slice(&(1u32 << 30).to_le_bytes());
+        request.push(45);
+        request.resize(32, 0);
+        c.write(&request).map_err(io)?;
+        let c = Client {
+            stream: tls::over(c.stream),
+            sequence: c.sequence,
+            id: c.id,
+            caps,
+        };
+        c.login_with(greeting, user, password, caps)
+    }
+}
+
+impl<S: Read + Write> Client<S> {
     pub fn login_with(
         mut self,
         greeting: Vec<u8>,
         user: &str,
         password: &str,
         caps: u32,
-    ) -> Result<Client, (u16, String)> {
+    ) -> Result<Client<S>, (u16, String)> {
         if greeting[0] == 0xff {
             return Err(error(&greeting));
         }

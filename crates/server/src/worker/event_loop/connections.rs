@@ -100,7 +100,7 @@ impl Worker {
             conn.session.is_none(),
             "the session ends in a fiber, before its connection"
         );
-        conn.transport.deregister(&self.local.poll);
+        conn.transport.close(&self.local.poll);
         self.shared.registry.remove(conn.link.slot.id);
         self.shared.registry.count_out();
         conn.input.clear();
