@@ -119,7 +119,29 @@ impl Session {
         let result = self.run_prepared_here(cx, statement, markers, sink);
         self.env.database = current;
         self.plan_environment_changed();
+        let dropped = statement
+            .parsed
+            .as_ref()
+            .is_some_and(|p| matches!(p.statement, Statement::DropDatabase { .. }));
+        if dropped {
+            self.look_for_database();
+        }
         result
+    }
+
+    /// A database was dropped in the place of another one: the current one may be that, and what follows from it has to be said again.
+    fn look_for_database(&mut self) {
+        let Some(name) = self.env.database.clone() else {
+            return;
+        };
+        self.refresh_schema();
+        let stored = self.schema.database(&name).map(|d| d.def.collation);
+        let collation = stored.or_else(|| crate::system::database(&name).map(|d| d.collation));
+        if let Some(collation) = collation {
+            return self.env.set_database(Some(&name), collation);
+        }
+        let collation = self.env.vars.settings().collation_server;
+        self.env.set_database(None, collation);
     }
 
     fn run_prepared_here(
