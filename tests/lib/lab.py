@@ -9,11 +9,11 @@ import time
 import server
 
 
-def lab(*words, ok=True, env=None, timeout=300, stdin=None):
+def lab(*words, ok=True, env=None, timeout=300, stdin=None, cwd=None):
     """Standard output of `nfold lab WORDS` (standard error where `ok` is False); asserts the exit status unless `ok` is None, in which case the
     finished process is returned."""
-    done = subprocess.run([server.binary(), "lab", *map(str, words)], capture_output=True, text=True, timeout=timeout, input=stdin,
-                          env=environment(env))
+    done = subprocess.run([os.path.abspath(server.binary()), "lab", *map(str, words)], capture_output=True, text=True, timeout=timeout, input=stdin,
+                          env=environment(env), cwd=cwd)
     if ok is None:
         return done
     assert (done.returncode == 0) == ok, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
