@@ -122,12 +122,13 @@ impl Consistent {
         };
         let tree = &table.index(index).tree;
         let more = tree.scan_points_into(session.store(), &mut self.scan, &mut leads);
-        let damage = leads.damaged;
-        self.more = more.map_err(lift)?;
-        self.filling = false;
-        if damage {
+        if leads.damaged {
+            // Now: a call after a wait would not know of it.
+            self.filling = false;
             return Err(damaged());
         }
+        self.more = more.map_err(lift)?;
+        self.filling = false;
         if !self.origins.is_empty() {
             self.stage = Stage::Rows;
         }
