@@ -19,6 +19,7 @@ mod free;
 mod get;
 mod group;
 mod guess;
+mod hint;
 mod leaf;
 mod merge;
 mod node;

@@ -668,6 +668,21 @@ impl<'a> Node<'a> {
         (self.cell_start() + self.garbage()).saturating_sub(SLOTS + self.count() * 8)
     }
 
+    /// Bytes between slots and cells.
+    pub(crate) fn open_bytes(self) -> usize {
+        self.cell_start().saturating_sub(SLOTS + self.count() * 8)
+    }
+
+    /// Whether cells and garbage together are what lies between the cell start and the fences (N2): what putting the cells
+    /// side by side relies on.
+    pub(crate) fn is_tight(self) -> bool {
+        let cells: usize = (0..self.count())
+            .map(|i| self.slot(i))
+            .map(|slot| CELL_HEAD + slot.key_len() + self.value_len(slot))
+            .sum();
+        self.cell_start() + cells + self.garbage() == self.upper_at()
+    }
+
     /// Bytes that slots and living cells take (fences not counted).
     pub(crate) fn used_bytes(self) -> usize {
         self.upper_at()

@@ -130,6 +130,10 @@ impl TreeHandle {
                 return Err(mtr.corrupt(latched, what).into());
             }
             if new.bytes(node) <= node.free_bytes() {
+                if new.bytes(node) > node.open_bytes() && !node.is_tight() {
+                    let what = "cells and garbage do not fill the cell area";
+                    return Err(mtr.corrupt(latched, what).into());
+                }
                 steps.push(Step {
                     page: latched,
                     slot,

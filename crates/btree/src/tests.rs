@@ -2,6 +2,7 @@
 
 mod build;
 mod cold;
+mod hint;
 mod model;
 mod recovery;
 mod shape;

@@ -17,7 +17,7 @@ use nfold_store::{
 };
 use nfold_sync::{CachePadded, prim::spin};
 use smallvec::SmallVec;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::node::edit::Format;
 use crate::redo;
@@ -53,6 +53,8 @@ pub struct TreeCounters {
 #[derive(Debug)]
 pub struct TreeHandle {
     pub(crate) tree: Tree,
+    /// No other handle of the process has it, nor had it.
+    pub(crate) id: u64,
     /// Held by whoever splits or merges; never over I/O.
     pub(crate) smo: CachePadded<parking_lot::Mutex<()>>,
     pub(crate) counters: CachePadded<TreeCounters>,
@@ -104,8 +106,10 @@ impl Seek<'_> {
 impl TreeHandle {
     /// A handle for an existing tree.
     pub fn open(tree: Tree) -> TreeHandle {
+        static OPENED: AtomicU64 = AtomicU64::new(0);
         TreeHandle {
             tree,
+            id: 1 + OPENED.fetch_add(1, Relaxed),
             smo: CachePadded::default(),
             counters: CachePadded::default(),
         }

@@ -9,7 +9,7 @@
 //! Nothing is changed before a function of the second half (`insert_at` ...) is called, and those cannot fail.
 
 use crate::guess::Guess;
-use crate::node::{ENTRY_OVERHEAD, Node};
+use crate::node::{CELL_HEAD, ENTRY_OVERHEAD, Node};
 use crate::redo;
 use crate::tree::{MAX_ENTRY, MAX_KEY, Seek, TreeHandle};
 use nfold_store::{Latched, Mtr, Stop, Store, StoreError, TrxId, header};
@@ -65,8 +65,13 @@ impl TreeHandle {
             }
             .into());
         }
+        let mut hinted = self.latch_hinted(store, mtr, key);
         loop {
-            let leaf = self.latch_leaf_for_write(store, mtr, Seek::At(key))?;
+            let leaf = match hinted.take() {
+                Some(leaf) => leaf,
+                None => self.latch_leaf_for_write(store, mtr, Seek::At(key))?,
+            };
+            self.note_leaf(mtr.id(leaf).page);
             let node = Node::new(mtr.words(leaf));
             if let Some(what) = node.bounds_problem() {
                 return Err(mtr.corrupt(leaf, what).into());
@@ -81,17 +86,25 @@ impl TreeHandle {
             match room {
                 Room::Value(len) if !fits(node, &pos, key, len) => {
                     mtr.unlatch(leaf);
+                    // From now on by descent, as that is where room is made; fences that are damaged may have led elsewhere.
                     self.make_room(store, key, len)?;
+                }
+                Room::Value(len) if !lies_open(node, &pos, key, len) && !node.is_tight() => {
+                    let what = "cells and garbage do not fill the cell area";
+                    return Err(mtr.corrupt(leaf, what).into());
                 }
                 _ => return Ok(pos),
             }
         }
     }
 
-    /// Whether the leaf has room to insert `key` with, or give it, a value of `value_len` bytes.
+    /// Whether the leaf has room to insert `key` with, or give it, a value of `value_len` bytes. Never of a damaged leaf that would have to be
+    /// put in order for it.
     pub fn has_room(&self, mtr: &Mtr<'_>, pos: &LeafPos, key: &[u8], value_len: usize) -> bool {
+        let node = Node::new(mtr.words(pos.leaf));
         key.len() + value_len <= MAX_ENTRY
-            && fits(Node::new(mtr.words(pos.leaf)), pos, key, value_len)
+            && fits(node, pos, key, value_len)
+            && (lies_open(node, pos, key, value_len) || node.is_tight())
     }
 
     /// Where the entry at `pos` is, or goes.
@@ -213,4 +226,15 @@ fn fits(node: Node<'_>, pos: &LeafPos, key: &[u8], value_len: usize) -> bool {
         return node.value_len(node.slot(pos.slot)) + node.free_bytes() >= value_len;
     }
     node.free_bytes() >= ENTRY_OVERHEAD + suffix + value_len
+}
+
+/// Whether the bytes that [`fits`] found are between slots and cells, so that no cell has to move.
+fn lies_open(node: Node<'_>, pos: &LeafPos, key: &[u8], value_len: usize) -> bool {
+    let open = node.open_bytes();
+    if pos.found {
+        let slot = node.slot(pos.slot);
+        return value_len <= node.value_len(slot) || open >= CELL_HEAD + slot.key_len() + value_len;
+    }
+    let suffix = key.len().saturating_sub(node.prefix_len());
+    open >= ENTRY_OVERHEAD + suffix + value_len
 }
