@@ -6,8 +6,8 @@
 //! bytes    0 1 2 3 4 5 6 7 8 9 ...                  byte b is bits 8*(b%8).. of word b/8
 //! ```
 //! # Invariants
-//! - I1: page bytes are only ever read and written as whole aligned `AtomicU64`, so races are defined behaviour and
-//!   a reader sees each word as some writer stored it.
+//! - I1: page bytes are only ever written as whole aligned `AtomicU64`, and read as such or by machine instructions ([`wide`]), so races are
+//!   defined behaviour: a reader sees each byte as some writer stored it.
 //! - I2: no function panics or reads outside the slice, whatever offset or length it is given: an optimistic reader
 //!   passes numbers it has not validated yet. Bytes outside read as zero.
 //! # Concurrency
@@ -18,6 +18,17 @@
 
 use crate::prim::{AtomicU64, Ordering::Relaxed, point};
 use std::cmp::Ordering;
+
+mod wide;
+
+/// Where `N` bytes from `off` on lie; `None` if they are not all inside, or cannot be loaded as one here.
+#[inline(always)]
+fn whole<const N: usize>(words: &[AtomicU64], off: usize) -> Option<*const u8> {
+    let last = (words.len() * 8).wrapping_sub(N);
+    let inside = wide::IS_HERE && off <= last && words.len() * 8 >= N;
+    // SAFETY: the offset is inside the slice.
+    inside.then(|| unsafe { words.as_ptr().cast::<u8>().add(off) })
+}
 
 #[inline(always)]
 fn word(words: &[AtomicU64], index: usize) -> u64 {
@@ -30,6 +41,16 @@ fn word(words: &[AtomicU64], index: usize) -> u64 {
 /// The 8 bytes at `off`, any alignment; bytes outside are 0.
 #[inline(always)]
 pub fn load_u64(words: &[AtomicU64], off: usize) -> u64 {
+    if let Some(from) = whole::<8>(words, off) {
+        // SAFETY: W1.
+        return u64::from_le(unsafe { wide::load_8(from) });
+    }
+    load_across(words, off)
+}
+
+/// [`load_u64`] word by word.
+#[cfg_attr(all(target_arch = "x86_64", not(any(loom, shuttle, miri))), cold)]
+fn load_across(words: &[AtomicU64], off: usize) -> u64 {
     let (index, shift) = (off / 8, (off % 8) * 8);
     let low = word(words, index);
     if shift == 0 {
@@ -42,6 +63,10 @@ pub fn load_u64(words: &[AtomicU64], off: usize) -> u64 {
 #[inline(always)]
 pub fn load_u32(words: &[AtomicU64], off: usize) -> u32 {
     point();
+    if let Some(from) = whole::<4>(words, off) {
+        // SAFETY: W1.
+        return u32::from_le(unsafe { wide::load_4(from) });
+    }
     let (index, shift) = (off / 8, (off % 8) * 8);
     let low = word(words, index) >> shift;
     if shift <= 32 {
@@ -54,6 +79,10 @@ pub fn load_u32(words: &[AtomicU64], off: usize) -> u32 {
 #[inline(always)]
 pub fn load_u16(words: &[AtomicU64], off: usize) -> u16 {
     point();
+    if let Some(from) = whole::<2>(words, off) {
+        // SAFETY: W1.
+        return u16::from_le(unsafe { wide::load_2(from) });
+    }
     let (index, shift) = (off / 8, (off % 8) * 8);
     let low = word(words, index) >> shift;
     if shift <= 48 {
@@ -72,6 +101,18 @@ pub fn load_u8(words: &[AtomicU64], off: usize) -> u8 {
 #[inline]
 pub fn copy_out(words: &[AtomicU64], off: usize, out: &mut [u8]) {
     point();
+    if wide::IS_HERE {
+        let (chunks, rest) = out.as_chunks_mut::<8>();
+        let mut at = off;
+        for chunk in chunks {
+            *chunk = load_u64(words, at).to_le_bytes();
+            at = at.saturating_add(8);
+        }
+        if !rest.is_empty() {
+            rest.copy_from_slice(&load_u64(words, at).to_le_bytes()[..rest.len()]);
+        }
+        return;
+    }
     let (index, shift) = (off / 8, (off % 8) * 8);
     let Some((first, rest)) = words.get(index..).and_then(|w| w.split_first()) else {
         out.fill(0);
@@ -107,6 +148,11 @@ pub fn append_out(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>
         return;
     }
     let len = len.min(total - off);
+    if append_wide(words, off, len, out) {
+        // SAFETY: `len` bytes behind the vector's length were written, within its capacity.
+        unsafe { out.set_len(out.len() + len) };
+        return;
+    }
     let count = len.div_ceil(8);
     // Whole words are written, the last of them perhaps past the end.
     out.reserve(count * 8);
@@ -125,10 +171,25 @@ pub fn append_out(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>
     unsafe { out.set_len(out.len() + len) };
 }
 
-/// Appends the aligned words that hold `[off, off + len)`, and gives where in `out` the bytes are: from, and how many, clamped to what is
+/// Writes `[off, off + len)`, which is inside, behind the length of `out`, which stays, and up to seven bytes more, so that a whole number of words is written.
+/// False: that cannot be done here, or too near to the end of the page.
+#[inline(always)]
+fn append_wide(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) -> bool {
+    let rounded = len.next_multiple_of(wide::OVER);
+    if !wide::IS_HERE || rounded > words.len() * 8 - off {
+        return false;
+    }
+    out.reserve(rounded);
+    let to = out.spare_capacity_mut().as_mut_ptr().cast();
+    // SAFETY: `rounded` bytes from `off` on are inside the slice (W1), and so many were reserved.
+    unsafe { wide::copy(words.as_ptr().cast::<u8>().add(off), to, len) };
+    true
+}
+
+/// Appends words that hold `[off, off + len)`, and gives where in `out` the bytes are: from, and how many, clamped to what is
 /// inside. `out` stays a whole number of words long if it was one.
 ///
-/// The quickest copy there is here: one load and one store a word, nothing shifted.
+/// The quickest copy there is here: nothing is shifted.
 #[inline(always)]
 pub fn append_words(
     words: &[AtomicU64],
@@ -140,6 +201,11 @@ pub fn append_words(
     let off = off.min(total);
     let len = len.min(total - off);
     let start = out.len();
+    if append_wide(words, off, len, out) {
+        // SAFETY: so many bytes were written behind the vector's length, within its capacity.
+        unsafe { out.set_len(start + len.next_multiple_of(8)) };
+        return (start, len);
+    }
     let source = &words[off / 8..(off + len).div_ceil(8)];
     out.reserve(source.len() * 8);
     let to = out.spare_capacity_mut().as_mut_ptr().cast::<u64>();

@@ -96,22 +96,34 @@ impl<'v> Tail<'v> {
     /// Appends the first `len` bytes of `from` (all, where there are fewer) as a length-encoded string.
     #[inline(always)]
     pub fn counted(&mut self, from: &[u8], len: usize) {
-        if len <= QUICK {
-            self.put([len as u8], 1);
-            if len <= SHORT {
-                match from.first_chunk::<SHORT>() {
-                    Some(bytes) => self.put(*bytes, len),
-                    None => self.short(&from[..len.min(from.len())]),
-                }
-                return;
-            }
-            if let Some(bytes) = from.first_chunk::<QUICK>() {
-                return self.put(*bytes, len);
-            }
-        } else {
-            self.length(len);
+        if len <= SHORT
+            && let Some(bytes) = from.first_chunk::<SHORT>()
+        {
+            return self.headed(*bytes, len);
         }
-        self.slice(&from[..len.min(from.len())]);
+        if len <= QUICK
+            && let Some(bytes) = from.first_chunk::<QUICK>()
+        {
+            return self.headed(*bytes, len);
+        }
+        let from = &from[..len.min(from.len())];
+        self.length(len);
+        match len <= SHORT {
+            true => self.short(from),
+            false => self.slice(from),
+        }
+    }
+
+    /// Appends a byte that says `keep`, and the first `keep` of `bytes`; all of them where there are not so many.
+    #[inline(always)]
+    fn headed<const N: usize>(&mut self, bytes: [u8; N], keep: usize) {
+        self.make_room(1 + N);
+        // SAFETY: as in `put`.
+        unsafe {
+            self.at.write(keep as u8);
+            self.at.add(1).cast::<[u8; N]>().write(bytes);
+            self.at = self.at.add(1 + keep.min(N));
+        }
     }
 
     /// Appends at most [`SHORT`] bytes: two copies of known size, which overlap.

@@ -15,7 +15,11 @@ use nfold_txn::undo::{UndoKind, UndoPtr, UndoRecord};
 use nfold_txn::view::{Snapshot, StatusTable};
 
 use crate::error::{EngineError, Stop, lift};
-use crate::record::RowHeader;
+use crate::record::{CLUSTERED_HEADER, RowHeader};
+use nfold_types::row::RowLayout;
+
+/// The bytes of a row image up to its flags.
+const ROW_FLAGS_END: usize = 3;
 
 /// Which versions a reader sees.
 #[derive(Clone, Copy)]
@@ -75,6 +79,17 @@ pub(crate) fn settle_row(
         });
     }
     older(system, view, header, scratch)
+}
+
+/// Whether `view` sees the clustered `value` as it stands, and all of its row is there: false where that takes a longer look, or it is damaged.
+#[inline(always)]
+pub(crate) fn stands(view: &View<'_>, value: &[u8]) -> bool {
+    let Some(head) = value.first_chunk::<{ CLUSTERED_HEADER + ROW_FLAGS_END }>() else {
+        return false;
+    };
+    let (header, image) = head.split_at(CLUSTERED_HEADER);
+    !RowLayout::has_external(image)
+        && RowHeader::split(header).is_some_and(|(h, _)| !h.deleted && view.sees(h.trx))
 }
 
 #[cold]

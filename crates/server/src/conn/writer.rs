@@ -191,10 +191,29 @@ impl<'a> ResponseWriter<'a> {
         if let Some(at) = self.row.take() {
             end_packet(&mut self.output.bytes, at, &mut self.sequence);
         }
-        if self.output.bytes.len() >= FLUSH_BYTES {
-            return self.flush();
+        self.flush_if_much()
+    }
+
+    /// A row that `fill` appends, while none is open; after an error that is open which it has left.
+    #[inline(always)]
+    pub fn row<E>(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
+        debug_assert!(self.row.is_none(), "I1: a row is open");
+        let at = begin_packet(&mut self.output.bytes);
+        let done = fill(&mut self.output.bytes);
+        match done {
+            Ok(()) => end_packet(&mut self.output.bytes, at, &mut self.sequence),
+            Err(_) => self.row = Some(at),
         }
-        Ok(())
+        done
+    }
+
+    /// Sends what has gathered if that is much. On an error the result is over; the session stops.
+    #[inline(always)]
+    pub fn flush_if_much(&mut self) -> Result<(), Interrupt> {
+        match self.output.bytes.len() >= FLUSH_BYTES {
+            true => self.flush(),
+            false => Ok(()),
+        }
     }
 
     /// Bytes waiting to be sent, the open row included.

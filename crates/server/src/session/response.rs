@@ -184,6 +184,19 @@ impl RowSink for WireSink<'_, '_> {
         self.rows += 1;
         self.out.end_row().map_err(interrupt_error)
     }
+
+    fn rows(
+        &mut self,
+        count: usize,
+        row: &mut dyn FnMut(usize, &mut Vec<u8>) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        for i in 0..count {
+            self.out.row(|out| row(i, out))?;
+            self.rows += 1;
+            self.out.flush_if_much().map_err(interrupt_error)?;
+        }
+        Ok(())
+    }
 }
 
 /// Appends one row.

@@ -39,12 +39,16 @@ enum Form {
     Date,
     /// DATETIME(0)
     Seconds,
+    /// Several fields of fixed width that lie side by side, in a binary row as they are stored; none of them is NULL.
+    Fields,
     /// By the caller's function.
     General,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Column {
+    /// Its number in the result.
+    number: u32,
     ordinal: u32,
     /// Byte offset of a fixed column in the image; where the end offset of the variable column before this one stands among them otherwise.
     place: u32,
@@ -52,7 +56,7 @@ struct Column {
     null_bit: u8,
     /// 64 less the bits of an integer or a time.
     shift: u8,
-    /// Bytes of an integer in a binary row.
+    /// Bytes of an integer, or of several fields, in a binary row.
     wire_width: u8,
     form: Form,
 }
@@ -62,11 +66,17 @@ const NULL_BITS: u32 = 56;
 const NEVER_SET: u8 = 63;
 /// Bytes of text for any column but strings, with its length.
 const COLUMN_ROOM: usize = 22;
+/// Most bytes of fields that are copied as one.
+const FIELDS_MAX: usize = 32;
 
 /// Encodes the chosen columns of rows of one layout. See the module's header.
 #[derive(Clone, Debug)]
 pub struct RowEncoder {
     columns: Box<[Column]>,
+    /// For binary rows without NULLs: as `columns`, but fields that lie side by side are one.
+    gathered: Box<[Column]>,
+    /// The bits of [`RowView::nulls`] of all columns.
+    null_bits: u64,
     ends_at: usize,
     var_count: usize,
     /// Bytes that a row takes besides those of its image, about.
@@ -106,6 +116,7 @@ impl RowEncoder {
                 _ => 8,
             };
             Some(Column {
+                number: n as u32,
                 ordinal: ordinal as u32,
                 place,
                 null_bit: if far || slot.null_bit == NOT_NULL {
@@ -123,8 +134,11 @@ impl RowEncoder {
             .enumerate()
             .map(column)
             .collect::<Option<Box<[Column]>>>()?;
+        let bits = columns.iter().filter(|c| c.null_bit != NEVER_SET);
         Some(RowEncoder {
             room: COLUMN_ROOM * columns.len(),
+            null_bits: bits.fold(0, |bits, c| bits | 1 << c.null_bit),
+            gathered: gathered(&columns),
             columns,
             ends_at: layout.ends_at,
             var_count: layout.var_count,
@@ -146,15 +160,31 @@ impl RowEncoder {
         let Some(view) = self.view(row) else {
             return self.text_slowly(layout, row, out, general);
         };
-        let mut columns = self.columns.iter().enumerate();
+        match view.nulls & self.null_bits {
+            0 => self.text_of::<false>(view, layout, out, general),
+            _ => self.text_of::<true>(view, layout, out, general),
+        }
+    }
+
+    /// Appends a text row. `NULLS`: there may be some.
+    #[inline(always)]
+    fn text_of<const NULLS: bool>(
+        &self,
+        view: RowView<'_>,
+        layout: &RowLayout,
+        out: &mut Vec<u8>,
+        general: &mut General<'_>,
+    ) -> Result<(), RowError> {
+        let row = view.row;
+        let mut columns = self.columns.iter();
         loop {
             let mut tail = Tail::new(out, row.len() + self.room);
             // Up to a column that is the caller's.
-            let (n, column) = loop {
-                let Some((n, column)) = columns.next() else {
+            let column = loop {
+                let Some(column) = columns.next() else {
                     return Ok(());
                 };
-                if view.is_null(column) {
+                if NULLS && view.is_null(column) {
                     tail.put([wire::TEXT_NULL], 1);
                     continue;
                 }
@@ -168,13 +198,13 @@ impl RowEncoder {
                     Form::Bytes => view.bytes(column, &mut tail)?,
                     Form::Date => date_text(date(view.unsigned(column)?), &mut tail),
                     Form::Seconds => seconds_text(seconds(view.unsigned(column)?), &mut tail),
-                    Form::FilledSigned | Form::FilledUnsigned | Form::General => break (n, column),
+                    _ => break column,
                 }
             };
             drop(tail);
             match layout.get(row, column.ordinal as usize)? {
                 ValueRef::Null => out.push(wire::TEXT_NULL),
-                value => general(n, value, out),
+                value => general(column.number as usize, value, out),
             }
         }
     }
@@ -215,21 +245,42 @@ impl RowEncoder {
             out.resize(out.len() + head, 0);
             return self.binary_slowly(layout, row, out, mark, general);
         };
-        let mut columns = self.columns.iter().enumerate();
+        match view.nulls & self.null_bits {
+            0 => self.binary_of::<false>(view, layout, out, mark, general),
+            _ => self.binary_of::<true>(view, layout, out, mark, general),
+        }
+    }
+
+    /// Appends a binary row. `NULLS`: there may be some. `mark(n)`: the byte of `out` and the bit in it that say that column `n` is NULL.
+    #[inline(always)]
+    fn binary_of<const NULLS: bool>(
+        &self,
+        view: RowView<'_>,
+        layout: &RowLayout,
+        out: &mut Vec<u8>,
+        mark: impl Fn(usize) -> (usize, u8),
+        general: &mut General<'_>,
+    ) -> Result<(), RowError> {
+        let row = view.row;
+        let mut columns = match NULLS {
+            true => self.columns.iter(),
+            false => self.gathered.iter(),
+        };
         let mut tail = Tail::new(out, row.len() + self.room);
-        tail.zeros(head);
+        tail.zeros(1 + (self.columns.len() + 9) / 8);
         loop {
             // Up to a column that is the caller's.
-            let (n, column) = loop {
-                let Some((n, column)) = columns.next() else {
+            let column = loop {
+                let Some(column) = columns.next() else {
                     return Ok(());
                 };
-                if view.is_null(column) {
-                    let (at, bit) = mark(n);
+                if NULLS && view.is_null(column) {
+                    let (at, bit) = mark(column.number as usize);
                     tail.set_bits(at, bit);
                     continue;
                 }
                 match column.form {
+                    Form::Fields => view.fields(column, &mut tail)?,
                     Form::Signed | Form::FilledSigned => {
                         let value = view.signed(column)? as u64;
                         tail.put(value.to_le_bytes(), column.wire_width.into());
@@ -242,16 +293,17 @@ impl RowEncoder {
                     Form::Bytes => view.bytes(column, &mut tail)?,
                     Form::Date => date_binary(date(view.unsigned(column)?), &mut tail),
                     Form::Seconds => seconds_binary(seconds(view.unsigned(column)?), &mut tail),
-                    Form::General => break (n, column),
+                    Form::General => break column,
                 }
             };
             drop(tail);
+            let number = column.number as usize;
             match layout.get(row, column.ordinal as usize)? {
                 ValueRef::Null => {
-                    let (at, bit) = mark(n);
+                    let (at, bit) = mark(number);
                     out[at] |= bit;
                 }
-                value => general(n, value, out),
+                value => general(number, value, out),
             }
             tail = Tail::new(out, row.len() + self.room);
         }
@@ -298,6 +350,34 @@ impl RowEncoder {
             strings,
         })
     }
+}
+
+/// The columns, where integers that lie side by side and keep their width are one.
+fn gathered(columns: &[Column]) -> Box<[Column]> {
+    let width = |c: &Column| (64 - usize::from(c.shift)) / 8;
+    let mut all: Vec<Column> = Vec::with_capacity(columns.len());
+    for &column in columns {
+        let integer = matches!(
+            column.form,
+            Form::Signed | Form::Unsigned | Form::FilledSigned | Form::FilledUnsigned
+        );
+        let as_stored = integer && width(&column) == usize::from(column.wire_width);
+        match all.last_mut() {
+            Some(last)
+                if as_stored
+                    && last.form == Form::Fields
+                    && last.place + u32::from(last.wire_width) == column.place
+                    && usize::from(last.wire_width + column.wire_width) <= FIELDS_MAX =>
+            {
+                last.wire_width += column.wire_width;
+            }
+            _ => all.push(Column {
+                form: if as_stored { Form::Fields } else { column.form },
+                ..column
+            }),
+        }
+    }
+    all.into()
 }
 
 /// How a column stored as `kind` goes out as `ty`.
@@ -389,6 +469,18 @@ impl<'r> RowView<'r> {
     #[inline(always)]
     fn signed(&self, column: &Column) -> Result<i64, RowError> {
         Ok(self.word(column)? as i64 >> (column.shift & 63))
+    }
+
+    /// Several fields as one.
+    #[inline(always)]
+    fn fields(&self, column: &Column, tail: &mut Tail<'_>) -> Result<(), RowError> {
+        let (at, len) = (column.place as usize, usize::from(column.wire_width));
+        if let Some(bytes) = self.row.get(at..).and_then(|b| b.first_chunk()) {
+            tail.put::<FIELDS_MAX>(*bytes, len);
+            return Ok(());
+        }
+        tail.slice(self.row.get(at..at + len).ok_or(CUT)?);
+        Ok(())
     }
 
     #[inline(always)]

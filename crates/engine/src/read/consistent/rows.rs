@@ -4,7 +4,7 @@ use super::newest::{self, Origin};
 use super::{Asked, Consistent, Source, Stage, emit, has_key, image_of};
 use crate::batch::RowBatch;
 use crate::error::{Stop, lift};
-use crate::read::settle::{damaged, settle_row};
+use crate::read::settle::{damaged, settle_row, stands};
 use crate::read::{ReadSpec, Settled, View};
 use crate::record::{CLUSTERED_HEADER, SecondaryEntry};
 use crate::session::EngineSession;
@@ -82,9 +82,21 @@ impl Consistent {
             _ => &self.entries,
         };
         for i in at..self.found_order.len() {
-            self.stage = Stage::Settle(i);
             let found = &self.get.found()[self.found_order[i] as usize];
             let span = found.span();
+            let asked = self.origins[found.key as usize];
+            if self.adopted
+                && asked.stands
+                && let Some(value) = out.data().get(span.clone())
+                && stands(view, value)
+            {
+                out.push_span(
+                    asked.point as usize,
+                    span.start + CLUSTERED_HEADER..span.end,
+                );
+                continue;
+            }
+            self.stage = Stage::Settle(i);
             let arena = if self.adopted {
                 out.data()
             } else {
@@ -95,7 +107,6 @@ impl Consistent {
             if settled == Settled::Gone {
                 continue;
             }
-            let asked = self.origins[found.key as usize];
             let image = image_of(settled, value, &self.scratch)?;
             let in_place =
                 self.adopted && settled == Settled::Current && !RowLayout::has_external(image);

@@ -3,12 +3,11 @@
 use super::{Consistent, Origin, Source, Stage, emit};
 use crate::batch::RowBatch;
 use crate::error::Stop;
-use crate::read::settle::{damaged, settle_row};
-use crate::read::{ReadSpec, Settled, View};
-use crate::record::{CLUSTERED_HEADER, RowHeader};
+use crate::read::settle::{damaged, settle_row, stands};
+use crate::read::{ReadSpec, View};
+use crate::record::CLUSTERED_HEADER;
 use crate::session::EngineSession;
 use crate::table::Table;
-use nfold_types::row::RowLayout;
 
 impl Consistent {
     /// Whether all entries at hand can become rows of `out` in place. Not after a stop: then they are copied one by one, which keeps progress.
@@ -56,15 +55,12 @@ impl Consistent {
         for entry in self.entries.entries() {
             let span = entry.value_span();
             let value = out.data().get(span.clone()).ok_or_else(damaged)?;
-            let settled = settle_row(session.system(), view, value, &mut self.scratch)?;
-            let (_, image) = RowHeader::split(value).ok_or_else(damaged)?;
-            if settled == Settled::Current && !RowLayout::has_external(image) {
-                out.push_span(
-                    entry.point as usize,
-                    span.start + CLUSTERED_HEADER..span.end,
-                );
+            if stands(view, value) {
+                let image = span.start + CLUSTERED_HEADER..span.end;
+                out.push_span(entry.point as usize, image);
                 continue;
             }
+            let settled = settle_row(session.system(), view, value, &mut self.scratch)?;
             // Key and value: the batch cannot grow while they are read in it.
             let key = entry.key_span();
             let data = out.data().get(key.start..span.end).ok_or_else(damaged)?;

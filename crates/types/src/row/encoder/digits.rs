@@ -51,8 +51,10 @@ fn leading(v: u64, sign: usize, rest: usize, tail: &mut Tail<'_>) {
     // Nothing is left of a zero but its last digit.
     let zeros = (digits | 1 << 56).trailing_zeros() & 56;
     let len = 8 - zeros as usize / 8;
-    tail.put([(sign + len + rest) as u8, b'-'], 1 + sign);
-    tail.put(((digits | ZEROS) >> zeros).to_le_bytes(), len);
+    let shown = u128::from((digits | ZEROS) >> zeros);
+    let head = (sign + len + rest) as u64 | (u64::from(b'-') * sign as u64) << 8;
+    let whole = u128::from(head) | shown << (8 + 8 * sign);
+    tail.put(whole.to_le_bytes(), 1 + sign + len);
 }
 
 /// Year, month and day: `yyyymmdd`.
@@ -93,9 +95,11 @@ pub(super) fn seconds_text(v: DateTime, tail: &mut Tail<'_>) {
         | colon << 48
         | (digits >> 16 & 0xFF) << 56;
     let last = (digits >> 24 & 0xFF) | colon << 8 | (digits >> 32 & 0xFFFF) << 16;
-    tail.put(first.to_le_bytes(), 8);
-    tail.put(middle.to_le_bytes(), 8);
-    tail.put((last as u32).to_le_bytes(), 4);
+    let mut whole = [0; 24];
+    whole[..8].copy_from_slice(&first.to_le_bytes());
+    whole[8..16].copy_from_slice(&middle.to_le_bytes());
+    whole[16..].copy_from_slice(&last.to_le_bytes());
+    tail.put(whole, 20);
 }
 
 #[inline(always)]
