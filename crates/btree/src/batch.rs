@@ -64,6 +64,11 @@ impl EntryBatch {
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
+    /// Bytes of memory kept for keys and values; what is beside them is a part of that.
+    #[inline]
+    pub fn memory(&self) -> usize {
+        self.bytes.capacity()
+    }
     #[inline]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
@@ -209,6 +214,11 @@ impl GetMany {
         self.clear_found();
         (self.guess_hits, self.guess_misses) = (0, 0);
         self.guesses_far = false;
+    }
+    /// Bytes of memory kept for keys and values; what is beside them is a part of that.
+    #[inline]
+    pub fn memory(&self) -> usize {
+        self.keys.bytes.capacity() + self.values.capacity()
     }
     /// Forgets results only: after they were used and `get_many` said that there is more.
     pub fn clear_found(&mut self) {
@@ -378,6 +388,11 @@ impl PointScan {
         self.pending.clear();
         self.next = 0;
         self.out.clear();
+    }
+    /// Bytes of memory kept for keys and values; what is beside them is a part of that.
+    #[inline]
+    pub fn memory(&self) -> usize {
+        self.bounds.bytes.capacity() + self.out.memory()
     }
     /// Adds the range `[lo, hi)`, which is empty if `hi <= lo`; an empty `hi` means no upper bound. Returns the point's number.
     pub fn push(&mut self, lo: &[u8], hi: &[u8]) -> u32 {

@@ -50,9 +50,15 @@ impl Batch {
         self.spans.clear();
     }
 
+    /// Bytes that it keeps, near enough.
+    #[inline]
+    pub fn memory(&self) -> usize {
+        self.read.memory() + self.arena.capacity()
+    }
+
     /// Between executions: gives back what is more than usual.
     pub fn release(&mut self) {
-        if self.read.memory() + self.arena.capacity() > KEPT_BYTES {
+        if self.memory() > KEPT_BYTES {
             *self = Batch::new(self.width);
         }
     }

@@ -216,6 +216,24 @@ impl BlockExec {
         result
     }
 
+    /// Bytes that it keeps between executions, near enough.
+    pub fn memory(&self) -> usize {
+        let made = self.made.as_ref();
+        let derived = self.slots.iter().filter_map(|slot| match &slot.source {
+            Source::Derived(query) => Some(query.memory()),
+            _ => None,
+        });
+        self.batch.memory()
+            + made.map_or(0, |made| made.key.capacity() + made.image.capacity())
+            + self.steps.iter().map(StepExec::memory).sum::<usize>()
+            + self
+                .subqueries
+                .iter()
+                .map(KeptSubquery::memory)
+                .sum::<usize>()
+            + derived.sum::<usize>()
+    }
+
     fn release(&mut self) {
         self.batch.release();
         if let Some(made) = &mut self.made

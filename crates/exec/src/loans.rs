@@ -16,7 +16,9 @@
 //! One thread's own. A fiber that waits keeps what it has taken; whoever comes meanwhile gets others.
 //!
 //! # Cost
-//! No allocation for a plan that ran here before. At most [`BUCKETS`] times [`PER_BUCKET`] operators wait, and [`PARAMS`] parameters.
+//! No allocation for a plan that ran here before. At most [`BUCKETS`] times [`PER_BUCKET`] operators wait, and [`PARAMS`] parameters. What one
+//! piece of an operator may keep is bounded by itself; what all keep is looked at once in [`LOOK_EVERY`] statements, and the largest go where it
+//! is more than [`MOST_BYTES`].
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -33,10 +35,17 @@ const PER_BUCKET: usize = 8;
 /// Parameters that wait.
 const PARAMS: usize = 64;
 
+/// Statements between two looks at how much memory waits.
+const LOOK_EVERY: u32 = 1024;
+/// Bytes that may wait in all.
+const MOST_BYTES: usize = 32 << 20;
+
 /// See the module's header.
 #[derive(Default)]
 pub struct Loans {
     buckets: RefCell<Vec<Vec<Executable>>>,
+    /// Operators that were taken back so far.
+    given: Cell<u32>,
     /// Schema version of what waits.
     schema_version: Cell<u64>,
     params: RefCell<Vec<Params>>,
@@ -46,6 +55,20 @@ pub struct Loans {
 fn bucket(plan: &Arc<Plan>) -> usize {
     let address = Arc::as_ptr(plan).addr() as u64;
     (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % BUCKETS
+}
+
+/// The size up to which pieces of these sizes may stay, so that they are `most` bytes at most together.
+fn largest_kept(sizes: &mut [usize], most: usize) -> usize {
+    sizes.sort_unstable();
+    let (mut sum, mut kept) = (0, 0);
+    for same in sizes.chunk_by(|a, b| a == b) {
+        sum += same.len() * same[0];
+        if sum > most {
+            break;
+        }
+        kept = same[0];
+    }
+    kept
 }
 
 impl Loans {
@@ -64,8 +87,11 @@ impl Loans {
         Executable::new(plan.clone())
     }
 
-    /// Takes operators back. The oldest of a full place go.
-    pub fn give_operators(&self, operators: Executable) {
+    /// Takes operators of a plan of this schema version back. The oldest of a full place go.
+    pub fn give_operators(&self, operators: Executable, schema_version: u64) {
+        if self.schema_version.get() != schema_version {
+            return; // the schema moved while they ran: nobody will ask for them
+        }
         let mut buckets = self.buckets.borrow_mut();
         if buckets.is_empty() {
             buckets.resize_with(BUCKETS, Vec::new);
@@ -75,6 +101,32 @@ impl Loans {
             list.remove(0);
         }
         list.push(operators);
+        let given = self.given.get().wrapping_add(1);
+        self.given.set(given);
+        if given.is_multiple_of(LOOK_EVERY) {
+            drop(buckets);
+            self.trim(MOST_BYTES);
+        }
+    }
+
+    /// Bytes that wait here with operators, near enough.
+    pub fn memory(&self) -> usize {
+        let buckets = self.buckets.borrow();
+        buckets.iter().flatten().map(Executable::memory).sum()
+    }
+
+    /// Where more than `most` bytes wait, the largest operators go, until half of that is left.
+    #[cold]
+    fn trim(&self, most: usize) {
+        if self.memory() <= most {
+            return;
+        }
+        let mut buckets = self.buckets.borrow_mut();
+        let mut sizes: Vec<usize> = buckets.iter().flatten().map(Executable::memory).collect();
+        let largest = largest_kept(&mut sizes, most / 2);
+        for list in &mut *buckets {
+            list.retain(|operators| operators.memory() <= largest);
+        }
     }
 
     /// The schema has moved: tables that are gone are let go.
@@ -112,20 +164,31 @@ mod tests {
         let (a, b) = (plan(), plan());
         let first = loans.operators(&a, 1);
         let second = loans.operators(&a, 1);
-        loans.give_operators(first);
-        loans.give_operators(second);
+        loans.give_operators(first, 1);
+        loans.give_operators(second, 1);
         assert!(Arc::ptr_eq(loans.operators(&b, 1).plan(), &b));
         let again = loans.operators(&a, 1);
         assert_eq!(Arc::strong_count(&a), 3, "none is made where one waits");
-        loans.give_operators(again);
+        loans.give_operators(again, 1);
         assert_eq!(Arc::strong_count(&a), 3);
         let anew = loans.operators(&a, 2);
         assert_eq!(Arc::strong_count(&a), 2, "older ones are gone");
         for _ in 0..PER_BUCKET {
-            loans.give_operators(Executable::new(a.clone()));
+            loans.give_operators(Executable::new(a.clone()), 2);
         }
-        loans.give_operators(anew);
+        loans.give_operators(anew, 2);
         assert_eq!(Arc::strong_count(&a), 1 + PER_BUCKET);
+        loans.give_operators(Executable::new(b.clone()), 1);
+        assert_eq!(Arc::strong_count(&b), 1, "late ones are not kept");
+    }
+
+    #[test]
+    fn the_largest_go_until_the_rest_is_small_enough() {
+        assert_eq!(largest_kept(&mut [5, 1, 3, 3], 12), 5);
+        assert_eq!(largest_kept(&mut [5, 1, 3, 3], 11), 3);
+        assert_eq!(largest_kept(&mut [5, 1, 3, 3], 6), 1, "both or none");
+        assert_eq!(largest_kept(&mut [5, 1, 3, 3], 0), 0);
+        assert_eq!(largest_kept(&mut [0, 0, 9], 8), 0);
     }
 
     #[test]

@@ -66,6 +66,14 @@ impl KeptQuery {
         result
     }
 
+    /// Bytes that it keeps between executions, near enough.
+    pub fn memory(&self) -> usize {
+        let exec = self.0.take();
+        let held = exec.as_ref().map_or(0, |exec| exec.memory());
+        self.0.set(exec);
+        held
+    }
+
     fn take(&self, rt: &Runtime<'_>, q: &QueryPlan) -> Result<Box<QueryExec>, SqlError> {
         match self.0.take() {
             Some(exec) => Ok(exec),
@@ -99,6 +107,17 @@ impl QueryExec {
             body,
             image: Vec::new(),
         })
+    }
+
+    fn memory(&self) -> usize {
+        let body = match &self.body {
+            Body::Block(exec) => exec.memory(),
+            Body::Set(exec) => {
+                let sides: usize = exec.sides.iter().map(KeptQuery::memory).sum();
+                sides + exec.image.capacity() + exec.key.capacity()
+            }
+        };
+        body + self.image.capacity()
     }
 
     fn run(

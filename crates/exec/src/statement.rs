@@ -82,6 +82,12 @@ impl Executable {
         &self.plan
     }
 
+    /// Bytes that its operators keep between executions, near enough.
+    pub(crate) fn memory(&self) -> usize {
+        let root = self.root.as_ref();
+        self.query.memory() + root.map_or(0, |root| root.memory())
+    }
+
     /// Whether the first table has grown or shrunk so much since the plan was made that another plan may be better. Looked at rarely:
     /// when it first runs (which sets the mark), and whenever the number of uses is a power of four.
     fn outgrown(&mut self, engine: &Engine) -> bool {

@@ -38,6 +38,12 @@ impl KeptSubquery {
         plans.iter().map(|_| KeptSubquery::default()).collect()
     }
 
+    /// Bytes that it keeps between executions, near enough.
+    pub fn memory(&self) -> usize {
+        let rows = self.rows.borrow().values.capacity() * size_of::<Value>();
+        rows + self.query.memory()
+    }
+
     /// After the block has run: forgets the rows, gives back what is more than usual.
     pub fn release(&self) {
         self.known.set(false);

@@ -80,6 +80,15 @@ impl Read {
         }
     }
 
+    /// Bytes of memory that it keeps when it is bound again, near enough; its points are the caller's to count.
+    #[inline]
+    pub fn memory(&self) -> usize {
+        match &self.inner {
+            Inner::Consistent(read) => read.memory(),
+            Inner::Locking(read) => read.memory(),
+        }
+    }
+
     /// The table it reads.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
@@ -212,6 +221,16 @@ struct Consistent {
 }
 
 impl Consistent {
+    #[inline]
+    fn memory(&self) -> usize {
+        self.scan.memory()
+            + self.entries.memory()
+            + self.get.memory()
+            + self.scratch.version.capacity()
+            + self.row.capacity()
+            + self.copy.capacity()
+    }
+
     fn reset(&mut self, spec: &ReadSpec) {
         self.stage = Stage::Fill;
         self.more = true;

@@ -92,6 +92,15 @@ struct Here {
 }
 
 impl LockingRead {
+    #[inline]
+    pub(super) fn memory(&self) -> usize {
+        self.first.memory()
+            + self.again.memory()
+            + self.scratch.version.capacity()
+            + self.value.capacity()
+            + self.row.capacity()
+    }
+
     pub(super) fn bind_points(&mut self, points: PointSet) -> PointSet {
         (self.at, self.here, self.range, self.reverse) = (0, None, None, false);
         self.start_over();

@@ -133,6 +133,16 @@ impl StepExec {
         })
     }
 
+    /// Bytes that it keeps between executions, near enough.
+    pub fn memory(&self) -> usize {
+        let hash = match &self.lookup {
+            Lookup::Hash(table) => table.rows.memory(),
+            _ => 0,
+        };
+        let reader = self.reader.as_ref().map_or(0, TableReader::memory);
+        self.outer.memory() + self.inner.memory() + self.looking.memory() + reader + hash
+    }
+
     /// After an execution: closes files, gives back what is more than usual.
     pub fn release(&mut self) {
         self.made = None;

@@ -80,13 +80,19 @@ impl TableReader {
         }
     }
 
-    /// After an execution: gives back what a long list has taken.
+    /// After an execution: gives back what a long list or long rows have taken.
     pub fn give_back(&mut self) {
-        if self.bound_bytes > KEPT_BYTES {
+        if self.memory() > KEPT_BYTES {
             self.read = None;
             self.bound = BoundAccess::default();
             self.bound_bytes = 0;
         }
+    }
+
+    /// Bytes that it keeps, near enough.
+    #[inline]
+    pub fn memory(&self) -> usize {
+        self.bound_bytes + self.read.as_ref().map_or(0, |read| read.memory())
     }
 
     /// Binds the access path; whether its conditions hold for every row found.

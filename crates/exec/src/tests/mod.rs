@@ -31,6 +31,7 @@ use crate::{Executable, Params, StatementResult, execute};
 mod aggregates;
 mod dml;
 mod joins;
+mod kept;
 mod plans;
 mod select;
 mod spills;
@@ -43,6 +44,8 @@ pub(crate) struct Db {
     session: RefCell<EngineSession>,
     pub env: Env,
     pub warnings: RefCell<Warnings>,
+    /// Bytes that the operators of the statement before keep.
+    pub kept: Cell<usize>,
     _dir: tempfile::TempDir,
 }
 
@@ -245,6 +248,7 @@ fn column(spec: &str) -> ColumnDef {
         "datetime" => ColumnType::new(TypeKind::DateTime(0)),
         "char" => ColumnType::string(TypeKind::Char(120), ai),
         "varchar" => ColumnType::varchar(100, ai),
+        "longtext" => ColumnType::string(TypeKind::Text(TextSize::Long), ai),
         "text" => ColumnType::string(TypeKind::Text(TextSize::Normal), ai),
         other => panic!("type {other}"),
     };
@@ -298,6 +302,7 @@ impl Db {
             session,
             env,
             warnings: RefCell::new(Warnings::default()),
+            kept: Cell::new(0),
             _dir: dir,
         }
     }
@@ -407,6 +412,7 @@ impl Db {
             });
             end?;
             let result = result?;
+            self.kept.set(statement.memory());
             match &first {
                 None => first = Some((sink.rows.clone(), result)),
                 Some((rows, _)) => assert_eq!(*rows, sink.rows, "the second run of {sql}"),

@@ -111,14 +111,13 @@ impl Session {
             };
             let result = self.execute_plan(cx, work, (&plan, &mut operators), sink);
             if !plan.once {
-                cx.loans().give_operators(operators);
+                (cx.loans()).give_operators(operators, plan.shared.schema_version);
             }
             if let Err(e) = &result
                 && e.code == ErrorCode::ER_TABLE_DEF_CHANGED
                 && !self.engine.snapshot_refused()
-                && tries < 1
+                && !anew
             {
-                tries += 1;
                 anew = true;
                 continue;
             }
