@@ -5,6 +5,7 @@
 
 pub mod epoch;
 pub mod gathering;
+pub mod left;
 pub mod pad;
 pub mod page_word;
 pub mod planted;
@@ -14,6 +15,7 @@ pub mod wakeup;
 pub mod words;
 
 pub use gathering::Gathering;
+pub use left::Left;
 pub use pad::CachePadded;
 pub use page_word::PageWord;
 pub use prefix::FilledPrefix;

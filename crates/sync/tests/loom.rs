@@ -7,7 +7,7 @@ use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use loom::thread;
 use nfold_sync::page_word::{PageWord, frame_of, is_exclusive};
 use nfold_sync::prefix::{FilledPrefix, UNIT};
-use nfold_sync::{Gathering, epoch::Registry, words};
+use nfold_sync::{Gathering, Left, epoch::Registry, words};
 use std::sync::Arc;
 
 fn page(n: usize) -> Vec<AtomicU64> {
@@ -323,5 +323,32 @@ fn no_request_is_left_to_nobody() {
             t.join().unwrap();
         }
         assert_eq!(shared.1.load(Ordering::Acquire), 4);
+    });
+}
+
+/// What is left to a thread that is about to doze is seen by it, or it is woken, by one of those who leave something.
+#[test]
+fn nothing_is_left_to_one_that_dozes_on() {
+    loom::model(|| {
+        let left = Arc::new(Left::default());
+        let threads: Vec<_> = [3, 5]
+            .into_iter()
+            .map(|number| {
+                let left = left.clone();
+                thread::spawn(move || left.leave(number))
+            })
+            .collect();
+        let done = left.highest();
+        let dozes = left.may_doze(done);
+        if !dozes {
+            left.awake();
+            assert!(left.highest() > done);
+        }
+        let woken = threads.into_iter().map(|t| t.join().unwrap());
+        let woken = woken.filter(|&w| w).count();
+        assert!(woken <= 1);
+        if dozes && left.highest() > done {
+            assert_eq!(woken, 1);
+        }
     });
 }

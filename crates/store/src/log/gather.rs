@@ -8,8 +8,8 @@
 //! # Invariants
 //! - G1: a thread that gathers hands over what it holds before it sleeps: its waits depend on it.
 //! - G2: who leaves its request to another does not depend on when that one hands over: what was left is in [`Log::left`], and the log thread
-//!   syncs it when nobody has asked for about as long as the device takes for a sync. A thread that dozes, because nothing was asked for lately, is
-//!   woken for that: it says so before it looks at `left`, and who leaves something looks at that afterwards (SeqCst both).
+//!   syncs it when nobody has asked for about as long as the device takes for a sync. One that dozes, because nothing was asked for lately, is
+//!   woken for that ([`nfold_sync::Left`]).
 //! # Concurrency
 //! `HELD` is the thread's own. Of several threads that hold something the last one asks for all ([`nfold_sync::Gathering`]).
 
@@ -109,15 +109,14 @@ impl Log {
 
     /// Another thread will ask; the log thread sees to it that this one's commits do not depend on when (G2).
     fn leave(&self, lsn: Lsn) {
-        self.left.fetch_max(lsn, SeqCst);
-        if self.dozing.load(SeqCst) && self.dozing.swap(false, SeqCst) {
+        if self.left.leave(lsn) {
             self.kick();
         }
     }
 
     /// The log thread has nothing to do. Sleeps until it may have; `patience`: see [`Patience`].
     pub(super) fn rest(&self, patience: &mut Patience) {
-        let left = self.left.load(SeqCst);
+        let left = self.left.highest();
         if left > self.durable() {
             let since = *patience.since.get_or_insert_with(Instant::now);
             match patience.time().checked_sub(since.elapsed()) {
@@ -133,10 +132,9 @@ impl Log {
             std::thread::park_timeout(patience.time());
             return;
         }
-        self.dozing.store(true, SeqCst);
-        if self.left.load(SeqCst) <= self.durable() {
+        if self.left.may_doze(self.durable()) {
             std::thread::park_timeout(LAZY_SYNC / 10);
         }
-        self.dozing.store(false, SeqCst);
+        self.left.awake();
     }
 }

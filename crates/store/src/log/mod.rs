@@ -36,7 +36,7 @@ use format::*;
 use gather::Patience;
 use nfold_observe::contention::{Contention, WaitKind};
 use nfold_sync::planted::{self, Bug};
-use nfold_sync::{CachePadded, FilledPrefix, Gathering};
+use nfold_sync::{CachePadded, FilledPrefix, Gathering, Left};
 use parking_lot::{Mutex, MutexGuard};
 use ring::Ring;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
@@ -131,9 +131,7 @@ pub(crate) struct Log {
     write_wanted: AtomicBool,
     gathering: CachePadded<Gathering>,
     /// Up to where threads have left their requests to others ([`gather`], G2).
-    left: CachePadded<AtomicU64>,
-    /// The log thread sleeps until somebody asks.
-    dozing: AtomicBool,
+    left: CachePadded<Left>,
     ring: Ring,
     files: LogFiles,
     generation: u64,
@@ -182,8 +180,7 @@ impl Log {
             wanted: cell(),
             write_wanted: AtomicBool::new(false),
             gathering: CachePadded::default(),
-            left: CachePadded::new(AtomicU64::new(0)),
-            dozing: AtomicBool::new(false),
+            left: CachePadded::default(),
             ring: Ring::new(ring as usize),
             files,
             generation,
