@@ -36,6 +36,11 @@ impl Builder {
         }
     }
 
+    /// Entries from now on may come from a newer transaction.
+    pub fn raise_newest_trx(&mut self, id: TrxId) {
+        self.newest_trx = self.newest_trx.max(id);
+    }
+
     /// Entries taken so far.
     pub fn entries(&self) -> u64 {
         self.entries

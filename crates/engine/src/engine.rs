@@ -39,6 +39,13 @@ pub struct EngineOptions {
     pub store: StoreOptions,
     /// `innodb_flush_log_at_trx_commit`: 0, 1 or 2.
     pub flush_at_commit: u8,
+    /// Bytes of an index being built that are sorted in memory; what is beyond goes through a scratch file.
+    pub build_memory: usize,
+}
+
+impl EngineOptions {
+    /// What a server gives to building an index, bytes.
+    pub const BUILD_MEMORY: usize = 128 << 20;
 }
 
 /// What opening found.
@@ -61,6 +68,7 @@ pub(crate) struct Shared {
     /// One DDL call at a time.
     pub ddl: Mutex<()>,
     pub flush_at_commit: AtomicU8,
+    pub build_memory: usize,
     pub guesses: Guesses,
 }
 
@@ -113,6 +121,7 @@ impl Engine {
             tables: RwLock::default(),
             ddl: Mutex::new(()),
             flush_at_commit: AtomicU8::new(options.flush_at_commit),
+            build_memory: options.build_memory,
             guesses: Guesses::new(),
         });
         // Rows that a definition cut short has changed are locked by it, and opening itself may change them.

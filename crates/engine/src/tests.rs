@@ -31,6 +31,7 @@ pub(super) fn options() -> EngineOptions {
     EngineOptions {
         store: StoreOptions::default(),
         flush_at_commit: 1,
+        build_memory: EngineOptions::BUILD_MEMORY,
     }
 }
 

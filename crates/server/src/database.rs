@@ -105,6 +105,7 @@ fn engine_options(options: &ServerOptions) -> EngineOptions {
             })),
         },
         flush_at_commit: v.int("innodb_flush_log_at_trx_commit") as u8,
+        build_memory: EngineOptions::BUILD_MEMORY,
     }
 }
 

@@ -103,6 +103,7 @@ fn look(image: &SimDisk, allowed: &Allowed<'_>, log: bool) -> Result<bool, Strin
     let options = EngineOptions {
         store,
         flush_at_commit: 1,
+        build_memory: EngineOptions::BUILD_MEMORY,
     };
     let opened = Engine::open(options, Arc::new(image.clone()), &|_| {});
     let (engine, report) = match opened {

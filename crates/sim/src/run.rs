@@ -139,6 +139,8 @@ impl World {
         EngineOptions {
             store,
             flush_at_commit: if self.lazy { 2 } else { 1 },
+            // Some rows' entries, or all: by what is chance already.
+            build_memory: if pages % 2 == 1 { 1 << 10 } else { 1 << 20 },
         }
     }
 

@@ -18,6 +18,7 @@ mod page_ref;
 mod pool;
 mod recovery;
 mod redo;
+mod scratch;
 mod space;
 mod status;
 mod store;
@@ -36,6 +37,7 @@ pub use page::{
 pub use page_ref::PageRef;
 pub use pool::resize::{ResizePhase, ResizeStatus};
 pub use redo::{NoRedo, RedoHandler};
+pub use scratch::Scratch;
 pub use space::{USER_AREA, USER_AREA_LEN};
 pub use status::{RecoveryPhase, RecoveryProgress, RecoveryReport, StoreStatus};
 pub use store::{Horizon, Residency, SpacePages, Store, WordRef};

@@ -32,6 +32,7 @@ use crate::log::scan::Scan;
 use crate::options::StoreOptions;
 use crate::page::{Lsn, SpaceId};
 use crate::redo::RedoHandler;
+use crate::scratch;
 use crate::space;
 use crate::status::{RecoveryPhase, RecoveryProgress, RecoveryReport};
 use std::collections::HashMap;
@@ -50,6 +51,7 @@ pub(crate) fn open(
     progress: &dyn Fn(RecoveryProgress),
 ) -> Result<(Core, RecoveryReport), StoreError> {
     space::sweep_temporaries(&*disk)?;
+    scratch::sweep(&*disk)?;
     match ControlFile::open(&*disk)? {
         None => create(options, disk, handler),
         Some(control) => recover(options, disk, handler, control, progress),

@@ -15,6 +15,7 @@ use crate::page::{Lsn, PAGE_SIZE, PAGE_WORDS, PageId, PageNo, SpaceId, TrxId};
 use crate::page_ref::PageRef;
 use crate::pool::load::Job;
 use crate::redo::RedoHandler;
+use crate::scratch::Scratch;
 use crate::space;
 use crate::status::{RecoveryProgress, RecoveryReport, StoreStatus};
 use crate::wait::Wait;
@@ -152,6 +153,11 @@ impl Store {
             core.forget_space(&space);
         }
         removed.map_err(|e| StoreError::io(&e, format!("{name}: remove")))
+    }
+
+    /// A new file for what does not fit in memory. Blocks on the disk.
+    pub fn scratch(&self) -> Result<Scratch, StoreError> {
+        Scratch::create(&self.core.disk)
     }
 
     /// All space files: (id, name). Blocks on the disk. A file that cannot be read is an error: it is not that there is none.

@@ -112,6 +112,7 @@ impl super::Engine for Engine {
                 ..StoreOptions::default()
             },
             flush_at_commit: 2,
+            build_memory: EngineOptions::BUILD_MEMORY,
         };
         let disk = Arc::new(RealDisk::new(dir, true));
         let (engine, _) = Nfold::open(options, disk, &|_| {}).expect("the engine opens");

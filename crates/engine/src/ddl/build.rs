@@ -1,59 +1,90 @@
-//! Filling an empty tree: entries are collected, sorted and stacked leaf by leaf; what does not fit in memory goes in by chunks.
+//! Filling an empty tree, for CREATE INDEX and for tables that are copied. Entries that fit in memory are sorted and stacked leaf by leaf.
+//!
+//! # Picture
+//! What happens when the memory is full for the first time depends on how the entries came:
+//! ```text
+//! not in order   sorted runs in a scratch file, merged at the end and stacked (`runs`)
+//! in order       stacked at once, and so on while the order lasts: rows of a table that is copied mostly come so
+//!                  └ an entry below the last one: what is left goes in one by one, chunks sorted
+//! ```
 
 use nfold_btree::{Builder, Room, TreeHandle};
-use nfold_store::{SpaceId, Store};
+use nfold_store::{SpaceId, Store, StoreError};
 
+use super::runs::Runs;
 use crate::error::{EngineError, Stop, lift};
 use crate::stats::block;
 
-/// Bytes of entries that are sorted in memory.
-const CHUNK_BYTES: usize = 128 << 20;
+#[cfg(test)]
+mod tests;
 
 /// For a key: how many of its bytes must differ from every other's; `None`: it may repeat (NULLs).
 pub(super) type OwnBytes<'a> = Box<dyn Fn(&[u8]) -> Option<usize> + 'a>;
 
+/// Where entries are that memory had no room for.
+enum Written {
+    Nothing,
+    /// In the tree, all in order.
+    Stacked(Stack),
+    Runs(Runs),
+    /// In the tree.
+    Inserted,
+}
+
 /// Collects entries for one tree.
 pub(super) struct Filler<'a> {
-    store: &'a Store,
-    space: SpaceId,
-    tree: &'a TreeHandle,
+    target: Target<'a>,
+    /// Keys and values of the entries in memory.
     arena: Vec<u8>,
     /// (start, key end, value end)
     entries: Vec<(u32, u32, u32)>,
-    /// Becomes the newest transaction id of the leaves.
+    /// Bytes that `arena` may take.
+    memory: usize,
+    written: Written,
+}
+
+/// The tree, and what is known of its entries.
+struct Target<'a> {
+    store: &'a Store,
+    space: SpaceId,
+    tree: &'a TreeHandle,
+    /// Of the entries so far; becomes the leaves' newest transaction id.
     newest_trx: u64,
-    /// A chunk was written: the tree is not empty any more.
-    chunked: bool,
     /// Keys (all bytes, or the own ones of a unique index) may not repeat.
     unique: Option<OwnBytes<'a>>,
 }
 
 impl<'a> Filler<'a> {
-    /// `unique`: for a key, how many of its bytes must differ from every other's; `None` from it: the key may repeat (NULLs).
+    /// `unique`: for a key, how many of its bytes must differ from every other's; `None` from it: the key may repeat (NULLs). `memory`: bytes
+    /// of entries that are sorted in memory, below 4 GiB.
     pub(super) fn new(
         store: &'a Store,
+        memory: usize,
         space: SpaceId,
         tree: &'a TreeHandle,
         unique: Option<OwnBytes<'a>>,
     ) -> Self {
         Filler {
-            store,
-            space,
-            tree,
+            target: Target {
+                store,
+                space,
+                tree,
+                newest_trx: 0,
+                unique,
+            },
             arena: Vec::new(),
             entries: Vec::new(),
-            newest_trx: 0,
-            chunked: false,
-            unique,
+            memory: memory.min(u32::MAX as usize),
+            written: Written::Nothing,
         }
     }
 
     /// Adds an entry. An error: another entry has the key.
     pub(super) fn push(&mut self, key: &[u8], value: &[u8], trx: u64) -> Result<(), Filled> {
-        self.newest_trx = self.newest_trx.max(trx);
-        if self.arena.len() + key.len() + value.len() > CHUNK_BYTES {
+        if self.arena.len() + key.len() + value.len() > self.memory && !self.entries.is_empty() {
             self.write_chunk()?;
         }
+        self.target.newest_trx = self.target.newest_trx.max(trx);
         let start = self.arena.len() as u32;
         self.arena.extend_from_slice(key);
         let middle = self.arena.len() as u32;
@@ -62,59 +93,106 @@ impl<'a> Filler<'a> {
         Ok(())
     }
 
-    fn sort(&mut self) {
+    /// Sorts the entries in memory; whether they were in order.
+    fn sort(&mut self) -> bool {
         let arena = &self.arena;
         let key = |e: &(u32, u32, u32)| &arena[e.0 as usize..e.1 as usize];
-        if !self.entries.is_sorted_by(|a, b| key(a) <= key(b)) {
+        let sorted = self.entries.is_sorted_by(|a, b| key(a) <= key(b));
+        if !sorted {
             self.entries.sort_unstable_by(|a, b| key(a).cmp(key(b)));
         }
+        sorted
     }
 
-    /// The own bytes of a key that must be unique.
-    fn own<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
-        self.unique
-            .as_ref()
-            .and_then(|own| own(key))
-            .and_then(|n| key.get(..n))
-    }
-
-    fn check_sorted(&self) -> Result<(), Filled> {
-        let key = |e: &(u32, u32, u32)| &self.arena[e.0 as usize..e.1 as usize];
-        for pair in self.entries.windows(2) {
-            let (a, b) = (key(&pair[0]), key(&pair[1]));
-            if self.own(a).is_some_and(|own| self.own(b) == Some(own)) {
-                return Err(Filled::Duplicate(b.to_vec()));
+    /// Memory is full, or this is all.
+    fn write_chunk(&mut self) -> Result<(), Filled> {
+        let in_order = self.sort();
+        let arena = &self.arena;
+        let entries = self.entries.iter().map(|&(start, middle, end)| {
+            let key = &arena[start as usize..middle as usize];
+            (key, &arena[middle as usize..end as usize])
+        });
+        let target = &self.target;
+        self.written = match std::mem::replace(&mut self.written, Written::Inserted) {
+            Written::Nothing if in_order => {
+                let mut stack = Stack::default();
+                stack.push_all(target, entries)?;
+                Written::Stacked(stack)
             }
-        }
+            Written::Stacked(mut stack)
+                if entries.clone().next().is_some_and(|e| stack.is_below(e.0)) =>
+            {
+                stack.push_all(target, entries)?;
+                Written::Stacked(stack)
+            }
+            Written::Stacked(mut stack) => {
+                stack.finish(target)?;
+                target.insert_all(entries)?;
+                Written::Inserted
+            }
+            Written::Nothing => {
+                let mut runs = Runs::create(target.store)?;
+                runs.add(entries)?;
+                Written::Runs(runs)
+            }
+            Written::Runs(mut runs) => {
+                runs.add(entries)?;
+                Written::Runs(runs)
+            }
+            Written::Inserted => {
+                target.insert_all(entries)?;
+                Written::Inserted
+            }
+        };
+        self.arena.clear();
+        self.entries.clear();
         Ok(())
     }
 
-    /// Memory is full: this chunk goes in entry by entry, in order.
-    fn write_chunk(&mut self) -> Result<(), Filled> {
-        self.sort();
-        self.check_sorted()?;
-        for &(start, middle, end) in &self.entries {
-            let key = &self.arena[start as usize..middle as usize];
-            let value = &self.arena[middle as usize..end as usize];
-            if self.chunked
-                && let Some(own) = self.own(key)
+    /// Writes what is left.
+    pub(super) fn finish(mut self) -> Result<(), Filled> {
+        if matches!(self.written, Written::Nothing) {
+            self.sort();
+        }
+        if !self.entries.is_empty() {
+            self.write_chunk()?;
+        }
+        match self.written {
+            Written::Stacked(mut stack) => stack.finish(&self.target),
+            Written::Runs(runs) => {
+                // Room for what is read of the runs.
+                drop((self.arena, self.entries));
+                let mut stack = Stack::default();
+                runs.merge(self.memory, |key, value| {
+                    stack.push(&self.target, key, value)
+                })?;
+                stack.finish(&self.target)
+            }
+            Written::Nothing | Written::Inserted => Ok(()),
+        }
+    }
+}
+
+impl Target<'_> {
+    /// The own bytes of a key that must be unique.
+    fn own<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
+        let own = self.unique.as_ref()?(key)?;
+        key.get(..own)
+    }
+
+    /// Inserts entries into a tree that has others.
+    fn insert_all<'e>(
+        &self,
+        entries: impl Iterator<Item = (&'e [u8], &'e [u8])>,
+    ) -> Result<(), Filled> {
+        for (key, value) in entries {
+            if let Some(own) = self.own(key)
                 && self.exists(own)?
             {
                 return Err(Filled::Duplicate(key.to_vec()));
             }
-            block(|| {
-                insert(
-                    self.store,
-                    self.space,
-                    self.tree,
-                    self.newest_trx,
-                    (key, value),
-                )
-            })?;
+            block(|| insert(self, key, value))?;
         }
-        self.chunked = true;
-        self.arena.clear();
-        self.entries.clear();
         Ok(())
     }
 
@@ -124,41 +202,64 @@ impl<'a> Filler<'a> {
         block(|| cursor.next_batch(self.tree, self.store, 1, &mut batch))?;
         Ok(!batch.is_empty())
     }
+}
 
-    /// Writes what is left.
-    pub(super) fn finish(mut self) -> Result<(), Filled> {
-        if self.chunked {
-            return self.write_chunk();
+/// A tree that is built from below.
+#[derive(Default)]
+struct Stack {
+    builder: Builder,
+    last: Option<Vec<u8>>,
+}
+
+impl Stack {
+    fn is_below(&self, key: &[u8]) -> bool {
+        self.last.as_ref().is_none_or(|last| **last < *key)
+    }
+
+    fn push_all<'e>(
+        &mut self,
+        target: &Target<'_>,
+        entries: impl Iterator<Item = (&'e [u8], &'e [u8])>,
+    ) -> Result<(), Filled> {
+        for (key, value) in entries {
+            self.push(target, key, value)?;
         }
-        self.sort();
-        self.check_sorted()?;
-        let mut builder = Builder::new(self.newest_trx);
-        for &(start, middle, end) in &self.entries {
-            let key = &self.arena[start as usize..middle as usize];
-            let value = &self.arena[middle as usize..end as usize];
-            block(|| builder.push(self.tree, self.store, key, value))?;
+        Ok(())
+    }
+
+    /// Adds an entry that is not below the last one. An error: the keys may not repeat, but do.
+    fn push(&mut self, target: &Target<'_>, key: &[u8], value: &[u8]) -> Result<(), Filled> {
+        let last = self.last.get_or_insert_default();
+        if self.builder.entries() > 0
+            && let Some(own) = target.own(key)
+            && target.own(last) == Some(own)
+        {
+            return Err(Filled::Duplicate(key.to_vec()));
         }
-        block(|| builder.finish(self.tree, self.store))?;
+        last.clear();
+        last.extend_from_slice(key);
+        self.builder.raise_newest_trx(target.newest_trx);
+        block(|| self.builder.push(target.tree, target.store, key, value))?;
+        Ok(())
+    }
+
+    fn finish(&mut self, target: &Target<'_>) -> Result<(), Filled> {
+        block(|| self.builder.finish(target.tree, target.store))?;
         Ok(())
     }
 }
 
-fn insert(
-    store: &Store,
-    space: SpaceId,
-    tree: &TreeHandle,
-    trx: u64,
-    (key, value): (&[u8], &[u8]),
-) -> Result<(), Stop> {
+fn insert(target: &Target<'_>, key: &[u8], value: &[u8]) -> Result<(), Stop> {
+    let Target { store, tree, .. } = target;
     let mut mtr = store.mtr();
     let mut pos = tree
         .leaf_for_write(store, &mut mtr, key, Room::Value(value.len()))
         .map_err(lift)?;
-    mtr.reserve(key.len() + value.len() + 1024, space, 0)
+    mtr.reserve(key.len() + value.len() + 1024, target.space, 0)
         .map_err(lift)?;
     if !pos.found {
         tree.insert_at(&mut mtr, &mut pos, key, value);
-        tree.set_newest_trx(&mut mtr, &pos, trx);
+        tree.set_newest_trx(&mut mtr, &pos, target.newest_trx);
     }
     mtr.commit();
     Ok(())
@@ -174,6 +275,12 @@ pub(super) enum Filled {
 impl From<EngineError> for Filled {
     fn from(error: EngineError) -> Self {
         Filled::Error(error)
+    }
+}
+
+impl From<StoreError> for Filled {
+    fn from(error: StoreError) -> Self {
+        Filled::Error(error.into())
     }
 }
 

@@ -9,7 +9,7 @@ use nfold_store::{PageId, PageNo, PageType, StoreError, header};
 use super::build::{Filled, Filler, OwnBytes};
 use super::table::IndexSpec;
 use crate::dictionary::{self, Kind};
-use crate::engine::Engine;
+use crate::engine::{Engine, Shared};
 use crate::error::EngineError;
 use crate::record::{self, CLUSTERED_HEADER, RowHeader};
 use crate::stats::block;
@@ -193,20 +193,20 @@ impl Engine {
     /// Fills the trees of `made` from the clustered index of `def`, which names them.
     fn fill_indexes(&self, def: &TableDef, made: &[IndexDef]) -> Result<(), EngineError> {
         let shared = self.shared();
-        let store = &*shared.store;
         let table = Table::new(Arc::new(def.clone()), shared.store.clone());
         for index in made {
             let Some(n) = def.indexes.iter().position(|i| i.id == index.id) else {
                 continue;
             };
-            fill_one(store, &table, n).map_err(|e| e.into_error(&index.name))?;
+            fill_one(shared, &table, n).map_err(|e| e.into_error(&index.name))?;
         }
         Ok(())
     }
 }
 
 /// Fills index `n` of `table` from its rows.
-pub(super) fn fill_one(store: &nfold_store::Store, table: &Table, n: usize) -> Result<(), Filled> {
+pub(super) fn fill_one(shared: &Shared, table: &Table, n: usize) -> Result<(), Filled> {
+    let store = &*shared.store;
     let index = table.index(n);
     let parts = index.key.parts().len();
     let own = move |key: &[u8]| {
@@ -218,7 +218,13 @@ pub(super) fn fill_one(store: &nfold_store::Store, table: &Table, n: usize) -> R
         }
     };
     let unique: Option<OwnBytes<'_>> = index.unique.then(|| Box::new(own) as _);
-    let mut filler = Filler::new(store, table.def().space, &index.tree, unique);
+    let mut filler = Filler::new(
+        store,
+        shared.build_memory,
+        table.def().space,
+        &index.tree,
+        unique,
+    );
     let clustered = &table.index(0).tree;
     let mut cursor = clustered.cursor(KeyRange::all(), false);
     let mut batch = EntryBatch::default();

@@ -15,6 +15,7 @@
 mod build;
 mod index;
 mod rebuild;
+mod runs;
 mod table;
 
 use nfold_catalog::codec::Stored;

@@ -125,7 +125,7 @@ impl Engine {
         .to_bytes();
         let clustered = &target.index(0).tree;
         let whole: Option<OwnBytes<'_>> = Some(Box::new(|key: &[u8]| Some(key.len())));
-        let mut filler = Filler::new(store, new.space, clustered, whole);
+        let mut filler = Filler::new(store, shared.build_memory, new.space, clustered, whole);
         let spec = ReadSpec {
             columns: (0..old.columns.len()).collect(),
             ..ReadSpec::default()
@@ -170,7 +170,7 @@ impl Engine {
         }
         filler.finish().map_err(failed)?;
         for n in 1..target.indexes().len() {
-            fill_one(store, &target, n).map_err(|e| e.into_error(&new.indexes[n].name))?;
+            fill_one(shared, &target, n).map_err(|e| e.into_error(&new.indexes[n].name))?;
         }
         if target.has_hidden_row_id() {
             target.save_counters(store)?;

@@ -171,6 +171,7 @@ fn definitions_are_durable_whatever_is_configured() {
     let disk = SimDisk::new();
     let lazy = || EngineOptions {
         flush_at_commit: 2,
+        build_memory: EngineOptions::BUILD_MEMORY,
         ..options()
     };
     let open = |disk: &SimDisk| {

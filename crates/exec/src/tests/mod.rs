@@ -280,6 +280,7 @@ impl Db {
                 ..StoreOptions::default()
             },
             flush_at_commit: 0,
+            build_memory: EngineOptions::BUILD_MEMORY,
         };
         let engine = Engine::open(options, Arc::new(RealDisk::new(dir.path(), false)), &|_| {})
             .unwrap()

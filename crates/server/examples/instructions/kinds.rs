@@ -38,6 +38,10 @@ fn row(random: &mut Random, values: &mut Vec<u64>) {
     values.push(random.up_to(ROWS));
 }
 
+fn rows_of<const N: usize>(random: &mut Random, values: &mut Vec<u64>) {
+    values.extend((0..N).map(|_| random.up_to(ROWS)));
+}
+
 fn group(random: &mut Random, values: &mut Vec<u64>) {
     values.push(random.up_to(GROUPS));
 }
@@ -105,6 +109,9 @@ pub fn kinds() -> Vec<Kind> {
     let text = "012345678901-".repeat(9);
     let sql = format!("INSERT INTO inserted (id, k, c, pad) VALUES (0, ?, '{text}', '{text}')");
     add("insert", &[&sql], RUNS, row);
+    let rows = vec!["(0, ?, 'twelve bytes', 'of text each')"; 100].join(",");
+    let sql = format!("INSERT INTO sbtest1 (id, k, c, pad) VALUES {rows}");
+    add("insert_100_rows", &[&sql], 20, rows_of::<100>);
     all
 }
 
