@@ -218,12 +218,14 @@ impl TreeHandle {
                 batch.guess_misses += 1;
             }
         }
+        let lines = cell_bytes.div_ceil(64);
         for lane in lanes.iter().flatten() {
-            let (node, at) = (Node::new(lane.page.words()), lane.cell.cell());
-            for line in (0..cell_bytes).step_by(64) {
-                node.prefetch(at + line);
-            }
+            let (node, mut at) = (Node::new(lane.page.words()), lane.cell.cell());
             node.prefetch(at + cell_bytes - 1);
+            for _ in 0..lines {
+                node.prefetch(at);
+                at += 64;
+            }
         }
     }
 

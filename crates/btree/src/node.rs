@@ -154,7 +154,7 @@ impl<'a> Node<'a> {
     /// Asks the CPU for the line of byte `off`, one of many; any offset is safe.
     #[inline(always)]
     pub(crate) fn prefetch(self, off: usize) {
-        words::prefetch_line_outer(&self.words[off / 8 % PAGE_WORDS]);
+        words::prefetch_outer(self.words, off % PAGE_SIZE);
     }
 
     /// Number of slots, at most [`MAX_SLOTS`].
@@ -275,11 +275,9 @@ impl<'a> Node<'a> {
         if step == 0 {
             return (0, count);
         }
-        let mut below = 0;
-        for i in 0..HINTS / 2 {
-            let pair = self.word(OFF_HINTS / 8 + i);
-            below += usize::from((pair as u32) < head) + usize::from(((pair >> 32) as u32) < head);
-        }
+        let hints: [u32; HINTS] = words::load_16_u32(self.words, OFF_HINTS);
+        let below: u32 = hints.iter().map(|&hint| u32::from(hint < head)).sum();
+        let below = below as usize;
         let from = if below == 0 { 0 } else { below * step + 1 };
         (
             from,

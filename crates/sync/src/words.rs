@@ -91,6 +91,18 @@ pub fn load_u16(words: &[AtomicU64], off: usize) -> u16 {
     (low | (word(words, index.wrapping_add(1)) << 8)) as u16
 }
 
+/// Sixteen little-endian numbers of 4 bytes from `off` on, a multiple of 8; bytes outside are 0.
+#[inline(always)]
+pub fn load_16_u32(words: &[AtomicU64], off: usize) -> [u32; 16] {
+    if let Some(from) = whole::<64>(words, off) {
+        let mut out = [0; 16];
+        // SAFETY: W1; the array has as many bytes.
+        unsafe { wide::copy(from, out.as_mut_ptr().cast(), 64) };
+        return out.map(u32::from_le);
+    }
+    std::array::from_fn(|i| (word(words, off / 8 + i / 2) >> (32 * (i % 2))) as u32)
+}
+
 /// The byte at `off`, 0 outside.
 #[inline(always)]
 pub fn load_u8(words: &[AtomicU64], off: usize) -> u8 {
@@ -307,6 +319,15 @@ pub fn prefetch_line_outer<T>(what: &T) {
     }
     #[cfg(not(all(target_arch = "x86_64", not(loom))))]
     let _ = what;
+}
+
+/// As [`prefetch_line_outer`], for the line of byte `off`; nothing is asked for outside.
+#[inline(always)]
+pub fn prefetch_outer(words: &[AtomicU64], off: usize) {
+    if off < words.len() * 8 {
+        // SAFETY: the offset is inside the slice.
+        prefetch_line_outer(unsafe { &*words.as_ptr().cast::<u8>().add(off) });
+    }
 }
 
 /// [`prefetch_line_outer`] for all lines of a value.

@@ -31,9 +31,16 @@ proptest! {
         prop_assert_eq!(load_u16(&w, off).to_le_bytes().to_vec(), padded(&model, off, 2));
         prop_assert_eq!(load_u32(&w, off).to_le_bytes().to_vec(), padded(&model, off, 4));
         prop_assert_eq!(load_u64(&w, off).to_le_bytes().to_vec(), padded(&model, off, 8));
+        let aligned = off / 8 * 8;
+        let numbers: Vec<u8> = load_16_u32(&w, aligned).iter().flat_map(|n| n.to_le_bytes()).collect();
+        prop_assert_eq!(numbers, padded(&model, aligned, 64));
         let mut out = vec![7u8; len];
         copy_out(&w, off, &mut out);
         prop_assert_eq!(&out, &padded(&model, off, len));
+        let mut words = vec![9u8; 8];
+        let (at, kept) = append_words(&w, off, len, &mut words);
+        prop_assert_eq!(&words[at..at + kept], if off < 64 { &model[off..(off + len).min(64)] } else { &[][..] });
+        prop_assert!(words.len().is_multiple_of(8) && words[..8] == [9; 8]);
         let mut appended = vec![1u8];
         append_out(&w, off, len, &mut appended);
         let end = (off + len).min(64);

@@ -51,10 +51,16 @@ fn leading(v: u64, sign: usize, rest: usize, tail: &mut Tail<'_>) {
     // Nothing is left of a zero but its last digit.
     let zeros = (digits | 1 << 56).trailing_zeros() & 56;
     let len = 8 - zeros as usize / 8;
-    let shown = u128::from((digits | ZEROS) >> zeros);
-    let head = (sign + len + rest) as u64 | (u64::from(b'-') * sign as u64) << 8;
-    let whole = u128::from(head) | shown << (8 + 8 * sign);
-    tail.put(whole.to_le_bytes(), 1 + sign + len);
+    let shown = (digits | ZEROS) >> zeros;
+    let head = (sign + len + rest) as u64;
+    if sign == 0 {
+        let mut whole = [0; 16];
+        whole[..8].copy_from_slice(&(head | shown << 8).to_le_bytes());
+        whole[8..].copy_from_slice(&(shown >> 56).to_le_bytes());
+        return tail.put(whole, 1 + len);
+    }
+    tail.put([head as u8, b'-'], 2);
+    tail.put(shown.to_le_bytes(), len);
 }
 
 /// Year, month and day: `yyyymmdd`.
