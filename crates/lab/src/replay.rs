@@ -51,7 +51,7 @@ pub struct Args {
     /// Connections that run at the same time
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     connections: u32,
-    /// Threads of this client (one for two processors)
+    /// Threads of this client (one for two processors, one for 256 connections where that is more, at most one for each processor)
     #[arg(long, default_value_t = 0, value_name = "N", hide_default_value = true)]
     threads: usize,
     /// Play the file again and again for so long

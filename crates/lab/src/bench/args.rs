@@ -82,7 +82,7 @@ pub struct Args {
     /// Windows of each kind; the median counts
     #[arg(long, default_value_t = 3)]
     pub repeat: usize,
-    /// Threads of the client; 0: one for two processors
+    /// Threads of the client; 0: one for two processors, one for 256 clients where that is more, at most one for each processor
     #[arg(long, default_value_t = 0)]
     pub client_threads: usize,
     /// Make one system call for each send and each receive of the client, as where the kernel has no io_uring

@@ -70,7 +70,7 @@ pub trait Source: Send {
 #[derive(Debug, Clone)]
 pub struct Options {
     pub connections: usize,
-    /// 0: one for two processors.
+    /// 0: one for two processors, more where there are more than [`A_THREAD`] connections for each.
     pub threads: usize,
     /// Answers in this time are not counted.
     pub warmup: Duration,
@@ -142,13 +142,23 @@ pub fn io(together: bool) -> &'static str {
     }
 }
 
+/// Connections that one thread drives at most while there are processors for more threads. With a thousand, one thread is never out of work: it
+/// waits for its turn on one processor, behind a server's thread, while the other processors are out of work.
+const A_THREAD: usize = 256;
+
 /// How many threads `options` mean here.
 pub fn thread_count(options: &Options) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let wanted = if options.threads == 0 {
-        (processors / 2).max(1)
-    } else {
-        options.threads
+    threads_for(options, processors)
+}
+
+fn threads_for(options: &Options, processors: usize) -> usize {
+    let wanted = match options.threads {
+        0 => {
+            let needed = options.connections.div_ceil(A_THREAD);
+            (processors / 2).max(needed.min(processors))
+        }
+        threads => threads,
     };
     wanted.min(options.connections).max(1)
 }

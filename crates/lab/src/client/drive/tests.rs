@@ -285,3 +285,36 @@ fn nobody_there_is_an_error() {
         .expect_err("nobody listens there");
     assert!(error.to_string().contains("cannot connect"), "{error}");
 }
+
+#[test]
+fn many_connections_have_a_thread_for_each_processor() {
+    let threads = |threads, connections, processors| {
+        let options = Options {
+            threads,
+            connections,
+            ..Options::default()
+        };
+        threads_for(&options, processors)
+    };
+    for (connections, processors, expected) in [
+        (1, 1, 1),
+        (1, 16, 1),
+        (64, 2, 1),
+        (64, 16, 8),
+        (256, 2, 1),
+        (257, 2, 2),
+        (1024, 2, 2),
+        (1024, 3, 3),
+        (1024, 16, 8),
+        (10_000, 16, 16),
+        (10_000, 1, 1),
+    ] {
+        let got = threads(0, connections, processors);
+        assert_eq!(
+            got, expected,
+            "{connections} connections, {processors} processors"
+        );
+    }
+    assert_eq!(threads(3, 1024, 2), 3, "as was said");
+    assert_eq!(threads(3, 2, 16), 2, "no thread without a connection");
+}

@@ -142,7 +142,8 @@ impl<'a> Worker<'a> {
         for index in 0..self.slots.len() {
             self.next(index, now);
         }
-        let mut events = Events::with_capacity(1024);
+        // No more than are received together: what they ask for next is sent before others are received, so that servers need not wait for it.
+        let mut events = Events::with_capacity(MOST);
         while self.slots.iter().any(|s| s.state != State::Ended) {
             let timeout = self.due(Instant::now());
             self.send();
