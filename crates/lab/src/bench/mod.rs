@@ -127,7 +127,7 @@ fn header(args: &Args, servers: &[Server], what: &Load) -> Result<Report, LabErr
         Load::Replay(replayed) => vec![replayed.info()?],
     };
     let threads = drive::Options {
-        connections: usize::MAX,
+        connections: args.clients().iter().copied().max().unwrap_or(1),
         threads: args.client_threads,
         ..Default::default()
     };

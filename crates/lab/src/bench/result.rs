@@ -23,6 +23,7 @@ pub struct Report {
     pub lab_version: String,
     /// The command line.
     pub command: Vec<String>,
+    /// For the highest number of clients; fewer may have fewer.
     pub client_threads: usize,
     /// How it sends and receives: `io_uring` (many by one system call) or `epoll` (one each).
     #[serde(default)]

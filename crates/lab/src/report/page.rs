@@ -418,7 +418,7 @@ fn made_with(html: &mut String, report: &Report) {
     );
     let _ = writeln!(
         html,
-        "<p class=\"dim\">nfold lab {}, {} client threads; {} processors. CPU and switches of a server are read from /proc at both ends of each window, and are there for servers on the client's machine only.</p>",
+        "<p class=\"dim\">nfold lab {}, up to {} client threads; {} processors. CPU and switches of a server are read from /proc at both ends of each window, and are there for servers on the client's machine only.</p>",
         escape(&report.lab_version),
         report.client_threads,
         report.processors
