@@ -5,11 +5,12 @@
 //! a disagreement between parent and child is real, and not a split seen halfway. Neighbours are compared only while both are unchanged.
 
 use crate::node::edit::Copied;
-use crate::node::{CELL_HEAD, HINTS, Node, OFF_HINTS, SLOTS, common_prefix, head_of};
+use crate::node::{CELL_HEAD, HINTS, Node, OFF_HINTS, SLOTS, common_prefix};
 use crate::split::{lower_fence, upper_fence};
 use crate::tree::{MAX_LEVELS, Miss, TreeHandle, count_restart};
 use nfold_store::{PAGE_SIZE, PageNo, PageRef, Stop, Store};
 use nfold_sync::words;
+use std::cmp::Ordering;
 
 /// Problems that are kept.
 const MAX_PROBLEMS: usize = 32;
@@ -198,36 +199,58 @@ pub(crate) fn check_node(node: Node<'_>, wrong: &mut dyn FnMut(&'static str)) {
     if upper.as_ref().is_some_and(|u| *u <= lower) {
         wrong("the upper fence is not above the lower one");
     }
-    let mut cells: Vec<(usize, usize)> = Vec::with_capacity(count);
-    let (mut last, mut key): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
+    // (offset << 16 | length) of each cell
+    let mut cells: Vec<u32> = Vec::with_capacity(count);
+    let mut suffix: Vec<u8> = Vec::new();
     for i in 0..count {
         let slot = node.slot(i);
         let len = CELL_HEAD + slot.key_len() + node.value_len(slot);
         if slot.cell() < start || slot.cell() + len > fences_at {
             return wrong("a cell lies outside the cell area (N2)");
         }
-        cells.push((slot.cell(), len));
-        key.clear();
-        node.append_key(slot, &mut key);
-        if slot.head() != head_of(node.suffix(&key)) {
+        cells.push((slot.cell() as u32) << 16 | len as u32);
+        if slot.head() != node.cell_head(slot) {
             wrong("a key head differs from the key");
         }
-        if i > 0 && last >= key {
+        let before = i.checked_sub(1).map(|i| node.slot(i));
+        let ordered = before.is_none_or(|before| match before.head().cmp(&slot.head()) {
+            Ordering::Equal => {
+                suffix.clear();
+                node.append_suffix(slot, &mut suffix);
+                words::compare(node.words(), before.key_at(), before.key_len(), &suffix).is_lt()
+            }
+            order => order.is_lt(),
+        });
+        if !ordered {
             wrong("keys are out of order (N1)");
         }
-        if key < lower || upper.as_ref().is_some_and(|u| key >= *u) {
-            wrong("a key lies outside the fences (N1)");
-        }
-        if node.level() > 0 && (node.value_len(slot) != 4 || i == 0 && key != lower) {
+        if node.level() > 0 && node.value_len(slot) != 4 {
             wrong("an inner slot is malformed (N4)");
         }
-        std::mem::swap(&mut last, &mut key);
+    }
+    if count > 0 {
+        let key = |i: usize| {
+            let mut key = Vec::new();
+            node.append_key(node.slot(i), &mut key);
+            key
+        };
+        // Keys in order lie between the first and the last.
+        let (first, last) = (key(0), key(count - 1));
+        if first < lower || upper.as_ref().is_some_and(|u| last >= *u) {
+            wrong("a key lies outside the fences (N1)");
+        }
+        if node.level() > 0 && first != lower {
+            wrong("an inner slot is malformed (N4)");
+        }
     }
     cells.sort_unstable();
-    if cells.windows(2).any(|w| w[0].0 + w[0].1 > w[1].0) {
+    if cells
+        .windows(2)
+        .any(|w| (w[0] >> 16) + (w[0] & 0xFFFF) > w[1] >> 16)
+    {
         wrong("cells overlap (N2)");
     }
-    let living: usize = cells.iter().map(|c| c.1).sum();
+    let living: usize = cells.iter().map(|c| *c as usize & 0xFFFF).sum();
     if start + living + node.garbage() != fences_at {
         wrong("the garbage count is wrong (N2)");
     }

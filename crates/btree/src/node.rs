@@ -655,6 +655,13 @@ impl<'a> Node<'a> {
         None
     }
 
+    /// What the head of `slot` should be, by its cell.
+    pub(crate) fn cell_head(self, slot: Slot) -> u32 {
+        let head = words::load_u32(self.words, slot.key_at()).swap_bytes();
+        let unused = 32 - 8 * slot.key_len().min(4) as u32;
+        head & u32::MAX.checked_shl(unused).unwrap_or(0)
+    }
+
     /// Whether the slot's cell lies in the cell area.
     pub(crate) fn holds_cell(self, slot: Slot) -> bool {
         let end = slot.value_at() + self.value_len(slot);

@@ -11,7 +11,7 @@
 //! A split is one mini-transaction: after a crash it is there or not. On `Wait` nothing was changed.
 
 use crate::check::first_problem;
-use crate::node::edit::{Format, push_cell};
+use crate::node::edit::{Format, push_cell, push_cell_of};
 use crate::node::{CAPACITY, CELL_HEAD, ENTRY_OVERHEAD, Node, common_prefix};
 use crate::redo;
 use crate::tree::{Path, Seek, TreeHandle};
@@ -338,7 +338,9 @@ impl TreeHandle {
         let node = Node::new(mtr.words(from));
         let cut = Node::new(mtr.words(to)).prefix_len() - node.prefix_len();
         let mut cells = Vec::with_capacity(PAGE_SIZE);
-        push_slots(node, slots, cut, &mut cells);
+        for i in slots {
+            push_cell_of(node, node.slot(i), cut, &mut cells);
+        }
         #[cfg(feature = "planted")]
         let logged = mtr.log_len();
         redo::log_append(mtr, to, &cells);
@@ -346,24 +348,6 @@ impl TreeHandle {
         if nfold_sync::planted::is(nfold_sync::planted::Bug::UnloggedSplit) {
             mtr.unlog(logged);
         }
-    }
-}
-
-/// Appends entries of `node` to a list of cells, without the first `cut` bytes of each suffix.
-pub(crate) fn push_slots(
-    node: Node<'_>,
-    slots: std::ops::Range<usize>,
-    cut: usize,
-    cells: &mut Vec<u8>,
-) {
-    let mut cell = Vec::new();
-    for i in slots {
-        cell.clear();
-        node.append_suffix(node.slot(i), &mut cell);
-        let suffix_len = cell.len();
-        node.append_value(node.slot(i), &mut cell);
-        let (suffix, value) = cell.split_at(suffix_len);
-        push_cell(cells, suffix.get(cut..).unwrap_or(&[]), value);
     }
 }
 

@@ -440,16 +440,15 @@ pub fn fill_zero(words: &[AtomicU64], off: usize, len: usize) {
         return;
     }
     let end = off + len.min(total - off);
-    let mut at = off;
-    while at < end {
-        let n = (8 - at % 8).min(end - at);
-        if n == 8 {
-            words[at / 8].store(0, Relaxed);
-        } else {
-            store_bytes(words, at, &[0u8; 8][..n]);
-        }
-        at += n;
+    let whole = off.div_ceil(8)..end / 8;
+    if whole.start > whole.end {
+        return store_bytes(words, off, &[0u8; 8][..end - off]);
     }
+    store_bytes(words, off, &[0u8; 8][..whole.start * 8 - off]);
+    words[whole.clone()]
+        .iter()
+        .for_each(|w| w.store(0, Relaxed));
+    store_bytes(words, whole.end * 8, &[0u8; 8][..end % 8]);
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

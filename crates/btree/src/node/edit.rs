@@ -265,28 +265,23 @@ pub(crate) fn truncate(
     }
     let mut lower = Vec::new();
     node.append_lower(&mut lower);
-    let old = Copied::of(words);
-    let old_prefix = old.node().prefix_len();
     let prefix = common_prefix(&lower, upper);
     let cut = prefix
-        .checked_sub(old_prefix)
+        .checked_sub(node.prefix_len())
         .ok_or("fences share less than before")?;
-    let mut needed = fence_bytes(&lower, Some(upper)) + from * 8;
-    for i in 0..from {
-        let slot = old.node().slot(i);
-        if slot.key_len() < cut {
-            return Err("key shorter than the common prefix");
-        }
-        needed += cell_bytes(old.node(), slot) - cut;
+    let cells = Cells::of(node, from);
+    if cells.slots.iter().any(|slot| slot.key_len() < cut) {
+        return Err("key shorter than the common prefix");
     }
-    if needed > CAPACITY {
+    let fences = fence_bytes(&lower, Some(upper));
+    if fences + from * 8 + cells.len() - from * cut > CAPACITY {
         return Err("truncated page does not fit");
     }
     words::fill_zero(words, SLOTS, CAPACITY);
     store_fences(words, &lower, Some(upper));
     store_bytes(words, OFF_RIGHT, &right.to_le_bytes());
     store_u16(words, OFF_RUN, 0);
-    let start = copy_cells(words, old.node(), from, cut);
+    let start = cells.store(words, cut);
     store_count(words, from);
     store_u16(words, OFF_CELL_START, start);
     Ok(())
@@ -296,20 +291,23 @@ pub(crate) fn truncate(
 pub(crate) fn append(words: &[AtomicU64], cells: &[u8]) -> Result<(), Damage> {
     let node = Node::new(words);
     let (mut count, mut start) = checked_bounds(node)?;
-    let (mut rest, mut needed) = (cells, 0);
+    let (mut rest, mut added, mut bytes) = (cells, 0, 0);
     while let Some((suffix, value, after)) = split_cell(rest) {
-        needed += 8 + CELL_HEAD + suffix.len() + value.len();
+        added += 1;
+        bytes += CELL_HEAD + suffix.len() + value.len();
         rest = after;
     }
     if !rest.is_empty() {
         return Err("cut-off list of cells");
     }
-    if start < SLOTS + count * 8 + needed {
+    if start < SLOTS + (count + added) * 8 + bytes {
         return Err("append to a full page");
     }
     rest = cells;
+    let mut image = CellImage::new(start, bytes);
     while let Some((suffix, value, after)) = split_cell(rest) {
-        start = store_cell(words, start, suffix, value);
+        let both = &rest[4..rest.len() - after.len()];
+        start = image.push(both, value.len());
         store_slot(
             words,
             count,
@@ -318,6 +316,7 @@ pub(crate) fn append(words: &[AtomicU64], cells: &[u8]) -> Result<(), Damage> {
         count += 1;
         rest = after;
     }
+    image.store(words);
     store_count(words, count);
     store_u16(words, OFF_CELL_START, start);
     Ok(())
@@ -329,6 +328,19 @@ pub(crate) fn push_cell(cells: &mut Vec<u8>, suffix: &[u8], value: &[u8]) {
     cells.extend_from_slice(&(value.len() as u16).to_le_bytes());
     cells.extend_from_slice(suffix);
     cells.extend_from_slice(value);
+}
+
+/// [`push_cell`] of an entry of a page that is in order, without the first `cut` bytes of its suffix.
+pub(crate) fn push_cell_of(node: Node<'_>, slot: Slot, cut: usize, cells: &mut Vec<u8>) {
+    let (key_len, value_len) = (slot.key_len().saturating_sub(cut), node.value_len(slot));
+    cells.extend_from_slice(&(key_len as u16).to_le_bytes());
+    cells.extend_from_slice(&(value_len as u16).to_le_bytes());
+    words::append_out(
+        node.words(),
+        slot.key_at() + cut,
+        key_len + value_len,
+        cells,
+    );
 }
 
 /// The first entry of [`append`]'s list, and the list behind it.
@@ -343,44 +355,103 @@ fn split_cell(cells: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
 
 /// Rewrites all cells without gaps; returns the new cell start.
 fn compact(words: &[AtomicU64], count: usize) -> Result<usize, Damage> {
-    let old = Copied::of(words);
-    let node = old.node();
+    let node = Node::new(words);
     let upper_at = node.upper_at();
-    let total: usize = (0..count)
-        .map(|i| node.slot(i))
-        .filter(|s| s.0 != 0)
-        .map(|s| cell_bytes(node, s))
-        .sum();
-    if total + SLOTS + count * 8 > upper_at {
+    let cells = Cells::of(node, count);
+    if cells.len() + SLOTS + count * 8 > upper_at {
         return Err("cells larger than the page");
     }
     words::fill_zero(words, SLOTS + count * 8, upper_at - (SLOTS + count * 8));
-    let start = copy_cells(words, node, count, 0);
+    let start = cells.store(words, 0);
     store_u16(words, OFF_CELL_START, start);
     store_u16(words, OFF_GARBAGE, 0);
     Ok(start)
 }
 
-/// Copies the first `count` entries of `old` below the fences of `words`, without the first `cut` bytes of each suffix. The
-/// caller has checked that they fit. Slots that are 0 have no cell.
-fn copy_cells(words: &[AtomicU64], old: Node<'_>, count: usize, cut: usize) -> usize {
-    let mut start = Node::new(words).upper_at();
-    let mut cell = Vec::new();
-    for i in 0..count {
-        let slot = old.slot(i);
-        if slot.0 == 0 {
-            continue;
+/// A page's first cells, copied out so that they can be put back in another place. Slots that are 0 have no cell.
+struct Cells {
+    page: Vec<u8>,
+    slots: Vec<Slot>,
+}
+
+impl Cells {
+    fn of(node: Node<'_>, count: usize) -> Cells {
+        let mut page = Vec::with_capacity(PAGE_SIZE);
+        words::append_words(node.words(), 0, PAGE_SIZE, &mut page);
+        Cells {
+            page,
+            slots: (0..count).map(|i| node.slot(i)).collect(),
         }
-        cell.clear();
-        old.append_suffix(slot, &mut cell);
-        let suffix_len = cell.len();
-        old.append_value(slot, &mut cell);
-        let (suffix, value) = cell.split_at(suffix_len);
-        let suffix = suffix.get(cut..).unwrap_or(&[]);
-        start = store_cell(words, start, suffix, value);
-        store_slot(words, i, Slot::new(head_of(suffix), start, suffix.len()));
     }
-    start
+
+    /// Length of the value in the cell of `slot`; 0 outside the page.
+    fn value_len(&self, slot: Slot) -> usize {
+        let len = self.page.get(slot.cell()..slot.cell() + CELL_HEAD);
+        len.map_or(0, |len| usize::from(u16::from_le_bytes([len[0], len[1]])))
+    }
+
+    /// Bytes of all cells.
+    fn len(&self) -> usize {
+        let cells = self.slots.iter().filter(|slot| slot.0 != 0);
+        cells
+            .map(|slot| CELL_HEAD + slot.key_len() + self.value_len(*slot))
+            .sum()
+    }
+
+    /// Stores the cells below the fences of `words`, and their slots, without the first `cut` bytes of each suffix; gives the cell start. The
+    /// caller has checked that they fit.
+    fn store(&self, words: &[AtomicU64], cut: usize) -> usize {
+        let mut image = CellImage::new(Node::new(words).upper_at(), self.len());
+        for (i, slot) in self.slots.iter().enumerate() {
+            if slot.0 == 0 {
+                continue;
+            }
+            let (len, value_len) = (slot.key_len().saturating_sub(cut), self.value_len(*slot));
+            // Of a cell that is partly outside a damaged page, what is inside.
+            let at = (slot.key_at() + cut).min(PAGE_SIZE);
+            let both = &self.page[at..(at + len + value_len).min(PAGE_SIZE)];
+            let suffix = &both[..len.min(both.len())];
+            let cell = image.push(both, value_len);
+            store_slot(words, i, Slot::new(head_of(suffix), cell, suffix.len()));
+        }
+        image.store(words)
+    }
+}
+
+/// Cells as they will lie on the page, put together from the last byte down and stored at once.
+struct CellImage {
+    bytes: Vec<u8>,
+    /// Offset of `bytes` on the page.
+    base: usize,
+    /// Where the cells begin in `bytes`.
+    start: usize,
+}
+
+impl CellImage {
+    /// For cells of `len` bytes at most, `end` being where they end on the page, which has room.
+    fn new(end: usize, len: usize) -> CellImage {
+        CellImage {
+            bytes: vec![0; len],
+            base: end - len,
+            start: len,
+        }
+    }
+
+    /// Adds the cell of `suffix_and_value`; gives its offset on the page.
+    fn push(&mut self, suffix_and_value: &[u8], value_len: usize) -> usize {
+        let key_at = self.start - suffix_and_value.len();
+        self.bytes[key_at..self.start].copy_from_slice(suffix_and_value);
+        self.start = key_at - CELL_HEAD;
+        self.bytes[self.start..key_at].copy_from_slice(&(value_len as u16).to_le_bytes());
+        self.base + self.start
+    }
+
+    /// Stores the cells; gives where they begin on the page.
+    fn store(&self, words: &[AtomicU64]) -> usize {
+        let start = self.base + self.start;
+        store_bytes(words, start, &self.bytes[self.start..]);
+        start
+    }
 }
 
 /// A private copy of a page.
