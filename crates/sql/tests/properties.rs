@@ -67,8 +67,17 @@ fn word() -> impl Strategy<Value = String> {
     proptest::sample::select(words).prop_map(str::to_string)
 }
 
+/// 2,000 cases, or what `PROPTEST_CASES` asks for if that is more.
+fn many() -> ProptestConfig {
+    let asked = ProptestConfig::default();
+    ProptestConfig {
+        cases: asked.cases.max(2_000),
+        ..asked
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(many())]
 
     #[test]
     fn random_bytes_never_panic(text in proptest::collection::vec(any::<u8>(), 0..200), mode in 0..4usize) {

@@ -96,7 +96,7 @@ fn naive_like(c: &Collation, text: &[char], pattern: &[char]) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(2000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn keys_hashes_and_comparison_agree(c in any_collation(), a in text(), b in text()) {

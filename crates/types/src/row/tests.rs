@@ -394,7 +394,7 @@ fn key_columns() -> impl Strategy<Value = Vec<(ColumnType, Value, bool, bool)>> 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(300), ..ProptestConfig::default() })]
 
     #[test]
     fn rows_from_keys_are_the_rows(own in key_columns(), primary in key_columns(), damage: (prop::sample::Index, u8)) {
