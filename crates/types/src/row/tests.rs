@@ -200,13 +200,18 @@ proptest! {
 
     #[test]
     fn damage_is_an_error_or_a_value((layout, values) in rows(), at: prop::sample::Index, byte: u8, cut: prop::sample::Index) {
-        let mut row = encode(&layout, &values);
+        let mut whole = encode(&layout, &values);
+        let mut row = whole.clone();
         let i = at.index(row.len());
         row[i] = byte;
         let _ = layout.validate(&row);
         let _ = decode(&layout, &row);
-        row.truncate(cut.index(row.len()));
-        prop_assert!(layout.validate(&row).is_err());
+        let cut = cut.index(row.len());
+        whole.truncate(cut);
+        prop_assert!(layout.validate(&whole).is_err());
+        // A lower end of the last field may make the rest of a damaged row a good one.
+        row.truncate(cut);
+        let _ = layout.validate(&row);
         let _ = decode(&layout, &row);
     }
 
