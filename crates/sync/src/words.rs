@@ -183,7 +183,7 @@ pub fn append_out(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>
     unsafe { out.set_len(out.len() + len) };
 }
 
-/// Writes `[off, off + len)`, which is inside, behind the length of `out`, which stays, and up to seven bytes more, so that a whole number of words is written.
+/// Writes `[off, off + len)`, which is inside, behind the length of `out`, which stays; what is written goes on to a multiple of [`wide::OVER`] bytes.
 /// False: that cannot be done here, or too near to the end of the page.
 #[inline(always)]
 fn append_wide(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) -> bool {

@@ -194,7 +194,7 @@ impl<'a> ResponseWriter<'a> {
         self.flush_if_much()
     }
 
-    /// A row that `fill` appends, while none is open; after an error that is open which it has left.
+    /// Appends a whole row, which `fill` writes, while none is open. After an error of `fill` its row is open, for [`Self::error`] to take back.
     #[inline(always)]
     pub fn row<E>(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
         debug_assert!(self.row.is_none(), "I1: a row is open");

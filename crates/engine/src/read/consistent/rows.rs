@@ -111,10 +111,6 @@ impl Consistent {
             let in_place =
                 self.adopted && settled == Settled::Current && !RowLayout::has_external(image);
             let image_span = span.start + CLUSTERED_HEADER..span.end;
-            if asked.stands && in_place {
-                out.push_span(asked.point as usize, image_span);
-                continue;
-            }
             let origin = if by_key {
                 Origin {
                     primary: self.points.key(asked.place as usize),
