@@ -15,13 +15,50 @@ pub fn string_collation(cx: &EvalCx<'_>, ty: &ExprType) -> CollationId {
     nfold_plan::collate::as_string(ty, cx.env().collation()).collation
 }
 
-pub(super) fn lossy(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text);
-    text.chars().take(128).collect()
+/// Bytes of a value that a warning shows at most.
+const SHOWN_BYTES: usize = 128;
+
+/// A value of type `ty` as a warning shows it: bytes that are no printable ASCII of a binary string as `\x00`, other text in UTF-8 up to
+/// its first zero byte; in either case not more than [`SHOWN_BYTES`].
+pub(super) fn shown(cx: &EvalCx<'_>, text: &[u8], ty: &ExprType) -> String {
+    let charset = string_collation(cx, ty).known().charset;
+    if charset.is_binary() {
+        let mut out = String::new();
+        for b in text {
+            let printable = matches!(b, b' '..=b'~');
+            if out.len() + if printable { 1 } else { 4 } > SHOWN_BYTES {
+                break;
+            }
+            if printable {
+                out.push(char::from(*b));
+            } else {
+                out.push_str(&format!("\\x{b:02X}"));
+            }
+        }
+        return out;
+    }
+    let mut converted = Vec::new();
+    let utf8 = CollationId::UTF8MB4_BIN.known().charset;
+    let text = if text.is_ascii() || charset == utf8 {
+        text
+    } else {
+        charset::convert(charset, utf8, text, &mut converted);
+        &converted
+    };
+    let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
+    let text = String::from_utf8_lossy(&text[..end]);
+    text[..text.floor_char_boundary(SHOWN_BYTES)].to_owned()
 }
 
-pub(super) fn warn_incorrect(cx: &EvalCx<'_>, kind: &str, text: &[u8]) {
-    cx.warn(ErrorCode::ER_TRUNCATED_WRONG_VALUE, &[&kind, &lossy(text)]);
+pub(super) fn warn_incorrect(cx: &EvalCx<'_>, kind: &str, text: &[u8], ty: &ExprType) {
+    let shown = shown(cx, text, ty);
+    cx.warn(ErrorCode::ER_TRUNCATED_WRONG_VALUE, &[&kind, &shown]);
+}
+
+/// Whether a type is that of a table's TEXT or BLOB: MySQL takes a number from one without a word about what follows it. (What an
+/// expression makes has a width.)
+fn is_text_column(ty: &ExprType) -> bool {
+    ty.col.is_blob() && ty.col.width == 0
 }
 
 /// Truth: a number that is not zero.
@@ -37,7 +74,6 @@ pub fn to_bool(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<bool> {
 
 /// As an integer of either sign, halves rounded away from zero.
 pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
-    let _ = ty;
     Some(match v {
         Val::Null => return None,
         Val::Int(v) => i128::from(*v),
@@ -50,8 +86,8 @@ pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
                 return Some(i128::from(bytes_as_number(text)));
             }
             let parsed = number::parse_integer(text);
-            if parsed.truncated || parsed.overflow {
-                warn_incorrect(cx, "INTEGER", text);
+            if (parsed.truncated || parsed.overflow) && !is_text_column(ty) {
+                warn_incorrect(cx, "INTEGER", text, ty);
             }
             parsed.value
         }
@@ -114,8 +150,8 @@ pub fn to_f64(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<f64> {
             let parsed = number::parse_double(text);
             // As in MySQL, a blank string is zero without a word.
             let blank = text.iter().all(u8::is_ascii_whitespace);
-            if (parsed.truncated && !blank) || parsed.overflow {
-                warn_incorrect(cx, "DOUBLE", text);
+            if ((parsed.truncated && !blank) || parsed.overflow) && !is_text_column(ty) {
+                warn_incorrect(cx, "DOUBLE", text, ty);
             }
             parsed.value
         }
@@ -156,8 +192,8 @@ pub fn to_decimal(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Decimal
                 return Some(Decimal::from(bytes_as_number(text)));
             }
             let parsed = number::parse_decimal(text);
-            if (parsed.truncated && !text.is_empty()) || parsed.overflow {
-                warn_incorrect(cx, "DECIMAL", text);
+            if ((parsed.truncated && !text.is_empty()) || parsed.overflow) && !is_text_column(ty) {
+                warn_incorrect(cx, "DECIMAL", text, ty);
             }
             parsed.value
         }
@@ -332,7 +368,13 @@ pub fn cast<'a>(
             let Some(i) = to_integer(cx, &v, from) else {
                 return Ok(Val::Null);
             };
-            if matches!(v, Val::Bytes(_)) && !binary_number(from) {
+            if let Val::Bytes(text) = &v
+                && !binary_number(from)
+            {
+                let parsed = number::parse_integer(text);
+                if (parsed.truncated || parsed.overflow) && is_text_column(from) {
+                    warn_incorrect(cx, "INTEGER", text, from);
+                }
                 warn_complement(cx, i, to.col.unsigned);
             }
             if to.col.unsigned {
@@ -399,7 +441,7 @@ fn cast_string<'a>(cx: &EvalCx<'a>, v: Val<'a>, from: &ExprType, to: &ExprType) 
         };
         cx.warn(
             ErrorCode::ER_TRUNCATED_WRONG_VALUE,
-            &[&format_args!("{kind}({limit})"), &lossy(&text)],
+            &[&format_args!("{kind}({limit})"), &shown(cx, &text, to)],
         );
         return Val::string(text[..keep].to_vec());
     }

@@ -7,12 +7,12 @@ use nfold_types::convert::number;
 use nfold_types::temporal::{DateFlags, parse};
 use nfold_types::{Date, DateTime, Decimal, ErrorCode, SqlError, Time, Timestamp, TypeKind};
 
-use super::convert::{binary_number, lossy, to_bytes, to_integer, warn_incorrect, write_text};
+use super::convert::{binary_number, shown, to_bytes, to_integer, warn_incorrect, write_text};
 use super::{EvalCx, Val};
 
 /// Warning 1292 for a text that is no moment at all.
-pub(crate) fn warn_no_value(cx: &EvalCx<'_>, kind: &str, text: &[u8]) {
-    let message = format!("Incorrect {kind} value: '{}'", lossy(text));
+pub(crate) fn warn_no_value(cx: &EvalCx<'_>, kind: &str, text: &[u8], ty: &ExprType) {
+    let message = format!("Incorrect {kind} value: '{}'", shown(cx, text, ty));
     let error = SqlError::with_message(ErrorCode::ER_TRUNCATED_WRONG_VALUE, message);
     cx.st
         .warnings
@@ -25,12 +25,13 @@ pub(crate) fn warn_no_value(cx: &EvalCx<'_>, kind: &str, text: &[u8]) {
 pub(crate) struct Asked {
     /// Only the date is wanted: the numbers 7 and 101 are days of the year 2000 then.
     pub date: bool,
-    /// Which dates will do; the others are NULL with a warning.
+    /// Which dates will do; the others are NULL, with a warning where they were read from something else.
     pub flags: DateFlags,
 }
 
 impl Asked {
-    fn any(date: bool) -> Asked {
+    /// Whatever reads as one, zeros included.
+    pub fn any(date: bool) -> Asked {
         let flags = DateFlags::default();
         Asked { date, flags }
     }
@@ -56,10 +57,6 @@ impl Asked {
         Asked { date, flags }
     }
 
-    fn kind(self) -> &'static str {
-        if self.date { "date" } else { "datetime" }
-    }
-
     fn number(self, n: i64) -> Option<DateTime> {
         let read = if self.date {
             parse::date_of_number
@@ -70,24 +67,24 @@ impl Asked {
     }
 
     /// Warning 1292 for a text or decimal that is no such date.
-    fn warn(self, cx: &EvalCx<'_>, text: &[u8]) {
+    fn warn(self, cx: &EvalCx<'_>, text: &[u8], ty: &ExprType) {
         if self.date {
-            warn_incorrect(cx, "date", text);
+            warn_incorrect(cx, "date", text, ty);
         } else {
-            warn_no_value(cx, "datetime", text);
+            warn_no_value(cx, "datetime", text, ty);
         }
     }
 }
 
 /// A date and time read from a text; warning 4095 for an odd delimiter.
-fn parse_text(cx: &EvalCx<'_>, text: &[u8], asked: Asked) -> Option<DateTime> {
+fn parse_text(cx: &EvalCx<'_>, text: &[u8], ty: &ExprType, asked: Asked) -> Option<DateTime> {
     let Ok(parsed) = parse::parse_datetime(text, asked.flags) else {
-        asked.warn(cx, text);
+        asked.warn(cx, text, ty);
         return None;
     };
     if parsed.truncated {
         let date = asked.date || parsed.date_only;
-        warn_incorrect(cx, if date { "date" } else { "datetime" }, text);
+        warn_incorrect(cx, if date { "date" } else { "datetime" }, text, ty);
     }
     warn_odd(cx, &parsed, text);
     parsed.rounded(cx.env().time_zone())
@@ -121,7 +118,7 @@ pub fn to_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<DateTime> 
     to_asked(cx, v, ty, Asked::any(true))
 }
 
-/// As a date and time of some kind; NULL with a warning where it is none.
+/// As a date and time of some kind; NULL where it is none, with a warning unless it is a date already.
 pub(crate) fn to_asked(
     cx: &EvalCx<'_>,
     v: &Val<'_>,
@@ -132,7 +129,7 @@ pub(crate) fn to_asked(
     let v = own.as_ref().unwrap_or(v);
     let d = match v {
         Val::Null => return None,
-        Val::Bytes(text) => return parse_text(cx, text, asked),
+        Val::Bytes(text) => return parse_text(cx, text, ty, asked),
         Val::Date(d) => d.at_midnight(),
         Val::DateTime(d) => *d,
         Val::Time(t) => {
@@ -143,17 +140,9 @@ pub(crate) fn to_asked(
         Val::UInt(year @ 1..) if is_year(ty) => Date::new(*year as u32, 1, 1).at_midnight(),
         _ => return number_as_date(cx, v, ty, asked),
     };
-    if parse::check_date(d.date(), d.packed() == 0, asked.flags).is_err() {
-        let mut text = Vec::new();
-        if d.time().micros() == 0 {
-            d.date().write_to(&mut text);
-        } else {
-            d.write_to(&mut text);
-        }
-        warn_incorrect(cx, asked.kind(), &text);
-        return None;
-    }
-    Some(d)
+    // What is a date already is refused without a word.
+    let allowed = parse::check_date(d.date(), d.packed() == 0, asked.flags).is_ok();
+    allowed.then_some(d)
 }
 
 /// Whether values of the type are those of a YEAR column (a display width marks the numbers that YEAR() and CAST give).
@@ -165,15 +154,15 @@ pub(crate) fn is_year(ty: &ExprType) -> bool {
 fn number_as_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType, asked: Asked) -> Option<DateTime> {
     let found = datetime_of(v, asked);
     match (v, &found) {
-        (Val::Decimal(_), None) => asked.warn(cx, &shown_number(v, ty)),
+        (Val::Decimal(_), None) => asked.warn(cx, &shown_number(v, ty), ty),
         (Val::Double(_) | Val::Float(_), None) if whole_and_micros(v).is_none() => {
-            asked.warn(cx, &shown_number(v, ty));
+            asked.warn(cx, &shown_number(v, ty), ty);
         }
         (_, None) => {
             let shown = whole_and_micros(v).map_or(0, |(n, ..)| n).to_string();
-            warn_no_value(cx, "datetime", shown.as_bytes());
+            warn_no_value(cx, "datetime", shown.as_bytes(), ty);
         }
-        (_, Some((_, true))) if !asked.date => warn_incorrect(cx, "date", &shown_number(v, ty)),
+        (_, Some((_, true))) if !asked.date => warn_incorrect(cx, "date", &shown_number(v, ty), ty),
         _ => {}
     }
     found.map(|(d, _)| d)
@@ -213,7 +202,7 @@ pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
         Val::Bytes(text) => {
             let parsed = parse::parse_time(text).ok();
             if parsed.is_none_or(|p| p.truncated || p.clamped) {
-                warn_incorrect(cx, "time", text);
+                warn_incorrect(cx, "time", text, ty);
             }
             parsed.and_then(|p| p.rounded(cx.env().time_zone()))
         }
@@ -234,7 +223,7 @@ fn number_as_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
         (!clamped).then(|| Time::from_micros(all, fsp))
     });
     if parsed.is_none() {
-        warn_incorrect(cx, "time", &shown_number(v, ty));
+        warn_incorrect(cx, "time", &shown_number(v, ty), ty);
     }
     parsed
 }
@@ -285,7 +274,7 @@ pub(crate) fn to_moment(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<M
                 }
                 Err(_) if parse::parse_time(text).is_ok() => time(),
                 Err(_) => {
-                    warn_no_value(cx, "datetime", text);
+                    warn_no_value(cx, "datetime", text, ty);
                     None
                 }
             }
@@ -324,7 +313,7 @@ pub(crate) fn to_extracted(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Optio
             }
             let d = to_datetime(cx, v, ty)?;
             if d.packed() == 0 && cx.env().sql_mode().has(SqlMode::NO_ZERO_DATE) {
-                warn_no_value(cx, "datetime", text);
+                warn_no_value(cx, "datetime", text, ty);
                 return None;
             }
             Some(Moment::DateTime(d))
@@ -394,12 +383,12 @@ pub(super) fn cast_year(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType) -> Option
                 .first()
                 .is_some_and(u8::is_ascii_digit);
             if !digits && parsed.value == 0 {
-                let shown = lossy(text);
+                let shown = shown(cx, text, from);
                 cx.warn(ErrorCode::ER_WRONG_VALUE, &[&"YEAR", &shown]);
                 return None;
             }
             if parsed.truncated || parsed.overflow {
-                warn_incorrect(cx, "YEAR", text);
+                warn_incorrect(cx, "YEAR", text, from);
             }
             (parsed.value, text.trim_ascii().len() < 4)
         }
@@ -411,7 +400,7 @@ pub(super) fn cast_year(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType) -> Option
         70..=99 => Some(1900 + n as u64),
         0 | 1901..=2155 => Some(n as u64),
         _ => {
-            warn_incorrect(cx, "YEAR", n.to_string().as_bytes());
+            warn_incorrect(cx, "YEAR", n.to_string().as_bytes(), from);
             None
         }
     }

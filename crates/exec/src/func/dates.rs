@@ -10,10 +10,11 @@ use nfold_types::temporal::{MICROS_PER_SECOND, TIME_MAX_MICROS, TimeZone};
 use nfold_types::{ColumnType, Date, DateTime, Decimal, ErrorCode, Time, Timestamp, TypeKind};
 
 use super::moments::{
-    date_of, dated, dated_time, fsp_of, moment, warn_value, week_format, whole_date, whole_datetime,
+    date_of, dated, dated_time, fsp_of, moment, text_of, warn_value, week_format, whole_date,
+    whole_datetime,
 };
 use super::{Evaluated, Func, Inferred, arg, func, volatile};
-use crate::eval::convert::Moment;
+use crate::eval::convert::{Asked, Moment};
 use crate::eval::{EvalCx, Val, compare, convert};
 
 /// A part of a date, zero parts included.
@@ -114,10 +115,7 @@ pub(super) static FUNCS: &[Func] = &[
         Ok(Val::Int(i64::from(year * 100 + week)))
     }),
     func("last_day", (1, 1), infer_date_null, |cx, a, _| {
-        let d = arg!(dated(cx, &a[0])).date();
-        if d.month() == 0 {
-            return Ok(Val::Null);
-        }
+        let d = arg!(last_day_of(cx, &a[0]));
         Ok(Val::Date(Date::new(
             d.year(),
             d.month(),
@@ -287,10 +285,24 @@ fn week_arguments<'a>(
         return Ok(None);
     };
     let mode = match args.get(1) {
-        Some(e) => cx.int(e)?.unwrap_or(0) as u32,
+        // None below 0 is a mode.
+        Some(e) => cx.int(e)?.unwrap_or(0).max(0) as u32,
         None => week_format(cx),
     };
     Ok(Some((d, mode & 7)))
+}
+
+/// The date whose month LAST_DAY ends. Its day may be zero; of a month that is, this function alone warns whatever the value came from.
+fn last_day_of<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Date>, nfold_types::SqlError> {
+    let v = cx.val(e)?;
+    let found = convert::to_asked(cx, &v, &e.ty, Asked::any(true));
+    Ok(found.and_then(|d| {
+        if d.date().month() == 0 {
+            warn_value(cx, "date", &text_of(d));
+            return None;
+        }
+        Some(d.date())
+    }))
 }
 
 fn eval_makedate<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {

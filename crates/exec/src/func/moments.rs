@@ -67,7 +67,7 @@ pub(super) fn warn_value(cx: &EvalCx<'_>, kind: &str, text: &[u8]) {
 }
 
 /// The text of a moment, for a warning.
-fn text_of(d: DateTime) -> Vec<u8> {
+pub(super) fn text_of(d: DateTime) -> Vec<u8> {
     let mut out = Vec::new();
     if d.time().micros() == 0 {
         d.date().write_to(&mut out);

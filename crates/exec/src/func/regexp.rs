@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use nfold_plan::expr::{Class, Expr, ExprType};
+use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
 use nfold_plan::func::{Infer, any_nullable, infer_int};
-use nfold_types::{CollationId, ErrorCode, SqlError};
+use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
 use regex::{Regex, RegexBuilder};
 
 use super::{Evaluated, Func, Inferred, arg, func, merged};
@@ -167,13 +167,20 @@ fn number<'a>(
     }
 }
 
-/// The subject, the pattern and the replacement must have a collation together; binary ones stand alone: error 3995.
+/// The subject, the pattern and the replacement must have a collation together; binary ones stand alone: error 3995. As in MySQL, what
+/// comes as BINARY or BLOB goes with any text, with the written text of a replacement alone it does not.
 fn matched_texts(cx: &Infer<'_>, args: &[Expr]) -> Result<(), SqlError> {
     let merged = cx.comparable(&[&args[0], &args[1]])?;
     let text = |e: &&Expr| e.ty.class() == Class::String;
-    let binary = |e: &Expr| e.ty.collation() == CollationId::BINARY;
     let texts = args.iter().filter(text);
-    if texts.clone().any(binary) && !texts.clone().all(binary) {
+    let written = |e: &Expr| e.ty.coercibility == Coercibility::Coercible;
+    let alone = args.len() > 2 && texts.clone().any(written);
+    let binary = |e: &Expr| {
+        let varying = matches!(e.ty.col.kind, TypeKind::VarBinary(_));
+        e.ty.collation() == CollationId::BINARY && (varying || alone)
+    };
+    let not_binary = |e: &Expr| e.ty.collation() != CollationId::BINARY;
+    if texts.clone().any(binary) && texts.clone().any(not_binary) {
         let name = |e: &Expr| {
             let own = nfold_plan::collate::as_string(&e.ty, cx.connection);
             own.collation.known().name

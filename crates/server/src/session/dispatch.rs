@@ -140,6 +140,9 @@ impl Session {
         if let Some(collation) = collation {
             return self.env.set_database(Some(&name), collation);
         }
+        let gone = SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name]);
+        self.conditions.push_error(Level::Note, &gone);
+        self.facts.late += 1;
         let collation = self.env.vars.settings().collation_server;
         self.env.set_database(None, collation);
     }
@@ -383,6 +386,7 @@ impl Session {
             };
             let plan = self.describe(cx, &work)?;
             plan.share_text(&mut statement.of);
+            plan.warn_of_text(&mut self.conditions);
         }
         self.prepared.set_name(name, statement);
         Ok(Response::Done(Done {

@@ -106,9 +106,11 @@ impl Session {
             self.facts.run.rows_affected = done.affected_rows;
         }
         out.set_status(self.status_flags() | index_flags(self.facts.run.access));
-        let warnings = self.conditions.total().min(u64::from(u16::MAX)) as u16;
+        let warnings = self.conditions.total() - self.facts.late;
+        let warnings = warnings.min(u64::from(u16::MAX)) as u16;
         match &result {
             Ok(Response::Done(done)) => send_ok(done, warnings, out),
+            Ok(Response::Rows(set)) if set.of_conditions => out.end_rows(0),
             Ok(Response::Rows(_) | Response::Streamed) => out.end_rows(warnings),
             Err(e) => {
                 out.set_more_results(false);
@@ -193,12 +195,14 @@ impl Session {
             }
             let described = described?;
             described.share_text(&mut statement.of);
+            described.warn_of_text(&mut self.conditions);
             plan = Some(described);
         }
         let columns = (plan.as_ref()).map_or(&[][..], |p| plan_columns(&p.plan));
         let collation = self.env.result_collation();
         let parameters = statement.parameters();
         let id = self.prepared.add(statement);
+        self.after_statement(None, false);
         let warnings = self.conditions.total().min(u64::from(u16::MAX)) as u16;
         out.set_status(self.status_flags());
         out.set_charset(self.env.name_charset());

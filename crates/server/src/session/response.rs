@@ -58,6 +58,8 @@ pub struct RowSet {
     pub rows: Vec<Vec<Value>>,
     /// FOUND_ROWS() says afterwards how many there were.
     pub counted: bool,
+    /// It tells of the conditions of the statement before; itself it has none.
+    pub of_conditions: bool,
 }
 
 impl RowSet {
@@ -70,6 +72,7 @@ impl RowSet {
                 .collect(),
             rows: Vec::new(),
             counted: true,
+            of_conditions: false,
         }
     }
 

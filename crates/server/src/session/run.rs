@@ -291,9 +291,9 @@ impl Session {
         }
         let mut params = cx.loans().params();
         params.bind(work.digested, work.text, work.markers);
-        for deprecated in &plan.shared.deprecated {
-            let level = nfold_types::Level::Warning;
-            self.conditions.push_error(level, &deprecated.warning());
+        // Of one that was prepared its preparation has said it.
+        if work.hint.is_none() {
+            plan.shared.warn_of_text(&mut self.conditions);
         }
         let warnings = RefCell::new(std::mem::take(&mut self.conditions));
         let on_tables = !plan.shared.ids.is_empty() || !self.table_locks.is_empty();

@@ -25,7 +25,7 @@ use nfold_catalog::TableId;
 use nfold_plan::query::Plan;
 use nfold_sql::digest::{Digested, LiteralRole};
 use nfold_sql::parser::Deprecated;
-use nfold_types::Value;
+use nfold_types::{Level, Value, Warnings};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
@@ -142,13 +142,20 @@ pub struct SharedPlan {
     pub writes: bool,
     /// How tables are read: `nfold_observe::digests::access`.
     pub access: u8,
-    /// Each execution warns of these.
+    /// What the text has that MySQL deprecates: preparing it warns of these, or running it as it is.
     pub deprecated: Vec<Deprecated>,
     /// Of a statement that was prepared: its text, for all who prepare the same.
     pub text: OnceLock<Arc<Text>>,
 }
 
 impl SharedPlan {
+    /// Adds the warnings that the text itself earns.
+    pub fn warn_of_text(&self, conditions: &mut Warnings) {
+        for deprecated in &self.deprecated {
+            conditions.push_error(Level::Warning, &deprecated.warning());
+        }
+    }
+
     /// Takes the text that another session has prepared, if it is the same.
     pub fn share_text(&self, text: &mut Arc<Text>) {
         let first = self.text.get_or_init(|| text.clone());

@@ -29,6 +29,8 @@ pub struct Facts {
     /// That of its plan.
     pub digest: DigestId,
     pub run: Run,
+    /// Conditions that came when the statement had its answer: SHOW WARNINGS has them, the answer does not count them.
+    pub late: u64,
 }
 
 /// Ids by the hash of the statement and its database.

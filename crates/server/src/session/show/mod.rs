@@ -78,6 +78,7 @@ impl Session {
             ("Message", text_type(512)),
         ]);
         set.counted = false;
+        set.of_conditions = true;
         let kept = self
             .conditions
             .list()
@@ -100,5 +101,6 @@ impl Session {
 fn count_row(name: &str, count: u64) -> Response {
     let mut set = RowSet::new(&[(name, ColumnType::bigint().with_unsigned())]);
     set.push(vec![Value::UInt(count)]);
+    set.of_conditions = true;
     Response::Rows(set)
 }

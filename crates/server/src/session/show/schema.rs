@@ -27,6 +27,7 @@ fn rows(view: View) -> RowSet {
             .collect(),
         rows: view.rows,
         counted: true,
+        of_conditions: false,
     }
 }
 
