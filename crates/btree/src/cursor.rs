@@ -1,4 +1,4 @@
-//! Range scans, forwards and backwards: one leaf at a time is copied into the caller's batch.
+//! Range scans, forwards and backwards: one leaf at a time is copied into the caller's batch, or given to the caller as it lies.
 //!
 //! # Invariants
 //! - C1: a cursor's position is a key between entries, never a page: whatever splits, merges and evictions happen between two calls,
@@ -10,7 +10,9 @@
 //! none of them is missing. A scan without an end begins with that at its second leaf, as its reader may want a few rows only.
 
 use crate::batch::EntryBatch;
+use crate::leaf::LeafEntries;
 use crate::node::Node;
+use crate::points::{Copies, PointSink};
 use crate::tree::{Miss, Seek, TreeHandle};
 use nfold_store::{PageId, PageNo, Stop, Store};
 use nfold_sync::planted::{self, Bug};
@@ -177,6 +179,18 @@ impl Cursor {
         max_entries: usize,
         out: &mut EntryBatch,
     ) -> Result<bool, Stop> {
+        let max_bytes = usize::MAX;
+        self.next_into(tree, store, max_entries, &mut Copies { out, max_bytes })
+    }
+
+    /// As [`next_batch`](Self::next_batch), but `out` takes the entries where they lie, if there are any.
+    pub fn next_into<S: PointSink>(
+        &mut self,
+        tree: &TreeHandle,
+        store: &Store,
+        max_entries: usize,
+        out: &mut S,
+    ) -> Result<bool, Stop> {
         if self.done {
             return Ok(false);
         }
@@ -184,7 +198,7 @@ impl Cursor {
         let copied = tree.optimistic(store, || {
             let page = self.find(tree, store)?;
             let node = Node::new(page.words());
-            let next = self.copy_leaf(node, page.id().page, max_entries, out);
+            let next = self.take_leaf(node, page.id().page, max_entries, out);
             if page.validate() {
                 self.copied = (page.id().page, page.version());
                 return Ok((next, page.id().page));
@@ -200,7 +214,7 @@ impl Cursor {
                 let page = mtr.id(leaf).page;
                 self.copied = (0, 0);
                 (
-                    self.copy_leaf(Node::new(mtr.words(leaf)), page, max_entries, out),
+                    self.take_leaf(Node::new(mtr.words(leaf)), page, max_entries, out),
                     page,
                 )
             }
@@ -313,14 +327,25 @@ impl Cursor {
         };
     }
 
-    /// Copies what qualifies in the leaf and puts the key to go on with into `spare`. Unvalidated.
-    fn copy_leaf(
+    /// Gives `out` what qualifies in the leaf and puts the key to go on with into `spare`. Unvalidated.
+    #[inline]
+    fn take_leaf<S: PointSink>(
         &mut self,
         node: Node<'_>,
         page: PageNo,
         max_entries: usize,
-        out: &mut EntryBatch,
+        out: &mut S,
     ) -> Next {
+        let reverse = self.reverse;
+        let mut take = |slots| {
+            let entries = LeafEntries {
+                node,
+                page,
+                slots,
+                reverse,
+            };
+            out.take(0, entries);
+        };
         let max = max_entries.max(1);
         let count = node.count();
         self.spare.clear();
@@ -328,7 +353,7 @@ impl Cursor {
             let end = upper_slot(node, count, self.at.get());
             let (start, last) = self.start_slot(node, count);
             let from = start.max(end.saturating_sub(max));
-            out.push_all(0, page, node, (from..end).rev());
+            take(from..end);
             if from > start {
                 node.append_key(node.slot(from), &mut self.spare);
                 return Next::Here;
@@ -343,7 +368,7 @@ impl Cursor {
             let start = self.resume_slot(node, count);
             let (end, last) = self.end_slot(node, count);
             let to = end.min(start.saturating_add(max));
-            out.push_all(0, page, node, start..to);
+            take(start..to);
             if to < end {
                 node.append_key(node.slot(to.saturating_sub(1)), &mut self.spare);
                 return Next::Here;

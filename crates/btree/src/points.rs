@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 const CELLS_PREFETCHED: usize = 8;
 const CELL_BYTES: usize = 40;
 
-/// What takes the entries that a scan of points finds.
+/// What takes the entries that a scan of points finds, or a cursor, whose only point is 0.
 pub trait PointSink {
     /// Where it stands.
     type Mark: Copy;
@@ -20,7 +20,7 @@ pub trait PointSink {
     fn mark(&self) -> Self::Mark;
     /// Drops what was taken since `mark`: the page had changed meanwhile.
     fn cut(&mut self, mark: Self::Mark);
-    /// Takes entries of a point, in the order of their keys. What they say may be garbage; if so, it is cut off afterwards.
+    /// Takes entries of a point, in the order of their keys or, from a cursor that goes backwards, in the other one. What they say may be garbage; if so, it is cut off afterwards.
     fn take(&mut self, point: u32, entries: LeafEntries<'_>);
     /// Whether the caller should use what is there before the scan goes on.
     fn is_full(&self) -> bool;
@@ -29,9 +29,9 @@ pub trait PointSink {
 }
 
 /// Copies entries until they have so many bytes.
-struct Copies<'b> {
-    out: &'b mut EntryBatch,
-    max_bytes: usize,
+pub(crate) struct Copies<'b> {
+    pub out: &'b mut EntryBatch,
+    pub max_bytes: usize,
 }
 
 impl PointSink for Copies<'_> {
@@ -46,8 +46,11 @@ impl PointSink for Copies<'_> {
     }
     #[inline]
     fn take(&mut self, point: u32, entries: LeafEntries<'_>) {
-        self.out
-            .push_all(point, entries.page, entries.node, entries.slots);
+        let (page, node) = (entries.page, entries.node);
+        match entries.reverse {
+            false => self.out.push_all(point, page, node, entries.slots),
+            true => self.out.push_all(point, page, node, entries.slots.rev()),
+        }
     }
     fn is_full(&self) -> bool {
         self.out.bytes() >= self.max_bytes
@@ -119,7 +122,13 @@ fn take_point<S: PointSink>(
         count
     };
     let slots = slot..end;
-    sink.take(point, LeafEntries { node, page, slots });
+    let entries = LeafEntries {
+        node,
+        page,
+        slots,
+        reverse: false,
+    };
+    sink.take(point, entries);
     // The fence is far from everything else on the page, so it is looked at only when it matters.
     if end < count || (!hi.is_empty() && node.compare_upper(hi).is_ge()) {
         return false;

@@ -178,6 +178,10 @@ pub fn successor(prefix: &[u8]) -> Option<KeyBytes> {
     Some(out)
 }
 
+/// In place of a row's end: a gap. And of its start: nothing came into it.
+const GAP: u32 = u32::MAX;
+const NO_ROW: u32 = u32::MAX;
+
 /// Row images in one arena.
 #[derive(Debug, Default)]
 pub struct RowBatch {
@@ -312,6 +316,12 @@ impl RowBatch {
         &mut self.data
     }
 
+    /// Makes room for so many rows.
+    #[inline]
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        self.rows.reserve(rows);
+    }
+
     /// Adds the row image that lies in the arena already.
     #[inline]
     pub(crate) fn push_span(&mut self, point: usize, span: Range<usize>) {
@@ -337,7 +347,7 @@ impl RowBatch {
     }
 
     /// All row images.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         self.rows
             .iter()
             .map(|r| &self.data[r.start as usize..r.end as usize])
@@ -386,9 +396,71 @@ impl RowBatch {
 
     /// Brings rows back into the order of their points (stable), after a read that found them in another order.
     pub fn sort_by_point(&mut self) {
-        if !self.rows.is_sorted_by_key(|r| r.point) {
-            self.rows.sort_by_key(|r| r.point);
+        self.sort_from(0);
+    }
+
+    /// The same for the rows from number `from` on.
+    pub(crate) fn sort_from(&mut self, from: usize) {
+        let rows = &mut self.rows[from..];
+        if !rows.is_sorted_by_key(|r| r.point) {
+            rows.sort_by_key(|r| r.point);
         }
+    }
+
+    /// Cuts rows and the arena to what they were.
+    pub(crate) fn truncate(&mut self, rows: usize, bytes: usize) {
+        self.rows.truncate(rows);
+        self.data.truncate(bytes);
+    }
+
+    /// Drops the rows of all points behind `last` among those from number `from` on.
+    pub(crate) fn keep_points(&mut self, from: usize, last: usize) {
+        self.keep(from, |r| r.point as usize <= last);
+    }
+
+    fn keep(&mut self, from: usize, wanted: impl Fn(&BatchRow) -> bool) {
+        let mut kept = from;
+        for i in from..self.rows.len() {
+            let row = self.rows[i];
+            if wanted(&row) {
+                self.rows[kept] = row;
+                kept += 1;
+            }
+        }
+        self.rows.truncate(kept);
+    }
+
+    /// Leaves a gap for a row that is still to be made of what the caller knows as number `n`. It is filled before the batch is given out.
+    pub(crate) fn push_gap(&mut self, point: usize, n: usize) {
+        let n = n as u32;
+        self.rows.push(BatchRow {
+            start: n,
+            end: GAP,
+            point: point as u32,
+            row_id: 0,
+            note: 0,
+        });
+    }
+
+    /// The caller's number, if there is a gap in place of row `i`.
+    #[inline]
+    pub(crate) fn gap(&self, i: usize) -> Option<usize> {
+        let r = &self.rows[i];
+        (r.end == GAP).then_some(r.start as usize)
+    }
+
+    /// Puts row number `end` in the place of gap `i`, if such a row was added; otherwise there is none.
+    pub(crate) fn fill_gap(&mut self, i: usize, end: usize) {
+        (self.rows[i].start, self.rows[i].end) = match self.rows.get(end) {
+            Some(made) => (made.start, made.end),
+            None => (NO_ROW, 0),
+        };
+        self.rows.truncate(end);
+    }
+
+    /// Drops what no row was made of, from number `from` on.
+    pub(crate) fn close_gaps(&mut self, from: usize) {
+        self.keep(from, |r| r.start != NO_ROW);
     }
 
     /// Reverses the order of the rows.
@@ -432,6 +504,32 @@ mod tests {
             hi: Bound::Unbounded,
         };
         assert_eq!(nothing.as_bytes().0[..], *b"\xff\xff\xff");
+    }
+
+    #[test]
+    fn gaps_are_filled_or_closed() {
+        let mut batch = RowBatch::new();
+        batch.push(0, b"before");
+        batch.push_gap(2, 0);
+        batch.push(1, b"one");
+        batch.push_gap(1, 1);
+        batch.push_gap(3, 2);
+        batch.sort_from(1);
+        batch.keep_points(1, 2);
+        assert_eq!(batch.len(), 4);
+        for (i, made) in [(2, None), (3, Some(b"two"))] {
+            let end = batch.len();
+            assert!(batch.gap(i).is_some());
+            if let Some(image) = made {
+                batch.push(2, image);
+            }
+            batch.fill_gap(i, end);
+            assert_eq!(batch.gap(i), None);
+        }
+        batch.close_gaps(1);
+        let rows: Vec<_> = batch.iter().collect();
+        assert_eq!(rows, [&b"before"[..], b"one", b"two"]);
+        assert_eq!(batch.point(2), 2);
     }
 
     #[test]

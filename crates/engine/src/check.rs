@@ -165,6 +165,7 @@ fn sum_of_index(
     let spec = ReadSpec {
         index: n,
         covering: true,
+        columns: table.index_columns(n).to_vec(),
         ..ReadSpec::default()
     };
     each_row(session, table, spec, |row| {

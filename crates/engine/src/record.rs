@@ -20,6 +20,7 @@
 use nfold_btree::Guess;
 use nfold_store::TrxId;
 use nfold_txn::undo::{OldVersion, UndoPtr};
+use nfold_types::row::{NULL_TEXT, RowLayout};
 
 /// Set when the row or entry is deleted but may still be seen by an older snapshot.
 pub const DELETE_MARK: u8 = 1;
@@ -31,7 +32,7 @@ pub const SECONDARY_HEADER: usize = 14;
 /// Where the guess stands in a secondary value.
 pub const GUESS_AT: usize = 7;
 /// Stands for NULL among the lengths of original bytes.
-pub const NULL_LENGTH: u16 = u16::MAX;
+pub const NULL_LENGTH: u16 = NULL_TEXT;
 
 fn u48(bytes: &[u8]) -> u64 {
     let mut wide = [0; 8];
@@ -139,19 +140,58 @@ impl<'a> SecondaryEntry<'a> {
     }
 
     /// The original bytes of the non-invertible columns, in index order: `None` inside is NULL. Ends early on corrupt bytes.
-    pub fn originals(&self) -> impl Iterator<Item = Option<&'a [u8]>> {
-        let mut rest = self.originals;
-        std::iter::from_fn(move || {
-            let (len, tail) = rest.split_first_chunk::<2>()?;
-            let len = u16::from_le_bytes(*len);
-            if len == NULL_LENGTH {
-                rest = tail;
-                return Some(None);
-            }
-            let (bytes, tail) = tail.split_at_checked(len.into())?;
-            rest = tail;
-            Some(Some(bytes))
-        })
+    pub fn originals(&self) -> Originals<'a> {
+        Originals(self.originals)
+    }
+}
+
+/// Original bytes of non-invertible columns, one after the other.
+#[derive(Debug, Clone, Copy)]
+pub struct Originals<'a>(pub &'a [u8]);
+
+impl<'a> Iterator for Originals<'a> {
+    type Item = Option<&'a [u8]>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Option<&'a [u8]>> {
+        let (len, tail) = self.0.split_first_chunk::<2>()?;
+        let len = u16::from_le_bytes(*len);
+        if len == NULL_LENGTH {
+            self.0 = tail;
+            return Some(None);
+        }
+        let (bytes, tail) = tail.split_at_checked(len.into())?;
+        self.0 = tail;
+        Some(Some(bytes))
+    }
+}
+
+/// Bytes of a transaction id.
+const TRX_MASK: u64 = (1 << 48) - 1;
+
+/// What decides whether a clustered row is taken as it stands, from two words that may be anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowHead {
+    pub trx: TrxId,
+    /// It has no delete mark, and its image is all of it.
+    pub stands: bool,
+}
+
+impl RowHead {
+    /// Where the second word is.
+    pub const SECOND: usize = 14;
+    /// Bytes that a value has at least.
+    pub const BYTES: usize = CLUSTERED_HEADER + RowLayout::FLAGS_END;
+
+    /// `first` and `second`: the eight bytes at 0 and at [`SECOND`](Self::SECOND) of the value, little-endian.
+    #[inline(always)]
+    pub fn from_words(first: u64, second: u64) -> RowHead {
+        let flags = (CLUSTERED_HEADER - Self::SECOND + RowLayout::FLAGS_END - 1) * 8;
+        let unusual = DELETE_MARK as u64 | (RowLayout::EXTERNAL as u64) << flags;
+        RowHead {
+            trx: first & TRX_MASK,
+            stands: second & unusual == 0,
+        }
     }
 }
 
@@ -172,7 +212,7 @@ impl SecondaryHead {
         let slot = (first >> 56) as u8;
         let [a, b, c, d, ..] = second.to_le_bytes();
         SecondaryHead {
-            trx: first & ((1 << 48) - 1),
+            trx: first & TRX_MASK,
             deleted: (first >> 48) as u8 & DELETE_MARK != 0,
             guess: Guess::from_bytes([slot, a, b, c, d]),
             primary_len: usize::from((second >> 32) as u16),
@@ -228,6 +268,17 @@ mod tests {
         value.extend_from_slice(b"image");
         assert_eq!(RowHeader::split(&value), Some((header, &b"image"[..])));
         assert_eq!(RowHeader::split(&value[..15]), None);
+        let word =
+            |value: &[u8], at: usize| u64::from_le_bytes(value[at..at + 8].try_into().unwrap());
+        let head = |value: &[u8]| RowHead::from_words(word(value, 0), word(value, RowHead::SECOND));
+        value.extend_from_slice(b"more");
+        for (deleted, external) in [(false, false), (true, false), (false, true)] {
+            value[..CLUSTERED_HEADER].copy_from_slice(&RowHeader { deleted, ..header }.to_bytes());
+            let flags = CLUSTERED_HEADER + RowLayout::FLAGS_END - 1;
+            value[flags] = if external { RowLayout::EXTERNAL } else { 1 };
+            let head = head(&value);
+            assert_eq!((head.trx, head.stands), (header.trx, !deleted && !external));
+        }
     }
 
     #[test]

@@ -364,6 +364,16 @@ impl Table {
         })
     }
 
+    /// What makes rows of a secondary index's own layout from its entries, in which only these columns of the table are asked for. `None` where
+    /// one of them is a string that the key holds.
+    pub(crate) fn key_rows(&self, ordinal: usize, columns: &[usize]) -> Option<KeyRows> {
+        let index = &self.indexes[ordinal];
+        let sources: Vec<KeySource> = index.sources.iter().map(|s| s.of_key()).collect();
+        let wanted = |place: usize| columns.contains(&index.columns[place]);
+        let primary = &self.indexes[0].key;
+        KeyRows::new(&index.layout, &sources, &index.key, primary, wanted)
+    }
+
     /// Appends the row image of a secondary entry in the index's own layout. False: the entry is damaged.
     pub(crate) fn covering_row(
         &self,
@@ -526,7 +536,7 @@ impl Index {
             }),
         );
         let of_key: Vec<KeySource> = sources.iter().map(|s| s.of_key()).collect();
-        let rows = KeyRows::new(&layout, &of_key, &key, primary);
+        let rows = KeyRows::new(&layout, &of_key, &key, primary, |_| true);
         if ordinal == 0 {
             columns = (0..def.columns.len()).collect();
             originals.clear();

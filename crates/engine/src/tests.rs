@@ -15,6 +15,7 @@ use crate::*;
 mod crash;
 mod damage;
 mod ddl;
+mod direct;
 mod lock_races;
 mod mvcc;
 mod replaced;

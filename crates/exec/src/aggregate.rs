@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use nfold_plan::collate;
 use nfold_plan::expr::{BitOp, Class, CmpKind, ExprType};
 use nfold_plan::query::{AggFunc, Aggregate};
-use nfold_types::row::RowLayout;
+use nfold_types::row::{OrderedField, RowLayout};
 use nfold_types::{Decimal, ErrorCode, SqlError, TypeKind, Value, ValueRef};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -216,6 +216,44 @@ impl Acc {
             _ => debug_assert!(false, "asked for by `takes_stored` only"),
         }
         Ok(())
+    }
+
+    /// Takes in `field` of many rows at once, where that gives what [`add_stored`](Self::add_stored) would of one after the other; `None`: it
+    /// would not, and nothing was taken in. Of an extreme it gives the row that remains to be added, if there is one.
+    #[inline]
+    pub fn add_ordered<'i>(
+        &mut self,
+        func: AggFunc,
+        field: &OrderedField,
+        images: impl Iterator<Item = &'i [u8]>,
+    ) -> Option<Option<&'i [u8]>> {
+        let mut keys = images.filter_map(|image| field.key(image).map(|key| (key, image)));
+        match &mut self.state {
+            State::Count(c) => *c += keys.count() as u64,
+            State::SumInt { sum, count } if field.is_integer() => {
+                for (key, _) in keys {
+                    *sum += field.number(key);
+                    *count += 1;
+                }
+            }
+            State::Extreme(_) if matches!(func, AggFunc::Min | AggFunc::Max) => {
+                let Some(mut best) = keys.next() else {
+                    return Some(None);
+                };
+                for next in keys {
+                    let better = match func {
+                        AggFunc::Min => next.0 < best.0,
+                        _ => next.0 > best.0,
+                    };
+                    if better {
+                        best = next;
+                    }
+                }
+                return Some(Some(best.1));
+            }
+            _ => return None,
+        }
+        Some(None)
     }
 
     /// Takes one row in. With `full` memory it does not grow: what it would have to keep is put off under the key given back, equal for

@@ -100,6 +100,17 @@ impl Batch {
         self.read.row(self.selected[i] as usize)
     }
 
+    /// Whether every row that was read is selected, so that it has no need of the selection.
+    pub fn is_whole(&self) -> bool {
+        self.width == 0 && self.selected.len() == self.read.len()
+    }
+
+    /// The images of the selected rows of a scan.
+    pub fn images(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        debug_assert_eq!(self.width, 0, "joined rows have several images");
+        self.selected.iter().map(|&i| self.read.row(i as usize))
+    }
+
     /// Adds one image of a row; a row is whole after `width` of them.
     pub fn push_image(&mut self, image: Option<&[u8]>) {
         let start = self.arena.len() as u32;

@@ -16,7 +16,7 @@ use crate::batch::{Batch, KEPT_BYTES};
 use crate::distinct::Distinct;
 use crate::env::RowSink;
 use crate::eval::{EvalCx, RowRef, Scope, StmtState, Val};
-use crate::group::{self, Grouper, Grouping};
+use crate::group::{self, Grouper, Grouping, PlainColumn};
 use crate::output::{Direct, DirectRows};
 use crate::plain::Plain;
 use crate::query::KeptQuery;
@@ -614,10 +614,12 @@ impl Run<'_, '_> {
             }
         } else if grouping.columns.is_some() && !self.nothing {
             let layout = scx.slots[0].layout();
-            self.images(&mut |image| {
-                grouper.add_image(layout, image)?;
-                Ok(true)
-            })?;
+            while scx.next(self.steps, 0, self.batch)? {
+                match self.batch.is_whole() {
+                    true => grouper.add_images(layout, self.batch.read.iter())?,
+                    false => grouper.add_images(layout, self.batch.images())?,
+                }
+            }
         } else {
             let first_only = plan.first_row_only;
             self.joined(&mut |cx| {
@@ -645,7 +647,11 @@ impl Run<'_, '_> {
 }
 
 /// See [`Grouping::columns`]; `None` also where the rows are not those of one table.
-fn plain_columns(block: &Block, slots: &[Slot], plan: &GroupPlan) -> Option<Vec<Option<usize>>> {
+fn plain_columns(
+    block: &Block,
+    slots: &[Slot],
+    plan: &GroupPlan,
+) -> Option<Vec<Option<PlainColumn>>> {
     let ([step], [slot]) = (block.joins.as_slice(), slots) else {
         return None;
     };
@@ -654,7 +660,11 @@ fn plain_columns(block: &Block, slots: &[Slot], plan: &GroupPlan) -> Option<Vec<
     }
     group::plain_columns(plan, |e| match e.kind {
         ExprKind::Column(at) if usize::from(at.table) == step.table => {
-            slot.ordinal(at.column.into())
+            let ordinal = slot.ordinal(at.column.into())?;
+            Some(PlainColumn {
+                ordinal,
+                field: slot.layout().ordered_field(ordinal),
+            })
         }
         _ => None,
     })

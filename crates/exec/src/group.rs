@@ -10,8 +10,8 @@ use std::thread::LocalKey;
 use hashbrown::HashTable;
 use nfold_plan::expr::{Expr, ExprType};
 use nfold_plan::query::{Aggregate, GroupPlan};
-use nfold_types::row::RowLayout;
-use nfold_types::{SqlError, ValueRef};
+use nfold_types::SqlError;
+use nfold_types::row::{OrderedField, RowLayout};
 use rustc_hash::FxHasher;
 
 use crate::aggregate::{Acc, AggInfo, AggShape, Values};
@@ -118,11 +118,19 @@ pub(crate) struct Grouping {
     /// Keys, then all arguments: what is spilled.
     spill_layout: RowLayout,
     /// Where the rows are images of one table and that is all that is needed of them: see [`plain_columns`].
-    pub columns: Option<Vec<Option<usize>>>,
+    pub columns: Option<Vec<Option<PlainColumn>>>,
+}
+
+/// A column of row images that an aggregate is made of.
+#[derive(Clone, Copy)]
+pub(crate) struct PlainColumn {
+    pub ordinal: usize,
+    /// How many rows are gone through without a value for each, if they can be.
+    pub field: Option<OrderedField>,
 }
 
 impl Grouping {
-    pub fn new(plan: &GroupPlan, columns: Option<Vec<Option<usize>>>) -> Grouping {
+    pub fn new(plan: &GroupPlan, columns: Option<Vec<Option<PlainColumn>>>) -> Grouping {
         let keys = || plan.keys.iter().map(|k| &k.ty);
         let inputs = plan.aggregates.iter().flat_map(|a| {
             a.args
@@ -146,8 +154,8 @@ impl Grouping {
 /// `column`: where the images hold what an expression names.
 pub(crate) fn plain_columns(
     plan: &GroupPlan,
-    column: impl Fn(&Expr) -> Option<usize>,
-) -> Option<Vec<Option<usize>>> {
+    column: impl Fn(&Expr) -> Option<PlainColumn>,
+) -> Option<Vec<Option<PlainColumn>>> {
     if !plan.implicit {
         return None;
     }
@@ -311,18 +319,30 @@ impl<'p> Grouper<'p> {
         self.only().iter_mut().for_each(|a| a.count_rows(n));
     }
 
-    /// Takes a row in by its image, where [`Grouping::columns`] says that this is enough.
-    #[inline]
-    pub fn add_image(&mut self, layout: &RowLayout, image: &[u8]) -> Result<(), SqlError> {
+    /// Takes rows in by their images, where [`Grouping::columns`] says that this is enough.
+    pub fn add_images<'i>(
+        &mut self,
+        layout: &RowLayout,
+        images: impl Iterator<Item = &'i [u8]> + Clone,
+    ) -> Result<(), SqlError> {
         let (plan, shape) = (self.plan, self.shape);
         let columns = shape.columns.as_deref().unwrap_or_default();
         let aggregates = plan.aggregates.iter().zip(columns);
         for (acc, (agg, column)) in self.only().iter_mut().zip(aggregates) {
-            let value = match column {
-                None => ValueRef::Int(1),
-                Some(n) => layout.get(image, *n).map_err(|e| row_error(&e))?,
+            let Some(column) = column else {
+                acc.count_rows(images.clone().count() as u64);
+                continue;
             };
-            acc.add_stored(agg.func, value)?;
+            let get = |image| layout.get(image, column.ordinal).map_err(|e| row_error(&e));
+            if let Some(field) = &column.field
+                && let Some(best) = acc.add_ordered(agg.func, field, images.clone())
+            {
+                best.map_or(Ok(()), |image| acc.add_stored(agg.func, get(image)?))?;
+                continue;
+            }
+            for image in images.clone() {
+                acc.add_stored(agg.func, get(image)?)?;
+            }
         }
         Ok(())
     }

@@ -183,6 +183,28 @@ pub fn append_out(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>
     unsafe { out.set_len(out.len() + len) };
 }
 
+/// As [`append_out`], without a loop where `len` is no more than `16 * N`.
+#[inline(always)]
+pub fn append_short<const N: usize>(
+    words: &[AtomicU64],
+    off: usize,
+    len: usize,
+    out: &mut Vec<u8>,
+) {
+    let room = wide::OVER * N;
+    let last = (words.len() * 8).saturating_sub(room);
+    if !wide::IS_HERE || len > room || off > last || words.len() * 8 < room {
+        return append_out(words, off, len, out);
+    }
+    out.reserve(room);
+    let to = out.spare_capacity_mut().as_mut_ptr().cast();
+    // SAFETY: `room` bytes from `off` on are inside the slice (W1), and so many were reserved; `len` of them, at most all, are kept.
+    unsafe {
+        wide::copy(words.as_ptr().cast::<u8>().add(off), to, room);
+        out.set_len(out.len() + len);
+    }
+}
+
 /// Writes `[off, off + len)`, which is inside, behind the length of `out`, which stays; what is written goes on to a multiple of [`wide::OVER`] bytes.
 /// False: that cannot be done here, or too near to the end of the page.
 #[inline(always)]

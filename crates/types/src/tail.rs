@@ -83,6 +83,15 @@ impl<'v> Tail<'v> {
         }
     }
 
+    /// Appends `bytes`, which are few mostly.
+    #[inline(always)]
+    pub fn short_slice(&mut self, bytes: &[u8]) {
+        match bytes.len() <= SHORT {
+            true => self.short(bytes),
+            false => self.slice(bytes),
+        }
+    }
+
     /// Appends so many zeros.
     #[inline(always)]
     pub fn zeros(&mut self, mut count: usize) {

@@ -15,12 +15,13 @@ use crate::record::{RowHeader, SecondaryEntry};
 use crate::session::EngineSession;
 use crate::table::{CoveringScratch, Table};
 
+mod direct;
 mod leads;
 mod newest;
 mod point;
 mod rows;
-mod slice;
 
+use direct::{Buffers, Form};
 use newest::Origin;
 
 /// Entries taken in one go when no LIMIT says otherwise.
@@ -57,7 +58,10 @@ impl Read {
 
     fn new(table: Arc<Table>, spec: ReadSpec) -> Read {
         let inner = match spec.lock {
-            RowLock::None => Inner::Consistent(Box::default()),
+            RowLock::None => Inner::Consistent(Box::new(Consistent {
+                form: Form::new(&table, &spec),
+                ..Consistent::default()
+            })),
             _ => Inner::Locking(Box::default()),
         };
         Read { table, spec, inner }
@@ -156,6 +160,8 @@ enum Source {
 enum Stage {
     #[default]
     Fill,
+    /// The rows at hand have gaps, where entries have to be settled.
+    Gaps,
     /// Entries from here on are not used yet.
     Entries(usize),
     /// Rows of `origins` are being fetched.
@@ -211,8 +217,10 @@ struct Consistent {
     found_order: Vec<u32>,
     /// The values found lie in the caller's batch already: rows are spans of it.
     adopted: bool,
-    /// Making the entries at hand rows in place was stopped: they are copied.
-    stopped: bool,
+    form: Form,
+    buffers: Buffers,
+    /// Rows that the caller's batch had before those at hand, which are not all there yet.
+    base: Option<usize>,
     scratch: Scratch,
     covering: CoveringScratch,
     key: Vec<u8>,
@@ -227,6 +235,7 @@ impl Consistent {
             + self.entries.memory()
             + self.get.memory()
             + self.scratch.version.capacity()
+            + self.buffers.memory()
             + self.row.capacity()
             + self.copy.capacity()
     }
@@ -245,6 +254,7 @@ impl Consistent {
         self.get.clear();
         self.origins.clear();
         self.filling = false;
+        self.base = None;
     }
 
     fn bind_points(&mut self, table: &Table, spec: &ReadSpec, points: PointSet) -> PointSet {
@@ -273,8 +283,8 @@ impl Consistent {
                     stands: true,
                 });
             }
-        } else if points.len() == 1 && spec.first_rows != 0 {
-            // Few rows are wanted: a cursor brings no more, where a scan of points copies what the leaf has.
+        } else if points.len() == 1 && (clustered || spec.covering || spec.first_rows != 0) {
+            // A cursor goes on from leaf to leaf without a descent. And where few rows are wanted it brings no more.
             self.source = Source::Range;
             let point = points.iter().next().unwrap_or_default();
             self.key.clear();
@@ -319,17 +329,21 @@ impl Consistent {
             }
             return Ok(false);
         }
-        let before = out.len();
+        let before = self.base.unwrap_or(out.len());
         loop {
             match self.stage {
                 Stage::Fill if !self.more => self.stage = Stage::Done,
+                Stage::Fill if self.is_direct(spec) => {
+                    self.fill_direct(table, spec, session, view, out)?;
+                }
+                Stage::Gaps => self.fill_gaps(table, spec, session, view, out)?,
                 Stage::Fill => self.fill(table, spec, session, view)?,
                 Stage::Entries(at) if at >= self.order.len() => self.stage = Stage::Fill,
                 Stage::Entries(at) => {
                     if out.len() > before {
                         return Ok(true);
                     }
-                    self.use_entries(table, spec, session, view, at, out)?;
+                    self.use_entries(session, view, at)?;
                 }
                 Stage::Rows => {
                     self.fetch_rows(table, session)?;
@@ -384,7 +398,6 @@ impl Consistent {
                 }
             }
             Source::Range => {
-                self.stopped = false;
                 self.entries.clear();
                 self.order.clear();
                 let most = match self.wanted {
@@ -403,15 +416,12 @@ impl Consistent {
         Ok(())
     }
 
-    /// Settles a slice of the entries at hand, or collects the primary keys they lead to.
+    /// Collects the primary keys that a slice of the entries at hand leads to.
     fn use_entries(
         &mut self,
-        table: &Table,
-        spec: &ReadSpec,
         session: &EngineSession,
         view: &View<'_>,
         at: usize,
-        out: &mut RowBatch,
     ) -> Result<(), Stop> {
         let end = self.order.len().min(at + self.slice);
         self.slice = (self.slice * 2).min(SLICE.max(self.slice));
@@ -419,81 +429,33 @@ impl Consistent {
             Source::Points => self.scan.entries(),
             _ => &self.entries,
         };
-        if spec.index != 0 && !spec.covering {
-            let guessing = session.guesses().on();
-            let steady = !matches!(view, View::Newest);
-            self.get.clear();
-            self.origins.clear();
-            for &place in &self.order[at..end] {
-                let entry = &entries.entries()[place as usize];
-                let value = SecondaryEntry::parse(entries.value(entry)).ok_or_else(damaged)?;
-                let seen = view.sees(value.trx);
-                if value.deleted && seen {
-                    continue; // V1
-                }
-                let primary = value.primary_key(entries.key(entry)).ok_or_else(damaged)?;
-                self.get
-                    .push(primary, if guessing { value.guess } else { Guess::NONE });
-                self.origins.push(Asked {
-                    place,
-                    point: entry.point,
-                    leaf: entry.place.page,
-                    stands: seen && steady,
-                });
+        let guessing = session.guesses().on();
+        let steady = !matches!(view, View::Newest);
+        self.get.clear();
+        self.origins.clear();
+        for &place in &self.order[at..end] {
+            let entry = &entries.entries()[place as usize];
+            let value = SecondaryEntry::parse(entries.value(entry)).ok_or_else(damaged)?;
+            let seen = view.sees(value.trx);
+            if value.deleted && seen {
+                continue; // V1
             }
-            self.stage = if self.origins.is_empty() {
-                Stage::Entries(end)
-            } else {
-                Stage::Rows
-            };
-            self.resume_at = end;
-            return Ok(());
+            let primary = value.primary_key(entries.key(entry)).ok_or_else(damaged)?;
+            self.get
+                .push(primary, if guessing { value.guess } else { Guess::NONE });
+            self.origins.push(Asked {
+                place,
+                point: entry.point,
+                leaf: entry.place.page,
+                stands: seen && steady,
+            });
         }
-        if self.can_adopt(spec, at, end, out) {
-            return self.adopt_entries(table, spec, session, view, out);
-        }
-        for i in at..end {
-            let entry = &entries.entries()[self.order[i] as usize];
-            self.stage = Stage::Entries(i);
-            if spec.index == 0 {
-                let value = entries.value(entry);
-                let settled = settle_row(session.system(), view, value, &mut self.scratch)?;
-                let origin = Origin {
-                    primary: entries.key(entry),
-                    entry: None,
-                    point: entry.point,
-                };
-                emit(
-                    table,
-                    spec,
-                    session,
-                    view,
-                    settled,
-                    value,
-                    &self.scratch,
-                    origin,
-                    (&mut self.row, out),
-                )?;
-            } else {
-                let buffers = (
-                    &mut self.covering,
-                    &mut self.scratch,
-                    &mut self.key,
-                    &mut self.row,
-                );
-                cover(
-                    table,
-                    spec,
-                    session,
-                    view,
-                    (entries.key(entry), entries.value(entry)),
-                    entry.point,
-                    buffers,
-                    out,
-                )?;
-            }
-        }
-        self.stage = Stage::Entries(end);
+        self.stage = if self.origins.is_empty() {
+            Stage::Entries(end)
+        } else {
+            Stage::Rows
+        };
+        self.resume_at = end;
         Ok(())
     }
 }

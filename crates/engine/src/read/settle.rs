@@ -18,9 +18,6 @@ use crate::error::{EngineError, Stop, lift};
 use crate::record::{CLUSTERED_HEADER, RowHeader};
 use nfold_types::row::RowLayout;
 
-/// The bytes of a row image up to its flags.
-const ROW_FLAGS_END: usize = 3;
-
 /// Which versions a reader sees.
 #[derive(Clone, Copy)]
 pub(crate) enum View<'a> {
@@ -31,6 +28,15 @@ pub(crate) enum View<'a> {
 }
 
 impl View<'_> {
+    /// The changes of transactions below this are visible, others perhaps.
+    #[inline]
+    pub(crate) fn sees_below(&self) -> TrxId {
+        match self {
+            View::Newest => TrxId::MAX,
+            View::Snapshot(snapshot, _) => snapshot.settled_below(),
+        }
+    }
+
     /// Whether the changes of `trx` are visible.
     #[inline]
     pub(crate) fn sees(&self, trx: TrxId) -> bool {
@@ -84,7 +90,7 @@ pub(crate) fn settle_row(
 /// Whether `view` sees the clustered `value` as it stands, and all of its row is there: false where that takes a longer look, or it is damaged.
 #[inline(always)]
 pub(crate) fn stands(view: &View<'_>, value: &[u8]) -> bool {
-    let Some(head) = value.first_chunk::<{ CLUSTERED_HEADER + ROW_FLAGS_END }>() else {
+    let Some(head) = value.first_chunk::<{ CLUSTERED_HEADER + RowLayout::FLAGS_END }>() else {
         return false;
     };
     let (header, image) = head.split_at(CLUSTERED_HEADER);

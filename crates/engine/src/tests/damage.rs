@@ -245,6 +245,7 @@ fn ids_in_long_index(db: &Db) -> Vec<i64> {
     let spec = ReadSpec {
         index,
         covering: true,
+        columns: table.index_columns(index).to_vec(),
         ..ReadSpec::default()
     };
     let mut read = Read::range(table.clone(), spec, &KeyRange::all(), false);

@@ -81,6 +81,7 @@ fn covering_reads_see_the_same() {
         let spec = ReadSpec {
             index: u,
             covering: true,
+            columns: table.index_columns(u).to_vec(),
             ..ReadSpec::default()
         };
         let mut read = Read::range(table.clone(), spec, &KeyRange::all(), false);

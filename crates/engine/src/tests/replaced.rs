@@ -223,6 +223,7 @@ fn restored_entries_are_not_the_own_ones_of_who_rolled_back() {
         let spec = ReadSpec {
             index: n,
             covering: true,
+            columns: table.index_columns(n).to_vec(),
             ..ReadSpec::default()
         };
         let mut covering = Read::range(table.clone(), spec, &KeyRange::all(), false);

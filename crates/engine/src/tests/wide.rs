@@ -94,6 +94,7 @@ fn covered(s: &mut EngineSession, table: &Arc<Table>, n: usize) -> Vec<String> {
     let spec = ReadSpec {
         index,
         covering: true,
+        columns: table.index_columns(index).to_vec(),
         ..ReadSpec::default()
     };
     let mut read = Read::range(table.clone(), spec, &KeyRange::all(), false);

@@ -59,7 +59,12 @@ fn twenty(random: &mut Random, values: &mut Vec<u64>) {
     values.push(random.up_to(ROWS - 20));
 }
 
-/// All of them, those that change rows last.
+fn hundred_groups(random: &mut Random, values: &mut Vec<u64>) {
+    let first = random.up_to(GROUPS - 100);
+    values.extend([first, first + 99]);
+}
+
+/// All of them: those that change rows behind the others, but for new ones of the rows that nobody changes, as a kind's place gives it its numbers.
 pub fn kinds() -> Vec<Kind> {
     let mut all = Vec::new();
     let mut add = |name: &str, statements: &[&str], runs, values| {
@@ -112,6 +117,9 @@ pub fn kinds() -> Vec<Kind> {
     let rows = vec!["(0, ?, 'twelve bytes', 'of text each')"; 100].join(",");
     let sql = format!("INSERT INTO sbtest1 (id, k, c, pad) VALUES {rows}");
     add("insert_100_rows", &[&sql], 20, rows_of::<100>);
+    let sql = "SELECT deleted FROM items WHERE group_id BETWEEN ? AND ?";
+    add("covering_500", &[sql], 20, hundred_groups);
+    add("min_of_20000", &["SELECT MIN(created) FROM items"], 5, none);
     all
 }
 

@@ -32,6 +32,12 @@ impl Snapshot {
         id < self.l
     }
 
+    /// Ids below this are visible without a look at any status.
+    #[inline(always)]
+    pub fn settled_below(&self) -> TrxId {
+        self.l
+    }
+
     #[inline(never)]
     fn sees_recent(&self, id: TrxId, status: &StatusTable) -> bool {
         id == self.own || (id < self.h && status.committed_by(id, self.s))

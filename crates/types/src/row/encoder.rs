@@ -135,13 +135,19 @@ impl RowEncoder {
             .map(column)
             .collect::<Option<Box<[Column]>>>()?;
         let bits = columns.iter().filter(|c| c.null_bit != NEVER_SET);
+        // Where no string is asked for, the image may end before the strings do.
+        let has_bytes = |c: &Column| matches!(c.form, Form::Bytes | Form::FirstBytes);
+        let (ends_at, var_count) = match columns.iter().any(has_bytes) {
+            true => (layout.ends_at, layout.var_count),
+            false => (0, 0),
+        };
         Some(RowEncoder {
             room: COLUMN_ROOM * columns.len(),
             null_bits: bits.fold(0, |bits, c| bits | 1 << c.null_bit),
             gathered: gathered(&columns),
             columns,
-            ends_at: layout.ends_at,
-            var_count: layout.var_count,
+            ends_at,
+            var_count,
         })
     }
 

@@ -41,14 +41,18 @@
 mod encoder;
 mod field;
 mod from_key;
+mod ordered;
 
 pub use encoder::{General, RowEncoder};
-pub use from_key::{KeyRows, KeySource};
+pub use from_key::{EntryWords, KeyRows, KeySource, LeafRows, NULL_TEXT};
+pub use ordered::OrderedField;
 
 use crate::{ColumnType, TypeKind, ValueRef};
 use field::{FieldKind, read_fixed, write_fixed};
 use std::fmt::{self, Display, Formatter};
 
+/// Bytes that are loaded for a field of fixed width, where so many are left.
+const FIELD_ROOM: usize = 8;
 const FLAG_WIDE: u8 = 1;
 const FLAG_EXTERNAL: u8 = 2;
 const HEADER_BYTES: usize = 3;
@@ -207,6 +211,10 @@ impl RowLayout {
         }
     }
 
+    /// Bytes of an image up to its flags, and the flag that says that a field lies on overflow pages.
+    pub const FLAGS_END: usize = HEADER_BYTES;
+    pub const EXTERNAL: u8 = FLAG_EXTERNAL;
+
     /// The schema version of the rows.
     pub fn version(&self) -> u16 {
         self.version
@@ -220,6 +228,20 @@ impl RowLayout {
     /// Bytes of an image without its variable bytes (narrow offsets).
     pub fn base_bytes(&self) -> usize {
         self.ends_at + 2 * self.var_count
+    }
+
+    /// How many bytes from the beginning of an image hold all that is needed to read `columns`; `usize::MAX`: some of them have no fixed place. No
+    /// bytes of other columns are missed by [`get`](Self::get), nor by a [`RowEncoder`] of these columns.
+    pub fn bytes_up_to(&self, columns: &[usize]) -> usize {
+        let end = |&column: &usize| match self.slots.get(column) {
+            Some(slot) if slot.width != 0 => {
+                Some(slot.place as usize + FIELD_ROOM.max(slot.width as usize))
+            }
+            _ => None,
+        };
+        let ends = columns.iter().map(end).collect::<Option<Vec<usize>>>();
+        let head = self.ends_at.min(HEADER_BYTES + FIELD_ROOM);
+        ends.map_or(usize::MAX, |ends| ends.into_iter().fold(head, usize::max))
     }
 
     /// Appends the image of a row. Values are as `store_value` left them: of the column's kind and within its bounds.

@@ -378,6 +378,49 @@ proptest! {
     }
 }
 
+/// An entry as a page holds it.
+#[derive(Clone)]
+struct Lying {
+    suffix: Vec<u8>,
+    originals: Vec<u8>,
+}
+
+fn lying<'v>(originals: impl Iterator<Item = Option<&'v [u8]>>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for bytes in originals {
+        let len = bytes.map_or(NULL_TEXT, |b| b.len() as u16);
+        out.extend_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(bytes.unwrap_or_default());
+    }
+    out
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0x5A; 8];
+    let rest = bytes.get(at..).unwrap_or_default();
+    let len = rest.len().min(8);
+    word[..len].copy_from_slice(&rest[..len]);
+    u64::from_le_bytes(word)
+}
+
+impl EntryWords for Lying {
+    fn suffix_word(&self, at: usize) -> u64 {
+        word(&self.suffix, at)
+    }
+    fn suffix_len(&self) -> usize {
+        self.suffix.len()
+    }
+    fn originals_word(&self, at: usize) -> u64 {
+        word(&self.originals, at)
+    }
+    fn originals_len(&self) -> usize {
+        self.originals.len()
+    }
+    fn append_originals(&self, at: usize, len: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.originals[at..at + len]);
+    }
+}
+
 /// Parts of an index: columns with a value, each ascending or descending, some nullable.
 fn key_columns() -> impl Strategy<Value = Vec<(ColumnType, Value, bool, bool)>> {
     let types = all_types();
@@ -402,7 +445,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(300), ..ProptestConfig::default() })]
 
     #[test]
-    fn rows_from_keys_are_the_rows(own in key_columns(), primary in key_columns(), damage: (prop::sample::Index, u8)) {
+    fn rows_from_keys_are_the_rows(own in key_columns(), primary in key_columns(), asked: u16, damage: (prop::sample::Index, u8)) {
         use crate::key::{KeyLayout, KeyPart};
         let part = |n: usize, c: &(ColumnType, Value, bool, bool)| KeyPart {
             desc: c.3,
@@ -419,15 +462,42 @@ proptest! {
             if key.is_invertible() { source } else { KeySource::Original }
         }).collect();
         let texts_in_key = columns.iter().zip(&sources).any(|(c, s)| fixed_width(&c.0).is_none() && *s != KeySource::Original);
-        let rows = KeyRows::new(&layout, &sources, &own_key, &primary_key);
+        let rows = KeyRows::new(&layout, &sources, &own_key, &primary_key, |_| true);
         prop_assert_eq!(rows.is_none(), texts_in_key);
-        let Some(rows) = rows else { return Ok(()) };
+        let wanted = |n: usize| asked >> n & 1 == 1;
+        let some = KeyRows::new(&layout, &sources, &own_key, &primary_key, wanted);
         let [mut own_bytes, mut primary_bytes] = [(&own, &own_key), (&primary, &primary_key)].map(|(key, layout)| {
             let mut bytes = Vec::new();
             layout.encode_values(key.iter().map(|c| c.1.as_ref()), &mut bytes).expect("a key");
             bytes
         });
         let originals = || columns.iter().zip(&sources).filter(|(_, s)| **s == KeySource::Original).map(|(c, _)| c.1.as_ref().as_bytes());
+        if let Some(some) = some {
+            let mut out = Vec::new();
+            let mut key = own_bytes.clone();
+            match some.needs_primary() {
+                true => key.extend_from_slice(&primary_bytes),
+                false => key.truncate(some.own_bytes()),
+            }
+            prop_assert!(some.append(&key, &primary_bytes, originals(), &mut out));
+            // As it lies in a leaf, whatever the keys there have in common.
+            let whole = [&*own_bytes, &*primary_bytes].concat();
+            let shared = usize::from(asked) % (own_bytes.len() + 1);
+            if let Some(leaf) = some.for_leaf(&whole[..shared]) {
+                let lying = Lying { suffix: whole[shared..].to_vec(), originals: lying(originals()) };
+                let mut again = b"before".to_vec();
+                let done = leaf.append(&some, &lying, primary_bytes.len(), &mut again);
+                prop_assert!(done || primary_bytes.len() > whole.len() - shared);
+                prop_assert_eq!(&again[6..], if done { &out } else { &[][..] });
+                for cut in [Lying { suffix: Vec::new(), ..lying.clone() }, Lying { originals: Vec::new(), ..lying }] {
+                    leaf.append(&some, &cut, primary_bytes.len(), &mut again);
+                }
+            }
+            for (n, column) in columns.iter().enumerate().filter(|(n, _)| wanted(*n)) {
+                prop_assert_eq!(layout.get(&out, n).expect("a value"), column.1.as_ref());
+            }
+        }
+        let Some(rows) = rows else { return Ok(()) };
         let mut out = b"before".to_vec();
         let whole = own_bytes.iter().chain(&primary_bytes).copied().collect::<Vec<_>>();
         prop_assert!(rows.append(&whole, &primary_bytes, originals(), &mut out));
@@ -439,6 +509,94 @@ proptest! {
         primary_bytes.truncate(damage.0.index(primary_bytes.len()));
         if !rows.append(&own_bytes, &primary_bytes, originals(), &mut out) {
             prop_assert_eq!(out.len(), 6);
+        }
+    }
+}
+
+#[test]
+fn images_that_are_cut_hold_what_is_asked_for() {
+    let types = all_types();
+    let layout = RowLayout::new(1, types.iter().map(|(ty, _)| col(ty.clone(), true)));
+    for round in 0..4 {
+        let value = |n: usize, values: &[Value]| match (n + round) % 4 {
+            0 => Value::Null,
+            _ => values[round % values.len()].clone(),
+        };
+        let values: Vec<Value> = types
+            .iter()
+            .enumerate()
+            .map(|(n, (_, values))| value(n, values))
+            .collect();
+        let image = encode(&layout, &values);
+        for (n, (ty, _)) in types.iter().enumerate() {
+            let up_to = layout.bytes_up_to(&[n]);
+            assert_eq!(up_to == usize::MAX, fixed_width(ty).is_none());
+            let cut = &image[..up_to.min(image.len())];
+            assert_eq!(layout.get(cut, n), Ok(values[n].as_ref()));
+            let Some(encoder) = RowEncoder::new(&layout, [n], |_| ty, |_| true) else {
+                continue;
+            };
+            let [whole, part] = [&*image, cut].map(|image| {
+                let (mut text, mut binary) = (Vec::new(), Vec::new());
+                let general: &mut General<'_> = &mut |_, v, out| {
+                    crate::wire::write_text(v, ty, &crate::temporal::TimeZone::Fixed(0), out);
+                };
+                encoder.text(&layout, image, &mut text, general).unwrap();
+                encoder
+                    .binary(&layout, image, &mut binary, general)
+                    .unwrap();
+                (text, binary)
+            });
+            assert_eq!(whole, part);
+        }
+    }
+    assert!(layout.bytes_up_to(&[]) <= image_head(&layout));
+}
+
+fn image_head(layout: &RowLayout) -> usize {
+    layout.ends_at
+}
+
+#[test]
+fn ordered_fields_have_the_order_of_their_values() {
+    for (ty, values) in all_types() {
+        for (before, nullable) in [(0, false), (1, true), (9, true)] {
+            let first = (0..before).map(|_| col(ColumnType::new(TypeKind::TinyInt), true));
+            let layout = RowLayout::new(1, first.chain([col(ty.clone(), nullable)]));
+            let Some(field) = layout.ordered_field(before) else {
+                continue;
+            };
+            let row = |value: &Value| {
+                let mut all = vec![Value::Int(1); before];
+                all.push(value.clone());
+                encode(&layout, &all)
+            };
+            for a in &values {
+                let key = field.key(&row(a)).expect("not NULL");
+                match a {
+                    Value::Int(v) if field.is_integer() => {
+                        assert_eq!(field.number(key), i128::from(*v));
+                    }
+                    Value::UInt(v) if field.is_integer() => {
+                        assert_eq!(field.number(key), i128::from(*v));
+                    }
+                    _ => assert!(!field.is_integer(), "{ty:?}"),
+                }
+                for b in &values {
+                    let other = field.key(&row(b)).expect("not NULL");
+                    let order = match (a, b) {
+                        (Value::Int(a), Value::Int(b)) => a.cmp(b),
+                        (Value::UInt(a), Value::UInt(b)) => a.cmp(b),
+                        (Value::Date(a), Value::Date(b)) => a.cmp(b),
+                        (Value::DateTime(a), Value::DateTime(b)) => a.cmp(b),
+                        other => panic!("{other:?}"),
+                    };
+                    assert_eq!(key.cmp(&other), order, "{ty:?}");
+                }
+            }
+            if nullable {
+                assert_eq!(field.key(&row(&Value::Null)), None);
+            }
         }
     }
 }

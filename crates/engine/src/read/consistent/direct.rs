@@ -1,0 +1,390 @@
+//! Rows that a leaf gives by itself: clustered rows, and rows of an index alone, go into the caller's batch from where they lie, without a copy
+//! of the entry.
+//!
+//! # Picture
+//! ```text
+//!   entry in its leaf ──▶ newest change visible? ── yes, marked as deleted: nothing (V1)
+//!                               │                    yes: the row, as far as its columns are wanted ──▶ RowBatch
+//!                               └── no, or the row is not all there: a copy of the entry, and a gap in the batch,
+//!                                   which is filled when the leaf is behind (V2)
+//! ```
+//! # Concurrency
+//! What is read of a leaf counts when the tree has validated the leaf. Until then it may be garbage, and what became of it is cut off. An entry that
+//! gives no row is looked at again as a copy, so that damage is told from garbage there.
+
+use super::newest::Origin;
+use super::{Consistent, SCAN_BYTES, SLICE, Source, Stage, cover, emit};
+use crate::batch::RowBatch;
+use crate::error::{Stop, lift};
+use crate::read::settle::settle_row;
+use crate::read::{ReadSpec, View};
+use crate::record::{CLUSTERED_HEADER, Originals, RowHead, SECONDARY_HEADER, SecondaryHead};
+use crate::session::EngineSession;
+use crate::table::Table;
+use nfold_btree::{EntryBatch, LeafEntries, LeafEntry, PointSink};
+use nfold_types::row::{EntryWords, KeyRows};
+
+/// Bytes of an entry that a covering read looks at, about; of long keys, beside those of the key.
+const COVERING_BYTES: usize = 48;
+/// Bytes of a row that are asked for ahead, at most.
+const LONGEST_AHEAD: usize = 1024;
+
+/// How rows are made of entries; worked out once per read.
+#[derive(Default)]
+pub(super) enum Form {
+    /// Clustered rows, of whose images so many bytes are wanted.
+    Clustered { cut: usize },
+    /// Rows of an index alone.
+    Covering(Box<KeyRows>),
+    /// The same, where they are made value by value.
+    #[default]
+    ByValue,
+}
+
+impl Form {
+    pub(super) fn new(table: &Table, spec: &ReadSpec) -> Form {
+        if spec.index == 0 {
+            let cut = table.layout().bytes_up_to(&spec.columns);
+            return Form::Clustered { cut };
+        }
+        let rows = spec
+            .covering
+            .then(|| table.key_rows(spec.index, &spec.columns));
+        match rows.flatten() {
+            Some(rows) => Form::Covering(Box::new(rows)),
+            None => Form::ByValue,
+        }
+    }
+}
+
+/// Buffers of an entry at hand.
+#[derive(Default)]
+pub(super) struct Buffers {
+    /// What all keys of the leaf begin with, and the rest of one of them.
+    key: Vec<u8>,
+    prefix: usize,
+    originals: Vec<u8>,
+    /// Bytes that the row before had.
+    row_bytes: usize,
+}
+
+impl Buffers {
+    pub(super) fn memory(&self) -> usize {
+        self.key.capacity() + self.originals.capacity()
+    }
+}
+
+struct Direct<'d> {
+    view: &'d View<'d>,
+    form: &'d Form,
+    out: &'d mut RowBatch,
+    /// Entries that do not decide by themselves.
+    left: &'d mut EntryBatch,
+    buffers: &'d mut Buffers,
+    /// Rows of the batch that were there before.
+    base: usize,
+}
+
+/// An entry as its original values are read.
+struct Words<'e, 'p>(&'e LeafEntry<'p>);
+
+impl EntryWords for Words<'_, '_> {
+    #[inline(always)]
+    fn suffix_word(&self, at: usize) -> u64 {
+        self.0.suffix_word(at)
+    }
+    #[inline(always)]
+    fn suffix_len(&self) -> usize {
+        self.0.suffix_len()
+    }
+    #[inline(always)]
+    fn originals_word(&self, at: usize) -> u64 {
+        self.0.value_word(SECONDARY_HEADER + at)
+    }
+    #[inline(always)]
+    fn originals_len(&self) -> usize {
+        self.0.value_len().saturating_sub(SECONDARY_HEADER)
+    }
+    #[inline(always)]
+    fn append_originals(&self, at: usize, len: usize, out: &mut Vec<u8>) {
+        let from = SECONDARY_HEADER + at;
+        self.0.append_short_value::<1>(from, from + len, out);
+    }
+}
+
+impl Direct<'_> {
+    /// Rows of which no more than `16 * N` bytes are wanted, or any number of bytes.
+    #[inline(always)]
+    fn clustered<const N: usize>(&mut self, point: u32, cut: usize, entries: &LeafEntries<'_>) {
+        let most = CLUSTERED_HEADER.saturating_add(cut);
+        let ahead = most.min(self.buffers.row_bytes).min(LONGEST_AHEAD);
+        let below = self.view.sees_below();
+        self.out.reserve(entries.len());
+        entries.each(ahead, |entry| {
+            let head = RowHead::from_words(entry.value_word(0), entry.value_word(RowHead::SECOND));
+            let stands = head.stands && (head.trx < below || self.view.sees(head.trx));
+            let len = entry.value_len();
+            if !stands || len < RowHead::BYTES {
+                return self.leave(point, &entry, entries);
+            }
+            let arena = self.out.arena();
+            let start = arena.len();
+            entry.append_short_value::<N>(CLUSTERED_HEADER, most, arena);
+            let end = arena.len();
+            self.out.push_span(point as usize, start..end);
+            self.buffers.row_bytes = len;
+        });
+    }
+
+    fn covering(&mut self, point: u32, rows: &KeyRows, entries: &LeafEntries<'_>) {
+        let key = &mut self.buffers.key;
+        key.clear();
+        entries.append_prefix(key);
+        self.buffers.prefix = key.len();
+        let below = self.view.sees_below();
+        self.out.reserve(entries.len());
+        let Some(leaf) = rows.for_leaf(&self.buffers.key) else {
+            return self.covering_by_keys(point, rows, entries);
+        };
+        entries.each(COVERING_BYTES, |entry| {
+            let head = SecondaryHead::from_words(entry.value_word(0), entry.value_word(8));
+            if !(head.trx < below || self.view.sees(head.trx)) {
+                return self.leave(point, &entry, entries);
+            }
+            if head.deleted {
+                return; // V1
+            }
+            let arena = self.out.arena();
+            let start = arena.len();
+            let whole = entry.value_len() >= SECONDARY_HEADER
+                && leaf.append(rows, &Words(&entry), head.primary_len, arena);
+            let end = arena.len();
+            match whole {
+                true => self.out.push_span(point as usize, start..end),
+                false => self.cover_by_key(point, rows, &entry, entries),
+            }
+        });
+    }
+
+    /// The same for keys whose parts have no fixed places.
+    #[inline(never)]
+    fn covering_by_keys(&mut self, point: u32, rows: &KeyRows, entries: &LeafEntries<'_>) {
+        let ahead = rows.own_bytes().min(LONGEST_AHEAD) + COVERING_BYTES;
+        entries.each(ahead, |entry| {
+            let head = SecondaryHead::from_words(entry.value_word(0), entry.value_word(8));
+            if !self.view.sees(head.trx) {
+                return self.leave(point, &entry, entries);
+            }
+            if !head.deleted {
+                self.cover_by_key(point, rows, &entry, entries); // V1
+            }
+        });
+    }
+
+    /// Appends the row of an entry that stands, by its key as a whole.
+    fn cover_by_key(
+        &mut self,
+        point: u32,
+        rows: &KeyRows,
+        entry: &LeafEntry<'_>,
+        entries: &LeafEntries<'_>,
+    ) {
+        let head = SecondaryHead::from_words(entry.value_word(0), entry.value_word(8));
+        let Buffers {
+            key,
+            originals,
+            prefix,
+            ..
+        } = &mut *self.buffers;
+        // The primary key stands behind the other parts.
+        let wanted = match rows.needs_primary() {
+            true => usize::MAX,
+            false => rows.own_bytes(),
+        };
+        key.truncate(*prefix);
+        entry.append_suffix(wanted.saturating_sub(*prefix), key);
+        originals.clear();
+        if rows.needs_originals() {
+            entry.append_value(SECONDARY_HEADER, usize::MAX, originals);
+        }
+        let primary = match rows.needs_primary() {
+            true => key.len().checked_sub(head.primary_len),
+            false => Some(0),
+        };
+        let arena = self.out.arena();
+        let start = arena.len();
+        let whole = entry.value_len() >= SECONDARY_HEADER
+            && primary.is_some_and(|at| rows.append(key, &key[at..], Originals(originals), arena));
+        let end = arena.len();
+        match whole {
+            true => self.out.push_span(point as usize, start..end),
+            false => self.leave(point, entry, entries),
+        }
+    }
+
+    /// Copies an entry, and leaves a gap for its row.
+    #[inline(never)]
+    fn leave(&mut self, point: u32, entry: &LeafEntry<'_>, entries: &LeafEntries<'_>) {
+        self.out.push_gap(point as usize, self.left.len());
+        entries.copy(entry, point, self.left);
+    }
+}
+
+impl PointSink for Direct<'_> {
+    /// How many rows, their bytes, how many copied entries.
+    type Mark = (usize, usize, usize);
+
+    #[inline]
+    fn mark(&self) -> Self::Mark {
+        (self.out.len(), self.out.bytes(), self.left.len())
+    }
+    fn cut(&mut self, (rows, bytes, left): Self::Mark) {
+        self.out.truncate(rows, bytes);
+        self.left.truncate(left);
+    }
+    #[inline]
+    fn take(&mut self, point: u32, entries: LeafEntries<'_>) {
+        match self.form {
+            Form::Clustered { cut } => match cut.div_ceil(16) {
+                1 => self.clustered::<1>(point, *cut, &entries),
+                2 => self.clustered::<2>(point, *cut, &entries),
+                3 | 4 => self.clustered::<4>(point, *cut, &entries),
+                _ => self.clustered::<0>(point, *cut, &entries),
+            },
+            Form::Covering(rows) => self.covering(point, rows, &entries),
+            Form::ByValue => entries.each(COVERING_BYTES, |entry| {
+                self.leave(point, &entry, &entries);
+            }),
+        }
+    }
+    fn is_full(&self) -> bool {
+        self.out.len() - self.base >= SLICE || self.out.bytes() >= SCAN_BYTES
+    }
+    fn keep_points(&mut self, last: u32) {
+        self.out.keep_points(self.base, last as usize);
+    }
+}
+
+impl Consistent {
+    /// Whether the entries give rows by themselves.
+    #[inline]
+    pub(super) fn is_direct(&self, spec: &ReadSpec) -> bool {
+        (spec.index == 0 || spec.covering) && matches!(self.source, Source::Points | Source::Range)
+    }
+
+    /// Brings the next rows, with gaps where an entry has to be settled. After a wait, call again.
+    pub(super) fn fill_direct(
+        &mut self,
+        table: &Table,
+        spec: &ReadSpec,
+        session: &EngineSession,
+        view: &View<'_>,
+        out: &mut RowBatch,
+    ) -> Result<(), Stop> {
+        if self.base.is_none() {
+            self.base = Some(out.len());
+            self.entries.clear();
+        }
+        let base = self.base.unwrap_or_default();
+        let (tree, store) = (&table.index(spec.index).tree, session.store());
+        let mut sink = Direct {
+            view,
+            form: &self.form,
+            out,
+            left: &mut self.entries,
+            buffers: &mut self.buffers,
+            base,
+        };
+        if matches!(self.source, Source::Points) {
+            self.more = tree
+                .scan_points_into(store, &mut self.scan, &mut sink)
+                .map_err(lift)?;
+            out.sort_from(base);
+        } else {
+            let most = match self.wanted {
+                0 => self.slice,
+                wanted => wanted.min(self.slice),
+            };
+            loop {
+                // Where all rows are wanted, a leaf is taken as a whole.
+                let entries = match spec.first_rows {
+                    0 => usize::MAX,
+                    _ => most - (sink.out.len() - base),
+                };
+                self.more = self
+                    .cursor
+                    .next_into(tree, store, entries, &mut sink)
+                    .map_err(lift)?;
+                if !self.more || sink.is_full() || sink.out.len() - base >= most {
+                    break;
+                }
+            }
+            self.wanted = self.wanted.saturating_sub(out.len() - base);
+            self.slice = (self.slice * 2).min(SLICE.max(self.slice));
+        }
+        self.stage = Stage::Gaps;
+        Ok(())
+    }
+
+    /// Settles the entries that did not decide by themselves, and fills or closes their gaps. After a wait, call again.
+    pub(super) fn fill_gaps(
+        &mut self,
+        table: &Table,
+        spec: &ReadSpec,
+        session: &EngineSession,
+        view: &View<'_>,
+        out: &mut RowBatch,
+    ) -> Result<(), Stop> {
+        let base = self.base.unwrap_or_default();
+        if !self.entries.is_empty() {
+            for i in base..out.len() {
+                if let Some(n) = out.gap(i) {
+                    let end = out.len();
+                    self.settle_entry(table, spec, session, view, n, out)?;
+                    out.fill_gap(i, end);
+                }
+            }
+            out.close_gaps(base);
+            self.entries.clear();
+        }
+        self.base = None;
+        self.stage = Stage::Fill;
+        Ok(())
+    }
+
+    /// Appends the row of a copied entry, if there is one; nothing when it stops.
+    fn settle_entry(
+        &mut self,
+        table: &Table,
+        spec: &ReadSpec,
+        session: &EngineSession,
+        view: &View<'_>,
+        n: usize,
+        out: &mut RowBatch,
+    ) -> Result<(), Stop> {
+        let entries = &self.entries;
+        let entry = &entries.entries()[n];
+        let (key, value) = (entries.key(entry), entries.value(entry));
+        if spec.index != 0 {
+            let buffers = (
+                &mut self.covering,
+                &mut self.scratch,
+                &mut self.key,
+                &mut self.row,
+            );
+            let found = (key, value);
+            return cover(table, spec, session, view, found, entry.point, buffers, out);
+        }
+        let settled = settle_row(session.system(), view, value, &mut self.scratch)?;
+        let origin = Origin {
+            primary: key,
+            entry: None,
+            point: entry.point,
+        };
+        let to = (&mut self.row, out);
+        let scratch = &self.scratch;
+        emit(
+            table, spec, session, view, settled, value, scratch, origin, to,
+        )
+    }
+}

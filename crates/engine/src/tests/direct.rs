@@ -1,0 +1,157 @@
+//! Rows that come from their leaves at once, in part: those asked for, in order, also where some of them have to be settled.
+
+use super::*;
+
+const ROWS: i64 = 3000;
+
+/// `(k, id)` of what a read brings, in its order.
+fn numbers(s: &mut EngineSession, table: &Arc<Table>, mut read: Read) -> Vec<(Option<i64>, i64)> {
+    let spec = read.spec().clone();
+    let layout = match spec.covering {
+        true => table.index_layout(spec.index),
+        false => table.layout(),
+    };
+    let places: Vec<usize> = match spec.covering {
+        true => table.index_columns(spec.index).to_vec(),
+        false => (0..4).collect(),
+    };
+    let place = |column: usize| places.iter().position(|c| *c == column).expect("a column");
+    let (mut out, mut batch) = (Vec::new(), RowBatch::new());
+    loop {
+        batch.clear();
+        let more = block(|| read.next(s, &mut batch)).unwrap();
+        for image in batch.iter() {
+            let number = |column| match layout.get(image, place(column)).unwrap() {
+                ValueRef::Int(n) => Some(n),
+                ValueRef::Null => None,
+                other => panic!("{other:?}"),
+            };
+            out.push((number(1), number(0).expect("an id")));
+        }
+        if !more {
+            return out;
+        }
+    }
+}
+
+fn spec(table: &Table, by_k: bool, first_rows: usize) -> ReadSpec {
+    let index = if by_k {
+        table.def().index("k").unwrap()
+    } else {
+        0
+    };
+    ReadSpec {
+        index,
+        covering: by_k,
+        columns: vec![0, 1],
+        first_rows,
+        ..ReadSpec::default()
+    }
+}
+
+fn k_of(id: i64) -> Option<i64> {
+    (id % 7 != 0).then_some(id % 5 - 2)
+}
+
+/// What a snapshot sees of the table, in the order of an index.
+fn expected(by_k: bool, reverse: bool) -> Vec<(Option<i64>, i64)> {
+    let mut rows: Vec<_> = (1..=ROWS).map(|id| (k_of(id), id)).collect();
+    if by_k {
+        rows.sort();
+    }
+    if reverse {
+        rows.reverse();
+    }
+    rows
+}
+
+fn filled() -> (Db, Arc<Table>) {
+    let db = Db::new();
+    let table = db.table();
+    let mut w = db.session();
+    for id in 1..=ROWS {
+        let mut row = row(id, 0, &format!("name{id}"));
+        row.1 = k_of(id);
+        insert(&mut w, &table, &row);
+    }
+    commit(&mut w);
+    (db, table)
+}
+
+fn begin(s: &mut EngineSession) {
+    s.begin(TrxOptions {
+        isolation: Isolation::RepeatableRead,
+        read_only: false,
+        consistent_snapshot: true,
+    });
+}
+
+#[test]
+fn ranges_and_points_bring_what_is_asked_for_in_order() {
+    let (db, table) = filled();
+    let (mut old, mut w) = (db.session(), db.session());
+    begin(&mut old);
+    let check = |s: &mut EngineSession| {
+        for (by_k, reverse) in [(false, false), (false, true), (true, false), (true, true)] {
+            for first_rows in [0, 1, 20] {
+                let spec = spec(&table, by_k, first_rows);
+                let read = Read::range(table.clone(), spec, &KeyRange::all(), reverse);
+                assert_eq!(
+                    numbers(s, &table, read),
+                    expected(by_k, reverse),
+                    "{by_k} {reverse} {first_rows}"
+                );
+            }
+        }
+        for first_rows in [0, 3] {
+            for wanted in [vec![-2], vec![2, -1], vec![-2, -1, 0, 1, 2]] {
+                let spec = spec(&table, true, first_rows);
+                let mut points = PointSet::new();
+                for k in &wanted {
+                    points.push_with(|out| {
+                        let key = table.key_layout(spec.index);
+                        key.encode_values([ValueRef::Int(*k)], out).unwrap();
+                    });
+                }
+                let read = Read::points(table.clone(), spec, points);
+                let mut rows = expected(true, false);
+                rows.retain(|(k, _)| k.is_some_and(|k| wanted.contains(&k)));
+                assert_eq!(numbers(s, &table, read), rows, "{wanted:?} {first_rows}");
+            }
+        }
+    };
+    check(&mut old);
+    // Another key, the same key, no row any more, a new row: settled one by one, each in its place.
+    for id in (1..=ROWS).step_by(11) {
+        update(&mut w, &table, id, &row(id, 100, &format!("changed{id}")));
+    }
+    for id in (2..=ROWS).step_by(13).filter(|id| id % 11 != 1) {
+        let mut same = row(id, 0, &format!("other{id}"));
+        same.1 = k_of(id);
+        update(&mut w, &table, id, &same);
+    }
+    for id in (3..=ROWS).step_by(17) {
+        delete(&mut w, &table, id);
+    }
+    for id in 1..50 {
+        insert(
+            &mut w,
+            &table,
+            &row(ROWS + id, id % 5 - 2, &format!("new{id}")),
+        );
+    }
+    check(&mut old);
+    commit(&mut w);
+    check(&mut old);
+    commit(&mut old);
+    let mut now = db.session();
+    begin(&mut now);
+    let mut both = [false, true].map(|by_k| {
+        let spec = spec(&table, by_k, 0);
+        let read = Read::range(table.clone(), spec, &KeyRange::all(), false);
+        numbers(&mut now, &table, read)
+    });
+    both[0].sort();
+    assert_eq!(both[0], both[1]);
+    commit(&mut now);
+}
