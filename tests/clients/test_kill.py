@@ -1,4 +1,4 @@
-"""KILL of sessions that wait: for a row lock, for a metadata lock, for the disk in COMMIT. The error is 1317 (or the connection is gone), and no
+"""KILL of sessions that wait: for a row lock, for a metadata lock, for the disk in COMMIT; of one that builds an index. The error is 1317 (or the connection is gone), and no
 transaction is lost or half there, also after the process is killed."""
 import os
 import shutil
@@ -117,6 +117,33 @@ def test_waiting_for_a_metadata_lock(_):
         run(a, "COMMIT")
         run(b, "ALTER TABLE d.t ADD COLUMN w INT")
         assert rows(b, "SELECT * FROM d.t") == ((1, 2, None),)
+
+
+def test_a_change_of_a_table_that_runs(_):
+    """The index is there or not, as the answer says; one of many kills comes in time."""
+    with server.Server() as srv, srv.connect() as admin, srv.connect() as a:
+        run(admin, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, s VARCHAR(100))", "INSERT INTO d.t (s) VALUES ('x')")
+        for _ in range(16):
+            run(admin, "INSERT INTO d.t (s) SELECT SHA1(id) FROM d.t")
+        for change in ("CREATE INDEX s ON d.t (s)", "ALTER TABLE d.t ADD COLUMN c INT, ADD INDEX s (s)"):
+            stopped = 0
+            for _ in range(50):
+                running = Statement(a, change)
+                wait_until("it runs", lambda: running.outcome or any(r[0] == a.thread_id() and r[7] for r in rows(admin, "SHOW PROCESSLIST")))
+                run(admin, f"KILL QUERY {a.thread_id()}")
+                outcome = running.result()
+                assert outcome in ("ok", 1317), outcome
+                stopped += outcome == 1317
+                indexes = {r[2] for r in rows(admin, "SHOW INDEX FROM d.t")}
+                done = outcome == "ok"
+                assert indexes == ({"PRIMARY", "s"} if done else {"PRIMARY"}), (outcome, indexes)
+                if done:
+                    run(admin, "DROP INDEX s ON d.t", *(["ALTER TABLE d.t DROP COLUMN c"] if "COLUMN" in change else []))
+                if stopped:
+                    break
+            assert stopped, f"no KILL stopped {change}"
+        assert rows(admin, "CHECK TABLE d.t")[0][3] == "OK"
+        assert rows(admin, "SELECT COUNT(*), COUNT(DISTINCT id) FROM d.t") == ((65536, 65536),)
 
 
 def test_waiting_for_the_disk_in_commit(_):

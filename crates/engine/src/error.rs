@@ -35,6 +35,8 @@ pub enum EngineError {
     VersionGone { page: PageId },
     /// The dictionary holds an object that it should not, or lacks one.
     Dictionary(String),
+    /// A change of a definition was asked to stop ([`stoppable`](crate::stoppable)) (1317).
+    Stopped,
     /// Two rows would share a unique key, while an index was built: the key's ordinal in the definition.
     DuplicateInBuild { index: String, key: Vec<u8> },
 }
@@ -96,6 +98,7 @@ impl From<KeyError> for EngineError {
 impl fmt::Display for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            EngineError::Stopped => write!(f, "the change was asked to stop"),
             EngineError::Store(e) => write!(f, "{e}"),
             EngineError::Deadlock => f.write_str("deadlock found when trying to get lock"),
             EngineError::LockNoWait => f.write_str("lock could not be acquired immediately"),

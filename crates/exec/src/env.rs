@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use nfold_plan::query::ColumnMeta;
@@ -161,6 +162,12 @@ pub trait ExecCx {
     fn tick(&mut self) -> Result<(), Interrupt>;
     /// Runs `job` on a thread that may block, and waits for it.
     fn offload(&mut self, job: Box<dyn FnOnce() + Send>) -> Result<(), Interrupt>;
+    /// As [`Self::offload`] for a job that looks at `asked`, which a KILL raises; it is waited for all the same.
+    fn offload_stoppable(
+        &mut self,
+        job: Box<dyn FnOnce() + Send>,
+        asked: &AtomicBool,
+    ) -> Result<(), Interrupt>;
     /// Suspends for so long.
     fn sleep(&mut self, time: Duration) -> Result<(), Interrupt>;
     /// What the thread lends to its statements.

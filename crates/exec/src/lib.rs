@@ -36,4 +36,6 @@ pub use loans::Loans;
 pub use output::ResultText;
 pub use params::Params;
 pub use runtime::{drive, engine_error};
-pub use statement::{Executable, StatementResult, evaluate, execute, plan_columns, write_texts};
+pub use statement::{
+    Executable, StatementResult, evaluate, execute, full_table, plan_columns, write_texts,
+};

@@ -211,6 +211,7 @@ pub fn engine_error(error: &EngineError) -> SqlError {
     use ErrorCode::*;
     match error {
         EngineError::Deadlock => SqlError::new(ER_LOCK_DEADLOCK, &[]),
+        EngineError::Stopped => SqlError::new(ER_QUERY_INTERRUPTED, &[]),
         EngineError::LockNoWait => SqlError::new(ER_LOCK_NOWAIT, &[]),
         EngineError::ReadOnlyTransaction => {
             SqlError::new(ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, &[])

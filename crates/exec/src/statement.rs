@@ -353,7 +353,7 @@ pub fn evaluate(
 }
 
 /// The storage layer knows no table's name: it is put into its error here.
-fn full_table(error: SqlError, table: &str) -> SqlError {
+pub fn full_table(error: SqlError, table: &str) -> SqlError {
     if error == SqlError::new(ErrorCode::ER_RECORD_FILE_FULL, &[&"table"]) {
         return SqlError::new(ErrorCode::ER_RECORD_FILE_FULL, &[&table]);
     }

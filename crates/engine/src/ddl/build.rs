@@ -12,11 +12,15 @@ use nfold_btree::{Builder, Room, TreeHandle};
 use nfold_store::{SpaceId, Store, StoreError};
 
 use super::runs::Runs;
+use super::stop;
 use crate::error::{EngineError, Stop, lift};
 use crate::stats::block;
 
 #[cfg(test)]
 mod tests;
+
+/// Entries that are stacked between two looks whether the change is to stop.
+const CHECKED: u64 = 1024;
 
 /// For a key: how many of its bytes must differ from every other's; `None`: it may repeat (NULLs).
 pub(super) type OwnBytes<'a> = Box<dyn Fn(&[u8]) -> Option<usize> + 'a>;
@@ -186,6 +190,7 @@ impl Target<'_> {
         entries: impl Iterator<Item = (&'e [u8], &'e [u8])>,
     ) -> Result<(), Filled> {
         for (key, value) in entries {
+            stop::check()?;
             if let Some(own) = self.own(key)
                 && self.exists(own)?
             {
@@ -229,6 +234,9 @@ impl Stack {
 
     /// Adds an entry that is not below the last one. An error: the keys may not repeat, but do.
     fn push(&mut self, target: &Target<'_>, key: &[u8], value: &[u8]) -> Result<(), Filled> {
+        if self.builder.entries().is_multiple_of(CHECKED) {
+            stop::check()?;
+        }
         let last = self.last.get_or_insert_default();
         if self.builder.entries() > 0
             && let Some(own) = target.own(key)

@@ -7,6 +7,7 @@ use nfold_catalog::{IndexDef, IndexId, TableDef};
 use nfold_store::{PageId, PageNo, PageType, StoreError, header};
 
 use super::build::{Filled, Filler, OwnBytes};
+use super::stop;
 use super::table::IndexSpec;
 use crate::dictionary::{self, Kind};
 use crate::engine::{Engine, Shared};
@@ -20,7 +21,7 @@ impl Engine {
     /// still; what transactions without a session left there is undone first.
     ///
     /// # Errors
-    /// [`EngineError::DuplicateInBuild`] when a unique index cannot be; [`EngineError::TableDamaged`].
+    /// [`EngineError::DuplicateInBuild`] when a unique index cannot be; [`EngineError::TableDamaged`]; [`EngineError::Stopped`].
     pub fn change_indexes(
         &self,
         table: &Arc<TableDef>,
@@ -230,6 +231,7 @@ pub(super) fn fill_one(shared: &Shared, table: &Table, n: usize) -> Result<(), F
     let mut batch = EntryBatch::default();
     let (mut key, mut value) = (Vec::new(), Vec::new());
     loop {
+        stop::check()?;
         batch.clear();
         let more = block(|| cursor.next_batch(clustered, store, 1024, &mut batch))?;
         for entry in batch.entries() {

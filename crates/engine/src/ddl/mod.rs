@@ -16,6 +16,7 @@ mod build;
 mod index;
 mod rebuild;
 mod runs;
+mod stop;
 mod table;
 
 use nfold_catalog::codec::Stored;
@@ -28,6 +29,7 @@ use crate::session::EngineSession;
 use crate::stats::block;
 
 pub use rebuild::CopyError;
+pub use stop::stoppable;
 pub use table::{IndexSpec, TableSpec};
 
 impl Engine {

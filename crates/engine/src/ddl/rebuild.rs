@@ -12,6 +12,7 @@ use nfold_catalog::TableDef;
 
 use super::build::{Filler, OwnBytes};
 use super::index::fill_one;
+use super::stop;
 use super::table::{TableSpec, spec_of};
 use crate::batch::{KeyRange, RowBatch};
 use crate::engine::Engine;
@@ -42,7 +43,8 @@ impl Engine {
     /// Gives the number of rows.
     ///
     /// # Errors
-    /// A duplicate in a unique index is [`EngineError::DuplicateInBuild`]; whatever `convert` refuses ends the copy. Nothing is changed then.
+    /// A duplicate in a unique index is [`EngineError::DuplicateInBuild`]; whatever `convert` refuses ends the copy, and
+    /// so does [`EngineError::Stopped`]. Nothing is changed then.
     pub fn rebuild_table<E>(
         &self,
         old: &Arc<TableDef>,
@@ -142,6 +144,7 @@ impl Engine {
         let mut rows = 0;
         let failed = |e: super::build::Filled| e.into_error("PRIMARY");
         loop {
+            stop::check()?;
             batch.clear();
             let more = block(|| read.next(&mut session, &mut batch))?;
             for row in batch.iter() {

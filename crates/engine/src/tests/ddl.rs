@@ -1,6 +1,9 @@
 //! Definitions that change while the undo log still holds what was before.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use super::*;
+use crate::stoppable;
 use nfold_store::Stop as StoreStop;
 
 fn drain(db: &Db) {
@@ -137,6 +140,63 @@ fn an_index_is_not_built_from_what_is_being_taken_back() {
         let k2 = table.def().index("k2").unwrap();
         assert_eq!(by_key(&mut s, &table, k2, &keys, RowLock::None).len(), 20);
     }
+}
+
+#[test]
+fn a_change_that_is_asked_to_stop_leaves_nothing() {
+    let db = Db::new();
+    let table = db.table();
+    let mut w = db.session();
+    for id in 0..200 {
+        insert(&mut w, &table, &row(id, 1000 + id, &format!("t{id}")));
+    }
+    commit(&mut w);
+    drop((w, table));
+    let table = db.find("t");
+    let names = |table: &Table| {
+        let indexes = table.def().indexes.iter();
+        indexes.map(|i| i.name.clone()).collect::<Vec<_>>()
+    };
+    let before = (table.def().id, names(&table));
+    let k2 = IndexSpec {
+        name: "k2".into(),
+        kind: IndexKind::Secondary,
+        parts: vec![IndexPart {
+            column: 1,
+            prefix_len: None,
+            desc: false,
+        }],
+        comment: Box::default(),
+        btree: false,
+    };
+    let asked = Arc::new(AtomicBool::new(true));
+    let stopped = stoppable(asked.clone(), || {
+        db.engine
+            .change_indexes(table.def(), std::slice::from_ref(&k2), &[])
+    });
+    assert_eq!(stopped, Err(EngineError::Stopped));
+    let stopped = stoppable(asked.clone(), || db.engine.optimize_table(table.def()));
+    assert_eq!(stopped, Err(EngineError::Stopped));
+    let same = db.find("t");
+    assert_eq!((same.def().id, names(&same)), before);
+    assert!(db.engine.check_table(&same).unwrap().problems.is_empty());
+    // A flag that is not raised, and one of a change that is over, stop nothing.
+    asked.store(false, Relaxed);
+    stoppable(asked.clone(), || {
+        db.engine.change_indexes(table.def(), &[k2], &[])
+    })
+    .unwrap();
+    asked.store(true, Relaxed);
+    let table = db.find("t");
+    assert_eq!(names(&table).len(), before.1.len() + 1);
+    assert_eq!(db.engine.optimize_table(table.def()), Ok(200));
+    assert!(
+        db.engine
+            .check_table(&db.find("t"))
+            .unwrap()
+            .problems
+            .is_empty()
+    );
 }
 
 #[test]

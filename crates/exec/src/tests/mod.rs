@@ -146,6 +146,13 @@ impl ExecCx for Fiber {
         job();
         Ok(())
     }
+    fn offload_stoppable(
+        &mut self,
+        job: Box<dyn FnOnce() + Send>,
+        _: &std::sync::atomic::AtomicBool,
+    ) -> Result<(), Interrupt> {
+        self.offload(job)
+    }
     fn sleep(&mut self, _: Duration) -> Result<(), Interrupt> {
         Ok(())
     }

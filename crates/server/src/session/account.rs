@@ -3,6 +3,8 @@
 //! Privileges are granted on `*.*` and on databases; tables, columns and routines are error 1235.
 
 use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use nfold_catalog::{Account, Privileges};
 use nfold_exec::ExecCx;
@@ -102,7 +104,7 @@ impl Session {
             .map_err(|e| nfold_exec::engine_error(&e))
     }
 
-    /// As [`Self::change`], with the engine's own error.
+    /// As [`Self::change`], with the engine's own error. KILL stops it where it fills trees.
     pub(super) fn try_change<T: Send + 'static>(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -114,7 +116,10 @@ impl Session {
                 "Internal error: the statement failed unexpectedly",
             )
         };
-        blocking(cx, f)
+        let asked = Arc::new(AtomicBool::new(false));
+        let flag = asked.clone();
+        let job = move || nfold_engine::stoppable(flag, f);
+        blocking(cx, &asked, job)
             .map_err(nfold_exec::Interrupt::to_sql)?
             .ok_or_else(panicked)
     }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -57,14 +58,23 @@ impl ExecCx for FiberExec<'_, '_> {
     }
 
     fn offload(&mut self, job: Box<dyn FnOnce() + Send>) -> Result<(), ExecInterrupt> {
-        let done = Arc::new(Done::default());
-        let connection = contention::acting_for();
-        let job = move || {
-            contention::act_for(connection);
-            job();
-        };
-        OFFLOAD.push(Box::new(job), done.clone());
-        self.fiber.wait_through(std::pin::pin!(Finished(done)));
+        self.fiber
+            .wait_through(std::pin::pin!(Finished(lend_out(job))));
+        Ok(())
+    }
+
+    fn offload_stoppable(
+        &mut self,
+        job: Box<dyn FnOnce() + Send>,
+        asked: &AtomicBool,
+    ) -> Result<(), ExecInterrupt> {
+        let mut end = std::pin::pin!(Finished(lend_out(job)));
+        if let Err(Interrupt::Killed | Interrupt::QueryKilled) = self.fiber.wait(end.as_mut(), None)
+        {
+            asked.store(true, Relaxed);
+        }
+        // What the job holds is its own until it ends.
+        self.fiber.wait_through(end);
         Ok(())
     }
 
@@ -193,17 +203,31 @@ fn run((job, done): Job) {
     }
 }
 
-/// Runs `f` on a thread that may block and gives its result; `None` where it panicked.
+/// Gives a job to a thread that may block, which waits on behalf of the same connection.
+fn lend_out(job: Box<dyn FnOnce() + Send>) -> Arc<Done> {
+    let done = Arc::new(Done::default());
+    let connection = contention::acting_for();
+    let job = move || {
+        contention::act_for(connection);
+        job();
+    };
+    OFFLOAD.push(Box::new(job), done.clone());
+    done
+}
+
+/// Runs `f` on a thread that may block and gives its result; `None` where it panicked. A KILL raises `asked`.
 pub fn blocking<T: Send + 'static>(
     cx: &mut dyn ExecCx,
+    asked: &AtomicBool,
     f: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Option<T>, ExecInterrupt> {
     let slot = Arc::new(Mutex::new(None));
     let result = slot.clone();
-    cx.offload(Box::new(move || {
+    let job = Box::new(move || {
         let value = f();
         *result.lock() = Some(value);
-    }))?;
+    });
+    cx.offload_stoppable(job, asked)?;
     let value = slot.lock().take();
     Ok(value)
 }

@@ -117,6 +117,6 @@ pub fn duplicate(e: &EngineError, table: &TableDef, _: &[IndexSpec]) -> SqlError
             ErrorCode::ER_DUP_ENTRY,
             &[&"...", &format!("{}.{index}", table.name)],
         ),
-        other => nfold_exec::engine_error(other),
+        other => nfold_exec::full_table(nfold_exec::engine_error(other), &table.name),
     }
 }
