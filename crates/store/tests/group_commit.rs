@@ -1,14 +1,19 @@
 //! Group commit over a device whose syncs end when the test says so.
 
 use nfold_store::*;
+use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex};
+use std::task::{Context, Wake, Waker};
+use std::time::Duration;
 
-/// Syncs of the log that have begun, and how many may end.
+/// Syncs of the log that have begun, and how many may end; writes of the log that are over.
 #[derive(Default)]
 struct Syncs {
     begun: u64,
     allowed: Option<u64>,
+    writes: u64,
 }
 
 /// A [`SimDisk`] with a say in when syncs of the log are over.
@@ -71,7 +76,11 @@ impl DiskFile for GateFile {
     }
 
     fn write_at(&self, off: u64, buf: &[u8]) -> io::Result<()> {
-        self.inner.write_at(off, buf)
+        self.inner.write_at(off, buf)?;
+        if let Some(disk) = &self.gate {
+            disk.change(|s| s.writes += 1);
+        }
+        Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
@@ -167,6 +176,62 @@ fn a_commit_waits_for_two_syncs_at_most() {
             wait.block();
         }
     }
+}
+
+/// Notes how many writes there had been when it was woken.
+struct WritesWhenWoken {
+    disk: GateDisk,
+    noted: Mutex<Option<u64>>,
+}
+
+impl Wake for WritesWhenWoken {
+    fn wake(self: Arc<Self>) {
+        let writes = self.disk.syncs.0.lock().unwrap().writes;
+        self.noted.lock().unwrap().get_or_insert(writes);
+    }
+}
+
+/// Where a sync takes much longer than a write, what the next one needs is written before those that waited for the first are woken.
+#[test]
+fn the_next_group_is_written_before_the_last_one_is_woken() {
+    let disk = GateDisk::default();
+    let store = open(&disk);
+    let space = store.create_space("t").unwrap();
+    let (page, made) = change(&store, space, None);
+    while let Some(wait) = store.wait_durable(made) {
+        wait.block();
+    }
+    let mut written_first = 0;
+    // A write that lost its processor may have taken as long as a sync: there is another round.
+    for _ in 0..50 {
+        let mut begun = 0;
+        disk.change(|s| {
+            begun = s.begun;
+            s.allowed = Some(begun);
+        });
+        let first = change(&store, space, Some(page)).1;
+        let mut wait = store.wait_durable(first).expect("no sync may end");
+        disk.wait_until(|s| s.begun > begun);
+        let woken = Arc::new(WritesWhenWoken {
+            disk: disk.clone(),
+            noted: Mutex::default(),
+        });
+        let waker = Waker::from(woken.clone());
+        let polled = Pin::new(&mut wait).poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        let second = change(&store, space, Some(page)).1;
+        let next = store.wait_durable(second).expect("no sync may end");
+        let before = disk.syncs.0.lock().unwrap().writes;
+        std::thread::sleep(Duration::from_millis(5)); // the sync takes as long
+        disk.change(|s| s.allowed = None);
+        next.block();
+        let noted = woken.noted.lock().unwrap().expect("it was woken");
+        written_first += u64::from(noted > before);
+        if written_first == 3 {
+            return;
+        }
+    }
+    panic!("written first {written_first} times");
 }
 
 /// A thread that gathers asks for all of its commits at once, also for those of another that left it to this one.

@@ -15,8 +15,9 @@
 //! # Concurrency
 //! `next` and `claimed`: fetch_add by writers. `written`: stored under the `writer` mutex. The horizon: see
 //! [`nfold_sync::prefix`]. Whoever wants a durable log raises `wanted` and wakes the log thread, which writes and syncs all that is there: while the device
-//! is busy, requests gather, so the device sets the pace of group commit; workers hold theirs back to the end of a turn ([`gather`]). In inline
-//! mode the caller does it itself.
+//! is busy, requests gather, so the device sets the pace of group commit; workers hold theirs back to the end of a turn ([`gather`]). When a sync
+//! is over and the next one is wanted already, what that one needs is written before those that waited are woken ([`Pace`]): their work takes all
+//! processors there are, and the device would wait for the log thread to get one. In inline mode the caller does it itself.
 //! # Failure
 //! A crash loses what was not synced; the scan stops at the first damaged mini-transaction.
 
@@ -111,6 +112,24 @@ struct Writer {
     /// The block that `written` lies in, as last written.
     tail: Box<[u8; BLOCK]>,
     buf: AlignedBuf,
+    pace: Pace,
+}
+
+/// What the last write and the last sync of the log took; zero where nothing asks a clock.
+#[derive(Default)]
+struct Pace {
+    write: Duration,
+    sync: Duration,
+}
+
+impl Pace {
+    /// A write before the waiters of a sync are woken may keep them for so large a part of a sync: 1 / this.
+    const PART: u32 = 4;
+
+    /// Whether writing is so much shorter than syncing that it may come before waking.
+    fn writes_first(&self) -> bool {
+        self.write * Pace::PART <= self.sync
+    }
 }
 
 /// Numbers for the status.
@@ -187,6 +206,7 @@ impl Log {
             writer: Mutex::new(Writer {
                 tail: Box::new([0; BLOCK]),
                 buf: AlignedBuf::new(WRITE_BLOCKS * BLOCK),
+                pace: Pace::default(),
             }),
             inline,
             thread: OnceLock::new(),
@@ -315,9 +335,10 @@ impl Log {
 
     fn write_filled(&self, writer: &mut MutexGuard<'_, Writer>) {
         let (target, synced) = (self.horizon(), self.durable());
-        let Writer { tail, buf } = &mut **writer;
+        let Writer { tail, buf, pace } = &mut **writer;
         let mut at = self.written();
         let started = at < target;
+        let begun = self.clock();
         while at < target {
             let sequence = at / PAYLOAD;
             let mut blocks = 0;
@@ -356,8 +377,14 @@ impl Log {
             self.room.written.store(at, Release);
         }
         if started {
+            pace.write = begun.map_or(Duration::ZERO, |b| b.elapsed());
             self.room.wake();
         }
+    }
+
+    /// The time, for [`Pace`]; none in inline mode, which is to do the same every time.
+    fn clock(&self) -> Option<Instant> {
+        (!self.inline).then(Instant::now)
     }
 
     fn die(&self, message: &str) -> ! {
@@ -389,12 +416,17 @@ impl Log {
                 self.durable.raise(to);
                 return;
             }
+            let begun = self.clock();
             if let Err(e) = self.files.sync() {
                 self.die(&format!(
                     "syncing the log failed, and what is on disk is unknown: {e}"
                 ));
             }
             self.counters.syncs.fetch_add(1, Relaxed);
+            writer.pace.sync = begun.map_or(Duration::ZERO, |b| b.elapsed());
+            if self.wanted.load(Acquire) > to && writer.pace.writes_first() {
+                self.write_filled(&mut writer);
+            }
             self.durable.raise(to);
         }
     }
