@@ -46,6 +46,11 @@ proptest! {
         let end = (off + len).min(64);
         let inside = if off < 64 { &model[off..end] } else { &[][..] };
         prop_assert_eq!(&appended[1..], inside);
+        for short in [append_short::<0>, append_short::<1>, append_short::<2>, append_short::<5>] {
+            let mut appended = vec![1u8];
+            short(&w, off, len, &mut appended);
+            prop_assert_eq!(&appended[1..], inside);
+        }
     }
 
     #[test]
@@ -100,6 +105,9 @@ fn absurd_offsets_are_harmless() {
     assert_eq!(out, [0; 3]);
     let mut v = Vec::new();
     append_out(&w, 8, usize::MAX, &mut v);
+    assert_eq!(v.len(), 8);
+    append_short::<1>(&w, usize::MAX, 3, &mut v);
+    append_short::<1>(&w, usize::MAX - 3, usize::MAX, &mut v);
     assert_eq!(v.len(), 8);
     assert_eq!(compare(&w, usize::MAX, 5, b""), Ordering::Equal);
     prefetch(&w, usize::MAX);
