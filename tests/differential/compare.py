@@ -1,9 +1,11 @@
 """Answers of the two servers, and what differs between them."""
 
+import re
 import unicodedata
 
 import pymysql
 
+ZERO_IN_TEMPORARY = re.compile(r"Incorrect \w+ value: '0000-00-00[ 0:.]*' for column '.*' at row \d+$")
 BLOBS = {249, 250, 251, 252}
 NAMES = {0: "decimal", 1: "tinyint", 2: "smallint", 3: "int", 4: "float", 5: "double", 6: "null", 7: "timestamp", 8: "bigint", 9: "mediumint", 10: "date",
          11: "time", 12: "datetime", 13: "year", 16: "bit", 246: "decimal", 247: "enum", 252: "blob", 253: "varchar", 254: "char"}
@@ -102,6 +104,9 @@ def differences(mysql, nfold, ordered=False, loose=False, exact_warnings=False):
     elif mysql.affected != nfold.affected:
         found.append(f"affected: MySQL {mysql.affected}, Nfold {nfold.affected}")
     a, b = mysql.warnings, nfold.warnings
+    if mysql.rows is not None:
+        # MySQL's temporary tables refuse a zero date that the result has all the same: whether there is one is the plan's affair.
+        a, b = ([w for w in side if not ZERO_IN_TEMPORARY.match(w[1])] for side in (a, b))
     if not exact_warnings:  # how often an expression is evaluated is the plan's affair
         a, b = sorted(set(w[0] for w in a)), sorted(set(w[0] for w in b))
     if len(mysql.warnings) < 60 and a != b:
