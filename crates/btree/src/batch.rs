@@ -3,7 +3,7 @@
 
 use crate::guess::Guess;
 use crate::leaf::LeafEntry;
-use crate::node::{Node, PREFIX_BYTES};
+use crate::node::{Key, Node, PREFIX_BYTES, padded_word};
 use nfold_store::{PAGE_SIZE, PageNo};
 use nfold_sync::words;
 
@@ -236,13 +236,13 @@ impl GetMany {
     #[inline(always)]
     pub fn push_key_end(&mut self, entry: &LeafEntry<'_>, len: usize, guess: Guess) -> bool {
         let start = self.keys.bytes.len();
-        if !entry.append_key_end(len, &mut self.keys.bytes) {
+        let Some(word) = entry.append_key_end(len, &mut self.keys.bytes) else {
             self.keys.bytes.truncate(start);
             return false;
-        }
+        };
         self.guessed |= guess.page != 0;
         self.guesses.push(guess);
-        self.keys.ends.push(self.keys.bytes.len() as u32);
+        self.keys.end(word, len);
         true
     }
     /// Drops all keys from number `len` on; none of them was looked up yet.
@@ -298,36 +298,43 @@ impl GetMany {
     }
 }
 
-/// Byte strings in one arena.
+/// Byte strings in one arena, with the first word of each beside it: looks at many keys then touch the arena for long ones only.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     bytes: Vec<u8>,
-    ends: Vec<u32>,
+    places: Vec<KeyPlace>,
+}
+
+#[derive(Copy, Clone, Debug)]
+struct KeyPlace {
+    /// [`padded_word`] of the bytes.
+    word: u64,
+    end: u32,
+    len: u32,
 }
 
 impl Keys {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
-        self.ends.clear();
+        self.places.clear();
     }
     pub(crate) fn len(&self) -> usize {
-        self.ends.len()
-    }
-    #[inline(always)]
-    fn start(&self, i: usize) -> usize {
-        if i == 0 { 0 } else { self.ends[i - 1] as usize }
+        self.places.len()
     }
     /// Puts string `from` in the place of string `to`, which is not behind it; what lies between them is lost.
     fn move_down(&mut self, from: usize, to: usize) {
-        let (start, end) = (self.start(from), self.ends[from] as usize);
-        let at = self.start(to);
-        self.bytes.copy_within(start..end, at);
-        self.ends[to] = (at + end - start) as u32;
+        let mut place = self.places[from];
+        let at = to.checked_sub(1).map_or(0, |i| self.places[i].end);
+        let start = (place.end - place.len) as usize;
+        self.bytes
+            .copy_within(start..place.end as usize, at as usize);
+        place.end = at + place.len;
+        self.places[to] = place;
     }
     pub(crate) fn truncate(&mut self, len: usize) {
-        self.ends.truncate(len);
+        self.places.truncate(len);
         self.bytes
-            .truncate(self.ends.last().map_or(0, |end| *end as usize));
+            .truncate(self.places.last().map_or(0, |place| place.end as usize));
     }
     #[inline]
     pub(crate) fn push(&mut self, key: &[u8]) -> u32 {
@@ -339,13 +346,49 @@ impl Keys {
         } else {
             self.bytes.extend_from_slice(key);
         }
-        self.ends.push(self.bytes.len() as u32);
-        self.ends.len() as u32 - 1
+        self.end(padded_word(key), key.len());
+        self.places.len() as u32 - 1
+    }
+    /// Adds the first `len` bytes of a word, at most eight.
+    #[inline]
+    fn push_word(&mut self, word: u64, len: usize) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&word.to_be_bytes());
+        self.bytes.truncate(start + len);
+        self.end(word, len);
+    }
+    /// Adds the last `len` bytes of the arena as a string; `word` is [`padded_word`] of them.
+    #[inline(always)]
+    fn end(&mut self, word: u64, len: usize) {
+        let (end, len) = (self.bytes.len() as u32, len as u32);
+        self.places.push(KeyPlace { word, end, len });
     }
     #[inline]
     pub(crate) fn get(&self, i: u32) -> &[u8] {
-        let i = i as usize;
-        &self.bytes[self.start(i)..self.ends[i] as usize]
+        let place = &self.places[i as usize];
+        &self.bytes[(place.end - place.len) as usize..place.end as usize]
+    }
+    /// String `i` with its first word.
+    #[inline(always)]
+    pub(crate) fn key(&self, i: u32) -> Key<'_> {
+        let place = self.places[i as usize];
+        Key {
+            word: place.word,
+            len: place.len as usize,
+            end: place.end as usize,
+            arena: &self.bytes,
+        }
+    }
+    /// The strings of `range`, which there are, with their first words.
+    #[inline(always)]
+    pub(crate) fn keys(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = Key<'_>> {
+        let arena = &*self.bytes;
+        self.places[range].iter().map(move |place| Key {
+            word: place.word,
+            len: place.len as usize,
+            end: place.end as usize,
+            arena,
+        })
     }
 }
 
@@ -403,11 +446,28 @@ impl PointScan {
     }
     /// Adds the range of all keys that begin with `prefix`.
     pub fn push_prefix(&mut self, prefix: &[u8]) -> u32 {
+        if prefix.len() <= 8 {
+            return self.push_short_prefix(padded_word(prefix), prefix.len());
+        }
         self.bounds.push(prefix);
         let start = self.bounds.bytes.len();
         self.bounds.bytes.extend_from_slice(prefix);
         increment_prefix(&mut self.bounds.bytes, start);
-        self.bounds.ends.push(self.bounds.bytes.len() as u32);
+        let word = padded_word(&self.bounds.bytes[start..]);
+        self.bounds.end(word, self.bounds.bytes.len() - start);
+        self.bounds.len() as u32 / 2 - 1
+    }
+    /// [`push_prefix`](Self::push_prefix) for at most eight bytes, given as their [`padded_word`].
+    #[inline]
+    fn push_short_prefix(&mut self, word: u64, len: usize) -> u32 {
+        // What stands behind the prefix in its word.
+        let rest = 64 - 8 * len as u32;
+        let number = word.unbounded_shr(rest);
+        let successor = number.wrapping_add(1).unbounded_shl(rest);
+        // Bytes 0xFF at the end of the prefix are left away; of a prefix of nothing else nothing is left.
+        let full = (number.trailing_ones() / 8) as usize;
+        self.bounds.push_word(word, len);
+        self.bounds.push_word(successor, len - full.min(len));
         self.bounds.len() as u32 / 2 - 1
     }
     /// Number of points.
@@ -448,12 +508,12 @@ impl PointScan {
         Some(first.point)
     }
 
-    #[inline]
-    pub(crate) fn lower(&self, resume: Resume) -> &[u8] {
+    #[inline(always)]
+    pub(crate) fn lower(&self, resume: Resume) -> Key<'_> {
         if resume.from == Resume::START {
-            self.bounds.get(resume.point * 2)
+            self.bounds.key(resume.point * 2)
         } else {
-            self.resume_keys.get(resume.from)
+            self.resume_keys.key(resume.from)
         }
     }
 }
@@ -476,4 +536,58 @@ pub fn prefix_successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut key = prefix.to_vec();
     increment_prefix(&mut key, 0);
     (!key.is_empty()).then_some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_prefixes_go_the_way_of_long_ones() {
+        let ends: [&[u8]; 8] = [
+            b"",
+            b"\0",
+            b"\x01",
+            b"\x7F",
+            b"\xFE",
+            b"\xFF",
+            b"\x01\xFF\xFF",
+            b"\xFF\x01",
+        ];
+        for before in 0..9 {
+            for first in [0, 7, 0xFF] {
+                for end in ends {
+                    let mut prefix = vec![first; before];
+                    prefix.extend_from_slice(end);
+                    let mut scan = PointScan::new();
+                    scan.push(b"another", b"point");
+                    assert_eq!(scan.push_prefix(&prefix), 1);
+                    let successor = prefix_successor(&prefix).unwrap_or_default();
+                    let (lo, hi) = (scan.bounds.key(2), scan.bounds.key(3));
+                    assert_eq!((lo.bytes(), lo.word), (&prefix[..], padded_word(&prefix)));
+                    let word = padded_word(&successor);
+                    assert_eq!((hi.bytes(), hi.word), (&successor[..], word));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn kept_keys_move_down_with_their_words() {
+        let keys: Vec<Vec<u8>> = (0..20u8).map(|n| vec![n; usize::from(n) % 11]).collect();
+        let mut get = GetMany::new();
+        keys.iter().for_each(|key| {
+            get.push(key, Guess::NONE);
+        });
+        get.retain(|number| number % 3 != 0);
+        let kept: Vec<_> = (0..20).filter(|n| n % 3 != 0).map(|n| &keys[n]).collect();
+        assert_eq!(get.len(), kept.len());
+        for (number, key) in kept.iter().enumerate() {
+            let found = get.keys.key(number as u32);
+            assert_eq!((found.bytes(), found.word), (&key[..], padded_word(key)));
+            assert_eq!(get.key(number as u32), &key[..]);
+        }
+        get.truncate(2);
+        assert_eq!((get.len(), get.key(1)), (2, &keys[2][..]));
+    }
 }

@@ -3,7 +3,7 @@
 use crate::batch::{Found, GetMany};
 use crate::group::{Job, LANES};
 use crate::guess::Guess;
-use crate::node::{Node, Slot};
+use crate::node::{Key, Node, Slot};
 use crate::shape::{self, Expected, TreeShape};
 use crate::tree::{Miss, Seek, TreeHandle};
 use nfold_store::{PageRef, Stop, Store};
@@ -191,16 +191,16 @@ impl Job for GetJob<'_> {
     }
 
     #[inline(always)]
-    fn key(&self, item: u32) -> &[u8] {
-        self.batch.keys.get(item)
+    fn key(&self, item: u32) -> Key<'_> {
+        self.batch.keys.key(item)
     }
 
     #[inline]
     fn at_leaf(&mut self, item: u32, page: &PageRef<'_>, first: usize) -> bool {
         let node = Node::new(page.words());
         let at = self.batch.values.len();
-        let key = self.batch.keys.get(item);
-        let hit = node.search_from(first, node.count(), node.suffix(key));
+        let key = self.batch.keys.key(item);
+        let hit = node.search_key(first, node.count(), key, node.suffix_of(key));
         let found = copy_value(node, hit, &mut self.batch.values);
         if !page.validate() {
             self.batch.values.truncate(at);

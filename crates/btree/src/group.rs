@@ -13,9 +13,9 @@
 //! # Cost
 //! No allocation; lanes live on the stack.
 
-use crate::node::{Node, head_of};
+use crate::node::{Key, Node};
 use crate::tree::{Miss, TreeHandle, count_restart};
-use nfold_store::{PageId, PageRef, SpacePages, Stop, Store};
+use nfold_store::{PageId, PageNo, PageRef, SpacePages, Stop, Store, WordRef};
 use smallvec::SmallVec;
 
 /// Keys in flight together.
@@ -35,7 +35,7 @@ pub(crate) trait Job {
     /// The item was not done: it will be taken again.
     fn put_back(&mut self, item: Self::Item);
     /// The key that leads to the item's leaf.
-    fn key(&self, item: Self::Item) -> &[u8];
+    fn key(&self, item: Self::Item) -> Key<'_>;
     /// Prefetches what [`at_leaf`](Self::at_leaf) will look at.
     fn prefetch(&self, node: Node<'_>, _: Self::Item, first: usize) {
         let cell = node.slot(first).cell();
@@ -57,8 +57,25 @@ struct Lane<'s, I> {
     item: I,
     /// Child page number, or at the leaf the slot that the head search found.
     next: u32,
-    /// Slots to be searched, as the hints say.
-    range: (u16, u16),
+    /// Where the child's page word is.
+    word: Option<WordRef<'s>>,
+    range: HintedRange,
+}
+
+/// Slots to be searched, as the hints of the page say; nobody has looked at them where it is empty.
+#[derive(Copy, Clone)]
+struct HintedRange(u16, u16);
+
+impl HintedRange {
+    const NONE: HintedRange = HintedRange(0, 0);
+
+    #[inline(always)]
+    fn get_or_look(self, node: Node<'_>, count: usize, head: u32) -> (usize, usize) {
+        match self {
+            HintedRange(_, 0) => node.hinted(count, head),
+            HintedRange(from, to) => (from.into(), to.into()),
+        }
+    }
 }
 
 /// Items of one group by what became of them.
@@ -173,9 +190,13 @@ impl TreeHandle {
             lanes.restart.extend(items.iter().copied());
             return Ok(());
         };
-        for item in items {
-            lanes.push(root, *item, job.key(*item));
-        }
+        lanes.live.extend(items.iter().map(|item| Lane {
+            page: root,
+            item: *item,
+            next: 0,
+            word: None,
+            range: HintedRange::NONE,
+        }));
         for below in (0..Node::new(root.words()).level()).rev() {
             self.choose_children(pages, job, lanes);
             self.prefetch_children(store, pages, lanes);
@@ -185,45 +206,69 @@ impl TreeHandle {
     }
 
     /// Finds each lane's child, and prefetches what tells where that is.
-    fn choose_children<J: Job>(
+    fn choose_children<'s, J: Job>(
         &self,
-        pages: SpacePages<'_>,
+        pages: SpacePages<'s>,
         job: &J,
-        lanes: &mut Lanes<'_, J::Item>,
+        lanes: &mut Lanes<'s, J::Item>,
     ) {
+        let Lanes { live, restart, .. } = lanes;
         let mut kept = 0;
-        for i in 0..lanes.live.len() {
-            let lane = &mut lanes.live[i];
+        let mut before: Option<Chosen<'s>> = None;
+        let all = live.as_mut_slice();
+        for i in 0..all.len() {
+            let mut lane = all[i];
             let node = Node::new(lane.page.words());
-            let suffix = node.suffix(job.key(lane.item));
-            let first = node.search_hinted(lane.range(), head_of(suffix));
-            let (at, equal) = node.search_from(first, node.count(), suffix);
-            let slot = if equal { at } else { at.saturating_sub(1) };
+            let key = job.key(lane.item);
+            let (count, suffix) = (node.count(), node.suffix_of(key));
+            // Neighbours among the keys often have the same child, near the root most of all.
+            let slot = match before {
+                Some(b) if b.holds(&lane.page, node, count, suffix.head) => b.slot,
+                _ => {
+                    let range = lane.range.get_or_look(node, count, suffix.head);
+                    let first = node.search_hinted(range, suffix.head);
+                    let (at, equal) = node.search_key(first, count, key, suffix);
+                    if equal { at } else { at.saturating_sub(1) }
+                }
+            };
             lane.next = node.child(node.slot(slot));
             if !lane.page.validate() {
-                lanes.restart.push(lane.item);
+                restart.push(lane.item);
                 continue;
             }
-            pages.prefetch_word(lane.next);
-            if kept != i {
-                lanes.live[kept] = lanes.live[i];
-            }
+            lane.word = match before {
+                Some(b) if b.child == lane.next => b.word,
+                _ => pages.word(lane.next),
+            };
+            before = Some(Chosen {
+                page: lane.page,
+                slot,
+                head: suffix.head,
+                child: lane.next,
+                word: lane.word,
+            });
+            all[kept] = lane;
             kept += 1;
         }
-        lanes.live.truncate(kept);
+        live.truncate(kept);
     }
 
     /// Prefetches each lane's child; those that are missing are asked for together.
     fn prefetch_children<I>(&self, store: &Store, pages: SpacePages<'_>, lanes: &Lanes<'_, I>) {
         let mut missing: SmallVec<[PageId; LANES]> = SmallVec::new();
-        let mut children: SmallVec<[Node<'_>; LANES]> = SmallVec::new();
-        for lane in &lanes.live {
-            match pages.resident(lane.next) {
-                Some(words) => children.push(Node::new(words)),
+        let mut children = [None; LANES];
+        let mut before = 0;
+        for (lane, child) in lanes.live.iter().zip(&mut children) {
+            if lane.next == before {
+                continue;
+            }
+            before = lane.next;
+            match lane.word.and_then(|word| pages.resident_at(word)) {
+                Some(words) => *child = Some(Node::new(words)),
                 None => missing.push(self.page_id(lane.next)),
             }
         }
-        for child in children {
+        for child in children[..lanes.live.len()].iter().flatten() {
             child.prefetch(0);
             child.prefetch(64);
             child.prefetch(128);
@@ -242,92 +287,116 @@ impl TreeHandle {
         lanes: &mut Lanes<'s, J::Item>,
         level: u16,
     ) -> Result<(), Stop> {
+        let Lanes {
+            live,
+            restart,
+            missing,
+        } = lanes;
         let mut kept = 0;
-        for i in 0..lanes.live.len() {
-            let lane = &mut lanes.live[i];
-            let child = self.page_id(lane.next);
-            let read = match pages.peek(lane.next) {
-                Some(page) => {
-                    pages.touch(&page);
-                    Ok(page)
-                }
-                None => store.read(child),
-            };
-            if !lane.page.validate() {
-                lanes.restart.push(lane.item);
-                continue;
-            }
-            match read {
-                Ok(page) => lane.page = page,
-                Err(Stop::Wait(_)) => {
-                    lanes.missing.push((lane.item, child));
+        // The page of the lane before, which is one of this tree at this level.
+        let mut before: Option<PageRef<'s>> = None;
+        let all = live.as_mut_slice();
+        for i in 0..all.len() {
+            let mut lane = all[i];
+            if let Some(page) = before
+                && page.id().page == lane.next
+            {
+                // Seen to be the child of the same parent, which has not changed since: its lane was validated, this one is.
+                if !lane.page.validate() {
+                    restart.push(lane.item);
                     continue;
                 }
-                Err(stop) => return Err(stop),
-            }
-            let node = Node::new(lane.page.words());
-            if !self.is_ours(node, level) {
-                if lane.page.validate() {
-                    return Err(self.corrupt(lane.next, "not the child that its parent names"));
+                lane.page = page;
+            } else {
+                let child = self.page_id(lane.next);
+                let read = match lane.word.and_then(|word| pages.peek_at(word, lane.next)) {
+                    Some(page) => {
+                        pages.touch(&page);
+                        Ok(page)
+                    }
+                    None => store.read(child),
+                };
+                if !lane.page.validate() {
+                    restart.push(lane.item);
+                    continue;
                 }
-                lanes.restart.push(lane.item);
-                continue;
+                match read {
+                    Ok(page) => lane.page = page,
+                    Err(Stop::Wait(_)) => {
+                        missing.push((lane.item, child));
+                        continue;
+                    }
+                    Err(stop) => return Err(stop),
+                }
+                let node = Node::new(lane.page.words());
+                if !self.is_ours(node, level) {
+                    if lane.page.validate() {
+                        return Err(self.corrupt(lane.next, "not the child that its parent names"));
+                    }
+                    restart.push(lane.item);
+                    continue;
+                }
+                before = Some(lane.page);
             }
             lane.enter(job.key(lane.item));
-            if kept != i {
-                lanes.live[kept] = lanes.live[i];
-            }
+            all[kept] = lane;
             kept += 1;
         }
-        lanes.live.truncate(kept);
+        live.truncate(kept);
         Ok(())
     }
 
     /// Finishes the lanes, which are at their leaves.
     fn at_leaves<J: Job>(&self, job: &mut J, lanes: &mut Lanes<'_, J::Item>) {
-        for lane in &mut lanes.live {
+        let Lanes { live, restart, .. } = lanes;
+        for lane in live.iter_mut() {
             let node = Node::new(lane.page.words());
-            let suffix = node.suffix(job.key(lane.item));
-            let first = node.search_hinted(lane.range(), head_of(suffix));
-            lane.next = first as u32;
+            let suffix = node.suffix_of(job.key(lane.item));
+            let range = lane.range.get_or_look(node, node.count(), suffix.head);
+            lane.next = node.search_hinted(range, suffix.head) as u32;
         }
-        for lane in &lanes.live {
+        for lane in live.iter() {
             let node = Node::new(lane.page.words());
             job.prefetch(node, lane.item, lane.next as usize);
         }
-        for lane in &lanes.live {
+        for lane in live.iter() {
             if !job.at_leaf(lane.item, &lane.page, lane.next as usize) {
-                lanes.restart.push(lane.item);
+                restart.push(lane.item);
             }
         }
     }
 }
 
-impl<'s, I: Copy> Lanes<'s, I> {
-    fn push(&mut self, page: PageRef<'s>, item: I, key: &[u8]) {
-        let mut lane = Lane {
-            page,
-            item,
-            next: 0,
-            range: (0, 0),
-        };
-        lane.enter(key);
-        self.live.push(lane);
+/// What was chosen for the lane before.
+#[derive(Copy, Clone)]
+struct Chosen<'s> {
+    page: PageRef<'s>,
+    slot: usize,
+    /// Of the key.
+    head: u32,
+    child: PageNo,
+    word: Option<WordRef<'s>>,
+}
+
+impl Chosen<'_> {
+    /// Whether a key with the head `head` on the page `page` has the same slot for certain: it is above the one that this was chosen for, and below the
+    /// next slot's.
+    #[inline(always)]
+    fn holds(&self, page: &PageRef<'_>, node: Node<'_>, count: usize, head: u32) -> bool {
+        self.page.is_same(page)
+            && head > self.head
+            && self.slot + 1 < count
+            && head < node.slot(self.slot + 1).head()
     }
 }
 
 impl<I> Lane<'_, I> {
     /// Reads the hints of the page just entered and prefetches the slots that they lead to.
     #[inline(always)]
-    fn enter(&mut self, key: &[u8]) {
+    fn enter(&mut self, key: Key<'_>) {
         let node = Node::new(self.page.words());
-        let (from, to) = node.hinted(node.count(), head_of(node.suffix(key)));
-        node.prefetch_slots((from, to));
-        self.range = (from as u16, to as u16);
-    }
-
-    #[inline(always)]
-    fn range(&self) -> (usize, usize) {
-        (self.range.0 as usize, self.range.1 as usize)
+        let range = node.hinted(node.count(), node.suffix_of(key).head);
+        node.prefetch_slots(range);
+        self.range = HintedRange(range.0 as u16, range.1 as u16);
     }
 }

@@ -18,7 +18,7 @@
 //! meanwhile; the page's version stays, because a reader that copies half of an old and half of a new guess has a wrong guess, which is allowed.
 
 use crate::batch::{EntryBatch, Found, GetMany};
-use crate::node::{NEAR, Node, SLOTS, Slot};
+use crate::node::{Key, NEAR, Node, SLOTS, Slot};
 use crate::tree::TreeHandle;
 use nfold_store::{PageNo, PageRef, SpacePages, Stop, Store, WordRef};
 use nfold_sync::words;
@@ -91,9 +91,26 @@ struct Lane<'s> {
 
 type Lanes<'s> = [Option<Lane<'s>>; GROUP];
 
+/// Asks for the words of the guessed pages.
+#[inline(never)]
+fn ask_for_words<'s>(
+    pages: SpacePages<'s>,
+    guesses: &[Guess],
+    words: &mut [Option<WordRef<'s>>; GROUP],
+) {
+    for (guess, word) in guesses.iter().zip(words) {
+        *word = match guess.page {
+            0 => None,
+            page => pages.word(page),
+        };
+    }
+}
+
 /// Looks up where the guessed pages are, and asks for what tells whether the guesses are right. A guess is not worth a read from disk: it may
 /// be wrong.
-#[inline(always)]
+///
+/// As the other steps a function of its own, so that its loops have the registers for themselves.
+#[inline(never)]
 fn start<'s>(
     pages: SpacePages<'s>,
     guesses: &[Guess],
@@ -120,21 +137,27 @@ fn start<'s>(
 impl Lane<'_> {
     /// Finds the key's slot by what is in the slots. False: the key is not on this page, or was moved.
     #[inline(always)]
-    fn find(&mut self, tree: &TreeHandle, key: &[u8]) -> bool {
+    fn find(&mut self, tree: &TreeHandle, key: Key<'_>) -> bool {
         let node = Node::new(self.page.words());
-        let Some(suffix) = node.suffix_here(key).filter(|_| tree.is_ours(node, 0)) else {
+        let Some(suffix) = node.suffix_here(key) else {
             return false;
         };
+        if !tree.is_ours(node, 0) {
+            return false;
+        }
         let count = node.count();
-        self.slot = node.search_near(self.slot, count, suffix.head);
-        self.cell = node.slot(self.slot);
-        self.matches = if self.slot >= count || self.cell.head() != suffix.head {
-            Match::None
-        } else if self.cell.key_len() == suffix.len && suffix.len <= 4 {
-            Match::Key
+        let guessed = node.slot(self.slot);
+        if self.slot < count && guessed.head() == suffix.head {
+            self.cell = guessed;
         } else {
-            Match::Head
-        };
+            self.slot = node.search_around(self.slot, count, suffix.head);
+            self.cell = node.slot(self.slot);
+            if self.slot >= count || self.cell.head() != suffix.head {
+                return true; // and nothing matches
+            }
+        }
+        let whole = self.cell.key_len() == suffix.len && suffix.len <= 4;
+        self.matches = if whole { Match::Key } else { Match::Head };
         true
     }
 }
@@ -145,6 +168,55 @@ fn keys_of(all: &Range<usize>, number: Option<usize>) -> Range<usize> {
     let Some(number) = number else { return 0..0 };
     let from = (all.start + number * GROUP).min(all.end);
     from..(from + GROUP).min(all.end)
+}
+
+impl Lane<'_> {
+    /// Copies the value of key `number`. `None`: that the key is not on the page says nothing, or the page has changed; `Some(None)`: the page is the one
+    /// that would hold it.
+    #[inline(always)]
+    fn take<'k>(
+        &self,
+        number: u32,
+        key: impl Fn() -> Key<'k>,
+        values: &mut Vec<u8>,
+    ) -> Option<Option<Found>> {
+        let node = Node::new(self.page.words());
+        let (slot, cell) = match self.matches {
+            Match::Key => (self.slot, self.cell),
+            Match::Head | Match::None => match self.search(node, key()) {
+                (slot, true) => (slot, node.slot(slot)),
+                // A key that is found is found, wherever the guess came from: it is in the tree once. That it is not there means nothing on
+                // another page.
+                (_, false) => {
+                    let here = node.covers(key().bytes());
+                    return (here && self.page.validate()).then_some(None);
+                }
+            },
+        };
+        let mark = values.len();
+        let (at, len) =
+            words::append_words(node.words(), cell.value_at(), node.value_len(cell), values);
+        if !self.page.validate() {
+            values.truncate(mark);
+            return None;
+        }
+        Some(Some(Found {
+            key: number,
+            guess: Guess::new(self.page.id().page, slot),
+            at: at as u32,
+            len: len as u32,
+        }))
+    }
+
+    /// The key's slot, where the slots have not told it for certain.
+    #[inline(always)]
+    fn search(&self, node: Node<'_>, key: Key<'_>) -> (usize, bool) {
+        let suffix = node.suffix(key.bytes());
+        if self.matches == Match::Head && node.tail_equals(self.cell, suffix) {
+            return (self.slot, true);
+        }
+        node.search(node.count(), suffix)
+    }
 }
 
 impl TreeHandle {
@@ -164,18 +236,19 @@ impl TreeHandle {
         loop {
             let group = number.wrapping_sub(1);
             let keys = keys_of(&all, number.checked_sub(1));
-            let guesses = &batch.guesses[keys];
-            start(pages, guesses, &words, &mut lanes[group % STEPS]);
-            let guesses = &batch.guesses[keys_of(&all, Some(number))];
-            for (guess, word) in guesses.iter().zip(&mut words) {
-                *word = match guess.page {
-                    0 => None,
-                    page => pages.word(page),
-                };
+            if !keys.is_empty() {
+                let guesses = &batch.guesses[keys];
+                start(pages, guesses, &words, &mut lanes[group % STEPS]);
+            }
+            let keys = keys_of(&all, Some(number));
+            if !keys.is_empty() {
+                ask_for_words(pages, &batch.guesses[keys], &mut words);
             }
             let group = number.wrapping_sub(2);
             let keys = keys_of(&all, number.checked_sub(2));
-            self.find_slots(pages, batch, keys, &mut lanes[group % STEPS], cell_bytes);
+            if !keys.is_empty() {
+                self.find_slots(pages, batch, keys, &mut lanes[group % STEPS], cell_bytes);
+            }
             if let Some(group) = number.checked_sub(3) {
                 let keys = keys_of(&all, Some(group));
                 if keys.is_empty() {
@@ -200,7 +273,7 @@ impl TreeHandle {
     }
 
     /// Finds the slots of keys whose pages are known, and asks for their cells.
-    #[inline(always)]
+    #[inline(never)]
     fn find_slots(
         &self,
         pages: SpacePages<'_>,
@@ -210,82 +283,61 @@ impl TreeHandle {
         cell_bytes: usize,
     ) {
         let lanes = &mut lanes[..keys.len()];
-        for (key, place) in keys.zip(&mut *lanes) {
+        for (key, place) in batch.keys.keys(keys).zip(&mut *lanes) {
             let Some(lane) = place else { continue };
             pages.touch(&lane.page);
-            if !lane.find(self, batch.keys.get(key as u32)) {
+            if !lane.find(self, key) {
                 *place = None;
                 batch.guess_misses += 1;
             }
         }
-        let lines = cell_bytes.div_ceil(64);
+        let last = cell_bytes - 1;
         for lane in lanes.iter().flatten() {
-            let (node, mut at) = (Node::new(lane.page.words()), lane.cell.cell());
-            node.prefetch(at + cell_bytes - 1);
-            for _ in 0..lines {
-                node.prefetch(at);
-                at += 64;
+            let (node, at) = (Node::new(lane.page.words()), lane.cell.cell());
+            node.prefetch(at + last);
+            let mut off = 0;
+            while off < last {
+                node.prefetch(at + off);
+                off += 64;
             }
         }
     }
 
     /// Takes the values of keys whose cells are known; those that are not where they were guessed are left to the descent.
-    #[inline(always)]
+    #[inline(never)]
     fn take_group(&self, batch: &mut GetMany, keys: Range<usize>, lanes: &Lanes<'_>) {
-        for (key, lane) in keys.zip(lanes) {
-            let found = match lane {
-                Some(lane) => self.take_guessed(batch, key as u32, lane),
-                None => false,
+        let GetMany {
+            keys: all,
+            guesses,
+            found,
+            values,
+            ..
+        } = batch;
+        found.reserve(GROUP);
+        let (mut hits, mut misses, mut far) = (0, 0, false);
+        let first = keys.start;
+        for (i, guess) in guesses[keys.clone()].iter().enumerate() {
+            let number = (first + i) as u32;
+            let taken = match &lanes[i] {
+                Some(lane) => lane.take(number, || all.key(number), values),
+                None => None,
             };
-            if !found {
-                batch.pending.push(key as u32);
+            match taken {
+                Some(Some(place)) => {
+                    hits += 1;
+                    far |= guess.is_far_from(place.guess);
+                    found.push(place);
+                }
+                Some(None) => hits += 1,
+                None => {
+                    misses += u32::from(lanes[i].is_some());
+                    batch.pending.push(number);
+                }
             }
         }
-    }
-
-    /// Whether the key was found on the page, or that page is the one that would hold it.
-    #[inline(always)]
-    fn take_guessed(&self, batch: &mut GetMany, number: u32, lane: &Lane<'_>) -> bool {
-        let node = Node::new(lane.page.words());
-        let key = batch.keys.get(number);
-        let here = match lane.matches {
-            Match::Key => true,
-            Match::Head => node.tail_equals(lane.cell, node.suffix(key)),
-            Match::None => false,
-        };
-        let (slot, cell, found) = if here {
-            (lane.slot, lane.cell, true)
-        } else {
-            let (slot, found) = node.search(node.count(), node.suffix(key));
-            (slot, node.slot(slot), found)
-        };
-        let mark = batch.values.len();
-        let mut place = (0, 0);
-        if found {
-            let len = node.value_len(cell);
-            place = words::append_words(node.words(), cell.value_at(), len, &mut batch.values);
-        }
-        // A key that is found is found, wherever the guess came from: it is in the tree once. That it is not there means nothing on another
-        // page.
-        let here = found || node.covers(key);
-        if !lane.page.validate() || !here {
-            batch.values.truncate(mark);
-            batch.guess_misses += 1;
-            return false;
-        }
-        batch.guess_hits += 1;
-        if found {
-            let guess = Guess::new(lane.page.id().page, slot);
-            let far = batch.guesses[number as usize].is_far_from(guess);
-            batch.guesses_far |= far;
-            batch.found.push(Found {
-                key: number,
-                guess,
-                at: place.0 as u32,
-                len: place.1 as u32,
-            });
-        }
-        true
+        batch.guess_hits += hits;
+        batch.guess_misses += misses;
+        batch.guesses_far |= far;
     }
 
     /// Copies the entries of the leaf `page`, if that is one of this tree's and in memory; otherwise, or when it changes meanwhile,

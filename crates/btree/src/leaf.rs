@@ -5,7 +5,7 @@
 //! As in [`node`](crate::node), all reads are clamped.
 
 use crate::batch::EntryBatch;
-use crate::node::{CELL_HEAD, Node, Slot};
+use crate::node::{CELL_HEAD, Node, Slot, padded_word};
 use nfold_store::PageNo;
 use nfold_sync::words;
 use std::ops::Range;
@@ -162,9 +162,9 @@ impl LeafEntry<'_> {
         words::append_out(self.node.words(), self.slot.value_at() + from, len, out);
     }
 
-    /// Appends the last `len` bytes of the key; false: it has not so many, and what was appended means nothing.
+    /// Appends the last `len` bytes of the key, and gives [`padded_word`] of them; `None`: it has not so many, and what was appended means nothing.
     #[inline(always)]
-    pub(crate) fn append_key_end(&self, len: usize, out: &mut Vec<u8>) -> bool {
+    pub(crate) fn append_key_end(&self, len: usize, out: &mut Vec<u8>) -> Option<u64> {
         let (words, suffix) = (self.node.words(), self.slot.key_len());
         let Some(before) = suffix.checked_sub(len) else {
             return self.append_across_prefix(len, out);
@@ -172,28 +172,36 @@ impl LeafEntry<'_> {
         let at = self.slot.key_at() + before;
         // Keys of one integer are copied without a loop.
         match len {
-            8 => out.extend_from_slice(&words::load_u64(words, at).to_le_bytes()),
-            4 => out.extend_from_slice(&words::load_u32(words, at).to_le_bytes()),
+            8 => {
+                let key = words::load_u64(words, at);
+                out.extend_from_slice(&key.to_le_bytes());
+                Some(key.swap_bytes())
+            }
+            4 => {
+                let key = words::load_u32(words, at);
+                out.extend_from_slice(&key.to_le_bytes());
+                Some(u64::from(key.swap_bytes()) << 32)
+            }
             _ => {
                 let start = out.len();
                 words::append_out(words, at, len, out);
-                return out.len() - start == len;
+                let key = &out[start..];
+                (key.len() == len).then(|| padded_word(key))
             }
         }
-        true
     }
 
     /// [`append_key_end`](Self::append_key_end), when part of it is in the page's prefix.
     #[cold]
-    fn append_across_prefix(&self, len: usize, out: &mut Vec<u8>) -> bool {
+    fn append_across_prefix(&self, len: usize, out: &mut Vec<u8>) -> Option<u64> {
         let start = out.len();
         self.node.append_key(self.slot, out);
         let whole = out.len() - start;
         if whole < len {
             out.truncate(start);
-            return false;
+            return None;
         }
         out.drain(start..start + whole - len);
-        true
+        Some(padded_word(&out[start..]))
     }
 }

@@ -37,6 +37,7 @@ pub use cursor::{Bound, Cursor, KeyRange};
 pub use estimate::TreeStats;
 pub use guess::Guess;
 pub use leaf::{LeafEntries, LeafEntry};
+pub use node::padded_word;
 pub use points::PointSink;
 pub use redo::{BtreeRedo, OP_FIRST, OP_LAST};
 pub use shape::TreeShape;

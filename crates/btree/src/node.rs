@@ -52,6 +52,9 @@ pub(crate) const OFF_RUN: usize = 78;
 pub(crate) const OFF_LEFT: usize = 80;
 pub(crate) const OFF_RIGHT: usize = 84;
 pub(crate) const OFF_PREFIX_BYTES: usize = 88;
+/// Bytes of a key's head, and of the first word of a [`Key`].
+const HEAD_BYTES: usize = 4;
+const WORD_BYTES: usize = 8;
 /// Bytes of the prefix that stand in the header.
 pub(crate) const PREFIX_BYTES: usize = 8;
 pub(crate) const OFF_HINTS: usize = 96;
@@ -92,6 +95,41 @@ fn short_head(suffix: &[u8]) -> u32 {
             u32::from(first) << 16 | u32::from(last) << (8 * (4 - suffix.len()) % 32)
         }
         _ => suffix.first().map_or(0, |b| u32::from(*b) << 24),
+    }
+}
+
+/// A key with its first word: enough for most looks at a page, so that the bytes are fetched when it does not decide.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Key<'k> {
+    /// [`padded_word`] of the bytes.
+    pub word: u64,
+    pub len: usize,
+    /// Where the bytes end in `arena`.
+    pub end: usize,
+    pub arena: &'k [u8],
+}
+
+impl<'k> Key<'k> {
+    #[inline(always)]
+    pub(crate) fn bytes(self) -> &'k [u8] {
+        let start = self.end.wrapping_sub(self.len);
+        self.arena.get(start..self.end).unwrap_or(&[])
+    }
+    /// Whether the word holds all that a page with a common prefix of `prefix` bytes needs of the head.
+    #[inline(always)]
+    fn has_head_behind(self, prefix: usize) -> bool {
+        prefix <= WORD_BYTES - HEAD_BYTES || (self.len <= WORD_BYTES && prefix < WORD_BYTES)
+    }
+}
+
+impl<'k> From<&'k [u8]> for Key<'k> {
+    fn from(arena: &'k [u8]) -> Key<'k> {
+        Key {
+            word: padded_word(arena),
+            len: arena.len(),
+            end: arena.len(),
+            arena,
+        }
     }
 }
 
@@ -367,15 +405,6 @@ impl<'a> Node<'a> {
         self.search_hinted(range, head)
     }
 
-    /// A slot with this head, `guess` if it has it; otherwise as [`search_head`](Self::search_head).
-    #[inline(always)]
-    pub(crate) fn search_near(self, guess: usize, count: usize, head: u32) -> usize {
-        if guess < count && self.slot(guess).head() == head {
-            return guess;
-        }
-        self.search_around(guess, count, head)
-    }
-
     /// As [`search_head`](Self::search_head), when the slot is expected a few from `guess`.
     #[inline(never)]
     pub(crate) fn search_around(self, guess: usize, count: usize, head: u32) -> usize {
@@ -388,7 +417,7 @@ impl<'a> Node<'a> {
     }
 
     /// Whether the key of `slot` is `suffix`, whose head equals the slot's.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn tail_equals(self, slot: Slot, suffix: &[u8]) -> bool {
         // Equal heads of equal lengths are the whole of keys of up to four bytes.
         slot.key_len() == suffix.len()
@@ -407,8 +436,23 @@ impl<'a> Node<'a> {
         self.search_from(self.search_head(count, head_of(suffix)), count, suffix)
     }
 
+    /// [`search_from`](Self::search_from) for a key whose suffix is known as far as most searches need it.
+    #[inline(always)]
+    pub(crate) fn search_key(
+        self,
+        first: usize,
+        count: usize,
+        key: Key<'_>,
+        suffix: Suffix,
+    ) -> (usize, bool) {
+        if first >= count || self.slot(first).head() != suffix.head {
+            return (first, false);
+        }
+        self.search_from(first, count, self.suffix(key.bytes()))
+    }
+
     /// [`search`](Self::search) when [`search_head`](Self::search_head) gave `first`: the part that may read cells.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn search_from(self, first: usize, count: usize, suffix: &[u8]) -> (usize, bool) {
         let head = head_of(suffix);
         if first >= count || self.slot(first).head() != head {
@@ -499,24 +543,21 @@ impl<'a> Node<'a> {
     /// The eight key bytes behind a slot's head, big-endian, zeros behind the key's end.
     #[inline(always)]
     fn tail_word(self, slot: Slot) -> u64 {
-        let at = slot.key_at() + 4;
-        let (index, shift) = (at / 8, at % 8 * 8);
-        // What lies beyond the page, and comes from its beginning here, is behind the key's end.
-        let (low, high) = (self.word(index), self.word(index + 1));
-        let word = ((low >> shift) | ((high << 1) << (63 - shift))).swap_bytes();
+        // What lies beyond the page is behind the key's end.
+        let word = words::load_u64(self.words, slot.key_at() + 4).swap_bytes();
         let bits = 8 * slot.key_len().saturating_sub(4).min(8);
         word & !u64::MAX.checked_shr(bits as u32).unwrap_or(0)
     }
 
     /// First slot from `from` on whose key is ≥ `suffix`, expected near: a linear look first.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn end_from(self, from: usize, count: usize, suffix: &[u8]) -> usize {
+        let key = Tail::of(suffix);
         let head = head_of(suffix);
         for i in from..count.min(from + 8) {
             let slot = self.slot(i);
-            if slot.head() > head
-                || (slot.head() == head && self.compare_tail(slot, suffix).is_ge())
-            {
+            let behind = slot.head() > head;
+            if behind || (slot.head() == head && !self.is_tail_below(slot, head, &key)) {
                 return i;
             }
         }
@@ -599,19 +640,18 @@ impl<'a> Node<'a> {
 
     /// What a search needs of `key`; `None`: it does not begin with the common prefix.
     #[inline(always)]
-    pub(crate) fn suffix_here(self, key: &[u8]) -> Option<Suffix> {
+    pub(crate) fn suffix_here(self, key: Key<'_>) -> Option<Suffix> {
         let prefix = self.prefix_len();
-        if key.len() > PREFIX_BYTES || prefix >= PREFIX_BYTES {
-            return self.long_suffix_here(key);
+        if prefix >= PREFIX_BYTES || !key.has_head_behind(prefix) {
+            return self.long_suffix_here(key.bytes());
         }
-        let len = key.len().checked_sub(prefix)?;
-        let word = padded_word(key);
+        let len = key.len.checked_sub(prefix)?;
         // By as many bits as the prefix has, in two steps, as it may be none.
-        let differ = self.word(OFF_PREFIX_BYTES / 8).swap_bytes() ^ word;
+        let differ = self.word(OFF_PREFIX_BYTES / 8).swap_bytes() ^ key.word;
         if (differ >> 1) >> (63 - 8 * prefix) != 0 {
             return None;
         }
-        let head = ((word << (8 * prefix)) >> 32) as u32;
+        let head = ((key.word << (8 * prefix)) >> 32) as u32;
         Some(Suffix { head, len })
     }
 
@@ -623,6 +663,25 @@ impl<'a> Node<'a> {
         let suffix = self.suffix(key);
         let (head, len) = (head_of(suffix), suffix.len());
         Some(Suffix { head, len })
+    }
+
+    /// What a search needs of `key`, which begins with the common prefix: this page covers it.
+    #[inline(always)]
+    pub(crate) fn suffix_of(self, key: Key<'_>) -> Suffix {
+        let prefix = self.prefix_len();
+        if !key.has_head_behind(prefix) {
+            return self.long_suffix_of(key.bytes());
+        }
+        let head = ((key.word << (8 * prefix)) >> 32) as u32;
+        let len = key.len.saturating_sub(prefix);
+        Suffix { head, len }
+    }
+
+    #[inline(never)]
+    fn long_suffix_of(self, key: &[u8]) -> Suffix {
+        let suffix = self.suffix(key);
+        let (head, len) = (head_of(suffix), suffix.len());
+        Suffix { head, len }
     }
 
     /// Appends the whole key of `slot`.
@@ -737,7 +796,7 @@ fn portion(low: u64, high: u64, key: u64) -> u32 {
 
 /// The first eight bytes, big-endian, zeros behind the end.
 #[inline(always)]
-fn padded_word(bytes: &[u8]) -> u64 {
+pub fn padded_word(bytes: &[u8]) -> u64 {
     if let Some(word) = bytes.first_chunk::<8>() {
         return u64::from_be_bytes(*word);
     }

@@ -3,7 +3,7 @@
 use crate::batch::{EntryBatch, PointScan, Resume};
 use crate::group::{Job, LANES};
 use crate::leaf::LeafEntries;
-use crate::node::{Node, head_of};
+use crate::node::{Key, Node};
 use crate::tree::{Miss, Seek, TreeHandle};
 use nfold_store::{PageNo, PageRef, Stop, Store};
 use smallvec::SmallVec;
@@ -110,14 +110,14 @@ fn take_point<S: PointSink>(
     page: PageNo,
     point: u32,
     slot: usize,
-    hi: &[u8],
+    hi: Key<'_>,
     (sink, fence): (&mut S, &mut Vec<u8>),
 ) -> bool {
     let count = node.count();
     // `hi` is above the point's lower bound, which has the page's prefix: without the prefix it is above all keys here.
-    let bounded = !hi.is_empty() && node.has_prefix(hi);
+    let bounded = hi.len > 0 && node.suffix_here(hi).is_some();
     let end = if bounded {
-        node.end_from(slot, count, node.suffix(hi))
+        node.end_from(slot, count, node.suffix(hi.bytes()))
     } else {
         count
     };
@@ -130,7 +130,7 @@ fn take_point<S: PointSink>(
     };
     sink.take(point, entries);
     // The fence is far from everything else on the page, so it is looked at only when it matters.
-    if end < count || (!hi.is_empty() && node.compare_upper(hi).is_ge()) {
+    if end < count || (hi.len > 0 && node.compare_upper(hi.bytes()).is_ge()) {
         return false;
     }
     fence.clear();
@@ -173,13 +173,14 @@ impl<S: PointSink> Job for PointJob<'_, S> {
     }
 
     #[inline(always)]
-    fn key(&self, item: Resume) -> &[u8] {
+    fn key(&self, item: Resume) -> Key<'_> {
         self.scan.lower(item)
     }
 
     #[inline(always)]
     fn prefetch(&self, node: Node<'_>, item: Resume, first: usize) {
-        let hi = head_of(node.suffix(self.scan.bounds.get(item.point * 2 + 1)));
+        let hi = self.scan.bounds.key(item.point * 2 + 1);
+        let hi = node.suffix_of(hi).head;
         // Entries that came one by one lie anywhere on the page.
         for i in first..(first + CELLS_PREFETCHED).min(node.count()) {
             let slot = node.slot(i);
@@ -194,17 +195,18 @@ impl<S: PointSink> Job for PointJob<'_, S> {
     #[inline]
     fn at_leaf(&mut self, item: Resume, page: &PageRef<'_>, first: usize) -> bool {
         let node = Node::new(page.words());
-        let (slot, _) = node.search_from(first, node.count(), node.suffix(self.scan.lower(item)));
+        let lo = self.scan.lower(item);
+        let (slot, _) = node.search_key(first, node.count(), lo, node.suffix_of(lo));
         let PointScan { bounds, fence, .. } = &mut *self.scan;
         let mark = self.sink.mark();
-        let hi = bounds.get(item.point * 2 + 1);
+        let hi = bounds.key(item.point * 2 + 1);
         let to = (&mut *self.sink, fence);
         let more = take_point(node, page.id().page, item.point, slot, hi, to);
         if !page.validate() {
             self.sink.cut(mark);
             return false;
         }
-        if more && *self.scan.fence <= *self.scan.lower(item) {
+        if more && *self.scan.fence <= *self.scan.lower(item).bytes() {
             return false; // damage; it is looked at once more alone
         }
         if more {
@@ -227,7 +229,7 @@ impl<S: PointSink> Job for PointJob<'_, S> {
         } else {
             resume_keys.get(item.from)
         };
-        let hi = bounds.get(item.point * 2 + 1);
+        let hi = bounds.key(item.point * 2 + 1);
         let done = tree.optimistic(store, || {
             let page = tree.try_descend(store, Seek::At(lo), 0, |_, _, _| ())?;
             let node = Node::new(page.words());
@@ -250,7 +252,7 @@ impl<S: PointSink> Job for PointJob<'_, S> {
                 take_point(node, mtr.id(leaf).page, item.point, slot, hi, (sink, fence))
             }
         };
-        if more && *self.scan.fence <= *self.scan.lower(item) {
+        if more && *self.scan.fence <= *self.scan.lower(item).bytes() {
             return Err(tree.corrupt(tree.tree.root, "an upper fence below the keys"));
         }
         if more {

@@ -2,6 +2,7 @@
 //!
 //! All of them are arenas that their owner clears and fills again, so that a warm statement allocates nothing.
 
+use nfold_btree::padded_word;
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -32,17 +33,6 @@ impl Point {
     }
 }
 
-/// The first eight bytes of `key`, padded with zeros.
-fn head_of(key: &[u8]) -> u64 {
-    if let Some(head) = key.first_chunk() {
-        return u64::from_be_bytes(*head);
-    }
-    let mut head = [0; 8];
-    let len = key.len().min(8);
-    head[..len].copy_from_slice(&key[..len]);
-    u64::from_be_bytes(head)
-}
-
 impl PointSet {
     /// An empty set.
     pub fn new() -> Self {
@@ -63,7 +53,7 @@ impl PointSet {
         self.keys.push(Point {
             start,
             end: self.arena.len() as u32,
-            head: head_of(&self.arena[start as usize..]),
+            head: padded_word(&self.arena[start as usize..]),
         });
         self.sealed = false;
     }
@@ -71,6 +61,27 @@ impl PointSet {
     /// Adds a key.
     pub fn push(&mut self, key: &[u8]) {
         self.push_with(|out| out.extend_from_slice(key));
+    }
+
+    /// Adds the key that consists of these parts.
+    #[inline]
+    pub fn push_joined(&mut self, parts: [&[u8]; 3]) {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        if len > 8 {
+            return self.push_with(|out| parts.iter().for_each(|part| out.extend_from_slice(part)));
+        }
+        // Short ones are put together in a register.
+        let (mut head, mut at) = (0, 0);
+        for part in parts {
+            head |= padded_word(part).unbounded_shr(8 * at);
+            at += part.len() as u32;
+        }
+        let start = self.arena.len() as u32;
+        let end = start + at;
+        self.arena.extend_from_slice(&head.to_be_bytes());
+        self.arena.truncate(end as usize);
+        self.keys.push(Point { start, end, head });
+        self.sealed = false;
     }
 
     /// Sorts and removes duplicates.
@@ -334,6 +345,31 @@ impl RowBatch {
         });
     }
 
+    /// Adds rows as long as `is_row` says so of the value, which lies in the arena already; their images are behind `header` bytes of it. Gives how many.
+    #[inline(always)]
+    pub(crate) fn push_values(
+        &mut self,
+        values: impl Iterator<Item = (u32, Range<usize>)>,
+        header: usize,
+        is_row: impl Fn(&[u8]) -> bool,
+    ) -> usize {
+        let RowBatch { data, rows, .. } = self;
+        let before = rows.len();
+        for (point, span) in values {
+            match data.get(span.clone()) {
+                Some(value) if is_row(value) => rows.push(BatchRow {
+                    start: (span.start + header) as u32,
+                    end: span.end as u32,
+                    point,
+                    row_id: 0,
+                    note: 0,
+                }),
+                _ => break,
+            }
+        }
+        rows.len() - before
+    }
+
     /// Gives the row added last its hidden row id.
     pub(crate) fn set_row_id(&mut self, id: u64) {
         if let Some(last) = self.rows.last_mut() {
@@ -483,6 +519,27 @@ mod tests {
         assert_eq!(set.iter().collect::<Vec<_>>(), [b"a", b"b", b"c"]);
         set.clear();
         assert!(set.is_empty());
+    }
+
+    #[test]
+    fn joined_keys_are_those_of_one_piece() {
+        let bytes: Vec<u8> = (1..40).collect();
+        for lens in [
+            [0, 0, 0],
+            [4, 1, 0],
+            [0, 8, 0],
+            [8, 0, 0],
+            [1, 2, 5],
+            [3, 4, 2],
+            [9, 9, 9],
+        ] {
+            let [a, b, c] = lens;
+            let (mut joined, mut whole) = (PointSet::new(), PointSet::new());
+            joined.push_joined([&bytes[..a], &bytes[a..a + b], &bytes[a + b..a + b + c]]);
+            whole.push(&bytes[..a + b + c]);
+            assert_eq!(joined.key(0), whole.key(0));
+            assert_eq!(joined.keys[0].head, whole.keys[0].head);
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use nfold_plan::{SqlMode, Value, VarScope};
 use nfold_types::Charset;
 use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
+use nfold_types::wire::RowFrames;
 use nfold_types::{SqlError, Timestamp};
 
 use crate::loans::Loans;
@@ -191,16 +192,14 @@ pub trait RowSink {
     fn row_buffer(&mut self) -> &mut Vec<u8>;
     /// The row in the buffer is whole. `row_buffer` may be flushed here.
     fn end_row(&mut self) -> Result<(), SqlError>;
-    /// Rows `0..count`, each of which `row` appends to the buffer.
-    fn rows(
-        &mut self,
-        count: usize,
-        row: &mut dyn FnMut(usize, &mut Vec<u8>) -> Result<(), SqlError>,
-    ) -> Result<(), SqlError> {
-        for i in 0..count {
-            row(i, self.row_buffer())?;
-            self.end_row()?;
-        }
+    /// Where many rows can be put one behind the other; `None`: they go by [`row_buffer`](Self::row_buffer), and between that and
+    /// [`end_row`](Self::end_row) there are no frames. After them comes [`framed`](Self::framed).
+    fn frames(&mut self) -> Option<RowFrames<'_>> {
+        None
+    }
+    /// So many rows were put into [`frames`](Self::frames). They may be flushed here.
+    fn framed(&mut self, rows: u64) -> Result<(), SqlError> {
+        let _ = rows;
         Ok(())
     }
 }

@@ -5,7 +5,7 @@
 
 use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::query::Block;
-use nfold_types::row::{RowEncoder, RowLayout};
+use nfold_types::row::{RowEncoder, RowError, RowLayout};
 use nfold_types::temporal::TimeZone;
 use nfold_types::{Charset, CollationId, ColumnType, SqlError, ValueRef, charset, wire};
 
@@ -148,22 +148,63 @@ impl DirectRows<'_> {
             to,
         } = self;
         match format {
-            WireFormat::Text => sink.rows(count, &mut |i, out| {
+            WireFormat::Text => {
                 let general = &mut |n: usize, v: ValueRef<'_>, out: &mut Vec<u8>| {
                     to.text(v, &select[n].ty.col, out);
                 };
-                let done = encoder.text(layout, image(i), out, general);
-                done.map_err(|e| row_error(&e))
-            }),
-            WireFormat::Binary => sink.rows(count, &mut |i, out| {
+                put_rows(count, sink, |i, out| {
+                    encoder.text(layout, image(i), out, general)
+                })
+            }
+            WireFormat::Binary => {
                 let general = &mut |n: usize, v: ValueRef<'_>, out: &mut Vec<u8>| {
                     to.binary(v, &select[n].ty.col, out);
                 };
-                let done = encoder.binary(layout, image(i), out, general);
-                done.map_err(|e| row_error(&e))
-            }),
+                put_rows(count, sink, |i, out| {
+                    encoder.binary(layout, image(i), out, general)
+                })
+            }
         }
     }
+}
+
+/// Puts rows `0..count` into the sink; `row` appends one.
+#[inline(always)]
+fn put_rows(
+    count: usize,
+    sink: &mut dyn RowSink,
+    mut row: impl FnMut(usize, &mut Vec<u8>) -> Result<(), RowError>,
+) -> Result<(), SqlError> {
+    let mut next = 0;
+    while next < count {
+        let first = next;
+        let Some(mut frames) = sink.frames() else {
+            return put_singly(next..count, sink, &mut row);
+        };
+        let mut done = Ok(());
+        while done.is_ok() && next < count && (next == first || !frames.is_full()) {
+            done = frames.row(|out| row(next, out));
+            next += 1;
+        }
+        let whole = (next - first) as u64 - u64::from(done.is_err());
+        sink.framed(whole)?;
+        done.map_err(|e| row_error(&e))?;
+    }
+    Ok(())
+}
+
+/// [`put_rows`] for a sink without frames.
+#[cold]
+fn put_singly(
+    rows: std::ops::Range<usize>,
+    sink: &mut dyn RowSink,
+    row: &mut dyn FnMut(usize, &mut Vec<u8>) -> Result<(), RowError>,
+) -> Result<(), SqlError> {
+    for i in rows {
+        row(i, sink.row_buffer()).map_err(|e| row_error(&e))?;
+        sink.end_row()?;
+    }
+    Ok(())
 }
 
 /// Appends one row to the sink's buffer and ends it. Plain columns are encoded from the row image.

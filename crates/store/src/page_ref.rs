@@ -71,6 +71,12 @@ impl<'a> PageRef<'a> {
         self.word.validate(self.seen)
     }
 
+    /// Whether the other one is a look at the same page in the same state.
+    #[inline(always)]
+    pub fn is_same(&self, other: &PageRef<'_>) -> bool {
+        self.seen == other.seen && std::ptr::eq(self.word, other.word)
+    }
+
     /// The page word that was seen: equal values mean equal bytes. A hint for resuming.
     #[inline(always)]
     pub fn version(&self) -> u64 {

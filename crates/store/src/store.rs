@@ -224,7 +224,8 @@ impl Store {
     #[inline]
     pub fn prefetch(&self, id: PageId) -> Residency {
         if let Some(pages) = self.pages_of(id.space)
-            && let Some(bytes) = pages.resident(id.page)
+            && let Some(word) = pages.word(id.page)
+            && let Some(bytes) = pages.resident_at(word)
         {
             words::prefetch(bytes, 0);
             words::prefetch(bytes, 64);
@@ -402,14 +403,6 @@ pub struct SpacePages<'a> {
 pub struct WordRef<'a>(&'a PageWord);
 
 impl<'a> SpacePages<'a> {
-    /// Asks the CPU for what [`peek`](Self::peek) looks at: where the page lies.
-    #[inline(always)]
-    pub fn prefetch_word(self, page: PageNo) {
-        if let Some(word) = self.space.dir.get(page) {
-            words::prefetch_line(word);
-        }
-    }
-
     /// Where the word of a page is, which says where the page is; asked for from memory, for [`peek_at`](Self::peek_at) a little later.
     #[inline(always)]
     pub fn word(self, page: PageNo) -> Option<WordRef<'a>> {
@@ -418,10 +411,9 @@ impl<'a> SpacePages<'a> {
         Some(WordRef(word))
     }
 
-    /// The bytes of a page that is resident just now, to be asked for only: nothing read from them would count.
+    /// The bytes of the page with this word if it is resident just now, to be asked for only: nothing read from them would count.
     #[inline(always)]
-    pub fn resident(self, page: PageNo) -> Option<&'a [AtomicU64; PAGE_WORDS]> {
-        let word = self.space.dir.get(page)?;
+    pub fn resident_at(self, WordRef(word): WordRef<'a>) -> Option<&'a [AtomicU64; PAGE_WORDS]> {
         let frame = frame_of(word.load())?;
         self.core.frames.prefetch_mark(frame);
         Some(self.core.frames.words(frame))

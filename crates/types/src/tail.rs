@@ -71,6 +71,37 @@ impl<'v> Tail<'v> {
         }
     }
 
+    /// As [`put`](Self::put), and lets `change` write over parts of the bytes where they lie then.
+    #[inline(always)]
+    pub fn put_with<const N: usize>(
+        &mut self,
+        bytes: [u8; N],
+        keep: usize,
+        change: impl FnOnce(&mut [u8; N]),
+    ) {
+        self.make_room(N);
+        // SAFETY: as in `put`; the bytes were written before they are lent, and are the vector's, which is borrowed mutably.
+        unsafe {
+            let at = self.at.cast::<[u8; N]>();
+            at.write(bytes);
+            change(&mut *at);
+            self.at = self.at.add(keep.min(N));
+        }
+    }
+
+    /// Appends a byte, a minus if `negative`, and the first `keep` of the digits; all of them where there are not so many.
+    #[inline(always)]
+    pub fn headed_number(&mut self, head: u8, negative: bool, digits: [u8; 8], keep: usize) {
+        self.make_room(2 + 8);
+        let digits_at = 1 + usize::from(negative);
+        // SAFETY: as in `put`. The digits go over the minus where there is none.
+        unsafe {
+            self.at.cast::<[u8; 2]>().write([head, b'-']);
+            self.at.add(digits_at).cast::<[u8; 8]>().write(digits);
+            self.at = self.at.add(digits_at + keep.min(8));
+        }
+    }
+
     /// Appends `bytes`.
     #[inline(always)]
     pub fn slice(&mut self, bytes: &[u8]) {
@@ -207,7 +238,7 @@ mod tests {
         tail.put(*b"gh", 9);
         tail.slice(b"-slice-");
         tail.zeros(19);
-        tail.put(*b"end", 3);
+        tail.put_with(*b"abc.", 3, |out| out.copy_from_slice(b"end!"));
         tail.set_bits(6 + 5 + 7, 0x81);
         tail.set_bits(6 + 5 + 7 + 18, 1);
         tail.set_bits(1 << 20, 1);

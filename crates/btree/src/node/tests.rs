@@ -180,7 +180,10 @@ proptest! {
                 head: head_of(node.suffix(&key)),
                 len: node.suffix(&key).len(),
             });
-            prop_assert_eq!(node.suffix_here(&key), expected, "{:?}", key);
+            prop_assert_eq!(node.suffix_here(Key::from(&key[..])), expected, "{:?}", key);
+            if let Some(suffix) = expected {
+                prop_assert_eq!(node.suffix_of(Key::from(&key[..])), suffix, "{:?}", key);
+            }
         }
         if !model.is_empty() {
             // The left half of a split.

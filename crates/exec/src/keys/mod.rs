@@ -96,8 +96,7 @@ impl BoundAccess {
                 if !any {
                     return Ok(BoundKind::Empty);
                 }
-                let points = &mut self.points;
-                product(&mut self.scratch, &mut |key| points.push(key));
+                product(&mut self.scratch, &mut self.points);
                 self.points.seal();
                 Ok(if self.points.is_empty() {
                     BoundKind::Empty
@@ -118,8 +117,7 @@ impl BoundAccess {
                 let Some(bounds) = self.range(cx, layout, prefix.len(), range)? else {
                     return Ok(BoundKind::Empty);
                 };
-                let points = &mut self.points;
-                product(&mut self.scratch, &mut |key| points.push(key));
+                product(&mut self.scratch, &mut self.points);
                 self.points.seal();
                 for key in self.points.iter() {
                     self.ranges.push(bounds.under(key));
@@ -199,19 +197,26 @@ impl BoundAccess {
                 };
                 member(s, cx, layout, at, &v, &expr.ty, *null_safe)
             }
-            PointPart::In(list) => list.iter().try_for_each(|e| {
+            PointPart::In(list) => {
                 let ty = &layout.parts()[at].ty;
-                let v = cx.val(e)?;
-                let date = ty.kind == TypeKind::Date;
-                if date
-                    && compare::is_no_date(cx, &v, &e.ty)
-                    && compare::constant_dates(list.iter())
-                {
-                    return Ok(());
-                }
-                let v = listed(cx, v, &e.ty, ty);
-                member(s, cx, layout, at, &v, &e.ty, false)
-            }),
+                let integers = Integers::of(ty);
+                list.iter().try_for_each(|e| {
+                    let v = cx.val(e)?;
+                    if let Some(value) = integers.as_ref().and_then(|i| i.member(&v.as_value_ref()))
+                    {
+                        return plain_member(s, layout, at, value);
+                    }
+                    let date = ty.kind == TypeKind::Date;
+                    if date
+                        && compare::is_no_date(cx, &v, &e.ty)
+                        && compare::constant_dates(list.iter())
+                    {
+                        return Ok(());
+                    }
+                    let v = listed(cx, v, &e.ty, ty);
+                    member(s, cx, layout, at, &v, &e.ty, false)
+                })
+            }
             PointPart::List { list, .. } => {
                 let ty = &layout.parts()[at].ty;
                 let integers = Integers::of(ty);
@@ -228,11 +233,7 @@ impl BoundAccess {
                 let several = cx.st.params.list(*list).0.len() > 1;
                 for (i, value) in cx.st.params.list(*list).0.enumerate() {
                     if let Some(value) = integers.as_ref().and_then(|i| i.member(&value)) {
-                        let from = s.arena.len() as u32;
-                        layout
-                            .encode_part(at, value, &mut s.arena)
-                            .map_err(|e| key_error(&e))?;
-                        s.members.push((from, s.arena.len() as u32));
+                        plain_member(s, layout, at, value)?;
                         continue;
                     }
                     let v = Val::from_ref(value);
@@ -411,6 +412,22 @@ fn same_constant(cx: &EvalCx<'_>, range: &RangePart, ty: &ColumnType) -> Result<
     Ok(constant && cx.val(lo)? == cx.val(hi)?)
 }
 
+/// Adds one member of a key part, which needs no conversion.
+#[inline]
+fn plain_member(
+    s: &mut Scratch,
+    layout: &KeyLayout,
+    part: usize,
+    value: ValueRef<'_>,
+) -> Result<(), SqlError> {
+    let start = s.arena.len() as u32;
+    layout
+        .encode_part(part, value, &mut s.arena)
+        .map_err(|e| key_error(&e))?;
+    s.members.push((start, s.arena.len() as u32));
+    Ok(())
+}
+
 /// Adds one member of a key part, if it can be found at all.
 fn member(
     s: &mut Scratch,
@@ -441,24 +458,50 @@ fn member(
     Ok(())
 }
 
-/// Calls `f` with every combination of one member per group.
-fn product(s: &mut Scratch, f: &mut dyn FnMut(&[u8])) {
-    fn step(s: &Scratch, group: usize, key: &mut Vec<u8>, f: &mut dyn FnMut(&[u8])) {
-        let Some(&(start, end)) = s.groups.get(group) else {
-            return f(key);
-        };
-        let (before, last) = (key.len(), group + 1 == s.groups.len());
-        for &(a, b) in &s.members[start as usize..end as usize] {
-            key.extend_from_slice(&s.arena[a as usize..b as usize]);
-            match last {
-                true => f(key),
-                false => step(s, group + 1, key, f),
-            }
-            key.truncate(before);
-        }
-    }
+/// Adds every combination of one member per group as a point.
+fn product(s: &mut Scratch, points: &mut PointSet) {
     let mut key = std::mem::take(&mut s.key);
     key.clear();
-    step(s, 0, &mut key, f);
+    // Groups of one member at the end are the same behind every point.
+    let several = |&(start, end): &(u32, u32)| end - start > 1;
+    let listed = s.groups.iter().rposition(several).map_or(0, |n| n + 1);
+    let (groups, fixed) = s.groups.split_at(listed);
+    let member = |&(a, b): &(u32, u32)| &s.arena[a as usize..b as usize];
+    for (start, _) in fixed {
+        key.extend_from_slice(member(&s.members[*start as usize]));
+    }
+    match groups {
+        [] => points.push(&key),
+        _ => combine(s, groups, key.len(), &mut key, points),
+    }
     s.key = key;
+}
+
+/// Adds the combinations of `groups`, of which there are some, each behind `key[behind..]` and before `key[..behind]`.
+fn combine(
+    s: &Scratch,
+    groups: &[(u32, u32)],
+    behind: usize,
+    key: &mut Vec<u8>,
+    points: &mut PointSet,
+) {
+    let member = |&(a, b): &(u32, u32)| &s.arena[a as usize..b as usize];
+    let members = |&(a, b): &(u32, u32)| &s.members[a as usize..b as usize];
+    match groups {
+        [] => {}
+        [last] => {
+            let (behind, before) = key.split_at(behind);
+            for m in members(last) {
+                points.push_joined([before, member(m), behind]);
+            }
+        }
+        [first, rest @ ..] => {
+            let len = key.len();
+            for m in members(first) {
+                key.extend_from_slice(member(m));
+                combine(s, rest, behind, key, points);
+                key.truncate(len);
+            }
+        }
+    }
 }

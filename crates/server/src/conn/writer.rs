@@ -16,6 +16,7 @@ use nfold_protocol::frame::{HEADER, begin_packet, end_packet};
 use nfold_protocol::lenenc::put_int;
 use nfold_protocol::response::{self, Column};
 use nfold_protocol::stmt::encode_prepare_ok;
+use nfold_types::wire::RowFrames;
 use nfold_types::{Charset, charset};
 
 use super::buffer::Output;
@@ -194,17 +195,16 @@ impl<'a> ResponseWriter<'a> {
         self.flush_if_much()
     }
 
-    /// Appends a whole row, which `fill` writes, while none is open. After an error of `fill` its row is open, for [`Self::error`] to take back.
-    #[inline(always)]
-    pub fn row<E>(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
+    /// Where rows can be put one behind the other, while none is open. [`flush_if_much`](Self::flush_if_much) comes after them.
+    #[inline]
+    pub fn frames(&mut self) -> RowFrames<'_> {
         debug_assert!(self.row.is_none(), "I1: a row is open");
-        let at = begin_packet(&mut self.output.bytes);
-        let done = fill(&mut self.output.bytes);
-        match done {
-            Ok(()) => end_packet(&mut self.output.bytes, at, &mut self.sequence),
-            Err(_) => self.row = Some(at),
+        RowFrames {
+            out: &mut self.output.bytes,
+            sequence: &mut self.sequence,
+            enough: FLUSH_BYTES,
+            end: end_packet,
         }
-        done
     }
 
     /// Sends what has gathered if that is much. On an error the result is over; the session stops.

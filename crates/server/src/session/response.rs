@@ -8,6 +8,7 @@ use nfold_protocol::response::{Column, Ok as OkPacket};
 use nfold_types::collation::CollationId;
 use nfold_types::sql_type::ColumnFlags;
 use nfold_types::temporal::TimeZone;
+use nfold_types::wire::RowFrames;
 use nfold_types::{Charset, ColumnType, SqlError, TypeKind, Value};
 
 use smallvec::SmallVec;
@@ -188,17 +189,15 @@ impl RowSink for WireSink<'_, '_> {
         self.out.end_row().map_err(interrupt_error)
     }
 
-    fn rows(
-        &mut self,
-        count: usize,
-        row: &mut dyn FnMut(usize, &mut Vec<u8>) -> Result<(), SqlError>,
-    ) -> Result<(), SqlError> {
-        for i in 0..count {
-            self.out.row(|out| row(i, out))?;
-            self.rows += 1;
-            self.out.flush_if_much().map_err(interrupt_error)?;
-        }
-        Ok(())
+    #[inline]
+    fn frames(&mut self) -> Option<RowFrames<'_>> {
+        Some(self.out.frames())
+    }
+
+    #[inline]
+    fn framed(&mut self, rows: u64) -> Result<(), SqlError> {
+        self.rows += rows;
+        self.out.flush_if_much().map_err(interrupt_error)
     }
 }
 

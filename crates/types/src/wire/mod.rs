@@ -7,8 +7,10 @@
 //! # Cost
 //! Appends to the caller's buffer and allocates nothing else, except for FLOAT and FLOAT(M,D).
 
+mod frames;
 mod param;
 
+pub use frames::RowFrames;
 pub use param::{ParamError, read_param};
 
 use crate::convert::number::{write_double, write_fixed, write_float, write_i64, write_u64};

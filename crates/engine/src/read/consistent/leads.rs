@@ -134,18 +134,4 @@ impl Consistent {
         }
         Ok(())
     }
-
-    /// Puts what was found into the order of the points, where pages that were waited for have changed it.
-    pub(super) fn order_by_point(&mut self) {
-        let asked = &self.origins;
-        if !asked.is_sorted_by_key(|a| a.point) {
-            let found = self.get.found();
-            let place = |&i: &u32| {
-                let key = found[i as usize].key;
-                (asked[key as usize].point, key)
-            };
-            // A few runs, each in order: they are merged, and up to a thousand without an allocation.
-            self.found_order.sort_by_key(place);
-        }
-    }
 }

@@ -9,6 +9,7 @@ use crate::read::{ReadSpec, Settled, View};
 use crate::record::{CLUSTERED_HEADER, SecondaryEntry};
 use crate::session::EngineSession;
 use crate::table::Table;
+use nfold_btree::Found;
 use nfold_types::row::RowLayout;
 
 impl Consistent {
@@ -23,18 +24,26 @@ impl Consistent {
             .get_many(session.store(), &mut self.get, usize::MAX)
             .map_err(lift)?
         {}
-        let found = self.get.found();
-        self.found_order.clear();
-        self.found_order.extend(0..found.len() as u32);
-        if !found.is_sorted_by_key(|f| f.key) {
-            self.found_order.sort_by_key(|&i| found[i as usize].key);
-        }
-        if matches!(self.source, Source::Leads) {
-            self.order_by_point();
-        }
+        self.order_found();
         self.stage = Stage::Settle(0);
         self.adopted = false;
         Ok(())
+    }
+
+    /// Finds the order of what was found: that of the keys, and before it that of the points, which one that goes on behind its leaf breaks, or that pages
+    /// were waited for. Nothing in `found_order`: it was found in order.
+    fn order_found(&mut self) {
+        self.found_order.clear();
+        let (found, asked) = (self.get.found(), &*self.origins);
+        let by_point = matches!(self.source, Source::Leads);
+        let place = |found: &Found| {
+            let point = asked.get(found.key as usize).map_or(0, |a| a.point);
+            (if by_point { point } else { 0 }, found.key)
+        };
+        if !found.is_sorted_by_key(place) {
+            self.found_order.extend(0..found.len() as u32);
+            sort_nearly_sorted(&mut self.found_order, |i| place(&found[i as usize]));
+        }
     }
 
     /// Counts how the guesses did, and notes the leaves of those that were wrong (G2).
@@ -63,6 +72,22 @@ impl Consistent {
         }
     }
 
+    /// Makes values found rows in place while they need no longer look: the row counts as it stands, and is visible and whole. Gives how many did.
+    #[inline(always)]
+    fn settle_standing<'f>(
+        &self,
+        view: &View<'_>,
+        found: impl Iterator<Item = &'f Found>,
+        out: &mut RowBatch,
+    ) -> usize {
+        let origins = &*self.origins;
+        let values = found.map_while(|found| {
+            let asked = origins.get(found.key as usize)?;
+            asked.stands.then(|| (asked.point, found.span()))
+        });
+        out.push_values(values, CLUSTERED_HEADER, |value| stands(view, value))
+    }
+
     pub(super) fn settle(
         &mut self,
         table: &Table,
@@ -81,21 +106,29 @@ impl Consistent {
             Source::Points => self.scan.entries(),
             _ => &self.entries,
         };
-        for i in at..self.found_order.len() {
-            let found = &self.get.found()[self.found_order[i] as usize];
+        let mut next = at;
+        while next < self.get.found().len() {
+            if self.adopted {
+                let found = self.get.found();
+                next += match self.found_order.get(next..) {
+                    Some(order) if !order.is_empty() => {
+                        let found = order.iter().map_while(|&i| found.get(i as usize));
+                        self.settle_standing(view, found, out)
+                    }
+                    _ => self.settle_standing(view, found[next..].iter(), out),
+                };
+            }
+            let i = next;
+            next += 1;
+            let place = match self.found_order.get(i) {
+                Some(&place) => place as usize,
+                None => i,
+            };
+            let Some(found) = self.get.found().get(place) else {
+                break;
+            };
             let span = found.span();
             let asked = self.origins[found.key as usize];
-            if self.adopted
-                && asked.stands
-                && let Some(value) = out.data().get(span.clone())
-                && stands(view, value)
-            {
-                out.push_span(
-                    asked.point as usize,
-                    span.start + CLUSTERED_HEADER..span.end,
-                );
-                continue;
-            }
             self.stage = Stage::Settle(i);
             let arena = if self.adopted {
                 out.data()
@@ -166,5 +199,57 @@ impl Consistent {
             Stage::Entries(self.resume_at)
         };
         Ok(())
+    }
+}
+
+/// Runs that are moved one by one before everything is sorted.
+const RUNS: usize = 16;
+
+/// Sorts what is in order but for a few runs, stably: each is moved to its place.
+fn sort_nearly_sorted<K: Ord>(order: &mut [u32], key: impl Fn(u32) -> K) {
+    let mut sorted = 1;
+    for _ in 0..RUNS {
+        let in_order = |pair: &[u32]| key(pair[0]) <= key(pair[1]);
+        let rest = order.get(sorted - 1..).unwrap_or(&[]);
+        let Some(next) = rest.windows(2).position(|pair| !in_order(pair)) else {
+            return;
+        };
+        let start = sorted + next;
+        let first = key(order[start]);
+        let place = order[..start].partition_point(|&i| key(i) <= first);
+        // What follows goes along as far as it belongs to the same place.
+        let behind = key(order[place]);
+        let fits = |pair: &&[u32]| key(pair[0]) <= key(pair[1]) && key(pair[1]) < behind;
+        let more = order[start..].windows(2).take_while(fits).count();
+        let end = start + 1 + more;
+        order[place..end].rotate_left(start - place);
+        sorted = end;
+    }
+    order.sort_by_key(|&i| key(i));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn runs_are_brought_to_their_places(lens in prop::collection::vec(1usize..6, 0..40), keys in prop::collection::vec(0u32..60, 0..120)) {
+            // Runs in order, of few different keys, so that some are equal.
+            let mut keys = keys;
+            let mut rest = &mut keys[..];
+            for len in lens {
+                let (run, others) = std::mem::take(&mut rest).split_at_mut_checked(len).unwrap_or_default();
+                run.sort_unstable();
+                rest = others;
+            }
+            rest.sort_unstable();
+            let mut order: Vec<u32> = (0..keys.len() as u32).collect();
+            let mut expected = order.clone();
+            sort_nearly_sorted(&mut order, |i| keys[i as usize]);
+            expected.sort_by_key(|&i| keys[i as usize]);
+            prop_assert_eq!(order, expected);
+        }
     }
 }

@@ -31,14 +31,13 @@ pub(super) fn number_text(v: u64, negative: bool, tail: &mut Tail<'_>) {
     if v < 10 && !negative {
         return tail.put([1, b'0' + v as u8], 2);
     }
-    let sign = usize::from(negative);
     if v < WORD {
-        return leading(v, sign, 0, tail);
+        return leading(v, negative, 0, tail);
     }
     if v < WORD * WORD {
-        leading(v / WORD, sign, 8, tail);
+        leading(v / WORD, negative, 8, tail);
     } else {
-        leading(v / (WORD * WORD), sign, 16, tail);
+        leading(v / (WORD * WORD), negative, 16, tail);
         tail.put((eight(v / WORD % WORD) | ZEROS).to_le_bytes(), 8);
     }
     tail.put((eight(v % WORD) | ZEROS).to_le_bytes(), 8);
@@ -46,71 +45,57 @@ pub(super) fn number_text(v: u64, negative: bool, tail: &mut Tail<'_>) {
 
 /// The length of the whole, the sign if there is one, and the digits of the first word without leading zeros; `rest` more digits follow.
 #[inline(always)]
-fn leading(v: u64, sign: usize, rest: usize, tail: &mut Tail<'_>) {
+fn leading(v: u64, negative: bool, rest: usize, tail: &mut Tail<'_>) {
     let digits = eight(v);
     // Nothing is left of a zero but its last digit.
     let zeros = (digits | 1 << 56).trailing_zeros() & 56;
     let len = 8 - zeros as usize / 8;
     let shown = (digits | ZEROS) >> zeros;
-    let head = (sign + len + rest) as u64;
-    if sign == 0 {
-        let mut whole = [0; 16];
-        whole[..8].copy_from_slice(&(head | shown << 8).to_le_bytes());
-        whole[8..].copy_from_slice(&(shown >> 56).to_le_bytes());
-        return tail.put(whole, 1 + len);
+    let head = (usize::from(negative) + len + rest) as u8;
+    tail.headed_number(head, negative, shown.to_le_bytes(), len);
+}
+
+/// The two digits of numbers below 100; nothing useful above.
+const PAIRS: [[u8; 2]; 128] = {
+    let mut pairs = [[b'0'; 2]; 128];
+    let mut v = 0;
+    while v < 100 {
+        pairs[v] = [b'0' + (v / 10) as u8, b'0' + (v % 10) as u8];
+        v += 1;
     }
-    tail.put([head as u8, b'-'], 2);
-    tail.put(shown.to_le_bytes(), len);
+    pairs
+};
+
+/// Writes the two digits of a number below 100 at `at`.
+#[inline(always)]
+fn pair<const N: usize>(v: u32, at: usize, out: &mut [u8; N]) {
+    out[at..at + 2].copy_from_slice(&PAIRS[v as usize % PAIRS.len()]);
 }
 
-/// Year, month and day: `yyyymmdd`.
+/// Writes year, month and day into `yyyy-mm-dd`, which begins at `out[1]`.
 #[inline(always)]
-fn date_digits(v: Date) -> u64 {
-    let [year, month, day] = [v.year(), v.month(), v.day()].map(u64::from);
-    let (century, year) = (year / 100, year % 100);
-    digits_of_pairs(century | year << 16 | month << 32 | day << 48) | ZEROS
-}
-
-/// The first eight bytes of a date's text with its length, and the last three in the lowest bytes.
-#[inline(always)]
-fn date_words(v: Date, len: u64) -> (u64, u64) {
-    let digits = date_digits(v);
-    let year = digits & 0xFFFF_FFFF;
-    let (month, day) = (digits >> 32 & 0xFFFF, digits >> 48);
-    let first = len | year << 8 | u64::from(b'-') << 40 | month << 48;
-    (first, u64::from(b'-') | day << 8)
+fn date_digits<const N: usize>(v: Date, out: &mut [u8; N]) {
+    let year = v.year();
+    pair(year / 100, 1, out);
+    pair(year % 100, 3, out);
+    pair(v.month(), 6, out);
+    pair(v.day(), 9, out);
 }
 
 #[inline(always)]
 pub(super) fn date_text(v: Date, tail: &mut Tail<'_>) {
-    let (first, rest) = date_words(v, 10);
-    tail.put(first.to_le_bytes(), 8);
-    tail.put((rest as u32).to_le_bytes(), 3);
+    tail.put_with(*b"\x0Ayyyy-mm-dd.....", 11, |out| date_digits(v, out));
 }
 
 /// DATETIME without a fraction.
 #[inline(always)]
 pub(super) fn seconds_text(v: DateTime, tail: &mut Tail<'_>) {
-    let (first, rest) = date_words(v.date(), 19);
-    let (hour, minute, second) = time_parts(v);
-    let digits = digits_of_pairs(hour | minute << 16 | second << 32) | ZEROS;
-    let colon = u64::from(b':');
-    let middle = rest
-        | u64::from(b' ') << 24
-        | (digits & 0xFFFF) << 32
-        | colon << 48
-        | (digits >> 16 & 0xFF) << 56;
-    let last = (digits >> 24 & 0xFF) | colon << 8 | (digits >> 32 & 0xFFFF) << 16;
-    let mut whole = [0; 24];
-    whole[..8].copy_from_slice(&first.to_le_bytes());
-    whole[8..16].copy_from_slice(&middle.to_le_bytes());
-    whole[16..].copy_from_slice(&last.to_le_bytes());
-    tail.put(whole, 20);
-}
-
-#[inline(always)]
-fn time_parts(v: DateTime) -> (u64, u64, u64) {
-    (v.hour().into(), v.minute().into(), v.second().into())
+    tail.put_with(*b"\x13yyyy-mm-dd hh:mm:ss....", 20, |out| {
+        date_digits(v.date(), out);
+        pair(v.hour(), 12, out);
+        pair(v.minute(), 15, out);
+        pair(v.second(), 18, out);
+    });
 }
 
 /// A date in a binary row.
