@@ -36,6 +36,9 @@ fn whole_number(v: i128, ty: &ColumnType) -> KeyValue {
         KeyValue::BelowAll
     } else if v > max {
         KeyValue::AboveAll
+    } else if ty.kind == TypeKind::Year && (1..=1900).contains(&v) {
+        // No year, and a YEAR has no bytes for it: those of 0 would be found.
+        KeyValue::Above(Value::UInt(0))
     } else if unsigned {
         KeyValue::Exact(Value::UInt(v as u64))
     } else {
