@@ -225,6 +225,11 @@ impl GetMany {
         self.values.clear();
         self.found.clear();
     }
+    /// Makes room for so many keys of so many bytes together.
+    pub fn reserve(&mut self, keys: usize, bytes: usize) {
+        self.guesses.reserve(keys);
+        self.keys.reserve(keys, bytes);
+    }
     /// Adds a key, with the place where it was last seen; returns its number.
     #[inline]
     pub fn push(&mut self, key: &[u8], guess: Guess) -> u32 {
@@ -320,6 +325,12 @@ impl Keys {
     }
     pub(crate) fn len(&self) -> usize {
         self.places.len()
+    }
+    /// Makes room for so many strings of so many bytes together.
+    fn reserve(&mut self, strings: usize, bytes: usize) {
+        self.places.reserve(strings);
+        // A short one is written as a whole word first.
+        self.bytes.reserve(bytes + size_of::<u64>());
     }
     /// Puts string `from` in the place of string `to`, which is not behind it; what lies between them is lost.
     fn move_down(&mut self, from: usize, to: usize) {
@@ -436,6 +447,10 @@ impl PointScan {
     #[inline]
     pub fn memory(&self) -> usize {
         self.bounds.bytes.capacity() + self.out.memory()
+    }
+    /// Makes room for so many points by prefixes of so many bytes together.
+    pub fn reserve(&mut self, points: usize, bytes: usize) {
+        self.bounds.reserve(2 * points, 2 * bytes);
     }
     /// Adds the range `[lo, hi)`, which is empty if `hi <= lo`; an empty `hi` means no upper bound. Returns the point's number.
     pub fn push(&mut self, lo: &[u8], hi: &[u8]) -> u32 {

@@ -105,6 +105,11 @@ impl PointSet {
         self.keys.len()
     }
 
+    /// Bytes of all keys.
+    pub fn bytes(&self) -> usize {
+        self.arena.len()
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()

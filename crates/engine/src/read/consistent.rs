@@ -274,6 +274,7 @@ impl Consistent {
             self.source = Source::Point;
         } else if whole_keys {
             self.source = Source::Keys;
+            self.get.reserve(points.len(), points.bytes());
             for (i, key) in points.iter().enumerate() {
                 self.get.push(key, Guess::NONE);
                 self.origins.push(Asked {
@@ -301,6 +302,7 @@ impl Consistent {
                 false => Source::Leads,
             };
             self.scan.clear();
+            self.scan.reserve(points.len(), points.bytes());
             for point in points.iter() {
                 self.scan.push_prefix(point);
             }
