@@ -318,6 +318,18 @@ struct KeyPlace {
     len: u32,
 }
 
+impl KeyPlace {
+    #[inline(always)]
+    fn key(self, arena: &[u8]) -> Key<'_> {
+        Key {
+            word: self.word,
+            len: self.len as usize,
+            end: self.end as usize,
+            arena,
+        }
+    }
+}
+
 impl Keys {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
@@ -382,24 +394,13 @@ impl Keys {
     /// String `i` with its first word.
     #[inline(always)]
     pub(crate) fn key(&self, i: u32) -> Key<'_> {
-        let place = self.places[i as usize];
-        Key {
-            word: place.word,
-            len: place.len as usize,
-            end: place.end as usize,
-            arena: &self.bytes,
-        }
+        self.places[i as usize].key(&self.bytes)
     }
     /// The strings of `range`, which there are, with their first words.
     #[inline(always)]
     pub(crate) fn keys(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = Key<'_>> {
         let arena = &*self.bytes;
-        self.places[range].iter().map(move |place| Key {
-            word: place.word,
-            len: place.len as usize,
-            end: place.end as usize,
-            arena,
-        })
+        self.places[range].iter().map(move |place| place.key(arena))
     }
 }
 

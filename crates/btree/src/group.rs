@@ -301,7 +301,7 @@ impl TreeHandle {
             if let Some(page) = before
                 && page.id().page == lane.next
             {
-                // Seen to be the child of the same parent, which has not changed since: its lane was validated, this one is.
+                // That page was looked at before; it is this lane's child if the lane's own parent still names it.
                 if !lane.page.validate() {
                     restart.push(lane.item);
                     continue;
