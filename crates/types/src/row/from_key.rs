@@ -4,7 +4,7 @@
 //! with each key part is worked out once per index, so that a row costs a copy of a template and a few stores.
 
 use super::field::FieldKind;
-use super::{HEADER_BYTES, NOT_NULL, RowLayout, fixed_width};
+use super::{HEADER_BYTES, NOT_NULL, RowLayout, Slot, fixed_width};
 use crate::key::{KeyLayout, KeyPart, framed_len};
 use crate::tail::Tail;
 
@@ -118,7 +118,7 @@ const MOVES: usize = 8;
 
 impl KeyRows {
     /// For rows of `layout`, whose columns come from `sources`. What is in columns that are not `wanted` means nothing. `None` where a wanted
-    /// column is a string held by the key itself: such rows are made value by value.
+    /// column is a string held by the key itself, or one stands between two wanted texts: such rows are made value by value.
     pub fn new(
         layout: &RowLayout,
         sources: &[KeySource],
@@ -151,6 +151,16 @@ impl KeyRows {
         });
         let mut texts = texts.collect::<Option<Vec<_>>>()?;
         texts.truncate(texts.iter().rposition(|t| t.wanted).map_or(0, |n| n + 1));
+        // A text begins where the variable field before it ends, and only the ends of texts are noted.
+        let first = texts.iter().find(|t| t.wanted).map_or(0, |t| t.end_at);
+        let last = texts.last().map_or(0, |t| t.end_at);
+        let held_by_key = |(slot, source): (&Slot, &KeySource)| {
+            let end_at = layout.ends_at + 2 * slot.place as usize;
+            slot.width == 0 && *source != KeySource::Original && (first..last).contains(&end_at)
+        };
+        if layout.slots.iter().zip(sources).any(held_by_key) {
+            return None;
+        }
         let own_key = own;
         let own = steps(own, KeySource::Part)?;
         let fixed = own.iter().all(|s| s.width != 0);
