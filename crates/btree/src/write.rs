@@ -2,9 +2,9 @@
 //! in mini-transactions of their own.
 //!
 //! # Concurrency
-//! A mini-transaction that latches leaves of several trees takes the trees in ascending order of index id, and holds no latch of
-//! a tree when it calls [`TreeHandle::leaf_for_write`] for that tree: making room takes the tree's structure mutex and latches from the top.
-//! Undo pages and space headers come after all tree pages.
+//! A mini-transaction latches leaves of one tree, and holds no latch at all when it calls [`TreeHandle::leaf_for_write`]: the descent sleeps for a page
+//! whose number is not protected by a latch, which may be any page by then, of a tree or of the free list; and making room takes the tree's
+//! structure mutex and latches from the top. The limbo page, undo pages and space headers come after all tree pages.
 //! # Failure
 //! Nothing is changed before a function of the second half (`insert_at` ...) is called, and those cannot fail.
 
@@ -39,7 +39,7 @@ pub const ENTRY_LOG_OVERHEAD: usize = 64;
 
 impl TreeHandle {
     /// Latches the leaf where `key` belongs, with `room`, and finds the key in it. When room is lacking the leaf is split first,
-    /// in a mini-transaction of its own. `mtr` holds no latch of this tree.
+    /// in a mini-transaction of its own. `mtr` holds no latch.
     ///
     /// Errors: `TooLarge` for keys above [`MAX_KEY`] and entries above [`MAX_ENTRY`]. On `Wait` the latch is not held.
     pub fn leaf_for_write(
@@ -49,6 +49,10 @@ impl TreeHandle {
         key: &[u8],
         room: Room,
     ) -> Result<LeafPos, Stop> {
+        debug_assert!(
+            mtr.holds_nothing(),
+            "the latch order: a descent with a latch held"
+        );
         if key.len() > MAX_KEY {
             return Err(StoreError::TooLarge {
                 what: "index key",

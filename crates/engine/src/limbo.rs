@@ -17,7 +17,9 @@
 //! L3. Freeing a chain stops at a page that is not the owner's (O2). So a chain that purge lists a second time, after a crash, is freed once.
 //!
 //! # Concurrency
-//! Latch order: tree and undo pages, the limbo page, overflow pages, the space header. The mutex covers the lists in memory, and making the page.
+//! Latch order: tree pages, the limbo page, undo pages, overflow pages, the space header. The mutex covers the lists in memory, and making the page.
+//! What a slot or an undo record names may by now be any page (L3), also a leaf whose writer is about to latch the limbo page. So it is looked
+//! at before the limbo page is latched, and then latched only if it is still what was seen, without sleeping.
 //!
 //! # Failure
 //! A chain with a damaged page is forgotten: what is behind that page is lost until the table is rebuilt.
@@ -26,8 +28,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use nfold_store::{
-    Latched, Mtr, PAGE_HEADER, PAGE_SIZE, PageId, PageNo, PageType, SpaceId, Stop as StoreStop,
-    Store, StoreError, TrxId, USER_AREA, Wait,
+    Latched, Mtr, PAGE_HEADER, PAGE_SIZE, PageId, PageNo, PageType, SpaceId, Store, StoreError,
+    TrxId, USER_AREA, Wait,
 };
 use parking_lot::{Mutex, MutexGuard};
 
@@ -212,9 +214,13 @@ impl Limbo {
     }
 
     fn latch(&self, mtr: &mut Mtr<'_>) -> Result<Latched, Stop> {
+        mtr.latch(self.id(self.known_page())).map_err(lift)
+    }
+
+    /// The limbo page, for who has a slot.
+    fn known_page(&self) -> PageNo {
         let page = self.state.lock().page;
-        let page = page.expect("a slot was taken, so the page is known");
-        mtr.latch(self.id(page)).map_err(lift)
+        page.expect("a slot was taken, so the page is known")
     }
 
     /// Frees everything that nobody owns. Gives whether there was anything. Costs a load when there is nothing.
@@ -251,28 +257,50 @@ impl Limbo {
 
     fn free_chain(&self, store: &Store, at: u16) -> Result<(), Stop> {
         loop {
-            let mut mtr = store.mtr();
-            mtr.reserve(SLOT_LOG + 1024, self.space, 0).map_err(lift)?;
-            let limbo = self.latch(&mut mtr)?;
-            let (first, owner) = (mtr.u32(limbo, offset(at)), mtr.u64(limbo, offset(at) + 4));
+            let (first, owner) = self.listed(store, at)?;
             if first == 0 {
                 return Ok(());
             }
-            let following = match mtr.latch(self.id(first)) {
-                Ok(page) if overflow::belongs(&mtr, page, owner) => {
+            let page = match overflow::look(store, self.id(first), owner) {
+                Err(Stop::Error(EngineError::Store(error @ StoreError::Corrupt { .. }))) => {
+                    tracing::error!(%error, "the pages of a long column behind this one are lost");
+                    None
+                }
+                looked => looked?,
+            };
+            let mut mtr = store.mtr();
+            mtr.reserve(SLOT_LOG + 1024, self.space, 0).map_err(lift)?;
+            let limbo = self.latch(&mut mtr)?;
+            debug_assert_eq!(
+                mtr.u32(limbo, offset(at)),
+                first,
+                "a slot changes by its owner alone"
+            );
+            let following = match page {
+                Some(page) => {
+                    let Some(page) = mtr.upgrade(&page) else {
+                        continue;
+                    };
                     let following = overflow::next_page(&mtr, page);
                     mtr.free_page(page);
                     following
                 }
-                Ok(_) => 0, // L3
-                Err(StoreStop::Error(error @ StoreError::Corrupt { .. })) => {
-                    tracing::error!(%error, "the pages of a long column behind this one are lost");
-                    0
-                }
-                Err(stop) => return Err(lift(stop)),
+                None => 0, // L3
             };
             mtr.write(limbo, offset(at), &following.to_le_bytes());
             mtr.commit();
+        }
+    }
+
+    /// The first page and the owner of the chain in a slot that the caller owns.
+    fn listed(&self, store: &Store, at: u16) -> Result<(PageNo, TrxId), Stop> {
+        let id = self.id(self.known_page());
+        loop {
+            let page = store.read(id).map_err(lift)?;
+            let found = (page.u32(offset(at)), page.u64(offset(at) + 4));
+            if page.validate() {
+                return Ok(found);
+            }
         }
     }
 }

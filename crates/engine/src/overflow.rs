@@ -12,8 +12,8 @@
 //! O4. A chain that no row names yet, or any more, is listed in the table's [`limbo`](crate::limbo).
 
 use nfold_store::{
-    Latched, Mtr, PAGE_HEADER, PAGE_SIZE, PageId, PageNo, PageType, SpaceId, Store, StoreError,
-    TrxId, header,
+    Latched, Mtr, PAGE_HEADER, PAGE_SIZE, PageId, PageNo, PageRef, PageType, SpaceId, Store,
+    StoreError, TrxId,
 };
 use nfold_types::row::{OverflowPointer, RawField, RowLayout};
 
@@ -243,10 +243,15 @@ pub(crate) fn is_gone(stop: &Stop) -> bool {
     matches!(stop, Stop::Error(EngineError::Store(StoreError::Corrupt { what, .. })) if *what == GONE)
 }
 
-/// Whether a latched page is one of a chain of `owner` (O2).
-pub(crate) fn belongs(mtr: &Mtr<'_>, page: Latched, owner: TrxId) -> bool {
-    mtr.u16(page, header::PAGE_TYPE) == PageType::OVERFLOW
-        && mtr.u64(page, header::NEWEST_TRX) == owner
+/// Page `id` as it is now, if it is one of a chain of `owner` (O2). Before a latch is held: it may be any page, in anybody's hands.
+pub(crate) fn look(store: &Store, id: PageId, owner: TrxId) -> Result<Option<PageRef<'_>>, Stop> {
+    loop {
+        let page = store.read(id).map_err(lift)?;
+        let belongs = page.page_type() == PageType::OVERFLOW && page.newest_trx() == owner;
+        if page.validate() {
+            return Ok(belongs.then_some(page));
+        }
+    }
 }
 
 /// The page behind this one in its chain; 0: the last.

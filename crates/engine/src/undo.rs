@@ -555,20 +555,23 @@ fn purge(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop
 }
 
 /// Puts a chain of a purged version into limbo, unless that was done before a crash.
-fn discard(store: &Store, table: &Table, chain: OverflowPointer) -> Result<(), Stop> {
+pub(crate) fn discard(store: &Store, table: &Table, chain: OverflowPointer) -> Result<(), Stop> {
     let mut slot = table.limbo().take(store)?;
-    let mut mtr = store.mtr();
-    mtr.reserve(LOG_OVERHEAD, table.def().space, 0)
-        .map_err(lift)?;
-    let limbo = slot.latch(&mut mtr)?;
     let first = PageId {
         space: table.def().space,
         page: chain.first_page,
     };
-    let first = mtr.latch(first).map_err(lift)?;
-    if overflow::belongs(&mtr, first, chain.owner) {
-        slot.put(&mut mtr, limbo, chain.first_page, chain.owner);
-        mtr.commit();
+    // Looked at before the limbo page is latched (`limbo`, Concurrency).
+    while let Some(page) = overflow::look(store, first, chain.owner)? {
+        let mut mtr = store.mtr();
+        mtr.reserve(LOG_OVERHEAD, table.def().space, 0)
+            .map_err(lift)?;
+        let limbo = slot.latch(&mut mtr)?;
+        if mtr.upgrade(&page).is_some() {
+            slot.put(&mut mtr, limbo, chain.first_page, chain.owner);
+            mtr.commit();
+            break;
+        }
     }
     Ok(())
 }

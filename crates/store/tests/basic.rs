@@ -197,6 +197,62 @@ fn freed_pages_come_back_also_from_trunks() {
     assert_eq!(store.space_pages(space).unwrap(), many + 1);
 }
 
+/// Whoever claims pages with a latch held (an undo record's page, after those of the row) must not wait for the trunk page of somebody who goes on
+/// to latch more.
+#[test]
+fn who_holds_a_latch_does_not_wait_for_a_trunk_page() {
+    let options = StoreOptions {
+        pool_bytes: 96 << 20,
+        log_bytes: 16 << 20,
+        ..StoreOptions::default()
+    };
+    let (store, _) = open(Arc::new(SimDisk::new()), options);
+    let space = store.create_space("t").unwrap();
+    let leaf = new_page(&store, space, 1);
+    let many = 3969; // the last one freed becomes a trunk page, and the header's list is empty
+    let ids: Vec<_> = (0..many).map(|_| new_page(&store, space, 2)).collect();
+    for id in &ids {
+        let mut mtr = store.mtr();
+        mtr.reserve(64, space, 0).unwrap();
+        let p = mtr.latch(*id).unwrap();
+        mtr.free_page(p);
+        mtr.commit();
+    }
+    let pages = store.space_pages(space).unwrap();
+
+    let mut first = store.mtr();
+    first.reserve(64, space, 1).unwrap(); // has the trunk page
+    let (done, is_done) = std::sync::mpsc::channel();
+    let other = store.clone();
+    let second = std::thread::spawn(move || {
+        let mut mtr = other.mtr();
+        mtr.latch(leaf).unwrap();
+        mtr.reserve(64, space, 1).unwrap();
+        let p = mtr.alloc_page(space, PageType::USER, 0, 1);
+        let id = mtr.id(p);
+        mtr.commit();
+        done.send(id).unwrap();
+    });
+    let from_the_end = is_done
+        .recv_timeout(std::time::Duration::from_secs(20))
+        .expect(
+            "it waits for the trunk page, with the latch that the first one is about to wait for",
+        );
+    second.join().unwrap();
+    assert_eq!(from_the_end, PageId::new(space, pages));
+    first.latch(leaf).unwrap();
+    let p = first.alloc_page(space, PageType::USER, 0, 1);
+    assert_eq!(
+        Some(&first.id(p)),
+        ids.last(),
+        "the trunk page's own number"
+    );
+    first.commit();
+    let mut again: Vec<_> = (1..many).map(|_| new_page(&store, space, 3)).collect();
+    again.sort();
+    assert_eq!(again, ids[..ids.len() - 1], "what the trunk page listed");
+}
+
 #[test]
 fn wrong_page_numbers_are_errors() {
     let (store, _) = open(Arc::new(SimDisk::new()), StoreOptions::default());

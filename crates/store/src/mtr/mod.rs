@@ -13,9 +13,14 @@
 //! - I3: a changed page stays latched until its LSN and `rec_lsn` are set.
 //! - I4: a page is latched at most once by a mini-transaction.
 //! # Concurrency
-//! Latch order: tree pages top-down and left to right → undo pages → space header pages. [`Mtr::alloc_page`] and
-//! [`Mtr::free_page`] latch the header page of the space, so they come after all other latches, one space at a time in rising
-//! order of ids.
+//! Latch order: pages of one tree (leaves left to right, then inner pages upwards) → the table's limbo page → undo pages → overflow pages → space
+//! header pages. [`Mtr::alloc_page`] and [`Mtr::free_page`] latch the header page of the space, so they come after all other latches, one space at
+//! a time in rising order of ids. [`Mtr::reserve`] may latch a trunk page of the free list, which has no place in the order: nobody sleeps for one
+//! that is latched ([`Mtr::upgrade`] and `try_latch` do not sleep either).
+//!
+//! The order is one of what pages *are*. A number that is not protected by a latch (of the parent, of the left sibling, of the page that lists it) may name
+//! any page by the time of the latch; so who sleeps for such a one holds nothing, and lets go of it before it sleeps for another. That is why a
+//! mini-transaction latches pages of one tree only: it descends to it by unprotected numbers.
 
 mod alloc;
 mod reserve;
@@ -27,7 +32,7 @@ use crate::page::{Lsn, PAGE_WORDS, PageId, PageMut, TrxId, header};
 use crate::page_ref::PageRef;
 use crate::redo;
 use crate::space::Space;
-use nfold_sync::page_word::frame_of;
+use nfold_sync::page_word::{frame_of, is_exclusive};
 use nfold_sync::prim::AtomicU64;
 use nfold_sync::{PageWord, words};
 use smallvec::SmallVec;
@@ -125,6 +130,34 @@ impl<'a> Mtr<'a> {
             }
             core.miss(id)?;
         }
+    }
+
+    /// As [`latch`](Self::latch) of a page that this mini-transaction has not latched, but `None` where that would sleep.
+    fn try_latch(&mut self, id: PageId) -> Result<Option<Latched>, Stop> {
+        debug_assert!(self.find(id).is_none(), "I4: a page is latched once");
+        let core = self.core;
+        let space = core
+            .spaces
+            .get(id.space)
+            .ok_or(StoreError::SpaceGone(id.space))?;
+        loop {
+            if let Some(word) = space.dir.get(id.page) {
+                let seen = word.load();
+                if is_exclusive(seen) {
+                    return Ok(None);
+                }
+                if frame_of(seen).is_some() {
+                    let latched = word.try_latch(seen);
+                    return Ok(latched.then(|| self.hold(id, word, seen)));
+                }
+            }
+            core.miss(id)?;
+        }
+    }
+
+    /// Whether no latch is held.
+    pub fn holds_nothing(&self) -> bool {
+        self.pages.iter().all(|h| h.state == State::Released)
     }
 
     fn hold(&mut self, id: PageId, word: &'a PageWord, before: u64) -> Latched {

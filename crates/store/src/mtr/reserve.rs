@@ -111,6 +111,11 @@ impl Mtr<'_> {
     }
 
     /// If the list in the header page is too short, latches the trunk page that continues it. Gives whether it did.
+    ///
+    /// Never waits for that latch: who has it goes on to latch whatever its change needs, and the caller may hold some of that (the row's leaf and
+    /// the stream's page, when an undo record needs a page); besides, the number may name another page by now, whose place in the order nobody
+    /// knows. Whoever finds it taken does without: who has it is about to move its list into the header, and until then numbers come from the end
+    /// of the space.
     fn claim_trunk(&mut self, claim: usize, pages: u32) -> Result<bool, Stop> {
         let Claim { space, trunk, .. } = &self.claims[claim];
         if trunk.is_some() {
@@ -122,7 +127,9 @@ impl Mtr<'_> {
         if !header.validate() || count >= pages || trunk == 0 {
             return Ok(false); // without the trunk page, numbers come from the end of the space
         }
-        let latched = self.latch(PageId::new(id, trunk))?;
+        let Some(latched) = self.try_latch(PageId::new(id, trunk))? else {
+            return Ok(false);
+        };
         if self.u16(latched, header::PAGE_TYPE) != PageType::FREE_TRUNK {
             self.unlatch(latched);
             return Ok(false);
