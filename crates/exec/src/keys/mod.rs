@@ -15,6 +15,7 @@ use nfold_types::key::KeyLayout;
 use nfold_types::{ColumnType, SqlError, TypeKind, Value, ValueRef};
 use smallvec::SmallVec;
 
+use crate::eval::compare::is_exact_constant;
 use crate::eval::{EvalCx, Val, compare};
 use range::{ByteRange, End, PartBounds, like_prefix, merge};
 use value::{Integers, KeyValue, key_value, listed, moment};
@@ -49,6 +50,9 @@ struct Scratch {
     members: Vec<(u32, u32)>,
     /// For each group of parts: its members.
     groups: Vec<(u32, u32)>,
+    /// Members of the last group that are somewhere from one value to another: where those two end in the arena, the first beginning at the first
+    /// number.
+    near: Vec<(u32, u32, u32)>,
     key: Vec<u8>,
 }
 
@@ -96,6 +100,10 @@ impl BoundAccess {
                 if !any {
                     return Ok(BoundKind::Empty);
                 }
+                if !self.scratch.near.is_empty() {
+                    self.near_ranges(layout);
+                    return Ok(BoundKind::Ranges);
+                }
                 product(&mut self.scratch, &mut self.points);
                 self.points.seal();
                 Ok(if self.points.is_empty() {
@@ -113,6 +121,10 @@ impl BoundAccess {
                 }
                 if !any {
                     return Ok(BoundKind::Empty);
+                }
+                if !self.scratch.near.is_empty() {
+                    self.near_ranges(layout);
+                    return Ok(BoundKind::Ranges);
                 }
                 let Some(bounds) = self.range(cx, layout, prefix.len(), range)? else {
                     return Ok(BoundKind::Empty);
@@ -144,6 +156,36 @@ impl BoundAccess {
         }
     }
 
+    /// Members of the last group are not known to the last digit: ranges, whose rows are tested, take the place of its points, and of what would
+    /// follow them.
+    fn near_ranges(&mut self, layout: &KeyLayout) {
+        self.exact = false;
+        let part = self.scratch.groups.len() - 1;
+        let Some((start, end)) = self.scratch.groups.pop() else {
+            return;
+        };
+        product(&mut self.scratch, &mut self.points);
+        self.points.seal();
+        let mut all = SmallVec::<[ByteRange; 2]>::new();
+        let s = &self.scratch;
+        let bytes = |from: u32, to: u32| &s.arena[from as usize..to as usize];
+        for prefix in self.points.iter() {
+            for &(from, to) in &s.members[start as usize..end as usize] {
+                let bounds = PartBounds::between(bytes(from, to), bytes(from, to));
+                all.push(bounds.under(prefix).as_bytes());
+            }
+            for &(from, middle, to) in &s.near {
+                let (lo, hi) = (bytes(from, middle), bytes(middle, to));
+                let bounds = match layout.parts()[part].desc {
+                    false => PartBounds::between(lo, hi),
+                    true => PartBounds::between(hi, lo),
+                };
+                all.push(bounds.under(prefix).as_bytes());
+            }
+        }
+        merge(&mut all, &mut self.ranges);
+    }
+
     /// Encodes the members of each part. False: one part has none, so nothing can be found.
     fn encode_groups<'a>(
         &mut self,
@@ -154,6 +196,7 @@ impl BoundAccess {
         self.scratch.arena.clear();
         self.scratch.members.clear();
         self.scratch.groups.clear();
+        self.scratch.near.clear();
         let mut at = 0;
         while at < parts.len() {
             let start = self.scratch.members.len() as u32;
@@ -167,10 +210,14 @@ impl BoundAccess {
                 }
             };
             let end = self.scratch.members.len() as u32;
-            if start == end {
+            let near = !self.scratch.near.is_empty();
+            if start == end && !near {
                 return Ok(false);
             }
             self.scratch.groups.push((start, end));
+            if near {
+                break;
+            }
             at += taken;
         }
         Ok(true)
@@ -195,7 +242,14 @@ impl BoundAccess {
                     },
                     false => v,
                 };
-                member(s, cx, layout, at, &v, &expr.ty, *null_safe)
+                member(
+                    s,
+                    cx,
+                    layout,
+                    at,
+                    (&v, &expr.ty, is_exact_constant(expr)),
+                    *null_safe,
+                )
             }
             PointPart::In(list) => {
                 let ty = &layout.parts()[at].ty;
@@ -214,7 +268,7 @@ impl BoundAccess {
                         return Ok(());
                     }
                     let v = listed(cx, v, &e.ty, ty);
-                    member(s, cx, layout, at, &v, &e.ty, false)
+                    member(s, cx, layout, at, (&v, &e.ty, is_exact_constant(e)), false)
                 })
             }
             PointPart::List { list, .. } => {
@@ -254,7 +308,7 @@ impl BoundAccess {
                     } else {
                         v
                     };
-                    member(s, cx, layout, at, &v, &from, false)?;
+                    member(s, cx, layout, at, (&v, &from, true), false)?;
                 }
                 Ok(())
             }
@@ -298,15 +352,15 @@ impl BoundAccess {
             let start = s.arena.len() as u32;
             let mut whole = true;
             for (n, part) in parts[at..at + taken].iter().enumerate() {
-                let (v, ty) = match part {
+                let (v, ty, constant) = match part {
                     PointPart::List { list, at: col, of } => {
                         let v = Val::from_ref(values[*col]);
                         let ty = compare::member_type(cx, *list, row * of + col, &v);
-                        (v, ty)
+                        (v, ty, true)
                     }
                     PointPart::Rows { rows, at: col } => {
                         let e = &rows[row][*col];
-                        (cx.val(e)?, e.ty.clone())
+                        (cx.val(e)?, e.ty.clone(), is_exact_constant(e))
                     }
                     _ => continue,
                 };
@@ -315,7 +369,8 @@ impl BoundAccess {
                 if Class::of(part_ty) == Class::String && !matches!(v, Val::Bytes(_) | Val::Null) {
                     self.unkeyed = true;
                 }
-                let key = key_value(cx, &v, &ty, part_ty);
+                let key = key_value(cx, &v, &ty, part_ty, constant);
+                self.unkeyed |= matches!(key, KeyValue::Near(..));
                 match key {
                     KeyValue::Exact(value) => layout
                         .encode_part(at + n, value.as_ref(), &mut s.arena)
@@ -347,8 +402,7 @@ impl BoundAccess {
         let mut lo = End::Open;
         let mut hi = End::Open;
         // BETWEEN takes a text that is no date as zero; the other comparisons refuse it.
-        let between = matches!((&range.lo, &range.hi), (Some((_, true)), Some((_, true))));
-        let refuses = !between;
+        let refuses = !range.between;
         // `BETWEEN a AND a` is `= a`.
         let equal = range.between && !cx.st.changes && same_constant(cx, range, ty)?;
         if let Some((e, inside)) = &range.lo {
@@ -356,6 +410,10 @@ impl BoundAccess {
                 KeyValue::Nothing | KeyValue::AboveAll => return Ok(None),
                 KeyValue::BelowAll => {}
                 KeyValue::Unknown => self.exact = false,
+                KeyValue::Near(v, _) => {
+                    self.exact = false;
+                    lo = End::At(v, true);
+                }
                 KeyValue::Exact(v) => lo = End::At(v, *inside),
                 KeyValue::Above(v) => lo = End::At(v, false),
             }
@@ -365,6 +423,10 @@ impl BoundAccess {
                 KeyValue::Nothing | KeyValue::BelowAll => return Ok(None),
                 KeyValue::AboveAll => {}
                 KeyValue::Unknown => self.exact = false,
+                KeyValue::Near(_, v) => {
+                    self.exact = false;
+                    hi = End::At(v, true);
+                }
                 KeyValue::Exact(v) => hi = End::At(v, *inside),
                 KeyValue::Above(v) => hi = End::At(v, true),
             }
@@ -391,10 +453,10 @@ impl BoundAccess {
     ) -> Result<KeyValue, SqlError> {
         let v = cx.val(e)?;
         if !ty.is_temporal() {
-            return Ok(key_value(cx, &v, &e.ty, ty));
+            return Ok(key_value(cx, &v, &e.ty, ty, is_exact_constant(e)));
         }
         Ok(match moment(cx, (e, v), ty, refuses, round)? {
-            Some(v) => key_value(cx, &v, &e.ty, ty),
+            Some(v) => key_value(cx, &v, &e.ty, ty, is_exact_constant(e)),
             None => KeyValue::Nothing,
         })
     }
@@ -434,8 +496,7 @@ fn member(
     cx: &EvalCx<'_>,
     layout: &KeyLayout,
     part: usize,
-    v: &Val<'_>,
-    from: &ExprType,
+    (v, from, constant): (&Val<'_>, &ExprType, bool),
     null_safe: bool,
 ) -> Result<(), SqlError> {
     let start = s.arena.len() as u32;
@@ -445,8 +506,18 @@ fn member(
         }
         Value::Null
     } else {
-        match key_value(cx, v, from, &layout.parts()[part].ty) {
+        match key_value(cx, v, from, &layout.parts()[part].ty, constant) {
             KeyValue::Exact(value) => value,
+            KeyValue::Near(lo, hi) => {
+                let encode = |v: &Value, arena: &mut Vec<u8>| {
+                    let done = layout.encode_part(part, v.as_ref(), arena);
+                    done.map(|()| arena.len() as u32).map_err(|e| key_error(&e))
+                };
+                let middle = encode(&lo, &mut s.arena)?;
+                let end = encode(&hi, &mut s.arena)?;
+                s.near.push((start, middle, end));
+                return Ok(());
+            }
             // What lies between two values, or beyond all of them, equals none.
             _ => return Ok(()),
         }

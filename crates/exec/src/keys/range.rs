@@ -25,6 +25,14 @@ pub(super) struct PartBounds {
 }
 
 impl PartBounds {
+    /// Those of encoded values, in the order of the key; both are inside.
+    pub(super) fn between(lo: &[u8], hi: &[u8]) -> PartBounds {
+        PartBounds {
+            lo: KeyBound::Included(lo.into()),
+            hi: KeyBound::Included(hi.into()),
+        }
+    }
+
     pub(super) fn new(
         layout: &KeyLayout,
         part: usize,

@@ -18,12 +18,20 @@ pub(super) enum KeyValue {
     AboveAll,
     /// NULL, or nothing that compares with the column at all.
     Nothing,
+    /// Some of those from the first value to the second: test the rows.
+    Near(Value, Value),
     /// No idea: test the rows.
     Unknown,
 }
 
-fn whole_number(v: i128, ty: &ColumnType) -> KeyValue {
-    let (min, max) = match ty.kind {
+/// The least integer that is a double together with a neighbour.
+const LEAST_SHARED: f64 = 9_007_199_254_740_992.0;
+/// Significant digits with which two decimals are two doubles.
+const DISTINCT_DIGITS: i32 = 15;
+
+/// Least and greatest value of a column of integers, and whether they are kept without a sign.
+fn whole_limits(ty: &ColumnType) -> ((i128, i128), bool) {
+    let limits = match ty.kind {
         TypeKind::Bit(n) => (0, (1i128 << n) - 1),
         // '0000' lies below the others.
         TypeKind::Year => (0, 2155),
@@ -32,6 +40,18 @@ fn whole_number(v: i128, ty: &ColumnType) -> KeyValue {
             .unwrap_or((i128::from(i64::MIN), i128::from(u64::MAX))),
     };
     let unsigned = ty.unsigned || matches!(ty.kind, TypeKind::Bit(_) | TypeKind::Year);
+    (limits, unsigned)
+}
+
+fn whole_value(v: i128, unsigned: bool) -> Value {
+    match unsigned {
+        true => Value::UInt(v as u64),
+        false => Value::Int(v as i64),
+    }
+}
+
+fn whole_number(v: i128, ty: &ColumnType) -> KeyValue {
+    let ((min, max), unsigned) = whole_limits(ty);
     if v < min {
         KeyValue::BelowAll
     } else if v > max {
@@ -39,14 +59,88 @@ fn whole_number(v: i128, ty: &ColumnType) -> KeyValue {
     } else if ty.kind == TypeKind::Year && (1..=1900).contains(&v) {
         // No year, and a YEAR has no bytes for it: those of 0 would be found.
         KeyValue::Above(Value::UInt(0))
-    } else if unsigned {
-        KeyValue::Exact(Value::UInt(v as u64))
     } else {
-        KeyValue::Exact(Value::Int(v as i64))
+        KeyValue::Exact(whole_value(v, unsigned))
     }
 }
 
-fn integer_key(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, ty: &ColumnType) -> KeyValue {
+/// Where the integers are that equal `f` as doubles.
+fn integers_near(f: f64, ty: &ColumnType) -> KeyValue {
+    if f.abs() < LEAST_SHARED {
+        return match whole_number(f.floor() as i128, ty) {
+            KeyValue::Exact(v) if f.floor() != f => KeyValue::Above(v),
+            other => other,
+        };
+    }
+    let ((min, max), unsigned) = whole_limits(ty);
+    // Half way to the next double on either side, both ends included.
+    let half_way = |neighbour: f64| (neighbour as i128 / 2) + (f as i128 / 2);
+    let (lo, hi) = (half_way(f.next_down()) - 1, half_way(f.next_up()) + 1);
+    if hi < min {
+        KeyValue::BelowAll
+    } else if lo > max {
+        KeyValue::AboveAll
+    } else {
+        let value = |v: i128| whole_value(v.clamp(min, max), unsigned);
+        KeyValue::Near(value(lo), value(hi))
+    }
+}
+
+/// Where the decimals of a column are that equal `f` as doubles.
+fn decimals_near(f: f64, precision: u8, scale: u8) -> KeyValue {
+    let beyond = |d: &Decimal| d.int_digits() > u32::from(precision - scale);
+    let Some(d) = Decimal::from_f64(f) else {
+        return KeyValue::Unknown;
+    };
+    if f.abs() < 10f64.powi(DISTINCT_DIGITS - i32::from(scale)) {
+        return decimal_key(&d, precision, scale);
+    }
+    let (lo, hi) = (f.next_down(), f.next_up());
+    let (Some(lo), Some(hi), Some(step)) = (
+        Decimal::from_f64(lo),
+        Decimal::from_f64(hi),
+        Decimal::from_parts(false, 1u64.into(), scale),
+    ) else {
+        return KeyValue::Unknown;
+    };
+    // Cut to the column's digits, and one step further out.
+    let cut = |d: Decimal| d.truncate(i32::from(scale));
+    match (cut(lo).sub(&step), cut(hi).add(&step)) {
+        (Some(lo), Some(hi)) if beyond(&lo) && beyond(&hi) && f > 0.0 => KeyValue::AboveAll,
+        (Some(lo), Some(hi)) if beyond(&lo) && beyond(&hi) => KeyValue::BelowAll,
+        (Some(lo), Some(hi)) => {
+            let within = |d: Decimal| match d.rescale(scale).filter(|d| !beyond(d)) {
+                Some(d) => Value::Decimal(d),
+                None => Value::Decimal(Decimal::max_of(precision, scale, d.is_negative())),
+            };
+            KeyValue::Near(within(lo), within(hi))
+        }
+        _ => KeyValue::Unknown,
+    }
+}
+
+/// `d` beside a column of decimals.
+fn decimal_key(d: &Decimal, precision: u8, scale: u8) -> KeyValue {
+    if d.int_digits() > u32::from(precision - scale) {
+        return if d.is_negative() {
+            KeyValue::BelowAll
+        } else {
+            KeyValue::AboveAll
+        };
+    }
+    match d.truncate(i32::from(scale)).rescale(scale) {
+        Some(scaled) if scaled == *d => KeyValue::Exact(Value::Decimal(scaled)),
+        _ => KeyValue::Unknown,
+    }
+}
+
+fn integer_key(
+    cx: &EvalCx<'_>,
+    v: &Val<'_>,
+    from: &ExprType,
+    ty: &ColumnType,
+    constant: bool,
+) -> KeyValue {
     let as_decimal = |d: &Decimal| {
         let Some(floor) = d.floor() else {
             return KeyValue::Unknown;
@@ -74,8 +168,12 @@ fn integer_key(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, ty: &ColumnType) -
         Val::Bytes(bytes) if convert::binary_number(from) => {
             whole_number(i128::from(convert::bytes_as_number(bytes)), ty)
         }
+        Val::Bytes(_) if !constant => match convert::to_f64(cx, v, from) {
+            Some(f) => integers_near(f, ty),
+            None => KeyValue::Nothing,
+        },
         Val::Bytes(text) => {
-            // A string that is an integer in full; another number keeps its fraction.
+            // A constant that is an integer in full; another number keeps its fraction.
             let parsed = nfold_types::convert::number::parse_decimal(text);
             if parsed.truncated {
                 let _ = convert::to_f64(cx, v, from);
@@ -83,56 +181,45 @@ fn integer_key(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType, ty: &ColumnType) -
             as_decimal(&parsed.value)
         }
         Val::Double(_) | Val::Float(_) => match convert::to_f64(cx, v, from) {
-            Some(f) if f.is_finite() && f.abs() < 9e15 => match whole_number(f.floor() as i128, ty)
-            {
-                KeyValue::Exact(v) if f.floor() != f => KeyValue::Above(v),
-                other => other,
-            },
-            Some(f) if f < -1e20 => KeyValue::BelowAll,
-            Some(f) if f > 1e20 => KeyValue::AboveAll,
-            _ => KeyValue::Unknown,
+            Some(f) => integers_near(f, ty),
+            None => KeyValue::Nothing,
         },
-        _ => match convert::to_integer(cx, v, from) {
-            Some(i) => whole_number(i, ty),
+        // Dates and times keep their fractions: 10:11:12.5 lies between two integers.
+        _ => match convert::to_decimal(cx, v, from) {
+            Some(d) => as_decimal(&d),
             None => KeyValue::Nothing,
         },
     }
 }
 
-/// `v` as a value of a column of type `ty`.
+/// `v` as a value of a column of type `ty`. A text that is no constant is a double beside a number, where a constant is as exact as the column.
 pub(super) fn key_value(
     cx: &EvalCx<'_>,
     v: &Val<'_>,
     from: &ExprType,
     ty: &ColumnType,
+    constant: bool,
 ) -> KeyValue {
     if v.is_null() {
         return KeyValue::Nothing;
     }
     match (&ty.kind, Class::of(ty)) {
-        (_, Class::Int) => integer_key(cx, v, from, ty),
+        (_, Class::Int) => integer_key(cx, v, from, ty, constant),
         (TypeKind::Decimal { precision, scale }, _) => {
-            let Some(d) = convert::to_decimal(cx, v, from) else {
-                return KeyValue::Nothing;
-            };
-            if d.int_digits() > u32::from(precision - scale) {
-                return if d.is_negative() {
-                    KeyValue::BelowAll
-                } else {
-                    KeyValue::AboveAll
-                };
-            }
-            if ty.unsigned && d.is_negative() && !d.is_zero() {
-                return KeyValue::BelowAll;
-            }
-            let cut = d.truncate(i32::from(*scale));
-            let Some(scaled) = cut.rescale(*scale) else {
-                return KeyValue::Unknown;
-            };
-            if scaled == d {
-                KeyValue::Exact(Value::Decimal(scaled))
+            let text = matches!(v, Val::Bytes(_)) && !convert::binary_number(from);
+            let key = if matches!(v, Val::Double(_) | Val::Float(_)) || (text && !constant) {
+                convert::to_f64(cx, v, from).map(|f| decimals_near(f, *precision, *scale))
             } else {
-                KeyValue::Unknown
+                convert::to_decimal(cx, v, from).map(|d| decimal_key(&d, *precision, *scale))
+            };
+            match key {
+                None => KeyValue::Nothing,
+                Some(KeyValue::Exact(Value::Decimal(d)))
+                    if ty.unsigned && d.is_negative() && !d.is_zero() =>
+                {
+                    KeyValue::BelowAll
+                }
+                Some(key) => key,
             }
         }
         (TypeKind::Double, _) => convert::to_f64(cx, v, from)

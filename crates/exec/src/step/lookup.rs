@@ -5,6 +5,7 @@ use nfold_plan::expr::Expr;
 use nfold_plan::query::{AccessKind, HashKey, JoinStep};
 use nfold_types::SqlError;
 
+use super::read::Point;
 use super::{Lookup, More, PIECE_BYTES, StepCx, StepExec};
 use crate::batch::BATCH_ROWS;
 use crate::eval::EvalCx;
@@ -145,15 +146,24 @@ impl StepCx<'_, '_> {
         let Some(reader) = &mut me.reader else {
             return Ok(());
         };
-        let end = (me.outer_at + OUTER_ROWS).min(me.outer.len());
+        let mut end = (me.outer_at + OUTER_ROWS).min(me.outer.len());
         let looking = &mut me.looking;
         looking.clear();
         for i in me.outer_at..end {
             let mut rows = self.empty_rows();
             self.fill(&me.outer, i, &mut rows);
-            let point = reader.point(&self.eval(&rows), &step.access)?;
-            looking.push(point);
+            match reader.point(&self.eval(&rows), &step.access)? {
+                Point::At(key) => looking.push(Some(key)),
+                Point::None => looking.push(None),
+                Point::Ranges => {
+                    end = i;
+                    break;
+                }
+            }
             me.exact &= reader.bound.exact;
+        }
+        if end == me.outer_at {
+            return self.look_up_one(me, step);
         }
         looking.seal();
         let count = looking.points.len();

@@ -50,6 +50,15 @@ pub(super) fn read_spec(
     }
 }
 
+/// Where an outer row's candidates are.
+pub(super) enum Point<'k> {
+    None,
+    /// Under this key.
+    At(&'k [u8]),
+    /// The value is not known to the last digit: in ranges, to be read for this row alone.
+    Ranges,
+}
+
 /// Reads one table by its access path.
 pub(crate) struct TableReader {
     table: Arc<Table>,
@@ -137,10 +146,14 @@ impl TableReader {
         &mut self,
         cx: &EvalCx<'a>,
         access: &'a Access,
-    ) -> Result<Option<&[u8]>, SqlError> {
+    ) -> Result<Point<'_>, SqlError> {
         let (table, bound) = (&self.table, &mut self.bound);
         let kind = bound.bind(cx, table, access.index, &access.kind)?;
-        Ok((kind == BoundKind::Points).then(|| self.bound.points.key(0)))
+        Ok(match kind {
+            BoundKind::Points => Point::At(self.bound.points.key(0)),
+            BoundKind::Empty => Point::None,
+            BoundKind::Ranges => Point::Ranges,
+        })
     }
 
     /// Binds these points, and gives others' memory for them.

@@ -6,6 +6,7 @@ use nfold_sql::ast::{BinaryOp, IsTest};
 use nfold_types::{ColumnType, TypeKind};
 
 use super::slots_of;
+use crate::bind::is_constant;
 use crate::expr::{Class, CmpKind, ColumnAt, Expr, ExprKind};
 use crate::query::{Block, PointPart, RangePart};
 
@@ -137,7 +138,12 @@ impl Reader<'_> {
                 let fits = list
                     .iter()
                     .all(|(k, e)| comparable(&expr.ty.col, *k) && self.foreign(e));
-                if !fits {
+                // What a text is beside a time depends on whether all of the list is constant, and on the operand.
+                let texts = Class::of(&expr.ty.col) == Class::Time
+                    && list
+                        .iter()
+                        .any(|(_, e)| e.ty.class() == Class::String && !is_constant(e));
+                if !fits || texts {
                     return None;
                 }
                 let members = list.iter().map(|(_, e)| e.clone()).collect();
@@ -419,7 +425,18 @@ fn point_range(e: Expr) -> RangePart {
 /// Narrows `a` by `b`; false where `a` could not take all of it.
 pub(crate) fn merge_range(a: &mut RangePart, b: RangePart) -> bool {
     let mut whole = true;
-    a.between = false;
+    // The bounds of a BETWEEN stay together: a text that is no date is refused elsewhere.
+    match (a.lo.is_some() || a.hi.is_some(), b.between) {
+        (true, true) => {
+            a.not_null |= b.not_null;
+            return false;
+        }
+        (false, between) => a.between = between,
+        (true, false) => {}
+    }
+    if a.between && a.lo.is_some() && (b.lo.is_some() || b.hi.is_some()) {
+        return false;
+    }
     if let Some(lo) = b.lo {
         if a.lo.is_none() {
             a.lo = Some(lo);

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::super::{EvalCx, Val, convert};
 use super::moment::{as_column, is_no_date, refuse_text};
 use super::prepared::{Form, PreparedList};
-use super::{as_text, order};
+use super::{as_text, exact, order};
 
 /// The order of an operand and a member of its list. Texts among times are as much of a time as they are; with `zero`, one that is none
 /// is 00:00:00.
@@ -178,12 +178,12 @@ pub(super) fn in_param<'a>(
                         }
                         _ => m,
                     };
-                    let (x, m) = ((&x, &expr.ty), (&m, &ty));
+                    let (a, b) = ((&x, &expr.ty), (&m, &ty));
                     let found = match several {
-                        true => member_order(cx, kind, x, m, true),
-                        false => order(cx, kind, x, m),
+                        true => member_order(cx, kind, a, b, true),
+                        false => order(cx, kind, a, b),
                     };
-                    found == Some(Ordering::Equal)
+                    exact(cx, kind, found, (expr, &x), (|| true, &m)) == Some(Ordering::Equal)
                 })
             }
         };

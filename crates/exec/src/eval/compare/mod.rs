@@ -6,9 +6,11 @@ mod prepared;
 
 use std::cmp::Ordering;
 
+use nfold_plan::bind::is_constant;
 use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, ExprType};
 use nfold_sql::ast::BinaryOp;
 use nfold_types::SqlError;
+use nfold_types::convert::number;
 
 use super::{EvalCx, Val, convert};
 
@@ -88,6 +90,45 @@ fn double_order(
     convert::to_f64(cx, a.0, a.1)?.partial_cmp(&convert::to_f64(cx, b.0, b.1)?)
 }
 
+/// The least integer that is a double together with a neighbour.
+const LEAST_SHARED: f64 = 9_007_199_254_740_992.0;
+
+/// The order of a value of `column` and another one that were compared and may be the same double: a text constant beside a column of integers is
+/// as exact as the column. `constant`: whether the other one is a constant.
+#[inline]
+pub(crate) fn exact(
+    cx: &EvalCx<'_>,
+    kind: CmpKind,
+    found: Option<Ordering>,
+    (column, x): (&Expr, &Val<'_>),
+    (constant, y): (impl FnOnce() -> bool, &Val<'_>),
+) -> Option<Ordering> {
+    let same = kind == CmpKind::Double && found == Some(Ordering::Equal);
+    match y {
+        Val::Bytes(text) if same && is_integers(column) && constant() => {
+            let whole = convert::to_decimal(cx, x, &column.ty)?;
+            // As a double it has warned already.
+            let other = number::parse_decimal(text).value;
+            match whole.to_f64().abs() < LEAST_SHARED {
+                true => found,
+                false => Some(whole.cmp(&other)),
+            }
+        }
+        _ => found,
+    }
+}
+
+/// Whether it is a literal, a parameter, or made of nothing else; no variable, which is a double beside an integer.
+pub(crate) fn is_exact_constant(e: &Expr) -> bool {
+    let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_) | ExprKind::SysVar { .. });
+    is_constant(e) && !e.any(&mut |e| variable(e))
+}
+
+/// Whether it is a column of integers as it stands.
+fn is_integers(e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Column(_) | ExprKind::Outer { .. }) && e.ty.class() == Class::Int
+}
+
 /// Whether an order satisfies a comparison operator.
 pub fn holds(op: BinaryOp, o: Ordering) -> bool {
     match op {
@@ -123,8 +164,17 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             if *kind == CmpKind::DateTime {
                 refuse_no_date(cx, [&sides[0], &sides[1]], [&x, &y])?;
             }
-            let (x, y) = ((&x, &sides[0].ty), (&y, &sides[1].ty));
-            Ok(order(cx, *kind, x, y).map(|o| holds(*op, o)))
+            let found = order(cx, *kind, (&x, &sides[0].ty), (&y, &sides[1].ty));
+            let found = if *kind == CmpKind::Double && found == Some(Ordering::Equal) {
+                let [a, b] = &**sides;
+                let found = exact(cx, *kind, found, (a, &x), (|| is_exact_constant(b), &y));
+                let turned = found.map(Ordering::reverse);
+                exact(cx, *kind, turned, (b, &y), (|| is_exact_constant(a), &x))
+                    .map(Ordering::reverse)
+            } else {
+                found
+            };
+            Ok(found.map(|o| holds(*op, o)))
         }
         ExprKind::CompareRows {
             op,
@@ -140,8 +190,10 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             let x = cx.val(&parts[0])?;
             let bound = |n: usize| -> Result<Option<Ordering>, SqlError> {
                 let v = beside(cx, &parts[n], cx.val(&parts[n])?, &parts[0]);
-                let x = (&x, &parts[0].ty);
-                Ok(order(cx, kinds[n - 1], x, (&v, &parts[n].ty)))
+                let kind = kinds[n - 1];
+                let found = order(cx, kind, (&x, &parts[0].ty), (&v, &parts[n].ty));
+                let constant = || is_exact_constant(&parts[n]);
+                Ok(exact(cx, kind, found, (&parts[0], &x), (constant, &v)))
             };
             let low = bound(1)?.map(Ordering::is_ge);
             let high = bound(2)?.map(Ordering::is_le);
@@ -176,7 +228,9 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                 if none && dates && constant_dates(list.iter().map(|(_, m)| m)) {
                     continue;
                 }
-                match member_order(cx, *kind, (&x, &expr.ty), (&v, &member.ty), zero) {
+                let found = member_order(cx, *kind, (&x, &expr.ty), (&v, &member.ty), zero);
+                let constant = || is_exact_constant(member);
+                match exact(cx, *kind, found, (expr, &x), (constant, &v)) {
                     Some(Ordering::Equal) => return Ok(Some(!negated)),
                     None => unknown = true,
                     Some(_) => {}
