@@ -31,6 +31,8 @@ pub struct ServerOptions {
     pub pin_workers: bool,
     /// Connections may go from a busy worker to one that has time.
     pub move_connections: bool,
+    /// Workers may receive from many sockets, and send to many, by one system call, where the kernel has io_uring.
+    pub io_uring: bool,
     pub max_connections: usize,
     /// For clients that have not logged in.
     pub connect_timeout: Duration,
@@ -87,6 +89,7 @@ impl ServerOptions {
             workers,
             pin_workers: values.flag("nfold_pin_workers") && workers == cores,
             move_connections: values.flag("nfold_move_connections") && workers > 1,
+            io_uring: values.flag("nfold_io_uring"),
             max_connections: values.int("max_connections") as usize,
             connect_timeout: seconds("connect_timeout"),
             limits: Limits {

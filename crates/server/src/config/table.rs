@@ -298,6 +298,7 @@ pub static OPTIONS: &[OptionDef] = &[
     int_both("net_buffer_length", 16 * K, K, M).inert(),
     int_both("net_read_timeout", 30, 1, 31_536_000),
     int_both("net_write_timeout", 60, 1, 31_536_000),
+    flag("nfold_io_uring", true).fixed(),
     flag("nfold_move_connections", true).fixed(),
     flag("nfold_pin_workers", true).fixed(),
     int("nfold_plan_cache_size", 64 * M, 0, u64::MAX),

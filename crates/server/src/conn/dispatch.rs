@@ -20,6 +20,8 @@ pub(crate) enum Job {
     ChangeUser(LoginInfo),
     /// Whole commands are in the receive buffer.
     Commands,
+    /// An answer has not gone out whole.
+    Flush,
     /// The client is gone, or its time is over.
     Disconnect,
 }
@@ -53,12 +55,20 @@ pub(crate) fn run(
 }
 
 fn run_job(conn: &mut Conn, cx: &FiberCx<'_>, factory: &dyn SessionFactory, job: Job) -> After {
+    let flushes = matches!(job, Job::Flush);
     let after = match job {
         Job::Login(info) => login(conn, cx, factory, info),
         Job::ChangeUser(info) => change_user(conn, cx, info),
         Job::Commands => commands(conn, cx),
+        Job::Flush => After::KeepOpen,
         Job::Disconnect => After::Close,
     };
+    let outbox = cx.local.outbox.borrow();
+    if after == After::KeepOpen && !flushes && outbox.takes(&conn.output, &conn.transport) {
+        // The event loop puts it there.
+        return after;
+    }
+    drop(outbox);
     match flush(&mut conn.output, &mut conn.transport, cx) {
         Ok(()) => after,
         Err(Interrupt::ConnectionLost) => {

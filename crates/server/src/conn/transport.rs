@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
+use std::os::fd::{AsRawFd, RawFd};
 
 use mio::event::Source;
 use mio::{Interest, Registry};
@@ -131,6 +132,16 @@ impl Transport {
         match &mut self.socket {
             Socket::Memory(sent) => Some(sent),
             _ => None,
+        }
+    }
+
+    /// The socket's descriptor, where bytes go through it as they are.
+    pub fn plain_fd(&self) -> Option<RawFd> {
+        match &self.socket {
+            _ if self.tls.is_some() => None,
+            Socket::Tcp(s) => Some(s.as_raw_fd()),
+            Socket::Unix(s) => Some(s.as_raw_fd()),
+            Socket::Memory(_) => None,
         }
     }
 

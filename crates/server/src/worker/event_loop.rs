@@ -6,7 +6,7 @@
 //!  turn ─┼─ timers that are due
 //!        ├─ run queue: woken, yielded and continued connections, each once
 //!        └─ epoll: does not block while the run queue holds any
-//!  readable ─ recv once ─ whole command? ─ fiber ─ answer sent by the fiber ─ back to epoll
+//!  readable ─ recv once, several together ─ whole command? ─ fiber ─ answer sent by the fiber, or with others ─ back to epoll
 //! ```
 //!
 //! # Invariants
@@ -16,11 +16,13 @@
 //!   inside a transaction never queue: they may hold what the others wait for.
 //!
 //! # Cost
-//! A command that arrives whole and needs no wait: one recv, two stack switches, one send; no allocation, no epoll_ctl, no timer.
+//! A command that arrives whole and needs no wait: one recv, two stack switches, one send; no allocation, no epoll_ctl, no timer. Of several that have
+//! arrived, each has its share of one call that receives and one that sends ([`together`], [`outbox`](super::outbox)).
 
 mod connections;
 mod fibers;
 mod moves;
+mod together;
 
 use std::collections::VecDeque;
 use std::io;
@@ -61,6 +63,8 @@ pub(super) struct Worker {
     table: Table,
     timers: Timers,
     run_queue: VecDeque<Token>,
+    /// Room for connections that receive together, where they can.
+    together: Option<Vec<(Token, Box<Conn>)>>,
     /// Connections with a whole command that wait for their turn (I3).
     admission: VecDeque<Token>,
     bound: usize,
@@ -105,6 +109,7 @@ impl Worker {
             table: Table::default(),
             timers: Timers::default(),
             run_queue: VecDeque::new(),
+            together: None,
             admission: VecDeque::new(),
             bound,
             fibers: 0,
@@ -118,6 +123,11 @@ impl Worker {
         let mut events = mio::Events::with_capacity(EVENTS);
         let mut messages = Vec::new();
         self.local.sessions.worker_begins();
+        if self.shared.options.io_uring {
+            let mut outbox = self.local.outbox.borrow_mut();
+            outbox.open();
+            self.together = outbox.is_open().then(Vec::new);
+        }
         loop {
             self.inbox.take(&mut messages);
             for m in messages.drain(..) {
@@ -146,6 +156,7 @@ impl Worker {
             self.socket_events(&events);
             self.fire_timers();
             self.run_queued();
+            self.send_out();
             if self.meter.is_due(self.now) {
                 self.balance();
             }
@@ -163,12 +174,14 @@ impl Worker {
         let end = self.now + RUN_BUDGET;
         for _ in 0..self.run_queue.len() {
             if let Some(token) = self.run_queue.pop_front() {
+                self.more_follow(!self.run_queue.is_empty());
                 self.turn(token);
             }
             if Instant::now() >= end {
-                return;
+                break;
             }
         }
+        self.more_follow(false);
     }
 
     fn sleep_for(&mut self) -> Option<Duration> {
@@ -210,6 +223,9 @@ impl Worker {
 
     /// While one connection is served, the memory of the next few is asked for: with a thousand sessions, each one's is in no cache near.
     fn socket_events(&mut self, events: &mio::Events) {
+        if self.together.is_some() && events.iter().nth(1).is_some() {
+            return self.socket_events_together(events);
+        }
         let mut ahead: [_; STAGES] =
             std::array::from_fn(|stage| events.iter().skip(STAGES - stage));
         for event in events {
@@ -279,6 +295,10 @@ impl Worker {
     }
 
     fn take_idle(&mut self, token: Token) -> Option<Box<Conn>> {
+        let round = self.table.get(token)?.put_out;
+        if self.local.outbox.borrow().holds(round) {
+            self.send_out(); // O1 of the outbox
+        }
         let entry = self.table.get(token)?;
         match std::mem::replace(&mut entry.state, State::Taken) {
             State::Idle(conn) => Some(conn),

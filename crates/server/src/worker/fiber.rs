@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use corosensei::Yielder;
 use corosensei::stack::DefaultStack;
 
+use super::outbox::{Answer, Outbox};
 use super::slot::{KillKind, Registry};
 use crate::conn::Link;
 use crate::handler::{Limits, SessionFactory};
@@ -248,6 +249,7 @@ impl Waiter for FiberCx<'_> {
         self.interrupted()?;
         let over = self.slice_over();
         self.local.catch_up_by(self.now());
+        self.local.send_out_by(self.now());
         if over {
             self.suspend(Suspend::Yield);
             self.interrupted()?;
@@ -281,6 +283,8 @@ pub(crate) struct Local {
     pub clock: Cell<Instant>,
     /// Sessions have put something off, since then.
     pub put_off: Cell<Option<Instant>>,
+    /// Answers that wait for others.
+    pub outbox: RefCell<Outbox>,
     pub counters: Counters,
 }
 
@@ -298,6 +302,8 @@ pub struct CounterCells {
     pub waits: std::sync::atomic::AtomicU64,
     /// Connections given to other workers.
     pub moved: std::sync::atomic::AtomicU64,
+    /// Answers handed to the kernel with others.
+    pub together: std::sync::atomic::AtomicU64,
 }
 
 pub(crate) type Counters = std::sync::Arc<CounterCells>;
@@ -309,8 +315,8 @@ pub(crate) fn add(cell: &std::sync::atomic::AtomicU64, n: u64) {
     cell.store(cell.load(Relaxed).wrapping_add(n), Relaxed);
 }
 
-/// Buffers of each kind kept for reuse, and the largest of them.
-const BUFFERS_KEPT: usize = 32;
+/// Buffers of each kind kept for reuse, for as many commands as are received together, and the largest of them.
+const BUFFERS_KEPT: usize = nfold_ring::MOST + 8;
 const INPUT_KEPT_BYTES: usize = 256 << 10;
 const OUTPUT_KEPT_BYTES: usize = 1 << 20;
 
@@ -336,6 +342,7 @@ impl Local {
             peer_reset: Cell::new(false),
             clock: Cell::new(Instant::now()),
             put_off: Cell::new(None),
+            outbox: RefCell::new(Outbox::new()),
             counters,
         }
     }
@@ -364,6 +371,29 @@ impl Local {
         {
             self.catch_up();
         }
+    }
+
+    /// Sends the answers that wait, if it is time.
+    #[inline]
+    pub fn send_out_by(&self, now: Instant) {
+        if self.outbox.borrow().is_due(now) {
+            self.send_out();
+        }
+    }
+
+    fn send_out(&self) {
+        let mut outbox = self.outbox.borrow_mut();
+        if outbox.waits_for() > 1 {
+            add(&self.counters.together, outbox.waits_for() as u64);
+        }
+        let sent = outbox.send(|buffer| self.give_output(buffer));
+        add(&self.counters.bytes_sent, sent);
+    }
+
+    /// Sends the answers that wait, and gives what sockets did not take.
+    pub fn end_round(&self) -> Vec<Answer> {
+        self.send_out();
+        self.outbox.borrow_mut().end_round()
     }
 
     pub fn take_stack(&self) -> std::io::Result<DefaultStack> {

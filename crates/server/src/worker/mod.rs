@@ -5,6 +5,7 @@ mod balance;
 mod event_loop;
 mod fiber;
 mod inbox;
+mod outbox;
 mod panics;
 mod slot;
 mod table;
@@ -90,6 +91,8 @@ pub struct Totals {
     pub waits: u64,
     /// Connections that went from one worker to another.
     pub moved: u64,
+    /// Answers that went out by one system call with others.
+    pub together: u64,
 }
 
 /// The counters of all workers; readable by any session.
@@ -111,6 +114,7 @@ impl WorkerCounters {
             t.yields += get(&c.yields);
             t.waits += get(&c.waits);
             t.moved += get(&c.moved);
+            t.together += get(&c.together);
         }
         t
     }

@@ -41,6 +41,8 @@ pub(super) struct Entry {
     pub queued: bool,
     /// It is in the admission queue.
     pub waits_for_turn: bool,
+    /// The outbox took its last answer in this round; 0: none.
+    pub put_out: u64,
 }
 
 impl Entry {
@@ -54,6 +56,7 @@ impl Entry {
             peer_reset: false,
             queued: false,
             waits_for_turn: false,
+            put_out: 0,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use nfold_protocol::consts::{CACHING_SHA2_PASSWORD, NATIVE_PASSWORD, cap};
@@ -98,18 +99,7 @@ impl Client {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_read_timeout(Some(Duration::from_secs(20)))?;
         stream.set_nodelay(true)?;
-        let mut c = Client {
-            stream,
-            sequence: 0,
-            id: 0,
-            caps: 0,
-        };
-        let greeting = c.read()?;
-        if let Some(end) = greeting.iter().skip(1).position(|b| *b == 0) {
-            let id = greeting.get(end + 2..end + 6).unwrap_or(&[0; 4]);
-            c.id = u32::from_le_bytes(id.try_into().expect("4 bytes"));
-        }
-        Ok((c, greeting))
+        Client::over(stream)
     }
 
     /// Logs in with mysql_native_password, or without a password.
@@ -142,7 +132,35 @@ impl Client {
     }
 }
 
+impl Client<UnixStream> {
+    /// Logs in through the socket file, which takes fewer bytes that nobody reads.
+    pub fn login_unix(path: &str, user: &str) -> Result<Client<UnixStream>, (u16, String)> {
+        let io = |e: io::Error| (0, e.to_string());
+        let stream = UnixStream::connect(path).map_err(io)?;
+        let patience = Some(Duration::from_secs(20));
+        stream.set_read_timeout(patience).map_err(io)?;
+        let (c, greeting) = Client::over(stream).map_err(io)?;
+        c.login_with(greeting, user, "", CAPABILITIES)
+    }
+}
+
 impl<S: Read + Write> Client<S> {
+    /// Reads the greeting.
+    fn over(stream: S) -> io::Result<(Client<S>, Vec<u8>)> {
+        let mut c = Client {
+            stream,
+            sequence: 0,
+            id: 0,
+            caps: 0,
+        };
+        let greeting = c.read()?;
+        if let Some(end) = greeting.iter().skip(1).position(|b| *b == 0) {
+            let id = greeting.get(end + 2..end + 6).unwrap_or(&[0; 4]);
+            c.id = u32::from_le_bytes(id.try_into().expect("4 bytes"));
+        }
+        Ok((c, greeting))
+    }
+
     pub fn login_with(
         mut self,
         greeting: Vec<u8>,

@@ -22,7 +22,6 @@
 
 mod courtesy;
 mod outcome;
-mod ring;
 mod slot;
 mod worker;
 
@@ -136,7 +135,7 @@ struct Padded(std::sync::atomic::AtomicU64);
 
 /// How bytes are sent and received here: `io_uring`, or `epoll` where that is not wanted or the kernel has none.
 pub fn io(together: bool) -> &'static str {
-    match together && ring::Ring::new().is_some() {
+    match together && nfold_ring::Ring::new().is_some() {
         true => "io_uring",
         false => "epoll",
     }

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
+use nfold_ring::{MOST, Op, Ring};
 
 use super::outcome::Outcome;
-use super::ring::{MOST, Op, Ring};
 use super::slot::{Got, Slot, State};
 use super::{Next, Shared, Source, Timeline};
 use crate::client::connection::{PATIENCE, open_stream};

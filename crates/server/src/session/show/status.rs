@@ -50,6 +50,7 @@ impl ServerState {
             ("Innodb_redo_log_current_lsn", store.horizon_lsn),
             ("Innodb_redo_log_flushed_to_disk_lsn", store.durable_lsn),
             ("Nfold_clock_marks", store.clock_marks),
+            ("Nfold_answers_together", totals.together),
             ("Nfold_connections_moved", totals.moved),
             ("Nfold_guess_hits", guesses.hits),
             ("Nfold_guess_misses", guesses.misses),

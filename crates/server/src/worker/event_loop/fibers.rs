@@ -144,9 +144,51 @@ impl Worker {
                     limits.wait_timeout
                 };
                 conn.deadline = Some(self.now + timeout);
+                self.put_out(token, &mut conn);
                 self.park(token, conn);
                 if waiting {
                     self.enqueue(token);
+                }
+            }
+        }
+    }
+}
+
+impl Worker {
+    /// Leaves an answer to the outbox, if that takes it.
+    fn put_out(&mut self, token: Token, conn: &mut Conn) {
+        if conn.output.is_empty() {
+            return;
+        }
+        let (now, mut outbox) = (self.local.clock.get(), self.local.outbox.borrow_mut());
+        if let Some(round) = outbox.put(token, conn, now)
+            && let Some(entry) = self.table.get(token)
+        {
+            entry.put_out = round;
+        }
+        drop(outbox);
+        self.local.send_out_by(now);
+    }
+
+    /// Sends the answers that wait. Connections whose sockets did not take all get a fiber each that sends the rest.
+    pub(super) fn send_out(&mut self) {
+        if self.local.outbox.borrow().is_empty() {
+            return;
+        }
+        for answer in self.local.end_round() {
+            let Some(entry) = self.table.get(answer.token) else {
+                continue;
+            };
+            match std::mem::replace(&mut entry.state, State::Taken) {
+                State::Idle(mut conn) => {
+                    debug_assert!(conn.output.is_empty(), "O1");
+                    conn.output.release(&self.local);
+                    (conn.output.bytes, conn.output.sent) = (answer.bytes, answer.sent);
+                    self.start(answer.token, conn, Job::Flush);
+                }
+                other => {
+                    debug_assert!(false, "O1");
+                    entry.state = other;
                 }
             }
         }

@@ -1,10 +1,10 @@
-//! Many sends, or many receives, by one system call (io_uring); the driver's threads use it, each its own.
+//! Many sends, or many receives, by one system call (io_uring). The server's workers and the threads of the lab's client use it, each its own.
 //!
 //! # Picture
 //! ```text
 //! run ─▶ entries (shared with the kernel) ─ io_uring_enter ─▶ each done at once ─▶ completions (shared) ─▶ results
 //! ```
-//! The sockets never block and every operation says so, so none waits inside the kernel: what cannot be done now has -EAGAIN as its
+//! Every operation says that it must not block, so none waits inside the kernel: what cannot be done now has -EAGAIN as its
 //! result, and epoll tells when it can. So nothing outlives a call of [`Ring::run`].
 //!
 //! # Invariants
@@ -16,7 +16,7 @@
 //! the kernel, loaded here (Acquire). The heads the other way round.
 //!
 //! # Failure
-//! Kernels without io_uring, or that forbid it: [`Ring::new`] gives none, and the driver makes one system call for each.
+//! Kernels without io_uring, or that forbid it: [`Ring::new`] gives none, and the caller makes one system call for each.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -275,7 +275,8 @@ impl Ring {
                 0
             }
             e => {
-                eprintln!("io_uring_enter failed: {e}");
+                tracing::error!("io_uring_enter failed: {e}");
+
                 std::process::abort()
             }
         }

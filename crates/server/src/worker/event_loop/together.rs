@@ -1,0 +1,124 @@
+//! Commands that have arrived at several connections are received by one system call (`nfold_ring`); their answers go out by another
+//! (the outbox).
+
+use nfold_ring::{MOST, Op};
+use smallvec::SmallVec;
+
+use super::Worker;
+use crate::conn::{Conn, Phase};
+use crate::worker::Token;
+use crate::worker::fiber::add;
+use crate::worker::table::{Entry, State};
+
+/// The socket may be received from whatever comes: a command begins there, and nothing else is to be done before.
+fn receives(entry: &Entry) -> bool {
+    let State::Idle(conn) = &entry.state else {
+        return false;
+    };
+    matches!(conn.phase, Phase::Command)
+        && conn.input.is_empty()
+        && conn.output.is_empty()
+        && conn.transport.plain_fd().is_some()
+        && !(entry.waits_for_turn || entry.peer_closed)
+        && entry.slot.killed().is_none()
+}
+
+impl Worker {
+    /// Whether answers may wait: more commands have arrived, and will run before the loop looks at the sockets again.
+    pub(super) fn more_follow(&self, more: bool) {
+        self.local.outbox.borrow_mut().set_more_follow(more);
+    }
+
+    /// As one event after the other; but what has arrived is received together.
+    pub(super) fn socket_events_together(&mut self, events: &mio::Events) {
+        let mut events = events.iter();
+        let mut chunk: SmallVec<[&mio::event::Event; MOST]> = events.by_ref().take(MOST).collect();
+        while !chunk.is_empty() {
+            let received = self.receive_together(&chunk);
+            let next = events.by_ref().take(MOST).collect::<SmallVec<_>>();
+            for (i, event) in chunk.iter().enumerate() {
+                for (ahead, stage) in [(2, 2), (1, 3)] {
+                    if let Some(event) = chunk.get(i + ahead) {
+                        let token = Token::from_mio(event.token());
+                        self.table.ask_for(token, stage);
+                    }
+                }
+                self.more_follow(i + 1 < chunk.len() || !next.is_empty());
+                match received[i] {
+                    true => self.turn(Token::from_mio(event.token())),
+                    false if event.token() == Token::INBOX => {}
+                    false => self.socket_event(event),
+                }
+            }
+            chunk = next;
+        }
+        self.more_follow(false);
+    }
+
+    /// Receives what has arrived at those connections that nothing else is to be done with; which of the events these are.
+    fn receive_together(&mut self, events: &[&mio::event::Event]) -> SmallVec<[bool; MOST]> {
+        let mut group = self.together.take().unwrap_or_default();
+        let mut received = SmallVec::new();
+        for (i, event) in events.iter().enumerate() {
+            for (ahead, stage) in [(2, 0), (1, 1)] {
+                if let Some(event) = events.get(i + ahead) {
+                    let token = Token::from_mio(event.token());
+                    self.table.ask_for(token, stage);
+                }
+            }
+            let token = Token::from_mio(event.token());
+            let is_command = event.is_readable() && !event.is_read_closed() && !event.is_error();
+            let conn = is_command.then(|| self.take_receiver(token)).flatten();
+            received.push(conn.is_some());
+            group.extend(conn.map(|conn| (token, conn)));
+        }
+        let local = self.local.clone();
+        let mut outbox = local.outbox.borrow_mut();
+        let Some((ring, results)) = outbox.ring() else {
+            debug_assert!(false, "there is a group where there is a ring");
+            return received;
+        };
+        let receives = group.iter_mut().map(|(_, conn)| {
+            let Conn {
+                transport, input, ..
+            } = &mut **conn;
+            let fd = transport.plain_fd().unwrap_or(-1);
+            Op::Receive(fd, input.space(&local, 0))
+        });
+        ring.run(receives, results);
+        for ((token, mut conn), result) in group.drain(..).zip(results) {
+            let n = usize::try_from(*result).unwrap_or(0);
+            let drained = n < conn.input.space(&local, 0).len();
+            conn.input.received(n);
+            add(&local.counters.bytes_received, n as u64);
+            conn.input.release(&local);
+            if let Some(entry) = self.table.get(token) {
+                // The end of the stream and errors are met again.
+                entry.readable = match *result {
+                    n if n == -libc::EAGAIN => false,
+                    ..=0 => true,
+                    _ => !drained,
+                };
+                entry.state = State::Idle(conn);
+            }
+        }
+        self.together = Some(group);
+        received
+    }
+
+    /// Takes an idle connection that receives.
+    fn take_receiver(&mut self, token: Token) -> Option<Box<Conn>> {
+        let entry = self.table.get(token).filter(|entry| receives(entry))?;
+        let round = entry.put_out;
+        if self.local.outbox.borrow().holds(round) {
+            return None;
+        }
+        match std::mem::replace(&mut entry.state, State::Taken) {
+            State::Idle(conn) => Some(conn),
+            other => {
+                entry.state = other;
+                None
+            }
+        }
+    }
+}
