@@ -22,6 +22,8 @@ pub enum EngineError {
     Key(KeyError),
     /// The row cannot be stored: more than 65,535 bytes, or too many bytes inline (1118).
     RowTooLarge,
+    /// The row's key in some index, the primary key behind it included, is longer than a page can take. Nothing was changed.
+    KeyTooLong { limit: usize },
     /// The table, or an index of it, is gone: DDL ran between planning and execution. Plan again. Or it is newer than the
     /// transaction's snapshot ([`EngineSession::snapshot_refused`](crate::EngineSession::snapshot_refused)) (1412).
     TableChanged,
@@ -110,6 +112,12 @@ impl fmt::Display for EngineError {
                 write!(f, "table {schema}.{table} is damaged")
             }
             EngineError::NoSuchSavepoint => f.write_str("savepoint does not exist"),
+            EngineError::KeyTooLong { limit } => {
+                write!(
+                    f,
+                    "an index entry's key is above the limit of {limit} bytes"
+                )
+            }
             EngineError::Limit { what, limit } => write!(f, "{what} is above the limit of {limit}"),
             EngineError::VersionGone { page } => write!(
                 f,

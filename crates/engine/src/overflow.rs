@@ -11,6 +11,7 @@
 //! O3. A chain belongs to the versions of one row; it is freed when the last of them that names it is purged or rolled back.
 //! O4. A chain that no row names yet, or any more, is listed in the table's [`limbo`](crate::limbo).
 
+use nfold_btree::{MAX_ENTRY, MAX_KEY};
 use nfold_store::{
     Latched, Mtr, PAGE_HEADER, PAGE_SIZE, PageId, PageNo, PageRef, PageType, SpaceId, Store,
     StoreError, TrxId,
@@ -19,6 +20,7 @@ use nfold_types::row::{OverflowPointer, RawField, RowLayout};
 
 use crate::error::{EngineError, Stop, lift};
 use crate::limbo::{SLOT_LOG, Slot};
+use crate::record::CLUSTERED_HEADER;
 use crate::table::Table;
 
 const NEXT: usize = PAGE_HEADER;
@@ -28,8 +30,8 @@ const DATA: usize = PAGE_HEADER + 8;
 const ROOM: usize = PAGE_SIZE - DATA;
 /// Redo bytes of one page of a chain, generously.
 const LOG_BYTES: usize = PAGE_SIZE + 512 + SLOT_LOG;
-/// Longest row image that stays on a tree page: the tree takes entries of up to 5,200 bytes, key and header included.
-pub(crate) const MAX_INLINE: usize = 4000;
+/// Longest row image that stays on a tree page behind a short key.
+const MAX_INLINE: usize = 4000;
 /// Shortest value that is worth moving out.
 const MIN_MOVED: usize = 64;
 
@@ -132,7 +134,7 @@ impl Mover {
         }
     }
 
-    /// The image that goes on the tree page, into `out`; false if `row` fits as it is.
+    /// The image that goes on the tree page behind a key of `key_len` bytes, into `out`; false if `row` fits as it is.
     ///
     /// # Errors
     /// [`EngineError::RowTooLarge`] when it does not fit with all long values out.
@@ -141,11 +143,13 @@ impl Mover {
         store: &Store,
         table: &Table,
         owner: TrxId,
-        row: &[u8],
+        (key_len, row): (usize, &[u8]),
         out: &mut Vec<u8>,
     ) -> Result<bool, Stop> {
         let mut size = row.len();
-        if size <= MAX_INLINE {
+        // Key, header and image are one entry.
+        let inline = MAX_INLINE.min(MAX_ENTRY - CLUSTERED_HEADER - key_len.min(MAX_KEY));
+        if size <= inline {
             return Ok(false);
         }
         let layout = table.layout();
@@ -159,7 +163,7 @@ impl Mover {
         }
         candidates.sort_unstable_by_key(|&(len, ordinal)| (std::cmp::Reverse(len), ordinal));
         for (n, &(len, ordinal)) in candidates.iter().enumerate() {
-            if size <= MAX_INLINE {
+            if size <= inline {
                 break;
             }
             size -= len - nfold_types::row::OVERFLOW_POINTER_BYTES;
@@ -177,7 +181,7 @@ impl Mover {
             self.moved.push((ordinal, pointer));
             self.slots.extend(std::mem::take(&mut self.writer).slot);
         }
-        if size > MAX_INLINE {
+        if size > inline {
             return Err(EngineError::RowTooLarge.into());
         }
         out.clear();

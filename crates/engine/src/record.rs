@@ -5,7 +5,7 @@
 //! ```text
 //! clustered leaf value                          secondary leaf value
 //!  0  u48 transaction id                         0  u48 transaction id of the newest change of this entry
-//!  6  u64 undo pointer (0: no older version)     6  u8  flags: 1 delete mark
+//!  6  u64 undo pointer (0: no older version)     6  u8  flags: 1 delete mark, 2 original bytes left out
 //! 14  u8  flags: 1 delete mark                   7  u8  guess: slot where the clustered row was last seen
 //! 15  u8  0                                      8  u32 guess: its page, or 0
 //! 16  row image (nfold_types::row)              12  u16 length of the primary key at the end of the entry's key
@@ -24,6 +24,9 @@ use nfold_types::row::{NULL_TEXT, RowLayout};
 
 /// Set when the row or entry is deleted but may still be seen by an older snapshot.
 pub const DELETE_MARK: u8 = 1;
+
+/// Set in a secondary entry that would be too large with its original bytes: they are not there, the row has them.
+pub const BARE: u8 = 2;
 
 /// Bytes before the row image.
 pub const CLUSTERED_HEADER: usize = 16;
@@ -107,6 +110,8 @@ pub struct SecondaryEntry<'a> {
     /// The transaction of the newest change: insertion, delete mark, revival.
     pub trx: TrxId,
     pub deleted: bool,
+    /// It has no original bytes: what covers is the row.
+    pub bare: bool,
     /// Where the clustered row was last seen.
     pub guess: Guess,
     /// Bytes of the primary key at the end of the entry's key.
@@ -122,6 +127,7 @@ impl<'a> SecondaryEntry<'a> {
         Some(SecondaryEntry {
             trx: u48(head),
             deleted: head[6] & DELETE_MARK != 0,
+            bare: head[6] & BARE != 0,
             guess: Guess::from_bytes(head[7..12].try_into().expect("five bytes")),
             primary_len: u16::from_le_bytes([head[12], head[13]]).into(),
             originals,
@@ -201,6 +207,7 @@ pub struct SecondaryHead {
     /// As in [`SecondaryEntry`], and so are the others.
     pub trx: TrxId,
     pub deleted: bool,
+    pub bare: bool,
     pub guess: Guess,
     pub primary_len: usize,
 }
@@ -214,6 +221,7 @@ impl SecondaryHead {
         SecondaryHead {
             trx: first & TRX_MASK,
             deleted: (first >> 48) as u8 & DELETE_MARK != 0,
+            bare: (first >> 48) as u8 & BARE != 0,
             guess: Guess::from_bytes([slot, a, b, c, d]),
             primary_len: usize::from((second >> 32) as u16),
         }
@@ -225,6 +233,11 @@ pub fn put_secondary_header(out: &mut Vec<u8>, trx: TrxId, deleted: bool, primar
     out.extend_from_slice(&trx.to_le_bytes()[..6]);
     out.extend_from_slice(&[if deleted { DELETE_MARK } else { 0 }, 0, 0, 0, 0, 0]);
     out.extend_from_slice(&(primary_len as u16).to_le_bytes());
+}
+
+/// Says of a secondary value that its original bytes are not there.
+pub fn set_bare(value: &mut [u8]) {
+    value[6] |= BARE;
 }
 
 /// Puts the guess into a secondary value.

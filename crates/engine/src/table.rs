@@ -15,12 +15,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
-use nfold_btree::{Tree, TreeHandle};
+use nfold_btree::{MAX_ENTRY, MAX_KEY, Tree, TreeHandle};
 use nfold_catalog::{IndexKind, TableDef, TableStats};
 use nfold_store::{Lsn, Store, StoreError};
 use nfold_sync::CachePadded;
 use nfold_types::key::{KeyError, KeyLayout, KeyPart};
-use nfold_types::row::{KeyRows, KeySource, RowColumn, RowError, RowLayout};
+use nfold_types::row::{KeyRows, KeySource, RawField, RowColumn, RowError, RowLayout};
 use nfold_types::{Value, ValueRef};
 use parking_lot::RwLock;
 
@@ -30,6 +30,13 @@ use crate::limbo::Limbo;
 use crate::overflow;
 use crate::record::{self, SecondaryEntry};
 use crate::undo::lost::LostEntries;
+
+/// Bytes of a key that a byte of text makes at most: eighteen weights for three bytes, zeros doubled.
+const LONGEST_WEIGHTS: usize = 24;
+/// Bytes of a text's part in a key besides its weights, at most.
+const PART_MARKS: usize = 8;
+/// Bytes of a part of any other type, at most.
+const FIXED_PART: usize = 64;
 
 /// One index of an open table.
 pub struct Index {
@@ -310,8 +317,60 @@ impl Table {
         Ok(own)
     }
 
-    /// Appends the value of a secondary entry.
+    /// Whether the row's keys fit pages, behind which `primary` stands; asked before the row's first change. `buffer` is used.
+    ///
+    /// # Errors
+    /// [`EngineError::KeyTooLong`].
+    pub(crate) fn check_keys(
+        &self,
+        row: &[u8],
+        primary: &[u8],
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), Stop> {
+        let too_long = EngineError::KeyTooLong { limit: MAX_KEY };
+        if primary.len() > MAX_KEY {
+            return Err(too_long.into());
+        }
+        for n in 1..self.indexes.len() {
+            let index = &self.indexes[n];
+            // Values are short as a rule: then no key has to be made.
+            let longest = |part: &KeyPart| match self.layout.raw(row, part.ordinal) {
+                Ok(RawField::Var(bytes)) => bytes.len() * LONGEST_WEIGHTS + PART_MARKS,
+                Ok(RawField::External(_)) => MAX_KEY,
+                _ => FIXED_PART,
+            };
+            let parts = index.key.parts();
+            if primary.len() + parts.iter().map(longest).sum::<usize>() > MAX_KEY {
+                buffer.clear();
+                self.secondary_key(n, row, primary, buffer)?;
+                if buffer.len() > MAX_KEY {
+                    return Err(too_long.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the value of a secondary entry. `lengths`: of its key and of the primary key at the key's end. Original bytes that would make the
+    /// entry too large are left out: such an entry covers nothing.
     pub(crate) fn secondary_value(
+        &self,
+        ordinal: usize,
+        row: &[u8],
+        lengths: (usize, usize),
+        trx: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Stop> {
+        let start = out.len();
+        self.secondary_value_whole(ordinal, row, lengths.1, trx, out)?;
+        if lengths.0 + (out.len() - start) > MAX_ENTRY {
+            out.truncate(start + record::SECONDARY_HEADER);
+            record::set_bare(&mut out[start..]);
+        }
+        Ok(())
+    }
+
+    fn secondary_value_whole(
         &self,
         ordinal: usize,
         row: &[u8],

@@ -24,7 +24,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use nfold_btree::Room;
+use nfold_btree::{MAX_KEY, Room};
 use nfold_store::{Latched, Mtr, PageId, Stop as StoreStop, Store, StoreError, TrxId, Wait};
 use nfold_txn::locks::LockKey;
 use nfold_txn::undo::{UndoKind, UndoRecord};
@@ -232,8 +232,8 @@ fn undo_entries(
         && !old_header.deleted
     {
         let mut value = Vec::new();
-        let (primary, trx) = (record.key().len(), old_header.trx);
-        let change = match table.secondary_value(n, old_image, primary, trx, &mut value) {
+        let (lengths, trx) = ((old_key.len(), record.key().len()), old_header.trx);
+        let change = match table.secondary_value(n, old_image, lengths, trx, &mut value) {
             Ok(()) => EntryChange::Value(&value),
             // Its original bytes are still there: the entry was only marked.
             Err(Stop::Error(EngineError::Store(StoreError::Corrupt { .. }))) => {
@@ -262,6 +262,9 @@ fn write_entry(
     trx: TrxId,
     change: EntryChange<'_>,
 ) -> Result<(), Stop> {
+    if key.len() > MAX_KEY {
+        return Ok(()); // No such entry was ever made.
+    }
     let tree = &table.index(n).tree;
     let mut mtr = store.mtr();
     let room = match change {
@@ -317,6 +320,9 @@ fn remove(
     wanted: impl Fn(&[u8]) -> bool,
     discarded: &mut Discarded,
 ) -> Result<(), Stop> {
+    if key.len() > MAX_KEY {
+        return Ok(()); // No such entry was ever made.
+    }
     let store = &*shared.store;
     let tree = &table.index(n).tree;
     let underfull = {

@@ -217,6 +217,7 @@ pub fn engine_error(error: &EngineError) -> SqlError {
             SqlError::new(ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, &[])
         }
         EngineError::RowTooLarge => SqlError::new(ER_TOO_BIG_ROWSIZE, &[&65_535]),
+        EngineError::KeyTooLong { limit } => SqlError::new(ER_TOO_LONG_KEY, &[&limit]),
         EngineError::TableChanged => SqlError::new(ER_TABLE_DEF_CHANGED, &[]),
         EngineError::TableDamaged { schema, table } => {
             SqlError::new(ER_TABLE_CORRUPT, &[schema, table])

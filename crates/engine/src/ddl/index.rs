@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nfold_btree::{EntryBatch, KeyRange, TreeHandle};
+use nfold_btree::{EntryBatch, KeyRange, MAX_KEY, TreeHandle};
 use nfold_catalog::{IndexDef, IndexId, TableDef};
 use nfold_store::{PageId, PageNo, PageType, StoreError, header};
 
@@ -247,7 +247,10 @@ pub(super) fn fill_one(shared: &Shared, table: &Table, n: usize) -> Result<(), F
                 key.clear();
                 value.clear();
                 table.secondary_key(n, image, primary, &mut key)?;
-                table.secondary_value(n, image, primary.len(), header.trx, &mut value)
+                if key.len() > MAX_KEY {
+                    return Err(EngineError::KeyTooLong { limit: MAX_KEY }.into());
+                }
+                table.secondary_value(n, image, (key.len(), primary.len()), header.trx, &mut value)
             })?;
             record::set_guess(&mut value, entry.place);
             filler.push(&key, &value, header.trx)?;

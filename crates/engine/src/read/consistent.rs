@@ -556,7 +556,7 @@ fn cover(
     out: &mut RowBatch,
 ) -> Result<(), Stop> {
     let entry = SecondaryEntry::parse(value).ok_or_else(damaged)?;
-    if view.sees(entry.trx) {
+    if view.sees(entry.trx) && (entry.deleted || !entry.bare) {
         if !entry.deleted {
             let mut whole = true;
             out.push_with(point as usize, |out| {

@@ -668,10 +668,23 @@ fn give_entry(
 ) -> Result<bool, Stop> {
     let Given { at, covering, .. } = given;
     let mut whole = true;
-    given.out.push_with(*at, |out| {
-        whole = table.covering_row(spec.index, key, entry, covering, out);
-        whole
-    });
+    if entry.bare {
+        // The entry is locked, so the row is what it stands for.
+        let row = &mut *given.buffers.2;
+        row.clear();
+        let tree = &table.index(0).tree;
+        if !tree.get(table.store(), primary, row).map_err(lift)? {
+            return Err(damaged());
+        }
+        let (_, image) = RowHeader::split(row).ok_or_else(damaged)?;
+        let image = table.whole_row(image)?;
+        whole = table.project_into(spec.index, &image, *at, given.out);
+    } else {
+        given.out.push_with(*at, |out| {
+            whole = table.covering_row(spec.index, key, entry, covering, out);
+            whole
+        });
+    }
     if !whole {
         return Err(damaged());
     }

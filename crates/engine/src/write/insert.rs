@@ -55,10 +55,12 @@ impl InsertOp {
                     table.clustered_key(row, &mut work.primary)?;
                 }
             }
+            table.check_keys(row, &work.primary, &mut work.key)?;
             let owner = session.write_id()?;
-            work.moved_out = work
-                .mover
-                .run(session.store(), table, owner, row, &mut work.moved)?;
+            let long = (work.primary.len(), &row[..]);
+            work.moved_out =
+                work.mover
+                    .run(session.store(), table, owner, long, &mut work.moved)?;
             let image = if work.moved_out { &work.moved } else { &*row };
             let buffers = (&mut work.current, &mut work.next, &mut work.value);
             let mover = &mut work.mover;

@@ -116,7 +116,7 @@ pub(super) fn insert(
     key.clear();
     table.secondary_key(n, row, primary, key)?;
     value.clear();
-    table.secondary_value(n, row, primary.len(), trx, value)?;
+    table.secondary_value(n, row, (key.len(), primary.len()), trx, value)?;
     record::set_guess(value, *place);
     let store = table.store();
     let mut mtr = store.mtr();
@@ -216,8 +216,8 @@ pub(super) fn differs(
     }
     a.clear();
     b.clear();
-    table.secondary_value(n, old, 0, 0, a)?;
-    table.secondary_value(n, new, 0, 0, b)?;
+    table.secondary_value(n, old, (0, 0), 0, a)?;
+    table.secondary_value(n, new, (0, 0), 0, b)?;
     Ok(if a == b {
         Differs::No
     } else {

@@ -90,6 +90,9 @@ impl UpdateOp {
         locate(table, &self.old, self.row_id, &mut self.old_primary)?;
         locate(table, &self.new, self.row_id, &mut self.work.primary)?;
         self.moves = self.old_primary != self.work.primary;
+        if self.moves || self.differs.contains(&Differs::Key) {
+            table.check_keys(&self.new, &self.work.primary, &mut self.work.key)?;
+        }
         Ok(())
     }
 
@@ -97,9 +100,10 @@ impl UpdateOp {
     fn change_row(&mut self, session: &mut EngineSession) -> Result<Option<WriteOutcome>, Stop> {
         let (table, work) = (&*self.table, &mut self.work);
         let owner = session.write_id()?;
-        work.moved_out =
-            work.mover
-                .run(session.store(), table, owner, &self.new, &mut work.moved)?;
+        let long = (work.primary.len(), &self.new[..]);
+        work.moved_out = work
+            .mover
+            .run(session.store(), table, owner, long, &mut work.moved)?;
         if self.moves && !self.left {
             let buffers = (&mut work.current, &mut work.value);
             let change = Change::Delete;

@@ -151,7 +151,10 @@ impl Direct<'_> {
             if !(head.trx < below || self.view.sees(head.trx)) {
                 return self.leave(point, &entry, entries);
             }
-            if head.deleted {
+            if head.deleted | head.bare {
+                if !head.deleted {
+                    self.leave(point, &entry, entries);
+                }
                 return; // V1
             }
             let arena = self.out.arena();
@@ -175,7 +178,9 @@ impl Direct<'_> {
             if !self.view.sees(head.trx) {
                 return self.leave(point, &entry, entries);
             }
-            if !head.deleted {
+            if head.bare && !head.deleted {
+                self.leave(point, &entry, entries);
+            } else if !head.deleted {
                 self.cover_by_key(point, rows, &entry, entries); // V1
             }
         });
