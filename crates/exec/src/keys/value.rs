@@ -308,6 +308,11 @@ pub(super) fn moment<'a>(
     let Some(v) = compare::settled(cx, expr, v, ty) else {
         return Ok(None);
     };
+    // BETWEEN compares the text with its time.
+    let v = match refuses {
+        true => compare::day_of_text(cx, expr, v, ty),
+        false => v,
+    };
     let dates = matches!(Class::of(ty), Class::Date | Class::DateTime);
     if refuses && constant && !marker && dates {
         compare::refuse_text(cx, &v, &expr.ty, ty)?;

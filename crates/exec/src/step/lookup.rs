@@ -1,14 +1,14 @@
 //! The candidates of outer rows: by points of many of them in one read, one by one, or from a hash table.
 
 use nfold_engine::PointSet;
-use nfold_plan::expr::Expr;
+use nfold_plan::expr::{CmpKind, Expr};
 use nfold_plan::query::{AccessKind, HashKey, JoinStep};
 use nfold_types::SqlError;
 
 use super::read::Point;
 use super::{Lookup, More, PIECE_BYTES, StepCx, StepExec};
 use crate::batch::BATCH_ROWS;
-use crate::eval::EvalCx;
+use crate::eval::{EvalCx, compare};
 use crate::hash::hash_of;
 use crate::tuple::normal_key;
 
@@ -216,7 +216,7 @@ impl StepCx<'_, '_> {
         if let Some(file) = table.spilled() {
             let mut rows = self.empty_rows();
             self.fill(&me.outer, me.outer_at, &mut rows);
-            if hash_key(&self.eval(&rows), keys, |k| &k.outer, &mut key)? {
+            if hash_key(&self.eval(&rows), keys, outer_side, &mut key)? {
                 me.more = More::Spilled(file.find(hash_of(&key)));
             }
             drop(rows);
@@ -229,7 +229,7 @@ impl StepCx<'_, '_> {
             self.fill(&me.outer, i, &mut rows);
             let cx = self.eval(&rows);
             let start = me.inner_order.len() as u32;
-            if hash_key(&cx, keys, |k| &k.outer, &mut key)? {
+            if hash_key(&cx, keys, outer_side, &mut key)? {
                 me.inner_order.extend(table.places(hash_of(&key)));
             }
             me.spans.push((start, me.inner_order.len() as u32));
@@ -252,7 +252,7 @@ impl StepCx<'_, '_> {
         let mut add = |image: &[u8]| -> Result<(), SqlError> {
             let mut rows = self.empty_rows();
             rows[step.table] = slot.row(Some(image));
-            if hash_key(&self.eval(&rows), keys, |k| &k.inner, key)? {
+            if hash_key(&self.eval(&rows), keys, inner_side, key)? {
                 table.push(self.rt, hash_of(key), image)?;
             }
             Ok(())
@@ -283,17 +283,30 @@ impl StepCx<'_, '_> {
     }
 }
 
+/// The outer side of an equality, and what it is compared with.
+fn outer_side(key: &HashKey) -> (&Expr, &Expr) {
+    (&key.outer, &key.inner)
+}
+
+/// The inner side, and what it is compared with.
+fn inner_side(key: &HashKey) -> (&Expr, &Expr) {
+    (&key.inner, &key.outer)
+}
+
 /// The hash key of a row; false where a part is NULL, which equals nothing.
 fn hash_key<'a>(
     cx: &EvalCx<'a>,
     keys: &'a [HashKey],
-    side: impl Fn(&'a HashKey) -> &'a Expr,
+    side: impl Fn(&'a HashKey) -> (&'a Expr, &'a Expr),
     out: &mut Vec<u8>,
 ) -> Result<bool, SqlError> {
     out.clear();
     for key in keys {
-        let e = side(key);
-        let v = cx.val(e)?;
+        let (e, other) = side(key);
+        let mut v = cx.val(e)?;
+        if key.kind == CmpKind::DateTime {
+            v = compare::day_of_text(cx, e, v, &other.ty.col);
+        }
         if !normal_key(cx, &v, e, key.kind, out) {
             return Ok(false);
         }

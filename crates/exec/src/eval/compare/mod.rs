@@ -16,8 +16,8 @@ use super::{EvalCx, Val, convert};
 
 pub(crate) use list::member_type;
 pub(crate) use moment::{
-    as_column, constant_dates, date_side, is_marker, is_no_date, refuse_no_date, refuse_text,
-    rounded, settled, time_side,
+    as_column, constant_dates, date_side, day_of_text, is_marker, is_no_date, refuse_no_date,
+    refuse_text, rounded, settled, time_side,
 };
 pub use prepared::ListCache;
 
@@ -161,9 +161,17 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             } else {
                 (x, y)
             };
-            if *kind == CmpKind::DateTime {
+            let (x, y) = if *kind == CmpKind::DateTime {
                 refuse_no_date(cx, [&sides[0], &sides[1]], [&x, &y])?;
-            }
+                let [a, b] = &**sides;
+                let day = |e: &Expr, v, other: &Expr| match is_constant(other) {
+                    true => v,
+                    false => day_of_text(cx, e, v, &other.ty.col),
+                };
+                (day(a, x, b), day(b, y, a))
+            } else {
+                (x, y)
+            };
             let found = order(cx, *kind, (&x, &sides[0].ty), (&y, &sides[1].ty));
             let found = if *kind == CmpKind::Double && found == Some(Ordering::Equal) {
                 let [a, b] = &**sides;

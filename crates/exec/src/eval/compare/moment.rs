@@ -63,6 +63,24 @@ pub(crate) fn settled<'v>(
     convert::to_datetime(cx, &v, &e.ty).map(Val::DateTime)
 }
 
+/// A text compared with a date, neither of them a constant: the date that it is, without its time. `other`: the type of the other side, which is no
+/// constant.
+pub(crate) fn day_of_text<'v>(
+    cx: &EvalCx<'v>,
+    e: &Expr,
+    v: Val<'v>,
+    other: &ColumnType,
+) -> Val<'v> {
+    let text = matches!(v, Val::Bytes(_)) && !e.ty.col.is_enum_or_set();
+    if !text || other.kind != TypeKind::Date || nfold_plan::bind::is_constant(e) {
+        return v;
+    }
+    match convert::to_datetime(cx, &v, &e.ty) {
+        Some(d) => Val::Date(d.date()),
+        None => Val::Date(DateTime::ZERO.date()),
+    }
+}
+
 /// A constant beside a column of type `column` becomes a value of the column: a text or a number beside a TIME, a number beside a
 /// DATETIME loses the digits that the column does not have. A TIME or DATETIME constant keeps them.
 pub(crate) fn as_column<'v>(
