@@ -14,6 +14,8 @@ struct Syncs {
     begun: u64,
     allowed: Option<u64>,
     writes: u64,
+    /// Names of the threads that began them.
+    by: std::collections::BTreeSet<String>,
 }
 
 /// A [`SimDisk`] with a say in when syncs of the log are over.
@@ -89,6 +91,8 @@ impl DiskFile for GateFile {
             disk.change(|s| {
                 s.begun += 1;
                 number = s.begun;
+                let thread = std::thread::current();
+                s.by.insert(thread.name().unwrap_or_default().to_string());
             });
             disk.wait_until(|s| s.allowed.is_none_or(|n| number <= n));
         }
@@ -176,6 +180,27 @@ fn a_commit_waits_for_two_syncs_at_most() {
             wait.block();
         }
     }
+}
+
+/// Whoever needs a durable log asks the log thread, also for a checkpoint: a sync of another thread's own would come between two groups of commits,
+/// and they would wait for that thread to get a processor.
+#[test]
+fn the_log_thread_makes_all_syncs() {
+    let disk = GateDisk::default();
+    let store = open(&disk);
+    let space = store.create_space("t").unwrap();
+    let (page, _) = change(&store, space, None);
+    disk.change(|s| s.by.clear());
+    for _ in 0..20 {
+        let end = change(&store, space, Some(page)).1;
+        store.checkpoint().unwrap();
+        assert!(store.durable_lsn() >= end);
+    }
+    store.shutdown().unwrap();
+    let by = std::mem::take(&mut disk.syncs.0.lock().unwrap().by);
+    assert_eq!(by.into_iter().collect::<Vec<_>>(), ["nfold-log"]);
+    // The log thread has ended: whoever asks now does it.
+    store.shutdown().unwrap();
 }
 
 /// Notes how many writes there had been when it was woken.

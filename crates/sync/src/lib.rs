@@ -11,6 +11,7 @@ pub mod page_word;
 pub mod planted;
 pub mod prefix;
 pub mod prim;
+pub mod requests;
 pub mod wakeup;
 pub mod words;
 
@@ -19,4 +20,5 @@ pub use left::Left;
 pub use pad::CachePadded;
 pub use page_word::PageWord;
 pub use prefix::FilledPrefix;
+pub use requests::Requests;
 pub use wakeup::Wakeup;

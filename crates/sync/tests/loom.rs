@@ -7,7 +7,7 @@ use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use loom::thread;
 use nfold_sync::page_word::{PageWord, frame_of, is_exclusive};
 use nfold_sync::prefix::{FilledPrefix, UNIT};
-use nfold_sync::{Gathering, Left, epoch::Registry, words};
+use nfold_sync::{Gathering, Left, Requests, epoch::Registry, words};
 use std::sync::Arc;
 
 fn page(n: usize) -> Vec<AtomicU64> {
@@ -350,5 +350,33 @@ fn nothing_is_left_to_one_that_dozes_on() {
         if dozes && left.highest() > done {
             assert_eq!(woken, 1);
         }
+    });
+}
+
+/// Of requests that are made while their taker ends, each is answered by it, or whoever made it knows that it has to do it.
+#[test]
+fn no_request_is_made_to_one_that_has_ended() {
+    loom::model(|| {
+        let shared = Arc::new((Requests::new(0), AtomicU64::new(0)));
+        let threads: Vec<_> = [1, 2]
+            .into_iter()
+            .map(|number| {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    let (requests, done) = &*shared;
+                    requests.ask(number);
+                    if !requests.is_taken() {
+                        done.fetch_max(number, Ordering::AcqRel);
+                    }
+                })
+            })
+            .collect();
+        let (requests, done) = &*shared;
+        done.fetch_max(requests.highest(), Ordering::AcqRel);
+        done.fetch_max(requests.end(), Ordering::AcqRel);
+        for t in threads {
+            t.join().unwrap();
+        }
+        assert_eq!(done.load(Ordering::Acquire), 2);
     });
 }

@@ -16,7 +16,6 @@
 use super::{LAZY_SYNC, Log};
 use crate::page::Lsn;
 use std::cell::Cell;
-use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 
 thread_local! {
@@ -88,8 +87,8 @@ impl Log {
         HELD.set(held.max(lsn));
     }
 
-    fn request_now(&self, lsn: Lsn) {
-        if self.wanted.fetch_max(lsn, AcqRel) < lsn {
+    pub(super) fn request_now(&self, lsn: Lsn) {
+        if self.wanted.ask(lsn) {
             self.kick();
         }
     }
@@ -122,7 +121,7 @@ impl Log {
             match patience.time().checked_sub(since.elapsed()) {
                 Some(rest) => std::thread::park_timeout(rest),
                 None => {
-                    self.wanted.fetch_max(left, AcqRel);
+                    self.wanted.ask(left);
                 }
             }
             return;

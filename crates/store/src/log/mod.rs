@@ -17,7 +17,8 @@
 //! [`nfold_sync::prefix`]. Whoever wants a durable log raises `wanted` and wakes the log thread, which writes and syncs all that is there: while the device
 //! is busy, requests gather, so the device sets the pace of group commit; workers hold theirs back to the end of a turn ([`gather`]). When a sync
 //! is over and the next one is wanted already, what that one needs is written before those that waited are woken ([`Pace`]): their work takes all
-//! processors there are, and the device would wait for the log thread to get one. In inline mode the caller does it itself.
+//! processors there are, and the device would wait for the log thread to get one. Whoever else needs a durable log (page writer, checkpoint) asks the
+//! log thread as well. In inline mode the caller does it itself.
 //! # Failure
 //! A crash loses what was not synced; the scan stops at the first damaged mini-transaction.
 
@@ -37,7 +38,7 @@ use format::*;
 use gather::Patience;
 use nfold_observe::contention::{Contention, WaitKind};
 use nfold_sync::planted::{self, Bug};
-use nfold_sync::{CachePadded, FilledPrefix, Gathering, Left};
+use nfold_sync::{CachePadded, FilledPrefix, Gathering, Left, Requests};
 use parking_lot::{Mutex, MutexGuard};
 use ring::Ring;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
@@ -146,7 +147,7 @@ pub(crate) struct Log {
     pub(crate) durable: Arc<Gate>,
     pub(crate) room: Arc<Room>,
     next: CachePadded<AtomicU64>,
-    wanted: CachePadded<AtomicU64>,
+    wanted: CachePadded<Requests>,
     write_wanted: AtomicBool,
     gathering: CachePadded<Gathering>,
     /// Up to where threads have left their requests to others ([`gather`], G2).
@@ -196,7 +197,7 @@ impl Log {
             durable: Arc::new(Gate::new(start)),
             room: Arc::new(room),
             next: cell(),
-            wanted: cell(),
+            wanted: CachePadded::new(Requests::new(start)),
             write_wanted: AtomicBool::new(false),
             gathering: CachePadded::default(),
             left: CachePadded::default(),
@@ -392,8 +393,24 @@ impl Log {
         std::process::abort();
     }
 
-    /// Makes the log durable up to `lsn` at least; blocks. `lsn` is the end of a mini-transaction that was reserved.
+    /// Makes the log durable up to `lsn` at least; blocks. `lsn` is the end of a mini-transaction that was reserved. Where there is a log thread
+    /// it is asked: a sync made beside it would take the mutex between two of its own, and the commits of a whole group would wait for
+    /// whoever has it to get a processor.
     pub(crate) fn sync_to(&self, lsn: Lsn) {
+        if self.durable() >= lsn {
+            return;
+        }
+        if self.thread.get().is_some() {
+            self.request_now(lsn);
+            if self.wanted.is_taken() {
+                return Wait::on(self.durable.clone(), lsn).block();
+            }
+        }
+        self.sync_here(lsn);
+    }
+
+    /// [`sync_to`](Self::sync_to) on this thread: the log's own, or any where there is none.
+    fn sync_here(&self, lsn: Lsn) {
         let mut turns = 0;
         while self.durable() < lsn {
             if self.horizon() < lsn {
@@ -424,7 +441,7 @@ impl Log {
             }
             self.counters.syncs.fetch_add(1, Relaxed);
             writer.pace.sync = begun.map_or(Duration::ZERO, |b| b.elapsed());
-            if self.wanted.load(Acquire) > to && writer.pace.writes_first() {
+            if self.wanted.highest() > to && writer.pace.writes_first() {
                 self.write_filled(&mut writer);
             }
             self.durable.raise(to);
@@ -438,7 +455,7 @@ impl Log {
         }
         let lsn = lsn.min(self.next.load(Relaxed));
         if self.inline {
-            self.sync_to(lsn);
+            self.sync_here(lsn);
             return None;
         }
         self.request(lsn);
@@ -484,21 +501,22 @@ impl Log {
         let _ = self.thread.set(std::thread::current());
         let mut patience = Patience::new();
         while !self.stop.load(Acquire) {
-            let (wanted, durable) = (self.wanted.load(Acquire), self.durable());
+            let (wanted, durable) = (self.wanted.highest(), self.durable());
             if wanted > durable {
                 let begun = Instant::now();
-                self.sync_to(wanted);
+                self.sync_here(wanted);
                 patience.synced(begun);
             } else if self.write_wanted.swap(false, AcqRel) {
                 self.write_out();
             } else if patience.synced_at().elapsed() >= LAZY_SYNC {
                 let begun = Instant::now();
-                self.sync_to(self.horizon());
+                self.sync_here(self.horizon());
                 patience.synced(begun);
             } else {
                 self.rest(&mut patience);
             }
         }
+        self.sync_here(self.wanted.end());
     }
 
     pub(crate) fn stop(&self) {
