@@ -247,7 +247,7 @@ impl BoundAccess {
                     cx,
                     layout,
                     at,
-                    (&v, &expr.ty, is_exact_constant(expr)),
+                    (&v, &expr.ty, is_constant_text(expr, &v)),
                     *null_safe,
                 )
             }
@@ -268,7 +268,14 @@ impl BoundAccess {
                         return Ok(());
                     }
                     let v = listed(cx, v, &e.ty, ty);
-                    member(s, cx, layout, at, (&v, &e.ty, is_exact_constant(e)), false)
+                    member(
+                        s,
+                        cx,
+                        layout,
+                        at,
+                        (&v, &e.ty, is_constant_text(e, &v)),
+                        false,
+                    )
                 })
             }
             PointPart::List { list, .. } => {
@@ -360,7 +367,9 @@ impl BoundAccess {
                     }
                     PointPart::Rows { rows, at: col } => {
                         let e = &rows[row][*col];
-                        (cx.val(e)?, e.ty.clone(), is_exact_constant(e))
+                        let v = cx.val(e)?;
+                        let constant = is_constant_text(e, &v);
+                        (v, e.ty.clone(), constant)
                     }
                     _ => continue,
                 };
@@ -453,13 +462,18 @@ impl BoundAccess {
     ) -> Result<KeyValue, SqlError> {
         let v = cx.val(e)?;
         if !ty.is_temporal() {
-            return Ok(key_value(cx, &v, &e.ty, ty, is_exact_constant(e)));
+            return Ok(key_value(cx, &v, &e.ty, ty, is_constant_text(e, &v)));
         }
         Ok(match moment(cx, (e, v), ty, refuses, round)? {
-            Some(v) => key_value(cx, &v, &e.ty, ty, is_exact_constant(e)),
+            Some(v) => key_value(cx, &v, &e.ty, ty, is_constant_text(e, &v)),
             None => KeyValue::Nothing,
         })
     }
+}
+
+/// Whether the value of `e` is a text that is as exact as a column beside it. Of other values nobody asks, so their expressions are not looked at.
+fn is_constant_text(e: &Expr, v: &Val<'_>) -> bool {
+    matches!(v, Val::Bytes(_)) && is_exact_constant(e)
 }
 
 /// Whether both bounds are one and the same constant moment.

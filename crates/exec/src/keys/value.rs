@@ -24,8 +24,6 @@ pub(super) enum KeyValue {
     Unknown,
 }
 
-/// The least integer that is a double together with a neighbour.
-const LEAST_SHARED: f64 = 9_007_199_254_740_992.0;
 /// Significant digits with which two decimals are two doubles.
 const DISTINCT_DIGITS: i32 = 15;
 
@@ -66,7 +64,7 @@ fn whole_number(v: i128, ty: &ColumnType) -> KeyValue {
 
 /// Where the integers are that equal `f` as doubles.
 fn integers_near(f: f64, ty: &ColumnType) -> KeyValue {
-    if f.abs() < LEAST_SHARED {
+    if f.abs() < compare::LEAST_SHARED {
         return match whole_number(f.floor() as i128, ty) {
             KeyValue::Exact(v) if f.floor() != f => KeyValue::Above(v),
             other => other,

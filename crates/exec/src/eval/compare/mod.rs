@@ -91,7 +91,7 @@ fn double_order(
 }
 
 /// The least integer that is a double together with a neighbour.
-const LEAST_SHARED: f64 = 9_007_199_254_740_992.0;
+pub(crate) const LEAST_SHARED: f64 = 9_007_199_254_740_992.0;
 
 /// The order of a value of `column` and another one that were compared and may be the same double: a text constant beside a column of integers is
 /// as exact as the column. `constant`: whether the other one is a constant.
@@ -164,9 +164,9 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             let (x, y) = if *kind == CmpKind::DateTime {
                 refuse_no_date(cx, [&sides[0], &sides[1]], [&x, &y])?;
                 let [a, b] = &**sides;
-                let day = |e: &Expr, v, other: &Expr| match is_constant(other) {
-                    true => v,
-                    false => day_of_text(cx, e, v, &other.ty.col),
+                let day = |e: &Expr, v, other: &Expr| match v {
+                    Val::Bytes(_) if !is_constant(other) => day_of_text(cx, e, v, &other.ty.col),
+                    v => v,
                 };
                 (day(a, x, b), day(b, y, a))
             } else {
