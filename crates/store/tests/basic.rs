@@ -168,8 +168,8 @@ fn an_unchanged_mtr_releases_and_costs_no_log() {
     assert_eq!(store.horizon().load(), before);
 }
 
-#[test]
-fn freed_pages_come_back_also_from_trunks() {
+/// A pool for more pages than the list of free ones in a space's header holds.
+fn roomy() -> (Arc<Store>, SpaceId) {
     let options = StoreOptions {
         pool_bytes: 96 << 20,
         log_bytes: 16 << 20,
@@ -177,6 +177,12 @@ fn freed_pages_come_back_also_from_trunks() {
     };
     let (store, _) = open(Arc::new(SimDisk::new()), options);
     let space = store.create_space("t").unwrap();
+    (store, space)
+}
+
+#[test]
+fn freed_pages_come_back_also_from_trunks() {
+    let (store, space) = roomy();
     let many = 4100u32; // one more than a header page's list holds
     let ids: Vec<_> = (0..many)
         .map(|i| new_page(&store, space, i as u8))
@@ -201,13 +207,7 @@ fn freed_pages_come_back_also_from_trunks() {
 /// to latch more.
 #[test]
 fn who_holds_a_latch_does_not_wait_for_a_trunk_page() {
-    let options = StoreOptions {
-        pool_bytes: 96 << 20,
-        log_bytes: 16 << 20,
-        ..StoreOptions::default()
-    };
-    let (store, _) = open(Arc::new(SimDisk::new()), options);
-    let space = store.create_space("t").unwrap();
+    let (store, space) = roomy();
     let leaf = new_page(&store, space, 1);
     let many = 3969; // the last one freed becomes a trunk page, and the header's list is empty
     let ids: Vec<_> = (0..many).map(|_| new_page(&store, space, 2)).collect();

@@ -117,11 +117,7 @@ impl<'a> Mtr<'a> {
         if let Some(p) = self.find(id) {
             return Ok(p);
         }
-        let core = self.core;
-        let space = core
-            .spaces
-            .get(id.space)
-            .ok_or(StoreError::SpaceGone(id.space))?;
+        let (core, space) = (self.core, self.space(id)?);
         loop {
             if let Some(word) = space.dir.get(id.page)
                 && let Some(before) = core.latch_word(id, word)
@@ -132,14 +128,15 @@ impl<'a> Mtr<'a> {
         }
     }
 
+    fn space(&self, id: PageId) -> Result<&'a Space, Stop> {
+        let space = self.core.spaces.get(id.space);
+        Ok(space.ok_or(StoreError::SpaceGone(id.space))?)
+    }
+
     /// As [`latch`](Self::latch) of a page that this mini-transaction has not latched, but `None` where that would sleep.
     fn try_latch(&mut self, id: PageId) -> Result<Option<Latched>, Stop> {
         debug_assert!(self.find(id).is_none(), "I4: a page is latched once");
-        let core = self.core;
-        let space = core
-            .spaces
-            .get(id.space)
-            .ok_or(StoreError::SpaceGone(id.space))?;
+        let (core, space) = (self.core, self.space(id)?);
         loop {
             if let Some(word) = space.dir.get(id.page) {
                 let seen = word.load();
