@@ -63,8 +63,8 @@ pub(super) struct Worker {
     table: Table,
     timers: Timers,
     run_queue: VecDeque<Token>,
-    /// Room for connections that receive together, where they can.
-    together: Option<Vec<(Token, Box<Conn>)>>,
+    /// Room for connections that receive together.
+    together: Vec<(Token, Box<Conn>)>,
     /// Connections with a whole command that wait for their turn (I3).
     admission: VecDeque<Token>,
     bound: usize,
@@ -109,7 +109,7 @@ impl Worker {
             table: Table::default(),
             timers: Timers::default(),
             run_queue: VecDeque::new(),
-            together: None,
+            together: Vec::new(),
             admission: VecDeque::new(),
             bound,
             fibers: 0,
@@ -124,9 +124,7 @@ impl Worker {
         let mut messages = Vec::new();
         self.local.sessions.worker_begins();
         if self.shared.options.io_uring {
-            let mut outbox = self.local.outbox.borrow_mut();
-            outbox.open();
-            self.together = outbox.is_open().then(Vec::new);
+            self.local.outbox.borrow_mut().open();
         }
         loop {
             self.inbox.take(&mut messages);
@@ -223,7 +221,7 @@ impl Worker {
 
     /// While one connection is served, the memory of the next few is asked for: with a thousand sessions, each one's is in no cache near.
     fn socket_events(&mut self, events: &mio::Events) {
-        if self.together.is_some() && events.iter().nth(1).is_some() {
+        if self.local.outbox.borrow().is_open() && events.iter().nth(1).is_some() {
             return self.socket_events_together(events);
         }
         let mut ahead: [_; STAGES] =

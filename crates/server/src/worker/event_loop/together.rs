@@ -57,7 +57,7 @@ impl Worker {
 
     /// Receives what has arrived at those connections that nothing else is to be done with; which of the events these are.
     fn receive_together(&mut self, events: &[&mio::event::Event]) -> SmallVec<[bool; MOST]> {
-        let mut group = self.together.take().unwrap_or_default();
+        let mut group = std::mem::take(&mut self.together);
         let mut received = SmallVec::new();
         for (i, event) in events.iter().enumerate() {
             for (ahead, stage) in [(2, 0), (1, 1)] {
@@ -102,7 +102,7 @@ impl Worker {
                 entry.state = State::Idle(conn);
             }
         }
-        self.together = Some(group);
+        self.together = group;
         received
     }
 
