@@ -222,10 +222,10 @@ impl Chooser<'_> {
         while at < index.parts.len() {
             let part = &index.parts[at];
             let prefix = part.prefix_len.is_some();
-            if let Some((n, say, c)) = self.point_on(part.column) {
+            if let Some((n, say, c, whole)) = self.point_on(part.column) {
                 points.push(say);
                 count *= c as f64;
-                if !prefix {
+                if whole && !prefix {
                     implied.push(n);
                 }
                 at += 1;
@@ -341,16 +341,18 @@ impl Chooser<'_> {
         }
     }
 
-    fn point_on(&self, column: usize) -> Option<(usize, PointPart, usize)> {
-        let mut best: Option<(usize, PointPart, usize)> = None;
+    /// The shortest list of values that a condition leaves to a column: the condition's place, the values, how many, and whether they are all that it
+    /// says.
+    fn point_on(&self, column: usize) -> Option<(usize, PointPart, usize, bool)> {
+        let mut best: Option<(usize, PointPart, usize, bool)> = None;
         for (n, on) in &self.says {
             if on.column != column {
                 continue;
             }
             if let Says::Points { part, count } = &on.says
-                && best.as_ref().is_none_or(|(_, _, c)| count < c)
+                && best.as_ref().is_none_or(|(_, _, c, _)| count < c)
             {
-                best = Some((*n, part.clone(), *count));
+                best = Some((*n, part.clone(), *count, on.implied));
             }
         }
         best
