@@ -419,7 +419,7 @@ fn block(
     if let Some(e) = &s.selection {
         b.clause = "where clause";
         let e = b.expr(e)?;
-        conjuncts(e, &mut conditions);
+        b.conditions(e, &mut conditions);
     }
     b.clause = "field list";
     b.aggregates_allowed = true;

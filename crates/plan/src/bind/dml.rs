@@ -272,7 +272,7 @@ fn find_rows(
     if let Some(e) = selection {
         b.clause = "where clause";
         let e = b.expr(e)?;
-        block::conjuncts(e, &mut conditions);
+        b.conditions(e, &mut conditions);
     }
     b.clause = "order clause";
     let order = b.order_keys(order_by, &[])?;

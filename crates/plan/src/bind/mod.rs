@@ -7,6 +7,7 @@
 mod aggregate;
 mod block;
 mod compare;
+mod conditions;
 mod dml;
 mod expr;
 mod from;
