@@ -30,8 +30,9 @@
 //! and, since it withdraws its claim between tries, never piles up readers.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use nfold_sync::Barrier;
 use nfold_sync::words::prefetch_line_outer;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -244,6 +245,7 @@ impl MdlSlot {
     }
 
     /// Gives back everything taken since [`Self::mark`] returned `mark`.
+    #[inline]
     pub fn release_to(&mut self, mark: usize) {
         while self.held.len() > mark {
             self.held.pop();
@@ -262,6 +264,7 @@ impl MdlSlot {
     }
 
     /// Gives back everything: the end of a transaction.
+    #[inline]
     pub fn release_all(&mut self) {
         self.release_to(0);
     }
@@ -271,49 +274,6 @@ impl Drop for MdlSlot {
     fn drop(&mut self) {
         self.release_all();
         self.slot.in_use.store(false, Ordering::Release);
-    }
-}
-
-/// The two sides' barriers: see *Concurrency* above.
-#[derive(Clone, Copy)]
-enum Barrier {
-    Membarrier,
-    Fences,
-}
-
-const MEMBARRIER_CMD_PRIVATE_EXPEDITED: libc::c_long = 1 << 3;
-const MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED: libc::c_long = 1 << 4;
-
-fn membarrier(command: libc::c_long) -> bool {
-    // SAFETY: membarrier(2) takes a command and two ignored integers, and touches no memory of ours.
-    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
-}
-
-impl Barrier {
-    fn detect() -> Self {
-        if !cfg!(miri) && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) {
-            Barrier::Membarrier
-        } else {
-            Barrier::Fences
-        }
-    }
-
-    fn light(self) {
-        match self {
-            Barrier::Membarrier => compiler_fence(Ordering::SeqCst),
-            Barrier::Fences => fence(Ordering::SeqCst),
-        }
-    }
-
-    fn heavy(self) {
-        fence(Ordering::SeqCst);
-        if let Barrier::Membarrier = self {
-            // It was registered and cannot fail any more (membarrier(2), ERRORS); a failure would void I3.
-            assert!(
-                membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED),
-                "I3: membarrier was registered"
-            );
-        }
     }
 }
 

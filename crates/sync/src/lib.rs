@@ -3,6 +3,7 @@
 //! Every type here is tested under loom (`RUSTFLAGS="--cfg loom"`); [`prim`] is the one place that chooses
 //! between `std`, `loom` and `shuttle`.
 
+pub mod barrier;
 pub mod epoch;
 pub mod gathering;
 pub mod left;
@@ -15,6 +16,7 @@ pub mod requests;
 pub mod wakeup;
 pub mod words;
 
+pub use barrier::Barrier;
 pub use gathering::Gathering;
 pub use left::Left;
 pub use pad::CachePadded;

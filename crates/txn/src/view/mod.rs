@@ -27,8 +27,8 @@
 //! (Acquire, pairs with the publisher's Release), then S: by coherence S >= h >= c2, and (a) applies to T1.
 //!
 //! # Why purge cannot overtake a reader that opens (I3)
-//! Reader: store 0 in its slot; `fence(SeqCst)` [R]; load L, S, H; store S in the slot. Purge: load the horizon `h`; `fence(SeqCst)`
-//! [P]; scan the slots; floor = min(h, slots). If R comes before P in the fences' order, the scan finds 0 or S: the floor does not
+//! Reader: store 0 in its slot; light barrier [R]; load L, S, H; store S in the slot. Purge: load the horizon `h`; heavy barrier
+//! [P]; scan the slots; floor = min(h, slots). If R comes before P in the barriers' order ([`Barrier`](nfold_sync::Barrier)), the scan finds 0 or S: the floor does not
 //! pass S. Otherwise P comes before R: then the reader's load of the horizon is ordered after purge's load, S >= h >= floor.
 //! After storing S the reader looks at the published floor once more and starts over if it is above S; the argument says that
 //! this never happens, so it is a guard and not a part of the proof.
@@ -38,7 +38,7 @@
 //! a transaction (`fetch_max`), so it needs no lock. The floor and recycling belong to the purge thread.
 //!
 //! # Cost
-//! Opening a snapshot: two stores to the own line, one fence, three loads of shared lines. `sees` for an old id is one
+//! Opening a snapshot: two stores to the own line, four loads of shared lines. Where `membarrier(2)` does not work, a fence. `sees` for an old id is one
 //! comparison. No allocation.
 
 mod slots;

@@ -3,8 +3,8 @@
 use super::slots::{OPENING, OldestReader, SlotTable};
 use super::status::StatusTable;
 use super::{Lsn, TrxId};
-use nfold_sync::CachePadded;
 use nfold_sync::prim::{AtomicU64, Ordering, fence};
+use nfold_sync::{Barrier, CachePadded};
 
 /// What one reader sees. Valid while the slot that it was opened in stays open.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -54,6 +54,8 @@ pub struct Snapshots {
     floor: CachePadded<AtomicU64>,
     pub status: StatusTable,
     pub slots: SlotTable,
+    /// [R] is its light side, [P] its heavy one.
+    barrier: Barrier,
 }
 
 impl Snapshots {
@@ -70,6 +72,7 @@ impl Snapshots {
             floor: CachePadded::new(AtomicU64::new(0)),
             status: StatusTable::new(low, next, active),
             slots: SlotTable::default(),
+            barrier: Barrier::detect(),
         }
     }
 
@@ -104,7 +107,7 @@ impl Snapshots {
         let line = self.slots.line(index);
         loop {
             line.s.store(OPENING, Ordering::Relaxed);
-            fence(Ordering::SeqCst);
+            self.barrier.light();
             let l = self.low.load(Ordering::Acquire);
             let s = horizon();
             let h = self.next.load(Ordering::Acquire);
@@ -158,10 +161,13 @@ impl Snapshots {
     /// Publishes how far purge may go, and says who holds it back. Purge thread only.
     pub fn raise_floor(&self, horizon: impl Fn() -> Lsn) -> (Lsn, Option<OldestReader>) {
         let reached = horizon();
-        fence(Ordering::SeqCst);
+        let published = self.floor.load(Ordering::Relaxed);
+        // While nothing commits the floor cannot rise, and nobody is interrupted.
+        if reached > published {
+            self.barrier.heavy();
+        }
         let oldest = self.slots.oldest();
         let floor = oldest.map_or(reached, |o| o.s.min(reached));
-        let published = self.floor.load(Ordering::Relaxed);
         if floor > published {
             self.floor.store(floor, Ordering::Release);
             // Rollback latches a row, fences, and asks for the floor; purge looks at the row after this: one of them sees the other.
