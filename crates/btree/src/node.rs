@@ -37,8 +37,11 @@ use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub(crate) mod edit;
+mod probe;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use probe::Probe;
 
 pub(crate) const PAGE_WORDS: usize = PAGE_SIZE / 8;
 pub(crate) const OFF_COUNT: usize = 64;
@@ -521,23 +524,6 @@ impl<'a> Node<'a> {
                 && self.compare_tail_word(slot, key.suffix, key.word).is_lt();
         }
         (slot.head() == head) & (have < key.word)
-    }
-
-    /// How far `suffix` lies on the way from the key of an inner page's slot to that of the next, in units of [`PORTION_BITS`]; `None` behind the
-    /// last slot, where the page does not say.
-    #[inline(always)]
-    pub(crate) fn portion(self, slot: usize, count: usize, suffix: &[u8]) -> Option<u32> {
-        if slot + 1 >= count {
-            return None;
-        }
-        let (low, high) = (self.slot(slot), self.slot(slot + 1));
-        if low.head() != high.head() {
-            let (low, high) = (u64::from(low.head()), u64::from(high.head()));
-            let key = u64::from(head_of(suffix));
-            return Some(portion(low << 32, high << 32, key << 32));
-        }
-        let (low, high) = (self.tail_word(low), self.tail_word(high));
-        Some(portion(low, high, Tail::of(suffix).word))
     }
 
     /// The eight key bytes behind a slot's head, big-endian, zeros behind the key's end.

@@ -12,7 +12,8 @@
 //! # Cost
 //! Belongs to one reader; some forty instructions a page. Where the expected cells are mostly wrong, pages are searched as others do it.
 
-use crate::node::{Node, PORTION_BITS, SLOTS, Slot, head_of};
+use crate::node::{Node, PORTION_BITS, SLOTS, Slot};
+use crate::root::RootCopy;
 use nfold_store::PAGE_SIZE;
 use nfold_sync::words;
 
@@ -31,14 +32,40 @@ const CELL_MAX: usize = 512;
 const FINE: usize = 16;
 
 /// What pages of one level look like. See the module's header.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Shape {
     /// Slots and cell bytes of the page seen last.
     count: u16,
     cell_bytes: u16,
     /// Mean length of its cells, in units of 1 / [`FINE`].
     cell: u32,
-    trust: u8,
+    trust: Trust,
+}
+
+/// Whether what is expected is asked for: it was right more often than not.
+#[derive(Clone, Debug)]
+pub(crate) struct Trust(u8);
+
+impl Default for Trust {
+    fn default() -> Trust {
+        Trust(TRUST)
+    }
+}
+
+impl Trust {
+    #[inline(always)]
+    pub(crate) fn is_there(&self) -> bool {
+        self.0 >= TRUST
+    }
+
+    #[inline(always)]
+    pub(crate) fn learn(&mut self, right: bool) {
+        self.0 = if right {
+            (self.0 + 1).min(TRUST_MAX)
+        } else {
+            self.0.saturating_sub(MISTRUST)
+        };
+    }
 }
 
 /// See the module's header. Kept from one look to the next.
@@ -46,6 +73,33 @@ pub(crate) struct Shape {
 pub struct TreeShape {
     pub(crate) leaves: Shape,
     pub(crate) parents: Shape,
+    pub(crate) root: RootCopy,
+}
+
+impl TreeShape {
+    /// Bytes of memory held.
+    pub fn memory(&self) -> usize {
+        self.root.memory()
+    }
+
+    /// Asks for what a look at a page below one at `level` needs, the page just entered, where the key is at `portion` of it.
+    #[inline(always)]
+    pub(crate) fn ask(
+        &self,
+        below: Node<'_>,
+        level: u16,
+        portion: Option<u32>,
+    ) -> Option<Expected> {
+        let expected = match level {
+            1 => self.leaves.prefetch(below, portion),
+            2 => self.parents.prefetch(below, portion),
+            _ => None,
+        };
+        if level == 1 && !expected.is_some_and(|e| e.trusted()) {
+            below.prefetch_first_slots();
+        }
+        expected
+    }
 }
 
 /// Where a key's slot and cell are expected.
@@ -57,6 +111,11 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
+    #[inline(always)]
+    pub(crate) fn slot(self) -> usize {
+        self.slot
+    }
+
     /// Whether its lines were asked for.
     #[inline(always)]
     pub(crate) fn trusted(self) -> bool {
@@ -64,39 +123,47 @@ impl Expected {
     }
 }
 
-impl Default for Shape {
-    fn default() -> Shape {
-        Shape {
-            count: 0,
-            cell_bytes: 0,
-            cell: 0,
-            trust: TRUST,
-        }
-    }
-}
-
 impl Shape {
-    /// Whether what is expected is asked for.
-    #[inline(always)]
+    #[cfg(test)]
     pub(crate) fn is_trusted(&self) -> bool {
-        self.trust >= TRUST
+        self.trust.is_there()
     }
 
     #[cfg(test)]
     pub(crate) fn trust(&self) -> u8 {
-        self.trust
+        self.trust.0
+    }
+
+    /// As [`prefetch`](Self::prefetch), of a page that had so many slots when it was looked at (0: it never was).
+    #[inline(always)]
+    pub(crate) fn prefetch_known(
+        &self,
+        node: Node<'_>,
+        portion: Option<u32>,
+        count: usize,
+    ) -> Option<Expected> {
+        let count = match count {
+            0 => usize::from(self.count),
+            count => count,
+        };
+        self.prefetch_slot(node, portion?, count)
     }
 
     /// Asks for the lines of a page just entered that a look at a key at `portion` needs; `None`: it cannot say which those are.
     #[inline(always)]
     pub(crate) fn prefetch(&self, node: Node<'_>, portion: Option<u32>) -> Option<Expected> {
-        let (portion, count) = (portion? as usize, usize::from(self.count));
+        self.prefetch_slot(node, portion?, usize::from(self.count))
+    }
+
+    #[inline(always)]
+    fn prefetch_slot(&self, node: Node<'_>, portion: u32, count: usize) -> Option<Expected> {
+        let portion = portion as usize;
         // A separator is the first key of its page, or anything down to the key before it: so rather down than up.
         let quarter = 1 << (PORTION_BITS - 2);
         let slot = ((portion * count + quarter) >> PORTION_BITS).min(count.checked_sub(1)?);
         let length = self.cell as usize / FINE;
         let cell = PAGE_SIZE.saturating_sub((slot + 1) * self.cell as usize / FINE);
-        let trusted = self.is_trusted();
+        let trusted = self.trust.is_there();
         if trusted {
             let at = SLOTS + 8 * slot;
             words::prefetch(node.words(), at - SLOT_SLACK);
@@ -120,32 +187,8 @@ impl Shape {
             self.cell = (bytes * FINE / count.max(1)) as u32;
         }
         if let (Some(expected), Some(slot)) = (expected, slot) {
-            self.trust = if slot.cell().abs_diff(expected.cell) <= SLACK {
-                (self.trust + 1).min(TRUST_MAX)
-            } else {
-                self.trust.saturating_sub(MISTRUST)
-            };
+            self.trust
+                .learn(slot.cell().abs_diff(expected.cell) <= SLACK);
         }
-    }
-}
-
-/// [`Node::search`], around the expected slot first.
-#[inline(always)]
-pub(crate) fn search(
-    node: Node<'_>,
-    count: usize,
-    suffix: &[u8],
-    expected: Option<Expected>,
-) -> (usize, bool) {
-    match expected {
-        Some(Expected {
-            slot,
-            trusted: true,
-            ..
-        }) => {
-            let first = node.search_around(slot, count, head_of(suffix));
-            node.search_from(first, count, suffix)
-        }
-        _ => node.search(count, suffix),
     }
 }

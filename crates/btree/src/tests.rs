@@ -5,6 +5,7 @@ mod cold;
 mod hint;
 mod model;
 mod recovery;
+mod root;
 mod shape;
 mod stress;
 
@@ -128,7 +129,10 @@ impl World {
     /// As [`get`](Self::get), by a reader that remembers what pages look like.
     fn look(&self, key: &[u8], shape: &mut TreeShape) -> Option<Vec<u8>> {
         let mut values = vec![9; 3];
-        let found = finish(|| self.tree.get_span(&self.store, key, shape, &mut values));
+        let found = finish(|| {
+            self.tree
+                .get_span(&self.store, key, shape, &mut values, || ())
+        });
         found.unwrap().map(|span| {
             assert!(span.start >= 3, "the caller's bytes are left alone");
             values[span].to_vec()

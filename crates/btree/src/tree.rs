@@ -217,11 +217,18 @@ impl TreeHandle {
     #[inline(always)]
     pub(crate) fn root_of<'s>(&self, pages: SpacePages<'s>) -> Result<PageRef<'s>, Miss> {
         let page = pages.read(self.tree.root)?;
+        self.root_node(&page)?;
+        Ok(page)
+    }
+
+    /// The page with the root's number, if it looks like this tree's.
+    #[inline(always)]
+    pub(crate) fn root_node<'s>(&self, page: &PageRef<'s>) -> Result<Node<'s>, Miss> {
         let node = Node::new(page.words());
         if !self.is_ours(node, node.level()) || node.level() as usize >= MAX_LEVELS {
-            return Err(self.not_ours(&page, "not the root of this index"));
+            return Err(self.not_ours(page, "not the root of this index"));
         }
-        Ok(page)
+        Ok(node)
     }
 
     /// A page that does not look like this tree's: changed meanwhile, or damaged.
@@ -245,8 +252,35 @@ impl TreeHandle {
         level: u16,
     ) -> Result<PageRef<'s>, Miss> {
         let node = Node::new(page.words());
-        let child = node.child(node.slot(slot));
-        let next = match pages.peek(child) {
+        self.enter_child(pages, page, node.child(node.slot(slot)), level)
+    }
+
+    /// As [`read_child`](Self::read_child), when the number that `page` has for the child was read.
+    #[inline(always)]
+    pub(crate) fn enter_child<'s>(
+        &self,
+        pages: SpacePages<'s>,
+        page: &PageRef<'s>,
+        child: PageNo,
+        level: u16,
+    ) -> Result<PageRef<'s>, Miss> {
+        let next = self.enter_child_unseen(pages, page, child)?;
+        if level == 0 {
+            return Err(self.not_ours(&next, "not the child that its parent names"));
+        }
+        self.check_child(&next, level - 1)?;
+        Ok(next)
+    }
+
+    /// As [`enter_child`](Self::enter_child), before anything of the child is read: [`check_child`](Self::check_child) comes next.
+    #[inline(always)]
+    pub(crate) fn enter_child_unseen<'s>(
+        &self,
+        pages: SpacePages<'s>,
+        page: &PageRef<'s>,
+        child: PageNo,
+    ) -> Result<PageRef<'s>, Miss> {
+        match pages.peek(child) {
             Some(next) => {
                 // What is read first of the child is asked for before anything that has to wait for memory as well.
                 Node::new(next.words()).prefetch_entry();
@@ -254,14 +288,19 @@ impl TreeHandle {
                     return Err(Miss::Restart);
                 }
                 pages.touch(&next);
-                next
+                Ok(next)
             }
-            None => self.wait_for_child(pages, page, child)?,
-        };
-        if level == 0 || !self.is_ours(Node::new(next.words()), level - 1) {
-            return Err(self.not_ours(&next, "not the child that its parent names"));
+            None => self.wait_for_child(pages, page, child),
         }
-        Ok(next)
+    }
+
+    /// Whether a page looks like one of this tree's at `level`.
+    #[inline(always)]
+    pub(crate) fn check_child(&self, page: &PageRef<'_>, level: u16) -> Result<(), Miss> {
+        match self.is_ours(Node::new(page.words()), level) {
+            true => Ok(()),
+            false => Err(self.not_ours(page, "not the child that its parent names")),
+        }
     }
 
     /// [`read_child`](Self::read_child), when the child is latched or not in memory.

@@ -40,6 +40,7 @@ impl PointSet {
     }
 
     /// Forgets the keys, keeps the memory.
+    #[inline]
     pub fn clear(&mut self) {
         self.arena.clear();
         self.keys.clear();
@@ -47,6 +48,7 @@ impl PointSet {
     }
 
     /// Adds the key that `encode` appends.
+    #[inline]
     pub fn push_with(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
         let start = self.arena.len() as u32;
         encode(&mut self.arena);
@@ -85,7 +87,15 @@ impl PointSet {
     }
 
     /// Sorts and removes duplicates.
+    #[inline]
     pub fn seal(&mut self) {
+        if self.keys.len() > 1 {
+            self.sort();
+        }
+        self.sealed = true;
+    }
+
+    fn sort(&mut self) {
         if !self.sealed {
             let arena = &self.arena;
             let order = |a: &Point, b: &Point| {
@@ -96,7 +106,6 @@ impl PointSet {
                 self.keys.sort_unstable_by(order);
                 self.keys.dedup_by(|a, b| order(a, b).is_eq());
             }
-            self.sealed = true;
         }
     }
 
@@ -240,6 +249,7 @@ impl RowBatch {
     }
 
     /// Forgets the rows, keeps the memory.
+    #[inline]
     pub fn clear(&mut self) {
         self.data.clear();
         self.rows.clear();

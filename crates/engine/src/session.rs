@@ -182,7 +182,17 @@ impl EngineSession {
     }
 
     /// Commits; call again after a wait. When it returns, the commit is visible to everybody, and durable as configured.
+    #[inline]
     pub fn commit(&mut self) -> Result<(), Stop> {
+        if !self.trx.end_read() {
+            return self.commit_changes();
+        }
+        self.end();
+        Ok(())
+    }
+
+    /// [`commit`](Self::commit), where there may be something to commit.
+    fn commit_changes(&mut self) -> Result<(), Stop> {
         if self.trx.is_active() {
             let durable = self.shared.flush_at_commit.load(Relaxed) == 1;
             let flush = if durable {
@@ -212,6 +222,7 @@ impl EngineSession {
         Ok(())
     }
 
+    #[inline]
     fn end(&mut self) {
         self.explicit = false;
         self.mark = 0;
@@ -285,6 +296,12 @@ impl EngineSession {
     #[inline]
     pub(crate) fn open_view(&mut self) {
         self.trx.snapshot();
+    }
+
+    /// What a read needs that opens the snapshot on its way.
+    #[inline]
+    pub(crate) fn reader(&mut self) -> (&Store, &mut Trx) {
+        (&self.shared.store, &mut self.trx)
     }
 
     /// What reads see: [`open_view`](Self::open_view) was called.

@@ -240,6 +240,18 @@ pub fn append_words(
         unsafe { out.set_len(start + len.next_multiple_of(8)) };
         return (start, len);
     }
+    append_whole_words(words, off, len, out)
+}
+
+/// [`append_words`] word by word, of bytes that are inside.
+#[cfg_attr(all(target_arch = "x86_64", not(any(loom, shuttle, miri))), cold)]
+fn append_whole_words(
+    words: &[AtomicU64],
+    off: usize,
+    len: usize,
+    out: &mut Vec<u8>,
+) -> (usize, usize) {
+    let start = out.len();
     let source = &words[off / 8..(off + len).div_ceil(8)];
     out.reserve(source.len() * 8);
     let to = out.spare_capacity_mut().as_mut_ptr().cast::<u64>();

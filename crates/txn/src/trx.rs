@@ -171,6 +171,7 @@ impl Trx {
     }
 
     /// Begins. The one before has ended.
+    #[inline]
     pub fn begin(&mut self, isolation: Isolation, read_only: bool) {
         assert_eq!(self.state, State::Idle, "the transaction before has ended");
         self.state = State::Active;
@@ -195,10 +196,12 @@ impl Trx {
     }
 
     /// Between `begin` and the end of `commit` or `rollback`.
+    #[inline]
     pub fn is_active(&self) -> bool {
         self.state != State::Idle
     }
 
+    #[inline]
     pub fn isolation(&self) -> Isolation {
         self.isolation
     }
@@ -240,6 +243,7 @@ impl Trx {
     }
 
     /// The snapshot, if one is open.
+    #[inline]
     pub fn open_snapshot(&self) -> Option<Snapshot> {
         self.view.map(|view| Snapshot {
             own: self.undo.id,
@@ -255,6 +259,7 @@ impl Trx {
         }
     }
 
+    #[inline]
     fn close_snapshot(&mut self) {
         if self.view.take().is_some() {
             self.system.views().slots.close(self.slot);
@@ -319,6 +324,7 @@ impl Trx {
     }
 
     /// A mark to roll back to, for the savepoint that every statement has.
+    #[inline]
     pub fn mark(&self) -> u32 {
         self.undo.undo_no
     }
@@ -377,6 +383,30 @@ impl Trx {
         let at = self.find_savepoint(name)?;
         self.savepoints.truncate(at);
         Ok(())
+    }
+
+    /// Commits a transaction that has changed and locked nothing. False: nothing was done, and [`commit`](Self::commit) has to look at it.
+    #[inline]
+    pub fn end_read(&mut self) -> bool {
+        let nothing = self.state == State::Active
+            && self.undo.id == 0
+            && self.owner.is_none()
+            && self.broken.is_none()
+            && self.savepoints.is_empty();
+        if nothing {
+            self.close_snapshot();
+            self.close_note();
+            self.state = State::Idle;
+        }
+        nothing
+    }
+
+    /// The status views forget it.
+    #[inline]
+    fn close_note(&mut self) {
+        if std::mem::take(&mut self.noted) {
+            self.system.views().slots.note(self.slot, 0, 0);
+        }
     }
 
     /// Commits, unless [`rollback_to_mark`](Self::rollback_to_mark) has failed before: then it is rolled back by the caller. Gives the LSN of the
@@ -494,9 +524,7 @@ impl Trx {
     fn finish(&mut self) {
         self.close_snapshot();
         self.release();
-        if std::mem::take(&mut self.noted) {
-            self.system.views().slots.note(self.slot, 0, 0);
-        }
+        self.close_note();
         self.savepoints.clear();
         self.broken = None;
         self.undo = TrxUndo {

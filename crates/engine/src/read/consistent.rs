@@ -68,6 +68,7 @@ impl Read {
     }
 
     /// Starts over with other points; gives the old ones back, so that their memory can be used again.
+    #[inline]
     pub fn bind_points(&mut self, mut points: PointSet) -> PointSet {
         points.seal();
         match &mut self.inner {
@@ -109,6 +110,10 @@ impl Read {
     /// Whatever the engine can meet; a locking read also deadlocks and NOWAIT.
     pub fn next(&mut self, session: &mut EngineSession, out: &mut RowBatch) -> Result<bool, Stop> {
         match &mut self.inner {
+            Inner::Consistent(read) if matches!(read.source, Source::Point) => {
+                read.read_point(&self.table, &self.spec, session, out)?;
+                Ok(false)
+            }
             Inner::Consistent(read) => {
                 session.open_view();
                 session.check_usable(self.table.index(self.spec.index))?;
@@ -236,6 +241,7 @@ impl Consistent {
             + self.get.memory()
             + self.scratch.version.capacity()
             + self.buffers.memory()
+            + self.shape.memory()
             + self.row.capacity()
             + self.copy.capacity()
     }
@@ -258,21 +264,19 @@ impl Consistent {
     }
 
     fn bind_points(&mut self, table: &Table, spec: &ReadSpec, points: PointSet) -> PointSet {
-        self.reset(spec);
         let clustered = spec.index == 0;
-        let full = table.index(0).key.parts().len();
-        let whole_keys = clustered
-            && points.iter().all(|p| {
-                full > 0
-                    && table
-                        .index(0)
-                        .key
-                        .prefix_bytes(p, full)
-                        .is_ok_and(|n| n == p.len())
-            });
+        let key = &table.index(0).key;
+        let whole_keys = clustered && points.iter().all(|p| key.is_whole(p));
         if whole_keys && points.len() == 1 {
-            self.source = Source::Point;
-        } else if whole_keys {
+            // One such read after the other finds all but this as it was left.
+            if !matches!(self.source, Source::Point) {
+                self.reset(spec);
+            }
+            (self.source, self.stage) = (Source::Point, Stage::Fill);
+            return std::mem::replace(&mut self.points, points);
+        }
+        self.reset(spec);
+        if whole_keys {
             self.source = Source::Keys;
             self.get.reserve(points.len(), points.bytes());
             for (i, key) in points.iter().enumerate() {
@@ -325,12 +329,6 @@ impl Consistent {
         view: &View<'_>,
         out: &mut RowBatch,
     ) -> Result<bool, Stop> {
-        if matches!(self.source, Source::Point) {
-            if self.stage != Stage::Done {
-                self.read_point(table, spec, session, view, out)?;
-            }
-            return Ok(false);
-        }
         let before = self.base.unwrap_or(out.len());
         loop {
             match self.stage {

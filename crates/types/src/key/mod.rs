@@ -124,6 +124,8 @@ impl From<RowError> for KeyError {
 pub struct KeyLayout {
     parts: Box<[KeyPart]>,
     fast: Box<[Fast]>,
+    /// Bytes of every key, if all parts are NOT NULL and of fixed width.
+    fixed: Option<usize>,
 }
 
 /// Parts that need no look at their type: ascending, NOT NULL integers of 4 and 8 bytes, which most keys are.
@@ -151,6 +153,10 @@ impl Fast {
     /// Appends the value's bytes; `false`, with nothing appended, where the long way must decide.
     #[inline]
     fn encode(self, value: ValueRef<'_>, out: &mut Vec<u8>) -> bool {
+        if let (Fast::I64, ValueRef::Int(v)) = (self, value) {
+            out.extend_from_slice(&(v as u64 ^ 1 << 63).to_be_bytes());
+            return true;
+        }
         let wide = match value {
             ValueRef::Int(v) => i128::from(v),
             ValueRef::UInt(v) => i128::from(v),
@@ -184,7 +190,9 @@ impl KeyLayout {
     pub fn new(parts: impl IntoIterator<Item = KeyPart>) -> KeyLayout {
         let parts: Box<[KeyPart]> = parts.into_iter().collect();
         let fast = parts.iter().map(Fast::of).collect();
-        KeyLayout { parts, fast }
+        let width = |part: &KeyPart| fixed_width(&part.ty).filter(|_| !part.nullable);
+        let fixed = parts.iter().map(width).sum();
+        KeyLayout { parts, fast, fixed }
     }
 
     /// The parts.
@@ -251,6 +259,7 @@ impl KeyLayout {
     }
 
     /// Appends the key of the given values: one per part, in order; fewer give a prefix of the key. On an error `out` is as before.
+    #[inline]
     pub fn encode_values<'v>(
         &self,
         values: impl IntoIterator<Item = ValueRef<'v>>,
@@ -297,6 +306,17 @@ impl KeyLayout {
             rest = part::skip(part, rest)?;
         }
         Ok(false)
+    }
+
+    /// Whether `key` is encoded parts, all of them, and nothing else; of no parts there is no key.
+    #[inline]
+    pub fn is_whole(&self, key: &[u8]) -> bool {
+        let parts = self.parts.len();
+        parts > 0
+            && match self.fixed {
+                Some(len) => key.len() == len,
+                None => self.prefix_bytes(key, parts).is_ok_and(|n| n == key.len()),
+            }
     }
 
     /// How many bytes of `key` its first `parts` parts take.

@@ -13,27 +13,46 @@ use std::ops::Range;
 
 impl Consistent {
     /// Reads the row of the only point, if it is there. After a wait, call again.
+    ///
+    /// The snapshot is opened while the leaf comes from memory: nothing of a row was read before, and what is read then is of a page that did not change
+    /// from before the snapshot to the look that validates it.
+    #[inline]
     pub(super) fn read_point(
         &mut self,
         table: &Table,
         spec: &ReadSpec,
-        session: &EngineSession,
-        view: &View<'_>,
+        session: &mut EngineSession,
         out: &mut RowBatch,
     ) -> Result<(), Stop> {
-        let start = out.bytes();
-        let key = self.points.key(0);
-        let tree = &table.index(0).tree;
-        let found = tree
-            .get_span(session.store(), key, &mut self.shape, out.arena())
-            .map_err(lift)?;
-        if let Some(span) = found {
-            let settled = self.settle_point(table, spec, session, view, (start, span), out);
-            if settled.is_err() {
-                out.arena().truncate(start);
-            }
-            settled?;
+        if self.stage == Stage::Done {
+            return Ok(());
         }
+        let start = out.bytes();
+        let index = table.index(0);
+        let (store, trx) = session.reader();
+        let found = index
+            .tree
+            .get_span(
+                store,
+                self.points.key(0),
+                &mut self.shape,
+                out.arena(),
+                || {
+                    trx.snapshot();
+                },
+            )
+            .map_err(lift)?;
+        let settled = session.check_usable(index).and_then(|()| match found {
+            Some(span) => {
+                let view = session.view();
+                self.settle_point(table, spec, session, &view, (start, span), out)
+            }
+            None => Ok(()),
+        });
+        if settled.is_err() {
+            out.arena().truncate(start);
+        }
+        settled?;
         (self.more, self.stage) = (false, Stage::Done);
         Ok(())
     }

@@ -1,0 +1,191 @@
+//! Looking up one key: straight down the tree, and from the leaf into the caller's memory.
+//!
+//! # Cost
+//! What a search compares of the key is held in registers ([`Probe`]); its bytes are fetched only for the few comparisons that these do not decide. The lines of
+//! a page are asked for together ([`shape`](crate::shape)), and a root that stands still is not looked at ([`root`](crate::root)).
+
+use crate::guess::Guess;
+use crate::node::{Key, Node, Probe, Slot};
+use crate::shape::{Expected, TreeShape};
+use crate::tree::{Miss, Seek, TreeHandle};
+use nfold_store::{PageRef, Stop, Store};
+use nfold_sync::words;
+use std::ops::Range;
+
+impl TreeHandle {
+    /// Appends the value of `key` to `out`; false if there is no such key.
+    #[inline]
+    pub fn get(&self, store: &Store, key: &[u8], out: &mut Vec<u8>) -> Result<bool, Stop> {
+        Ok(self.get_entry(store, key, out)?.is_some())
+    }
+
+    /// As [`get`](Self::get), with the place where it was found.
+    pub fn get_entry(
+        &self,
+        store: &Store,
+        key: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Guess>, Stop> {
+        let shape = &mut TreeShape::default();
+        let copy = |node: Node<'_>, slot, out: &mut Vec<u8>| node.append_value(slot, out);
+        let found = self.look_up(store, key, shape, out, || (), copy)?;
+        Ok(found.map(|(guess, ())| guess))
+    }
+
+    /// As [`get`](Self::get), but the value need not begin where `out` ended: gives where it lies. The quickest look at one key, by a
+    /// reader that keeps `shape`. `meanwhile` is done while the leaf comes from memory, before any of it is read; again where the look starts over.
+    #[inline]
+    pub fn get_span(
+        &self,
+        store: &Store,
+        key: &[u8],
+        shape: &mut TreeShape,
+        out: &mut Vec<u8>,
+        meanwhile: impl FnMut(),
+    ) -> Result<Option<Range<usize>>, Stop> {
+        let found = self.look_up(store, key, shape, out, meanwhile, |node, slot, out| {
+            let (at, len) =
+                words::append_words(node.words(), slot.value_at(), node.value_len(slot), out);
+            at..at + len
+        })?;
+        Ok(found.map(|(_, span)| span))
+    }
+
+    /// Finds `key`, and has `copy` append its value to `out`.
+    #[inline(always)]
+    fn look_up<T>(
+        &self,
+        store: &Store,
+        key: &[u8],
+        shape: &mut TreeShape,
+        out: &mut Vec<u8>,
+        mut meanwhile: impl FnMut(),
+        copy: impl Fn(Node<'_>, Slot, &mut Vec<u8>) -> T,
+    ) -> Result<Option<(Guess, T)>, Stop> {
+        let start = out.len();
+        let whole = Key::from(key);
+        let found = self.optimistic(store, || {
+            let (page, expected) = self.descend_by_shape(store, whole, shape)?;
+            meanwhile();
+            let node = Node::new(page.words());
+            let (count, probe) = (node.count(), node.probe(whole));
+            let (at, found) = search(node, count, &probe, expected);
+            let slot = found.then(|| node.slot(at));
+            let found = slot.map(|slot| (Guess::new(page.id().page, at), copy(node, slot, out)));
+            if !page.validate() {
+                out.truncate(start);
+                return Err(Miss::Restart);
+            }
+            shape.leaves.learn(node, expected, slot);
+            Ok(found)
+        })?;
+        match found {
+            Some(found) => Ok(found),
+            None => {
+                meanwhile();
+                self.look_up_latched(store, key, out, copy)
+            }
+        }
+    }
+
+    /// [`look_up`](Self::look_up), when the page was being changed at every look.
+    #[cold]
+    fn look_up_latched<T>(
+        &self,
+        store: &Store,
+        key: &[u8],
+        out: &mut Vec<u8>,
+        copy: impl Fn(Node<'_>, Slot, &mut Vec<u8>) -> T,
+    ) -> Result<Option<(Guess, T)>, Stop> {
+        let mut mtr = store.mtr();
+        let leaf = self.latch_leaf(store, &mut mtr, Seek::At(key))?;
+        let node = Node::new(mtr.words(leaf));
+        let (at, found) = node.search(node.count(), node.suffix(key));
+        Ok(found.then(|| {
+            (
+                Guess::new(mtr.id(leaf).page, at),
+                copy(node, node.slot(at), out),
+            )
+        }))
+    }
+
+    /// One try to reach the leaf that covers `key`; what the search of it will need is asked for.
+    #[inline(always)]
+    fn descend_by_shape<'s>(
+        &self,
+        store: &'s Store,
+        key: Key<'_>,
+        shape: &mut TreeShape,
+    ) -> Result<(PageRef<'s>, Option<Expected>), Miss> {
+        let pages = self.pages(store)?;
+        let mut page = pages.read(self.tree.root)?;
+        let (mut level, mut expected) = (0, None);
+        let way = shape.root.way(self.id, &page, key.word);
+        let mut ahead = None;
+        if let Some(way) = &way {
+            page = self.enter_child_unseen(pages, &page, way.child)?;
+            let below = Node::new(page.words());
+            expected = match way.level {
+                2 => shape
+                    .parents
+                    .prefetch_known(below, way.portion(), way.count()),
+                level => shape.ask(below, level, way.portion()),
+            };
+            ahead = shape.root.ahead(pages, way, &shape.leaves);
+            level = way.level - 1;
+            self.check_child(&page, level)?;
+        } else {
+            let node = self.root_node(&page)?;
+            if node.level() > 0 {
+                level = node.level();
+                shape.root.look(self.id, &page, node, node.count());
+            }
+        }
+        while level > 0 {
+            let node = Node::new(page.words());
+            let (count, probe) = (node.count(), node.probe(key));
+            let (at, equal) = search(node, count, &probe, expected);
+            let slot = if equal { at } else { at.saturating_sub(1) };
+            // Asked for as soon as its number is known.
+            let child = node.child(node.slot(slot));
+            let next = self.enter_child(pages, &page, child, level)?;
+            let mut known = None;
+            if level == 1 {
+                shape.parents.learn(node, expected, Some(node.slot(slot)));
+                if let Some(way) = way.as_ref().filter(|way| way.level == 2) {
+                    known = shape.root.learn(way, ahead.take(), (slot, count, child));
+                }
+            }
+            expected = match known {
+                Some(known) => Some(known),
+                None => {
+                    let portion = match level {
+                        1 | 2 => node.portion_of(slot, count, &probe),
+                        _ => None,
+                    };
+                    shape.ask(Node::new(next.words()), level, portion)
+                }
+            };
+            (page, level) = (next, level - 1);
+        }
+        Ok((page, expected))
+    }
+}
+
+/// First slot whose key is ≥ the probe's, and whether it is equal; around the expected slot first.
+#[inline(always)]
+fn search(
+    node: Node<'_>,
+    count: usize,
+    probe: &Probe<'_>,
+    expected: Option<Expected>,
+) -> (usize, bool) {
+    let first = match expected.and_then(|e| e.trusted().then_some(e.slot())) {
+        Some(slot) => match node.near(slot, count, probe.head) {
+            Some(first) => first,
+            None => node.search_head_slowly(count, probe.head),
+        },
+        None => node.search_head_slowly(count, probe.head),
+    };
+    node.search_behind(first, count, probe)
+}
