@@ -123,6 +123,17 @@ class Gen:
         text = schema.literal(rng, kind, collation)
         return Node(text)
 
+    def either(self):
+        """OR of values of one column, with conditions of their own beside them: what a key finds is less than what is asked."""
+        rng = self.rng
+        node, column = self.column()
+        parts = []
+        for _ in range(rng.randint(2, 3)):
+            found = Node(node.sql(), rng.choice([" = ", " = ", " > "]), self.value(column.kind, column.collation), fixed=True)
+            beside = self.predicate(0) if rng.random() < 0.7 else None
+            parts.append(Node("(", found, " AND ", beside, ")", fixed=True) if beside else found)
+        return Node("(", listed(parts, " OR "), ")")
+
     def predicate(self, depth=2):
         rng = self.rng
         shape = rng.random()
@@ -132,6 +143,8 @@ class Gen:
             return Node("(NOT ", self.predicate(depth - 1), ")")
         if depth > 0 and shape < 0.3:
             return Node("(", self.expr("x", depth), rng.choice([f" {o} " for o in COMPARE]), self.expr("x", depth), ")")
+        if depth > 0 and shape < 0.33 and self.scope:
+            return self.either()
         e, kind, collation = self.comparable()
         if shape < 0.36:
             return Node("(", e, rng.choice([" IS NULL", " IS NOT NULL", " IS TRUE", " IS NOT FALSE"]), ")")

@@ -115,6 +115,11 @@ impl Storing {
             return self.store_ref(rt, column, ValueRef::Bytes(&text), from, row);
         }
         let from = convert::string_collation(cx, ty);
+        // As it is shown, where a short text has the digits of its number.
+        if column.ty.is_blob() && (convert::is_bits(ty) || convert::is_year(&ty.col)) {
+            let text = convert::to_bytes(cx, v, ty).unwrap_or_default();
+            return self.store_ref(rt, column, ValueRef::Bytes(&text), from, row);
+        }
         self.store_ref(rt, column, v.as_value_ref(), from, row)
     }
 

@@ -116,6 +116,12 @@ pub(crate) fn layout_of<'t>(types: impl IntoIterator<Item = &'t ExprType>) -> Ro
     )
 }
 
+/// Whether a temporary table keeps a value of type `from` in a column of type `to` as the digits of its number: a BIT or a YEAR in a short text. (In a TEXT
+/// or BLOB it is as it would be shown.)
+pub(crate) fn kept_as_digits(from: &ColumnType, to: &ColumnType) -> bool {
+    matches!(from.kind, TypeKind::Bit(_) | TypeKind::Year) && to.is_string() && !to.is_blob()
+}
+
 /// Appends the row image of evaluated values.
 pub(crate) fn encode_row(
     layout: &RowLayout,
@@ -288,7 +294,8 @@ pub(crate) fn normal_key(
             // A text that is no date is the zero date.
             let text = matches!(v, Val::Bytes(_)) || (e.ty.col.is_enum_or_set() && !v.is_null());
             let text = text.then_some(nfold_types::DateTime::ZERO);
-            let found = convert::to_datetime(cx, v, &e.ty).or(text);
+            let year = convert::year_alone(v, &e.ty);
+            let found = year.or_else(|| convert::to_datetime(cx, v, &e.ty).or(text));
             found.map(|d| out.extend_from_slice(&d.packed().to_le_bytes()))
         }
         CmpKind::Time => {

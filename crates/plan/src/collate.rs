@@ -298,9 +298,9 @@ pub fn comparison(
     if (hex(a) && cb == Int) || (hex(b) && ca == Int) {
         return Ok(CmpKind::Int);
     }
-    let year = |t: &ExprType| matches!(t.col.kind, TypeKind::Year) && t.col.width == 0;
+    let year = |t: &ExprType| t.col.kind == TypeKind::Year;
     Ok(match (ca, cb) {
-        // Beside a date a year is its first day.
+        // Beside a date a year is one without month and day.
         (Date | DateTime, Int) if year(b) => CmpKind::DateTime,
         (Int, Date | DateTime) if year(a) => CmpKind::DateTime,
         (String | Null, String | Null) => {

@@ -137,6 +137,23 @@ impl ExprType {
         ty
     }
 
+    /// The type of a value that is computed: that of a YEAR is a number, which has no leading zeros.
+    pub fn computed(mut self) -> Self {
+        if self.col.kind == TypeKind::Year {
+            self.col.width = 4;
+        }
+        self
+    }
+
+    /// The type of a table's column that has such values.
+    pub fn column(&self) -> ColumnType {
+        let mut col = self.col.clone();
+        if col.kind == TypeKind::Year {
+            col.width = 0;
+        }
+        col
+    }
+
     /// The type of the column of a temporary table that MySQL keeps such values in.
     pub fn kept(&self) -> Self {
         let mut ty = self.clone();

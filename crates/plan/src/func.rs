@@ -103,7 +103,7 @@ impl Infer<'_> {
         if ty.class() == Class::String {
             collate::convertible(args.iter().copied(), ty.collation())?;
         }
-        Ok(ty)
+        Ok(ty.computed())
     }
 
     /// Error 1210, for an argument that the function cannot take.

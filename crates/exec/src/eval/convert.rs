@@ -78,6 +78,8 @@ pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
         Val::Null => return None,
         Val::Int(v) => i128::from(*v),
         Val::UInt(v) => i128::from(*v),
+        // Beyond the greatest BIGINT a FLOAT is the least.
+        Val::Float(v) if f64::from(*v) >= BIGINT_END => i128::from(i64::MIN),
         Val::Float(v) => saturate(f64::from(*v)),
         Val::Double(v) => saturate(*v),
         Val::Decimal(d) => decimal_to_i128(d),
@@ -114,6 +116,9 @@ pub fn bytes_as_number(bytes: &[u8]) -> u64 {
         .rev()
         .fold(0, |n, b| n << 8 | u64::from(*b))
 }
+
+/// The least number that is no BIGINT.
+const BIGINT_END: f64 = 9_223_372_036_854_775_808.0;
 
 fn saturate(v: f64) -> i128 {
     // MySQL's rint: halves to even.

@@ -110,6 +110,12 @@ impl<'a> EvalCx<'a> {
         self.alike(v, &e.ty, ty)
     }
 
+    /// The value of a BIT or YEAR as the digits of its number, in the character set of `ty`.
+    pub fn digits(&self, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
+        let v = self.val(e)?;
+        self.alike(v, &ExprType::ubigint(true), ty)
+    }
+
     fn alike(&self, v: Val<'a>, from: &ExprType, ty: &ExprType) -> Result<Val<'a>, SqlError> {
         let alike = from.col.kind == ty.col.kind
             && from.col.collation == ty.col.collation
@@ -122,7 +128,9 @@ impl<'a> EvalCx<'a> {
                 convert::to_text(self, v, from, ty.collation()).map_or(Val::Null, Val::Bytes)
             }
             Class::Int => match convert::to_integer(self, &v, from) {
-                Some(i) if ty.col.unsigned => Val::UInt(i as u64),
+                Some(i) if ty.col.unsigned || matches!(ty.col.kind, TypeKind::Bit(_)) => {
+                    Val::UInt(i as u64)
+                }
                 Some(i) => Val::Int(i as i64),
                 None => Val::Null,
             },

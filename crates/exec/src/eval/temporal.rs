@@ -5,7 +5,9 @@ use nfold_plan::SqlMode;
 use nfold_plan::expr::{Class, Coercibility, ExprType};
 use nfold_types::convert::number;
 use nfold_types::temporal::{DateFlags, parse};
-use nfold_types::{Date, DateTime, Decimal, ErrorCode, SqlError, Time, Timestamp, TypeKind};
+use nfold_types::{
+    ColumnType, Date, DateTime, Decimal, ErrorCode, SqlError, Time, Timestamp, TypeKind,
+};
 
 use super::convert::{binary_number, shown, to_bytes, to_integer, warn_incorrect, write_text};
 use super::{EvalCx, Val};
@@ -99,10 +101,14 @@ fn warn_odd(cx: &EvalCx<'_>, parsed: &parse::ParsedDateTime, text: &[u8]) {
     }
 }
 
+/// Whether values of the type are those of a BIT column.
+pub(crate) fn is_bits(ty: &ExprType) -> bool {
+    matches!(ty.col.kind, TypeKind::Bit(_)) && ty.coercibility == Coercibility::Implicit
+}
+
 /// An ENUM, a SET and the column of a BIT are numbers here, but as a moment they are their text; `None`: other values.
 fn own_text<'v>(cx: &EvalCx<'v>, v: &Val<'v>, ty: &ExprType) -> Option<Val<'v>> {
-    let bits = matches!(ty.col.kind, TypeKind::Bit(_)) && ty.coercibility == Coercibility::Implicit;
-    if !matches!(v, Val::UInt(_)) || !(bits || ty.col.is_enum_or_set()) {
+    if !matches!(v, Val::UInt(_)) || !(is_bits(ty) || ty.col.is_enum_or_set()) {
         return None;
     }
     Some(to_bytes(cx, v.clone(), ty).map_or(Val::Null, Val::Bytes))
@@ -137,7 +143,7 @@ pub(crate) fn to_asked(
             return DateTime::from_linear(today + t.micros(), t.fsp);
         }
         // A year is its first day.
-        Val::UInt(year @ 1..) if is_year(ty) => Date::new(*year as u32, 1, 1).at_midnight(),
+        Val::UInt(year) if is_year(&ty.col) => Date::new(*year as u32, 1, 1).at_midnight(),
         _ => return number_as_date(cx, v, ty, asked),
     };
     // What is a date already is refused without a word.
@@ -146,8 +152,23 @@ pub(crate) fn to_asked(
 }
 
 /// Whether values of the type are those of a YEAR column (a display width marks the numbers that YEAR() and CAST give).
-pub(crate) fn is_year(ty: &ExprType) -> bool {
-    matches!(ty.col.kind, TypeKind::Year) && ty.col.width == 0
+pub(crate) fn is_year(ty: &ColumnType) -> bool {
+    ty.kind == TypeKind::Year && ty.width == 0
+}
+
+/// A year as a comparison with dates takes it: without month and day.
+pub(crate) fn year_alone(v: &Val<'_>, ty: &ExprType) -> Option<DateTime> {
+    match v {
+        Val::UInt(0) | Val::Int(0) if ty.col.kind == TypeKind::Year => Some(DateTime::ZERO),
+        Val::UInt(year) if ty.col.kind == TypeKind::Year => {
+            Some(Date::new(*year as u32, 0, 0).at_midnight())
+        }
+        // YEAR() gives one with a sign.
+        Val::Int(year @ 1..) if ty.col.kind == TypeKind::Year => {
+            Some(Date::new(*year as u32, 0, 0).at_midnight())
+        }
+        _ => None,
+    }
 }
 
 /// A number as a date and time. The fraction of one that is a date alone says nothing.
@@ -198,7 +219,7 @@ pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
         Val::Time(t) => Some(*t),
         Val::Date(_) => Some(Time::from_micros(0, 0)),
         Val::DateTime(d) => Some(d.time()),
-        Val::UInt(_) if is_year(ty) => Some(Time::from_micros(0, 0)),
+        Val::UInt(_) if is_year(&ty.col) => Some(Time::from_micros(0, 0)),
         Val::Bytes(text) => {
             let parsed = parse::parse_time(text).ok();
             if parsed.is_none_or(|p| p.truncated || p.clamped) {
@@ -318,7 +339,7 @@ pub(crate) fn to_extracted(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Optio
             }
             Some(Moment::DateTime(d))
         }
-        Val::UInt(_) if is_year(ty) => to_time(cx, v, ty).map(Moment::Time),
+        Val::UInt(_) if is_year(&ty.col) => to_time(cx, v, ty).map(Moment::Time),
         Val::Time(t) => Some(Moment::Time(*t)),
         _ => match datetime_of(v, Asked::any(false)) {
             // A number of at most four digits is minutes and seconds.
@@ -371,7 +392,7 @@ fn shown_number(v: &Val<'_>, ty: &ExprType) -> Vec<u8> {
 
 /// `CAST(v AS YEAR)`
 pub(super) fn cast_year(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType) -> Option<u64> {
-    let (n, short) = match v {
+    let (n, from_text) = match v {
         Val::Date(d) => (i128::from(d.year()), false),
         Val::DateTime(d) => (i128::from(d.date().year()), false),
         Val::Time(_) => (i128::from(cx.now(0).date().year()), false),
@@ -390,12 +411,12 @@ pub(super) fn cast_year(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType) -> Option
             if parsed.truncated || parsed.overflow {
                 warn_incorrect(cx, "YEAR", text, from);
             }
-            (parsed.value, text.trim_ascii().len() < 4)
+            (parsed.value, true)
         }
         other => (to_integer(cx, other, from)?, false),
     };
     match n {
-        0 if short => Some(2000),
+        0 if from_text => Some(2000),
         1..=69 => Some(2000 + n as u64),
         70..=99 => Some(1900 + n as u64),
         0 | 1901..=2155 => Some(n as u64),

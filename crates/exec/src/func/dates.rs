@@ -178,34 +178,10 @@ pub(super) static FUNCS: &[Func] = &[
     func("convert_tz", (3, 3), infer_convert_tz, eval_convert_tz),
 ];
 
-/// Numbers of two digits lie between 1970 and 2069, and so does a text that is 0 in other than four characters; of a date it is the year.
-/// Whatever is no year stays the number that it is.
 fn eval_year_constant<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let v = compare::as_text(cx, cx.val(&args[0])?, &args[0].ty);
-    let temporal = matches!(v, Val::Date(_) | Val::DateTime(_) | Val::Time(_));
-    if temporal && !compare::is_marker(cx, &args[0]) {
-        let d = convert::to_datetime(cx, &v, &args[0].ty);
-        return Ok(d.map_or(Val::Null, |d| Val::Int(i64::from(d.date().year()))));
-    }
-    let digit = |t: &[u8]| t.len() != 4 && t.first().is_some_and(u8::is_ascii_digit);
-    let short = matches!(&v, Val::Bytes(t) if digit(t.trim_ascii()));
-    let Some(n) = convert::to_integer(cx, &v, &args[0].ty) else {
-        return Ok(Val::Null);
-    };
-    let below = match &v {
-        Val::Double(f) => *f < 0.0,
-        Val::Decimal(d) => d.is_negative(),
-        _ => false,
-    };
-    Ok(Val::Int(match n {
-        _ if temporal => n as i64,
-        // No year, however little below 0.
-        0 if below => -1,
-        0 if short => 2000,
-        1..=69 => 2000 + n as i64,
-        70..=99 => 1900 + n as i64,
-        _ => n.clamp(i64::MIN.into(), i64::MAX.into()) as i64,
-    }))
+    let marker = compare::is_marker(cx, &args[0]);
+    Ok(compare::year_constant(cx, &v, &args[0].ty, marker))
 }
 
 fn infer_year(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {

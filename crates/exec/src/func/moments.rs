@@ -214,7 +214,7 @@ fn date_alone<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<bool, SqlError> {
         Val::Bytes(text) => {
             parse::parse_datetime(&text, DateFlags::default()).is_ok_and(|p| p.date_only)
         }
-        Val::UInt(_) if convert::is_year(&e.ty) => false,
+        Val::UInt(_) if convert::is_year(&e.ty.col) => false,
         Val::Date(_) | Val::DateTime(_) | Val::Time(_) | Val::Null => false,
         _ => cx.integer(e)?.is_some_and(|n| n <= 99_991_231),
     })

@@ -309,9 +309,13 @@ fn eval_find_in_set<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> E
     if set.is_empty() {
         return Ok(Val::Int(0));
     }
-    let place = set
-        .split(|b| *b == b',')
-        .position(|member| collation.known().eq(member, &needle));
+    // Spaces at the end count, whatever the collation says of them.
+    let spaces = |t: &[u8]| t.iter().rev().take_while(|b| **b == b' ').count();
+    let known = collation.known();
+    let equal = |member: &[u8]| {
+        known.eq(member, &needle) && (!known.pad_space || spaces(member) == spaces(&needle))
+    };
+    let place = set.split(|b| *b == b',').position(equal);
     Ok(Val::Int(place.map_or(0, |i| i as i64 + 1)))
 }
 

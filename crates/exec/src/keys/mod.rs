@@ -303,17 +303,14 @@ impl BoundAccess {
                     if date && compare::is_no_date(cx, &v, &from) {
                         continue;
                     }
-                    let v = if several {
-                        listed(cx, v, &from, ty)
-                    } else if ty.is_temporal() {
+                    let (v, from) = match several {
+                        true => (listed(cx, v, &from, ty), from),
                         // A list of one is a comparison.
-                        let v = compare::as_column(cx, &from, v, ty, false);
-                        match cx.st.changes {
-                            true => v,
-                            false => compare::rounded(cx, v, &from, ty),
-                        }
-                    } else {
-                        v
+                        false => compare::lone_member(cx, &from, v, ty),
+                    };
+                    let v = match several || !ty.is_temporal() || cx.st.changes {
+                        true => v,
+                        false => compare::rounded(cx, v, &from, ty),
                     };
                     member(s, cx, layout, at, (&v, &from, true), false)?;
                 }

@@ -553,7 +553,9 @@ fn block(
         };
         if meta.made && kept {
             meta.made = false;
-            if place != Kept::Aggregate {
+            if place == Kept::Aggregate {
+                e.ty.col = e.ty.column();
+            } else {
                 super::group::keep(e);
                 meta.flags &= !(ColumnFlags::ENUM | ColumnFlags::SET);
             }

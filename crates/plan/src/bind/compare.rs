@@ -226,13 +226,8 @@ impl BlockBinder<'_> {
             }
             InList::Exprs(members) => {
                 let kind_of = |b: &mut Self, l: &Expr, m: &Expr| {
-                    collate::comparison(
-                        &l.ty,
-                        &m.ty,
-                        [operand(l), operand(m)],
-                        b.cx.connection,
-                        "in",
-                    )
+                    let sides = [operand(l), operand(m)];
+                    listed_comparison(&l.ty, &m.ty, sides, b.cx.connection, "in")
                 };
                 // A list of one is a comparison.
                 if let ([_], [member]) = (left.as_slice(), members.as_slice())
@@ -305,7 +300,7 @@ impl BlockBinder<'_> {
                     for (l, m) in left.iter().zip(row) {
                         let sides = [operand(l), operand(&m)];
                         let (l, connection) = (&l.ty, self.cx.connection);
-                        bound.push((collate::comparison(l, &m.ty, sides, connection, "=")?, m));
+                        bound.push((listed_comparison(l, &m.ty, sides, connection, "=")?, m));
                     }
                     rows.push(bound);
                 }
@@ -444,6 +439,21 @@ impl BlockBinder<'_> {
     }
 }
 
+/// [`collate::comparison`] with one of several values: a year is a number there, also beside a date.
+pub(super) fn listed_comparison(
+    a: &ExprType,
+    b: &ExprType,
+    sides: [Operand; 2],
+    connection: CollationId,
+    operation: &str,
+) -> Result<CmpKind, SqlError> {
+    let number = ExprType::bigint(true);
+    let year = |t: &ExprType| t.col.kind == TypeKind::Year;
+    let a = if year(a) { &number } else { a };
+    let b = if year(b) { &number } else { b };
+    collate::comparison(a, b, sides, connection, operation)
+}
+
 /// The opposite, if `negated`.
 fn unless(e: Expr, negated: bool) -> Expr {
     match negated {
@@ -478,7 +488,7 @@ fn of_dates<'e>(types: impl Iterator<Item = &'e ExprType> + Clone) -> Option<Cmp
 fn between_kinds(parts: &[Expr; 3], connection: CollationId) -> Result<[CmpKind; 2], SqlError> {
     let kind = |b: &Expr| {
         let sides = [operand(&parts[0]), operand(b)];
-        collate::comparison(&parts[0].ty, &b.ty, sides, connection, "between")
+        listed_comparison(&parts[0].ty, &b.ty, sides, connection, "between")
     };
     let class = |i: usize| parts[i].ty.class();
     let among = |list: &[Class]| (0..3).all(|i| list.contains(&class(i)));

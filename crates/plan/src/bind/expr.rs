@@ -4,6 +4,7 @@ use nfold_sql::ast::{self, BinaryOp, Literal, TypeKind as AstKind, TypeSpec, Una
 use nfold_types::collation::CollationId;
 use nfold_types::{ColumnType, Decimal, ErrorCode, SqlError, TypeKind, Value};
 
+use super::compare::listed_comparison;
 use super::names::display;
 use super::types::{aggregate_named, arith_type, bits_type, charset_collation, collation_named};
 use super::{BlockBinder, ParamType, hex_type};
@@ -177,7 +178,7 @@ impl BlockBinder<'_> {
                 };
                 let ty = ExprType {
                     nullable: true,
-                    ..ty.clone()
+                    ..ty.clone().computed()
                 };
                 Ok(Expr {
                     kind: ExprKind::Subquery {
@@ -557,6 +558,7 @@ impl BlockBinder<'_> {
             let values = bound.iter().map(|(_, t)| t).chain(otherwise.as_deref());
             collate::convertible(values, ty.collation())?;
         }
+        ty = ty.computed();
         ty.nullable |= otherwise.is_none();
         Ok(Expr {
             kind: ExprKind::Case {
@@ -615,13 +617,10 @@ impl BlockBinder<'_> {
                 CmpKind::String(merged.collation)
             }
             (Class::Int, Class::Date | Class::DateTime) => CmpKind::Double,
-            _ => collate::comparison(
-                &a.ty,
-                &b.ty,
-                [Operand::Other; 2],
-                self.cx.connection,
-                "case",
-            )?,
+            _ => {
+                let sides = [Operand::Other; 2];
+                listed_comparison(&a.ty, &b.ty, sides, self.cx.connection, "case")?
+            }
         };
         let ty = ExprType::boolean(a.ty.nullable || b.ty.nullable);
         let kind = ExprKind::In {

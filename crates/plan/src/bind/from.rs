@@ -194,7 +194,11 @@ impl BlockBinder<'_> {
             let kept = !merged && meta.made && !aggregated;
             columns.push(ScopeColumn {
                 name,
-                ty: if kept { ty.kept().col } else { ty.col.clone() },
+                ty: match (kept, merged) {
+                    (true, _) => ty.kept().col,
+                    (false, true) => ty.col.clone(),
+                    (false, false) => ty.column(),
+                },
                 nullable: ty.nullable,
                 coercibility: merged.then_some(ty.coercibility),
                 made: merged && meta.made,

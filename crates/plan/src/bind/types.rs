@@ -252,7 +252,7 @@ pub(crate) fn aggregate_type(
             nullable: true,
             ..args[0].ty.item()
         },
-        AggFunc::Any => collate::common_type(&[&args[0].ty], connection, name)?,
+        AggFunc::Any => collate::common_type(&[&args[0].ty], connection, name)?.computed(),
         AggFunc::GroupConcat => {
             let merged = collate::merge(args.iter().map(|a| &a.ty), connection, name)?;
             let loose = [Coercibility::Numeric, Coercibility::Ignorable];

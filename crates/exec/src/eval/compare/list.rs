@@ -8,7 +8,7 @@ use nfold_types::{SqlError, Time, ValueRef};
 use smallvec::SmallVec;
 
 use super::super::{EvalCx, Val, convert};
-use super::moment::{as_column, is_no_date, refuse_text};
+use super::moment::{is_no_date, lone_member, refuse_text};
 use super::prepared::{Form, PreparedList};
 use super::{as_text, exact, order};
 
@@ -144,6 +144,9 @@ pub(super) fn in_param<'a>(
                 refuse_text(cx, &only, &member_type(cx, list, 0, &only), &expr.ty.col)?;
             }
         }
+        let several = || cx.st.params.list(list).0.len() > 1;
+        let column = matches!(expr.kind, ExprKind::Column(_) | ExprKind::Outer { .. });
+        let lone_year = convert::is_year(&expr.ty.col) && column && !several();
         let id = std::ptr::from_ref(e) as usize;
         let look = |prepared: &mut PreparedList| {
             let found = match (prepared.form, kinds[0]) {
@@ -161,8 +164,8 @@ pub(super) fn in_param<'a>(
         };
         let (found, has_null) = cx.st.lists.with(cx, (id, kinds[0], list), look);
         let found = match found {
-            Some(found) => found,
-            None => {
+            Some(found) if !lone_year => found,
+            _ => {
                 let (members, _) = cx.st.params.list(list);
                 let several = members.len() > 1;
                 members.map(Val::from_ref).enumerate().any(|(i, m)| {
@@ -172,12 +175,11 @@ pub(super) fn in_param<'a>(
                     if several && dates && is_no_date(cx, &m, &ty) {
                         return false;
                     }
-                    let m = match expr.kind {
-                        ExprKind::Column(_) | ExprKind::Outer { .. } if !several => {
-                            as_column(cx, &ty, m, &expr.ty.col, false)
-                        }
-                        _ => m,
+                    let (m, ty) = match column && !several {
+                        true => lone_member(cx, &ty, m, &expr.ty.col),
+                        false => (m, ty),
                     };
+                    let kind = if lone_year { CmpKind::Int } else { kind };
                     let (a, b) = ((&x, &expr.ty), (&m, &ty));
                     let found = match several {
                         true => member_order(cx, kind, a, b, true),

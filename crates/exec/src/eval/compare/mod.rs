@@ -16,8 +16,8 @@ use super::{EvalCx, Val, convert};
 
 pub(crate) use list::member_type;
 pub(crate) use moment::{
-    as_column, constant_dates, date_side, day_of_text, is_marker, is_no_date, refuse_no_date,
-    refuse_text, rounded, settled, time_side,
+    as_column, constant_dates, date_side, day_of_text, is_marker, is_no_date, lone_member,
+    refuse_no_date, refuse_text, rounded, settled, time_side, year_constant,
 };
 pub use prepared::ListCache;
 

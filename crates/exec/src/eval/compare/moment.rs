@@ -27,7 +27,7 @@ pub(crate) fn time_side(cx: &EvalCx<'_>, v: (&Val<'_>, &ExprType)) -> Option<Tim
 }
 
 /// A side of a comparison of dates whose other side is of type `other`. A text that is no date is the zero date; a number that is none is
-/// `None`: then both are compared as numbers. Beside a DATE a number is a date without a time.
+/// `None`: then both are compared as numbers. Beside a DATE a number is a date without a time. A YEAR has neither month nor day.
 pub(crate) fn date_side(
     cx: &EvalCx<'_>,
     v: (&Val<'_>, &ExprType),
@@ -35,6 +35,9 @@ pub(crate) fn date_side(
 ) -> Option<DateTime> {
     if !is_number(v.0) || v.1.col.is_enum_or_set() {
         return Some(convert::to_datetime(cx, v.0, v.1).unwrap_or(DateTime::ZERO));
+    }
+    if let Some(year) = convert::year_alone(v.0, v.1) {
+        return Some(year);
     }
     let asked = convert::Asked::by_mode(cx, false);
     let found = convert::to_asked(cx, v.0, v.1, asked)?;
@@ -98,6 +101,54 @@ pub(crate) fn as_column<'v>(
         }
         _ => v,
     }
+}
+
+/// A constant beside a YEAR column. Numbers of two digits lie between 1970 and 2069, and so does a text that is 0 in other than four characters; of a
+/// date it is the year. Whatever is no year stays the number that it is.
+pub(crate) fn year_constant<'v>(
+    cx: &EvalCx<'v>,
+    v: &Val<'v>,
+    ty: &ExprType,
+    marker: bool,
+) -> Val<'v> {
+    let temporal = matches!(v, Val::Date(_) | Val::DateTime(_) | Val::Time(_));
+    if temporal && !marker {
+        let d = convert::to_datetime(cx, v, ty);
+        return d.map_or(Val::Null, |d| Val::Int(i64::from(d.date().year())));
+    }
+    let digit = |t: &[u8]| t.len() != 4 && t.first().is_some_and(u8::is_ascii_digit);
+    let short = matches!(v, Val::Bytes(t) if digit(t.trim_ascii()));
+    let Some(n) = convert::to_integer(cx, v, ty) else {
+        return Val::Null;
+    };
+    let below = match v {
+        Val::Double(f) => *f < 0.0,
+        Val::Decimal(d) => d.is_negative(),
+        _ => false,
+    };
+    Val::Int(match n {
+        _ if temporal => n as i64,
+        // No year, however little below 0.
+        0 if below => -1,
+        0 if short => 2000,
+        1..=69 => 2000 + n as i64,
+        70..=99 => 1900 + n as i64,
+        _ => n.clamp(i64::MIN.into(), i64::MAX.into()) as i64,
+    })
+}
+
+/// The only member of a list beside a column of type `column`: to be compared as if `=` stood there. A list of several is compared as it is.
+pub(crate) fn lone_member<'v>(
+    cx: &EvalCx<'v>,
+    from: &ExprType,
+    v: Val<'v>,
+    column: &ColumnType,
+) -> (Val<'v>, ExprType) {
+    if convert::is_year(column) && !v.is_null() {
+        let year = year_constant(cx, &v, from, false);
+        return (year, ExprType::bigint(false));
+    }
+    (as_column(cx, from, v, column, false), from.clone())
 }
 
 /// `v` with as many digits as a TIME, DATETIME or TIMESTAMP column has; as it is where it has no more, or is no moment at all.
