@@ -119,10 +119,13 @@ pub(crate) fn run(
     } else {
         String::new()
     };
+    // A value that was given is told of the last row, if any row was inserted.
+    let told = me.affected > 0 || !plan.on_duplicate.is_empty();
+    let explicit = me.explicit.filter(|_| told);
     Ok(StatementResult {
         affected: me.affected,
         matched: me.affected,
-        last_insert_id: me.generated.or(me.explicit).unwrap_or(0),
+        last_insert_id: me.generated.or(explicit).unwrap_or(0),
         generated_id: me.generated,
         info,
         ..StatementResult::default()

@@ -844,6 +844,9 @@ impl BlockBinder<'_> {
             ColumnDefault::Null => ExprKind::Default(Value::Null),
             ColumnDefault::Literal(v) => ExprKind::Default(v.clone()),
             ColumnDefault::CurrentTimestamp(fsp) => ExprKind::DefaultNow(*fsp),
+            ColumnDefault::None if table.columns[usize::from(at.column)].auto_increment => {
+                ExprKind::Default(nfold_types::convert::store::implicit_default(&e.ty.col))
+            }
             ColumnDefault::None => {
                 return Err(SqlError::new(
                     ErrorCode::ER_NO_DEFAULT_FOR_FIELD,

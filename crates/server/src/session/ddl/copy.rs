@@ -6,7 +6,7 @@ use nfold_catalog::{ColumnDef, ColumnDefault, TableDef};
 use nfold_engine::{CopyError, Engine, EngineError, IndexSpec, TableSpec};
 use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value};
 use nfold_types::row::{RowColumn, RowLayout};
-use nfold_types::{ErrorCode, SqlError, Timestamp, Value, Warnings};
+use nfold_types::{ColumnType, ErrorCode, SqlError, Timestamp, TypeKind, Value, Warnings};
 
 use crate::ddl::alter::Source;
 
@@ -33,6 +33,12 @@ pub fn run(
         layout(&spec.columns, 0),
     );
     let mut warnings = Warnings::default();
+    // MySQL copies only where a column gets another type, and looks at the dates of all columns then.
+    let other_type = |(column, source): (&ColumnDef, &Source)| match source {
+        Source::Old(n) => !stays(&old.columns[*n].ty, &column.ty),
+        Source::Default => false,
+    };
+    let looks = spec.columns.iter().zip(sources).any(other_type);
     let mut row = 0;
     let mut values: Vec<Value> = Vec::with_capacity(spec.columns.len());
     let copied = engine.rebuild_table(old, spec, |image, out| {
@@ -46,12 +52,22 @@ pub fn run(
                 warnings: &mut warnings,
             };
             let value = match source {
+                Source::Default if is_zero_date(column) => {
+                    let zero = implicit_default(&column.ty);
+                    store_value(zero.as_ref(), column.ty.collation, &column.ty, &mut cx)?
+                }
                 Source::Default => default_value(column, row, now, mode),
                 Source::Old(n) => {
                     let stored = from
                         .get(image, *n)
                         .map_err(|e| corrupt(old, &e.to_string()))?;
-                    store_value(stored, old.columns[*n].ty.collation, &column.ty, &mut cx)?
+                    match looks {
+                        true => {
+                            let from = old.columns[*n].ty.collation;
+                            store_value(stored, from, &column.ty, &mut cx)?
+                        }
+                        false => stored.to_owned(),
+                    }
                 }
             };
             values.push(fill_null(value, column, row, mode, &mut warnings)?);
@@ -69,6 +85,23 @@ fn corrupt(table: &TableDef, what: &str) -> SqlError {
     )
 }
 
+/// Whether values of type `from` are values of type `to` as they stand: the same type, or a longer VARCHAR.
+fn stays(from: &ColumnType, to: &ColumnType) -> bool {
+    match (&from.kind, &to.kind) {
+        (TypeKind::VarChar(a), TypeKind::VarChar(b))
+        | (TypeKind::VarBinary(a), TypeKind::VarBinary(b)) => {
+            a <= b && from.collation == to.collation
+        }
+        _ => from == to,
+    }
+}
+
+/// Whether rows get the zero date in a column that they did not have: the SQL mode may refuse it.
+fn is_zero_date(column: &ColumnDef) -> bool {
+    let date = matches!(column.ty.kind, TypeKind::Date | TypeKind::DateTime(_));
+    date && !column.nullable && column.default == ColumnDefault::None
+}
+
 /// What a row gets in a column that it did not have.
 fn default_value(column: &ColumnDef, row: u64, now: Timestamp, mode: &StoreMode) -> Value {
     if column.auto_increment {
@@ -82,7 +115,7 @@ fn default_value(column: &ColumnDef, row: u64, now: Timestamp, mode: &StoreMode)
             let unit = 10i64.pow(6 - u32::from((*fsp).min(6)));
             let at = Timestamp::from_micros(now.micros() / unit * unit, *fsp);
             match column.ty.kind {
-                nfold_types::TypeKind::Timestamp(_) => Value::Timestamp(at),
+                TypeKind::Timestamp(_) => Value::Timestamp(at),
                 _ => mode
                     .time_zone
                     .to_local(at)

@@ -1,6 +1,6 @@
 //! Integers, DECIMAL, FLOAT, DOUBLE, YEAR and BIT.
 
-use super::{StoreCx, as_datetime, shown};
+use super::{StoreCx, as_datetime, shown, text_of};
 use crate::convert::number::{
     double_to_integer, parse_decimal, parse_double, parse_rounded_integer,
 };
@@ -124,6 +124,23 @@ fn bad_temporal(zero: Value, cx: &mut StoreCx<'_>) -> Result<Value, SqlError> {
     Ok(zero)
 }
 
+/// As a whole number that has no sign: nothing below zero is one, however near.
+fn unsigned_decimal(v: &Decimal) -> i128 {
+    match v.is_negative() && !v.is_zero() {
+        true => -1,
+        false => decimal_to_integer(v),
+    }
+}
+
+/// A year is cut out of a double, where a decimal is rounded.
+fn cut_year(v: f64) -> i128 {
+    if v < 0.0 {
+        -1
+    } else {
+        float_to_wide(v.trunc())
+    }
+}
+
 pub(super) fn year(value: ValueRef<'_>, cx: &mut StoreCx<'_>) -> Result<Value, SqlError> {
     let (number, four_digits) = match value {
         ValueRef::Bytes(text) => {
@@ -141,9 +158,9 @@ pub(super) fn year(value: ValueRef<'_>, cx: &mut StoreCx<'_>) -> Result<Value, S
         }
         ValueRef::Int(v) => (i128::from(v), v == 0),
         ValueRef::UInt(v) => (i128::from(v), v == 0),
-        ValueRef::Decimal(v) => (decimal_to_integer(&v), v.is_zero()),
-        ValueRef::Float(v) => (float_to_wide(f64::from(v)), v == 0.0),
-        ValueRef::Double(v) => (float_to_wide(v), v == 0.0),
+        ValueRef::Decimal(v) => (unsigned_decimal(&v), true),
+        ValueRef::Float(v) => (cut_year(f64::from(v)), true),
+        ValueRef::Double(v) => (cut_year(v), true),
         _ => match as_datetime(value, cx.mode) {
             Some(v) => (i128::from(v.date().year()), true),
             None => return bad_temporal(Value::UInt(0), cx),
@@ -345,25 +362,21 @@ fn fit_float(v: f64, ty: &ColumnType, single: bool) -> Option<f64> {
 pub(super) fn bit(value: ValueRef<'_>, bits: u8, cx: &mut StoreCx<'_>) -> Result<Value, SqlError> {
     let max = u64::MAX >> (64 - u32::from(bits.clamp(1, 64)));
     let number = match value {
-        ValueRef::Bytes(bytes) => {
-            let start = bytes.iter().take_while(|b| **b == 0).count();
-            let significant = &bytes[start..];
-            if significant.len() > 8 {
-                None
-            } else {
-                Some(significant.iter().fold(0u64, |n, b| n << 8 | u64::from(*b)))
-            }
-        }
+        ValueRef::Bytes(bytes) => bits_of(bytes),
         ValueRef::Int(v) => Some(v as u64),
         ValueRef::UInt(v) => Some(v),
-        ValueRef::Decimal(v) => match decimal_to_integer(&v) {
-            v if v < i128::from(i64::MIN) || v > i128::from(u64::MAX) => None,
-            v => Some(v as u64),
+        ValueRef::Decimal(v) => match unsigned_decimal(&v) {
+            whole @ 0.. if whole <= i128::from(u64::MAX) => Some(whole as u64),
+            whole => {
+                cx.out_of_range()?;
+                Some(if whole < 0 { 0 } else { u64::MAX })
+            }
         },
-        // Cut, not rounded.
-        ValueRef::Float(v) => Some(double_bits(f64::from(v))),
-        ValueRef::Double(v) => Some(double_bits(v)),
-        _ => temporal_integer(value, cx).map(|v| v as u64),
+        // Cut, not rounded, and never beyond a BIGINT.
+        ValueRef::Float(v) => Some(v as i64 as u64),
+        ValueRef::Double(v) => Some(v as i64 as u64),
+        // The bytes of its text.
+        _ => bits_of(&text_of(value, cx.mode)),
     };
     match number {
         Some(v) if v <= max => Ok(Value::UInt(v)),
@@ -381,6 +394,9 @@ pub(super) fn bit(value: ValueRef<'_>, bits: u8, cx: &mut StoreCx<'_>) -> Result
     }
 }
 
-fn double_bits(v: f64) -> u64 {
-    if v < 0.0 { v as i64 as u64 } else { v as u64 }
+/// Bytes as one number, the first the highest; `None` where there are more than eight.
+fn bits_of(bytes: &[u8]) -> Option<u64> {
+    let start = bytes.iter().take_while(|b| **b == 0).count();
+    let significant = &bytes[start..];
+    (significant.len() <= 8).then(|| significant.iter().fold(0, |n, b| n << 8 | u64::from(*b)))
 }

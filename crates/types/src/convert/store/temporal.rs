@@ -7,7 +7,7 @@ use crate::temporal::calendar::is_valid_date;
 use crate::temporal::parse::{
     check_date, datetime_of_number, parse_datetime, parse_time, time_of_number,
 };
-use crate::temporal::{Date, DateTime, TemporalError, Time, Timestamp};
+use crate::temporal::{Date, DateTime, TIME_MAX_MICROS, TemporalError, Time, Timestamp};
 use crate::{Decimal, Value, ValueRef};
 
 /// What is wrong with a value, by the code it has outside strict mode.
@@ -122,6 +122,17 @@ fn split_number(value: ValueRef<'_>) -> Option<(i64, u32, bool)> {
     }
 }
 
+/// Whether a number is below zero.
+fn below_zero(value: ValueRef<'_>) -> bool {
+    match value {
+        ValueRef::Int(v) => v < 0,
+        ValueRef::Decimal(v) => v.is_negative(),
+        ValueRef::Float(v) => v < 0.0,
+        ValueRef::Double(v) => v < 0.0,
+        _ => false,
+    }
+}
+
 /// The date and time that a value says; an error is a value that says none.
 fn given(value: ValueRef<'_>, cx: &mut StoreCx<'_>) -> Result<Given, Problem> {
     let flags = cx.mode.dates;
@@ -151,7 +162,7 @@ fn given(value: ValueRef<'_>, cx: &mut StoreCx<'_>) -> Result<Given, Problem> {
             })
         }
         _ => {
-            let (whole, nanos, negative) = split_number(value).ok_or(Problem::Truncated)?;
+            let (whole, nanos, negative) = split_number(value).ok_or(Problem::OutOfRange)?;
             if negative {
                 return Err(Problem::OutOfRange);
             }
@@ -160,7 +171,7 @@ fn given(value: ValueRef<'_>, cx: &mut StoreCx<'_>) -> Result<Given, Problem> {
                 // Numbers do not tell one fault from another.
                 other => other.map_err(|_| Problem::Truncated)?,
             };
-            if nanos != 0 && is_date_number(whole) {
+            if nanos != 0 && whole != 0 && is_date_number(whole) {
                 return Ok(Given {
                     value,
                     nanos: 0,
@@ -200,6 +211,8 @@ fn fitted(
     let problem = match given(value, cx) {
         Err(problem) => problem,
         Ok(given) => match fit(given.value, given.nanos, fsp, cx) {
+            // No date at all, of which a fraction makes none.
+            None if given.value.date() == Date::ZERO => Problem::OutOfRange,
             None => Problem::Overflow,
             Some(v) => {
                 if let Some(problem) = given.problem {
@@ -333,20 +346,31 @@ fn given_time(value: ValueRef<'_>, cx: &StoreCx<'_>) -> Result<GivenTime, Proble
                 .ok_or(Problem::OutOfRange)
         }
         _ => {
-            let (whole, nanos, negative) = split_number(value).ok_or(Problem::OutOfRange)?;
+            let beyond = |value| GivenTime {
+                value,
+                nanos: 0,
+                problem: Some(Problem::OutOfRange),
+                dated: false,
+            };
+            let Some((whole, nanos, negative)) = split_number(value) else {
+                // Further out than any number of digits: the end that is nearer.
+                let end = match below_zero(value) {
+                    true => -TIME_MAX_MICROS,
+                    false => TIME_MAX_MICROS,
+                };
+                return Ok(beyond(Time::from_micros(end, 0)));
+            };
             let (time, clamped) = time_of_number(whole)?;
             let dated = whole >= 10_000_000_000;
             if clamped {
-                return Ok(GivenTime {
-                    value: time,
-                    nanos: 0,
-                    problem: Some(Problem::OutOfRange),
-                    dated: false,
-                });
+                return Ok(beyond(time));
             }
             let micros = i64::from(nanos / 1000);
-            let value =
-                Time::from_micros(time.micros() + if negative { -micros } else { micros }, 6);
+            let micros = time.micros() + if negative { -micros } else { micros };
+            if micros.abs() > TIME_MAX_MICROS {
+                return Ok(beyond(time));
+            }
+            let value = Time::from_micros(micros, 6);
             Ok(GivenTime {
                 value,
                 nanos: nanos % 1000,
