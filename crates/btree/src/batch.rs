@@ -298,6 +298,11 @@ impl GetMany {
     pub fn found(&self) -> &[Found] {
         &self.found
     }
+    /// As [`found`](Self::found), to be put into another order.
+    #[inline]
+    pub fn found_mut(&mut self) -> &mut [Found] {
+        &mut self.found
+    }
     pub fn value(&self, found: &Found) -> &[u8] {
         &self.values[found.at as usize..][..found.len as usize]
     }
@@ -462,9 +467,18 @@ impl PointScan {
     }
     /// Adds the range of all keys that begin with `prefix`.
     pub fn push_prefix(&mut self, prefix: &[u8]) -> u32 {
+        self.push_prefix_with_word(prefix, padded_word(prefix))
+    }
+    /// As [`push_prefix`](Self::push_prefix); `word` is [`padded_word`] of the prefix.
+    #[inline]
+    pub fn push_prefix_with_word(&mut self, prefix: &[u8], word: u64) -> u32 {
+        debug_assert_eq!(word, padded_word(prefix), "the word is another prefix's");
         if prefix.len() <= 8 {
-            return self.push_short_prefix(padded_word(prefix), prefix.len());
+            return self.push_short_prefix(word, prefix.len());
         }
+        self.push_long_prefix(prefix)
+    }
+    fn push_long_prefix(&mut self, prefix: &[u8]) -> u32 {
         self.bounds.push(prefix);
         let start = self.bounds.bytes.len();
         self.bounds.bytes.extend_from_slice(prefix);

@@ -78,7 +78,7 @@ impl Job for GetJob<'_> {
     }
 
     #[inline]
-    fn at_leaf(&mut self, item: u32, page: &PageRef<'_>, first: usize) -> bool {
+    fn at_leaf(&mut self, item: u32, page: &PageRef<'_>, first: usize, _: usize) -> bool {
         let node = Node::new(page.words());
         let at = self.batch.values.len();
         let key = self.batch.keys.key(item);

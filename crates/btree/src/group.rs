@@ -36,15 +36,18 @@ pub(crate) trait Job {
     fn put_back(&mut self, item: Self::Item);
     /// The key that leads to the item's leaf.
     fn key(&self, item: Self::Item) -> Key<'_>;
-    /// Prefetches what [`at_leaf`](Self::at_leaf) will look at.
-    fn prefetch(&self, node: Node<'_>, _: Self::Item, first: usize) {
+    /// Prefetches what [`at_leaf`](Self::at_leaf) will look at, and gives up to where it knows the slots, 0 if it does not.
+    fn prefetch(&self, node: Node<'_>, _: Self::Item, first: usize) -> usize {
         let cell = node.slot(first).cell();
         for line in (0..CELL_PREFETCH).step_by(64) {
             node.prefetch(cell + line);
         }
+        0
     }
-    /// At the leaf; `first` is the first slot whose head is not below the key's. False: the page changed meanwhile, and nothing was kept.
-    fn at_leaf(&mut self, item: Self::Item, page: &PageRef<'_>, first: usize) -> bool;
+    /// At the leaf; `first` is the first slot whose head is not below the key's, `known` what [`prefetch`](Self::prefetch) gave. False: the page changed
+    /// meanwhile, and nothing was kept.
+    fn at_leaf(&mut self, item: Self::Item, page: &PageRef<'_>, first: usize, known: usize)
+    -> bool;
     /// Does one item without company, however many restarts that takes.
     fn alone(&mut self, tree: &TreeHandle, store: &Store, item: Self::Item) -> Result<(), Stop>;
     /// Whether the caller should take results first.
@@ -60,6 +63,8 @@ struct Lane<'s, I> {
     /// Where the child's page word is.
     word: Option<WordRef<'s>>,
     range: HintedRange,
+    /// At the leaf: up to where the slots were looked at, 0 if they were not.
+    known: u16,
 }
 
 /// Slots to be searched, as the hints of the page say; nobody has looked at them where it is empty.
@@ -196,6 +201,7 @@ impl TreeHandle {
             next: 0,
             word: None,
             range: HintedRange::NONE,
+            known: 0,
         }));
         for below in (0..Node::new(root.words()).level()).rev() {
             self.choose_children(pages, job, lanes);
@@ -355,12 +361,13 @@ impl TreeHandle {
             let range = lane.range.get_or_look(node, node.count(), suffix.head);
             lane.next = node.search_hinted(range, suffix.head) as u32;
         }
-        for lane in live.iter() {
+        for lane in live.iter_mut() {
             let node = Node::new(lane.page.words());
-            job.prefetch(node, lane.item, lane.next as usize);
+            lane.known = job.prefetch(node, lane.item, lane.next as usize) as u16;
         }
         for lane in live.iter() {
-            if !job.at_leaf(lane.item, &lane.page, lane.next as usize) {
+            let (first, known) = (lane.next as usize, lane.known.into());
+            if !job.at_leaf(lane.item, &lane.page, first, known) {
                 restart.push(lane.item);
             }
         }

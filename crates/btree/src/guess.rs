@@ -55,6 +55,12 @@ impl Guess {
     pub fn is_far_from(self, found: Guess) -> bool {
         self.page != found.page || usize::from(self.slot.abs_diff(found.slot)) > NEAR
     }
+    /// With only those bits of the page number that are in `mask`: of none, it is nowhere.
+    #[inline(always)]
+    pub fn if_in(self, mask: PageNo) -> Guess {
+        let page = self.page & mask;
+        Guess { page, ..self }
+    }
     /// As it is stored: slot, page.
     pub fn to_bytes(self) -> [u8; Guess::BYTES] {
         let [a, b, c, d] = self.page.to_le_bytes();
@@ -291,15 +297,8 @@ impl TreeHandle {
                 batch.guess_misses += 1;
             }
         }
-        let last = cell_bytes - 1;
         for lane in lanes.iter().flatten() {
-            let (node, at) = (Node::new(lane.page.words()), lane.cell.cell());
-            node.prefetch(at + last);
-            let mut off = 0;
-            while off < last {
-                node.prefetch(at + off);
-                off += 64;
-            }
+            Node::new(lane.page.words()).prefetch_cell(lane.cell.cell(), cell_bytes);
         }
     }
 

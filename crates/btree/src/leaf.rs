@@ -129,6 +129,12 @@ impl LeafEntry<'_> {
         words::load_u64(self.node.words(), self.slot.value_at() + at)
     }
 
+    /// [`value_word`](Self::value_word) at `at` and behind it.
+    #[inline(always)]
+    pub fn value_words(&self, at: usize) -> [u64; 2] {
+        words::load_2_u64(self.node.words(), self.slot.value_at() + at)
+    }
+
     /// Appends the key behind what all keys of the page begin with, no more than `most` bytes.
     #[inline(always)]
     pub fn append_suffix(&self, most: usize, out: &mut Vec<u8>) {

@@ -198,6 +198,18 @@ impl<'a> Node<'a> {
         words::prefetch_outer(self.words, off % PAGE_SIZE);
     }
 
+    /// Asks for `bytes` bytes, of which there are some, from byte `at` on, as far as they are on the page.
+    #[inline(always)]
+    pub(crate) fn prefetch_cell(self, at: usize, bytes: usize) {
+        let last = (at + bytes - 1).min(PAGE_SIZE - 1);
+        let mut off = at;
+        while off < last {
+            words::prefetch_outer(self.words, off);
+            off += 64;
+        }
+        words::prefetch_outer(self.words, last);
+    }
+
     /// Number of slots, at most [`MAX_SLOTS`].
     #[inline(always)]
     pub(crate) fn count(self) -> usize {

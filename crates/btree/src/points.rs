@@ -102,21 +102,23 @@ struct PointJob<'b, S> {
     sink: &'b mut S,
 }
 
-/// Gives the sink the entries of one leaf from `slot` on that are below `hi` (empty: no bound). Gives whether the point goes on behind this leaf,
+/// Gives the sink the entries of one leaf from `slot` on that are below `hi` (empty: no bound); `known` is the slot behind them, or 0. Gives whether the point goes on behind this leaf,
 /// whose upper fence is then in `fence`. Unvalidated.
 #[inline]
 fn take_point<S: PointSink>(
     node: Node<'_>,
     page: PageNo,
     point: u32,
-    slot: usize,
+    (slot, known): (usize, usize),
     hi: Key<'_>,
     (sink, fence): (&mut S, &mut Vec<u8>),
 ) -> bool {
     let count = node.count();
     // `hi` is above the point's lower bound, which has the page's prefix: without the prefix it is above all keys here.
     let bounded = hi.len > 0 && node.suffix_here(hi).is_some();
-    let end = if bounded {
+    let end = if bounded && slot <= known && known <= count && known > 0 {
+        known
+    } else if bounded {
         node.end_from(slot, count, node.suffix(hi.bytes()))
     } else {
         count
@@ -178,22 +180,26 @@ impl<S: PointSink> Job for PointJob<'_, S> {
     }
 
     #[inline(always)]
-    fn prefetch(&self, node: Node<'_>, item: Resume, first: usize) {
+    fn prefetch(&self, node: Node<'_>, item: Resume, first: usize) -> usize {
         let hi = self.scan.bounds.key(item.point * 2 + 1);
         let hi = node.suffix_of(hi).head;
+        let mut below = false;
         // Entries that came one by one lie anywhere on the page.
         for i in first..(first + CELLS_PREFETCHED).min(node.count()) {
             let slot = node.slot(i);
             if slot.head() > hi {
-                break;
+                // What is before it is all below the upper bound, if the last of that is so by its head.
+                return if below || i == first { i } else { 0 };
             }
+            below = slot.head() < hi;
             node.prefetch(slot.cell());
             node.prefetch(slot.cell() + CELL_BYTES);
         }
+        0
     }
 
     #[inline]
-    fn at_leaf(&mut self, item: Resume, page: &PageRef<'_>, first: usize) -> bool {
+    fn at_leaf(&mut self, item: Resume, page: &PageRef<'_>, first: usize, known: usize) -> bool {
         let node = Node::new(page.words());
         let lo = self.scan.lower(item);
         let (slot, _) = node.search_key(first, node.count(), lo, node.suffix_of(lo));
@@ -201,7 +207,8 @@ impl<S: PointSink> Job for PointJob<'_, S> {
         let mark = self.sink.mark();
         let hi = bounds.key(item.point * 2 + 1);
         let to = (&mut *self.sink, fence);
-        let more = take_point(node, page.id().page, item.point, slot, hi, to);
+        let from = (slot, known);
+        let more = take_point(node, page.id().page, item.point, from, hi, to);
         if !page.validate() {
             self.sink.cut(mark);
             return false;
@@ -235,7 +242,7 @@ impl<S: PointSink> Job for PointJob<'_, S> {
             let node = Node::new(page.words());
             let (slot, _) = node.search(node.count(), node.suffix(lo));
             let to = (&mut *sink, &mut *fence);
-            let more = take_point(node, page.id().page, item.point, slot, hi, to);
+            let more = take_point(node, page.id().page, item.point, (slot, 0), hi, to);
             if !page.validate() {
                 sink.cut(mark);
                 return Err(Miss::Restart);
@@ -249,7 +256,14 @@ impl<S: PointSink> Job for PointJob<'_, S> {
                 let leaf = tree.latch_leaf(store, &mut mtr, Seek::At(lo))?;
                 let node = Node::new(mtr.words(leaf));
                 let (slot, _) = node.search(node.count(), node.suffix(lo));
-                take_point(node, mtr.id(leaf).page, item.point, slot, hi, (sink, fence))
+                take_point(
+                    node,
+                    mtr.id(leaf).page,
+                    item.point,
+                    (slot, 0),
+                    hi,
+                    (sink, fence),
+                )
             }
         };
         if more && *self.scan.fence <= *self.scan.lower(item).bytes() {

@@ -17,6 +17,9 @@ pub struct PointSet {
     sealed: bool,
 }
 
+/// Bytes of a point's head.
+const WORD_BYTES: usize = 8;
+
 /// Where a key lies in the arena.
 #[derive(Debug, Clone, Copy)]
 struct Point {
@@ -65,25 +68,39 @@ impl PointSet {
         self.push_with(|out| out.extend_from_slice(key));
     }
 
-    /// Adds the key that consists of these parts.
+    /// Adds one key for each of `middles`, which it has between `before` and `behind`.
     #[inline]
-    pub fn push_joined(&mut self, parts: [&[u8]; 3]) {
-        let len: usize = parts.iter().map(|part| part.len()).sum();
-        if len > 8 {
-            return self.push_with(|out| parts.iter().for_each(|part| out.extend_from_slice(part)));
-        }
-        // Short ones are put together in a register.
-        let (mut head, mut at) = (0, 0);
-        for part in parts {
-            head |= padded_word(part).unbounded_shr(8 * at);
-            at += part.len() as u32;
-        }
-        let start = self.arena.len() as u32;
-        let end = start + at;
-        self.arena.extend_from_slice(&head.to_be_bytes());
-        self.arena.truncate(end as usize);
-        self.keys.push(Point { start, end, head });
+    pub fn push_joined<'m>(
+        &mut self,
+        before: &[u8],
+        middles: impl ExactSizeIterator<Item = &'m [u8]>,
+        behind: &[u8],
+    ) {
+        let (first, last) = (padded_word(before), padded_word(behind));
+        let around = before.len() + behind.len();
+        self.keys.reserve(middles.len());
         self.sealed = false;
+        for middle in middles {
+            let len = around + middle.len();
+            if len > WORD_BYTES {
+                let parts = [before, middle, behind];
+                self.push_with(|out| parts.iter().for_each(|part| out.extend_from_slice(part)));
+                continue;
+            }
+            // Short ones are put together in a register.
+            let middle_end = 8 * (before.len() + middle.len()) as u32;
+            let head = first
+                | padded_word(middle).unbounded_shr(8 * before.len() as u32)
+                | last.unbounded_shr(middle_end);
+            let start = self.arena.len();
+            self.arena.extend_from_slice(&head.to_be_bytes());
+            self.arena.truncate(start + len);
+            self.keys.push(Point {
+                start: start as u32,
+                end: (start + len) as u32,
+                head,
+            });
+        }
     }
 
     /// Sorts and removes duplicates.
@@ -133,6 +150,12 @@ impl PointSet {
     /// All keys.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.keys.iter().map(|p| p.key(&self.arena))
+    }
+
+    /// All keys, each with its first eight bytes as a big-endian number, zeros behind its end.
+    #[inline]
+    pub(crate) fn iter_with_words(&self) -> impl ExactSizeIterator<Item = (&[u8], u64)> {
+        self.keys.iter().map(|p| (p.key(&self.arena), p.head))
     }
 
     /// Bytes held, for accounting.
@@ -550,10 +573,16 @@ mod tests {
         ] {
             let [a, b, c] = lens;
             let (mut joined, mut whole) = (PointSet::new(), PointSet::new());
-            joined.push_joined([&bytes[..a], &bytes[a..a + b], &bytes[a + b..a + b + c]]);
-            whole.push(&bytes[..a + b + c]);
-            assert_eq!(joined.key(0), whole.key(0));
-            assert_eq!(joined.keys[0].head, whole.keys[0].head);
+            let middles = [&bytes[a..a + b], b"", &bytes[a..a + b]];
+            let (before, behind) = (&bytes[..a], &bytes[a + b..a + b + c]);
+            joined.push_joined(before, middles.into_iter(), behind);
+            for (i, middle) in middles.iter().enumerate() {
+                whole.push(&[before, middle, behind].concat());
+                assert_eq!(joined.key(i), whole.key(i));
+                assert_eq!(joined.keys[i].head, whole.keys[i].head);
+            }
+            let words = joined.iter_with_words();
+            assert!(words.eq(whole.iter().map(|key| (key, padded_word(key)))));
         }
     }
 

@@ -87,7 +87,10 @@ impl Params {
                         self.members.reserve(slot.count as usize);
                     }
                     for lit in digest.list(n, text) {
-                        let bound = self.literal(&lit);
+                        let bound = match lit {
+                            Lit::Int { negative, value } => Bound::Value(integer(negative, value)),
+                            _ => self.literal(&lit),
+                        };
                         self.members.push(bound);
                     }
                     SlotValue::Many {

@@ -48,6 +48,16 @@ pub fn load_u64(words: &[AtomicU64], off: usize) -> u64 {
     load_across(words, off)
 }
 
+/// [`load_u64`] at `off` and behind it.
+#[inline(always)]
+pub fn load_2_u64(words: &[AtomicU64], off: usize) -> [u64; 2] {
+    if let Some(from) = whole::<16>(words, off) {
+        // SAFETY: W1; both are inside.
+        return unsafe { [wide::load_8(from), wide::load_8(from.add(8))] }.map(u64::from_le);
+    }
+    [load_u64(words, off), load_u64(words, off.wrapping_add(8))]
+}
+
 /// [`load_u64`] word by word.
 #[cfg_attr(all(target_arch = "x86_64", not(any(loom, shuttle, miri))), cold)]
 fn load_across(words: &[AtomicU64], off: usize) -> u64 {

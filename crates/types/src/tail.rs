@@ -7,12 +7,14 @@
 //! ```
 //! A piece is written whole and advanced over in part: a copy of known size needs neither a call nor a loop, whatever follows is written over.
 //!
+//! `Tail<false>` grows the vector as it must. `Tail<true>` was promised how much will be written, and looks no more.
+//!
 //! # Invariants
 //! - T1: `base + vec.len() <= at <= end`, and `end` is the end of the vector's allocation, whose start is `base`.
 //! - T2: all bytes in `base..at` are initialised. The vector's length becomes `at - base` when the tail is dropped or grows.
 //!
 //! # Cost
-//! One comparison a piece; an allocation only where the vector has to grow.
+//! One comparison a piece, with a promise none; an allocation only where the vector has to grow.
 #![allow(unsafe_code)]
 
 /// Bytes that are copied without a call where so many may be read.
@@ -22,7 +24,7 @@ const QUICK: usize = 64;
 const LENGTH_BYTE_MAX: usize = 250;
 
 /// See the module's header.
-pub(crate) struct Tail<'v> {
+pub(crate) struct Tail<'v, const PROMISED: bool> {
     vec: &'v mut Vec<u8>,
     at: *mut u8,
     end: *mut u8,
@@ -44,18 +46,40 @@ fn grow(vec: &mut Vec<u8>, at: *mut u8, room: usize) -> (*mut u8, *mut u8) {
     spare(vec)
 }
 
-impl<'v> Tail<'v> {
+impl<'v> Tail<'v, false> {
     /// Appends to `vec`, which gets room for so many bytes; more are allowed.
     #[inline(always)]
-    pub fn new(vec: &'v mut Vec<u8>, room: usize) -> Tail<'v> {
+    pub fn new(vec: &'v mut Vec<u8>, room: usize) -> Self {
         vec.reserve(room);
         let (at, end) = spare(vec);
         Tail { vec, at, end }
     }
+}
 
+/// Bytes behind a piece that it may write over, at most.
+pub(crate) const OVER: usize = QUICK;
+
+impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
+    /// Appends to `vec`, which gets room for so many bytes, and [`OVER`] more.
+    ///
+    /// # Safety
+    /// If `PROMISED`, no more than `room` bytes are appended.
+    #[inline(always)]
+    pub unsafe fn with_room(vec: &'v mut Vec<u8>, room: usize) -> Self {
+        vec.reserve(room + OVER);
+        let (at, end) = spare(vec);
+        Tail { vec, at, end }
+    }
+
+    /// Sees to it that so many bytes can be written, of which all but [`OVER`] are appended.
     #[inline(always)]
     fn make_room(&mut self, room: usize) {
-        if (self.end as usize) - (self.at as usize) < room {
+        let left = (self.end as usize) - (self.at as usize);
+        if PROMISED {
+            // What is appended has room as the maker of the tail promised, and what else is written has `OVER` behind it.
+            return debug_assert!(room <= left, "T1: more than was promised");
+        }
+        if left < room {
             (self.at, self.end) = grow(self.vec, self.at, room);
         }
     }
@@ -64,7 +88,7 @@ impl<'v> Tail<'v> {
     #[inline(always)]
     pub fn put<const N: usize>(&mut self, bytes: [u8; N], keep: usize) {
         self.make_room(N);
-        // SAFETY: `N` bytes from `at` on are the vector's (T1); no alignment is asked for. What is advanced over was written (T2).
+        // SAFETY: `N` bytes from `at` on are the vector's (T1, `make_room`); no alignment is asked for. What is advanced over was written (T2).
         unsafe {
             self.at.cast::<[u8; N]>().write(bytes);
             self.at = self.at.add(keep.min(N));
@@ -147,10 +171,42 @@ impl<'v> Tail<'v> {
             return self.headed(*bytes, len);
         }
         let from = &from[..len.min(from.len())];
-        self.length(len);
-        match len <= SHORT {
-            true => self.short(from),
-            false => self.slice(from),
+        let len = from.len();
+        match len {
+            ..SHORT => {
+                self.length(len);
+                self.short(from);
+            }
+            SHORT..32 => self.headed_halves::<16>(from),
+            32..QUICK => self.headed_halves::<32>(from),
+            QUICK..128 => self.headed_halves::<64>(from),
+            128..=LENGTH_BYTE_MAX => self.headed_halves::<128>(from),
+            _ => {
+                self.length(len);
+                self.slice(from);
+            }
+        }
+    }
+
+    /// Appends `bytes`, of which there are `N` to `2 * N` and no more than [`LENGTH_BYTE_MAX`], behind a byte that says how many: two copies of known size,
+    /// which overlap.
+    #[inline(always)]
+    fn headed_halves<const N: usize>(&mut self, bytes: &[u8]) {
+        let len = bytes.len();
+        let halves = (bytes.first_chunk::<N>(), bytes.last_chunk::<N>());
+        let ((Some(first), Some(last)), ..=LENGTH_BYTE_MAX) = (halves, len) else {
+            self.length(len);
+            return self.slice(bytes);
+        };
+        debug_assert!(len <= 2 * N, "T2: the halves are all of the bytes");
+        self.make_room(1 + len);
+        // SAFETY: as in `put`: `1 + len` bytes from `at` on are the vector's, and as `N <= len <= 2 * N`, the halves are all of the bytes behind the first one.
+        unsafe {
+            self.at.write(len as u8);
+            let to = self.at.add(1);
+            to.copy_from_nonoverlapping(first.as_ptr(), N);
+            to.add(len - N).copy_from_nonoverlapping(last.as_ptr(), N);
+            self.at = to.add(len);
         }
     }
 
@@ -213,7 +269,7 @@ impl<'v> Tail<'v> {
     }
 }
 
-impl Drop for Tail<'_> {
+impl<const PROMISED: bool> Drop for Tail<'_, PROMISED> {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: T1 and T2, as in `grow`.

@@ -218,8 +218,6 @@ struct Consistent {
     get: GetMany,
     /// For each key of `get`: where it comes from.
     origins: Vec<Asked>,
-    /// Places in `get.found()`, in the order of the keys.
-    found_order: Vec<u32>,
     /// The values found lie in the caller's batch already: rows are spans of it.
     adopted: bool,
     form: Form,
@@ -307,8 +305,8 @@ impl Consistent {
             };
             self.scan.clear();
             self.scan.reserve(points.len(), points.bytes());
-            for point in points.iter() {
-                self.scan.push_prefix(point);
+            for (point, word) in points.iter_with_words() {
+                self.scan.push_prefix_with_word(point, word);
             }
         }
         std::mem::replace(&mut self.points, points)

@@ -15,8 +15,7 @@ use nfold_txn::undo::{UndoKind, UndoPtr, UndoRecord};
 use nfold_txn::view::{Snapshot, StatusTable};
 
 use crate::error::{EngineError, Stop, lift};
-use crate::record::{CLUSTERED_HEADER, RowHeader};
-use nfold_types::row::RowLayout;
+use crate::record::{RowHead, RowHeader};
 
 /// Which versions a reader sees.
 #[derive(Clone, Copy)]
@@ -87,15 +86,18 @@ pub(crate) fn settle_row(
     older(system, view, header, scratch)
 }
 
-/// Whether `view` sees the clustered `value` as it stands, and all of its row is there: false where that takes a longer look, or it is damaged.
+/// Whether `view`, which sees what is `below`, sees the clustered `value` as it stands, and all of its row is there: false where that takes a longer look, or it
+/// is damaged, or as short as hardly any is.
 #[inline(always)]
-pub(crate) fn stands(view: &View<'_>, value: &[u8]) -> bool {
-    let Some(head) = value.first_chunk::<{ CLUSTERED_HEADER + RowLayout::FLAGS_END }>() else {
+pub(crate) fn stands(view: &View<'_>, below: TrxId, value: &[u8]) -> bool {
+    let (Some(first), Some(second)) = (
+        value.first_chunk(),
+        value.get(RowHead::SECOND..).and_then(|v| v.first_chunk()),
+    ) else {
         return false;
     };
-    let (header, image) = head.split_at(CLUSTERED_HEADER);
-    !RowLayout::has_external(image)
-        && RowHeader::split(header).is_some_and(|(h, _)| !h.deleted && view.sees(h.trx))
+    let head = RowHead::from_words(u64::from_le_bytes(*first), u64::from_le_bytes(*second));
+    head.stands && (head.trx < below || view.sees(head.trx))
 }
 
 #[cold]

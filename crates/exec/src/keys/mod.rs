@@ -573,9 +573,7 @@ fn combine(
         [] => {}
         [last] => {
             let (behind, before) = key.split_at(behind);
-            for m in members(last) {
-                points.push_joined([before, member(m), behind]);
-            }
+            points.push_joined(before, members(last).iter().map(member), behind);
         }
         [first, rest @ ..] => {
             let len = key.len();

@@ -31,6 +31,7 @@ proptest! {
         prop_assert_eq!(load_u16(&w, off).to_le_bytes().to_vec(), padded(&model, off, 2));
         prop_assert_eq!(load_u32(&w, off).to_le_bytes().to_vec(), padded(&model, off, 4));
         prop_assert_eq!(load_u64(&w, off).to_le_bytes().to_vec(), padded(&model, off, 8));
+        prop_assert_eq!(load_2_u64(&w, off), [load_u64(&w, off), load_u64(&w, off + 8)]);
         let aligned = off / 8 * 8;
         let numbers: Vec<u8> = load_16_u32(&w, aligned).iter().flat_map(|n| n.to_le_bytes()).collect();
         prop_assert_eq!(numbers, padded(&model, aligned, 64));
@@ -97,6 +98,7 @@ proptest! {
 fn absurd_offsets_are_harmless() {
     let w = page(&[1; 16]);
     assert_eq!(load_u64(&w, usize::MAX), 0);
+    assert_eq!(load_2_u64(&w, usize::MAX)[0], 0);
     assert_eq!(load_u32(&w, usize::MAX - 1), 0);
     assert_eq!(load_u16(&w, usize::MAX), 0);
     assert_eq!(load_u8(&w, 1 << 60), 0);

@@ -64,8 +64,10 @@ struct Column {
 /// Bits of the null map in [`RowView::nulls`], and a bit behind them.
 const NULL_BITS: u32 = 56;
 const NEVER_SET: u8 = 63;
-/// Bytes of text for any column but strings, with its length.
-const COLUMN_ROOM: usize = 22;
+/// Bytes for any column but those of a string: digits with a sign and a length, several fields (each of them a column), and a bit of the null map.
+const COLUMN_ROOM: usize = 32;
+/// Most bytes for which room is made before a row is looked at.
+const ROOM_MAX: usize = 64 << 10;
 /// Most bytes of fields that are copied as one.
 const FIELDS_MAX: usize = 32;
 
@@ -79,8 +81,10 @@ pub struct RowEncoder {
     null_bits: u64,
     ends_at: usize,
     var_count: usize,
-    /// Bytes that a row takes besides those of its image, about.
+    /// Bytes that a row takes at most, but for those of its strings.
     room: usize,
+    /// Columns that are strings.
+    strings: usize,
 }
 
 /// Writes column `n` of the result, which is not NULL and not of a simple form.
@@ -142,7 +146,8 @@ impl RowEncoder {
             false => (0, 0),
         };
         Some(RowEncoder {
-            room: COLUMN_ROOM * columns.len(),
+            room: COLUMN_ROOM * (columns.len() + 1),
+            strings: columns.iter().filter(|c| has_bytes(c)).count(),
             null_bits: bits.fold(0, |bits, c| bits | 1 << c.null_bit),
             gathered: gathered(&columns),
             columns,
@@ -166,25 +171,27 @@ impl RowEncoder {
         let Some(view) = self.view(row) else {
             return self.text_slowly(layout, row, out, general);
         };
-        match view.nulls & self.null_bits {
-            0 => self.text_of::<false>(view, layout, out, general),
-            _ => self.text_of::<true>(view, layout, out, general),
+        match (view.nulls & self.null_bits, self.room_of(row)) {
+            (0, Some(room)) => self.text_of::<false, true>(view, layout, out, room, general),
+            (_, Some(room)) => self.text_of::<true, true>(view, layout, out, room, general),
+            _ => self.text_of::<true, false>(view, layout, out, row.len(), general),
         }
     }
 
-    /// Appends a text row. `NULLS`: there may be some.
+    /// Appends a text row. `NULLS`: there may be some. `PROMISED`: its simple columns take no more than `room` bytes.
     #[inline(always)]
-    fn text_of<const NULLS: bool>(
+    fn text_of<const NULLS: bool, const PROMISED: bool>(
         &self,
         view: RowView<'_>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
+        room: usize,
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
         let row = view.row;
         let mut columns = self.columns.iter();
         loop {
-            let mut tail = Tail::new(out, row.len() + self.room);
+            let mut tail = self.tail::<PROMISED>(out, room);
             // Up to a column that is the caller's.
             let column = loop {
                 let Some(column) = columns.next() else {
@@ -251,20 +258,25 @@ impl RowEncoder {
             out.resize(out.len() + head, 0);
             return self.binary_slowly(layout, row, out, mark, general);
         };
-        match view.nulls & self.null_bits {
-            0 => self.binary_of::<false>(view, layout, out, mark, general),
-            _ => self.binary_of::<true>(view, layout, out, mark, general),
+        match (view.nulls & self.null_bits, self.room_of(row)) {
+            (0, Some(room)) => {
+                self.binary_of::<false, true>(view, layout, out, (room, mark), general)
+            }
+            (_, Some(room)) => {
+                self.binary_of::<true, true>(view, layout, out, (room, mark), general)
+            }
+            _ => self.binary_of::<true, false>(view, layout, out, (row.len(), mark), general),
         }
     }
 
-    /// Appends a binary row. `NULLS`: there may be some. `mark(n)`: the byte of `out` and the bit in it that say that column `n` is NULL.
+    /// Appends a binary row. `NULLS` and `PROMISED` as in [`Self::text_of`]; `mark(n)`: the byte of `out` and the bit in it that say that column `n` is NULL.
     #[inline(always)]
-    fn binary_of<const NULLS: bool>(
+    fn binary_of<const NULLS: bool, const PROMISED: bool>(
         &self,
         view: RowView<'_>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
-        mark: impl Fn(usize) -> (usize, u8),
+        (room, mark): (usize, impl Fn(usize) -> (usize, u8)),
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
         let row = view.row;
@@ -272,7 +284,7 @@ impl RowEncoder {
             true => self.columns.iter(),
             false => self.gathered.iter(),
         };
-        let mut tail = Tail::new(out, row.len() + self.room);
+        let mut tail = self.tail::<PROMISED>(out, room);
         tail.zeros(1 + (self.columns.len() + 9) / 8);
         loop {
             // Up to a column that is the caller's.
@@ -311,7 +323,7 @@ impl RowEncoder {
                 }
                 value => general(number, value, out),
             }
-            tail = Tail::new(out, row.len() + self.room);
+            tail = self.tail::<PROMISED>(out, room);
         }
     }
 
@@ -334,6 +346,27 @@ impl RowEncoder {
             }
         }
         Ok(())
+    }
+
+    /// Bytes that the simple columns of a row take at most, with a binary row's null map; `None`: so many that no room should be made for them before they are known.
+    #[inline(always)]
+    fn room_of(&self, row: &[u8]) -> Option<usize> {
+        // Each string is a part of the image.
+        let room = self.room + self.strings * row.len();
+        (room <= ROOM_MAX).then_some(room)
+    }
+
+    /// `PROMISED`: no more than `room` bytes go into it.
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn tail<'o, const PROMISED: bool>(
+        &self,
+        out: &'o mut Vec<u8>,
+        room: usize,
+    ) -> Tail<'o, PROMISED> {
+        // SAFETY: the caller's, who has it of `room_of`: a column that is no string takes `COLUMN_ROOM` at most, a string its own bytes and nine for its length, which
+        // is checked to lie in the image, and the null map a bit a column.
+        unsafe { Tail::with_room(out, room) }
     }
 
     /// The image as one with narrow offsets and all fields in it; `None` if it is another, or cut off.
@@ -479,7 +512,11 @@ impl<'r> RowView<'r> {
 
     /// Several fields as one.
     #[inline(always)]
-    fn fields(&self, column: &Column, tail: &mut Tail<'_>) -> Result<(), RowError> {
+    fn fields<const P: bool>(
+        &self,
+        column: &Column,
+        tail: &mut Tail<'_, P>,
+    ) -> Result<(), RowError> {
         let (at, len) = (column.place as usize, usize::from(column.wire_width));
         if let Some(bytes) = self.row.get(at..).and_then(|b| b.first_chunk()) {
             tail.put::<FIELDS_MAX>(*bytes, len);
@@ -490,7 +527,7 @@ impl<'r> RowView<'r> {
     }
 
     #[inline(always)]
-    fn first_bytes(&self, tail: &mut Tail<'_>) -> Result<(), RowError> {
+    fn first_bytes<const P: bool>(&self, tail: &mut Tail<'_, P>) -> Result<(), RowError> {
         let end = self.ends.first_chunk().map(|e| u16::from_le_bytes(*e));
         let end = usize::from(end.ok_or(DISORDER)? & 0x7FFF);
         if end > self.strings.len() {
@@ -501,7 +538,11 @@ impl<'r> RowView<'r> {
     }
 
     #[inline(always)]
-    fn bytes(&self, column: &Column, tail: &mut Tail<'_>) -> Result<(), RowError> {
+    fn bytes<const P: bool>(
+        &self,
+        column: &Column,
+        tail: &mut Tail<'_, P>,
+    ) -> Result<(), RowError> {
         // Where it begins, and where it ends.
         let at = column.place as usize;
         let pair = self.ends.get(at..at + 4).and_then(|b| b.first_chunk());

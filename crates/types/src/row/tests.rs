@@ -338,16 +338,18 @@ fn wrong_values_are_refused() {
 
 proptest! {
     #[test]
-    fn encoders_write_what_values_say((layout, values) in rows(), strings: bool, order: u64) {
+    fn encoders_write_what_values_say((layout, values) in rows(), strings: bool, order: u64, times in 1usize..4) {
         use crate::wire::{write_binary, write_text};
         let zone = crate::temporal::TimeZone::Fixed(-7200);
         let row = encode(&layout, &values);
         let mut ordinals: Vec<usize> = (0..values.len()).collect();
         ordinals.rotate_left(if values.is_empty() { 0 } else { order as usize % values.len() });
+        // The same column may stand in a result several times.
+        let ordinals = ordinals.repeat(times);
         let encoder = RowEncoder::new(&layout, ordinals.iter().copied(), |n| &layout.columns()[ordinals[n]].ty, |_| strings).expect("columns of the layout");
         let ty = |n: usize| &layout.columns()[ordinals[n]].ty;
         let (mut text, mut binary) = (Vec::new(), vec![0]);
-        binary.resize(1 + (values.len() + 9) / 8, 0);
+        binary.resize(1 + (ordinals.len() + 9) / 8, 0);
         for (n, &i) in ordinals.iter().enumerate() {
             write_text(values[i].as_ref(), ty(n), &zone, &mut text);
             if values[i].is_null() {
@@ -368,12 +370,54 @@ proptest! {
         let mut row = encode(&layout, &values);
         let i = at.index(row.len());
         row[i] = byte;
-        let encoder = RowEncoder::new(&layout, 0..values.len(), |n| &layout.columns()[n].ty, |_| true).expect("columns of the layout");
+        let ordinals = (0..values.len()).cycle().take(3 * values.len());
+        let encoder = RowEncoder::new(&layout, ordinals, |n| &layout.columns()[n % values.len()].ty, |_| true).expect("columns of the layout");
         for _ in 0..2 {
             let mut out = Vec::new();
             let _ = encoder.text(&layout, &row, &mut out, &mut |_, _, _| ());
             let _ = encoder.binary(&layout, &row, &mut out, &mut |_, _, _| ());
             row.truncate(cut.index(row.len().max(1)));
+        }
+    }
+}
+
+#[test]
+fn strings_of_all_lengths_go_out_as_often_as_asked() {
+    use crate::wire::write_text;
+    let zone = crate::temporal::TimeZone::Fixed(0);
+    let ty = ColumnType::new(TypeKind::VarChar(40_000));
+    let layout = RowLayout::new(1, [col(ty.clone(), false), col(ty.clone(), false)]);
+    // Some go out with room made before, others without.
+    for len in (0..300).chain([1_000, 16_000, 32_000]) {
+        let values = [0, 1].map(|n| {
+            Value::Bytes(vec![
+                b'a' + n;
+                (len + 31 * usize::from(n)).min(32_700 - len)
+            ])
+        });
+        let row = encode(&layout, &values);
+        for times in [1, 2, 5, 40] {
+            let ordinals = [0, 1].repeat(times);
+            let encoder = RowEncoder::new(&layout, ordinals.iter().copied(), |_| &ty, |_| true)
+                .expect("columns of the layout");
+            let mut expected = Vec::new();
+            for &n in &ordinals {
+                write_text(values[n].as_ref(), &ty, &zone, &mut expected);
+            }
+            // Into a vector that has no byte too many.
+            let mut out = Vec::new();
+            let general = &mut |_: usize, _: ValueRef<'_>, _: &mut Vec<u8>| unreachable!();
+            encoder
+                .text(&layout, &row, &mut out, general)
+                .expect("a good row");
+            assert_eq!(out, expected, "{times} times {len}");
+            out.clear();
+            encoder
+                .binary(&layout, &row, &mut out, general)
+                .expect("a good row");
+            let head = 1 + (ordinals.len() + 9) / 8;
+            assert!(out[..head].iter().all(|b| *b == 0));
+            assert_eq!(out[head..], expected, "{times} times {len}");
         }
     }
 }

@@ -16,14 +16,18 @@ use crate::read::settle::damaged;
 use crate::record::{SECONDARY_HEADER, SecondaryHead};
 use crate::session::EngineSession;
 use crate::table::Table;
-use nfold_btree::{EntryBatch, GetMany, Guess, LeafEntries, LeafEntry, PointSink};
+use nfold_btree::{EntryBatch, GetMany, LeafEntries, LeafEntry, PointSink};
+use nfold_store::{PageNo, TrxId};
 
 /// Rows that are looked up together.
 const ROWS: usize = 512;
 
 struct Leads<'l> {
     view: &'l View<'l>,
-    guessing: bool,
+    /// What the view sees without a look at any status.
+    below: TrxId,
+    /// Which page numbers of guesses are believed: all, or none.
+    guessing: PageNo,
     get: &'l mut GetMany,
     asked: &'l mut Vec<Asked>,
     /// Entries that do not decide by themselves.
@@ -35,15 +39,13 @@ struct Leads<'l> {
 impl Leads<'_> {
     #[inline(always)]
     fn push(&mut self, point: u32, entry: &LeafEntry<'_>, entries: &LeafEntries<'_>) {
-        let head = SecondaryHead::from_words(entry.value_word(0), entry.value_word(8));
-        let seen = self.view.sees(head.trx);
+        let [first, second] = entry.value_words(0);
+        let head = SecondaryHead::from_words(first, second);
+        let seen = head.trx < self.below || self.view.sees(head.trx);
         if head.deleted && seen {
             return; // V1
         }
-        let guess = match self.guessing {
-            true => head.guess,
-            false => Guess::NONE,
-        };
+        let guess = head.guess.if_in(self.guessing);
         let whole = entry.value_len() >= SECONDARY_HEADER
             && self.get.push_key_end(entry, head.primary_len, guess);
         if !whole {
@@ -114,7 +116,11 @@ impl Consistent {
         }
         let mut leads = Leads {
             view,
-            guessing: session.guesses().on(),
+            below: view.sees_below(),
+            guessing: match session.guesses().on() {
+                true => PageNo::MAX,
+                false => 0,
+            },
             get: &mut self.get,
             asked: &mut self.origins,
             copied: &mut self.entries,

@@ -30,20 +30,16 @@ impl Consistent {
         Ok(())
     }
 
-    /// Finds the order of what was found: that of the keys, and before it that of the points, which one that goes on behind its leaf breaks, or that pages
-    /// were waited for. Nothing in `found_order`: it was found in order.
+    /// Puts what was found into the order of the keys, and before it that of the points, which one that goes on behind its leaf breaks, or that pages
+    /// were waited for.
     fn order_found(&mut self) {
-        self.found_order.clear();
-        let (found, asked) = (self.get.found(), &*self.origins);
+        let asked = &*self.origins;
         let by_point = matches!(self.source, Source::Leads);
         let place = |found: &Found| {
             let point = asked.get(found.key as usize).map_or(0, |a| a.point);
             (if by_point { point } else { 0 }, found.key)
         };
-        if !found.is_sorted_by_key(place) {
-            self.found_order.extend(0..found.len() as u32);
-            sort_nearly_sorted(&mut self.found_order, |i| place(&found[i as usize]));
-        }
+        sort_nearly_sorted(self.get.found_mut(), place);
     }
 
     /// Counts how the guesses did, and notes the leaves of those that were wrong (G2).
@@ -72,20 +68,18 @@ impl Consistent {
         }
     }
 
-    /// Makes values found rows in place while they need no longer look: the row counts as it stands, and is visible and whole. Gives how many did.
+    /// Makes values found, from number `from` on, rows in place while they need no longer look: the row counts as it stands, and is visible and whole. Gives
+    /// how many did.
     #[inline(always)]
-    fn settle_standing<'f>(
-        &self,
-        view: &View<'_>,
-        found: impl Iterator<Item = &'f Found>,
-        out: &mut RowBatch,
-    ) -> usize {
+    fn settle_standing(&self, view: &View<'_>, from: usize, out: &mut RowBatch) -> usize {
         let origins = &*self.origins;
-        let values = found.map_while(|found| {
+        let found = self.get.found().get(from..).unwrap_or_default();
+        let values = found.iter().map_while(|found| {
             let asked = origins.get(found.key as usize)?;
             asked.stands.then(|| (asked.point, found.span()))
         });
-        out.push_values(values, CLUSTERED_HEADER, |value| stands(view, value))
+        let below = view.sees_below();
+        out.push_values(values, CLUSTERED_HEADER, |value| stands(view, below, value))
     }
 
     pub(super) fn settle(
@@ -109,22 +103,11 @@ impl Consistent {
         let mut next = at;
         while next < self.get.found().len() {
             if self.adopted {
-                let found = self.get.found();
-                next += match self.found_order.get(next..) {
-                    Some(order) if !order.is_empty() => {
-                        let found = order.iter().map_while(|&i| found.get(i as usize));
-                        self.settle_standing(view, found, out)
-                    }
-                    _ => self.settle_standing(view, found[next..].iter(), out),
-                };
+                next += self.settle_standing(view, next, out);
             }
             let i = next;
             next += 1;
-            let place = match self.found_order.get(i) {
-                Some(&place) => place as usize,
-                None => i,
-            };
-            let Some(found) = self.get.found().get(place) else {
+            let Some(found) = self.get.found().get(i) else {
                 break;
             };
             let span = found.span();
@@ -206,26 +189,34 @@ impl Consistent {
 const RUNS: usize = 16;
 
 /// Sorts what is in order but for a few runs, stably: each is moved to its place.
-fn sort_nearly_sorted<K: Ord>(order: &mut [u32], key: impl Fn(u32) -> K) {
+fn sort_nearly_sorted<T, K: Ord>(all: &mut [T], key: impl Fn(&T) -> K) {
     let mut sorted = 1;
     for _ in 0..RUNS {
-        let in_order = |pair: &[u32]| key(pair[0]) <= key(pair[1]);
-        let rest = order.get(sorted - 1..).unwrap_or(&[]);
-        let Some(next) = rest.windows(2).position(|pair| !in_order(pair)) else {
+        let Some((last, rest)) = all.get(sorted - 1..).and_then(|all| all.split_first()) else {
+            return;
+        };
+        let mut before = key(last);
+        let falls = |item: &T| {
+            let key = key(item);
+            let falls = key < before;
+            before = key;
+            falls
+        };
+        let Some(next) = rest.iter().position(falls) else {
             return;
         };
         let start = sorted + next;
-        let first = key(order[start]);
-        let place = order[..start].partition_point(|&i| key(i) <= first);
+        let first = key(&all[start]);
+        let place = all[..start].partition_point(|i| key(i) <= first);
         // What follows goes along as far as it belongs to the same place.
-        let behind = key(order[place]);
-        let fits = |pair: &&[u32]| key(pair[0]) <= key(pair[1]) && key(pair[1]) < behind;
-        let more = order[start..].windows(2).take_while(fits).count();
+        let behind = key(&all[place]);
+        let fits = |pair: &&[T]| key(&pair[0]) <= key(&pair[1]) && key(&pair[1]) < behind;
+        let more = all[start..].windows(2).take_while(fits).count();
         let end = start + 1 + more;
-        order[place..end].rotate_left(start - place);
+        all[place..end].rotate_left(start - place);
         sorted = end;
     }
-    order.sort_by_key(|&i| key(i));
+    all.sort_by_key(key);
 }
 
 #[cfg(test)]
@@ -247,7 +238,7 @@ mod tests {
             rest.sort_unstable();
             let mut order: Vec<u32> = (0..keys.len() as u32).collect();
             let mut expected = order.clone();
-            sort_nearly_sorted(&mut order, |i| keys[i as usize]);
+            sort_nearly_sorted(&mut order, |&i| keys[i as usize]);
             expected.sort_by_key(|&i| keys[i as usize]);
             prop_assert_eq!(order, expected);
         }

@@ -27,7 +27,7 @@ fn eight(v: u64) -> u64 {
 
 /// Length, sign and digits.
 #[inline(always)]
-pub(super) fn number_text(v: u64, negative: bool, tail: &mut Tail<'_>) {
+pub(super) fn number_text<const P: bool>(v: u64, negative: bool, tail: &mut Tail<'_, P>) {
     if v < 10 && !negative {
         return tail.put([1, b'0' + v as u8], 2);
     }
@@ -45,7 +45,7 @@ pub(super) fn number_text(v: u64, negative: bool, tail: &mut Tail<'_>) {
 
 /// The length of the whole, the sign if there is one, and the digits of the first word without leading zeros; `rest` more digits follow.
 #[inline(always)]
-fn leading(v: u64, negative: bool, rest: usize, tail: &mut Tail<'_>) {
+fn leading<const P: bool>(v: u64, negative: bool, rest: usize, tail: &mut Tail<'_, P>) {
     let digits = eight(v);
     // Nothing is left of a zero but its last digit.
     let zeros = (digits | 1 << 56).trailing_zeros() & 56;
@@ -83,13 +83,13 @@ fn date_digits<const N: usize>(v: Date, out: &mut [u8; N]) {
 }
 
 #[inline(always)]
-pub(super) fn date_text(v: Date, tail: &mut Tail<'_>) {
+pub(super) fn date_text<const P: bool>(v: Date, tail: &mut Tail<'_, P>) {
     tail.put_with(*b"\x0Ayyyy-mm-dd.....", 11, |out| date_digits(v, out));
 }
 
 /// DATETIME without a fraction.
 #[inline(always)]
-pub(super) fn seconds_text(v: DateTime, tail: &mut Tail<'_>) {
+pub(super) fn seconds_text<const P: bool>(v: DateTime, tail: &mut Tail<'_, P>) {
     tail.put_with(*b"\x13yyyy-mm-dd hh:mm:ss....", 20, |out| {
         date_digits(v.date(), out);
         pair(v.hour(), 12, out);
@@ -100,7 +100,7 @@ pub(super) fn seconds_text(v: DateTime, tail: &mut Tail<'_>) {
 
 /// A date in a binary row.
 #[inline(always)]
-pub(super) fn date_binary(v: Date, tail: &mut Tail<'_>) {
+pub(super) fn date_binary<const P: bool>(v: Date, tail: &mut Tail<'_, P>) {
     let [low, high] = (v.year() as u16).to_le_bytes();
     let len = if v == Date::ZERO { 0 } else { 4 };
     tail.put(
@@ -111,7 +111,7 @@ pub(super) fn date_binary(v: Date, tail: &mut Tail<'_>) {
 
 /// A DATETIME without a fraction in a binary row.
 #[inline(always)]
-pub(super) fn seconds_binary(v: DateTime, tail: &mut Tail<'_>) {
+pub(super) fn seconds_binary<const P: bool>(v: DateTime, tail: &mut Tail<'_, P>) {
     let date = v.date();
     let [low, high] = (date.year() as u16).to_le_bytes();
     let (month, day) = (date.month() as u8, date.day() as u8);
@@ -126,14 +126,14 @@ pub(super) fn seconds_binary(v: DateTime, tail: &mut Tail<'_>) {
 mod tests {
     use super::*;
 
-    fn written(write: impl FnOnce(&mut Tail<'_>)) -> Vec<u8> {
+    fn written(write: impl FnOnce(&mut Tail<'_, false>)) -> Vec<u8> {
         let mut out = Vec::new();
         write(&mut Tail::new(&mut out, 0));
         out
     }
 
     /// What is written behind its length, which is right.
-    fn text(write: impl FnOnce(&mut Tail<'_>)) -> String {
+    fn text(write: impl FnOnce(&mut Tail<'_, false>)) -> String {
         let out = written(write);
         assert_eq!(usize::from(out[0]), out.len() - 1);
         String::from_utf8(out[1..].to_vec()).expect("digits")
