@@ -56,7 +56,11 @@ pub(crate) fn list_kind(
         _ => false,
     };
     match kinds.as_slice() {
-        [] => Ok(CmpKind::Int),
+        // Of NULLs alone: the comparison is the operand's own, which converts nothing.
+        [] => {
+            let sides = [operand(left), Operand::Constant];
+            collate::comparison(&left.ty, &ExprType::null(), sides, connection, "in")
+        }
         [first, rest @ ..] if rest.iter().all(|k| k == first) => Ok(*first),
         all if rows => Ok(all.iter().copied().find(own).unwrap_or(CmpKind::Double)),
         _ => Ok(CmpKind::Double),
