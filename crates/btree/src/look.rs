@@ -125,11 +125,9 @@ impl TreeHandle {
         if let Some(way) = &way {
             page = self.enter_child_unseen(pages, &page, way.child)?;
             let below = Node::new(page.words());
-            expected = match way.level {
-                2 => shape
-                    .parents
-                    .prefetch_known(below, way.portion(), way.count()),
-                level => shape.ask(below, level, way.portion()),
+            expected = match way.slot_below() {
+                Some(slot) => Some(shape.parents.prefetch_slot(below, slot)),
+                None => shape.ask(below, way.level, way.portion),
             };
             ahead = shape.root.ahead(pages, way, &shape.leaves);
             level = way.level - 1;
@@ -153,7 +151,8 @@ impl TreeHandle {
             if level == 1 {
                 shape.parents.learn(node, expected, Some(node.slot(slot)));
                 if let Some(way) = way.as_ref().filter(|way| way.level == 2) {
-                    known = shape.root.learn(way, ahead.take(), (slot, count, child));
+                    let at = (slot, child);
+                    known = shape.root.learn(way, ahead.take(), (node, key.word), at);
                 }
             }
             expected = match known {
@@ -180,12 +179,17 @@ fn search(
     probe: &Probe<'_>,
     expected: Option<Expected>,
 ) -> (usize, bool) {
-    let first = match expected.and_then(|e| e.trusted().then_some(e.slot())) {
-        Some(slot) => match node.near(slot, count, probe.head) {
-            Some(first) => first,
-            None => node.search_head_slowly(count, probe.head),
-        },
-        None => node.search_head_slowly(count, probe.head),
+    let expected = expected.and_then(|e| e.trusted().then_some(e.slot()));
+    let near = expected.and_then(|slot| node.near(slot, count, probe.head));
+    let first = match near {
+        Some(first) => first,
+        None => {
+            // Heads may all be the same: on the first and the last page of a level, which have no prefix.
+            if let Some(found) = expected.and_then(|slot| node.between(slot, count, probe)) {
+                return found;
+            }
+            node.search_head_slowly(count, probe.head)
+        }
     };
     node.search_behind(first, count, probe)
 }

@@ -5,7 +5,7 @@
 //!  root      | slots, cells ..................... |      page word: seen
 //!  copy      words     [ 0 | first 8 key bytes of separator 1 | of separator 2 | ... ]
 //!            children  [ . | page number                      | ...             | ... ]
-//!            below     [ . | number of the child's own first child, count | ...       ]     as that was seen last
+//!            below     [ . | number of the child's own first child, count, words | ... ]    as that was seen last
 //! ```
 //! Pages that were made one after the other have numbers one after the other. Then the number of a leaf can be told from the copy, before its parent came from
 //! memory, and the leaf is asked for at the same time ([`RootCopy::ahead`]). That is never believed, and given up where it is mostly wrong.
@@ -17,7 +17,7 @@
 //! - R2: the words ascend strictly, so one that is not the key's own decides. Where it is, the page is asked.
 //! # Cost
 //! Belongs to one reader. A copy is made only of a root that has stood still for as many looks as it takes, so that trees that grow are not copied again and
-//! again; at most [`MOST`] slots, 20 bytes each.
+//! again; at most [`MOST`] slots, 36 bytes each.
 
 use crate::node::{Node, PORTION_BITS};
 use crate::shape::{Expected, Shape, Trust};
@@ -46,11 +46,35 @@ pub(crate) struct RootCopy {
     numbers: Trust,
 }
 
-/// What is known of a child's own children: the number of the first, if they ascend by one, and how many there are (0: nothing is known).
+/// What is known of a child's own children: the number of the first, if they ascend by one, how many there are (0: nothing is known), and the words of the
+/// separators before the second and before the last, between which they are believed to lie evenly.
 #[derive(Copy, Clone, Debug, Default)]
 struct Below {
     first: PageNo,
     count: u32,
+    low: u64,
+    high: u64,
+}
+
+impl Below {
+    /// The slot of a word, and how far it is on the way to the next slot, in parts of 2^32. `None`: not between the separators that are known.
+    #[inline(always)]
+    fn place(&self, word: u64) -> Option<(u32, u32)> {
+        if word < self.low || word >= self.high {
+            return None;
+        }
+        let place = u64::from(far(self.low, self.high, word)) * u64::from(self.count - 2);
+        Some((1 + (place >> 32) as u32, place as u32))
+    }
+}
+
+/// How far `word` is on the way from `low` to `high`, between which it is, in parts of 2^32.
+#[inline(always)]
+fn far(low: u64, high: u64, word: u64) -> u32 {
+    let way = high - low;
+    let shift = way.leading_zeros();
+    let (way, done) = ((way << shift) >> 32, (word - low) << shift);
+    (done / way).min(u64::from(u32::MAX)) as u32
 }
 
 /// The way from the root to a child.
@@ -59,22 +83,18 @@ pub(crate) struct Way {
     pub child: PageNo,
     /// The root's level.
     pub level: u16,
-    /// How far the key is on the way from the child's separator to the next one, in parts of 2^32; `None` behind the last one.
-    far: Option<u32>,
-    below: Below,
+    /// How far the key is on the way from the child's separator to the next one: see [`Node::portion_of`].
+    pub portion: Option<u32>,
+    /// The number of the child's first child, and the slot of the key in the child with how far it is on the way to the next one.
+    first: PageNo,
+    place: Option<(u32, u32)>,
 }
 
 impl Way {
-    /// As [`Node::portion_of`] gives it.
+    /// The slot of the key in the child, if that can be told.
     #[inline(always)]
-    pub(crate) fn portion(&self) -> Option<u32> {
-        self.far.map(|far| far >> (32 - PORTION_BITS))
-    }
-
-    /// Slots of the child, 0 if that is not known.
-    #[inline(always)]
-    pub(crate) fn count(&self) -> usize {
-        self.below.count as usize
+    pub(crate) fn slot_below(&self) -> Option<usize> {
+        self.place.map(|(slot, _)| slot as usize)
     }
 }
 
@@ -107,63 +127,75 @@ impl RootCopy {
         if low == word {
             return None; // R2
         }
-        let far = high.map(|high| {
-            let way = high - low;
-            let shift = way.leading_zeros();
-            let (way, done) = ((way << shift) >> 32, (word - low) << shift);
-            (done / way).min(u64::from(u32::MAX)) as u32
-        });
+        let below = match self.level {
+            2 => self.below.get(slot).copied().unwrap_or_default(),
+            _ => Below::default(),
+        };
         Some(Way {
             slot,
             child: *self.children.get(slot)?,
             level: self.level,
-            far,
-            below: self.below.get(slot).copied().unwrap_or_default(),
+            portion: high.map(|high| far(low, high, word) >> (32 - PORTION_BITS)),
+            first: below.first,
+            place: below.place(word),
         })
     }
 
     /// Tells the leaf behind a child, and asks for what a look at the key on it needs.
     #[inline(always)]
     pub(crate) fn ahead(&self, pages: SpacePages<'_>, way: &Way, leaves: &Shape) -> Option<Ahead> {
-        if way.level != 2 || way.below.count == 0 {
-            return None;
-        }
-        let place = u64::from(way.far?) * u64::from(way.below.count);
-        let leaf = way.below.first.wrapping_add((place >> 32) as u32);
-        let portion = (place as u32) >> (32 - PORTION_BITS);
+        let (slot, far) = way.place?;
+        let leaf = way.first.wrapping_add(slot);
         let mut expected = None;
         if self.numbers.is_there()
             && let Some(bytes) = pages.word(leaf).and_then(|word| pages.resident_at(word))
         {
             let node = Node::new(bytes);
             node.prefetch_entry();
-            expected = leaves.prefetch(node, Some(portion));
+            expected = leaves.prefetch(node, Some(far >> (32 - PORTION_BITS)));
         }
         Some(Ahead { leaf, expected })
     }
 
-    /// What the child that `way` led to has in `slot` of its `count`, where `ahead` had been told. Gives where the key was expected, if the leaf was the right
-    /// one.
+    /// The child that `way` led to has `leaf` in `slot`, where `ahead` had been told. Gives where the key was expected, if that was the right leaf.
     #[inline(always)]
     pub(crate) fn learn(
         &mut self,
         way: &Way,
         ahead: Option<Ahead>,
-        (slot, count, leaf): (usize, usize, PageNo),
+        (node, word): (Node<'_>, u64),
+        (slot, leaf): (usize, PageNo),
     ) -> Option<Expected> {
-        let right = ahead.as_ref().map(|ahead| ahead.leaf == leaf);
-        if let Some(right) = right {
+        let right = ahead.as_ref().is_some_and(|ahead| ahead.leaf == leaf);
+        if ahead.is_some() {
             self.numbers.learn(right);
         }
-        if right != Some(true)
-            && let Some(below) = self.below.get_mut(way.slot)
-        {
-            *below = Below {
-                first: leaf.wrapping_sub(slot as u32),
-                count: count as u32,
-            };
+        if !right {
+            self.learn_below(way, (node, word), (slot, leaf));
+            return None;
         }
-        ahead.filter(|_| right == Some(true))?.expected
+        ahead?.expected
+    }
+
+    #[inline(never)]
+    fn learn_below(
+        &mut self,
+        way: &Way,
+        (node, word): (Node<'_>, u64),
+        (slot, leaf): (usize, PageNo),
+    ) {
+        let (count, prefix) = (node.count(), 8 * node.prefix_len() as u32);
+        // What the page's keys have in common is the key's as well.
+        let common = word & !u64::MAX.unbounded_shr(prefix);
+        let word = |slot| common | node.suffix_word(node.slot(slot)).unbounded_shr(prefix);
+        let mut below = Below::default();
+        if count >= 4 {
+            (below.low, below.high) = (word(1), word(count - 1));
+            (below.first, below.count) = (leaf.wrapping_sub(slot as u32), count as u32);
+        }
+        if let Some(known) = self.below.get_mut(way.slot) {
+            *known = below;
+        }
     }
 
     /// The last word that is not above `word`, the one behind it, and where it stands; `None` without a copy.

@@ -134,33 +134,19 @@ impl Shape {
         self.trust.0
     }
 
-    /// As [`prefetch`](Self::prefetch), of a page that had so many slots when it was looked at (0: it never was).
-    #[inline(always)]
-    pub(crate) fn prefetch_known(
-        &self,
-        node: Node<'_>,
-        portion: Option<u32>,
-        count: usize,
-    ) -> Option<Expected> {
-        let count = match count {
-            0 => usize::from(self.count),
-            count => count,
-        };
-        self.prefetch_slot(node, portion?, count)
-    }
-
     /// Asks for the lines of a page just entered that a look at a key at `portion` needs; `None`: it cannot say which those are.
     #[inline(always)]
     pub(crate) fn prefetch(&self, node: Node<'_>, portion: Option<u32>) -> Option<Expected> {
-        self.prefetch_slot(node, portion?, usize::from(self.count))
-    }
-
-    #[inline(always)]
-    fn prefetch_slot(&self, node: Node<'_>, portion: u32, count: usize) -> Option<Expected> {
-        let portion = portion as usize;
+        let (portion, count) = (portion? as usize, usize::from(self.count));
         // A separator is the first key of its page, or anything down to the key before it: so rather down than up.
         let quarter = 1 << (PORTION_BITS - 2);
         let slot = ((portion * count + quarter) >> PORTION_BITS).min(count.checked_sub(1)?);
+        Some(self.prefetch_slot(node, slot))
+    }
+
+    /// As [`prefetch`](Self::prefetch), where the slot is told.
+    #[inline(always)]
+    pub(crate) fn prefetch_slot(&self, node: Node<'_>, slot: usize) -> Expected {
         let length = self.cell as usize / FINE;
         let cell = PAGE_SIZE.saturating_sub((slot + 1) * self.cell as usize / FINE);
         let trusted = self.trust.is_there();
@@ -171,11 +157,11 @@ impl Shape {
             let asked = length.min(CELL_MAX) + 2 * SLACK;
             words::prefetch_range(node.words(), cell.saturating_sub(SLACK), asked);
         }
-        Some(Expected {
+        Expected {
             slot,
             cell,
             trusted,
-        })
+        }
     }
 
     /// The shape of a page that was looked at, and the slot of the key if it was there, whose cell had been `expected`.

@@ -72,6 +72,34 @@ impl<'a> Node<'a> {
         inside.then_some(from + below)
     }
 
+    /// [`search_behind`](Self::search_behind)'s answer, if the key is above that of a slot near `guess` and no higher than that of the next one, and all
+    /// have one head.
+    #[inline]
+    pub(crate) fn between(
+        self,
+        guess: usize,
+        count: usize,
+        probe: &Probe<'_>,
+    ) -> Option<(usize, bool)> {
+        let mut at = guess;
+        for _ in 0..AROUND {
+            let (low, high) = (self.slot(at), self.slot(at + 1));
+            if at + 1 >= count || low.head() != probe.head || high.head() != probe.head {
+                return None;
+            }
+            if self.compare_probe(low, probe).is_ge() {
+                at = at.checked_sub(1)?;
+                continue;
+            }
+            let order = self.compare_probe(high, probe);
+            if order.is_ge() {
+                return Some((at + 1, order.is_eq()));
+            }
+            at += 1;
+        }
+        None
+    }
+
     /// First slot whose head is ≥ `head`.
     #[inline(never)]
     pub(crate) fn search_head_slowly(self, count: usize, head: u32) -> usize {
