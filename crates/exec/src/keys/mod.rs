@@ -9,7 +9,7 @@ mod value;
 
 use nfold_engine::{KeyBytes, KeyRange, PointSet, Table};
 use nfold_plan::bind::is_constant;
-use nfold_plan::expr::{Class, Expr, ExprType};
+use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
 use nfold_plan::query::{AccessKind, PointPart, RangePart};
 use nfold_types::key::KeyLayout;
 use nfold_types::{ColumnType, SqlError, TypeKind, Value, ValueRef};
@@ -255,6 +255,12 @@ impl BoundAccess {
                 let ty = &layout.parts()[at].ty;
                 let integers = Integers::of(ty);
                 list.iter().try_for_each(|e| {
+                    // A whole number bound to a marker, as most members are, is looked at where it lies.
+                    if let (ExprKind::Param(n), Some(integers)) = (&e.kind, &integers)
+                        && let Some(value) = integers.member(&cx.st.params.get(*n))
+                    {
+                        return plain_member(s, layout, at, value);
+                    }
                     let v = cx.val(e)?;
                     if let Some(value) = integers.as_ref().and_then(|i| i.member(&v.as_value_ref()))
                     {
