@@ -15,6 +15,8 @@
 //! - I3: `file_pages` ≥ `pages` + `claimed`: a claimed page number has blocks in the file.
 //! - I4: page 0 stays resident while `pins` is above 0.
 //! - I5: a [`Space`] object lives until the store is dropped, so whoever got it from the table may use it.
+//! - I6: pages of a dropped space are forgotten only while `pins` is 0, and who pins it after it was marked as gone lets go at once: what a
+//!   mini-transaction has reserved in it stays to its end, and no page comes into memory after its pages were forgotten.
 //! # Failure
 //! A crash while a space is made leaves a `.tmp` file, removed at the next start. A dropped space's redo is skipped at
 //! recovery: its file is gone, and its id never comes back.
@@ -232,6 +234,12 @@ impl Spaces {
         // The reference that the table had stays with the object (`insert`), so it lives until `self` is dropped.
         self.graveyard.lock().push(space.clone());
         Some(space)
+    }
+
+    /// A space that was [removed](Self::remove).
+    pub(crate) fn dropped(&self, id: SpaceId) -> Option<Arc<Space>> {
+        let graveyard = self.graveyard.lock();
+        graveyard.iter().rev().find(|s| s.id == id).cloned()
     }
 
     /// Makes the file of a new space, durable, with nothing but page 0, and opens it.

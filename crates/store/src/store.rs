@@ -13,7 +13,6 @@ use crate::mtr::Mtr;
 use crate::options::StoreOptions;
 use crate::page::{Lsn, PAGE_SIZE, PAGE_WORDS, PageId, PageNo, SpaceId, TrxId};
 use crate::page_ref::PageRef;
-use crate::pool::load::Job;
 use crate::redo::RedoHandler;
 use crate::scratch::Scratch;
 use crate::space;
@@ -140,18 +139,14 @@ impl Store {
         self.core.open_space(id, name)
     }
 
-    /// Unlinks the file and forgets the pages in the background. The caller has made sure that nobody uses the space.
+    /// Unlinks the file and forgets the pages in the background. Whoever still uses the space is told [`StoreError::SpaceGone`]; a mini-transaction
+    /// that has reserved pages of it ends as if it were there.
     pub fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
         let core = &*self.core;
         let space = core.spaces.remove(id).ok_or(StoreError::SpaceGone(id))?;
         let name = format!("{}{}", space.name, space::SUFFIX);
         let removed = core.disk.remove(&name).and_then(|()| core.disk.sync_dir());
-        if core.threaded() {
-            core.jobs
-                .push(Job::Call(Box::new(move |core| core.forget_space(&space))));
-        } else {
-            core.forget_space(&space);
-        }
+        core.forget_later(&space);
         removed.map_err(|e| StoreError::io(&e, format!("{name}: remove")))
     }
 

@@ -307,6 +307,47 @@ fn dropped_spaces_leave_nothing_behind() {
     assert!(store.create_space("a").unwrap() > b);
 }
 
+#[test]
+fn a_mini_transaction_outlives_its_space() {
+    let disk = SimDisk::new();
+    let (store, _) = open(Arc::new(disk.clone()), StoreOptions::default());
+    let space = store.create_space("a").unwrap();
+    let old = new_page(&store, space, 1);
+    let (free, dirty) = (
+        store.status().pool_pages_free,
+        store.status().pool_pages_dirty,
+    );
+    // One that changes nothing, one that takes pages and gives one back.
+    let mut idle = store.mtr();
+    idle.reserve(256, space, 1).unwrap();
+    let mut mtr = store.mtr();
+    mtr.reserve(1024, space, 2).unwrap();
+    let latched = mtr.latch(old).unwrap();
+    store.drop_space(space).unwrap();
+    for _ in 0..2 {
+        let p = mtr.alloc_page(space, PageType::USER, 3, 77);
+        mtr.op(p, 0x20, &[2]);
+    }
+    mtr.free_page(latched);
+    mtr.commit();
+    let gone = |result: Result<(), Stop>| matches!(result, Err(Stop::Error(StoreError::SpaceGone(id))) if id == space);
+    assert!(gone(store.mtr().reserve(1, space, 1)));
+    assert!(gone(store.mtr().latch(old).map(drop)));
+    drop(idle);
+    let after = store.status();
+    assert!(
+        after.pool_pages_free >= free + 2,
+        "header and page are forgotten"
+    );
+    assert!(after.pool_pages_dirty <= dirty.saturating_sub(2));
+    assert!(store.checkpoint().unwrap() > 0);
+    let (_, report) = open(Arc::new(disk.crash(3)), StoreOptions::default());
+    assert!(
+        report.missing_spaces.is_empty(),
+        "the checkpoint is past it"
+    );
+}
+
 /// The log is read through the system's cache and written past it: both see the same bytes, at any length and place.
 #[test]
 fn log_files_read_what_was_written() {

@@ -272,3 +272,66 @@ fn dropping_a_space_under_load() {
     assert!(store.checkpoint().unwrap() > 0);
     store.shutdown().unwrap();
 }
+
+/// Nobody waits for those that use a space before it is dropped: they end, or are told, and nothing of it stays in memory.
+#[test]
+fn dropping_a_space_that_is_used() {
+    let disk = SimDisk::new();
+    let (store, _) = Store::open(options(), Arc::new(disk), Arc::new(NoRedo), &|_| {}).unwrap();
+    let kept = store.create_space("keep").unwrap();
+    new_page(&store, kept);
+    let current = std::sync::atomic::AtomicU32::new(0);
+    let over = AtomicBool::new(false);
+    let changes = |space: SpaceId, mine: &mut Vec<PageId>| -> Result<(), Stop> {
+        let mut mtr = store.mtr();
+        mtr.reserve(256, space, 1)?;
+        let old = mine.last().copied().filter(|_| mine.len() > 8);
+        let old = old.map(|id| mtr.latch(id)).transpose()?;
+        let p = mtr.alloc_page(space, PageType::USER, 0, 1);
+        let new = mtr.id(p);
+        if let Some(old) = old {
+            mtr.free_page(old);
+            mine.pop();
+        }
+        mine.push(new);
+        mtr.commit();
+        Ok(())
+    };
+    let done = std::thread::scope(|s| {
+        let workers: Vec<_> = (0..3)
+            .map(|_| {
+                s.spawn(|| {
+                    let (mut at, mut mine, mut done) = (0, Vec::new(), 0);
+                    while !over.load(Ordering::Relaxed) {
+                        let space = current.load(Ordering::Relaxed);
+                        if std::mem::replace(&mut at, space) != space {
+                            mine.clear();
+                        }
+                        match changes(space, &mut mine) {
+                            Ok(()) => done += 1,
+                            Err(Stop::Wait(wait)) => wait.block(),
+                            Err(Stop::Error(StoreError::SpaceGone(_))) => {}
+                            Err(Stop::Error(e)) => panic!("{e}"),
+                        }
+                    }
+                    done
+                })
+            })
+            .collect();
+        for i in 0..200 {
+            let space = store.create_space(&format!("t{i}")).unwrap();
+            let old = current.swap(space, Ordering::Relaxed);
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            if old != 0 {
+                store.drop_space(old).unwrap();
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        workers.into_iter().map(|w| w.join().unwrap()).sum::<u64>()
+    });
+    assert!(done > 200, "{done}");
+    store.drop_space(current.into_inner()).unwrap();
+    assert!(store.checkpoint().unwrap() > 0);
+    assert_eq!(store.status().pool_pages_dirty, 0);
+    store.shutdown().unwrap();
+}

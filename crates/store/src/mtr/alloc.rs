@@ -70,10 +70,14 @@ impl<'a> Mtr<'a> {
         page
     }
 
-    /// The space's header page; resident, because `reserve` pinned it.
-    fn latch_header(&mut self, space: &Space) -> Latched {
+    /// The space's header page; resident, because `reserve` pinned it, even if the space was dropped since.
+    fn latch_header(&mut self, space: &'a Space) -> Latched {
+        let id = space::header_page(space.id);
+        if let Some(p) = self.find(id) {
+            return p;
+        }
         loop {
-            match self.latch(space::header_page(space.id)) {
+            match self.latch_in(space, id) {
                 Ok(p) => return p,
                 Err(Stop::Wait(wait)) => wait.block(),
                 Err(Stop::Error(e)) => self.core.die(&format!(

@@ -117,7 +117,13 @@ impl<'a> Mtr<'a> {
         if let Some(p) = self.find(id) {
             return Ok(p);
         }
-        let (core, space) = (self.core, self.space(id)?);
+        let space = self.space(id)?;
+        self.latch_in(space, id)
+    }
+
+    /// As [`latch`](Self::latch), in a space at hand.
+    fn latch_in(&mut self, space: &'a Space, id: PageId) -> Result<Latched, Stop> {
+        let core = self.core;
         loop {
             if let Some(word) = space.dir.get(id.page)
                 && let Some(before) = core.latch_word(id, word)
@@ -408,7 +414,7 @@ impl Drop for Mtr<'_> {
             if claim.pages > 0 {
                 claim.space.claimed.fetch_sub(claim.pages, Ordering::SeqCst);
             }
-            claim.space.pins.fetch_sub(1, Ordering::SeqCst);
+            self.core.unpin_header(claim.space);
         }
         let records = std::mem::take(&mut self.records);
         if records.capacity() > 0 && records.capacity() <= KEEP_RECORDS {

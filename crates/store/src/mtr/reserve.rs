@@ -103,6 +103,9 @@ impl Mtr<'_> {
                     pages: 0,
                     trunk: None,
                 });
+                if space.gone.load(Ordering::SeqCst) {
+                    return Err(Stop::Error(StoreError::SpaceGone(id))); // I6 of `space`: pinned too late
+                }
                 self.claims.len() - 1
             }
         };

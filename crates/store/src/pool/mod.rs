@@ -22,6 +22,7 @@ mod warm;
 use crate::contention::{Watched, lock_watched};
 use crate::core::{Core, Count};
 use crate::error::StoreError;
+use crate::pool::load::Job;
 use crate::space::Space;
 use nfold_observe::contention::{Site, WaitKind};
 use nfold_sync::PageWord;
@@ -219,6 +220,27 @@ impl Core {
         fence(Ordering::SeqCst);
     }
 
+    /// Takes a pin back. The last one of a dropped space has its pages forgotten (I6 of [`crate::space`]).
+    pub(crate) fn unpin_header(&self, space: &Space) {
+        if space.pins.fetch_sub(1, Ordering::SeqCst) == 1 && space.gone.load(Ordering::SeqCst) {
+            self.forget_later(space);
+        }
+    }
+
+    /// Has the pages of a dropped space forgotten, in the background if there is one.
+    #[cold]
+    pub(crate) fn forget_later(&self, space: &Space) {
+        let Some(space) = self.spaces.dropped(space.id) else {
+            return; // `remove` is under way, and comes here itself
+        };
+        if self.threaded() {
+            self.jobs
+                .push(Job::Call(Box::new(move |core| core.forget_space(&space))));
+        } else {
+            self.forget_space(&space);
+        }
+    }
+
     /// Drops a page of a dropped space from memory, dirty or not.
     pub(crate) fn forget(&self, word: &PageWord) {
         let Some(before) = word.latch_resident() else {
@@ -233,7 +255,10 @@ impl Core {
     }
 
     /// Drops all pages of a dropped space. No batch is being written meanwhile.
-    pub(crate) fn forget_space(&self, space: &Space) {
+    fn forget_space(&self, space: &Space) {
+        if space.pins.load(Ordering::SeqCst) > 0 {
+            return; // whoever takes the last pin back comes here again
+        }
         let _cleaner = self.cleaner.lock();
         space.dir.for_each(|word| self.forget(word));
     }
