@@ -1,4 +1,9 @@
 //! Giving all pages of a tree back to its space, for DROP INDEX. (DROP TABLE unlinks the file.)
+//!
+//! # Concurrency
+//! Whoever still has a handle of the tree and changes single entries (purge, which holds no metadata lock, and finds out afterwards that the index is
+//! gone) does no harm: under the structure mutex the inner pages stand still, and leaves are latched left to right as everywhere, so nobody waits for
+//! the other in a circle. Such a one may meet a page that is none of the tree any more; it is told so, as index id and type are looked at under each latch.
 
 use crate::node::Node;
 use crate::redo;
@@ -12,7 +17,7 @@ const FREE_LOG_BYTES: usize = 256 * (2 * FREE_BATCH + 1) + PAGE_SIZE;
 
 impl TreeHandle {
     /// Gives some of the tree's pages back to the space; `Ok(true)` when all are gone, the root included. Call until then; `Wait`: call
-    /// again. Nobody else uses the tree. After a crash it goes on where it was, as long as the root is still there.
+    /// again. Nobody reads the tree, and nobody adds to it. After a crash it goes on where it was, as long as the root is still there.
     pub fn free_step(&self, store: &Store) -> Result<bool, Stop> {
         let _smo = self.hold_smo(store);
         let (parent, children) = self.last_children(store)?;
@@ -29,11 +34,11 @@ impl TreeHandle {
             return Ok(true);
         };
         let mut latched = Vec::with_capacity(children.len());
-        for page in &children {
+        for page in children.iter().rev() {
             latched.push(mtr.latch(self.page_id(*page))?);
         }
         let parent = mtr.latch(self.page_id(parent))?;
-        for child in latched {
+        for child in latched.into_iter().rev() {
             let last = Node::new(mtr.words(parent)).count() - 1;
             redo::log_remove(&mut mtr, parent, last);
             mtr.free_page(child);

@@ -40,7 +40,7 @@ impl TreeHandle {
                 if let (Some(l), Some(r)) = (slots.get(left), slots.get(right))
                     && self.merge(store, parent, (*l, *r), right)?
                 {
-                    self.counters.merges.fetch_add(1, Relaxed);
+                    self.shape.counters.merges.fetch_add(1, Relaxed);
                     break;
                 }
             }

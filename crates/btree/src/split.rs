@@ -98,7 +98,7 @@ impl TreeHandle {
         )?;
         self.carry_out(&mut mtr, steps, sibling);
         mtr.commit();
-        self.counters.splits.fetch_add(1, Relaxed);
+        self.shape.counters.splits.fetch_add(1, Relaxed);
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 mod build;
 mod cold;
+mod free;
 mod hint;
 mod model;
 mod recovery;

@@ -17,6 +17,7 @@ use nfold_store::{
 };
 use nfold_sync::{CachePadded, prim::spin};
 use smallvec::SmallVec;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::node::edit::Format;
@@ -49,12 +50,19 @@ pub struct TreeCounters {
     pub merges: AtomicU64,
 }
 
-/// A tree together with what its users share: the structure change mutex and counters. Owned by the engine's index object.
-#[derive(Debug)]
+/// A tree together with what its users share: the structure change mutex and counters. Owned by the engine's index object; clones are handles of the
+/// same tree, and share both.
+#[derive(Clone, Debug)]
 pub struct TreeHandle {
     pub(crate) tree: Tree,
-    /// No other handle of the process has it, nor had it.
+    /// No other handle of the process but its clones has it, nor had it.
     pub(crate) id: u64,
+    pub(crate) shape: Arc<Shape>,
+}
+
+/// What all handles of a tree share. Two that did not would change its structure at once.
+#[derive(Debug, Default)]
+pub(crate) struct Shape {
     /// Held by whoever splits or merges; never over I/O.
     pub(crate) smo: CachePadded<parking_lot::Mutex<()>>,
     pub(crate) counters: CachePadded<TreeCounters>,
@@ -104,15 +112,19 @@ impl Seek<'_> {
 }
 
 impl TreeHandle {
-    /// A handle for an existing tree.
+    /// A handle for an existing tree, of which there is no other: whoever needs another one clones it.
     pub fn open(tree: Tree) -> TreeHandle {
         static OPENED: AtomicU64 = AtomicU64::new(0);
         TreeHandle {
             tree,
             id: 1 + OPENED.fetch_add(1, Relaxed),
-            smo: CachePadded::default(),
-            counters: CachePadded::default(),
+            shape: Arc::default(),
         }
+    }
+
+    /// Whether `other` is a clone of this one, or this of it: what the two change of the tree's structure comes one after the other.
+    pub fn is_same(&self, other: &TreeHandle) -> bool {
+        Arc::ptr_eq(&self.shape, &other.shape)
     }
 
     /// Makes an empty tree inside `mtr`, which has reserved one new page and its log space; returns the root's page number.
@@ -146,20 +158,20 @@ impl TreeHandle {
         let _ = store;
         #[cfg(shuttle)]
         loop {
-            match self.smo.try_lock() {
+            match self.shape.smo.try_lock() {
                 Some(guard) => return guard,
                 None => spin(),
             }
         }
         #[cfg(not(shuttle))]
-        nfold_store::lock_watched(&self.smo, store.contention(), || Site {
+        nfold_store::lock_watched(&self.shape.smo, store.contention(), || Site {
             kind: WaitKind::TreeShape,
             place: Place::Index(self.tree.index_id),
         })
     }
 
     pub fn counters(&self) -> &TreeCounters {
-        &self.counters
+        &self.shape.counters
     }
 
     #[inline(always)]

@@ -249,6 +249,10 @@ impl Table {
         for (index, def) in self.indexes.iter_mut().zip(&self.def.indexes) {
             let before = old.def.indexes.iter().position(|i| i.id == def.id);
             index.usable_from = before.map_or(now, |n| old.indexes[n].usable_from);
+            if let Some(n) = before {
+                // Purge and rollback may still be at work on the old table: one structure mutex for each tree.
+                index.tree = old.indexes[n].tree.clone();
+            }
         }
         self.damaged.store(old.damaged.load(Relaxed), Relaxed);
         self.limbo = old.limbo.clone();

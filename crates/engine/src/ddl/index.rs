@@ -104,10 +104,14 @@ impl Engine {
             gone.iter()
                 .try_for_each(|i| self.put_leftover(s, table.space, i))
         })?;
+        let old = self.table(table.id);
         self.redefine_table(&new);
         self.catalog()
             .publish_schema(|schema| schema.put_table(new.clone()));
-        self.remove_leftovers(table.space, &gone)
+        // By the handles that purge may still be at work with, which have the trees' structure mutexes.
+        let trees = old.iter().flat_map(|old| old.indexes());
+        let trees = trees.filter(|i| gone.iter().any(|g| g.id.0 == i.tree.tree().index_id));
+        trees.into_iter().try_for_each(|i| self.free_tree(&i.tree))
     }
 
     /// Until nothing of transactions without a session (a crash or a lost connection left them) is to be undone: they hold no metadata locks,
@@ -147,29 +151,39 @@ impl Engine {
             .try_for_each(|i| self.remove_leftover(i.id.0, space, i.root))
     }
 
-    /// Frees a tree that nobody uses, and its leftover row.
+    /// Frees a tree of which there is no handle, and its leftover row.
     pub(crate) fn remove_leftover(
         &self,
         id: u64,
         space: u32,
         root: u32,
     ) -> Result<(), EngineError> {
-        let shared = self.shared();
         let root = match root {
             0 => self.find_root(id, space)?,
             root => Some(root),
         };
-        if let Some(root) = root {
-            let tree = TreeHandle::open(nfold_btree::Tree {
+        match root {
+            Some(root) => self.free_tree(&TreeHandle::open(nfold_btree::Tree {
                 space,
                 root,
                 index_id: id,
-            });
-            // A tree whose root is gone was freed before a crash.
-            while !matches!(block(|| tree.free_step(&shared.store)), Ok(true) | Err(_)) {}
+            })),
+            None => self.forget_leftover(id),
         }
+    }
+
+    /// Frees a tree, and its leftover row.
+    fn free_tree(&self, tree: &TreeHandle) -> Result<(), EngineError> {
+        // A tree whose root is gone was freed before a crash.
+        let store = &self.shared().store;
+        while !matches!(block(|| tree.free_step(store)), Ok(true) | Err(_)) {}
+        self.forget_leftover(tree.tree().index_id)
+    }
+
+    fn forget_leftover(&self, id: u64) -> Result<(), EngineError> {
+        let dictionary = &self.shared().dictionary;
         self.change_dictionary(|s| {
-            dictionary::remove(s, &shared.dictionary, Kind::Leftover, &id.to_be_bytes()).map(drop)
+            dictionary::remove(s, dictionary, Kind::Leftover, &id.to_be_bytes()).map(drop)
         })
     }
 

@@ -63,6 +63,25 @@ fn purge_leaves_the_rows_of_a_replaced_table_alone() {
     assert_sound(&db.engine, &table);
 }
 
+/// Purge and rollback hold no metadata lock: they may be about to merge pages of a tree by the old definition while writers split others by the new one.
+#[test]
+fn definitions_of_a_table_share_the_structure_mutexes_of_its_trees() {
+    let db = Db::new();
+    let first = db.table();
+    let renames = [(first.def().clone(), first.def().schema.clone(), "u".into())];
+    db.engine.rename_tables(&renames).unwrap();
+    let renamed = db.find("u");
+    db.engine
+        .change_indexes(renamed.def(), &[prefix_index()], &[])
+        .unwrap();
+    let indexed = db.find("u");
+    assert_eq!(indexed.indexes().len(), first.indexes().len() + 1);
+    for old in first.indexes() {
+        let same = |table: &Table| table.indexes().iter().any(|i| i.tree.is_same(&old.tree));
+        assert!(same(&renamed) && same(&indexed), "{:?}", old.tree.tree());
+    }
+}
+
 #[test]
 fn a_copy_shows_all_rows_beside_an_older_transaction() {
     let db = Db::new();
