@@ -5,7 +5,7 @@
 //! ```text
 //!  session slot (own 128-byte lines)            registry
 //!  ┌ entries[0] = table id ┐                    slots: list of every slot, grown under a mutex
-//!  │ entries[1] = table id │  ◀── DDL scans ──  closing: tables that some DDL has claimed
+//!  │ entries[1] = table id │  ◀── DDL scans ──  closing: tables that some DDL has claimed, and by which claim
 //!  │ ...          0 = free │                    closing_count: read by every statement, written by DDL alone
 //!  └ overflow: mutex, rare ┘
 //! ```
@@ -15,6 +15,8 @@
 //! I2. `closing_count` is the number of entries in `closing`, and changes only under the registry's mutex.
 //! I3. An exclusive lock is granted only after `closing` was published, a barrier was passed by every thread, and a scan of all
 //!     slots found none of its ids in another session's slot.
+//! I4. A claim on a table is one on the table that takes its place ([`Mdl::replace`]): it is entered before the schema names the new id, so nobody
+//!     can have announced that. `closing_count` is not zero all the while, so whoever learns the id looks into `closing`.
 //!
 //! # Concurrency
 //! Dekker's pattern. Shared side: store own entry (Relaxed), light barrier, load `closing_count`. Exclusive side: publish
@@ -75,7 +77,17 @@ impl Slot {
 #[derive(Default)]
 struct Inner {
     slots: Vec<Arc<Slot>>,
-    closing: Vec<u64>,
+    /// (table, number of the claim)
+    closing: Vec<(u64, u64)>,
+    /// Claims so far.
+    claims: u64,
+}
+
+impl Inner {
+    fn claim_on(&self, id: u64) -> Option<u64> {
+        let found = self.closing.iter().find(|(table, _)| *table == id);
+        found.map(|(_, claim)| *claim)
+    }
 }
 
 /// All metadata locks of one server.
@@ -136,51 +148,59 @@ impl Mdl {
         ids: &[TableId],
     ) -> Result<MdlExclusive, MdlBusy> {
         let mut inner = self.inner.lock();
-        if ids.iter().any(|id| inner.closing.contains(&id.0)) {
+        if ids.iter().any(|id| inner.claim_on(id.0).is_some()) {
             return Err(MdlBusy);
         }
-        inner.closing.extend(ids.iter().map(|id| id.0));
+        inner.claims += 1;
+        let number = inner.claims;
+        inner.closing.extend(ids.iter().map(|id| (id.0, number)));
         self.closing_count
             .store(inner.closing.len() as u64, Ordering::SeqCst);
         let claim = MdlExclusive {
             mdl: self.clone(),
-            ids: ids.iter().map(|id| id.0).collect(),
+            number,
         };
         self.barrier.heavy();
         let busy = inner.slots.iter().any(|slot| {
             let ours = own.is_some_and(|o| Arc::ptr_eq(&o.slot, slot));
-            !ours && claim.ids.iter().any(|&id| slot.holds(id))
+            !ours && ids.iter().any(|id| slot.holds(id.0))
         });
         drop(inner); // the claim's Drop takes the mutex
         if busy { Err(MdlBusy) } else { Ok(claim) }
     }
 
+    /// Before the schema names `new`, which takes the place of `old`: whoever has claimed `old` has claimed `new` as well (I4).
+    pub fn replace(&self, old: TableId, new: TableId) {
+        let mut inner = self.inner.lock();
+        if let Some(claim) = inner.claim_on(old.0) {
+            inner.closing.push((new.0, claim));
+            self.closing_count
+                .store(inner.closing.len() as u64, Ordering::SeqCst);
+        }
+    }
+
     fn is_closing(&self, id: u64) -> bool {
-        self.inner.lock().closing.contains(&id)
+        self.inner.lock().claim_on(id).is_some()
     }
 }
 
 /// An exclusive claim on some tables; ends when dropped.
 pub struct MdlExclusive {
     mdl: Arc<Mdl>,
-    ids: Vec<u64>,
+    number: u64,
 }
 
 impl MdlExclusive {
-    /// Whether `id` is among the claimed tables.
+    /// Whether `id` is among the claimed tables, or has taken the place of one.
     pub fn covers(&self, id: TableId) -> bool {
-        self.ids.contains(&id.0)
+        self.mdl.inner.lock().claim_on(id.0) == Some(self.number)
     }
 }
 
 impl Drop for MdlExclusive {
     fn drop(&mut self) {
         let mut inner = self.mdl.inner.lock();
-        for id in &self.ids {
-            if let Some(at) = inner.closing.iter().position(|c| c == id) {
-                inner.closing.swap_remove(at);
-            }
-        }
+        inner.closing.retain(|(_, claim)| *claim != self.number);
         self.mdl
             .closing_count
             .store(inner.closing.len() as u64, Ordering::SeqCst);
@@ -306,6 +326,35 @@ mod tests {
         assert!(mdl.try_exclusive(None, &[T1]).is_err());
         drop(b);
         assert!(mdl.try_exclusive(None, &[T1, T2]).is_ok());
+    }
+
+    #[test]
+    fn a_claim_is_one_on_what_takes_the_tables_place() {
+        const T3: TableId = TableId(3);
+        const T4: TableId = TableId(4);
+        let mdl = Arc::new(Mdl::new());
+        let mut other = mdl.slot();
+        mdl.replace(T1, T2);
+        other.acquire(T2).unwrap(); // nobody had claimed T1
+        other.release_all();
+        let claim = mdl.try_exclusive(None, &[T1]).unwrap();
+        mdl.replace(T1, T3);
+        mdl.replace(T3, T4);
+        for id in [T1, T3, T4] {
+            assert!(claim.covers(id));
+            assert_eq!(other.acquire(id), Err(MdlBusy));
+            assert!(mdl.try_exclusive(None, &[id]).is_err());
+        }
+        assert!(!claim.covers(T2));
+        let unrelated = mdl.try_exclusive(None, &[T2]).unwrap();
+        drop(claim);
+        assert_eq!(other.acquire(T2), Err(MdlBusy));
+        for id in [T1, T3, T4] {
+            other.acquire(id).unwrap();
+        }
+        drop(unrelated);
+        other.acquire(T2).unwrap();
+        assert_eq!(mdl.closing_count.load(Ordering::SeqCst), 0);
     }
 
     #[test]

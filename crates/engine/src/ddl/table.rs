@@ -192,7 +192,7 @@ impl Engine {
         self.replace_table(table, def)
     }
 
-    /// Puts `new` in the place of `old`, whose space goes.
+    /// Puts `new` in the place of `old`, whose space goes. The caller's metadata lock is one on `new` from now on.
     pub(super) fn replace_table(
         &self,
         old: &Arc<TableDef>,
@@ -206,6 +206,7 @@ impl Engine {
         });
         self.unless_failed(done, new.space)?;
         self.open_new_table(&new);
+        self.catalog().mdl().replace(old.id, new.id);
         self.catalog().publish_schema(|schema| {
             schema.remove_table(old.id);
             schema.put_table(new);

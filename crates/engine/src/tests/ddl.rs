@@ -296,3 +296,21 @@ fn optimizing_keeps_the_rows_and_shrinks_the_file() {
     assert_eq!(after, before);
     assert_sound(&db.engine, &table);
 }
+
+/// Until the statement ends nobody else gets at the table that has taken the place of the one that was locked.
+#[test]
+fn the_metadata_lock_passes_to_the_table_that_takes_the_place() {
+    let db = Db::new();
+    let mdl = db.engine.catalog().mdl().clone();
+    let mut other = mdl.slot();
+    let old = db.table().def().clone();
+    let claim = mdl.try_exclusive(None, &[old.id]).unwrap();
+    db.engine.truncate_table(&old).unwrap();
+    let empty = db.find("t").def().clone();
+    db.engine.optimize_table(&empty).unwrap();
+    let dense = db.find("t").def().clone();
+    assert!(old.id != empty.id && empty.id != dense.id);
+    assert!(other.acquire(dense.id).is_err() && claim.covers(dense.id));
+    drop(claim);
+    other.acquire(dense.id).unwrap();
+}

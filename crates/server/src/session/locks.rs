@@ -65,7 +65,7 @@ pub struct TableLocks {
     /// Announces the tables locked for READ.
     _announced: Option<MdlSlot>,
     _shared: Vec<Arc<MdlExclusive>>,
-    _exclusive: Vec<MdlExclusive>,
+    exclusive: Vec<MdlExclusive>,
 }
 
 impl TableLocks {
@@ -204,7 +204,7 @@ impl Session {
         }
         let own = Some(self.engine.mdl_ref());
         Ok(TableLocks {
-            _exclusive: vec![mdl.try_exclusive(own, &written)?],
+            exclusive: vec![mdl.try_exclusive(own, &written)?],
             tables,
             _announced: Some(announced),
             _shared: shared,
@@ -279,7 +279,11 @@ impl Session {
             let now = current_id(&self.schema, t);
             if let Some(id) = now.filter(|id| *id != t.id) {
                 t.id = id;
-                fresh.extend([id, write_permit(id)]);
+                // What took the place of a table that is claimed is claimed with it.
+                if !locks.exclusive.iter().any(|claim| claim.covers(id)) {
+                    fresh.push(id);
+                }
+                fresh.push(write_permit(id));
             }
             now.is_some()
         });
@@ -297,7 +301,7 @@ impl Session {
                     }
                 }
             };
-            self.table_locks._exclusive.push(claim);
+            self.table_locks.exclusive.push(claim);
         }
         self.plan_environment_changed();
         Ok(())
