@@ -1,0 +1,21 @@
+"""Definitions of all kinds beside writes, rollbacks, snapshots, KILL and a pool that changes its size; what must hold is in tests/lib/storm.py. tests/crash/ddl-storm has
+the long rounds, with kill -9 in between."""
+import server
+import storm
+
+SECONDS = 6
+OPTIONS = {"innodb_buffer_pool_size": "16M", "innodb_redo_log_capacity": "16M", "nfold_workers": "2"}
+
+
+def test_definitions_beside_everything(_):
+    srv = server.Server(OPTIONS)
+    with srv:
+        case = storm.Storm(srv, 1)
+        case.prepare()
+        case.run(SECONDS)
+        before = case.check()
+        srv.stop()
+        srv.start()
+        assert case.check() == before, "other rows after a restart"
+        idle = [name for name, (done, _) in case.counts().items() if not done]
+        assert not idle, f"never succeeded: {idle}"
