@@ -8,6 +8,7 @@ use nfold_btree::TreeCheck;
 use nfold_store::StoreError;
 
 use crate::batch::{KeyRange, RowBatch};
+use crate::ddl::stop;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::read::{Read, ReadSpec};
@@ -35,6 +36,9 @@ struct Sum {
 impl Engine {
     /// CHECK TABLE: reads every page of the trees and every value, long ones too. A table that is sound takes changes again, one
     /// that is not takes none. Blocks.
+    ///
+    /// # Errors
+    /// [`EngineError::Stopped`]; then nothing is known of the table, and nothing is changed.
     pub fn check_table(&self, table: &Arc<Table>) -> Result<CheckReport, EngineError> {
         let mut report = CheckReport::default();
         for n in 0..table.indexes().len() {
@@ -72,6 +76,7 @@ impl Engine {
         };
         let (store, tree) = (&self.shared().store, &table.index(n).tree);
         loop {
+            stop::check()?;
             match block(|| tree.check_step(store, &mut check, &mut count)) {
                 Ok(false) => {}
                 Ok(true) => break,
@@ -118,6 +123,7 @@ fn each_row(
     let mut read = Read::range(table.clone(), spec, &KeyRange::all(), false);
     let mut batch = RowBatch::new();
     loop {
+        stop::check()?;
         batch.clear();
         let more = block(|| read.next(session, &mut batch))?;
         batch.iter().try_for_each(&mut visit)?;

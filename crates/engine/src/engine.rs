@@ -65,7 +65,7 @@ pub(crate) struct Shared {
     pub catalog: Arc<Catalog>,
     pub dictionary: Arc<Table>,
     pub tables: RwLock<FxHashMap<TableId, Arc<Table>>>,
-    /// One DDL call at a time.
+    /// One change of the dictionary at a time (L2 of [`crate::ddl`]).
     pub ddl: Mutex<()>,
     pub flush_at_commit: AtomicU8,
     pub build_memory: usize,
@@ -268,7 +268,7 @@ impl Engine {
         self.shared.flush_at_commit.store(value, Relaxed);
     }
 
-    /// ANALYZE TABLE. Blocks.
+    /// ANALYZE TABLE. Blocks, until it is done or [`stoppable`](crate::stoppable) stops it.
     pub fn analyze_table(&self, table: &Table) -> Result<(), EngineError> {
         table.set_stats(stats::make(&self.shared.store, table, true)?);
         Ok(())

@@ -9,6 +9,7 @@ use nfold_btree::{EntryBatch, KeyRange};
 use nfold_catalog::{IndexStats, TableStats};
 use nfold_store::{Stop as StoreStop, Store};
 
+use crate::ddl::stop;
 use crate::error::EngineError;
 use crate::table::Table;
 
@@ -70,6 +71,7 @@ fn sample(store: &Store, table: &Table, ordinal: usize, limit: u64) -> Result<Sa
     let mut batch = EntryBatch::default();
     let mut last: Vec<u8> = Vec::new();
     while sample.entries < limit {
+        stop::check()?;
         batch.clear();
         let more = block(|| cursor.next_batch(&index.tree, store, 1024, &mut batch))?;
         for (key, value) in batch.iter() {

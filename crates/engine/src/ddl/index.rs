@@ -28,7 +28,6 @@ impl Engine {
         add: &[IndexSpec],
         drop: &[IndexId],
     ) -> Result<(), EngineError> {
-        let _one = self.shared().ddl.lock();
         let shared = self.shared();
         if !add.is_empty()
             && let Some(table) = self.table(table.id)
@@ -37,6 +36,7 @@ impl Engine {
             table.check_sound()?;
         }
         self.finish_rollbacks()?;
+        let one = shared.ddl.lock();
         let first = dictionary::take_ids(
             &shared.store,
             shared.dictionary.def().space,
@@ -76,7 +76,9 @@ impl Engine {
             self.make_tree(table.space, i.id.0)
                 .map(|root| i.root = root)
         });
-        if let Err(error) = trees.and_then(|()| listed(&made)) {
+        let made_known = trees.and_then(|()| listed(&made));
+        std::mem::drop(one); // L2
+        if let Err(error) = made_known {
             self.remove_leftovers(table.space, &made)?;
             return Err(error);
         }
@@ -95,6 +97,7 @@ impl Engine {
             .cloned()
             .collect();
         let new = Arc::new(new);
+        let one = shared.ddl.lock();
         let dictionary = &shared.dictionary;
         self.change_dictionary(|s| {
             self.put_table(s, &new)?;
@@ -108,6 +111,7 @@ impl Engine {
         self.redefine_table(&new);
         self.catalog()
             .publish_schema(|schema| schema.put_table(new.clone()));
+        std::mem::drop(one); // L2
         // By the handles that purge may still be at work with, which have the trees' structure mutexes.
         let trees = old.iter().flat_map(|old| old.indexes());
         let trees = trees.filter(|i| gone.iter().any(|g| g.id.0 == i.tree.tree().index_id));
@@ -120,6 +124,7 @@ impl Engine {
         let trx = &self.shared().trx;
         let applier = crate::undo::Applier(self.shared().clone());
         while trx.undoing() > 0 {
+            stop::check()?;
             if !block(|| trx.rollback_step(&applier, 64))? && trx.undoing() > 0 {
                 // The background has the last of them.
                 std::thread::sleep(std::time::Duration::from_millis(1));
@@ -181,6 +186,7 @@ impl Engine {
     }
 
     fn forget_leftover(&self, id: u64) -> Result<(), EngineError> {
+        let _one = self.shared().ddl.lock();
         let dictionary = &self.shared().dictionary;
         self.change_dictionary(|s| {
             dictionary::remove(s, dictionary, Kind::Leftover, &id.to_be_bytes()).map(drop)

@@ -10,13 +10,14 @@
 //!
 //! # Invariants
 //! L1. The caller holds the exclusive metadata locks of every table involved, and has released its own uses of them.
-//! L2. DDL calls run one at a time (`Shared::ddl`).
+//! L2. Changes of the dictionary and what goes with them run one at a time (`Shared::ddl`). What may take minutes is done without that mutex: copying a
+//!     table, filling and freeing trees, waiting for rollbacks. L1 keeps others from these tables meanwhile, and what is not named yet is nobody else's.
 
 mod build;
 mod index;
 mod rebuild;
 mod runs;
-mod stop;
+pub(crate) mod stop;
 mod table;
 
 use nfold_catalog::codec::Stored;

@@ -51,18 +51,17 @@ impl Engine {
         spec: &TableSpec,
         convert: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), E>,
     ) -> Result<u64, CopyError<E>> {
-        let _one = self.shared().ddl.lock();
-        let mut def = self.make_table(spec)?;
-        def.create_time = old.create_time;
-        let copied = self.copy_rows(old, &def, convert);
-        let rows = match copied {
-            Ok(rows) => rows,
-            Err(error) => {
-                self.abandon_space(def.space);
-                return Err(error);
-            }
+        let mut def = {
+            let _one = self.shared().ddl.lock();
+            self.make_table(spec)?
         };
-        self.carry_auto_increment(old, &def, spec.auto_increment)?;
+        def.create_time = old.create_time;
+        let copied = self.copy_rows(old, &def, convert).and_then(|rows| {
+            self.carry_auto_increment(old, &def, spec.auto_increment)?;
+            Ok(rows)
+        });
+        let rows = copied.inspect_err(|_| self.abandon_space(def.space))?;
+        let _one = self.shared().ddl.lock();
         self.replace_table(old, def)?;
         Ok(rows)
     }
@@ -80,7 +79,11 @@ impl Engine {
         let schema = self.catalog().snapshot();
         let new = schema.table(&table.schema, &table.name);
         if let Some(new) = new.and_then(|t| self.table(t.id)) {
-            self.analyze_table(&new)?;
+            match self.analyze_table(&new) {
+                // The rows are where they should be; the background makes the statistics.
+                Err(EngineError::Stopped) => {}
+                other => other?,
+            }
         }
         Ok(rows)
     }

@@ -1,10 +1,11 @@
-//! Stopping a change of a definition that fills trees for minutes: whoever runs one on a thread lends it a flag, which KILL raises.
+//! Stopping what runs for minutes: a change of a definition that fills trees, CHECK and ANALYZE TABLE. Whoever runs one on a thread lends it a flag,
+//! which KILL raises.
 //!
 //! # Concurrency
 //! The flag is shared with the session's worker, which stores it once. It orders nothing: the change ends by its own error, and the session
 //! learns that as of any other.
 //! # Failure
-//! What stops is the filling alone (step 1 of the protocol), so the change leaves what a full disk would: nothing.
+//! What stops of a change is the filling alone (step 1 of the protocol), so the change leaves what a full disk would: nothing.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub fn stoppable<T>(asked: Arc<AtomicBool>, change: impl FnOnce() -> T) -> T {
 }
 
 /// [`EngineError::Stopped`] if the change that this thread runs is to stop.
-pub(super) fn check() -> Result<(), EngineError> {
+pub(crate) fn check() -> Result<(), EngineError> {
     let asked = ASKED.with_borrow(|flag| flag.as_ref().is_some_and(|f| f.load(Relaxed)));
     if asked {
         Err(EngineError::Stopped)

@@ -177,6 +177,10 @@ fn a_change_that_is_asked_to_stop_leaves_nothing() {
     assert_eq!(stopped, Err(EngineError::Stopped));
     let stopped = stoppable(asked.clone(), || db.engine.optimize_table(table.def()));
     assert_eq!(stopped, Err(EngineError::Stopped));
+    let stopped = stoppable(asked.clone(), || db.engine.check_table(&table));
+    assert_eq!(stopped, Err(EngineError::Stopped));
+    let stopped = stoppable(asked.clone(), || db.engine.analyze_table(&table));
+    assert_eq!(stopped, Err(EngineError::Stopped));
     let same = db.find("t");
     assert_eq!((same.def().id, names(&same)), before);
     assert!(db.engine.check_table(&same).unwrap().problems.is_empty());
@@ -313,4 +317,56 @@ fn the_metadata_lock_passes_to_the_table_that_takes_the_place() {
     assert!(other.acquire(dense.id).is_err() && claim.covers(dense.id));
     drop(claim);
     other.acquire(dense.id).unwrap();
+}
+
+/// What takes minutes keeps nobody from defining other tables.
+#[test]
+fn a_copy_that_takes_long_stands_in_no_other_definitions_way() {
+    let db = Db::new();
+    let table = db.table();
+    let other = db.engine.create_table(spec("u", true)).unwrap();
+    let mut w = db.session();
+    insert(&mut w, &table, &row(1, 1, "one"));
+    commit(&mut w);
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let (go, may_go) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|s| {
+        let (db, def) = (&db, table.def());
+        let copy = s.spawn(move || {
+            let mut first = true;
+            db.engine.rebuild_table(def, &spec("t", true), |old, new| {
+                if std::mem::take(&mut first) {
+                    begun.send(()).unwrap();
+                    // Until all the others are done; if they wait for this, it ends all the same, and too early.
+                    may_go
+                        .recv_timeout(std::time::Duration::from_secs(20))
+                        .map_err(drop)?;
+                }
+                new.extend_from_slice(old);
+                Ok::<(), ()>(())
+            })
+        });
+        has_begun.recv().unwrap();
+        db.engine.truncate_table(&other).unwrap();
+        let other = db.find("u");
+        db.engine.optimize_table(other.def()).unwrap();
+        let other = db.find("u");
+        let k2 = IndexSpec {
+            name: "k2".into(),
+            kind: IndexKind::Secondary,
+            parts: vec![IndexPart {
+                column: 1,
+                prefix_len: None,
+                desc: false,
+            }],
+            comment: Box::default(),
+            btree: false,
+        };
+        db.engine.change_indexes(other.def(), &[k2], &[]).unwrap();
+        let other = db.find("u");
+        db.engine.drop_tables(&[other.def().clone()]).unwrap();
+        go.send(()).unwrap();
+        assert_eq!(copy.join().unwrap().unwrap(), 1);
+    });
+    assert_sound(&db.engine, &db.find("t"));
 }

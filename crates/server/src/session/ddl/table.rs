@@ -356,7 +356,12 @@ impl Session {
             Privileges::ALTER
         };
         self.rights.need_table(needs, command, &schema, name)?;
-        let (_claim, def) = self.claim_table(cx, &schema, name, &[DATABASES])?;
+        let renames = a
+            .actions
+            .iter()
+            .any(|a| matches!(a, AlterAction::Rename(_)));
+        let names = if renames { &[DATABASES][..] } else { &[] };
+        let (_claim, def) = self.claim_table(cx, &schema, name, names)?;
         let Altered {
             change,
             rename,
