@@ -27,6 +27,7 @@ MOMENTS = ["DATE'2020-01-02'", "DATE'1901-01-01'", "TIMESTAMP'2020-01-02 10:11:1
 BITS = ["b'1'", "b'101'", "x'31'", "x'61'", "x'00'", "x'0000000031'"]
 CONSTANTS = INTS + DECIMALS + DOUBLES + TEXTS + MOMENTS + BITS + ["NULL", "TRUE"]
 
+NESTED_LOOPS = "block_nested_loop=off,semijoin=off,materialization=off"
 HINTS = {"key": "FORCE INDEX (k)", "descending key": "FORCE INDEX (d)", "no key": "IGNORE INDEX (k, d)"}
 JOINS = ["= {b}", "<=> {b}", "< {b}", ">= {b}", "BETWEEN {b} AND {b}", "IN ({b}, {b})", "IN ({b}, 1)"]
 CONDITIONS = ["{e} = {v}", "{v} = {e}", "{e} <=> {v}", "{e} < {v}", "{e} <= {v}", "{e} > {v}", "{v} >= {e}", "{e} IN ({v})", "{e} IN ({v}, {w})", "{e} BETWEEN {v} AND {w}", "{e} BETWEEN {w} AND {v}",
@@ -145,7 +146,7 @@ def run(sides, database, only=None, part="all", shown=2, mode=""):
         side.run(f"USE `{database}`")
         side.run(f"SET sql_mode = '{mode}'")
     # Plans of MySQL's that compare in ways of their own: nested loops are the authority.
-    sides[0].run("SET optimizer_switch = 'block_nested_loop=off,semijoin=off,materialization=off'")
+    sides[0].run(f"SET optimizer_switch = '{NESTED_LOOPS}'")
     for name, sql in definitions():
         for side in sides:
             a = side.run(sql)
