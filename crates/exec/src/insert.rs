@@ -440,6 +440,10 @@ impl<'i> Inserting<'i, '_> {
                     return Ok(true);
                 }
                 WriteOutcome::Duplicate { index } => {
+                    if self.plan.replace && self.replaces_itself(index)? {
+                        self.affected += 1;
+                        return Ok(true);
+                    }
                     self.duplicates += 1;
                     if self.plan.replace {
                         self.remove(index)?;
@@ -482,6 +486,18 @@ impl<'i> Inserting<'i, '_> {
         self.found.clear();
         while self.rt.read(&mut read, &mut self.found)? {}
         Ok(!self.found.is_empty())
+    }
+
+    /// REPLACE: whether the row in the way, which is locked by then, is the same. MySQL changes a row that the last of the unique keys finds in place, and does not
+    /// count it twice where nothing changes.
+    fn replaces_itself(&mut self, index: usize) -> Result<bool, SqlError> {
+        let def = self.table.def();
+        if def.indexes[index + 1..].iter().any(|i| i.is_unique()) {
+            return Ok(false);
+        }
+        Ok(self.conflicting(index)?
+            && self.found.len() == 1
+            && self.found.row(0) == self.insert.image())
     }
 
     /// REPLACE: the row in the way goes.

@@ -312,10 +312,7 @@ impl RowOut for SetOut<'_, '_> {
     fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
         let mut values: smallvec::SmallVec<[Val<'a>; 4]> = smallvec::SmallVec::new();
         for (e, ty) in select.iter().zip(self.types) {
-            values.push(match tuple::kept_as_digits(&e.ty.col, &ty.col) {
-                true => cx.digits(e, ty)?,
-                false => cx.val_as(e, ty)?,
-            });
+            values.push(tuple::kept(cx, e, ty)?);
         }
         if let Some(seen) = &mut self.distinct
             && !seen.is_new(

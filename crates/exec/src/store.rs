@@ -109,6 +109,13 @@ impl Storing {
                 row,
             );
         }
+        if let Val::UInt(n) = v
+            && ty.col.is_enum_or_set()
+            && column.ty.is_numeric()
+        {
+            let number = ValueRef::UInt(n);
+            return self.store_ref(rt, column, number, CollationId::BINARY, row);
+        }
         if ty.col.is_enum_or_set() && ty.col != column.ty {
             let from = ty.col.collation;
             let text = convert::to_bytes(cx, v, ty).unwrap_or_default();

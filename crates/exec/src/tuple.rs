@@ -118,8 +118,32 @@ pub(crate) fn layout_of<'t>(types: impl IntoIterator<Item = &'t ExprType>) -> Ro
 
 /// Whether a temporary table keeps a value of type `from` in a column of type `to` as the digits of its number: a BIT or a YEAR in a short text. (In a TEXT
 /// or BLOB it is as it would be shown.)
-pub(crate) fn kept_as_digits(from: &ColumnType, to: &ColumnType) -> bool {
+fn kept_as_digits(from: &ColumnType, to: &ColumnType) -> bool {
     matches!(from.kind, TypeKind::Bit(_) | TypeKind::Year) && to.is_string() && !to.is_blob()
+}
+
+/// The value of `e` as a column of a temporary table of type `ty` has it: a FLOAT in a text has as many digits of its double as there is room for, a BINARY is as
+/// long as it is declared.
+pub(crate) fn kept<'a>(cx: &EvalCx<'a>, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
+    if kept_as_digits(&e.ty.col, &ty.col) {
+        return cx.digits(e, ty);
+    }
+    let float = e.ty.col.kind == TypeKind::Float && ty.col.is_string() && !ty.col.is_blob();
+    let mut v = match float.then(|| cx.val(e)).transpose()? {
+        Some(Val::Float(v)) => {
+            let mut text = Vec::new();
+            nfold_types::convert::store::double_text(f64::from(v), &ty.col, &mut text);
+            Val::Bytes(text.into())
+        }
+        Some(v) => v,
+        None => cx.val_as(e, ty)?,
+    };
+    if let (TypeKind::Binary(n), Val::Bytes(bytes)) = (&ty.col.kind, &mut v)
+        && bytes.len() < *n as usize
+    {
+        bytes.to_mut().resize(*n as usize, 0);
+    }
+    Ok(v)
 }
 
 /// Appends the row image of evaluated values.

@@ -360,6 +360,11 @@ impl Class {
         }
     }
 
+    /// Int, Decimal or Double.
+    pub fn is_number(self) -> bool {
+        matches!(self, Class::Int | Class::Decimal | Class::Double)
+    }
+
     /// Date, Time or DateTime.
     pub fn is_temporal(self) -> bool {
         matches!(self, Class::Date | Class::Time | Class::DateTime)

@@ -238,6 +238,8 @@ pub enum PointPart {
     Eq { expr: Expr, null_safe: bool },
     /// Any of these.
     In(Vec<Expr>),
+    /// Any of these, each as by `=`: where OR joins comparisons with a TIME, what a text is to one is not what it is to a list.
+    AnyEq(Vec<Expr>),
     /// Member `at` of each row of list slot `list`. Parts of the same list (`of` > 1) go together, row by row.
     List { list: u32, at: usize, of: usize },
     /// Column `at` of written-out row constructors; parts with the same number of rows go together.

@@ -491,6 +491,9 @@ fn add_time<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, sign: i64) 
             match sum {
                 // A TIME has an end; what is called a string is cut.
                 Val::Time(t) if !text && t.micros() != micros => Val::Null,
+                Val::Time(t) if t.micros() != micros => {
+                    Val::Time(Time::from_micros(t.micros(), digits(t.micros())))
+                }
                 sum => sum,
             }
         }

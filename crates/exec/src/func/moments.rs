@@ -39,9 +39,9 @@ fn fsp_of_constant(e: &Expr) -> u8 {
         ExprKind::IntervalArith { expr, unit, .. } if !unit.has_micros() => fsp_of(expr),
         ExprKind::Call { func, args } => match super::Builtins.get(*func).name {
             "if" => fsp_of(&args[1]).max(fsp_of(&args[2])),
-            "ifnull" | "coalesce" | "addtime" | "subtime" => {
-                args.iter().map(fsp_of).max().unwrap_or(0)
-            }
+            "ifnull" | "coalesce" => args.iter().map(fsp_of).max().unwrap_or(0),
+            // All six or none.
+            "addtime" | "subtime" if args.iter().all(|a| fsp_of(a) == 0) => 0,
             _ => 6,
         },
         _ => 6,

@@ -232,25 +232,10 @@ impl BoundAccess {
     ) -> Result<(), SqlError> {
         let s = &mut self.scratch;
         match part {
-            PointPart::Eq { expr, null_safe } => {
-                let v = cx.val(expr)?;
-                let ty = &layout.parts()[at].ty;
-                let v = match ty.is_temporal() {
-                    true => match moment(cx, (expr, v), ty, true, !*null_safe && !cx.st.changes)? {
-                        Some(v) => v,
-                        None => return Ok(()),
-                    },
-                    false => v,
-                };
-                member(
-                    s,
-                    cx,
-                    layout,
-                    at,
-                    (&v, &expr.ty, is_constant_text(expr, &v)),
-                    *null_safe,
-                )
-            }
+            PointPart::Eq { expr, null_safe } => equal(s, cx, layout, at, expr, *null_safe),
+            PointPart::AnyEq(list) => list
+                .iter()
+                .try_for_each(|e| equal(s, cx, layout, at, e, false)),
             PointPart::In(list) => {
                 let ty = &layout.parts()[at].ty;
                 let integers = Integers::of(ty);
@@ -271,6 +256,11 @@ impl BoundAccess {
                         && compare::is_no_date(cx, &v, &e.ty)
                         && compare::constant_dates(list.iter())
                     {
+                        return Ok(());
+                    }
+                    let mixed = || list.iter().any(|e| e.ty.class().is_number());
+                    let time = Class::of(ty) == Class::Time;
+                    if time && compare::is_no_time(cx, &v, &e.ty) && mixed() {
                         return Ok(());
                     }
                     let v = listed(cx, v, &e.ty, ty);
@@ -307,6 +297,11 @@ impl BoundAccess {
                     let from = compare::member_type(cx, *list, i, &v);
                     let date = several && ty.kind == TypeKind::Date;
                     if date && compare::is_no_date(cx, &v, &from) {
+                        continue;
+                    }
+                    let time = several && Class::of(ty) == Class::Time;
+                    if time && compare::is_no_time(cx, &v, &from) && compare::has_numbers(cx, *list)
+                    {
                         continue;
                     }
                     let (v, from) = match several {
@@ -505,6 +500,28 @@ fn plain_member(
         .map_err(|e| key_error(&e))?;
     s.members.push((start, s.arena.len() as u32));
     Ok(())
+}
+
+/// Adds what `=` finds, or `<=>`.
+fn equal<'a>(
+    s: &mut Scratch,
+    cx: &EvalCx<'a>,
+    layout: &KeyLayout,
+    part: usize,
+    expr: &'a Expr,
+    null_safe: bool,
+) -> Result<(), SqlError> {
+    let v = cx.val(expr)?;
+    let ty = &layout.parts()[part].ty;
+    let v = match ty.is_temporal() {
+        true => match moment(cx, (expr, v), ty, true, !null_safe && !cx.st.changes)? {
+            Some(v) => v,
+            None => return Ok(()),
+        },
+        false => v,
+    };
+    let constant = is_constant_text(expr, &v);
+    member(s, cx, layout, part, (&v, &expr.ty, constant), null_safe)
 }
 
 /// Adds one member of a key part, if it can be found at all.

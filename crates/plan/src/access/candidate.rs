@@ -39,7 +39,7 @@ pub(crate) fn each_expr(kind: &AccessKind, f: &mut dyn FnMut(&Expr)) {
     };
     let point = |p: &PointPart, f: &mut dyn FnMut(&Expr)| match p {
         PointPart::Eq { expr, .. } => f(expr),
-        PointPart::In(list) => list.iter().for_each(f),
+        PointPart::In(list) | PointPart::AnyEq(list) => list.iter().for_each(f),
         PointPart::List { .. } => {}
         PointPart::Rows { rows, .. } => rows.iter().flatten().for_each(f),
     };

@@ -240,6 +240,7 @@ impl Reader<'_> {
         let mut column = None;
         let mut ranges = Vec::with_capacity(list.len());
         let mut implied = true;
+        let (mut equal, mut listed) = (false, false);
         for c in list {
             // An AND inside may hold both bounds of a range.
             let on = match &c.kind {
@@ -260,15 +261,33 @@ impl Reader<'_> {
                             null_safe: false,
                         },
                     ..
-                } => ranges.push(point_range(expr)),
+                } => {
+                    equal = true;
+                    ranges.push(point_range(expr));
+                }
+                Says::Points {
+                    part: PointPart::AnyEq(members),
+                    ..
+                } => {
+                    equal = true;
+                    ranges.extend(members.into_iter().map(point_range));
+                }
                 Says::Points {
                     part: PointPart::In(members),
                     ..
-                } => ranges.extend(members.into_iter().map(point_range)),
+                } => {
+                    listed = true;
+                    ranges.extend(members.into_iter().map(point_range));
+                }
                 Says::Points { .. } => return None,
             }
         }
         let column = column?;
+        let (ty, _) = &self.block.tables[self.t].source.column_types()[column];
+        let times = Class::of(ty) == Class::Time;
+        if times && equal && listed {
+            return None;
+        }
         let all_points = ranges.iter().all(|r| match (&r.lo, &r.hi) {
             (Some((a, true)), Some((b, true))) => a == b && r.like.is_none(),
             _ => false,
@@ -279,12 +298,13 @@ impl Reader<'_> {
                 .filter_map(|r| r.lo.map(|(e, _)| e))
                 .collect();
             let count = members.len();
+            let part = match times && equal {
+                true => PointPart::AnyEq(members),
+                false => PointPart::In(members),
+            };
             return Some(OnColumn {
                 column,
-                says: Says::Points {
-                    part: PointPart::In(members),
-                    count,
-                },
+                says: Says::Points { part, count },
                 implied,
             });
         }

@@ -441,6 +441,13 @@ fn block(
     }
     b.clause = "order clause";
     let mut order = b.order_keys(order_by, &items)?;
+    // What DISTINCT keeps is made a text below.
+    let passed_on = |e: &Expr| matches!(e.kind, ExprKind::Case { .. } | ExprKind::Call { .. });
+    if !s.distinct {
+        let keys = order.iter_mut().map(|k| &mut k.expr);
+        keys.filter(|e| passed_on(e))
+            .for_each(super::stored::members_as_texts);
+    }
     if s.group_by.is_empty() {
         let exprs = items.iter_mut().map(|i| &mut i.expr);
         let exprs = exprs.chain(&mut having);

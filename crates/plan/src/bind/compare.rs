@@ -3,7 +3,7 @@
 use nfold_sql::ast::{self, BinaryOp, InList};
 use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
 
-use super::expr::operand;
+use super::expr::{operand, selected};
 use super::types::{and, list_kind};
 use super::{BlockBinder, ParamType};
 use crate::collate::{self, Operand};
@@ -64,18 +64,12 @@ impl BlockBinder<'_> {
                 }
                 let (index, types) = self.subquery(query)?;
                 let single = types.len() == 1;
-                let column = |(n, ty): (usize, ExprType)| Expr {
-                    kind: ExprKind::Subquery {
-                        index,
-                        use_as: match single {
-                            true => SubqueryUse::Scalar,
-                            false => SubqueryUse::Column(n as u16),
-                        },
-                    },
-                    ty: ExprType {
-                        nullable: true,
-                        ..ty
-                    },
+                let column = |(n, ty): (usize, ExprType)| {
+                    let use_as = match single {
+                        true => SubqueryUse::Scalar,
+                        false => SubqueryUse::Column(n as u16),
+                    };
+                    selected(index, use_as, ty)
                 };
                 Ok(types.into_iter().enumerate().map(column).collect())
             }
@@ -245,7 +239,7 @@ impl BlockBinder<'_> {
                     let types = std::iter::once(&left.ty).chain(members.iter().map(|m| &m.ty));
                     let texts = collate::of_texts(types.clone(), self.cx.connection, " IN ")?;
                     let all = texts.or_else(|| of_dates(types));
-                    let numbers = members.iter().any(|m| is_number(m.ty.class()));
+                    let numbers = members.iter().any(|m| m.ty.class().is_number());
                     let texts = std::iter::once(&left.ty)
                         .chain(members.iter().map(|m| &m.ty))
                         .filter(|t| t.class() == Class::String && !t.col.zerofill);
@@ -465,13 +459,9 @@ fn unless(e: Expr, negated: bool) -> Expr {
     }
 }
 
-fn is_number(class: Class) -> bool {
-    matches!(class, Class::Int | Class::Decimal | Class::Double)
-}
-
 /// The comparison of a list without numbers that has dates or times among its texts: all of it is compared as what these are.
 fn of_dates<'e>(types: impl Iterator<Item = &'e ExprType> + Clone) -> Option<CmpKind> {
-    if types.clone().any(|t| is_number(t.class())) {
+    if types.clone().any(|t| t.class().is_number()) {
         return None;
     }
     let date = |t: &ExprType| matches!(t.class(), Class::Date | Class::DateTime);
@@ -502,7 +492,7 @@ fn between_kinds(parts: &[Expr; 3], connection: CollationId) -> Result<[CmpKind;
         return Ok([kind; 2]);
     }
     let constant = |i: usize| operand(&parts[i]) == Operand::Constant;
-    let numbers = (0..3).any(|i| is_number(class(i)));
+    let numbers = (0..3).any(|i| class(i).is_number());
     if class(0).is_temporal() && numbers && !(column && constant(1) && constant(2)) {
         return Ok([CmpKind::Double; 2]);
     }

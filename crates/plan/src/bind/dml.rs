@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use nfold_catalog::TableDef;
+use nfold_catalog::{ColumnDef, TableDef};
 use nfold_sql::ast::{self, ColumnRef, OrderItem, TableFactor, TableRef};
 use nfold_types::{ErrorCode, SqlError};
 
 use super::from::FromInfo;
 use super::names::display;
-use super::{BlockBinder, ParamType, PlanCx, ScopeColumn, ScopeSlot, block};
+use super::{BlockBinder, ParamType, PlanCx, ScopeColumn, ScopeSlot, block, stored};
 use crate::expr::{Expr, SubqueryPlan};
 use crate::query::{
     Assignment, Block, DeletePlan, InsertPlan, InsertSource, LimitPlan, Plan, QueryBody, QueryPlan,
@@ -77,13 +77,18 @@ pub(super) fn insert(cx: &PlanCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError>
         }
     }
     let source = match &i.source {
-        ast::InsertSource::Values(rows) => {
-            InsertSource::Rows(rows_of(&mut b, rows, &mut columns, named.is_some())?)
-        }
+        ast::InsertSource::Values(rows) => InsertSource::Rows(rows_of(
+            &mut b,
+            rows,
+            &table,
+            &mut columns,
+            named.is_some(),
+        )?),
         ast::InsertSource::Set(list) => {
             let row = list
                 .iter()
-                .map(|a| value(&mut b, &a.value))
+                .zip(&columns)
+                .map(|(a, &c)| value(&mut b, &a.value, &table.columns[c]))
                 .collect::<Result<_, _>>()?;
             InsertSource::Rows(vec![row])
         }
@@ -98,10 +103,12 @@ pub(super) fn insert(cx: &PlanCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError>
             InsertSource::Param(*n)
         }
         ast::InsertSource::Query(q) => {
-            let plan = block::bind_query(cx, q, None)?;
+            let mut plan = block::bind_query(cx, q, None)?;
             if plan.types.len() != columns.len() {
                 return Err(SqlError::new(ErrorCode::ER_WRONG_VALUE_COUNT_ON_ROW, &[&1]));
             }
+            let into = columns.iter().map(|&c| &table.columns[c]);
+            stored::selected(cx, &mut plan, into);
             InsertSource::Query(plan)
         }
     };
@@ -118,13 +125,20 @@ pub(super) fn insert(cx: &PlanCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError>
     })))
 }
 
-/// `DEFAULT` is `None`.
-fn value(b: &mut BlockBinder<'_>, e: &ast::Expr) -> Result<Option<Expr>, SqlError> {
+/// What is stored in `column`; `DEFAULT` is `None`.
+fn value(
+    b: &mut BlockBinder<'_>,
+    e: &ast::Expr,
+    column: &ColumnDef,
+) -> Result<Option<Expr>, SqlError> {
     match e {
         ast::Expr::Default(None) => Ok(None),
         e => {
             let mut e = b.expr(e)?;
             super::pad::pad(b.cx, &|_| true, &mut e);
+            if stored::by_its_text(b.cx, &e, false) {
+                stored::as_text(&mut e, column);
+            }
             Ok(Some(e))
         }
     }
@@ -133,6 +147,7 @@ fn value(b: &mut BlockBinder<'_>, e: &ast::Expr) -> Result<Option<Expr>, SqlErro
 fn rows_of(
     b: &mut BlockBinder<'_>,
     rows: &[Vec<ast::Expr>],
+    table: &TableDef,
     columns: &mut Vec<usize>,
     named: bool,
 ) -> Result<Vec<Vec<Option<Expr>>>, SqlError> {
@@ -150,7 +165,8 @@ fn rows_of(
         }
         out.push(
             row.iter()
-                .map(|e| value(b, e))
+                .zip(columns.iter())
+                .map(|(e, &c)| value(b, e, &table.columns[c]))
                 .collect::<Result<Vec<_>, _>>()?,
         );
     }
@@ -217,7 +233,7 @@ fn assignments(
         let column = ordinal(table, &a.column, "field list")?;
         out.push(Assignment {
             column,
-            value: value(b, &a.value)?,
+            value: value(b, &a.value, &table.columns[column])?,
         });
     }
     Ok(out)

@@ -176,17 +176,7 @@ impl BlockBinder<'_> {
                 let [ty] = types.as_slice() else {
                     return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&1]));
                 };
-                let ty = ExprType {
-                    nullable: true,
-                    ..ty.clone().computed()
-                };
-                Ok(Expr {
-                    kind: ExprKind::Subquery {
-                        index,
-                        use_as: SubqueryUse::Scalar,
-                    },
-                    ty,
-                })
+                Ok(selected(index, SubqueryUse::Scalar, ty.clone().computed()))
             }
             A::Quantified {
                 op,
@@ -881,5 +871,25 @@ impl BlockBinder<'_> {
                 &[&display(c), &"field list"],
             )),
         }
+    }
+}
+
+/// What a subquery that stands for a value or a row gives; of a member of an ENUM or SET that is the text alone.
+pub(super) fn selected(index: u16, use_as: SubqueryUse, ty: ExprType) -> Expr {
+    let ty = ExprType {
+        nullable: true,
+        ..ty
+    };
+    let text = ty.col.is_enum_or_set().then(|| ty.item());
+    let value = Expr {
+        kind: ExprKind::Subquery { index, use_as },
+        ty,
+    };
+    match text {
+        Some(ty) => Expr {
+            kind: ExprKind::Cast(Box::new(value)),
+            ty,
+        },
+        None => value,
     }
 }

@@ -14,6 +14,7 @@ mod from;
 mod group;
 mod names;
 pub(crate) mod pad;
+mod stored;
 mod types;
 
 use std::sync::Arc;

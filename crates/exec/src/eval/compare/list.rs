@@ -47,6 +47,17 @@ pub(super) fn in_result(found: bool, unknown: bool, negated: bool) -> Option<boo
     }
 }
 
+/// Whether this is a text that is no time. Beside numbers it matches nothing, not even 00:00:00.
+pub(crate) fn is_no_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> bool {
+    matches!(v, Val::Bytes(_)) && convert::to_time(cx, v, ty).is_none()
+}
+
+/// Whether a list parameter has members that are no texts.
+pub(crate) fn has_numbers(cx: &EvalCx<'_>, list: u32) -> bool {
+    let mut members = cx.st.params.list(list).0;
+    members.any(|m| !matches!(m, ValueRef::Bytes(_) | ValueRef::Null))
+}
+
 /// A list compared as times. What is no time is 00:00:00 among constants, and as the operand beside what is not constant; otherwise it
 /// is equal to nothing.
 pub(super) fn in_times<'a>(
@@ -67,8 +78,13 @@ pub(super) fn in_times<'a>(
         }
         let equal = match convert::to_time(cx, &v, &member.ty) {
             _ if found.is_none() && constant => false,
+            Some(_) if found.is_none() => false,
             Some(time) => time.micros() == left,
-            None if matches!(v, Val::Bytes(_)) => constant && left == 0,
+            None if matches!(v, Val::Bytes(_)) => match constant {
+                true => left == 0 && !list.iter().any(|(_, m)| m.ty.class().is_number()),
+                // What is no time is none beside another that is none.
+                false => found.is_none(),
+            },
             None => order(cx, CmpKind::Double, x, (&v, &member.ty)) == Some(Ordering::Equal),
         };
         if equal {
@@ -173,6 +189,10 @@ pub(super) fn in_param<'a>(
                     let kind = member_kind(cx, expr, &ty, kinds[0]);
                     let dates = kind == CmpKind::DateTime && expr.ty.class() == Class::Date;
                     if several && dates && is_no_date(cx, &m, &ty) {
+                        return false;
+                    }
+                    let times = several && kind == CmpKind::Time;
+                    if times && is_no_time(cx, &m, &ty) && has_numbers(cx, list) {
                         return false;
                     }
                     let (m, ty) = match column && !several {

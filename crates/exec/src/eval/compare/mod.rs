@@ -14,7 +14,7 @@ use nfold_types::convert::number;
 
 use super::{EvalCx, Val, convert};
 
-pub(crate) use list::member_type;
+pub(crate) use list::{has_numbers, is_no_time, member_type};
 pub(crate) use moment::{
     as_column, constant_dates, date_side, day_of_text, is_marker, is_no_date, lone_member,
     refuse_no_date, refuse_text, rounded, settled, time_side, year_constant,
@@ -228,12 +228,20 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             }
             for (kind, member) in list {
                 let v = as_text(cx, cx.val(member)?, &member.ty);
+                if v.is_null() {
+                    unknown = true;
+                    continue;
+                }
                 let zero = list.len() > 1;
                 let none = *kind == CmpKind::DateTime
                     && zero
                     && (is_no_date(cx, &x, &expr.ty) || is_no_date(cx, &v, &member.ty));
                 let dates = expr.ty.class() != Class::DateTime;
                 if none && dates && constant_dates(list.iter().map(|(_, m)| m)) {
+                    continue;
+                }
+                let mixed = || list.iter().any(|(_, m)| m.ty.class().is_number());
+                if *kind == CmpKind::Time && mixed() && is_no_time(cx, &v, &member.ty) {
                     continue;
                 }
                 let found = member_order(cx, *kind, (&x, &expr.ty), (&v, &member.ty), zero);

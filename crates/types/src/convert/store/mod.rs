@@ -8,6 +8,8 @@ mod numeric;
 mod string;
 mod temporal;
 
+pub use string::double_text;
+
 use crate::error::{ErrorCode, Level, SqlError, Warnings};
 use crate::sql_type::{ColumnType, TypeKind};
 use crate::temporal::{Date, DateFlags, DateTime, TimeZone, Timestamp};

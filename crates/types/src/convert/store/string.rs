@@ -15,14 +15,21 @@ pub(super) fn string(
 ) -> Result<Value, SqlError> {
     let charset = ty.charset();
     let warned = cx.warnings.total();
+    let number = |v: f64| {
+        let mut out = Vec::new();
+        double_text(v, ty, &mut out);
+        out
+    };
     let mut bytes = match value {
         ValueRef::Bytes(bytes) => in_charset(bytes, from.known().charset, charset, cx)?,
-        ValueRef::Double(v) => double_text(v, ty),
-        ValueRef::Float(v) => {
+        ValueRef::Double(v) => number(v),
+        ValueRef::Float(v) if ty.is_blob() => {
             let mut out = Vec::new();
             write_float(v, &mut out);
             out
         }
+        // It has the digits of the double that it is.
+        ValueRef::Float(v) => number(f64::from(v)),
         other => text_of(other, cx.mode),
     };
     let keep = match ty.kind {
@@ -66,16 +73,14 @@ fn whole_characters(bytes: &[u8], limit: u64, charset: &Charset) -> usize {
         .unwrap_or(limit)
 }
 
-/// A double in a text column takes as many digits as fit.
-fn double_text(v: f64, ty: &ColumnType) -> Vec<u8> {
-    let mut out = Vec::new();
+/// Appends a double as a text column of type `ty` takes it: as many digits as fit.
+pub fn double_text(v: f64, ty: &ColumnType, out: &mut Vec<u8>) {
     match ty.kind {
         TypeKind::Char(n) | TypeKind::VarChar(n) | TypeKind::Binary(n) | TypeKind::VarBinary(n) => {
-            write_double_in(v, n as usize, &mut out);
+            write_double_in(v, n as usize, out);
         }
-        _ => write_double(v, &mut out),
+        _ => write_double(v, out),
     }
-    out
 }
 
 /// What does not fit: only spaces of a character string are let go, silently by CHAR.
