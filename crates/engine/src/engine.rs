@@ -360,17 +360,16 @@ impl Engine {
         tables.insert(def.id, Arc::new(table));
     }
 
-    /// Dropped tables: out of the map, their files unlinked.
-    pub(crate) fn forget_tables(&self, gone: &[Arc<TableDef>]) -> Result<(), EngineError> {
+    /// Dropped tables: out of the map, their files unlinked. They are gone in any case: a file that is missing was to go, and one that cannot be
+    /// removed is an orphan of the next start.
+    pub(crate) fn forget_tables(&self, gone: &[Arc<TableDef>]) {
         {
             let mut tables = self.shared.tables.write();
             gone.iter().for_each(|t| drop(tables.remove(&t.id)));
         }
-        for table in gone {
-            self.shared.store.drop_space(table.space)?;
-        }
+        gone.iter()
+            .for_each(|table| self.abandon_space(table.space));
         self.shared.trx.retry_parked();
-        Ok(())
     }
 }
 

@@ -357,15 +357,15 @@ impl Core {
 
     fn end_batch(&self, batch: &[Item], failed: bool) {
         for item in batch {
-            if failed && let Some(word) = item.space.dir.get(item.id.page) {
-                // Still resident: a frame that is being written is not evicted.
-                if let Some(before) = word.latch_resident() {
-                    self.frames.restore_dirty(item.frame, item.rec);
-                    self.frames.set_writing(item.frame, false);
-                    word.release_unchanged(before);
-                }
-            } else {
-                self.frames.set_writing(item.frame, false);
+            // Still resident, as a frame that is being written is not evicted, unless its space was dropped.
+            let word = item.space.dir.get(item.id.page).filter(|_| failed);
+            let latched = word.and_then(|word| Some((word, word.latch_resident()?)));
+            if latched.is_some() {
+                self.frames.restore_dirty(item.frame, item.rec);
+            }
+            self.frames.set_writing(item.frame, false);
+            if let Some((word, before)) = latched {
+                word.release_unchanged(before);
             }
         }
     }

@@ -100,7 +100,8 @@ impl Engine {
         })?;
         self.catalog()
             .publish_schema(|schema| schema.remove_database(name));
-        self.forget_tables(&tables)
+        self.forget_tables(&tables);
+        Ok(())
     }
 
     /// CREATE USER, ALTER USER, GRANT, REVOKE, SET PASSWORD: each account as it is to be. All of them or none.

@@ -100,13 +100,7 @@ impl Engine {
             }
             _ => 1,
         };
-        let next = next.max(wanted);
-        if next > 1 && new.auto_increment_column().is_some() {
-            let table = Table::new(Arc::new(new.clone()), self.shared().store.clone());
-            block(|| table.auto_increment_observe(next - 1))?;
-            table.save_counters(&self.shared().store)?;
-        }
-        Ok(())
+        self.begin_auto_increment(new, next.max(wanted))
     }
 
     fn copy_rows<E>(

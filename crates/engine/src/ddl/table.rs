@@ -13,6 +13,7 @@ use crate::dictionary::{self, Kind};
 use crate::engine::Engine;
 use crate::error::{EngineError, Stop, lift};
 use crate::stats::{block, now};
+use crate::table::Table;
 
 /// An index to be made.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,10 +75,11 @@ impl Engine {
     pub fn create_table(&self, spec: TableSpec) -> Result<Arc<TableDef>, EngineError> {
         let _one = self.shared().ddl.lock();
         let def = Arc::new(self.make_table(&spec)?);
-        let done = self.change_dictionary(|s| self.put_table(s, &def));
+        let done = self
+            .begin_auto_increment(&def, spec.auto_increment)
+            .and_then(|()| self.change_dictionary(|s| self.put_table(s, &def)));
         self.unless_failed(done, def.space)?;
         self.open_new_table(&def);
-        self.start_auto_increment(def.id, spec.auto_increment)?;
         self.catalog()
             .publish_schema(|schema| schema.put_table(def.clone()));
         Ok(def)
@@ -153,13 +155,28 @@ impl Engine {
     }
 
     /// Drops a space that nothing names. If that fails, the next start removes it as an orphan.
-    pub(super) fn abandon_space(&self, space: SpaceId) {
+    pub(crate) fn abandon_space(&self, space: SpaceId) {
         if let Err(error) = self.shared().store.drop_space(space) {
             tracing::warn!(space, %error, "an unused tablespace could not be removed; the next start does it");
         }
     }
 
-    /// Sets the next AUTO_INCREMENT value of a new or altered table.
+    /// The first AUTO_INCREMENT value of a table that nobody knows yet; durable with its definition.
+    pub(super) fn begin_auto_increment(
+        &self,
+        new: &TableDef,
+        first: u64,
+    ) -> Result<(), EngineError> {
+        if first > 1 && new.auto_increment_column().is_some() {
+            let store = &self.shared().store;
+            let table = Table::new(Arc::new(new.clone()), store.clone());
+            block(|| table.auto_increment_observe(first - 1))?;
+            table.save_counters(store)?;
+        }
+        Ok(())
+    }
+
+    /// Sets the next AUTO_INCREMENT value of an altered table.
     pub fn start_auto_increment(&self, table: TableId, first: u64) -> Result<(), EngineError> {
         match (first, self.table(table)) {
             (0 | 1, _) | (_, None) => Ok(()),
@@ -179,7 +196,8 @@ impl Engine {
         })?;
         self.catalog()
             .publish_schema(|schema| tables.iter().for_each(|t| schema.remove_table(t.id)));
-        self.forget_tables(tables)
+        self.forget_tables(tables);
+        Ok(())
     }
 
     /// TRUNCATE TABLE: the same definition over a new, empty space. The table gets a new id, as if it were dropped and made again: undo records of
@@ -211,7 +229,8 @@ impl Engine {
             schema.remove_table(old.id);
             schema.put_table(new);
         });
-        self.forget_tables(std::slice::from_ref(old))
+        self.forget_tables(std::slice::from_ref(old));
+        Ok(())
     }
 
     /// RENAME TABLE: (table, new database, new name), all of them or none, in order.

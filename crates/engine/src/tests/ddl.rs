@@ -364,9 +364,33 @@ fn a_copy_that_takes_long_stands_in_no_other_definitions_way() {
         };
         db.engine.change_indexes(other.def(), &[k2], &[]).unwrap();
         let other = db.find("u");
-        db.engine.drop_tables(&[other.def().clone()]).unwrap();
+        db.engine
+            .drop_tables(std::slice::from_ref(other.def()))
+            .unwrap();
         go.send(()).unwrap();
         assert_eq!(copy.join().unwrap().unwrap(), 1);
     });
     assert_sound(&db.engine, &db.find("t"));
+}
+
+/// DROP TABLE of a table without its file is done, like those beside it.
+#[test]
+fn a_table_whose_file_is_missing_is_dropped() {
+    let db = Db::new();
+    let lost = db.table().def().clone();
+    let other = db.engine.create_table(spec("u", true)).unwrap();
+    let db = {
+        db.engine.shutdown().unwrap();
+        let file = db.dir.path().join(format!("t{}.nfd", lost.id.0));
+        std::fs::remove_file(file).unwrap();
+        db.crash()
+    };
+    let tables = [db.find("t").def().clone(), db.find("u").def().clone()];
+    db.engine.drop_tables(&tables).unwrap();
+    let file = db.dir.path().join(format!("t{}.nfd", other.id.0));
+    assert!(!file.exists());
+    let db = db.crash();
+    let schema = db.engine.catalog().snapshot();
+    assert!(schema.table("d", "t").is_none() && schema.table("d", "u").is_none());
+    db.engine.create_table(spec("t", true)).unwrap();
 }
