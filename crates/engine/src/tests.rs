@@ -19,6 +19,7 @@ mod direct;
 mod latch_order;
 mod lock_races;
 mod mvcc;
+mod purge_beside_ddl;
 mod replaced;
 mod stress;
 mod uncommitted;
