@@ -11,6 +11,7 @@ import pymysql
 from pymysql.cursors import SSCursor
 
 OPTIONS = {"max_connections": "60", "innodb_buffer_pool_size": "128M", "innodb_lock_wait_timeout": "30", "connect_timeout": "4", "net_write_timeout": "60"}
+FIRST = "test_table"
 LONG = "SELECT COUNT(*) FROM rough.t a JOIN rough.t b JOIN rough.t c WHERE a.s < b.s AND b.s > c.s"
 
 

@@ -5,6 +5,7 @@ import subprocess
 
 BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "lua")
 OPTIONS = {"innodb_buffer_pool_size": "512M", "max_connections": "300"}
+FIRST = "test_prepare"
 SCRIPTS = ["oltp_point_select", "oltp_read_only", "oltp_read_write", "oltp_write_only", "oltp_update_index",
            "oltp_update_non_index", "oltp_insert", "oltp_delete", "select_random_points", "select_random_ranges"]
 

@@ -1,4 +1,5 @@
-"""Runs test_* functions of the test_*.py files of a directory, each file with a running server of its own (OPTIONS: its settings)."""
+"""Runs test_* functions of the test_*.py files of a directory, each file with a running server of its own (OPTIONS: its settings; FIRST: the test that the others
+of the file need, which runs whichever is chosen)."""
 import glob
 import importlib.util
 import os
@@ -18,9 +19,11 @@ def main(here):
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         tests = [(n, f) for n, f in vars(module).items() if n.startswith("test_")]
-        tests = [(n, f) for n, f in tests if not wanted or any(w in n or w in path for w in wanted)]
-        if not tests:
+        chosen = [(n, f) for n, f in tests if not wanted or any(w in n or w in path for w in wanted)]
+        if not chosen:
             continue
+        first = getattr(module, "FIRST", None)
+        tests = [(n, f) for n, f in tests if n == first or (n, f) in chosen]
         srv = server.Server(getattr(module, "OPTIONS", {})).start()
         for name, test in tests:
             start = time.monotonic()
