@@ -440,15 +440,17 @@ impl<'i> Inserting<'i, '_> {
                     return Ok(true);
                 }
                 WriteOutcome::Duplicate { index } => {
-                    if self.plan.replace && self.replaces_itself(index)? {
-                        self.affected += 1;
-                        return Ok(true);
-                    }
-                    self.duplicates += 1;
                     if self.plan.replace {
-                        self.remove(index)?;
+                        let in_the_way = self.conflicting(index)?;
+                        if in_the_way && self.replaces_itself(index) {
+                            self.affected += 1;
+                            return Ok(true);
+                        }
+                        self.duplicates += 1;
+                        self.remove_found()?;
                         continue;
                     }
+                    self.duplicates += 1;
                     if !self.plan.on_duplicate.is_empty() {
                         return self.update_instead(index);
                     }
@@ -488,23 +490,17 @@ impl<'i> Inserting<'i, '_> {
         Ok(!self.found.is_empty())
     }
 
-    /// REPLACE: whether the row in the way, which is locked by then, is the same. MySQL changes a row that the last of the unique keys finds in place, and does not
-    /// count it twice where nothing changes.
-    fn replaces_itself(&mut self, index: usize) -> Result<bool, SqlError> {
-        let def = self.table.def();
-        if def.indexes[index + 1..].iter().any(|i| i.is_unique()) {
-            return Ok(false);
-        }
-        Ok(self.conflicting(index)?
+    /// REPLACE: whether the row in the way, which was found by index `index`, is the same. MySQL changes a row that the last of the unique keys finds in place, and
+    /// does not count it twice where nothing changes.
+    fn replaces_itself(&self, index: usize) -> bool {
+        let later = &self.table.def().indexes[index + 1..];
+        !later.iter().any(|i| i.is_unique())
             && self.found.len() == 1
-            && self.found.row(0) == self.insert.image())
+            && self.found.row(0) == self.insert.image()
     }
 
-    /// REPLACE: the row in the way goes.
-    fn remove(&mut self, index: usize) -> Result<(), SqlError> {
-        if !self.conflicting(index)? {
-            return Ok(());
-        }
+    /// REPLACE: the rows in the way go.
+    fn remove_found(&mut self) -> Result<(), SqlError> {
         let mut op = DeleteOp::new(self.table.clone());
         for i in 0..self.found.len() {
             op.row(self.found.row(i), self.found.row_id(i));

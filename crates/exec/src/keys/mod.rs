@@ -14,6 +14,7 @@ use nfold_plan::query::{AccessKind, PointPart, RangePart};
 use nfold_types::key::KeyLayout;
 use nfold_types::{ColumnType, SqlError, TypeKind, Value, ValueRef};
 use smallvec::SmallVec;
+use std::cell::LazyCell;
 
 use crate::eval::compare::is_exact_constant;
 use crate::eval::{EvalCx, Val, compare};
@@ -239,6 +240,7 @@ impl BoundAccess {
             PointPart::In(list) => {
                 let ty = &layout.parts()[at].ty;
                 let integers = Integers::of(ty);
+                let mixed = LazyCell::new(|| list.iter().any(|e| e.ty.class().is_number()));
                 list.iter().try_for_each(|e| {
                     // A whole number bound to a marker, as most members are, is looked at where it lies.
                     if let (ExprKind::Param(n), Some(integers)) = (&e.kind, &integers)
@@ -258,9 +260,8 @@ impl BoundAccess {
                     {
                         return Ok(());
                     }
-                    let mixed = || list.iter().any(|e| e.ty.class().is_number());
                     let time = Class::of(ty) == Class::Time;
-                    if time && compare::is_no_time(cx, &v, &e.ty) && mixed() {
+                    if time && compare::is_no_time(cx, &v, &e.ty) && *mixed {
                         return Ok(());
                     }
                     let v = listed(cx, v, &e.ty, ty);
@@ -288,6 +289,7 @@ impl BoundAccess {
                     compare::refuse_text(cx, &v, &from, ty)?;
                 }
                 let several = cx.st.params.list(*list).0.len() > 1;
+                let mixed = LazyCell::new(|| compare::has_numbers(cx, *list));
                 for (i, value) in cx.st.params.list(*list).0.enumerate() {
                     if let Some(value) = integers.as_ref().and_then(|i| i.member(&value)) {
                         plain_member(s, layout, at, value)?;
@@ -300,8 +302,7 @@ impl BoundAccess {
                         continue;
                     }
                     let time = several && Class::of(ty) == Class::Time;
-                    if time && compare::is_no_time(cx, &v, &from) && compare::has_numbers(cx, *list)
-                    {
+                    if time && compare::is_no_time(cx, &v, &from) && *mixed {
                         continue;
                     }
                     let (v, from) = match several {

@@ -1,5 +1,6 @@
 //! IN: lists written out, lists of rows, and list parameters, which are prepared once per execution and searched.
 
+use std::cell::LazyCell;
 use std::cmp::Ordering;
 
 use nfold_plan::collate::Operand;
@@ -69,6 +70,7 @@ pub(super) fn in_times<'a>(
     let constant = list.iter().all(|(_, m)| nfold_plan::bind::is_constant(m));
     let found = convert::to_time(cx, x.0, x.1);
     let left = found.unwrap_or_default().micros();
+    let mixed = LazyCell::new(|| list.iter().any(|(_, m)| m.ty.class().is_number()));
     let mut unknown = false;
     for (_, member) in list {
         let v = as_text(cx, cx.val(member)?, &member.ty);
@@ -81,7 +83,7 @@ pub(super) fn in_times<'a>(
             Some(_) if found.is_none() => false,
             Some(time) => time.micros() == left,
             None if matches!(v, Val::Bytes(_)) => match constant {
-                true => left == 0 && !list.iter().any(|(_, m)| m.ty.class().is_number()),
+                true => left == 0 && !*mixed,
                 // What is no time is none beside another that is none.
                 false => found.is_none(),
             },
@@ -184,6 +186,7 @@ pub(super) fn in_param<'a>(
             _ => {
                 let (members, _) = cx.st.params.list(list);
                 let several = members.len() > 1;
+                let mixed = LazyCell::new(|| has_numbers(cx, list));
                 members.map(Val::from_ref).enumerate().any(|(i, m)| {
                     let ty = member_type(cx, list, i, &m);
                     let kind = member_kind(cx, expr, &ty, kinds[0]);
@@ -192,7 +195,7 @@ pub(super) fn in_param<'a>(
                         return false;
                     }
                     let times = several && kind == CmpKind::Time;
-                    if times && is_no_time(cx, &m, &ty) && has_numbers(cx, list) {
+                    if times && is_no_time(cx, &m, &ty) && *mixed {
                         return false;
                     }
                     let (m, ty) = match column && !several {

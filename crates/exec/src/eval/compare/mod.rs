@@ -4,6 +4,7 @@ mod list;
 mod moment;
 mod prepared;
 
+use std::cell::LazyCell;
 use std::cmp::Ordering;
 
 use nfold_plan::bind::is_constant;
@@ -226,6 +227,7 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             if times {
                 return in_times(cx, (&x, &expr.ty), list, *negated);
             }
+            let mixed = LazyCell::new(|| list.iter().any(|(_, m)| m.ty.class().is_number()));
             for (kind, member) in list {
                 let v = as_text(cx, cx.val(member)?, &member.ty);
                 if v.is_null() {
@@ -240,8 +242,7 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                 if none && dates && constant_dates(list.iter().map(|(_, m)| m)) {
                     continue;
                 }
-                let mixed = || list.iter().any(|(_, m)| m.ty.class().is_number());
-                if *kind == CmpKind::Time && mixed() && is_no_time(cx, &v, &member.ty) {
+                if *kind == CmpKind::Time && is_no_time(cx, &v, &member.ty) && *mixed {
                     continue;
                 }
                 let found = member_order(cx, *kind, (&x, &expr.ty), (&v, &member.ty), zero);
