@@ -146,7 +146,7 @@ impl Store {
         let space = core.spaces.remove(id).ok_or(StoreError::SpaceGone(id))?;
         let name = format!("{}{}", space.name, space::SUFFIX);
         let removed = core.disk.remove(&name).and_then(|()| core.disk.sync_dir());
-        core.forget_later(&space);
+        core.forget_later(space);
         removed.map_err(|e| StoreError::io(&e, format!("{name}: remove")))
     }
 

@@ -22,6 +22,7 @@ mod warm;
 use crate::contention::{Watched, lock_watched};
 use crate::core::{Core, Count};
 use crate::error::StoreError;
+use crate::page::SpaceId;
 use crate::pool::load::Job;
 use crate::space::Space;
 use nfold_observe::contention::{Site, WaitKind};
@@ -29,6 +30,7 @@ use nfold_sync::PageWord;
 use nfold_sync::page_word::{frame_of, is_exclusive};
 use parking_lot::MutexGuard;
 use resize::FreeFrames;
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
@@ -223,16 +225,20 @@ impl Core {
     /// Takes a pin back. The last one of a dropped space has its pages forgotten (I6 of [`crate::space`]).
     pub(crate) fn unpin_header(&self, space: &Space) {
         if space.pins.fetch_sub(1, Ordering::SeqCst) == 1 && space.gone.load(Ordering::SeqCst) {
+            self.forget_unpinned(space.id);
+        }
+    }
+
+    #[cold]
+    fn forget_unpinned(&self, id: SpaceId) {
+        // If it is not there yet, `remove` is under way, and its caller has the pages forgotten.
+        if let Some(space) = self.spaces.dropped(id) {
             self.forget_later(space);
         }
     }
 
     /// Has the pages of a dropped space forgotten, in the background if there is one.
-    #[cold]
-    pub(crate) fn forget_later(&self, space: &Space) {
-        let Some(space) = self.spaces.dropped(space.id) else {
-            return; // `remove` is under way, and comes here itself
-        };
+    pub(crate) fn forget_later(&self, space: Arc<Space>) {
         if self.threaded() {
             self.jobs
                 .push(Job::Call(Box::new(move |core| core.forget_space(&space))));
