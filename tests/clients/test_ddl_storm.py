@@ -4,7 +4,7 @@ import server
 import storm
 
 SECONDS = 6
-OPTIONS = {"innodb_buffer_pool_size": "16M", "innodb_redo_log_capacity": "16M", "nfold_workers": "2"}
+OPTIONS = storm.OPTIONS
 
 
 def test_definitions_beside_everything(_):

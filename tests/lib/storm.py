@@ -15,6 +15,8 @@ import time
 
 import pymysql
 
+# A small pool and a small log.
+OPTIONS = {"innodb_buffer_pool_size": "16M", "innodb_redo_log_capacity": "16M", "nfold_workers": "2"}
 PATIENCE_S = 60
 TABLES = 3
 IDS = 1500

@@ -110,6 +110,33 @@ pub(super) fn column(name: &str, ty: ColumnType, nullable: bool) -> ColumnDef {
     }
 }
 
+/// xorshift; not seeded with 0.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % n
+    }
+}
+
+/// An index over one column.
+fn secondary(name: &str, column: usize, prefix_len: Option<u16>, desc: bool) -> IndexSpec {
+    IndexSpec {
+        name: name.into(),
+        kind: IndexKind::Secondary,
+        parts: vec![IndexPart {
+            column,
+            prefix_len,
+            desc,
+        }],
+        comment: Box::default(),
+        btree: false,
+    }
+}
+
 pub(super) fn spec(name: &str, primary: bool) -> TableSpec {
     let index = |name: &str, kind, column| IndexSpec {
         name: name.into(),

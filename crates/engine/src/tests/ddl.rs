@@ -118,17 +118,7 @@ fn an_index_is_not_built_from_what_is_being_taken_back() {
             db = db.crash();
         }
         let table = db.find("t");
-        let k2 = IndexSpec {
-            name: "k2".into(),
-            kind: IndexKind::Secondary,
-            parts: vec![IndexPart {
-                column: 1,
-                prefix_len: None,
-                desc: true,
-            }],
-            comment: Box::default(),
-            btree: false,
-        };
+        let k2 = secondary("k2", 1, None, true);
         db.engine.change_indexes(table.def(), &[k2], &[]).unwrap();
         drain(&db);
         let table = db.find("t");
@@ -158,17 +148,7 @@ fn a_change_that_is_asked_to_stop_leaves_nothing() {
         indexes.map(|i| i.name.clone()).collect::<Vec<_>>()
     };
     let before = (table.def().id, names(&table));
-    let k2 = IndexSpec {
-        name: "k2".into(),
-        kind: IndexKind::Secondary,
-        parts: vec![IndexPart {
-            column: 1,
-            prefix_len: None,
-            desc: false,
-        }],
-        comment: Box::default(),
-        btree: false,
-    };
+    let k2 = secondary("k2", 1, None, false);
     let asked = Arc::new(AtomicBool::new(true));
     let stopped = stoppable(asked.clone(), || {
         db.engine
@@ -233,17 +213,7 @@ fn an_old_snapshot_cannot_use_a_new_table_or_index() {
         }
     };
     let table = db.find("t");
-    let k2 = IndexSpec {
-        name: "k2".into(),
-        kind: IndexKind::Secondary,
-        parts: vec![IndexPart {
-            column: 1,
-            prefix_len: None,
-            desc: true,
-        }],
-        comment: Box::default(),
-        btree: false,
-    };
+    let k2 = secondary("k2", 1, None, true);
     db.engine.change_indexes(table.def(), &[k2], &[]).unwrap();
     let table = db.find("t");
     let k2 = table.def().index("k2").unwrap();
@@ -351,17 +321,7 @@ fn a_copy_that_takes_long_stands_in_no_other_definitions_way() {
         let other = db.find("u");
         db.engine.optimize_table(other.def()).unwrap();
         let other = db.find("u");
-        let k2 = IndexSpec {
-            name: "k2".into(),
-            kind: IndexKind::Secondary,
-            parts: vec![IndexPart {
-                column: 1,
-                prefix_len: None,
-                desc: false,
-            }],
-            comment: Box::default(),
-            btree: false,
-        };
+        let k2 = secondary("k2", 1, None, false);
         db.engine.change_indexes(other.def(), &[k2], &[]).unwrap();
         let other = db.find("u");
         db.engine

@@ -13,17 +13,6 @@ fn seconds() -> u64 {
 
 const TABLES: u64 = 3;
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
-}
-
 /// A table as it is now, claimed; `None`: somebody else has it.
 fn claimed(
     db: &Db,
@@ -85,20 +74,6 @@ fn churn(db: &Db, table: &Arc<Table>, random: &mut Random) {
     }
 }
 
-fn prefix_of_b() -> IndexSpec {
-    IndexSpec {
-        name: "b".into(),
-        kind: IndexKind::Secondary,
-        parts: vec![IndexPart {
-            column: 3,
-            prefix_len: Some(300),
-            desc: false,
-        }],
-        comment: Box::default(),
-        btree: false,
-    }
-}
-
 fn define(db: &Db, table: &Arc<Table>, random: &mut Random) {
     let (engine, def) = (&db.engine, table.def());
     match random.below(9) {
@@ -114,7 +89,9 @@ fn define(db: &Db, table: &Arc<Table>, random: &mut Random) {
         }
         _ => match def.indexes.iter().find(|i| &*i.name == "b") {
             Some(index) => engine.change_indexes(def, &[], &[index.id]).unwrap(),
-            None => engine.change_indexes(def, &[prefix_of_b()], &[]).unwrap(),
+            None => engine
+                .change_indexes(def, &[secondary("b", 3, Some(300), false)], &[])
+                .unwrap(),
         },
     }
 }

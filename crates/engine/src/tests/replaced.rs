@@ -16,17 +16,7 @@ fn settle(engine: &Engine) {
 
 /// `INDEX b (b(12))`
 fn prefix_index() -> IndexSpec {
-    IndexSpec {
-        name: "b".into(),
-        kind: IndexKind::Secondary,
-        parts: vec![IndexPart {
-            column: 3,
-            prefix_len: Some(12),
-            desc: false,
-        }],
-        comment: Box::default(),
-        btree: false,
-    }
+    secondary("b", 3, Some(12), false)
 }
 
 #[test]

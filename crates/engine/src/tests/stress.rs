@@ -11,17 +11,6 @@ const TRANSACTIONS: usize = 60;
 /// Ids of one writer; those of different writers alternate, so they share pages and neighbours.
 const IDS: i64 = 12;
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
-}
-
 type Model = BTreeMap<i64, Row>;
 
 struct Writer<'a> {
