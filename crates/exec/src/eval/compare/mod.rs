@@ -242,7 +242,7 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                 if none && dates && constant_dates(list.iter().map(|(_, m)| m)) {
                     continue;
                 }
-                if *kind == CmpKind::Time && is_no_time(cx, &v, &member.ty) && *mixed {
+                if *kind == CmpKind::Time && *mixed && is_no_time(cx, &v, &member.ty) {
                     continue;
                 }
                 let found = member_order(cx, *kind, (&x, &expr.ty), (&v, &member.ty), zero);
