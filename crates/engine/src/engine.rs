@@ -312,9 +312,10 @@ impl Engine {
         self.shared.store.status()
     }
 
-    /// Asks for the syncs that commits of this thread wait for, after [`gather_syncs`](crate::gather_syncs): called before it sleeps.
-    pub fn ask_for_syncs(&self) {
-        self.shared.store.ask_for_syncs();
+    /// Asks for the syncs that commits of this thread wait for, after [`gather_syncs`](crate::gather_syncs): called before it sleeps. `may_block`: nothing
+    /// else waits for this thread, so where a sync is short and nobody else waits for one, it may make it itself.
+    pub fn settle_syncs(&self, may_block: bool) {
+        self.shared.store.settle_syncs(may_block);
     }
 
     /// Transactions, locks, purge: for status views.

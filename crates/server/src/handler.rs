@@ -153,8 +153,9 @@ pub trait SessionFactory: Send + Sync {
         false
     }
 
-    /// The worker is about to sleep, or it has been long enough: what was put off is done.
-    fn catch_up(&self) {}
+    /// The worker is about to sleep, or it has been long enough: what was put off is done. `may_block`: nobody but one session needs this thread now or did
+    /// lately, so it may do that in place, if handing it over would take about as long.
+    fn catch_up(&self, _may_block: bool) {}
 }
 
 impl Interrupt {

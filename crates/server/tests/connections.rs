@@ -56,6 +56,43 @@ fn what_was_put_off_is_done_before_the_worker_sleeps() {
     }
 }
 
+/// A worker may block for a connection only while it has no other: none that runs a statement, and none that began one a short time ago.
+#[test]
+fn a_worker_blocks_for_one_connection_only_when_it_has_no_other() {
+    const ALONE: Duration = Duration::from_millis(100);
+    let s = TestServer::start(&[("nfold_workers", "1")]);
+    let (mut a, mut b) = (root(&s), root(&s));
+    let alone = |a: &mut Client| {
+        let before = s.caught_up.times_it_may_block();
+        s.eventually("it may block", |s| {
+            assert_eq!(a.query("SYNC"), Ok(vec![]));
+            s.caught_up.times_it_may_block() > before
+        });
+    };
+    alone(&mut a);
+    for pause_ms in [0, 1, 10, 60, 99, 150] {
+        for _ in 0..5 {
+            assert_eq!(b.value("SELECT 1"), "1");
+            assert_eq!(a.query("SYNC"), Ok(vec![]));
+            std::thread::sleep(Duration::from_millis(pause_ms));
+            assert_eq!(a.query("SYNC"), Ok(vec![]));
+        }
+    }
+    alone(&mut a);
+    alone(&mut b);
+    let told = std::mem::take(&mut *s.caught_up.may_block.lock().unwrap());
+    let too_soon = |ago: &&Option<Duration>| ago.is_some_and(|ago| ago < ALONE);
+    assert_eq!(told.iter().find(too_soon), None);
+    // One that waits for something, however long it has.
+    b.send(com::QUERY, b"WAIT 0").unwrap();
+    s.eventually("it waits", |s| s.server().counters().totals().running == 1);
+    let end = Instant::now() + 2 * ALONE;
+    while Instant::now() < end {
+        assert_eq!(a.query("SYNC"), Ok(vec![]));
+    }
+    assert_eq!(s.caught_up.times_it_may_block(), 0);
+}
+
 #[test]
 fn small_commands_answer() {
     let s = TestServer::start(&[]);

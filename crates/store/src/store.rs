@@ -300,9 +300,10 @@ impl Store {
         self.core.log.wait_durable(lsn)
     }
 
-    /// Asks for the syncs that this thread has held back; see [`crate::gather_syncs`].
-    pub fn ask_for_syncs(&self) {
-        self.core.log.request_held();
+    /// Asks for the syncs that this thread has held back; see [`crate::gather_syncs`]. A thread that `may_block` for the time of a sync, because nothing
+    /// else waits for it, makes the log durable itself where a sync is short and nobody else waits for one.
+    pub fn settle_syncs(&self, may_block: bool) {
+        self.core.log.request_held(may_block);
     }
 
     /// `None` if the horizon has reached `lsn`.

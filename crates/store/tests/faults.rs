@@ -203,6 +203,49 @@ fn a_failed_sync_ends_the_process() {
     }
 }
 
+/// Also that of a thread which syncs the log itself, and whose commit is not taken for durable.
+#[test]
+fn a_failed_sync_of_a_leader_ends_the_process() {
+    gather_syncs();
+    for _ in 0..1000 {
+        let disk = SimDisk::new();
+        let (failed, by) = std::sync::mpsc::channel();
+        let failed = std::sync::Mutex::new(failed);
+        let fatal = move |message: &str| {
+            let me = std::thread::current().id();
+            failed.lock().unwrap().send(me).unwrap();
+            resume_unwind(Box::new(message.to_string()))
+        };
+        let options = StoreOptions {
+            fatal: Some(Arc::new(fatal)),
+            ..options(1)
+        };
+        let store = open(&disk, options);
+        let space = store.create_space("t").unwrap();
+        let commit = |value| {
+            try_new_page(&store, space, value).unwrap();
+            let end = store.horizon().load();
+            let wait = store.wait_durable(end);
+            store.settle_syncs(true);
+            (end, wait)
+        };
+        for value in 0..60 {
+            commit(value).1.into_iter().for_each(Wait::block);
+        }
+        disk.inject(FaultOn::Sync, "redo.", 0, 1, ErrorKind::Other);
+        let failed = catch_unwind(AssertUnwindSafe(|| commit(60)));
+        if by.recv().unwrap() == std::thread::current().id() {
+            let message = failed.unwrap_err().downcast::<String>().unwrap();
+            assert!(message.contains("syncing the log failed"), "{message}");
+            assert!(store.durable_lsn() < store.horizon().load());
+            return;
+        }
+        // Somebody else asked for one, or a sync took long: the log thread met the error. It has ended.
+        std::mem::forget(store);
+    }
+    panic!("it never syncs by itself");
+}
+
 #[test]
 fn a_changed_mtr_must_be_committed() {
     let store = open(&SimDisk::new(), options(0));

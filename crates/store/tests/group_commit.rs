@@ -113,9 +113,14 @@ impl DiskFile for GateFile {
 }
 
 fn open(disk: &GateDisk) -> Arc<Store> {
+    open_with(disk, 16 << 20)
+}
+
+/// A small log makes for short syncs: the simulated disk checks a whole file after each.
+fn open_with(disk: &GateDisk, log_bytes: u64) -> Arc<Store> {
     let options = StoreOptions {
         pool_bytes: 512 * PAGE_SIZE as u64,
-        log_bytes: 16 << 20,
+        log_bytes,
         io_threads: 1,
         ..StoreOptions::default()
     };
@@ -283,7 +288,7 @@ fn gathered_commits_are_asked_for_together() {
                     }
                     assert_eq!(holds_syncs(), !waits.is_empty());
                     both.wait();
-                    store.ask_for_syncs();
+                    store.settle_syncs(false);
                     assert!(!holds_syncs());
                     Wait::all(waits).block();
                     assert!(store.durable_lsn() >= end);
@@ -314,7 +319,7 @@ fn a_commit_does_not_wait_for_another_threads_turn() {
                 let wait = store.wait_durable(end);
                 held.wait();
                 answered.wait(); // busy with something that does not give way
-                store.ask_for_syncs();
+                store.settle_syncs(false);
                 wait.into_iter().for_each(Wait::block);
             });
             scope.spawn(|| {
@@ -322,7 +327,7 @@ fn a_commit_does_not_wait_for_another_threads_turn() {
                 held.wait();
                 let end = change(&store, space, Some(page)).1;
                 let wait = store.wait_durable(end);
-                store.ask_for_syncs();
+                store.settle_syncs(false);
                 wait.into_iter().for_each(Wait::block);
                 assert!(store.durable_lsn() >= end);
                 answered.wait();
@@ -332,4 +337,177 @@ fn a_commit_does_not_wait_for_another_threads_turn() {
     // The log is synced once a second whoever asks: that is what it would take otherwise.
     let otherwise = std::time::Duration::from_secs(1) * ROUNDS / 2;
     assert!(begun.elapsed() < otherwise, "{:?}", begun.elapsed());
+}
+
+/// A commit of this thread, for which it may block.
+fn lead(store: &Store, space: SpaceId, page: PageId) -> Lsn {
+    let end = change(store, space, Some(page)).1;
+    let wait = store.wait_durable(end);
+    store.settle_syncs(true);
+    wait.into_iter().for_each(Wait::block);
+    assert!(store.durable_lsn() >= end);
+    end
+}
+
+/// Commits of this thread until one of their syncs was its own.
+fn lead_at_last(disk: &GateDisk, store: &Store, space: SpaceId, page: PageId) {
+    let me = std::thread::current().name().unwrap().to_string();
+    for _ in 0..100_000 {
+        disk.change(|s| s.by.clear());
+        lead(store, space, page);
+        if disk.syncs.0.lock().unwrap().by.contains(&me) {
+            return;
+        }
+    }
+    panic!("it never syncs by itself");
+}
+
+/// A thread with nothing else to do syncs by itself where nobody else commits; the log thread sees to whoever comes meanwhile, so that they wait for two
+/// syncs as ever.
+#[test]
+fn a_commit_beside_a_leader_waits_for_two_syncs_at_most() {
+    let disk = GateDisk::default();
+    let store = open_with(&disk, 1 << 20);
+    let space = store.create_space("t").unwrap();
+    let (page, _) = change(&store, space, None);
+    std::thread::scope(|scope| {
+        let leader = std::thread::Builder::new().name("leader".into());
+        let run = || {
+            gather_syncs();
+            for round in 0..20 {
+                lead_at_last(&disk, &store, space, page);
+                let mut begun = 0;
+                disk.change(|s| {
+                    begun = s.begun;
+                    s.allowed = Some(begun);
+                    s.by.clear();
+                });
+                std::thread::scope(|scope| {
+                    let second = scope.spawn(|| {
+                        disk.wait_until(|s| s.begun > begun);
+                        let led = disk.syncs.0.lock().unwrap().by.contains("leader");
+                        let end = change(&store, space, Some(page)).1;
+                        let wait = store.wait_durable(end).expect("no sync may end");
+                        disk.change(|s| s.allowed = Some(begun + 1));
+                        disk.wait_until(|s| s.begun > begun + 1);
+                        assert!(store.durable_lsn() < end);
+                        disk.change(|s| s.allowed = Some(begun + 2));
+                        wait.block();
+                        let by = disk.syncs.0.lock().unwrap().by.clone();
+                        assert!(by.contains("nfold-log"), "{round}: {by:?}");
+                        led
+                    });
+                    lead(&store, space, page);
+                    // A sync that took long, or another reason to ask the log thread: the next round may lead.
+                    let _ = second.join().unwrap();
+                });
+                disk.change(|s| s.allowed = None);
+            }
+        };
+        leader.spawn_scoped(scope, run).unwrap();
+    });
+}
+
+/// A thread that may block does not, while somebody else's sync is under way or others hold something back.
+#[test]
+fn nobody_leads_beside_others() {
+    let disk = GateDisk::default();
+    let store = open_with(&disk, 1 << 20);
+    let space = store.create_space("t").unwrap();
+    let (page, _) = change(&store, space, None);
+    std::thread::scope(|scope| {
+        let leader = std::thread::Builder::new().name("leader".into());
+        let run = || {
+            gather_syncs();
+            lead_at_last(&disk, &store, space, page);
+            let mut begun = 0;
+            disk.change(|s| {
+                begun = s.begun;
+                s.allowed = Some(begun);
+                s.by.clear();
+            });
+            // Another thread's, by the log thread.
+            let other = scope.spawn(|| {
+                let end = change(&store, space, Some(page)).1;
+                store.wait_durable(end).into_iter().for_each(Wait::block);
+            });
+            disk.wait_until(|s| s.begun > begun);
+            let end = change(&store, space, Some(page)).1;
+            let wait = store.wait_durable(end);
+            store.settle_syncs(true); // comes back, though no sync may end
+            disk.change(|s| s.allowed = None);
+            wait.into_iter().for_each(Wait::block);
+            other.join().unwrap();
+            let by = std::mem::take(&mut disk.syncs.0.lock().unwrap().by);
+            assert_eq!(by.into_iter().collect::<Vec<_>>(), ["nfold-log"]);
+            // Others that hold something.
+            lead_at_last(&disk, &store, space, page);
+            let (held, done) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    gather_syncs();
+                    let end = change(&store, space, Some(page)).1;
+                    let wait = store.wait_durable(end);
+                    held.wait();
+                    done.wait();
+                    store.settle_syncs(false);
+                    wait.into_iter().for_each(Wait::block);
+                });
+                disk.change(|s| s.by.clear());
+                let end = change(&store, space, Some(page)).1;
+                let wait = store.wait_durable(end);
+                held.wait();
+                store.settle_syncs(true); // leaves it to the other one
+                done.wait();
+                wait.into_iter().for_each(Wait::block);
+            });
+            let by = disk.syncs.0.lock().unwrap().by.clone();
+            assert!(!by.contains("leader"), "{by:?}");
+        };
+        leader.spawn_scoped(scope, run).unwrap();
+    });
+}
+
+/// Leaders, gatherers, a checkpoint and a power failure: what was said to be durable is.
+#[test]
+fn what_leaders_made_durable_outlives_a_crash() {
+    let disk = GateDisk::default();
+    let store = open_with(&disk, 1 << 20);
+    let space = store.create_space("t").unwrap();
+    let pages: Vec<PageId> = (0..3).map(|_| change(&store, space, None).0).collect();
+    for round in 0..30u64 {
+        let durable = std::thread::scope(|scope| {
+            let threads: Vec<_> = (pages.iter().zip(0u64..))
+                .map(|(&page, thread)| {
+                    let store = &store;
+                    scope.spawn(move || {
+                        gather_syncs();
+                        let mut end = 0;
+                        for i in 0..20 {
+                            end = change(store, space, Some(page)).1;
+                            let wait = store.wait_durable(end);
+                            store.settle_syncs((round + thread + i) % 3 != 0);
+                            wait.into_iter().for_each(Wait::block);
+                            if (round * 7 + i) % 50 == thread {
+                                store.checkpoint().unwrap();
+                            }
+                        }
+                        end
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|t| t.join().unwrap()).max()
+        });
+        assert!(store.durable_lsn() >= durable.unwrap());
+    }
+    let end = store.durable_lsn();
+    let left = disk.inner.crash(7);
+    let options = StoreOptions {
+        pool_bytes: 512 * PAGE_SIZE as u64,
+        log_bytes: 1 << 20,
+        io_threads: 0,
+        ..StoreOptions::default()
+    };
+    let (_, report) = Store::open(options, Arc::new(left), Arc::new(NoRedo), &|_| {}).unwrap();
+    assert!(report.end_lsn >= end, "{report:?}");
 }

@@ -17,7 +17,7 @@ pub mod wakeup;
 pub mod words;
 
 pub use barrier::Barrier;
-pub use gathering::Gathering;
+pub use gathering::{Gathering, HandOver};
 pub use left::Left;
 pub use pad::CachePadded;
 pub use page_word::PageWord;

@@ -7,7 +7,7 @@ use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use loom::thread;
 use nfold_sync::page_word::{PageWord, frame_of, is_exclusive};
 use nfold_sync::prefix::{FilledPrefix, UNIT};
-use nfold_sync::{Gathering, Left, Requests, epoch::Registry, words};
+use nfold_sync::{Gathering, HandOver, Left, Requests, epoch::Registry, words};
 use std::sync::Arc;
 
 fn page(n: usize) -> Vec<AtomicU64> {
@@ -308,9 +308,12 @@ fn no_request_is_left_to_nobody() {
         let shared = Arc::new((Gathering::default(), AtomicU64::new(0)));
         let turn = |shared: &(Gathering, AtomicU64), to: u64| {
             shared.0.hold();
-            if let Some(to) = shared.0.hand_over(to) {
-                shared.1.fetch_max(to, Ordering::AcqRel);
-            }
+            let to = match shared.0.hand_over(to) {
+                HandOver::Left => return,
+                HandOver::Alone => to,
+                HandOver::Ask(to) => to,
+            };
+            shared.1.fetch_max(to, Ordering::AcqRel);
         };
         let threads: Vec<_> = [[1, 4], [3, 2]]
             .into_iter()
@@ -378,5 +381,89 @@ fn no_request_is_made_to_one_that_has_ended() {
             t.join().unwrap();
         }
         assert_eq!(done.load(Ordering::Acquire), 2);
+    });
+}
+
+/// Whoever syncs by itself, where nobody else waits or holds anything and the mutex is free, leaves no request to nobody, and nobody syncs beside it.
+#[test]
+fn no_request_is_left_beside_a_leader() {
+    use loom::sync::Mutex;
+
+    #[derive(Default)]
+    struct Log {
+        requests: Requests,
+        gathering: Gathering,
+        left: Left,
+        writer: Mutex<()>,
+        filled: AtomicU64,
+        durable: AtomicU64,
+    }
+
+    impl Log {
+        /// By the holder of the mutex.
+        fn sync(&self) {
+            let to = self.filled.load(Ordering::Acquire);
+            assert!(self.durable.fetch_max(to, Ordering::AcqRel) <= to);
+        }
+
+        fn done(&self) -> u64 {
+            self.durable.load(Ordering::Acquire)
+        }
+
+        fn lead(&self, to: u64) -> bool {
+            let Ok(_writer) = self.writer.try_lock() else {
+                return false;
+            };
+            let done = self.done();
+            if done >= to {
+                return true;
+            }
+            if self.requests.highest() > done || self.left.highest() > done {
+                return false;
+            }
+            self.sync();
+            true
+        }
+
+        fn commit(&self, may_block: bool) {
+            self.gathering.hold();
+            let to = self.filled.fetch_add(1, Ordering::AcqRel) + 1;
+            match self.gathering.hand_over(to) {
+                HandOver::Left => drop(self.left.leave(to)),
+                HandOver::Alone if may_block && self.lead(to) => assert!(self.done() >= to),
+                HandOver::Alone => drop(self.requests.ask(to)),
+                HandOver::Ask(to) => drop(self.requests.ask(to)),
+            }
+        }
+
+        /// The log thread, when it is awake.
+        fn turn(&self) {
+            let wanted = self.requests.highest();
+            if wanted > self.done() {
+                let _writer = self.writer.lock().unwrap();
+                if wanted > self.done() {
+                    self.sync();
+                }
+            }
+        }
+    }
+
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let log = Arc::new(Log::default());
+        let threads: Vec<_> = [true, false]
+            .into_iter()
+            .map(|may_block| {
+                let log = log.clone();
+                thread::spawn(move || log.commit(may_block))
+            })
+            .collect();
+        log.turn();
+        for t in threads {
+            t.join().unwrap();
+        }
+        log.turn();
+        assert!(log.done() >= 2);
     });
 }

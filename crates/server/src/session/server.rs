@@ -229,7 +229,7 @@ impl SessionFactory for Sessions {
         nfold_engine::holds_syncs()
     }
 
-    fn catch_up(&self) {
-        self.0.engine.ask_for_syncs();
+    fn catch_up(&self, may_block: bool) {
+        self.0.engine.settle_syncs(may_block);
     }
 }

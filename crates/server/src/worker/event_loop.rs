@@ -42,6 +42,9 @@ use super::timers::Timers;
 use super::{Shared, Token};
 use crate::conn::{Conn, Job, LoginStep, Phase, Received, send_some};
 
+/// A worker that has run commands of one connection alone for so long may block for it. Whoever comes then meets at most one such block, and none
+/// while it goes on: of a connection's statements that follow each other faster than this, the first alone may wait, for a short sync.
+const ALONE: Duration = Duration::from_millis(100);
 /// Fibers of one worker outside transactions when `innodb_thread_concurrency` is 0.
 const DEFAULT_BOUND: usize = 1024;
 /// After an error, how long and how much of what the client still sends is read.
@@ -69,6 +72,8 @@ pub(super) struct Worker {
     admission: VecDeque<Token>,
     bound: usize,
     fibers: usize,
+    /// The connection that started a fiber last, and since when no other one has.
+    only: (Token, Instant),
     /// No connection leaves: the server is about to shut down.
     stays: bool,
     /// Set at shutdown: when to give up.
@@ -113,6 +118,7 @@ impl Worker {
             admission: VecDeque::new(),
             bound,
             fibers: 0,
+            only: (Token::new(u32::MAX, u32::MAX), now),
             stays: false,
             stop_by: None,
             now,
@@ -132,13 +138,17 @@ impl Worker {
                 self.message(m);
             }
             if self.finished() {
-                self.local.catch_up();
+                self.local.catch_up(false);
                 return;
             }
             let timeout = if self.more_to_do(&events) {
                 Some(Duration::ZERO)
+            } else if self.local.put_off.get().is_some() {
+                let alone = self.is_alone();
+                self.local.catch_up(alone);
+                // Where it blocked for that, whoever waited is in the inbox.
+                continue;
             } else {
-                self.local.catch_up();
                 self.sleep_for()
             };
             if let Err(e) = self.poll.poll(&mut events, timeout)
@@ -159,6 +169,14 @@ impl Worker {
                 self.balance();
             }
         }
+    }
+
+    /// Whether nobody but the one session that runs needs this thread, or did lately.
+    fn is_alone(&mut self) -> bool {
+        let (token, since) = self.only;
+        self.fibers == 1
+            && self.now.saturating_duration_since(since) >= ALONE
+            && (self.table.get(token)).is_some_and(|e| matches!(e.state, State::Running { .. }))
     }
 
     /// While sessions have put something off, the loop looks once more whether there is work before it sleeps.

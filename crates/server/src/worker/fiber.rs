@@ -354,10 +354,10 @@ impl Local {
         }
     }
 
-    /// Does what was put off.
-    pub fn catch_up(&self) {
+    /// Does what was put off; `may_block`: [`SessionFactory::catch_up`].
+    pub fn catch_up(&self, may_block: bool) {
         if self.put_off.take().is_some() {
-            self.sessions.catch_up();
+            self.sessions.catch_up(may_block);
         }
     }
 
@@ -369,7 +369,7 @@ impl Local {
             .get()
             .is_some_and(|since| now - since >= PUT_OFF)
         {
-            self.catch_up();
+            self.catch_up(false);
         }
     }
 

@@ -3,12 +3,13 @@
 
 pub mod client;
 
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::path::Path;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::Poll;
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use nfold_protocol::command::ExecuteHeader;
@@ -55,8 +56,37 @@ impl AccountSource for Accounts {
 #[derive(Default)]
 pub struct Sessions {
     pub ended: Arc<AtomicUsize>,
-    /// Set by the statement PUTOFF, cleared by the worker's catching up.
+    /// Set by the statements PUTOFF and SYNC, cleared by the worker's catching up.
     pub put_off: Arc<AtomicBool>,
+    pub caught_up: Arc<CaughtUp>,
+}
+
+/// What the worker's catching up is told, and what it may go by.
+#[derive(Default)]
+pub struct CaughtUp {
+    /// When each connection began its last statement.
+    begun: Mutex<HashMap<u32, Instant>>,
+    /// Who waits for it.
+    wakers: Mutex<Vec<Waker>>,
+    /// For each time that it was allowed to block: how long before that others than the last connection had begun a statement.
+    pub may_block: Mutex<Vec<Option<Duration>>>,
+}
+
+impl CaughtUp {
+    fn caught_up(&self, may_block: bool) {
+        if may_block {
+            let mut ago: Vec<_> = (self.begun.lock().unwrap().values())
+                .map(Instant::elapsed)
+                .collect();
+            ago.sort();
+            self.may_block.lock().unwrap().push(ago.get(1).copied());
+        }
+        self.wakers.lock().unwrap().drain(..).for_each(Waker::wake);
+    }
+
+    pub fn times_it_may_block(&self) -> usize {
+        self.may_block.lock().unwrap().len()
+    }
 }
 
 impl SessionFactory for Sessions {
@@ -77,6 +107,7 @@ impl SessionFactory for Sessions {
             in_transaction: false,
             ended: self.ended.clone(),
             put_off: self.put_off.clone(),
+            caught_up: self.caught_up.clone(),
             long_data: vec![],
         }))
     }
@@ -85,8 +116,9 @@ impl SessionFactory for Sessions {
         self.put_off.load(Ordering::SeqCst)
     }
 
-    fn catch_up(&self) {
+    fn catch_up(&self, may_block: bool) {
         self.put_off.store(false, Ordering::SeqCst);
+        self.caught_up.caught_up(may_block);
     }
 
     fn survives_panic(&self) -> bool {
@@ -99,6 +131,7 @@ struct Session {
     in_transaction: bool,
     ended: Arc<AtomicUsize>,
     put_off: Arc<AtomicBool>,
+    caught_up: Arc<CaughtUp>,
     long_data: Vec<u8>,
 }
 
@@ -132,10 +165,29 @@ impl Session {
                 .and_then(|w| w.parse::<u64>().ok())
                 .unwrap_or(0)
         };
+        let mut begun = self.caught_up.begun.lock().unwrap();
+        begun.insert(cx.connection_id(), Instant::now());
+        drop(begun);
         match words.first().copied().unwrap_or("") {
             "PUTOFF" => {
                 self.put_off.store(true, Ordering::SeqCst);
                 out.ok(&OkPacket::default());
+            }
+            // Waits until the worker has caught up.
+            "SYNC" => {
+                self.put_off.store(true, Ordering::SeqCst);
+                let fut = pin!(poll_fn(|task| {
+                    if !self.put_off.load(Ordering::SeqCst) {
+                        return Poll::Ready(());
+                    }
+                    let mut wakers = self.caught_up.wakers.lock().unwrap();
+                    wakers.push(task.waker().clone());
+                    Poll::Pending
+                }));
+                match cx.wait(fut, None) {
+                    Ok(()) => out.ok(&OkPacket::default()),
+                    Err(why) => interrupted(out, why),
+                }
             }
             "SELECT" if words.get(1) == Some(&"USER()") => {
                 let user = format!("{}@{}", self.login.user, self.login.client_host);
@@ -358,6 +410,7 @@ pub struct TestServer {
     pub dir: tempfile::TempDir,
     pub ended: Arc<AtomicUsize>,
     pub put_off: Arc<AtomicBool>,
+    pub caught_up: Arc<CaughtUp>,
 }
 
 impl TestServer {
@@ -383,6 +436,7 @@ impl TestServer {
         let sessions = Sessions::default();
         let ended = sessions.ended.clone();
         let put_off = sessions.put_off.clone();
+        let caught_up = sessions.caught_up.clone();
         let server = Server::start(
             bound,
             options,
@@ -398,6 +452,7 @@ impl TestServer {
             dir,
             ended,
             put_off,
+            caught_up,
         }
     }
 

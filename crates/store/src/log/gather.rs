@@ -15,6 +15,7 @@
 
 use super::{LAZY_SYNC, Log};
 use crate::page::Lsn;
+use nfold_sync::HandOver;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,7 @@ thread_local! {
     static HELD: Cell<Lsn> = const { Cell::new(0) };
 }
 
-/// From now on this thread's requests for a durable log are held back until it calls [`crate::Store::ask_for_syncs`], which it does before it
+/// From now on this thread's requests for a durable log are held back until it calls [`crate::Store::settle_syncs`], which it does before it
 /// sleeps (G1). For a worker of one store.
 pub fn gather_syncs() {
     GATHERS.set(true);
@@ -93,16 +94,23 @@ impl Log {
         }
     }
 
-    /// Hands over what this thread has held back.
-    pub(crate) fn request_held(&self) {
+    /// Hands over what this thread has held back, or makes it durable itself where it `may_block` and that keeps nobody ([`lead`](super::lead)).
+    pub(crate) fn request_held(&self, may_block: bool) {
         let lsn = HELD.replace(0);
         if lsn == 0 {
             return;
         }
         match self.gathering.hand_over(lsn) {
-            Some(lsn) if lsn > self.durable() => self.request_now(lsn),
-            Some(_) => {}
-            None => self.leave(lsn),
+            HandOver::Left => self.leave(lsn),
+            HandOver::Alone if may_block && self.lead(lsn) => {}
+            HandOver::Alone => self.request_beyond_durable(lsn),
+            HandOver::Ask(lsn) => self.request_beyond_durable(lsn),
+        }
+    }
+
+    fn request_beyond_durable(&self, lsn: Lsn) {
+        if lsn > self.durable() {
+            self.request_now(lsn);
         }
     }
 

@@ -18,7 +18,7 @@
 //! is busy, requests gather, so the device sets the pace of group commit; workers hold theirs back to the end of a turn ([`gather`]). When a sync
 //! is over and the next one is wanted already, what that one needs is written before those that waited are woken ([`Pace`]): their work takes all
 //! processors there are, and the device would wait for the log thread to get one. Whoever else needs a durable log (page writer, checkpoint) asks the
-//! log thread as well. In inline mode the caller does it itself.
+//! log thread as well. A worker that has nothing else to do and nobody's company syncs by itself ([`lead`]). In inline mode the caller does it itself.
 //! # Failure
 //! A crash loses what was not synced; the scan stops at the first damaged mini-transaction.
 
@@ -26,6 +26,7 @@ pub(crate) mod control;
 pub(crate) mod files;
 pub(crate) mod format;
 pub(crate) mod gather;
+mod lead;
 mod ring;
 pub(crate) mod scan;
 
@@ -36,6 +37,7 @@ use crate::wait::{Gate, Source, Wait, WakeList};
 use files::LogFiles;
 use format::*;
 use gather::Patience;
+use lead::Company;
 use nfold_observe::contention::{Contention, WaitKind};
 use nfold_sync::planted::{self, Bug};
 use nfold_sync::{CachePadded, FilledPrefix, Gathering, Left, Requests};
@@ -114,6 +116,7 @@ struct Writer {
     tail: Box<[u8; BLOCK]>,
     buf: AlignedBuf,
     pace: Pace,
+    company: Company,
 }
 
 /// What the last write and the last sync of the log took; zero where nothing asks a clock.
@@ -208,6 +211,7 @@ impl Log {
                 tail: Box::new([0; BLOCK]),
                 buf: AlignedBuf::new(WRITE_BLOCKS * BLOCK),
                 pace: Pace::default(),
+                company: Company::default(),
             }),
             inline,
             thread: OnceLock::new(),
@@ -336,7 +340,9 @@ impl Log {
 
     fn write_filled(&self, writer: &mut MutexGuard<'_, Writer>) {
         let (target, synced) = (self.horizon(), self.durable());
-        let Writer { tail, buf, pace } = &mut **writer;
+        let Writer {
+            tail, buf, pace, ..
+        } = &mut **writer;
         let mut at = self.written();
         let started = at < target;
         let begun = self.clock();
@@ -427,25 +433,32 @@ impl Log {
             if self.durable() >= lsn {
                 return;
             }
-            self.write_filled(&mut writer);
-            let to = self.written();
-            if planted::is(Bug::SkippedSync) {
-                self.durable.raise(to);
-                return;
-            }
-            let begun = self.clock();
-            if let Err(e) = self.files.sync() {
-                self.die(&format!(
-                    "syncing the log failed, and what is on disk is unknown: {e}"
-                ));
-            }
-            self.counters.syncs.fetch_add(1, Relaxed);
-            writer.pace.sync = begun.map_or(Duration::ZERO, |b| b.elapsed());
-            if self.wanted.highest() > to && writer.pace.writes_first() {
-                self.write_filled(&mut writer);
-            }
-            self.durable.raise(to);
+            self.sync_once(&mut writer);
         }
+    }
+
+    /// Writes what is filled, and makes it durable.
+    fn sync_once(&self, writer: &mut MutexGuard<'_, Writer>) {
+        self.write_filled(writer);
+        let to = self.written();
+        if planted::is(Bug::SkippedSync) {
+            return self.durable.raise(to);
+        }
+        let begun = self.clock();
+        if let Err(e) = self.files.sync() {
+            self.die(&format!(
+                "syncing the log failed, and what is on disk is unknown: {e}"
+            ));
+        }
+        self.counters.syncs.fetch_add(1, Relaxed);
+        writer.pace.sync = begun.map_or(Duration::ZERO, |b| b.elapsed());
+        let more = self.wanted.highest() > to;
+        let Writer { pace, company, .. } = &mut **writer;
+        company.synced(pace.write + pace.sync, more);
+        if more && pace.writes_first() {
+            self.write_filled(writer);
+        }
+        self.durable.raise(to);
     }
 
     /// `None`: durable up to `lsn`.

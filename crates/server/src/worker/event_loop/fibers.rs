@@ -57,6 +57,9 @@ impl Worker {
         let now = Instant::now();
         self.local.clock.set(now);
         self.local.catch_up_by(now);
+        if self.only.0 != token {
+            self.only = (token, now);
+        }
         let slice_end = now + TIME_SLICE;
         let fiber: Fiber = Coroutine::with_stack(stack, move |yielder, ()| {
             let link = conn.link.clone();
