@@ -197,6 +197,10 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(
+        miri,
+        ignore = "frames reserve memory that nobody may touch yet, which miri does not know"
+    )]
     fn a_page_ages_and_its_early_touches_do_not_count() {
         let frames = Frames::new(64, 64, false).expect("a megabyte");
         let probation = Probation::new(64, 64);
