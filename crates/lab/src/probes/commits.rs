@@ -9,7 +9,8 @@
 
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
@@ -199,6 +200,16 @@ fn measure(
     sync(report, progress)
 }
 
+/// One that no load had before, of this run or of an earlier one over the same table: an UPDATE that sets what is there already changes nothing, and what
+/// changes nothing waits for no sync.
+fn fresh_seed() -> u64 {
+    static LOADS: AtomicU64 = AtomicU64::new(0);
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+    let us = since_1970.unwrap_or_default().as_micros() as u64;
+    us.wrapping_mul(16)
+        .wrapping_add(LOADS.fetch_add(1, Relaxed))
+}
+
 /// So many seconds of commits, and what the server's log did meanwhile.
 fn load(
     args: &Args,
@@ -216,10 +227,11 @@ fn load(
         ..drive::Options::default()
     };
     let (mut before, mut after) = (Log::default(), Log::default());
+    let seed = fresh_seed();
     let outcome = drive::drive(
         &server.dsn,
         &options,
-        |number| workload.source(number, clients, Size::of(args.rows), 1),
+        |number| workload.source(number, clients, Size::of(args.rows), seed),
         |moment| match moment {
             Moment::Begin => before = Log::of(watcher),
             Moment::End => after = Log::of(watcher),
@@ -348,6 +360,12 @@ mod tests {
             log(Some(1), Some(5)).since(log(Some(2), Some(3))),
             log(None, Some(2))
         );
+    }
+
+    #[test]
+    fn no_load_sets_what_another_one_has_set() {
+        let seeds: std::collections::BTreeSet<u64> = (0..10).map(|_| fresh_seed()).collect();
+        assert_eq!(seeds.len(), 10);
     }
 
     #[test]
