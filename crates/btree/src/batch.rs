@@ -3,7 +3,7 @@
 
 use crate::guess::Guess;
 use crate::leaf::LeafEntry;
-use crate::node::{Key, Node, PREFIX_BYTES, padded_word};
+use crate::node::{Key, Node, PREFIX_BYTES, WORD_BYTES, padded_word};
 use nfold_store::{PAGE_SIZE, PageNo};
 use nfold_sync::words;
 
@@ -179,20 +179,23 @@ impl Found {
     }
 }
 
-/// Keys to look up together, and what was found. See [`TreeHandle::get_many`](crate::TreeHandle::get_many).
-#[derive(Debug, Default)]
-pub struct GetMany {
-    pub(crate) keys: Keys,
-    /// Where each key is likely to be.
-    pub(crate) guesses: Vec<Guess>,
-    /// Whether any of them names a place.
-    pub(crate) guessed: bool,
+/// Keys to look up together, each with what the caller wants to know of it again, and what was found. See
+/// [`TreeHandle::get_many`](crate::TreeHandle::get_many).
+#[derive(Debug)]
+pub struct GetMany<T = ()> {
+    pub(crate) wanted: Vec<Wanted<T>>,
+    /// Holds the long keys.
+    arena: Vec<u8>,
+    /// The bits of all pages that they were guessed on: none, if nowhere.
+    pub(crate) guessed: PageNo,
     /// Keys that met a missing page, or were not where they were guessed; taken from the end.
     pub(crate) pending: Vec<u32>,
     /// Keys from here on were not tried yet.
     pub(crate) next: u32,
     pub(crate) values: Vec<u8>,
     pub(crate) found: Vec<Found>,
+    /// What was found is not in the order of the keys.
+    pub(crate) disordered: bool,
     /// Guesses that led to the key's leaf, and that did not; the caller repairs from `Found::page`.
     pub guess_hits: u32,
     pub guess_misses: u32,
@@ -200,15 +203,49 @@ pub struct GetMany {
     pub guesses_far: bool,
 }
 
+/// One key of a [`GetMany`].
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Wanted<T> {
+    key: KeyPlace,
+    /// Where it is likely to be.
+    pub guess: Guess,
+    tag: T,
+}
+
+impl<T> Default for GetMany<T> {
+    fn default() -> Self {
+        GetMany {
+            wanted: Vec::new(),
+            arena: Vec::new(),
+            guessed: 0,
+            pending: Vec::new(),
+            next: 0,
+            values: Vec::new(),
+            found: Vec::new(),
+            disordered: false,
+            guess_hits: 0,
+            guess_misses: 0,
+            guesses_far: false,
+        }
+    }
+}
+
 impl GetMany {
     pub fn new() -> GetMany {
         GetMany::default()
     }
+    /// Adds a key, with the place where it was last seen; returns its number.
+    pub fn push(&mut self, key: &[u8], guess: Guess) -> u32 {
+        self.push_with(key, guess, ())
+    }
+}
+
+impl<T: Copy> GetMany<T> {
     /// Forgets keys and results, keeps the memory.
     pub fn clear(&mut self) {
-        self.keys.clear();
-        self.guesses.clear();
-        self.guessed = false;
+        self.wanted.clear();
+        self.arena.clear();
+        self.guessed = 0;
         self.pending.clear();
         self.next = 0;
         self.clear_found();
@@ -218,70 +255,124 @@ impl GetMany {
     /// Bytes of memory kept for keys and values; what is beside them is a part of that.
     #[inline]
     pub fn memory(&self) -> usize {
-        self.keys.bytes.capacity() + self.values.capacity()
+        self.wanted.capacity() * size_of::<Wanted<T>>()
+            + self.arena.capacity()
+            + self.values.capacity()
     }
     /// Forgets results only: after they were used and `get_many` said that there is more.
     pub fn clear_found(&mut self) {
         self.values.clear();
         self.found.clear();
+        self.disordered = false;
     }
-    /// Makes room for so many keys of so many bytes together.
-    pub fn reserve(&mut self, keys: usize, bytes: usize) {
-        self.guesses.reserve(keys);
-        self.keys.reserve(keys, bytes);
+    /// Makes room for so many keys.
+    pub fn reserve(&mut self, keys: usize) {
+        self.wanted.reserve(keys);
     }
     /// Adds a key, with the place where it was last seen; returns its number.
     #[inline]
-    pub fn push(&mut self, key: &[u8], guess: Guess) -> u32 {
-        self.guessed |= guess.page != 0;
-        self.guesses.push(guess);
-        self.keys.push(key)
+    pub fn push_with(&mut self, key: &[u8], guess: Guess, tag: T) -> u32 {
+        let key = KeyPlace::of(key, &mut self.arena);
+        self.guessed |= guess.page;
+        self.wanted.push(Wanted { key, guess, tag });
+        self.wanted.len() as u32 - 1
     }
-    /// Adds the last `len` bytes of an entry's key. False, and nothing is added: it has not so many.
+    /// Adds the last `len` bytes of an entry's key; `before` are the eight bytes [before its value](LeafEntry::around_value). False, and nothing is added: it
+    /// has not so many.
     #[inline(always)]
-    pub fn push_key_end(&mut self, entry: &LeafEntry<'_>, len: usize, guess: Guess) -> bool {
-        let start = self.keys.bytes.len();
-        let Some(word) = entry.append_key_end(len, &mut self.keys.bytes) else {
-            self.keys.bytes.truncate(start);
-            return false;
+    pub fn push_key_end(
+        &mut self,
+        entry: LeafEntry<'_>,
+        before: u64,
+        len: usize,
+        guess: Guess,
+        tag: T,
+    ) -> bool {
+        let key = if len.wrapping_sub(1) < WORD_BYTES && len <= entry.suffix_len() {
+            let key = before >> (64 - 8 * len as u32);
+            KeyPlace::short(key.to_le_bytes(), len, &self.arena)
+        } else {
+            match KeyPlace::end_of(entry, len, &mut self.arena) {
+                Some(key) => key,
+                None => return false,
+            }
         };
-        self.guessed |= guess.page != 0;
-        self.guesses.push(guess);
-        self.keys.end(word, len);
+        self.guessed |= guess.page;
+        self.wanted.push(Wanted { key, guess, tag });
         true
     }
     /// Drops all keys from number `len` on; none of them was looked up yet.
     pub fn truncate(&mut self, len: usize) {
-        self.guesses.truncate(len);
-        self.keys.truncate(len);
+        self.wanted.truncate(len);
+        let end = self.wanted.last().map_or(0, |last| last.key.end);
+        self.arena.truncate(end as usize);
     }
-    /// Keeps the keys whose numbers `keep` wants, which get new ones in the same order; none was looked up yet.
-    pub fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
-        let mut kept = 0;
-        for number in 0..self.len() {
-            if keep(number as u32) {
-                self.keys.move_down(number, kept);
-                self.guesses[kept] = self.guesses[number];
-                kept += 1;
+    /// Keeps the keys whose tags `keep` wants, which get new numbers in the same order; none was looked up yet.
+    pub fn retain(&mut self, keep: impl Fn(&T) -> bool) {
+        let (arena, mut end) = (&mut self.arena, 0);
+        self.wanted.retain_mut(|wanted| {
+            let kept = keep(&wanted.tag);
+            if kept {
+                wanted.key.move_to(end, arena);
+                end = wanted.key.end;
             }
-        }
-        self.truncate(kept);
+            kept
+        });
+        arena.truncate(end as usize);
     }
     #[inline]
     pub fn len(&self) -> usize {
-        self.guesses.len()
+        self.wanted.len()
     }
     pub fn is_empty(&self) -> bool {
-        self.guesses.is_empty()
+        self.wanted.is_empty()
     }
     #[inline]
     pub fn key(&self, number: u32) -> &[u8] {
-        self.keys.get(number)
+        self.key_of(number).bytes()
     }
     /// What was guessed for key `number`.
     #[inline]
     pub fn guess(&self, number: u32) -> Guess {
-        self.guesses[number as usize]
+        self.wanted[number as usize].guess
+    }
+    /// What was given with key `number`.
+    #[inline(always)]
+    pub fn tag(&self, number: u32) -> &T {
+        &self.wanted[number as usize].tag
+    }
+    /// What was given with the keys.
+    pub fn tags(&self) -> impl Iterator<Item = &T> {
+        self.wanted.iter().map(|wanted| &wanted.tag)
+    }
+    /// Key `number` with its first word.
+    #[inline(always)]
+    pub(crate) fn key_of(&self, number: u32) -> Key<'_> {
+        self.wanted[number as usize].key.key(&self.arena)
+    }
+    /// The keys of `range`, which there are.
+    #[inline(always)]
+    pub(crate) fn keys(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = Key<'_>> {
+        let arena = &*self.arena;
+        let wanted = self.wanted[range].iter();
+        wanted.map(move |wanted| wanted.key.key(arena))
+    }
+    /// Their guesses.
+    #[inline(always)]
+    pub(crate) fn guesses(
+        &self,
+        range: std::ops::Range<usize>,
+    ) -> impl ExactSizeIterator<Item = Guess> {
+        self.wanted[range].iter().map(|wanted| wanted.guess)
+    }
+    /// The keys, where values go, and what was found.
+    #[inline(always)]
+    pub(crate) fn parts(&mut self) -> (Lookup<'_, T>, &mut Vec<u8>, &mut Vec<Found>) {
+        let keys = Lookup {
+            wanted: &self.wanted,
+            arena: &self.arena,
+        };
+        (keys, &mut self.values, &mut self.found)
     }
     /// The arena that holds the values found.
     #[inline]
@@ -298,41 +389,111 @@ impl GetMany {
     pub fn found(&self) -> &[Found] {
         &self.found
     }
-    /// As [`found`](Self::found), to be put into another order.
+    /// The tags of the keys found from number `from` of them on, and where their values lie.
+    #[inline(always)]
+    pub fn found_tags(&self, from: usize) -> impl Iterator<Item = (&T, std::ops::Range<usize>)> {
+        let found = self.found.get(from..).unwrap_or_default();
+        found.iter().map(|f| (self.tag(f.key), f.span()))
+    }
+    /// Whether what was found is in the order of the keys.
     #[inline]
-    pub fn found_mut(&mut self) -> &mut [Found] {
-        &mut self.found
+    pub fn is_in_order(&self) -> bool {
+        !self.disordered
+    }
+    /// As [`found`](Self::found), to be put into another order by `sort`, which gets the tags as well.
+    pub fn sort_found(&mut self, sort: impl FnOnce(&mut [Found], &dyn Fn(&Found) -> T)) {
+        let wanted = &*self.wanted;
+        sort(&mut self.found, &|found| wanted[found.key as usize].tag);
     }
     pub fn value(&self, found: &Found) -> &[u8] {
         &self.values[found.at as usize..][..found.len as usize]
     }
 }
 
-/// Byte strings in one arena, with the first word of each beside it: looks at many keys then touch the arena for long ones only.
-#[derive(Debug, Default)]
-pub(crate) struct Keys {
-    bytes: Vec<u8>,
-    places: Vec<KeyPlace>,
+/// The keys of a [`GetMany`] while its results grow.
+#[derive(Copy, Clone)]
+pub(crate) struct Lookup<'b, T> {
+    wanted: &'b [Wanted<T>],
+    arena: &'b [u8],
 }
 
+impl<'b, T> Lookup<'b, T> {
+    #[inline(always)]
+    pub fn key(self, number: u32) -> Key<'b> {
+        self.wanted[number as usize].key.key(self.arena)
+    }
+}
+
+/// A byte string: here, if it is short, otherwise in an arena.
 #[derive(Copy, Clone, Debug)]
 struct KeyPlace {
-    /// [`padded_word`] of the bytes.
-    word: u64,
+    /// Its first eight bytes, zeros behind its end.
+    first: [u8; WORD_BYTES],
+    /// Where it ends in the arena; of a short one, where those before it end.
     end: u32,
     len: u32,
 }
 
 impl KeyPlace {
+    /// A string of at most eight bytes, with zeros behind them.
     #[inline(always)]
-    fn key(self, arena: &[u8]) -> Key<'_> {
+    fn short(first: [u8; WORD_BYTES], len: usize, arena: &[u8]) -> KeyPlace {
+        let (end, len) = (arena.len() as u32, len as u32);
+        KeyPlace { first, end, len }
+    }
+    #[inline(always)]
+    fn of(bytes: &[u8], arena: &mut Vec<u8>) -> KeyPlace {
+        if bytes.len() > WORD_BYTES {
+            arena.extend_from_slice(bytes);
+        }
+        KeyPlace::short(padded_word(bytes).to_be_bytes(), bytes.len(), arena)
+    }
+    /// What was appended to the arena from `start` on, which stays there only if it is long.
+    fn from_end(start: usize, arena: &mut Vec<u8>) -> KeyPlace {
+        let bytes = &arena[start..];
+        let (first, len) = (padded_word(bytes).to_be_bytes(), bytes.len());
+        if len <= WORD_BYTES {
+            arena.truncate(start);
+        }
+        KeyPlace::short(first, len, arena)
+    }
+    /// The last `len` bytes of an entry's key, if it has so many.
+    #[cold]
+    fn end_of(entry: LeafEntry<'_>, len: usize, arena: &mut Vec<u8>) -> Option<KeyPlace> {
+        let start = arena.len();
+        if entry.append_key_end(len, arena) {
+            return Some(KeyPlace::from_end(start, arena));
+        }
+        arena.truncate(start);
+        None
+    }
+    #[inline(always)]
+    fn key<'k>(&'k self, arena: &'k [u8]) -> Key<'k> {
         Key {
-            word: self.word,
+            word: u64::from_be_bytes(self.first),
             len: self.len as usize,
             end: self.end as usize,
             arena,
+            short: Some(&self.first),
         }
     }
+    /// Puts it behind those that end at `end`, which is not behind it; what lies between is lost.
+    fn move_to(&mut self, end: u32, arena: &mut [u8]) {
+        if self.len as usize > WORD_BYTES {
+            let start = (self.end - self.len) as usize;
+            arena.copy_within(start..self.end as usize, end as usize);
+            self.end = end + self.len;
+        } else {
+            self.end = end;
+        }
+    }
+}
+
+/// Byte strings, with the first word of each beside it: looks at many keys then touch the arena for long ones only.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    bytes: Vec<u8>,
+    places: Vec<KeyPlace>,
 }
 
 impl Keys {
@@ -343,69 +504,31 @@ impl Keys {
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
-    /// Makes room for so many strings of so many bytes together.
-    fn reserve(&mut self, strings: usize, bytes: usize) {
+    fn memory(&self) -> usize {
+        self.bytes.capacity() + self.places.capacity() * size_of::<KeyPlace>()
+    }
+    fn reserve(&mut self, strings: usize) {
         self.places.reserve(strings);
-        // A short one is written as a whole word first.
-        self.bytes.reserve(bytes + size_of::<u64>());
-    }
-    /// Puts string `from` in the place of string `to`, which is not behind it; what lies between them is lost.
-    fn move_down(&mut self, from: usize, to: usize) {
-        let mut place = self.places[from];
-        let at = to.checked_sub(1).map_or(0, |i| self.places[i].end);
-        let start = (place.end - place.len) as usize;
-        self.bytes
-            .copy_within(start..place.end as usize, at as usize);
-        place.end = at + place.len;
-        self.places[to] = place;
-    }
-    pub(crate) fn truncate(&mut self, len: usize) {
-        self.places.truncate(len);
-        self.bytes
-            .truncate(self.places.last().map_or(0, |place| place.end as usize));
     }
     #[inline]
     pub(crate) fn push(&mut self, key: &[u8]) -> u32 {
-        // Keys of one integer are copied without a call.
-        if let Ok(key) = <&[u8; 8]>::try_from(key) {
-            self.bytes.extend_from_slice(key);
-        } else if let Ok(key) = <&[u8; 4]>::try_from(key) {
-            self.bytes.extend_from_slice(key);
-        } else {
-            self.bytes.extend_from_slice(key);
-        }
-        self.end(padded_word(key), key.len());
+        self.places.push(KeyPlace::of(key, &mut self.bytes));
         self.places.len() as u32 - 1
     }
-    /// Adds the first `len` bytes of a word, at most eight.
+    /// Adds the first `len` bytes of a word, at most eight; those behind them are zeros.
     #[inline]
     fn push_word(&mut self, word: u64, len: usize) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&word.to_be_bytes());
-        self.bytes.truncate(start + len);
-        self.end(word, len);
-    }
-    /// Adds the last `len` bytes of the arena as a string; `word` is [`padded_word`] of them.
-    #[inline(always)]
-    fn end(&mut self, word: u64, len: usize) {
-        let (end, len) = (self.bytes.len() as u32, len as u32);
-        self.places.push(KeyPlace { word, end, len });
+        let place = KeyPlace::short(word.to_be_bytes(), len, &self.bytes);
+        self.places.push(place);
     }
     #[inline]
     pub(crate) fn get(&self, i: u32) -> &[u8] {
-        let place = &self.places[i as usize];
-        &self.bytes[(place.end - place.len) as usize..place.end as usize]
+        self.key(i).bytes()
     }
     /// String `i` with its first word.
     #[inline(always)]
     pub(crate) fn key(&self, i: u32) -> Key<'_> {
         self.places[i as usize].key(&self.bytes)
-    }
-    /// The strings of `range`, which there are, with their first words.
-    #[inline(always)]
-    pub(crate) fn keys(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = Key<'_>> {
-        let arena = &*self.bytes;
-        self.places[range].iter().map(move |place| place.key(arena))
     }
 }
 
@@ -452,11 +575,11 @@ impl PointScan {
     /// Bytes of memory kept for keys and values; what is beside them is a part of that.
     #[inline]
     pub fn memory(&self) -> usize {
-        self.bounds.bytes.capacity() + self.out.memory()
+        self.bounds.memory() + self.out.memory()
     }
-    /// Makes room for so many points by prefixes of so many bytes together.
-    pub fn reserve(&mut self, points: usize, bytes: usize) {
-        self.bounds.reserve(2 * points, 2 * bytes);
+    /// Makes room for so many points.
+    pub fn reserve(&mut self, points: usize) {
+        self.bounds.reserve(2 * points);
     }
     /// Adds the range `[lo, hi)`, which is empty if `hi <= lo`; an empty `hi` means no upper bound. Returns the point's number.
     pub fn push(&mut self, lo: &[u8], hi: &[u8]) -> u32 {
@@ -480,11 +603,11 @@ impl PointScan {
     }
     fn push_long_prefix(&mut self, prefix: &[u8]) -> u32 {
         self.bounds.push(prefix);
-        let start = self.bounds.bytes.len();
-        self.bounds.bytes.extend_from_slice(prefix);
-        increment_prefix(&mut self.bounds.bytes, start);
-        let word = padded_word(&self.bounds.bytes[start..]);
-        self.bounds.end(word, self.bounds.bytes.len() - start);
+        let arena = &mut self.bounds.bytes;
+        let start = arena.len();
+        arena.extend_from_slice(prefix);
+        increment_prefix(arena, start);
+        self.bounds.places.push(KeyPlace::from_end(start, arena));
         self.bounds.len() as u32 / 2 - 1
     }
     /// [`push_prefix`](Self::push_prefix) for at most eight bytes, given as their [`padded_word`].
@@ -605,19 +728,27 @@ mod tests {
     #[test]
     fn kept_keys_move_down_with_their_words() {
         let keys: Vec<Vec<u8>> = (0..20u8).map(|n| vec![n; usize::from(n) % 11]).collect();
-        let mut get = GetMany::new();
-        keys.iter().for_each(|key| {
-            get.push(key, Guess::NONE);
-        });
+        let mut get = GetMany::default();
+        for (number, key) in keys.iter().enumerate() {
+            get.push_with(key, Guess::NONE, number);
+        }
         get.retain(|number| number % 3 != 0);
         let kept: Vec<_> = (0..20).filter(|n| n % 3 != 0).map(|n| &keys[n]).collect();
         assert_eq!(get.len(), kept.len());
         for (number, key) in kept.iter().enumerate() {
-            let found = get.keys.key(number as u32);
+            let found = get.key_of(number as u32);
             assert_eq!((found.bytes(), found.word), (&key[..], padded_word(key)));
             assert_eq!(get.key(number as u32), &key[..]);
         }
-        get.truncate(2);
-        assert_eq!((get.len(), get.key(1)), (2, &keys[2][..]));
+        // What is added behind keys that were cut off does not meet them.
+        for cut in (0..kept.len()).rev() {
+            get.truncate(cut);
+            get.push_with(b"a long key behind", Guess::NONE, 0);
+            get.push_with(b"short", Guess::NONE, 0);
+            let all = (0..cut).map(|n| get.key(n as u32) == &kept[n][..]);
+            assert!(all.min() != Some(false) && get.len() == cut + 2);
+            let added = [cut, cut + 1].map(|n| get.key(n as u32));
+            assert_eq!(added, [&b"a long key behind"[..], b"short"]);
+        }
     }
 }

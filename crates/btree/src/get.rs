@@ -12,13 +12,13 @@ impl TreeHandle {
     /// Looks up all keys of the batch, first where they are guessed, the others in groups that go down the tree together. `Ok(true)`: results reached `max_bytes` and
     /// there is more; use what was found, [`clear_found`](GetMany::clear_found), call again. `Wait`: call again; what was found stays
     /// found. A key that is not among the found ones at the end does not exist.
-    pub fn get_many(
+    pub fn get_many<T: Copy>(
         &self,
         store: &Store,
-        batch: &mut GetMany,
+        batch: &mut GetMany<T>,
         max_bytes: usize,
     ) -> Result<bool, Stop> {
-        if batch.guessed && self.try_guesses(store, batch, max_bytes) {
+        if batch.guessed != 0 && self.try_guesses(store, batch, max_bytes) {
             return Ok(true);
         }
         self.run_groups(store, &mut GetJob { batch, max_bytes })
@@ -35,15 +35,17 @@ fn copy_value(node: Node<'_>, (slot, found): (usize, bool), out: &mut Vec<u8>) -
     Some(slot)
 }
 
-struct GetJob<'b> {
-    batch: &'b mut GetMany,
+struct GetJob<'b, T> {
+    batch: &'b mut GetMany<T>,
     max_bytes: usize,
 }
 
-impl GetJob<'_> {
+impl<T> GetJob<'_, T> {
     fn keep(&mut self, key: u32, at: usize, guess: Guess) {
         let len = (self.batch.values.len() - at) as u32;
-        self.batch.found.push(Found {
+        let found = &mut self.batch.found;
+        self.batch.disordered |= found.last().is_some_and(|last| last.key > key);
+        found.push(Found {
             key,
             guess,
             at: at as u32,
@@ -52,7 +54,7 @@ impl GetJob<'_> {
     }
 }
 
-impl Job for GetJob<'_> {
+impl<T: Copy> Job for GetJob<'_, T> {
     type Item = u32;
 
     fn take(&mut self, items: &mut SmallVec<[u32; LANES]>) {
@@ -74,16 +76,17 @@ impl Job for GetJob<'_> {
 
     #[inline(always)]
     fn key(&self, item: u32) -> Key<'_> {
-        self.batch.keys.key(item)
+        self.batch.key_of(item)
     }
 
     #[inline]
     fn at_leaf(&mut self, item: u32, page: &PageRef<'_>, first: usize, _: usize) -> bool {
         let node = Node::new(page.words());
         let at = self.batch.values.len();
-        let key = self.batch.keys.key(item);
+        let (keys, values, _) = self.batch.parts();
+        let key = keys.key(item);
         let hit = node.search_key(first, node.count(), key, node.suffix_of(key));
-        let found = copy_value(node, hit, &mut self.batch.values);
+        let found = copy_value(node, hit, values);
         if !page.validate() {
             self.batch.values.truncate(at);
             return false;
@@ -96,8 +99,8 @@ impl Job for GetJob<'_> {
 
     fn alone(&mut self, tree: &TreeHandle, store: &Store, item: u32) -> Result<(), Stop> {
         let at = self.batch.values.len();
-        let GetMany { keys, values, .. } = &mut *self.batch;
-        if let Some(guess) = tree.get_entry(store, keys.get(item), values)? {
+        let (keys, values, _) = self.batch.parts();
+        if let Some(guess) = tree.get_entry(store, keys.key(item).bytes(), values)? {
             self.keep(item, at, guess);
         }
         Ok(())

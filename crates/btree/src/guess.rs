@@ -20,7 +20,7 @@
 use crate::batch::{EntryBatch, Found, GetMany};
 use crate::node::{Key, NEAR, Node, SLOTS, Slot};
 use crate::tree::TreeHandle;
-use nfold_store::{PageNo, PageRef, SpacePages, Stop, Store, WordRef};
+use nfold_store::{Glance, PageNo, SpacePages, Stop, Store, WordRef};
 use nfold_sync::words;
 use std::ops::Range;
 
@@ -87,24 +87,36 @@ enum Match {
 /// One key in flight.
 #[derive(Copy, Clone)]
 struct Lane<'s> {
-    page: PageRef<'s>,
+    /// Nothing: the page is not in memory, or cannot have the key.
+    page: Option<Glance<'s>>,
+    guess: Guess,
     /// Where the key is expected: guessed, then seen.
-    slot: usize,
+    slot: u16,
+    matches: Match,
     /// What stands there.
     cell: Slot,
-    matches: Match,
 }
 
-type Lanes<'s> = [Option<Lane<'s>>; GROUP];
+impl Lane<'_> {
+    const NONE: Self = Lane {
+        page: None,
+        guess: Guess::NONE,
+        slot: 0,
+        matches: Match::None,
+        cell: Slot(0),
+    };
+}
+
+type Lanes<'s> = [Lane<'s>; GROUP];
 
 /// Asks for the words of the guessed pages.
 #[inline(never)]
 fn ask_for_words<'s>(
     pages: SpacePages<'s>,
-    guesses: &[Guess],
+    guesses: impl Iterator<Item = Guess>,
     words: &mut [Option<WordRef<'s>>; GROUP],
 ) {
-    for (guess, word) in guesses.iter().zip(words) {
+    for (guess, word) in guesses.zip(words) {
         *word = match guess.page {
             0 => None,
             page => pages.word(page),
@@ -119,52 +131,58 @@ fn ask_for_words<'s>(
 #[inline(never)]
 fn start<'s>(
     pages: SpacePages<'s>,
-    guesses: &[Guess],
+    guesses: impl ExactSizeIterator<Item = Guess>,
     words: &[Option<WordRef<'s>>; GROUP],
     lanes: &mut Lanes<'s>,
 ) {
-    for ((guess, word), lane) in guesses.iter().zip(words).zip(&mut *lanes) {
-        let page = word.and_then(|word| pages.peek_at(word, guess.page));
-        *lane = page.map(|page| Lane {
-            page,
-            slot: usize::from(guess.slot),
-            cell: Slot(0),
-            matches: Match::None,
-        });
+    let count = guesses.len();
+    for ((guess, word), lane) in guesses.zip(words).zip(&mut *lanes) {
+        (lane.guess, lane.slot, lane.matches) = (guess, guess.slot.into(), Match::None);
+        lane.page = None;
+        let Some(word) = *word else { continue };
+        let Some(page) = pages.glance_at(word) else {
+            continue;
+        };
+        lane.page = Some(page);
     }
-    for lane in lanes[..guesses.len()].iter().flatten() {
-        let node = Node::new(lane.page.words());
+    for lane in &lanes[..count] {
+        let Some(page) = lane.page else { continue };
+        let node = Node::new(page.words());
         node.prefetch(0);
         node.prefetch(64);
-        node.prefetch(SLOTS + 8 * lane.slot);
+        node.prefetch(SLOTS + 8 * usize::from(lane.slot));
     }
 }
 
 impl Lane<'_> {
-    /// Finds the key's slot by what is in the slots. False: the key is not on this page, or was moved.
+    /// Finds the key's slot on the page by what is in the slots. False: the key is not on this page, or was moved.
     #[inline(always)]
-    fn find(&mut self, tree: &TreeHandle, key: Key<'_>) -> bool {
-        let node = Node::new(self.page.words());
+    fn find(&mut self, tree: &TreeHandle, node: Node<'_>, key: Key<'_>) -> bool {
         let Some(suffix) = node.suffix_here(key) else {
             return false;
         };
         if !tree.is_ours(node, 0) {
             return false;
         }
-        let count = node.count();
-        let guessed = node.slot(self.slot);
-        if self.slot < count && guessed.head() == suffix.head {
-            self.cell = guessed;
-        } else {
-            self.slot = node.search_around(self.slot, count, suffix.head);
-            self.cell = node.slot(self.slot);
-            if self.slot >= count || self.cell.head() != suffix.head {
-                return true; // and nothing matches
-            }
+        let (slot, count) = (usize::from(self.slot), node.count());
+        self.cell = node.slot(slot);
+        if (slot >= count || self.cell.head() != suffix.head)
+            && !self.find_around(node, count, suffix.head)
+        {
+            return true; // and nothing matches
         }
         let whole = self.cell.key_len() == suffix.len && suffix.len <= 4;
         self.matches = if whole { Match::Key } else { Match::Head };
         true
+    }
+
+    /// The first slot with the head, which is not the expected one; false if there is none.
+    #[inline(never)]
+    fn find_around(&mut self, node: Node<'_>, count: usize, head: u32) -> bool {
+        let slot = node.search_around(self.slot.into(), count, head);
+        self.slot = slot as u16;
+        self.cell = node.slot(slot);
+        slot < count && self.cell.head() == head
     }
 }
 
@@ -176,64 +194,79 @@ fn keys_of(all: &Range<usize>, number: Option<usize>) -> Range<usize> {
     from..(from + GROUP).min(all.end)
 }
 
+/// What became of a key at its guess.
+enum Taken {
+    Found(Found),
+    /// The page is the one that would hold it.
+    Absent,
+    /// That it is not on the page says nothing, or the page has changed.
+    Unknown,
+}
+
 impl Lane<'_> {
-    /// Copies the value of key `number`. `None`: that the key is not on the page says nothing, or the page has changed; `Some(None)`: the page is the one
-    /// that would hold it.
+    /// Copies the value of key `number`, for which the page was looked at.
     #[inline(always)]
     fn take<'k>(
         &self,
+        page: Glance<'_>,
         number: u32,
         key: impl Fn() -> Key<'k>,
         values: &mut Vec<u8>,
-    ) -> Option<Option<Found>> {
-        let node = Node::new(self.page.words());
-        let (slot, cell) = match self.matches {
-            Match::Key => (self.slot, self.cell),
-            Match::Head | Match::None => match self.search(node, key()) {
-                (slot, true) => (slot, node.slot(slot)),
-                // A key that is found is found, wherever the guess came from: it is in the tree once. That it is not there means nothing on
-                // another page.
-                (_, false) => {
-                    let here = node.covers(key().bytes());
-                    return (here && self.page.validate()).then_some(None);
-                }
-            },
-        };
+    ) -> Taken {
+        let (node, mut slot, mut cell) = (Node::new(page.words()), self.slot, self.cell);
+        if self.matches != Match::Key {
+            match self.search(&page, key()) {
+                Ok(there) => (slot, cell) = there,
+                Err(taken) => return taken,
+            }
+        }
         let mark = values.len();
         let (at, len) =
             words::append_words(node.words(), cell.value_at(), node.value_len(cell), values);
-        if !self.page.validate() {
+        if !page.validate() {
             values.truncate(mark);
-            return None;
+            return Taken::Unknown;
         }
-        Some(Some(Found {
+        Taken::Found(Found {
             key: number,
-            guess: Guess::new(self.page.id().page, slot),
+            guess: Guess::new(self.guess.page, slot.into()),
             at: at as u32,
             len: len as u32,
-        }))
+        })
     }
 
     /// The key's slot, where the slots have not told it for certain.
-    #[inline(always)]
-    fn search(&self, node: Node<'_>, key: Key<'_>) -> (usize, bool) {
-        let suffix = node.suffix(key.bytes());
+    #[inline(never)]
+    fn search(&self, page: &Glance<'_>, key: Key<'_>) -> Result<(u16, Slot), Taken> {
+        let (node, key) = (Node::new(page.words()), key.bytes());
+        let suffix = node.suffix(key);
         if self.matches == Match::Head && node.tail_equals(self.cell, suffix) {
-            return (self.slot, true);
+            return Ok((self.slot, self.cell));
         }
-        node.search(node.count(), suffix)
+        match node.search(node.count(), suffix) {
+            (slot, true) => Ok((slot as u16, node.slot(slot))),
+            // A key that is found is found, wherever the guess came from: it is in the tree once. That it is not there means nothing on
+            // another page.
+            (_, false) if node.covers(key) && page.validate() => Err(Taken::Absent),
+            (_, false) => Err(Taken::Unknown),
+        }
     }
 }
 
 impl TreeHandle {
     /// Tries the keys of a batch that were not tried yet at their guesses; what is not found there goes to `batch.pending`. True: the results
     /// reached `max_bytes`, and there is more.
-    pub(crate) fn try_guesses(&self, store: &Store, batch: &mut GetMany, max_bytes: usize) -> bool {
+    pub(crate) fn try_guesses<T: Copy>(
+        &self,
+        store: &Store,
+        batch: &mut GetMany<T>,
+        max_bytes: usize,
+    ) -> bool {
         let Some(pages) = store.pages_of(self.tree.space) else {
             return false;
         };
         let waiting = batch.pending.len();
-        let mut lanes: [Lanes<'_>; STEPS] = [[const { None }; GROUP]; STEPS];
+        let mut lanes: [Lanes<'_>; STEPS] = [[Lane::NONE; GROUP]; STEPS];
         let mut words = [const { None }; GROUP];
         let total = batch.len();
         let mut all = batch.next as usize..total;
@@ -243,12 +276,12 @@ impl TreeHandle {
             let group = number.wrapping_sub(1);
             let keys = keys_of(&all, number.checked_sub(1));
             if !keys.is_empty() {
-                let guesses = &batch.guesses[keys];
+                let guesses = batch.guesses(keys);
                 start(pages, guesses, &words, &mut lanes[group % STEPS]);
             }
             let keys = keys_of(&all, Some(number));
             if !keys.is_empty() {
-                ask_for_words(pages, &batch.guesses[keys], &mut words);
+                ask_for_words(pages, batch.guesses(keys), &mut words);
             }
             let group = number.wrapping_sub(2);
             let keys = keys_of(&all, number.checked_sub(2));
@@ -280,63 +313,70 @@ impl TreeHandle {
 
     /// Finds the slots of keys whose pages are known, and asks for their cells.
     #[inline(never)]
-    fn find_slots(
+    fn find_slots<T: Copy>(
         &self,
         pages: SpacePages<'_>,
-        batch: &mut GetMany,
+        batch: &mut GetMany<T>,
         keys: Range<usize>,
         lanes: &mut Lanes<'_>,
         cell_bytes: usize,
     ) {
         let lanes = &mut lanes[..keys.len()];
-        for (key, place) in batch.keys.keys(keys).zip(&mut *lanes) {
-            let Some(lane) = place else { continue };
-            pages.touch(&lane.page);
-            if !lane.find(self, key) {
-                *place = None;
-                batch.guess_misses += 1;
+        let mut misses = 0;
+        for (key, lane) in batch.keys(keys).zip(&mut *lanes) {
+            let Some(page) = lane.page else { continue };
+            pages.touch_glanced(&page);
+            if !lane.find(self, Node::new(page.words()), key) {
+                lane.page = None;
+                misses += 1;
             }
         }
-        for lane in lanes.iter().flatten() {
-            Node::new(lane.page.words()).prefetch_cell(lane.cell.cell(), cell_bytes);
+        batch.guess_misses += misses;
+        for lane in &*lanes {
+            let Some(page) = lane.page else { continue };
+            Node::new(page.words()).prefetch_cell(lane.cell.cell(), cell_bytes);
         }
     }
 
     /// Takes the values of keys whose cells are known; those that are not where they were guessed are left to the descent.
     #[inline(never)]
-    fn take_group(&self, batch: &mut GetMany, keys: Range<usize>, lanes: &Lanes<'_>) {
-        let GetMany {
-            keys: all,
-            guesses,
-            found,
-            values,
-            ..
-        } = batch;
-        found.reserve(GROUP);
+    fn take_group<T: Copy>(
+        &self,
+        batch: &mut GetMany<T>,
+        numbers: Range<usize>,
+        lanes: &Lanes<'_>,
+    ) {
+        let pending = &mut std::mem::take(&mut batch.pending);
         let (mut hits, mut misses, mut far) = (0, 0, false);
-        let first = keys.start;
-        for (i, guess) in guesses[keys.clone()].iter().enumerate() {
-            let number = (first + i) as u32;
-            let taken = match &lanes[i] {
-                Some(lane) => lane.take(number, || all.key(number), values),
-                None => None,
+        let (keys, values, found) = batch.parts();
+        found.reserve(GROUP);
+        let first = numbers.start as u32;
+        let disordered = found.last().is_some_and(|last| last.key > first);
+        for (number, lane) in (first..numbers.end as u32).zip(lanes) {
+            let Some(page) = lane.page else {
+                pending.push(number);
+                continue;
             };
-            match taken {
-                Some(Some(place)) => {
+            match lane.take(page, number, || keys.key(number), values) {
+                Taken::Found(place) => {
                     hits += 1;
-                    far |= guess.is_far_from(place.guess);
+                    if place.guess != lane.guess {
+                        far |= lane.guess.is_far_from(place.guess);
+                    }
                     found.push(place);
                 }
-                Some(None) => hits += 1,
-                None => {
-                    misses += u32::from(lanes[i].is_some());
-                    batch.pending.push(number);
+                Taken::Absent => hits += 1,
+                Taken::Unknown => {
+                    misses += 1;
+                    pending.push(number);
                 }
             }
         }
+        std::mem::swap(&mut batch.pending, pending);
         batch.guess_hits += hits;
         batch.guess_misses += misses;
         batch.guesses_far |= far;
+        batch.disordered |= disordered;
     }
 
     /// Copies the entries of the leaf `page`, if that is one of this tree's and in memory; otherwise, or when it changes meanwhile,

@@ -5,7 +5,7 @@
 //! As in [`node`](crate::node), all reads are clamped.
 
 use crate::batch::EntryBatch;
-use crate::node::{CELL_HEAD, Node, Slot, padded_word};
+use crate::node::{CELL_HEAD, Node, Slot};
 use nfold_store::PageNo;
 use nfold_sync::words;
 use std::ops::Range;
@@ -103,13 +103,15 @@ impl<'p> LeafEntries<'p> {
     }
 
     /// Copies one of them.
-    pub fn copy(&self, entry: &LeafEntry<'p>, point: u32, out: &mut EntryBatch) {
+    #[cold]
+    pub fn copy(&self, entry: LeafEntry<'p>, point: u32, out: &mut EntryBatch) {
         let slots = entry.number..entry.number + 1;
         out.push_all(point, self.page, self.node, slots);
     }
 }
 
 /// One entry where it lies.
+#[derive(Copy, Clone)]
 pub struct LeafEntry<'p> {
     node: Node<'p>,
     slot: Slot,
@@ -127,12 +129,6 @@ impl LeafEntry<'_> {
     #[inline(always)]
     pub fn value_word(&self, at: usize) -> u64 {
         words::load_u64(self.node.words(), self.slot.value_at() + at)
-    }
-
-    /// [`value_word`](Self::value_word) at `at` and behind it.
-    #[inline(always)]
-    pub fn value_words(&self, at: usize) -> [u64; 2] {
-        words::load_2_u64(self.node.words(), self.slot.value_at() + at)
     }
 
     /// Appends the key behind what all keys of the page begin with, no more than `most` bytes.
@@ -168,46 +164,33 @@ impl LeafEntry<'_> {
         words::append_out(self.node.words(), self.slot.value_at() + from, len, out);
     }
 
-    /// Appends the last `len` bytes of the key, and gives [`padded_word`] of them; `None`: it has not so many, and what was appended means nothing.
+    /// How long the value is, and words around where it begins: the eight bytes before it and the first sixteen of it, the first one lowest in each word. Behind
+    /// the value's end, what else lies there.
     #[inline(always)]
-    pub(crate) fn append_key_end(&self, len: usize, out: &mut Vec<u8>) -> Option<u64> {
-        let (words, suffix) = (self.node.words(), self.slot.key_len());
-        let Some(before) = suffix.checked_sub(len) else {
-            return self.append_across_prefix(len, out);
-        };
-        let at = self.slot.key_at() + before;
-        // Keys of one integer are copied without a loop.
-        match len {
-            8 => {
-                let key = words::load_u64(words, at);
-                out.extend_from_slice(&key.to_le_bytes());
-                Some(key.swap_bytes())
-            }
-            4 => {
-                let key = words::load_u32(words, at);
-                out.extend_from_slice(&key.to_le_bytes());
-                Some(u64::from(key.swap_bytes()) << 32)
-            }
-            _ => {
-                let start = out.len();
-                words::append_out(words, at, len, out);
-                let key = &out[start..];
-                (key.len() == len).then(|| padded_word(key))
-            }
-        }
+    pub fn around_value(self) -> (usize, [u64; 3]) {
+        let (cell, to_value) = (self.slot.cell(), CELL_HEAD + self.slot.key_len());
+        let words = self.node.words();
+        let (len, around) = words::load_u16_and_3_u64(words, cell as u32, to_value as u32);
+        (len.into(), around)
     }
 
-    /// [`append_key_end`](Self::append_key_end), when part of it is in the page's prefix.
+    /// Appends the last `len` bytes of the key; false: it has not so many, and what was appended means nothing.
     #[cold]
-    fn append_across_prefix(&self, len: usize, out: &mut Vec<u8>) -> Option<u64> {
+    pub(crate) fn append_key_end(self, len: usize, out: &mut Vec<u8>) -> bool {
         let start = out.len();
-        self.node.append_key(self.slot, out);
-        let whole = out.len() - start;
-        if whole < len {
-            out.truncate(start);
-            return None;
-        }
-        out.drain(start..start + whole - len);
-        Some(padded_word(&out[start..]))
+        let at = match self.slot.key_len().checked_sub(len) {
+            Some(before) => {
+                words::append_out(self.node.words(), self.slot.key_at() + before, len, out);
+                start
+            }
+            // Part of it is in the page's prefix.
+            None => {
+                self.node.append_key(self.slot, out);
+                let whole = out.len() - start;
+                start + whole.saturating_sub(len)
+            }
+        };
+        out.drain(start..at);
+        out.len() - start == len
     }
 }

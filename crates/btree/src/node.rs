@@ -57,7 +57,7 @@ pub(crate) const OFF_RIGHT: usize = 84;
 pub(crate) const OFF_PREFIX_BYTES: usize = 88;
 /// Bytes of a key's head, and of the first word of a [`Key`].
 const HEAD_BYTES: usize = 4;
-const WORD_BYTES: usize = 8;
+pub(crate) const WORD_BYTES: usize = 8;
 /// Bytes of the prefix that stand in the header.
 pub(crate) const PREFIX_BYTES: usize = 8;
 pub(crate) const OFF_HINTS: usize = 96;
@@ -110,11 +110,16 @@ pub(crate) struct Key<'k> {
     /// Where the bytes end in `arena`.
     pub end: usize,
     pub arena: &'k [u8],
+    /// Where the bytes are if there are no more than these.
+    pub short: Option<&'k [u8; WORD_BYTES]>,
 }
 
 impl<'k> Key<'k> {
     #[inline(always)]
     pub(crate) fn bytes(self) -> &'k [u8] {
+        if let Some(bytes) = self.short.and_then(|short| short.get(..self.len)) {
+            return bytes;
+        }
         let start = self.end.wrapping_sub(self.len);
         self.arena.get(start..self.end).unwrap_or(&[])
     }
@@ -132,6 +137,7 @@ impl<'k> From<&'k [u8]> for Key<'k> {
             len: arena.len(),
             end: arena.len(),
             arena,
+            short: None,
         }
     }
 }
@@ -210,6 +216,12 @@ impl<'a> Node<'a> {
         words::prefetch_outer(self.words, last);
     }
 
+    /// A number of two bytes in the page's header, which does not straddle words.
+    #[inline(always)]
+    fn header_u16(self, off: usize) -> u16 {
+        (self.word(off / 8) >> (8 * (off % 8))) as u16
+    }
+
     /// Number of slots, at most [`MAX_SLOTS`].
     #[inline(always)]
     pub(crate) fn count(self) -> usize {
@@ -217,11 +229,11 @@ impl<'a> Node<'a> {
     }
     #[inline(always)]
     pub(crate) fn cell_start(self) -> usize {
-        words::load_u16(self.words, OFF_CELL_START) as usize
+        self.header_u16(OFF_CELL_START) as usize
     }
     #[inline(always)]
     pub(crate) fn garbage(self) -> usize {
-        words::load_u16(self.words, OFF_GARBAGE) as usize
+        self.header_u16(OFF_GARBAGE) as usize
     }
     #[inline(always)]
     pub(crate) fn prefix_len(self) -> usize {
@@ -229,19 +241,19 @@ impl<'a> Node<'a> {
     }
     #[inline(always)]
     pub(crate) fn lower_len(self) -> usize {
-        words::load_u16(self.words, OFF_LOWER_LEN) as usize
+        self.header_u16(OFF_LOWER_LEN) as usize
     }
     /// Length of the upper fence; `None`: no upper bound.
     #[inline(always)]
     pub(crate) fn upper_len(self) -> Option<usize> {
-        let len = words::load_u16(self.words, OFF_UPPER_LEN);
+        let len = self.header_u16(OFF_UPPER_LEN);
         (len != NO_UPPER).then_some(len as usize)
     }
     pub(crate) fn last_insert(self) -> usize {
-        words::load_u16(self.words, OFF_LAST_INSERT) as usize
+        self.header_u16(OFF_LAST_INSERT) as usize
     }
     pub(crate) fn ascending_run(self) -> usize {
-        words::load_u16(self.words, OFF_RUN) as usize
+        self.header_u16(OFF_RUN) as usize
     }
     #[inline(always)]
     pub(crate) fn left(self) -> PageNo {
@@ -253,15 +265,15 @@ impl<'a> Node<'a> {
     }
     #[inline(always)]
     pub(crate) fn page_type(self) -> u16 {
-        words::load_u16(self.words, header::PAGE_TYPE)
+        self.header_u16(header::PAGE_TYPE)
     }
     #[inline(always)]
     pub(crate) fn level(self) -> u16 {
-        words::load_u16(self.words, header::LEVEL)
+        self.header_u16(header::LEVEL)
     }
     #[inline(always)]
     pub(crate) fn index_id(self) -> u64 {
-        words::load_u64(self.words, header::INDEX_ID)
+        self.word(header::INDEX_ID / 8)
     }
 
     #[inline(always)]

@@ -181,17 +181,18 @@ impl<S: PointSink> Job for PointJob<'_, S> {
 
     #[inline(always)]
     fn prefetch(&self, node: Node<'_>, item: Resume, first: usize) -> usize {
-        let hi = self.scan.bounds.key(item.point * 2 + 1);
-        let hi = node.suffix_of(hi).head;
-        let mut below = false;
+        let hi = node.suffix_of(self.scan.bounds.key(item.point * 2 + 1));
+        let mut below = true;
         // Entries that came one by one lie anywhere on the page.
         for i in first..(first + CELLS_PREFETCHED).min(node.count()) {
             let slot = node.slot(i);
-            if slot.head() > hi {
+            // Of two with the same head, the one that is no longer and all in its head is not above the other.
+            let above = slot.head() == hi.head && hi.len <= 4 && slot.key_len() >= hi.len;
+            if slot.head() > hi.head || above {
                 // What is before it is all below the upper bound, if the last of that is so by its head.
-                return if below || i == first { i } else { 0 };
+                return if below { i } else { 0 };
             }
-            below = slot.head() < hi;
+            below = slot.head() < hi.head;
             node.prefetch(slot.cell());
             node.prefetch(slot.cell() + CELL_BYTES);
         }

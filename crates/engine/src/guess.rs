@@ -136,9 +136,8 @@ impl Guesses {
 pub(crate) struct Repairer {
     leaves: Vec<u64>,
     entries: EntryBatch,
-    get: GetMany,
-    /// For each key of `get`: its entry.
-    origins: Vec<u32>,
+    /// Each key with its entry.
+    get: GetMany<u32>,
     wrong: Vec<(u32, Guess)>,
 }
 
@@ -164,13 +163,11 @@ impl Repairer {
         let Repairer {
             entries,
             get,
-            origins,
             wrong,
             ..
         } = self;
         entries.clear();
         get.clear();
-        origins.clear();
         wrong.clear();
         let tree = &table.index(n).tree;
         if !tree.leaf_entries(store, page, entries) {
@@ -182,8 +179,7 @@ impl Repairer {
                 .as_ref()
                 .and_then(|v| v.primary_key(entries.key(entry)));
             if let (Some(value), Some(primary)) = (value, primary) {
-                get.push(primary, value.guess);
-                origins.push(i as u32);
+                get.push_with(primary, value.guess, i as u32);
             }
         }
         // Rows on pages that are not in memory are left out, not waited for.
@@ -191,7 +187,7 @@ impl Repairer {
         drop(more);
         for found in get.found() {
             if found.guess != get.guess(found.key) {
-                wrong.push((origins[found.key as usize], found.guess));
+                wrong.push((*get.tag(found.key), found.guess));
             }
         }
         let key = |i: u32| entries.key(&entries.entries()[i as usize]);

@@ -5,7 +5,7 @@
 
 use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::query::Block;
-use nfold_types::row::{RowEncoder, RowError, RowLayout};
+use nfold_types::row::{General, RowEncoder, RowError, RowLayout};
 use nfold_types::temporal::TimeZone;
 use nfold_types::{Charset, CollationId, ColumnType, SqlError, ValueRef, charset, wire};
 
@@ -152,38 +152,76 @@ impl DirectRows<'_> {
                 let general = &mut |n: usize, v: ValueRef<'_>, out: &mut Vec<u8>| {
                     to.text(v, &select[n].ty.col, out);
                 };
-                put_rows(count, sink, |i, out| {
-                    encoder.text(layout, image(i), out, general)
-                })
+                let rows = TextRows {
+                    encoder,
+                    layout,
+                    general,
+                };
+                put_rows(count, image, rows, sink)
             }
             WireFormat::Binary => {
                 let general = &mut |n: usize, v: ValueRef<'_>, out: &mut Vec<u8>| {
                     to.binary(v, &select[n].ty.col, out);
                 };
-                put_rows(count, sink, |i, out| {
-                    encoder.binary(layout, image(i), out, general)
-                })
+                let rows = BinaryRows {
+                    encoder,
+                    layout,
+                    general,
+                };
+                put_rows(count, image, rows, sink)
             }
         }
     }
 }
 
-/// Puts rows `0..count` into the sink; `row` appends one.
+/// Appends row images in one of the two formats. A trait, and not a closure, so that what a row takes is a part of the loop over them.
+trait EncodeRow {
+    fn row(&mut self, image: &[u8], out: &mut Vec<u8>) -> Result<(), RowError>;
+}
+
+struct TextRows<'d> {
+    encoder: &'d RowEncoder,
+    layout: &'d RowLayout,
+    general: &'d mut General<'d>,
+}
+
+impl EncodeRow for TextRows<'_> {
+    #[inline(always)]
+    fn row(&mut self, image: &[u8], out: &mut Vec<u8>) -> Result<(), RowError> {
+        self.encoder.text(self.layout, image, out, self.general)
+    }
+}
+
+struct BinaryRows<'d> {
+    encoder: &'d RowEncoder,
+    layout: &'d RowLayout,
+    general: &'d mut General<'d>,
+}
+
+impl EncodeRow for BinaryRows<'_> {
+    #[inline(always)]
+    fn row(&mut self, image: &[u8], out: &mut Vec<u8>) -> Result<(), RowError> {
+        self.encoder.binary(self.layout, image, out, self.general)
+    }
+}
+
+/// Puts rows `0..count` into the sink.
 #[inline(always)]
-fn put_rows(
+fn put_rows<'i>(
     count: usize,
+    image: impl Fn(usize) -> &'i [u8],
+    mut rows: impl EncodeRow,
     sink: &mut dyn RowSink,
-    mut row: impl FnMut(usize, &mut Vec<u8>) -> Result<(), RowError>,
 ) -> Result<(), SqlError> {
     let mut next = 0;
     while next < count {
         let first = next;
         let Some(mut frames) = sink.frames() else {
-            return put_singly(next..count, sink, &mut row);
+            return put_singly(next..count, &image, &mut rows, sink);
         };
         let mut done = Ok(());
         while done.is_ok() && next < count && (next == first || !frames.is_full()) {
-            done = frames.row(|out| row(next, out));
+            done = frames.row(|out| rows.row(image(next), out));
             next += 1;
         }
         let whole = (next - first) as u64 - u64::from(done.is_err());
@@ -195,13 +233,16 @@ fn put_rows(
 
 /// [`put_rows`] for a sink without frames.
 #[cold]
-fn put_singly(
-    rows: std::ops::Range<usize>,
+#[inline(never)]
+fn put_singly<'i>(
+    range: std::ops::Range<usize>,
+    image: &dyn Fn(usize) -> &'i [u8],
+    rows: &mut dyn EncodeRow,
     sink: &mut dyn RowSink,
-    row: &mut dyn FnMut(usize, &mut Vec<u8>) -> Result<(), RowError>,
 ) -> Result<(), SqlError> {
-    for i in rows {
-        row(i, sink.row_buffer()).map_err(|e| row_error(&e))?;
+    for i in range {
+        rows.row(image(i), sink.row_buffer())
+            .map_err(|e| row_error(&e))?;
         sink.end_row()?;
     }
     Ok(())

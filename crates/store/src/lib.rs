@@ -34,7 +34,7 @@ pub use page::{
     Lsn, PAGE_HEADER, PAGE_SIZE, PAGE_WORDS, PageId, PageMut, PageNo, PageType, SpaceId, TrxId,
     header,
 };
-pub use page_ref::PageRef;
+pub use page_ref::{Glance, PageRef};
 pub use pool::resize::{ResizePhase, ResizeStatus};
 pub use redo::{NoRedo, RedoHandler};
 pub use scratch::Scratch;

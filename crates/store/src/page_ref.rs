@@ -21,6 +21,28 @@ pub struct PageRef<'a> {
     pub(crate) seen: u64,
 }
 
+/// A [`PageRef`] of one who knows which page it is: nothing but where the bytes are, and the word that was seen.
+#[derive(Copy, Clone)]
+pub struct Glance<'a> {
+    pub(crate) words: &'a [AtomicU64; PAGE_WORDS],
+    pub(crate) word: &'a PageWord,
+    pub(crate) seen: u64,
+}
+
+impl<'a> Glance<'a> {
+    #[inline(always)]
+    pub fn words(&self) -> &'a [AtomicU64; PAGE_WORDS] {
+        self.words
+    }
+
+    /// As [`PageRef::validate`].
+    #[inline(always)]
+    #[must_use]
+    pub fn validate(&self) -> bool {
+        self.word.validate(self.seen)
+    }
+}
+
 impl<'a> PageRef<'a> {
     #[inline(always)]
     pub fn id(&self) -> PageId {

@@ -12,7 +12,7 @@ use crate::error::{Stop, StoreError};
 use crate::mtr::Mtr;
 use crate::options::StoreOptions;
 use crate::page::{Lsn, PAGE_SIZE, PAGE_WORDS, PageId, PageNo, SpaceId, TrxId};
-use crate::page_ref::PageRef;
+use crate::page_ref::{Glance, PageRef};
 use crate::redo::RedoHandler;
 use crate::scratch::Scratch;
 use crate::space;
@@ -425,28 +425,45 @@ impl<'a> SpacePages<'a> {
 
     /// As [`peek`](Self::peek), with the word of this page.
     #[inline(always)]
-    pub fn peek_at(self, WordRef(word): WordRef<'a>, page: PageNo) -> Option<PageRef<'a>> {
+    pub fn peek_at(self, word: WordRef<'a>, page: PageNo) -> Option<PageRef<'a>> {
+        let Glance { words, word, seen } = self.glance_at(word)?;
+        let space = self.space.id;
+        Some(PageRef {
+            id: PageId { space, page },
+            words,
+            word,
+            seen,
+        })
+    }
+
+    /// As [`peek_at`](Self::peek_at), where the caller knows which page it is.
+    #[inline(always)]
+    pub fn glance_at(self, WordRef(word): WordRef<'a>) -> Option<Glance<'a>> {
         let seen = word.load();
         let frame = frame_of(seen)?;
         if is_exclusive(seen) {
             return None;
         }
         self.core.frames.prefetch_mark(frame);
-        Some(PageRef {
-            id: PageId {
-                space: self.space.id,
-                page,
-            },
-            words: self.core.frames.words(frame),
-            word,
-            seen,
-        })
+        let words = self.core.frames.words(frame);
+        Some(Glance { words, word, seen })
     }
 
     /// Marks the frame of a page that was [peeked](Self::peek) at as used.
     #[inline(always)]
     pub fn touch(self, page: &PageRef<'_>) {
-        if let Some(frame) = frame_of(page.seen)
+        self.touch_seen(page.seen);
+    }
+
+    /// The same for one that was [glanced](Self::glance_at) at.
+    #[inline(always)]
+    pub fn touch_glanced(self, page: &Glance<'_>) {
+        self.touch_seen(page.seen);
+    }
+
+    #[inline(always)]
+    fn touch_seen(self, seen: u64) {
+        if let Some(frame) = frame_of(seen)
             && self.core.frames.touch(frame)
         {
             self.core.counters.add(Count::UsedMarks as usize, 1);

@@ -48,14 +48,30 @@ pub fn load_u64(words: &[AtomicU64], off: usize) -> u64 {
     load_across(words, off)
 }
 
-/// [`load_u64`] at `off` and behind it.
+/// [`load_u16`] at `low`, and [`load_u64`] at eight bytes before `low + ahead`, there, and eight bytes behind that.
 #[inline(always)]
-pub fn load_2_u64(words: &[AtomicU64], off: usize) -> [u64; 2] {
-    if let Some(from) = whole::<16>(words, off) {
-        // SAFETY: W1; both are inside.
-        return unsafe { [wide::load_8(from), wide::load_8(from.add(8))] }.map(u64::from_le);
+pub fn load_u16_and_3_u64(words: &[AtomicU64], low: u32, ahead: u32) -> (u16, [u64; 3]) {
+    let (low, middle) = (low as usize, low as usize + ahead as usize);
+    if let Some(from) = whole::<24>(words, middle.wrapping_sub(8)) {
+        let low = words.as_ptr().cast::<u8>().wrapping_add(low);
+        // SAFETY: W1; all three are inside, and so are the two bytes at `low`, which is not behind the second.
+        return unsafe {
+            let low = u16::from_le(wide::load_2(low));
+            let all = [0, 8, 16].map(|at| u64::from_le(wide::load_8(from.add(at))));
+            (low, all)
+        };
     }
-    [load_u64(words, off), load_u64(words, off.wrapping_add(8))]
+    let before = match middle.checked_sub(8) {
+        Some(before) => load_u64(words, before),
+        // What lies before the page is 0, too.
+        None => load_u64(words, 0).unbounded_shl(8 * (8 - middle as u32)),
+    };
+    let all = [
+        before,
+        load_u64(words, middle),
+        load_u64(words, middle.saturating_add(8)),
+    ];
+    (load_u16(words, low), all)
 }
 
 /// [`load_u64`] word by word.
@@ -241,6 +257,34 @@ pub fn append_words(
     len: usize,
     out: &mut Vec<u8>,
 ) -> (usize, usize) {
+    let start = out.len();
+    // In large pieces, the last of which may go on behind the end of the bytes, but not of the page.
+    let (room, total) = (rounded_up::<{ wide::PIECE }>(len), words.len() * 8);
+    if wide::IS_HERE && len <= LENGTH_MAX && off <= total && room <= total - off {
+        out.reserve(room);
+        let to = out.spare_capacity_mut().as_mut_ptr().cast();
+        // SAFETY: `room` bytes from `off` on are inside the slice (W1), and so many were reserved; those that are kept, rounded up to words, are among them.
+        unsafe {
+            wide::copy_pieces(words.as_ptr().cast::<u8>().add(off), to, room);
+            out.set_len(start + rounded_up::<8>(len));
+        }
+        return (start, len);
+    }
+    append_at_end(words, off, len, out)
+}
+
+/// Most bytes that anything has: what is longer is garbage.
+const LENGTH_MAX: usize = u32::MAX as usize;
+
+/// The next multiple of `N`, a power of two, of a length up to [`LENGTH_MAX`].
+#[inline(always)]
+fn rounded_up<const N: usize>(len: usize) -> usize {
+    len.wrapping_add(N - 1) & !(N - 1)
+}
+
+/// [`append_words`] near the page's end, or behind it.
+#[cfg_attr(all(target_arch = "x86_64", not(any(loom, shuttle, miri))), cold)]
+fn append_at_end(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) -> (usize, usize) {
     let total = words.len() * 8;
     let off = off.min(total);
     let len = len.min(total - off);

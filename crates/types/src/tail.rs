@@ -163,12 +163,12 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
         if len <= SHORT
             && let Some(bytes) = from.first_chunk::<SHORT>()
         {
-            return self.headed(*bytes, len);
+            return self.headed(bytes, len);
         }
         if len <= QUICK
             && let Some(bytes) = from.first_chunk::<QUICK>()
         {
-            return self.headed(*bytes, len);
+            return self.headed(bytes, len);
         }
         let from = &from[..len.min(from.len())];
         let len = from.len();
@@ -212,13 +212,14 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
 
     /// Appends a byte that says `keep`, and the first `keep` of `bytes`; all of them where there are not so many.
     #[inline(always)]
-    fn headed<const N: usize>(&mut self, bytes: [u8; N], keep: usize) {
+    fn headed<const N: usize>(&mut self, bytes: &[u8; N], keep: usize) {
         self.make_room(1 + N);
-        // SAFETY: as in `put`.
+        // SAFETY: as in `put`; the vector is borrowed mutably, so `bytes` are others.
         unsafe {
             self.at.write(keep as u8);
-            self.at.add(1).cast::<[u8; N]>().write(bytes);
-            self.at = self.at.add(1 + keep.min(N));
+            let to = self.at.add(1);
+            to.copy_from_nonoverlapping(bytes.as_ptr(), N);
+            self.at = to.add(keep.min(N));
         }
     }
 

@@ -165,7 +165,8 @@ fn compare_get_many(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
 /// Takes the last bytes of keys, and the first of values, where they lie.
 #[derive(Default)]
 struct Ends {
-    keys: GetMany,
+    /// Each with its point.
+    keys: GetMany<u32>,
     /// Point, the leaf's page, length of the value, its first bytes as far as it has them.
     seen: Vec<(u32, u32, usize, u64)>,
     copied: EntryBatch,
@@ -189,21 +190,26 @@ impl PointSink for Ends {
     }
     fn take(&mut self, point: u32, entries: LeafEntries<'_>) {
         for entry in entries.iter() {
-            if !self.keys.push_key_end(&entry, end_len(point), Guess::NONE) {
+            let (len, [before, word, _]) = entry.around_value();
+            let key_len = end_len(point);
+            let whole = self
+                .keys
+                .push_key_end(entry, before, key_len, Guess::NONE, point);
+            if !whole {
                 continue;
             }
-            let len = entry.value_len();
-            let word = if len >= 8 { entry.value_word(0) } else { 0 };
+            assert_eq!(len, entry.value_len());
+            let word = if len >= 8 { word } else { 0 };
             self.seen.push((point, entries.page(), len, word));
-            entries.copy(&entry, point, &mut self.copied);
+            entries.copy(entry, point, &mut self.copied);
         }
     }
     fn is_full(&self) -> bool {
         self.seen.len() >= self.most
     }
     fn keep_points(&mut self, last: u32) {
-        let seen = &self.seen;
-        self.keys.retain(|i| seen[i as usize].0 <= last);
+        assert!(self.keys.tags().eq(self.seen.iter().map(|s| &s.0)));
+        self.keys.retain(|point| *point <= last);
         self.seen.retain(|s| s.0 <= last);
     }
 }

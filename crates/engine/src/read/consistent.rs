@@ -169,7 +169,7 @@ enum Stage {
     Gaps,
     /// Entries from here on are not used yet.
     Entries(usize),
-    /// Rows of `origins` are being fetched.
+    /// The rows of `get` are being fetched.
     Rows,
     /// Found rows from here on are not settled yet.
     Settle(usize),
@@ -177,20 +177,36 @@ enum Stage {
 }
 
 /// Where a key of [`GetMany`] comes from.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Asked {
-    /// The entry's place (secondary), or the point's (keys).
+    /// The entry's place (secondary), or the point's (keys); and [`STANDS`](Self::STANDS).
     place: u32,
     point: u32,
     /// The leaf that the entry is in.
     leaf: u32,
-    /// The row counts as it stands, if its newest version is visible: it was asked for by its own key, or by an entry that stands (V1).
-    stands: bool,
 }
 
 impl Asked {
     /// In place of an entry that decided by itself (V1).
-    const NO_ENTRY: u32 = u32::MAX;
+    const NO_ENTRY: u32 = Self::STANDS - 1;
+    const STANDS: u32 = 1 << 31;
+
+    /// `stands`: the row counts as it stands, if its newest version is visible: it was asked for by its own key, or by an entry that stands (V1).
+    #[inline(always)]
+    fn new(place: u32, point: u32, leaf: u32, stands: bool) -> Asked {
+        debug_assert!(place <= Self::NO_ENTRY, "an arena has fewer entries");
+        let place = place | if stands { Self::STANDS } else { 0 };
+        Asked { place, point, leaf }
+    }
+
+    fn place(self) -> u32 {
+        self.place & !Self::STANDS
+    }
+
+    #[inline(always)]
+    fn stands(self) -> bool {
+        self.place & Self::STANDS != 0
+    }
 }
 
 /// The state of one consistent read; all vectors keep their memory.
@@ -215,9 +231,10 @@ struct Consistent {
     entries: EntryBatch,
     /// Places in the entries at hand, in the order of the result.
     order: Vec<u32>,
-    get: GetMany,
-    /// For each key of `get`: where it comes from.
-    origins: Vec<Asked>,
+    /// Each key with where it comes from.
+    get: GetMany<Asked>,
+    /// In which the points of leads came.
+    point_order: leads::PointOrder,
     /// The values found lie in the caller's batch already: rows are spans of it.
     adopted: bool,
     form: Form,
@@ -256,7 +273,6 @@ impl Consistent {
         self.entries.clear();
         self.order.clear();
         self.get.clear();
-        self.origins.clear();
         self.filling = false;
         self.base = None;
     }
@@ -276,15 +292,10 @@ impl Consistent {
         self.reset(spec);
         if whole_keys {
             self.source = Source::Keys;
-            self.get.reserve(points.len(), points.bytes());
+            self.get.reserve(points.len());
             for (i, key) in points.iter().enumerate() {
-                self.get.push(key, Guess::NONE);
-                self.origins.push(Asked {
-                    place: i as u32,
-                    point: i as u32,
-                    leaf: 0,
-                    stands: true,
-                });
+                let asked = Asked::new(i as u32, i as u32, 0, true);
+                self.get.push_with(key, Guess::NONE, asked);
             }
         } else if points.len() == 1 && (clustered || spec.covering || spec.first_rows != 0) {
             // A cursor goes on from leaf to leaf without a descent. And where few rows are wanted it brings no more.
@@ -304,7 +315,7 @@ impl Consistent {
                 false => Source::Leads,
             };
             self.scan.clear();
-            self.scan.reserve(points.len(), points.bytes());
+            self.scan.reserve(points.len());
             for (point, word) in points.iter_with_words() {
                 self.scan.push_prefix_with_word(point, word);
             }
@@ -430,7 +441,6 @@ impl Consistent {
         let guessing = session.guesses().on();
         let steady = !matches!(view, View::Newest);
         self.get.clear();
-        self.origins.clear();
         for &place in &self.order[at..end] {
             let entry = &entries.entries()[place as usize];
             let value = SecondaryEntry::parse(entries.value(entry)).ok_or_else(damaged)?;
@@ -439,16 +449,11 @@ impl Consistent {
                 continue; // V1
             }
             let primary = value.primary_key(entries.key(entry)).ok_or_else(damaged)?;
-            self.get
-                .push(primary, if guessing { value.guess } else { Guess::NONE });
-            self.origins.push(Asked {
-                place,
-                point: entry.point,
-                leaf: entry.place.page,
-                stands: seen && steady,
-            });
+            let guess = if guessing { value.guess } else { Guess::NONE };
+            let asked = Asked::new(place, entry.point, entry.place.page, seen && steady);
+            self.get.push_with(primary, guess, asked);
         }
-        self.stage = if self.origins.is_empty() {
+        self.stage = if self.get.is_empty() {
             Stage::Entries(end)
         } else {
             Stage::Rows

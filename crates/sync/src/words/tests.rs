@@ -25,13 +25,18 @@ fn padded(model: &[u8], off: usize, len: usize) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn reads_agree_with_bytes(model in proptest::collection::vec(any::<u8>(), 64..=64), off in 0usize..90, len in 0usize..90) {
-        let w = page(&model);
+    fn reads_agree_with_bytes(model in proptest::collection::vec(any::<u8>(), 256..=256), off in 0usize..290, len in 0usize..290, low in 0usize..290, ahead in 0usize..40) {
+        let (w, total) = (page(&model), model.len());
         prop_assert_eq!(load_u8(&w, off), padded(&model, off, 1)[0]);
         prop_assert_eq!(load_u16(&w, off).to_le_bytes().to_vec(), padded(&model, off, 2));
         prop_assert_eq!(load_u32(&w, off).to_le_bytes().to_vec(), padded(&model, off, 4));
         prop_assert_eq!(load_u64(&w, off).to_le_bytes().to_vec(), padded(&model, off, 8));
-        prop_assert_eq!(load_2_u64(&w, off), [load_u64(&w, off), load_u64(&w, off + 8)]);
+        let around = [&[0; 8][..], &model].concat();
+        let middle = low + ahead;
+        let expected: Vec<_> = [middle, middle + 8, middle + 16].map(|at| padded(&around, at, 8)).concat();
+        let (number, found) = load_u16_and_3_u64(&w, low as u32, ahead as u32);
+        prop_assert_eq!(number, load_u16(&w, low));
+        prop_assert_eq!(found.map(u64::to_le_bytes).concat(), expected);
         let aligned = off / 8 * 8;
         let numbers: Vec<u8> = load_16_u32(&w, aligned).iter().flat_map(|n| n.to_le_bytes()).collect();
         prop_assert_eq!(numbers, padded(&model, aligned, 64));
@@ -40,12 +45,12 @@ proptest! {
         prop_assert_eq!(&out, &padded(&model, off, len));
         let mut words = vec![9u8; 8];
         let (at, kept) = append_words(&w, off, len, &mut words);
-        prop_assert_eq!(&words[at..at + kept], if off < 64 { &model[off..(off + len).min(64)] } else { &[][..] });
+        prop_assert_eq!(&words[at..at + kept], if off < total { &model[off..(off + len).min(total)] } else { &[][..] });
         prop_assert!(words.len().is_multiple_of(8) && words[..8] == [9; 8]);
         let mut appended = vec![1u8];
         append_out(&w, off, len, &mut appended);
-        let end = (off + len).min(64);
-        let inside = if off < 64 { &model[off..end] } else { &[][..] };
+        let end = (off + len).min(total);
+        let inside = if off < total { &model[off..end] } else { &[][..] };
         prop_assert_eq!(&appended[1..], inside);
         for short in [append_short::<0>, append_short::<1>, append_short::<2>, append_short::<5>] {
             let mut appended = vec![1u8];
@@ -98,7 +103,7 @@ proptest! {
 fn absurd_offsets_are_harmless() {
     let w = page(&[1; 16]);
     assert_eq!(load_u64(&w, usize::MAX), 0);
-    assert_eq!(load_2_u64(&w, usize::MAX)[0], 0);
+    assert_eq!(load_u16_and_3_u64(&w, u32::MAX, u32::MAX), (0, [0, 0, 0]));
     assert_eq!(load_u32(&w, usize::MAX - 1), 0);
     assert_eq!(load_u16(&w, usize::MAX), 0);
     assert_eq!(load_u8(&w, 1 << 60), 0);
@@ -106,6 +111,10 @@ fn absurd_offsets_are_harmless() {
     copy_out(&w, usize::MAX, &mut out);
     assert_eq!(out, [0; 3]);
     let mut v = Vec::new();
+    for (off, len) in [(8, usize::MAX), (usize::MAX, 8), (usize::MAX, usize::MAX)] {
+        assert!(append_words(&w, off, len, &mut v).1 <= 8);
+    }
+    v.clear();
     append_out(&w, 8, usize::MAX, &mut v);
     assert_eq!(v.len(), 8);
     append_short::<1>(&w, usize::MAX, 3, &mut v);

@@ -122,6 +122,23 @@ pub(super) use here::{IS_HERE, load_2, load_4, load_8};
 /// Bytes by which a copy may go on behind what was asked for, on both sides.
 pub(super) const OVER: usize = 16;
 
+/// Bytes that [`copy_pieces`] copies at once.
+pub(super) const PIECE: usize = 64;
+
+/// Copies `len` bytes, a multiple of [`PIECE`].
+///
+/// # Safety
+/// They can be read from `from` on; from `to` on they are the caller's alone.
+#[inline(always)]
+pub(super) unsafe fn copy_pieces(from: *const u8, to: *mut u8, len: usize) {
+    let mut at = 0;
+    while at < len {
+        // SAFETY: the caller's, as `at` and `len` are multiples of `PIECE`.
+        unsafe { here::copy_64(from.add(at), to.add(at)) };
+        at += PIECE;
+    }
+}
+
 /// Copies `len` bytes, in pieces of 16 and more: up to [`OVER`] bytes less one behind them are read and written as well.
 ///
 /// # Safety

@@ -85,6 +85,8 @@ pub struct RowEncoder {
     room: usize,
     /// Columns that are strings.
     strings: usize,
+    /// Bytes of the leading zero and the null map of a binary row.
+    head: usize,
 }
 
 /// Writes column `n` of the result, which is not NULL and not of a simple form.
@@ -150,6 +152,7 @@ impl RowEncoder {
             strings: columns.iter().filter(|c| has_bytes(c)).count(),
             null_bits: bits.fold(0, |bits, c| bits | 1 << c.null_bit),
             gathered: gathered(&columns),
+            head: 1 + (columns.len() + 9) / 8,
             columns,
             ends_at,
             var_count,
@@ -160,7 +163,7 @@ impl RowEncoder {
     ///
     /// # Errors
     /// A damaged image; part of the row may be in `out` then.
-    #[inline]
+    #[inline(always)]
     pub fn text(
         &self,
         layout: &RowLayout,
@@ -173,8 +176,22 @@ impl RowEncoder {
         };
         match (view.nulls & self.null_bits, self.room_of(row)) {
             (0, Some(room)) => self.text_of::<false, true>(view, layout, out, room, general),
-            (_, Some(room)) => self.text_of::<true, true>(view, layout, out, room, general),
-            _ => self.text_of::<true, false>(view, layout, out, row.len(), general),
+            (_, room) => self.text_with_nulls(view, layout, out, room, general),
+        }
+    }
+
+    #[inline(never)]
+    fn text_with_nulls(
+        &self,
+        view: RowView<'_>,
+        layout: &RowLayout,
+        out: &mut Vec<u8>,
+        room: Option<usize>,
+        general: &mut General<'_>,
+    ) -> Result<(), RowError> {
+        match room {
+            Some(room) => self.text_of::<true, true>(view, layout, out, room, general),
+            None => self.text_of::<true, false>(view, layout, out, view.row.len(), general),
         }
     }
 
@@ -243,7 +260,7 @@ impl RowEncoder {
     ///
     /// # Errors
     /// As [`Self::text`].
-    #[inline]
+    #[inline(always)]
     pub fn binary(
         &self,
         layout: &RowLayout,
@@ -251,41 +268,48 @@ impl RowEncoder {
         out: &mut Vec<u8>,
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
-        let nulls = out.len() + 1;
-        let mark = |n: usize| (nulls + (n + 2) / 8, 1 << ((n + 2) % 8));
-        let head = 1 + (self.columns.len() + 9) / 8;
         let Some(view) = self.view(row) else {
-            out.resize(out.len() + head, 0);
-            return self.binary_slowly(layout, row, out, mark, general);
+            return self.binary_slowly(layout, row, out, general);
         };
         match (view.nulls & self.null_bits, self.room_of(row)) {
-            (0, Some(room)) => {
-                self.binary_of::<false, true>(view, layout, out, (room, mark), general)
-            }
-            (_, Some(room)) => {
-                self.binary_of::<true, true>(view, layout, out, (room, mark), general)
-            }
-            _ => self.binary_of::<true, false>(view, layout, out, (row.len(), mark), general),
+            (0, Some(room)) => self.binary_of::<false, true>(view, layout, out, room, general),
+            (_, room) => self.binary_with_nulls(view, layout, out, room, general),
         }
     }
 
-    /// Appends a binary row. `NULLS` and `PROMISED` as in [`Self::text_of`]; `mark(n)`: the byte of `out` and the bit in it that say that column `n` is NULL.
+    #[inline(never)]
+    fn binary_with_nulls(
+        &self,
+        view: RowView<'_>,
+        layout: &RowLayout,
+        out: &mut Vec<u8>,
+        room: Option<usize>,
+        general: &mut General<'_>,
+    ) -> Result<(), RowError> {
+        match room {
+            Some(room) => self.binary_of::<true, true>(view, layout, out, room, general),
+            None => self.binary_of::<true, false>(view, layout, out, view.row.len(), general),
+        }
+    }
+
+    /// Appends a binary row. `NULLS` and `PROMISED` as in [`Self::text_of`].
     #[inline(always)]
     fn binary_of<const NULLS: bool, const PROMISED: bool>(
         &self,
         view: RowView<'_>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
-        (room, mark): (usize, impl Fn(usize) -> (usize, u8)),
+        room: usize,
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
         let row = view.row;
+        let mark = null_mark(out.len());
         let mut columns = match NULLS {
             true => self.columns.iter(),
             false => self.gathered.iter(),
         };
         let mut tail = self.tail::<PROMISED>(out, room);
-        tail.zeros(1 + (self.columns.len() + 9) / 8);
+        tail.zeros(self.head);
         loop {
             // Up to a column that is the caller's.
             let column = loop {
@@ -333,9 +357,10 @@ impl RowEncoder {
         layout: &RowLayout,
         row: &[u8],
         out: &mut Vec<u8>,
-        mark: impl Fn(usize) -> (usize, u8),
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
+        let mark = null_mark(out.len());
+        out.resize(out.len() + self.head, 0);
         for (n, column) in self.columns.iter().enumerate() {
             match layout.get(row, column.ordinal as usize)? {
                 ValueRef::Null => {
@@ -389,6 +414,12 @@ impl RowEncoder {
             strings,
         })
     }
+}
+
+/// The byte of the vector and the bit in it that say that column `n` is NULL, for a binary row that begins at `start`.
+#[inline(always)]
+fn null_mark(start: usize) -> impl Fn(usize) -> (usize, u8) {
+    move |n| (start + 1 + (n + 2) / 8, 1 << ((n + 2) % 8))
 }
 
 /// The columns, where integers that lie side by side and keep their width are one.

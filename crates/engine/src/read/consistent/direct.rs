@@ -231,7 +231,7 @@ impl Direct<'_> {
     #[inline(never)]
     fn leave(&mut self, point: u32, entry: &LeafEntry<'_>, entries: &LeafEntries<'_>) {
         self.out.push_gap(point as usize, self.left.len());
-        entries.copy(entry, point, self.left);
+        entries.copy(*entry, point, self.left);
     }
 }
 

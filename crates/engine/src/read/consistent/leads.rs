@@ -28,41 +28,67 @@ struct Leads<'l> {
     below: TrxId,
     /// Which page numbers of guesses are believed: all, or none.
     guessing: PageNo,
-    get: &'l mut GetMany,
-    asked: &'l mut Vec<Asked>,
+    get: &'l mut GetMany<Asked>,
     /// Entries that do not decide by themselves.
     copied: &'l mut EntryBatch,
     /// Some entry has not the lengths of one.
     damaged: bool,
+    order: PointOrder,
+}
+
+/// Whether points came in their order.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct PointOrder {
+    last: u32,
+    /// Perhaps not.
+    pub mixed: bool,
+}
+
+impl PointOrder {
+    #[inline(always)]
+    fn see(&mut self, point: u32) {
+        self.mixed |= point < self.last;
+        self.last = point;
+    }
 }
 
 impl Leads<'_> {
     #[inline(always)]
-    fn push(&mut self, point: u32, entry: &LeafEntry<'_>, entries: &LeafEntries<'_>) {
-        let [first, second] = entry.value_words(0);
+    fn push(&mut self, point: u32, entry: LeafEntry<'_>, entries: &LeafEntries<'_>) {
+        let (value_len, [before, first, second]) = entry.around_value();
         let head = SecondaryHead::from_words(first, second);
-        let seen = head.trx < self.below || self.view.sees(head.trx);
-        if head.deleted && seen {
+        if head.trx >= self.below && !self.view.sees(head.trx) {
+            return self.push_unseen(point, entry, entries);
+        }
+        if head.deleted {
             return; // V1
         }
+        let asked = Asked::new(Asked::NO_ENTRY, point, entries.page(), true);
         let guess = head.guess.if_in(self.guessing);
-        let whole = entry.value_len() >= SECONDARY_HEADER
-            && self.get.push_key_end(entry, head.primary_len, guess);
-        if !whole {
+        let get = &mut *self.get;
+        if value_len < SECONDARY_HEADER
+            || !get.push_key_end(entry, before, head.primary_len, guess, asked)
+        {
+            self.damaged = true;
+        }
+    }
+
+    /// An entry whose newest change the view does not see: the row is compared with a copy of it (V2).
+    #[cold]
+    fn push_unseen(&mut self, point: u32, entry: LeafEntry<'_>, entries: &LeafEntries<'_>) {
+        let (value_len, [before, first, second]) = entry.around_value();
+        let head = SecondaryHead::from_words(first, second);
+        let asked = Asked::new(self.copied.len() as u32, point, entries.page(), false);
+        let guess = head.guess.if_in(self.guessing);
+        if value_len < SECONDARY_HEADER
+            || !self
+                .get
+                .push_key_end(entry, before, head.primary_len, guess, asked)
+        {
             self.damaged = true;
             return;
         }
-        let mut place = Asked::NO_ENTRY;
-        if !seen {
-            place = self.copied.len() as u32;
-            entries.copy(entry, point, self.copied);
-        }
-        self.asked.push(Asked {
-            place,
-            point,
-            leaf: entries.page(),
-            stands: seen,
-        });
+        entries.copy(entry, point, self.copied);
     }
 }
 
@@ -72,30 +98,28 @@ impl PointSink for Leads<'_> {
 
     #[inline]
     fn mark(&self) -> Self::Mark {
-        (self.asked.len(), self.copied.len(), self.damaged)
+        (self.get.len(), self.copied.len(), self.damaged)
     }
     fn cut(&mut self, (keys, copied, damaged): Self::Mark) {
         self.get.truncate(keys);
-        self.asked.truncate(keys);
         self.copied.truncate(copied);
         self.damaged = damaged;
     }
-    #[inline]
+    // Of its own, so that the loop has the registers for itself.
+    #[inline(never)]
     fn take(&mut self, point: u32, entries: LeafEntries<'_>) {
+        self.order.see(point);
         for entry in entries.iter() {
-            self.push(point, &entry, &entries);
+            self.push(point, entry, &entries);
         }
     }
     fn is_full(&self) -> bool {
-        self.asked.len() >= ROWS
+        self.get.len() >= ROWS
     }
     fn keep_points(&mut self, last: u32) {
-        let asked = &*self.asked;
-        if asked.iter().all(|a| a.point <= last) {
-            return;
+        if self.get.tags().any(|asked| asked.point > last) {
+            self.get.retain(|asked| asked.point <= last);
         }
-        self.get.retain(|key| asked[key as usize].point <= last);
-        self.asked.retain(|a| a.point <= last);
     }
 }
 
@@ -111,8 +135,8 @@ impl Consistent {
         if !self.filling {
             self.filling = true;
             self.get.clear();
-            self.origins.clear();
             self.entries.clear();
+            self.point_order = PointOrder::default();
         }
         let mut leads = Leads {
             view,
@@ -122,12 +146,13 @@ impl Consistent {
                 false => 0,
             },
             get: &mut self.get,
-            asked: &mut self.origins,
             copied: &mut self.entries,
             damaged: false,
+            order: self.point_order,
         };
         let tree = &table.index(index).tree;
         let more = tree.scan_points_into(session.store(), &mut self.scan, &mut leads);
+        self.point_order = leads.order;
         if leads.damaged {
             // Now: a call after a wait would not know of it.
             self.filling = false;
@@ -135,7 +160,7 @@ impl Consistent {
         }
         self.more = more.map_err(lift)?;
         self.filling = false;
-        if !self.origins.is_empty() {
+        if !self.get.is_empty() {
             self.stage = Stage::Rows;
         }
         Ok(())

@@ -33,13 +33,17 @@ impl Consistent {
     /// Puts what was found into the order of the keys, and before it that of the points, which one that goes on behind its leaf breaks, or that pages
     /// were waited for.
     fn order_found(&mut self) {
-        let asked = &*self.origins;
         let by_point = matches!(self.source, Source::Leads);
-        let place = |found: &Found| {
-            let point = asked.get(found.key as usize).map_or(0, |a| a.point);
-            (if by_point { point } else { 0 }, found.key)
-        };
-        sort_nearly_sorted(self.get.found_mut(), place);
+        if self.get.is_in_order() && !(by_point && self.point_order.mixed) {
+            return;
+        }
+        self.get.sort_found(|found, asked| {
+            let place = |found: &Found| {
+                let point = if by_point { asked(found).point } else { 0 };
+                (point, found.key)
+            };
+            sort_nearly_sorted(found, place);
+        });
     }
 
     /// Counts how the guesses did, and notes the leaves of those that were wrong (G2).
@@ -60,7 +64,7 @@ impl Consistent {
             if !self.get.guess(f.key).is_far_from(f.guess) {
                 continue;
             }
-            let leaf = self.origins[f.key as usize].leaf;
+            let leaf = self.get.tag(f.key).leaf;
             if leaf != last {
                 guesses.miss(table.def().space, leaf);
                 last = leaf;
@@ -72,12 +76,8 @@ impl Consistent {
     /// how many did.
     #[inline(always)]
     fn settle_standing(&self, view: &View<'_>, from: usize, out: &mut RowBatch) -> usize {
-        let origins = &*self.origins;
-        let found = self.get.found().get(from..).unwrap_or_default();
-        let values = found.iter().map_while(|found| {
-            let asked = origins.get(found.key as usize)?;
-            asked.stands.then(|| (asked.point, found.span()))
-        });
+        let found = self.get.found_tags(from);
+        let values = found.map_while(|(asked, span)| asked.stands().then_some((asked.point, span)));
         let below = view.sees_below();
         out.push_values(values, CLUSTERED_HEADER, |value| stands(view, below, value))
     }
@@ -111,7 +111,7 @@ impl Consistent {
                 break;
             };
             let span = found.span();
-            let asked = self.origins[found.key as usize];
+            let asked = *self.get.tag(found.key);
             self.stage = Stage::Settle(i);
             let arena = if self.adopted {
                 out.data()
@@ -129,22 +129,22 @@ impl Consistent {
             let image_span = span.start + CLUSTERED_HEADER..span.end;
             let origin = if by_key {
                 Origin {
-                    primary: self.points.key(asked.place as usize),
+                    primary: self.points.key(asked.place() as usize),
                     entry: None,
                     point: asked.point,
                 }
-            } else if asked.place == Asked::NO_ENTRY {
+            } else if asked.place() == Asked::NO_ENTRY {
                 Origin {
                     primary: self.get.key(found.key),
                     entry: None, // V1
                     point: asked.point,
                 }
             } else {
-                let entry = &entries.entries()[asked.place as usize];
+                let entry = &entries.entries()[asked.place() as usize];
                 let secondary = SecondaryEntry::parse(entries.value(entry)).ok_or_else(damaged)?;
                 let key = entries.key(entry);
                 let primary = secondary.primary_key(key).ok_or_else(damaged)?;
-                let stands = settled == Settled::Current && asked.stands;
+                let stands = settled == Settled::Current && asked.stands();
                 if !stands
                     && !newest::is_unsteady(view, image)
                     && !has_key(table, spec.index, image, (key, primary), &mut self.key)?
