@@ -457,8 +457,8 @@ impl KeyPlace {
         }
         KeyPlace::short(first, len, arena)
     }
-    /// The last `len` bytes of an entry's key, if it has so many.
-    #[cold]
+    /// The last `len` bytes of an entry's key, if it has so many: long ones, and what is partly in the page's prefix.
+    #[inline(never)]
     fn end_of(entry: LeafEntry<'_>, len: usize, arena: &mut Vec<u8>) -> Option<KeyPlace> {
         let start = arena.len();
         if entry.append_key_end(len, arena) {

@@ -175,7 +175,6 @@ impl LeafEntry<'_> {
     }
 
     /// Appends the last `len` bytes of the key; false: it has not so many, and what was appended means nothing.
-    #[cold]
     pub(crate) fn append_key_end(self, len: usize, out: &mut Vec<u8>) -> bool {
         let start = out.len();
         let at = match self.slot.key_len().checked_sub(len) {

@@ -362,6 +362,17 @@ fn lead_at_last(disk: &GateDisk, store: &Store, space: SpaceId, page: PageId) {
     panic!("it never syncs by itself");
 }
 
+/// From now on no sync ends that has not ended yet. Gives how many have begun so far, and forgets who made them.
+fn let_none_end(disk: &GateDisk) -> u64 {
+    let mut begun = 0;
+    disk.change(|s| {
+        begun = s.begun;
+        s.allowed = Some(begun);
+        s.by.clear();
+    });
+    begun
+}
+
 /// A thread with nothing else to do syncs by itself where nobody else commits; the log thread sees to whoever comes meanwhile, so that they wait for two
 /// syncs as ever.
 #[test]
@@ -374,14 +385,10 @@ fn a_commit_beside_a_leader_waits_for_two_syncs_at_most() {
         let leader = std::thread::Builder::new().name("leader".into());
         let run = || {
             gather_syncs();
+            let mut led = 0;
             for round in 0..20 {
                 lead_at_last(&disk, &store, space, page);
-                let mut begun = 0;
-                disk.change(|s| {
-                    begun = s.begun;
-                    s.allowed = Some(begun);
-                    s.by.clear();
-                });
+                let begun = let_none_end(&disk);
                 std::thread::scope(|scope| {
                     let second = scope.spawn(|| {
                         disk.wait_until(|s| s.begun > begun);
@@ -398,11 +405,12 @@ fn a_commit_beside_a_leader_waits_for_two_syncs_at_most() {
                         led
                     });
                     lead(&store, space, page);
-                    // A sync that took long, or another reason to ask the log thread: the next round may lead.
-                    let _ = second.join().unwrap();
+                    // Where a sync took long, or for another reason, the log thread was asked: the next round may lead.
+                    led += u32::from(second.join().unwrap());
                 });
                 disk.change(|s| s.allowed = None);
             }
+            assert!(led > 0, "nobody ever came beside a leader");
         };
         leader.spawn_scoped(scope, run).unwrap();
     });
@@ -420,12 +428,7 @@ fn nobody_leads_beside_others() {
         let run = || {
             gather_syncs();
             lead_at_last(&disk, &store, space, page);
-            let mut begun = 0;
-            disk.change(|s| {
-                begun = s.begun;
-                s.allowed = Some(begun);
-                s.by.clear();
-            });
+            let begun = let_none_end(&disk);
             // Another thread's, by the log thread.
             let other = scope.spawn(|| {
                 let end = change(&store, space, Some(page)).1;
