@@ -152,7 +152,7 @@ impl DirectRows<'_> {
                 let general = &mut |n: usize, v: ValueRef<'_>, out: &mut Vec<u8>| {
                     to.text(v, &select[n].ty.col, out);
                 };
-                let rows = TextRows {
+                let rows = Rows::<false> {
                     encoder,
                     layout,
                     general,
@@ -163,7 +163,7 @@ impl DirectRows<'_> {
                 let general = &mut |n: usize, v: ValueRef<'_>, out: &mut Vec<u8>| {
                     to.binary(v, &select[n].ty.col, out);
                 };
-                let rows = BinaryRows {
+                let rows = Rows::<true> {
                     encoder,
                     layout,
                     general,
@@ -174,43 +174,29 @@ impl DirectRows<'_> {
     }
 }
 
-/// Appends row images in one of the two formats. A trait, and not a closure, so that what a row takes is a part of the loop over them.
-trait EncodeRow {
-    fn row(&mut self, image: &[u8], out: &mut Vec<u8>) -> Result<(), RowError>;
-}
-
-struct TextRows<'d> {
+/// Appends row images in one of the two formats. Not a closure, so that what a row takes is a part of the loop over them.
+struct Rows<'d, const BINARY: bool> {
     encoder: &'d RowEncoder,
     layout: &'d RowLayout,
     general: &'d mut General<'d>,
 }
 
-impl EncodeRow for TextRows<'_> {
+impl<const BINARY: bool> Rows<'_, BINARY> {
     #[inline(always)]
     fn row(&mut self, image: &[u8], out: &mut Vec<u8>) -> Result<(), RowError> {
-        self.encoder.text(self.layout, image, out, self.general)
-    }
-}
-
-struct BinaryRows<'d> {
-    encoder: &'d RowEncoder,
-    layout: &'d RowLayout,
-    general: &'d mut General<'d>,
-}
-
-impl EncodeRow for BinaryRows<'_> {
-    #[inline(always)]
-    fn row(&mut self, image: &[u8], out: &mut Vec<u8>) -> Result<(), RowError> {
-        self.encoder.binary(self.layout, image, out, self.general)
+        match BINARY {
+            true => self.encoder.binary(self.layout, image, out, self.general),
+            false => self.encoder.text(self.layout, image, out, self.general),
+        }
     }
 }
 
 /// Puts rows `0..count` into the sink.
 #[inline(always)]
-fn put_rows<'i>(
+fn put_rows<'i, const BINARY: bool>(
     count: usize,
     image: impl Fn(usize) -> &'i [u8],
-    mut rows: impl EncodeRow,
+    mut rows: Rows<'_, BINARY>,
     sink: &mut dyn RowSink,
 ) -> Result<(), SqlError> {
     let mut next = 0;
@@ -234,10 +220,10 @@ fn put_rows<'i>(
 /// [`put_rows`] for a sink without frames.
 #[cold]
 #[inline(never)]
-fn put_singly<'i>(
+fn put_singly<'i, const BINARY: bool>(
     range: std::ops::Range<usize>,
     image: &dyn Fn(usize) -> &'i [u8],
-    rows: &mut dyn EncodeRow,
+    rows: &mut Rows<'_, BINARY>,
     sink: &mut dyn RowSink,
 ) -> Result<(), SqlError> {
     for i in range {
