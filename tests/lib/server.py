@@ -30,12 +30,13 @@ class Server:
 
     options: extra command line and configuration, as {"innodb_buffer_pool_size": "32M"}.
     datadir: kept when given, else temporary and removed at the end.
+    keep_failed: when a `with` block fails, the server is killed, and its temporary data directory and log stay as they are; it is said where.
     beside: where its log, option file and socket go, with endings of their own; the data directory's name by default.
     """
 
-    def __init__(self, options=None, datadir=None, port=None, wrapper=(), beside=None):
+    def __init__(self, options=None, datadir=None, port=None, wrapper=(), beside=None, keep_failed=False):
         self.options = dict(options or {})
-        self.temporary = datadir is None
+        self.temporary, self.keep_failed = datadir is None, keep_failed
         self.datadir = datadir or tempfile.mkdtemp(prefix="nfold-test-")
         self.port = port or free_port()
         self.wrapper = list(wrapper)
@@ -110,13 +111,18 @@ class Server:
         return self.start()
 
     def __exit__(self, kind, value, trace):
+        kept = self.keep_failed and kind is not None and issubclass(kind, Exception)
         try:
             if kind is not None:
                 print(self.tail(), file=sys.stderr)
-            self.stop()
+            if kept:
+                self.kill()  # a shutdown would change what is to be looked at
+                print(f"kept: {self.datadir}, {self.log_path}", file=sys.stderr)
+            else:
+                self.stop()
         finally:
             self.log.close()
-            if self.temporary:
+            if self.temporary and not kept:
                 shutil.rmtree(self.datadir, ignore_errors=True)
                 self.remove_beside()
 
