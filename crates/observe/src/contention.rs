@@ -69,11 +69,15 @@ pub enum WaitKind {
     FreeFrame,
     /// The list of free frames.
     FreeList,
+    /// That pages come from the disk.
+    PageLoad,
+    /// That a file has blocks for more pages.
+    FileGrowth,
     /// The ceiling over transaction ids, or the turn to another undo file.
     TransactionIds,
 }
 
-pub const KINDS: [WaitKind; 13] = [
+pub const KINDS: [WaitKind; 15] = [
     WaitKind::PageLatch,
     WaitKind::PageRead,
     WaitKind::TreeShape,
@@ -86,6 +90,8 @@ pub const KINDS: [WaitKind; 13] = [
     WaitKind::LogFiles,
     WaitKind::FreeFrame,
     WaitKind::FreeList,
+    WaitKind::PageLoad,
+    WaitKind::FileGrowth,
     WaitKind::TransactionIds,
 ];
 
@@ -104,6 +110,8 @@ impl WaitKind {
             WaitKind::LogFiles => "log files",
             WaitKind::FreeFrame => "free frame",
             WaitKind::FreeList => "free list",
+            WaitKind::PageLoad => "page load",
+            WaitKind::FileGrowth => "file growth",
             WaitKind::TransactionIds => "transaction ids",
         }
     }

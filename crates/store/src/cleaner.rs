@@ -7,7 +7,8 @@
 //! ```
 //! # Invariants
 //! - I1: one batch at a time: the `cleaner` mutex is held from the copy to the last sync. A checkpoint is computed under the same
-//!   mutex, so no page is between "taken" and "on disk" then.
+//!   mutex, so no page is between "taken" and "on disk" then. No I/O thread ever takes it: reads would wait for a batch. So pages of a dropped
+//!   space leave their frames whether a batch is being written or not (`Core::forget`).
 //! - I2: WAL: the log is durable up to the LSN of each image before the image is written anywhere.
 //! - I3: the checkpoint is the filled prefix, loaded *first*, or the smallest `rec_lsn` found after that. A mini-transaction below
 //!   the prefix has set its pages' `rec_lsn` before it marked its range, so it cannot be missed; one above starts above.
@@ -15,6 +16,7 @@
 //!   grows with the age of the log (none below a quarter of it, once at a half, twice at three quarters). So the age settles, checkpoints follow
 //!   by themselves, and writers meet the end of the log only when the disk cannot keep up. A round writes no more than the upper I/O capacity
 //!   allows, until the log is three quarters old.
+//! - I5: whoever waits for a frame while pages are written waits for a batch, not for all of them: the free list is refilled after each.
 //! # Failure
 //! A failed page write makes its pages dirty again, with their old `rec_lsn`. A failed sync ends the process.
 
@@ -239,6 +241,9 @@ impl Core {
             self.end_batch(&batch, result.is_err());
             result?;
             written += batch.len();
+            if self.threaded() {
+                self.evict_short(); // I5
+            }
         }
         self.counters
             .add(Count::PagesWritten as usize, written as u64);
@@ -357,10 +362,12 @@ impl Core {
 
     fn end_batch(&self, batch: &[Item], failed: bool) {
         for item in batch {
-            // Still resident, as a frame that is being written is not evicted, unless its space was dropped.
+            // Still resident and in that frame, as a frame that is being written is not evicted, unless its space was dropped.
             let word = item.space.dir.get(item.id.page).filter(|_| failed);
             let latched = word.and_then(|word| Some((word, word.latch_resident()?)));
-            if latched.is_some() {
+            if let Some((_, before)) = latched
+                && frame_of(before) == Some(item.frame)
+            {
                 self.frames.restore_dirty(item.frame, item.rec);
             }
             self.frames.set_writing(item.frame, false);
@@ -438,11 +445,10 @@ impl Core {
 
     /// Refills the free list: by eviction, and if the cold pages are dirty, by writing them first.
     fn stock_up(&self) -> Result<bool, StoreError> {
-        let short = self.stock().saturating_sub(self.free_count());
+        let (short, evicted) = self.evict_short();
         if short == 0 {
             return Ok(false);
         }
-        let evicted = self.evict(short);
         if evicted < short {
             let cold = self.cold_dirty_frames((2 * short).max(BATCH));
             if !cold.is_empty() {
@@ -451,6 +457,19 @@ impl Core {
             }
         }
         Ok(true)
+    }
+
+    /// Refills the free list from clean pages. Gives how many frames it lacked, and how many it got.
+    fn evict_short(&self) -> (usize, usize) {
+        let short = self.stock().saturating_sub(self.free_count());
+        let mut evicted = 0;
+        // Each turn makes what is in use colder. Where there is no frame at all, somebody waits.
+        for turn in 0..3 {
+            if short > 0 && (turn == 0 || (evicted == 0 && self.free_count() == 0)) {
+                evicted += self.evict(short);
+            }
+        }
+        (short, evicted)
     }
 
     /// Body of the cleaner thread.

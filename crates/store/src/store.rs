@@ -18,7 +18,7 @@ use crate::scratch::Scratch;
 use crate::space;
 use crate::status::{RecoveryProgress, RecoveryReport, StoreStatus};
 use crate::wait::Wait;
-use nfold_observe::contention::Contention;
+use nfold_observe::contention::{Contention, WaitKind};
 use nfold_sync::PageWord;
 use nfold_sync::page_word::{frame_of, is_exclusive};
 use nfold_sync::prim::AtomicU64;
@@ -81,6 +81,7 @@ impl Store {
 
     fn start(&self, io_threads: usize) -> Result<(), StoreError> {
         self.core.set_threaded();
+        self.core.jobs.set_threads(io_threads);
         let spawn = |name: String, f: fn(&Core)| {
             let core = self.core.clone();
             let handle = std::thread::Builder::new()
@@ -248,7 +249,8 @@ impl Store {
         let mut waits = Vec::new();
         self.core
             .load_many(ids, false, |load| waits.push(Wait::on(load, 0)));
-        (self.core.threaded() && !waits.is_empty()).then(|| Wait::all(waits))
+        (self.core.threaded() && !waits.is_empty())
+            .then(|| Wait::all(waits).watched(&self.core.contention, WaitKind::PageLoad))
     }
 
     /// Queues the loads of all pages that are missing, as [`wait_for`](Self::wait_for) does, for whoever is going to read them.

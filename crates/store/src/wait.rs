@@ -30,7 +30,7 @@ enum Inner {
         key: u64,
         watched: Option<Watched>,
     },
-    All(Vec<Wait>),
+    All(Vec<Wait>, Option<Watched>),
 }
 
 /// Something of this crate that becomes ready: a page load, the durable log position, log space.
@@ -158,7 +158,7 @@ impl Wait {
 
     /// Ready when all of `waits` are.
     pub fn all(waits: Vec<Wait>) -> Wait {
-        Wait(Inner::All(waits))
+        Wait(Inner::All(waits, None))
     }
 
     pub(crate) fn on(source: Arc<dyn Source>, arg: u64) -> Wait {
@@ -172,7 +172,7 @@ impl Wait {
 
     /// The same wait, noted as one of `kind` if it is not over at once.
     pub(crate) fn watched(mut self, contention: &Arc<Contention>, kind: WaitKind) -> Wait {
-        if let Inner::Source { watched, .. } = &mut self.0 {
+        if let Inner::Source { watched, .. } | Inner::All(_, watched) = &mut self.0 {
             *watched = Some(Watched::new(contention, kind));
         }
         self
@@ -221,13 +221,15 @@ impl Future for Wait {
                     Poll::Pending
                 }
             }
-            Inner::All(waits) => {
+            Inner::All(waits, watched) => {
                 waits.retain_mut(|w| Pin::new(w).poll(context).is_pending());
                 if waits.is_empty() {
-                    Poll::Ready(())
-                } else {
-                    Poll::Pending
+                    return Poll::Ready(());
                 }
+                if let Some(watched) = watched {
+                    watched.begin();
+                }
+                Poll::Pending
             }
         }
     }
@@ -249,7 +251,7 @@ impl fmt::Debug for Wait {
             Inner::Ready => "ready",
             Inner::Boxed(_) => "boxed",
             Inner::Source { .. } => "source",
-            Inner::All(_) => "all",
+            Inner::All(..) => "all",
         };
         write!(f, "Wait({what})")
     }

@@ -1,116 +1,15 @@
 //! Group commit over a device whose syncs end when the test says so.
 
+#[path = "common/gate.rs"]
+mod gate;
+
+use gate::GateDisk;
 use nfold_store::*;
 use std::future::Future;
-use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
-
-/// Syncs of the log that have begun, and how many may end; writes of the log that are over.
-#[derive(Default)]
-struct Syncs {
-    begun: u64,
-    allowed: Option<u64>,
-    writes: u64,
-    /// Names of the threads that began them.
-    by: std::collections::BTreeSet<String>,
-}
-
-/// A [`SimDisk`] with a say in when syncs of the log are over.
-#[derive(Clone, Default)]
-struct GateDisk {
-    inner: SimDisk,
-    syncs: Arc<(Mutex<Syncs>, Condvar)>,
-}
-
-impl GateDisk {
-    fn change(&self, change: impl FnOnce(&mut Syncs)) {
-        change(&mut self.syncs.0.lock().unwrap());
-        self.syncs.1.notify_all();
-    }
-
-    fn wait_until(&self, done: impl Fn(&Syncs) -> bool) {
-        let guard = self.syncs.0.lock().unwrap();
-        drop(self.syncs.1.wait_while(guard, |s| !done(s)).unwrap());
-    }
-}
-
-struct GateFile {
-    inner: Arc<dyn DiskFile>,
-    /// Of the log.
-    gate: Option<GateDisk>,
-}
-
-impl Disk for GateDisk {
-    fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
-        Ok(Arc::new(GateFile {
-            inner: self.inner.open(name, mode)?,
-            gate: name.starts_with("redo.").then(|| self.clone()),
-        }))
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.inner.remove(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.inner.rename(from, to)
-    }
-
-    fn list(&self, prefix: &str) -> io::Result<Vec<String>> {
-        self.inner.list(prefix)
-    }
-
-    fn sync_dir(&self) -> io::Result<()> {
-        self.inner.sync_dir()
-    }
-
-    fn exists(&self, name: &str) -> io::Result<bool> {
-        self.inner.exists(name)
-    }
-}
-
-impl DiskFile for GateFile {
-    fn read_at(&self, off: u64, buf: &mut [u8]) -> io::Result<()> {
-        self.inner.read_at(off, buf)
-    }
-
-    fn write_at(&self, off: u64, buf: &[u8]) -> io::Result<()> {
-        self.inner.write_at(off, buf)?;
-        if let Some(disk) = &self.gate {
-            disk.change(|s| s.writes += 1);
-        }
-        Ok(())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        if let Some(disk) = &self.gate {
-            let mut number = 0;
-            disk.change(|s| {
-                s.begun += 1;
-                number = s.begun;
-                let thread = std::thread::current();
-                s.by.insert(thread.name().unwrap_or_default().to_string());
-            });
-            disk.wait_until(|s| s.allowed.is_none_or(|n| number <= n));
-        }
-        self.inner.sync_data()
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.inner.len()
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.inner.set_len(len)
-    }
-
-    fn allocate(&self, off: u64, len: u64) -> io::Result<()> {
-        self.inner.allocate(off, len)
-    }
-}
 
 fn open(disk: &GateDisk) -> Arc<Store> {
     open_with(disk, 16 << 20)
@@ -156,7 +55,7 @@ fn change(store: &Store, space: SpaceId, page: Option<PageId>) -> (PageId, Lsn) 
 /// A commit that comes while a sync is under way waits for the end of that one and for the next, and for nothing else.
 #[test]
 fn a_commit_waits_for_two_syncs_at_most() {
-    let disk = GateDisk::default();
+    let disk = GateDisk::new("redo.");
     let store = open(&disk);
     let space = store.create_space("t").unwrap();
     let (page, made) = change(&store, space, None);
@@ -191,7 +90,7 @@ fn a_commit_waits_for_two_syncs_at_most() {
 /// and they would wait for that thread to get a processor.
 #[test]
 fn the_log_thread_makes_all_syncs() {
-    let disk = GateDisk::default();
+    let disk = GateDisk::new("redo.");
     let store = open(&disk);
     let space = store.create_space("t").unwrap();
     let (page, _) = change(&store, space, None);
@@ -224,7 +123,7 @@ impl Wake for WritesWhenWoken {
 /// Where a sync takes much longer than a write, what the next one needs is written before those that waited for the first are woken.
 #[test]
 fn the_next_group_is_written_before_the_last_one_is_woken() {
-    let disk = GateDisk::default();
+    let disk = GateDisk::new("redo.");
     let store = open(&disk);
     let space = store.create_space("t").unwrap();
     let (page, made) = change(&store, space, None);
@@ -267,7 +166,7 @@ fn the_next_group_is_written_before_the_last_one_is_woken() {
 /// A thread that gathers asks for all of its commits at once, also for those of another that left it to this one.
 #[test]
 fn gathered_commits_are_asked_for_together() {
-    let disk = GateDisk::default();
+    let disk = GateDisk::new("redo.");
     let store = open(&disk);
     let space = store.create_space("t").unwrap();
     let (page, made) = change(&store, space, None);
@@ -302,7 +201,7 @@ fn gathered_commits_are_asked_for_together() {
 #[test]
 fn a_commit_does_not_wait_for_another_threads_turn() {
     const ROUNDS: u32 = 20;
-    let disk = GateDisk::default();
+    let disk = GateDisk::new("redo.");
     let store = open(&disk);
     let space = store.create_space("t").unwrap();
     let (page, made) = change(&store, space, None);
@@ -377,7 +276,7 @@ fn let_none_end(disk: &GateDisk) -> u64 {
 /// syncs as ever.
 #[test]
 fn a_commit_beside_a_leader_waits_for_two_syncs_at_most() {
-    let disk = GateDisk::default();
+    let disk = GateDisk::new("redo.");
     let store = open_with(&disk, 1 << 20);
     let space = store.create_space("t").unwrap();
     let (page, _) = change(&store, space, None);
@@ -419,7 +318,7 @@ fn a_commit_beside_a_leader_waits_for_two_syncs_at_most() {
 /// A thread that may block does not, while somebody else's sync is under way or others hold something back.
 #[test]
 fn nobody_leads_beside_others() {
-    let disk = GateDisk::default();
+    let disk = GateDisk::new("redo.");
     let store = open_with(&disk, 1 << 20);
     let space = store.create_space("t").unwrap();
     let (page, _) = change(&store, space, None);
@@ -474,7 +373,7 @@ fn nobody_leads_beside_others() {
 /// Leaders, gatherers, a checkpoint and a power failure: what was said to be durable is.
 #[test]
 fn what_leaders_made_durable_outlives_a_crash() {
-    let disk = GateDisk::default();
+    let disk = GateDisk::new("redo.");
     let store = open_with(&disk, 1 << 20);
     let space = store.create_space("t").unwrap();
     let pages: Vec<PageId> = (0..3).map(|_| change(&store, space, None).0).collect();

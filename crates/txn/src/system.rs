@@ -26,8 +26,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Ids that one write of the ceiling covers.
 const LEASE: u64 = 65536;
-/// The ceiling is raised when fewer ids than this are left: more threads than this never take ids at once.
+/// The ceiling is raised when fewer ids than this are left: more threads than half of this never take ids at once.
 const LEASE_MARGIN: u64 = 8192;
+/// While more than this many are left, nobody waits for another who raises it.
+const LEASE_URGENT: u64 = LEASE_MARGIN / 2;
 
 /// Pages of an undo file that is not given up: 1 GiB.
 const UNDO_LIMIT: u32 = 1 << 16;
@@ -244,9 +246,16 @@ impl TrxSystem {
     }
 
     fn raise_ceiling(&self) -> Step<()> {
-        let _raising = lock_watched(&self.raising, self.store.contention(), || {
-            Site::of(WaitKind::TransactionIds)
-        });
+        let _raising = match self.raising.try_lock() {
+            Some(raising) => raising,
+            // Somebody raises it, or turns to another undo file, which waits for the disk: not worth waiting for while there are ids.
+            None if self.views.next() + LEASE_URGENT < self.ceiling.load(Ordering::Acquire) => {
+                return Ok(());
+            }
+            None => lock_watched(&self.raising, self.store.contention(), || {
+                Site::of(WaitKind::TransactionIds)
+            }),
+        };
         let next = self.views.next();
         if next + LEASE_MARGIN < self.ceiling.load(Ordering::Acquire) {
             return Ok(());

@@ -9,6 +9,7 @@
 //! A statement of the witness beyond the limit is a stall, unless the disk or the system stood still: unless what the probe met while it
 //! ran makes up half of it.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,6 +49,10 @@ const OWN: u64 = 1000;
 const KEPT: usize = 1000;
 /// Stalls that are printed.
 const SHOWN: usize = 20;
+/// Between two looks at what the server has waited for.
+const LOOK: Duration = Duration::from_secs(1);
+/// Of what the server waited for during a stall, what is shown.
+const CAUSES: usize = 3;
 /// How long a lost witness tries to come back.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -144,6 +149,8 @@ pub struct Stall {
     pub what: &'static str,
     /// What the probe met meanwhile.
     pub probe: Vec<Met>,
+    /// What all statements together waited for in the server in the second before its end, what took longest first; empty where it does not say.
+    pub waits: Vec<Waited>,
     pub explained: bool,
 }
 
@@ -151,6 +158,16 @@ pub struct Stall {
 pub struct Met {
     pub kind: Kind,
     pub ms: f64,
+}
+
+/// A kind of waits in the server, as `SHOW ENGINE NFOLD CONTENTION` names it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Waited {
+    pub what: String,
+    pub count: u64,
+    pub total_ms: f64,
+    /// Of those that ended or last since the look before; absent if none was longer than all before that.
+    pub longest_ms: Option<f64>,
 }
 
 /// Runs the command.
@@ -275,7 +292,10 @@ fn under_load(
     report.probe = probe.map(|(_, directory)| Probed::of(directory.clone(), rounds, &slow));
     let seen = seen?;
     report.witness = Some(seen.summary());
-    report.stalls = seen.beyond.iter().map(|s| s.judged(began, &slow)).collect();
+    let stalls = seen.beyond.iter();
+    report.stalls = stalls
+        .map(|(s, waits)| s.judged(began, &slow, waits))
+        .collect();
     let unexplained = report.stalls.iter().filter(|s| !s.explained).count() as u64;
     report.counted = unexplained + seen.further;
     if outcome.dead == outcome.connections {
@@ -297,7 +317,7 @@ struct Long {
 
 impl Long {
     /// A statement needs a few of the disk's answers, one after the other: what the probe met at the time explains it if that makes up half.
-    fn judged(&self, origin: Instant, slow: &[Slow]) -> Stall {
+    fn judged(&self, origin: Instant, slow: &[Slow], waits: &[Waited]) -> Stall {
         let end = self.began + self.took;
         let beside: Vec<&Slow> = slow
             .iter()
@@ -309,6 +329,7 @@ impl Long {
             took_ms: ms(self.took),
             what: self.what,
             explained: sum >= self.took / 2,
+            waits: waits.to_vec(),
             probe: beside
                 .iter()
                 .map(|s| Met {
@@ -327,7 +348,7 @@ fn ms(time: Duration) -> f64 {
 /// What a witness has seen.
 struct Seen {
     times: Histogram<u64>,
-    beyond: Vec<Long>,
+    beyond: Vec<(Long, Vec<Waited>)>,
     /// Beyond the limit, after the list was full.
     further: u64,
     errors: u64,
@@ -347,6 +368,7 @@ impl Seen {
             lost: 0,
         };
         let mut rng = Rng::new(48_271);
+        let mut waits = Waits::default();
         while !stop.load(Ordering::Relaxed) && !interrupt::requested() {
             let read = format!("SELECT c FROM sbtest1 WHERE id = {}", rng.up_to(rows));
             let update = format!(
@@ -367,18 +389,23 @@ impl Seen {
                         }
                     }
                 }
-                seen.note(Long { what, began, took }, limit);
+                let long = took > limit;
+                let causes = match long || waits.looked.is_none_or(|at| at.elapsed() >= LOOK) {
+                    true => waits.look(&mut connection),
+                    false => Vec::new(),
+                };
+                seen.note(Long { what, began, took }, limit, causes);
             }
             std::thread::sleep(EVERY);
         }
         Ok(seen)
     }
 
-    fn note(&mut self, one: Long, limit: Duration) {
+    fn note(&mut self, one: Long, limit: Duration, waits: Vec<Waited>) {
         self.times.saturating_record(one.took.as_nanos() as u64);
         if one.took > limit {
             match self.beyond.len() < KEPT {
-                true => self.beyond.push(one),
+                true => self.beyond.push((one, waits)),
                 false => self.further += 1,
             }
         }
@@ -395,6 +422,63 @@ impl Seen {
             errors: self.errors,
             lost: self.lost,
         }
+    }
+}
+
+/// What the server has waited for, look by look.
+#[derive(Default)]
+struct Waits {
+    looked: Option<Instant>,
+    /// By place: waits, microseconds in all, of the longest.
+    last: HashMap<String, [u64; 3]>,
+}
+
+impl Waits {
+    /// What was added since the last look. Nothing if the server does not say.
+    fn look(&mut self, connection: &mut Connection) -> Vec<Waited> {
+        self.looked = Some(Instant::now());
+        let Ok(found) = connection.query("SHOW ENGINE NFOLD CONTENTION") else {
+            return Vec::new();
+        };
+        let column = |name: &str| found.columns.iter().position(|c| c == name);
+        let names = ["Wait", "Table_name", "Index_name", "Page", "Detail"].map(column);
+        let numbers = ["Waits", "Total_us", "Longest_us"].map(column);
+        let mut now = Vec::with_capacity(found.rows.len());
+        for row in 0..found.rows.len() {
+            let text = |at: &Option<usize>| found.text(row, (*at)?);
+            let parts: Vec<String> = names.iter().filter_map(text).collect();
+            let number = |at: &Option<usize>| text(at)?.parse().ok();
+            now.push((
+                parts.join(" "),
+                [0, 1, 2].map(|n| number(&numbers[n]).unwrap_or(0)),
+            ));
+        }
+        self.added(now)
+    }
+
+    fn added(&mut self, now: Vec<(String, [u64; 3])>) -> Vec<Waited> {
+        let mut added: Vec<Waited> = Vec::new();
+        for (what, [count, total, longest]) in &now {
+            let before = self.last.get(what).copied().unwrap_or_default();
+            let grown = total.saturating_sub(before[1]);
+            if grown > 0 {
+                added.push(Waited {
+                    what: what.clone(),
+                    count: count.saturating_sub(before[0]),
+                    total_ms: grown as f64 / 1000.0,
+                    longest_ms: (*longest > before[2]).then_some(*longest as f64 / 1000.0),
+                });
+            }
+        }
+        self.last = now.into_iter().collect();
+        let key = |w: &Waited| (w.longest_ms.unwrap_or(0.0), w.total_ms);
+        added.sort_by(|a, b| {
+            key(b)
+                .partial_cmp(&key(a))
+                .unwrap_or(std::cmp::Ordering::Equal)
+        });
+        added.truncate(CAUSES);
+        added
     }
 }
 
@@ -552,9 +636,23 @@ impl Stall {
             true => "explained",
             false => "a stall",
         };
+        let waits: String = self.waits.iter().map(Waited::text).collect();
         format!(
-            "  {} of {:.0} ms at {:.1} s; the probe met {met}: {verdict}\n",
+            "  {} of {:.0} ms at {:.1} s; the probe met {met}: {verdict}\n{waits}",
             self.what, self.took_ms, self.at_s
+        )
+    }
+}
+
+impl Waited {
+    fn text(&self) -> String {
+        let longest = match self.longest_ms {
+            Some(ms) => format!(", the longest {ms:.0} ms"),
+            None => String::new(),
+        };
+        format!(
+            "    the server waited for: {}, {:.0} ms in {} waits{longest}\n",
+            self.what, self.total_ms, self.count
         )
     }
 }
@@ -562,6 +660,28 @@ impl Stall {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_server_waited_for_is_what_was_added_since() {
+        let mut waits = Waits::default();
+        let row = |what: &str, numbers| (what.to_owned(), numbers);
+        waits.added(vec![
+            row("page load", [10, 9_000, 2_000]),
+            row("commit sync", [5, 5_000, 1_000]),
+        ]);
+        let added = waits.added(vec![
+            row("page load", [12, 10_000, 2_000]),
+            row("commit sync", [5, 5_000, 1_000]),
+            row("free frame", [1, 140_000, 140_000]),
+        ]);
+        let what: Vec<&str> = added.iter().map(|w| w.what.as_str()).collect();
+        assert_eq!(what, ["free frame", "page load"]);
+        assert_eq!((added[1].count, added[1].longest_ms), (2, None));
+        assert_eq!(
+            added[0].text().trim(),
+            "the server waited for: free frame, 140 ms in 1 waits, the longest 140 ms"
+        );
+    }
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -579,18 +699,18 @@ mod tests {
             took: MS * took,
         };
         // It began before and reached in; two together; one after the other, too short.
-        assert!(long.judged(origin, &[slow(950, 100)]).explained);
+        assert!(long.judged(origin, &[slow(950, 100)], &[]).explained);
         assert!(
-            long.judged(origin, &[slow(1010, 50), slow(1100, 50)])
+            long.judged(origin, &[slow(1010, 50), slow(1100, 50)], &[])
                 .explained
         );
-        assert!(!long.judged(origin, &[slow(1010, 99)]).explained);
+        assert!(!long.judged(origin, &[slow(1010, 99)], &[]).explained);
         // Before and after it.
-        let apart = long.judged(origin, &[slow(0, 1000), slow(1200, 900)]);
+        let apart = long.judged(origin, &[slow(0, 1000), slow(1200, 900)], &[]);
         assert!(!apart.explained && apart.probe.is_empty());
         assert_eq!((apart.at_s, apart.took_ms), (1.0, 200.0));
         assert!(apart.line().contains("the probe met nothing: a stall"));
-        assert!(!long.judged(origin, &[]).explained);
+        assert!(!long.judged(origin, &[], &[]).explained);
     }
 
     #[test]
@@ -608,7 +728,7 @@ mod tests {
                 began: Instant::now(),
                 took: MS * (n % 2 * 150),
             };
-            seen.note(long, MS * 100);
+            seen.note(long, MS * 100, Vec::new());
         }
         assert_eq!(seen.beyond.len() as u64 + seen.further, KEPT as u64 / 2 + 5);
         assert_eq!(seen.summary().statements, KEPT as u64 + 10);
@@ -621,6 +741,7 @@ mod tests {
                     took,
                 },
                 MS * 100,
+                Vec::new(),
             );
         }
         assert_eq!(

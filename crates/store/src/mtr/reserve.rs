@@ -227,10 +227,10 @@ impl Core {
                 let load = Arc::new(Load::default());
                 growth.running = Some(load.clone());
                 self.jobs
-                    .push(Job::Grow(space.clone(), pages, load.clone()));
+                    .push_other(Job::Grow(space.clone(), pages, load.clone()));
                 load
             }
         };
-        Stop::Wait(Wait::on(load, 0))
+        Stop::Wait(Wait::on(load, 0).watched(&self.contention, WaitKind::FileGrowth))
     }
 }

@@ -31,6 +31,13 @@ pub(crate) struct Directory {
     arena: Mutex<Arc<Arena>>,
 }
 
+/// How far a [visit](Directory::visit) has come.
+#[derive(Copy, Clone, Default)]
+pub(crate) struct Place {
+    chunk: usize,
+    word: usize,
+}
+
 /// Chunk and place in it.
 #[inline(always)]
 fn locate(page: PageNo) -> (usize, usize) {
@@ -83,18 +90,30 @@ impl Directory {
         self.get(page).expect("I1: the chunk was just made")
     }
 
-    /// Calls `f` with every word of a made chunk.
-    pub(crate) fn for_each(&self, mut f: impl FnMut(&PageWord)) {
-        for (chunk, base) in self.chunks.iter().enumerate() {
-            let base = base.load(Ordering::Acquire);
-            if base.is_null() {
-                continue;
+    /// Calls `f` with up to `most` words of made chunks, from a place on. Gives the place to go on from, `None` at the end.
+    pub(crate) fn visit(
+        &self,
+        from: Place,
+        most: usize,
+        mut f: impl FnMut(&PageWord),
+    ) -> Option<Place> {
+        let (mut left, mut first) = (most, from.word);
+        for chunk in from.chunk..CHUNKS {
+            let base = self.chunks[chunk].load(Ordering::Acquire);
+            if !base.is_null() {
+                let end = words_of(chunk).min(first + left);
+                for word in first..end {
+                    // SAFETY: as in `get`: `word` is below `words_of(chunk)`.
+                    f(unsafe { &*base.add(word) });
+                }
+                if end < words_of(chunk) {
+                    return Some(Place { chunk, word: end });
+                }
+                left -= end - first;
             }
-            for place in 0..words_of(chunk) {
-                // SAFETY: as in `get`.
-                f(unsafe { &*base.add(place) });
-            }
+            first = 0;
         }
+        None
     }
 }
 
@@ -132,8 +151,16 @@ mod tests {
         d.get_or_make(far);
         assert!(std::ptr::eq(a, d.get_or_make(5)));
         assert!(!std::ptr::eq(a, d.get_or_make(6)));
-        let mut n = 0;
-        d.for_each(|_| n += 1);
-        assert_eq!(n, 64 + words);
+        for most in [1, 7, 64, 65, usize::MAX / 2] {
+            let (mut seen, mut next) = (HashSet::new(), Some(Place::default()));
+            while let Some(from) = next {
+                let before = seen.len();
+                next = d.visit(from, most, |word| {
+                    assert!(seen.insert(std::ptr::from_ref(word)), "a word twice");
+                });
+                assert!(seen.len() - before <= most);
+            }
+            assert_eq!(seen.len(), 64 + words);
+        }
     }
 }

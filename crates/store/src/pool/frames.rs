@@ -23,6 +23,7 @@ use crate::page::{Lsn, PAGE_SIZE, PAGE_WORDS, PageId};
 use crate::pool::flat::{Flat, Zeroable};
 use nfold_sync::prim::AtomicU64;
 use nfold_sync::words;
+use std::ops::Range;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::*, fence};
 
@@ -126,32 +127,38 @@ impl Frames {
         self.count.store(count, Release);
     }
 
-    /// Gives the memory from `count` on back to the system. No page lies there any more.
-    pub(crate) fn give_back(&self) {
+    /// Frames from `count` on are not part of the pool any more: no page lies there. Gives them. Only by whoever resizes the pool.
+    pub(crate) fn lower_extent(&self) -> Range<usize> {
         let (count, extent) = (self.count(), self.extent());
         debug_assert!(
             (count..extent).all(|f| self.page(f as u32).is_none()),
             "I4: withdrawn frames hold nothing"
         );
-        if count == extent {
+        self.extent.store(count, Release);
+        count..extent
+    }
+
+    /// Gives the memory of [such](Self::lower_extent) frames back to the system. Only by whoever resizes the pool, before it grows again.
+    pub(crate) fn give_back(&self, frames: Range<usize>) {
+        debug_assert!(self.extent() <= frames.start, "I4");
+        if frames.is_empty() {
             return;
         }
-        self.extent.store(count, Release);
         // A reader of a page that lay there, and that sees a zero, sees that page's word changed.
         fence(SeqCst);
         // SAFETY: whole pages of the mapping; they stay mapped, and read as zeros from now on.
         unsafe {
             libc::madvise(
-                self.base.as_ptr().add(count).cast(),
-                (extent - count) * PAGE_SIZE,
+                self.base.as_ptr().add(frames.start).cast(),
+                frames.len() * PAGE_SIZE,
                 libc::MADV_DONTNEED,
             )
         };
-        self.protect(count..extent, libc::PROT_READ);
+        self.protect(frames, libc::PROT_READ);
     }
 
     /// Has the system find memory for these frames, whatever they hold; waits for it. False if it cannot do that ahead of the first touch.
-    pub(crate) fn bring_memory(&self, range: std::ops::Range<usize>) -> bool {
+    pub(crate) fn bring_memory(&self, range: Range<usize>) -> bool {
         debug_assert!(range.end <= self.max, "I4");
         // SAFETY: whole pages of the mapping; what they hold stays. Where stores are not allowed (frames that were given back), nothing happens.
         let rc = unsafe {
@@ -165,7 +172,7 @@ impl Frames {
         rc == 0
     }
 
-    fn protect(&self, range: std::ops::Range<usize>, how: i32) -> bool {
+    fn protect(&self, range: Range<usize>, how: i32) -> bool {
         // SAFETY: whole pages of the mapping. Nobody stores into frames at or beyond `extent` (I4), which is where access is taken away.
         unsafe {
             let from = self.base.as_ptr().add(range.start);

@@ -6,14 +6,19 @@
 //! - I2: a load that is over has left the table, then counts as ready, then wakes.
 //! - I3: pages asked for together are read in runs of neighbours, one call each. Reads ahead of a scan wait behind those that somebody waits
 //!   for, but not for ever.
+//! - I4: what is no load, and may take long (a file grows, memory is fetched, pages of a dropped space are forgotten), keeps half of the I/O threads busy
+//!   at most, and where there is one, every second turn; nothing an I/O thread does waits for a mutex that somebody holds over I/O. So whoever
+//!   waits for a cold page waits for the disk and for pages that were asked for before.
 //! # Failure
 //! A failed or corrupt read fails the waiters (they find the error when they try again) and is tried anew after a second.
 
 use crate::core::{Core, Count};
 use crate::error::{Stop, StoreError};
 use crate::page::{NEWER, PAGE_SIZE, PageId, check_image, image_lsn};
+use crate::pool::directory::Place;
 use crate::space::Space;
 use crate::wait::{Source, Wait, WakeList};
+use nfold_observe::contention::WaitKind;
 use nfold_sync::page_word::frame_of;
 use nfold_sync::prim::{Ordering::Relaxed, Ordering::Release, fence};
 use parking_lot::{Condvar, Mutex};
@@ -27,8 +32,8 @@ use std::time::{Duration, Instant};
 const SHARDS: usize = 16;
 /// Pages that one call reads at most.
 const RUN: usize = 16;
-/// Every so many jobs, one of the less urgent comes first.
-const FAIR: u32 = 4;
+/// Every so many turns, a page that is read ahead comes first.
+const FAIR: u32 = 5;
 /// How long an error is handed out before the page is read again.
 const ERROR_AGE: Duration = Duration::from_secs(1);
 /// Errors remembered at most.
@@ -102,6 +107,8 @@ pub(crate) enum Job {
     /// Neighbours in one file; whether they are read ahead of a scan.
     Load(Arc<Space>, Run, bool),
     Grow(Arc<Space>, u32, Arc<Load>),
+    /// Pages of a dropped space, from there on.
+    Forget(Arc<Space>, Place),
     Call(Box<dyn FnOnce(&Core) + Send>),
 }
 
@@ -112,6 +119,11 @@ pub(crate) type Run = SmallVec<[(PageId, Arc<Load>); 1]>;
 struct Queue {
     urgent: VecDeque<Job>,
     ahead: VecDeque<Job>,
+    /// No loads (I4).
+    others: VecDeque<Job>,
+    /// How many of those are being done, and may be at once.
+    busy: usize,
+    most: usize,
     turn: u32,
     stopped: bool,
 }
@@ -119,6 +131,20 @@ struct Queue {
 impl Queue {
     fn pop(&mut self) -> Option<Job> {
         self.turn = self.turn.wrapping_add(1);
+        let loads = !self.turn.is_multiple_of(2);
+        if loads && let Some(job) = self.pop_load() {
+            return Some(job);
+        }
+        if self.busy < self.most
+            && let Some(job) = self.others.pop_front()
+        {
+            self.busy += 1;
+            return Some(job);
+        }
+        if loads { None } else { self.pop_load() }
+    }
+
+    fn pop_load(&mut self) -> Option<Job> {
         let (first, second) = if self.turn.is_multiple_of(FAIR) {
             (&mut self.ahead, &mut self.urgent)
         } else {
@@ -136,9 +162,31 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    pub(crate) fn push(&self, job: Job) {
+    /// For so many I/O threads, before they run.
+    pub(crate) fn set_threads(&self, threads: usize) {
+        self.queue.lock().most = (threads / 2).max(1);
+    }
+
+    fn push_load(&self, job: Job) {
         self.queue.lock().urgent.push_back(job);
         self.bell.notify_one();
+    }
+
+    /// A job that is no load (I4).
+    pub(crate) fn push_other(&self, job: Job) {
+        self.queue.lock().others.push_back(job);
+        self.bell.notify_one();
+    }
+
+    /// One that is no load is over: its thread comes for the next.
+    fn other_ended(&self) {
+        let mut queue = self.queue.lock();
+        queue.busy -= 1;
+        let more = !queue.others.is_empty();
+        drop(queue);
+        if more {
+            self.bell.notify_one(); // this thread may take a load first
+        }
     }
 
     /// Loads of runs, all at once.
@@ -187,7 +235,10 @@ impl Core {
     pub(crate) fn run_jobs(&self) {
         while let Some(job) = self.jobs.pop() {
             match job {
-                Job::Load(space, run, ahead) => self.load_run(&space, &run, ahead),
+                Job::Load(space, run, ahead) => {
+                    self.load_run(&space, &run, ahead);
+                    continue;
+                }
                 Job::Grow(space, pages, load) => {
                     let result = space.grow(pages, self.options.extend_bytes);
                     let mut growth = space.growth.lock();
@@ -196,8 +247,16 @@ impl Core {
                     drop(growth);
                     load.finish();
                 }
+                Job::Forget(space, from) => {
+                    if !self.stopping()
+                        && let Some(next) = self.forget_some(&space, from)
+                    {
+                        self.jobs.push_other(Job::Forget(space, next));
+                    }
+                }
                 Job::Call(f) => f(self),
             }
+            self.jobs.other_ended();
         }
     }
 
@@ -216,7 +275,12 @@ impl Core {
             return Err(Stop::Error(StoreError::ShuttingDown)); // nobody would do the load
         }
         match self.queue_load(space, id) {
-            Some(load) => Err(Stop::Wait(Wait::on(load, 0))),
+            Some(load) => {
+                let wait = Wait::on(load, 0);
+                Err(Stop::Wait(
+                    wait.watched(&self.contention, WaitKind::PageLoad),
+                ))
+            }
             None => Ok(()),
         }
     }
@@ -242,7 +306,7 @@ impl Core {
         let (load, new) = self.register_load(&space, id)?;
         if new {
             let run = SmallVec::from_iter([(id, load.clone())]);
-            self.jobs.push(Job::Load(space, run, false));
+            self.jobs.push_load(Job::Load(space, run, false));
         }
         Some(load)
     }

@@ -23,6 +23,7 @@ use crate::contention::{Watched, lock_watched};
 use crate::core::{Core, Count};
 use crate::error::StoreError;
 use crate::page::SpaceId;
+use crate::pool::directory::Place;
 use crate::pool::load::Job;
 use crate::space::Space;
 use nfold_observe::contention::{Site, WaitKind};
@@ -36,8 +37,12 @@ use std::time::Duration;
 
 /// Turns without a free frame after which inline mode gives up.
 const INLINE_TRIES: u32 = 100;
+/// Naps of 50 us after which an I/O thread without a frame looks around again: some milliseconds, in which waiters have come to their pages.
+const LOOK_AGAIN: u32 = 64;
 /// Dirty pages written at a time when inline mode needs a frame.
 const INLINE_FLUSH: usize = 64;
+/// Places for pages of a dropped space that are looked at before an I/O thread turns to what others wait for: at most a millisecond or two.
+const FORGET: usize = 4096;
 
 impl Core {
     pub(crate) fn free_count(&self) -> usize {
@@ -85,8 +90,8 @@ impl Core {
             }
             if self.threaded() {
                 // One look around; after that it is the cleaner's: whoever goes round and round takes pages from under the
-                // waiters that they were just loaded for.
-                if tries == 0 && self.evict(1) > 0 {
+                // waiters that they were just loaded for. But the cleaner may be writing for long, so there is another look now and then.
+                if tries % LOOK_AGAIN == 0 && self.evict(1) > 0 {
                     continue;
                 }
                 if self.stopping() {
@@ -240,14 +245,17 @@ impl Core {
     /// Has the pages of a dropped space forgotten, in the background if there is one.
     pub(crate) fn forget_later(&self, space: Arc<Space>) {
         if self.threaded() {
-            self.jobs
-                .push(Job::Call(Box::new(move |core| core.forget_space(&space))));
+            self.jobs.push_other(Job::Forget(space, Place::default()));
         } else {
-            self.forget_space(&space);
+            let mut next = Some(Place::default());
+            while let Some(from) = next {
+                next = self.forget_some(&space, from);
+            }
         }
     }
 
-    /// Drops a page of a dropped space from memory, dirty or not.
+    /// Drops a page of a dropped space from memory, dirty or not. A batch that has its image may be under way: the image goes nowhere, or into a file
+    /// that has no name any more, and the frame counts as being written to the end of that batch, whatever lies in it by then.
     pub(crate) fn forget(&self, word: &PageWord) {
         let Some(before) = word.latch_resident() else {
             return;
@@ -260,12 +268,11 @@ impl Core {
         self.give_frame(frame);
     }
 
-    /// Drops all pages of a dropped space. No batch is being written meanwhile.
-    fn forget_space(&self, space: &Space) {
+    /// Drops some pages of a dropped space, from a place on, and takes none but page latches. Gives where to go on.
+    pub(crate) fn forget_some(&self, space: &Space, from: Place) -> Option<Place> {
         if space.pins.load(Ordering::SeqCst) > 0 {
-            return; // whoever takes the last pin back comes here again
+            return None; // whoever takes the last pin back begins anew
         }
-        let _cleaner = self.cleaner.lock();
-        space.dir.for_each(|word| self.forget(word));
+        space.dir.visit(from, FORGET, |word| self.forget(word))
     }
 }

@@ -71,14 +71,17 @@ impl Core {
         let until = self.ready.until.load(Relaxed);
         let enough = given + self.ahead() / 2 < until || until >= self.frames.extent();
         if !enough && self.threaded() && !self.ready.busy.swap(true, Relaxed) {
-            self.jobs.push(Job::Call(Box::new(Core::bring_memory)));
+            self.jobs
+                .push_other(Job::Call(Box::new(Core::bring_memory)));
         }
     }
 
     /// On an I/O thread: memory for the frames that are given out next.
     fn bring_memory(&self) {
         while !self.stopping() {
-            let _bringing = self.ready.bringing.lock();
+            let Some(_bringing) = self.ready.bringing.try_lock() else {
+                break; // memory is being given back: whoever needs more asks anew
+            };
             let (high, until) = (
                 self.ready.high.load(Relaxed),
                 self.ready.until.load(Relaxed),

@@ -292,9 +292,10 @@ impl Core {
             return false;
         }
         free.aside = Vec::new();
+        let going = self.frames.lower_extent();
+        drop(free); // the system takes its time over many pages, and who misses a page needs that mutex
         self.ready
-            .withdraw(self.frames.count(), || self.frames.give_back());
-        drop(free);
+            .withdraw(going.start, || self.frames.give_back(going));
         self.resize
             .tell(self.frames.count(), ResizePhase::Idle, 100);
         true

@@ -1,0 +1,119 @@
+//! A disk whose syncs of some files end when the test says so.
+
+use nfold_store::*;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex};
+
+/// Syncs of those files that have begun, and how many may end; writes of them that are over.
+#[derive(Default)]
+pub struct Syncs {
+    pub begun: u64,
+    pub allowed: Option<u64>,
+    pub writes: u64,
+    /// Names of the threads that began them.
+    pub by: std::collections::BTreeSet<String>,
+}
+
+/// A [`SimDisk`] with a say in when syncs of some files are over.
+#[derive(Clone)]
+pub struct GateDisk {
+    pub inner: SimDisk,
+    /// What the names of those files begin with.
+    prefix: &'static str,
+    pub syncs: Arc<(Mutex<Syncs>, Condvar)>,
+}
+
+impl GateDisk {
+    pub fn new(prefix: &'static str) -> GateDisk {
+        GateDisk {
+            inner: SimDisk::default(),
+            prefix,
+            syncs: Arc::default(),
+        }
+    }
+
+    pub fn change(&self, change: impl FnOnce(&mut Syncs)) {
+        change(&mut self.syncs.0.lock().unwrap());
+        self.syncs.1.notify_all();
+    }
+
+    pub fn wait_until(&self, done: impl Fn(&Syncs) -> bool) {
+        let guard = self.syncs.0.lock().unwrap();
+        drop(self.syncs.1.wait_while(guard, |s| !done(s)).unwrap());
+    }
+}
+
+struct GateFile {
+    inner: Arc<dyn DiskFile>,
+    /// Of one of those files.
+    gate: Option<GateDisk>,
+}
+
+impl Disk for GateDisk {
+    fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(GateFile {
+            inner: self.inner.open(name, mode)?,
+            gate: name.starts_with(self.prefix).then(|| self.clone()),
+        }))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.inner.remove(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+
+    fn list(&self, prefix: &str) -> io::Result<Vec<String>> {
+        self.inner.list(prefix)
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        self.inner.sync_dir()
+    }
+
+    fn exists(&self, name: &str) -> io::Result<bool> {
+        self.inner.exists(name)
+    }
+}
+
+impl DiskFile for GateFile {
+    fn read_at(&self, off: u64, buf: &mut [u8]) -> io::Result<()> {
+        self.inner.read_at(off, buf)
+    }
+
+    fn write_at(&self, off: u64, buf: &[u8]) -> io::Result<()> {
+        self.inner.write_at(off, buf)?;
+        if let Some(disk) = &self.gate {
+            disk.change(|s| s.writes += 1);
+        }
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        if let Some(disk) = &self.gate {
+            let mut number = 0;
+            disk.change(|s| {
+                s.begun += 1;
+                number = s.begun;
+                let thread = std::thread::current();
+                s.by.insert(thread.name().unwrap_or_default().to_string());
+            });
+            disk.wait_until(|s| s.allowed.is_none_or(|n| number <= n));
+        }
+        self.inner.sync_data()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.inner.set_len(len)
+    }
+
+    fn allocate(&self, off: u64, len: u64) -> io::Result<()> {
+        self.inner.allocate(off, len)
+    }
+}
