@@ -361,13 +361,15 @@ impl Engine {
         tables.insert(def.id, Arc::new(table));
     }
 
-    /// Dropped tables: out of the map, their files unlinked. They are gone in any case: a file that is missing was to go, and one that cannot be
-    /// removed is an orphan of the next start.
+    /// Dropped tables: out of the map.
     pub(crate) fn forget_tables(&self, gone: &[Arc<TableDef>]) {
-        {
-            let mut tables = self.shared.tables.write();
-            gone.iter().for_each(|t| drop(tables.remove(&t.id)));
-        }
+        let mut tables = self.shared.tables.write();
+        gone.iter().for_each(|t| drop(tables.remove(&t.id)));
+    }
+
+    /// Unlinks the files of tables that were [forgotten](Self::forget_tables), without `Shared::ddl` (L2 of `ddl`). The tables are gone in any case: a file
+    /// that is missing was to go, and one that cannot be removed, or that a crash leaves, is an orphan of the next start.
+    pub(crate) fn unlink_tables(&self, gone: &[Arc<TableDef>]) {
         gone.iter()
             .for_each(|table| self.abandon_space(table.space));
         self.shared.trx.retry_parked();

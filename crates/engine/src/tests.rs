@@ -23,6 +23,7 @@ mod purge_beside_ddl;
 mod replaced;
 mod stress;
 mod uncommitted;
+mod unlinking;
 mod wide;
 
 pub(super) struct Db {

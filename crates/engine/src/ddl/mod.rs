@@ -11,7 +11,7 @@
 //! # Invariants
 //! L1. The caller holds the exclusive metadata locks of every table involved, and has released its own uses of them.
 //! L2. Changes of the dictionary and what goes with them run one at a time (`Shared::ddl`). What may take minutes is done without that mutex: copying a
-//!     table, filling and freeing trees, waiting for rollbacks. L1 keeps others from these tables meanwhile, and what is not named yet is nobody else's.
+//!     table, filling and freeing trees, waiting for rollbacks, unlinking the files of tables that are gone. L1 keeps others from these tables meanwhile, and what is not named yet is nobody else's.
 
 mod build;
 mod index;
@@ -84,7 +84,7 @@ impl Engine {
 
     /// DROP DATABASE, with all its tables.
     pub fn drop_database(&self, name: &str) -> Result<(), EngineError> {
-        let _one = self.shared().ddl.lock();
+        let one = self.shared().ddl.lock();
         let schema = self.catalog().snapshot();
         let tables: Vec<_> = schema
             .database(name)
@@ -101,6 +101,8 @@ impl Engine {
         self.catalog()
             .publish_schema(|schema| schema.remove_database(name));
         self.forget_tables(&tables);
+        drop(one); // L2
+        self.unlink_tables(&tables);
         Ok(())
     }
 

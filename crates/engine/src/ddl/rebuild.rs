@@ -61,8 +61,10 @@ impl Engine {
             Ok(rows)
         });
         let rows = copied.inspect_err(|_| self.abandon_space(def.space))?;
-        let _one = self.shared().ddl.lock();
+        let one = self.shared().ddl.lock();
         self.replace_table(old, def)?;
+        drop(one); // L2
+        self.unlink_tables(std::slice::from_ref(old));
         Ok(rows)
     }
 

@@ -186,7 +186,7 @@ impl Engine {
 
     /// DROP TABLE: all of them or none.
     pub fn drop_tables(&self, tables: &[Arc<TableDef>]) -> Result<(), EngineError> {
-        let _one = self.shared().ddl.lock();
+        let one = self.shared().ddl.lock();
         let dictionary = &self.shared().dictionary;
         self.change_dictionary(|s| {
             for table in tables {
@@ -197,20 +197,25 @@ impl Engine {
         self.catalog()
             .publish_schema(|schema| tables.iter().for_each(|t| schema.remove_table(t.id)));
         self.forget_tables(tables);
+        drop(one); // L2
+        self.unlink_tables(tables);
         Ok(())
     }
 
     /// TRUNCATE TABLE: the same definition over a new, empty space. The table gets a new id, as if it were dropped and made again: undo records of
     /// the old rows must not find the new table.
     pub fn truncate_table(&self, table: &Arc<TableDef>) -> Result<(), EngineError> {
-        let _one = self.shared().ddl.lock();
+        let one = self.shared().ddl.lock();
         let spec = spec_of(table);
         let mut def = self.make_table(&spec)?;
         def.create_time = table.create_time;
-        self.replace_table(table, def)
+        self.replace_table(table, def)?;
+        drop(one); // L2
+        self.unlink_tables(std::slice::from_ref(table));
+        Ok(())
     }
 
-    /// Puts `new` in the place of `old`, whose space goes. The caller's metadata lock is one on `new` from now on.
+    /// Puts `new` in the place of `old`, whose file the caller [unlinks](Self::unlink_tables). The caller's metadata lock is one on `new` from now on.
     pub(super) fn replace_table(
         &self,
         old: &Arc<TableDef>,
