@@ -96,3 +96,25 @@ fn a_commit_that_waits_for_the_disk_is_noted_and_one_that_need_not_is_not() {
             .all(|s| s.waiting.is_empty())
     );
 }
+
+/// Pages that are not in memory: one wait of the connection that asks, whatever number they are.
+#[test]
+fn waits_for_pages_are_one_place() {
+    let (store, a, _) = opened();
+    let pages: Vec<_> = (0..100).map(|_| new_page(&store, a.space)).collect();
+    store.checkpoint().unwrap();
+    let waits = || -> u64 {
+        let sites = sites(&store, WaitKind::PageLoad);
+        assert!(sites.iter().all(|r| r.site.place == Place::Server));
+        sites.iter().map(|r| r.waits).sum()
+    };
+    let (before, mut asked) = (waits(), 0);
+    // What has come by the time somebody looks for it is no wait.
+    while waits() == before {
+        if let Some(wait) = store.wait_for(&pages) {
+            wait.block();
+            asked += 1;
+        }
+        assert!(waits() <= before + asked);
+    }
+}
