@@ -90,6 +90,7 @@ fn engine_options(options: &ServerOptions) -> EngineOptions {
         store: StoreOptions {
             pool_bytes: v.int("innodb_buffer_pool_size"),
             log_bytes: v.int("innodb_redo_log_capacity"),
+            log_fill_bytes: StoreOptions::LOG_FILL_BYTES,
             log_buffer_bytes: v.int("innodb_log_buffer_size"),
             io_threads: (v.int("innodb_read_io_threads") + v.int("innodb_write_io_threads"))
                 as usize,

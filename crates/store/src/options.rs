@@ -17,6 +17,8 @@ pub struct StoreOptions {
     pub pool_max_bytes: u64,
     /// All log files together; rounded to whole files, at least 128 KiB.
     pub log_bytes: u64,
+    /// A fresh log up to this size is filled with zeros when it is made; a larger one in the background, where there are I/O threads.
+    pub log_fill_bytes: u64,
     /// The log's ring buffer; rounded up to a power of two. A mini-transaction fits into a quarter of it.
     pub log_buffer_bytes: u64,
     /// Threads that read and write pages. 0: inline mode. A miss reads in place and never returns `Wait`, the log is written by
@@ -36,12 +38,18 @@ pub struct StoreOptions {
     pub fatal: Option<FatalHook>,
 }
 
+impl StoreOptions {
+    /// What [`log_fill_bytes`](Self::log_fill_bytes) usually is: about a second's writing.
+    pub const LOG_FILL_BYTES: u64 = 512 << 20;
+}
+
 impl Default for StoreOptions {
     fn default() -> Self {
         StoreOptions {
             pool_bytes: 8 << 20,
             pool_max_bytes: 0,
             log_bytes: 4 << 20,
+            log_fill_bytes: StoreOptions::LOG_FILL_BYTES,
             log_buffer_bytes: 1 << 20,
             io_threads: 0,
             io_capacity: 2000,
@@ -60,6 +68,7 @@ impl fmt::Debug for StoreOptions {
             .field("pool_bytes", &self.pool_bytes)
             .field("pool_max_bytes", &self.pool_max_bytes)
             .field("log_bytes", &self.log_bytes)
+            .field("log_fill_bytes", &self.log_fill_bytes)
             .field("log_buffer_bytes", &self.log_buffer_bytes)
             .field("io_threads", &self.io_threads)
             .field("io_capacity", &self.io_capacity)

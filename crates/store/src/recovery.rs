@@ -108,7 +108,8 @@ fn create(
         });
     }
     let (count, blocks) = LogFiles::geometry(options.log_bytes);
-    let files = LogFiles::create(&*disk, 0, count, blocks)?;
+    let start = (FIRST_LSN, options.log_fill_bytes);
+    let files = LogFiles::create(&*disk, 0, (count, blocks), start)?;
     let first = Control {
         sequence: 0,
         checkpoint: FIRST_LSN,
@@ -208,7 +209,8 @@ fn recover(
     if geometry != (old.files, old.file_blocks) {
         next.first_file = old.first_file + old.files;
         (next.files, next.file_blocks) = geometry;
-        let files = LogFiles::create(&*core.disk, next.first_file, next.files, next.file_blocks)?;
+        let begin = (start.1, core.options.log_fill_bytes);
+        let files = LogFiles::create(&*core.disk, next.first_file, geometry, begin)?;
         let inline = core.options.io_threads == 0;
         core.log = Log::new(files, start.0, start.1, buffer, inline, core.fatal.clone());
     }

@@ -93,6 +93,9 @@ impl Store {
         };
         spawn("nfold-log".into(), |core| core.log.run())?;
         spawn("nfold-clean".into(), Core::run_cleaner)?;
+        if self.core.log.is_to_fill() {
+            spawn("nfold-fill".into(), |core| core.log.fill_ahead())?;
+        }
         for i in 0..io_threads {
             spawn(format!("nfold-io-{i}"), Core::run_jobs)?;
         }

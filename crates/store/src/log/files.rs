@@ -8,6 +8,7 @@
 //! Files are whole before the control file names them. A changed log size makes a new set of files, with new numbers, when
 //! the store opens, after everything in the old set is checkpointed; the old set is removed last.
 
+use super::fill::Ahead;
 use super::format::{BLOCK, BlockHead, PAYLOAD, block_head, is_head_damaged};
 use crate::buf::AlignedBuf;
 use crate::disk::{Disk, DiskFile, OpenMode};
@@ -18,14 +19,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the names of the log's files begin with.
 pub(crate) const PREFIX: &str = "redo.";
-/// A log up to this size is filled with zeros when it is made (about a second); a larger one is only allocated.
-const FILL_LIMIT: u64 = 512 << 20;
+/// Of a log that is not filled when it is made, one part in so many of the limit is, from where it begins.
+const FILL_FIRST: u64 = 4;
 
 pub(crate) struct LogFiles {
     /// Number of the first one.
     first: u64,
-    files: Vec<Arc<dyn DiskFile>>,
-    file_blocks: u64,
+    pub(super) files: Vec<Arc<dyn DiskFile>>,
+    pub(super) file_blocks: u64,
+    /// Fresh files that are filled in the background.
+    pub(super) ahead: Option<Ahead>,
     /// Bit per file (the last one stands for all above 63): written since its last sync.
     unsynced: AtomicU64,
 }
@@ -34,17 +37,16 @@ fn name(number: u64) -> String {
     format!("{PREFIX}{number:04}")
 }
 
-fn io(what: &'static str) -> impl Fn(std::io::Error) -> StoreError {
+pub(super) fn io(what: &'static str) -> impl Fn(std::io::Error) -> StoreError {
     move |e| StoreError::io(&e, format!("log: {what}"))
 }
 
 /// Writes zeros over a fresh file: with blocks that were only allocated, each first sync of a block would also have to
 /// write the file system's own log.
-fn fill(file: &dyn DiskFile, len: u64) -> Result<(), StoreError> {
+fn fill(file: &dyn DiskFile, mut at: u64, end: u64) -> Result<(), StoreError> {
     let zeros = vec![0u8; 1 << 20];
-    let mut at = 0;
-    while at < len {
-        let n = (len - at).min(zeros.len() as u64);
+    while at < end {
+        let n = (end - at).min(zeros.len() as u64);
         file.write_at(at, &zeros[..n as usize])
             .map_err(io("fill"))?;
         at += n;
@@ -60,24 +62,31 @@ impl LogFiles {
         (files, blocks / files)
     }
 
-    /// Makes a set of files with real blocks, durable when this returns.
+    /// Makes a set of files with real blocks, durable when this returns, for a log that goes on at `start`. Up to `fill_limit` bytes it is filled with
+    /// zeros (about a second for half a gigabyte), a larger one for a part of that: the rest is left to the background.
     pub(crate) fn create(
         disk: &dyn Disk,
         first: u64,
-        files: u64,
-        file_blocks: u64,
+        (files, file_blocks): (u64, u64),
+        (start, fill_limit): (Lsn, u64),
     ) -> Result<LogFiles, StoreError> {
+        let len = file_blocks * BLOCK as u64;
+        let at_once = files * len <= fill_limit;
+        let begin = start / PAYLOAD % (files * file_blocks) * BLOCK as u64;
         let mut open = Vec::new();
         for number in first..first + files {
             let file = disk
                 .open(&name(number), OpenMode::OrCreate)
                 .map_err(io("create"))?;
             file.set_len(0).map_err(io("truncate"))?;
-            file.allocate(0, file_blocks * BLOCK as u64)
-                .map_err(io("allocate"))?;
-            if files * file_blocks * BLOCK as u64 <= FILL_LIMIT {
-                fill(&*file, file_blocks * BLOCK as u64)?;
-            }
+            file.allocate(0, len).map_err(io("allocate"))?;
+            let from = (number - first) * len;
+            let (begin, end) = match at_once {
+                true => (from, from + len),
+                false => (begin, begin + fill_limit / FILL_FIRST),
+            };
+            let within = |place: u64| place.clamp(from, from + len) - from;
+            fill(&*file, within(begin), within(end))?;
             file.sync_data().map_err(io("sync"))?;
             open.push(file);
         }
@@ -86,6 +95,7 @@ impl LogFiles {
             first,
             files: open,
             file_blocks,
+            ahead: (!at_once).then(|| Ahead::new((begin / len) as usize)),
             unsynced: AtomicU64::new(0),
         })
     }
@@ -126,6 +136,7 @@ impl LogFiles {
             first,
             files: open,
             file_blocks,
+            ahead: None,
             unsynced: AtomicU64::new(0),
         })
     }
@@ -186,6 +197,7 @@ impl LogFiles {
         while !blocks.is_empty() {
             let (file, off, room) = self.place(sequence);
             let n = (blocks.len() as u64).min(room * BLOCK as u64) as usize;
+            self.enter(file);
             self.unsynced.fetch_or(1 << file.min(63), Ordering::Relaxed);
             self.files[file]
                 .write_at(off, &blocks[..n])

@@ -24,6 +24,7 @@
 
 pub(crate) mod control;
 pub(crate) mod files;
+mod fill;
 pub(crate) mod format;
 pub(crate) mod gather;
 mod lead;
