@@ -1,6 +1,9 @@
 //! Every interleaving of the types that threads share, under loom's memory model.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p nfold-sync --release --test loom`
+//!
+//! With a bound on preemptions loom explores little of what the main thread does behind a `spawn`, so everything that matters is in spawned threads. Each
+//! model says which weakenings it finds; each of those was planted and made it fail.
 #![cfg(loom)]
 
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,10 +42,13 @@ fn a_validated_read_is_one_state() {
                 word.release_changed(before);
             }
         });
-        if let Some((a, b)) = read(&shared.0, &shared.1) {
-            assert_eq!(a, b);
-        }
+        let reader = thread::spawn(move || {
+            if let Some((a, b)) = read(&shared.0, &shared.1) {
+                assert_eq!(a, b);
+            }
+        });
         t.join().unwrap();
+        reader.join().unwrap();
     });
 }
 
@@ -57,11 +63,42 @@ fn latches_exclude_each_other() {
             words::store_u64(&shared.1, 0, value + 1);
             shared.0.release_changed(before);
         };
-        let other = shared.clone();
-        let t = thread::spawn(move || add(&other));
-        add(&shared);
-        t.join().unwrap();
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let shared = shared.clone();
+                thread::spawn(move || add(&shared))
+            })
+            .collect();
+        for t in threads {
+            t.join().unwrap();
+        }
         assert_eq!(words::load_u64(&shared.1, 0), 2);
+    });
+}
+
+/// A holder that changes nothing of the page (its word is the same as before) may change what else the latch protects: whether the page is dirty.
+/// Finds: the latch's compare-and-swap or the release relaxed.
+#[test]
+fn what_was_done_beside_the_page_is_seen_under_the_next_latch() {
+    loom::model(|| {
+        let shared = Arc::new((PageWord::new(), AtomicU64::new(0)));
+        assert!(shared.0.install(0, 0));
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    let (word, beside) = &*shared;
+                    let before = word.latch_resident().unwrap();
+                    let value = beside.load(Ordering::Relaxed);
+                    beside.store(value + 1, Ordering::Relaxed);
+                    word.release_unchanged(before);
+                })
+            })
+            .collect();
+        for t in threads {
+            t.join().unwrap();
+        }
+        assert_eq!(shared.1.load(Ordering::Relaxed), 2);
     });
 }
 
@@ -92,14 +129,17 @@ fn a_frame_given_to_another_page_is_noticed() {
                 assert!(loader.1.install(0, 0));
             }
         });
-        if let Some(pair) = read(&shared.0, &shared.2) {
-            assert_eq!(pair, (1, 1), "page A's bytes");
-        }
-        if let Some(pair) = read(&shared.1, &shared.2) {
-            assert_eq!(pair, (2, 2), "page B's bytes");
-        }
+        let reader = thread::spawn(move || {
+            if let Some(pair) = read(&shared.0, &shared.2) {
+                assert_eq!(pair, (1, 1), "page A's bytes");
+            }
+            if let Some(pair) = read(&shared.1, &shared.2) {
+                assert_eq!(pair, (2, 2), "page B's bytes");
+            }
+        });
         t1.join().unwrap();
         t2.join().unwrap();
+        reader.join().unwrap();
     });
 }
 
@@ -124,19 +164,22 @@ fn a_page_that_moves_to_another_frame_is_noticed() {
             words::store_u64(from, 0, 0);
             words::store_u64(from, 8, 0);
         });
-        let seen = shared.0.load();
-        if !is_exclusive(seen) {
-            let frame = if frame_of(seen) == Some(0) {
-                &shared.1
-            } else {
-                &shared.2
-            };
-            let pair = (words::load_u64(frame, 0), words::load_u64(frame, 8));
-            if shared.0.validate(seen) {
-                assert_eq!(pair, (1, 1), "the page's bytes, in either frame");
+        let reader = thread::spawn(move || {
+            let seen = shared.0.load();
+            if !is_exclusive(seen) {
+                let frame = if frame_of(seen) == Some(0) {
+                    &shared.1
+                } else {
+                    &shared.2
+                };
+                let pair = (words::load_u64(frame, 0), words::load_u64(frame, 8));
+                if shared.0.validate(seen) {
+                    assert_eq!(pair, (1, 1), "the page's bytes, in either frame");
+                }
             }
-        }
+        });
         t.join().unwrap();
+        reader.join().unwrap();
     });
 }
 
@@ -158,10 +201,13 @@ fn a_page_that_left_and_came_back_is_noticed() {
             }
             assert!(a.install(a.load(), 0));
         });
-        if let Some(pair) = read(&shared.0, &shared.1) {
-            assert_eq!(pair, (0, 0), "page A's bytes, before or after");
-        }
+        let reader = thread::spawn(move || {
+            if let Some(pair) = read(&shared.0, &shared.1) {
+                assert_eq!(pair, (0, 0), "page A's bytes, before or after");
+            }
+        });
         t.join().unwrap();
+        reader.join().unwrap();
     });
 }
 
@@ -175,13 +221,12 @@ fn the_filled_prefix_leaves_nobody_behind() {
             let start = shared.1.fetch_add(UNIT, Ordering::Relaxed);
             shared.0.mark(start, start + UNIT);
         };
-        let threads: Vec<_> = (0..2)
+        let threads: Vec<_> = (0..3)
             .map(|_| {
                 let shared = shared.clone();
                 thread::spawn(move || write(&shared))
             })
             .collect();
-        write(&shared);
         for t in threads {
             t.join().unwrap();
         }
@@ -211,23 +256,26 @@ fn the_horizon_publishes_what_was_done_before() {
             second.2.store(1, Ordering::Relaxed);
             second.0.mark(UNIT, 2 * UNIT);
         });
-        let horizon = shared.0.horizon();
-        if horizon >= UNIT {
-            assert_eq!(
-                shared.1.load(Ordering::Relaxed),
-                1,
-                "the status of the first commit"
-            );
-        }
-        if horizon >= 2 * UNIT {
-            assert_eq!(
-                shared.2.load(Ordering::Relaxed),
-                1,
-                "the status of the second"
-            );
-        }
+        let reader = thread::spawn(move || {
+            let horizon = shared.0.horizon();
+            if horizon >= UNIT {
+                assert_eq!(
+                    shared.1.load(Ordering::Relaxed),
+                    1,
+                    "the status of the first commit"
+                );
+            }
+            if horizon >= 2 * UNIT {
+                assert_eq!(
+                    shared.2.load(Ordering::Relaxed),
+                    1,
+                    "the status of the second"
+                );
+            }
+        });
         t.join().unwrap();
         u.join().unwrap();
+        reader.join().unwrap();
     });
 }
 
@@ -248,16 +296,18 @@ fn a_pinned_reader_never_sees_freed_objects() {
             collector.collect();
             collector.collect();
         });
-        {
+        let seen = shared.clone();
+        let reader = thread::spawn(move || {
             let _guard = slot.pin();
-            if shared.0.load(Ordering::Relaxed) {
+            if seen.0.load(Ordering::Relaxed) {
                 assert!(
-                    !shared.1.load(Ordering::Relaxed),
+                    !seen.1.load(Ordering::Relaxed),
                     "reachable, so not freed while pinned"
                 );
             }
-        }
+        });
         t.join().unwrap();
+        reader.join().unwrap();
         registry.collect();
         assert!(shared.1.load(Ordering::Relaxed), "freed in the end");
     });
@@ -283,15 +333,20 @@ fn no_message_is_slept_over() {
                 })
             })
             .collect();
-        let (wakeup, queue, rings) = &*shared;
-        let mut received = 0;
-        if wakeup.take() {
-            received += std::mem::take(&mut *queue.lock().unwrap());
-        }
-        let sleeps = wakeup.may_sleep();
+        let own = shared.clone();
+        let receiver = thread::spawn(move || {
+            let (wakeup, queue, _) = &*own;
+            let mut received = 0;
+            if wakeup.take() {
+                received += std::mem::take(&mut *queue.lock().unwrap());
+            }
+            (received, wakeup.may_sleep())
+        });
         for s in senders {
             s.join().unwrap();
         }
+        let (received, sleeps) = receiver.join().unwrap();
+        let (_, queue, rings) = &*shared;
         let rung = *rings.lock().unwrap();
         assert!(rung <= 1, "W2");
         if sleeps && rung == 0 {
@@ -341,12 +396,17 @@ fn nothing_is_left_to_one_that_dozes_on() {
                 thread::spawn(move || left.leave(number))
             })
             .collect();
-        let done = left.highest();
-        let dozes = left.may_doze(done);
-        if !dozes {
-            left.awake();
-            assert!(left.highest() > done);
-        }
+        let own = left.clone();
+        let dozer = thread::spawn(move || {
+            let done = own.highest();
+            let dozes = own.may_doze(done);
+            if !dozes {
+                own.awake();
+                assert!(own.highest() > done);
+            }
+            (done, dozes)
+        });
+        let (done, dozes) = dozer.join().unwrap();
         let woken = threads.into_iter().map(|t| t.join().unwrap());
         let woken = woken.filter(|&w| w).count();
         assert!(woken <= 1);
@@ -374,13 +434,17 @@ fn no_request_is_made_to_one_that_has_ended() {
                 })
             })
             .collect();
-        let (requests, done) = &*shared;
-        done.fetch_max(requests.highest(), Ordering::AcqRel);
-        done.fetch_max(requests.end(), Ordering::AcqRel);
+        let own = shared.clone();
+        let taker = thread::spawn(move || {
+            let (requests, done) = &*own;
+            done.fetch_max(requests.highest(), Ordering::AcqRel);
+            done.fetch_max(requests.end(), Ordering::AcqRel);
+        });
         for t in threads {
             t.join().unwrap();
         }
-        assert_eq!(done.load(Ordering::Acquire), 2);
+        taker.join().unwrap();
+        assert_eq!(shared.1.load(Ordering::Acquire), 2);
     });
 }
 
@@ -459,10 +523,12 @@ fn no_request_is_left_beside_a_leader() {
                 thread::spawn(move || log.commit(may_block))
             })
             .collect();
-        log.turn();
+        let own = log.clone();
+        let thread = thread::spawn(move || own.turn());
         for t in threads {
             t.join().unwrap();
         }
+        thread.join().unwrap();
         log.turn();
         assert!(log.done() >= 2);
     });

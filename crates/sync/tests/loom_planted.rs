@@ -24,15 +24,18 @@ fn model() {
         words::store_u64(bytes, 8, 1);
         word.release_changed(before);
     });
-    let (word, bytes) = &*shared;
-    let seen = word.load();
-    if !is_exclusive(seen) && frame_of(seen).is_some() {
-        let pair = (words::load_u64(bytes, 0), words::load_u64(bytes, 8));
-        if word.validate(seen) {
-            assert_eq!(pair.0, pair.1, "half of a change");
+    let reader = thread::spawn(move || {
+        let (word, bytes) = &*shared;
+        let seen = word.load();
+        if !is_exclusive(seen) && frame_of(seen).is_some() {
+            let pair = (words::load_u64(bytes, 0), words::load_u64(bytes, 8));
+            if word.validate(seen) {
+                assert_eq!(pair.0, pair.1, "half of a change");
+            }
         }
-    }
+    });
     t.join().unwrap();
+    reader.join().unwrap();
 }
 
 /// One test, as a planted bug is everybody's.

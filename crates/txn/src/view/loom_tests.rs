@@ -29,15 +29,18 @@ fn purge_does_not_overtake_an_opening_reader() {
                 freed.store(floor, Ordering::Release);
             })
         };
-        let snap = views.open(slot, 0, || horizon.load(Ordering::Acquire));
-        let seen = freed.load(Ordering::Acquire);
-        assert!(
-            seen <= snap.s,
-            "I3: purged up to {seen}, reader at {}",
-            snap.s
-        );
-        views.slots.close(slot);
+        let reader = thread::spawn(move || {
+            let snap = views.open(slot, 0, || horizon.load(Ordering::Acquire));
+            let seen = freed.load(Ordering::Acquire);
+            assert!(
+                seen <= snap.s,
+                "I3: purged up to {seen}, reader at {}",
+                snap.s
+            );
+            views.slots.close(slot);
+        });
         purge.join().expect("purge");
+        reader.join().expect("reader");
     });
 }
 
@@ -69,13 +72,16 @@ fn who_sees_the_later_commit_sees_the_earlier() {
                 horizon.store(32, Ordering::Release);
             })
         };
-        views.status.set_committed(t2, 48);
-        if horizon.load(Ordering::Acquire) == 32 {
-            horizon.store(48, Ordering::Release);
-            // One id at a time, so that L can stop between the two.
-            views.advance_low(1, || horizon.load(Ordering::Acquire));
-        }
+        let second = thread::spawn(move || {
+            views.status.set_committed(t2, 48);
+            if horizon.load(Ordering::Acquire) == 32 {
+                horizon.store(48, Ordering::Release);
+                // One id at a time, so that L can stop between the two.
+                views.advance_low(1, || horizon.load(Ordering::Acquire));
+            }
+        });
         first.join().expect("T1");
+        second.join().expect("T2");
         reader.join().expect("reader");
     });
 }
@@ -98,13 +104,19 @@ fn a_recycled_chunk_does_not_lie() {
             let views = views.clone();
             thread::spawn(move || assert!(snap.sees(old, &views.status), "committed before"))
         };
-        views.advance_low(8, || 15);
-        if views.status.recycle(views.low(), 15) > 0 {
-            while views.next() < 6 {
-                views.allocate().expect("room");
-            }
-        }
+        let recycler = {
+            let views = views.clone();
+            thread::spawn(move || {
+                views.advance_low(8, || 15);
+                if views.status.recycle(views.low(), 15) > 0 {
+                    while views.next() < 6 {
+                        views.allocate().expect("room");
+                    }
+                }
+            })
+        };
         reader.join().expect("reader");
+        recycler.join().expect("recycler");
         views.slots.give(slot);
     });
 }
@@ -126,9 +138,10 @@ fn low_is_not_left_behind() {
                 views.advance_low(8, || 10);
             }
         };
-        let first = thread::spawn(end(a));
-        end(b)();
-        first.join().expect("finisher");
+        let finishers = [thread::spawn(end(a)), thread::spawn(end(b))];
+        for finisher in finishers {
+            finisher.join().expect("finisher");
+        }
         assert_eq!(views.low(), 3);
     });
 }
