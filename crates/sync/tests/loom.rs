@@ -27,6 +27,7 @@ fn read(word: &PageWord, bytes: &[AtomicU64]) -> Option<(u64, u64)> {
     word.validate(seen).then_some(pair)
 }
 
+/// Finds: the fence of `validate` or of the latch left out, the load or the release relaxed, a version that does not grow.
 #[test]
 fn a_validated_read_is_one_state() {
     loom::model(|| {
@@ -52,6 +53,7 @@ fn a_validated_read_is_one_state() {
     });
 }
 
+/// Finds: the release relaxed.
 #[test]
 fn latches_exclude_each_other() {
     loom::model(|| {
@@ -102,6 +104,7 @@ fn what_was_done_beside_the_page_is_seen_under_the_next_latch() {
     });
 }
 
+/// Finds: the fence of `validate` or of whoever fills the frame left out, the load or `install` relaxed.
 #[test]
 fn a_frame_given_to_another_page_is_noticed() {
     loom::model(|| {
@@ -143,6 +146,8 @@ fn a_frame_given_to_another_page_is_noticed() {
     });
 }
 
+/// Finds: the fence of `validate` left out, the load or the release relaxed. The fence before the memory goes back is for the system's stores: for those of a
+/// thread the latch's is enough.
 #[test]
 fn a_page_that_moves_to_another_frame_is_noticed() {
     loom::model(|| {
@@ -183,6 +188,7 @@ fn a_page_that_moves_to_another_frame_is_noticed() {
     });
 }
 
+/// Finds: the fence of `validate` left out, the load or `install` relaxed, a version that does not grow.
 #[test]
 fn a_page_that_left_and_came_back_is_noticed() {
     loom::model(|| {
@@ -211,6 +217,7 @@ fn a_page_that_left_and_came_back_is_noticed() {
     });
 }
 
+/// Finds: either fence, or the second look, left out; the flag's orderings relaxed.
 #[test]
 fn the_filled_prefix_leaves_nobody_behind() {
     let mut model = loom::model::Builder::new();
@@ -279,41 +286,65 @@ fn the_horizon_publishes_what_was_done_before() {
     });
 }
 
+/// An object whose reads and whose end loom wants ordered.
+struct Object(loom::cell::UnsafeCell<u32>);
+
+// SAFETY: loom checks each access, and fails the model where two are not ordered.
+unsafe impl Sync for Object {}
+
+/// One thread makes an object unreachable and hands it over, another frees it, while a third may look at it. Finds: a fence of `pin`, `defer_free` or
+/// `collect` left out, the end of a pin or the look at the slots relaxed, objects freed whatever is pinned.
 #[test]
 fn a_pinned_reader_never_sees_freed_objects() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
-        // (whether the object is reachable, whether it was freed)
-        let shared = Arc::new((AtomicBool::new(true), Arc::new(AtomicBool::new(false))));
+        // (whether the object is reachable, the object, whether it was freed)
+        let shared = Arc::new((
+            AtomicBool::new(true),
+            Object(loom::cell::UnsafeCell::new(0)),
+            AtomicBool::new(false),
+        ));
         let registry = std::sync::Arc::new(Registry::new());
         let slot = registry.slot();
-        let (other, collector) = (shared.clone(), registry.clone());
-        let t = thread::spawn(move || {
+        let (other, own) = (shared.clone(), registry.clone());
+        let owner = thread::spawn(move || {
             other.0.store(false, Ordering::Relaxed);
-            let freed = other.1.clone();
-            collector.defer_free(move || freed.store(true, Ordering::Relaxed));
-            collector.collect();
-            collector.collect();
+            let gone = other.clone();
+            own.defer_free(move || {
+                gone.1.0.with_mut(|_| ());
+                gone.2.store(true, Ordering::Relaxed);
+            });
+        });
+        let own = registry.clone();
+        let collector = thread::spawn(move || {
+            own.collect();
+            own.collect();
         });
         let seen = shared.clone();
         let reader = thread::spawn(move || {
-            let _guard = slot.pin();
+            let guard = slot.pin();
             if seen.0.load(Ordering::Relaxed) {
                 assert!(
-                    !seen.1.load(Ordering::Relaxed),
+                    !seen.2.load(Ordering::Relaxed),
                     "reachable, so not freed while pinned"
                 );
+                seen.1.0.with(|_| ());
             }
+            drop(guard);
+            slot
         });
-        t.join().unwrap();
-        reader.join().unwrap();
+        owner.join().unwrap();
+        collector.join().unwrap();
+        drop(reader.join().unwrap());
         registry.collect();
-        assert!(shared.1.load(Ordering::Relaxed), "freed in the end");
+        registry.collect();
+        assert!(shared.2.load(Ordering::Relaxed), "freed in the end");
     });
 }
 
-/// W1 and W2: a receiver that goes to sleep has no message, or is rung; and two senders ring once a sleep at most.
+/// W1 and W2: a receiver that goes to sleep has no message, or is rung; and two senders ring once a sleep at most. Finds: either fence left out, a flag that
+/// is loaded and not swapped.
 #[test]
 fn no_message_is_slept_over() {
     use loom::sync::Mutex;
@@ -356,7 +387,8 @@ fn no_message_is_slept_over() {
     });
 }
 
-/// What was handed over has been asked for when nobody holds anything any more.
+/// What was handed over has been asked for when nobody holds anything any more. Finds: the second look left out. That these orderings may not be relaxed it
+/// does not show: loom makes read-modify-writes of several cells in one order.
 #[test]
 fn no_request_is_left_to_nobody() {
     loom::model(|| {
@@ -384,7 +416,8 @@ fn no_request_is_left_to_nobody() {
     });
 }
 
-/// What is left to a thread that is about to doze is seen by it, or it is woken, by one of those who leave something.
+/// What is left to a thread that is about to doze is seen by it, or it is woken, by one of those who leave something. Finds: either fence left out, a flag
+/// that is loaded and not swapped.
 #[test]
 fn nothing_is_left_to_one_that_dozes_on() {
     loom::model(|| {
@@ -416,7 +449,7 @@ fn nothing_is_left_to_one_that_dozes_on() {
     });
 }
 
-/// Of requests that are made while their taker ends, each is answered by it, or whoever made it knows that it has to do it.
+/// Of requests that are made while their taker ends, each is answered by it, or whoever made it knows that it has to do it. Finds: either fence left out.
 #[test]
 fn no_request_is_made_to_one_that_has_ended() {
     loom::model(|| {
@@ -449,6 +482,7 @@ fn no_request_is_made_to_one_that_has_ended() {
 }
 
 /// Whoever syncs by itself, where nobody else waits or holds anything and the mutex is free, leaves no request to nobody, and nobody syncs beside it.
+/// Finds: a leader without the mutex. That it looks whether others wait is for their sake, not for durability.
 #[test]
 fn no_request_is_left_beside_a_leader() {
     use loom::sync::Mutex;
