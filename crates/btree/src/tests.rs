@@ -9,6 +9,7 @@ mod recovery;
 mod root;
 mod shape;
 mod stress;
+mod turns;
 
 use crate::*;
 use nfold_store::{RealDisk, Stop, Store, StoreError, StoreOptions};
