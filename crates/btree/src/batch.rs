@@ -196,6 +196,8 @@ pub struct GetMany<T = ()> {
     pub(crate) found: Vec<Found>,
     /// What was found is not in the order of the keys.
     pub(crate) disordered: bool,
+    /// Keys whose values a [`ValueSink`](crate::ValueSink) took: the first ones of all.
+    pub(crate) given: u32,
     /// Guesses that led to the key's leaf, and that did not; the caller repairs from `Found::page`.
     pub guess_hits: u32,
     pub guess_misses: u32,
@@ -205,11 +207,19 @@ pub struct GetMany<T = ()> {
 
 /// One key of a [`GetMany`].
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Wanted<T> {
+pub struct Wanted<T> {
     key: KeyPlace,
     /// Where it is likely to be.
-    pub guess: Guess,
+    guess: Guess,
     tag: T,
+}
+
+impl<T> Wanted<T> {
+    /// What was given with it.
+    #[inline(always)]
+    pub fn tag(&self) -> &T {
+        &self.tag
+    }
 }
 
 impl<T> Default for GetMany<T> {
@@ -223,6 +233,7 @@ impl<T> Default for GetMany<T> {
             values: Vec::new(),
             found: Vec::new(),
             disordered: false,
+            given: 0,
             guess_hits: 0,
             guess_misses: 0,
             guesses_far: false,
@@ -248,6 +259,7 @@ impl<T: Copy> GetMany<T> {
         self.guessed = 0;
         self.pending.clear();
         self.next = 0;
+        self.given = 0;
         self.clear_found();
         (self.guess_hits, self.guess_misses) = (0, 0);
         self.guesses_far = false;
@@ -300,6 +312,16 @@ impl<T: Copy> GetMany<T> {
         self.guessed |= guess.page;
         self.wanted.push(Wanted { key, guess, tag });
         true
+    }
+    /// How many values a [`ValueSink`](crate::ValueSink) took, which are not among those found.
+    #[inline]
+    pub fn given(&self) -> usize {
+        self.given as usize
+    }
+    /// Puts the keys, none of which was looked up yet, into another order by `sort`.
+    pub fn sort_keys(&mut self, sort: impl FnOnce(&mut [Wanted<T>])) {
+        debug_assert!(self.next == 0 && self.pending.is_empty(), "looked up");
+        sort(&mut self.wanted);
     }
     /// Drops all keys from number `len` on; none of them was looked up yet.
     pub fn truncate(&mut self, len: usize) {
@@ -400,10 +422,9 @@ impl<T: Copy> GetMany<T> {
     pub fn is_in_order(&self) -> bool {
         !self.disordered
     }
-    /// As [`found`](Self::found), to be put into another order by `sort`, which gets the tags as well.
-    pub fn sort_found(&mut self, sort: impl FnOnce(&mut [Found], &dyn Fn(&Found) -> T)) {
-        let wanted = &*self.wanted;
-        sort(&mut self.found, &|found| wanted[found.key as usize].tag);
+    /// As [`found`](Self::found), to be put into another order by `sort`.
+    pub fn sort_found(&mut self, sort: impl FnOnce(&mut [Found])) {
+        sort(&mut self.found);
     }
     pub fn value(&self, found: &Found) -> &[u8] {
         &self.values[found.at as usize..][..found.len as usize]

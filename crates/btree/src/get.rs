@@ -4,6 +4,7 @@ use crate::batch::{Found, GetMany};
 use crate::group::{Job, LANES};
 use crate::guess::Guess;
 use crate::node::{Key, Node};
+use crate::seen::ValueSink;
 use crate::tree::TreeHandle;
 use nfold_store::{PageRef, Stop, Store};
 use smallvec::SmallVec;
@@ -18,7 +19,19 @@ impl TreeHandle {
         batch: &mut GetMany<T>,
         max_bytes: usize,
     ) -> Result<bool, Stop> {
-        if batch.guessed != 0 && self.try_guesses(store, batch, max_bytes) {
+        self.get_many_into(store, batch, max_bytes, None)
+    }
+
+    /// As [`get_many`](Self::get_many). `sink` takes the values of the first keys, up to one that is not where it was guessed, is not there at all, or is not to its liking:
+    /// those are not among the found ones, but [given](GetMany::given). It gets each once, whatever is waited for.
+    pub fn get_many_into<T: Copy>(
+        &self,
+        store: &Store,
+        batch: &mut GetMany<T>,
+        max_bytes: usize,
+        sink: Option<&mut dyn ValueSink>,
+    ) -> Result<bool, Stop> {
+        if batch.guessed != 0 && self.try_guesses(store, batch, max_bytes, sink) {
             return Ok(true);
         }
         self.run_groups(store, &mut GetJob { batch, max_bytes })

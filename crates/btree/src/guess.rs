@@ -6,7 +6,7 @@
 //!   group n        ask for the page words
 //!   group n - 1    load the page words; ask for headers, guessed slots, marks of use
 //!   group n - 2    a leaf of this tree? is the guessed slot, or one near it, the key's?  ask for its cell
-//!   group n - 3    compare the keys, copy the values, validate all that was read of the pages
+//!   group n - 3    compare the keys, use the values where they lie or copy them, validate all that was read of the pages
 //! ```
 //! What a step loads was asked for a step before. Asking is a loop of its own over the keys of a group: the processor goes past a prefetch only
 //! when its address is translated, and walks through the page tables overlap as far as it looks ahead; so few instructions may stand between two
@@ -19,6 +19,7 @@
 
 use crate::batch::{EntryBatch, Found, GetMany};
 use crate::node::{Key, NEAR, Node, SLOTS, Slot};
+use crate::seen::{SeenValue, SeenValues, ValueSink};
 use crate::tree::TreeHandle;
 use nfold_store::{Glance, PageNo, SpacePages, Stop, Store, WordRef};
 use nfold_sync::words;
@@ -86,7 +87,7 @@ enum Match {
 
 /// One key in flight.
 #[derive(Copy, Clone)]
-struct Lane<'s> {
+pub(crate) struct Lane<'s> {
     /// Nothing: the page is not in memory, or cannot have the key.
     page: Option<Glance<'s>>,
     guess: Guess,
@@ -203,7 +204,30 @@ enum Taken {
     Unknown,
 }
 
-impl Lane<'_> {
+impl<'s> Lane<'s> {
+    /// The key's value where it lies, once its slot is known for certain.
+    #[inline(always)]
+    pub(crate) fn seen(&self) -> Option<SeenValue<'s>> {
+        let page = self.page.filter(|_| self.matches == Match::Key)?;
+        let len = Node::new(page.words()).value_len(self.cell);
+        Some(SeenValue::new(page, self.cell.value_at(), len))
+    }
+
+    /// Makes certain of the key's slot; false where it is not on the page, or so far from where it was guessed that this is to be noted.
+    #[inline(always)]
+    fn ascertain<'k>(&mut self, key: impl Fn() -> Key<'k>) -> bool {
+        let Some(page) = self.page else { return false };
+        if self.matches == Match::Key {
+            return true;
+        }
+        let Ok((slot, cell)) = self.search(&page, key()) else {
+            return false;
+        };
+        let found = Guess::new(self.guess.page, slot.into());
+        (self.slot, self.cell, self.matches) = (slot, cell, Match::Key);
+        !self.guess.is_far_from(found)
+    }
+
     /// Copies the value of key `number`, for which the page was looked at.
     #[inline(always)]
     fn take<'k>(
@@ -253,6 +277,28 @@ impl Lane<'_> {
     }
 }
 
+/// Gives `sink` the values of keys whose cells are known, up to one that it does not take, or that is not where it was guessed. Gives how many it took.
+#[inline(never)]
+fn give_group<T: Copy>(
+    batch: &mut GetMany<T>,
+    numbers: Range<usize>,
+    lanes: &mut Lanes<'_>,
+    sink: &mut dyn ValueSink,
+) -> usize {
+    let lanes = &mut lanes[..numbers.len()];
+    let first = numbers.start as u32;
+    let (keys, ..) = batch.parts();
+    let uncertain = (first..)
+        .zip(&mut *lanes)
+        .position(|(number, lane)| !lane.ascertain(|| keys.key(number)));
+    let count = uncertain.unwrap_or(numbers.len());
+    let lanes = &lanes[..count];
+    let taken = sink.take(SeenValues { lanes }).min(count);
+    batch.guess_hits += taken as u32;
+    batch.given += taken as u32;
+    taken
+}
+
 impl TreeHandle {
     /// Tries the keys of a batch that were not tried yet at their guesses; what is not found there goes to `batch.pending`. True: the results
     /// reached `max_bytes`, and there is more.
@@ -261,7 +307,10 @@ impl TreeHandle {
         store: &Store,
         batch: &mut GetMany<T>,
         max_bytes: usize,
+        sink: Option<&mut dyn ValueSink>,
     ) -> bool {
+        // What comes behind a value that was copied, or waits, is copied too.
+        let mut sink = sink.filter(|_| batch.pending.is_empty() && batch.found.is_empty());
         let Some(pages) = store.pages_of(self.tree.space) else {
             return false;
         };
@@ -293,10 +342,24 @@ impl TreeHandle {
                 if keys.is_empty() {
                     break;
                 }
-                self.take_group(batch, keys, &lanes[group % STEPS]);
-                if let Some(found) = batch.found.last() {
-                    let last = found.len as usize + CELL_REST;
-                    cell_bytes = ((cell_bytes + last) / 2).min(CELL_PREFETCH_MAX);
+                let lanes = &mut lanes[group % STEPS];
+                let mut first = keys.start;
+                if let Some(to) = &mut sink {
+                    first += give_group(batch, keys.clone(), lanes, *to);
+                    if first < keys.end {
+                        sink = None;
+                    }
+                }
+                if first < keys.end {
+                    let rest = &lanes[first - keys.start..];
+                    self.take_group(batch, first..keys.end, rest);
+                }
+                let last = match batch.found.last() {
+                    Some(found) => Some(found.len as usize),
+                    None => lanes[0].seen().map(|value| value.bytes().len()),
+                };
+                if let Some(last) = last {
+                    cell_bytes = ((cell_bytes + last + CELL_REST) / 2).min(CELL_PREFETCH_MAX);
                 }
                 if batch.values.len() >= max_bytes {
                     // What has begun is finished.
@@ -344,7 +407,7 @@ impl TreeHandle {
         &self,
         batch: &mut GetMany<T>,
         numbers: Range<usize>,
-        lanes: &Lanes<'_>,
+        lanes: &[Lane<'_>],
     ) {
         let pending = &mut std::mem::take(&mut batch.pending);
         let (mut hits, mut misses, mut far) = (0, 0, false);

@@ -237,6 +237,7 @@ pub struct RowBatch {
     rows: Vec<BatchRow>,
     notes: Vec<RowNote>,
     note_keys: Vec<u8>,
+    taken: usize,
 }
 
 /// What a locking read remembers of a row that it gave out, so that its locks can be given up, or taken after all.
@@ -278,6 +279,18 @@ impl RowBatch {
         self.rows.clear();
         self.notes.clear();
         self.note_keys.clear();
+        self.taken = 0;
+    }
+
+    /// Rows that went to a [`RowTaker`](crate::RowTaker) in place of the batch; they come before those of the batch.
+    #[inline]
+    pub fn taken(&self) -> usize {
+        self.taken
+    }
+
+    /// So many more rows went there.
+    pub(crate) fn add_taken(&mut self, rows: usize) {
+        self.taken += rows;
     }
 
     /// Number of rows.

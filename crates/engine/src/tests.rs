@@ -16,6 +16,7 @@ mod crash;
 mod damage;
 mod ddl;
 mod direct;
+mod in_place;
 mod latch_order;
 mod lock_races;
 mod mvcc;

@@ -82,6 +82,11 @@ impl Limits {
         })
     }
 
+    /// Whether all rows are wanted.
+    pub fn is_none(self) -> bool {
+        self.skip == 0 && self.count == u64::MAX
+    }
+
     /// Rows that have to be found.
     pub fn wanted(self) -> u64 {
         self.skip.saturating_add(self.count)
@@ -478,7 +483,22 @@ impl Run<'_, '_> {
         }
         let format = sink.format();
         let mut left = limits;
-        while self.scx.next(self.steps, 0, self.batch)? {
+        let in_place =
+            limits.is_none() && rows.are_in_place(format) && self.scx.may_be_taken(self.steps);
+        loop {
+            let mut taker = match in_place {
+                true => rows.taker(format, sink),
+                false => None,
+            };
+            let to = taker.as_mut().map(|taker| taker as _);
+            if !self.scx.next_into(self.steps, self.batch, to)? {
+                return Ok(());
+            }
+            let taken = taker.map_or(0, |taker| taker.taken());
+            if taken > 0 {
+                sink.framed(taken)?;
+                counts.sent += taken;
+            }
             let batch = &*self.batch;
             let skipped = left.skip.min(batch.len() as u64);
             let sent = left.count.min(batch.len() as u64 - skipped);
@@ -494,7 +514,6 @@ impl Run<'_, '_> {
                 return Ok(());
             }
         }
-        Ok(())
     }
 
     /// The images of the only table's rows that pass its filter.

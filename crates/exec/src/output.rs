@@ -3,10 +3,12 @@
 //! A result that is plain columns of one table takes [`Direct`]: an encoder made from the table's layout once. Everything else goes
 //! expression by expression through [`emit`].
 
+use nfold_engine::{RowTaker, RowsInPlace};
 use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::query::Block;
 use nfold_types::row::{General, RowEncoder, RowError, RowLayout};
 use nfold_types::temporal::TimeZone;
+use nfold_types::wire::RowFrames;
 use nfold_types::{Charset, CollationId, ColumnType, SqlError, ValueRef, charset, wire};
 
 use crate::env::{RowSink, SessionEnv, WireFormat};
@@ -170,6 +172,77 @@ impl DirectRows<'_> {
                 };
                 put_rows(count, image, rows, sink)
             }
+        }
+    }
+}
+
+impl<'d> DirectRows<'d> {
+    /// Whether rows can be encoded where they lie on their pages.
+    pub fn are_in_place(&self, format: WireFormat) -> bool {
+        self.encoder.is_in_place(format == WireFormat::Binary)
+    }
+
+    /// What encodes rows where they lie into the sink's buffer; they are to be [counted](RowSink::framed) afterwards. `None`: the sink has no frames.
+    pub fn taker<'s>(&'s self, format: WireFormat, sink: &'s mut dyn RowSink) -> Option<Taker<'s>> {
+        Some(Taker {
+            encoder: self.encoder,
+            layout: self.layout,
+            binary: format == WireFormat::Binary,
+            frames: sink.frames()?,
+            taken: 0,
+        })
+    }
+}
+
+/// Encodes rows where they lie on their pages.
+pub(crate) struct Taker<'s> {
+    encoder: &'s RowEncoder,
+    layout: &'s RowLayout,
+    binary: bool,
+    frames: RowFrames<'s>,
+    taken: u64,
+}
+
+impl Taker<'_> {
+    /// Rows encoded so far.
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    #[inline(always)]
+    fn encode<const BINARY: bool>(&mut self, rows: RowsInPlace<'_, '_>) -> usize {
+        let (encoder, layout) = (self.encoder, self.layout);
+        let mut taken = 0;
+        for row in rows {
+            if self.frames.is_full() {
+                break;
+            }
+            let encoded = self.frames.row(|out| {
+                let encoded = match BINARY {
+                    true => encoder.binary_in_place(layout, row.image(), out),
+                    false => encoder.text_in_place(layout, row.image(), out),
+                };
+                // Whatever was read until now was garbage unless the page is as it was.
+                match encoded.is_ok() && row.validate() {
+                    true => Ok(()),
+                    false => Err(()),
+                }
+            });
+            if encoded.is_err() {
+                break;
+            }
+            taken += 1;
+        }
+        self.taken += taken as u64;
+        taken
+    }
+}
+
+impl RowTaker for Taker<'_> {
+    fn take(&mut self, rows: RowsInPlace<'_, '_>) -> usize {
+        match self.binary {
+            true => self.encode::<true>(rows),
+            false => self.encode::<false>(rows),
         }
     }
 }

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use nfold_catalog::{TableDef, TableId};
 use nfold_engine::{
-    Engine, EngineError, EngineSession, Isolation, Read, RowBatch, Stop, StoreError, Table,
+    Engine, EngineError, EngineSession, Isolation, Read, RowBatch, RowTaker, Stop, StoreError,
+    Table,
 };
 use nfold_types::{ErrorCode, SqlError, Warnings};
 
@@ -134,11 +135,24 @@ impl<'s> Runtime<'s> {
 
     /// The next rows of a read; false: no more.
     pub fn read(&self, read: &mut Read, out: &mut RowBatch) -> Result<bool, SqlError> {
+        self.read_into(read, out, None)
+    }
+
+    /// As [`Self::read`]; `taker` gets rows that need no copy ([`Read::next_into`]).
+    pub fn read_into(
+        &self,
+        read: &mut Read,
+        out: &mut RowBatch,
+        mut taker: Option<&mut dyn RowTaker>,
+    ) -> Result<bool, SqlError> {
         self.tick()?;
-        let before = out.len();
-        let more = self.drive(|session| read.next(session, out))?;
-        self.examined
-            .set(self.examined.get() + out.len().saturating_sub(before) as u64);
+        let before = out.len() + out.taken();
+        let more = self.drive(|session| {
+            let taker = taker.as_mut().map(|taker| &mut **taker as _);
+            read.next_into(session, out, taker)
+        })?;
+        let read = (out.len() + out.taken()).saturating_sub(before);
+        self.examined.set(self.examined.get() + read as u64);
         Ok(more)
     }
 

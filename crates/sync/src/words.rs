@@ -19,7 +19,10 @@
 use crate::prim::{AtomicU64, Ordering::Relaxed, point};
 use std::cmp::Ordering;
 
+mod span;
 mod wide;
+
+pub use span::Span;
 
 /// Where `N` bytes from `off` on lie; `None` if they are not all inside, or cannot be loaded as one here.
 #[inline(always)]

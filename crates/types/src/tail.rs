@@ -17,6 +17,8 @@
 //! One comparison a piece, with a promise none; an allocation only where the vector has to grow.
 #![allow(unsafe_code)]
 
+use crate::row::Image;
+
 /// Bytes that are copied without a call where so many may be read.
 const SHORT: usize = 16;
 const QUICK: usize = 64;
@@ -159,18 +161,18 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
 
     /// Appends the first `len` bytes of `from` (all, where there are fewer) as a length-encoded string.
     #[inline(always)]
-    pub fn counted(&mut self, from: &[u8], len: usize) {
+    pub fn counted<'i>(&mut self, from: impl Image<'i>, len: usize) {
         if len <= SHORT
-            && let Some(bytes) = from.first_chunk::<SHORT>()
+            && let Some(bytes) = from.first::<SHORT>()
         {
             return self.headed(bytes, len);
         }
         if len <= QUICK
-            && let Some(bytes) = from.first_chunk::<QUICK>()
+            && let Some(bytes) = from.first::<QUICK>()
         {
             return self.headed(bytes, len);
         }
-        let from = &from[..len.min(from.len())];
+        let from = from.part(0..len).unwrap_or(from);
         let len = from.len();
         match len {
             ..SHORT => {
@@ -183,7 +185,7 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
             128..=LENGTH_BYTE_MAX => self.headed_halves::<128>(from),
             _ => {
                 self.length(len);
-                self.slice(from);
+                self.image(from);
             }
         }
     }
@@ -191,12 +193,12 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
     /// Appends `bytes`, of which there are `N` to `2 * N` and no more than [`LENGTH_BYTE_MAX`], behind a byte that says how many: two copies of known size,
     /// which overlap.
     #[inline(always)]
-    fn headed_halves<const N: usize>(&mut self, bytes: &[u8]) {
+    fn headed_halves<'i, const N: usize>(&mut self, bytes: impl Image<'i>) {
         let len = bytes.len();
-        let halves = (bytes.first_chunk::<N>(), bytes.last_chunk::<N>());
+        let halves = (bytes.first::<N>(), bytes.last::<N>());
         let ((Some(first), Some(last)), ..=LENGTH_BYTE_MAX) = (halves, len) else {
             self.length(len);
-            return self.slice(bytes);
+            return self.image(bytes);
         };
         debug_assert!(len <= 2 * N, "T2: the halves are all of the bytes");
         self.make_room(1 + len);
@@ -204,41 +206,62 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
         unsafe {
             self.at.write(len as u8);
             let to = self.at.add(1);
-            to.copy_from_nonoverlapping(first.as_ptr(), N);
-            to.add(len - N).copy_from_nonoverlapping(last.as_ptr(), N);
+            to.cast::<[u8; N]>().write(first);
+            to.add(len - N).cast::<[u8; N]>().write(last);
             self.at = to.add(len);
+        }
+    }
+
+    /// Appends all bytes of an image, of which there may be many.
+    #[inline(always)]
+    pub fn image<'i>(&mut self, bytes: impl Image<'i>) {
+        match bytes.slice() {
+            Some(bytes) => self.slice(bytes),
+            None => self.pieces(bytes),
+        }
+    }
+
+    #[inline(never)]
+    fn pieces<'i>(&mut self, mut rest: impl Image<'i>) {
+        while !rest.is_empty() {
+            let mut piece = [0; QUICK];
+            let len = rest.len().min(QUICK);
+            rest.copy_to(&mut piece);
+            self.put(piece, len);
+            let Some(behind) = rest.part(len..rest.len()) else {
+                return;
+            };
+            rest = behind;
         }
     }
 
     /// Appends a byte that says `keep`, and the first `keep` of `bytes`; all of them where there are not so many.
     #[inline(always)]
-    fn headed<const N: usize>(&mut self, bytes: &[u8; N], keep: usize) {
+    fn headed<const N: usize>(&mut self, bytes: [u8; N], keep: usize) {
         self.make_room(1 + N);
-        // SAFETY: as in `put`; the vector is borrowed mutably, so `bytes` are others.
+        // SAFETY: as in `put`.
         unsafe {
             self.at.write(keep as u8);
             let to = self.at.add(1);
-            to.copy_from_nonoverlapping(bytes.as_ptr(), N);
+            to.cast::<[u8; N]>().write(bytes);
             self.at = to.add(keep.min(N));
         }
     }
 
     /// Appends at most [`SHORT`] bytes: two copies of known size, which overlap.
     #[inline(always)]
-    fn short(&mut self, bytes: &[u8]) {
+    fn short<'i>(&mut self, bytes: impl Image<'i>) {
         let len = bytes.len();
-        if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-            self.put(*first, len - 8);
-            self.put(*last, 8);
-        } else if let (Some(first), Some(last)) =
-            (bytes.first_chunk::<4>(), bytes.last_chunk::<4>())
-        {
-            self.put(*first, len - 4);
-            self.put(*last, 4);
+        if let (Some(first), Some(last)) = (bytes.first::<8>(), bytes.last::<8>()) {
+            self.put(first, len - 8);
+            self.put(last, 8);
+        } else if let (Some(first), Some(last)) = (bytes.first::<4>(), bytes.last::<4>()) {
+            self.put(first, len - 4);
+            self.put(last, 4);
         } else {
-            for byte in bytes {
-                self.put([*byte], 1);
-            }
+            let mut all = [0; 4];
+            bytes.copy_to(&mut all);
+            self.put(all, len);
         }
     }
 

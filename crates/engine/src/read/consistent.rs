@@ -10,7 +10,9 @@ use crate::batch::{Bound, KeyBytes, KeyRange, PointSet, RowBatch};
 use crate::error::{Stop, lift};
 use crate::overflow;
 use crate::read::settle::{damaged, settle_row};
-use crate::read::{ReadSpec, RowLock, Scratch, Settled, View, locking::LockingRead, release};
+use crate::read::{
+    ReadSpec, RowLock, RowTaker, Scratch, Settled, View, locking::LockingRead, release,
+};
 use crate::record::{RowHeader, SecondaryEntry};
 use crate::session::EngineSession;
 use crate::table::{CoveringScratch, Table};
@@ -109,6 +111,20 @@ impl Read {
     /// # Errors
     /// Whatever the engine can meet; a locking read also deadlocks and NOWAIT.
     pub fn next(&mut self, session: &mut EngineSession, out: &mut RowBatch) -> Result<bool, Stop> {
+        self.next_into(session, out, None)
+    }
+
+    /// As [`next`](Self::next). `taker` gets rows where they lie, as far as the read finds them in the order of the result and without a wait: the batch
+    /// [counts](RowBatch::taken) those, and holds the ones behind them. It gets each row once; none while the batch holds rows.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next); rows may have been taken before.
+    pub fn next_into(
+        &mut self,
+        session: &mut EngineSession,
+        out: &mut RowBatch,
+        taker: Option<&mut dyn RowTaker>,
+    ) -> Result<bool, Stop> {
         match &mut self.inner {
             Inner::Consistent(read) if matches!(read.source, Source::Point) => {
                 read.read_point(&self.table, &self.spec, session, out)?;
@@ -118,7 +134,7 @@ impl Read {
                 session.open_view();
                 session.check_usable(self.table.index(self.spec.index))?;
                 let view = session.view();
-                read.next(&self.table, &self.spec, session, &view, out)
+                read.next(&self.table, &self.spec, session, &view, out, taker)
             }
             Inner::Locking(read) => {
                 session.check_usable(self.table.index(self.spec.index))?;
@@ -233,7 +249,7 @@ struct Consistent {
     order: Vec<u32>,
     /// Each key with where it comes from.
     get: GetMany<Asked>,
-    /// In which the points of leads came.
+    /// In which the points of leads come.
     point_order: leads::PointOrder,
     /// The values found lie in the caller's batch already: rows are spans of it.
     adopted: bool,
@@ -337,8 +353,10 @@ impl Consistent {
         session: &EngineSession,
         view: &View<'_>,
         out: &mut RowBatch,
+        mut taker: Option<&mut dyn RowTaker>,
     ) -> Result<bool, Stop> {
         let before = self.base.unwrap_or(out.len());
+        let taken = out.taken();
         loop {
             match self.stage {
                 Stage::Fill if !self.more => self.stage = Stage::Done,
@@ -355,7 +373,8 @@ impl Consistent {
                     self.use_entries(session, view, at)?;
                 }
                 Stage::Rows => {
-                    self.fetch_rows(table, session)?;
+                    let taker = taker.as_mut().map(|taker| &mut **taker as _);
+                    self.fetch_rows(table, session, view, out, taker)?;
                     if !matches!(self.source, Source::Keys) {
                         self.note_guesses(table, session);
                     }
@@ -363,7 +382,7 @@ impl Consistent {
                 Stage::Settle(at) => self.settle(table, spec, session, view, at, out)?,
                 Stage::Done => return Ok(false),
             }
-            if out.len() > before && self.stage == Stage::Fill {
+            if (out.len() > before || out.taken() > taken) && self.stage == Stage::Fill {
                 return Ok(self.more);
             }
         }

@@ -17,11 +17,13 @@
 //! No allocation once the buffers have grown; an IN list costs one staged pass over the secondary tree and one over the clustered.
 
 mod consistent;
+mod in_place;
 mod locking;
 pub(crate) mod release;
 mod settle;
 
 pub use consistent::Read;
+pub use in_place::{BytesInPlace, RowInPlace, RowTaker, RowsInPlace};
 
 pub(crate) use settle::{Scratch, Settled, View, damaged, previous_version};
 

@@ -13,6 +13,7 @@ use nfold_store::{PageId, StoreError, TrxId};
 use nfold_txn::TrxSystem;
 use nfold_txn::undo::{UndoKind, UndoPtr, UndoRecord};
 use nfold_txn::view::{Snapshot, StatusTable};
+use nfold_types::row::Image;
 
 use crate::error::{EngineError, Stop, lift};
 use crate::record::{RowHead, RowHeader};
@@ -89,14 +90,16 @@ pub(crate) fn settle_row(
 /// Whether `view`, which sees what is `below`, sees the clustered `value` as it stands, and all of its row is there: false where that takes a longer look, or it
 /// is damaged, or as short as hardly any is.
 #[inline(always)]
-pub(crate) fn stands(view: &View<'_>, below: TrxId, value: &[u8]) -> bool {
-    let (Some(first), Some(second)) = (
-        value.first_chunk(),
-        value.get(RowHead::SECOND..).and_then(|v| v.first_chunk()),
-    ) else {
+pub(crate) fn stands<'i>(view: &View<'_>, below: TrxId, value: impl Image<'i>) -> bool {
+    let len = value.len();
+    if len < RowHead::SECOND + size_of::<u64>() {
+        return false;
+    }
+    let second = value.part(RowHead::SECOND..len).and_then(Image::first);
+    let (Some(first), Some(second)) = (value.first(), second) else {
         return false;
     };
-    let head = RowHead::from_words(u64::from_le_bytes(*first), u64::from_le_bytes(*second));
+    let head = RowHead::from_words(u64::from_le_bytes(first), u64::from_le_bytes(second));
     head.stands && (head.trx < below || view.sees(head.trx))
 }
 

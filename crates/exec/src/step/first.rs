@@ -1,6 +1,6 @@
 //! The first step: the rows of one table, locked where they pass, or of a derived table or view.
 
-use nfold_engine::{RowBatch, RowLock};
+use nfold_engine::{RowBatch, RowLock, RowTaker};
 use nfold_plan::query::{AccessKind, JoinStep, TableSource};
 use nfold_types::{SqlError, Value};
 
@@ -11,7 +11,13 @@ use crate::spill::Spool;
 use crate::tuple;
 
 impl StepCx<'_, '_> {
-    pub(super) fn first(&self, me: &mut StepExec, out: &mut Batch) -> Result<bool, SqlError> {
+    /// The next rows; false: no more. `taker` gets those that need neither a filter nor a copy.
+    pub(super) fn first(
+        &self,
+        me: &mut StepExec,
+        out: &mut Batch,
+        mut taker: Option<&mut dyn RowTaker>,
+    ) -> Result<bool, SqlError> {
         let step = &self.block.joins[0];
         if !me.started {
             me.started = true;
@@ -19,14 +25,18 @@ impl StepCx<'_, '_> {
                 me.exact = reader.bind(&self.eval(&self.empty_rows()), &step.access)?;
             }
         }
+        let filtered = !step.filter.is_empty() || !me.exact;
         loop {
             out.clear();
             let more = match &mut me.reader {
-                Some(reader) => reader.next(self.rt, &mut out.read)?,
+                Some(reader) => {
+                    let taker = taker.as_mut().filter(|_| !filtered);
+                    let taker = taker.map(|taker| &mut **taker as _);
+                    reader.next_into(self.rt, &mut out.read, taker)?
+                }
                 None => self.made(me, step, &mut out.read)?,
             };
             out.select_all();
-            let filtered = !step.filter.is_empty() || !me.exact;
             if let Some(reader) = &me.reader
                 && reader.spec.lock != RowLock::None
                 && (filtered || reader.spec.semi_consistent)
@@ -44,8 +54,9 @@ impl StepCx<'_, '_> {
                     }
                 }
             }
-            if !out.is_empty() || !more {
-                return Ok(more || !out.is_empty());
+            let some = !out.is_empty() || out.read.taken() > 0;
+            if some || !more {
+                return Ok(some || more);
             }
         }
     }

@@ -13,7 +13,7 @@ mod lookup;
 mod read;
 mod slot;
 
-use nfold_engine::RowBatch;
+use nfold_engine::{RowBatch, RowTaker};
 use nfold_plan::query::{AccessKind, Block, JoinStep, JoinType, PointPart, TableSource};
 use nfold_types::SqlError;
 use smallvec::SmallVec;
@@ -210,6 +210,24 @@ impl<'r> StepCx<'r, '_> {
         }
     }
 
+    /// Whether some rows of the only step may go to a [`RowTaker`]: they are looked up by what a secondary index says, all of them.
+    #[inline]
+    pub fn may_be_taken(&self, steps: &[StepExec]) -> bool {
+        let reader = steps.first().and_then(|step| step.reader.as_ref());
+        reader.is_some_and(|reader| reader.looks_up_rows())
+    }
+
+    /// The next batch of rows of the only step; false: no more. `taker` gets those that need no copy.
+    pub fn next_into(
+        &self,
+        steps: &mut [StepExec],
+        out: &mut Batch,
+        taker: Option<&mut dyn RowTaker>,
+    ) -> Result<bool, SqlError> {
+        out.clear();
+        self.first(&mut steps[0], out, taker)
+    }
+
     /// The next batch of joined rows of step `position`; false: no more.
     pub fn next(
         &self,
@@ -219,7 +237,7 @@ impl<'r> StepCx<'r, '_> {
     ) -> Result<bool, SqlError> {
         out.clear();
         if position == 0 {
-            return self.first(&mut steps[0], out);
+            return self.first(&mut steps[0], out, None);
         }
         loop {
             let (before, rest) = steps.split_at_mut(position);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nfold_engine::{LockWaitPolicy, PointSet, Read, ReadSpec, RowBatch, RowLock, Table};
+use nfold_engine::{LockWaitPolicy, PointSet, Read, ReadSpec, RowBatch, RowLock, RowTaker, Table};
 use nfold_plan::query::{Access, Block};
 use nfold_sql::ast::{LockStrength, LockWait};
 use nfold_types::SqlError;
@@ -164,8 +164,25 @@ impl TableReader {
         self.open = true;
     }
 
+    /// Whether it looks up the rows that a secondary index leads to, without locks, and all of them.
+    #[inline]
+    pub fn looks_up_rows(&self) -> bool {
+        let spec = &self.spec;
+        spec.index != 0 && !spec.covering && spec.first_rows == 0 && spec.lock == RowLock::None
+    }
+
     /// Appends rows; false: there are no more.
     pub fn next(&mut self, rt: &Runtime<'_>, out: &mut RowBatch) -> Result<bool, SqlError> {
+        self.next_into(rt, out, None)
+    }
+
+    /// As [`Self::next`]; `taker` gets rows that need no copy.
+    pub fn next_into(
+        &mut self,
+        rt: &Runtime<'_>,
+        out: &mut RowBatch,
+        mut taker: Option<&mut dyn RowTaker>,
+    ) -> Result<bool, SqlError> {
         loop {
             if !self.open {
                 if self.kind != BoundKind::Ranges || self.next_range == self.bound.ranges.len() {
@@ -189,13 +206,14 @@ impl TableReader {
             let Some(read) = &mut self.read else {
                 return Ok(false);
             };
-            let more = rt.read(read, out)?;
+            let taker = taker.as_mut().map(|taker| &mut **taker as _);
+            let more = rt.read_into(read, out, taker)?;
             if more {
                 return Ok(true);
             }
             self.open = false;
             let last = self.kind != BoundKind::Ranges || self.next_range == self.bound.ranges.len();
-            if last || !out.is_empty() {
+            if last || !out.is_empty() || out.taken() > 0 {
                 return Ok(!last);
             }
         }

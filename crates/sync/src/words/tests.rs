@@ -60,6 +60,37 @@ proptest! {
     }
 
     #[test]
+    fn spans_agree_with_bytes(model in proptest::collection::vec(any::<u8>(), 256..=256), off in 0usize..290, len in 0usize..290, low in 0usize..300, high in 0usize..300) {
+        fn check<const N: usize>(span: Span<'_>, model: &[u8], from: usize) -> Result<(), TestCaseError> {
+            prop_assert_eq!(span.first::<N>().map(Vec::from), model.get(from..from + N).map(Vec::from));
+            let end = from + span.len();
+            let last = (span.len() >= N).then(|| &model[end - N..end]);
+            prop_assert_eq!(span.last::<N>().map(Vec::from), last.map(Vec::from));
+            Ok(())
+        }
+        let w = page(&model);
+        let (from, end) = (off.min(256), (off + len).min(256));
+        let inside = &model[from..end];
+        let span = Span::new(&w, off, len);
+        prop_assert_eq!((span.len(), span.is_empty()), (inside.len(), inside.is_empty()));
+        let part = span.part(low..high);
+        prop_assert_eq!(part.is_some(), inside.get(low..high).is_some());
+        for (span, from) in [(Some(span), from), (part, from + low)] {
+            let Some(span) = span else { continue };
+            check::<1>(span, &model, from)?;
+            check::<2>(span, &model, from)?;
+            check::<4>(span, &model, from)?;
+            check::<8>(span, &model, from)?;
+            check::<16>(span, &model, from)?;
+            check::<64>(span, &model, from)?;
+            check::<128>(span, &model, from)?;
+            let mut out = vec![9; 40];
+            span.copy_to(&mut out);
+            prop_assert_eq!(out, padded(&model[..from + span.len()], from, 40));
+        }
+    }
+
+    #[test]
     fn compare_is_memcmp(a in proptest::collection::vec(0u8..4, 64..=64), b in proptest::collection::vec(0u8..4, 0..40),
                          off in 0usize..70, len in 0usize..70, copy in any::<bool>()) {
         let w = page(&a);
@@ -107,6 +138,9 @@ fn absurd_offsets_are_harmless() {
     assert_eq!(load_u32(&w, usize::MAX - 1), 0);
     assert_eq!(load_u16(&w, usize::MAX), 0);
     assert_eq!(load_u8(&w, 1 << 60), 0);
+    let span = Span::new(&w, usize::MAX, usize::MAX);
+    assert!(span.is_empty() && span.first::<1>().is_none() && span.part(0..1).is_none());
+    assert_eq!(Span::new(&w, 15, usize::MAX).first(), Some([1]));
     let mut out = [9u8; 3];
     copy_out(&w, usize::MAX, &mut out);
     assert_eq!(out, [0; 3]);

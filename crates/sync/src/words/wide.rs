@@ -8,6 +8,8 @@
 //! # Invariants
 //! - W1: the addresses lie inside a slice of words. The callers check that.
 
+use std::mem::MaybeUninit;
+
 #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, miri))))]
 mod here {
     use std::arch::asm;
@@ -52,6 +54,19 @@ mod here {
                 options(nostack, preserves_flags, readonly));
         }
         value as u16
+    }
+
+    /// # Safety
+    /// The byte at `from` can be read.
+    #[inline(always)]
+    pub unsafe fn load_1(from: *const u8) -> u8 {
+        let value: u32;
+        // SAFETY: as in `load_8`.
+        unsafe {
+            asm!("movzx {value:e}, byte ptr [{from}]", from = in(reg) from, value = lateout(reg) value,
+                options(nostack, preserves_flags, readonly));
+        }
+        value as u8
     }
 
     /// Copies 16 bytes.
@@ -109,6 +124,9 @@ mod here {
     pub unsafe fn load_2(_: *const u8) -> u16 {
         unreachable!("asked for where there are no wide loads")
     }
+    pub unsafe fn load_1(_: *const u8) -> u8 {
+        unreachable!("asked for where there are no wide loads")
+    }
     pub unsafe fn copy_16(_: *const u8, _: *mut u8) {
         unreachable!("asked for where there are no wide loads")
     }
@@ -118,6 +136,30 @@ mod here {
 }
 
 pub(super) use here::{IS_HERE, load_2, load_4, load_8};
+
+/// `N` bytes: 1, 2, 4, 8, or a multiple of 16.
+///
+/// # Safety
+/// They can be read from `from` on.
+#[inline(always)]
+pub(super) unsafe fn load<const N: usize>(from: *const u8) -> [u8; N] {
+    let mut out = MaybeUninit::<[u8; N]>::uninit();
+    let to = out.as_mut_ptr().cast::<u8>();
+    // SAFETY: the caller's: each arm reads `N` bytes from `from` on and writes as many, so that all are initialised.
+    unsafe {
+        match N {
+            1 => to.write(here::load_1(from)),
+            2 => to.cast::<[u8; 2]>().write(load_2(from).to_ne_bytes()),
+            4 => to.cast::<[u8; 4]>().write(load_4(from).to_ne_bytes()),
+            8 => to.cast::<[u8; 8]>().write(load_8(from).to_ne_bytes()),
+            _ => {
+                const { assert!(N < 16 && N.is_power_of_two() || N.is_multiple_of(16)) };
+                copy(from, to, N);
+            }
+        }
+        out.assume_init()
+    }
+}
 
 /// Bytes by which a copy may go on behind what was asked for, on both sides.
 pub(super) const OVER: usize = 16;

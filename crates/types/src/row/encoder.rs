@@ -9,13 +9,13 @@
 //! ```
 //! # Invariants
 //! - E1: the bytes are those that [`crate::wire::write_text`] and [`crate::wire::write_binary`] give for [`RowLayout::get`]'s values.
-//! - E2: every offset is checked against the image, as in `row` (I1).
+//! - E2: every offset is checked against the image, as in `row` (I1), and read once: an image [in place](RowEncoder::text_in_place) may change meanwhile.
 //!
 //! # Cost
 //! No allocation but the growth of `out`, whose end is held in registers up to the next column of the caller's ([`Tail`]).
 
 use super::field::FieldKind;
-use super::{FLAG_EXTERNAL, FLAG_WIDE, NOT_NULL, RowError, RowLayout};
+use super::{FLAG_EXTERNAL, FLAG_WIDE, Image, NOT_NULL, RowError, RowLayout};
 use crate::tail::Tail;
 use crate::temporal::{Date, DateTime};
 use crate::wire;
@@ -81,12 +81,16 @@ pub struct RowEncoder {
     null_bits: u64,
     ends_at: usize,
     var_count: usize,
+    /// Bytes that an image has at least: its fixed columns, and the end offsets, as far as they are asked for.
+    least: usize,
     /// Bytes that a row takes at most, but for those of its strings.
     room: usize,
     /// Columns that are strings.
     strings: usize,
     /// Bytes of the leading zero and the null map of a binary row.
     head: usize,
+    /// Whether no column of a text row, and of a binary row, is the caller's.
+    in_place: [bool; 2],
 }
 
 /// Writes column `n` of the result, which is not NULL and not of a simple form.
@@ -147,7 +151,17 @@ impl RowEncoder {
             true => (layout.ends_at, layout.var_count),
             false => (0, 0),
         };
+        let fixed = columns
+            .iter()
+            .filter(|c| !has_bytes(c) && c.form != Form::General);
+        let fixed_end = |c: &Column| c.place as usize + (64 - usize::from(c.shift)) / 8;
+        let filled = |c: &Column| matches!(c.form, Form::FilledSigned | Form::FilledUnsigned);
+        let simple = !columns.iter().any(|c| c.form == Form::General);
         Some(RowEncoder {
+            in_place: [simple && !columns.iter().any(filled), simple],
+            least: fixed
+                .map(fixed_end)
+                .fold(ends_at + 2 * var_count, usize::max),
             room: COLUMN_ROOM * (columns.len() + 1),
             strings: columns.iter().filter(|c| has_bytes(c)).count(),
             null_bits: bits.fold(0, |bits, c| bits | 1 << c.null_bit),
@@ -171,41 +185,72 @@ impl RowEncoder {
         out: &mut Vec<u8>,
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
-        let Some(view) = self.view(row) else {
-            return self.text_slowly(layout, row, out, general);
-        };
-        match (view.nulls & self.null_bits, self.room_of(row)) {
-            (0, Some(room)) => self.text_of::<false, true>(view, layout, out, room, general),
+        match self.view(row) {
+            Some(view) => self.text_view(view, layout, out, general),
+            None => self.text_slowly(layout, row, out, general),
+        }
+    }
+
+    /// Whether rows can be encoded [in place](Self::text_in_place), in one of the two formats.
+    #[inline]
+    pub fn is_in_place(&self, binary: bool) -> bool {
+        self.in_place[usize::from(binary)]
+    }
+
+    /// Appends a text row from an image of any kind.
+    ///
+    /// # Errors
+    /// A damaged image, or one that is not all in place (wide offsets, external fields, columns that are the caller's); part of the row may be in `out` then.
+    #[inline(always)]
+    pub fn text_in_place<'i>(
+        &self,
+        layout: &RowLayout,
+        row: impl Image<'i>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RowError> {
+        let view = self.view(row).ok_or(ELSEWHERE)?;
+        self.text_view(view, layout, out, &mut |_, _, _| ())
+    }
+
+    #[inline(always)]
+    fn text_view<'i, I: Image<'i>>(
+        &self,
+        view: RowView<I>,
+        layout: &RowLayout,
+        out: &mut Vec<u8>,
+        general: &mut General<'_>,
+    ) -> Result<(), RowError> {
+        match (view.nulls & self.null_bits, self.room_of(view.row.len())) {
+            (0, Some(room)) => self.text_of::<I, false, true>(view, layout, out, room, general),
             (_, room) => self.text_with_nulls(view, layout, out, room, general),
         }
     }
 
     #[inline(never)]
-    fn text_with_nulls(
+    fn text_with_nulls<'i, I: Image<'i>>(
         &self,
-        view: RowView<'_>,
+        view: RowView<I>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
         room: Option<usize>,
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
         match room {
-            Some(room) => self.text_of::<true, true>(view, layout, out, room, general),
-            None => self.text_of::<true, false>(view, layout, out, view.row.len(), general),
+            Some(room) => self.text_of::<I, true, true>(view, layout, out, room, general),
+            None => self.text_of::<I, true, false>(view, layout, out, view.row.len(), general),
         }
     }
 
     /// Appends a text row. `NULLS`: there may be some. `PROMISED`: its simple columns take no more than `room` bytes.
     #[inline(always)]
-    fn text_of<const NULLS: bool, const PROMISED: bool>(
+    fn text_of<'i, I: Image<'i>, const NULLS: bool, const PROMISED: bool>(
         &self,
-        view: RowView<'_>,
+        view: RowView<I>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
         room: usize,
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
-        let row = view.row;
         let mut columns = self.columns.iter();
         loop {
             let mut tail = self.tail::<PROMISED>(out, room);
@@ -232,6 +277,7 @@ impl RowEncoder {
                 }
             };
             drop(tail);
+            let row = view.row.slice().ok_or(ELSEWHERE)?;
             match layout.get(row, column.ordinal as usize)? {
                 ValueRef::Null => out.push(wire::TEXT_NULL),
                 value => general(column.number as usize, value, out),
@@ -268,41 +314,66 @@ impl RowEncoder {
         out: &mut Vec<u8>,
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
-        let Some(view) = self.view(row) else {
-            return self.binary_slowly(layout, row, out, general);
-        };
-        match (view.nulls & self.null_bits, self.room_of(row)) {
-            (0, Some(room)) => self.binary_of::<false, true>(view, layout, out, room, general),
+        match self.view(row) {
+            Some(view) => self.binary_view(view, layout, out, general),
+            None => self.binary_slowly(layout, row, out, general),
+        }
+    }
+
+    /// Appends a binary row from an image of any kind.
+    ///
+    /// # Errors
+    /// As [`Self::text_in_place`].
+    #[inline(always)]
+    pub fn binary_in_place<'i>(
+        &self,
+        layout: &RowLayout,
+        row: impl Image<'i>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RowError> {
+        let view = self.view(row).ok_or(ELSEWHERE)?;
+        self.binary_view(view, layout, out, &mut |_, _, _| ())
+    }
+
+    #[inline(always)]
+    fn binary_view<'i, I: Image<'i>>(
+        &self,
+        view: RowView<I>,
+        layout: &RowLayout,
+        out: &mut Vec<u8>,
+        general: &mut General<'_>,
+    ) -> Result<(), RowError> {
+        match (view.nulls & self.null_bits, self.room_of(view.row.len())) {
+            (0, Some(room)) => self.binary_of::<I, false, true>(view, layout, out, room, general),
             (_, room) => self.binary_with_nulls(view, layout, out, room, general),
         }
     }
 
     #[inline(never)]
-    fn binary_with_nulls(
+    fn binary_with_nulls<'i, I: Image<'i>>(
         &self,
-        view: RowView<'_>,
+        view: RowView<I>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
         room: Option<usize>,
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
         match room {
-            Some(room) => self.binary_of::<true, true>(view, layout, out, room, general),
-            None => self.binary_of::<true, false>(view, layout, out, view.row.len(), general),
+            Some(room) => self.binary_of::<I, true, true>(view, layout, out, room, general),
+            None => self.binary_of::<I, true, false>(view, layout, out, view.row.len(), general),
         }
     }
 
     /// Appends a binary row. `NULLS` and `PROMISED` as in [`Self::text_of`].
     #[inline(always)]
-    fn binary_of<const NULLS: bool, const PROMISED: bool>(
+    fn binary_of<'i, I: Image<'i>, const NULLS: bool, const PROMISED: bool>(
         &self,
-        view: RowView<'_>,
+        view: RowView<I>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
         room: usize,
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
-        let row = view.row;
         let mark = null_mark(out.len());
         let mut columns = match NULLS {
             true => self.columns.iter(),
@@ -340,6 +411,7 @@ impl RowEncoder {
             };
             drop(tail);
             let number = column.number as usize;
+            let row = view.row.slice().ok_or(ELSEWHERE)?;
             match layout.get(row, column.ordinal as usize)? {
                 ValueRef::Null => {
                     let (at, bit) = mark(number);
@@ -373,11 +445,11 @@ impl RowEncoder {
         Ok(())
     }
 
-    /// Bytes that the simple columns of a row take at most, with a binary row's null map; `None`: so many that no room should be made for them before they are known.
+    /// Bytes that the simple columns of a row with an image of `row_bytes` take at most, with a binary row's null map; `None`: so many that no room should be made for them before they are known.
     #[inline(always)]
-    fn room_of(&self, row: &[u8]) -> Option<usize> {
+    fn room_of(&self, row_bytes: usize) -> Option<usize> {
         // Each string is a part of the image.
-        let room = self.room + self.strings * row.len();
+        let room = self.room + self.strings * row_bytes;
         (room <= ROOM_MAX).then_some(room)
     }
 
@@ -394,24 +466,28 @@ impl RowEncoder {
         unsafe { Tail::with_room(out, room) }
     }
 
-    /// The image as one with narrow offsets and all fields in it; `None` if it is another, or cut off.
+    /// The image as one with narrow offsets and all fields in it; `None` if it is another, or is cut off before the strings.
     #[inline(always)]
-    fn view<'r>(&self, row: &'r [u8]) -> Option<RowView<'r>> {
+    fn view<'i, I: Image<'i>>(&self, row: I) -> Option<RowView<I>> {
+        let len = row.len();
+        if len < self.least {
+            return None;
+        }
         // The flags, and what follows them: the null map, and columns behind it.
-        let head = match row.get(2..).and_then(|r| r.first_chunk()) {
-            Some(head) => u64::from_le_bytes(*head),
-            None => short_word(row, 2)?,
+        let behind = row.part(2..len)?;
+        let head = match behind.first() {
+            Some(head) => u64::from_le_bytes(head),
+            None => short_word(behind)?,
         };
         if head as u8 & (FLAG_WIDE | FLAG_EXTERNAL) != 0 {
             return None;
         }
-        let ends = row.get(self.ends_at..self.ends_at + 2 * self.var_count)?;
-        let strings = &row[self.ends_at + 2 * self.var_count..];
+        let strings_at = self.ends_at + 2 * self.var_count;
         Some(RowView {
             row,
             nulls: head >> 8,
-            ends,
-            strings,
+            ends: row.part(self.ends_at..strings_at)?,
+            strings: row.part(strings_at..len)?,
         })
     }
 }
@@ -492,28 +568,27 @@ fn seconds(stored: u64) -> DateTime {
 
 /// A row image with narrow offsets.
 #[derive(Clone, Copy)]
-struct RowView<'r> {
-    row: &'r [u8],
+struct RowView<I> {
+    row: I,
     /// The first [`NULL_BITS`] bits of the null map or of what follows it; zeros above.
     nulls: u64,
-    ends: &'r [u8],
-    strings: &'r [u8],
+    ends: I,
+    strings: I,
 }
 
 const CUT: RowError = RowError::Corrupt("fixed columns cut off");
 const DISORDER: RowError = RowError::Corrupt("end offsets out of order or past the end");
+const ELSEWHERE: RowError = RowError::Corrupt("not all of the row is in place");
 
-/// The eight bytes at `at`, zeros behind the end of the image; `None` where none is left.
+/// The first eight bytes, zeros behind the end; `None` where there are none.
 #[cold]
-fn short_word(row: &[u8], at: usize) -> Option<u64> {
-    let rest = row.get(at..).filter(|r| !r.is_empty())?;
+fn short_word<'i>(bytes: impl Image<'i>) -> Option<u64> {
     let mut word = [0; 8];
-    let len = rest.len().min(8);
-    word[..len].copy_from_slice(&rest[..len]);
-    Some(u64::from_le_bytes(word))
+    bytes.copy_to(&mut word);
+    (!bytes.is_empty()).then(|| u64::from_le_bytes(word))
 }
 
-impl<'r> RowView<'r> {
+impl<'i, I: Image<'i>> RowView<I> {
     #[inline(always)]
     fn is_null(&self, column: &Column) -> bool {
         self.nulls >> (column.null_bit & 63) & 1 == 1
@@ -523,10 +598,11 @@ impl<'r> RowView<'r> {
     /// reads as zeros.
     #[inline(always)]
     fn word(&self, column: &Column) -> Result<u64, RowError> {
-        let at = column.place as usize;
-        let word = match self.row.get(at..at + 8).and_then(|b| b.first_chunk()) {
-            Some(word) => u64::from_le_bytes(*word),
-            None => short_word(self.row, at).ok_or(CUT)?,
+        let from = self.row.part(column.place as usize..self.row.len());
+        let from = from.ok_or(CUT)?;
+        let word = match from.first() {
+            Some(word) => u64::from_le_bytes(word),
+            None => short_word(from).ok_or(CUT)?,
         };
         Ok(word << (column.shift & 63))
     }
@@ -549,17 +625,18 @@ impl<'r> RowView<'r> {
         tail: &mut Tail<'_, P>,
     ) -> Result<(), RowError> {
         let (at, len) = (column.place as usize, usize::from(column.wire_width));
-        if let Some(bytes) = self.row.get(at..).and_then(|b| b.first_chunk()) {
-            tail.put::<FIELDS_MAX>(*bytes, len);
+        let from = self.row.part(at..self.row.len()).ok_or(CUT)?;
+        if let Some(bytes) = from.first() {
+            tail.put::<FIELDS_MAX>(bytes, len);
             return Ok(());
         }
-        tail.slice(self.row.get(at..at + len).ok_or(CUT)?);
+        tail.image(from.part(0..len).ok_or(CUT)?);
         Ok(())
     }
 
     #[inline(always)]
     fn first_bytes<const P: bool>(&self, tail: &mut Tail<'_, P>) -> Result<(), RowError> {
-        let end = self.ends.first_chunk().map(|e| u16::from_le_bytes(*e));
+        let end = self.ends.first().map(u16::from_le_bytes);
         let end = usize::from(end.ok_or(DISORDER)? & 0x7FFF);
         if end > self.strings.len() {
             return Err(DISORDER);
@@ -576,10 +653,10 @@ impl<'r> RowView<'r> {
     ) -> Result<(), RowError> {
         // Where it begins, and where it ends.
         let at = column.place as usize;
-        let pair = self.ends.get(at..at + 4).and_then(|b| b.first_chunk());
-        let pair = u32::from_le_bytes(*pair.ok_or(DISORDER)?) as usize;
+        let pair = self.ends.part(at..at + 4).and_then(Image::first);
+        let pair = u32::from_le_bytes(pair.ok_or(DISORDER)?) as usize;
         let (begin, end) = (pair & 0x7FFF, pair >> 16 & 0x7FFF);
-        match self.strings.get(begin..) {
+        match self.strings.part(begin..self.strings.len()) {
             Some(from) if begin <= end && end <= self.strings.len() => {
                 tail.counted(from, end - begin);
                 Ok(())

@@ -41,10 +41,12 @@
 mod encoder;
 mod field;
 mod from_key;
+mod image;
 mod ordered;
 
 pub use encoder::{General, RowEncoder};
 pub use from_key::{EntryWords, KeyRows, KeySource, LeafRows, NULL_TEXT};
+pub use image::Image;
 pub use ordered::OrderedField;
 
 use crate::{ColumnType, TypeKind, ValueRef};

@@ -336,6 +336,36 @@ fn wrong_values_are_refused() {
     );
 }
 
+/// Bytes among others, which can be read as well, as on a page.
+#[derive(Clone, Copy)]
+struct Inside<'i> {
+    all: &'i [u8],
+    range: (usize, usize),
+}
+
+impl<'i> Image<'i> for Inside<'i> {
+    fn len(self) -> usize {
+        self.range.1 - self.range.0
+    }
+    fn part(self, range: std::ops::Range<usize>) -> Option<Self> {
+        let there = range.start <= range.end && range.end <= self.len();
+        let range = (self.range.0 + range.start, self.range.0 + range.end);
+        there.then_some(Inside { range, ..self })
+    }
+    fn first<const N: usize>(self) -> Option<[u8; N]> {
+        self.all[self.range.0..].first_chunk().copied()
+    }
+    fn last<const N: usize>(self) -> Option<[u8; N]> {
+        self.all[self.range.0..self.range.1].last_chunk().copied()
+    }
+    fn copy_to(self, out: &mut [u8]) {
+        Image::copy_to(&self.all[self.range.0..self.range.1], out);
+    }
+    fn slice(self) -> Option<&'i [u8]> {
+        None
+    }
+}
+
 proptest! {
     #[test]
     fn encoders_write_what_values_say((layout, values) in rows(), strings: bool, order: u64, times in 1usize..4) {
@@ -363,6 +393,24 @@ proptest! {
         out.truncate(6);
         encoder.binary(&layout, &row, &mut out, &mut |n, v, out| write_binary(v, ty(n), &zone, out)).expect("a good row");
         prop_assert_eq!(&out[6..], &*binary);
+        // The same from the middle of other bytes, or near to their end.
+        for behind in [0, 1, 9, 70, 300] {
+            let around = [&[0xEE; 7][..], &row, &vec![0xEE; behind]].concat();
+            let image = Inside { all: &around, range: (7, 7 + row.len()) };
+            for (is_binary, expected) in [(false, &text), (true, &binary)] {
+                out.truncate(6);
+                let done = match is_binary {
+                    false => encoder.text_in_place(&layout, image, &mut out),
+                    true => encoder.binary_in_place(&layout, image, &mut out),
+                };
+                if encoder.is_in_place(is_binary) && row[2] == 0 {
+                    prop_assert_eq!(done, Ok(()));
+                    prop_assert_eq!(&out[6..], &**expected);
+                } else if done.is_ok() {
+                    prop_assert_eq!(&out[6..], &**expected);
+                }
+            }
+        }
     }
 
     #[test]
@@ -376,6 +424,9 @@ proptest! {
             let mut out = Vec::new();
             let _ = encoder.text(&layout, &row, &mut out, &mut |_, _, _| ());
             let _ = encoder.binary(&layout, &row, &mut out, &mut |_, _, _| ());
+            let image = Inside { all: &row, range: (row.len().min(5), row.len()) };
+            let _ = encoder.text_in_place(&layout, image, &mut out);
+            let _ = encoder.binary_in_place(&layout, image, &mut out);
             row.truncate(cut.index(row.len().max(1)));
         }
     }

@@ -119,21 +119,27 @@ impl Direct<'_> {
         let most = CLUSTERED_HEADER.saturating_add(cut);
         let ahead = most.min(self.buffers.row_bytes).min(LONGEST_AHEAD);
         let below = self.view.sees_below();
-        self.out.reserve(entries.len());
+        // Apart, so that the loop over rows has in registers what does not change.
+        let Direct {
+            view, out, left, ..
+        } = self;
+        let mut row_bytes = self.buffers.row_bytes;
+        out.reserve(entries.len());
         entries.each(ahead, |entry| {
             let head = RowHead::from_words(entry.value_word(0), entry.value_word(RowHead::SECOND));
-            let stands = head.stands && (head.trx < below || self.view.sees(head.trx));
+            let stands = head.stands && (head.trx < below || view.sees(head.trx));
             let len = entry.value_len();
             if !stands || len < RowHead::BYTES {
-                return self.leave(point, &entry, entries);
+                return leave(out, left, point, &entry, entries);
             }
-            let arena = self.out.arena();
+            let arena = out.arena();
             let start = arena.len();
             entry.append_short_value::<N>(CLUSTERED_HEADER, most, arena);
             let end = arena.len();
-            self.out.push_span(point as usize, start..end);
-            self.buffers.row_bytes = len;
+            out.push_span(point as usize, start..end);
+            row_bytes = len;
         });
+        self.buffers.row_bytes = row_bytes;
     }
 
     fn covering(&mut self, point: u32, rows: &KeyRows, entries: &LeafEntries<'_>) {
@@ -227,12 +233,22 @@ impl Direct<'_> {
         }
     }
 
-    /// Copies an entry, and leaves a gap for its row.
-    #[inline(never)]
     fn leave(&mut self, point: u32, entry: &LeafEntry<'_>, entries: &LeafEntries<'_>) {
-        self.out.push_gap(point as usize, self.left.len());
-        entries.copy(*entry, point, self.left);
+        leave(self.out, self.left, point, entry, entries);
     }
+}
+
+/// Copies an entry, and leaves a gap for its row.
+#[inline(never)]
+fn leave(
+    out: &mut RowBatch,
+    left: &mut EntryBatch,
+    point: u32,
+    entry: &LeafEntry<'_>,
+    entries: &LeafEntries<'_>,
+) {
+    out.push_gap(point as usize, left.len());
+    entries.copy(*entry, point, left);
 }
 
 impl PointSink for Direct<'_> {

@@ -9,6 +9,7 @@
 //! # Concurrency
 //! What is read of a leaf counts when the scan has validated the leaf. Until then it may be garbage, and what became of it is cut off.
 
+use super::rows::sort_nearly_sorted;
 use super::{Asked, Consistent, Stage};
 use crate::error::{Stop, lift};
 use crate::read::View;
@@ -160,6 +161,11 @@ impl Consistent {
         }
         self.more = more.map_err(lift)?;
         self.filling = false;
+        if self.point_order.mixed {
+            // One goes on behind its leaf.
+            self.get
+                .sort_keys(|keys| sort_nearly_sorted(keys, |key| key.tag().point));
+        }
         if !self.get.is_empty() {
             self.stage = Stage::Rows;
         }

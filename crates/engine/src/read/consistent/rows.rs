@@ -4,12 +4,12 @@ use super::newest::{self, Origin};
 use super::{Asked, Consistent, Source, Stage, emit, has_key, image_of};
 use crate::batch::RowBatch;
 use crate::error::{Stop, lift};
+use crate::read::in_place::Standing;
 use crate::read::settle::{damaged, settle_row, stands};
-use crate::read::{ReadSpec, Settled, View};
+use crate::read::{ReadSpec, RowTaker, Settled, View};
 use crate::record::{CLUSTERED_HEADER, SecondaryEntry};
 use crate::session::EngineSession;
 use crate::table::Table;
-use nfold_btree::Found;
 use nfold_types::row::RowLayout;
 
 impl Consistent {
@@ -17,33 +17,49 @@ impl Consistent {
         &mut self,
         table: &Table,
         session: &EngineSession,
+        view: &View<'_>,
+        out: &mut RowBatch,
+        taker: Option<&mut dyn RowTaker>,
     ) -> Result<(), Stop> {
-        while table
-            .index(0)
-            .tree
-            .get_many(session.store(), &mut self.get, usize::MAX)
-            .map_err(lift)?
-        {}
+        let most = match self.source {
+            Source::Leads if out.is_empty() => self.standing().saturating_sub(self.get.given()),
+            _ => 0,
+        };
+        let mut standing = taker
+            .filter(|_| most > 0)
+            .map(|taker| Standing { view, taker, most });
+        let tree = &table.index(0).tree;
+        let before = self.get.given();
+        let more = loop {
+            let sink = standing.as_mut().map(|standing| standing as _);
+            match tree.get_many_into(session.store(), &mut self.get, usize::MAX, sink) {
+                Ok(true) => {}
+                end => break end,
+            }
+        };
+        out.add_taken(self.get.given() - before);
+        more.map_err(lift)?;
         self.order_found();
         self.stage = Stage::Settle(0);
         self.adopted = false;
         Ok(())
     }
 
-    /// Puts what was found into the order of the keys, and before it that of the points, which one that goes on behind its leaf breaks, or that pages
-    /// were waited for.
+    /// How many keys come before the first one whose entry does not stand.
+    fn standing(&self) -> usize {
+        let first = match self.entries.is_empty() {
+            true => None,
+            false => self.get.tags().position(|asked| !asked.stands()),
+        };
+        first.unwrap_or(self.get.len())
+    }
+
+    /// Puts what was found into the order of the keys, which pages that were waited for, or wrong guesses, have broken.
     fn order_found(&mut self) {
-        let by_point = matches!(self.source, Source::Leads);
-        if self.get.is_in_order() && !(by_point && self.point_order.mixed) {
-            return;
+        if !self.get.is_in_order() {
+            self.get
+                .sort_found(|found| sort_nearly_sorted(found, |f| f.key));
         }
-        self.get.sort_found(|found, asked| {
-            let place = |found: &Found| {
-                let point = if by_point { asked(found).point } else { 0 };
-                (point, found.key)
-            };
-            sort_nearly_sorted(found, place);
-        });
     }
 
     /// Counts how the guesses did, and notes the leaves of those that were wrong (G2).
@@ -54,7 +70,7 @@ impl Consistent {
         }
         let found = self.get.found();
         let hits = u64::from(self.get.guess_hits);
-        let misses = (found.len() as u64).saturating_sub(hits);
+        let misses = ((found.len() + self.get.given()) as u64).saturating_sub(hits);
         guesses.count(hits, misses);
         if misses == 0 && !self.get.guesses_far {
             return;
@@ -189,7 +205,7 @@ impl Consistent {
 const RUNS: usize = 16;
 
 /// Sorts what is in order but for a few runs, stably: each is moved to its place.
-fn sort_nearly_sorted<T, K: Ord>(all: &mut [T], key: impl Fn(&T) -> K) {
+pub(super) fn sort_nearly_sorted<T, K: Ord>(all: &mut [T], key: impl Fn(&T) -> K) {
     let mut sorted = 1;
     for _ in 0..RUNS {
         let Some((last, rest)) = all.get(sorted - 1..).and_then(|all| all.split_first()) else {

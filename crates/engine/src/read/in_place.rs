@@ -1,0 +1,134 @@
+//! Rows that the caller takes where they lie on their pages, without a copy in between.
+//!
+//! # Picture
+//! ```text
+//!   lookups of a group ──▶ values on their pages ──▶ visible, and whole? ──▶ image ──▶ the caller: result packets
+//!                                                          │ no: this row, and what follows      │ page changed: taken back
+//!                                                          └─────▶ copied, settled, in the RowBatch ◀─┘
+//! ```
+//! # Concurrency
+//! The caller reads an image while others may write to its page, and [validates](RowInPlace::validate) the page afterwards. Until then what it has made of the row may be garbage.
+
+use super::View;
+use super::settle::stands;
+use crate::record::CLUSTERED_HEADER;
+use nfold_btree::{SeenValue, SeenValues, ValueSink};
+use nfold_store::TrxId;
+use nfold_sync::words::Span;
+use nfold_types::row::Image;
+use std::ops::Range;
+
+/// Takes the rows of a read where they lie.
+pub trait RowTaker {
+    /// Takes rows, which come in the order of the result, behind those it took before and before those of the batch. Gives how many of the first of them it took.
+    fn take(&mut self, rows: RowsInPlace<'_, '_>) -> usize;
+}
+
+/// Some rows, up to one that has to be looked at longer.
+pub struct RowsInPlace<'r, 'p> {
+    values: SeenValues<'r, 'p>,
+    next: usize,
+    /// Values from here on are not looked at.
+    end: usize,
+    view: &'r View<'r>,
+    /// What the view sees without a look at any status.
+    below: TrxId,
+}
+
+/// A row on its page.
+#[derive(Clone, Copy)]
+pub struct RowInPlace<'p> {
+    value: SeenValue<'p>,
+    image: BytesInPlace<'p>,
+}
+
+/// Bytes of a row on its page.
+#[derive(Clone, Copy)]
+pub struct BytesInPlace<'p>(pub(super) Span<'p>);
+
+impl<'p> Iterator for RowsInPlace<'_, 'p> {
+    type Item = RowInPlace<'p>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<RowInPlace<'p>> {
+        if self.next == self.end {
+            return None;
+        }
+        let value = self.values.get(self.next)?;
+        let bytes = BytesInPlace(value.bytes());
+        if !stands(self.view, self.below, bytes) {
+            return None;
+        }
+        let image = bytes.part(CLUSTERED_HEADER..bytes.len())?;
+        self.next += 1;
+        Some(RowInPlace { value, image })
+    }
+}
+
+impl<'p> RowInPlace<'p> {
+    /// Its image.
+    #[inline(always)]
+    pub fn image(&self) -> BytesInPlace<'p> {
+        self.image
+    }
+
+    /// Whether the row is what was read of it until now.
+    #[inline(always)]
+    #[must_use]
+    pub fn validate(&self) -> bool {
+        self.value.validate()
+    }
+}
+
+impl<'p> Image<'p> for BytesInPlace<'p> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.0.len()
+    }
+
+    #[inline(always)]
+    fn part(self, range: Range<usize>) -> Option<Self> {
+        self.0.part(range).map(BytesInPlace)
+    }
+
+    #[inline(always)]
+    fn first<const N: usize>(self) -> Option<[u8; N]> {
+        self.0.first()
+    }
+
+    #[inline(always)]
+    fn last<const N: usize>(self) -> Option<[u8; N]> {
+        self.0.last()
+    }
+
+    fn copy_to(self, out: &mut [u8]) {
+        self.0.copy_to(out);
+    }
+
+    #[inline(always)]
+    fn slice(self) -> Option<&'p [u8]> {
+        None
+    }
+}
+
+/// What a lookup gives its values to: those that are rows as they stand go to the caller.
+pub(super) struct Standing<'t> {
+    pub view: &'t View<'t>,
+    pub taker: &'t mut dyn RowTaker,
+    /// So many of the first values belong to entries that stand (V1).
+    pub most: usize,
+}
+
+impl ValueSink for Standing<'_> {
+    fn take(&mut self, values: SeenValues<'_, '_>) -> usize {
+        let taken = self.taker.take(RowsInPlace {
+            values,
+            next: 0,
+            end: values.len().min(self.most),
+            view: self.view,
+            below: self.view.sees_below(),
+        });
+        self.most = self.most.saturating_sub(taken);
+        taken
+    }
+}
