@@ -194,11 +194,10 @@ impl EngineSession {
     /// [`commit`](Self::commit), where there may be something to commit.
     fn commit_changes(&mut self) -> Result<(), Stop> {
         if self.trx.is_active() {
-            let durable = self.shared.flush_at_commit.load(Relaxed) == 1;
-            let flush = if durable {
-                FlushAtCommit::Durable
-            } else {
-                FlushAtCommit::Lazy
+            let flush = match self.shared.flush_at_commit.load(Relaxed) {
+                0 => FlushAtCommit::Lazy,
+                2 => FlushAtCommit::Written,
+                _ => FlushAtCommit::Durable,
             };
             self.trx.commit(flush).map_err(lift)?;
         }

@@ -316,11 +316,10 @@ impl Store {
         self.core.log.wait_filled(lsn)
     }
 
-    /// Hands the log up to `lsn` to the operating system, without a sync: it survives the end of the process.
-    pub fn write_log(&self, lsn: Lsn) {
-        if self.core.log.written() < lsn {
-            self.core.log.write_out();
-        }
+    /// `None` if the log up to `lsn`, which the horizon has reached, is in the operating system's hands, without a sync: it survives the end of the process. Otherwise asks for
+    /// that, and gives what to wait for. In inline mode it is written here.
+    pub fn wait_written(&self, lsn: Lsn) -> Option<Wait> {
+        self.core.log.wait_written(lsn)
     }
 
     /// Writes all pages that are dirty now and records a checkpoint; gives its LSN. Blocks: not for workers.

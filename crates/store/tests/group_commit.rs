@@ -86,6 +86,35 @@ fn a_commit_waits_for_two_syncs_at_most() {
     }
 }
 
+/// A commit that is only to be with the operating system (`innodb_flush_log_at_trx_commit=2`) waits for a write and asks for no sync.
+#[test]
+fn a_written_commit_asks_for_no_sync() {
+    let disk = GateDisk::new("redo.");
+    let store = open(&disk);
+    let space = store.create_space("t").unwrap();
+    let (page, made) = change(&store, space, None);
+    while let Some(wait) = store.wait_durable(made) {
+        wait.block();
+    }
+    let (started, begun) = (
+        std::time::Instant::now(),
+        disk.syncs.0.lock().unwrap().begun,
+    );
+    for _ in 0..50 {
+        let before = disk.syncs.0.lock().unwrap().writes;
+        let end = change(&store, space, Some(page)).1;
+        while let Some(wait) = store.wait_filled(end).or_else(|| store.wait_written(end)) {
+            wait.block();
+        }
+        assert!(disk.syncs.0.lock().unwrap().writes > before);
+        assert!(store.wait_written(end).is_none());
+    }
+    // The log thread makes one a second.
+    let lazy = started.elapsed().as_secs() + 1;
+    assert!(disk.syncs.0.lock().unwrap().begun - begun <= lazy);
+    store.shutdown().unwrap();
+}
+
 /// Whoever needs a durable log asks the log thread, also for a checkpoint: a sync of another thread's own would come between two groups of commits,
 /// and they would wait for that thread to get a processor.
 #[test]

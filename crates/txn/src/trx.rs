@@ -84,8 +84,10 @@ impl TrxAbout {
 /// `innodb_flush_log_at_trx_commit`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FlushAtCommit {
-    /// 0 and 2: the log is written soon; a crash of the machine may lose the last second.
+    /// 0: the log is written and synced every second; a crash of the process may lose what came since.
     Lazy,
+    /// 2: OK is said when the commit is with the operating system; a crash of the machine may lose the last second, one of the process nothing.
+    Written,
     /// 1: OK is said when the commit is on disk.
     Durable,
 }
@@ -435,9 +437,13 @@ impl Trx {
             self.close_snapshot();
             return Ok(0);
         };
-        if flush == FlushAtCommit::Durable
-            && let Some(wait) = self.system.store().wait_durable(end)
-        {
+        let store = self.system.store();
+        let wait = match flush {
+            FlushAtCommit::Durable => store.wait_durable(end),
+            FlushAtCommit::Written => store.wait_written(end),
+            FlushAtCommit::Lazy => None,
+        };
+        if let Some(wait) = wait {
             return Err(Stop::Wait(wait));
         }
         self.finish();

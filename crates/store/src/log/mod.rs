@@ -149,6 +149,8 @@ pub(crate) struct LogCounters {
 pub(crate) struct Log {
     pub(crate) filled: Arc<Filled>,
     pub(crate) durable: Arc<Gate>,
+    /// `room.written` as something to wait for.
+    in_files: Arc<Gate>,
     pub(crate) room: Arc<Room>,
     next: CachePadded<AtomicU64>,
     wanted: CachePadded<Requests>,
@@ -199,6 +201,7 @@ impl Log {
                 wakers: WakeList::default(),
             }),
             durable: Arc::new(Gate::new(start)),
+            in_files: Arc::new(Gate::new(start)),
             room: Arc::new(room),
             next: cell(),
             wanted: CachePadded::new(Requests::new(start)),
@@ -386,6 +389,7 @@ impl Log {
         }
         if started {
             pace.write = begun.map_or(Duration::ZERO, |b| b.elapsed());
+            self.in_files.raise(at);
             self.room.wake();
         }
     }
@@ -477,6 +481,23 @@ impl Log {
         Some(wait.watched(&self.contention, WaitKind::CommitSync))
     }
 
+    /// `None`: the log up to `lsn`, which is filled, has been handed to the operating system.
+    pub(crate) fn wait_written(&self, lsn: Lsn) -> Option<Wait> {
+        if self.written() >= lsn {
+            return None;
+        }
+        if !self.inline {
+            self.want_write();
+            // As in `Requests`: either this sees that the thread has ended, or the thread sees that a write is wanted.
+            if self.thread.get().is_some() && self.wanted.is_taken() {
+                let wait = Wait::on(self.in_files.clone(), lsn);
+                return Some(wait.watched(&self.contention, WaitKind::CommitSync));
+            }
+        }
+        self.write_out();
+        None
+    }
+
     pub(crate) fn wait_filled(&self, lsn: Lsn) -> Option<Wait> {
         let lsn = lsn.min(self.next.load(Relaxed));
         for _ in 0..HORIZON_LOOKS {
@@ -504,10 +525,11 @@ impl Log {
         }
     }
 
-    /// Asks the log thread to empty the ring.
+    /// Asks the log thread to write what is filled, without a sync.
     pub(crate) fn want_write(&self) {
-        self.write_wanted.store(true, Release);
-        self.kick();
+        if !self.write_wanted.swap(true, AcqRel) {
+            self.kick();
+        }
     }
 
     /// Body of the log thread; returns after [`stop`](Self::stop).
@@ -530,7 +552,11 @@ impl Log {
                 self.rest(&mut patience);
             }
         }
-        self.sync_here(self.wanted.end());
+        let wanted = self.wanted.end();
+        if self.write_wanted.swap(false, AcqRel) {
+            self.write_out();
+        }
+        self.sync_here(wanted);
     }
 
     pub(crate) fn stop(&self) {
