@@ -72,7 +72,7 @@ def test_a_hot_leaf_is_named(srv):
     look.execute("CREATE DATABASE leaf")
     look.execute("CREATE TABLE leaf.t (id INT PRIMARY KEY, n INT NOT NULL)")
     look.execute("INSERT INTO leaf.t VALUES (1, 0), (2, 0), (3, 0), (4, 0)")
-    look.execute("SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+    look.execute("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
     done, failures = threading.Event(), []
 
     def write(row):

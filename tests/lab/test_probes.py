@@ -8,7 +8,7 @@ import time
 
 from lab import dsn, lab, read, start
 
-OPTIONS = {"innodb_buffer_pool_size": "64M", "max_connections": "400", "innodb_flush_log_at_trx_commit": "2"}
+OPTIONS = {"innodb_buffer_pool_size": "64M", "max_connections": "400", "innodb_flush_log_at_trx_commit": "0"}
 ROWS = ["--rows", 5000]
 COMMANDS = {
     "stalls": ["stalls", *ROWS, "--clients", 2, "--limit", 600000],

@@ -1,5 +1,5 @@
 //! Nfold, through the facade that its SQL layer uses: sessions, snapshots, undo, redo log, row locks. The pool holds everything, in huge pages as
-//! the server has it; files past the system's cache as there; `innodb_flush_log_at_trx_commit=2`. The secondary index is built when the rows are there.
+//! the server has it; files past the system's cache as there; `innodb_flush_log_at_trx_commit=0`. The secondary index is built when the rows are there.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -111,7 +111,7 @@ impl super::Engine for Engine {
                 extend_bytes: 64 << 20,
                 ..StoreOptions::default()
             },
-            flush_at_commit: 2,
+            flush_at_commit: 0,
             build_memory: EngineOptions::BUILD_MEMORY,
         };
         let disk = Arc::new(RealDisk::new(dir, true));

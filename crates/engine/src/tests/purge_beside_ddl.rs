@@ -102,7 +102,7 @@ fn tables_and_indexes_go_under_purge_and_rollback() {
     options.store.io_threads = 2;
     options.store.pool_bytes = 16 << 20;
     options.store.log_bytes = 16 << 20;
-    options.flush_at_commit = 2;
+    options.flush_at_commit = 0;
     let db = &Db::with(options);
     for n in 0..TABLES {
         db.engine

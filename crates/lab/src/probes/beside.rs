@@ -112,7 +112,7 @@ pub struct Round {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), LabError> {
     // A writer that waits for the disk writes little.
-    let lazily = [("innodb_flush_log_at_trx_commit", "2".to_owned())];
+    let lazily = [("innodb_flush_log_at_trx_commit", "0".to_owned())];
     let server = args.server.open(&lazily, true)?;
     let pid = process(&server, "beside counts the time of its threads")?;
     let mut report = Report {

@@ -38,7 +38,7 @@ fn main() -> Result<(), Failure> {
     let dir = tempfile::tempdir()?;
     let options = [
         ("innodb_buffer_pool_size", "134217728"),
-        ("innodb_flush_log_at_trx_commit", "2"),
+        ("innodb_flush_log_at_trx_commit", "0"),
     ];
     let server = Embedded::open(dir.path(), &options).map_err(|e| e.0)?;
     let mut loader = Connection::new(server.connect()?);

@@ -212,7 +212,7 @@ fn main() {
     let dir = tempfile::tempdir().unwrap();
     let options = [
         ("innodb_buffer_pool_size", "67108864"),
-        ("innodb_flush_log_at_trx_commit", "2"),
+        ("innodb_flush_log_at_trx_commit", "0"),
     ];
     let server = zone::inside(|| {
         let server = Embedded::open(dir.path(), &options)
