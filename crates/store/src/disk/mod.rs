@@ -44,6 +44,10 @@ pub trait DiskFile: Send + Sync {
     fn read_at(&self, off: u64, buf: &mut [u8]) -> io::Result<()>;
     /// Writes all of `buf`, growing the file if needed.
     fn write_at(&self, off: u64, buf: &[u8]) -> io::Result<()>;
+    /// As [`write_at`](Self::write_at), for bytes that nobody syncs soon: through the system's cache, where there is one, so that it does not wait for the disk.
+    fn write_cached_at(&self, off: u64, buf: &[u8]) -> io::Result<()> {
+        self.write_at(off, buf)
+    }
     /// Makes all completed writes of this file durable, its length included.
     fn sync_data(&self) -> io::Result<()>;
     /// Bytes.

@@ -1,7 +1,8 @@
 //! A directory of the operating system.
 //!
 //! With `direct`, the log's files are read through the system's cache and written past it where that is possible: a sync has nothing to look for in the cache then, which
-//! takes a third off its processor time. Reading them past the cache would only make recovery slow.
+//! takes a third off its processor time. Reading them past the cache would only make recovery slow. What is written to them without a sync to follow goes through the cache; the
+//! system writes it out before it writes to the same place past the cache.
 //!
 //! # Failure
 //! An interrupted system call is repeated; a short write is continued.
@@ -166,6 +167,10 @@ impl DiskFile for RealFile {
         {
             return Ok(());
         }
+        self.file.write_all_at(buf, off)
+    }
+
+    fn write_cached_at(&self, off: u64, buf: &[u8]) -> io::Result<()> {
         self.file.write_all_at(buf, off)
     }
 

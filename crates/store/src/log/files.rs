@@ -22,6 +22,15 @@ pub(crate) const PREFIX: &str = "redo.";
 /// Of a log that is not filled when it is made, one part in so many of the limit is, from where it begins.
 const FILL_FIRST: u64 = 4;
 
+/// How blocks are written.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    /// A sync follows, or space is needed.
+    Direct,
+    /// Somebody waits until the operating system has them, and for nothing else.
+    Cached,
+}
+
 pub(crate) struct LogFiles {
     /// Number of the first one.
     first: u64,
@@ -193,15 +202,23 @@ impl LogFiles {
     }
 
     /// Writes whole blocks, the first of which is block `sequence`.
-    pub(crate) fn write(&self, mut sequence: u64, mut blocks: &[u8]) -> Result<(), StoreError> {
+    pub(crate) fn write(
+        &self,
+        mut sequence: u64,
+        mut blocks: &[u8],
+        way: Way,
+    ) -> Result<(), StoreError> {
         while !blocks.is_empty() {
             let (file, off, room) = self.place(sequence);
             let n = (blocks.len() as u64).min(room * BLOCK as u64) as usize;
             self.enter(file);
             self.unsynced.fetch_or(1 << file.min(63), Ordering::Relaxed);
-            self.files[file]
-                .write_at(off, &blocks[..n])
-                .map_err(io("write"))?;
+            let (file, now) = (&self.files[file], &blocks[..n]);
+            match way {
+                Way::Direct => file.write_at(off, now),
+                Way::Cached => file.write_cached_at(off, now),
+            }
+            .map_err(io("write"))?;
             blocks = &blocks[n..];
             sequence += (n / BLOCK) as u64;
         }

@@ -167,6 +167,7 @@ impl Log {
 mod tests {
     use super::*;
     use crate::disk::{Disk, OpenMode, SimDisk};
+    use crate::log::files::Way;
     use crate::log::format::{FIRST_LSN, PAYLOAD};
 
     const FILES: u64 = 4;
@@ -189,7 +190,7 @@ mod tests {
                 for _ in 0..pace.min(end - next) {
                     let mut block = AlignedBuf::new(BLOCK);
                     block.fill(next as u8 | 1);
-                    files.write(next, &block).unwrap();
+                    files.write(next, &block, Way::Direct).unwrap();
                     next += 1;
                 }
             }

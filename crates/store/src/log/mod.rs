@@ -35,7 +35,7 @@ use crate::buf::AlignedBuf;
 use crate::options::FatalHook;
 use crate::page::Lsn;
 use crate::wait::{Gate, Source, Wait, WakeList};
-use files::LogFiles;
+use files::{LogFiles, Way};
 use format::*;
 use gather::Patience;
 use lead::Company;
@@ -155,6 +155,8 @@ pub(crate) struct Log {
     next: CachePadded<AtomicU64>,
     wanted: CachePadded<Requests>,
     write_wanted: AtomicBool,
+    /// Commits wait for a write and no sync.
+    cached_wanted: AtomicBool,
     gathering: CachePadded<Gathering>,
     /// Up to where threads have left their requests to others ([`gather`], G2).
     left: CachePadded<Left>,
@@ -206,6 +208,7 @@ impl Log {
             next: cell(),
             wanted: CachePadded::new(Requests::new(start)),
             write_wanted: AtomicBool::new(false),
+            cached_wanted: AtomicBool::new(false),
             gathering: CachePadded::default(),
             left: CachePadded::default(),
             ring: Ring::new(ring as usize),
@@ -338,11 +341,15 @@ impl Log {
 
     /// Writes what is filled to the files, without a sync.
     pub(crate) fn write_out(&self) {
-        let mut writer = self.writer.lock();
-        self.write_filled(&mut writer);
+        self.write_filled(&mut self.writer.lock(), Way::Direct);
     }
 
-    fn write_filled(&self, writer: &mut MutexGuard<'_, Writer>) {
+    /// The same, for those who wait until the operating system has it.
+    fn write_cached(&self) {
+        self.write_filled(&mut self.writer.lock(), Way::Cached);
+    }
+
+    fn write_filled(&self, writer: &mut MutexGuard<'_, Writer>, way: Way) {
         let (target, synced) = (self.horizon(), self.durable());
         let Writer {
             tail, buf, pace, ..
@@ -378,7 +385,7 @@ impl Log {
             if at > self.checkpoint() / PAYLOAD * PAYLOAD + self.files.capacity() {
                 self.die("I2: the log would write over what recovery needs");
             }
-            if let Err(e) = self.files.write(sequence, &buf[..blocks * BLOCK]) {
+            if let Err(e) = self.files.write(sequence, &buf[..blocks * BLOCK], way) {
                 self.die(&format!(
                     "writing the log failed, and what is on disk is unknown: {e}"
                 ));
@@ -444,7 +451,7 @@ impl Log {
 
     /// Writes what is filled, and makes it durable.
     fn sync_once(&self, writer: &mut MutexGuard<'_, Writer>) {
-        self.write_filled(writer);
+        self.write_filled(writer, Way::Direct);
         let to = self.written();
         if planted::is(Bug::SkippedSync) {
             return self.durable.raise(to);
@@ -461,7 +468,7 @@ impl Log {
         let Writer { pace, company, .. } = &mut **writer;
         company.synced(pace.write + pace.sync, more);
         if more && pace.writes_first() {
-            self.write_filled(writer);
+            self.write_filled(writer, Way::Direct);
         }
         self.durable.raise(to);
     }
@@ -487,14 +494,16 @@ impl Log {
             return None;
         }
         if !self.inline {
-            self.want_write();
+            if !self.cached_wanted.swap(true, AcqRel) {
+                self.kick();
+            }
             // As in `Requests`: either this sees that the thread has ended, or the thread sees that a write is wanted.
             if self.thread.get().is_some() && self.wanted.is_taken() {
                 let wait = Wait::on(self.in_files.clone(), lsn);
                 return Some(wait.watched(&self.contention, WaitKind::CommitSync));
             }
         }
-        self.write_out();
+        self.write_cached();
         None
     }
 
@@ -525,7 +534,7 @@ impl Log {
         }
     }
 
-    /// Asks the log thread to write what is filled, without a sync.
+    /// Asks the log thread to empty the ring.
     pub(crate) fn want_write(&self) {
         if !self.write_wanted.swap(true, AcqRel) {
             self.kick();
@@ -544,6 +553,8 @@ impl Log {
                 patience.synced(begun);
             } else if self.write_wanted.swap(false, AcqRel) {
                 self.write_out();
+            } else if self.cached_wanted.swap(false, AcqRel) {
+                self.write_cached();
             } else if patience.synced_at().elapsed() >= LAZY_SYNC {
                 let begun = Instant::now();
                 self.sync_here(self.horizon());
@@ -553,8 +564,8 @@ impl Log {
             }
         }
         let wanted = self.wanted.end();
-        if self.write_wanted.swap(false, AcqRel) {
-            self.write_out();
+        if self.cached_wanted.swap(false, AcqRel) {
+            self.write_cached();
         }
         self.sync_here(wanted);
     }
