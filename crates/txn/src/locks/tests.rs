@@ -498,7 +498,9 @@ impl Walk {
     }
 
     fn release(&mut self, o: usize) {
+        // Two steps: who waited for the request goes on while the owner's locks are still held.
         self.waits[o] = None;
+        self.model.remove_wait(o);
         self.table.release_all(&self.owners[o]);
         self.model.rows.retain(|r| r.owner != o);
         self.model.settle();
@@ -593,23 +595,52 @@ proptest! {
 
     #[test]
     fn behaves_as_the_model(ops in ops()) {
-        let mut walk = Walk::new();
-        for op in ops {
-            match op {
-                Op::Lock { owner, key, exclusive, kind } => walk.lock(owner, key, exclusive, kind),
-                Op::Release { owner } => walk.release(owner),
-                Op::GiveUp { owner } => {
-                    walk.waits[owner] = None;
-                    walk.model.remove_wait(owner);
-                }
-            }
-            walk.compare();
-        }
-        for o in 0..OWNERS {
-            walk.release(o);
-        }
-        prop_assert!(walk.table.locks().is_empty());
+        walk(ops);
     }
+}
+
+fn walk(ops: Vec<Op>) {
+    let mut walk = Walk::new();
+    for op in ops {
+        match op {
+            Op::Lock {
+                owner,
+                key,
+                exclusive,
+                kind,
+            } => walk.lock(owner, key, exclusive, kind),
+            Op::Release { owner } => walk.release(owner),
+            Op::GiveUp { owner } => {
+                walk.waits[owner] = None;
+                walk.model.remove_wait(owner);
+            }
+        }
+        walk.compare();
+    }
+    for o in 0..OWNERS {
+        walk.release(o);
+    }
+    assert!(walk.table.locks().is_empty());
+}
+
+/// An insert intention waits for a gap whose owner waits, too, and somebody behind that one for a next-key lock: when the owner ends, its request goes first, the next-key lock
+/// is granted, and the insert intention goes on waiting for that.
+#[test]
+fn a_waiter_that_ends_gives_up_its_request_before_its_locks() {
+    let lock = |owner, exclusive, kind| Op::Lock {
+        owner,
+        key: 2,
+        exclusive,
+        kind,
+    };
+    walk(vec![
+        lock(0, false, 1),
+        lock(2, false, 3),
+        lock(3, false, 0),
+        lock(0, true, 0),
+        lock(1, false, 2),
+        Op::Release { owner: 0 },
+    ]);
 }
 
 /// Threads lock three of a few keys exclusively and change what they guard; deadlocks are retried.
