@@ -318,10 +318,10 @@ impl<T: Copy> GetMany<T> {
     pub fn given(&self) -> usize {
         self.given as usize
     }
-    /// Puts the keys, none of which was looked up yet, into another order by `sort`.
-    pub fn sort_keys(&mut self, sort: impl FnOnce(&mut [Wanted<T>])) {
+    /// The keys, none of which was looked up yet, to be put into another order.
+    pub fn keys_mut(&mut self) -> &mut [Wanted<T>] {
         debug_assert!(self.next == 0 && self.pending.is_empty(), "looked up");
-        sort(&mut self.wanted);
+        &mut self.wanted
     }
     /// Drops all keys from number `len` on; none of them was looked up yet.
     pub fn truncate(&mut self, len: usize) {
@@ -422,9 +422,9 @@ impl<T: Copy> GetMany<T> {
     pub fn is_in_order(&self) -> bool {
         !self.disordered
     }
-    /// As [`found`](Self::found), to be put into another order by `sort`.
-    pub fn sort_found(&mut self, sort: impl FnOnce(&mut [Found])) {
-        sort(&mut self.found);
+    /// As [`found`](Self::found), to be put into another order.
+    pub fn found_mut(&mut self) -> &mut [Found] {
+        &mut self.found
     }
     pub fn value(&self, found: &Found) -> &[u8] {
         &self.values[found.at as usize..][..found.len as usize]

@@ -50,9 +50,7 @@ pub use nfold_store::{
     StoreError, StoreOptions, Wait, gather_syncs, holds_syncs, mini_transactions_here,
 };
 pub use nfold_txn::Isolation;
-pub use read::{
-    BytesInPlace, LockWaitPolicy, Read, ReadSpec, RowInPlace, RowLock, RowTaker, RowsInPlace,
-};
+pub use read::{LockWaitPolicy, Read, ReadSpec, RowInPlace, RowLock, RowTaker, RowsInPlace, lend};
 pub use session::{EngineSession, TrxOptions};
 pub use stats::block;
 pub use table::{Index, Table};

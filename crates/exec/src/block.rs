@@ -491,13 +491,15 @@ impl Run<'_, '_> {
                 false => None,
             };
             let to = taker.as_mut().map(|taker| taker as _);
-            if !self.scx.next_into(self.steps, self.batch, to)? {
-                return Ok(());
-            }
+            let more = self.scx.next_into(self.steps, self.batch, to);
             let taken = taker.map_or(0, |taker| taker.taken());
             if taken > 0 {
-                sink.framed(taken)?;
+                // Also before an error: they are in the buffer.
                 counts.sent += taken;
+                sink.framed(taken)?;
+            }
+            if !more? {
+                return Ok(());
             }
             let batch = &*self.batch;
             let skipped = left.skip.min(batch.len() as u64);

@@ -7,7 +7,7 @@ use std::time::Instant;
 use nfold_catalog::{TableDef, TableId};
 use nfold_engine::{
     Engine, EngineError, EngineSession, Isolation, Read, RowBatch, RowTaker, Stop, StoreError,
-    Table,
+    Table, lend,
 };
 use nfold_types::{ErrorCode, SqlError, Warnings};
 
@@ -147,10 +147,7 @@ impl<'s> Runtime<'s> {
     ) -> Result<bool, SqlError> {
         self.tick()?;
         let before = out.len() + out.taken();
-        let more = self.drive(|session| {
-            let taker = taker.as_mut().map(|taker| &mut **taker as _);
-            read.next_into(session, out, taker)
-        })?;
+        let more = self.drive(|session| read.next_into(session, out, lend(&mut taker)))?;
         let read = (out.len() + out.taken()).saturating_sub(before);
         self.examined.set(self.examined.get() + read as u64);
         Ok(more)

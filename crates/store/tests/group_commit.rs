@@ -115,6 +115,38 @@ fn a_written_commit_asks_for_no_sync() {
     store.shutdown().unwrap();
 }
 
+/// What was only written is synced after a second, even if another commit asks for a write during each one.
+#[test]
+fn writes_without_end_are_synced_all_the_same() {
+    let disk = GateDisk::new("redo.");
+    let store = open(&disk);
+    let space = store.create_space("t").unwrap();
+    let (page, made) = change(&store, space, None);
+    while let Some(wait) = store.wait_durable(made) {
+        wait.block();
+    }
+    let begun = disk.syncs.0.lock().unwrap().begun;
+    let ask = {
+        let store = store.clone();
+        move || {
+            let end = change(&store, space, Some(page)).1;
+            assert!(store.wait_filled(end).is_none());
+            assert!(store.wait_written(end).is_some());
+        }
+    };
+    disk.change(|s| {
+        let ask = ask.clone();
+        s.on_write = Some(Arc::new(move || {
+            std::thread::sleep(Duration::from_millis(1));
+            ask();
+        }));
+    });
+    ask();
+    disk.wait_until(|s| s.begun > begun);
+    disk.change(|s| s.on_write = None);
+    store.shutdown().unwrap();
+}
+
 /// Whoever needs a durable log asks the log thread, also for a checkpoint: a sync of another thread's own would come between two groups of commits,
 /// and they would wait for that thread to get a processor.
 #[test]

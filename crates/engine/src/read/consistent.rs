@@ -11,7 +11,7 @@ use crate::error::{Stop, lift};
 use crate::overflow;
 use crate::read::settle::{damaged, settle_row};
 use crate::read::{
-    ReadSpec, RowLock, RowTaker, Scratch, Settled, View, locking::LockingRead, release,
+    ReadSpec, RowLock, RowTaker, Scratch, Settled, View, lend, locking::LockingRead, release,
 };
 use crate::record::{RowHeader, SecondaryEntry};
 use crate::session::EngineSession;
@@ -249,7 +249,7 @@ struct Consistent {
     order: Vec<u32>,
     /// Each key with where it comes from.
     get: GetMany<Asked>,
-    /// In which the points of leads come.
+    /// Whether the points of leads came in their order.
     point_order: leads::PointOrder,
     /// The values found lie in the caller's batch already: rows are spans of it.
     adopted: bool,
@@ -373,8 +373,7 @@ impl Consistent {
                     self.use_entries(session, view, at)?;
                 }
                 Stage::Rows => {
-                    let taker = taker.as_mut().map(|taker| &mut **taker as _);
-                    self.fetch_rows(table, session, view, out, taker)?;
+                    self.fetch_rows(table, session, view, out, lend(&mut taker))?;
                     if !matches!(self.source, Source::Keys) {
                         self.note_guesses(table, session);
                     }

@@ -15,13 +15,21 @@ use crate::record::CLUSTERED_HEADER;
 use nfold_btree::{SeenValue, SeenValues, ValueSink};
 use nfold_store::TrxId;
 use nfold_sync::words::Span;
-use nfold_types::row::Image;
-use std::ops::Range;
 
 /// Takes the rows of a read where they lie.
 pub trait RowTaker {
     /// Takes rows, which come in the order of the result, behind those it took before and before those of the batch. Gives how many of the first of them it took.
     fn take(&mut self, rows: RowsInPlace<'_, '_>) -> usize;
+}
+
+/// The taker for a call, so that it is there for the next one as well.
+pub fn lend<'t>(
+    taker: &'t mut Option<&mut (dyn RowTaker + '_)>,
+) -> Option<&'t mut (dyn RowTaker + 't)> {
+    match taker {
+        Some(taker) => Some(&mut **taker),
+        None => None,
+    }
 }
 
 /// Some rows, up to one that has to be looked at longer.
@@ -39,12 +47,8 @@ pub struct RowsInPlace<'r, 'p> {
 #[derive(Clone, Copy)]
 pub struct RowInPlace<'p> {
     value: SeenValue<'p>,
-    image: BytesInPlace<'p>,
+    image: Span<'p>,
 }
-
-/// Bytes of a row on its page.
-#[derive(Clone, Copy)]
-pub struct BytesInPlace<'p>(pub(super) Span<'p>);
 
 impl<'p> Iterator for RowsInPlace<'_, 'p> {
     type Item = RowInPlace<'p>;
@@ -55,7 +59,7 @@ impl<'p> Iterator for RowsInPlace<'_, 'p> {
             return None;
         }
         let value = self.values.get(self.next)?;
-        let bytes = BytesInPlace(value.bytes());
+        let bytes = value.bytes();
         if !stands(self.view, self.below, bytes) {
             return None;
         }
@@ -68,7 +72,7 @@ impl<'p> Iterator for RowsInPlace<'_, 'p> {
 impl<'p> RowInPlace<'p> {
     /// Its image.
     #[inline(always)]
-    pub fn image(&self) -> BytesInPlace<'p> {
+    pub fn image(&self) -> Span<'p> {
         self.image
     }
 
@@ -77,37 +81,6 @@ impl<'p> RowInPlace<'p> {
     #[must_use]
     pub fn validate(&self) -> bool {
         self.value.validate()
-    }
-}
-
-impl<'p> Image<'p> for BytesInPlace<'p> {
-    #[inline(always)]
-    fn len(self) -> usize {
-        self.0.len()
-    }
-
-    #[inline(always)]
-    fn part(self, range: Range<usize>) -> Option<Self> {
-        self.0.part(range).map(BytesInPlace)
-    }
-
-    #[inline(always)]
-    fn first<const N: usize>(self) -> Option<[u8; N]> {
-        self.0.first()
-    }
-
-    #[inline(always)]
-    fn last<const N: usize>(self) -> Option<[u8; N]> {
-        self.0.last()
-    }
-
-    fn copy_to(self, out: &mut [u8]) {
-        self.0.copy_to(out);
-    }
-
-    #[inline(always)]
-    fn slice(self) -> Option<&'p [u8]> {
-        None
     }
 }
 

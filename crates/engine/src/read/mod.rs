@@ -23,7 +23,7 @@ pub(crate) mod release;
 mod settle;
 
 pub use consistent::Read;
-pub use in_place::{BytesInPlace, RowInPlace, RowTaker, RowsInPlace};
+pub use in_place::{RowInPlace, RowTaker, RowsInPlace, lend};
 
 pub(crate) use settle::{Scratch, Settled, View, damaged, previous_version};
 

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::read::{RowTaker, RowsInPlace};
-use nfold_types::row::Image;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 const ROWS: i64 = 2000;

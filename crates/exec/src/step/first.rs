@@ -1,6 +1,6 @@
 //! The first step: the rows of one table, locked where they pass, or of a derived table or view.
 
-use nfold_engine::{RowBatch, RowLock, RowTaker};
+use nfold_engine::{RowBatch, RowLock, RowTaker, lend};
 use nfold_plan::query::{AccessKind, JoinStep, TableSource};
 use nfold_types::{SqlError, Value};
 
@@ -30,8 +30,7 @@ impl StepCx<'_, '_> {
             out.clear();
             let more = match &mut me.reader {
                 Some(reader) => {
-                    let taker = taker.as_mut().filter(|_| !filtered);
-                    let taker = taker.map(|taker| &mut **taker as _);
+                    let taker = lend(&mut taker).filter(|_| !filtered);
                     reader.next_into(self.rt, &mut out.read, taker)?
                 }
                 None => self.made(me, step, &mut out.read)?,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use nfold_engine::{LockWaitPolicy, PointSet, Read, ReadSpec, RowBatch, RowLock, RowTaker, Table};
+use nfold_engine::{
+    LockWaitPolicy, PointSet, Read, ReadSpec, RowBatch, RowLock, RowTaker, Table, lend,
+};
 use nfold_plan::query::{Access, Block};
 use nfold_sql::ast::{LockStrength, LockWait};
 use nfold_types::SqlError;
@@ -206,8 +208,7 @@ impl TableReader {
             let Some(read) = &mut self.read else {
                 return Ok(false);
             };
-            let taker = taker.as_mut().map(|taker| &mut **taker as _);
-            let more = rt.read_into(read, out, taker)?;
+            let more = rt.read_into(read, out, lend(&mut taker))?;
             if more {
                 return Ok(true);
             }

@@ -27,7 +27,7 @@ const FILL_FIRST: u64 = 4;
 pub(crate) enum Way {
     /// A sync follows, or space is needed.
     Direct,
-    /// Somebody waits until the operating system has them, and for nothing else.
+    /// Somebody waits until the operating system has them, and, as the log has one writer, for a sync that is under way.
     Cached,
 }
 

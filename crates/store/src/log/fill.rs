@@ -1,7 +1,7 @@
 //! Writes zeros over files of a fresh log before the log comes to them.
 //!
 //! Blocks that were only allocated cost each first sync of them a write of the file system's own log. A small log is filled when it is made. Of a large
-//! one what the log comes to first is; the rest follows in the background, at most a quarter of the device's time.
+//! one what the log comes to first is; the rest follows in the background, a quarter of the device's time, and more where syncing [`SYNC`] bytes takes longer than some 70 ms.
 //!
 //! # Picture
 //! ```text
@@ -13,7 +13,8 @@
 //!   under `filling`; who fills looks at that under the same mutex, which it holds for one write.
 //! - Z2: what is filled was zero before: files are made by allocating blocks, which read as zeros. So at any moment of a crash the files hold the same.
 //! # Concurrency
-//! `entered` grows, by the holder of the log's mutex. The log waits for the filler once a file, for one write of [`STEP`] bytes at most.
+//! `entered` grows, by the holder of the log's mutex. The log waits for the filler once a file, for one write of [`STEP`] bytes at most; its first sync of a file that was being
+//! filled a moment ago also syncs up to [`SYNC`] bytes of zeros.
 //! # Failure
 //! A write that fails ends the filling. A failed sync ends the process: the log may have entered the file meanwhile, and would not be told again.
 //! After a restart nothing is known of what was filled, and nothing more is.
@@ -142,7 +143,7 @@ impl Log {
         self.files().ahead.is_some()
     }
 
-    /// Body of a thread of low priority: fills the log's files ahead of it; returns when that is done, or after [`stop`](Self::stop).
+    /// Body of a thread: fills the log's files ahead of it; returns when that is done, or after [`stop`](Self::stop).
     pub(crate) fn fill_ahead(&self) {
         let mut at = Filling::default();
         while !self.stop.load(Acquire) {

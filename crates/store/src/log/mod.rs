@@ -551,14 +551,15 @@ impl Log {
                 let begun = Instant::now();
                 self.sync_here(wanted);
                 patience.synced(begun);
+            } else if patience.synced_at().elapsed() >= LAZY_SYNC {
+                // Before the writes, which may never end: what was only written is durable after a second.
+                let begun = Instant::now();
+                self.sync_here(self.horizon());
+                patience.synced(begun);
             } else if self.write_wanted.swap(false, AcqRel) {
                 self.write_out();
             } else if self.cached_wanted.swap(false, AcqRel) {
                 self.write_cached();
-            } else if patience.synced_at().elapsed() >= LAZY_SYNC {
-                let begun = Instant::now();
-                self.sync_here(self.horizon());
-                patience.synced(begun);
             } else {
                 self.rest(&mut patience);
             }

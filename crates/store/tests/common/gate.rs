@@ -10,6 +10,8 @@ pub struct Syncs {
     pub begun: u64,
     pub allowed: Option<u64>,
     pub writes: u64,
+    /// Called behind each of those writes, by whoever made it.
+    pub on_write: Option<Arc<dyn Fn() + Send + Sync>>,
     /// Names of the threads that began them.
     pub by: std::collections::BTreeSet<String>,
 }
@@ -87,6 +89,8 @@ impl DiskFile for GateFile {
         self.inner.write_at(off, buf)?;
         if let Some(disk) = &self.gate {
             disk.change(|s| s.writes += 1);
+            let on_write = disk.syncs.0.lock().unwrap().on_write.clone();
+            on_write.inspect(|call| call());
         }
         Ok(())
     }

@@ -462,7 +462,7 @@ impl RowEncoder {
         room: usize,
     ) -> Tail<'o, PROMISED> {
         // SAFETY: the caller's, who has it of `room_of`: a column that is no string takes `COLUMN_ROOM` at most, a string its own bytes and nine for its length, which
-        // is checked to lie in the image, and the null map a bit a column.
+        // is checked to lie in the image, whose length is always the same, and the null map a bit a column.
         unsafe { Tail::with_room(out, room) }
     }
 

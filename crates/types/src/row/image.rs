@@ -1,12 +1,16 @@
 //! Where the bytes of a row image lie: in a slice, or on a page that others may be writing to.
 
+use nfold_sync::words::Span;
 use std::ops::Range;
 
 /// The bytes of a row image, or a part of them.
 ///
 /// Those of a page are read while others may write to it: two reads of the same bytes may differ, so whoever reads a number that decides something reads it once. What
 /// was made of them counts when the page was validated afterwards.
-pub trait Image<'i>: Copy {
+///
+/// *Invariants*, which unsafe code (`types::tail`) relies on, so that nobody else makes images: `len` is always the same, a part has the length that was asked for, and what
+/// `first` and `last` give has `N` bytes.
+pub trait Image<'i>: Copy + Sealed {
     /// Number of bytes.
     fn len(self) -> usize;
 
@@ -30,6 +34,45 @@ pub trait Image<'i>: Copy {
 
     /// The bytes, where nobody writes to them.
     fn slice(self) -> Option<&'i [u8]>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+pub(super) use sealed::Sealed;
+
+impl Sealed for &[u8] {}
+impl Sealed for Span<'_> {}
+
+impl<'i> Image<'i> for Span<'i> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        Span::len(self)
+    }
+
+    #[inline(always)]
+    fn part(self, range: Range<usize>) -> Option<Self> {
+        Span::part(self, range)
+    }
+
+    #[inline(always)]
+    fn first<const N: usize>(self) -> Option<[u8; N]> {
+        Span::first(self)
+    }
+
+    #[inline(always)]
+    fn last<const N: usize>(self) -> Option<[u8; N]> {
+        Span::last(self)
+    }
+
+    fn copy_to(self, out: &mut [u8]) {
+        Span::copy_to(self, out);
+    }
+
+    #[inline(always)]
+    fn slice(self) -> Option<&'i [u8]> {
+        None
+    }
 }
 
 impl<'i> Image<'i> for &'i [u8] {

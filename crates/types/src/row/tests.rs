@@ -343,6 +343,8 @@ struct Inside<'i> {
     range: (usize, usize),
 }
 
+impl image::Sealed for Inside<'_> {}
+
 impl<'i> Image<'i> for Inside<'i> {
     fn len(self) -> usize {
         self.range.1 - self.range.0

@@ -162,9 +162,8 @@ impl Consistent {
         self.more = more.map_err(lift)?;
         self.filling = false;
         if self.point_order.mixed {
-            // One goes on behind its leaf.
-            self.get
-                .sort_keys(|keys| sort_nearly_sorted(keys, |key| key.tag().point));
+            // A point that goes on in the next leaf was looked at again behind others.
+            sort_nearly_sorted(self.get.keys_mut(), |key| key.tag().point);
         }
         if !self.get.is_empty() {
             self.stage = Stage::Rows;

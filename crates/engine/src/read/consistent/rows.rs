@@ -57,8 +57,7 @@ impl Consistent {
     /// Puts what was found into the order of the keys, which pages that were waited for, or wrong guesses, have broken.
     fn order_found(&mut self) {
         if !self.get.is_in_order() {
-            self.get
-                .sort_found(|found| sort_nearly_sorted(found, |f| f.key));
+            sort_nearly_sorted(self.get.found_mut(), |found| found.key);
         }
     }
 
