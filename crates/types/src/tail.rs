@@ -24,6 +24,10 @@ const SHORT: usize = 16;
 const QUICK: usize = 64;
 /// The longest string whose length-encoded length is one byte.
 const LENGTH_BYTE_MAX: usize = 250;
+/// Most bytes of a length-encoded length.
+const LENGTH_MAX: usize = 9;
+/// The longest string that goes out by two copies.
+const LONGEST_QUICK: usize = 2 * QUICK;
 
 /// See the module's header.
 pub(crate) struct Tail<'v, const PROMISED: bool> {
@@ -159,79 +163,84 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
         self.put([0; SHORT], count);
     }
 
-    /// Appends the first `len` bytes of `from` (all, where there are fewer) as a length-encoded string.
+    /// Appends `len` bytes of `from`, of which it has so many from byte `at` on, as a length-encoded string.
     #[inline(always)]
-    pub fn counted<'i>(&mut self, from: impl Image<'i>, len: usize) {
+    pub fn counted<'i>(&mut self, from: impl Image<'i>, at: usize, len: usize) {
         if len <= SHORT
-            && let Some(bytes) = from.first::<SHORT>()
+            && let Some(bytes) = from.at::<SHORT>(at)
         {
             return self.headed(bytes, len);
         }
         if len <= QUICK
-            && let Some(bytes) = from.first::<QUICK>()
+            && let Some(bytes) = from.at::<QUICK>(at)
         {
             return self.headed(bytes, len);
         }
-        let from = from.part(0..len).unwrap_or(from);
-        let len = from.len();
-        match len {
-            ..SHORT => {
-                self.length(len);
-                self.short(from);
-            }
-            SHORT..32 => self.headed_halves::<16>(from),
-            32..QUICK => self.headed_halves::<32>(from),
-            QUICK..128 => self.headed_halves::<64>(from),
-            128..=LENGTH_BYTE_MAX => self.headed_halves::<128>(from),
-            _ => {
-                self.length(len);
-                self.image(from);
-            }
+        // Those at the end of a slice, where each row is a slice of its own, are worth a way without a call.
+        let in_slice = from.slice().is_some();
+        let quick = match len {
+            QUICK..=LONGEST_QUICK => self.in_halves::<QUICK>(from, at, len),
+            4..8 if in_slice => self.in_halves::<4>(from, at, len),
+            8..16 if in_slice => self.in_halves::<8>(from, at, len),
+            16..32 if in_slice => self.in_halves::<16>(from, at, len),
+            32..QUICK if in_slice => self.in_halves::<32>(from, at, len),
+            _ => false,
+        };
+        if !quick {
+            self.counted_exactly(from, at, len);
         }
     }
 
-    /// Appends `bytes`, of which there are `N` to `2 * N` and no more than [`LENGTH_BYTE_MAX`], behind a byte that says how many: two copies of known size,
-    /// which overlap.
+    /// As [`counted`](Self::counted), where no more than those bytes can be read, or they are many.
     #[inline(always)]
-    fn headed_halves<'i, const N: usize>(&mut self, bytes: impl Image<'i>) {
-        let len = bytes.len();
-        let halves = (bytes.first::<N>(), bytes.last::<N>());
-        let ((Some(first), Some(last)), ..=LENGTH_BYTE_MAX) = (halves, len) else {
-            self.length(len);
-            return self.image(bytes);
+    fn counted_exactly<'i>(&mut self, from: impl Image<'i>, at: usize, len: usize) {
+        let Some(bytes) = from.part(at..at.saturating_add(len)) else {
+            debug_assert!(false, "the caller's: so many bytes are there");
+            return self.put([0], 1);
         };
-        debug_assert!(len <= 2 * N, "T2: the halves are all of the bytes");
-        self.make_room(1 + len);
-        // SAFETY: as in `put`: `1 + len` bytes from `at` on are the vector's, and as `N <= len <= 2 * N`, the halves are all of the bytes behind the first one.
+        self.make_room(LENGTH_MAX + len);
+        // SAFETY: so many bytes from `at` on are the vector's (T1, `make_room`), and it wrote what it says (T2).
+        unsafe { self.at = self.at.add(write_counted(bytes, self.at)) };
+    }
+
+    /// As [`counted`](Self::counted), for `N` to `2 * N` bytes: two copies of known size, which overlap. False: more than those bytes would have to be read, and nothing was done.
+    #[inline(always)]
+    fn in_halves<'i, const N: usize>(
+        &mut self,
+        from: impl Image<'i>,
+        at: usize,
+        len: usize,
+    ) -> bool {
+        let before = len.saturating_sub(N).min(N);
+        // One after the other: both at once would be kept in memory until it is known that both are there.
+        let Some(last) = from.at::<N>(at + before) else {
+            return false;
+        };
+        let Some(first) = from.at::<N>(at) else {
+            return false;
+        };
+        debug_assert_eq!(before + N, len, "the halves are all of the bytes");
+        self.make_room(1 + before + N);
+        // SAFETY: as in `put`: `1 + before + N` bytes from `at` on are the vector's, and as `before <= N`, all of them are written.
         unsafe {
             self.at.write(len as u8);
             let to = self.at.add(1);
             to.cast::<[u8; N]>().write(first);
-            to.add(len - N).cast::<[u8; N]>().write(last);
-            self.at = to.add(len);
+            to.add(before).cast::<[u8; N]>().write(last);
+            self.at = to.add(before + N);
         }
+        true
     }
 
-    /// Appends all bytes of an image, of which there may be many.
+    /// Appends all bytes of an image.
     #[inline(always)]
     pub fn image<'i>(&mut self, bytes: impl Image<'i>) {
-        match bytes.slice() {
-            Some(bytes) => self.slice(bytes),
-            None => self.pieces(bytes),
-        }
-    }
-
-    #[inline(never)]
-    fn pieces<'i>(&mut self, mut rest: impl Image<'i>) {
-        while !rest.is_empty() {
-            let mut piece = [0; QUICK];
-            let len = rest.len().min(QUICK);
-            rest.copy_to(&mut piece);
-            self.put(piece, len);
-            let Some(behind) = rest.part(len..rest.len()) else {
-                return;
-            };
-            rest = behind;
+        let len = bytes.len();
+        self.make_room(len);
+        // SAFETY: so many bytes from `at` on are the vector's (T1, `make_room`), and it writes as many (T2).
+        unsafe {
+            write_image(bytes, self.at);
+            self.at = self.at.add(len);
         }
     }
 
@@ -250,35 +259,20 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
 
     /// Appends at most [`SHORT`] bytes: two copies of known size, which overlap.
     #[inline(always)]
-    fn short<'i>(&mut self, bytes: impl Image<'i>) {
+    fn short(&mut self, bytes: &[u8]) {
         let len = bytes.len();
-        if let (Some(first), Some(last)) = (bytes.first::<8>(), bytes.last::<8>()) {
-            self.put(first, len - 8);
-            self.put(last, 8);
-        } else if let (Some(first), Some(last)) = (bytes.first::<4>(), bytes.last::<4>()) {
-            self.put(first, len - 4);
-            self.put(last, 4);
+        if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+            self.put(*first, len - 8);
+            self.put(*last, 8);
+        } else if let (Some(first), Some(last)) =
+            (bytes.first_chunk::<4>(), bytes.last_chunk::<4>())
+        {
+            self.put(*first, len - 4);
+            self.put(*last, 4);
         } else {
             let mut all = [0; 4];
-            bytes.copy_to(&mut all);
+            all[..len].copy_from_slice(bytes);
             self.put(all, len);
-        }
-    }
-
-    /// Appends a length-encoded integer.
-    #[inline(always)]
-    fn length(&mut self, n: usize) {
-        if n <= LENGTH_BYTE_MAX {
-            return self.put([n as u8], 1);
-        }
-        let [a, b, c, rest @ ..] = (n as u64).to_le_bytes();
-        if n <= 0xFFFF {
-            self.put([0xFC, a, b], 3);
-        } else if n <= 0xFF_FFFF {
-            self.put([0xFD, a, b, c], 4);
-        } else {
-            self.put([0xFE, a, b, c], 4);
-            self.put(rest, 5);
         }
     }
 
@@ -290,6 +284,60 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
             // SAFETY: the byte is in the allocation and initialised (T1, T2).
             unsafe { *base.add(index) |= bits };
         }
+    }
+}
+
+/// Writes a length-encoded string, and gives how many bytes that took, [`LENGTH_MAX`] more than it has at most. A function of its own that knows nothing of any [`Tail`], whose ends
+/// so stay in registers.
+///
+/// # Safety
+/// So many bytes from `to` on are the caller's alone.
+#[inline(never)]
+unsafe fn write_counted<'i>(bytes: impl Image<'i>, to: *mut u8) -> usize {
+    let len = bytes.len();
+    let [a, b, c, d, rest @ ..] = (len as u64).to_le_bytes();
+    // SAFETY: the caller's; each arm writes as many bytes as it gives.
+    unsafe {
+        let head = if len <= LENGTH_BYTE_MAX {
+            to.write(a);
+            1
+        } else if len <= 0xFFFF {
+            to.cast::<[u8; 3]>().write([0xFC, a, b]);
+            3
+        } else if len <= 0xFF_FFFF {
+            to.cast::<[u8; 4]>().write([0xFD, a, b, c]);
+            4
+        } else {
+            to.cast::<[u8; 5]>().write([0xFE, a, b, c, d]);
+            to.add(5).cast::<[u8; 4]>().write(rest);
+            9
+        };
+        write_image(bytes, to.add(head));
+        head + len
+    }
+}
+
+/// Writes all bytes of an image.
+///
+/// # Safety
+/// So many bytes from `to` on are the caller's alone.
+#[inline(never)]
+unsafe fn write_image<'i>(bytes: impl Image<'i>, to: *mut u8) {
+    let len = bytes.len();
+    if let Some(bytes) = bytes.slice() {
+        // SAFETY: the caller's; as they are its alone, `bytes`, which has as many, are others.
+        return unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), len) };
+    }
+    let mut at = 0;
+    while at < len {
+        let mut piece = [0; QUICK];
+        let count = (len - at).min(QUICK);
+        if let Some(rest) = bytes.part(at..len) {
+            rest.copy_to(&mut piece);
+        }
+        // SAFETY: the caller's, as `at + count <= len`.
+        unsafe { to.add(at).copy_from_nonoverlapping(piece.as_ptr(), count) };
+        at += count;
     }
 }
 
@@ -341,7 +389,7 @@ mod tests {
                 };
                 let (mut out, mut expected) = (b"before".to_vec(), b"before".to_vec());
                 let mut tail = Tail::new(&mut out, 0);
-                tail.counted(from, len);
+                tail.counted(from, 0, len);
                 tail.put([7], 1);
                 drop(tail);
                 write_bytes(&from[..len], &mut expected);
@@ -349,8 +397,10 @@ mod tests {
                 assert_eq!(out, expected, "{len} of {}", from.len());
             }
         }
+        let long = vec![7; 0x100_0001];
         let mut out = Vec::new();
-        Tail::new(&mut out, 0).length(0x100_0001);
-        assert_eq!(out, [0xFE, 1, 0, 0, 1, 0, 0, 0, 0]);
+        Tail::new(&mut out, 0).counted(&*long, 1, 0x100_0000);
+        assert_eq!(out[..9], [0xFE, 0, 0, 0, 1, 0, 0, 0, 0]);
+        assert!(out[9..] == long[1..]);
     }
 }

@@ -95,8 +95,7 @@ pub(crate) fn stands<'i>(view: &View<'_>, below: TrxId, value: impl Image<'i>) -
     if len < RowHead::SECOND + size_of::<u64>() {
         return false;
     }
-    let second = value.part(RowHead::SECOND..len).and_then(Image::first);
-    let (Some(first), Some(second)) = (value.first(), second) else {
+    let (Some(first), Some(second)) = (value.at(0), value.at(RowHead::SECOND)) else {
         return false;
     };
     let head = RowHead::from_words(u64::from_le_bytes(first), u64::from_le_bytes(second));

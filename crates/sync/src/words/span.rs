@@ -58,19 +58,13 @@ impl<'w> Span<'w> {
         })
     }
 
-    /// `N` bytes (1, 2, 4, 8, or a multiple of 16) from the first on, of which those behind the end are whatever the page has there. `None`: the page ends before.
+    /// `N` bytes (1, 2, 4, 8, or a multiple of 16) from byte `at` on, of which those behind the end are whatever the page has there. `None`: the page ends before.
     #[inline(always)]
-    pub fn first<const N: usize>(self) -> Option<[u8; N]> {
+    pub fn at<const N: usize>(self, at: usize) -> Option<[u8; N]> {
         let readable = (self.end as usize) - (self.from as usize);
+        let there = at.checked_add(N).is_some_and(|end| end <= readable);
         // SAFETY: so many bytes can be read (W1).
-        (readable >= N).then(|| unsafe { self.load(self.from) })
-    }
-
-    /// The last `N` bytes (as in [`first`](Self::first)). `None`: there are fewer.
-    #[inline(always)]
-    pub fn last<const N: usize>(self) -> Option<[u8; N]> {
-        // SAFETY: the last `N` of `len` bytes can be read (W1).
-        (self.len >= N).then(|| unsafe { self.load(self.from.add(self.len - N)) })
+        there.then(|| unsafe { self.load(self.from.add(at)) })
     }
 
     /// # Safety
@@ -99,9 +93,9 @@ impl<'w> Span<'w> {
         let mut rest = self;
         for piece in out.chunks_mut(8) {
             let len = piece.len().min(rest.len);
-            let byte = |i| rest.part(i..rest.len)?.first();
+            let byte = |i| rest.part(i..rest.len)?.at(0);
             let one_by_one = || std::array::from_fn(|i| byte(i).map_or(0, |[byte]| byte));
-            let word: [u8; 8] = rest.first().unwrap_or_else(one_by_one);
+            let word: [u8; 8] = rest.at(0).unwrap_or_else(one_by_one);
             piece.fill(0);
             piece[..len].copy_from_slice(&word[..len]);
             rest = rest.part(len..rest.len).unwrap_or(rest);

@@ -25,7 +25,7 @@ mod digits;
 
 use digits::{date_binary, date_text, number_text, seconds_binary, seconds_text};
 
-/// How one column goes out.
+/// How one column goes out. In this order: with what text rows leave to the caller in the middle, a jump by form needs no look at whether it is one of the last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
     Signed,
@@ -33,16 +33,16 @@ enum Form {
     /// Integers that a text row shows with leading zeros: that is left to the caller.
     FilledSigned,
     FilledUnsigned,
+    /// Several fields of fixed width that lie side by side, in a binary row as they are stored; none of them is NULL.
+    Fields,
+    /// By the caller's function.
+    General,
     /// Length-encoded bytes as they are stored: of the first variable column, of another.
     FirstBytes,
     Bytes,
     Date,
     /// DATETIME(0)
     Seconds,
-    /// Several fields of fixed width that lie side by side, in a binary row as they are stored; none of them is NULL.
-    Fields,
-    /// By the caller's function.
-    General,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ struct Column {
     /// Its number in the result.
     number: u32,
     ordinal: u32,
-    /// Byte offset of a fixed column in the image; where the end offset of the variable column before this one stands among them otherwise.
+    /// Byte offset in the image: of a fixed column; otherwise of the end offset of the variable column before this one, of the first one's own.
     place: u32,
     /// The bit of [`RowView::nulls`]; [`NEVER_SET`] where the column is NOT NULL.
     null_bit: u8,
@@ -79,8 +79,8 @@ pub struct RowEncoder {
     gathered: Box<[Column]>,
     /// The bits of [`RowView::nulls`] of all columns.
     null_bits: u64,
-    ends_at: usize,
-    var_count: usize,
+    /// Where the strings begin in an image, behind their end offsets; 0 where none is asked for.
+    strings_at: u32,
     /// Bytes that an image has at least: its fixed columns, and the end offsets, as far as they are asked for.
     least: usize,
     /// Bytes that a row takes at most, but for those of its strings.
@@ -116,7 +116,7 @@ impl RowEncoder {
             }
             let first = form == Form::Bytes && slot.place == 0;
             let place = match form {
-                Form::Bytes if !first => 2 * (slot.place - 1),
+                Form::Bytes => layout.ends_at as u32 + 2 * slot.place.saturating_sub(1),
                 _ => slot.place,
             };
             let wire_width = match ty.kind {
@@ -147,9 +147,9 @@ impl RowEncoder {
         let bits = columns.iter().filter(|c| c.null_bit != NEVER_SET);
         // Where no string is asked for, the image may end before the strings do.
         let has_bytes = |c: &Column| matches!(c.form, Form::Bytes | Form::FirstBytes);
-        let (ends_at, var_count) = match columns.iter().any(has_bytes) {
-            true => (layout.ends_at, layout.var_count),
-            false => (0, 0),
+        let strings_at = match columns.iter().any(has_bytes) {
+            true => layout.ends_at + 2 * layout.var_count,
+            false => 0,
         };
         let fixed = columns
             .iter()
@@ -159,17 +159,14 @@ impl RowEncoder {
         let simple = !columns.iter().any(|c| c.form == Form::General);
         Some(RowEncoder {
             in_place: [simple && !columns.iter().any(filled), simple],
-            least: fixed
-                .map(fixed_end)
-                .fold(ends_at + 2 * var_count, usize::max),
+            least: fixed.map(fixed_end).fold(strings_at, usize::max),
             room: COLUMN_ROOM * (columns.len() + 1),
             strings: columns.iter().filter(|c| has_bytes(c)).count(),
             null_bits: bits.fold(0, |bits, c| bits | 1 << c.null_bit),
             gathered: gathered(&columns),
             head: 1 + (columns.len() + 9) / 8,
             columns,
-            ends_at,
-            var_count,
+            strings_at: strings_at as u32,
         })
     }
 
@@ -222,19 +219,25 @@ impl RowEncoder {
     ) -> Result<(), RowError> {
         match (view.nulls & self.null_bits, self.room_of(view.row.len())) {
             (0, Some(room)) => self.text_of::<I, false, true>(view, layout, out, room, general),
-            (_, room) => self.text_with_nulls(view, layout, out, room, general),
+            (_, room) => {
+                // Made here (`short_word`).
+                let row = view.row.part(0..view.row.len()).ok_or(CUT)?;
+                self.text_with_nulls(row, view.nulls, layout, out, room, general)
+            }
         }
     }
 
     #[inline(never)]
     fn text_with_nulls<'i, I: Image<'i>>(
         &self,
-        view: RowView<I>,
+        row: I,
+        nulls: u64,
         layout: &RowLayout,
         out: &mut Vec<u8>,
         room: Option<usize>,
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
+        let view = RowView { row, nulls };
         match room {
             Some(room) => self.text_of::<I, true, true>(view, layout, out, room, general),
             None => self.text_of::<I, true, false>(view, layout, out, view.row.len(), general),
@@ -265,14 +268,14 @@ impl RowEncoder {
                 }
                 match column.form {
                     Form::Signed => {
-                        let value = view.signed(column)?;
+                        let value = view.signed(column);
                         number_text(value.unsigned_abs(), value < 0, &mut tail);
                     }
-                    Form::Unsigned => number_text(view.unsigned(column)?, false, &mut tail),
-                    Form::FirstBytes => view.first_bytes(&mut tail)?,
-                    Form::Bytes => view.bytes(column, &mut tail)?,
-                    Form::Date => date_text(date(view.unsigned(column)?), &mut tail),
-                    Form::Seconds => seconds_text(seconds(view.unsigned(column)?), &mut tail),
+                    Form::Unsigned => number_text(view.unsigned(column), false, &mut tail),
+                    Form::FirstBytes => view.first_bytes(column, self.strings_at, &mut tail)?,
+                    Form::Bytes => view.bytes(column, self.strings_at, &mut tail)?,
+                    Form::Date => date_text(date(view.unsigned(column)), &mut tail),
+                    Form::Seconds => seconds_text(seconds(view.unsigned(column)), &mut tail),
                     _ => break column,
                 }
             };
@@ -345,19 +348,25 @@ impl RowEncoder {
     ) -> Result<(), RowError> {
         match (view.nulls & self.null_bits, self.room_of(view.row.len())) {
             (0, Some(room)) => self.binary_of::<I, false, true>(view, layout, out, room, general),
-            (_, room) => self.binary_with_nulls(view, layout, out, room, general),
+            (_, room) => {
+                // Made here (`short_word`).
+                let row = view.row.part(0..view.row.len()).ok_or(CUT)?;
+                self.binary_with_nulls(row, view.nulls, layout, out, room, general)
+            }
         }
     }
 
     #[inline(never)]
     fn binary_with_nulls<'i, I: Image<'i>>(
         &self,
-        view: RowView<I>,
+        row: I,
+        nulls: u64,
         layout: &RowLayout,
         out: &mut Vec<u8>,
         room: Option<usize>,
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
+        let view = RowView { row, nulls };
         match room {
             Some(room) => self.binary_of::<I, true, true>(view, layout, out, room, general),
             None => self.binary_of::<I, true, false>(view, layout, out, view.row.len(), general),
@@ -395,17 +404,17 @@ impl RowEncoder {
                 match column.form {
                     Form::Fields => view.fields(column, &mut tail)?,
                     Form::Signed | Form::FilledSigned => {
-                        let value = view.signed(column)? as u64;
+                        let value = view.signed(column) as u64;
                         tail.put(value.to_le_bytes(), column.wire_width.into());
                     }
                     Form::Unsigned | Form::FilledUnsigned => {
-                        let value = view.unsigned(column)?;
+                        let value = view.unsigned(column);
                         tail.put(value.to_le_bytes(), column.wire_width.into());
                     }
-                    Form::FirstBytes => view.first_bytes(&mut tail)?,
-                    Form::Bytes => view.bytes(column, &mut tail)?,
-                    Form::Date => date_binary(date(view.unsigned(column)?), &mut tail),
-                    Form::Seconds => seconds_binary(seconds(view.unsigned(column)?), &mut tail),
+                    Form::FirstBytes => view.first_bytes(column, self.strings_at, &mut tail)?,
+                    Form::Bytes => view.bytes(column, self.strings_at, &mut tail)?,
+                    Form::Date => date_binary(date(view.unsigned(column)), &mut tail),
+                    Form::Seconds => seconds_binary(seconds(view.unsigned(column)), &mut tail),
                     Form::General => break column,
                 }
             };
@@ -469,25 +478,20 @@ impl RowEncoder {
     /// The image as one with narrow offsets and all fields in it; `None` if it is another, or is cut off before the strings.
     #[inline(always)]
     fn view<'i, I: Image<'i>>(&self, row: I) -> Option<RowView<I>> {
-        let len = row.len();
-        if len < self.least {
+        if row.len() < self.least {
             return None;
         }
         // The flags, and what follows them: the null map, and columns behind it.
-        let behind = row.part(2..len)?;
-        let head = match behind.first() {
+        let head = match row.at(FLAGS_AT) {
             Some(head) => u64::from_le_bytes(head),
-            None => short_word(behind)?,
+            None => short_word(row, FLAGS_AT),
         };
-        if head as u8 & (FLAG_WIDE | FLAG_EXTERNAL) != 0 {
+        if head as u8 & (FLAG_WIDE | FLAG_EXTERNAL) != 0 || row.len() <= FLAGS_AT {
             return None;
         }
-        let strings_at = self.ends_at + 2 * self.var_count;
         Some(RowView {
             row,
             nulls: head >> 8,
-            ends: row.part(self.ends_at..strings_at)?,
-            strings: row.part(strings_at..len)?,
         })
     }
 }
@@ -566,26 +570,32 @@ fn seconds(stored: u64) -> DateTime {
     DateTime::from_packed(stored << 20, 0)
 }
 
-/// A row image with narrow offsets.
+/// A row image with narrow offsets, which is as long as the encoder asks for at least.
 #[derive(Clone, Copy)]
 struct RowView<I> {
     row: I,
     /// The first [`NULL_BITS`] bits of the null map or of what follows it; zeros above.
     nulls: u64,
-    ends: I,
-    strings: I,
 }
+
+/// Where the flags stand in an image, behind the version.
+const FLAGS_AT: usize = 2;
 
 const CUT: RowError = RowError::Corrupt("fixed columns cut off");
 const DISORDER: RowError = RowError::Corrupt("end offsets out of order or past the end");
 const ELSEWHERE: RowError = RowError::Corrupt("not all of the row is in place");
 
-/// The first eight bytes, zeros behind the end; `None` where there are none.
+/// The eight bytes from `at` on, zeros behind the end.
+///
+/// As with all that is called where little can be read behind an image, whoever calls it makes its arguments there: made before, they would be written to memory for every column.
 #[cold]
-fn short_word<'i>(bytes: impl Image<'i>) -> Option<u64> {
+#[inline(never)]
+fn short_word<'i>(row: impl Image<'i>, at: usize) -> u64 {
     let mut word = [0; 8];
-    bytes.copy_to(&mut word);
-    (!bytes.is_empty()).then(|| u64::from_le_bytes(word))
+    if let Some(bytes) = row.part(at..row.len()) {
+        bytes.copy_to(&mut word);
+    }
+    u64::from_le_bytes(word)
 }
 
 impl<'i, I: Image<'i>> RowView<I> {
@@ -597,24 +607,23 @@ impl<'i, I: Image<'i>> RowView<I> {
     /// The field's bytes at the top of a word. Only the last columns of a short image are followed by less than a word; what is cut off there
     /// reads as zeros.
     #[inline(always)]
-    fn word(&self, column: &Column) -> Result<u64, RowError> {
-        let from = self.row.part(column.place as usize..self.row.len());
-        let from = from.ok_or(CUT)?;
-        let word = match from.first() {
+    fn word(&self, column: &Column) -> u64 {
+        let place = column.place as usize;
+        let word = match self.row.at(place) {
             Some(word) => u64::from_le_bytes(word),
-            None => short_word(from).ok_or(CUT)?,
+            None => short_word(self.row, place),
         };
-        Ok(word << (column.shift & 63))
+        word << (column.shift & 63)
     }
 
     #[inline(always)]
-    fn unsigned(&self, column: &Column) -> Result<u64, RowError> {
-        Ok(self.word(column)? >> (column.shift & 63))
+    fn unsigned(&self, column: &Column) -> u64 {
+        self.word(column) >> (column.shift & 63)
     }
 
     #[inline(always)]
-    fn signed(&self, column: &Column) -> Result<i64, RowError> {
-        Ok(self.word(column)? as i64 >> (column.shift & 63))
+    fn signed(&self, column: &Column) -> i64 {
+        self.word(column) as i64 >> (column.shift & 63)
     }
 
     /// Several fields as one.
@@ -624,44 +633,49 @@ impl<'i, I: Image<'i>> RowView<I> {
         column: &Column,
         tail: &mut Tail<'_, P>,
     ) -> Result<(), RowError> {
-        let (at, len) = (column.place as usize, usize::from(column.wire_width));
-        let from = self.row.part(at..self.row.len()).ok_or(CUT)?;
-        if let Some(bytes) = from.first() {
-            tail.put::<FIELDS_MAX>(bytes, len);
-            return Ok(());
+        let (place, len) = (column.place as usize, usize::from(column.wire_width));
+        match self.row.at::<FIELDS_MAX>(place) {
+            Some(bytes) => tail.put(bytes, len),
+            None => tail.image(self.row.part(place..place + len).ok_or(CUT)?),
         }
-        tail.image(from.part(0..len).ok_or(CUT)?);
         Ok(())
     }
 
+    /// The first string; the strings begin at `strings_at`.
     #[inline(always)]
-    fn first_bytes<const P: bool>(&self, tail: &mut Tail<'_, P>) -> Result<(), RowError> {
-        let end = self.ends.first().map(u16::from_le_bytes);
-        let end = usize::from(end.ok_or(DISORDER)? & 0x7FFF);
-        if end > self.strings.len() {
+    fn first_bytes<const P: bool>(
+        &self,
+        column: &Column,
+        strings_at: u32,
+        tail: &mut Tail<'_, P>,
+    ) -> Result<(), RowError> {
+        let strings_at = strings_at as usize;
+        let end = self.row.at(column.place as usize).ok_or(DISORDER)?;
+        let end = usize::from(u16::from_le_bytes(end) & 0x7FFF);
+        if strings_at + end > self.row.len() {
             return Err(DISORDER);
         }
-        tail.counted(self.strings, end);
+        tail.counted(self.row, strings_at, end);
         Ok(())
     }
 
+    /// Another one.
     #[inline(always)]
     fn bytes<const P: bool>(
         &self,
         column: &Column,
+        strings_at: u32,
         tail: &mut Tail<'_, P>,
     ) -> Result<(), RowError> {
+        let strings_at = strings_at as usize;
         // Where it begins, and where it ends.
-        let at = column.place as usize;
-        let pair = self.ends.part(at..at + 4).and_then(Image::first);
-        let pair = u32::from_le_bytes(pair.ok_or(DISORDER)?) as usize;
+        let pair = self.row.at(column.place as usize).ok_or(DISORDER)?;
+        let pair = u32::from_le_bytes(pair) as usize;
         let (begin, end) = (pair & 0x7FFF, pair >> 16 & 0x7FFF);
-        match self.strings.part(begin..self.strings.len()) {
-            Some(from) if begin <= end && end <= self.strings.len() => {
-                tail.counted(from, end - begin);
-                Ok(())
-            }
-            _ => Err(DISORDER),
+        if begin > end || strings_at + end > self.row.len() {
+            return Err(DISORDER);
         }
+        tail.counted(self.row, strings_at + begin, end - begin);
+        Ok(())
     }
 }

@@ -8,8 +8,7 @@ use std::ops::Range;
 /// Those of a page are read while others may write to it: two reads of the same bytes may differ, so whoever reads a number that decides something reads it once. What
 /// was made of them counts when the page was validated afterwards.
 ///
-/// *Invariants*, which unsafe code (`types::tail`) relies on, so that nobody else makes images: `len` is always the same, a part has the length that was asked for, and what
-/// `first` and `last` give has `N` bytes.
+/// *Invariants*, which unsafe code (`types::tail`) relies on, so that nobody else makes images: `len` is always the same, and a part has the length that was asked for.
 pub trait Image<'i>: Copy + Sealed {
     /// Number of bytes.
     fn len(self) -> usize;
@@ -23,11 +22,8 @@ pub trait Image<'i>: Copy + Sealed {
     /// Some of them; `None` if they are not all there.
     fn part(self, range: Range<usize>) -> Option<Self>;
 
-    /// `N` bytes (2, 4, 8, or a multiple of 16) from the first on; those behind the end are arbitrary. `None`: so many cannot be read.
-    fn first<const N: usize>(self) -> Option<[u8; N]>;
-
-    /// The last `N` bytes. `None`: there are fewer.
-    fn last<const N: usize>(self) -> Option<[u8; N]>;
+    /// `N` bytes (2, 4, 8, or a multiple of 16) from byte `at` on; those behind the end are arbitrary. `None`: so many cannot be read.
+    fn at<const N: usize>(self, at: usize) -> Option<[u8; N]>;
 
     /// Copies the bytes; the rest of `out`, if that is longer, becomes zeros.
     fn copy_to(self, out: &mut [u8]);
@@ -56,13 +52,8 @@ impl<'i> Image<'i> for Span<'i> {
     }
 
     #[inline(always)]
-    fn first<const N: usize>(self) -> Option<[u8; N]> {
-        Span::first(self)
-    }
-
-    #[inline(always)]
-    fn last<const N: usize>(self) -> Option<[u8; N]> {
-        Span::last(self)
+    fn at<const N: usize>(self, at: usize) -> Option<[u8; N]> {
+        Span::at(self, at)
     }
 
     fn copy_to(self, out: &mut [u8]) {
@@ -87,13 +78,8 @@ impl<'i> Image<'i> for &'i [u8] {
     }
 
     #[inline(always)]
-    fn first<const N: usize>(self) -> Option<[u8; N]> {
-        self.first_chunk().copied()
-    }
-
-    #[inline(always)]
-    fn last<const N: usize>(self) -> Option<[u8; N]> {
-        self.last_chunk().copied()
+    fn at<const N: usize>(self, at: usize) -> Option<[u8; N]> {
+        self.get(at..)?.first_chunk().copied()
     }
 
     fn copy_to(self, out: &mut [u8]) {

@@ -354,11 +354,8 @@ impl<'i> Image<'i> for Inside<'i> {
         let range = (self.range.0 + range.start, self.range.0 + range.end);
         there.then_some(Inside { range, ..self })
     }
-    fn first<const N: usize>(self) -> Option<[u8; N]> {
-        self.all[self.range.0..].first_chunk().copied()
-    }
-    fn last<const N: usize>(self) -> Option<[u8; N]> {
-        self.all[self.range.0..self.range.1].last_chunk().copied()
+    fn at<const N: usize>(self, at: usize) -> Option<[u8; N]> {
+        self.all[self.range.0..].get(at..)?.first_chunk().copied()
     }
     fn copy_to(self, out: &mut [u8]) {
         Image::copy_to(&self.all[self.range.0..self.range.1], out);
