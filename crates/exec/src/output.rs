@@ -3,7 +3,7 @@
 //! A result that is plain columns of one table takes [`Direct`]: an encoder made from the table's layout once. Everything else goes
 //! expression by expression through [`emit`].
 
-use nfold_engine::{RowTaker, RowsInPlace};
+use nfold_engine::{RowInPlace, RowTaker, RowsInPlace};
 use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::query::Block;
 use nfold_types::row::{General, RowEncoder, RowError, RowLayout};
@@ -186,7 +186,6 @@ impl<'d> DirectRows<'d> {
     pub fn taker<'s>(&'s self, format: WireFormat, sink: &'s mut dyn RowSink) -> Option<Taker<'s>> {
         Some(Taker {
             encoder: self.encoder,
-            layout: self.layout,
             binary: format == WireFormat::Binary,
             frames: sink.frames()?,
             taken: 0,
@@ -197,7 +196,6 @@ impl<'d> DirectRows<'d> {
 /// Encodes rows where they lie on their pages.
 pub(crate) struct Taker<'s> {
     encoder: &'s RowEncoder,
-    layout: &'s RowLayout,
     binary: bool,
     frames: RowFrames<'s>,
     taken: u64,
@@ -211,28 +209,10 @@ impl Taker<'_> {
 
     #[inline(always)]
     fn encode<const BINARY: bool>(&mut self, rows: RowsInPlace<'_, '_>) -> usize {
-        let (encoder, layout) = (self.encoder, self.layout);
-        let mut taken = 0;
-        for row in rows {
-            if self.frames.is_full() {
-                break;
-            }
-            let encoded = self.frames.row(|out| {
-                let encoded = match BINARY {
-                    true => encoder.binary_in_place(layout, row.image(), out),
-                    false => encoder.text_in_place(layout, row.image(), out),
-                };
-                // Whatever was read until now was garbage unless the page is as it was.
-                match encoded.is_ok() && row.validate() {
-                    true => Ok(()),
-                    false => Err(()),
-                }
-            });
-            if encoded.is_err() {
-                break;
-            }
-            taken += 1;
-        }
+        let (image, holds) = (RowInPlace::image, RowInPlace::validate);
+        let taken =
+            self.encoder
+                .rows_in_place::<_, _, BINARY>(rows, image, holds, &mut self.frames);
         self.taken += taken as u64;
         taken
     }

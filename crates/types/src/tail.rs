@@ -18,6 +18,7 @@
 #![allow(unsafe_code)]
 
 use crate::row::Image;
+use crate::wire::{HEADER, LONG};
 
 /// Bytes that are copied without a call where so many may be read.
 const SHORT: usize = 16;
@@ -75,6 +76,12 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
         vec.reserve(room + OVER);
         let (at, end) = spare(vec);
         Tail { vec, at, end }
+    }
+
+    /// How long the vector is with what was written.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        (self.at as usize) - (self.vec.as_ptr() as usize)
     }
 
     /// Sees to it that so many bytes can be written, of which all but [`OVER`] are appended.
@@ -338,6 +345,70 @@ unsafe fn write_image<'i>(bytes: impl Image<'i>, to: *mut u8) {
         // SAFETY: the caller's, as `at + count <= len`.
         unsafe { to.add(at).copy_from_nonoverlapping(piece.as_ptr(), count) };
         at += count;
+    }
+}
+
+impl Tail<'_, true> {
+    /// Makes room for so many bytes, and [`OVER`] more.
+    ///
+    /// # Safety
+    /// From now on no more than `room` bytes are appended, unless more are promised. The tail is not [lent](Self::lend): the lender's ends would be those of a vector that has
+    /// grown, if whoever it is lent to panics.
+    #[inline(always)]
+    pub unsafe fn promise(&mut self, room: usize) {
+        let left = (self.end as usize) - (self.at as usize);
+        if left < room + OVER {
+            (self.at, self.end) = grow(self.vec, self.at, room + OVER);
+        }
+    }
+
+    /// Begins a packet, whose header is a part of what was promised; gives where.
+    #[inline(always)]
+    pub fn begin_frame(&mut self) -> usize {
+        let start = self.len();
+        self.put([0; HEADER], HEADER);
+        start
+    }
+
+    /// Ends the packet that was begun at `start`, of less than 2^24 - 1 bytes.
+    #[inline(always)]
+    pub fn end_frame(&mut self, start: usize, sequence: u8) {
+        let Some(len) = self.len().checked_sub(start + HEADER) else {
+            return debug_assert!(false, "the caller's: a packet has a header");
+        };
+        debug_assert!(
+            len < LONG,
+            "the caller's: no longer than what is promised at once"
+        );
+        let header = len as u32 | u32::from(sequence) << 24;
+        // SAFETY: so many bytes from `start` on are written already (T1, T2).
+        unsafe {
+            let at = self.vec.as_mut_ptr().add(start).cast::<[u8; HEADER]>();
+            at.write(header.to_le_bytes());
+        }
+    }
+
+    /// Forgets all behind the first `len` bytes of the vector and what was written.
+    #[inline(always)]
+    pub fn back_to(&mut self, len: usize) {
+        if len > self.len() {
+            return;
+        }
+        // A tail that was lent has left its end in the vector.
+        self.vec.truncate(len);
+        // SAFETY: T1: so many bytes are in the allocation; T2: and written.
+        self.at = unsafe { self.vec.as_mut_ptr().add(len) };
+    }
+
+    /// Lets `write` write through a tail of its own, so that this one's ends need not be in memory.
+    #[inline(always)]
+    pub fn lend<R>(&mut self, write: impl FnOnce(&mut Tail<'_, true>) -> R) -> R {
+        let (at, end) = (self.at, self.end);
+        let vec = &mut *self.vec;
+        let mut other = Tail::<true> { vec, at, end };
+        let result = write(&mut other);
+        (self.at, self.end) = (other.at, other.end);
+        result
     }
 }
 

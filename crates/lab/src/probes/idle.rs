@@ -28,6 +28,8 @@ file (?option_file=FILE) or a prompt (?prompt=yes); never in a DSN.";
 
 /// Connections that come before the first look: what a server makes once and keeps is not counted.
 const FIRST: usize = 100;
+/// Before their idleness is measured: what the last statements left to do is done by then.
+const SETTLE: Duration = Duration::from_secs(1);
 /// Files and sockets of the lab's own.
 const SPARE: u64 = 64;
 
@@ -126,6 +128,7 @@ fn measure(
     }
     report.bytes_each_after_statement = Some(each(weigh()?, all.len(), report));
     progress.say("they wait");
+    pause(SETTLE);
     let (began, before) = (Instant::now(), procfs::process_times(pid));
     pause(Duration::from_secs_f64(args.time));
     let (after, waited) = (procfs::process_times(pid), began.elapsed().as_secs_f64());

@@ -9,7 +9,7 @@
 //! ```
 //! # Invariants
 //! - E1: the bytes are those that [`crate::wire::write_text`] and [`crate::wire::write_binary`] give for [`RowLayout::get`]'s values.
-//! - E2: every offset is checked against the image, as in `row` (I1), and read once: an image [in place](RowEncoder::text_in_place) may change meanwhile.
+//! - E2: every offset is checked against the image, as in `row` (I1), and read once: an image [in place](RowEncoder::rows_in_place) may change meanwhile.
 //!
 //! # Cost
 //! No allocation but the growth of `out`, whose end is held in registers up to the next column of the caller's ([`Tail`]).
@@ -18,7 +18,7 @@ use super::field::FieldKind;
 use super::{FLAG_EXTERNAL, FLAG_WIDE, Image, NOT_NULL, RowError, RowLayout};
 use crate::tail::Tail;
 use crate::temporal::{Date, DateTime};
-use crate::wire;
+use crate::wire::{self, HEADER, RowFrames};
 use crate::{ColumnType, TypeKind, ValueRef};
 
 mod digits;
@@ -188,25 +188,91 @@ impl RowEncoder {
         }
     }
 
-    /// Whether rows can be encoded [in place](Self::text_in_place), in one of the two formats.
+    /// Whether rows can be encoded [in place](Self::rows_in_place), in one of the two formats.
     #[inline]
     pub fn is_in_place(&self, binary: bool) -> bool {
         self.in_place[usize::from(binary)]
     }
 
-    /// Appends a text row from an image of any kind.
-    ///
-    /// # Errors
-    /// A damaged image, or one that is not all in place (wide offsets, external fields, columns that are the caller's); part of the row may be in `out` then.
+    /// Appends rows, each as a packet, from images of any kind: where bytes may be garbage or change meanwhile, `holds` tells afterwards whether they were the row's.
+    /// Gives how many of the first ones it took: up to one that does not hold, that is damaged or not all in place (wide offsets, external fields), or has columns that are the caller's, of which
+    /// nothing is left; or until twice of what is [enough](RowFrames::enough) is there.
     #[inline(always)]
-    pub fn text_in_place<'i>(
+    pub fn rows_in_place<'i, R, I: Image<'i>, const BINARY: bool>(
         &self,
-        layout: &RowLayout,
-        row: impl Image<'i>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), RowError> {
-        let view = self.view(row).ok_or(ELSEWHERE)?;
-        self.text_view(view, layout, out, &mut |_, _, _| ())
+        rows: impl Iterator<Item = R>,
+        image: impl Fn(&R) -> I,
+        holds: impl Fn(&R) -> bool,
+        frames: &mut RowFrames<'_>,
+    ) -> usize {
+        let most = 2 * frames.enough;
+        let mut sequence = *frames.sequence;
+        let mut taken = 0;
+        let mut tail = self.tail::<true>(frames.out, 0);
+        for row in rows {
+            if tail.len() >= most {
+                break;
+            }
+            let Some(view) = self.view(image(&row)) else {
+                break;
+            };
+            let Some(room) = self.room_of(view.row.len()) else {
+                break;
+            };
+            self.promise(&mut tail, room);
+            let start = tail.begin_frame();
+            let whole = if view.nulls & self.null_bits == 0 {
+                self.columns_in_place::<I, BINARY, false>(view, &mut tail)
+            } else if let Some(row) = view.row.part(0..view.row.len()) {
+                // Made here (`short_word`).
+                tail.lend(|tail| self.nulls_in_place::<I, BINARY>(row, view.nulls, tail))
+            } else {
+                false
+            };
+            // Whatever was read until now was garbage unless the page is as it was.
+            if !whole || !holds(&row) {
+                tail.back_to(start);
+                break;
+            }
+            tail.end_frame(start, sequence);
+            sequence = sequence.wrapping_add(1);
+            taken += 1;
+        }
+        *frames.sequence = sequence;
+        taken
+    }
+
+    #[inline(never)]
+    fn nulls_in_place<'i, I: Image<'i>, const BINARY: bool>(
+        &self,
+        row: I,
+        nulls: u64,
+        tail: &mut Tail<'_, true>,
+    ) -> bool {
+        self.columns_in_place::<I, BINARY, true>(RowView { row, nulls }, tail)
+    }
+
+    /// Appends all columns; false: there is damage, or some column is the caller's.
+    #[inline(always)]
+    fn columns_in_place<'i, I: Image<'i>, const BINARY: bool, const NULLS: bool>(
+        &self,
+        view: RowView<I>,
+        tail: &mut Tail<'_, true>,
+    ) -> bool {
+        let end = match BINARY {
+            false => self.text_until::<I, NULLS, true>(&mut self.columns.iter(), view, tail),
+            true => {
+                let mark = null_mark(tail.len());
+                tail.zeros(self.head);
+                self.binary_until::<I, NULLS, true>(
+                    &mut self.binary_columns::<NULLS>(),
+                    view,
+                    mark,
+                    tail,
+                )
+            }
+        };
+        matches!(end, Ok(None))
     }
 
     #[inline(always)]
@@ -257,35 +323,44 @@ impl RowEncoder {
         let mut columns = self.columns.iter();
         loop {
             let mut tail = self.tail::<PROMISED>(out, room);
-            // Up to a column that is the caller's.
-            let column = loop {
-                let Some(column) = columns.next() else {
-                    return Ok(());
-                };
-                if NULLS && view.is_null(column) {
-                    tail.put([wire::TEXT_NULL], 1);
-                    continue;
-                }
-                match column.form {
-                    Form::Signed => {
-                        let value = view.signed(column);
-                        number_text(value.unsigned_abs(), value < 0, &mut tail);
-                    }
-                    Form::Unsigned => number_text(view.unsigned(column), false, &mut tail),
-                    Form::FirstBytes => view.first_bytes(column, self.strings_at, &mut tail)?,
-                    Form::Bytes => view.bytes(column, self.strings_at, &mut tail)?,
-                    Form::Date => date_text(date(view.unsigned(column)), &mut tail),
-                    Form::Seconds => seconds_text(seconds(view.unsigned(column)), &mut tail),
-                    _ => break column,
-                }
-            };
+            let end = self.text_until::<I, NULLS, PROMISED>(&mut columns, view, &mut tail)?;
             drop(tail);
+            let Some(column) = end else { return Ok(()) };
             let row = view.row.slice().ok_or(ELSEWHERE)?;
             match layout.get(row, column.ordinal as usize)? {
                 ValueRef::Null => out.push(wire::TEXT_NULL),
                 value => general(column.number as usize, value, out),
             }
         }
+    }
+
+    /// Appends columns up to one that is the caller's, and gives that; `None`: to the end.
+    #[inline(always)]
+    fn text_until<'e, 'i, I: Image<'i>, const NULLS: bool, const PROMISED: bool>(
+        &self,
+        columns: &mut std::slice::Iter<'e, Column>,
+        view: RowView<I>,
+        tail: &mut Tail<'_, PROMISED>,
+    ) -> Result<Option<&'e Column>, RowError> {
+        for column in columns {
+            if NULLS && view.is_null(column) {
+                tail.put([wire::TEXT_NULL], 1);
+                continue;
+            }
+            match column.form {
+                Form::Signed => {
+                    let value = view.signed(column);
+                    number_text(value.unsigned_abs(), value < 0, tail);
+                }
+                Form::Unsigned => number_text(view.unsigned(column), false, tail),
+                Form::FirstBytes => view.first_bytes(column, self.strings_at, tail)?,
+                Form::Bytes => view.bytes(column, self.strings_at, tail)?,
+                Form::Date => date_text(date(view.unsigned(column)), tail),
+                Form::Seconds => seconds_text(seconds(view.unsigned(column)), tail),
+                _ => return Ok(Some(column)),
+            }
+        }
+        Ok(None)
     }
 
     #[cold]
@@ -321,21 +396,6 @@ impl RowEncoder {
             Some(view) => self.binary_view(view, layout, out, general),
             None => self.binary_slowly(layout, row, out, general),
         }
-    }
-
-    /// Appends a binary row from an image of any kind.
-    ///
-    /// # Errors
-    /// As [`Self::text_in_place`].
-    #[inline(always)]
-    pub fn binary_in_place<'i>(
-        &self,
-        layout: &RowLayout,
-        row: impl Image<'i>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), RowError> {
-        let view = self.view(row).ok_or(ELSEWHERE)?;
-        self.binary_view(view, layout, out, &mut |_, _, _| ())
     }
 
     #[inline(always)]
@@ -384,41 +444,14 @@ impl RowEncoder {
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
         let mark = null_mark(out.len());
-        let mut columns = match NULLS {
-            true => self.columns.iter(),
-            false => self.gathered.iter(),
-        };
+        let mut columns = self.binary_columns::<NULLS>();
         let mut tail = self.tail::<PROMISED>(out, room);
         tail.zeros(self.head);
         loop {
-            // Up to a column that is the caller's.
-            let column = loop {
-                let Some(column) = columns.next() else {
-                    return Ok(());
-                };
-                if NULLS && view.is_null(column) {
-                    let (at, bit) = mark(column.number as usize);
-                    tail.set_bits(at, bit);
-                    continue;
-                }
-                match column.form {
-                    Form::Fields => view.fields(column, &mut tail)?,
-                    Form::Signed | Form::FilledSigned => {
-                        let value = view.signed(column) as u64;
-                        tail.put(value.to_le_bytes(), column.wire_width.into());
-                    }
-                    Form::Unsigned | Form::FilledUnsigned => {
-                        let value = view.unsigned(column);
-                        tail.put(value.to_le_bytes(), column.wire_width.into());
-                    }
-                    Form::FirstBytes => view.first_bytes(column, self.strings_at, &mut tail)?,
-                    Form::Bytes => view.bytes(column, self.strings_at, &mut tail)?,
-                    Form::Date => date_binary(date(view.unsigned(column)), &mut tail),
-                    Form::Seconds => seconds_binary(seconds(view.unsigned(column)), &mut tail),
-                    Form::General => break column,
-                }
-            };
+            let end =
+                self.binary_until::<I, NULLS, PROMISED>(&mut columns, view, mark, &mut tail)?;
             drop(tail);
+            let Some(column) = end else { return Ok(()) };
             let number = column.number as usize;
             let row = view.row.slice().ok_or(ELSEWHERE)?;
             match layout.get(row, column.ordinal as usize)? {
@@ -430,6 +463,50 @@ impl RowEncoder {
             }
             tail = self.tail::<PROMISED>(out, room);
         }
+    }
+
+    /// What a binary row is made of.
+    #[inline(always)]
+    fn binary_columns<const NULLS: bool>(&self) -> std::slice::Iter<'_, Column> {
+        match NULLS {
+            true => self.columns.iter(),
+            false => self.gathered.iter(),
+        }
+    }
+
+    /// As [`Self::text_until`]; `mark` says where the bit of a column is.
+    #[inline(always)]
+    fn binary_until<'e, 'i, I: Image<'i>, const NULLS: bool, const PROMISED: bool>(
+        &self,
+        columns: &mut std::slice::Iter<'e, Column>,
+        view: RowView<I>,
+        mark: impl Fn(usize) -> (usize, u8),
+        tail: &mut Tail<'_, PROMISED>,
+    ) -> Result<Option<&'e Column>, RowError> {
+        for column in columns {
+            if NULLS && view.is_null(column) {
+                let (at, bit) = mark(column.number as usize);
+                tail.set_bits(at, bit);
+                continue;
+            }
+            match column.form {
+                Form::Fields => view.fields(column, tail)?,
+                Form::Signed | Form::FilledSigned => {
+                    let value = view.signed(column) as u64;
+                    tail.put(value.to_le_bytes(), column.wire_width.into());
+                }
+                Form::Unsigned | Form::FilledUnsigned => {
+                    let value = view.unsigned(column);
+                    tail.put(value.to_le_bytes(), column.wire_width.into());
+                }
+                Form::FirstBytes => view.first_bytes(column, self.strings_at, tail)?,
+                Form::Bytes => view.bytes(column, self.strings_at, tail)?,
+                Form::Date => date_binary(date(view.unsigned(column)), tail),
+                Form::Seconds => seconds_binary(seconds(view.unsigned(column)), tail),
+                Form::General => return Ok(Some(column)),
+            }
+        }
+        Ok(None)
     }
 
     #[cold]
@@ -475,6 +552,14 @@ impl RowEncoder {
         unsafe { Tail::with_room(out, room) }
     }
 
+    /// Makes room for so many bytes more, and a packet's header, in a tail that was promised nothing yet, or that all of it is written.
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn promise(&self, tail: &mut Tail<'_, true>, room: usize) {
+        // SAFETY: as in `tail`.
+        unsafe { tail.promise(HEADER + room) };
+    }
+
     /// The image as one with narrow offsets and all fields in it; `None` if it is another, or is cut off before the strings.
     #[inline(always)]
     fn view<'i, I: Image<'i>>(&self, row: I) -> Option<RowView<I>> {
@@ -498,7 +583,7 @@ impl RowEncoder {
 
 /// The byte of the vector and the bit in it that say that column `n` is NULL, for a binary row that begins at `start`.
 #[inline(always)]
-fn null_mark(start: usize) -> impl Fn(usize) -> (usize, u8) {
+fn null_mark(start: usize) -> impl Fn(usize) -> (usize, u8) + Copy {
     move |n| (start + 1 + (n + 2) / 8, 1 << ((n + 2) % 8))
 }
 

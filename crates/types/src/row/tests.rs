@@ -1,6 +1,7 @@
 use super::*;
 use crate::sql_type::TextSize;
 use crate::temporal::{Date, DateTime, Time, Timestamp};
+use crate::wire::RowFrames;
 use crate::{CollationId, Decimal, Value};
 use proptest::prelude::*;
 
@@ -365,6 +366,29 @@ impl<'i> Image<'i> for Inside<'i> {
     }
 }
 
+/// Encodes images in place, of which those from number `good` on do not hold.
+fn in_place<'i, I: Image<'i>>(
+    encoder: &RowEncoder,
+    images: impl IntoIterator<Item = I>,
+    good: usize,
+    is_binary: bool,
+    (out, sequence): (&mut Vec<u8>, &mut u8),
+) -> usize {
+    let end = |_: &mut Vec<u8>, _: usize, _: &mut u8| unreachable!("no packet is so long");
+    let mut frames = RowFrames {
+        out,
+        sequence,
+        enough: usize::MAX / 2,
+        end,
+    };
+    let rows = images.into_iter().enumerate();
+    let (image, holds) = (|row: &(usize, I)| row.1, |row: &(usize, I)| row.0 < good);
+    match is_binary {
+        true => encoder.rows_in_place::<_, _, true>(rows, image, holds, &mut frames),
+        false => encoder.rows_in_place::<_, _, false>(rows, image, holds, &mut frames),
+    }
+}
+
 proptest! {
     #[test]
     fn encoders_write_what_values_say((layout, values) in rows(), strings: bool, order: u64, times in 1usize..4) {
@@ -392,22 +416,20 @@ proptest! {
         out.truncate(6);
         encoder.binary(&layout, &row, &mut out, &mut |n, v, out| write_binary(v, ty(n), &zone, out)).expect("a good row");
         prop_assert_eq!(&out[6..], &*binary);
-        // The same from the middle of other bytes, or near to their end.
+        // The same from the middle of other bytes, or near to their end; several rows, the last of which is another one when it was read.
         for behind in [0, 1, 9, 70, 300] {
             let around = [&[0xEE; 7][..], &row, &vec![0xEE; behind]].concat();
             let image = Inside { all: &around, range: (7, 7 + row.len()) };
             for (is_binary, expected) in [(false, &text), (true, &binary)] {
                 out.truncate(6);
-                let done = match is_binary {
-                    false => encoder.text_in_place(&layout, image, &mut out),
-                    true => encoder.binary_in_place(&layout, image, &mut out),
-                };
-                if encoder.is_in_place(is_binary) && row[2] == 0 {
-                    prop_assert_eq!(done, Ok(()));
-                    prop_assert_eq!(&out[6..], &**expected);
-                } else if done.is_ok() {
-                    prop_assert_eq!(&out[6..], &**expected);
-                }
+                let mut sequence = 254;
+                let taken = in_place(&encoder, [image; 4], 3, is_binary, (&mut out, &mut sequence));
+                let takes = encoder.is_in_place(is_binary) && row[2] == 0;
+                prop_assert!(taken == 3 || taken == 0 && (!takes || expected.len() > 60_000), "{taken}");
+                let packet = |n: usize| [&(expected.len() as u32 | (254 + n as u32) << 24).to_le_bytes()[..], expected].concat();
+                let packets: Vec<u8> = (0..taken).flat_map(packet).collect();
+                prop_assert_eq!(&out[6..], &*packets);
+                prop_assert_eq!(sequence, 254_u8.wrapping_add(taken as u8));
             }
         }
     }
@@ -424,8 +446,11 @@ proptest! {
             let _ = encoder.text(&layout, &row, &mut out, &mut |_, _, _| ());
             let _ = encoder.binary(&layout, &row, &mut out, &mut |_, _, _| ());
             let image = Inside { all: &row, range: (row.len().min(5), row.len()) };
-            let _ = encoder.text_in_place(&layout, image, &mut out);
-            let _ = encoder.binary_in_place(&layout, image, &mut out);
+            for is_binary in [false, true] {
+                let mut sequence = 0;
+                let (before, taken) = (out.len(), in_place(&encoder, [image], 1, is_binary, (&mut out, &mut sequence)));
+                prop_assert!(taken == 1 || (out.len(), sequence) == (before, 0));
+            }
             row.truncate(cut.index(row.len().max(1)));
         }
     }

@@ -3,9 +3,9 @@
 //! Source: "MySQL Packets" of MySQL's client/server protocol documentation.
 
 /// Bytes before a packet's payload: its length (3, little-endian), its sequence number.
-const HEADER: usize = 4;
+pub(crate) const HEADER: usize = 4;
 /// A payload of so many bytes or more takes several packets.
-const LONG: usize = 0xFF_FFFF;
+pub(crate) const LONG: usize = 0xFF_FFFF;
 
 /// Where rows go. What is in `out` already stays.
 pub struct RowFrames<'o> {

@@ -11,6 +11,7 @@ mod frames;
 mod param;
 
 pub use frames::RowFrames;
+pub(crate) use frames::{HEADER, LONG};
 pub use param::{ParamError, read_param};
 
 use crate::convert::number::{write_double, write_fixed, write_float, write_i64, write_u64};
