@@ -12,27 +12,50 @@ use std::ops::Range;
 /// itself is not prefix-free (keys of equal numbers of parts always are).
 #[derive(Debug, Clone, Default)]
 pub struct PointSet {
+    /// Holds the long keys.
     arena: Vec<u8>,
     keys: Vec<Point>,
+    /// Of all keys.
+    bytes: usize,
     sealed: bool,
 }
 
 /// Bytes of a point's head.
 const WORD_BYTES: usize = 8;
 
-/// Where a key lies in the arena.
+/// A key: here, if it is short, otherwise in the arena.
 #[derive(Debug, Clone, Copy)]
 struct Point {
-    start: u32,
+    /// Its first eight bytes, zeros behind its end: where they are not the same they decide the order.
+    first: [u8; WORD_BYTES],
+    /// Where it ends in the arena, if it is long.
     end: u32,
-    /// The first eight bytes, padded with zeros, big-endian: unequal heads decide the order.
-    head: u64,
+    len: u32,
 }
 
 impl Point {
-    #[inline]
-    fn key(self, arena: &[u8]) -> &[u8] {
-        &arena[self.start as usize..self.end as usize]
+    /// The first `len` bytes of a big-endian word, at most eight.
+    #[inline(always)]
+    fn short(word: u64, len: usize) -> Point {
+        Point {
+            first: word.to_be_bytes(),
+            end: 0,
+            len: len as u32,
+        }
+    }
+
+    #[inline(always)]
+    fn head(&self) -> u64 {
+        u64::from_be_bytes(self.first)
+    }
+
+    #[inline(always)]
+    fn key<'k>(&'k self, arena: &'k [u8]) -> &'k [u8] {
+        let len = self.len as usize;
+        match self.first.get(..len) {
+            Some(key) => key,
+            None => &arena[self.end as usize - len..self.end as usize],
+        }
     }
 }
 
@@ -47,19 +70,23 @@ impl PointSet {
     pub fn clear(&mut self) {
         self.arena.clear();
         self.keys.clear();
+        self.bytes = 0;
         self.sealed = false;
     }
 
     /// Adds the key that `encode` appends.
     #[inline]
     pub fn push_with(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
-        let start = self.arena.len() as u32;
+        let start = self.arena.len();
         encode(&mut self.arena);
-        self.keys.push(Point {
-            start,
-            end: self.arena.len() as u32,
-            head: padded_word(&self.arena[start as usize..]),
-        });
+        let key = &self.arena[start..];
+        let mut point = Point::short(padded_word(key), key.len());
+        match point.len as usize <= WORD_BYTES {
+            true => self.arena.truncate(start),
+            false => point.end = self.arena.len() as u32,
+        }
+        self.bytes += point.len as usize;
+        self.keys.push(point);
         self.sealed = false;
     }
 
@@ -69,38 +96,41 @@ impl PointSet {
     }
 
     /// Adds one key for each of `middles`, which it has between `before` and `behind`.
-    #[inline]
     pub fn push_joined<'m>(
         &mut self,
         before: &[u8],
         middles: impl ExactSizeIterator<Item = &'m [u8]>,
         behind: &[u8],
     ) {
-        let (first, last) = (padded_word(before), padded_word(behind));
-        let around = before.len() + behind.len();
         self.keys.reserve(middles.len());
-        self.sealed = false;
         for middle in middles {
-            let len = around + middle.len();
-            if len > WORD_BYTES {
-                let parts = [before, middle, behind];
-                self.push_with(|out| parts.iter().for_each(|part| out.extend_from_slice(part)));
-                continue;
-            }
-            // Short ones are put together in a register.
-            let middle_end = 8 * (before.len() + middle.len()) as u32;
-            let head = first
-                | padded_word(middle).unbounded_shr(8 * before.len() as u32)
-                | last.unbounded_shr(middle_end);
-            let start = self.arena.len();
-            self.arena.extend_from_slice(&head.to_be_bytes());
-            self.arena.truncate(start + len);
-            self.keys.push(Point {
-                start: start as u32,
-                end: (start + len) as u32,
-                head,
-            });
+            let parts = [before, middle, behind];
+            self.push_with(|out| parts.iter().for_each(|part| out.extend_from_slice(part)));
         }
+    }
+
+    /// As [`push_joined`](Self::push_joined); the middles are the first `len` bytes of big-endian words, zeros behind them. False, and nothing is added: the keys would be longer
+    /// than eight bytes.
+    #[inline]
+    pub fn push_joined_words(
+        &mut self,
+        before: &[u8],
+        (words, len): (&[u64], usize),
+        behind: &[u8],
+    ) -> bool {
+        let whole = before.len() + len + behind.len();
+        if whole > WORD_BYTES {
+            return false;
+        }
+        // They are put together in a register.
+        let shift = 8 * before.len() as u32;
+        let behind = padded_word(behind).unbounded_shr(shift + 8 * len as u32);
+        let around = padded_word(before) | behind;
+        let point = |word: &u64| Point::short(around | word.unbounded_shr(shift), whole);
+        self.keys.extend(words.iter().map(point));
+        self.bytes += words.len() * whole;
+        self.sealed = false;
+        true
     }
 
     /// Sorts and removes duplicates.
@@ -114,9 +144,19 @@ impl PointSet {
 
     fn sort(&mut self) {
         if !self.sealed {
+            let len = self.keys.first().map_or(0, |key| key.len);
+            let alike = self.keys.iter().all(|key| key.len == len);
+            if alike && len as usize <= WORD_BYTES {
+                // Their heads are all there is to them.
+                if !self.keys.is_sorted_by(|a, b| a.head() < b.head()) {
+                    self.keys.sort_unstable_by_key(Point::head);
+                    self.keys.dedup_by(|a, b| a.first == b.first);
+                }
+                return;
+            }
             let arena = &self.arena;
             let order = |a: &Point, b: &Point| {
-                let heads = a.head.cmp(&b.head);
+                let heads = a.head().cmp(&b.head());
                 heads.then_with(|| a.key(arena).cmp(b.key(arena)))
             };
             if !self.keys.is_sorted_by(|a, b| order(a, b).is_lt()) {
@@ -133,7 +173,7 @@ impl PointSet {
 
     /// Bytes of all keys.
     pub fn bytes(&self) -> usize {
-        self.arena.len()
+        self.bytes
     }
 
     /// Whether there is none.
@@ -155,7 +195,7 @@ impl PointSet {
     /// All keys, each with its first eight bytes as a big-endian number, zeros behind its end.
     #[inline]
     pub(crate) fn iter_with_words(&self) -> impl ExactSizeIterator<Item = (&[u8], u64)> {
-        self.keys.iter().map(|p| (p.key(&self.arena), p.head))
+        self.keys.iter().map(|p| (p.key(&self.arena), p.head()))
     }
 
     /// Bytes held, for accounting.
@@ -573,6 +613,24 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_all_lengths_have_their_order() {
+        // Alike and short, alike and long, of different lengths.
+        for lens in [4..5, 8..9, 12..13, 3..12] {
+            let mut set = PointSet::new();
+            let mut model = std::collections::BTreeSet::new();
+            for n in 0..400_u32 {
+                let mixed = n.wrapping_mul(0x9E37_79B9) % 97;
+                let len = lens.start + n as usize % lens.len();
+                let key = &[mixed.to_be_bytes(); 3].concat()[12 - len..];
+                set.push(key);
+                model.insert(key.to_vec());
+            }
+            set.seal();
+            assert!(set.iter().eq(model.iter().map(Vec::as_slice)), "{lens:?}");
+        }
+    }
+
+    #[test]
     fn joined_keys_are_those_of_one_piece() {
         let bytes: Vec<u8> = (1..40).collect();
         for lens in [
@@ -592,10 +650,21 @@ mod tests {
             for (i, middle) in middles.iter().enumerate() {
                 whole.push(&[before, middle, behind].concat());
                 assert_eq!(joined.key(i), whole.key(i));
-                assert_eq!(joined.keys[i].head, whole.keys[i].head);
+                assert_eq!(joined.keys[i].first, whole.keys[i].first);
             }
+            assert_eq!(joined.bytes(), whole.bytes());
             let words = joined.iter_with_words();
             assert!(words.eq(whole.iter().map(|key| (key, padded_word(key)))));
+            // Middles of one length, as words.
+            let middle = &bytes[a..a + b];
+            let mut of_words = PointSet::new();
+            let fits = of_words.push_joined_words(before, (&[padded_word(middle); 2], b), behind);
+            assert_eq!(fits, a + b + c <= 8);
+            if fits {
+                assert_eq!(of_words.key(1), whole.key(0));
+                assert_eq!(of_words.bytes(), 2 * whole.key(0).len());
+                assert_eq!(of_words.keys[0].first, whole.keys[0].first);
+            }
         }
     }
 

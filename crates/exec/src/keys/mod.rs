@@ -41,6 +41,7 @@ impl BoundAccess {
             + self.ranges.capacity() * size_of::<KeyRange>()
             + self.scratch.arena.capacity()
             + self.scratch.members.capacity() * size_of::<(u32, u32)>()
+            + self.scratch.words.capacity() * size_of::<u64>()
     }
 }
 
@@ -51,10 +52,73 @@ struct Scratch {
     members: Vec<(u32, u32)>,
     /// For each group of parts: its members.
     groups: Vec<(u32, u32)>,
+    /// The members of one group, as words, and which group that is.
+    words: Vec<u64>,
+    word_group: Option<WordGroup>,
     /// Members of the last group that are somewhere from one value to another: where those two end in the arena, the first beginning at the first
     /// number.
     near: Vec<(u32, u32, u32)>,
     key: Vec<u8>,
+}
+
+/// A group whose members are the first `len` bytes of [`Scratch::words`]: integers, which most lists are of.
+#[derive(Debug, Clone, Copy)]
+struct WordGroup {
+    group: usize,
+    len: usize,
+}
+
+impl Scratch {
+    /// Takes members of part `at` as words while they are integers that its column can hold; gives how many of the first ones it took. They stay words if those are all, and are members like
+    /// all others if some are left, which the caller adds.
+    fn take_words<'v>(
+        &mut self,
+        layout: &KeyLayout,
+        at: usize,
+        members: impl ExactSizeIterator<Item = ValueRef<'v>> + Clone,
+    ) -> usize {
+        let integers = layout.integer_part(at);
+        let (Some(integers), None) = (integers, self.word_group) else {
+            return 0;
+        };
+        self.words.reserve(members.len());
+        let count = members.len();
+        let mut words = members.map_while(|value| integers.word(&value));
+        self.words.extend(words.by_ref());
+        self.word_group = Some(WordGroup {
+            group: self.groups.len(),
+            len: integers.key_len(),
+        });
+        let taken = self.words.len();
+        if taken < count {
+            self.spell_out();
+        }
+        taken
+    }
+
+    /// Turns the words into members like all others.
+    fn spell_out(&mut self) {
+        let Some(WordGroup { group, len }) = self.word_group.take() else {
+            return;
+        };
+        let start = self.members.len() as u32;
+        for word in self.words.drain(..) {
+            let from = self.arena.len();
+            self.arena.extend_from_slice(&word.to_be_bytes()[..len]);
+            self.members.push((from as u32, (from + len) as u32));
+        }
+        if let Some(members) = self.groups.get_mut(group) {
+            *members = (start, self.members.len() as u32);
+        }
+    }
+
+    /// Whether the words can stay words: no other group has several members, none is of ranges.
+    fn words_are_alone(&self) -> bool {
+        let mut groups = self.groups.iter().enumerate();
+        let alone =
+            |w: WordGroup| groups.all(|(n, &(start, end))| n == w.group || end - start == 1);
+        self.near.is_empty() && self.word_group.is_some_and(alone)
+    }
 }
 
 /// Points are read by `get_many`, ranges one after the other.
@@ -198,9 +262,12 @@ impl BoundAccess {
         self.scratch.members.clear();
         self.scratch.groups.clear();
         self.scratch.near.clear();
+        self.scratch.words.clear();
+        self.scratch.word_group = None;
         let mut at = 0;
         while at < parts.len() {
             let start = self.scratch.members.len() as u32;
+            let words = self.scratch.words.len();
             let taken = match &parts[at] {
                 PointPart::List { of: 2.., .. } | PointPart::Rows { .. } => {
                     self.encode_rows(cx, layout, parts, at)?
@@ -212,7 +279,7 @@ impl BoundAccess {
             };
             let end = self.scratch.members.len() as u32;
             let near = !self.scratch.near.is_empty();
-            if start == end && !near {
+            if start == end && !near && words == self.scratch.words.len() {
                 return Ok(false);
             }
             self.scratch.groups.push((start, end));
@@ -220,6 +287,9 @@ impl BoundAccess {
                 break;
             }
             at += taken;
+        }
+        if !self.scratch.words_are_alone() {
+            self.scratch.spell_out();
         }
         Ok(true)
     }
@@ -241,13 +311,13 @@ impl BoundAccess {
                 let ty = &layout.parts()[at].ty;
                 let integers = Integers::of(ty);
                 let mixed = LazyCell::new(|| list.iter().any(|e| e.ty.class().is_number()));
-                list.iter().try_for_each(|e| {
-                    // A whole number bound to a marker, as most members are, is looked at where it lies.
-                    if let (ExprKind::Param(n), Some(integers)) = (&e.kind, &integers)
-                        && let Some(value) = integers.member(&cx.st.params.get(*n))
-                    {
-                        return plain_member(s, layout, at, value);
-                    }
+                // Whole numbers bound to markers, as most members are, are looked at where they lie.
+                let bound = |e: &Expr| match e.kind {
+                    ExprKind::Param(n) => cx.st.params.get(n),
+                    _ => ValueRef::Null,
+                };
+                let as_words = s.take_words(layout, at, list.iter().map(bound));
+                list.iter().skip(as_words).try_for_each(|e| {
                     let v = cx.val(e)?;
                     if let Some(value) = integers.as_ref().and_then(|i| i.member(&v.as_value_ref()))
                     {
@@ -290,7 +360,11 @@ impl BoundAccess {
                 }
                 let several = cx.st.params.list(*list).0.len() > 1;
                 let mixed = LazyCell::new(|| compare::has_numbers(cx, *list));
-                for (i, value) in cx.st.params.list(*list).0.enumerate() {
+                let as_words = self
+                    .scratch
+                    .take_words(layout, at, cx.st.params.list(*list).0);
+                let s = &mut self.scratch;
+                for (i, value) in cx.st.params.list(*list).0.enumerate().skip(as_words) {
                     if let Some(value) = integers.as_ref().and_then(|i| i.member(&value)) {
                         plain_member(s, layout, at, value)?;
                         continue;
@@ -568,6 +642,22 @@ fn member(
 fn product(s: &mut Scratch, points: &mut PointSet) {
     let mut key = std::mem::take(&mut s.key);
     key.clear();
+    let member = |&(a, b): &(u32, u32)| &s.arena[a as usize..b as usize];
+    if let Some(WordGroup { group, len }) = s.word_group {
+        // All others have one member.
+        let only = |&(start, _): &(u32, u32)| member(&s.members[start as usize]);
+        let (before, behind) = (&s.groups[..group], &s.groups[group + 1..]);
+        before.iter().for_each(|g| key.extend_from_slice(only(g)));
+        let middle = key.len();
+        behind.iter().for_each(|g| key.extend_from_slice(only(g)));
+        let (before, behind) = key.split_at(middle);
+        if points.push_joined_words(before, (&s.words, len), behind) {
+            s.key = key;
+            return;
+        }
+        key.clear();
+        s.spell_out();
+    }
     // Groups of one member at the end are the same behind every point.
     let several = |&(start, end): &(u32, u32)| end - start > 1;
     let listed = s.groups.iter().rposition(several).map_or(0, |n| n + 1);

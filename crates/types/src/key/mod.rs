@@ -185,7 +185,77 @@ impl Fast {
     }
 }
 
+/// A part of integers, whose keys are words: for loops over many values.
+#[derive(Clone, Copy, Debug)]
+pub struct IntegerPart {
+    unsigned: bool,
+    /// The least value, and how far the greatest is from it.
+    least: u64,
+    span: u64,
+    len: u32,
+    /// Bits behind them in a word.
+    shift: u32,
+    /// The byte before the value's, if there is one.
+    lead: u64,
+    /// All ones in the bytes of the key, if it is descending.
+    flip: u64,
+}
+
+impl IntegerPart {
+    fn of(part: &KeyPart) -> Option<IntegerPart> {
+        let is_int = matches!(
+            part.ty.kind,
+            TypeKind::TinyInt
+                | TypeKind::SmallInt
+                | TypeKind::MediumInt
+                | TypeKind::Int
+                | TypeKind::BigInt
+        );
+        let width = fixed_width(&part.ty).filter(|_| is_int)?;
+        let (least, most) = part.ty.int_range()?;
+        let len = width + usize::from(part.nullable);
+        let shift = 64_u32.checked_sub(8 * len as u32)?;
+        Some(IntegerPart {
+            unsigned: part.ty.unsigned,
+            least: least as u64,
+            span: (most - least) as u64,
+            len: len as u32,
+            shift,
+            lead: if part.nullable { 1 << 56 } else { 0 },
+            flip: if part.desc { u64::MAX << shift } else { 0 },
+        })
+    }
+
+    /// Bytes of a key, one to eight.
+    #[inline(always)]
+    pub fn key_len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// What [`KeyLayout::encode_part`] appends for the integer, as the first bytes of a big-endian word, zeros behind them; `None`: it is none, or the column cannot hold it.
+    #[inline(always)]
+    pub fn word(&self, value: &ValueRef<'_>) -> Option<u64> {
+        let value = match *value {
+            ValueRef::Int(v) if self.unsigned => u64::try_from(v).ok()?,
+            ValueRef::Int(v) => v as u64,
+            ValueRef::UInt(v) if self.unsigned => v,
+            ValueRef::UInt(v) => i64::try_from(v).ok()? as u64,
+            _ => return None,
+        };
+        // How far it is from the least one are its bits with the sign flipped.
+        let biased = value.wrapping_sub(self.least);
+        let word = biased << (self.shift & 63);
+        (biased <= self.span).then_some((word | self.lead) ^ self.flip)
+    }
+}
+
 impl KeyLayout {
+    /// Part `index`, if it is one of integers with keys of at most eight bytes.
+    #[inline]
+    pub fn integer_part(&self, index: usize) -> Option<IntegerPart> {
+        IntegerPart::of(self.parts.get(index)?)
+    }
+
     /// A key of these parts.
     pub fn new(parts: impl IntoIterator<Item = KeyPart>) -> KeyLayout {
         let parts: Box<[KeyPart]> = parts.into_iter().collect();

@@ -123,6 +123,72 @@ fn model(a: &Value, b: &Value) -> Ordering {
     }
 }
 
+#[test]
+fn words_of_integers_are_their_keys() {
+    let kinds = [
+        TypeKind::TinyInt,
+        TypeKind::SmallInt,
+        TypeKind::MediumInt,
+        TypeKind::Int,
+        TypeKind::BigInt,
+    ];
+    // Around the bounds of all types.
+    let near = |v: i128| v - 1..=v + 1;
+    let powers = (0..=64).flat_map(|bits| [1i128 << bits, -(1i128 << bits)]);
+    let values: Vec<i128> = powers.flat_map(near).collect();
+    let value_refs = |v: i128| {
+        let int = i64::try_from(v).ok().map(ValueRef::Int);
+        let uint = u64::try_from(v).ok().map(ValueRef::UInt);
+        int.into_iter().chain(uint)
+    };
+    for (kind, unsigned, nullable, desc) in all_ways(&kinds) {
+        let mut ty = ColumnType::new(kind.clone());
+        ty.unsigned = unsigned;
+        let (least, most) = ty.int_range().expect("an integer");
+        let mut part = KeyPart::new(0, ty, nullable);
+        part.desc = desc;
+        let too_long = kind == TypeKind::BigInt && nullable;
+        let layout = KeyLayout::new([part]);
+        let Some(integers) = layout.integer_part(0) else {
+            assert!(too_long);
+            continue;
+        };
+        for (v, value) in values
+            .iter()
+            .flat_map(|&v| value_refs(v).map(move |r| (v, r)))
+        {
+            let word = integers.word(&value);
+            assert_eq!(
+                word.is_some(),
+                (least..=most).contains(&v),
+                "{v} {layout:?}"
+            );
+            let Some(word) = word else { continue };
+            let mut key = Vec::new();
+            layout
+                .encode_part(0, value, &mut key)
+                .expect("it holds that");
+            let (bytes, rest) = (word.to_be_bytes(), integers.key_len());
+            assert_eq!(bytes[..rest], key, "{v} {layout:?}");
+            assert!(bytes[rest..].iter().all(|&b| b == 0));
+        }
+        assert_eq!(integers.word(&ValueRef::Null), None);
+        assert_eq!(integers.word(&ValueRef::Double(1.0)), None);
+    }
+    let string = ColumnType::varchar(20, CollationId::UTF8MB4_BIN);
+    let layout = KeyLayout::new([KeyPart::new(0, string, false)]);
+    assert!(layout.integer_part(0).is_none() && layout.integer_part(1).is_none());
+}
+
+/// Each kind signed and unsigned, nullable and not, ascending and descending.
+fn all_ways(kinds: &[TypeKind]) -> impl Iterator<Item = (TypeKind, bool, bool, bool)> {
+    let bits = 0..8_u8;
+    let all = kinds
+        .iter()
+        .flat_map(move |kind| bits.clone().map(|bits| (kind.clone(), bits)));
+    all.map(|(kind, bits)| (kind, bits & 1 != 0, bits & 2 != 0, bits & 4 != 0))
+}
+
 proptest! {
     #[test]
     fn order_and_inverse((ty, mut values) in typed_values(), nullable: bool, desc: bool) {
