@@ -21,6 +21,7 @@ mod latch_order;
 mod lock_races;
 mod mvcc;
 mod purge_beside_ddl;
+mod rebuilt;
 mod replaced;
 mod stress;
 mod uncommitted;

@@ -25,13 +25,12 @@ use crate::core::{Core, Count};
 use crate::doublewrite::{BATCH, Doublewrite, HEADER};
 use crate::error::StoreError;
 use crate::page::{Lsn, PAGE_SIZE, PageId, image_lsn, seal};
-use crate::space::Space;
+use crate::space::Held;
 use nfold_sync::page_word::{frame_of, is_exclusive};
 use nfold_sync::planted::{self, Bug};
 use nfold_sync::words;
 use parking_lot::MutexGuard;
 use std::panic::resume_unwind;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::{Duration, Instant};
 
@@ -59,7 +58,7 @@ pub(crate) struct Cleaner {
 struct Item {
     frame: u32,
     id: PageId,
-    space: Arc<Space>,
+    space: Held,
     rec: Lsn,
 }
 
@@ -253,8 +252,8 @@ impl Core {
     /// Copies one page's bytes, and takes over its dirt.
     fn take_image(&self, frame: u32, image: &mut [u8]) -> Option<Item> {
         let id = self.frames.page(frame)?;
-        let space = self.spaces.arc(id.space)?;
-        let word = space.dir.get(id.page)?;
+        let space = self.spaces.hold(id.space)?;
+        let word = space.dir().get(id.page)?;
         let bytes = self.frames.words(frame);
         for turn in 0.. {
             let seen = word.load();
@@ -323,9 +322,9 @@ impl Core {
             space.file_pages.fetch_max(end, Ordering::AcqRel);
             Ok(())
         })?;
-        let mut spaces: Vec<&Arc<Space>> = batch.iter().map(|i| &i.space).collect();
-        spaces.dedup_by_key(|s| s.id);
-        let synced = self.in_parallel(&spaces, |space| match space.file() {
+        let mut spaces: Vec<&Item> = batch.iter().collect();
+        spaces.dedup_by_key(|item| item.id.space);
+        let synced = self.in_parallel(&spaces, |Item { space, .. }| match space.file() {
             Ok(file) => file.sync_data().map_err(|e| space.error(&e, "sync")),
             Err(_) => Ok(()),
         });
@@ -363,7 +362,7 @@ impl Core {
     fn end_batch(&self, batch: &[Item], failed: bool) {
         for item in batch {
             // Still resident and in that frame, as a frame that is being written is not evicted, unless its space was dropped.
-            let word = item.space.dir.get(item.id.page).filter(|_| failed);
+            let word = item.space.dir().get(item.id.page).filter(|_| failed);
             let latched = word.and_then(|word| Some((word, word.latch_resident()?)));
             if let Some((_, before)) = latched
                 && frame_of(before) == Some(item.frame)

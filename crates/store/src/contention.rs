@@ -2,6 +2,7 @@
 
 use crate::core::{Core, Count};
 use crate::page::{PageId, header};
+use crate::space::Space;
 use nfold_observe::contention::{Contention, PageAbout, Site, Ticket, WaitKind};
 use nfold_sync::PageWord;
 use nfold_sync::page_word::{frame_of, is_exclusive};
@@ -55,30 +56,52 @@ pub fn lock_watched<'m, T>(
 impl Core {
     /// Latches a resident page. A wait for another holder is noted.
     #[inline]
-    pub(crate) fn latch_word(&self, id: PageId, word: &PageWord) -> Option<u64> {
-        if is_exclusive(word.load()) {
-            return self.latch_after_wait(id, word);
+    pub(crate) fn latch_word(&self, id: PageId, at: (&Space, &PageWord)) -> Option<u64> {
+        let (space, word) = at;
+        loop {
+            let seen = word.load();
+            if is_exclusive(seen) {
+                return self.latch_after_wait(id, at);
+            }
+            frame_of(seen)?;
+            if word.try_latch(seen) {
+                // A page that is latched is not forgotten, so from here on it stays this space's (T3 of `spaces`).
+                let right = space.is(id.space);
+                if !right {
+                    word.release_unchanged(seen);
+                }
+                return right.then_some(seen);
+            }
         }
-        word.latch_resident()
     }
 
+    /// The caller may have latched other pages. The order of latches is one of what pages are, so nobody sleeps for a word that may be another
+    /// space's by now: the space is held meanwhile.
     #[cold]
-    fn latch_after_wait(&self, id: PageId, word: &PageWord) -> Option<u64> {
+    fn latch_after_wait(&self, id: PageId, (space, word): (&Space, &PageWord)) -> Option<u64> {
         self.counters.add(Count::LatchWaits as usize, 1);
+        if !space.hold(id.space) {
+            return None;
+        }
         let ticket = self.enter_page(WaitKind::PageLatch, id);
         let before = word.latch_resident();
         self.contention
             .leave(ticket, before.and_then(|w| self.about(w)));
+        space.release();
         before
     }
 
-    /// Waits until a page is not latched; gives its word then.
+    /// Waits until a page is not latched; gives its word then, or 0 if it is another space's.
     #[cold]
-    pub(crate) fn wait_to_read(&self, id: PageId, word: &PageWord) -> u64 {
+    pub(crate) fn wait_to_read(&self, id: PageId, (space, word): (&Space, &PageWord)) -> u64 {
         self.counters.add(Count::LatchWaits as usize, 1);
+        if !space.hold(id.space) {
+            return 0; // as in `latch_after_wait`
+        }
         let ticket = self.enter_page(WaitKind::PageRead, id);
         let seen = word.begin_read();
         self.contention.leave(ticket, self.about(seen));
+        space.release();
         seen
     }
 

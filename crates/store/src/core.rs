@@ -4,7 +4,7 @@
 //! ```text
 //! Store ── Arc ──► Core ◄── Arc ── log thread, cleaner thread, I/O threads
 //!                   ├ frames, free, hand        buffer pool     (pool/)
-//!                   ├ spaces                    files, page words (space.rs, pool/directory.rs)
+//!                   ├ spaces                    files, page words (spaces.rs, space.rs, pool/directory.rs)
 //!                   ├ loads, jobs               I/O             (pool/load.rs)
 //!                   ├ log, control              durability      (log/)
 //!                   └ cleaner                   page writes, checkpoints (cleaner.rs)
@@ -26,7 +26,7 @@ use crate::pool::probation::Probation;
 use crate::pool::ready::Ready;
 use crate::pool::resize::{FreeFrames, Resize, frames_in};
 use crate::redo::RedoHandler;
-use crate::space::Spaces;
+use crate::spaces::Spaces;
 use crate::wait::Gate;
 use nfold_observe::Sharded;
 use nfold_observe::contention::Contention;

@@ -20,6 +20,7 @@ mod recovery;
 mod redo;
 mod scratch;
 mod space;
+mod spaces;
 mod status;
 mod store;
 mod wait;

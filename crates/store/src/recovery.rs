@@ -196,7 +196,7 @@ fn recover(
     core.flush_everything()?;
     for id in &report.corrupt_pages {
         // From now on it is what the file says it is.
-        if let Some(word) = core.spaces.get(id.space).and_then(|s| s.dir.get(id.page)) {
+        if let Some(word) = core.spaces.get(id.space).and_then(|s| s.dir().get(id.page)) {
             core.forget(word);
         }
     }

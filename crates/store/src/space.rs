@@ -13,10 +13,14 @@
 //! - I1: space ids are never reused: the control file's limit is raised, durably, before an id below it is given out.
 //! - I2: a file named `x.nfd` has a valid page 0: it is made under another name, synced, and renamed.
 //! - I3: `file_pages` ≥ `pages` + `claimed`: a claimed page number has blocks in the file.
-//! - I4: page 0 stays resident while `pins` is above 0.
-//! - I5: a [`Space`] object lives until the store is dropped, so whoever got it from the table may use it.
-//! - I6: pages of a dropped space are forgotten only while `pins` is 0, and who pins it after it was marked as gone lets go at once: what a
+//! - I4: page 0 stays resident while there are pins.
+//! - I5: a [`Space`] object lives until the store is dropped. When its space was dropped and forgotten it is given to another ([`crate::spaces`]),
+//!   so what was looked at without a hold counts only if the object was the right space's at the end ([`nfold_sync::tenancy`]).
+//! - I6: pages of a dropped space are forgotten only while it has no pins, and who pins it after it was marked as gone lets go at once: what a
 //!   mini-transaction has reserved in it stays to its end, and no page comes into memory after its pages were forgotten.
+//! # Concurrency
+//! A reader touches `tenancy` alone, and of it what changes with the tenant. Everything else is for who holds or pins the space, or knows that it does
+//! not matter.
 //! # Failure
 //! A crash while a space is made leaves a `.tmp` file, removed at the next start. A dropped space's redo is skipped at
 //! recovery: its file is gone, and its id never comes back.
@@ -27,11 +31,11 @@ use crate::page::{PAGE_SIZE, PageId, PageNo, PageType, SpaceId, header, seal};
 use crate::pool::directory::Directory;
 use crate::pool::flat::Arena;
 use crate::pool::load::Load;
+use nfold_sync::Tenancy;
 use parking_lot::Mutex;
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Byte offset of the user area on page 0 of a space.
 pub const USER_AREA: usize = 128;
@@ -49,27 +53,33 @@ pub(crate) const NEXT_TRUNK_OFF: usize = 64;
 const MAGIC: u32 = u32::from_le_bytes(*b"NFSP");
 
 /// Pages of a new file.
-const FIRST_PAGES: u32 = 4;
-/// Spaces that can ever be made.
-const TABLE: usize = 1 << 22;
+pub(crate) const FIRST_PAGES: u32 = 4;
 pub(crate) const SUFFIX: &str = ".nfd";
-const TEMPORARY: &str = ".nfd.tmp";
+pub(crate) const TEMPORARY: &str = ".nfd.tmp";
 
-/// An open space.
+/// An open space, or a dropped one that is still in use.
 pub(crate) struct Space {
-    pub(crate) id: SpaceId,
-    pub(crate) name: String,
-    pub(crate) dir: Directory,
-    /// `None` once dropped.
-    file: Mutex<Option<Arc<dyn DiskFile>>>,
+    /// Where its pages are, and whose they are.
+    tenancy: Tenancy<Directory>,
+    /// Also closed: its pages are to be forgotten.
     pub(crate) gone: AtomicBool,
+    /// No page is in memory any more, nor comes back.
+    pub(crate) forgotten: AtomicBool,
     /// As on page 0.
     pub(crate) pages: AtomicU32,
     pub(crate) file_pages: AtomicU32,
     /// Page numbers promised to mini-transactions.
     pub(crate) claimed: AtomicU32,
-    pub(crate) pins: AtomicU32,
     pub(crate) growth: Mutex<Growth>,
+    open: Mutex<Open>,
+}
+
+/// What a space was opened from.
+#[derive(Default)]
+struct Open {
+    name: Arc<str>,
+    /// `None` once dropped.
+    file: Option<Arc<dyn DiskFile>>,
 }
 
 /// A growth of the file under way, and the error of the last one until somebody has seen it.
@@ -80,36 +90,109 @@ pub(crate) struct Growth {
 }
 
 impl Space {
-    fn new(
-        arena: &Arc<Arena>,
-        (id, name): (SpaceId, &str),
-        file: Arc<dyn DiskFile>,
-        pages: u32,
-        file_pages: u32,
-    ) -> Space {
+    /// Nobody's.
+    pub(crate) fn new(arena: &Arc<Arena>) -> Space {
         Space {
-            id,
-            name: name.to_string(),
-            dir: Directory::new(arena.clone()),
-            file: Mutex::new(Some(file)),
-            gone: AtomicBool::new(false),
-            pages: AtomicU32::new(pages),
-            file_pages: AtomicU32::new(file_pages),
+            tenancy: Tenancy::new(Directory::new(arena.clone())),
+            gone: AtomicBool::new(true),
+            forgotten: AtomicBool::new(true),
+            pages: AtomicU32::new(0),
+            file_pages: AtomicU32::new(0),
             claimed: AtomicU32::new(0),
-            pins: AtomicU32::new(0),
-            growth: Mutex::new(Growth::default()),
+            growth: Mutex::default(),
+            open: Mutex::default(),
         }
     }
 
+    /// Gives an object that is nobody's to a space.
+    pub(crate) fn begin(&self, id: SpaceId, file: OpenFile<'_>) {
+        debug_assert_eq!(
+            self.claimed.load(Ordering::SeqCst),
+            0,
+            "I5: a vacated space has no claims"
+        );
+        self.pages.store(file.pages, Ordering::Release);
+        self.file_pages.store(file.file_pages, Ordering::Release);
+        *self.growth.lock() = Growth::default();
+        *self.open.lock() = Open {
+            name: file.name.into(),
+            file: Some(file.file),
+        };
+        self.forgotten.store(false, Ordering::SeqCst);
+        self.gone.store(false, Ordering::SeqCst);
+        self.tenancy.occupy(id);
+    }
+
+    /// Marks it as dropped, and closes its file.
+    pub(crate) fn close(&self) {
+        self.gone.store(true, Ordering::SeqCst);
+        self.open.lock().file = None;
+    }
+
+    /// Takes the object, and the memory of its page words, from a space that was forgotten. False: somebody uses it. One thread at a time.
+    pub(crate) fn end(&self, id: SpaceId) -> bool {
+        let may = self.forgotten.load(Ordering::SeqCst) && self.tenancy.vacate(id);
+        if may {
+            self.dir().give_back();
+            self.open.lock().name = Arc::default();
+        }
+        may
+    }
+
+    /// For sure only while it is held or pinned.
+    #[inline(always)]
+    pub(crate) fn id(&self) -> SpaceId {
+        self.tenancy.id()
+    }
+
+    /// Whether the word that was loaded before this belonged to a page of space `id`.
+    #[inline(always)]
+    pub(crate) fn is(&self, id: SpaceId) -> bool {
+        self.tenancy.is(id)
+    }
+
+    /// The words of its pages.
+    #[inline(always)]
+    pub(crate) fn dir(&self) -> &Directory {
+        self.tenancy.place()
+    }
+
+    /// Has it stay; see [`Held`].
+    #[must_use]
+    pub(crate) fn hold(&self, id: SpaceId) -> bool {
+        self.tenancy.hold(id)
+    }
+
+    /// Ends a [`hold`](Self::hold).
+    pub(crate) fn release(&self) {
+        self.tenancy.release();
+    }
+
+    /// Has it and its header page stay. The caller looks at the id and at `gone` next.
+    pub(crate) fn pin(&self) {
+        self.tenancy.pin();
+    }
+
+    /// Ends a pin; whether it was the last one.
+    pub(crate) fn unpin(&self) -> bool {
+        self.tenancy.unpin()
+    }
+
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.tenancy.pins() > 0
+    }
+
+    pub(crate) fn name(&self) -> Arc<str> {
+        self.open.lock().name.clone()
+    }
+
     pub(crate) fn file(&self) -> Result<Arc<dyn DiskFile>, StoreError> {
-        self.file
-            .lock()
-            .clone()
-            .ok_or(StoreError::SpaceGone(self.id))
+        let file = self.open.lock().file.clone();
+        file.ok_or_else(|| StoreError::SpaceGone(self.id()))
     }
 
     pub(crate) fn error(&self, e: &std::io::Error, what: &str) -> StoreError {
-        StoreError::io(e, format!("{}{SUFFIX}: {what}", self.name))
+        StoreError::io(e, format!("{}{SUFFIX}: {what}", self.name()))
     }
 
     /// Gives the file real blocks for at least `pages` pages; blocks.
@@ -137,212 +220,47 @@ impl Space {
     }
 }
 
-/// All open spaces by id.
-pub(crate) struct Spaces {
-    table: *mut AtomicPtr<Space>,
-    /// The page words of all spaces.
-    arena: Arc<Arena>,
-    all: Mutex<HashMap<SpaceId, Arc<Space>>>,
-    /// Dropped ones, kept for I5.
-    graveyard: Mutex<Vec<Arc<Space>>>,
+/// A space's file, opened.
+pub(crate) struct OpenFile<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) file: Arc<dyn DiskFile>,
+    /// As on page 0.
+    pub(crate) pages: u32,
+    pub(crate) file_pages: u32,
 }
 
-// SAFETY: the table is owned, and its entries are atomics that point to `Sync` spaces kept alive by the maps.
-unsafe impl Send for Spaces {}
-// SAFETY: as above.
-unsafe impl Sync for Spaces {}
+/// A space that stays what it is as long as this lives, dropped or not.
+pub(crate) struct Held(Arc<Space>);
 
-fn table_layout() -> Layout {
-    Layout::array::<AtomicPtr<Space>>(TABLE).expect("a fixed size")
-}
-
-impl Spaces {
-    /// `huge`: in huge pages.
-    pub(crate) fn new(huge: bool) -> Spaces {
-        // SAFETY: the layout's size is not zero. Null pointers are zero bytes; untouched parts stay uncommitted.
-        let table = unsafe { alloc_zeroed(table_layout()) }.cast::<AtomicPtr<Space>>();
-        if table.is_null() {
-            handle_alloc_error(table_layout());
-        }
-        Spaces {
-            table,
-            arena: Arc::new(Arena::new(huge)),
-            all: Mutex::default(),
-            graveyard: Mutex::default(),
-        }
-    }
-
-    #[inline(always)]
-    fn cell(&self, id: SpaceId) -> Option<&AtomicPtr<Space>> {
-        if id as usize >= TABLE {
-            return None;
-        }
-        // SAFETY: the table has `TABLE` zeroed (null) or published entries and lives as long as `self`.
-        Some(unsafe { &*self.table.add(id as usize) })
-    }
-
-    #[inline(always)]
-    pub(crate) fn get(&self, id: SpaceId) -> Option<&Space> {
-        let space = self.cell(id)?.load(Ordering::Acquire);
-        // SAFETY: a published pointer carries a reference of its own until `self` is dropped (I5).
-        unsafe { space.as_ref() }
-    }
-
-    /// As [`get`](Self::get), to be kept.
-    pub(crate) fn arc(&self, id: SpaceId) -> Option<Arc<Space>> {
-        let space: *const Space = self.get(id)?;
-        // SAFETY: the pointer came from `Arc::into_raw` in `insert`, and that reference is given back only when `self` is
-        // dropped (I5).
-        unsafe {
-            Arc::increment_strong_count(space);
-            Some(Arc::from_raw(space))
-        }
-    }
-
-    pub(crate) fn list(&self) -> Vec<Arc<Space>> {
-        self.all.lock().values().cloned().collect()
-    }
-
-    /// Publishes an open space. If it is there already, that one stays.
-    fn insert(&self, space: Space) -> Result<Arc<Space>, StoreError> {
-        let id = space.id;
-        let Some(cell) = self.cell(id) else {
-            return Err(StoreError::TooLarge {
-                what: "space id",
-                limit: TABLE as u64,
-            });
-        };
-        let mut all = self.all.lock();
-        if let Some(space) = all.get(&id) {
-            return Ok(space.clone());
-        }
-        let space = Arc::new(space);
-        all.insert(id, space.clone());
-        cell.store(Arc::into_raw(space.clone()).cast_mut(), Ordering::Release);
-        Ok(space)
-    }
-
-    /// Takes a space out of the table and closes its file.
-    pub(crate) fn remove(&self, id: SpaceId) -> Option<Arc<Space>> {
-        let mut all = self.all.lock();
-        let space = all.remove(&id)?;
-        space.gone.store(true, Ordering::SeqCst);
-        if let Some(cell) = self.cell(id) {
-            cell.store(std::ptr::null_mut(), Ordering::Release);
-        }
-        *space.file.lock() = None;
-        // The reference that the table had stays with the object (`insert`), so it lives until `self` is dropped.
-        self.graveyard.lock().push(space.clone());
-        Some(space)
-    }
-
-    /// A space that was [removed](Self::remove).
-    pub(crate) fn dropped(&self, id: SpaceId) -> Option<Arc<Space>> {
-        let graveyard = self.graveyard.lock();
-        graveyard.iter().rev().find(|s| s.id == id).cloned()
-    }
-
-    /// Makes the file of a new space, durable, with nothing but page 0, and opens it.
-    pub(crate) fn create(
-        &self,
-        disk: &dyn Disk,
-        id: SpaceId,
-        name: &str,
-    ) -> Result<Arc<Space>, StoreError> {
-        check_name(name)?;
-        let (file_name, temporary) = (format!("{name}{SUFFIX}"), format!("{name}{TEMPORARY}"));
-        let failed = |what: &'static str| {
-            let file_name = file_name.clone();
-            move |e: std::io::Error| StoreError::io(&e, format!("{file_name}: {what}"))
-        };
-        if disk.exists(&file_name).map_err(failed("look up"))? {
-            return Err(StoreError::SpaceExists(file_name));
-        }
-        let made = (|| {
-            let file = disk
-                .open(&temporary, OpenMode::OrCreate)
-                .map_err(failed("create"))?;
-            file.set_len(0).map_err(failed("truncate"))?;
-            file.allocate(0, u64::from(FIRST_PAGES) * PAGE_SIZE as u64)
-                .map_err(failed("allocate"))?;
-            file.write_at(0, &header_image(id))
-                .map_err(failed("write"))?;
-            file.sync_data().map_err(failed("sync"))?;
-            disk.rename(&temporary, &file_name)
-                .map_err(failed("rename"))?;
-            disk.sync_dir().map_err(failed("sync directory"))
-        })();
-        if let Err(e) = made {
-            for name in [&temporary, &file_name] {
-                let _ = disk.remove(name); // missing is as good
-            }
-            return Err(e);
-        }
-        // Opened again by its own name: what kind of file it is may depend on it.
-        let file = disk
-            .open(&file_name, OpenMode::Existing)
-            .map_err(failed("open"))?;
-        let new = (id, name);
-        self.insert(Space::new(&self.arena, new, file, 1, FIRST_PAGES))
-    }
-
-    /// Opens an existing file. `pages` starts at the file's length, and is set from page 0 by the caller.
-    pub(crate) fn open(
-        &self,
-        disk: &dyn Disk,
-        id: SpaceId,
-        name: &str,
-    ) -> Result<Arc<Space>, StoreError> {
-        if let Some(space) = self.arc(id) {
-            return Ok(space);
-        }
-        check_name(name)?;
-        let file_name = format!("{name}{SUFFIX}");
-        let failed = |e: std::io::Error| StoreError::io(&e, file_name.clone());
-        let file = disk
-            .open(&file_name, OpenMode::Existing)
-            .map_err(|e| match e.kind() {
-                std::io::ErrorKind::NotFound => StoreError::SpaceGone(id),
-                _ => failed(e),
-            })?;
-        let len = file.len().map_err(failed)?;
-        let found = identify(&*file).map_err(failed)?;
-        if found != Some(id) {
-            return Err(StoreError::BadFile {
-                file: file_name,
-                what: format!("is not space {id}"),
-            });
-        }
-        if self.cell(id).is_none() {
-            return Err(StoreError::BadFile {
-                file: file_name,
-                what: format!(
-                    "damaged: the header at offset 0 says that it is space {id}, beyond the limit of {TABLE}"
-                ),
-            });
-        }
-        let pages = (len / PAGE_SIZE as u64).min(u64::from(u32::MAX)) as u32;
-        self.insert(Space::new(&self.arena, (id, name), file, pages, pages))
+impl Held {
+    /// `None`: the object is not that space's.
+    pub(crate) fn new(space: Arc<Space>, id: SpaceId) -> Option<Held> {
+        space.hold(id).then(|| Held(space))
     }
 }
 
-impl Drop for Spaces {
+impl Clone for Held {
+    fn clone(&self) -> Held {
+        self.0.tenancy.hold_again();
+        Held(self.0.clone())
+    }
+}
+
+impl Drop for Held {
     fn drop(&mut self) {
-        for space in self
-            .all
-            .get_mut()
-            .values()
-            .chain(self.graveyard.get_mut().iter())
-        {
-            // SAFETY: each of them was published once, with one reference from `Arc::into_raw`; nobody uses the table any more.
-            unsafe { Arc::decrement_strong_count(Arc::as_ptr(space)) };
-        }
-        // SAFETY: allocated in `new` with this layout; the entries' objects belong to the maps.
-        unsafe { dealloc(self.table.cast(), table_layout()) };
+        self.0.release();
     }
 }
 
-fn check_name(name: &str) -> Result<(), StoreError> {
+impl Deref for Held {
+    type Target = Space;
+
+    fn deref(&self) -> &Space {
+        &self.0
+    }
+}
+
+pub(crate) fn check_name(name: &str) -> Result<(), StoreError> {
     let good = |c: char| c.is_ascii_alphanumeric() || "_#.-@$".contains(c);
     if name.is_empty() || name.len() > 200 || !name.chars().all(good) {
         return Err(StoreError::BadFile {
@@ -354,7 +272,7 @@ fn check_name(name: &str) -> Result<(), StoreError> {
 }
 
 /// Page 0 of a new space.
-fn header_image(id: SpaceId) -> crate::buf::AlignedBuf {
+pub(crate) fn header_image(id: SpaceId) -> crate::buf::AlignedBuf {
     let mut page = crate::buf::AlignedBuf::new(PAGE_SIZE);
     let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
     put(header::PAGE_TYPE, &PageType::SPACE_HEADER.to_le_bytes());
@@ -412,7 +330,7 @@ pub(crate) fn names(disk: &dyn Disk) -> Result<Vec<String>, StoreError> {
     Ok(names.map(str::to_string).collect())
 }
 
-/// Removes what a crash in [`Spaces::create`] left.
+/// Removes what a crash in [`Spaces::create`](crate::spaces::Spaces::create) left.
 pub(crate) fn sweep_temporaries(disk: &dyn Disk) -> Result<(), StoreError> {
     let failed = |e: std::io::Error| StoreError::io(&e, "removing unfinished space files");
     for name in disk.list("").map_err(failed)? {

@@ -126,14 +126,11 @@ impl Store {
         if core.stopping() {
             return Err(Stop::Error(StoreError::ShuttingDown));
         }
-        let id = core.next_space.fetch_add(1, Ordering::SeqCst);
-        if id >= core.control.lock().now.space_limit {
-            core.update_control(|c| c.space_limit = c.space_limit.max(id + SPACE_IDS));
+        let id = core.spaces.next_id(&core.next_space)?;
+        if u64::from(id) >= core.control.lock().now.space_limit {
+            let limit = u64::from(id) + SPACE_IDS;
+            core.update_control(|c| c.space_limit = c.space_limit.max(limit));
         }
-        let id = u32::try_from(id).map_err(|_| StoreError::TooLarge {
-            what: "space id",
-            limit: u64::from(u32::MAX),
-        })?;
         core.spaces.create(&*core.disk, id, name)?;
         Ok(id)
     }
@@ -148,7 +145,7 @@ impl Store {
     pub fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
         let core = &*self.core;
         let space = core.spaces.remove(id).ok_or(StoreError::SpaceGone(id))?;
-        let name = format!("{}{}", space.name, space::SUFFIX);
+        let name = format!("{}{}", space.name(), space::SUFFIX);
         let removed = core.disk.remove(&name).and_then(|()| core.disk.sync_dir());
         core.forget_later(space);
         removed.map_err(|e| StoreError::io(&e, format!("{name}: remove")))
@@ -171,8 +168,12 @@ impl Store {
 
     /// Pages of the space in use or once used: page numbers are below this.
     pub fn space_pages(&self, id: SpaceId) -> Result<u32, StoreError> {
-        let space = self.core.spaces.get(id).ok_or(StoreError::SpaceGone(id))?;
-        Ok(space.pages.load(Ordering::Acquire))
+        let space = self.core.spaces.look(id);
+        let pages = space.map(|space| (space, space.pages.load(Ordering::Acquire)));
+        let (_, pages) = pages
+            .filter(|(space, _)| space.is(id))
+            .ok_or(StoreError::SpaceGone(id))?;
+        Ok(pages)
     }
 
     /// The page numbers on the space's free list, for checks at rest: nobody allocates or frees meanwhile. Blocks.
@@ -199,6 +200,12 @@ impl Store {
         Ok(free)
     }
 
+    /// Bytes that spaces take beside their pages: objects and page words.
+    #[doc(hidden)]
+    pub fn space_bytes(&self) -> usize {
+        self.core.spaces.bytes()
+    }
+
     /// Who waited where, of all that works on this store.
     pub fn contention(&self) -> &Arc<Contention> {
         &self.core.contention
@@ -215,8 +222,8 @@ impl Store {
     #[inline]
     pub fn pages_of(&self, space: SpaceId) -> Option<SpacePages<'_>> {
         let core = &*self.core;
-        let space = core.spaces.get(space)?;
-        Some(SpacePages { core, space })
+        let (id, space) = (space, core.spaces.look(space)?);
+        Some(SpacePages { core, space, id })
     }
 
     /// Resident: asks the CPU for the page's first lines. Otherwise queues its load. Never waits.
@@ -241,9 +248,7 @@ impl Store {
     /// Whether the page is in memory just now. Never queues a load.
     #[inline]
     pub fn is_resident(&self, id: PageId) -> bool {
-        let space = self.core.spaces.get(id.space);
-        let word = space.and_then(|s| s.dir.get(id.page));
-        word.is_some_and(|w| frame_of(w.load()).is_some())
+        self.core.is_resident(id)
     }
 
     /// Queues the loads of all pages that are missing, neighbours as one read; over when all are done. `None` if none is missing. Pages
@@ -395,7 +400,9 @@ impl Drop for Store {
 #[derive(Copy, Clone)]
 pub struct SpacePages<'a> {
     core: &'a Core,
+    /// Where to look; whether it is this space's is told by every look anew.
     space: &'a space::Space,
+    id: SpaceId,
 }
 
 /// Where a page's word is.
@@ -406,7 +413,7 @@ impl<'a> SpacePages<'a> {
     /// Where the word of a page is, which says where the page is; asked for from memory, for [`peek_at`](Self::peek_at) a little later.
     #[inline(always)]
     pub fn word(self, page: PageNo) -> Option<WordRef<'a>> {
-        let word = self.space.dir.get(page)?;
+        let word = self.space.dir().get(page)?;
         words::prefetch_line(word);
         Some(WordRef(word))
     }
@@ -423,7 +430,7 @@ impl<'a> SpacePages<'a> {
     /// for what [`touch`](Self::touch) needs, which the caller calls later.
     #[inline(always)]
     pub fn peek(self, page: PageNo) -> Option<PageRef<'a>> {
-        let word = self.space.dir.get(page)?;
+        let word = self.space.dir().get(page)?;
         self.peek_at(WordRef(word), page)
     }
 
@@ -431,7 +438,7 @@ impl<'a> SpacePages<'a> {
     #[inline(always)]
     pub fn peek_at(self, word: WordRef<'a>, page: PageNo) -> Option<PageRef<'a>> {
         let Glance { words, word, seen } = self.glance_at(word)?;
-        let space = self.space.id;
+        let space = self.id;
         Some(PageRef {
             id: PageId { space, page },
             words,
@@ -445,7 +452,7 @@ impl<'a> SpacePages<'a> {
     pub fn glance_at(self, WordRef(word): WordRef<'a>) -> Option<Glance<'a>> {
         let seen = word.load();
         let frame = frame_of(seen)?;
-        if is_exclusive(seen) {
+        if is_exclusive(seen) || !self.space.is(self.id) {
             return None;
         }
         self.core.frames.prefetch_mark(frame);
@@ -490,7 +497,7 @@ impl<'a> SpacePages<'a> {
     #[inline(never)]
     pub fn read_slow(self, page: PageNo) -> Result<PageRef<'a>, Stop> {
         self.core.read(PageId {
-            space: self.space.id,
+            space: self.id,
             page,
         })
     }
@@ -500,14 +507,17 @@ impl Core {
     #[inline(always)]
     pub(crate) fn read(&self, id: PageId) -> Result<PageRef<'_>, Stop> {
         loop {
-            if let Some(space) = self.spaces.get(id.space)
-                && let Some(word) = space.dir.get(id.page)
+            if let Some(space) = self.spaces.look(id.space)
+                && let Some(word) = space.dir().get(id.page)
             {
                 let mut seen = word.load();
                 if is_exclusive(seen) {
-                    seen = self.wait_to_read(id, word);
+                    seen = self.wait_to_read(id, (space, word));
                 }
-                if let Some(frame) = frame_of(seen) {
+                // The word first: then it was this space's (T2 of `spaces`).
+                if let Some(frame) = frame_of(seen)
+                    && space.is(id.space)
+                {
                     if self.frames.touch(frame) {
                         self.counters.add(Count::UsedMarks as usize, 1);
                     }
@@ -524,7 +534,7 @@ impl Core {
     }
 
     pub(crate) fn open_space(&self, id: SpaceId, name: &str) -> Result<(), StoreError> {
-        if self.spaces.arc(id).is_some() {
+        if self.spaces.get(id).is_some() {
             return Ok(());
         }
         let opened = self.spaces.open(&*self.disk, id, name)?;
@@ -534,10 +544,10 @@ impl Core {
 
     /// Sets the in-memory page count from page 0.
     pub(crate) fn take_page_count(&self, space: &space::Space) -> Result<(), StoreError> {
-        let id = space::header_page(space.id);
+        let id = space::header_page(space.id());
         loop {
             self.load_now(space, id)?;
-            let Some(word) = space.dir.get(0) else {
+            let Some(word) = space.dir().get(0) else {
                 continue;
             };
             let seen = word.begin_read();

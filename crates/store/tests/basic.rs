@@ -307,6 +307,69 @@ fn dropped_spaces_leave_nothing_behind() {
     assert!(store.create_space("a").unwrap() > b);
 }
 
+/// Beside the pages: what is remembered of spaces is as much as there are at the same time.
+#[test]
+fn a_hundred_thousand_dropped_spaces_take_no_memory() {
+    let disk = SimDisk::new();
+    let (store, _) = open(Arc::new(disk), StoreOptions::default());
+    let kept = store.create_space("kept").unwrap();
+    let kept = new_page(&store, kept, 9);
+    let mut before = None;
+    for i in 0..100_000u32 {
+        let space = store.create_space("t").unwrap();
+        if i % 100 == 0 {
+            // One with a page beyond those of the first page words.
+            let mut mtr = store.mtr();
+            mtr.reserve(1024, space, 100).unwrap();
+            for _ in 0..100 {
+                mtr.alloc_page(space, PageType::USER, 0, 1);
+            }
+            mtr.commit();
+        }
+        store.drop_space(space).unwrap();
+        assert!(store.space_pages(space).is_err() && store.pages_of(space).is_none());
+        let bytes = store.space_bytes();
+        assert_eq!(*before.get_or_insert(bytes), bytes, "after {i} spaces");
+    }
+    check(&store, kept, 9);
+}
+
+/// A pinned, latched or loaded page keeps the object of its space from the next one.
+#[test]
+fn who_uses_a_dropped_space_keeps_it() {
+    let disk = SimDisk::new();
+    let (store, _) = open(Arc::new(disk), StoreOptions::default());
+    let (a, b) = (
+        store.create_space("a").unwrap(),
+        store.create_space("b").unwrap(),
+    );
+    let old = new_page(&store, a, 1);
+    let stale = store.pages_of(a).unwrap();
+    let page = stale.read(old.page).unwrap();
+    let mut mtr = store.mtr();
+    mtr.reserve(1024, a, 1).unwrap();
+    store.drop_space(a).unwrap();
+    assert!(page.validate(), "not forgotten while it is pinned");
+    let next = store.create_space("c").unwrap();
+    let other = new_page(&store, next, 2);
+    assert_eq!(other.page, old.page);
+    let p = mtr.alloc_page(a, PageType::USER, 3, 77);
+    mtr.op(p, 0x20, &[2]);
+    mtr.commit();
+    assert!(!page.validate(), "forgotten with the last pin");
+    // The object is the next one's now.
+    let last = store.create_space("d").unwrap();
+    let last = new_page(&store, last, 3);
+    assert_eq!(last.page, old.page);
+    assert!(stale.peek(old.page).is_none() && !page.validate());
+    let gone = |result: Result<PageRef<'_>, Stop>| matches!(result, Err(Stop::Error(StoreError::SpaceGone(id))) if id == a);
+    assert!(gone(stale.read(old.page)) && gone(store.read(old)));
+    assert!(store.mtr().upgrade(&page).is_none());
+    check(&store, other, 2);
+    check(&store, last, 3);
+    assert_eq!(store.space_pages(b).unwrap(), 1);
+}
+
 #[test]
 fn a_mini_transaction_outlives_its_space() {
     let disk = SimDisk::new();

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{new_page, options, read_number, sum, transfer};
+use common::{finish, new_page, options, read_number, sum, transfer};
 use nfold_store::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -271,6 +271,107 @@ fn dropping_a_space_under_load() {
         [(keep, "keep".to_string())]
     );
     assert!(store.checkpoint().unwrap() > 0);
+    store.shutdown().unwrap();
+}
+
+/// Readers that go on looking where a dropped space was: others live there soon, and are not taken for it.
+#[test]
+fn readers_never_take_a_space_for_another() {
+    let (store, _) = Store::open(
+        options(),
+        Arc::new(SimDisk::new()),
+        Arc::new(NoRedo),
+        &|_| {},
+    )
+    .unwrap();
+    let (current, over) = (std::sync::atomic::AtomicU32::new(0), AtomicBool::new(false));
+    let pages = 6;
+    let read = |looks: &mut (u64, u64)| {
+        let space = current.load(Ordering::Relaxed);
+        let Some(there) = store.pages_of(space) else {
+            return;
+        };
+        // Long after it was dropped, perhaps.
+        for turn in 0..2000 {
+            let page = match there.read(1 + turn % pages) {
+                Ok(page) => page,
+                Err(Stop::Wait(wait)) => {
+                    wait.block();
+                    continue;
+                }
+                Err(Stop::Error(StoreError::SpaceGone(gone))) => {
+                    assert_eq!(gone, space);
+                    looks.1 += 1;
+                    return;
+                }
+                Err(Stop::Error(e)) => panic!("{e}"),
+            };
+            let found = (page.u32(header::SPACE), page.index_id());
+            if page.validate() {
+                assert_eq!(found, (space, u64::from(space)));
+                looks.0 += 1;
+            }
+        }
+    };
+    let latch = |looks: &mut (u64, u64)| {
+        let space = current.load(Ordering::Relaxed);
+        for turn in 0..200 {
+            let mut mtr = store.mtr();
+            match mtr.latch(PageId::new(space, 1 + turn % pages)) {
+                Ok(p) => assert_eq!(mtr.u32(p, header::SPACE), space),
+                Err(Stop::Wait(wait)) => wait.block(),
+                Err(Stop::Error(_)) => {
+                    looks.1 += 1;
+                    return;
+                }
+            }
+            looks.0 += 1;
+        }
+    };
+    let (read, latch): (
+        &(dyn Fn(&mut (u64, u64)) + Sync),
+        &(dyn Fn(&mut (u64, u64)) + Sync),
+    ) = (&read, &latch);
+    let looks = std::thread::scope(|s| {
+        let threads: Vec<_> = [read, read, latch]
+            .into_iter()
+            .map(|look| {
+                let over = &over;
+                s.spawn(move || {
+                    let mut looks = (0, 0);
+                    while !over.load(Ordering::Relaxed) {
+                        look(&mut looks);
+                    }
+                    looks
+                })
+            })
+            .collect();
+        for i in 0..1500 {
+            let space = store.create_space(&format!("t{i}")).unwrap();
+            finish(|| {
+                let mut mtr = store.mtr();
+                mtr.reserve(1024, space, pages as usize)?;
+                for _ in 0..pages {
+                    mtr.alloc_page(space, PageType::USER, 0, space.into());
+                }
+                mtr.commit();
+                Ok(())
+            });
+            let old = current.swap(space, Ordering::Relaxed);
+            if old != 0 {
+                store.drop_space(old).unwrap();
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        threads
+            .into_iter()
+            .map(|t| t.join().unwrap())
+            .collect::<Vec<_>>()
+    });
+    assert!(
+        looks.iter().all(|(good, gone)| *good > 0 && *gone > 0),
+        "{looks:?}"
+    );
     store.shutdown().unwrap();
 }
 

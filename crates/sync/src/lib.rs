@@ -13,6 +13,7 @@ pub mod planted;
 pub mod prefix;
 pub mod prim;
 pub mod requests;
+pub mod tenancy;
 pub mod wakeup;
 pub mod words;
 
@@ -23,4 +24,5 @@ pub use pad::CachePadded;
 pub use page_word::PageWord;
 pub use prefix::FilledPrefix;
 pub use requests::Requests;
+pub use tenancy::Tenancy;
 pub use wakeup::Wakeup;

@@ -10,7 +10,7 @@ use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use loom::thread;
 use nfold_sync::page_word::{PageWord, frame_of, is_exclusive};
 use nfold_sync::prefix::{FilledPrefix, UNIT};
-use nfold_sync::{Gathering, HandOver, Left, Requests, epoch::Registry, words};
+use nfold_sync::{Gathering, HandOver, Left, Requests, Tenancy, epoch::Registry, words};
 use std::sync::Arc;
 
 fn page(n: usize) -> Vec<AtomicU64> {
@@ -565,5 +565,308 @@ fn no_request_is_left_beside_a_leader() {
         thread.join().unwrap();
         log.turn();
         assert!(log.done() >= 2);
+    });
+}
+
+/// A space's object: a page word that serves one tenant after the other, and the frame that its pages lie in.
+struct Place {
+    tenancy: Tenancy<PageWord>,
+    frame: Vec<AtomicU64>,
+    /// Whether the tenant was dropped. The store's accesses to it are sequentially consistent, which loom knows of fences only.
+    gone: AtomicBool,
+    /// What who holds a tenant uses in a way that the next one may not be there for.
+    used: loom::cell::UnsafeCell<u32>,
+}
+
+// SAFETY: loom checks each access to `used`, and fails the model where two are not ordered.
+unsafe impl Sync for Place {}
+
+impl Place {
+    /// One whose tenant 1 has a page with the number 1.
+    fn new() -> Arc<Place> {
+        let tenancy = Tenancy::new(PageWord::new());
+        tenancy.occupy(1);
+        assert!(tenancy.place().install(0, 0));
+        let frame = page(2);
+        words::store_u64(&frame, 0, 1);
+        words::store_u64(&frame, 8, 1);
+        Arc::new(Place {
+            tenancy,
+            frame,
+            gone: AtomicBool::new(false),
+            used: loom::cell::UnsafeCell::new(0),
+        })
+    }
+
+    fn use_it(&self) {
+        self.used.with_mut(|_| ());
+    }
+
+    fn drop_tenant(&self) {
+        self.gone.store(true, Ordering::Relaxed);
+        nfold_sync::prim::fence(Ordering::SeqCst);
+    }
+
+    fn is_gone(&self) -> bool {
+        nfold_sync::prim::fence(Ordering::SeqCst);
+        self.gone.load(Ordering::Relaxed)
+    }
+
+    fn forget_page(&self) {
+        let word = self.tenancy.place();
+        if let Some(before) = word.latch_resident() {
+            word.release_evicted(before);
+        }
+    }
+
+    /// Tenant 1, whose page was forgotten, goes, and 2 comes. False: somebody uses tenant 1.
+    fn pass_on(&self) -> bool {
+        if !self.tenancy.vacate(1) {
+            return false;
+        }
+        self.use_it();
+        self.gone.store(false, Ordering::Relaxed);
+        self.tenancy.occupy(2);
+        true
+    }
+
+    /// Brings a page of `id` into the frame.
+    fn load_page(&self, id: u64) {
+        let word = self.tenancy.place();
+        let seen = word.load();
+        nfold_sync::prim::fence(Ordering::Release);
+        words::store_u64(&self.frame, 0, id);
+        words::store_u64(&self.frame, 8, id);
+        assert!(word.install(seen, 0));
+    }
+
+    /// Looks for tenant `id` where it lives or lived; a look that counts found its page.
+    fn look_for(&self, id: u32) {
+        let word = self.tenancy.place();
+        let seen = word.load();
+        if is_exclusive(seen) || frame_of(seen).is_none() || !self.tenancy.is(id) {
+            return;
+        }
+        let pair = (
+            words::load_u64(&self.frame, 0),
+            words::load_u64(&self.frame, 8),
+        );
+        if word.validate(seen) {
+            assert_eq!(pair, (id.into(), id.into()), "tenant {id}'s page");
+        }
+    }
+}
+
+/// Finds: the id compared before the word is loaded, or not at all, an id that is not taken away, the word's load or `install` relaxed, the fence of `validate` left
+/// out. Tenant 2 is looked for before it is there, which nobody does in the store.
+#[test]
+fn a_tenant_is_not_taken_for_another() {
+    for id in [1, 2] {
+        loom::model(move || {
+            let shared = Place::new();
+            let (other, reader) = (shared.clone(), shared.clone());
+            let t = thread::spawn(move || {
+                other.forget_page();
+                assert!(other.pass_on());
+                other.load_page(2);
+            });
+            let reader = thread::spawn(move || reader.look_for(id));
+            t.join().unwrap();
+            reader.join().unwrap();
+        });
+    }
+}
+
+/// Finds: the id compared before the word is loaded, or not at all, the word's release relaxed. Between the load and the latch it may be compared as well.
+#[test]
+fn a_latched_page_stays_its_tenants() {
+    loom::model(|| {
+        let shared = Place::new();
+        let other = shared.clone();
+        let t = thread::spawn(move || {
+            other.forget_page();
+            assert!(other.pass_on());
+            other.load_page(2);
+        });
+        let writer = thread::spawn(move || {
+            let word = shared.tenancy.place();
+            let seen = word.load();
+            if !is_exclusive(seen) && frame_of(seen).is_some() && word.try_latch(seen) {
+                if shared.tenancy.is(1) {
+                    assert_eq!(words::load_u64(&shared.frame, 0), 1);
+                    shared.use_it();
+                    assert!(shared.tenancy.is(1));
+                } else {
+                    assert!(shared.tenancy.is(2), "its page is there only while it is");
+                }
+                word.release_unchanged(seen);
+            }
+        });
+        t.join().unwrap();
+        writer.join().unwrap();
+    });
+}
+
+/// Finds: either fence, or the second look at the users, left out, that look or `release` relaxed, an id that is not taken away or not given back.
+#[test]
+fn who_holds_a_tenant_keeps_it() {
+    loom::model(|| {
+        let shared = Place::new();
+        let (other, holder) = (shared.clone(), shared.clone());
+        let t = thread::spawn(move || {
+            other.forget_page();
+            other.pass_on()
+        });
+        let holder = thread::spawn(move || {
+            let there = holder.tenancy.hold(1);
+            if there {
+                holder.use_it();
+                holder.tenancy.release();
+            }
+            there
+        });
+        let (next, held) = (t.join().unwrap(), holder.join().unwrap());
+        assert!(shared.tenancy.is(if next { 2 } else { 1 }), "I3");
+        assert!(next || held || !shared.tenancy.hold(3));
+    });
+}
+
+/// Finds: the first look at the users left out; a hold that is not counted by `hold_again`.
+#[test]
+fn who_has_held_a_tenant_sees_it_all_the_time() {
+    loom::model(|| {
+        let shared = Place::new();
+        assert!(shared.tenancy.hold(1));
+        let (other, holder) = (shared.clone(), shared.clone());
+        let t = thread::spawn(move || {
+            other.forget_page();
+            other.pass_on();
+        });
+        let holder = thread::spawn(move || {
+            holder.tenancy.hold_again();
+            holder.tenancy.release();
+            assert!(holder.tenancy.is(1));
+            holder.use_it();
+            holder.tenancy.release();
+        });
+        t.join().unwrap();
+        holder.join().unwrap();
+    });
+}
+
+/// Finds: either fence, or the second look at the users, left out, that look or `unpin` relaxed.
+#[test]
+fn who_pins_a_tenant_keeps_it() {
+    loom::model(|| {
+        let shared = Place::new();
+        let (other, pinner) = (shared.clone(), shared.clone());
+        let t = thread::spawn(move || {
+            other.forget_page();
+            other.pass_on()
+        });
+        let pinner = thread::spawn(move || {
+            pinner.tenancy.pin();
+            if pinner.tenancy.is(1) {
+                pinner.use_it();
+            }
+            assert!(pinner.tenancy.unpin(), "it is the only one");
+        });
+        let next = t.join().unwrap();
+        pinner.join().unwrap();
+        assert!(shared.tenancy.is(if next { 2 } else { 1 }), "I3");
+    });
+}
+
+/// I6 of the store's spaces: whoever drops a tenant forgets its pages unless it is pinned; then the last pin does. A pin that finds it dropped brings no page.
+/// Finds: either fence beside the mark left out; pins looked at before it is made, an end of a pin that does not look for it.
+#[test]
+fn no_page_of_a_dropped_tenant_is_left() {
+    loom::model(|| {
+        let shared = Place::new();
+        shared.forget_page();
+        let forget = |place: &Place| {
+            if place.tenancy.pins() == 0 {
+                place.forget_page();
+            }
+        };
+        let (other, pinner) = (shared.clone(), shared.clone());
+        let t = thread::spawn(move || {
+            other.drop_tenant();
+            forget(&other);
+        });
+        let pinner = thread::spawn(move || {
+            pinner.tenancy.pin();
+            if !pinner.is_gone() {
+                pinner.load_page(1);
+            }
+            if pinner.tenancy.unpin() && pinner.is_gone() {
+                forget(&pinner);
+            }
+        });
+        t.join().unwrap();
+        pinner.join().unwrap();
+        assert_eq!(frame_of(shared.tenancy.place().load()), None);
+    });
+}
+
+/// The same of a load, which holds the tenant: it looks whether that was dropped after its page is there. Finds: either fence, or that look, left out.
+#[test]
+fn no_load_leaves_a_page_of_a_dropped_tenant() {
+    loom::model(|| {
+        let shared = Place::new();
+        shared.forget_page();
+        let (other, loader) = (shared.clone(), shared.clone());
+        let t = thread::spawn(move || {
+            other.drop_tenant();
+            other.forget_page();
+            if other.pass_on() {
+                assert_eq!(frame_of(other.tenancy.place().load()), None);
+            }
+        });
+        let loader = thread::spawn(move || {
+            if loader.tenancy.hold(1) {
+                loader.load_page(1);
+                if loader.is_gone() {
+                    loader.forget_page();
+                }
+                loader.tenancy.release();
+            }
+        });
+        t.join().unwrap();
+        loader.join().unwrap();
+        assert_eq!(frame_of(shared.tenancy.place().load()), None);
+    });
+}
+
+/// A pin for tenant 1 that comes too late keeps 2's page from being forgotten; then its end has to see to that. Finds: the id that is looked at before the pin
+/// ends.
+#[test]
+fn a_pin_that_comes_too_late_leaves_no_page() {
+    loom::model(|| {
+        let shared = Place::new();
+        let forget = |place: &Place| {
+            if place.tenancy.pins() == 0 {
+                place.forget_page();
+            }
+        };
+        let (other, pinner) = (shared.clone(), shared.clone());
+        let t = thread::spawn(move || {
+            other.forget_page();
+            if other.pass_on() {
+                other.load_page(2);
+                other.drop_tenant();
+                forget(&other);
+            }
+        });
+        let pinner = thread::spawn(move || {
+            pinner.tenancy.pin();
+            let _ = pinner.tenancy.is(1) && !pinner.is_gone();
+            if pinner.tenancy.unpin() && pinner.is_gone() && pinner.tenancy.is(2) {
+                forget(&pinner);
+            }
+        });
+        t.join().unwrap();
+        pinner.join().unwrap();
+        assert_eq!(frame_of(shared.tenancy.place().load()), None);
     });
 }

@@ -26,7 +26,7 @@ impl<'a> Mtr<'a> {
         let at = self
             .claims
             .iter()
-            .position(|c| c.space.id == space)
+            .position(|c| c.space.id() == space)
             .expect("I2: reserve() comes before alloc_page()");
         let claim = &mut self.claims[at];
         claim.pages = claim
@@ -36,7 +36,7 @@ impl<'a> Mtr<'a> {
         let space = claim.space;
         let page = self.take_number(at);
         space.claimed.fetch_sub(1, Ordering::SeqCst);
-        let p = self.latch_new(space, PageId::new(space.id, page));
+        let p = self.latch_new(space, PageId::new(space.id(), page));
         self.init_page(p, page_type, level, index_id);
         self.core.counters.add(Count::PagesCreated as usize, 1);
         p
@@ -72,7 +72,7 @@ impl<'a> Mtr<'a> {
 
     /// The space's header page; resident, because `reserve` pinned it, even if the space was dropped since.
     fn latch_header(&mut self, space: &'a Space) -> Latched {
-        let id = space::header_page(space.id);
+        let id = space::header_page(space.id());
         if let Some(p) = self.find(id) {
             return p;
         }
@@ -82,7 +82,7 @@ impl<'a> Mtr<'a> {
                 Err(Stop::Wait(wait)) => wait.block(),
                 Err(Stop::Error(e)) => self.core.die(&format!(
                     "the header page of {} is unusable: {e}",
-                    space.name
+                    space.name()
                 )),
             }
         }
@@ -93,9 +93,9 @@ impl<'a> Mtr<'a> {
         if let Some(p) = self.find(id) {
             return p; // a trunk page that gave its own number
         }
-        let word = space.dir.get_or_make(id.page);
+        let word = space.dir().get_or_make(id.page);
         loop {
-            if let Some(before) = self.core.latch_word(id, word) {
+            if let Some(before) = self.core.latch_word(id, (space, word)) {
                 return self.hold(id, word, before);
             }
             let seen = word.load();
@@ -130,7 +130,7 @@ impl<'a> Mtr<'a> {
         let at = self
             .claims
             .iter()
-            .position(|c| c.space.id == id.space)
+            .position(|c| c.space.id() == id.space)
             .expect("I2: reserve() comes before free_page()");
         let h = self.latch_header(self.claims[at].space);
         let count = self.u32(h, space::COUNT_OFF) as usize;

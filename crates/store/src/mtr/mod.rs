@@ -125,8 +125,8 @@ impl<'a> Mtr<'a> {
     fn latch_in(&mut self, space: &'a Space, id: PageId) -> Result<Latched, Stop> {
         let core = self.core;
         loop {
-            if let Some(word) = space.dir.get(id.page)
-                && let Some(before) = core.latch_word(id, word)
+            if let Some(word) = space.dir().get(id.page)
+                && let Some(before) = core.latch_word(id, (space, word))
             {
                 return Ok(self.hold(id, word, before));
             }
@@ -144,14 +144,19 @@ impl<'a> Mtr<'a> {
         debug_assert!(self.find(id).is_none(), "I4: a page is latched once");
         let (core, space) = (self.core, self.space(id)?);
         loop {
-            if let Some(word) = space.dir.get(id.page) {
+            if let Some(word) = space.dir().get(id.page) {
                 let seen = word.load();
                 if is_exclusive(seen) {
                     return Ok(None);
                 }
                 if frame_of(seen).is_some() {
-                    let latched = word.try_latch(seen);
-                    return Ok(latched.then(|| self.hold(id, word, seen)));
+                    if !word.try_latch(seen) {
+                        return Ok(None);
+                    }
+                    if space.is(id.space) {
+                        return Ok(Some(self.hold(id, word, seen)));
+                    }
+                    word.release_unchanged(seen);
                 }
             }
             core.miss(id)?;
@@ -186,7 +191,8 @@ impl<'a> Mtr<'a> {
             let held = self.held(p);
             return (held.before == page.seen && held.state == State::Unchanged).then_some(p);
         }
-        let word = self.core.spaces.get(id.space)?.dir.get(id.page)?;
+        // The latch is had only while the page is still the one that was read, and so the space's.
+        let word = self.core.spaces.get(id.space)?.dir().get(id.page)?;
         if !std::ptr::eq(word, page.word) || !word.try_latch(page.seen) {
             return None;
         }

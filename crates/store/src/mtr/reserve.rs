@@ -93,19 +93,20 @@ impl Mtr<'_> {
     /// The claim on a space, with its header page resident and pinned. Gives its index.
     fn claim_space(&mut self, id: SpaceId) -> Result<usize, Stop> {
         let core = self.core;
-        let at = match self.claims.iter().position(|c| c.space.id == id) {
+        let at = match self.claims.iter().position(|c| c.space.id() == id) {
             Some(at) => at,
             None => {
-                let space = core.spaces.get(id).ok_or(StoreError::SpaceGone(id))?;
-                core.pin_header(space);
+                let space = core.spaces.look(id).ok_or(StoreError::SpaceGone(id))?;
+                space.pin();
+                if !space.is(id) || space.gone.load(Ordering::SeqCst) {
+                    core.unpin_header(space);
+                    return Err(Stop::Error(StoreError::SpaceGone(id))); // I6 of `space`: pinned too late
+                }
                 self.claims.push(Claim {
                     space,
                     pages: 0,
                     trunk: None,
                 });
-                if space.gone.load(Ordering::SeqCst) {
-                    return Err(Stop::Error(StoreError::SpaceGone(id))); // I6 of `space`: pinned too late
-                }
                 self.claims.len() - 1
             }
         };
@@ -124,7 +125,7 @@ impl Mtr<'_> {
         if trunk.is_some() {
             return Ok(false);
         }
-        let id = space.id;
+        let id = space.id();
         let header = self.core.read(space::header_page(id))?;
         let (count, trunk) = (header.u32(space::COUNT_OFF), header.u32(space::TRUNK_OFF));
         if !header.validate() || count >= pages || trunk == 0 {
@@ -203,7 +204,7 @@ impl Core {
     /// Makes a page resident, or says what to wait for.
     fn resident(&self, space: &Space, id: PageId) -> Result<(), Stop> {
         loop {
-            if let Some(word) = space.dir.get(id.page)
+            if let Some(word) = space.dir().get(id.page)
                 && frame_of(word.begin_read()).is_some()
             {
                 return Ok(());
@@ -214,8 +215,8 @@ impl Core {
 
     /// Has an I/O thread grow a space's file to `pages`; the answer to the caller.
     fn grow_later(&self, space: &Space, pages: u32) -> Stop {
-        let Some(space) = self.spaces.arc(space.id) else {
-            return Stop::Error(StoreError::SpaceGone(space.id));
+        let Some(space) = self.spaces.hold(space.id()) else {
+            return Stop::Error(StoreError::SpaceGone(space.id()));
         };
         let mut growth = space.growth.lock();
         if let Some(error) = growth.error.take() {

@@ -6,16 +6,17 @@
 //! in a chunk   the low bits of the place are rotated up by four, so neighbouring pages do not share 128 bytes
 //! ```
 //! # Invariants
-//! - I1: a chunk is made once, zeroed (all pages not resident), in the store's arena, and stays where it is while the store lives (a space
-//!   object does too).
+//! - I1: a chunk comes from the store's arena, with no page resident, and stays a chunk of its size while the store lives, of this space or of a later
+//!   one ([`Directory::give_back`]): whoever has a reference to a word of it may look.
 //! # Cost
 //! A lookup is two dependent loads (chunk, word), no lock; of those only the word is one of many.
 
 use crate::page::PageNo;
 use crate::pool::flat::Arena;
 use nfold_sync::PageWord;
+use nfold_sync::page_word::frame_of;
 use parking_lot::Mutex;
-use std::ptr::null_mut;
+use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -70,7 +71,7 @@ impl Directory {
         if base.is_null() {
             return None;
         }
-        // SAFETY: a non-null chunk holds `64 << chunk` words for as long as the arena, and so `self`, lives (I1), and `place` is below that.
+        // SAFETY: a non-null chunk holds `64 << chunk` words for as long as the arena lives, longer than `self` (I1), and `place` is below that.
         Some(unsafe { &*base.add(place) })
     }
 
@@ -82,12 +83,28 @@ impl Directory {
         let (chunk, _) = locate(page);
         let arena = self.arena.lock();
         if self.chunks[chunk].load(Ordering::Acquire).is_null() {
-            // The zeroed words are valid: a `PageWord` is a transparent `AtomicU64`.
+            // Words that are zero, or as they were given back, are valid: a `PageWord` is a transparent `AtomicU64`.
             let fresh = arena.take(words_of(chunk) * size_of::<PageWord>());
             self.chunks[chunk].store(fresh.cast().as_ptr(), Ordering::Release);
         }
         drop(arena);
         self.get(page).expect("I1: the chunk was just made")
+    }
+
+    /// Gives all chunks back to the arena: for a space that was forgotten and that nobody uses. No page is resident.
+    pub(crate) fn give_back(&self) {
+        if cfg!(debug_assertions) {
+            self.visit(Place::default(), usize::MAX / 2, |word| {
+                assert_eq!(frame_of(word.load()), None, "I1: nothing is resident")
+            });
+        }
+        let arena = self.arena.lock();
+        for (chunk, base) in self.chunks.iter().enumerate() {
+            let base = NonNull::new(base.swap(null_mut(), Ordering::AcqRel));
+            if let Some(base) = base {
+                arena.give_back(base.cast(), words_of(chunk) * size_of::<PageWord>());
+            }
+        }
     }
 
     /// Calls `f` with up to `most` words of made chunks, from a place on. Gives the place to go on from, `None` at the end.
@@ -162,5 +179,26 @@ mod tests {
             }
             assert_eq!(seen.len(), 64 + words);
         }
+    }
+
+    #[test]
+    fn chunks_serve_the_next_space_with_their_versions() {
+        let arena = Arc::new(Arena::new(false));
+        let (a, b) = (Directory::new(arena.clone()), Directory::new(arena));
+        let word = a.get_or_make(70);
+        assert!(word.install(0, 1));
+        let before = word.latch_resident().unwrap();
+        word.release_evicted(before);
+        let left = word.load();
+        a.give_back();
+        assert!(a.get(70).is_none());
+        let next = b.get_or_make(70);
+        assert!(std::ptr::eq(next, word), "the same memory");
+        assert_eq!(
+            next.load(),
+            left,
+            "what was seen before is never valid again"
+        );
+        assert!(b.get(0).is_none() && b.get_or_make(0).load() == 0);
     }
 }

@@ -4,15 +4,17 @@
 //! # Picture
 //! ```text
 //! Flat     one array                        | entry 0 | entry 1 | ...                    the clock's marks
-//! Arena    many arrays that stay, in blocks | 512 B | 1 KiB | ... | 512 B | left over |  the page words of all spaces
+//! Arena    many arrays, in blocks           | 512 B | 1 KiB | ... | 512 B | left over |  the page words of all spaces
 //! ```
 //! # Invariants
-//! - I1: memory given out stays where it is, and is nobody else's, until the `Flat` or the `Arena` is dropped.
+//! - I1: memory given out stays where it is, and is nobody else's, until the `Flat` or the `Arena` is dropped, or it is given back to the `Arena`.
+//! - I2: what was given back to an `Arena` is given out again as it was, for an array of the same length only: whoever still looks at it sees a value.
 //! # Cost
 //! Memory that nobody has touched is only reserved; with huge pages it comes 2 MiB at a time.
 
 use parking_lot::Mutex;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::collections::HashMap;
 use std::ops::Deref;
 use std::ptr::{NonNull, null_mut};
 
@@ -142,9 +144,11 @@ struct Blocks {
     /// What is left of the newest block that small arrays come from.
     rest: Option<NonNull<u8>>,
     left: usize,
+    /// What was given back, by its length.
+    back: HashMap<usize, Vec<NonNull<u8>>>,
 }
 
-// SAFETY: the blocks are owned, and what is left of them is touched under the mutex only.
+// SAFETY: the blocks are owned, and what is left of them or was given back is touched under the mutex only.
 unsafe impl Send for Blocks {}
 
 impl Arena {
@@ -155,11 +159,14 @@ impl Arena {
         }
     }
 
-    /// Zeroed memory of `len` bytes, aligned to 128 at least. `len` is a multiple of 128.
+    /// Memory of `len` bytes, aligned to 128 at least: as it was [given back](Self::give_back), or zeroed. `len` is a multiple of 128.
     pub(crate) fn take(&self, len: usize) -> NonNull<u8> {
         debug_assert!(len.is_multiple_of(128));
         let mut blocks = self.blocks.lock();
         let blocks = &mut *blocks;
+        if let Some(start) = blocks.back.get_mut(&len).and_then(Vec::pop) {
+            return start;
+        }
         if len >= BLOCK {
             let (start, mapping) = Mapping::new(len, self.huge);
             blocks.mappings.push(mapping);
@@ -178,6 +185,16 @@ impl Arena {
         // SAFETY: `left` was at least `len`, so this is inside of the block or just behind it.
         blocks.rest = Some(unsafe { start.add(len) });
         start
+    }
+
+    /// Bytes of all blocks.
+    pub(crate) fn bytes(&self) -> usize {
+        self.blocks.lock().mappings.iter().map(|m| m.len).sum()
+    }
+
+    /// Takes memory back that [`take`](Self::take) gave for this length. Whoever looks at it as an array of atomics may go on.
+    pub(crate) fn give_back(&self, start: NonNull<u8>, len: usize) {
+        self.blocks.lock().back.entry(len).or_default().push(start);
     }
 }
 
@@ -222,5 +239,13 @@ mod tests {
         taken.sort_unstable();
         let apart = |w: &[(usize, usize)]| w[0].0 + w[0].1 <= w[1].0;
         assert!(taken.windows(2).all(apart));
+
+        let len = 1024;
+        let (a, b) = (arena.take(len), arena.take(len));
+        arena.give_back(a, len);
+        let other = arena.take(2 * len);
+        assert!(a != other && a != arena.take(len / 2), "of another length");
+        assert_eq!(arena.take(len), a, "I2");
+        assert_ne!(arena.take(len), b);
     }
 }

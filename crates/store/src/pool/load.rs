@@ -16,7 +16,7 @@ use crate::core::{Core, Count};
 use crate::error::{Stop, StoreError};
 use crate::page::{NEWER, PAGE_SIZE, PageId, check_image, image_lsn};
 use crate::pool::directory::Place;
-use crate::space::Space;
+use crate::space::{Held, Space};
 use crate::wait::{Source, Wait, WakeList};
 use nfold_observe::contention::WaitKind;
 use nfold_sync::page_word::frame_of;
@@ -105,10 +105,10 @@ impl Loads {
 /// What I/O threads do.
 pub(crate) enum Job {
     /// Neighbours in one file; whether they are read ahead of a scan.
-    Load(Arc<Space>, Run, bool),
-    Grow(Arc<Space>, u32, Arc<Load>),
+    Load(Held, Run, bool),
+    Grow(Held, u32, Arc<Load>),
     /// Pages of a dropped space, from there on.
-    Forget(Arc<Space>, Place),
+    Forget(Held, Place),
     Call(Box<dyn FnOnce(&Core) + Send>),
 }
 
@@ -190,7 +190,7 @@ impl Jobs {
     }
 
     /// Loads of runs, all at once.
-    fn push_loads(&self, runs: Vec<(Arc<Space>, Run)>, ahead: bool) {
+    fn push_loads(&self, runs: Vec<(Held, Run)>, ahead: bool) {
         let count = runs.len();
         let jobs = runs
             .into_iter()
@@ -249,7 +249,7 @@ impl Core {
                 }
                 Job::Forget(space, from) => {
                     if !self.stopping()
-                        && let Some(next) = self.forget_some(&space, from)
+                        && let Some((space, next)) = self.forget_some(space, from)
                     {
                         self.jobs.push_other(Job::Forget(space, next));
                     }
@@ -286,10 +286,10 @@ impl Core {
     }
 
     /// The space of a page that exists.
-    pub(crate) fn space_for(&self, id: PageId) -> Result<Arc<Space>, StoreError> {
+    pub(crate) fn space_for(&self, id: PageId) -> Result<Held, StoreError> {
         let space = self
             .spaces
-            .arc(id.space)
+            .hold(id.space)
             .ok_or(StoreError::SpaceGone(id.space))?;
         if id.page >= space.pages.load(Ordering::Acquire) {
             return Err(StoreError::Corrupt {
@@ -302,7 +302,7 @@ impl Core {
     }
 
     /// Queues a load unless one is under way. `None`: it is resident after all.
-    pub(crate) fn queue_load(&self, space: Arc<Space>, id: PageId) -> Option<Arc<Load>> {
+    pub(crate) fn queue_load(&self, space: Held, id: PageId) -> Option<Arc<Load>> {
         let (load, new) = self.register_load(&space, id)?;
         if new {
             let run = SmallVec::from_iter([(id, load.clone())]);
@@ -318,7 +318,7 @@ impl Core {
             return Some((load.clone(), false));
         }
         // I2: a load that is over installed its page before it left the table.
-        if frame_of(space.dir.get_or_make(id.page).load()).is_some() {
+        if frame_of(space.dir().get_or_make(id.page).load()).is_some() {
             return None;
         }
         let load = Arc::new(Load::default());
@@ -333,7 +333,7 @@ impl Core {
         missing.extend(ids.iter().copied().filter(|id| !self.is_resident(*id)));
         missing.sort_unstable();
         missing.dedup();
-        let mut runs: Vec<(Arc<Space>, Run)> = Vec::new();
+        let mut runs: Vec<(Held, Run)> = Vec::new();
         for id in missing {
             let count = if ahead {
                 Count::ReadAhead
@@ -372,9 +372,10 @@ impl Core {
         }
     }
 
-    fn is_resident(&self, id: PageId) -> bool {
-        let word = self.spaces.get(id.space).and_then(|s| s.dir.get(id.page));
-        word.is_some_and(|word| frame_of(word.load()).is_some())
+    pub(crate) fn is_resident(&self, id: PageId) -> bool {
+        let space = self.spaces.look(id.space);
+        let word = space.and_then(|space| Some((space, space.dir().get(id.page)?)));
+        word.is_some_and(|(space, word)| frame_of(word.load()).is_some() && space.is(id.space))
     }
 
     /// Loads a run, with one read if all goes well, and ends its loads (I2).
@@ -401,7 +402,7 @@ impl Core {
     ) -> Result<(), StoreError> {
         let words: SmallVec<[u64; RUN]> = run
             .iter()
-            .map(|(id, _)| space.dir.get_or_make(id.page).begin_read())
+            .map(|(id, _)| space.dir().get_or_make(id.page).begin_read())
             .collect();
         with_buffer(|buf| {
             let buf = &mut buf[..run.len() * PAGE_SIZE];
@@ -419,7 +420,7 @@ impl Core {
 
     /// Reads a page into a frame and installs it; blocks. Nothing to do if it is resident.
     pub(crate) fn load_now(&self, space: &Space, id: PageId) -> Result<(), StoreError> {
-        let seen = space.dir.get_or_make(id.page).begin_read();
+        let seen = space.dir().get_or_make(id.page).begin_read();
         if frame_of(seen).is_some() {
             return Ok(());
         }
@@ -439,7 +440,7 @@ impl Core {
         image: &[u8],
         scan: bool,
     ) -> Result<(), StoreError> {
-        let word = space.dir.get_or_make(id.page);
+        let word = space.dir().get_or_make(id.page);
         let frame = self.frame_blocking()?;
         // The frame's last page was taken out of it before this (the free list's mutex orders it): a reader of that page
         // that sees one of these stores sees its page word changed.
@@ -457,9 +458,10 @@ impl Core {
             return Ok(());
         }
         self.probation.enter(&self.frames, frame, id);
+        fence(Ordering::SeqCst); // with the one in `forget_some`: it finds this page, or this finds the space gone
         if space.gone.load(Ordering::SeqCst) {
             self.forget(word);
-            return Err(StoreError::SpaceGone(space.id));
+            return Err(StoreError::SpaceGone(id.space));
         }
         Ok(())
     }

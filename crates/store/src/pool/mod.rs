@@ -25,13 +25,12 @@ use crate::error::StoreError;
 use crate::page::SpaceId;
 use crate::pool::directory::Place;
 use crate::pool::load::Job;
-use crate::space::Space;
+use crate::space::{Held, Space};
 use nfold_observe::contention::{Site, WaitKind};
 use nfold_sync::PageWord;
 use nfold_sync::page_word::{frame_of, is_exclusive};
 use parking_lot::MutexGuard;
 use resize::FreeFrames;
-use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
@@ -198,20 +197,21 @@ impl Core {
         let Some(id) = self.frames.page(frame) else {
             return false;
         };
-        let Some(space) = self.spaces.get(id.space) else {
+        let Some(space) = self.spaces.look(id.space) else {
             return false;
         };
-        let Some(word) = space.dir.get(id.page) else {
+        let Some(word) = space.dir().get(id.page) else {
             return false;
         };
         let seen = word.load();
         if is_exclusive(seen) || frame_of(seen) != Some(frame) || !word.try_latch(seen) {
             return false;
         }
-        fence(Ordering::SeqCst); // pairs with the one in `pin_header`
-        let busy = self.frames.rec_lsn(frame) != 0
+        fence(Ordering::SeqCst); // pairs with the one in `Tenancy::pin`
+        let busy = !space.is(id.space) // with the latch, it stays what it is
+            || self.frames.rec_lsn(frame) != 0
             || self.frames.is_writing(frame)
-            || (id.page == 0 && space.pins.load(Ordering::Relaxed) > 0);
+            || (id.page == 0 && space.is_pinned());
         if busy {
             word.release_unchanged(seen);
             return false;
@@ -221,16 +221,11 @@ impl Core {
         true
     }
 
-    /// Holds a space's header page resident from now on, if it is resident when looked at next.
-    pub(crate) fn pin_header(&self, space: &Space) {
-        space.pins.fetch_add(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-    }
-
     /// Takes a pin back. The last one of a dropped space has its pages forgotten (I6 of [`crate::space`]).
     pub(crate) fn unpin_header(&self, space: &Space) {
-        if space.pins.fetch_sub(1, Ordering::SeqCst) == 1 && space.gone.load(Ordering::SeqCst) {
-            self.forget_unpinned(space.id);
+        if space.unpin() && space.gone.load(Ordering::SeqCst) {
+            // Whoever's it is: a pin that came too late may have kept another one's pages from being forgotten.
+            self.forget_unpinned(space.id());
         }
     }
 
@@ -243,13 +238,13 @@ impl Core {
     }
 
     /// Has the pages of a dropped space forgotten, in the background if there is one.
-    pub(crate) fn forget_later(&self, space: Arc<Space>) {
+    pub(crate) fn forget_later(&self, space: Held) {
         if self.threaded() {
             self.jobs.push_other(Job::Forget(space, Place::default()));
         } else {
-            let mut next = Some(Place::default());
-            while let Some(from) = next {
-                next = self.forget_some(&space, from);
+            let mut next = Some((space, Place::default()));
+            while let Some((space, from)) = next {
+                next = self.forget_some(space, from);
             }
         }
     }
@@ -268,11 +263,22 @@ impl Core {
         self.give_frame(frame);
     }
 
-    /// Drops some pages of a dropped space, from a place on, and takes none but page latches. Gives where to go on.
-    pub(crate) fn forget_some(&self, space: &Space, from: Place) -> Option<Place> {
-        if space.pins.load(Ordering::SeqCst) > 0 {
+    /// Drops some pages of a dropped space, from a place on, and takes none but page latches. Gives where to go on; at the end, takes back what the space
+    /// had.
+    pub(crate) fn forget_some(&self, space: Held, from: Place) -> Option<(Held, Place)> {
+        if space.is_pinned() {
             return None; // whoever takes the last pin back begins anew
         }
-        space.dir.visit(from, FORGET, |word| self.forget(word))
+        // Seen once without pins after it was marked as gone, it has none any more that brings pages (I6 of [`crate::space`]); a load holds the space, and
+        // whatever it brings is found here, or taken out again by itself.
+        fence(Ordering::SeqCst); // pairs with the one in `install_image`
+        if let Some(next) = space.dir().visit(from, FORGET, |word| self.forget(word)) {
+            return Some((space, next));
+        }
+        space.forgotten.store(true, Ordering::SeqCst);
+        let id = space.id();
+        drop(space);
+        self.spaces.vacate(id);
+        None
     }
 }

@@ -250,10 +250,10 @@ impl Core {
         let Some(id) = self.frames.page(from) else {
             return false;
         };
-        let Some(space) = self.spaces.arc(id.space) else {
+        let Some(space) = self.spaces.hold(id.space) else {
             return false; // dropped: about to be forgotten
         };
-        let Some(word) = space.dir.get(id.page) else {
+        let Some(word) = space.dir().get(id.page) else {
             return false;
         };
         let seen = word.load();

@@ -24,13 +24,12 @@ use crate::log::format::{Record, Records, push_record};
 use crate::log::scan::Scan;
 use crate::page::{Lsn, NEWER, PageId, PageMut, PageType, SpaceId, header};
 use crate::redo;
-use crate::space::Space;
+use crate::space;
 use crate::status::RecoveryPhase;
 use nfold_sync::page_word::frame_of;
 use nfold_sync::{PageWord, words};
 use std::collections::{BTreeSet, HashMap};
 use std::panic::resume_unwind;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -186,12 +185,12 @@ struct Held {
     apply: bool,
     frame: u32,
     before: u64,
-    space: Arc<Space>,
+    space: space::Held,
 }
 
 impl Held {
     fn word(&self) -> &PageWord {
-        self.space.dir.get_or_make(self.id.page)
+        self.space.dir().get_or_make(self.id.page)
     }
 }
 
@@ -276,7 +275,7 @@ impl<'a> Redo<'a> {
         let Some(space) = self.space(id.space)? else {
             return Ok(None);
         };
-        let word = space.dir.get_or_make(id.page);
+        let word = space.dir().get_or_make(id.page);
         // Others bring pages in beside this one, so it may leave again before it is latched.
         let before = loop {
             if fresh {
@@ -346,8 +345,8 @@ impl<'a> Redo<'a> {
         Ok(())
     }
 
-    fn space(&mut self, id: SpaceId) -> Result<Option<Arc<Space>>, StoreError> {
-        if let Some(space) = self.core.spaces.arc(id) {
+    fn space(&mut self, id: SpaceId) -> Result<Option<space::Held>, StoreError> {
+        if let Some(space) = self.core.spaces.hold(id) {
             return Ok(Some(space));
         }
         let Some(name) = self.names.get(&id) else {
