@@ -83,9 +83,10 @@ class Actor(threading.Thread):
         self.close()
 
     def connect(self):
+        self.statement, self.began = "connect", time.monotonic()
         self.conn = self.storm.srv.connect(read_timeout=PATIENCE_S, connect_timeout=PATIENCE_S)
         self.cur = self.conn.cursor()
-        self.cur.execute(f"SET SESSION lock_wait_timeout = {self.rng.choice((1, 2, 5))}, innodb_lock_wait_timeout = 2")
+        self.sql(f"SET SESSION lock_wait_timeout = {self.rng.choice((1, 2, 5))}, innodb_lock_wait_timeout = 2")
 
     def close(self):
         conn, self.conn = self.conn, None
