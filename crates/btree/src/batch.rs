@@ -105,9 +105,13 @@ impl EntryBatch {
     pub fn truncate(&mut self, len: usize) {
         self.entries.truncate(len);
     }
-    /// Drops the entries of points behind `last`.
+    /// Drops the entries of points behind `last`. With the last of all their bytes are gone, too: whoever looks at [`bytes`](Self::bytes) to see whether there is enough would find a batch full
+    /// that holds nothing to go on with.
     pub(crate) fn keep_points(&mut self, last: u32) {
         self.entries.retain(|e| e.point <= last);
+        if self.entries.is_empty() {
+            self.bytes.clear();
+        }
     }
     /// Appends the entries of `slots` of the page `page`, for one point. Unvalidated.
     #[inline(always)]

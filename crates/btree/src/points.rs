@@ -24,7 +24,7 @@ pub trait PointSink {
     fn take(&mut self, point: u32, entries: LeafEntries<'_>);
     /// Whether the caller should use what is there before the scan goes on.
     fn is_full(&self) -> bool;
-    /// Drops the entries of all points behind `last`: they will come again.
+    /// Drops the entries of all points behind `last`: they will come again. If nothing is left of what was taken, it [is not full](Self::is_full) afterwards.
     fn keep_points(&mut self, last: u32);
 }
 

@@ -239,15 +239,16 @@ impl KeyRange {
         }
     }
 
-    /// The first key that is inside, and the first that is not any more (`None`: no end), as plain byte strings.
+    /// The first key that is inside, and the first that is not any more (`None`: no end), as plain byte strings. Where nothing is inside the two may be the same.
     pub fn as_bytes(&self) -> (KeyBytes, Option<KeyBytes>) {
         let lo = match &self.lo {
             Bound::Unbounded => KeyBytes::new(),
             Bound::Included(k) => k.clone(),
-            // Nothing starts with the key and is inside; if no successor exists, nothing at all is.
-            Bound::Excluded(k) => {
-                successor(k).unwrap_or_else(|| KeyBytes::from_elem(0xff, k.len() + 1))
-            }
+            Bound::Excluded(k) => match successor(k) {
+                Some(lo) => lo,
+                // No key is above all that start with it: whatever the upper bound is, nothing is inside.
+                None => return (k.clone(), Some(k.clone())),
+            },
         };
         let hi = match &self.hi {
             Bound::Unbounded => None,
@@ -686,7 +687,10 @@ mod tests {
             lo: Bound::Excluded(key(b"\xff\xff")),
             hi: Bound::Unbounded,
         };
-        assert_eq!(nothing.as_bytes().0[..], *b"\xff\xff\xff");
+        assert_eq!(
+            nothing.as_bytes(),
+            (key(b"\xff\xff"), Some(key(b"\xff\xff")))
+        );
     }
 
     #[test]

@@ -137,3 +137,50 @@ fn cold_pages_of_many_keys_are_asked_for_together() {
     assert!(status.pages_read >= 190, "{status:?}");
     assert!(waits <= 25, "{waits} waits for 200 pages");
 }
+
+/// A point whose leaf is missing, before points that fill the batch while it is waited for: these are dropped, as they will come again, and the scan must go on.
+#[test]
+fn points_that_filled_the_batch_too_early_come_again() {
+    let points: Vec<u32> = (0..40).map(|n| 700 + n * 1_400).collect();
+    for max_bytes in [1, 1_000, 10_000] {
+        let world = cold_with(0);
+        // All but the leaf of the first one are in memory.
+        for &from in &points[1..] {
+            let range = KeyRange {
+                lo: Bound::Included(key(from).to_vec()),
+                hi: Bound::Excluded(key(from + 20).to_vec()),
+            };
+            scan(&world, range, false, usize::MAX);
+        }
+        let mut batch = PointScan::new();
+        for &from in &points {
+            batch.push(&key(from), &key(from + 20));
+        }
+        let before = world.store.status().pages_read;
+        let (mut found, mut idle) = (Vec::new(), 0);
+        loop {
+            let scanned = world.tree.scan_points(&world.store, &mut batch, max_bytes);
+            match scanned {
+                Ok(more) => {
+                    let entries = batch.entries();
+                    idle = if entries.is_empty() { idle + 1 } else { 0 };
+                    found.extend(entries.entries().iter().map(|e| e.point));
+                    if !more {
+                        break;
+                    }
+                    // As a reader does that has something to use.
+                    if !entries.is_empty() {
+                        batch.clear_entries();
+                    }
+                    assert!(idle < 3, "no wait, and nothing new");
+                }
+                Err(Stop::Wait(wait)) => wait.block(),
+                Err(Stop::Error(e)) => panic!("{e}"),
+            }
+        }
+        let expected = (0..points.len() as u32).flat_map(|point| [point; 20]);
+        assert!(found.into_iter().eq(expected), "{max_bytes}");
+        let read = world.store.status().pages_read - before;
+        assert!(read > 0, "the first leaf was in memory");
+    }
+}

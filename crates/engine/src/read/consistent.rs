@@ -255,8 +255,8 @@ struct Consistent {
     adopted: bool,
     form: Form,
     buffers: Buffers,
-    /// Rows that the caller's batch had before those at hand, which are not all there yet.
-    base: Option<usize>,
+    /// Rows that the caller's batch had before those at hand, which are not all there yet, and their bytes.
+    base: Option<(usize, usize)>,
     scratch: Scratch,
     covering: CoveringScratch,
     key: Vec<u8>,
@@ -355,7 +355,7 @@ impl Consistent {
         out: &mut RowBatch,
         mut taker: Option<&mut dyn RowTaker>,
     ) -> Result<bool, Stop> {
-        let before = self.base.unwrap_or(out.len());
+        let before = self.base.map_or(out.len(), |(rows, _)| rows);
         let taken = out.taken();
         loop {
             match self.stage {

@@ -81,8 +81,8 @@ struct Direct<'d> {
     /// Entries that do not decide by themselves.
     left: &'d mut EntryBatch,
     buffers: &'d mut Buffers,
-    /// Rows of the batch that were there before.
-    base: usize,
+    /// Rows of the batch that were there before, and their bytes.
+    base: (usize, usize),
 }
 
 /// An entry as its original values are read.
@@ -279,10 +279,16 @@ impl PointSink for Direct<'_> {
         }
     }
     fn is_full(&self) -> bool {
-        self.out.len() - self.base >= SLICE || self.out.bytes() >= SCAN_BYTES
+        let (rows, bytes) = self.base;
+        self.out.len() - rows >= SLICE || self.out.bytes() - bytes >= SCAN_BYTES
     }
     fn keep_points(&mut self, last: u32) {
-        self.out.keep_points(self.base, last as usize);
+        let (rows, bytes) = self.base;
+        self.out.keep_points(rows, last as usize);
+        if self.out.len() == rows {
+            self.out.truncate(rows, bytes);
+            self.left.clear();
+        }
     }
 }
 
@@ -303,7 +309,7 @@ impl Consistent {
         out: &mut RowBatch,
     ) -> Result<(), Stop> {
         if self.base.is_none() {
-            self.base = Some(out.len());
+            self.base = Some((out.len(), out.bytes()));
             self.entries.clear();
         }
         let base = self.base.unwrap_or_default();
@@ -320,7 +326,7 @@ impl Consistent {
             self.more = tree
                 .scan_points_into(store, &mut self.scan, &mut sink)
                 .map_err(lift)?;
-            out.sort_from(base);
+            out.sort_from(base.0);
         } else {
             let most = match self.wanted {
                 0 => self.slice,
@@ -330,17 +336,17 @@ impl Consistent {
                 // Where all rows are wanted, a leaf is taken as a whole.
                 let entries = match spec.first_rows {
                     0 => usize::MAX,
-                    _ => most - (sink.out.len() - base),
+                    _ => most - (sink.out.len() - base.0),
                 };
                 self.more = self
                     .cursor
                     .next_into(tree, store, entries, &mut sink)
                     .map_err(lift)?;
-                if !self.more || sink.is_full() || sink.out.len() - base >= most {
+                if !self.more || sink.is_full() || sink.out.len() - base.0 >= most {
                     break;
                 }
             }
-            self.wanted = self.wanted.saturating_sub(out.len() - base);
+            self.wanted = self.wanted.saturating_sub(out.len() - base.0);
             self.slice = (self.slice * 2).min(SLICE.max(self.slice));
         }
         self.stage = Stage::Gaps;
@@ -356,7 +362,7 @@ impl Consistent {
         view: &View<'_>,
         out: &mut RowBatch,
     ) -> Result<(), Stop> {
-        let base = self.base.unwrap_or_default();
+        let (base, _) = self.base.unwrap_or_default();
         if !self.entries.is_empty() {
             for i in base..out.len() {
                 if let Some(n) = out.gap(i) {
