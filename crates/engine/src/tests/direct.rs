@@ -155,3 +155,69 @@ fn ranges_and_points_bring_what_is_asked_for_in_order() {
     assert_eq!(both[0], both[1]);
     commit(&mut now);
 }
+
+/// Prefixes of a clustered key, the leaf of the first of which is on disk: what the others bring meanwhile is dropped, as it will come again, and the read must go on.
+#[test]
+fn rows_that_came_too_early_come_again() {
+    const GROUPS: i64 = 60;
+    const EACH: i64 = 40;
+    let db = Db::new();
+    let mut by_group = super::spec("t", true);
+    by_group.columns[1].nullable = false;
+    by_group.indexes.retain(|index| &*index.name == "PRIMARY");
+    by_group.indexes[0].parts = [1, 0]
+        .map(|column| IndexPart {
+            column,
+            prefix_len: None,
+            desc: false,
+        })
+        .to_vec();
+    db.engine.create_table(by_group).unwrap();
+    let (table, mut w) = (db.find("t"), db.session());
+    for id in 0..GROUPS * EACH {
+        let mut row = row(id, id / EACH, "name");
+        row.3 = Some("x".repeat(400));
+        insert(&mut w, &table, &row);
+    }
+    commit(&mut w);
+    drop((table, w));
+    db.engine.shutdown().unwrap();
+    let Db { engine, dir } = db;
+    drop(engine);
+    let engine = super::open(dir.path());
+    let db = Db { engine, dir };
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let (table, mut s) = (db.find("t"), db.session());
+        let points = |groups: std::ops::Range<i64>| {
+            let mut points = PointSet::new();
+            for k in groups {
+                points.push_with(|out| {
+                    table
+                        .key_layout(0)
+                        .encode_values([ValueRef::Int(k)], out)
+                        .unwrap();
+                });
+            }
+            let spec = ReadSpec {
+                columns: vec![0, 1, 2, 3],
+                ..ReadSpec::default()
+            };
+            Read::points(table.clone(), spec, points)
+        };
+        s.statement_begin(Isolation::RepeatableRead, false);
+        // The first group's leaves are those that are missing.
+        let warm = numbers(&mut s, &table, points(8..GROUPS));
+        assert_eq!(warm.len() as i64, (GROUPS - 8) * EACH);
+        let all = numbers(&mut s, &table, points(0..GROUPS));
+        let expected = (0..GROUPS * EACH).map(|id| (Some(id / EACH), id));
+        assert!(all.into_iter().eq(expected));
+        // Into one batch that is not cleared between two calls.
+        assert_eq!(read(&mut s, points(0..GROUPS)).len() as i64, GROUPS * EACH);
+        done.send(()).unwrap();
+    });
+    let minute = std::time::Duration::from_secs(60);
+    is_done
+        .recv_timeout(minute)
+        .expect("it ends, with all rows");
+}
