@@ -89,6 +89,14 @@ pub fn thread_times(pid: u32, task: u32) -> Option<ThreadTimes> {
     })
 }
 
+/// Seconds that the threads of a process that live now have run, by the scheduler's own count: [`process_times`] counts a tick for whoever runs when it comes, which of threads that are woken by timers is
+/// several times what they take. None where the process may not be looked at.
+pub fn run_seconds(pid: u32) -> Option<f64> {
+    let run = |task| Some(thread_times(pid, task)?.cpu_ns as f64 / 1e9);
+    let all: Vec<f64> = tasks(pid).into_iter().filter_map(run).collect();
+    (!all.is_empty()).then(|| all.iter().sum())
+}
+
 /// Bytes of memory that are a process's own: what is resident and nobody else's, and what is swapped out.
 pub fn own_bytes(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
