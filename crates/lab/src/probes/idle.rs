@@ -28,8 +28,9 @@ file (?option_file=FILE) or a prompt (?prompt=yes); never in a DSN.";
 
 /// Connections that come before the first look: what a server makes once and keeps is not counted.
 const FIRST: usize = 100;
-/// Before their idleness is measured: what the last statements left to do is done by then. Nfold takes back what a connection keeps between statements after five seconds.
-const SETTLE: Duration = Duration::from_secs(8);
+/// Windows in which their idleness is measured, of which the least counts: what the last statements left to do falls into the others. Nfold takes back what a connection keeps between
+/// statements after five seconds.
+const WINDOWS: usize = 3;
 /// Files and sockets of the lab's own.
 const SPARE: u64 = 64;
 
@@ -128,13 +129,18 @@ fn measure(
     }
     report.bytes_each_after_statement = Some(each(weigh()?, all.len(), report));
     progress.say("they wait");
-    pause(SETTLE);
-    let (began, before) = (Instant::now(), procfs::run_seconds(pid));
-    pause(Duration::from_secs_f64(args.time));
-    let (after, waited) = (procfs::run_seconds(pid), began.elapsed().as_secs_f64());
-    if let (Some(after), Some(before)) = (after, before) {
-        report.idle_cores = Some((after - before).max(0.0) / waited);
-        report.idle_s = Some(waited);
+    for _ in 0..WINDOWS {
+        let (began, before) = (Instant::now(), procfs::run_seconds(pid));
+        pause(Duration::from_secs_f64(args.time));
+        let (after, waited) = (procfs::run_seconds(pid), began.elapsed().as_secs_f64());
+        let (Some(after), Some(before)) = (after, before) else {
+            break;
+        };
+        let cores = (after - before).max(0.0) / waited;
+        if report.idle_cores.is_none_or(|least| cores < least) {
+            report.idle_cores = Some(cores);
+            report.idle_s = Some(waited);
+        }
         report.threads = procfs::process_times(pid).map_or(0, |times| times.threads);
     }
     if !interrupt::requested() {
