@@ -195,8 +195,8 @@ impl RowEncoder {
     }
 
     /// Appends rows, each as a packet, from images of any kind: where bytes may be garbage or change meanwhile, `holds` tells afterwards whether they were the row's.
-    /// Gives how many of the first ones it took: up to one that does not hold, that is damaged or not all in place (wide offsets, external fields), or has columns that are the caller's, of which
-    /// nothing is left; or until twice of what is [enough](RowFrames::enough) is there.
+    /// Gives how many of the first ones it took: up to one that does not hold, that is damaged or not all in place (wide offsets, external fields), may take more
+    /// than [`ROOM_MAX`], or has columns that are the caller's, of which nothing is left; or until twice of what is [enough](RowFrames::enough) is there.
     #[inline(always)]
     pub fn rows_in_place<'i, R, I: Image<'i>, const BINARY: bool>(
         &self,
@@ -276,45 +276,39 @@ impl RowEncoder {
     }
 
     #[inline(always)]
-    fn text_view<'i, I: Image<'i>>(
+    fn text_view(
         &self,
-        view: RowView<I>,
+        view: RowView<&[u8]>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
         match (view.nulls & self.null_bits, self.room_of(view.row.len())) {
-            (0, Some(room)) => self.text_of::<I, false, true>(view, layout, out, room, general),
-            (_, room) => {
-                // Made here (`short_word`).
-                let row = view.row.part(0..view.row.len()).ok_or(CUT)?;
-                self.text_with_nulls(row, view.nulls, layout, out, room, general)
-            }
+            (0, Some(room)) => self.text_of::<false, true>(view, layout, out, room, general),
+            (_, room) => self.text_with_nulls(view, layout, out, room, general),
         }
     }
 
     #[inline(never)]
-    fn text_with_nulls<'i, I: Image<'i>>(
+    fn text_with_nulls(
         &self,
-        row: I,
-        nulls: u64,
+        view: RowView<&[u8]>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
         room: Option<usize>,
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
-        let view = RowView { row, nulls };
         match room {
-            Some(room) => self.text_of::<I, true, true>(view, layout, out, room, general),
-            None => self.text_of::<I, true, false>(view, layout, out, view.row.len(), general),
+            Some(room) => self.text_of::<true, true>(view, layout, out, room, general),
+            None => self.text_of::<true, false>(view, layout, out, view.row.len(), general),
         }
     }
 
     /// Appends a text row. `NULLS`: there may be some. `PROMISED`: its simple columns take no more than `room` bytes.
     #[inline(always)]
-    fn text_of<'i, I: Image<'i>, const NULLS: bool, const PROMISED: bool>(
+    fn text_of<const NULLS: bool, const PROMISED: bool>(
         &self,
-        view: RowView<I>,
+        view: RowView<&[u8]>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
         room: usize,
@@ -323,11 +317,10 @@ impl RowEncoder {
         let mut columns = self.columns.iter();
         loop {
             let mut tail = self.tail::<PROMISED>(out, room);
-            let end = self.text_until::<I, NULLS, PROMISED>(&mut columns, view, &mut tail)?;
+            let end = self.text_until::<_, NULLS, PROMISED>(&mut columns, view, &mut tail)?;
             drop(tail);
             let Some(column) = end else { return Ok(()) };
-            let row = view.row.slice().ok_or(ELSEWHERE)?;
-            match layout.get(row, column.ordinal as usize)? {
+            match layout.get(view.row, column.ordinal as usize)? {
                 ValueRef::Null => out.push(wire::TEXT_NULL),
                 value => general(column.number as usize, value, out),
             }
@@ -399,45 +392,39 @@ impl RowEncoder {
     }
 
     #[inline(always)]
-    fn binary_view<'i, I: Image<'i>>(
+    fn binary_view(
         &self,
-        view: RowView<I>,
+        view: RowView<&[u8]>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
         match (view.nulls & self.null_bits, self.room_of(view.row.len())) {
-            (0, Some(room)) => self.binary_of::<I, false, true>(view, layout, out, room, general),
-            (_, room) => {
-                // Made here (`short_word`).
-                let row = view.row.part(0..view.row.len()).ok_or(CUT)?;
-                self.binary_with_nulls(row, view.nulls, layout, out, room, general)
-            }
+            (0, Some(room)) => self.binary_of::<false, true>(view, layout, out, room, general),
+            (_, room) => self.binary_with_nulls(view, layout, out, room, general),
         }
     }
 
     #[inline(never)]
-    fn binary_with_nulls<'i, I: Image<'i>>(
+    fn binary_with_nulls(
         &self,
-        row: I,
-        nulls: u64,
+        view: RowView<&[u8]>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
         room: Option<usize>,
         general: &mut General<'_>,
     ) -> Result<(), RowError> {
-        let view = RowView { row, nulls };
         match room {
-            Some(room) => self.binary_of::<I, true, true>(view, layout, out, room, general),
-            None => self.binary_of::<I, true, false>(view, layout, out, view.row.len(), general),
+            Some(room) => self.binary_of::<true, true>(view, layout, out, room, general),
+            None => self.binary_of::<true, false>(view, layout, out, view.row.len(), general),
         }
     }
 
     /// Appends a binary row. `NULLS` and `PROMISED` as in [`Self::text_of`].
     #[inline(always)]
-    fn binary_of<'i, I: Image<'i>, const NULLS: bool, const PROMISED: bool>(
+    fn binary_of<const NULLS: bool, const PROMISED: bool>(
         &self,
-        view: RowView<I>,
+        view: RowView<&[u8]>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
         room: usize,
@@ -449,12 +436,11 @@ impl RowEncoder {
         tail.zeros(self.head);
         loop {
             let end =
-                self.binary_until::<I, NULLS, PROMISED>(&mut columns, view, mark, &mut tail)?;
+                self.binary_until::<_, NULLS, PROMISED>(&mut columns, view, mark, &mut tail)?;
             drop(tail);
             let Some(column) = end else { return Ok(()) };
             let number = column.number as usize;
-            let row = view.row.slice().ok_or(ELSEWHERE)?;
-            match layout.get(row, column.ordinal as usize)? {
+            match layout.get(view.row, column.ordinal as usize)? {
                 ValueRef::Null => {
                     let (at, bit) = mark(number);
                     out[at] |= bit;
@@ -533,7 +519,7 @@ impl RowEncoder {
 
     /// Bytes that the simple columns of a row with an image of `row_bytes` take at most, with a binary row's null map; `None`: so many that no room should be made for them before they are known.
     #[inline(always)]
-    fn room_of(&self, row_bytes: usize) -> Option<usize> {
+    pub(super) fn room_of(&self, row_bytes: usize) -> Option<usize> {
         // Each string is a part of the image.
         let room = self.room + self.strings * row_bytes;
         (room <= ROOM_MAX).then_some(room)
@@ -668,7 +654,6 @@ const FLAGS_AT: usize = 2;
 
 const CUT: RowError = RowError::Corrupt("fixed columns cut off");
 const DISORDER: RowError = RowError::Corrupt("end offsets out of order or past the end");
-const ELSEWHERE: RowError = RowError::Corrupt("not all of the row is in place");
 
 /// The eight bytes from `at` on, zeros behind the end.
 ///
