@@ -15,8 +15,6 @@ pub struct PointSet {
     /// Holds the long keys.
     arena: Vec<u8>,
     keys: Vec<Point>,
-    /// Of all keys.
-    bytes: usize,
     sealed: bool,
 }
 
@@ -70,7 +68,6 @@ impl PointSet {
     pub fn clear(&mut self) {
         self.arena.clear();
         self.keys.clear();
-        self.bytes = 0;
         self.sealed = false;
     }
 
@@ -85,7 +82,6 @@ impl PointSet {
             true => self.arena.truncate(start),
             false => point.end = self.arena.len() as u32,
         }
-        self.bytes += point.len as usize;
         self.keys.push(point);
         self.sealed = false;
     }
@@ -128,7 +124,6 @@ impl PointSet {
         let around = padded_word(before) | behind;
         let point = |word: &u64| Point::short(around | word.unbounded_shr(shift), whole);
         self.keys.extend(words.iter().map(point));
-        self.bytes += words.len() * whole;
         self.sealed = false;
         true
     }
@@ -169,11 +164,6 @@ impl PointSet {
     /// Number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()
-    }
-
-    /// Bytes of all keys.
-    pub fn bytes(&self) -> usize {
-        self.bytes
     }
 
     /// Whether there is none.
@@ -653,7 +643,6 @@ mod tests {
                 assert_eq!(joined.key(i), whole.key(i));
                 assert_eq!(joined.keys[i].first, whole.keys[i].first);
             }
-            assert_eq!(joined.bytes(), whole.bytes());
             let words = joined.iter_with_words();
             assert!(words.eq(whole.iter().map(|key| (key, padded_word(key)))));
             // Middles of one length, as words.
@@ -663,7 +652,7 @@ mod tests {
             assert_eq!(fits, a + b + c <= 8);
             if fits {
                 assert_eq!(of_words.key(1), whole.key(0));
-                assert_eq!(of_words.bytes(), 2 * whole.key(0).len());
+                assert_eq!(of_words.len(), 2);
                 assert_eq!(of_words.keys[0].first, whole.keys[0].first);
             }
         }

@@ -113,6 +113,26 @@ pub(super) fn column(name: &str, ty: ColumnType, nullable: bool) -> ColumnDef {
     }
 }
 
+/// Seconds of a stress test: so many, or NFOLD_STRESS_S.
+fn stress_seconds(otherwise: u64) -> u64 {
+    let more = std::env::var("NFOLD_STRESS_S").ok();
+    more.and_then(|s| s.parse().ok()).unwrap_or(otherwise)
+}
+
+/// A table as it is now, claimed; `None`: somebody else has it.
+fn claimed(
+    db: &Db,
+    mdl: &Arc<nfold_catalog::Mdl>,
+    name: &str,
+) -> Option<(nfold_catalog::MdlExclusive, Arc<Table>)> {
+    let schema = db.engine.catalog().snapshot();
+    let def = schema.table("d", name)?;
+    let claim = mdl.try_exclusive(None, &[def.id]).ok()?;
+    let now = db.engine.catalog().snapshot();
+    let same = now.table("d", name).is_some_and(|t| Arc::ptr_eq(t, def));
+    same.then(|| (claim, db.engine.table(def.id).unwrap()))
+}
+
 /// xorshift; not seeded with 0.
 struct Random(u64);
 

@@ -3,29 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::*;
-use nfold_catalog::Mdl;
-
-/// Seconds of the test; NFOLD_STRESS_S for more.
-fn seconds() -> u64 {
-    let more = std::env::var("NFOLD_STRESS_S").ok();
-    more.and_then(|s| s.parse().ok()).unwrap_or(3)
-}
 
 const TABLES: u64 = 3;
-
-/// A table as it is now, claimed; `None`: somebody else has it.
-fn claimed(
-    db: &Db,
-    mdl: &Arc<Mdl>,
-    name: &str,
-) -> Option<(nfold_catalog::MdlExclusive, Arc<Table>)> {
-    let schema = db.engine.catalog().snapshot();
-    let def = schema.table("d", name)?;
-    let claim = mdl.try_exclusive(None, &[def.id]).ok()?;
-    let now = db.engine.catalog().snapshot();
-    let same = now.table("d", name).is_some_and(|t| Arc::ptr_eq(t, def));
-    same.then(|| (claim, db.engine.table(def.id).unwrap()))
-}
 
 /// Rows of a few to a page, so that deleting them merges and frees pages.
 fn wide(id: i64, random: &mut Random) -> Row {
@@ -110,7 +89,7 @@ fn tables_and_indexes_go_under_purge_and_rollback() {
             .unwrap();
     }
     let mdl = &db.engine.catalog().mdl().clone();
-    let end = Instant::now() + Duration::from_secs(seconds());
+    let end = Instant::now() + Duration::from_secs(stress_seconds(3));
     std::thread::scope(|s| {
         for thread in 0..3u64 {
             s.spawn(move || {

@@ -4,13 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::*;
-use nfold_catalog::{Mdl, MdlSlot};
-
-/// Seconds of the test; NFOLD_STRESS_S for more.
-fn seconds() -> u64 {
-    let more = std::env::var("NFOLD_STRESS_S").ok();
-    more.and_then(|s| s.parse().ok()).unwrap_or(2)
-}
+use nfold_catalog::MdlSlot;
 
 const ROWS: u64 = 200;
 const BANKS: u64 = 2;
@@ -111,20 +105,6 @@ fn transfer(db: &Db, slot: &mut MdlSlot, random: &mut Random) {
     }
 }
 
-/// Claims a table as it is now; `None`: somebody else has it.
-fn claimed(
-    db: &Db,
-    mdl: &Arc<Mdl>,
-    name: &str,
-) -> Option<(nfold_catalog::MdlExclusive, Arc<Table>)> {
-    let schema = db.engine.catalog().snapshot();
-    let def = schema.table("d", name)?;
-    let claim = mdl.try_exclusive(None, &[def.id]).ok()?;
-    let now = db.engine.catalog().snapshot();
-    let same = now.table("d", name).is_some_and(|t| Arc::ptr_eq(t, def));
-    same.then(|| (claim, db.engine.table(def.id).unwrap()))
-}
-
 fn define(db: &Db, table: &Arc<Table>, random: &mut Random) {
     let (engine, def) = (&db.engine, table.def());
     match random.below(7) {
@@ -191,7 +171,7 @@ fn tables_keep_their_rows_whatever_is_defined() {
         commit(&mut s);
     }
     let mdl = &db.engine.catalog().mdl().clone();
-    let end = Instant::now() + Duration::from_secs(seconds());
+    let end = Instant::now() + Duration::from_secs(stress_seconds(2));
     let (done, defined) = &(
         std::sync::atomic::AtomicU64::new(0),
         std::sync::atomic::AtomicU64::new(0),
@@ -200,7 +180,7 @@ fn tables_keep_their_rows_whatever_is_defined() {
     std::thread::scope(|s| {
         for thread in 0..4u64 {
             s.spawn(move || {
-                let mut random = Random(0x9e37_79b9 * (thread + 1) + seconds());
+                let mut random = Random(0x9e37_79b9 * (thread + 1) + stress_seconds(2));
                 let mut slot = mdl.slot();
                 while Instant::now() < end {
                     transfer(db, &mut slot, &mut random);
@@ -210,7 +190,7 @@ fn tables_keep_their_rows_whatever_is_defined() {
             });
         }
         s.spawn(move || {
-            let mut random = Random(0xdef1 + seconds());
+            let mut random = Random(0xdef1 + stress_seconds(2));
             while Instant::now() < end {
                 let name = format!("bank{}", random.below(BANKS));
                 let Some((claim, table)) = claimed(db, mdl, &name) else {
@@ -225,7 +205,7 @@ fn tables_keep_their_rows_whatever_is_defined() {
         });
         for thread in 0..2u64 {
             s.spawn(move || {
-                let mut random = Random(0xabcd * (thread + 1) + seconds());
+                let mut random = Random(0xabcd * (thread + 1) + stress_seconds(2));
                 while Instant::now() < end {
                     others(db, &format!("o{thread}"), &mut random);
                     defined.fetch_add(1, relaxed);
