@@ -59,6 +59,36 @@ pub(crate) fn has_numbers(cx: &EvalCx<'_>, list: u32) -> bool {
     members.any(|m| !matches!(m, ValueRef::Bytes(_) | ValueRef::Null))
 }
 
+/// Members up to which a list that is written out is compared one by one.
+const WALKED_MAX: usize = 4;
+
+/// Whether `x`, which is not NULL, is in a list of constants that is searched, and whether a NULL is; `None`: to be compared one by one.
+pub(super) fn searched<'a>(
+    cx: &EvalCx<'a>,
+    e: &'a Expr,
+    (x, ty): (&Val<'_>, &ExprType),
+    list: &'a [(CmpKind, Expr)],
+) -> Option<(bool, bool)> {
+    if list.len() <= WALKED_MAX {
+        return None;
+    }
+    let prepare = |prepared: &mut PreparedList| prepared.prepare_members(cx, list);
+    let look = |prepared: &mut PreparedList| {
+        let found = match (prepared.form, list[0].0, x) {
+            (Form::Ints, _, Val::Int(v)) => prepared.has_int((*v).into()),
+            (Form::Ints, _, Val::UInt(v)) => prepared.has_int((*v).into()),
+            (Form::Keys, CmpKind::String(collation), Val::Bytes(_)) => {
+                let text = convert::to_text(cx, x.clone(), ty, collation)?;
+                prepared.has_key(|key| collation.known().sort_key(&text, key))
+            }
+            _ => return None,
+        };
+        Some((found, prepared.has_null))
+    };
+    let id = std::ptr::from_ref(e) as usize;
+    cx.st.lists.with(id, prepare, look)
+}
+
 /// A list compared as times. What is no time is 00:00:00 among constants, and as the operand beside what is not constant; otherwise it
 /// is equal to nothing.
 pub(super) fn in_times<'a>(
@@ -180,7 +210,8 @@ pub(super) fn in_param<'a>(
             };
             (found, prepared.has_null)
         };
-        let (found, has_null) = cx.st.lists.with(cx, (id, kinds[0], list), look);
+        let prepare = |prepared: &mut PreparedList| prepared.prepare(cx, kinds[0], list);
+        let (found, has_null) = cx.st.lists.with(id, prepare, look);
         let found = match found {
             Some(found) if !lone_year => found,
             _ => {

@@ -22,7 +22,7 @@ pub(crate) use moment::{
 };
 pub use prepared::ListCache;
 
-use list::{in_param, in_result, in_times, member_order, row_equal};
+use list::{in_param, in_result, in_times, member_order, row_equal, searched};
 use moment::beside;
 
 /// The order of two values under a comparison; `None` where either is NULL (or no date at all, in a comparison of dates).
@@ -221,6 +221,9 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             let x = as_text(cx, cx.val(expr)?, &expr.ty);
             if x.is_null() {
                 return Ok(None);
+            }
+            if let Some((found, unknown)) = searched(cx, e, (&x, &expr.ty), list) {
+                return Ok(in_result(found, unknown, *negated));
             }
             let mut unknown = false;
             let times = list.len() > 1 && list.iter().all(|(k, _)| *k == CmpKind::Time);

@@ -1,12 +1,15 @@
-//! List parameters in a form that is searched, not walked: made at the first use in an execution, in memory that the worker lends.
+//! Lists in a form that is searched, not walked: made at the first use in an execution, in memory that the worker lends.
 
 use std::cell::RefCell;
 use std::thread::LocalKey;
 
-use nfold_plan::expr::CmpKind;
+use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, ExprType};
 use rustc_hash::FxHashMap;
 
+use nfold_types::CollationId;
+
 use super::super::{EvalCx, Val, convert};
+use super::as_text;
 use super::list::member_type;
 use crate::scratch::{Lent, Memory, Pool};
 
@@ -49,8 +52,8 @@ impl PreparedList {
             + self.key.capacity()
     }
 
-    fn prepare(&mut self, cx: &EvalCx<'_>, kind: CmpKind, list: u32) {
-        self.clear();
+    /// Of list parameter `list`.
+    pub fn prepare(&mut self, cx: &EvalCx<'_>, kind: CmpKind, list: u32) {
         let (members, _) = cx.st.params.list(list);
         self.has_null = members.clone().any(|v| v.is_null());
         let typed = members.enumerate().map(|(i, v)| {
@@ -67,19 +70,62 @@ impl PreparedList {
             }
             CmpKind::String(collation) => {
                 self.form = Form::Keys;
-                let PreparedList { arena, keys, .. } = self;
                 for (v, ty) in typed {
-                    let Some(text) = convert::to_text(cx, v, &ty, collation) else {
-                        continue;
-                    };
-                    let start = arena.len() as u32;
-                    collation.known().sort_key(&text, arena);
-                    keys.push((start, arena.len() as u32));
+                    self.add_key(cx, v, &ty, collation);
                 }
-                keys.sort_unstable_by(|a, b| key_at(arena, *a).cmp(key_at(arena, *b)));
+                self.sort_keys();
             }
             _ => self.form = Form::Walk,
         }
+    }
+
+    /// Of members that are written out: parameters that are integers among integers, or texts among texts; what else is among them is
+    /// compared one by one.
+    pub fn prepare_members(&mut self, cx: &EvalCx<'_>, members: &[(CmpKind, Expr)]) {
+        self.has_null = false;
+        self.form = match members {
+            [(CmpKind::Int, _), ..] => Form::Ints,
+            [(CmpKind::String(_), _), ..] => Form::Keys,
+            _ => Form::Walk,
+        };
+        for (kind, member) in members {
+            let ExprKind::Param(_) = member.kind else {
+                self.form = Form::Walk;
+                break;
+            };
+            // A parameter is a value.
+            let v = cx.val(member).map(|v| as_text(cx, v, &member.ty));
+            match (self.form, kind, v) {
+                (Form::Ints | Form::Keys, _, Ok(Val::Null)) => self.has_null = true,
+                (Form::Ints, CmpKind::Int, Ok(Val::Int(v))) => self.ints.push(v.into()),
+                (Form::Ints, CmpKind::Int, Ok(Val::UInt(v))) => self.ints.push(v.into()),
+                (Form::Keys, CmpKind::String(collation), Ok(v @ Val::Bytes(_)))
+                    if *kind == members[0].0 && member.ty.class() == Class::String =>
+                {
+                    self.add_key(cx, v, &member.ty, *collation);
+                }
+                _ => {
+                    self.form = Form::Walk;
+                    break;
+                }
+            }
+        }
+        self.ints.sort_unstable();
+        self.sort_keys();
+    }
+
+    fn add_key(&mut self, cx: &EvalCx<'_>, v: Val<'_>, ty: &ExprType, collation: CollationId) {
+        let Some(text) = convert::to_text(cx, v, ty, collation) else {
+            return;
+        };
+        let start = self.arena.len() as u32;
+        collation.known().sort_key(&text, &mut self.arena);
+        self.keys.push((start, self.arena.len() as u32));
+    }
+
+    fn sort_keys(&mut self) {
+        let PreparedList { arena, keys, .. } = self;
+        keys.sort_unstable_by(|a, b| key_at(arena, *a).cmp(key_at(arena, *b)));
     }
 
     pub fn has_int(&self, v: i128) -> bool {
@@ -136,11 +182,11 @@ pub struct ListCache {
 }
 
 impl ListCache {
-    /// Looks into list `list`, prepared for the comparison `kind` of the expression at `id`.
+    /// Looks into the list of the expression at address `id`, which `prepare` makes of an empty one at the first use.
     pub(super) fn with<R>(
         &self,
-        cx: &EvalCx<'_>,
-        (id, kind, list): (usize, CmpKind, u32),
+        id: usize,
+        prepare: impl FnOnce(&mut PreparedList),
         look: impl FnOnce(&mut PreparedList) -> R,
     ) -> R {
         let mut lists = self.lists.borrow_mut();
@@ -154,7 +200,8 @@ impl ListCache {
         let prepared = &mut all[*used];
         *used += 1;
         prepared.id = id;
-        prepared.prepare(cx, kind, list);
+        prepared.clear();
+        prepare(prepared);
         look(prepared)
     }
 }
