@@ -95,7 +95,7 @@ fn full_disk(io_threads: usize) {
     if let Some(wait) = store.wait_durable(store.horizon().load()) {
         wait.block();
     }
-    let after = disk.crash(5);
+    let after = disk.crash_image(5);
     drop(store);
     let store = open(&after, options(io_threads));
     store.open_space(space, "t").unwrap();

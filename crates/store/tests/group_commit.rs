@@ -464,7 +464,7 @@ fn what_leaders_made_durable_outlives_a_crash() {
         assert!(store.durable_lsn() >= durable.unwrap());
     }
     let end = store.durable_lsn();
-    let left = disk.inner.crash(7);
+    let left = disk.inner.crash_image(7);
     let options = StoreOptions {
         pool_bytes: 512 * PAGE_SIZE as u64,
         log_bytes: 1 << 20,

@@ -273,7 +273,7 @@ fn a_definition_that_a_crash_cut_short_locks_nothing() {
     .unwrap();
     // Another commit makes the log durable up to here.
     engine.create_table(spec("u", true)).unwrap();
-    let engine = open(&disk.crash(1));
+    let engine = open(&disk.crash_image(1));
     let schema = engine.catalog().snapshot();
     let def = schema.table("d", "t").unwrap().clone();
     engine
