@@ -145,12 +145,16 @@ impl<'s> Runtime<'s> {
         out: &mut RowBatch,
         mut taker: Option<&mut dyn RowTaker>,
     ) -> Result<bool, SqlError> {
-        self.tick()?;
-        let before = out.len() + out.taken();
-        let more = self.drive(|session| read.next_into(session, out, lend(&mut taker)))?;
-        let read = (out.len() + out.taken()).saturating_sub(before);
-        self.examined.set(self.examined.get() + read as u64);
-        Ok(more)
+        loop {
+            self.tick()?;
+            let before = out.len() + out.taken();
+            let more = self.drive(|session| read.next_into(session, out, lend(&mut taker)))?;
+            let read = (out.len() + out.taken()).saturating_sub(before);
+            self.examined.set(self.examined.get() + read as u64);
+            if read > 0 || !more {
+                return Ok(more);
+            }
+        }
     }
 
     /// The open table with this id; error 1412 when it is gone.

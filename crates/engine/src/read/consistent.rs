@@ -106,7 +106,8 @@ impl Read {
         &self.spec
     }
 
-    /// Appends rows to `out`. False: there are no more. After a wait, call again with the same batch.
+    /// Appends rows to `out`, or none: after much that is not to be seen it is left to the caller whether to go on. False: there are no more. After a wait,
+    /// call again with the same batch.
     ///
     /// # Errors
     /// Whatever the engine can meet; a locking read also deadlocks and NOWAIT.
@@ -356,7 +357,6 @@ impl Consistent {
         mut taker: Option<&mut dyn RowTaker>,
     ) -> Result<bool, Stop> {
         let before = self.base.map_or(out.len(), |(rows, _)| rows);
-        let taken = out.taken();
         loop {
             match self.stage {
                 Stage::Fill if !self.more => self.stage = Stage::Done,
@@ -381,7 +381,7 @@ impl Consistent {
                 Stage::Settle(at) => self.settle(table, spec, session, view, at, out)?,
                 Stage::Done => return Ok(false),
             }
-            if (out.len() > before || out.taken() > taken) && self.stage == Stage::Fill {
+            if self.stage == Stage::Fill {
                 return Ok(self.more);
             }
         }

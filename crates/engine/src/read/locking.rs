@@ -43,6 +43,8 @@ type TreeBound = std::ops::Bound<KeyBytes>;
 
 /// Entries locked in one go.
 const SLICE: usize = 32;
+/// Slices, or points, looked at in one go where they give no row.
+const STEPS: usize = 64;
 
 /// The state of one locking read.
 #[derive(Default)]
@@ -151,10 +153,12 @@ impl LockingRead {
         } else {
             self.points.len()
         };
+        let mut steps = 0;
         while self.at < count {
-            if out.len() > before {
+            if out.len() > before || steps == STEPS {
                 return Ok(true);
             }
+            steps += 1;
             if self.here.is_none() {
                 let here = self.start(table, spec);
                 self.here = Some(here);

@@ -221,3 +221,74 @@ fn rows_that_came_too_early_come_again() {
         .recv_timeout(minute)
         .expect("it ends, with all rows");
 }
+
+/// Among leaves full of rows that nobody sees any more, the caller gets to say now and then whether to go on.
+#[test]
+fn a_read_that_finds_nothing_can_be_left() {
+    let db = Db::new();
+    let table = db.table();
+    let (mut w, mut old) = (db.session(), db.session());
+    let long = "x".repeat(300);
+    for id in 1..=4_000 {
+        let mut row = row(id, id, &format!("name{id}"));
+        row.3 = Some(long.clone());
+        insert(&mut w, &table, &row);
+        if id % 100 == 0 {
+            commit(&mut w);
+        }
+    }
+    // Keeps purge from them.
+    begin(&mut old);
+    let all = |by_k: bool, reverse| {
+        Read::range(
+            table.clone(),
+            spec(&table, by_k, 0),
+            &KeyRange::all(),
+            reverse,
+        )
+    };
+    assert_eq!(numbers(&mut old, &table, all(true, false)).len(), 4_000);
+    for id in 1..=4_000 {
+        delete(&mut w, &table, id);
+        if id % 100 == 0 {
+            commit(&mut w);
+        }
+    }
+    insert(&mut w, &table, &row(5_000, 1, "seen"));
+    commit(&mut w);
+    for (by_k, covering, lock) in [
+        (false, false, RowLock::None),
+        (true, true, RowLock::None),
+        (true, false, RowLock::None),
+        (false, false, RowLock::Exclusive),
+        (true, false, RowLock::Exclusive),
+    ] {
+        for reverse in [false, true] {
+            let spec = ReadSpec {
+                covering,
+                lock,
+                ..spec(&table, by_k, 0)
+            };
+            let mut read = Read::range(table.clone(), spec, &KeyRange::all(), reverse);
+            let mut s = db.session();
+            begin(&mut s);
+            let (mut calls, mut found, mut batch) = (0, 0, RowBatch::new());
+            loop {
+                batch.clear();
+                let more = block(|| read.next(&mut s, &mut batch)).unwrap();
+                (calls, found) = (calls + 1, found + batch.len());
+                if !more {
+                    break;
+                }
+            }
+            commit(&mut s);
+            assert_eq!(found, 1, "{by_k} {covering} {lock:?} {reverse}");
+            // All of a covering index is a few leaves.
+            assert!(
+                covering || calls > 2,
+                "{by_k} {covering} {lock:?} {reverse}: {calls}"
+            );
+        }
+    }
+    commit(&mut old);
+}

@@ -26,6 +26,8 @@ use nfold_types::row::{EntryWords, KeyRows};
 
 /// Bytes of an entry that a covering read looks at, about; of long keys, beside those of the key.
 const COVERING_BYTES: usize = 48;
+/// Leaves that a range is read from in one go, where they give hardly a row.
+const LEAVES: usize = 64;
 /// Bytes of a row that are asked for ahead, at most.
 const LONGEST_AHEAD: usize = 1024;
 
@@ -332,7 +334,8 @@ impl Consistent {
                 0 => self.slice,
                 wanted => wanted.min(self.slice),
             };
-            loop {
+            // Of leaves that give nothing, so many before the caller may look whether it is to go on.
+            for _ in 0..LEAVES {
                 // Where all rows are wanted, a leaf is taken as a whole.
                 let entries = match spec.first_rows {
                     0 => usize::MAX,
