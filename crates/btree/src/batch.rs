@@ -600,7 +600,7 @@ impl PointScan {
     /// Bytes of memory kept for keys and values; what is beside them is a part of that.
     #[inline]
     pub fn memory(&self) -> usize {
-        self.bounds.memory() + self.out.memory()
+        self.bounds.memory() + self.resume_keys.memory() + self.out.memory()
     }
     /// Makes room for so many points.
     pub fn reserve(&mut self, points: usize) {
@@ -665,9 +665,27 @@ impl PointScan {
     pub fn clear_entries(&mut self) {
         self.out.clear();
     }
-    /// Goes back to the first unfinished point, and gives it: what was found of those behind it is found again.
-    pub(crate) fn keep_order(&mut self) -> Option<u32> {
-        let first = self.pending.iter().copied().min_by_key(|p| p.point)?;
+    /// The least point that is not finished, of those that were begun.
+    pub(crate) fn first_unfinished(&self) -> Option<Resume> {
+        self.pending.iter().copied().min_by_key(|p| p.point)
+    }
+    /// Whether points behind `first` went on from one leaf to the next.
+    pub(crate) fn went_on_behind(&self, first: Resume) -> bool {
+        let mut behind = self.pending.iter().filter(|p| p.point != first.point);
+        behind.any(|p| p.from != Resume::START)
+    }
+    /// Forgets the bounds of what was gone on with, so that many leaves without an entry take no memory.
+    pub(crate) fn forget_resumed(&mut self) {
+        let mut kept = Keys::default();
+        for resume in &mut self.pending {
+            if resume.from != Resume::START {
+                resume.from = kept.push(self.resume_keys.get(resume.from));
+            }
+        }
+        self.resume_keys = kept;
+    }
+    /// Goes back to the first unfinished point: what was found of those behind it is found again.
+    pub(crate) fn go_back_to(&mut self, first: Resume) {
         self.next = first.point + 1;
         self.pending.clear();
         let from = if first.from == Resume::START {
@@ -683,7 +701,6 @@ impl PointScan {
             point: first.point,
             from,
         });
-        Some(first.point)
     }
 
     #[inline(always)]

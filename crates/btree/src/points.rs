@@ -24,6 +24,8 @@ pub trait PointSink {
     fn take(&mut self, point: u32, entries: LeafEntries<'_>);
     /// Whether the caller should use what is there before the scan goes on.
     fn is_full(&self) -> bool;
+    /// Whether it has taken entries of points behind `last`.
+    fn holds_behind(&self, last: u32) -> bool;
     /// Drops the entries of all points behind `last`: they will come again. If nothing is left of what was taken, it [is not full](Self::is_full) afterwards.
     fn keep_points(&mut self, last: u32);
 }
@@ -55,13 +57,16 @@ impl PointSink for Copies<'_> {
     fn is_full(&self) -> bool {
         self.out.bytes() >= self.max_bytes
     }
+    fn holds_behind(&self, last: u32) -> bool {
+        self.out.entries().iter().any(|e| e.point > last)
+    }
     fn keep_points(&mut self, last: u32) {
         self.out.keep_points(last);
     }
 }
 
 impl TreeHandle {
-    /// Reads all points of the batch into its entries. `Ok(true)`: entries reached `max_bytes` and there is more; use them,
+    /// Reads all points of the batch into its entries. `Ok(true)`: entries reached `max_bytes`, or many leaves gave hardly any, and there is more; use them,
     /// [`clear_entries`](PointScan::clear_entries), call again. `Wait`: call again; what was found stays found.
     ///
     /// The entries of a point come in key order. When it returns `Ok(true)`, the entries at hand are those of all points up to some
@@ -89,9 +94,22 @@ impl TreeHandle {
         scan: &mut PointScan,
         sink: &mut S,
     ) -> Result<bool, Stop> {
-        let more = self.run_groups(store, &mut PointJob { scan, sink })?;
-        if more && let Some(last) = scan.keep_order() {
-            sink.keep_points(last);
+        let mut job = PointJob {
+            scan,
+            sink,
+            went_on: 0,
+        };
+        let more = self.run_groups(store, &mut job)?;
+        if more && let Some(first) = scan.first_unfinished() {
+            let behind = sink.holds_behind(first.point);
+            if behind || !scan.went_on_behind(first) {
+                scan.go_back_to(first);
+            } else {
+                scan.forget_resumed();
+            }
+            if behind {
+                sink.keep_points(first.point);
+            }
         }
         Ok(more)
     }
@@ -100,7 +118,12 @@ impl TreeHandle {
 struct PointJob<'b, S> {
     scan: &'b mut PointScan,
     sink: &'b mut S,
+    /// Leaves behind which a point went on.
+    went_on: usize,
 }
+
+/// Leaves of points that go on, after which the caller may look whether to do so.
+const WENT_ON_MOST: usize = 256;
 
 /// Gives the sink the entries of one leaf from `slot` on that are below `hi` (empty: no bound); `known` is the slot behind them, or 0. Gives whether the point goes on behind this leaf,
 /// whose upper fence is then in `fence`. Unvalidated.
@@ -142,6 +165,7 @@ fn take_point<S: PointSink>(
 impl<S: PointSink> PointJob<'_, S> {
     /// Notes that the point goes on at `fence`.
     fn go_on(&mut self, point: u32) {
+        self.went_on += 1;
         let from = self.scan.resume_keys.push(&self.scan.fence);
         self.scan.pending.push(Resume { point, from });
     }
@@ -277,6 +301,6 @@ impl<S: PointSink> Job for PointJob<'_, S> {
     }
 
     fn full(&self) -> bool {
-        self.sink.is_full()
+        self.sink.is_full() || self.went_on >= WENT_ON_MOST
     }
 }

@@ -4,6 +4,7 @@ mod build;
 mod cold;
 mod free;
 mod hint;
+mod long_points;
 mod model;
 mod recovery;
 mod root;

@@ -531,7 +531,13 @@ impl RowBatch {
         self.data.truncate(bytes);
     }
 
-    /// Drops the rows of all points behind `last` among those from number `from` on.
+    /// Whether there are rows of points behind `last` among those from number `from` on.
+    pub(crate) fn has_points_behind(&self, from: usize, last: usize) -> bool {
+        let rows = self.rows.get(from..).unwrap_or_default();
+        rows.iter().any(|r| r.point as usize > last)
+    }
+
+    /// Drops those.
     pub(crate) fn keep_points(&mut self, from: usize, last: usize) {
         self.keep(from, |r| r.point as usize <= last);
     }

@@ -207,6 +207,9 @@ impl PointSink for Ends {
     fn is_full(&self) -> bool {
         self.seen.len() >= self.most
     }
+    fn holds_behind(&self, last: u32) -> bool {
+        self.seen.iter().any(|s| s.0 > last)
+    }
     fn keep_points(&mut self, last: u32) {
         assert!(self.keys.tags().eq(self.seen.iter().map(|s| &s.0)));
         self.keys.retain(|point| *point <= last);

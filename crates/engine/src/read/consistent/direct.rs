@@ -284,6 +284,9 @@ impl PointSink for Direct<'_> {
         let (rows, bytes) = self.base;
         self.out.len() - rows >= SLICE || self.out.bytes() - bytes >= SCAN_BYTES
     }
+    fn holds_behind(&self, last: u32) -> bool {
+        self.out.has_points_behind(self.base.0, last as usize)
+    }
     fn keep_points(&mut self, last: u32) {
         let (rows, bytes) = self.base;
         self.out.keep_points(rows, last as usize);

@@ -117,10 +117,11 @@ impl PointSink for Leads<'_> {
     fn is_full(&self) -> bool {
         self.get.len() >= ROWS
     }
+    fn holds_behind(&self, last: u32) -> bool {
+        self.get.tags().any(|asked| asked.point > last)
+    }
     fn keep_points(&mut self, last: u32) {
-        if self.get.tags().any(|asked| asked.point > last) {
-            self.get.retain(|asked| asked.point <= last);
-        }
+        self.get.retain(|asked| asked.point <= last);
     }
 }
 
