@@ -45,7 +45,7 @@ pub struct Args {
     /// What each of them runs once
     #[arg(long, value_name = "SQL", default_value = "SELECT 1")]
     statement: String,
-    /// Seconds over which the server's time is taken
+    /// Seconds of each of the three windows in which the server's time is taken; the least counts
     #[arg(long, default_value_t = 5.0, value_parser = seconds)]
     time: f64,
     #[command(flatten)]
