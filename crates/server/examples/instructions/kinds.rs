@@ -120,7 +120,10 @@ pub fn kinds() -> Vec<Kind> {
     let sql = "SELECT deleted FROM items WHERE group_id BETWEEN ? AND ?";
     add("covering_500", &[sql], 20, hundred_groups);
     add("min_of_20000", &["SELECT MIN(created) FROM items"], 5, none);
-    let sql = format!("SELECT COUNT(*) FROM items WHERE owner IN ({})", vec!["?"; 200].join(","));
+    let sql = format!(
+        "SELECT COUNT(*) FROM items WHERE owner IN ({})",
+        vec!["?"; 200].join(",")
+    );
     add("list_filters_20000", &[&sql], 2, rows_of::<200>);
     all
 }
