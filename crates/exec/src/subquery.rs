@@ -180,7 +180,7 @@ impl KeySet {
                 .map_err(|e| crate::eval::row_error(&e))?;
             *any = true;
             key.clear();
-            if !normal_key(cx, &Val::from_ref(value), column, kind, key) {
+            if !normal_key(cx, (&Val::from_ref(value), &column.ty), kind, key) {
                 *null = true;
                 return Ok(());
             }
@@ -206,7 +206,7 @@ impl KeySet {
             return Ok(Some(false));
         }
         self.key.clear();
-        if !normal_key(cx, &cx.val(left)?, left, kind, &mut self.key) {
+        if !normal_key(cx, (&cx.val(left)?, &left.ty), kind, &mut self.key) {
             return Ok(None);
         }
         Ok(

@@ -292,23 +292,22 @@ fn sorted_chars(ty: &ExprType, max_sort_length: usize) -> u32 {
 /// Bytes that are equal exactly when values compare equal under `kind`. False for NULL.
 pub(crate) fn normal_key(
     cx: &EvalCx<'_>,
-    v: &Val<'_>,
-    e: &Expr,
+    (v, ty): (&Val<'_>, &ExprType),
     kind: CmpKind,
     out: &mut Vec<u8>,
 ) -> bool {
     let done = match kind {
         CmpKind::Int => {
-            convert::to_integer(cx, v, &e.ty).map(|i| out.extend_from_slice(&i.to_le_bytes()))
+            convert::to_integer(cx, v, ty).map(|i| out.extend_from_slice(&i.to_le_bytes()))
         }
-        CmpKind::Decimal => convert::to_decimal(cx, v, &e.ty).map(|d| {
+        CmpKind::Decimal => convert::to_decimal(cx, v, ty).map(|d| {
             let d = d.without_trailing_zeros();
             d.write_to(out);
             out.push(0);
         }),
-        CmpKind::Double => convert::to_f64(cx, v, &e.ty)
+        CmpKind::Double => convert::to_f64(cx, v, ty)
             .map(|f| out.extend_from_slice(&(f + 0.0).to_bits().to_le_bytes())),
-        CmpKind::String(collation) => convert::to_text(cx, v.clone(), &e.ty, collation).map(|t| {
+        CmpKind::String(collation) => convert::to_text(cx, v.clone(), ty, collation).map(|t| {
             let start = out.len();
             collation.known().sort_key(&t, out);
             let len = (out.len() - start) as u32;
@@ -316,14 +315,14 @@ pub(crate) fn normal_key(
         }),
         CmpKind::DateTime => {
             // A text that is no date is the zero date.
-            let text = matches!(v, Val::Bytes(_)) || (e.ty.col.is_enum_or_set() && !v.is_null());
+            let text = matches!(v, Val::Bytes(_)) || (ty.col.is_enum_or_set() && !v.is_null());
             let text = text.then_some(nfold_types::DateTime::ZERO);
-            let year = convert::year_alone(v, &e.ty);
-            let found = year.or_else(|| convert::to_datetime(cx, v, &e.ty).or(text));
+            let year = convert::year_alone(v, ty);
+            let found = year.or_else(|| convert::to_datetime(cx, v, ty).or(text));
             found.map(|d| out.extend_from_slice(&d.packed().to_le_bytes()))
         }
         CmpKind::Time => {
-            convert::to_time(cx, v, &e.ty).map(|t| out.extend_from_slice(&t.micros().to_le_bytes()))
+            convert::to_time(cx, v, ty).map(|t| out.extend_from_slice(&t.micros().to_le_bytes()))
         }
     };
     done.is_some()

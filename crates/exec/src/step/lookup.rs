@@ -307,7 +307,7 @@ fn hash_key<'a>(
         if key.kind == CmpKind::DateTime {
             v = compare::day_of_text(cx, e, v, &other.ty.col);
         }
-        if !normal_key(cx, &v, e, key.kind, out) {
+        if !normal_key(cx, (&v, &e.ty), key.kind, out) {
             return Ok(false);
         }
     }

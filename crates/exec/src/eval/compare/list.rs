@@ -62,11 +62,12 @@ pub(crate) fn has_numbers(cx: &EvalCx<'_>, list: u32) -> bool {
 /// Members up to which a list that is written out is compared one by one.
 const WALKED_MAX: usize = 4;
 
-/// Whether `x`, which is not NULL, is in a list of constants that is searched, and whether a NULL is; `None`: to be compared one by one.
+/// Whether `x`, which is not NULL and the value of `expr`, is in a list of constants that is searched, and whether a NULL is; `None`: to be
+/// compared one by one.
 pub(super) fn searched<'a>(
     cx: &EvalCx<'a>,
     e: &'a Expr,
-    (x, ty): (&Val<'_>, &ExprType),
+    (expr, x): (&'a Expr, &Val<'_>),
     list: &'a [(CmpKind, Expr)],
 ) -> Option<(bool, bool)> {
     if list.len() <= WALKED_MAX {
@@ -74,19 +75,36 @@ pub(super) fn searched<'a>(
     }
     let prepare = |prepared: &mut PreparedList| prepared.prepare_members(cx, list);
     let look = |prepared: &mut PreparedList| {
-        let found = match (prepared.form, list[0].0, x) {
-            (Form::Ints, _, Val::Int(v)) => prepared.has_int((*v).into()),
-            (Form::Ints, _, Val::UInt(v)) => prepared.has_int((*v).into()),
-            (Form::Keys, CmpKind::String(collation), Val::Bytes(_)) => {
-                let text = convert::to_text(cx, x.clone(), ty, collation)?;
-                prepared.has_key(|key| collation.known().sort_key(&text, key))
-            }
+        let found = match (prepared.form, x) {
+            (Form::Ints, Val::Int(v)) => prepared.has_int((*v).into()),
+            (Form::Ints, Val::UInt(v)) => prepared.has_int((*v).into()),
+            (Form::Kinds, _) => prepared.has_value(cx, expr, (x, &expr.ty))?,
             _ => return None,
         };
         Some((found, prepared.has_null))
     };
     let id = std::ptr::from_ref(e) as usize;
     cx.st.lists.with(id, prepare, look)
+}
+
+/// Whether a row is one of those that are written out; `None`: to be compared one by one.
+pub(super) fn searched_rows<'a>(
+    cx: &EvalCx<'a>,
+    e: &'a Expr,
+    left: &'a [Expr],
+    rows: &'a [Vec<(CmpKind, Expr)>],
+) -> Result<Option<bool>, SqlError> {
+    if rows.len() <= WALKED_MAX {
+        return Ok(None);
+    }
+    let id = std::ptr::from_ref(e) as usize;
+    let prepare = |prepared: &mut PreparedList| prepared.prepare_rows(cx, left.len(), rows);
+    if cx.st.lists.with(id, prepare, |prepared| prepared.form) != Form::Rows {
+        return Ok(None);
+    }
+    let row: SmallVec<[Val<'a>; 4]> = left.iter().map(|l| cx.val(l)).collect::<Result<_, _>>()?;
+    let look = |prepared: &mut PreparedList| prepared.has_row(cx, left, &row);
+    Ok(cx.st.lists.with(id, |_| {}, look))
 }
 
 /// A list compared as times. What is no time is 00:00:00 among constants, and as the operand beside what is not constant; otherwise it
@@ -206,11 +224,13 @@ pub(super) fn in_param<'a>(
                     let text = text.unwrap_or_default();
                     Some(prepared.has_key(|key| collation.known().sort_key(&text, key)))
                 }
+                (Form::Kinds, _) if several() => prepared.has_value(cx, expr, (&x, &expr.ty)),
                 _ => None,
             };
             (found, prepared.has_null)
         };
-        let prepare = |prepared: &mut PreparedList| prepared.prepare(cx, kinds[0], list);
+        let kind_of = |ty: &ExprType| member_kind(cx, expr, ty, kinds[0]);
+        let prepare = |prepared: &mut PreparedList| prepared.prepare(cx, kinds[0], list, kind_of);
         let (found, has_null) = cx.st.lists.with(id, prepare, look);
         let found = match found {
             Some(found) if !lone_year => found,
@@ -250,6 +270,19 @@ pub(super) fn in_param<'a>(
     let (mut members, width) = cx.st.params.list(list);
     let mut unknown = false;
     let width = width.max(1);
+    if members.len() / width > WALKED_MAX && width == left.len() {
+        let id = std::ptr::from_ref(e) as usize;
+        let kind_of = |i: usize, ty: &ExprType| member_kind(cx, &left[i], ty, kinds[i]);
+        let prepare =
+            |prepared: &mut PreparedList| prepared.prepare_param_rows(cx, list, width, kind_of);
+        let look = |prepared: &mut PreparedList| match prepared.form {
+            Form::Rows => prepared.has_row(cx, left, &values),
+            _ => None,
+        };
+        if let Some(found) = cx.st.lists.with(id, prepare, look) {
+            return Ok(Some(found != negated));
+        }
+    }
     for r in 0..members.len() / width {
         let row: SmallVec<[ValueRef<'_>; 4]> = members.by_ref().take(width).collect();
         let mut result = Some(true);

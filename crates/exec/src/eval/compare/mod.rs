@@ -22,7 +22,7 @@ pub(crate) use moment::{
 };
 pub use prepared::ListCache;
 
-use list::{in_param, in_result, in_times, member_order, row_equal, searched};
+use list::{in_param, in_result, in_times, member_order, row_equal, searched, searched_rows};
 use moment::beside;
 
 /// The order of two values under a comparison; `None` where either is NULL (or no date at all, in a comparison of dates).
@@ -117,6 +117,16 @@ pub(crate) fn exact(
         }
         _ => found,
     }
+}
+
+/// Whether [`exact`] may find another order than that of doubles for `x`, a value of `column`.
+pub(super) fn is_beyond_doubles(column: &Expr, x: &Val<'_>) -> bool {
+    let shared = match x {
+        Val::Int(v) => v.unsigned_abs() as f64 >= LEAST_SHARED,
+        Val::UInt(v) => *v as f64 >= LEAST_SHARED,
+        _ => false,
+    };
+    shared && is_integers(column)
 }
 
 /// Whether it is a literal, a parameter, or made of nothing else; no variable, which is a double beside an integer.
@@ -222,7 +232,7 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             if x.is_null() {
                 return Ok(None);
             }
-            if let Some((found, unknown)) = searched(cx, e, (&x, &expr.ty), list) {
+            if let Some((found, unknown)) = searched(cx, e, (expr, &x), list) {
                 return Ok(in_result(found, unknown, *negated));
             }
             let mut unknown = false;
@@ -263,6 +273,9 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             rows,
             negated,
         } => {
+            if let Some(found) = searched_rows(cx, e, left, rows)? {
+                return Ok(Some(found != *negated));
+            }
             let mut unknown = false;
             for row in rows {
                 match row_equal(cx, left, row)? {

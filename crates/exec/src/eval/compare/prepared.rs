@@ -1,22 +1,32 @@
 //! Lists in a form that is searched, not walked: made at the first use in an execution, in memory that the worker lends.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::thread::LocalKey;
 
-use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, ExprType};
+use nfold_plan::expr::{ArithOp, Class, CmpKind, Expr, ExprKind, ExprType};
 use rustc_hash::FxHashMap;
 
 use nfold_types::CollationId;
+use nfold_types::convert::number;
+use nfold_types::temporal::{DateFlags, parse};
+use smallvec::SmallVec;
 
 use super::super::{EvalCx, Val, convert};
-use super::as_text;
 use super::list::member_type;
+use super::{as_text, is_beyond_doubles};
 use crate::scratch::{Lent, Memory, Pool};
+use crate::tuple::normal_key;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Form {
     Ints,
+    /// Of one collation.
     Keys,
+    /// Of any kinds: each key begins with the place of its kind in `kinds`.
+    Kinds,
+    /// Of rows, whose columns have `kinds`.
+    Rows,
     /// Compared one by one.
     #[default]
     Walk,
@@ -29,9 +39,12 @@ pub(super) struct PreparedList {
     id: usize,
     pub form: Form,
     pub has_null: bool,
+    /// Whether a text is a member that is compared as a double.
+    has_texts: bool,
     /// Sorted.
     ints: Vec<i128>,
-    /// Sort keys in the arena, sorted.
+    kinds: SmallVec<[CmpKind; 4]>,
+    /// Keys in the arena, sorted.
     arena: Vec<u8>,
     keys: Vec<(u32, u32)>,
     /// The key that is looked for.
@@ -43,6 +56,8 @@ impl PreparedList {
         self.ints.clear();
         self.arena.clear();
         self.keys.clear();
+        self.kinds.clear();
+        self.has_texts = false;
     }
 
     fn bytes(&self) -> usize {
@@ -52,8 +67,15 @@ impl PreparedList {
             + self.key.capacity()
     }
 
-    /// Of list parameter `list`.
-    pub fn prepare(&mut self, cx: &EvalCx<'_>, kind: CmpKind, list: u32) {
+    /// Of list parameter `list`; `kind_of` tells how a member of a type is compared where `kind`, that of the list, is neither of integers nor
+    /// of strings.
+    pub fn prepare(
+        &mut self,
+        cx: &EvalCx<'_>,
+        kind: CmpKind,
+        list: u32,
+        kind_of: impl Fn(&ExprType) -> CmpKind,
+    ) {
         let (members, _) = cx.st.params.list(list);
         self.has_null = members.clone().any(|v| v.is_null());
         let typed = members.enumerate().map(|(i, v)| {
@@ -75,43 +97,197 @@ impl PreparedList {
                 }
                 self.sort_keys();
             }
-            _ => self.form = Form::Walk,
+            _ => self.add_all(
+                cx,
+                typed.map(|(v, ty)| Some((kind_of(&ty), v, Cow::Owned(ty)))),
+            ),
         }
     }
 
-    /// Of members that are written out: parameters that are integers among integers, or texts among texts; what else is among them is
-    /// compared one by one.
+    /// Of the rows of list parameter `list`, of as many columns as there are `kinds`; `kind_of` tells how a member of a type is compared in a
+    /// column.
+    pub fn prepare_param_rows(
+        &mut self,
+        cx: &EvalCx<'_>,
+        list: u32,
+        width: usize,
+        kind_of: impl Fn(usize, &ExprType) -> CmpKind,
+    ) {
+        let (members, _) = cx.st.params.list(list);
+        let typed = members.enumerate().map(|(i, v)| {
+            let v = Val::from_ref(v);
+            let ty = member_type(cx, list, i, &v);
+            Some((kind_of(i % width, &ty), v, Cow::Owned(ty)))
+        });
+        self.add_rows(cx, width, typed);
+    }
+
+    /// Of rows that are written out, all of `width` members.
+    pub fn prepare_rows(&mut self, cx: &EvalCx<'_>, width: usize, rows: &[Vec<(CmpKind, Expr)>]) {
+        let members = rows.iter().flatten();
+        self.add_rows(cx, width, members.map(|m| plain_member(cx, m)));
+    }
+
+    /// Rows whose members are `all`, one row behind the other. A row with a NULL has no key.
+    fn add_rows<'v>(
+        &mut self,
+        cx: &EvalCx<'_>,
+        width: usize,
+        all: impl Iterator<Item = Option<Member<'v>>>,
+    ) {
+        self.has_null = false;
+        self.form = Form::Rows;
+        let mut start = 0;
+        let mut whole = true;
+        for (i, member) in all.enumerate() {
+            let at = i % width;
+            if at == 0 {
+                start = self.arena.len() as u32;
+                whole = true;
+            }
+            let Some((kind, v, ty)) = member else {
+                return self.form = Form::Walk;
+            };
+            if v.is_null() {
+                self.has_null = true;
+                whole = false;
+            }
+            if i == at {
+                self.kinds.push(kind);
+            }
+            if v.is_null() || !whole && kind == self.kinds[at] {
+                continue;
+            }
+            let fits = kind == self.kinds[at] && is_silent(&v, &ty, kind);
+            if !fits || !normal_key(cx, (&v, &ty), kind, &mut self.arena) {
+                return self.form = Form::Walk;
+            }
+            if at + 1 == width {
+                self.keys.push((start, self.arena.len() as u32));
+            }
+        }
+        self.sort_keys();
+    }
+
+    /// Members of any kinds: in a form that is searched if whatever they are can be said by a key.
+    fn add_all<'v>(
+        &mut self,
+        cx: &EvalCx<'_>,
+        all: impl Iterator<Item = Option<Member<'v>>> + Clone,
+    ) {
+        self.has_null = false;
+        self.form = Form::Walk;
+        // A text that is no number warns once where all are numbers, and with each comparison elsewhere.
+        let mut doubles = all.clone().flatten().filter(|(_, v, _)| !v.is_null());
+        let doubles = doubles.all(|(kind, ..)| kind == CmpKind::Double);
+        let fits = |m: Option<Member<'v>>| {
+            m.is_some_and(|(kind, v, ty)| {
+                let number = doubles && matches!(v, Val::Bytes(_));
+                v.is_null() || number || is_silent(&v, &ty, kind)
+            })
+        };
+        if !all.clone().all(fits) {
+            return;
+        }
+        for (kind, v, ty) in all.flatten() {
+            if v.is_null() {
+                self.has_null = true;
+                continue;
+            }
+            let known = self.kinds.iter().position(|k| *k == kind);
+            let place = known.unwrap_or_else(|| {
+                self.kinds.push(kind);
+                self.kinds.len() - 1
+            });
+            let Ok(place) = u8::try_from(place) else {
+                return;
+            };
+            let start = self.arena.len() as u32;
+            self.arena.push(place);
+            if !normal_key(cx, (&v, &ty), kind, &mut self.arena) {
+                return;
+            }
+            self.has_texts |= kind == CmpKind::Double && matches!(v, Val::Bytes(_));
+            self.keys.push((start, self.arena.len() as u32));
+        }
+        self.sort_keys();
+        self.form = Form::Kinds;
+    }
+
+    /// Whether `x`, which is not NULL, is a member of a list of [`Form::Kinds`]; `None`: to be compared one by one.
+    pub fn has_value(
+        &mut self,
+        cx: &EvalCx<'_>,
+        expr: &Expr,
+        (x, ty): (&Val<'_>, &ExprType),
+    ) -> Option<bool> {
+        if self.has_texts && is_beyond_doubles(expr, x) {
+            return None;
+        }
+        if !self.kinds.iter().all(|kind| is_left_side(x, ty, *kind)) {
+            return None;
+        }
+        for i in 0..self.kinds.len() {
+            let kind = self.kinds[i];
+            let make = |key: &mut Vec<u8>| {
+                key.push(i as u8);
+                normal_key(cx, (x, ty), kind, key)
+            };
+            if self.find(make)? {
+                return Some(true);
+            }
+        }
+        Some(false)
+    }
+
+    /// Whether `row` is one of a list of [`Form::Rows`]; `None`: to be compared one by one.
+    pub fn has_row(&mut self, cx: &EvalCx<'_>, left: &[Expr], row: &[Val<'_>]) -> Option<bool> {
+        let kinds = self.kinds.clone();
+        let fits = |((x, l), kind): ((&Val<'_>, &Expr), &CmpKind)| {
+            !x.is_null() && is_left_side(x, &l.ty, *kind)
+        };
+        if !row.iter().zip(left).zip(&kinds).all(fits) {
+            return None;
+        }
+        let make = |key: &mut Vec<u8>| {
+            let mut columns = row.iter().zip(left).zip(&kinds);
+            columns.all(|((x, l), kind)| normal_key(cx, (x, &l.ty), *kind, key))
+        };
+        match self.find(make)? {
+            // A row with a NULL may be it.
+            false if self.has_null => None,
+            found => Some(found),
+        }
+    }
+
+    /// Whether it holds the key that `make` appends; `None`: it made none.
+    fn find(&mut self, make: impl FnOnce(&mut Vec<u8>) -> bool) -> Option<bool> {
+        let mut made = false;
+        let found = self.has_key(|key| made = make(key));
+        made.then_some(found)
+    }
+
+    /// Of members that are written out: parameters that are integers among integers, or values of any kinds that can be said by a key; what
+    /// else is among them is compared one by one.
     pub fn prepare_members(&mut self, cx: &EvalCx<'_>, members: &[(CmpKind, Expr)]) {
         self.has_null = false;
-        self.form = match members {
-            [(CmpKind::Int, _), ..] => Form::Ints,
-            [(CmpKind::String(_), _), ..] => Form::Keys,
-            _ => Form::Walk,
-        };
-        for (kind, member) in members {
-            let ExprKind::Param(_) = member.kind else {
-                self.form = Form::Walk;
-                break;
-            };
-            // A parameter is a value.
-            let v = cx.val(member).map(|v| as_text(cx, v, &member.ty));
-            match (self.form, kind, v) {
-                (Form::Ints | Form::Keys, _, Ok(Val::Null)) => self.has_null = true,
-                (Form::Ints, CmpKind::Int, Ok(Val::Int(v))) => self.ints.push(v.into()),
-                (Form::Ints, CmpKind::Int, Ok(Val::UInt(v))) => self.ints.push(v.into()),
-                (Form::Keys, CmpKind::String(collation), Ok(v @ Val::Bytes(_)))
-                    if *kind == members[0].0 && member.ty.class() == Class::String =>
-                {
-                    self.add_key(cx, v, &member.ty, *collation);
-                }
+        self.form = Form::Ints;
+        for member in members {
+            match plain_member(cx, member) {
+                Some((_, Val::Null, _)) => self.has_null = true,
+                Some((CmpKind::Int, Val::Int(v), _)) => self.ints.push(v.into()),
+                Some((CmpKind::Int, Val::UInt(v), _)) => self.ints.push(v.into()),
                 _ => {
                     self.form = Form::Walk;
                     break;
                 }
             }
         }
-        self.ints.sort_unstable();
-        self.sort_keys();
+        if self.form == Form::Ints {
+            self.ints.sort_unstable();
+            return;
+        }
+        self.add_all(cx, members.iter().map(|m| plain_member(cx, m)));
     }
 
     fn add_key(&mut self, cx: &EvalCx<'_>, v: Val<'_>, ty: &ExprType, collation: CollationId) {
@@ -141,6 +317,70 @@ impl PreparedList {
         make(key);
         let found = keys.binary_search_by(|at| key_at(arena, *at).cmp(key));
         found.is_ok()
+    }
+}
+
+/// A member with the kind of its comparison and its type.
+type Member<'v> = (CmpKind, Val<'v>, Cow<'v, ExprType>);
+
+/// A member that is written out, if it is made of constants in such a way that evaluating it neither warns nor has any effect.
+fn plain_member<'v>(cx: &EvalCx<'v>, (kind, e): &'v (CmpKind, Expr)) -> Option<Member<'v>> {
+    if !is_plain(e) {
+        return None;
+    }
+    let v = as_text(cx, cx.val(e).ok()?, &e.ty);
+    Some((*kind, v, Cow::Borrowed(&e.ty)))
+}
+
+fn is_plain(e: &Expr) -> bool {
+    let exact = |e: &Expr| matches!(e.ty.class(), Class::Int | Class::Decimal);
+    match &e.kind {
+        ExprKind::Const(_) | ExprKind::Param(_) => true,
+        ExprKind::Neg(of) => exact(of) && is_plain(of),
+        ExprKind::Collate(of) => is_plain(of),
+        ExprKind::Arith(ArithOp::Add | ArithOp::Sub | ArithOp::Mul, sides) => {
+            sides.iter().all(|e| exact(e) && is_plain(e))
+        }
+        _ => false,
+    }
+}
+
+/// Whether a member, which is not NULL, has a key under `kind` that is equal to that of a left side exactly if the two compare as equal, and
+/// making the key warns of nothing.
+fn is_silent(v: &Val<'_>, ty: &ExprType, kind: CmpKind) -> bool {
+    let class = ty.class();
+    match (kind, v) {
+        (CmpKind::String(_), Val::Bytes(_)) => class == Class::String,
+        (CmpKind::Double, Val::Bytes(text)) => {
+            let parsed = number::parse_double(text);
+            !parsed.truncated && !parsed.overflow
+        }
+        (CmpKind::DateTime, Val::Bytes(text)) => {
+            let parsed = parse::parse_datetime(text, DateFlags::default());
+            class == Class::String && parsed.is_ok_and(|p| !p.truncated && p.odd.is_none())
+        }
+        (CmpKind::Time, Val::Bytes(text)) => {
+            let parsed = parse::parse_time(text);
+            class == Class::String && parsed.is_ok_and(|p| !p.truncated && !p.clamped)
+        }
+        (CmpKind::String(_), _) => false,
+        _ => is_left_side(v, ty, kind),
+    }
+}
+
+/// Whether a left side, which is not NULL, has a key under `kind` that is equal to that of a member exactly if the two compare as equal.
+fn is_left_side(v: &Val<'_>, ty: &ExprType, kind: CmpKind) -> bool {
+    let class = ty.class();
+    match kind {
+        CmpKind::Int => matches!(v, Val::Int(_) | Val::UInt(_)),
+        CmpKind::Decimal => matches!(v, Val::Int(_) | Val::UInt(_) | Val::Decimal(_)),
+        CmpKind::Double => !matches!(v, Val::Date(_) | Val::DateTime(_) | Val::Time(_)),
+        CmpKind::String(_) => true,
+        CmpKind::DateTime => {
+            let temporal = matches!(class, Class::Date | Class::DateTime);
+            temporal && matches!(v, Val::Date(_) | Val::DateTime(_))
+        }
+        CmpKind::Time => class == Class::Time && matches!(v, Val::Time(_)),
     }
 }
 
