@@ -162,7 +162,7 @@ pub(crate) fn choose(
         all.extend(scan);
     }
     for c in &mut all {
-        order::judge(block, t, def, c, wish, chooser.rows);
+        order::judge(block, t, def, c, wish, chooser.rows, usable);
         c.access.possible.clone_from(&possible);
     }
     all.into_iter()

@@ -11,7 +11,7 @@ mod predicate;
 use nfold_types::TypeKind;
 
 use crate::bind::{FromInfo, LeftJoin, PlanCx};
-use crate::expr::{CmpKind, Expr, ExprKind};
+use crate::expr::{Expr, ExprKind};
 use crate::query::{Access, AccessKind, Block, HashKey, JoinStep, JoinType, TableSource};
 
 pub(crate) use candidate::{Candidate, each_expr};
@@ -308,9 +308,6 @@ fn hash_keys(usable: &[&Expr], t: usize, placed: u64, block: &Block) -> Vec<Hash
         else {
             continue;
         };
-        if matches!(kind, CmpKind::Double) {
-            continue;
-        }
         let (a, b) = (slots_of(&sides[0], block), slots_of(&sides[1], block));
         let own = 1u64 << t;
         let key = if a == own && b != 0 && b & !placed == 0 {

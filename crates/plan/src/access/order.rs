@@ -131,7 +131,7 @@ fn order_keys(block: &Block, t: usize) -> Option<Vec<(usize, bool)>> {
         .collect()
 }
 
-/// Adds to the cost of a candidate what it does not give.
+/// Adds to the cost of a candidate what it does not give. `conditions`: those on the table's rows.
 pub(super) fn judge(
     block: &Block,
     t: usize,
@@ -139,6 +139,7 @@ pub(super) fn judge(
     c: &mut Candidate,
     wish: Option<Wish>,
     table_rows: f64,
+    conditions: &[&Expr],
 ) {
     let sort = |rows: f64| rows * (rows + 2.0).log2() * 0.02;
     match wish {
@@ -171,7 +172,10 @@ pub(super) fn judge(
                 != key_columns(def, c.access.index)
                     .iter()
                     .any(|(col, d)| *col == usize::from(column.column) && *d);
-            c.cost = c.cost.min(1.0);
+            // One row says it, unless there are conditions that are to be looked at row by row.
+            if conditions.iter().all(|e| c.access.implied.contains(e)) {
+                c.cost = c.cost.min(1.0);
+            }
         }
         Some(Wish::MinMax { .. }) => {}
     }
