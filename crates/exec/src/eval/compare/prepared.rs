@@ -175,7 +175,8 @@ impl PreparedList {
         cx: &EvalCx<'_>,
         all: impl Iterator<Item = Option<Member<'v>>> + Clone,
     ) {
-        self.has_null = false;
+        // Also of a list that is walked.
+        self.has_null = all.clone().flatten().any(|(_, v, _)| v.is_null());
         self.form = Form::Walk;
         // A text that is no number warns once where all are numbers, and with each comparison elsewhere.
         let mut doubles = all.clone().flatten().filter(|(_, v, _)| !v.is_null());
@@ -191,7 +192,6 @@ impl PreparedList {
         }
         for (kind, v, ty) in all.flatten() {
             if v.is_null() {
-                self.has_null = true;
                 continue;
             }
             let known = self.kinds.iter().position(|k| *k == kind);
