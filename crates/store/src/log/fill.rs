@@ -176,6 +176,7 @@ mod tests {
 
     /// A log that begins in some file and runs ahead at some pace, beside the filling: no block of it is lost, and in the end all files are written.
     #[test]
+    #[cfg_attr(miri, ignore = "megabytes, byte by byte, and nothing unsafe")]
     fn the_log_is_never_filled_over() {
         for (home, pace) in [(0, 1), (2, 97), (3, 300), (1, 900)] {
             let disk = SimDisk::new();
@@ -205,6 +206,7 @@ mod tests {
 
     /// The log stands still: everything but its first file is filled, and that nothing else changes is Z2.
     #[test]
+    #[cfg_attr(miri, ignore = "megabytes, byte by byte, and nothing unsafe")]
     fn what_is_filled_is_zero_before_and_behind() {
         let disk = SimDisk::new();
         let files = LogFiles::create(&disk, 0, (FILES, BLOCKS), (FIRST_LSN, 1 << 20)).unwrap();
