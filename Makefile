@@ -84,7 +84,7 @@ stalls: server-binary ## five minutes of oltp_read_write over data five times th
 	$(LAB) stalls --start-nfold --pool-mib 64 --set innodb_redo_log_capacity=256M --rows 1360000 --time 300
 
 beside-writers: server-binary ## the processor time of a point select, alone and beside two writers
-	$(LAB) beside --start-nfold --set nfold_workers=16 --set nfold_pin_workers=OFF --limit 1.25
+	$(LAB) beside --start-nfold --set nfold_workers=16 --set nfold_pin_workers=OFF --set nfold_move_connections=OFF --limit 1.25
 
 commits: server-binary ## commits a second of 64 connections beside the syncs that the disk can do
 	$(LAB) commits --start-nfold
