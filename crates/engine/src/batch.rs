@@ -537,7 +537,7 @@ impl RowBatch {
         rows.iter().any(|r| r.point as usize > last)
     }
 
-    /// Drops those.
+    /// Drops the rows of all points behind `last` among those from number `from` on.
     pub(crate) fn keep_points(&mut self, from: usize, last: usize) {
         self.keep(from, |r| r.point as usize <= last);
     }

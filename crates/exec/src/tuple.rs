@@ -289,7 +289,7 @@ fn sorted_chars(ty: &ExprType, max_sort_length: usize) -> u32 {
     }
 }
 
-/// Bytes that are equal exactly when values compare equal under `kind`. False for NULL.
+/// Bytes that are equal exactly when values compare equal under `kind`, also where several follow each other: they have a fixed length, or end with it. False for NULL.
 pub(crate) fn normal_key(
     cx: &EvalCx<'_>,
     (v, ty): (&Val<'_>, &ExprType),
@@ -301,9 +301,9 @@ pub(crate) fn normal_key(
             convert::to_integer(cx, v, ty).map(|i| out.extend_from_slice(&i.to_le_bytes()))
         }
         CmpKind::Decimal => convert::to_decimal(cx, v, ty).map(|d| {
-            let d = d.without_trailing_zeros();
+            let (d, start) = (d.without_trailing_zeros(), out.len());
             d.write_to(out);
-            out.push(0);
+            out.push((out.len() - start) as u8);
         }),
         CmpKind::Double => convert::to_f64(cx, v, ty)
             .map(|f| out.extend_from_slice(&(f + 0.0).to_bits().to_le_bytes())),
