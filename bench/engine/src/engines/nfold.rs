@@ -9,11 +9,11 @@ use nfold_catalog::{
 };
 use nfold_engine::{
     Bound, Engine as Nfold, EngineOptions, EngineSession, IndexSpec, InsertOp, Isolation, KeyRange,
-    PointSet, Read, ReadSpec, RealDisk, RowBatch, RowLock, StoreOptions, Table, TableSpec,
-    UpdateOp, WriteOutcome, block,
+    PointSet, Read, ReadSpec, RealDisk, RowBatch, RowLock, RowTaker, RowsInPlace, StoreOptions,
+    Table, TableSpec, UpdateOp, WriteOutcome, block,
 };
 use nfold_types::collation::CollationId;
-use nfold_types::row::RowLayout;
+use nfold_types::row::{RawField, RowLayout};
 use nfold_types::{ColumnType, TypeKind, ValueRef};
 
 use crate::data::{Data, GAP, VALUE, digest, value};
@@ -85,6 +85,63 @@ fn read_row(layout: &RowLayout, row: &[u8]) -> u64 {
     };
     let rest = layout.get(row, 2).expect("a row");
     group as u64 ^ digest(rest.as_bytes().expect("bytes"))
+}
+
+/// Where the columns of every row are: none is NULL, all are of one length.
+struct Shape {
+    group_at: usize,
+    rest_at: usize,
+    len: usize,
+}
+
+impl Shape {
+    fn of(layout: &RowLayout) -> Shape {
+        let mut row = Vec::new();
+        encode(layout, 0, &[0; VALUE], &mut row);
+        let at = |column| match layout.raw(&row, column) {
+            Ok(RawField::Fixed(field) | RawField::Var(field)) => {
+                field.as_ptr().addr() - row.as_ptr().addr()
+            }
+            _ => panic!("no such field"),
+        };
+        Shape {
+            group_at: at(1),
+            rest_at: at(2),
+            len: row.len(),
+        }
+    }
+}
+
+/// What rows hold, read where they lie.
+struct InPlace<'s> {
+    shape: &'s Shape,
+    rows: u64,
+    sum: u64,
+}
+
+impl RowTaker for InPlace<'_> {
+    fn take(&mut self, rows: RowsInPlace<'_, '_>) -> usize {
+        let Shape {
+            group_at,
+            rest_at,
+            len,
+        } = *self.shape;
+        let before = self.rows;
+        for row in rows {
+            let image = row.image();
+            assert_eq!(image.len(), len, "a row of another length");
+            let word = |at| image.at(at).map_or(0, u64::from_le_bytes);
+            let sum = (rest_at..len)
+                .step_by(8)
+                .fold(word(group_at), |sum, at| sum ^ word(at));
+            if !row.validate() {
+                break;
+            }
+            self.rows += 1;
+            self.sum ^= sum;
+        }
+        (self.rows - before) as usize
+    }
 }
 
 impl Engine {
@@ -163,6 +220,7 @@ impl super::Engine for Engine {
         Worker {
             session: self.engine.session(100 + number).expect("a session"),
             table: self.table.clone(),
+            shape: Shape::of(self.table.layout()),
             point: read(0, RowLock::None, 0),
             rows: read(0, RowLock::None, RANGE),
             many: read(1, RowLock::None, 0),
@@ -199,6 +257,7 @@ impl super::Engine for Engine {
 pub struct Worker {
     session: EngineSession,
     table: Arc<Table>,
+    shape: Shape,
     point: Read,
     rows: Read,
     many: Read,
@@ -288,10 +347,22 @@ impl super::Worker for Worker {
         }
         self.points = self.many.bind_points(std::mem::take(&mut self.points));
         self.batch.clear();
-        while block(|| self.many.next(&mut self.session, &mut self.batch)).expect("a read") {}
-        let rows = self.batch_rows();
+        // What does not lie there to be taken comes in the batch, as in the SQL layer.
+        let mut taken = InPlace {
+            shape: &self.shape,
+            rows: 0,
+            sum: 0,
+        };
+        while block(|| {
+            self.many
+                .next_into(&mut self.session, &mut self.batch, Some(&mut taken))
+        })
+        .expect("a read")
+        {}
+        let (rows, sum) = self.batch_rows();
+        let all = (taken.rows + rows, taken.sum ^ sum);
         self.end();
-        rows
+        all
     }
 
     #[inline(never)]
