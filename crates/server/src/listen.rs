@@ -20,6 +20,10 @@ use crate::config::ServerOptions;
 use crate::conn::{Peer, Socket, too_many_connections};
 use crate::worker::{EndProcessOnPanic, Inbox, Message, Registry};
 
+mod pacing;
+
+use pacing::Elsewhere;
+
 const STOP: Token = Token(usize::MAX);
 
 /// A socket on its way to a worker.
@@ -37,7 +41,7 @@ impl std::fmt::Debug for Accepted {
 }
 
 enum Listener {
-    Tcp(TcpListener),
+    Tcp(TcpListener, Option<Elsewhere>),
     Unix(UnixListener),
 }
 
@@ -58,12 +62,12 @@ impl Listeners {
         };
         for name in &options.bind_addresses {
             for address in resolve(name, options.port)? {
-                let l = bind_tcp(address, options.backlog)
+                let (l, elsewhere) = bind_tcp(address, options.backlog)
                     .map_err(|e| format!("cannot listen on {address}: {}", plain(&e)))?;
                 if listeners.address.is_none() {
                     listeners.address = l.local_addr().ok();
                 }
-                listeners.all.push(Listener::Tcp(l));
+                listeners.all.push(Listener::Tcp(l, elsewhere));
             }
         }
         if let Some(path) = &options.socket {
@@ -97,7 +101,7 @@ fn resolve(name: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
         .map_err(|e| format!("bind_address '{name}' is no address of this machine: {e}"))
 }
 
-fn bind_tcp(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
+fn bind_tcp(address: SocketAddr, backlog: u32) -> io::Result<(TcpListener, Option<Elsewhere>)> {
     let socket = socket2::Socket::new(
         socket2::Domain::for_address(address),
         socket2::Type::STREAM,
@@ -109,8 +113,12 @@ fn bind_tcp(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     }
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
+    let elsewhere = Elsewhere::of(&socket, pacing::paces).unwrap_or_else(|e| {
+        tracing::debug!("TCP_CONGESTION: {e}");
+        None
+    });
     socket.listen(backlog.min(i32::MAX as u32) as i32)?;
-    Ok(TcpListener::from_std(socket.into()))
+    Ok((TcpListener::from_std(socket.into()), elsewhere))
 }
 
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
@@ -153,7 +161,7 @@ impl Acceptor {
         let mut all = listeners.all;
         for (i, l) in all.iter_mut().enumerate() {
             match l {
-                Listener::Tcp(l) => poll.registry().register(l, Token(i), Interest::READABLE)?,
+                Listener::Tcp(l, _) => poll.registry().register(l, Token(i), Interest::READABLE)?,
                 Listener::Unix(l) => poll.registry().register(l, Token(i), Interest::READABLE)?,
             }
         }
@@ -235,7 +243,9 @@ impl Accepting {
     fn accept_all(&mut self, i: usize) -> bool {
         loop {
             let accepted = match &self.listeners[i] {
-                Listener::Tcp(l) => l.accept().map(|(s, a)| tcp(s, a)),
+                Listener::Tcp(l, elsewhere) => {
+                    l.accept().map(|(s, a)| tcp(s, a, elsewhere.as_ref()))
+                }
                 Listener::Unix(l) => l.accept().map(|(s, _)| (Socket::Unix(s), Peer::Local)),
             };
             match accepted {
@@ -282,7 +292,10 @@ impl Accepting {
     }
 }
 
-fn tcp(socket: TcpStream, address: SocketAddr) -> (Socket, Peer) {
+fn tcp(socket: TcpStream, address: SocketAddr, elsewhere: Option<&Elsewhere>) -> (Socket, Peer) {
+    if let Some(elsewhere) = elsewhere {
+        elsewhere.welcome(&socket, address);
+    }
     // Answers are written whole: there is nothing to gather.
     if let Err(e) = socket.set_nodelay(true) {
         tracing::debug!("TCP_NODELAY: {e}");
