@@ -30,6 +30,11 @@ pub(crate) fn outer_columns<E>(
     result
 }
 
+/// Calls `f` on each expression of `query`, its subqueries included.
+pub(crate) fn all(query: &mut QueryPlan, f: &mut dyn FnMut(&Expr)) {
+    walk_query(query, 1, &mut |e, _| f(e));
+}
+
 /// Takes each node, and how far out the query is that is meant.
 type Visit<'f> = dyn FnMut(&mut Expr, u16) + 'f;
 

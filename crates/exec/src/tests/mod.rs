@@ -29,6 +29,7 @@ use crate::env::{ExecCx, Interrupt, RowSink, SessionEnv, WireFormat};
 use crate::{Executable, Params, StatementResult, execute};
 
 mod aggregates;
+mod common_tables;
 mod dml;
 mod joins;
 mod kept;
@@ -372,6 +373,8 @@ impl Db {
         let cx = PlanCx {
             select_limit: None,
             safe_updates: false,
+            ctes: None,
+            depth: 0,
             snapshot: &snapshot,
             db: Some("d"),
             mode: self.env.mode.get(),

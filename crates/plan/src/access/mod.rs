@@ -117,7 +117,8 @@ pub(crate) fn optimize(
     order::settle(block);
 }
 
-fn is_volatile(cx: &PlanCx<'_>, e: &Expr) -> bool {
+/// Whether an expression may give another value each time, or does something besides.
+pub(crate) fn is_volatile(cx: &PlanCx<'_>, e: &Expr) -> bool {
     e.any(&mut |e| match &e.kind {
         ExprKind::Call { func, .. } => cx.funcs.get(*func).flags & crate::func::VOLATILE != 0,
         ExprKind::AssignUserVar(..) => true,

@@ -10,7 +10,7 @@ use nfold_types::{CollationId, ErrorCode, SqlError};
 
 use super::from::FromInfo;
 use super::group::{Grouper, Place};
-use super::{BlockBinder, MAX_DEPTH, PlanCx};
+use super::{BlockBinder, MAX_DEPTH, PlanCx, with};
 use crate::collate;
 use crate::expr::{Class, Coercibility, ColumnAt, Expr, ExprKind, ExprType};
 use crate::query::{
@@ -41,17 +41,37 @@ fn bind_in(
     q: &Query,
     outer: Option<&BlockBinder<'_>>,
 ) -> Result<(QueryPlan, bool), SqlError> {
-    if q.with.is_some() {
-        return Err(SqlError::not_supported("WITH"));
+    let within = PlanCx {
+        depth: cx.depth + 1,
+        ..*cx
+    };
+    // The parser sees how deep queries stand in one another, but not that of common table expressions.
+    if within.depth > MAX_DEPTH {
+        return Err(too_deep());
     }
+    with::in_sight(&within, q.with.as_ref(), outer, |cx| {
+        bind_within(cx, q, outer)
+    })
+}
+
+fn too_deep() -> SqlError {
+    SqlError::new(
+        ErrorCode::ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT,
+        &[&MAX_DEPTH],
+    )
+}
+
+/// [`bind_in`], with what the query's WITH defines in sight.
+fn bind_within(
+    cx: &PlanCx<'_>,
+    q: &Query,
+    outer: Option<&BlockBinder<'_>>,
+) -> Result<(QueryPlan, bool), SqlError> {
     if q.into.is_some() {
         return Err(SqlError::not_supported("SELECT ... INTO"));
     }
     if outer.is_some_and(|o| o.depth >= MAX_DEPTH) {
-        return Err(SqlError::new(
-            ErrorCode::ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT,
-            &[&MAX_DEPTH],
-        ));
+        return Err(too_deep());
     }
     let limit = limit(cx, q.limit.as_ref())?;
     let lock = match q.locking.first() {

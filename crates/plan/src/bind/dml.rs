@@ -8,7 +8,7 @@ use nfold_types::{ErrorCode, SqlError};
 
 use super::from::FromInfo;
 use super::names::display;
-use super::{BlockBinder, ParamType, PlanCx, ScopeColumn, ScopeSlot, block, stored};
+use super::{BlockBinder, ParamType, PlanCx, ScopeColumn, ScopeSlot, block, stored, with};
 use crate::expr::{Expr, SubqueryPlan};
 use crate::query::{
     Assignment, Block, DeletePlan, InsertPlan, InsertSource, LimitPlan, Plan, QueryBody, QueryPlan,
@@ -338,9 +338,10 @@ fn find_rows(
 }
 
 pub(super) fn update(cx: &PlanCx<'_>, u: &ast::Update) -> Result<Plan, SqlError> {
-    if u.with.is_some() {
-        return Err(SqlError::not_supported("WITH"));
-    }
+    with::in_sight(cx, u.with.as_ref(), None, |cx| update_within(cx, u))
+}
+
+fn update_within(cx: &PlanCx<'_>, u: &ast::Update) -> Result<Plan, SqlError> {
     let Some(factor) = single(&u.tables) else {
         return Err(SqlError::not_supported("UPDATE of several tables"));
     };
@@ -380,9 +381,10 @@ pub(super) fn update(cx: &PlanCx<'_>, u: &ast::Update) -> Result<Plan, SqlError>
 }
 
 pub(super) fn delete(cx: &PlanCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError> {
-    if d.with.is_some() {
-        return Err(SqlError::not_supported("WITH"));
-    }
+    with::in_sight(cx, d.with.as_ref(), None, |cx| delete_within(cx, d))
+}
+
+fn delete_within(cx: &PlanCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError> {
     let (Some(factor), true) = (single(&d.from), d.targets.is_empty()) else {
         return Err(SqlError::not_supported("DELETE from several tables"));
     };

@@ -96,6 +96,10 @@ impl BlockBinder<'_> {
         if !t.partitions.is_empty() {
             return Err(SqlError::not_supported("PARTITION selection"));
         }
+        if let Some((plan, columns)) = self.common_table(&t.name)? {
+            let alias = t.alias.as_ref().unwrap_or(&t.name.name);
+            return self.derived(plan, alias, columns, info);
+        }
         let (schema, source) = self.find_table(&t.name)?;
         let alias: Arc<str> = t
             .alias

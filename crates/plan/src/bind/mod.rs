@@ -16,6 +16,7 @@ mod names;
 pub(crate) mod pad;
 mod stored;
 mod types;
+mod with;
 
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ use crate::query::{Aggregate, LimitPlan, Plan, TableSlot};
 pub use expr::{is_constant, operand};
 pub(crate) use from::{FromInfo, Hints, LeftJoin};
 pub use types::bind_type;
+pub use with::Ctes;
 
 /// While binding: the slot of aggregates, before they have their place in the grouped row.
 pub(crate) const AGGREGATES: u16 = u16::MAX;
@@ -49,6 +51,7 @@ pub trait PlanInfo {
 }
 
 /// Everything a plan depends on but the statement itself.
+#[derive(Clone, Copy)]
 pub struct PlanCx<'a> {
     pub snapshot: &'a SchemaSnapshot,
     /// Current database.
@@ -66,6 +69,10 @@ pub struct PlanCx<'a> {
     pub select_limit: Option<u64>,
     /// `sql_safe_updates`: UPDATE and DELETE need a key or a LIMIT.
     pub safe_updates: bool,
+    /// What WITH has defined around the query at hand.
+    pub ctes: Option<&'a Ctes<'a>>,
+    /// Queries around the one at hand, one in the other, in whatever place.
+    pub depth: usize,
 }
 
 /// Type of a parameter slot.

@@ -60,6 +60,8 @@ pub fn plan_cx<'a>(
         params,
         select_limit: (settings.sql_select_limit != u64::MAX).then_some(settings.sql_select_limit),
         safe_updates: settings.sql_safe_updates,
+        ctes: None,
+        depth: 0,
     }
 }
 

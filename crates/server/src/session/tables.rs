@@ -74,12 +74,8 @@ impl<'a> Walk<'a> {
         needs: Privileges,
         command: &'static str,
     ) {
-        if name.schema.is_none()
-            && self
-                .ctes
-                .iter()
-                .any(|c| c.eq_ignore_ascii_case(&name.name.value))
-        {
+        // As the planner tells them from tables: whatever it takes for a table has to be found here.
+        if name.schema.is_none() && self.ctes.iter().any(|c| **c == name.name.value) {
             return;
         }
         let Some(schema) = name.schema.as_ref().map(Ident::as_str).or(self.database) else {
@@ -391,6 +387,15 @@ mod tests {
             (
                 "WITH q AS (SELECT 1 FROM t) SELECT * FROM q, e.q",
                 "SELECT d.t, SELECT e.q",
+            ),
+            ("WITH Q AS (SELECT 1) SELECT * FROM q, Q", "SELECT d.q"),
+            (
+                "WITH a AS (SELECT 1 FROM a), b AS (SELECT 1 FROM a, c), c AS (SELECT 1) SELECT * FROM a, b, c",
+                "SELECT d.a, SELECT d.c",
+            ),
+            (
+                "SELECT (WITH q AS (SELECT 1) SELECT 1 FROM q), 1 FROM q",
+                "SELECT d.q",
             ),
             (
                 "INSERT INTO t SELECT * FROM u ON DUPLICATE KEY UPDATE a=1",

@@ -5,8 +5,8 @@
 //!
 //! # Depth
 //! Parentheses cost no stack. What nests is bounded by [`MAX_DEPTH`], so that the parser lives on a stack of 1 MiB; how
-//! high the tree gets, by a long chain of `+` too, by [`MAX_HEIGHT`]. AND and OR chains are flat. So whoever walks a
-//! tree may recurse.
+//! high the tree gets, by a long chain of `+` too, by [`MAX_HEIGHT`]. AND and OR chains are flat. A table's name that is that of
+//! a common table expression is as high as that. So whoever walks a tree may recurse.
 //!
 //! # Parameters
 //! [`parse_parameterised`] puts `Expr::Param` in place of the literals that only a plan's bind step needs. A literal
@@ -206,6 +206,8 @@ pub(crate) struct Parser<'a> {
     depth: u32,
     /// The height of the highest expression since it was last set to 0.
     height: u32,
+    /// Common table expressions by name, with the height of the highest expression in each: where one is named, as much is to be walked.
+    ctes: Vec<(String, u32)>,
     subqueries: u32,
     /// The statement is a query, whose result may go INTO something.
     into_allowed: bool,
@@ -244,6 +246,7 @@ impl<'a> Parser<'a> {
             deprecated: Vec::new(),
             depth: 0,
             height: 0,
+            ctes: Vec::new(),
             subqueries: 0,
             into_allowed: false,
             nodes: 0,
@@ -585,6 +588,15 @@ impl<'a> Parser<'a> {
         }
         self.height = self.height.max(height);
         Ok(height)
+    }
+
+    /// Notes that a table is named here, which may stand for a query.
+    fn grow_by_table(&mut self, name: &ObjectName) -> Result<()> {
+        let cte = self.ctes.iter().rev().find(|c| c.0 == name.name.value);
+        match cte {
+            Some((_, height)) if name.schema.is_none() => self.grow(height + 1).map(drop),
+            _ => Ok(()),
+        }
     }
 
     fn check_depth(&self) -> Result<()> {

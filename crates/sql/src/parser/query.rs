@@ -188,7 +188,9 @@ impl Parser<'_> {
             }
             Kw::TABLE => {
                 self.advance();
-                Ok(QueryBody::Table(self.object_name()?))
+                let name = self.object_name()?;
+                self.grow_by_table(&name)?;
+                Ok(QueryBody::Table(name))
             }
             _ => self.unexpected(),
         }
@@ -207,10 +209,14 @@ impl Parser<'_> {
                 Vec::new()
             };
             p.expect_kw(Kw::AS)?;
+            let outer = std::mem::take(&mut p.height);
+            let query = p.subquery()?;
+            p.ctes.push((name.value.clone(), p.height));
+            p.height = p.height.max(outer);
             Ok(Cte {
                 name,
                 columns,
-                query: p.subquery()?,
+                query,
             })
         })?;
         Ok(Some(With { recursive, tables }))

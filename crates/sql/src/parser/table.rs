@@ -153,6 +153,7 @@ impl Parser<'_> {
             return Ok(tables);
         }
         let name = self.object_name()?;
+        self.grow_by_table(&name)?;
         let partitions = self.partitions()?;
         let alias = self.table_alias()?;
         let hints = self.index_hints()?;
