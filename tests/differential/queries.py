@@ -1,4 +1,4 @@
-"""Random queries of several blocks: derived tables, subqueries of grouped queries, joins of many tables, UNION; and changes with subqueries."""
+"""Random queries of several blocks: derived tables, common table expressions, subqueries of grouped queries, joins of many tables, UNION; and changes with subqueries."""
 
 import schema
 import statements
@@ -23,8 +23,8 @@ def _scope(alias, tab):
     return [(alias, c) for c in tab.columns]
 
 
-def _derived(rng, tables, alias):
-    """(A derived table, its scope): the columns keep their names and kinds."""
+def _query(rng, tables):
+    """(A query in parentheses, its columns), which keep their names and kinds."""
     tab = rng.choice(tables)
     gen = Gen(rng, _scope("i", tab))
     where = statements._where(rng, tables, gen, 0.5)
@@ -42,6 +42,12 @@ def _derived(rng, tables, alias):
     else:
         word = rng.choice(["UNION", "UNION ALL"])
         text = Node(f"(SELECT {names} FROM `{tab.name}` i", where, f" {word} SELECT {names} FROM `{tab.name}` i WHERE i.id < {rng.randint(0, 9)})", fixed=True)
+    return text, columns
+
+
+def _derived(rng, tables, alias):
+    """(A derived table, its scope)."""
+    text, columns = _query(rng, tables)
     return Node(text, f" {alias}", fixed=True), [(alias, c) for c in columns]
 
 
@@ -132,6 +138,30 @@ def union(rng, tables):
     return Statement(Node("SELECT COUNT(*) FROM (", *parts, ") u", fixed=True) if rng.random() < 0.2 else Node(*parts, fixed=True), loose=True)
 
 
+class _Named:
+    """A common table expression, in place of a table."""
+
+    def __init__(self, name, columns):
+        self.name, self.columns, self.key = name, columns, None
+
+
+def common(rng, tables):
+    """A query of common table expressions, some of which name others, and tables."""
+    definitions, named = [], []
+    for n in range(rng.randint(1, 3)):
+        text, columns = _query(rng, tables + 2 * named)
+        # Now and then one hides a table.
+        name = rng.choice(tables).name if rng.random() < 0.1 else f"c{n}"
+        definitions.append(Node(f"`{name}` AS ", text, fixed=True))
+        named.append(_Named(name, columns))
+    hidden = {n.name for n in named}
+    rest = [t for t in tables if t.name not in hidden]
+    statement = rng.choice([select, select, grouped])(rng, rest + 3 * named)
+    with_ = [part for d in definitions for part in (", ", d)][1:]
+    statement.root = Node("WITH ", *with_, " ", statement.root, fixed=True)
+    return statement
+
+
 def _keys_of(tab):
     return " ORDER BY " + ", ".join(f"`{c}`" for c in tab.key) if tab.key else ""
 
@@ -174,5 +204,5 @@ def insert(rng, tables):
 
 
 def statement(rng, tables):
-    maker = rng.choices([select, grouped, union, update, delete, insert], [40, 25, 8, 10, 5, 8])[0]
+    maker = rng.choices([select, grouped, common, union, update, delete, insert], [40, 25, 12, 8, 10, 5, 8])[0]
     return maker(rng, tables)
