@@ -150,6 +150,11 @@ impl Distinct {
         Ok(false)
     }
 
+    /// Whether rows were put off.
+    pub fn has_rest(&self) -> bool {
+        self.rest.is_some()
+    }
+
     /// Gives the rows that were put off, each once, until `f` wants no more.
     pub fn put_off(
         self,

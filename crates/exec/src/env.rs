@@ -68,6 +68,10 @@ pub trait SessionEnv {
     fn max_sort_length(&self) -> usize {
         1024
     }
+    /// `cte_max_recursion_depth`: how often a recursive common table expression is gone through.
+    fn cte_max_recursion_depth(&self) -> u64 {
+        1000
+    }
     /// `max_allowed_packet`, bytes: longer strings become NULL with warning 1301.
     fn max_allowed_packet(&self) -> usize {
         64 << 20

@@ -577,7 +577,8 @@ fn made_layout(table: &Table) -> RowLayout {
 /// Whether a query reads table `id`, in a subquery or otherwise.
 fn reads(q: &QueryPlan, id: nfold_catalog::TableId) -> bool {
     match &q.body {
-        QueryBody::Rows(_) => false,
+        QueryBody::Rows(_) | QueryBody::Working(_) => false,
+        QueryBody::Recursive(r) => reads(&r.seed, id) || reads(&r.step, id),
         QueryBody::Set { left, right, .. } => reads(left, id) || reads(right, id),
         QueryBody::Block(b) => {
             b.subqueries.iter().any(|s| reads(&s.plan, id))

@@ -6,6 +6,8 @@
 //! # Invariants
 //! - Q1: a query that runs is out of its place ([`KeptQuery`]); one that would run inside itself gets operators of its own.
 
+mod recursion;
+
 use std::cell::Cell;
 
 use nfold_plan::expr::{Expr, ExprType};
@@ -23,6 +25,7 @@ use crate::output;
 use crate::runtime::Runtime;
 use crate::sort::Sorter;
 use crate::tuple::{self, KeyMaker};
+pub(crate) use recursion::Working;
 
 /// The operators of a query, from its first execution on.
 #[derive(Default)]
@@ -101,7 +104,7 @@ impl QueryExec {
                 let limits = Limits::new(rt, q.limit.as_ref())?;
                 Body::Block(Box::new(BlockExec::open(rt, block, limits)?))
             }
-            QueryBody::Rows(_) | QueryBody::Set { .. } => Body::Set(Box::new(SetExec::open(rt, q))),
+            _ => Body::Set(Box::new(SetExec::open(rt, q))),
         };
         Ok(QueryExec {
             body,
@@ -175,7 +178,7 @@ impl RowOut for ToSink<'_> {
     }
 }
 
-/// The operators of a set operation or of VALUES.
+/// The operators of a set operation, a recursion or of VALUES.
 struct SetExec {
     /// Its rows.
     layout: RowLayout,
@@ -293,7 +296,7 @@ fn counts_all(q: &QueryPlan) -> bool {
     match &q.body {
         QueryBody::Block(block) => block.calc_found_rows,
         QueryBody::Set { left, .. } => counts_all(left),
-        QueryBody::Rows(_) => false,
+        QueryBody::Rows(_) | QueryBody::Recursive(_) | QueryBody::Working(_) => false,
     }
 }
 
@@ -375,6 +378,18 @@ impl Operands<'_, '_> {
                     }
                 }
                 Ok(())
+            }
+            QueryBody::Working(number) => {
+                drop(set);
+                let Some(rows) = rt.working.take(*number) else {
+                    return Ok(());
+                };
+                rows.each(rt, &mut |_, image| watched(image))
+            }
+            QueryBody::Recursive(plan) => {
+                drop(set);
+                let of_rows = (self.layout, self.unique, &mut *self.image);
+                recursion::run(rt, plan, self.sides, self.outer, of_rows, &mut watched)
             }
             QueryBody::Set {
                 op,

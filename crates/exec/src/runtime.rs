@@ -14,6 +14,7 @@ use nfold_types::{ErrorCode, SqlError, Warnings};
 use crate::env::{ExecCx, Interrupt, SessionEnv};
 use crate::eval::{ListCache, Scope, StmtState, Subqueries};
 use crate::params::Params;
+use crate::query::Working;
 
 /// Everything an operator may touch. Session and fiber are behind cells because a subquery runs in the middle of an expression; each
 /// is borrowed for one call at a time.
@@ -37,6 +38,7 @@ pub(crate) struct Runtime<'s> {
     pub found_rows: Cell<Option<u64>>,
     /// Rows that the engine has given.
     pub examined: Cell<u64>,
+    pub working: Working,
 }
 
 impl<'s> Runtime<'s> {
@@ -62,6 +64,7 @@ impl<'s> Runtime<'s> {
             strict: Cell::new(false),
             found_rows: Cell::new(None),
             examined: Cell::new(0),
+            working: Working::default(),
         }
     }
 

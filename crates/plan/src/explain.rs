@@ -203,7 +203,11 @@ impl Explainer<'_> {
                 self.query(left, role, false);
                 self.query(right, "UNION", false);
             }
-            QueryBody::Rows(_) => {
+            QueryBody::Recursive(r) => {
+                self.query(&r.seed, role, false);
+                self.query(&r.step, "UNION", false);
+            }
+            QueryBody::Rows(_) | QueryBody::Working(_) => {
                 self.rows
                     .push(row(self.next_id, role, None, "", Some("No tables used")));
                 self.next_id += 1;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use nfold_catalog::TableDef;
+use nfold_catalog::{ColumnDef, TableDef};
 use nfold_sql::ast::{LockStrength, LockWait, SetOp};
 use nfold_types::{ColumnType, Value};
 
@@ -63,6 +63,23 @@ pub enum QueryBody {
     },
     /// `VALUES ROW(…)`
     Rows(Vec<Vec<Expr>>),
+    Recursive(Box<Recursion>),
+    /// The rows that the recursion of this number has given in its last round.
+    Working(u32),
+}
+
+/// A common table expression that names itself: the rows of `seed`, and those that `step` makes of the rows of the round before, round after round, until one
+/// gives none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recursion {
+    /// Which one of the statement.
+    pub number: u32,
+    pub seed: QueryPlan,
+    pub step: QueryPlan,
+    /// Each row once.
+    pub distinct: bool,
+    /// The columns, as which values are kept.
+    pub columns: Vec<ColumnDef>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -42,7 +42,11 @@ fn query(q: &QueryPlan, reads: &mut Reads) {
             query(left, reads);
             query(right, reads);
         }
-        QueryBody::Rows(_) => {}
+        QueryBody::Recursive(r) => {
+            query(&r.seed, reads);
+            query(&r.step, reads);
+        }
+        QueryBody::Rows(_) | QueryBody::Working(_) => {}
     }
 }
 

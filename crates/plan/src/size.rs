@@ -55,6 +55,10 @@ fn query(q: &QueryPlan) -> usize {
         QueryBody::Set { left, right, .. } => {
             2 * size_of::<QueryPlan>() + query(left) + query(right)
         }
+        QueryBody::Recursive(r) => {
+            size_of_val(&**r) + query(&r.seed) + query(&r.step) + size_of_val(&*r.columns)
+        }
+        QueryBody::Working(_) => 0,
         QueryBody::Rows(rows) => rows.iter().map(|r| size_of_val(r) + exprs(r)).sum(),
     };
     body + columns(&q.columns) + size_of_val(&*q.types) + size_of_val(&*q.order) + limit(&q.limit)

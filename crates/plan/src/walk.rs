@@ -45,6 +45,11 @@ fn walk_query(query: &mut QueryPlan, level: u16, f: &mut Visit<'_>) {
             walk_query(left, level, f);
             walk_query(right, level, f);
         }
+        QueryBody::Recursive(r) => {
+            walk_query(&mut r.seed, level, f);
+            walk_query(&mut r.step, level, f);
+        }
+        QueryBody::Working(_) => {}
         QueryBody::Rows(rows) => walk_list(rows.iter_mut().flatten(), level, f),
     }
     if let Some(LimitPlan { offset, count }) = &mut query.limit {

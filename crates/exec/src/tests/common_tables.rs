@@ -56,8 +56,24 @@ fn what_differs_each_time_is_named_once() {
     assert_eq!(db.rows(&format!("{random} SELECT COUNT(x) FROM r")), ["2"]);
     let error = db.error(&format!("{random} SELECT a.x = b.x FROM r a, r b"));
     assert!(error.starts_with("ERROR 1235"), "{error}");
+}
+
+#[test]
+fn rounds_of_a_recursion() {
+    let db = with_table();
+    assert_eq!(
+        db.rows("WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT n + 1 FROM r WHERE n < 5) SELECT n FROM r"),
+        ["1", "2", "3", "4", "5"]
+    );
+    // Several blocks that name it are not there yet.
     let error = db.error(
-        "WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT n + 1 FROM r WHERE n < 5) SELECT n FROM r",
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5 UNION ALL SELECT n + 2 FROM r WHERE n < 5) SELECT n FROM r",
     );
     assert!(error.starts_with("ERROR 1235"), "{error}");
+    // Each is a table of its own, also where one runs inside the other, and when a plan runs again.
+    let nested = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < (WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL \
+                  SELECT n + 1 FROM r WHERE n < 4) SELECT MAX(n) FROM r)) SELECT COUNT(*) FROM r";
+    for _ in 0..2 {
+        assert_eq!(db.rows(nested), ["4"]);
+    }
 }

@@ -134,3 +134,19 @@ fn candidates_come_in_pieces() {
         false,
     );
 }
+
+#[test]
+fn rounds_of_recursions_in_files() {
+    same_with_little_memory(
+        &[
+            "WITH RECURSIVE r AS (SELECT id, s FROM t UNION ALL SELECT id + 10000, s FROM r WHERE id <= 10000) SELECT COUNT(*), SUM(id), MAX(s) FROM r",
+        ],
+        true,
+    );
+    let db = tables();
+    let ids = "WITH RECURSIVE r AS (SELECT id FROM t UNION SELECT id + 1 FROM r WHERE id < 10010) SELECT COUNT(*) FROM r";
+    assert_eq!(db.rows(ids), ["10010"]);
+    // Whether a row is new is to be known at once.
+    db.env.memory.set(1);
+    assert!(db.error(ids).starts_with("ERROR 1235"));
+}

@@ -109,7 +109,7 @@ pub(super) fn limit(
     }))
 }
 
-fn set_body(
+pub(super) fn set_body(
     cx: &PlanCx<'_>,
     body: &AstBody,
     outer: Option<&BlockBinder<'_>>,
@@ -352,7 +352,10 @@ fn set_types(q: &mut QueryPlan, types: &[ExprType]) {
 }
 
 /// The type of a column of a UNION; error 1271 where collations do not go together.
-fn union_type(types: &[&ExprType], connection: CollationId) -> Result<ExprType, SqlError> {
+pub(super) fn union_type(
+    types: &[&ExprType],
+    connection: CollationId,
+) -> Result<ExprType, SqlError> {
     let mixed = || SqlError::new(ErrorCode::ER_CANT_AGGREGATE_NCOLLATIONS, &[&"UNION"]);
     let explicit = |t: &&ExprType| t.coercibility == Coercibility::Explicit;
     let mixes = ErrorCode::ER_CANT_AGGREGATE_2COLLATIONS.errno();
@@ -370,7 +373,7 @@ fn union_type(types: &[&ExprType], connection: CollationId) -> Result<ExprType, 
 }
 
 /// A result column that MySQL keeps in a temporary table: a column of a UNION.
-fn kept_column(name: Arc<str>, ty: &ExprType) -> ColumnMeta {
+pub(super) fn kept_column(name: Arc<str>, ty: &ExprType) -> ColumnMeta {
     let ty = match ty.class() {
         Class::Null => &ty.kept(),
         _ => ty,

@@ -1,4 +1,5 @@
-//! WITH: each reference to a common table expression is a derived table of its own.
+//! WITH: each reference to a common table expression is a derived table of its own. One that names itself is a [`Recursion`], in whose step its name is a
+//! derived table of the rows of the round before.
 //!
 //! # Invariants
 //! - W1: a definition is bound as if it stood where it is defined: it sees the definitions before it and around its WITH, not those where it is named.
@@ -6,12 +7,14 @@
 
 use std::cell::Cell;
 
-use nfold_sql::ast::{self, ObjectName, With};
-use nfold_types::{ErrorCode, SqlError};
+use nfold_catalog::{ColumnDef, ColumnDefault};
+use nfold_sql::ast::{self, ObjectName, QueryBody as AstBody, SetOp, With};
+use nfold_types::{CollationId, ErrorCode, SqlError};
 
 use super::{BlockBinder, PlanCx, block};
 use crate::access::is_volatile;
-use crate::query::QueryPlan;
+use crate::expr::{Class, Coercibility, ExprType};
+use crate::query::{ColumnMeta, QueryBody, QueryPlan, Recursion, TableSource};
 use crate::walk;
 
 /// References of one statement, nested ones included: definitions that name one another twice each are twice as many with each.
@@ -25,6 +28,8 @@ pub struct Ctes<'a> {
     count: usize,
     /// The next one is, too: it is the one that is being defined (RECURSIVE).
     recursive: bool,
+    /// The one that is being defined, where its rows may be named.
+    own: Option<&'a Own>,
     /// How often each is named so far.
     named: &'a [Cell<usize>],
     /// References that are left, of the statement.
@@ -32,6 +37,15 @@ pub struct Ctes<'a> {
     /// How many queries are around the WITH.
     depth: usize,
     around: Option<&'a Ctes<'a>>,
+}
+
+/// A common table expression, as the part of it that names it sees it.
+struct Own {
+    /// Its rows.
+    rows: QueryPlan,
+    /// [`PlanCx::depth`] of that part.
+    depth: usize,
+    named: Cell<bool>,
 }
 
 /// Calls `f` with the common table expressions of `with` in sight; `outer` is what is around the query that they belong to.
@@ -60,6 +74,7 @@ pub(super) fn in_sight<T>(
         tables,
         count: tables.len(),
         recursive: with.recursive,
+        own: None,
         named: &named,
         left: cx.ctes.map_or(&first, |around| around.left),
         depth: outer.map_or(0, |o| o.depth + 1),
@@ -86,7 +101,7 @@ impl<'b> BlockBinder<'b> {
     /// The definition that `name` means, bound, and the names of its columns, as far as they are given; `None`: it is no common table expression.
     ///
     /// # Errors
-    /// Those of the definition; 1235 for one that names itself, for one that gives other values each time and is named twice, and for too many references.
+    /// Those of the definition; 1235 for one that gives other values each time and is named twice, and for too many references.
     pub(super) fn common_table(
         &self,
         name: &ObjectName,
@@ -95,10 +110,9 @@ impl<'b> BlockBinder<'b> {
         let Some((ctes, at)) = self.cx.ctes.and_then(named) else {
             return Ok(None);
         };
+        let cte = &ctes.tables[at];
         if at == ctes.count {
-            return Err(SqlError::not_supported(
-                "recursive common table expressions",
-            ));
+            return Ok(Some((self.own_rows(&ctes, cte)?, &cte.columns)));
         }
         let left = ctes.left.get();
         if left == 0 {
@@ -107,17 +121,25 @@ impl<'b> BlockBinder<'b> {
             )));
         }
         ctes.left.set(left - 1);
-        let cte = &ctes.tables[at];
-        let before = Ctes { count: at, ..ctes };
+        let before = Ctes {
+            count: at,
+            own: None,
+            ..ctes
+        };
         let cx = PlanCx {
             ctes: Some(&before),
             ..*self.cx
         };
         // What is around the WITH is around a block of its own query; nothing else can be told from here.
         let outer = self.outer.filter(|_| self.depth == ctes.depth);
-        let (mut plan, correlated) = match outer {
-            Some(outer) => block::bind_subquery(&cx, &cte.query, outer)?,
-            None => (block::bind_query(&cx, &cte.query, None)?, false),
+        let recursive = match cte.recursive {
+            true => recursion(&cx, &before, &cte.query, left as u32, outer)?,
+            false => None,
+        };
+        let (mut plan, correlated) = match (recursive, outer) {
+            (Some(bound), _) => bound,
+            (None, Some(outer)) => block::bind_subquery(&cx, &cte.query, outer)?,
+            (None, None) => (block::bind_query(&cx, &cte.query, None)?, false),
         };
         if correlated {
             self.correlated.set(true);
@@ -131,6 +153,183 @@ impl<'b> BlockBinder<'b> {
         }
         Ok(Some((plan, &cte.columns)))
     }
+}
+
+impl BlockBinder<'_> {
+    /// The rows of the common table expression that is being defined.
+    fn own_rows(&self, ctes: &Ctes<'_>, cte: &ast::Cte) -> Result<QueryPlan, SqlError> {
+        let error = |code| SqlError::new(code, &[&cte.name.value]);
+        let Some(own) = ctes.own else {
+            let AstBody::SetOperation {
+                op: SetOp::Union,
+                left,
+                ..
+            } = &cte.query.body
+            else {
+                return Err(error(ErrorCode::ER_CTE_RECURSIVE_REQUIRES_UNION));
+            };
+            return Err(match **left {
+                AstBody::SetOperation { .. } => several_parts(),
+                _ => error(ErrorCode::ER_CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST),
+            });
+        };
+        if own.named.replace(true) || self.cx.depth != own.depth {
+            return Err(error(ErrorCode::ER_CTE_RECURSIVE_REQUIRES_SINGLE_REFERENCE));
+        }
+        Ok(own.rows.clone())
+    }
+}
+
+fn several_parts() -> SqlError {
+    SqlError::not_supported(
+        "recursive common table expressions of other than some query blocks and a recursive one behind them",
+    )
+}
+
+/// Binds the definition of `ctes`' next one, where it names itself: `None` where it does not. `number` tells it from others.
+fn recursion(
+    cx: &PlanCx<'_>,
+    ctes: &Ctes<'_>,
+    query: &ast::Query,
+    number: u32,
+    outer: Option<&BlockBinder<'_>>,
+) -> Result<Option<(QueryPlan, bool)>, SqlError> {
+    let AstBody::SetOperation {
+        op: SetOp::Union,
+        distinct,
+        left,
+        right,
+    } = &query.body
+    else {
+        return Ok(None);
+    };
+    let Some((step, whole)) = step_of(right).filter(|_| query.with.is_none()) else {
+        return Ok(None);
+    };
+    let (seed, c1) = block::set_body(cx, left, outer)?;
+    let types = seed
+        .types
+        .iter()
+        .map(|ty| {
+            let ty = block::union_type(&[ty], cx.connection)?;
+            Ok(match ty.class() {
+                Class::Null => {
+                    ExprType::string(0, CollationId::BINARY, Coercibility::Ignorable, true)
+                }
+                _ => ExprType {
+                    nullable: true,
+                    ..ty
+                },
+            })
+        })
+        .collect::<Result<Vec<_>, SqlError>>()?;
+    let columns: Vec<ColumnMeta> = seed
+        .columns
+        .iter()
+        .zip(&types)
+        .map(|(c, t)| block::kept_column(c.name.clone(), t))
+        .collect();
+    let own = Own {
+        rows: QueryPlan {
+            body: QueryBody::Working(number),
+            columns: columns.clone(),
+            types: types.clone(),
+            order: Vec::new(),
+            limit: None,
+        },
+        depth: cx.depth,
+        named: Cell::new(false),
+    };
+    let inside = Ctes {
+        own: Some(&own),
+        ..*ctes
+    };
+    let inside = PlanCx {
+        ctes: Some(&inside),
+        ..*cx
+    };
+    let (step, c2) = block::set_body(&inside, step, outer)?;
+    if !own.named.get() {
+        return Ok(None);
+    }
+    if !query.order_by.is_empty() {
+        return Err(SqlError::not_supported(
+            "ORDER BY over UNION in recursive Common Table Expression",
+        ));
+    }
+    let name = &ctes.tables[ctes.count].name.value;
+    check_step(name, &step, number, whole)?;
+    if step.types.len() != types.len() {
+        return Err(SqlError::new(
+            ErrorCode::ER_WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
+            &[],
+        ));
+    }
+    let names = &ctes.tables[ctes.count].columns;
+    let stored = |(n, (meta, ty)): (usize, (&ColumnMeta, &ExprType))| ColumnDef {
+        name: names
+            .get(n)
+            .map_or_else(|| meta.name.clone(), |name| name.value.as_str().into()),
+        ty: ty.col.clone(),
+        nullable: true,
+        default: ColumnDefault::Null,
+        on_update_now: None,
+        auto_increment: false,
+        comment: Box::default(),
+        own_charset: true,
+    };
+    let plan = QueryPlan {
+        body: QueryBody::Recursive(Box::new(Recursion {
+            number,
+            seed,
+            step,
+            distinct: *distinct,
+            columns: columns.iter().zip(&types).enumerate().map(stored).collect(),
+        })),
+        columns,
+        types,
+        order: Vec::new(),
+        limit: block::limit(cx, query.limit.as_ref())?,
+    };
+    Ok(Some((plan, c1 || c2)))
+}
+
+/// The recursive query block, if this is one, and whether it has neither DISTINCT nor ORDER BY nor LIMIT.
+fn step_of(body: &AstBody) -> Option<(&AstBody, bool)> {
+    match body {
+        AstBody::Select(s) => Some((body, !s.distinct)),
+        AstBody::Paren(q) if q.with.is_none() => {
+            let plain = q.order_by.is_empty() && q.limit.is_none();
+            step_of(&q.body).map(|(step, whole)| (step, whole && plain))
+        }
+        _ => None,
+    }
+}
+
+/// What a recursive query block may not do.
+fn check_step(name: &str, step: &QueryPlan, number: u32, whole: bool) -> Result<(), SqlError> {
+    let QueryBody::Block(block) = &step.body else {
+        return Err(several_parts());
+    };
+    if !whole {
+        return Err(SqlError::not_supported(
+            "ORDER BY / LIMIT / SELECT DISTINCT in recursive query block of Common Table Expression",
+        ));
+    }
+    if block.group.is_some() {
+        return Err(SqlError::new(
+            ErrorCode::ER_CTE_RECURSIVE_FORBIDS_AGGREGATION,
+            &[&name],
+        ));
+    }
+    let is_own = |source: &TableSource| matches!(source, TableSource::Derived(q) if q.body == QueryBody::Working(number));
+    if block.tables.iter().any(|t| t.nullable && is_own(&t.source)) {
+        return Err(SqlError::new(
+            ErrorCode::ER_CTE_RECURSIVE_FORBIDDEN_JOIN_ORDER,
+            &[&name],
+        ));
+    }
+    Ok(())
 }
 
 fn is_volatile_query(cx: &PlanCx<'_>, plan: &mut QueryPlan) -> bool {

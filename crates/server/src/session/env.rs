@@ -310,6 +310,10 @@ impl SessionEnv for Env {
         self.vars.settings().max_sort_length
     }
 
+    fn cte_max_recursion_depth(&self) -> u64 {
+        self.vars.settings().cte_max_recursion_depth
+    }
+
     fn max_allowed_packet(&self) -> usize {
         self.vars.settings().max_allowed_packet
     }

@@ -49,6 +49,8 @@ pub struct Cte {
     pub name: Ident,
     pub columns: Vec<Ident>,
     pub query: Box<Query>,
+    /// It names itself (RECURSIVE).
+    pub recursive: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

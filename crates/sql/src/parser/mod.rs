@@ -206,12 +206,20 @@ pub(crate) struct Parser<'a> {
     depth: u32,
     /// The height of the highest expression since it was last set to 0.
     height: u32,
-    /// Common table expressions by name, with the height of the highest expression in each: where one is named, as much is to be walked.
-    ctes: Vec<(String, u32)>,
+    ctes: Vec<CteSeen>,
     subqueries: u32,
     /// The statement is a query, whose result may go INTO something.
     into_allowed: bool,
     nodes: u32,
+}
+
+/// A common table expression that was met.
+struct CteSeen {
+    name: String,
+    /// The height of the highest expression in it: where it is named, as much is to be walked.
+    height: u32,
+    /// It was named.
+    named: bool,
 }
 
 impl<'a> Parser<'a> {
@@ -592,11 +600,13 @@ impl<'a> Parser<'a> {
 
     /// Notes that a table is named here, which may stand for a query.
     fn grow_by_table(&mut self, name: &ObjectName) -> Result<()> {
-        let cte = self.ctes.iter().rev().find(|c| c.0 == name.name.value);
-        match cte {
-            Some((_, height)) if name.schema.is_none() => self.grow(height + 1).map(drop),
-            _ => Ok(()),
-        }
+        let mut seen = self.ctes.iter_mut().rev();
+        let Some(cte) = seen.find(|c| name.schema.is_none() && c.name == name.name.value) else {
+            return Ok(());
+        };
+        cte.named = true;
+        let height = cte.height + 1;
+        self.grow(height).map(drop)
     }
 
     fn check_depth(&self) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Query expressions: SELECT, set operations, WITH, and what follows them.
 
 use super::expr::Paren;
-use super::{MAX_SUBQUERIES, Parser, Result};
+use super::{CteSeen, MAX_SUBQUERIES, Parser, Result};
 use crate::ast::*;
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
@@ -210,13 +210,24 @@ impl Parser<'_> {
             };
             p.expect_kw(Kw::AS)?;
             let outer = std::mem::take(&mut p.height);
+            let seen = |height| CteSeen {
+                name: name.value.clone(),
+                height,
+                named: false,
+            };
+            let own = p.ctes.len();
+            if recursive {
+                p.ctes.push(seen(0));
+            }
             let query = p.subquery()?;
-            p.ctes.push((name.value.clone(), p.height));
+            let recursive = p.ctes.get(own).is_some_and(|cte| recursive && cte.named);
+            p.ctes.push(seen(p.height));
             p.height = p.height.max(outer);
             Ok(Cte {
                 name,
                 columns,
                 query,
+                recursive,
             })
         })?;
         Ok(Some(With { recursive, tables }))

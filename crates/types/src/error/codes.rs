@@ -518,6 +518,7 @@ errors! {
     ER_DUPLICATE_TABLE_LOCK = 3569, "HY000", "Table %s appears in multiple locking clauses.";
     ER_LOCK_NOWAIT = 3572, "HY000", "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.";
     ER_CTE_RECURSIVE_REQUIRES_UNION = 3573, "HY000", "Recursive Common Table Expression '%s' should contain a UNION";
+    ER_CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST = 3574, "HY000", "Recursive Common Table Expression '%s' should have one or more non-recursive query blocks followed by one or more recursive ones";
     ER_CTE_RECURSIVE_FORBIDS_AGGREGATION = 3575, "HY000", "Recursive Common Table Expression '%s' can contain neither aggregation nor window functions in recursive query block";
     ER_CTE_RECURSIVE_FORBIDDEN_JOIN_ORDER = 3576, "HY000", "In recursive query block of Recursive Common Table Expression '%s', the recursive table must neither be in the right argument of a LEFT JOIN, nor be forced to be non-first with join order hints";
     ER_CTE_RECURSIVE_REQUIRES_SINGLE_REFERENCE = 3577, "HY000", "In recursive query block of Recursive Common Table Expression '%s', the recursive table must be referenced only once, and not in any subquery";
@@ -534,6 +535,7 @@ errors! {
     ER_NO_SYSTEM_VIEW_ACCESS = 3620, "HY000", "Access to system view INFORMATION_SCHEMA.'%.64s' is rejected.";
     ER_PART_EXPR_TOO_LONG = 3622, "HY000", "Partitioning expression is too long.";
     ER_UDF_DROP_DYNAMICALLY_REGISTERED = 3623, "HY000", "DROP FUNCTION can't drop a dynamically registered user defined function";
+    ER_CTE_MAX_RECURSION_DEPTH = 3636, "HY000", "Recursive query aborted after %u iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
     ER_WARN_BINLOG_PARTIAL_UPDATES_SUGGESTS_PARTIAL_IMAGES = 3647, "HY000", "When %.192s, the option binlog_row_value_options=%.192s will be used only for the after-image. Full values will be written in the before-image, so the saving in disk space due to binlog_row_value_options is limited to less than 50%%.";
     ER_COULD_NOT_APPLY_JSON_DIFF = 3648, "HY000", "Could not apply JSON diff in table %.*s, column %s.";
     ER_INVALID_VCPU_ID = 3652, "HY000", "Invalid cpu id %u";
