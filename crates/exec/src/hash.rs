@@ -146,6 +146,18 @@ impl HashTable {
         Ok(false)
     }
 
+    /// Gives all rows to `f`, in any order.
+    pub fn each(
+        &mut self,
+        rt: &Runtime<'_>,
+        f: &mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        match &mut self.spilled {
+            Some(file) => file.each(rt, f),
+            None => self.rows.iter().try_for_each(f),
+        }
+    }
+
     /// Rows in memory with this hash, in the order in which they came.
     pub fn places(&self, hash: u64) -> impl Iterator<Item = u32> {
         let first = self.by_hash.get(&hash).map(|(first, _)| *first);
@@ -217,6 +229,39 @@ impl SortedFile {
         }
     }
 
+    /// Reads a block into the buffer, unless it is there.
+    fn load(&mut self, rt: &Runtime<'_>, block: usize) -> Result<(), SqlError> {
+        if self.loaded == Some(block) {
+            return Ok(());
+        }
+        let (_, start) = self.blocks[block];
+        let end = self.blocks.get(block + 1).map_or(self.end, |(_, at)| *at);
+        self.loaded = None;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        self.buffer = spill::read_at(rt, &self.file, start, (end - start) as usize, buffer)?;
+        self.loaded = Some(block);
+        Ok(())
+    }
+
+    /// Gives all rows to `f`.
+    fn each(
+        &mut self,
+        rt: &Runtime<'_>,
+        f: &mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        for block in 0..self.blocks.len() {
+            rt.tick()?;
+            self.load(rt, block)?;
+            let mut at = 0;
+            while let Some((_, image, after)) = record(&self.buffer, at) {
+                f(image)?;
+                at = after;
+            }
+        }
+        Ok(())
+    }
+
     /// Appends some rows with the place's hash; `None`: there are no more behind them.
     pub fn next(
         &mut self,
@@ -224,18 +269,11 @@ impl SortedFile {
         place: Place,
         out: &mut RowBatch,
     ) -> Result<Option<Place>, SqlError> {
-        let Some(&(_, start)) = self.blocks.get(place.block) else {
+        if place.block >= self.blocks.len() {
             return Ok(None);
-        };
-        let next = self.blocks.get(place.block + 1);
-        let end = next.map_or(self.end, |(_, at)| *at);
-        if self.loaded != Some(place.block) {
-            self.loaded = None;
-            let mut buffer = std::mem::take(&mut self.buffer);
-            buffer.clear();
-            self.buffer = spill::read_at(rt, &self.file, start, (end - start) as usize, buffer)?;
-            self.loaded = Some(place.block);
         }
+        self.load(rt, place.block)?;
+        let next = self.blocks.get(place.block + 1);
         let mut at = 0;
         while let Some((hash, image, after)) = record(&self.buffer, at) {
             if hash > place.hash {

@@ -384,6 +384,19 @@ pub enum CmpKind {
     Time,
 }
 
+impl CmpKind {
+    /// Whether a value of one type and one of the other that are equal as this compares them are known by their keys alone: a text or a number
+    /// beside a date is not, whose meaning depends on what it meets.
+    pub fn has_key(self, a: &ExprType, b: &ExprType) -> bool {
+        let both = |of: fn(Class) -> bool| of(a.class()) && of(b.class());
+        match self {
+            CmpKind::Int | CmpKind::Decimal | CmpKind::Double | CmpKind::String(_) => true,
+            CmpKind::DateTime => both(|c| matches!(c, Class::Date | Class::DateTime)),
+            CmpKind::Time => both(|c| c == Class::Time),
+        }
+    }
+}
+
 /// Arithmetic operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArithOp {

@@ -5,12 +5,12 @@
 //! - B1: what is not correlated runs once while its block runs ([`BlockSubqueries::new`] begins a run).
 //! - B2: a subquery does not run inside itself: its plan refers to its own block's subqueries and to outer columns.
 
+mod set;
+
 use std::cell::{Cell, RefCell};
 
 use nfold_plan::expr::{CmpKind, Expr, ExprType, SubqueryPlan, SubqueryUse};
-use nfold_plan::query::QueryPlan;
 use nfold_sql::ast::BinaryOp;
-use nfold_types::row::RowLayout;
 use nfold_types::{ErrorCode, SqlError, Value};
 use smallvec::SmallVec;
 
@@ -18,10 +18,9 @@ use crate::aggregate::owned;
 use crate::batch::KEPT_BYTES;
 use crate::block::{RowOut, values_of};
 use crate::eval::{EvalCx, RowRef, Subqueries, Val, compare};
-use crate::hash::{HashTable, hash_of};
 use crate::query::KeptQuery;
 use crate::runtime::Runtime;
-use crate::tuple::{self, normal_key};
+use set::KeySet;
 
 /// What is kept of one subquery: its operators, and memory for its rows.
 #[derive(Default)]
@@ -57,7 +56,7 @@ struct SubRows {
     /// Row by row.
     values: Vec<Value>,
     rows: usize,
-    /// For IN over one uncorrelated column, instead of the values.
+    /// For IN that is not correlated, instead of the values.
     set: Option<Box<KeySet>>,
 }
 
@@ -76,7 +75,7 @@ impl SubRows {
             self.values = Vec::new();
         }
         if let Some(set) = &mut self.set {
-            set.keys.release();
+            set.release();
         }
     }
 
@@ -127,98 +126,6 @@ impl RowOut for Existence<'_> {
     }
 }
 
-/// Keys of a subquery's only column.
-struct KeySet {
-    keys: HashTable,
-    any: bool,
-    null: bool,
-    layout: RowLayout,
-    /// The subquery's column, for its type.
-    column: Expr,
-    key: Vec<u8>,
-}
-
-impl KeySet {
-    fn new(plan: &QueryPlan) -> KeySet {
-        KeySet {
-            keys: HashTable::default(),
-            any: false,
-            null: false,
-            layout: tuple::layout_of(&plan.types),
-            column: Expr {
-                ty: plan.types[0].clone(),
-                ..Expr::null()
-            },
-            key: Vec::new(),
-        }
-    }
-
-    fn clear(&mut self) {
-        self.keys.clear();
-        (self.any, self.null) = (false, false);
-    }
-
-    fn collect(
-        &mut self,
-        rt: &Runtime<'_>,
-        (query, plan): (&KeptQuery, &QueryPlan),
-        kind: CmpKind,
-        cx: &EvalCx<'_>,
-        outer: &[&[RowRef<'_>]],
-    ) -> Result<(), SqlError> {
-        let KeySet {
-            keys,
-            any,
-            null,
-            layout,
-            column,
-            key,
-        } = self;
-        query.collect(rt, plan, outer, layout, &mut |image| {
-            let value = layout
-                .get(image, 0)
-                .map_err(|e| crate::eval::row_error(&e))?;
-            *any = true;
-            key.clear();
-            if !normal_key(cx, (&Val::from_ref(value), &column.ty), kind, key) {
-                *null = true;
-                return Ok(());
-            }
-            let hash = hash_of(key);
-            // Beyond memory the file may hold a key several times.
-            if !keys.is_building_file() && keys.contains(rt, hash, key)? {
-                return Ok(());
-            }
-            keys.push(rt, hash, key)
-        })?;
-        keys.finish(rt)
-    }
-
-    /// `left IN (keys)`
-    fn find<'a>(
-        &mut self,
-        rt: &Runtime<'_>,
-        cx: &EvalCx<'a>,
-        left: &'a Expr,
-        kind: CmpKind,
-    ) -> Result<Option<bool>, SqlError> {
-        if !self.any {
-            return Ok(Some(false));
-        }
-        self.key.clear();
-        if !normal_key(cx, (&cx.val(left)?, &left.ty), kind, &mut self.key) {
-            return Ok(None);
-        }
-        Ok(
-            match self.keys.contains(rt, hash_of(&self.key), &self.key)? {
-                true => Some(true),
-                false if self.null => None,
-                false => Some(false),
-            },
-        )
-    }
-}
-
 /// Subqueries of a block while it runs. What is not correlated runs once.
 pub(crate) struct BlockSubqueries<'r, 's> {
     rt: &'r Runtime<'s>,
@@ -266,11 +173,11 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
         rows: &mut SubRows,
     ) -> Result<(), SqlError> {
         let most = match use_as {
-            SubqueryUse::In { kinds, .. } if in_set(sub, kinds) => {
+            SubqueryUse::In { left, kinds, .. } if in_set(sub, left, kinds) => {
                 let set = rows
                     .set
-                    .get_or_insert_with(|| Box::new(KeySet::new(&sub.plan)));
-                return set.collect(self.rt, (query, &sub.plan), kinds[0], cx, frames);
+                    .get_or_insert_with(|| Box::new(KeySet::new(&sub.plan, kinds)));
+                return set.collect(self.rt, (query, &sub.plan), cx, frames);
             }
             SubqueryUse::Exists => {
                 let mut out = Existence { to: rows };
@@ -285,8 +192,12 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
 }
 
 /// Whether IN looks its left side up in a set.
-fn in_set(sub: &SubqueryPlan, kinds: &[CmpKind]) -> bool {
-    !sub.correlated && matches!((kinds, sub.plan.types.as_slice()), ([_], [_]))
+fn in_set(sub: &SubqueryPlan, left: &[Expr], kinds: &[CmpKind]) -> bool {
+    let mut columns = left.iter().zip(&sub.plan.types).zip(kinds);
+    !sub.correlated
+        && (kinds.len() == 1
+            || kinds.len() <= set::MAX_COLUMNS
+                && columns.all(|((l, ty), kind)| kind.has_key(&l.ty, ty)))
 }
 
 impl Subqueries for BlockSubqueries<'_, '_> {
@@ -314,9 +225,9 @@ impl Subqueries for BlockSubqueries<'_, '_> {
                 negated,
             } => {
                 let mut rows = kept.rows.borrow_mut();
-                let found = match (&mut rows.set, left.as_slice()) {
-                    (Some(set), [left]) => set.find(self.rt, cx, left, kinds[0])?,
-                    _ => in_rows(cx, (&rows, types), left, kinds)?,
+                let found = match &mut rows.set {
+                    Some(set) => set.find(self.rt, cx, left)?,
+                    None => in_rows(cx, (&rows, types), left, kinds)?,
                 };
                 Ok(Val::from_bool(found.map(|f| f != *negated)))
             }
