@@ -586,6 +586,32 @@ pub struct SubqueryPlan {
     pub plan: Box<QueryPlan>,
     /// It names columns of an enclosing query, so it runs once per row.
     pub correlated: bool,
+    /// Another way to answer EXISTS or IN.
+    pub keyed: Option<Box<KeyedPlan>>,
+}
+
+/// A correlated subquery of EXISTS or IN without what correlates it, which are equalities: its rows are a set that each outer row asks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyedPlan {
+    /// Selects the inner side of each of `keys`, then what IN compares.
+    pub plan: Box<QueryPlan>,
+    pub keys: Vec<KeyedPart>,
+    /// Conditions of the subquery on outer rows alone, as the query that it belongs to sees them.
+    pub conditions: Vec<Expr>,
+    /// Rows that it reads, estimated.
+    pub rows: f64,
+    /// Values of one kind become values of another on the way, with warnings or, in changes, errors.
+    pub converts: bool,
+}
+
+/// An equality of a [`KeyedPlan`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyedPart {
+    /// Its outer side, as the query that the subquery belongs to sees it.
+    pub outer: Expr,
+    pub kind: CmpKind,
+    /// `<=>`: NULL equals NULL.
+    pub null_safe: bool,
 }
 
 /// Calls `$f` on each direct operand of `$kind`; `$iter` is `iter` or `iter_mut`.

@@ -152,7 +152,13 @@ fn assignments(list: &[Assignment]) -> usize {
 
 fn subqueries(list: &[SubqueryPlan]) -> usize {
     list.iter()
-        .map(|s| size_of_val(s) + size_of::<QueryPlan>() + query(&s.plan))
+        .map(|s| {
+            let keyed = s.keyed.as_ref().map_or(0, |k| {
+                let parts = k.keys.iter().map(|p| size_of_val(p) + expr(&p.outer));
+                size_of_val(&**k) + query(&k.plan) + exprs(&k.conditions) + parts.sum::<usize>()
+            });
+            size_of_val(s) + size_of::<QueryPlan>() + query(&s.plan) + keyed
+        })
         .sum()
 }
 

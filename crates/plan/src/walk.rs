@@ -35,6 +35,12 @@ pub(crate) fn all(query: &mut QueryPlan, f: &mut dyn FnMut(&Expr)) {
     walk_query(query, 1, &mut |e, _| f(e));
 }
 
+/// Calls `f` with each node of a block, those of its subqueries and derived tables included, and how far out from it the query is that is
+/// `level` further out than the block.
+pub(crate) fn each_expr(block: &mut Block, level: u16, f: &mut dyn FnMut(&mut Expr, u16)) {
+    walk_block(block, level, f);
+}
+
 /// Takes each node, and how far out the query is that is meant.
 type Visit<'f> = dyn FnMut(&mut Expr, u16) + 'f;
 
@@ -84,6 +90,11 @@ fn walk_block(b: &mut Block, level: u16, f: &mut Visit<'_>) {
     );
     for sub in &mut b.subqueries {
         walk_query(&mut sub.plan, level + 1, f);
+        if let Some(keyed) = &mut sub.keyed {
+            walk_query(&mut keyed.plan, level + 1, f);
+            let outer = keyed.keys.iter_mut().map(|k| &mut k.outer);
+            walk_list(outer.chain(&mut keyed.conditions), level, f);
+        }
     }
 }
 

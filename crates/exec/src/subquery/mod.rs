@@ -22,6 +22,9 @@ use crate::query::KeptQuery;
 use crate::runtime::Runtime;
 use set::KeySet;
 
+/// A set is made for no fewer runs of a subquery.
+const RUNS_MIN: u32 = 2;
+
 /// What is kept of one subquery: its operators, and memory for its rows.
 #[derive(Default)]
 pub(crate) struct KeptSubquery {
@@ -29,24 +32,64 @@ pub(crate) struct KeptSubquery {
     rows: RefCell<SubRows>,
     /// The rows are those of the present run of the block.
     known: Cell<bool>,
+    keyed: Option<Box<KeptKeyed>>,
+}
+
+/// What is kept of a subquery's keyed form.
+#[derive(Default)]
+struct KeptKeyed {
+    query: KeptQuery,
+    set: RefCell<Option<KeySet>>,
+    /// The set is that of the present run of the block.
+    known: Cell<bool>,
+    /// How often the subquery itself ran in this run, and the rows that this has read.
+    runs: Cell<u32>,
+    spent: Cell<u64>,
+}
+
+impl KeptKeyed {
+    fn begin(&self) {
+        self.known.set(false);
+        self.runs.set(0);
+        self.spent.set(0);
+    }
 }
 
 impl KeptSubquery {
     /// One for each subquery of a block.
     pub fn of(plans: &[SubqueryPlan]) -> Box<[KeptSubquery]> {
-        plans.iter().map(|_| KeptSubquery::default()).collect()
+        let kept = |plan: &SubqueryPlan| KeptSubquery {
+            keyed: plan.keyed.as_ref().map(|_| Box::default()),
+            ..KeptSubquery::default()
+        };
+        plans.iter().map(kept).collect()
     }
 
     /// Bytes that it keeps between executions, near enough.
     pub fn memory(&self) -> usize {
         let rows = self.rows.borrow().values.capacity() * size_of::<Value>();
-        rows + self.query.memory()
+        let keyed = self.keyed.as_ref().map_or(0, |k| k.query.memory());
+        rows + self.query.memory() + keyed
+    }
+
+    /// Begins a run of the block.
+    fn begin(&self) {
+        self.known.set(false);
+        if let Some(keyed) = &self.keyed {
+            keyed.begin();
+        }
     }
 
     /// After the block has run: forgets the rows, gives back what is more than usual.
     pub fn release(&self) {
         self.known.set(false);
         self.rows.borrow_mut().release();
+        if let Some(keyed) = &self.keyed {
+            keyed.begin();
+            if let Some(set) = &mut *keyed.set.borrow_mut() {
+                set.release();
+            }
+        }
     }
 }
 
@@ -137,7 +180,7 @@ pub(crate) struct BlockSubqueries<'r, 's> {
 impl<'r, 's> BlockSubqueries<'r, 's> {
     /// Begins a run of the block: what was found before counts no more.
     pub fn new(rt: &'r Runtime<'s>, plans: &'r [SubqueryPlan], kept: &'r [KeptSubquery]) -> Self {
-        kept.iter().for_each(|k| k.known.set(false));
+        kept.iter().for_each(KeptSubquery::begin);
         BlockSubqueries { rt, plans, kept }
     }
 
@@ -157,11 +200,59 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
         frames.push(cx.rows);
         let mut rows = kept.rows.take();
         rows.clear();
+        let before = self.rt.examined.get();
         let found = self.fill(cx, (sub, &kept.query), use_as, &frames, &mut rows);
         kept.rows.replace(rows);
         found?;
         kept.known.set(!sub.correlated);
+        if let Some(keyed) = &kept.keyed {
+            let read = self.rt.examined.get() - before + 1;
+            keyed.spent.set(keyed.spent.get() + read);
+            keyed.runs.set(keyed.runs.get() + 1);
+        }
         Ok(kept)
+    }
+
+    /// What a set says of the current rows of `cx`, in place of the subquery; `None`: it does not pay yet.
+    fn by_keys(
+        &self,
+        cx: &EvalCx<'_>,
+        n: usize,
+        use_as: &SubqueryUse,
+    ) -> Result<Option<Option<bool>>, SqlError> {
+        let (Some(plan), Some(kept)) = (&self.plans[n].keyed, &self.kept[n].keyed) else {
+            return Ok(None);
+        };
+        let (left, kinds): (&[Expr], &[CmpKind]) = match use_as {
+            SubqueryUse::In { left, kinds, .. } => (left, kinds),
+            _ => (&[], &[]),
+        };
+        if !kept.known.get() {
+            // A set costs about one run; so it is made when as much has been spent on runs.
+            let pays = kept.runs.get() >= RUNS_MIN && kept.spent.get() as f64 >= plan.rows;
+            if !pays || plan.converts && self.rt.strict.get() {
+                return Ok(None);
+            }
+            let mut frames: SmallVec<[&[RowRef<'_>]; 4]> = SmallVec::from_slice(cx.outer);
+            frames.push(cx.rows);
+            let set = kept.set.take();
+            let mut set = set.unwrap_or_else(|| KeySet::new(&plan.plan, &plan.keys, kinds));
+            set.collect(self.rt, (&kept.query, &plan.plan), cx, &frames)?;
+            kept.set.replace(Some(set));
+            kept.known.set(true);
+        }
+        let cx = EvalCx { ..*cx };
+        if !cx.passes(&plan.conditions)? {
+            return Ok(Some(Some(false)));
+        }
+        // It is out of its place while expressions are evaluated.
+        let Some(mut set) = kept.set.take() else {
+            return Ok(None);
+        };
+        let keys = plan.keys.iter().map(|key| &key.outer);
+        let found = set.find(self.rt, &cx, keys.chain(left));
+        kept.set.replace(Some(set));
+        found.map(Some)
     }
 
     fn fill(
@@ -176,7 +267,7 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
             SubqueryUse::In { left, kinds, .. } if in_set(sub, left, kinds) => {
                 let set = rows
                     .set
-                    .get_or_insert_with(|| Box::new(KeySet::new(&sub.plan, kinds)));
+                    .get_or_insert_with(|| Box::new(KeySet::new(&sub.plan, &[], kinds)));
                 return set.collect(self.rt, (query, &sub.plan), cx, frames);
             }
             SubqueryUse::Exists => {
@@ -212,6 +303,10 @@ impl Subqueries for BlockSubqueries<'_, '_> {
         use_as: &'a SubqueryUse,
         _: &'a ExprType,
     ) -> Result<Val<'a>, SqlError> {
+        if let Some(found) = self.by_keys(cx, usize::from(index), use_as)? {
+            let negated = matches!(use_as, SubqueryUse::In { negated: true, .. });
+            return Ok(Val::from_bool(found.map(|f| f != negated)));
+        }
         let kept = self.found(cx, index, use_as)?;
         let sub = &self.plans[usize::from(index)];
         let types = sub.plan.types.as_slice();
@@ -226,7 +321,7 @@ impl Subqueries for BlockSubqueries<'_, '_> {
             } => {
                 let mut rows = kept.rows.borrow_mut();
                 let found = match &mut rows.set {
-                    Some(set) => set.find(self.rt, cx, left)?,
+                    Some(set) => set.find(self.rt, cx, left.iter())?,
                     None => in_rows(cx, (&rows, types), left, kinds)?,
                 };
                 Ok(Val::from_bool(found.map(|f| f != *negated)))

@@ -1,4 +1,4 @@
-//! The rows of a subquery as a set that is asked whether it holds a row: IN.
+//! The rows of a subquery as a set that is asked whether it holds a row: IN, and EXISTS or IN by keys.
 //!
 //! # Picture
 //! ```text
@@ -12,7 +12,7 @@
 //! # Invariants
 //! - S1: two images are the same bytes exactly when their columns are equal as they are compared, NULL being equal to NULL.
 
-use nfold_plan::expr::{CmpKind, Expr, ExprType};
+use nfold_plan::expr::{CmpKind, Expr, ExprType, KeyedPart};
 use nfold_plan::query::QueryPlan;
 use nfold_types::SqlError;
 use nfold_types::row::RowLayout;
@@ -29,10 +29,22 @@ pub(super) const MAX_COLUMNS: usize = 64;
 /// In an image: NULL instead of a key's length.
 const NULL_LEN: u32 = u32::MAX;
 
+/// What NULL is in a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Null {
+    /// Equal to nothing: `=` between the inner row and the outer one.
+    Nothing,
+    /// Equal to NULL: `<=>`.
+    Value,
+    /// Perhaps equal to anything: IN.
+    Unknown,
+}
+
 /// A column of the set.
 struct SetColumn {
     ty: ExprType,
     kind: CmpKind,
+    null: Null,
 }
 
 /// Rows, with the columns of `hidden` taken for NULL.
@@ -99,14 +111,22 @@ pub(super) struct KeySet {
 }
 
 impl KeySet {
-    /// For the rows of `plan`, each column of which is compared by its kind.
-    pub fn new(plan: &QueryPlan, kinds: &[CmpKind]) -> KeySet {
-        let column = |(ty, kind): (&ExprType, &CmpKind)| SetColumn {
-            ty: ty.clone(),
-            kind: *kind,
+    /// For the rows of `plan`: the columns of `keys`, then those that IN compares, each by its kind.
+    pub fn new(plan: &QueryPlan, keys: &[KeyedPart], kinds: &[CmpKind]) -> KeySet {
+        let null = |key: &KeyedPart| match key.null_safe {
+            true => Null::Value,
+            false => Null::Nothing,
         };
+        let keys = keys.iter().map(|key| (key.kind, null(key)));
+        let members = kinds.iter().map(|kind| (*kind, Null::Unknown));
+        let column = |(ty, (kind, null)): (&ExprType, (CmpKind, Null))| SetColumn {
+            ty: ty.clone(),
+            kind,
+            null,
+        };
+        let columns = plan.types.iter().zip(keys.chain(members)).map(column);
         KeySet {
-            columns: plan.types.iter().zip(kinds).map(column).collect(),
+            columns: columns.collect(),
             layout: tuple::layout_of(&plan.types),
             views: vec![View::new(0)],
             any: false,
@@ -150,28 +170,31 @@ impl KeySet {
         } = self;
         let rows = &mut views[0];
         query.collect(rt, plan, outer, layout, &mut |image| {
-            *any = true;
             key.clear();
             let mut pattern = 0;
             for (n, column) in columns.iter().enumerate() {
                 let value = layout
                     .get(image, n)
                     .map_err(|e| crate::eval::row_error(&e))?;
-                if !push_part(cx, (&Val::from_ref(value), &column.ty), column.kind, key) {
-                    pattern |= 1 << n;
+                let value = (&Val::from_ref(value), &column.ty);
+                match (push_part(cx, value, column.kind, key), column.null) {
+                    (true, _) | (false, Null::Value) => {}
+                    (false, Null::Unknown) => pattern |= 1 << n,
+                    (false, Null::Nothing) => return Ok(()),
                 }
             }
+            *any = true;
             rows.push(rt, key, pattern)
         })?;
         rows.rows.finish(rt)
     }
 
-    /// `left IN (rows)`
+    /// Whether a row is equal to `left` column by column.
     pub fn find<'a>(
         &mut self,
         rt: &Runtime<'_>,
         cx: &EvalCx<'a>,
-        left: &'a [Expr],
+        left: impl Iterator<Item = &'a Expr>,
     ) -> Result<Option<bool>, SqlError> {
         if !self.any {
             return Ok(Some(false));
@@ -179,9 +202,15 @@ impl KeySet {
         let mut image = std::mem::take(&mut self.image);
         image.clear();
         let mut nulls = 0;
-        for (n, (e, column)) in left.iter().zip(&self.columns).enumerate() {
-            if !push_part(cx, (&cx.val(e)?, &e.ty), column.kind, &mut image) {
-                nulls |= 1 << n;
+        for (n, (e, column)) in left.zip(&self.columns).enumerate() {
+            let known = push_part(cx, (&cx.val(e)?, &e.ty), column.kind, &mut image);
+            match (known, column.null) {
+                (true, _) | (false, Null::Value) => {}
+                (false, Null::Unknown) => nulls |= 1 << n,
+                (false, Null::Nothing) => {
+                    self.image = image;
+                    return Ok(Some(false));
+                }
             }
         }
         let at = self.view(rt, nulls)?;
@@ -196,10 +225,13 @@ impl KeySet {
             return Ok(at);
         }
         let mut view = View::new(hidden);
+        let members = self.columns.iter().enumerate();
+        let members = members.filter(|(_, column)| column.null == Null::Unknown);
+        let members = members.fold(0, |set, (n, _)| set | 1 << n);
         let image = &mut self.hidden;
         self.views[0].rows.each(rt, &mut |row| {
             image.clear();
-            let pattern = hide(row, hidden, image);
+            let pattern = hide(row, hidden, image) & members;
             view.push(rt, image, pattern)
         })?;
         view.rows.finish(rt)?;

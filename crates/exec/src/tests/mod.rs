@@ -36,6 +36,7 @@ mod kept;
 mod plans;
 mod select;
 mod spills;
+mod subqueries;
 
 /// A statement's rows, NULL as `None`.
 pub(crate) type Rows = Vec<Vec<Option<String>>>;

@@ -150,3 +150,16 @@ fn rounds_of_recursions_in_files() {
     db.env.memory.set(1);
     assert!(db.error(ids).starts_with("ERROR 1235"));
 }
+
+#[test]
+fn sets_of_subqueries_in_files() {
+    same_with_little_memory(
+        &[
+            "SELECT id, (k, g) IN (SELECT k, id FROM t) FROM u WHERE id < 300",
+            "SELECT id, (k, id) NOT IN (SELECT k, g FROM u) FROM t WHERE id < 300",
+            "SELECT id, (g, k) IN (SELECT g, k FROM u WHERE id > 9) FROM u WHERE id < 300",
+            "SELECT COUNT(*) FROM u WHERE EXISTS (SELECT 1 FROM t WHERE t.k = u.id)",
+        ],
+        true,
+    );
+}

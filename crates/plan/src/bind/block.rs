@@ -10,9 +10,10 @@ use nfold_types::{CollationId, ErrorCode, SqlError};
 
 use super::from::FromInfo;
 use super::group::{Grouper, Place};
+use super::keyed::{self, Asked};
 use super::{BlockBinder, MAX_DEPTH, PlanCx, with};
 use crate::collate;
-use crate::expr::{Class, Coercibility, ColumnAt, Expr, ExprKind, ExprType};
+use crate::expr::{Class, Coercibility, ColumnAt, Expr, ExprKind, ExprType, KeyedPlan};
 use crate::query::{
     AggFunc, Block, ColumnMeta, LimitPlan, OrderKey, QueryBody, QueryPlan, ResultOrder, RowLocking,
     TableSource,
@@ -24,23 +25,33 @@ pub(crate) fn bind_query(
     q: &Query,
     outer: Option<&BlockBinder<'_>>,
 ) -> Result<QueryPlan, SqlError> {
-    Ok(bind_in(cx, q, outer)?.0)
+    Ok(bind_in(cx, q, outer, Asked::Rows)?.plan)
 }
 
-/// Binds a subquery of `outer`; tells whether it names columns of an enclosing query.
+/// A query, bound.
+pub(crate) struct Bound {
+    pub plan: QueryPlan,
+    /// It names columns of an enclosing query.
+    pub correlated: bool,
+    pub keyed: Option<Box<KeyedPlan>>,
+}
+
+/// Binds a subquery of `outer`, which is asked for something.
 pub(crate) fn bind_subquery(
     cx: &PlanCx<'_>,
     q: &Query,
     outer: &BlockBinder<'_>,
-) -> Result<(QueryPlan, bool), SqlError> {
-    bind_in(cx, q, Some(outer))
+    asked: Asked,
+) -> Result<Bound, SqlError> {
+    bind_in(cx, q, Some(outer), asked)
 }
 
 fn bind_in(
     cx: &PlanCx<'_>,
     q: &Query,
     outer: Option<&BlockBinder<'_>>,
-) -> Result<(QueryPlan, bool), SqlError> {
+    asked: Asked,
+) -> Result<Bound, SqlError> {
     let within = PlanCx {
         depth: cx.depth + 1,
         ..*cx
@@ -50,7 +61,7 @@ fn bind_in(
         return Err(too_deep());
     }
     with::in_sight(&within, q.with.as_ref(), outer, |cx| {
-        bind_within(cx, q, outer)
+        bind_within(cx, q, outer, asked)
     })
 }
 
@@ -66,7 +77,8 @@ fn bind_within(
     cx: &PlanCx<'_>,
     q: &Query,
     outer: Option<&BlockBinder<'_>>,
-) -> Result<(QueryPlan, bool), SqlError> {
+    asked: Asked,
+) -> Result<Bound, SqlError> {
     if q.into.is_some() {
         return Err(SqlError::not_supported("SELECT ... INTO"));
     }
@@ -82,15 +94,15 @@ fn bind_within(
         },
     };
     match &q.body {
-        AstBody::Select(s) => block(cx, s, &q.order_by, limit, lock, outer),
+        AstBody::Select(s) => block((cx, asked), s, &q.order_by, limit, lock, outer),
         AstBody::Paren(inner) if q.order_by.is_empty() && q.limit.is_none() => {
-            bind_in(cx, inner, outer)
+            bind_in(cx, inner, outer, asked)
         }
         body => {
-            let (mut plan, correlated) = set_body(cx, body, outer)?;
-            plan.order = result_order(&plan, &q.order_by)?;
-            plan.limit = limit;
-            Ok((plan, correlated))
+            let mut bound = set_body(cx, body, outer)?;
+            bound.plan.order = result_order(&bound.plan, &q.order_by)?;
+            bound.plan.limit = limit;
+            Ok(bound)
         }
     }
 }
@@ -113,10 +125,11 @@ pub(super) fn set_body(
     cx: &PlanCx<'_>,
     body: &AstBody,
     outer: Option<&BlockBinder<'_>>,
-) -> Result<(QueryPlan, bool), SqlError> {
+) -> Result<Bound, SqlError> {
+    let plain = (cx, Asked::Rows);
     match body {
-        AstBody::Select(s) => block(cx, s, &[], None, RowLocking::NONE, outer),
-        AstBody::Paren(q) => bind_in(cx, q, outer),
+        AstBody::Select(s) => block(plain, s, &[], None, RowLocking::NONE, outer),
+        AstBody::Paren(q) => bind_in(cx, q, outer, Asked::Rows),
         AstBody::Table(name) => {
             let select = Select {
                 distinct: false,
@@ -134,7 +147,7 @@ pub(super) fn set_body(
                 having: None,
                 windows: Vec::new(),
             };
-            block(cx, &select, &[], None, RowLocking::NONE, outer)
+            block(plain, &select, &[], None, RowLocking::NONE, outer)
         }
         AstBody::Values(rows) => values(cx, rows, outer),
         AstBody::SetOperation {
@@ -144,8 +157,9 @@ pub(super) fn set_body(
             right,
         } => {
             let chained = [left, right].map(|side| is_chained(side, *op, *distinct));
-            let (mut left, c1) = set_body(cx, left, outer)?;
-            let (mut right, c2) = set_body(cx, right, outer)?;
+            let (left, right) = (set_body(cx, left, outer)?, set_body(cx, right, outer)?);
+            let correlated = left.correlated || right.correlated;
+            let (mut left, mut right) = (left.plan, right.plan);
             if left.types.len() != right.types.len() {
                 return Err(SqlError::new(
                     ErrorCode::ER_WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
@@ -182,16 +196,18 @@ pub(super) fn set_body(
                 right: Box::new(right),
                 chained,
             };
-            Ok((
-                QueryPlan {
-                    body,
-                    columns,
-                    types,
-                    order: Vec::new(),
-                    limit: None,
-                },
-                c1 || c2,
-            ))
+            let plan = QueryPlan {
+                body,
+                columns,
+                types,
+                order: Vec::new(),
+                limit: None,
+            };
+            Ok(Bound {
+                plan,
+                correlated,
+                keyed: None,
+            })
         }
     }
 }
@@ -200,7 +216,7 @@ fn values(
     cx: &PlanCx<'_>,
     rows: &[Vec<ast::Expr>],
     outer: Option<&BlockBinder<'_>>,
-) -> Result<(QueryPlan, bool), SqlError> {
+) -> Result<Bound, SqlError> {
     let mut b = BlockBinder::new(cx, outer);
     let width = rows.first().map_or(0, Vec::len);
     let mut bound = Vec::with_capacity(rows.len());
@@ -234,7 +250,11 @@ fn values(
         order: Vec::new(),
         limit: None,
     };
-    Ok((plan, b.correlated.get()))
+    Ok(Bound {
+        plan,
+        correlated: b.correlated.get(),
+        keyed: None,
+    })
 }
 
 /// ORDER BY of a set operation: result columns by name or number.
@@ -422,19 +442,20 @@ pub(super) struct Item {
 }
 
 fn block(
-    cx: &PlanCx<'_>,
+    (cx, asked): (&PlanCx<'_>, Asked),
     s: &Select,
     order_by: &[OrderItem],
     limit: Option<LimitPlan>,
     lock: RowLocking,
     outer: Option<&BlockBinder<'_>>,
-) -> Result<(QueryPlan, bool), SqlError> {
+) -> Result<Bound, SqlError> {
     if !s.windows.is_empty() {
         return Err(SqlError::not_supported("window functions"));
     }
     if s.with_rollup {
         return Err(SqlError::not_supported("WITH ROLLUP"));
     }
+    let tells_apart = s.distinct && keyed::tells_apart(asked, limit.as_ref());
     let mut b = BlockBinder::new(cx, outer);
     let mut info = b.from(&s.from)?;
     info.straight |= s.options.straight_join;
@@ -466,7 +487,7 @@ fn block(
     let mut order = b.order_keys(order_by, &items)?;
     // What DISTINCT keeps is made a text below.
     let passed_on = |e: &Expr| matches!(e.kind, ExprKind::Case { .. } | ExprKind::Call { .. });
-    if !s.distinct {
+    if !tells_apart {
         let keys = order.iter_mut().map(|k| &mut k.expr);
         keys.filter(|e| passed_on(e))
             .for_each(super::stored::members_as_texts);
@@ -482,7 +503,7 @@ fn block(
     let mut select: Vec<Expr> = items.iter().map(|i| i.expr.clone()).collect();
     let mut group = None;
     let mut added = Vec::new();
-    let mut distinct = s.distinct;
+    let mut distinct = tells_apart;
     if grouped {
         let mut g = Grouper::new(&b, keys, implicit, &conditions, &info.left);
         select = select
@@ -503,7 +524,7 @@ fn block(
         }
         added = std::mem::take(&mut g.subqueries);
         group = Some(g.finish());
-    } else if s.distinct {
+    } else if tells_apart {
         if cx.mode.has(crate::SqlMode::ONLY_FULL_GROUP_BY) {
             distinct_order(&order, &select, &b)?;
         }
@@ -569,11 +590,18 @@ fn block(
         calc_found_rows: s.options.sql_calc_found_rows,
         deprecated: b.deprecated,
     };
+    let correlated = b.correlated.get();
+    let draft = correlated
+        .then(|| keyed::Draft::of((cx, asked), &block, &conditions, &info, limit.as_ref()));
     crate::access::optimize(cx, &mut block, conditions, &info, limit.is_some());
+    let keyed = draft
+        .flatten()
+        .and_then(|draft| draft.plan(cx, &info, &block))
+        .map(Box::new);
     let group = |wanted: bool| block.group.as_ref().is_some_and(|g| g.implicit == wanted);
     let ordered = block.group.as_ref().is_some_and(|g| g.ordered);
     let grouped = group(false) && !ordered && !sorted_groups;
-    let distinct_rows = s.distinct && !group(true);
+    let distinct_rows = tells_apart && !group(true);
     for ((meta, e), place) in columns.iter_mut().zip(&mut block.select).zip(places) {
         let kept = match place {
             Kept::Constant => false,
@@ -600,7 +628,11 @@ fn block(
         order: Vec::new(),
         limit,
     };
-    Ok((plan, b.correlated.get()))
+    Ok(Bound {
+        plan,
+        correlated,
+        keyed,
+    })
 }
 
 /// DISTINCT with ORDER BY: what is sorted by must be selected (error 3065).

@@ -4,6 +4,7 @@ use nfold_sql::ast::{self, BinaryOp, InList};
 use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
 
 use super::expr::{operand, selected};
+use super::keyed::{self, Asked};
 use super::types::{and, list_kind};
 use super::{BlockBinder, ParamType};
 use crate::collate::{self, Operand};
@@ -62,7 +63,7 @@ impl BlockBinder<'_> {
                 if let Some(e) = self.selected_constant(query) {
                     return Ok(vec![e]);
                 }
-                let (index, types) = self.subquery(query)?;
+                let (index, types) = self.subquery(query, Asked::Rows)?;
                 let single = types.len() == 1;
                 let column = |(n, ty): (usize, ExprType)| {
                     let use_as = match single {
@@ -331,7 +332,7 @@ impl BlockBinder<'_> {
         if query.limit.is_some() {
             return Err(SqlError::not_supported("LIMIT & IN/ALL/ANY/SOME subquery"));
         }
-        let (index, types) = self.subquery(query)?;
+        let (index, types) = self.subquery(query, Asked::Membership)?;
         if types.len() != left.len() {
             return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&left.len()]));
         }
@@ -347,7 +348,8 @@ impl BlockBinder<'_> {
                     operation,
                 )
             })
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        keyed::compared(&mut self.subqueries[usize::from(index)], &left, &kinds);
         let nullable = left.iter().any(|l| l.ty.nullable) || types.iter().any(|t| t.nullable);
         let use_as = SubqueryUse::In {
             left,
@@ -376,7 +378,7 @@ impl BlockBinder<'_> {
             ast::Expr::Row(_) => return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&1])),
             e => self.expr(e)?,
         };
-        let (index, types) = self.subquery(query)?;
+        let (index, types) = self.subquery(query, Asked::Rows)?;
         let [ty] = types.as_slice() else {
             return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&1]));
         };

@@ -5,6 +5,7 @@ use nfold_types::collation::CollationId;
 use nfold_types::{ColumnType, Decimal, ErrorCode, SqlError, TypeKind, Value};
 
 use super::compare::listed_comparison;
+use super::keyed::Asked;
 use super::names::display;
 use super::types::{aggregate_named, arith_type, bits_type, charset_collation, collation_named};
 use super::{BlockBinder, ParamType, hex_type};
@@ -158,7 +159,7 @@ impl BlockBinder<'_> {
                 negated,
             } => self.in_subquery(expr, query, *negated),
             A::Exists(query) => {
-                let (index, _) = self.subquery(query)?;
+                let (index, _) = self.subquery(query, Asked::Existence)?;
                 let kind = ExprKind::Subquery {
                     index,
                     use_as: SubqueryUse::Exists,
@@ -172,7 +173,7 @@ impl BlockBinder<'_> {
                 if let Some(e) = self.selected_constant(query) {
                     return Ok(e);
                 }
-                let (index, types) = self.subquery(query)?;
+                let (index, types) = self.subquery(query, Asked::Rows)?;
                 let [ty] = types.as_slice() else {
                     return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&1]));
                 };

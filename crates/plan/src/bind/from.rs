@@ -9,6 +9,7 @@ use nfold_sql::ast::{
 };
 use nfold_types::{ErrorCode, SqlError};
 
+use super::keyed::Asked;
 use super::{BlockBinder, ScopeColumn, ScopeSlot, block};
 use crate::expr::{ColumnAt, Expr};
 use crate::query::{QueryPlan, TableSlot, TableSource};
@@ -78,13 +79,16 @@ impl BlockBinder<'_> {
                     return Err(SqlError::not_supported("LATERAL"));
                 }
                 // It sees what is outside of this block, not the tables beside it.
-                let (plan, correlated) = match self.outer {
-                    Some(outer) => block::bind_subquery(self.cx, query, outer)?,
-                    None => (block::bind_query(self.cx, query, None)?, false),
+                let plan = match self.outer {
+                    Some(outer) => {
+                        let bound = block::bind_subquery(self.cx, query, outer, Asked::Rows)?;
+                        if bound.correlated {
+                            self.correlated.set(true);
+                        }
+                        bound.plan
+                    }
+                    None => block::bind_query(self.cx, query, None)?,
                 };
-                if correlated {
-                    self.correlated.set(true);
-                }
                 self.derived(plan, alias, columns, info)?;
             }
             TableRef::Join(j) => self.join(j, info)?,

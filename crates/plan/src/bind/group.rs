@@ -159,6 +159,12 @@ impl<'g, 'b> Grouper<'g, 'b> {
             }
             Ok(())
         })?;
+        if let Some(keyed) = &mut sub.keyed {
+            let outer = keyed.keys.iter_mut().map(|k| &mut k.outer);
+            for e in outer.chain(&mut keyed.conditions) {
+                self.walk(e, place, false)?;
+            }
+        }
         self.regrouped.push(index);
         self.subqueries.push(sub);
         Ok((first + self.subqueries.len() - 1) as u16)

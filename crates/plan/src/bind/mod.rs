@@ -12,6 +12,7 @@ mod dml;
 mod expr;
 mod from;
 mod group;
+mod keyed;
 mod names;
 pub(crate) mod pad;
 mod stored;
@@ -33,6 +34,7 @@ use crate::query::{Aggregate, LimitPlan, Plan, TableSlot};
 
 pub use expr::{is_constant, operand};
 pub(crate) use from::{FromInfo, Hints, LeftJoin};
+use keyed::Asked;
 pub use types::bind_type;
 pub use with::Ctes;
 
@@ -288,12 +290,14 @@ impl<'b> BlockBinder<'b> {
     pub fn subquery(
         &mut self,
         query: &nfold_sql::ast::Query,
+        asked: Asked,
     ) -> Result<(u16, Vec<ExprType>), SqlError> {
-        let (plan, correlated) = block::bind_subquery(self.cx, query, self)?;
-        let types = plan.types.clone();
+        let bound = block::bind_subquery(self.cx, query, self, asked)?;
+        let types = bound.plan.types.clone();
         self.subqueries.push(SubqueryPlan {
-            plan: Box::new(plan),
-            correlated,
+            plan: Box::new(bound.plan),
+            correlated: bound.correlated,
+            keyed: bound.keyed,
         });
         Ok(((self.subqueries.len() - 1) as u16, types))
     }

@@ -11,6 +11,7 @@ use nfold_catalog::{ColumnDef, ColumnDefault};
 use nfold_sql::ast::{self, ObjectName, QueryBody as AstBody, SetOp, With};
 use nfold_types::{CollationId, ErrorCode, SqlError};
 
+use super::keyed::Asked;
 use super::{BlockBinder, PlanCx, block};
 use crate::access::is_volatile;
 use crate::expr::{Class, Coercibility, ExprType};
@@ -138,7 +139,10 @@ impl<'b> BlockBinder<'b> {
         };
         let (mut plan, correlated) = match (recursive, outer) {
             (Some(bound), _) => bound,
-            (None, Some(outer)) => block::bind_subquery(&cx, &cte.query, outer)?,
+            (None, Some(outer)) => {
+                let bound = block::bind_subquery(&cx, &cte.query, outer, Asked::Rows)?;
+                (bound.plan, bound.correlated)
+            }
             (None, None) => (block::bind_query(&cx, &cte.query, None)?, false),
         };
         if correlated {
