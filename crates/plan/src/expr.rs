@@ -177,6 +177,16 @@ impl ExprType {
         Class::of(&self.col)
     }
 
+    /// Whether values of this type and of the other one are compared without a conversion that might warn: both are numbers, strings, or dates and times.
+    pub fn is_alike(&self, other: &ExprType) -> bool {
+        match (self.class(), other.class()) {
+            (Class::Null, _) => false,
+            (a, b) => {
+                a == b || a.is_number() && b.is_number() || a.is_temporal() && b.is_temporal()
+            }
+        }
+    }
+
     /// The collation that values of this type have as strings.
     pub fn collation(&self) -> CollationId {
         self.col.collation

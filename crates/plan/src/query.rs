@@ -7,7 +7,7 @@ use nfold_catalog::{ColumnDef, TableDef};
 use nfold_sql::ast::{LockStrength, LockWait, SetOp};
 use nfold_types::{ColumnType, Value};
 
-use crate::expr::{ColumnAt, Expr, ExprType, SubqueryPlan};
+use crate::expr::{CmpKind, ColumnAt, Expr, ExprType, SubqueryPlan};
 
 /// A planned statement.
 #[allow(clippy::large_enum_variant)] // one for each planned statement
@@ -245,7 +245,7 @@ pub struct HashKey {
     pub inner: Expr,
     /// Over the slots before.
     pub outer: Expr,
-    pub kind: crate::expr::CmpKind,
+    pub kind: CmpKind,
 }
 
 /// The members of one key part.
@@ -259,6 +259,12 @@ pub enum PointPart {
     AnyEq(Vec<Expr>),
     /// Member `at` of each row of list slot `list`. Parts of the same list (`of` > 1) go together, row by row.
     List { list: u32, at: usize, of: usize },
+    /// The values of a subquery that is not correlated. Where they are more than `most`, a scan that asks the set of them costs less.
+    Subquery {
+        index: u16,
+        kind: CmpKind,
+        most: usize,
+    },
     /// Column `at` of written-out row constructors; parts with the same number of rows go together.
     Rows {
         rows: Arc<Vec<Vec<Expr>>>,
@@ -418,7 +424,30 @@ pub struct ExplainProbe {
     pub why: &'static str,
 }
 
+impl QueryPlan {
+    /// Rows that it gives, estimated.
+    pub(crate) fn result_rows(&self) -> f64 {
+        match &self.body {
+            QueryBody::Block(b) => b.result_rows(),
+            QueryBody::Set { left, right, .. } => left.result_rows() + right.result_rows(),
+            QueryBody::Rows(rows) => rows.len() as f64,
+        }
+    }
+}
+
 impl Block {
+    /// Rows that it gives, estimated.
+    pub(crate) fn result_rows(&self) -> f64 {
+        if self.group.as_ref().is_some_and(|g| g.implicit) {
+            return 1.0;
+        }
+        let joined = self
+            .joins
+            .iter()
+            .map(|step| step.rows * step.filtered / 100.0);
+        joined.product::<f64>().max(1.0)
+    }
+
     /// Where a column is, with the type the slot's source gives it.
     pub fn column_type(&self, at: ColumnAt) -> (ColumnType, bool) {
         let slot = &self.tables[usize::from(at.table)];

@@ -132,7 +132,7 @@ fn walk_points(parts: &mut [PointPart], level: u16, f: &mut Visit<'_>) {
         match part {
             PointPart::Eq { expr, .. } => walk_expr(expr, level, f),
             PointPart::In(list) | PointPart::AnyEq(list) => walk_list(list, level, f),
-            PointPart::List { .. } => {}
+            PointPart::List { .. } | PointPart::Subquery { .. } => {}
             PointPart::Rows { rows, .. } => {
                 walk_list(Arc::make_mut(rows).iter_mut().flatten(), level, f);
             }

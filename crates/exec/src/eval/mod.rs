@@ -22,7 +22,7 @@ use nfold_types::{Date, DateTime, Decimal, ErrorCode, SqlError, Time, Value, Val
 use crate::env::SessionEnv;
 use crate::params::Params;
 pub use print::Scope;
-pub use subquery::{NoSubqueries, Subqueries};
+pub use subquery::{Member, NoSubqueries, Subqueries};
 
 /// A value while an expression is evaluated. TIMESTAMP columns arrive as DATETIME in the session's time zone; ENUM and SET as
 /// `UInt`, which [`EvalCx::bytes`] turns into their text.

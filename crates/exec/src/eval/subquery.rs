@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use nfold_plan::expr::{ExprType, SubqueryUse};
+use nfold_plan::expr::{CmpKind, ExprType, SubqueryUse};
 use nfold_types::SqlError;
 
 use super::{EvalCx, Val};
+
+/// Takes a value with its type.
+pub type Member<'f> = dyn FnMut(&Val<'_>, &ExprType) -> Result<(), SqlError> + 'f;
 
 /// Runs subqueries of the query block that is being evaluated.
 pub trait Subqueries {
@@ -17,6 +20,19 @@ pub trait Subqueries {
         use_as: &'a SubqueryUse,
         ty: &'a ExprType,
     ) -> Result<Val<'a>, SqlError>;
+
+    /// Gives the values of the only column of subquery `index`, which is not correlated, to `f`: each once (or seldom more than once), as it is
+    /// compared by `kind`, without NULL. False: they are more than `most`, or more than fit in memory; then `f` has got none.
+    fn members(
+        &self,
+        _cx: &EvalCx<'_>,
+        _index: u16,
+        _kind: CmpKind,
+        _most: usize,
+        _f: &mut Member<'_>,
+    ) -> Result<bool, SqlError> {
+        Ok(false)
+    }
 
     /// Lets the statement sleep; zero lets the others have their turn. Error 1317 when it is killed meanwhile.
     fn sleep(&self, time: Duration) -> Result<(), SqlError> {

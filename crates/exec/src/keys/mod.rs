@@ -9,7 +9,7 @@ mod value;
 
 use nfold_engine::{KeyBytes, KeyRange, PointSet, Table};
 use nfold_plan::bind::is_constant;
-use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
+use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, ExprType};
 use nfold_plan::query::{AccessKind, PointPart, RangePart};
 use nfold_types::key::KeyLayout;
 use nfold_types::{ColumnType, SqlError, TypeKind, Value, ValueRef};
@@ -29,8 +29,8 @@ pub(crate) struct BoundAccess {
     pub ranges: Vec<KeyRange>,
     /// The conditions of the access path hold for every row found.
     pub exact: bool,
-    /// A member cannot be looked for by key: everything is read and tested.
-    unkeyed: bool,
+    /// Members cannot be looked for by key, or are too many for that: everything is read and tested.
+    pub unkeyed: bool,
     scratch: Scratch,
 }
 
@@ -392,8 +392,36 @@ impl BoundAccess {
                 }
                 Ok(())
             }
+            PointPart::Subquery { index, kind, most } => {
+                self.encode_values(cx, layout, at, (*index, *kind, *most))
+            }
             PointPart::Rows { .. } => Ok(()),
         }
+    }
+
+    /// The values of a subquery, unless they are too many.
+    fn encode_values(
+        &mut self,
+        cx: &EvalCx<'_>,
+        layout: &KeyLayout,
+        at: usize,
+        (index, kind, most): (u16, CmpKind, usize),
+    ) -> Result<(), SqlError> {
+        let ty = &layout.parts()[at].ty;
+        let integers = Integers::of(ty);
+        let (s, mut known) = (&mut self.scratch, true);
+        let few = cx
+            .st
+            .subqueries
+            .members(cx, index, kind, most, &mut |v, from| {
+                if let Some(value) = integers.as_ref().and_then(|i| i.member(&v.as_value_ref())) {
+                    return plain_member(s, layout, at, value);
+                }
+                known &= key_value(cx, v, from, ty, false) != KeyValue::Unknown;
+                member(s, cx, layout, at, (v, from, false), false)
+            })?;
+        self.unkeyed |= !few || !known;
+        Ok(())
     }
 
     /// Row constructors: the parts from `at` on that belong together, encoded row by row. Gives how many parts they are.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nfold_engine::{
     LockWaitPolicy, PointSet, Read, ReadSpec, RowBatch, RowLock, RowTaker, Table, lend,
 };
-use nfold_plan::query::{Access, Block};
+use nfold_plan::query::{Access, AccessKind, Block, PointPart};
 use nfold_sql::ast::{LockStrength, LockWait};
 use nfold_types::SqlError;
 
@@ -113,6 +113,7 @@ impl TableReader {
             .bound
             .bind(cx, &self.table, access.index, &access.kind)?;
         self.bound_bytes = self.bound.memory();
+        self.scan_clustered(access);
         // Points are read forwards; reading them backwards is reading their ranges.
         if self.kind == BoundKind::Points && self.reverse {
             let keys: Vec<_> = self
@@ -133,6 +134,22 @@ impl TableReader {
         self.next_range = 0;
         self.open = self.kind == BoundKind::Points;
         Ok(self.bound.exact)
+    }
+
+    /// Where the values of a subquery are not looked up, the table itself is read: there is no order to keep.
+    fn scan_clustered(&mut self, access: &Access) {
+        let by_subquery = |p: &PointPart| matches!(p, PointPart::Subquery { .. });
+        let AccessKind::Points(parts) = &access.kind else {
+            return;
+        };
+        if access.covering || !parts.iter().any(by_subquery) {
+            return;
+        }
+        let index = if self.bound.unkeyed { 0 } else { access.index };
+        if self.spec.index != index {
+            self.spec.index = index;
+            self.read = None;
+        }
     }
 
     fn bind_points(&mut self) {

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use crate::aggregate::owned;
 use crate::batch::KEPT_BYTES;
 use crate::block::{RowOut, values_of};
-use crate::eval::{EvalCx, RowRef, Subqueries, Val, compare};
+use crate::eval::{EvalCx, Member, RowRef, Subqueries, Val, compare};
 use crate::query::KeptQuery;
 use crate::runtime::Runtime;
 use set::KeySet;
@@ -184,6 +184,18 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
         BlockSubqueries { rt, plans, kept }
     }
 
+    /// Whether IN looks its left side up in a set. Of rows it does so where no column is converted that would not have been looked at, with an error.
+    fn in_set(&self, sub: &SubqueryPlan, left: &[Expr], kinds: &[CmpKind]) -> bool {
+        let strict = kinds.len() > 1 && self.rt.warnings.borrow().is_strict();
+        let mut columns = left.iter().zip(&sub.plan.types).zip(kinds);
+        !sub.correlated
+            && (kinds.len() == 1
+                || kinds.len() <= set::MAX_COLUMNS
+                    && columns.all(|((l, ty), kind)| {
+                        kind.has_key(&l.ty, ty) && (!strict || l.ty.is_alike(ty))
+                    }))
+    }
+
     /// The subquery with its rows for the current rows of `cx`.
     fn found(
         &self,
@@ -230,7 +242,7 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
         if !kept.known.get() {
             // A set costs about one run; so it is made when as much has been spent on runs.
             let pays = kept.runs.get() >= RUNS_MIN && kept.spent.get() as f64 >= plan.rows;
-            if !pays || plan.converts && self.rt.strict.get() {
+            if !pays || plan.converts && self.rt.warnings.borrow().is_strict() {
                 return Ok(None);
             }
             let mut frames: SmallVec<[&[RowRef<'_>]; 4]> = SmallVec::from_slice(cx.outer);
@@ -264,7 +276,7 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
         rows: &mut SubRows,
     ) -> Result<(), SqlError> {
         let most = match use_as {
-            SubqueryUse::In { left, kinds, .. } if in_set(sub, left, kinds) => {
+            SubqueryUse::In { left, kinds, .. } if self.in_set(sub, left, kinds) => {
                 let set = rows
                     .set
                     .get_or_insert_with(|| Box::new(KeySet::new(&sub.plan, &[], kinds)));
@@ -282,16 +294,35 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
     }
 }
 
-/// Whether IN looks its left side up in a set.
-fn in_set(sub: &SubqueryPlan, left: &[Expr], kinds: &[CmpKind]) -> bool {
-    let mut columns = left.iter().zip(&sub.plan.types).zip(kinds);
-    !sub.correlated
-        && (kinds.len() == 1
-            || kinds.len() <= set::MAX_COLUMNS
-                && columns.all(|((l, ty), kind)| kind.has_key(&l.ty, ty)))
-}
-
 impl Subqueries for BlockSubqueries<'_, '_> {
+    fn members(
+        &self,
+        cx: &EvalCx<'_>,
+        index: u16,
+        kind: CmpKind,
+        most: usize,
+        f: &mut Member<'_>,
+    ) -> Result<bool, SqlError> {
+        let n = usize::from(index);
+        let (sub, kept) = (&self.plans[n], &self.kept[n]);
+        let mut rows = kept.rows.take();
+        let set = rows
+            .set
+            .get_or_insert_with(|| Box::new(KeySet::new(&sub.plan, &[], &[kind])));
+        let mut result = Ok(());
+        if !kept.known.get() {
+            let mut frames: SmallVec<[&[RowRef<'_>]; 4]> = SmallVec::from_slice(cx.outer);
+            frames.push(cx.rows);
+            set.want_members(most);
+            result = set.collect(self.rt, (&kept.query, &sub.plan), cx, &frames);
+            set.want_members(0);
+            kept.known.set(result.is_ok());
+        }
+        let result = result.and_then(|()| set.members(f));
+        kept.rows.replace(rows);
+        result
+    }
+
     fn sleep(&self, time: std::time::Duration) -> Result<(), SqlError> {
         self.rt.sleep(time)
     }
@@ -321,8 +352,10 @@ impl Subqueries for BlockSubqueries<'_, '_> {
             } => {
                 let mut rows = kept.rows.borrow_mut();
                 let found = match &mut rows.set {
-                    Some(set) => set.find(self.rt, cx, left.iter())?,
-                    None => in_rows(cx, (&rows, types), left, kinds)?,
+                    Some(set) if self.in_set(sub, left, kinds) => {
+                        set.find(self.rt, cx, left.iter())?
+                    }
+                    _ => in_rows(cx, (&rows, types), left, kinds)?,
                 };
                 Ok(Val::from_bool(found.map(|f| f != *negated)))
             }

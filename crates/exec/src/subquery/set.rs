@@ -12,12 +12,14 @@
 //! # Invariants
 //! - S1: two images are the same bytes exactly when their columns are equal as they are compared, NULL being equal to NULL.
 
+use nfold_engine::RowBatch;
 use nfold_plan::expr::{CmpKind, Expr, ExprType, KeyedPart};
 use nfold_plan::query::QueryPlan;
 use nfold_types::SqlError;
 use nfold_types::row::RowLayout;
 
-use crate::eval::{EvalCx, RowRef, Val};
+use crate::batch::KEPT_BYTES;
+use crate::eval::{EvalCx, Member, RowRef, Val};
 use crate::hash::{HashTable, hash_of};
 use crate::query::KeptQuery;
 use crate::runtime::Runtime;
@@ -64,17 +66,18 @@ impl View {
         }
     }
 
-    /// Adds a row whose NULLs are `pattern`.
-    fn push(&mut self, rt: &Runtime<'_>, image: &[u8], pattern: u64) -> Result<(), SqlError> {
+    /// Adds a row whose NULLs are `pattern`; false: it is there already.
+    fn push(&mut self, rt: &Runtime<'_>, image: &[u8], pattern: u64) -> Result<bool, SqlError> {
         if !self.patterns.contains(&pattern) {
             self.patterns.push(pattern);
         }
         let hash = hash_of(image);
         // Beyond memory the file may hold a row several times.
         if !self.rows.is_building_file() && self.rows.contains(rt, hash, image)? {
-            return Ok(());
+            return Ok(false);
         }
-        self.rows.push(rt, hash, image)
+        self.rows.push(rt, hash, image)?;
+        Ok(true)
     }
 
     /// Whether a row holds for the left side `image`: equal in all columns that are not NULL on either side; NULL where there are such columns.
@@ -106,8 +109,28 @@ pub(super) struct KeySet {
     /// The first one is there from the beginning.
     views: Vec<View>,
     any: bool,
+    members: Members,
     image: Vec<u8>,
     hidden: Vec<u8>,
+}
+
+/// The rows themselves, where an index is asked for them: those without NULLs, each once while the set is in memory.
+#[derive(Default)]
+struct Members {
+    /// So many at most.
+    most: usize,
+    rows: RowBatch,
+    too_many: bool,
+}
+
+impl Members {
+    fn push(&mut self, rt: &Runtime<'_>, image: &[u8]) {
+        self.too_many |= self.rows.len() >= self.most || self.rows.bytes() > rt.env.work_memory();
+        match self.too_many {
+            true => self.rows.clear(),
+            false => self.rows.push(0, image),
+        }
+    }
 }
 
 impl KeySet {
@@ -130,6 +153,7 @@ impl KeySet {
             layout: tuple::layout_of(&plan.types),
             views: vec![View::new(0)],
             any: false,
+            members: Members::default(),
             image: Vec::new(),
             hidden: Vec::new(),
         }
@@ -143,12 +167,37 @@ impl KeySet {
             view.patterns.clear();
         }
         self.any = false;
+        self.members.rows.clear();
+        self.members.too_many = false;
     }
 
     /// Between executions: forgets the rows, gives back what is more than usual.
     pub fn release(&mut self) {
         self.clear();
         self.views.iter_mut().for_each(|view| view.rows.release());
+        if self.members.rows.memory() > KEPT_BYTES {
+            self.members = Members::default();
+        }
+    }
+
+    /// How many rows [`Self::collect`] is to keep as they are.
+    pub fn want_members(&mut self, most: usize) {
+        self.members.most = most;
+    }
+
+    /// Gives the values of the only column, without NULL, to `f`; false: they are not kept.
+    pub fn members(&self, f: &mut Member<'_>) -> Result<bool, SqlError> {
+        if self.members.too_many {
+            return Ok(false);
+        }
+        for image in self.members.rows.iter() {
+            let value = self
+                .layout
+                .get(image, 0)
+                .map_err(|e| crate::eval::row_error(&e))?;
+            f(&Val::from_ref(value), &self.columns[0].ty)?;
+        }
+        Ok(true)
     }
 
     /// Takes the rows that the query gives.
@@ -165,6 +214,7 @@ impl KeySet {
             layout,
             views,
             any,
+            members,
             image: key,
             ..
         } = self;
@@ -184,7 +234,10 @@ impl KeySet {
                 }
             }
             *any = true;
-            rows.push(rt, key, pattern)
+            if rows.push(rt, key, pattern)? && pattern == 0 {
+                members.push(rt, image);
+            }
+            Ok(())
         })?;
         rows.rows.finish(rt)
     }
@@ -232,7 +285,7 @@ impl KeySet {
         self.views[0].rows.each(rt, &mut |row| {
             image.clear();
             let pattern = hide(row, hidden, image) & members;
-            view.push(rt, image, pattern)
+            view.push(rt, image, pattern).map(drop)
         })?;
         view.rows.finish(rt)?;
         self.views.push(view);

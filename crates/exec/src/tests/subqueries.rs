@@ -1,4 +1,4 @@
-//! Correlated subqueries that are answered by a set.
+//! Subqueries whose rows become keys: of a set, or of an index.
 
 use super::Db;
 
@@ -55,4 +55,57 @@ fn other_correlations_are_run_for_each_row() {
         let found = db.rows(&format!("SELECT id FROM a WHERE {condition}"));
         assert_eq!(found.len(), rows, "{condition}");
     }
+}
+
+#[test]
+fn values_are_looked_up() {
+    let db = db();
+    for (sql, rows, examined) in [
+        // `b` by its key, and the rows found.
+        (
+            "SELECT x FROM a WHERE id IN (SELECT x FROM b WHERE id < 4)",
+            3,
+            10,
+        ),
+        (
+            "SELECT x FROM b WHERE k IN (SELECT id FROM a WHERE id BETWEEN 7 AND 9)",
+            1,
+            10,
+        ),
+        (
+            "SELECT a.x, b.x FROM a JOIN b ON b.k = a.id WHERE a.id IN (SELECT x FROM b WHERE id < 4)",
+            3,
+            20,
+        ),
+    ] {
+        let (found, done) = db.run(sql).unwrap();
+        assert_eq!(found.len(), rows, "{sql}");
+        assert!(done.examined <= examined, "{sql}: {}", done.examined);
+    }
+    let explained = db.explain("SELECT x FROM a WHERE id IN (SELECT x FROM b WHERE id < 4)");
+    assert_eq!(explained[0], "a range PRIMARY Using where");
+}
+
+#[test]
+fn many_values_are_asked_in_a_scan() {
+    let db = db();
+    let rows = |n: u32| {
+        let rows = (1..=400).map(|i| format!("({0}, {0}, {0})", 400 * n + i));
+        format!(
+            "INSERT INTO b VALUES {}",
+            rows.collect::<Vec<_>>().join(",")
+        )
+    };
+    (1..=7).for_each(|n| drop(db.exec(&rows(n))));
+    for sql in [
+        "SELECT x FROM a WHERE id IN (SELECT k - 400 FROM b WHERE id > 400)",
+        "SELECT id FROM b WHERE k IN (SELECT id + 0 FROM b c WHERE id > 400)",
+        "SELECT id FROM b WHERE k IN (SELECT id + 0 FROM b c WHERE id > 400) ORDER BY k DESC LIMIT 400",
+    ] {
+        let found = db.rows(sql);
+        assert!(found.len() >= 400, "{sql}: {}", found.len());
+    }
+    let ordered =
+        "SELECT k FROM b WHERE k IN (SELECT id + 0 FROM b c WHERE id > 400) ORDER BY k LIMIT 3";
+    assert_eq!(db.rows(ordered), ["401", "402", "402"]);
 }

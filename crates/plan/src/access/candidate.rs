@@ -15,6 +15,15 @@ const SCAN_ROW: f64 = 0.1;
 const LOOKUP_ROW: f64 = 0.5;
 const DESCENT: f64 = 0.3;
 
+/// What an access path by the values of a subquery costs at most, of the scan that takes its place where they are many.
+const PERHAPS_SCANNED: f64 = 0.9;
+
+/// Whether the points of an access path are a subquery's values.
+pub(super) fn has_subquery(kind: &AccessKind) -> bool {
+    let by_subquery = |p: &PointPart| matches!(p, PointPart::Subquery { .. });
+    matches!(kind, AccessKind::Points(parts) if parts.iter().any(by_subquery))
+}
+
 /// An access path with its estimates.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {
@@ -40,7 +49,7 @@ pub(crate) fn each_expr(kind: &AccessKind, f: &mut dyn FnMut(&Expr)) {
     let point = |p: &PointPart, f: &mut dyn FnMut(&Expr)| match p {
         PointPart::Eq { expr, .. } => f(expr),
         PointPart::In(list) | PointPart::AnyEq(list) => list.iter().for_each(f),
-        PointPart::List { .. } => {}
+        PointPart::List { .. } | PointPart::Subquery { .. } => {}
         PointPart::Rows { rows, .. } => rows.iter().flatten().for_each(f),
     };
     match kind {
@@ -158,6 +167,11 @@ pub(crate) fn choose(
         }
     }
     let scan = chooser.scans(hints);
+    let scanned = scan.iter().map(|c| c.cost).fold(f64::MAX, f64::min);
+    // How many values a subquery gives is known when it has run: then a scan is still possible.
+    for c in all.iter_mut().filter(|c| has_subquery(&c.access.kind)) {
+        c.cost = c.cost.min(scanned * PERHAPS_SCANNED);
+    }
     if !hints.force || all.is_empty() {
         all.extend(scan);
     }
@@ -222,14 +236,18 @@ impl Chooser<'_> {
         while at < index.parts.len() {
             let part = &index.parts[at];
             let prefix = part.prefix_len.is_some();
-            if let Some((n, say, c, whole)) = self.point_on(part.column) {
+            if let Some((n, mut say, c, whole)) = self.point_on(part.column, at == 0) {
+                let values = matches!(say, PointPart::Subquery { .. });
+                if let PointPart::Subquery { most, .. } = &mut say {
+                    *most = self.most_values(i);
+                }
                 points.push(say);
                 count *= c as f64;
                 if whole && !prefix {
                     implied.push(n);
                 }
                 at += 1;
-                if prefix {
+                if prefix || values {
                     break;
                 }
                 continue;
@@ -341,15 +359,25 @@ impl Chooser<'_> {
         }
     }
 
+    /// The values of a subquery up to which looking them up in an index costs less than a scan.
+    fn most_values(&self, index: usize) -> usize {
+        let row = match index == 0 || self.covering(index) {
+            true => SCAN_ROW,
+            false => LOOKUP_ROW,
+        };
+        (self.rows.max(SCAN_ROWS_MIN) * SCAN_ROW / (DESCENT + row)) as usize
+    }
+
     /// The shortest list of values that a condition leaves to a column: the condition's place, the values, how many, and whether they are all that it
-    /// says.
-    fn point_on(&self, column: usize) -> Option<(usize, PointPart, usize, bool)> {
+    /// says. `first`: it is the first column of an index, so the values of a subquery count as well.
+    fn point_on(&self, column: usize, first: bool) -> Option<(usize, PointPart, usize, bool)> {
         let mut best: Option<(usize, PointPart, usize, bool)> = None;
         for (n, on) in &self.says {
             if on.column != column {
                 continue;
             }
             if let Says::Points { part, count } = &on.says
+                && (first || !matches!(part, PointPart::Subquery { .. }))
                 && best.as_ref().is_none_or(|(_, _, c, _)| count < c)
             {
                 best = Some((*n, part.clone(), *count, on.implied));

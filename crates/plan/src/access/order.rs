@@ -2,7 +2,7 @@
 
 use nfold_catalog::TableDef;
 
-use super::Candidate;
+use super::candidate::{Candidate, has_subquery};
 use super::orders_like_key;
 use crate::expr::{ColumnAt, Expr};
 use crate::query::{Access, AccessKind, AggFunc, Block, PointPart, TableSource};
@@ -80,6 +80,8 @@ fn fixed(access: &Access) -> usize {
 /// Whether an access path reads its index in key order. Ranges are put in order when they are bound.
 fn in_key_order(access: &Access) -> bool {
     match &access.kind {
+        // Many values of a subquery are not looked up: the table is scanned by its primary key.
+        kind if has_subquery(kind) => access.index == 0 || access.covering,
         AccessKind::Full | AccessKind::Points(_) | AccessKind::Ranges(_) => true,
         // Several ranges, one after the other: in order, because their prefixes are.
         AccessKind::Range { .. } => true,

@@ -7,7 +7,7 @@ use nfold_types::{ColumnType, TypeKind};
 
 use super::slots_of;
 use crate::bind::is_constant;
-use crate::expr::{Class, CmpKind, ColumnAt, Expr, ExprKind};
+use crate::expr::{Class, CmpKind, ColumnAt, Expr, ExprKind, SubqueryUse};
 use crate::query::{Block, PointPart, RangePart};
 
 /// What a condition says about a column.
@@ -180,6 +180,15 @@ impl Reader<'_> {
                     implied: true,
                 })
             }
+            ExprKind::Subquery {
+                index,
+                use_as:
+                    SubqueryUse::In {
+                        left,
+                        kinds,
+                        negated: false,
+                    },
+            } => self.read_subquery(*index, left, kinds),
             ExprKind::Is {
                 expr,
                 test: IsTest::Null,
@@ -233,6 +242,32 @@ impl Reader<'_> {
             ExprKind::Or(list) => self.read_or(list),
             _ => None,
         }
+    }
+
+    /// `column IN (subquery)`, where the subquery's values need no conversion that might warn.
+    fn read_subquery(&self, index: u16, left: &[Expr], kinds: &[CmpKind]) -> Option<OnColumn> {
+        let ([left], [kind]) = (left, kinds) else {
+            return None;
+        };
+        let sub = &self.block.subqueries[usize::from(index)];
+        let column = self.own(left)?;
+        let alike = left.ty.is_alike(sub.plan.types.first()?);
+        if sub.correlated || !alike || !comparable(&left.ty.col, *kind) {
+            return None;
+        }
+        let part = PointPart::Subquery {
+            index,
+            kind: *kind,
+            most: 0,
+        };
+        Some(OnColumn {
+            column,
+            says: Says::Points {
+                part,
+                count: sub.plan.result_rows().ceil() as usize,
+            },
+            implied: true,
+        })
     }
 
     /// OR of conditions on one column.

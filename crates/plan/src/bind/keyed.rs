@@ -156,9 +156,10 @@ impl Draft {
         } = self;
         let own = block.select.iter().chain(&conditions);
         let converts = own.clone().any(converts)
-            || keys.iter().zip(&block.select).any(|(key, own)| {
-                family(&key.outer.ty).is_none() || family(&key.outer.ty) != family(&own.ty)
-            });
+            || keys
+                .iter()
+                .zip(&block.select)
+                .any(|(key, own)| !key.outer.ty.is_alike(&own.ty));
         if block.subqueries.is_empty() {
             let joined = info.left.iter().flatten().flat_map(|l| &l.on);
             let all: Vec<Expr> = own.chain(joined).cloned().collect();
@@ -330,17 +331,7 @@ fn is_small(ty: &ExprType) -> bool {
     }
 }
 
-/// Values of one family are compared without a conversion that might warn.
-fn family(ty: &ExprType) -> Option<u8> {
-    match ty.class() {
-        Class::Null => None,
-        c if c.is_number() => Some(0),
-        Class::String => Some(1),
-        _ => Some(2),
-    }
-}
-
-/// Whether evaluating it may have to convert a value to another family, which is an error where changes are strict.
+/// Whether evaluating it may have to convert a value to another kind, which may be an error where changes are strict.
 fn converts(e: &Expr) -> bool {
     use ExprKind::*;
     e.any(&mut |e| match &e.kind {
@@ -348,8 +339,8 @@ fn converts(e: &Expr) -> bool {
             false
         }
         Compare { sides, .. } => {
-            let [a, b] = sides.each_ref().map(|side| family(&side.ty));
-            a.is_none() || a != b
+            let [a, b] = &**sides;
+            !a.ty.is_alike(&b.ty)
         }
         _ => true,
     })
@@ -383,7 +374,7 @@ pub(super) fn compared(sub: &mut SubqueryPlan, left: &[Expr], kinds: &[CmpKind])
     };
     let members = &keyed.plan.types[keyed.keys.len()..];
     let mut pairs = left.iter().map(|l| &l.ty).zip(members);
-    keyed.converts |= pairs.clone().any(|(l, m)| family(l) != family(m));
+    keyed.converts |= pairs.clone().any(|(l, m)| !l.is_alike(m));
     if !pairs
         .by_ref()
         .zip(kinds)

@@ -201,6 +201,11 @@ impl Warnings {
         self.raised = None;
     }
 
+    /// See [`Warnings::set_strict`].
+    pub fn is_strict(&self) -> bool {
+        self.strict
+    }
+
     /// An error of a place that cannot end the statement: it fails when it is over.
     pub fn raise(&mut self, error: SqlError) {
         self.raised.get_or_insert(error);
