@@ -8,6 +8,7 @@
 mod set;
 
 use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
 
 use nfold_plan::expr::{CmpKind, Expr, ExprType, SubqueryPlan, SubqueryUse};
 use nfold_sql::ast::BinaryOp;
@@ -153,6 +154,45 @@ impl RowOut for Values<'_> {
     }
 }
 
+/// Keeps the least and the greatest value of the only column, which say what all of them say beside another one, and of NULL that there is one.
+struct Extremes<'o> {
+    to: &'o mut SubRows,
+    kind: CmpKind,
+    ty: &'o ExprType,
+    null: bool,
+}
+
+impl Extremes<'_> {
+    /// Behind the last row.
+    fn finish(self) {
+        let SubRows { values, rows, .. } = self.to;
+        values.extend(self.null.then_some(Value::Null));
+        *rows = values.len();
+    }
+}
+
+impl RowOut for Extremes<'_> {
+    fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
+        let v = cx.val(&select[0])?;
+        if v.is_null() {
+            self.null = true;
+            return Ok(true);
+        }
+        let values = &mut self.to.values;
+        if values.is_empty() {
+            values.extend([v.to_value(), v.to_value()]);
+            return Ok(true);
+        }
+        for (known, beyond) in values.iter_mut().zip([Ordering::Less, Ordering::Greater]) {
+            let at_hand = Val::from_ref(known.as_ref());
+            if compare::order(cx, self.kind, (&v, self.ty), (&at_hand, self.ty)) == Some(beyond) {
+                *known = v.to_value();
+            }
+        }
+        Ok(true)
+    }
+}
+
 /// Counts rows up to a number, without looking at them.
 struct Existence<'o> {
     to: &'o mut SubRows,
@@ -286,12 +326,29 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
                 let mut out = Existence { to: rows };
                 return query.run(self.rt, &sub.plan, frames, &mut out);
             }
+            SubqueryUse::Quantified { left, kind, .. } if by_extremes(sub, left, *kind) => {
+                let mut out = Extremes {
+                    to: rows,
+                    kind: *kind,
+                    ty: &sub.plan.types[0],
+                    null: false,
+                };
+                query.run(self.rt, &sub.plan, frames, &mut out)?;
+                out.finish();
+                return Ok(());
+            }
             SubqueryUse::Scalar | SubqueryUse::Column(_) => 2,
             _ => usize::MAX,
         };
         let mut out = Values { to: rows, most };
         query.run(self.rt, &sub.plan, frames, &mut out)
     }
+}
+
+/// Whether the least and the greatest value of the subquery stand for all, and are found without a warning.
+fn by_extremes(sub: &SubqueryPlan, left: &Expr, kind: CmpKind) -> bool {
+    let ty = &sub.plan.types[0];
+    !sub.correlated && left.ty.is_alike(ty) && kind.has_key(&left.ty, ty)
 }
 
 impl Subqueries for BlockSubqueries<'_, '_> {

@@ -7,9 +7,9 @@ use std::thread::LocalKey;
 use nfold_plan::expr::{ArithOp, Class, CmpKind, Expr, ExprKind, ExprType};
 use rustc_hash::FxHashMap;
 
-use nfold_types::CollationId;
 use nfold_types::convert::number;
 use nfold_types::temporal::{DateFlags, parse};
+use nfold_types::{CollationId, Value};
 use smallvec::SmallVec;
 
 use super::super::{EvalCx, Val, convert};
@@ -320,6 +320,9 @@ impl PreparedList {
     }
 }
 
+/// Characters of a date and time with six digits behind the point.
+const MOMENT_MAX: usize = 26;
+
 /// A member with the kind of its comparison and its type.
 type Member<'v> = (CmpKind, Val<'v>, Cow<'v, ExprType>);
 
@@ -338,8 +341,35 @@ fn is_plain(e: &Expr) -> bool {
         ExprKind::Const(_) | ExprKind::Param(_) => true,
         ExprKind::Neg(of) => exact(of) && is_plain(of),
         ExprKind::Collate(of) => is_plain(of),
+        ExprKind::Cast(of) => is_moment(of, e.ty.class()),
         ExprKind::Arith(ArithOp::Add | ArithOp::Sub | ArithOp::Mul, sides) => {
             sides.iter().all(|e| exact(e) && is_plain(e))
+        }
+        _ => false,
+    }
+}
+
+/// Whether this is a text that is a moment of a class (`DATE'2024-01-31'`) in full: without a part that is lost or zero.
+fn is_moment(e: &Expr, class: Class) -> bool {
+    let ExprKind::Const(Value::Bytes(text)) = &e.kind else {
+        return false;
+    };
+    let date = || {
+        let parsed = parse::parse_datetime(text, DateFlags::default()).ok()?;
+        let plain = parsed.odd.is_none() && parsed.offset_s.is_none() && parsed.nanos == 0;
+        let whole = plain && !parsed.truncated && text.len() <= MOMENT_MAX;
+        let date = parsed.value.date();
+        (whole && date.month() > 0 && date.day() > 0).then_some(parsed.value)
+    };
+    match class {
+        Class::Date => date().is_some_and(|d| d == d.date().at_midnight()),
+        Class::DateTime => date().is_some(),
+        Class::Time => {
+            let parsed = parse::parse_time(text);
+            let whole = |p: parse::ParsedTime| {
+                !p.truncated && !p.clamped && p.nanos == 0 && p.dated.is_none()
+            };
+            text.len() <= MOMENT_MAX && parsed.is_ok_and(whole)
         }
         _ => false,
     }
