@@ -15,6 +15,7 @@ mod group;
 mod keyed;
 mod names;
 pub(crate) mod pad;
+mod set;
 mod stored;
 mod types;
 mod with;

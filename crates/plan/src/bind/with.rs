@@ -12,7 +12,7 @@ use nfold_sql::ast::{self, ObjectName, QueryBody as AstBody, SetOp, With};
 use nfold_types::{CollationId, ErrorCode, SqlError};
 
 use super::keyed::Asked;
-use super::{BlockBinder, PlanCx, block};
+use super::{BlockBinder, PlanCx, block, set};
 use crate::access::is_volatile;
 use crate::expr::{Class, Coercibility, ExprType};
 use crate::query::{ColumnMeta, QueryBody, QueryPlan, Recursion, TableSource};
@@ -210,12 +210,14 @@ fn recursion(
     let Some((step, whole)) = step_of(right).filter(|_| query.with.is_none()) else {
         return Ok(None);
     };
-    let (seed, c1) = block::set_body(cx, left, outer)?;
+    let seed = set::set_body(cx, left, outer)?;
+    let correlated = seed.correlated;
+    let seed = seed.plan;
     let types = seed
         .types
         .iter()
         .map(|ty| {
-            let ty = block::union_type(&[ty], cx.connection)?;
+            let ty = set::union_type(&[ty], cx.connection)?;
             Ok(match ty.class() {
                 Class::Null => {
                     ExprType::string(0, CollationId::BINARY, Coercibility::Ignorable, true)
@@ -231,7 +233,7 @@ fn recursion(
         .columns
         .iter()
         .zip(&types)
-        .map(|(c, t)| block::kept_column(c.name.clone(), t))
+        .map(|(c, t)| set::kept_column(c.name.clone(), t))
         .collect();
     let own = Own {
         rows: QueryPlan {
@@ -252,7 +254,9 @@ fn recursion(
         ctes: Some(&inside),
         ..*cx
     };
-    let (step, c2) = block::set_body(&inside, step, outer)?;
+    let step = set::set_body(&inside, step, outer)?;
+    let correlated = correlated || step.correlated;
+    let step = step.plan;
     if !own.named.get() {
         return Ok(None);
     }
@@ -295,7 +299,7 @@ fn recursion(
         order: Vec::new(),
         limit: block::limit(cx, query.limit.as_ref())?,
     };
-    Ok(Some((plan, c1 || c2)))
+    Ok(Some((plan, correlated)))
 }
 
 /// The recursive query block, if this is one, and whether it has neither DISTINCT nor ORDER BY nor LIMIT.
