@@ -8,7 +8,7 @@
 
 use nfold_sql::ast::BinaryOp;
 
-use super::{FromInfo, PlanCx};
+use super::{FromInfo, PlanCx, is_constant};
 use crate::SqlMode;
 use crate::access::each_expr;
 use crate::expr::{
@@ -28,6 +28,9 @@ pub(crate) enum Asked {
 
 /// Keyed subqueries may be in one another so deep: each is planned twice, so two of its own are planned four times.
 const NESTED_MAX: usize = 2;
+
+/// Rows of an index for one outer row, estimated, up to which no set takes their place.
+const LOOKED_UP_MAX: f64 = 16.0;
 
 /// Integers of so many digits do not overflow when they are computed with.
 const SAFE_DIGITS: u64 = 18;
@@ -69,13 +72,12 @@ pub(super) struct Draft {
 impl Draft {
     /// `None` where the block has no keyed form. `conditions`: WHERE's, and those of inner joins.
     pub fn of(
-        b: (&PlanCx<'_>, Asked),
+        (cx, asked): (&PlanCx<'_>, Asked),
         block: &Block,
         conditions: &[Expr],
         info: &FromInfo,
         limit: Option<&LimitPlan>,
     ) -> Option<Draft> {
-        let (cx, asked) = b;
         let plain = asked != Asked::Rows
             && block.group.is_none()
             && block.having.is_empty()
@@ -139,10 +141,10 @@ impl Draft {
         })
     }
 
-    /// Plans it; `None` where the `correlated` block looks its rows up by an index already.
+    /// Plans it; `None` where the `correlated` block looks its rows, few of them, up by an index already.
     pub fn plan(self, cx: &PlanCx<'_>, info: &FromInfo, correlated: &Block) -> Option<KeyedPlan> {
         let mut looked_up = false;
-        if let Some(first) = correlated.joins.first() {
+        if let Some(first) = correlated.joins.first().filter(|j| j.rows <= LOOKED_UP_MAX) {
             each_expr(&first.access.kind, &mut |e| looked_up |= names_outer(e));
         }
         if looked_up {
@@ -154,15 +156,15 @@ impl Draft {
             keys,
             outer,
         } = self;
-        let own = block.select.iter().chain(&conditions);
+        let joined = info.left.iter().flatten().flat_map(|l| &l.on);
+        let own = block.select.iter().chain(&conditions).chain(joined);
         let converts = own.clone().any(converts)
             || keys
                 .iter()
                 .zip(&block.select)
                 .any(|(key, own)| !key.outer.ty.is_alike(&own.ty));
         if block.subqueries.is_empty() {
-            let joined = info.left.iter().flatten().flat_map(|l| &l.on);
-            let all: Vec<Expr> = own.chain(joined).cloned().collect();
+            let all: Vec<Expr> = own.cloned().collect();
             mark_used(&mut block, &all);
         }
         crate::access::optimize(cx, &mut block, conditions, info, false);
@@ -331,17 +333,26 @@ fn is_small(ty: &ExprType) -> bool {
     }
 }
 
-/// Whether evaluating it may have to convert a value to another kind, which may be an error where changes are strict.
+/// Whether evaluating it may have to convert a value of a row to another kind, which may be an error where changes are strict.
 fn converts(e: &Expr) -> bool {
     use ExprKind::*;
+    // A constant becomes what is beside it, but for a number beside a text.
+    let yields = |a: &Expr, b: &Expr| is_constant(a) && b.ty.class() != Class::String;
+    let alike = |a: &Expr, b: &Expr| yields(a, b) || yields(b, a) || a.ty.is_alike(&b.ty);
     e.any(&mut |e| match &e.kind {
-        Const(_) | Param(_) | Column(_) | Outer { .. } | And(_) | Or(_) | Not(_) | Is { .. } => {
-            false
-        }
-        Compare { sides, .. } => {
-            let [a, b] = &**sides;
-            !a.ty.is_alike(&b.ty)
-        }
+        Const(_)
+        | Param(_)
+        | Column(_)
+        | Outer { .. }
+        | And(_)
+        | Or(_)
+        | Not(_)
+        | Is { .. }
+        | InParam { .. } => false,
+        Compare { sides, .. } => !alike(&sides[0], &sides[1]),
+        Between { parts, .. } => !parts.iter().all(|p| alike(&parts[0], p)),
+        In { expr, list, .. } => !list.iter().all(|(_, member)| alike(expr, member)),
+        Like { expr, pattern, .. } => !alike(expr, pattern) || expr.ty.class() != Class::String,
         _ => true,
     })
 }
