@@ -7,6 +7,7 @@
 //! ```
 
 use nfold_sql::ast::BinaryOp;
+use nfold_types::TypeKind;
 
 use super::{FromInfo, PlanCx, is_constant};
 use crate::SqlMode;
@@ -241,7 +242,12 @@ fn equality(c: &Expr) -> Option<(Expr, KeyedPart)> {
 
 /// Whether a row of a temporary table keeps the value as it is: a computed DECIMAL or FLOAT may have more digits than its type.
 fn is_kept(e: &Expr) -> bool {
-    e.as_column().is_some() || !matches!(e.ty.class(), Class::Decimal | Class::Double | Class::Null)
+    let exact = match e.ty.class() {
+        Class::Null => false,
+        Class::Decimal => matches!(e.kind, ExprKind::Cast(_)),
+        _ => e.ty.col.kind != TypeKind::Float,
+    };
+    exact || e.as_column().is_some()
 }
 
 /// `e`, which looks at rows of enclosing queries alone, as the next query out sees it.
@@ -314,6 +320,8 @@ fn is_tame(cx: &PlanCx<'_>, e: &Expr) -> bool {
             | Collate(_) => true,
             Arith(op, _) => *op != ArithOp::IntDiv && is_small(&e.ty),
             Neg(_) => is_small(&e.ty),
+            Cast(_) => e.ty.col.kind != TypeKind::Float,
+            IntervalArith { .. } | Extract { .. } | TimestampDiff { .. } | Trim { .. } => true,
             Call { func, .. } => TAME.contains(&cx.funcs.get(*func).name),
             Subquery { use_as, .. } => {
                 matches!(use_as, SubqueryUse::Exists | SubqueryUse::In { .. })
