@@ -431,6 +431,9 @@ impl QueryPlan {
             QueryBody::Block(b) => b.result_rows(),
             QueryBody::Set { left, right, .. } => left.result_rows() + right.result_rows(),
             QueryBody::Rows(rows) => rows.len() as f64,
+            // How many rounds there are, nobody knows.
+            QueryBody::Recursive(r) => r.seed.result_rows() + r.step.result_rows(),
+            QueryBody::Working(_) => 1.0,
         }
     }
 }

@@ -238,7 +238,10 @@ fn set_types(q: &mut QueryPlan, types: &[ExprType]) {
 }
 
 /// The type of a column of a UNION; error 1271 where collations do not go together.
-pub(super) fn union_type(types: &[&ExprType], connection: CollationId) -> Result<ExprType, SqlError> {
+pub(super) fn union_type(
+    types: &[&ExprType],
+    connection: CollationId,
+) -> Result<ExprType, SqlError> {
     let mixed = || SqlError::new(ErrorCode::ER_CANT_AGGREGATE_NCOLLATIONS, &[&"UNION"]);
     let explicit = |t: &&ExprType| t.coercibility == Coercibility::Explicit;
     let mixes = ErrorCode::ER_CANT_AGGREGATE_2COLLATIONS.errno();
