@@ -192,6 +192,15 @@ fn number_as_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType, asked: Asked) -> 
 /// The flag tells that a fraction was left out.
 fn datetime_of(v: &Val<'_>, asked: Asked) -> Option<(DateTime, bool)> {
     let (whole, micros, fsp) = whole_and_micros(v)?;
+    let below = match v {
+        Val::Decimal(d) => d.is_negative(),
+        Val::Double(d) => *d < 0.0,
+        Val::Float(f) => *f < 0.0,
+        _ => false,
+    };
+    if below && micros > 0 {
+        return None;
+    }
     let mut asked = asked;
     // Half a second is no zero date, but its month is none.
     asked.flags.no_zero_date &= micros == 0 || asked.flags.no_zero_in_date;
@@ -232,7 +241,30 @@ pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
 }
 
 fn number_as_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
-    let parsed = whole_and_micros(v).and_then(|(whole, micros, fsp)| {
+    let parsed = time_of(v).and_then(|(t, clamped)| (!clamped).then_some(t));
+    if parsed.is_none() {
+        warn_incorrect(cx, "time", &shown_number(v, ty), ty);
+    }
+    parsed
+}
+
+/// A number in a list of times: a double is the nearest time that there is, or 00:00:00 where it reads as none, and so is a decimal beyond all integers.
+pub(crate) fn listed_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
+    let double = matches!(v, Val::Double(_) | Val::Float(_));
+    let beyond = matches!(v, Val::Decimal(_)) && whole_and_micros(v).is_none();
+    if !double && !beyond {
+        return to_time(cx, v, ty);
+    }
+    let found = time_of(v);
+    if found.is_none_or(|(_, clamped)| clamped) {
+        warn_incorrect(cx, "time", &shown_number(v, ty), ty);
+    }
+    Some(found.map(|(t, _)| t).unwrap_or_default())
+}
+
+/// The flag tells that it is the greatest or least time instead of one beyond.
+fn time_of(v: &Val<'_>) -> Option<(Time, bool)> {
+    whole_and_micros(v).and_then(|(whole, micros, fsp)| {
         let (t, clamped) = parse::time_of_number(whole).ok()?;
         let negative = match v {
             Val::Decimal(d) => d.is_negative(),
@@ -241,12 +273,11 @@ fn number_as_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
         };
         let micros = i64::from(micros);
         let all = t.micros() + if negative { -micros } else { micros };
-        (!clamped).then(|| Time::from_micros(all, fsp))
-    });
-    if parsed.is_none() {
-        warn_incorrect(cx, "time", &shown_number(v, ty), ty);
-    }
-    parsed
+        Some(match clamped {
+            true => (t, true),
+            false => (Time::from_micros(all, fsp), false),
+        })
+    })
 }
 
 /// A date and time, or a time alone.

@@ -19,7 +19,7 @@ use std::cell::LazyCell;
 use crate::eval::compare::is_exact_constant;
 use crate::eval::{EvalCx, Val, compare};
 use range::{ByteRange, End, PartBounds, like_prefix, merge};
-use value::{Integers, KeyValue, key_value, listed, moment};
+use value::{Integers, KeyValue, key_value, listed, moment, moment_member};
 
 /// A bound access path.
 #[derive(Debug, Default)]
@@ -323,6 +323,9 @@ impl BoundAccess {
                     {
                         return plain_member(s, layout, at, value);
                     }
+                    let Some(v) = moment_member(cx, v, &e.ty, ty, compare::is_marker(cx, e)) else {
+                        return Ok(());
+                    };
                     let date = ty.kind == TypeKind::Date;
                     if date
                         && compare::is_no_date(cx, &v, &e.ty)
@@ -371,6 +374,11 @@ impl BoundAccess {
                     }
                     let v = Val::from_ref(value);
                     let from = compare::member_type(cx, *list, i, &v);
+                    let v = match several {
+                        true => moment_member(cx, v, &from, ty, false),
+                        false => Some(v),
+                    };
+                    let Some(v) = v else { continue };
                     let date = several && ty.kind == TypeKind::Date;
                     if date && compare::is_no_date(cx, &v, &from) {
                         continue;

@@ -250,6 +250,10 @@ pub(super) fn key_value(
             }
         },
         (TypeKind::Timestamp(fsp), _) => timestamp_key(cx, v, from, ty, *fsp),
+        // Alone it has the bits of a time below 0, as a bound it is no time.
+        (TypeKind::Time(_), _) if matches!(v, Val::UInt(n) if i64::try_from(*n).is_err()) => {
+            KeyValue::Unknown
+        }
         (TypeKind::Time(fsp), _) => match compare::time_side(cx, (v, from)) {
             None => KeyValue::Unknown,
             Some(t) if t.truncate(*fsp) == t => KeyValue::Exact(Value::Time(t.truncate(*fsp))),
@@ -312,7 +316,7 @@ pub(super) fn moment<'a>(
         false => v,
     };
     let dates = matches!(Class::of(ty), Class::Date | Class::DateTime);
-    if refuses && constant && !marker && dates {
+    if refuses && compare::is_exact_constant(expr) && !marker && dates {
         compare::refuse_text(cx, &v, &expr.ty, ty)?;
     }
     Ok(Some(if round && constant && !v.is_null() {
@@ -364,5 +368,19 @@ pub(super) fn listed<'v>(cx: &EvalCx<'v>, v: Val<'v>, from: &ExprType, ty: &Colu
             Val::Time(convert::to_time(cx, &v, from).unwrap_or_default())
         }
         _ => v,
+    }
+}
+
+/// A member of a list of several as it compares with a column of moments; `None`: with no value of it.
+pub(super) fn moment_member<'v>(
+    cx: &EvalCx<'_>,
+    v: Val<'v>,
+    from: &ExprType,
+    ty: &ColumnType,
+    marker: bool,
+) -> Option<Val<'v>> {
+    match compare::listed_moment(cx, v, from, ty, marker) {
+        compare::Listed::Value(v) => Some(v),
+        compare::Listed::Nothing | compare::Listed::Unknown => None,
     }
 }

@@ -275,7 +275,8 @@ impl Reader<'_> {
         let mut column = None;
         let mut ranges = Vec::with_capacity(list.len());
         let mut implied = true;
-        let (mut equal, mut listed) = (false, false);
+        let (mut equal, mut listed, mut numbers) = (false, false, false);
+        let is_number = |e: &Expr| e.ty.class().is_number();
         for c in list {
             // An AND inside may hold both bounds of a range.
             let on = match &c.kind {
@@ -298,6 +299,7 @@ impl Reader<'_> {
                     ..
                 } => {
                     equal = true;
+                    numbers |= is_number(&expr);
                     ranges.push(point_range(expr));
                 }
                 Says::Points {
@@ -305,6 +307,7 @@ impl Reader<'_> {
                     ..
                 } => {
                     equal = true;
+                    numbers |= members.iter().any(is_number);
                     ranges.extend(members.into_iter().map(point_range));
                 }
                 Says::Points {
@@ -312,6 +315,7 @@ impl Reader<'_> {
                     ..
                 } => {
                     listed = true;
+                    numbers |= members.iter().any(is_number);
                     ranges.extend(members.into_iter().map(point_range));
                 }
                 Says::Points { .. } => return None,
@@ -319,8 +323,9 @@ impl Reader<'_> {
         }
         let column = column?;
         let (ty, _) = &self.block.tables[self.t].source.column_types()[column];
-        let times = Class::of(ty) == Class::Time;
-        if times && equal && listed {
+        // A list of several takes texts beside times, and numbers beside moments, in its own way.
+        let own = Class::of(ty) == Class::Time || Class::of(ty).is_temporal() && numbers;
+        if own && equal && listed {
             return None;
         }
         let all_points = ranges.iter().all(|r| match (&r.lo, &r.hi) {
@@ -333,7 +338,7 @@ impl Reader<'_> {
                 .filter_map(|r| r.lo.map(|(e, _)| e))
                 .collect();
             let count = members.len();
-            let part = match times && equal {
+            let part = match own && equal {
                 true => PointPart::AnyEq(members),
                 false => PointPart::In(members),
             };

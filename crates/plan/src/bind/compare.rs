@@ -3,9 +3,9 @@
 use nfold_sql::ast::{self, BinaryOp, InList};
 use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
 
-use super::expr::{operand, selected};
+use super::expr::{is_constant, operand, selected};
 use super::keyed::{self, Asked};
-use super::types::{and, list_kind};
+use super::types::{and, is_hex, list_kind};
 use super::{BlockBinder, ParamType};
 use crate::collate::{self, Operand};
 use crate::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, SubqueryUse};
@@ -25,7 +25,7 @@ impl BlockBinder<'_> {
         a: Expr,
         b: Expr,
     ) -> Result<Expr, SqlError> {
-        let sides = [operand(&a), operand(&b)];
+        let sides = [side(&a), side(&b)];
         let kind = collate::comparison(&a.ty, &b.ty, sides, self.cx.connection, op.symbol())?;
         let nullable = op != BinaryOp::NullSafeEq && (a.ty.nullable || b.ty.nullable);
         Ok(Expr {
@@ -239,8 +239,17 @@ impl BlockBinder<'_> {
                         .collect::<Result<_, _>>()?;
                     let types = std::iter::once(&left.ty).chain(members.iter().map(|m| &m.ty));
                     let texts = collate::of_texts(types.clone(), self.cx.connection, " IN ")?;
-                    let all = texts.or_else(|| of_dates(types));
+                    let years = is_year_text(left, members.iter().map(|m| &m.ty))
+                        && members.iter().all(is_constant);
+                    let all = match years {
+                        true => Some(CmpKind::String(self.cx.connection)),
+                        false => texts.or_else(|| of_dates(types)),
+                    };
                     let numbers = members.iter().any(|m| m.ty.class().is_number());
+                    let alone = members.iter().all(|m| {
+                        let class = m.ty.class();
+                        class == Class::Null || class.is_number() && is_constant(m)
+                    });
                     let texts = std::iter::once(&left.ty)
                         .chain(members.iter().map(|m| &m.ty))
                         .filter(|t| t.class() == Class::String && !t.col.zerofill);
@@ -253,6 +262,13 @@ impl BlockBinder<'_> {
                         let kind = match (all, left.ty.class(), m.ty.class()) {
                             (Some(kind), ..) => kind,
                             (_, Class::Time, Class::String) => CmpKind::Time,
+                            (_, Class::Time, Class::Date | Class::DateTime) if numbers => {
+                                CmpKind::Time
+                            }
+                            (_, l, c) if l.is_temporal() && c.is_number() => {
+                                listed_number(l, alone)
+                            }
+                            _ if is_double(&left.ty, &m.ty, numbers) => CmpKind::Double,
                             // Beside numbers texts compare as texts with what is no number.
                             (_, Class::String, c) if c.is_temporal() && numbers => {
                                 CmpKind::String(merged.collation)
@@ -450,6 +466,37 @@ pub(super) fn listed_comparison(
     collate::comparison(a, b, sides, connection, operation)
 }
 
+/// What an expression is as a side of a comparison of two: the value of a user variable does not become one of a column.
+fn side(e: &Expr) -> Operand {
+    let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_));
+    match operand(e) {
+        Operand::Constant if e.any(&mut |e| variable(e)) => Operand::Other,
+        other => other,
+    }
+}
+
+/// Whether a member of a list beside an integer is a hexadecimal or bit literal that is compared as a double, as it is where other members are numbers.
+pub(super) fn is_double(left: &ExprType, member: &ExprType, numbers: bool) -> bool {
+    left.class() == Class::Int && is_hex(member) && numbers
+}
+
+/// Whether a YEAR column is compared as a text with all members of a list of several constants, whose types these are: none of them is an integer or a decimal.
+pub(super) fn is_year_text<'e>(left: &Expr, mut types: impl Iterator<Item = &'e ExprType>) -> bool {
+    let year = left.ty.col.kind == TypeKind::Year && left.ty.col.width == 0;
+    let exact = |t: &ExprType| matches!(t.class(), Class::Int | Class::Decimal);
+    year && operand(left) == Operand::Column && !types.any(exact)
+}
+
+/// How numbers in a list of several are compared with a moment of class `left`: as moments where all of the list are constant numbers, otherwise as
+/// numbers. `alone`: whether they are.
+pub fn listed_number(left: Class, alone: bool) -> CmpKind {
+    match (alone, left) {
+        (false, _) => CmpKind::Double,
+        (true, Class::Time) => CmpKind::Time,
+        (true, _) => CmpKind::DateTime,
+    }
+}
+
 /// The opposite, if `negated`.
 fn unless(e: Expr, negated: bool) -> Expr {
     match negated {
@@ -479,7 +526,7 @@ fn of_dates<'e>(types: impl Iterator<Item = &'e ExprType> + Clone) -> Option<Cmp
 /// How BETWEEN compares its operand with either bound: a number among strings makes all three numbers.
 fn between_kinds(parts: &[Expr; 3], connection: CollationId) -> Result<[CmpKind; 2], SqlError> {
     let kind = |b: &Expr| {
-        let sides = [operand(&parts[0]), operand(b)];
+        let sides = [side(&parts[0]), side(b)];
         listed_comparison(&parts[0].ty, &b.ty, sides, connection, "between")
     };
     let class = |i: usize| parts[i].ty.class();
@@ -493,7 +540,7 @@ fn between_kinds(parts: &[Expr; 3], connection: CollationId) -> Result<[CmpKind;
     if let Some(kind @ CmpKind::DateTime) = of_dates(parts.iter().map(|p| &p.ty)) {
         return Ok([kind; 2]);
     }
-    let constant = |i: usize| operand(&parts[i]) == Operand::Constant;
+    let constant = |i: usize| side(&parts[i]) == Operand::Constant;
     let numbers = (0..3).any(|i| class(i).is_number());
     if class(0).is_temporal() && numbers && !(column && constant(1) && constant(2)) {
         return Ok([CmpKind::Double; 2]);

@@ -33,6 +33,7 @@ use crate::func::FuncSet;
 use crate::mode::SqlMode;
 use crate::query::{Aggregate, LimitPlan, Plan, TableSlot};
 
+pub use compare::listed_number;
 pub use expr::{is_constant, operand};
 pub(crate) use from::{FromInfo, Hints, LeftJoin};
 use keyed::Asked;

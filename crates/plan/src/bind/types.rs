@@ -4,6 +4,7 @@ use nfold_types::collation::{Collation, CollationId};
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
 
+use super::compare::{is_double, is_year_text, listed_number};
 use super::expr::operand;
 use crate::collate::{self, Operand};
 use crate::expr::{ArithOp, Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
@@ -34,7 +35,20 @@ pub(crate) fn list_kind(
     connection: CollationId,
 ) -> Result<CmpKind, SqlError> {
     let mut kinds = Vec::new();
-    for m in members.iter().filter(|m| m.class() != Class::Null) {
+    let number = |m: &&ExprType| m.class().is_number();
+    let numbers = members.iter().filter(number).count();
+    let values = members.iter().filter(|m| m.class() != Class::Null);
+    if !rows && left.ty.class().is_temporal() && numbers > 0 {
+        return Ok(listed_number(left.ty.class(), numbers == values.count()));
+    }
+    if !rows && is_year_text(left, members.iter()) {
+        return Ok(CmpKind::String(connection));
+    }
+    for m in values {
+        if !rows && is_double(&left.ty, m, numbers > 0) {
+            kinds.push(CmpKind::Double);
+            continue;
+        }
         match collate::comparison(
             &left.ty,
             m,

@@ -3,19 +3,22 @@
 use std::cell::LazyCell;
 use std::cmp::Ordering;
 
+use nfold_plan::bind::listed_number;
 use nfold_plan::collate::Operand;
 use nfold_plan::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
 use nfold_types::{SqlError, Time, ValueRef};
 use smallvec::SmallVec;
 
 use super::super::{EvalCx, Val, convert};
-use super::moment::{is_no_date, lone_member, refuse_text};
-use super::prepared::{Form, PreparedList};
-use super::{as_text, exact, order};
+use super::moment::{
+    Listed, constant_dates, is_marker, is_no_date, listed_moment, lone_member, refuse_text,
+};
+use super::prepared::{Form, PreparedList, is_moment};
+use super::{as_text, exact, is_exact_constant, order};
 
 /// The order of an operand and a member of its list. Texts among times are as much of a time as they are; with `zero`, one that is none
 /// is 00:00:00.
-pub(super) fn member_order(
+fn member_order(
     cx: &EvalCx<'_>,
     kind: CmpKind,
     x: (&Val<'_>, &ExprType),
@@ -37,6 +40,34 @@ pub(super) fn member_order(
     )
 }
 
+/// Whether these are two integers, one of them below 0, of the same 64 bits.
+fn same_bits(x: &Val<'_>, v: &Val<'_>) -> bool {
+    match (x, v) {
+        (Val::Int(a), Val::UInt(b)) | (Val::UInt(b), Val::Int(a)) => *a < 0 && *a as u64 == *b,
+        _ => false,
+    }
+}
+
+/// Whether a list of several beside an integer is one of members of several kinds, or that are not constant: its integers are compared by their bits,
+/// with a sign or without one.
+fn is_walked(left: &ExprType, list: &[(CmpKind, Expr)]) -> bool {
+    let types = list.iter().map(|(_, m)| &m.ty);
+    left.class() == Class::Int
+        && (are_several(types) || list.iter().any(|(_, m)| !nfold_plan::bind::is_constant(m)))
+}
+
+/// Whether members of these types are compared with an integer in several ways.
+fn are_several<'e>(types: impl Iterator<Item = &'e ExprType>) -> bool {
+    let way = |t: &ExprType| match t.class() {
+        Class::Int => CmpKind::Int,
+        Class::Decimal => CmpKind::Decimal,
+        _ => CmpKind::Double,
+    };
+    let mut ways = types.filter(|t| t.class() != Class::Null).map(way);
+    let first = ways.next();
+    ways.any(|way| Some(way) != first)
+}
+
 /// `x IN (…)` so far: found, or a NULL that may be it.
 pub(super) fn in_result(found: bool, unknown: bool, negated: bool) -> Option<bool> {
     if found {
@@ -53,6 +84,12 @@ pub(crate) fn is_no_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> bool {
     matches!(v, Val::Bytes(_)) && convert::to_time(cx, v, ty).is_none()
 }
 
+/// Whether the members of a list parameter are numbers alone, but for NULLs.
+fn are_numbers(cx: &EvalCx<'_>, list: u32) -> bool {
+    let mut members = cx.st.params.list(list).0;
+    !members.any(|m| matches!(m, ValueRef::Bytes(_)))
+}
+
 /// Whether a list parameter has members that are no texts.
 pub(crate) fn has_numbers(cx: &EvalCx<'_>, list: u32) -> bool {
     let mut members = cx.st.params.list(list).0;
@@ -64,16 +101,18 @@ const WALKED_MAX: usize = 4;
 
 /// Whether `x`, which is not NULL and the value of `expr`, is in a list of constants that is searched, and whether a NULL is; `None`: to be
 /// compared one by one.
-pub(super) fn searched<'a>(
+fn searched<'a>(
     cx: &EvalCx<'a>,
     e: &'a Expr,
     (expr, x): (&'a Expr, &Val<'_>),
     list: &'a [(CmpKind, Expr)],
 ) -> Option<(bool, bool)> {
-    if list.len() <= WALKED_MAX {
+    let moments = |(kind, m): &(CmpKind, Expr)| is_moment(&expr.ty, *kind, &m.ty);
+    let temporal = expr.ty.class().is_temporal();
+    if list.len() <= WALKED_MAX && !(temporal && list.iter().any(moments)) {
         return None;
     }
-    let prepare = |prepared: &mut PreparedList| prepared.prepare_members(cx, list);
+    let prepare = |prepared: &mut PreparedList| prepared.prepare_members(cx, &expr.ty, list);
     let look = |prepared: &mut PreparedList| {
         let found = match (prepared.form, x) {
             (Form::Ints, Val::Int(v)) => prepared.has_int((*v).into()),
@@ -85,6 +124,87 @@ pub(super) fn searched<'a>(
     };
     let id = std::ptr::from_ref(e) as usize;
     cx.st.lists.with(id, prepare, look)
+}
+
+/// `x IN (…)` with members that are written out.
+pub(super) fn in_list<'a>(
+    cx: &EvalCx<'a>,
+    e: &'a Expr,
+    expr: &'a Expr,
+    list: &'a [(CmpKind, Expr)],
+    negated: bool,
+) -> Result<Option<bool>, SqlError> {
+    let x = as_text(cx, cx.val(expr)?, &expr.ty);
+    if x.is_null() {
+        return Ok(None);
+    }
+    if let Some((found, unknown)) = searched(cx, e, (expr, &x), list) {
+        return Ok(in_result(found, unknown, negated));
+    }
+    let several = list.len() > 1;
+    if several && list.iter().all(|(k, _)| *k == CmpKind::Time) {
+        return in_times(cx, (&x, &expr.ty), list, negated);
+    }
+    let mut unknown = false;
+    let mixed = LazyCell::new(|| list.iter().any(|(_, m)| m.ty.class().is_number()));
+    for (kind, member) in list {
+        let (kind, v) = match listed_member(cx, &expr.ty, (*kind, member), several)? {
+            (_, Listed::Nothing) => continue,
+            (kind, Listed::Unknown) => (kind, Val::Null),
+            // A date among numbers is its text beside a time.
+            (CmpKind::Time, Listed::Value(v @ (Val::Date(_) | Val::DateTime(_)))) if *mixed => {
+                let text = convert::to_bytes(cx, v, &member.ty);
+                (CmpKind::Time, text.map_or(Val::Null, Val::Bytes))
+            }
+            (kind, Listed::Value(v)) => (kind, v),
+        };
+        if v.is_null() {
+            unknown = true;
+            continue;
+        }
+        let none = kind == CmpKind::DateTime
+            && several
+            && (is_no_date(cx, &x, &expr.ty) || is_no_date(cx, &v, &member.ty));
+        let dates = expr.ty.class() != Class::DateTime;
+        if none && dates && !*mixed && constant_dates(list.iter().map(|(_, m)| m)) {
+            continue;
+        }
+        if kind == CmpKind::Time && *mixed && is_no_time(cx, &v, &member.ty) {
+            continue;
+        }
+        if same_bits(&x, &v) && is_walked(&expr.ty, list) {
+            return Ok(Some(!negated));
+        }
+        let found = member_order(cx, kind, (&x, &expr.ty), (&v, &member.ty), several);
+        let constant = || is_exact_constant(member);
+        match exact(cx, kind, found, (expr, &x), (constant, &v)) {
+            Some(Ordering::Equal) => return Ok(Some(!negated)),
+            None => unknown = true,
+            Some(_) => {}
+        }
+    }
+    Ok(in_result(false, unknown, negated))
+}
+
+/// A member and how it is compared with a left side of type `left`: a parameter beside a moment is one.
+fn listed_member<'a>(
+    cx: &EvalCx<'a>,
+    left: &ExprType,
+    (kind, member): (CmpKind, &'a Expr),
+    several: bool,
+) -> Result<(CmpKind, Listed<'a>), SqlError> {
+    let v = as_text(cx, cx.val(member)?, &member.ty);
+    let marker = left.class().is_temporal() && is_marker(cx, member);
+    let kind = match marker {
+        true => listed_number(left.class(), true),
+        false => kind,
+    };
+    let moment = matches!(kind, CmpKind::DateTime | CmpKind::Time);
+    let listed = match moment && several {
+        true => listed_moment(cx, v, &member.ty, &left.col, marker),
+        false => Listed::Value(v),
+    };
+    Ok((kind, listed))
 }
 
 /// Whether a row is one of those that are written out; `None`: to be compared one by one.
@@ -109,7 +229,7 @@ pub(super) fn searched_rows<'a>(
 
 /// A list compared as times. What is no time is 00:00:00 among constants, and as the operand beside what is not constant; otherwise it
 /// is equal to nothing.
-pub(super) fn in_times<'a>(
+fn in_times<'a>(
     cx: &EvalCx<'a>,
     x: (&Val<'_>, &ExprType),
     list: &'a [(CmpKind, Expr)],
@@ -122,6 +242,12 @@ pub(super) fn in_times<'a>(
     let mut unknown = false;
     for (_, member) in list {
         let v = as_text(cx, cx.val(member)?, &member.ty);
+        let marker = x.1.class() == Class::Time && is_marker(cx, member);
+        let v = match listed_moment(cx, v, &member.ty, &x.1.col, marker) {
+            Listed::Value(v) => v,
+            Listed::Nothing => continue,
+            Listed::Unknown => Val::Null,
+        };
         if v.is_null() {
             unknown = true;
             continue;
@@ -179,7 +305,29 @@ pub(crate) fn member_type(cx: &EvalCx<'_>, list: u32, i: usize, v: &Val<'_>) -> 
     }
 }
 
-/// How a member of type `ty` compares with `left`: where members are of several kinds, each in its own way.
+/// Whether the members of a list parameter are compared with an integer in several ways.
+fn is_of_several(cx: &EvalCx<'_>, list: u32) -> bool {
+    let members = cx.st.params.list(list).0.map(Val::from_ref).enumerate();
+    let types: Vec<ExprType> = members.map(|(i, v)| member_type(cx, list, i, &v)).collect();
+    are_several(types.iter())
+}
+
+/// How a member of type `ty` of a list of `several` compares with `left`: where members are of several kinds, each in its own way.
+fn listed_kind(
+    cx: &EvalCx<'_>,
+    left: &Expr,
+    ty: &ExprType,
+    else_as: CmpKind,
+    list: u32,
+) -> CmpKind {
+    let moment = left.ty.class().is_temporal() && ty.class().is_number();
+    match moment && cx.st.params.list(list).0.len() > 1 {
+        true => listed_number(left.ty.class(), are_numbers(cx, list)),
+        false => member_kind(cx, left, ty, else_as),
+    }
+}
+
+/// How a member of type `ty` compares with `left`.
 fn member_kind(cx: &EvalCx<'_>, left: &Expr, ty: &ExprType, else_as: CmpKind) -> CmpKind {
     let side = match left.kind {
         ExprKind::Column(_) | ExprKind::Outer { .. } => Operand::Column,
@@ -229,8 +377,9 @@ pub(super) fn in_param<'a>(
             };
             (found, prepared.has_null)
         };
-        let kind_of = |ty: &ExprType| member_kind(cx, expr, ty, kinds[0]);
-        let prepare = |prepared: &mut PreparedList| prepared.prepare(cx, kinds[0], list, kind_of);
+        let kind_of = |ty: &ExprType| listed_kind(cx, expr, ty, kinds[0], list);
+        let prepare =
+            |prepared: &mut PreparedList| prepared.prepare(cx, kinds[0], list, &expr.ty, kind_of);
         let (found, has_null) = cx.st.lists.with(id, prepare, look);
         let found = match found {
             Some(found) if !lone_year => found,
@@ -240,9 +389,17 @@ pub(super) fn in_param<'a>(
                 let mixed = LazyCell::new(|| has_numbers(cx, list));
                 members.map(Val::from_ref).enumerate().any(|(i, m)| {
                     let ty = member_type(cx, list, i, &m);
-                    let kind = member_kind(cx, expr, &ty, kinds[0]);
+                    let kind = listed_kind(cx, expr, &ty, kinds[0], list);
+                    let moment = matches!(kind, CmpKind::DateTime | CmpKind::Time);
+                    let listed = match several && moment {
+                        true => listed_moment(cx, m, &ty, &expr.ty.col, false),
+                        false => Listed::Value(m),
+                    };
+                    let Listed::Value(m) = listed else {
+                        return false;
+                    };
                     let dates = kind == CmpKind::DateTime && expr.ty.class() == Class::Date;
-                    if several && dates && is_no_date(cx, &m, &ty) {
+                    if several && dates && is_no_date(cx, &m, &ty) && !*mixed {
                         return false;
                     }
                     let times = several && kind == CmpKind::Time;
@@ -259,6 +416,10 @@ pub(super) fn in_param<'a>(
                         true => member_order(cx, kind, a, b, true),
                         false => order(cx, kind, a, b),
                     };
+                    if same_bits(&x, &m) && expr.ty.class() == Class::Int && is_of_several(cx, list)
+                    {
+                        return true;
+                    }
                     exact(cx, kind, found, (expr, &x), (|| true, &m)) == Some(Ordering::Equal)
                 })
             }

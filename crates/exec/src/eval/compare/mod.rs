@@ -4,26 +4,26 @@ mod list;
 mod moment;
 mod prepared;
 
-use std::cell::LazyCell;
 use std::cmp::Ordering;
 
 use nfold_plan::bind::is_constant;
 use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, ExprType};
 use nfold_sql::ast::BinaryOp;
-use nfold_types::SqlError;
 use nfold_types::convert::number;
+use nfold_types::{Date, SqlError};
 
 use super::{EvalCx, Val, convert};
 
 pub(crate) use list::{has_numbers, is_no_time, member_type};
 pub(crate) use moment::{
-    as_column, constant_dates, date_side, day_of_text, is_marker, is_no_date, lone_member,
-    refuse_no_date, refuse_text, rounded, settled, time_side, year_constant,
+    Listed, as_column, constant_dates, date_side, day_of_text, is_marker, is_no_date,
+    listed_moment, lone_member, refuse_no_date, refuse_text, rounded, settled, time_side,
+    year_constant,
 };
 pub use prepared::ListCache;
 
-use list::{in_param, in_result, in_times, member_order, row_equal, searched, searched_rows};
-use moment::beside;
+use list::{in_list, in_param, in_result, row_equal, searched_rows};
+use moment::{beside, number_bounds};
 
 /// The order of two values under a comparison; `None` where either is NULL (or no date at all, in a comparison of dates).
 pub fn order(
@@ -157,21 +157,23 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
     match &e.kind {
         ExprKind::Compare { op, kind, sides } => {
             let (x, y) = (cx.val(&sides[0])?, cx.val(&sides[1])?);
-            if *op == BinaryOp::NullSafeEq && (x.is_null() || y.is_null()) {
-                return Ok(Some(x.is_null() && y.is_null()));
-            }
+            // A parameter that is no moment is not the same as NULL.
+            let null = x.is_null() && y.is_null();
             let (x, y) = if matches!(kind, CmpKind::DateTime | CmpKind::Time) {
                 let x = beside(cx, &sides[0], x, &sides[1]);
                 let y = beside(cx, &sides[1], y, &sides[0]);
                 let x = settled(cx, &sides[0], x, &sides[1].ty.col);
                 let y = settled(cx, &sides[1], y, &sides[0].ty.col);
-                match (x, y) {
-                    (Some(x), Some(y)) => (x, y),
-                    _ => return Ok(None),
-                }
+                (x.unwrap_or(Val::Null), y.unwrap_or(Val::Null))
             } else {
                 (x, y)
             };
+            if x.is_null() || y.is_null() {
+                return Ok(match op {
+                    BinaryOp::NullSafeEq => Some(null && x.is_null() && y.is_null()),
+                    _ => None,
+                });
+            }
             let (x, y) = if *kind == CmpKind::DateTime {
                 refuse_no_date(cx, [&sides[0], &sides[1]], [&x, &y])?;
                 let [a, b] = &**sides;
@@ -207,9 +209,27 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             negated,
         } => {
             let x = cx.val(&parts[0])?;
+            if let Some(bounds) = number_bounds(cx, parts, kinds)? {
+                let inside =
+                    convert::to_f64(cx, &x, &parts[0].ty).map(|x| bounds[0] <= x && x <= bounds[1]);
+                return Ok(inside.map(|b| b != *negated));
+            }
             let bound = |n: usize| -> Result<Option<Ordering>, SqlError> {
-                let v = beside(cx, &parts[n], cx.val(&parts[n])?, &parts[0]);
+                let v = cx.val(&parts[n])?;
                 let kind = kinds[n - 1];
+                let v = match kind {
+                    CmpKind::DateTime | CmpKind::Time => {
+                        let v = beside(cx, &parts[n], v, &parts[0]);
+                        let day = parts[0].ty.class() == Class::Date;
+                        let none = if day {
+                            Val::Date(Date::ZERO)
+                        } else {
+                            Val::Null
+                        };
+                        settled(cx, &parts[n], v, &parts[0].ty.col).unwrap_or(none)
+                    }
+                    _ => v,
+                };
                 let found = order(cx, kind, (&x, &parts[0].ty), (&v, &parts[n].ty));
                 let constant = || is_exact_constant(&parts[n]);
                 Ok(exact(cx, kind, found, (&parts[0], &x), (constant, &v)))
@@ -227,47 +247,7 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             expr,
             list,
             negated,
-        } => {
-            let x = as_text(cx, cx.val(expr)?, &expr.ty);
-            if x.is_null() {
-                return Ok(None);
-            }
-            if let Some((found, unknown)) = searched(cx, e, (expr, &x), list) {
-                return Ok(in_result(found, unknown, *negated));
-            }
-            let mut unknown = false;
-            let times = list.len() > 1 && list.iter().all(|(k, _)| *k == CmpKind::Time);
-            if times {
-                return in_times(cx, (&x, &expr.ty), list, *negated);
-            }
-            let mixed = LazyCell::new(|| list.iter().any(|(_, m)| m.ty.class().is_number()));
-            for (kind, member) in list {
-                let v = as_text(cx, cx.val(member)?, &member.ty);
-                if v.is_null() {
-                    unknown = true;
-                    continue;
-                }
-                let zero = list.len() > 1;
-                let none = *kind == CmpKind::DateTime
-                    && zero
-                    && (is_no_date(cx, &x, &expr.ty) || is_no_date(cx, &v, &member.ty));
-                let dates = expr.ty.class() != Class::DateTime;
-                if none && dates && constant_dates(list.iter().map(|(_, m)| m)) {
-                    continue;
-                }
-                if *kind == CmpKind::Time && *mixed && is_no_time(cx, &v, &member.ty) {
-                    continue;
-                }
-                let found = member_order(cx, *kind, (&x, &expr.ty), (&v, &member.ty), zero);
-                let constant = || is_exact_constant(member);
-                match exact(cx, *kind, found, (expr, &x), (constant, &v)) {
-                    Some(Ordering::Equal) => return Ok(Some(!negated)),
-                    None => unknown = true,
-                    Some(_) => {}
-                }
-            }
-            Ok(in_result(false, unknown, *negated))
-        }
+        } => in_list(cx, e, expr, list, *negated),
         ExprKind::InRows {
             left,
             rows,

@@ -1,12 +1,12 @@
 //! Sides of a comparison of dates and times: what a text, a number or a constant stands for there.
 
 use nfold_plan::SqlMode;
-use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType};
+use nfold_plan::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
 use nfold_types::temporal::parse;
-use nfold_types::{ColumnType, DateTime, ErrorCode, SqlError, Time, TypeKind};
+use nfold_types::{ColumnType, Date, DateTime, ErrorCode, SqlError, Time, TypeKind};
 
 use super::super::{EvalCx, Val, convert};
-use super::{as_text, is_number};
+use super::{as_text, is_exact_constant, is_number};
 
 /// A side of a comparison of times; a text must be a time in full.
 pub(crate) fn time_side(cx: &EvalCx<'_>, v: (&Val<'_>, &ExprType)) -> Option<Time> {
@@ -63,7 +63,120 @@ pub(crate) fn settled<'v>(
     if class == Class::Time {
         return convert::to_time(cx, &v, &e.ty).map(Val::Time);
     }
-    convert::to_datetime(cx, &v, &e.ty).map(Val::DateTime)
+    let date = other.kind == TypeKind::Date && is_number(&v);
+    convert::to_asked(cx, &v, &e.ty, convert::Asked::any(date)).map(Val::DateTime)
+}
+
+/// What a member of a list of several is beside a moment.
+pub(crate) enum Listed<'v> {
+    Value(Val<'v>),
+    /// Equal to nothing.
+    Nothing,
+    /// As a NULL.
+    Unknown,
+}
+
+/// A member of a list of several beside a moment of type `left`, where numbers are compared as moments. What is no moment is the zero value beside
+/// a DATETIME, and equal to nothing beside a DATE, as is a zero date. Of a parameter of a prepared statement it is NULL.
+pub(crate) fn listed_moment<'v>(
+    cx: &EvalCx<'_>,
+    v: Val<'v>,
+    from: &ExprType,
+    left: &ColumnType,
+    marker: bool,
+) -> Listed<'v> {
+    let number = is_number(&v) && !from.col.is_enum_or_set();
+    if !Class::of(left).is_temporal()
+        || v.is_null()
+        || !(number || marker && matches!(v, Val::Bytes(_)))
+    {
+        return Listed::Value(v);
+    }
+    let v = match v {
+        Val::UInt(n) => Val::Int(n as i64),
+        v => v,
+    };
+    let date = left.kind == TypeKind::Date;
+    let found = match Class::of(left) {
+        Class::Time => {
+            let found = super::super::temporal::listed_time(cx, &v, from);
+            let zero = (!number).then(Time::default);
+            found.or(zero).map(Val::Time)
+        }
+        Class::Date | Class::DateTime => {
+            let asked = convert::Asked::by_mode(cx, date && number);
+            convert::to_asked(cx, &v, from, asked).map(Val::DateTime)
+        }
+        _ => return Listed::Value(v),
+    };
+    let zero = |v: &Val<'_>| matches!(v, Val::DateTime(d) if d.date() == Date::ZERO);
+    match found {
+        Some(v) if date && !marker && zero(&v) => Listed::Nothing,
+        Some(Val::DateTime(d)) if date && number && !marker => Listed::Value(Val::Date(d.date())),
+        Some(v) => Listed::Value(v),
+        None if marker && Class::of(left) == Class::DateTime => Listed::Unknown,
+        None if marker && Class::of(left) == Class::Time => {
+            Listed::Value(Val::Time(Time::default()))
+        }
+        None if Class::of(left) == Class::DateTime => Listed::Value(Val::DateTime(DateTime::ZERO)),
+        None => Listed::Nothing,
+    }
+}
+
+/// The bounds of a BETWEEN over a column of moments as the numbers with which it compares; `None`: it compares with moments. Constant bounds are
+/// moments only together. Where one of them is none, a text among times is the number that it begins with, and another bound that is a date lies
+/// above all numbers, as MySQL takes its internal form for one.
+pub(crate) fn number_bounds(
+    cx: &EvalCx<'_>,
+    parts: &[Expr; 3],
+    kinds: &[CmpKind; 2],
+) -> Result<Option<[f64; 2]>, SqlError> {
+    let [left, low, high] = parts;
+    let column = matches!(left.kind, ExprKind::Column(_) | ExprKind::Outer { .. });
+    let time = left.ty.class() == Class::Time;
+    let moments = match time {
+        true => [CmpKind::Time; 2],
+        false => [CmpKind::DateTime; 2],
+    };
+    let fits = |e: &Expr| {
+        let class = e.ty.class();
+        (class.is_number() || time && matches!(class, Class::String | Class::Time))
+            && is_exact_constant(e)
+            && !is_marker(cx, e)
+    };
+    if !column || !left.ty.class().is_temporal() || *kinds != moments || !fits(low) || !fits(high) {
+        return Ok(None);
+    }
+    let values = [
+        beside(cx, low, cx.val(low)?, left),
+        beside(cx, high, cx.val(high)?, left),
+    ];
+    let mut found = [None; 2];
+    for (i, e) in [low, high].into_iter().enumerate() {
+        let v = (&values[i], &e.ty);
+        if v.0.is_null() {
+            return Ok(None);
+        }
+        found[i] = match time {
+            true if matches!(v.0, Val::UInt(n) if i64::try_from(*n).is_err()) => None,
+            true => time_side(cx, v).and_then(|t| convert::to_f64(cx, &Val::Time(t), &left.ty)),
+            false => {
+                let d = date_side(cx, v, &left.ty.col);
+                d.map(|d| d.packed() as f64)
+            }
+        };
+    }
+    let texts = [low, high].map(|e| e.ty.class() == Class::String);
+    let none = found.iter().all(Option::is_none) && texts == [true; 2];
+    if none || found.iter().all(Option::is_some) {
+        return Ok(None);
+    }
+    let mut bounds = [0.0; 2];
+    for (i, e) in [low, high].into_iter().enumerate() {
+        let own = || convert::to_f64(cx, &values[i], &e.ty);
+        bounds[i] = found[i].or_else(own).unwrap_or_default();
+    }
+    Ok(Some(bounds))
 }
 
 /// A text compared with a date, neither of them a constant: the date that it is, without its time. `other`: the type of the other side, which is no
@@ -118,7 +231,11 @@ pub(crate) fn year_constant<'v>(
     }
     let digit = |t: &[u8]| t.len() != 4 && t.first().is_some_and(u8::is_ascii_digit);
     let short = matches!(v, Val::Bytes(t) if digit(t.trim_ascii()));
-    let Some(n) = convert::to_integer(cx, v, ty) else {
+    let whole = match v {
+        Val::Double(f) => Val::Double(f.trunc()),
+        v => v.clone(),
+    };
+    let Some(n) = convert::to_integer(cx, &whole, ty) else {
         return Val::Null;
     };
     let below = match v {

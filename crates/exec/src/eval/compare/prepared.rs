@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 
 use super::super::{EvalCx, Val, convert};
 use super::list::member_type;
+use super::moment::{Listed, is_marker, listed_moment};
 use super::{as_text, is_beyond_doubles};
 use crate::scratch::{Lent, Memory, Pool};
 use crate::tuple::normal_key;
@@ -74,6 +75,7 @@ impl PreparedList {
         cx: &EvalCx<'_>,
         kind: CmpKind,
         list: u32,
+        left: &ExprType,
         kind_of: impl Fn(&ExprType) -> CmpKind,
     ) {
         let (members, _) = cx.st.params.list(list);
@@ -99,6 +101,7 @@ impl PreparedList {
             }
             _ => self.add_all(
                 cx,
+                left,
                 typed.map(|(v, ty)| Some((kind_of(&ty), v, Cow::Owned(ty)))),
             ),
         }
@@ -173,6 +176,7 @@ impl PreparedList {
     fn add_all<'v>(
         &mut self,
         cx: &EvalCx<'_>,
+        left: &ExprType,
         all: impl Iterator<Item = Option<Member<'v>>> + Clone,
     ) {
         // Also of a list that is walked.
@@ -184,7 +188,7 @@ impl PreparedList {
         let fits = |m: Option<Member<'v>>| {
             m.is_some_and(|(kind, v, ty)| {
                 let number = doubles && matches!(v, Val::Bytes(_));
-                v.is_null() || number || is_silent(&v, &ty, kind)
+                v.is_null() || number || is_moment(left, kind, &ty) || is_silent(&v, &ty, kind)
             })
         };
         if !all.clone().all(fits) {
@@ -194,6 +198,14 @@ impl PreparedList {
             if v.is_null() {
                 continue;
             }
+            let (v, ty) = match is_moment(left, kind, &ty) {
+                false => (v, ty),
+                // It warns here, once.
+                true => match listed_moment(cx, v, &ty, &left.col, false) {
+                    Listed::Value(v) => (v, Cow::Owned(left.clone())),
+                    Listed::Nothing | Listed::Unknown => continue,
+                },
+            };
             let known = self.kinds.iter().position(|k| *k == kind);
             let place = known.unwrap_or_else(|| {
                 self.kinds.push(kind);
@@ -222,6 +234,11 @@ impl PreparedList {
         (x, ty): (&Val<'_>, &ExprType),
     ) -> Option<bool> {
         if self.has_texts && is_beyond_doubles(expr, x) {
+            return None;
+        }
+        // An integer that has the bits of another one.
+        let other = matches!(x, Val::Int(..0)) || matches!(x, Val::UInt(v) if *v >> 63 == 1);
+        if other && self.kinds.len() > 1 && self.kinds.contains(&CmpKind::Int) {
             return None;
         }
         if !self.kinds.iter().all(|kind| is_left_side(x, ty, *kind)) {
@@ -269,7 +286,12 @@ impl PreparedList {
 
     /// Of members that are written out: parameters that are integers among integers, or values of any kinds that can be said by a key; what
     /// else is among them is compared one by one.
-    pub fn prepare_members(&mut self, cx: &EvalCx<'_>, members: &[(CmpKind, Expr)]) {
+    pub fn prepare_members(
+        &mut self,
+        cx: &EvalCx<'_>,
+        left: &ExprType,
+        members: &[(CmpKind, Expr)],
+    ) {
         self.has_null = false;
         self.form = Form::Ints;
         for member in members {
@@ -287,7 +309,7 @@ impl PreparedList {
             self.ints.sort_unstable();
             return;
         }
-        self.add_all(cx, members.iter().map(|m| plain_member(cx, m)));
+        self.add_all(cx, left, members.iter().map(|m| plain_member(cx, m)));
     }
 
     fn add_key(&mut self, cx: &EvalCx<'_>, v: Val<'_>, ty: &ExprType, collation: CollationId) {
@@ -328,7 +350,8 @@ type Member<'v> = (CmpKind, Val<'v>, Cow<'v, ExprType>);
 
 /// A member that is written out, if it is made of constants in such a way that evaluating it neither warns nor has any effect.
 fn plain_member<'v>(cx: &EvalCx<'v>, (kind, e): &'v (CmpKind, Expr)) -> Option<Member<'v>> {
-    if !is_plain(e) {
+    let moment = matches!(kind, CmpKind::DateTime | CmpKind::Time);
+    if !is_plain(e) || moment && is_marker(cx, e) {
         return None;
     }
     let v = as_text(cx, cx.val(e).ok()?, &e.ty);
@@ -341,7 +364,7 @@ fn is_plain(e: &Expr) -> bool {
         ExprKind::Const(_) | ExprKind::Param(_) => true,
         ExprKind::Neg(of) => exact(of) && is_plain(of),
         ExprKind::Collate(of) => is_plain(of),
-        ExprKind::Cast(of) => is_moment(of, e.ty.class()),
+        ExprKind::Cast(of) => is_whole_moment(of, e.ty.class()),
         ExprKind::Arith(ArithOp::Add | ArithOp::Sub | ArithOp::Mul, sides) => {
             sides.iter().all(|e| exact(e) && is_plain(e))
         }
@@ -350,7 +373,7 @@ fn is_plain(e: &Expr) -> bool {
 }
 
 /// Whether this is a text that is a moment of a class (`DATE'2024-01-31'`) in full: without a part that is lost or zero.
-fn is_moment(e: &Expr, class: Class) -> bool {
+fn is_whole_moment(e: &Expr, class: Class) -> bool {
     let ExprKind::Const(Value::Bytes(text)) = &e.kind else {
         return false;
     };
@@ -373,6 +396,12 @@ fn is_moment(e: &Expr, class: Class) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether a member is a number that is a moment beside `left`.
+pub(super) fn is_moment(left: &ExprType, kind: CmpKind, ty: &ExprType) -> bool {
+    let moment = matches!(kind, CmpKind::DateTime | CmpKind::Time);
+    moment && left.class().is_temporal() && ty.class().is_number()
 }
 
 /// Whether a member, which is not NULL, has a key under `kind` that is equal to that of a left side exactly if the two compare as equal, and
