@@ -22,8 +22,8 @@ pub trait SessionEnv {
     fn sysvar(&self, scope: Option<VarScope>, name: &str) -> Result<Value, SqlError>;
     /// `@name` (lower case); NULL where it was never set.
     fn user_var(&self, name: &str) -> Value;
-    /// `@name := value`
-    fn set_user_var(&self, name: &str, value: Value);
+    /// `@name := value`; `collation`: that of a text, where it is not the connection's.
+    fn set_user_var(&self, name: &str, value: Value, collation: Option<CollationId>);
     fn sql_mode(&self) -> SqlMode;
     /// `NOW()` of this statement, with microseconds; the same however often it is asked for (`SET timestamp` fixes it).
     fn now(&self) -> Timestamp;

@@ -334,6 +334,15 @@ pub fn var_value(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Value {
     }
 }
 
+/// The collation of a variable that gets a value of type `ty`; `None`: of no text. Moments are texts of latin1 there.
+pub fn var_collation(ty: &ExprType) -> Option<CollationId> {
+    match ty.class() {
+        Class::String => Some(ty.col.collation),
+        class if class.is_temporal() => Some(CollationId::LATIN1_SWEDISH_CI),
+        _ => None,
+    }
+}
+
 /// Warning 1105 for a text whose number has not the sign that it is cast to.
 fn warn_complement(cx: &EvalCx<'_>, i: i128, unsigned: bool) {
     let message = match (unsigned, i64::try_from(i)) {

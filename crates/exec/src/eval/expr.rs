@@ -31,7 +31,8 @@ impl<'a> EvalCx<'a> {
             AssignUserVar(name, value) => {
                 let v = self.val(value)?;
                 let stored = convert::var_value(self, &v, &value.ty);
-                self.env().set_user_var(name, stored);
+                let collation = convert::var_collation(&value.ty);
+                self.env().set_user_var(name, stored, collation);
                 v
             }
             SysVar { scope, name } => Self::owned(self.env().sysvar(*scope, name)?),

@@ -68,7 +68,7 @@ impl SessionEnv for Env {
     fn user_var(&self, _: &str) -> Value {
         Value::Null
     }
-    fn set_user_var(&self, _: &str, _: Value) {}
+    fn set_user_var(&self, _: &str, _: Value, _: Option<CollationId>) {}
     fn sql_mode(&self) -> SqlMode {
         self.mode.get()
     }

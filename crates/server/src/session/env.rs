@@ -20,6 +20,12 @@ use super::transaction::engine_isolation;
 use super::vars::{self, Globals, Scope, SessionVars, VarValue};
 use crate::handler::LoginInfo;
 
+/// A user variable. `collation`: that of a text, where it is not the connection's.
+struct UserVar {
+    value: Value,
+    collation: Option<CollationId>,
+}
+
 /// See the module's header.
 pub struct Env {
     /// What system tables are made from.
@@ -44,7 +50,7 @@ pub struct Env {
     pub found_rows: Cell<u64>,
     pub row_count: Cell<i64>,
     statement_time: Cell<i64>,
-    user_vars: RefCell<FxHashMap<Box<str>, Value>>,
+    user_vars: RefCell<FxHashMap<Box<str>, UserVar>>,
     random: Cell<u64>,
 }
 
@@ -122,14 +128,23 @@ impl Env {
             ..ColumnType::string(kind, collation)
         };
         let number = |ty: ColumnType, width: u32| ColumnType { width, ..ty };
-        match self.user_vars.borrow().get(name) {
+        let vars = self.user_vars.borrow();
+        let found = vars.get(name);
+        match found.map(|v| &v.value) {
             None => ColumnType::string(TypeKind::VarBinary(65_532), CollationId::BINARY),
             Some(Value::Null) => long(TypeKind::Blob(TextSize::Medium), CollationId::BINARY),
             Some(Value::Int(_)) => number(ColumnType::bigint(), 21),
             Some(Value::UInt(_)) => number(ColumnType::bigint().with_unsigned(), 21),
             Some(Value::Float(_) | Value::Double(_)) => number(ColumnType::double(), 23),
             Some(Value::Decimal(_)) => ColumnType::decimal(65, 30),
-            Some(_) => long(TypeKind::Text(TextSize::Long), self.collation()),
+            Some(_) => {
+                let own = found.and_then(|v| v.collation);
+                let collation = own.unwrap_or_else(|| self.collation());
+                match collation == CollationId::BINARY {
+                    true => long(TypeKind::Blob(TextSize::Long), collation),
+                    false => long(TypeKind::Text(TextSize::Long), collation),
+                }
+            }
         }
     }
 
@@ -196,12 +211,13 @@ impl SessionEnv for Env {
         self.user_vars
             .borrow()
             .get(name)
-            .cloned()
+            .map(|v| v.value.clone())
             .unwrap_or_default()
     }
 
-    fn set_user_var(&self, name: &str, value: Value) {
-        self.user_vars.borrow_mut().insert(name.into(), value);
+    fn set_user_var(&self, name: &str, value: Value, collation: Option<CollationId>) {
+        let var = UserVar { value, collation };
+        self.user_vars.borrow_mut().insert(name.into(), var);
     }
 
     fn sql_mode(&self) -> SqlMode {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use nfold_catalog::{SchemaSnapshot, TableDef, TableId, TableStats};
 use nfold_engine::Engine;
-use nfold_exec::eval::{EvalCx, ListCache, NoSubqueries, StmtState};
+use nfold_exec::eval::{EvalCx, ListCache, NoSubqueries, StmtState, convert};
 use nfold_exec::{Params, SessionEnv};
 use nfold_plan::bind::{PlanCx, PlanInfo, bind_free};
 use nfold_plan::{ParamType, VarScope};
 use nfold_sql::ast;
-use nfold_types::{ColumnType, SqlError, Value, Warnings};
+use nfold_types::{CollationId, ColumnType, SqlError, Value, Warnings};
 
 use super::env::Env;
 use super::vars;
@@ -65,7 +65,8 @@ pub fn plan_cx<'a>(
     }
 }
 
-/// The value of an expression that stands outside of a query and names no column.
+/// The value of an expression that stands outside of a query and names no column, and the collation that a variable of it has, as in
+/// [`nfold_exec::eval::convert::var_collation`].
 pub fn evaluate(
     info: &Info<'_>,
     snapshot: &SchemaSnapshot,
@@ -73,9 +74,9 @@ pub fn evaluate(
     text: &[u8],
     params: (&[ParamType], &Params),
     warnings: &RefCell<Warnings>,
-) -> Result<Value, SqlError> {
+) -> Result<(Value, Option<CollationId>), SqlError> {
     if let Some(value) = literal(e) {
-        return Ok(value);
+        return Ok((value, None));
     }
     let cx = plan_cx(info, snapshot, text, params.0);
     let bound = bind_free(&cx, e)?;
@@ -95,9 +96,8 @@ pub fn evaluate(
         st: &st,
     };
     let value = eval.val(&bound)?;
-    Ok(nfold_exec::eval::convert::var_value(
-        &eval, &value, &bound.ty,
-    ))
+    let stored = convert::var_value(&eval, &value, &bound.ty);
+    Ok((stored, convert::var_collation(&bound.ty)))
 }
 
 /// The value of a literal.

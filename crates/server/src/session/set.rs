@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use nfold_catalog::Privileges;
 use nfold_exec::{ExecCx, SessionEnv};
 use nfold_sql::ast::{Expr, SetItem, SetTransaction, SetValue, VarScope};
-use nfold_types::{ErrorCode, SqlError, Value, Warnings};
+use nfold_types::{CollationId, ErrorCode, SqlError, Value, Warnings};
 
 use super::Session;
 use super::plan_info::{Info, evaluate};
@@ -35,8 +35,18 @@ impl Session {
         e: &Expr,
         text: &[u8],
     ) -> Result<Value, SqlError> {
+        self.evaluate_variable(cx, e, text).map(|(value, _)| value)
+    }
+
+    /// As [`Self::evaluate`], and the collation that a variable of that value has; `None`: that of the connection.
+    fn evaluate_variable(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        e: &Expr,
+        text: &[u8],
+    ) -> Result<(Value, Option<CollationId>), SqlError> {
         if has_subquery(e) {
-            return self.select_value(cx, e, text);
+            return Ok((self.select_value(cx, e, text)?, None));
         }
         let warnings = RefCell::new(std::mem::take(&mut self.conditions));
         let info = Info {
@@ -260,8 +270,9 @@ impl Session {
             }
             Change::Special(name, value) => self.set_special(name, &value),
             Change::UserVar(name, e) => {
-                let value = self.evaluate(cx, e, text)?;
-                self.env.set_user_var(&name.to_lowercase(), value);
+                let (value, collation) = self.evaluate_variable(cx, e, text)?;
+                let name = name.to_lowercase();
+                self.env.set_user_var(&name, value, collation);
             }
             Change::NextTransaction(t) => self.set_next_transaction(&t)?,
             Change::Password(item) => {
