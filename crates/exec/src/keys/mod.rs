@@ -483,6 +483,10 @@ impl BoundAccess {
                     _ => continue,
                 };
                 let part_ty = &layout.parts()[at + n].ty;
+                let v = match count > 1 {
+                    true => compare::row_member(cx, v, &ty, part_ty),
+                    false => v,
+                };
                 // A number among strings compares as a number, which no key of strings can find.
                 if Class::of(part_ty) == Class::String && !matches!(v, Val::Bytes(_) | Val::Null) {
                     self.unkeyed = true;

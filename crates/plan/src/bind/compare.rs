@@ -309,9 +309,13 @@ impl BlockBinder<'_> {
                     }
                     let mut bound = Vec::with_capacity(row.len());
                     for (l, m) in left.iter().zip(row) {
+                        let connection = self.cx.connection;
                         let sides = [operand(l), operand(&m)];
-                        let (l, connection) = (&l.ty, self.cx.connection);
-                        bound.push((listed_comparison(l, &m.ty, sides, connection, "=")?, m));
+                        let kind = match row_kind(&l.ty, Some(&m.ty), connection)? {
+                            Some(kind) => kind,
+                            None => listed_comparison(&l.ty, &m.ty, sides, connection, "=")?,
+                        };
+                        bound.push((kind, m));
                     }
                     rows.push(bound);
                 }
@@ -485,6 +489,30 @@ pub(super) fn is_year_text<'e>(left: &Expr, mut types: impl Iterator<Item = &'e 
     let year = left.ty.col.kind == TypeKind::Year && left.ty.col.width == 0;
     let exact = |t: &ExprType| matches!(t.class(), Class::Int | Class::Decimal);
     year && operand(left) == Operand::Column && !types.any(exact)
+}
+
+/// How a column of a list of several rows is compared: as what its left side is, whatever the members are. `None`: as a time or a NULL is elsewhere.
+///
+/// # Errors
+/// 1267 where both are strings and their collations do not go together.
+pub(super) fn row_kind(
+    left: &ExprType,
+    member: Option<&ExprType>,
+    connection: CollationId,
+) -> Result<Option<CmpKind>, SqlError> {
+    Ok(match left.class() {
+        Class::Int => Some(CmpKind::Int),
+        Class::Decimal => Some(CmpKind::Decimal),
+        Class::Double => Some(CmpKind::Double),
+        Class::Date | Class::DateTime => Some(CmpKind::DateTime),
+        Class::String => {
+            let text = member.filter(|m| m.class() == Class::String);
+            let both = std::iter::once(left).chain(text);
+            let merged = collate::comparable(both, connection, "=")?;
+            Some(CmpKind::String(merged.collation))
+        }
+        Class::Time | Class::Null => None,
+    })
 }
 
 /// How numbers in a list of several are compared with a moment of class `left`: as moments where all of the list are constant numbers, otherwise as

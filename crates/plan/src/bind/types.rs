@@ -4,7 +4,7 @@ use nfold_types::collation::{Collation, CollationId};
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
 
-use super::compare::{is_double, is_year_text, listed_number};
+use super::compare::{is_double, is_year_text, listed_number, row_kind};
 use super::expr::operand;
 use crate::collate::{self, Operand};
 use crate::expr::{ArithOp, Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
@@ -43,6 +43,10 @@ pub(crate) fn list_kind(
     }
     if !rows && is_year_text(left, members.iter()) {
         return Ok(CmpKind::String(connection));
+    }
+    let text = members.iter().find(|m| m.class() == Class::String);
+    if rows && let Some(kind) = row_kind(&left.ty, text, connection)? {
+        return Ok(kind);
     }
     for m in values {
         if !rows && is_double(&left.ty, m, numbers > 0) {

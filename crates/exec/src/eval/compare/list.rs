@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use super::super::{EvalCx, Val, convert};
 use super::moment::{
     Listed, constant_dates, is_marker, is_no_date, listed_moment, lone_member, refuse_text,
+    row_member,
 };
 use super::prepared::{Form, PreparedList, is_moment};
 use super::{as_text, exact, is_exact_constant, order};
@@ -277,7 +278,8 @@ pub(super) fn row_equal<'a>(
 ) -> Result<Option<bool>, SqlError> {
     let mut result = Some(true);
     for (l, (kind, r)) in left.iter().zip(row) {
-        match order(cx, *kind, (&cx.val(l)?, &l.ty), (&cx.val(r)?, &r.ty)) {
+        let v = row_member(cx, cx.val(r)?, &r.ty, &l.ty.col);
+        match order(cx, *kind, (&cx.val(l)?, &l.ty), (&v, &r.ty)) {
             Some(Ordering::Equal) => {}
             Some(_) => return Ok(Some(false)),
             None => result = None,
@@ -336,6 +338,14 @@ fn member_kind(cx: &EvalCx<'_>, left: &Expr, ty: &ExprType, else_as: CmpKind) ->
     let sides = [side, Operand::Constant];
     nfold_plan::collate::comparison(&left.ty, ty, sides, cx.env().collation(), "in")
         .unwrap_or(else_as)
+}
+
+/// How a member of type `ty` compares with `left` in a list of rows, which is compared by `kind` if they are `several`; a list of one row is a comparison.
+fn row_kind(cx: &EvalCx<'_>, left: &Expr, ty: &ExprType, kind: CmpKind, several: bool) -> CmpKind {
+    match several && !matches!(left.ty.class(), Class::Time | Class::Null) {
+        true => kind,
+        false => member_kind(cx, left, ty, kind),
+    }
 }
 
 pub(super) fn in_param<'a>(
@@ -431,9 +441,10 @@ pub(super) fn in_param<'a>(
     let (mut members, width) = cx.st.params.list(list);
     let mut unknown = false;
     let width = width.max(1);
+    let several = members.len() > width;
     if members.len() / width > WALKED_MAX && width == left.len() {
         let id = std::ptr::from_ref(e) as usize;
-        let kind_of = |i: usize, ty: &ExprType| member_kind(cx, &left[i], ty, kinds[i]);
+        let kind_of = |i: usize, ty: &ExprType| row_kind(cx, &left[i], ty, kinds[i], true);
         let prepare =
             |prepared: &mut PreparedList| prepared.prepare_param_rows(cx, list, width, kind_of);
         let look = |prepared: &mut PreparedList| match prepared.form {
@@ -450,7 +461,12 @@ pub(super) fn in_param<'a>(
         for (i, (((x, l), m), kind)) in values.iter().zip(left).zip(&row).zip(kinds).enumerate() {
             let m = Val::from_ref(*m);
             let ty = member_type(cx, list, r * width + i, &m);
-            match order(cx, member_kind(cx, l, &ty, *kind), (x, &l.ty), (&m, &ty)) {
+            let m = match several {
+                true => row_member(cx, m, &ty, &l.ty.col),
+                false => m,
+            };
+            let kind = row_kind(cx, l, &ty, *kind, several);
+            match order(cx, kind, (x, &l.ty), (&m, &ty)) {
                 Some(Ordering::Equal) => {}
                 Some(_) => {
                     result = Some(false);

@@ -17,8 +17,8 @@ use super::{EvalCx, Val, convert};
 pub(crate) use list::{has_numbers, is_no_time, member_type};
 pub(crate) use moment::{
     Listed, as_column, constant_dates, date_side, day_of_text, is_marker, is_no_date,
-    listed_moment, lone_member, refuse_no_date, refuse_text, rounded, settled, time_side,
-    year_constant,
+    listed_moment, lone_member, refuse_no_date, refuse_text, rounded, row_member, settled,
+    time_side, year_constant,
 };
 pub use prepared::ListCache;
 

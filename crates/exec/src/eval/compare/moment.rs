@@ -123,6 +123,36 @@ pub(crate) fn listed_moment<'v>(
     }
 }
 
+/// A member of a list of several rows as its left side, of type `left`, takes it: as an integer beside integers, as a moment beside moments, where
+/// a number that is none is the zero value.
+pub(crate) fn row_member<'v>(
+    cx: &EvalCx<'_>,
+    v: Val<'v>,
+    from: &ExprType,
+    left: &ColumnType,
+) -> Val<'v> {
+    match Class::of(left) {
+        Class::Int if !matches!(v, Val::Null | Val::Int(_) | Val::UInt(_)) => {
+            let whole = convert::to_integer(cx, &v, from).unwrap_or_default();
+            match i64::try_from(whole) {
+                Ok(n) => Val::Int(n),
+                Err(_) => Val::UInt(whole.clamp(0, u64::MAX.into()) as u64),
+            }
+        }
+        Class::Date | Class::DateTime
+            if is_number(&v) && !v.is_null() && !from.col.is_enum_or_set() =>
+        {
+            let asked = convert::Asked::by_mode(cx, false);
+            let found = convert::to_asked(cx, &v, from, asked).unwrap_or(DateTime::ZERO);
+            match left.kind {
+                TypeKind::Date => Val::Date(found.date()),
+                _ => Val::DateTime(found),
+            }
+        }
+        _ => v,
+    }
+}
+
 /// The bounds of a BETWEEN over a column of moments as the numbers with which it compares; `None`: it compares with moments. Constant bounds are
 /// moments only together. Where one of them is none, a text among times is the number that it begins with, and another bound that is a date lies
 /// above all numbers, as MySQL takes its internal form for one.
