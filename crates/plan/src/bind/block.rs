@@ -51,24 +51,10 @@ pub(super) fn bind_in(
     outer: Option<&BlockBinder<'_>>,
     asked: Asked,
 ) -> Result<Bound, SqlError> {
-    let within = PlanCx {
-        depth: cx.depth + 1,
-        ..*cx
-    };
-    // The parser sees how deep queries stand in one another, but not that of common table expressions.
-    if within.depth > MAX_DEPTH {
-        return Err(too_deep());
-    }
+    let within = cx.deeper()?;
     with::in_sight(&within, q.with.as_ref(), outer, |cx| {
         bind_within(cx, q, outer, asked)
     })
-}
-
-fn too_deep() -> SqlError {
-    SqlError::new(
-        ErrorCode::ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT,
-        &[&MAX_DEPTH],
-    )
 }
 
 /// [`bind_in`], with what the query's WITH defines in sight.
@@ -82,7 +68,7 @@ fn bind_within(
         return Err(SqlError::not_supported("SELECT ... INTO"));
     }
     if outer.is_some_and(|o| o.depth >= MAX_DEPTH) {
-        return Err(too_deep());
+        return Err(super::too_deep());
     }
     let limit = limit(cx, q.limit.as_ref())?;
     let lock = match q.locking.first() {

@@ -16,7 +16,7 @@ use crate::expr::{
     ArithOp, Class, CmpKind, ColumnAt, Expr, ExprKind, ExprType, KeyedPart, KeyedPlan,
     SubqueryPlan, SubqueryUse,
 };
-use crate::query::{Block, LimitPlan, QueryBody, QueryPlan};
+use crate::query::{Block, LimitPlan, QueryBody, QueryPlan, TableSource};
 use crate::walk;
 
 /// What a subquery is asked for.
@@ -188,14 +188,23 @@ impl Draft {
     }
 }
 
-/// How deep keyed subqueries are in one another below this block.
+/// How deep keyed subqueries are in one another below this block, in derived tables as well.
 fn nested(block: &Block) -> usize {
-    let of = |q: &QueryPlan| match &q.body {
-        QueryBody::Block(b) => nested(b),
-        _ => 0,
-    };
+    fn of(q: &QueryPlan) -> usize {
+        match &q.body {
+            QueryBody::Block(b) => nested(b),
+            QueryBody::Set { left, right, .. } => of(left).max(of(right)),
+            QueryBody::Recursive(r) => of(&r.seed).max(of(&r.step)),
+            QueryBody::Rows(_) | QueryBody::Working(_) => 0,
+        }
+    }
     let depth = |sub: &SubqueryPlan| of(&sub.plan) + usize::from(sub.keyed.is_some());
-    block.subqueries.iter().map(depth).max().unwrap_or(0)
+    let derived = block.tables.iter().map(|slot| match &slot.source {
+        TableSource::Derived(q) => of(q),
+        _ => 0,
+    });
+    let subqueries = block.subqueries.iter().map(depth);
+    subqueries.chain(derived).max().unwrap_or(0)
 }
 
 /// Whether it names a column of the next query out.

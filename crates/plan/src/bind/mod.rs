@@ -26,7 +26,7 @@ use nfold_catalog::{SchemaSnapshot, TableDef, TableId, TableStats};
 use nfold_sql::ast::VarScope;
 use nfold_sql::digest::{Digested, KindSet, SlotKind};
 use nfold_types::collation::CollationId;
-use nfold_types::{ColumnType, SqlError};
+use nfold_types::{ColumnType, ErrorCode, SqlError};
 
 use crate::expr::{Coercibility, Expr, ExprType, SubqueryPlan};
 use crate::func::FuncSet;
@@ -77,6 +77,29 @@ pub struct PlanCx<'a> {
     pub ctes: Option<&'a Ctes<'a>>,
     /// Queries around the one at hand, one in the other, in whatever place.
     pub depth: usize,
+}
+
+impl<'a> PlanCx<'a> {
+    /// One query deeper.
+    ///
+    /// # Errors
+    /// 1473. The parser sees how deep queries stand in one another, but not that of common table expressions.
+    pub(crate) fn deeper(&self) -> Result<PlanCx<'a>, SqlError> {
+        match self.depth < MAX_DEPTH {
+            true => Ok(PlanCx {
+                depth: self.depth + 1,
+                ..*self
+            }),
+            false => Err(too_deep()),
+        }
+    }
+}
+
+fn too_deep() -> SqlError {
+    SqlError::new(
+        ErrorCode::ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT,
+        &[&MAX_DEPTH],
+    )
 }
 
 /// Type of a parameter slot.

@@ -35,8 +35,8 @@ pub struct Ctes<'a> {
     named: &'a [Cell<usize>],
     /// References that are left, of the statement.
     left: &'a Cell<usize>,
-    /// How many queries are around the WITH.
-    depth: usize,
+    /// What is around the query that the WITH belongs to.
+    outer: Option<&'a BlockBinder<'a>>,
     around: Option<&'a Ctes<'a>>,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn in_sight<T>(
         own: None,
         named: &named,
         left: cx.ctes.map_or(&first, |around| around.left),
-        depth: outer.map_or(0, |o| o.depth + 1),
+        outer,
         around: cx.ctes,
     };
     f(&PlanCx {
@@ -131,20 +131,30 @@ impl<'b> BlockBinder<'b> {
             ctes: Some(&before),
             ..*self.cx
         };
-        // What is around the WITH is around a block of its own query; nothing else can be told from here.
-        let outer = self.outer.filter(|_| self.depth == ctes.depth);
-        let recursive = match cte.recursive {
-            true => recursion(&cx, &before, &cte.query, left as u32, outer)?,
+        // Columns from around the WITH are in reach of a block that has the same around it, and of no other.
+        let same =
+            |around: &&BlockBinder<'_>| ctes.outer.is_some_and(|o| std::ptr::addr_eq(o, *around));
+        let outer = self.outer.filter(same);
+        let bound = match cte.recursive {
+            true => recursion(&cx, &before, &cte.query, left as u32, outer).transpose(),
             false => None,
         };
-        let (mut plan, correlated) = match (recursive, outer) {
-            (Some(bound), _) => bound,
-            (None, Some(outer)) => {
+        let bound = bound.unwrap_or_else(|| match outer {
+            Some(outer) => {
                 let bound = block::bind_subquery(&cx, &cte.query, outer, Asked::Rows)?;
-                (bound.plan, bound.correlated)
+                Ok((bound.plan, bound.correlated))
             }
-            (None, None) => (block::bind_query(&cx, &cte.query, None)?, false),
-        };
+            None => Ok((block::bind_query(&cx, &cte.query, None)?, false)),
+        });
+        let (mut plan, correlated) = bound.map_err(|e| {
+            let unknown = e.code == ErrorCode::ER_BAD_FIELD_ERROR;
+            match unknown && ctes.outer.is_some() && outer.is_none() {
+                true => SqlError::not_supported(
+                    "common table expressions that name columns of an enclosing query, in a subquery",
+                ),
+                false => e,
+            }
+        })?;
         if correlated {
             self.correlated.set(true);
         }
@@ -210,6 +220,7 @@ fn recursion(
     let Some((step, whole)) = step_of(right).filter(|_| query.with.is_none()) else {
         return Ok(None);
     };
+    let cx = &cx.deeper()?;
     let seed = set::set_body(cx, left, outer)?;
     let correlated = seed.correlated;
     let seed = seed.plan;
