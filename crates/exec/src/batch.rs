@@ -32,6 +32,9 @@ pub(crate) struct Batch {
     width: usize,
     arena: Vec<u8>,
     spans: Vec<Span>,
+    /// Hidden row ids beside `spans`, where a statement is going to change the rows; 0: none.
+    ids: Vec<u64>,
+    keeps_ids: bool,
 }
 
 impl Batch {
@@ -43,11 +46,20 @@ impl Batch {
         }
     }
 
+    /// As [`Self::new`]; of joined rows, each image has its hidden row id beside it.
+    pub fn with_ids(width: usize, keeps_ids: bool) -> Batch {
+        Batch {
+            keeps_ids: keeps_ids && width > 0,
+            ..Batch::new(width)
+        }
+    }
+
     pub fn clear(&mut self) {
         self.read.clear();
         self.selected.clear();
         self.arena.clear();
         self.spans.clear();
+        self.ids.clear();
     }
 
     /// Bytes that it keeps, near enough.
@@ -59,7 +71,7 @@ impl Batch {
     /// Between executions: gives back what is more than usual.
     pub fn release(&mut self) {
         if self.memory() > KEPT_BYTES {
-            *self = Batch::new(self.width);
+            *self = Batch::with_ids(self.width, self.keeps_ids);
         }
     }
 
@@ -91,6 +103,14 @@ impl Batch {
         let span = self.spans[i * self.width + n];
         (span.len != NULL_ROW)
             .then(|| &self.arena[span.start as usize..(span.start + span.len) as usize])
+    }
+
+    /// The hidden row id beside image number `n` of row `i`.
+    pub fn row_id(&self, i: usize, n: usize) -> Option<u64> {
+        match self.width {
+            0 => self.read.row_id(self.selected[i] as usize),
+            width => self.ids.get(i * width + n).copied().filter(|&id| id != 0),
+        }
     }
 
     /// The image of row `i` of a scan.
@@ -126,6 +146,22 @@ impl Batch {
                     len: image.len() as u32,
                 });
             }
+        }
+    }
+
+    /// As [`Self::push_image`], with the row's hidden id if it has one.
+    pub fn push_row(&mut self, image: Option<&[u8]>, id: Option<u64>) {
+        self.push_image(image);
+        if self.keeps_ids {
+            self.ids.push(id.unwrap_or(0));
+        }
+    }
+
+    /// Adds image `n` of row `i` of another batch.
+    pub fn push_of(&mut self, other: &Batch, i: usize, n: usize) {
+        self.push_image(other.image(i, n));
+        if self.keeps_ids {
+            self.ids.push(other.row_id(i, n).unwrap_or(0));
         }
     }
 

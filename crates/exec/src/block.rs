@@ -23,7 +23,7 @@ use crate::query::KeptQuery;
 use crate::runtime::Runtime;
 use crate::scratch::{Buffer, Lent};
 use crate::sort::Sorter;
-use crate::step::{Slot, Source, StepCx, StepExec, row_lock};
+use crate::step::{Slot, Source, StepCx, StepExec, keeps_ids, row_lock};
 use crate::subquery::{BlockSubqueries, KeptSubquery};
 use crate::tuple::{self, KeyMaker};
 
@@ -162,7 +162,8 @@ impl BlockExec {
             && block.joins.len() == 1
             && block.joins[0].filter.is_empty();
         // Rows behind the LIMIT are not to be locked.
-        let locks = row_lock(rt, block) != RowLock::None;
+        let locks = (block.joins.first())
+            .is_some_and(|step| row_lock(rt, block, step.table) != RowLock::None);
         let first_rows = match &block.group {
             Some(g) if g.first_row_only => 1,
             _ if few => limits.wanted() as usize,
@@ -187,11 +188,12 @@ impl BlockExec {
         });
         let direct = Direct::open(block, slots.first());
         let plain = Plain::open(rt, block, slots.first()).map(Box::new);
-        let batch = Batch::new(if block.joins.len() <= 1 {
+        let width = if block.joins.len() <= 1 {
             0
         } else {
             block.joins.len()
-        });
+        };
+        let batch = Batch::with_ids(width, keeps_ids(block));
         Ok(BlockExec {
             slots,
             steps,
@@ -334,7 +336,7 @@ impl BlockExec {
         Ok(())
     }
 
-    /// Pulls batches of joined rows for a writer: `f` gets each batch of a single table.
+    /// Pulls batches of joined rows for a writer.
     pub fn batches(
         &mut self,
         rt: &Runtime<'_>,

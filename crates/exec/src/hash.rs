@@ -48,6 +48,14 @@ pub(crate) fn hash_of(key: &[u8]) -> u64 {
     hasher.finish()
 }
 
+/// The image and the hidden row id of a row that was added with its id behind it.
+pub(crate) fn with_id(row: &[u8]) -> (&[u8], Option<u64>) {
+    match row.split_last_chunk::<8>() {
+        Some((image, id)) => (image, Some(u64::from_le_bytes(*id))),
+        None => (row, None),
+    }
+}
+
 impl HashTable {
     /// Forgets the rows, keeps the memory.
     pub fn clear(&mut self) {

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use nfold_catalog::{ColumnDef, ColumnDefault};
-use nfold_engine::{
-    DeleteOp, InsertOp, PointSet, Read, ReadSpec, RowBatch, RowLock, Table, UpdateOp, WriteOutcome,
-};
+use nfold_engine::{DeleteOp, InsertOp, RowBatch, Table, UpdateOp, WriteOutcome};
 use nfold_plan::expr::Expr;
 use nfold_plan::query::{InsertPlan, InsertSource, QueryBody, QueryPlan, TableSource};
 use nfold_types::convert::store::implicit_default;
@@ -467,26 +465,9 @@ impl<'i> Inserting<'i, '_> {
 
     /// Locks and reads the row that is in the way.
     fn conflicting(&mut self, index: usize) -> Result<bool, SqlError> {
-        let table = self.table.clone();
         let mut key = Vec::new();
-        table
-            .key_layout(index)
-            .encode_row(table.layout(), self.insert.image(), &mut key)
-            .map_err(|e| {
-                SqlError::with_message(nfold_types::ErrorCode::ER_UNKNOWN_ERROR, e.to_string())
-            })?;
-        let mut points = PointSet::new();
-        points.push(&key);
-        points.seal();
-        let spec = ReadSpec {
-            index,
-            lock: RowLock::Exclusive,
-            columns: (0..table.def().columns.len()).collect(),
-            ..ReadSpec::default()
-        };
-        let mut read = Read::points(table, spec, points);
-        self.found.clear();
-        while self.rt.read(&mut read, &mut self.found)? {}
+        modify::index_key(&self.table, index, self.insert.image(), &mut key)?;
+        modify::read_locked(self.rt, &self.table, index, &key, &mut self.found)?;
         Ok(!self.found.is_empty())
     }
 
@@ -531,7 +512,8 @@ impl<'i> Inserting<'i, '_> {
         };
         let mut op = UpdateOp::new(table.clone());
         let image = op.row(old, self.found.row_id(0));
-        let changed = assigner.apply(rt, &self.storing, &state, old, &[extra], self.rows, image)?;
+        let around = [assigner.slot_of(None), extra];
+        let changed = assigner.apply(rt, &self.storing, &state, old, &around, self.rows, image)?;
         if !changed {
             return Ok(false);
         }

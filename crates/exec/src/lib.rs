@@ -15,6 +15,7 @@ mod insert;
 mod keys;
 mod loans;
 mod modify;
+mod modify_tables;
 mod output;
 pub mod params;
 mod plain;

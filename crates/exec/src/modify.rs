@@ -5,10 +5,12 @@
 
 use std::sync::Arc;
 
-use nfold_engine::{DeleteOp, Table, UpdateOp, WriteOutcome};
+use nfold_engine::{
+    DeleteOp, PointSet, Read, ReadSpec, RowBatch, RowLock, Table, UpdateOp, WriteOutcome,
+};
 use nfold_plan::expr::ExprKind;
 use nfold_plan::query::{Assignment, Block, DeletePlan, LimitPlan, UpdatePlan};
-use nfold_types::{Level, SqlError, Value, ValueRef};
+use nfold_types::{ErrorCode, Level, SqlError, Value, ValueRef};
 
 use crate::block::{BlockExec, Limits};
 use crate::eval::{EvalCx, RowRef, Scope, StmtState, row_error};
@@ -16,6 +18,7 @@ use crate::runtime::Runtime;
 use crate::sort::Sorter;
 use crate::spill::Spool;
 use crate::statement::StatementResult;
+use crate::step::RowRefs;
 use crate::store::{self, Storing, now_value};
 use crate::subquery::{BlockSubqueries, KeptSubquery};
 use crate::tuple::KeyMaker;
@@ -33,10 +36,47 @@ pub(crate) fn fail_or_warn(
     Ok(())
 }
 
+/// Appends the key of a row in an index of its table.
+pub(crate) fn index_key(
+    table: &Table,
+    index: usize,
+    image: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), SqlError> {
+    let key = table.key_layout(index);
+    key.encode_row(table.layout(), image, out)
+        .map_err(|e| SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, e.to_string()))
+}
+
+/// Locks and reads the rows with this key in an index, into `out`.
+pub(crate) fn read_locked(
+    rt: &Runtime<'_>,
+    table: &Arc<Table>,
+    index: usize,
+    key: &[u8],
+    out: &mut RowBatch,
+) -> Result<(), SqlError> {
+    let mut points = PointSet::new();
+    points.push(key);
+    points.seal();
+    let spec = ReadSpec {
+        index,
+        lock: RowLock::Exclusive,
+        columns: (0..table.def().columns.len()).collect(),
+        ..ReadSpec::default()
+    };
+    let mut read = Read::points(table.clone(), spec, points);
+    out.clear();
+    while rt.read(&mut read, out)? {}
+    Ok(())
+}
+
 /// Makes new row images by assignments.
 pub(crate) struct Assigner<'p> {
     table: &'p Arc<Table>,
     assignments: &'p [Assignment],
+    /// The row slot of what is changed.
+    slot: usize,
     /// An assignment looks at a column that one to its left has changed.
     sequential: bool,
     /// Columns with ON UPDATE that no assignment names.
@@ -44,13 +84,23 @@ pub(crate) struct Assigner<'p> {
 }
 
 impl<'p> Assigner<'p> {
+    /// Slot 0 is what is changed; each assignment sees what those to its left have made.
     pub fn new(table: &'p Arc<Table>, assignments: &'p [Assignment]) -> Assigner<'p> {
+        Assigner::of_slot(table, assignments, 0)
+    }
+
+    /// As [`Self::new`], for any slot.
+    pub fn of_slot(
+        table: &'p Arc<Table>,
+        assignments: &'p [Assignment],
+        slot: usize,
+    ) -> Assigner<'p> {
         let sequential = assignments.iter().enumerate().any(|(n, a)| {
             let before = &assignments[..n];
             a.value.as_ref().is_some_and(|e| {
                 e.any(&mut |e| {
                     matches!(e.kind, ExprKind::Column(at)
-                        if at.table == 0 && before.iter().any(|b| b.column == usize::from(at.column)))
+                        if usize::from(at.table) == slot && before.iter().any(|b| b.column == usize::from(at.column)))
                 })
             })
         });
@@ -65,12 +115,25 @@ impl<'p> Assigner<'p> {
         Assigner {
             table,
             assignments,
+            slot,
             sequential,
             stamps,
         }
     }
 
-    /// Appends the new image of `old` to `out`; false: nothing changes. Slot 0 of the expressions is the row, `others` follow it.
+    /// Whether a value of AUTO_INCREMENT is assigned.
+    pub fn changes_auto_increment(&self) -> bool {
+        let auto = self.table.def().auto_increment_column();
+        self.assignments.iter().any(|a| Some(a.column) == auto)
+    }
+
+    /// All assignments see the row as it was.
+    pub fn together(mut self) -> Assigner<'p> {
+        self.sequential = false;
+        self
+    }
+
+    /// Appends the new image of `old` to `out`; false: nothing changes. `around`: the slots of the expressions, of which that of the row is replaced.
     #[allow(clippy::too_many_arguments)]
     pub fn apply(
         &self,
@@ -78,11 +141,10 @@ impl<'p> Assigner<'p> {
         storing: &Storing,
         state: &StmtState<'_>,
         old: &[u8],
-        others: &[RowRef<'_>],
+        around: &[RowRef<'_>],
         row: u64,
         out: &mut Vec<u8>,
     ) -> Result<bool, SqlError> {
-        let layout = self.table.layout();
         let def = self.table.def();
         let mut changed: Vec<(usize, Value)> =
             Vec::with_capacity(self.assignments.len() + self.stamps.len());
@@ -93,12 +155,8 @@ impl<'p> Assigner<'p> {
                 self.encode(old, &changed, &mut between)?;
             }
             let image = if between.is_empty() { old } else { &between };
-            let mut rows = vec![RowRef {
-                layout,
-                image: Some(image),
-                places: None,
-            }];
-            rows.extend_from_slice(others);
+            let mut rows = RowRefs::from_slice(around);
+            rows[self.slot] = self.slot_of(Some(image));
             let cx = EvalCx {
                 rows: &rows,
                 outer: &[],
@@ -118,11 +176,49 @@ impl<'p> Assigner<'p> {
             changed.retain(|(c, _)| *c != a.column);
             changed.push((a.column, value));
         }
+        self.finish(rt, old, changed, out)
+    }
+
+    /// A row of the table, or none, as a slot.
+    pub fn slot_of<'a>(&'a self, image: Option<&'a [u8]>) -> RowRef<'a> {
+        RowRef {
+            layout: self.table.layout(),
+            image,
+            places: None,
+        }
+    }
+
+    /// Appends `now` to `out` with what was assigned in `made`; false: nothing changes.
+    pub fn carry_over(
+        &self,
+        rt: &Runtime<'_>,
+        now: &[u8],
+        made: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, SqlError> {
+        let layout = self.table.layout();
+        let mut changed = Vec::with_capacity(self.assignments.len() + self.stamps.len());
+        for a in self.assignments {
+            let value = layout.get(made, a.column).map_err(|e| row_error(&e))?;
+            changed.push((a.column, value.to_owned()));
+        }
+        self.finish(rt, now, changed, out)
+    }
+
+    /// Appends `old` to `out` with these values, and with ON UPDATE if they change anything.
+    fn finish(
+        &self,
+        rt: &Runtime<'_>,
+        old: &[u8],
+        mut changed: Vec<(usize, Value)>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, SqlError> {
         self.encode(old, &changed, out)?;
         if out.as_slice() == old {
             return Ok(false);
         }
         if !self.stamps.is_empty() {
+            let def = self.table.def();
             for &(c, fsp) in &self.stamps {
                 changed.push((c, now_value(rt, &def.columns[c], fsp)));
             }
@@ -274,8 +370,7 @@ pub(crate) fn update(
         ..rt.state(&subqueries)
     };
     let mut op = UpdateOp::new(table.clone());
-    let auto = table.def().auto_increment_column();
-    let moves_counter = plan.assignments.iter().any(|a| Some(a.column) == auto);
+    let moves_counter = assigner.changes_auto_increment();
     let (mut matched, mut changed) = (0u64, 0u64);
     each_row(
         rt,
@@ -289,7 +384,8 @@ pub(crate) fn update(
                 rt.tick()?;
             }
             let image = op.row(old, row_id);
-            if !assigner.apply(rt, &storing, &state, old, &[], n, image)? {
+            let around = [assigner.slot_of(None)];
+            if !assigner.apply(rt, &storing, &state, old, &around, n, image)? {
                 return Ok(());
             }
             match rt.drive(|session| session.update(&mut op))? {

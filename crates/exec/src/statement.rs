@@ -20,7 +20,7 @@ use crate::params::Params;
 use crate::query::{KeptQuery, ToSink};
 use crate::runtime::Runtime;
 use crate::subquery::{BlockSubqueries, KeptSubquery};
-use crate::{insert, modify};
+use crate::{insert, modify, modify_tables};
 
 /// What a statement has done, for the OK packet and the session's functions.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -124,6 +124,8 @@ fn first_table(plan: &Plan) -> Option<nfold_catalog::TableId> {
         },
         Plan::Update(u) => &u.source,
         Plan::Delete(d) => &d.source,
+        Plan::UpdateTables(u) => &u.source,
+        Plan::DeleteTables(d) => &d.source,
         _ => return None,
     };
     match &block.tables[block.joins.first()?.table].source {
@@ -160,11 +162,11 @@ pub fn execute(
         return Err(SqlError::new(ErrorCode::ER_TABLE_DEF_CHANGED, &[]));
     }
     session.statement_begin(env.isolation(), env.read_only());
-    let writes = matches!(
-        &*statement.plan,
-        Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_)
-    );
-    let lock_reads = crate::runtime::locks_reads(session, writes);
+    let plan = &*statement.plan;
+    let several = matches!(plan, Plan::UpdateTables(_) | Plan::DeleteTables(_));
+    let writes = several || matches!(plan, Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_));
+    // MySQL locks what these read at every isolation level.
+    let lock_reads = several || crate::runtime::locks_reads(session, writes);
     if statement.lock_reads != lock_reads {
         statement.lock_reads = lock_reads;
         (statement.query, statement.root) = (KeptQuery::default(), None);
@@ -176,7 +178,7 @@ pub fn execute(
         let mut rt = Runtime::new(engine, session, cx, env, params, warnings);
         rt.lock_reads = lock_reads;
         rt.semi_consistent = matches!(&*statement.plan, Plan::Update(_));
-        rt.changes = matches!(&*statement.plan, Plan::Update(_) | Plan::Delete(_));
+        rt.changes = several || matches!(&*statement.plan, Plan::Update(_) | Plan::Delete(_));
         let mut done = run(&rt, statement, sink);
         if let Ok(done) = &mut done {
             done.examined = rt.examined.get();
@@ -204,6 +206,8 @@ fn is_strict(plan: &Plan, env: &dyn SessionEnv) -> bool {
         Plan::Insert(p) => p.ignore,
         Plan::Update(p) => p.ignore,
         Plan::Delete(p) => p.ignore,
+        Plan::UpdateTables(p) => p.ignore,
+        Plan::DeleteTables(p) => p.ignore,
         _ => return false,
     };
     !ignore && env.sql_mode().has(SqlMode::STRICT)
@@ -238,6 +242,8 @@ fn run(
         Plan::Insert(p) => insert::run(rt, p, query).map_err(|e| full_table(e, &p.table.name)),
         Plan::Update(p) => modify::update(rt, p, root).map_err(|e| full_table(e, &p.table.name)),
         Plan::Delete(p) => modify::delete(rt, p, root).map_err(|e| full_table(e, &p.table.name)),
+        Plan::UpdateTables(p) => modify_tables::update(rt, p, root),
+        Plan::DeleteTables(p) => modify_tables::delete(rt, p, root),
         Plan::Do(list, subqueries) => {
             let kept = KeptSubquery::of(subqueries);
             let subs = BlockSubqueries::new(rt, subqueries, &kept);

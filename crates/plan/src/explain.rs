@@ -10,7 +10,7 @@ use crate::bind::{PlanCx, is_constant};
 use crate::expr::{Expr, ExprKind};
 use crate::query::{
     Access, AccessKind, Block, ColumnMeta, ExplainPlan, ExplainProbe, InsertSource, JoinStep,
-    JoinType, Plan, PointPart, QueryBody, QueryPlan, RowLocking, TableSource,
+    JoinType, Plan, PointPart, QueryBody, QueryPlan, RowLocking, TableSlot, TableSource,
 };
 
 type Row = Vec<Option<String>>;
@@ -41,6 +41,8 @@ pub fn explain(cx: &PlanCx<'_>, plan: &Plan) -> ExplainPlan {
         Plan::Query(q) => e.query(q, "PRIMARY", true),
         Plan::Update(u) => e.block(&u.source, 1, "UPDATE"),
         Plan::Delete(d) => e.block(&d.source, 1, "DELETE"),
+        Plan::UpdateTables(u) => e.block(&u.source, 1, "UPDATE"),
+        Plan::DeleteTables(d) => e.block(&d.source, 1, "DELETE"),
         Plan::Insert(i) => {
             let verb = if i.replace { "REPLACE" } else { "INSERT" };
             e.rows.push(row(1, verb, Some(&i.table.name), "ALL", None));
@@ -58,6 +60,7 @@ pub fn explain(cx: &PlanCx<'_>, plan: &Plan) -> ExplainPlan {
         columns: columns(),
         rows: e.rows,
         probes: probes(plan),
+        changed: plan.changed_tables(),
     }
 }
 
@@ -69,7 +72,7 @@ fn probes(plan: &Plan) -> Vec<ExplainProbe> {
     let QueryBody::Block(b) = &q.body else {
         return Vec::new();
     };
-    let plain = |t: &crate::query::TableSlot| matches!(t.source, TableSource::Table(_));
+    let plain = |t: &TableSlot| matches!(t.source, TableSource::Table(_));
     if !b.subqueries.is_empty() || b.tables.is_empty() || !b.tables.iter().all(plain) {
         return Vec::new();
     }
@@ -122,6 +125,7 @@ fn probe_query(b: &Block, joins: Vec<JoinStep>) -> QueryPlan {
         order: Vec::new(),
         ordered: false,
         lock: RowLocking::NONE,
+        changed: 0,
         calc_found_rows: false,
         deprecated: Vec::new(),
         ..b.clone()
@@ -231,7 +235,16 @@ impl Explainer<'_> {
                 Some("Select tables optimized away"),
             ));
         }
+        let derived = |t: &TableSlot| matches!(t.source, TableSource::Derived(_));
+        let read = match b.subqueries.is_empty() && !b.tables.iter().any(derived) {
+            true => "SIMPLE",
+            false => "PRIMARY",
+        };
         for (n, step) in b.joins.iter().enumerate().filter(|_| !one_row) {
+            let role = match b.changed == 0 || b.changes(step.table) {
+                true => role,
+                false => read,
+            };
             self.step(b, step, id, role, n);
         }
         for slot in &b.tables {

@@ -17,6 +17,8 @@ pub enum Plan {
     Insert(Box<InsertPlan>),
     Update(Box<UpdatePlan>),
     Delete(Box<DeletePlan>),
+    UpdateTables(Box<UpdateTablesPlan>),
+    DeleteTables(Box<DeleteTablesPlan>),
     Do(Vec<Expr>, Vec<SubqueryPlan>),
     /// `EXPLAIN` of another plan: its rows are made when it is planned.
     Explain(Box<ExplainPlan>),
@@ -126,6 +128,8 @@ pub struct Block {
     pub ordered: bool,
     pub subqueries: Vec<SubqueryPlan>,
     pub lock: RowLocking,
+    /// UPDATE and DELETE: the slots whose rows are changed, as a bit set. 0: a query.
+    pub changed: u64,
     /// `SQL_CALC_FOUND_ROWS`
     pub calc_found_rows: bool,
     /// What is deprecated, and what to write instead: warning 1287 with each run.
@@ -406,6 +410,71 @@ pub struct DeletePlan {
     pub collect: bool,
 }
 
+/// UPDATE of several tables, or of those that a join finds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UpdateTablesPlan {
+    /// Its rows are those of the join; of what is changed, whole ones.
+    pub source: Block,
+    /// In the order of FROM.
+    pub targets: Vec<UpdateTarget>,
+    /// Place of the target that is read first and changes at once: its assignments, and those of the others, see what is assigned. The others change when
+    /// all is read.
+    pub at_once: Option<usize>,
+    pub ignore: bool,
+}
+
+/// One table of an UPDATE of several.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UpdateTarget {
+    pub table: Arc<TableDef>,
+    /// Its slot in `source`.
+    pub slot: usize,
+    pub assignments: Vec<Assignment>,
+}
+
+/// DELETE from several tables, or from those that a join finds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeleteTablesPlan {
+    pub source: Block,
+    /// The tables, and their slots in `source`.
+    pub targets: Vec<(Arc<TableDef>, usize)>,
+    pub ignore: bool,
+}
+
+/// A table of several that a statement changes, found when its names were bound.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChangedTable {
+    pub table: Arc<TableDef>,
+    pub alias: Arc<str>,
+    /// By DELETE, not UPDATE.
+    pub deletes: bool,
+}
+
+impl Plan {
+    /// UPDATE and DELETE of several tables: those that are changed.
+    pub fn changed_tables(&self) -> Vec<ChangedTable> {
+        let of = |b: &Block, table: &Arc<TableDef>, slot: usize, deletes| ChangedTable {
+            table: table.clone(),
+            alias: b.tables[slot].alias.clone(),
+            deletes,
+        };
+        match self {
+            Plan::UpdateTables(p) => {
+                let targets = p.targets.iter();
+                let targets = targets.map(|t| of(&p.source, &t.table, t.slot, false));
+                targets.collect()
+            }
+            Plan::DeleteTables(p) => {
+                let targets = p.targets.iter();
+                let targets = targets.map(|(table, slot)| of(&p.source, table, *slot, true));
+                targets.collect()
+            }
+            Plan::Explain(e) => e.changed.clone(),
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// EXPLAIN's rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExplainPlan {
@@ -414,6 +483,8 @@ pub struct ExplainPlan {
     pub rows: Vec<Vec<Option<String>>>,
     /// Tried in order before the rows are shown.
     pub probes: Vec<ExplainProbe>,
+    /// [`Plan::changed_tables`] of what is explained.
+    pub changed: Vec<ChangedTable>,
 }
 
 /// A part of a plan that MySQL runs while it makes the plan: what is constant, and the tables of which one row is read. Where it gives
@@ -449,6 +520,17 @@ impl Block {
             .iter()
             .map(|step| step.rows * step.filtered / 100.0);
         joined.product::<f64>().max(1.0)
+    }
+
+    /// Whether the rows of a slot are locked as those that are going to be changed.
+    pub fn locks_to_change(&self, slot: usize) -> bool {
+        self.lock.strength == Some(LockStrength::Update)
+            && (self.changed == 0 || self.changes(slot))
+    }
+
+    /// Whether the statement changes the rows of a slot.
+    pub fn changes(&self, slot: usize) -> bool {
+        self.changed >> slot.min(63) & 1 == 1
     }
 
     /// Where a column is, with the type the slot's source gives it.

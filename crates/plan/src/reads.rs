@@ -28,6 +28,8 @@ impl Plan {
             }
             Plan::Update(p) => block(&p.source, &mut reads),
             Plan::Delete(p) => block(&p.source, &mut reads),
+            Plan::UpdateTables(p) => block(&p.source, &mut reads),
+            Plan::DeleteTables(p) => block(&p.source, &mut reads),
             Plan::Do(_, subs) => subqueries(subs, &mut reads),
             Plan::Explain(_) => {}
         }

@@ -11,7 +11,7 @@ use crate::access::each_expr;
 use crate::expr::{Expr, ExprKind, SubqueryPlan};
 use crate::query::{
     Access, AccessKind, Assignment, Block, ColumnMeta, InsertSource, LimitPlan, OrderKey, Plan,
-    QueryBody, QueryPlan, TableSource,
+    QueryBody, QueryPlan, TableSource, UpdateTarget,
 };
 
 impl Plan {
@@ -38,6 +38,14 @@ impl Plan {
                 size_of_val(&**p) + block(&p.source) + limit(&p.limit) + assignments(&p.assignments)
             }
             Plan::Delete(p) => size_of_val(&**p) + block(&p.source) + limit(&p.limit),
+            Plan::UpdateTables(p) => {
+                let target = |t: &UpdateTarget| size_of_val(t) + assignments(&t.assignments);
+                let targets = p.targets.iter().map(target);
+                size_of_val(&**p) + block(&p.source) + targets.sum::<usize>()
+            }
+            Plan::DeleteTables(p) => {
+                size_of_val(&**p) + block(&p.source) + size_of_val(&*p.targets)
+            }
             Plan::Do(list, subs) => exprs(list) + subqueries(subs),
             Plan::Explain(e) => {
                 let texts = e.rows.iter().flatten().flatten();

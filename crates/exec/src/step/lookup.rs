@@ -249,11 +249,19 @@ impl StepCx<'_, '_> {
         table.clear();
         let slot = &self.slots[step.table];
         let key = &mut me.key;
-        let mut add = |image: &[u8]| -> Result<(), SqlError> {
+        let mut whole = Vec::new();
+        let mut add = |image: &[u8], id: Option<u64>| -> Result<(), SqlError> {
             let mut rows = self.empty_rows();
             rows[step.table] = slot.row(Some(image));
             if hash_key(&self.eval(&rows), keys, inner_side, key)? {
-                table.push(self.rt, hash_of(key), image)?;
+                let mut row = image;
+                if slot.has_ids {
+                    whole.clear();
+                    whole.extend_from_slice(image);
+                    whole.extend_from_slice(&id.unwrap_or(0).to_le_bytes());
+                    row = &whole;
+                }
+                table.push(self.rt, hash_of(key), row)?;
             }
             Ok(())
         };
@@ -265,17 +273,18 @@ impl StepCx<'_, '_> {
                 while more {
                     batch.clear();
                     more = reader.next(self.rt, batch)?;
-                    for image in batch.iter() {
+                    for i in 0..batch.len() {
+                        let image = batch.row(i);
                         let mut rows = self.empty_rows();
                         rows[step.table] = slot.row(Some(image));
                         if exact || self.eval(&rows).passes(&build.implied)? {
-                            add(image)?;
+                            add(image, batch.row_id(i))?;
                         }
                     }
                 }
             }
             (None, kind) if !matches!(kind, AccessKind::Empty) => {
-                self.all_made(step.table, &mut add)?;
+                self.all_made(step.table, &mut |image| add(image, None))?;
             }
             _ => {}
         }

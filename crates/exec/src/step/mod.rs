@@ -20,12 +20,12 @@ use smallvec::SmallVec;
 
 use crate::batch::{Batch, KEPT_BYTES};
 use crate::eval::{EvalCx, RowRef, StmtState};
-use crate::hash::{HashTable, Place};
+use crate::hash::{self, HashTable, Place};
 use crate::runtime::Runtime;
 use crate::spill::SpoolRows;
 
 pub(crate) use read::row_lock;
-pub(crate) use slot::{Slot, Source};
+pub(crate) use slot::{Slot, Source, keeps_ids};
 
 use lookup::Looking;
 use read::{TableReader, read_spec};
@@ -114,7 +114,7 @@ impl StepExec {
         Ok(StepExec {
             reader,
             lookup,
-            outer: Batch::new(if position <= 1 { 0 } else { position }),
+            outer: Batch::with_ids(if position <= 1 { 0 } else { position }, keeps_ids(block)),
             outer_at: 0,
             outer_done: false,
             inner: RowBatch::new(),
@@ -294,7 +294,12 @@ impl<'r> StepCx<'r, '_> {
         };
         let mut n = (start as usize).max(me.candidate);
         while n < end as usize {
-            let image = candidates.row(me.inner_order[n] as usize);
+            let candidate = me.inner_order[n] as usize;
+            let (image, id) = match (&me.lookup, slot.has_ids) {
+                (_, false) => (candidates.row(candidate), None),
+                (Lookup::Hash(_), true) => hash::with_id(candidates.row(candidate)),
+                (_, true) => (candidates.row(candidate), candidates.row_id(candidate)),
+            };
             n += 1;
             rows[step.table] = slot.row(Some(image));
             let cx = self.eval(&rows);
@@ -304,9 +309,9 @@ impl<'r> StepCx<'r, '_> {
             me.matched = true;
             if cx.passes(&step.filter)? {
                 for p in 0..position {
-                    out.push_image(me.outer.image(me.outer_at, p));
+                    out.push_of(&me.outer, me.outer_at, p);
                 }
-                out.push_image(Some(image));
+                out.push_row(Some(image), id);
                 if out.is_full() && n < end as usize {
                     me.candidate = n;
                     return Ok(());
@@ -321,9 +326,9 @@ impl<'r> StepCx<'r, '_> {
             rows[step.table] = slot.row(None);
             if self.eval(&rows).passes(&step.filter)? {
                 for p in 0..position {
-                    out.push_image(me.outer.image(me.outer_at, p));
+                    out.push_of(&me.outer, me.outer_at, p);
                 }
-                out.push_image(None);
+                out.push_row(None, None);
             }
         }
         me.outer_at += 1;

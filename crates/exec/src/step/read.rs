@@ -14,13 +14,13 @@ use crate::eval::EvalCx;
 use crate::keys::{BoundAccess, BoundKind};
 use crate::runtime::Runtime;
 
-/// What a block's reads lock.
-pub(crate) fn row_lock(rt: &Runtime<'_>, block: &Block) -> RowLock {
+/// What the reads of slot `table` lock.
+pub(crate) fn row_lock(rt: &Runtime<'_>, block: &Block, table: usize) -> RowLock {
     match block.lock.strength {
-        None if rt.lock_reads => RowLock::Shared,
-        None => RowLock::None,
         Some(LockStrength::Share) => RowLock::Shared,
-        Some(LockStrength::Update) => RowLock::Exclusive,
+        Some(LockStrength::Update) if block.locks_to_change(table) => RowLock::Exclusive,
+        _ if rt.lock_reads => RowLock::Shared,
+        _ => RowLock::None,
     }
 }
 
@@ -33,7 +33,7 @@ pub(super) fn read_spec(
     first_rows: usize,
 ) -> ReadSpec {
     let used = block.tables[table].used.iter().enumerate();
-    let lock = row_lock(rt, block);
+    let lock = row_lock(rt, block, table);
     ReadSpec {
         index: access.index,
         // An exclusive lock is on the clustered row, too.

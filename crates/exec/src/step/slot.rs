@@ -21,6 +21,18 @@ pub(crate) enum Source {
     Virtual(Arc<TableDef>),
 }
 
+/// Whether the rows of a slot are going to be changed, and have hidden row ids.
+fn has_ids(block: &Block, table: usize) -> bool {
+    let keyless = |def: &TableDef| !def.has_primary_key();
+    block.changes(table)
+        && matches!(&block.tables[table].source, TableSource::Table(def) if keyless(def))
+}
+
+/// Whether batches of joined rows keep hidden row ids.
+pub(crate) fn keeps_ids(block: &Block) -> bool {
+    block.changed != 0 && (0..block.tables.len()).any(|table| has_ids(block, table))
+}
+
 /// A row slot, opened: how to read its images.
 pub(crate) struct Slot {
     pub source: Source,
@@ -29,6 +41,8 @@ pub(crate) struct Slot {
     /// A covering read gives rows in the index's layout.
     covering: Option<usize>,
     places: Option<Vec<u16>>,
+    /// See [`has_ids`].
+    pub has_ids: bool,
 }
 
 impl Slot {
@@ -52,7 +66,9 @@ impl Slot {
             made = Some(tuple::layout_of(&q.types));
         }
         match &source {
-            Source::Table(t) if access.covering && row_lock(rt, block) != RowLock::Exclusive => {
+            Source::Table(t)
+                if access.covering && row_lock(rt, block, table) != RowLock::Exclusive =>
+            {
                 covering = Some(access.index);
                 let mut map = vec![ABSENT; t.def().columns.len()];
                 for (place, &column) in t.index_columns(access.index).iter().enumerate() {
@@ -75,6 +91,7 @@ impl Slot {
             made,
             covering,
             places,
+            has_ids: has_ids(block, table),
         })
     }
 

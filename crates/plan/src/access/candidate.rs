@@ -1,7 +1,6 @@
 //! Access paths of one table: what each index could do with the conditions, and what it would cost.
 
 use nfold_catalog::{IndexKind, TableDef, TableStats};
-use nfold_sql::ast::LockStrength;
 
 use super::order::{self, Wish};
 use super::predicate::{OnColumn, Reader, Says, merge_range};
@@ -148,7 +147,7 @@ pub(crate) fn choose(
         stats,
         rows: stats.map_or(UNKNOWN_ROWS, |s| (s.rows as f64).max(1.0)),
         used: block.tables[t].used.clone(),
-        locks_rows: block.lock.strength == Some(LockStrength::Update),
+        locks_rows: block.locks_to_change(t),
         says,
         row_says,
         usable,

@@ -318,6 +318,7 @@ pub(super) fn block(
             },
             ..lock
         },
+        changed: 0,
         calc_found_rows: s.options.sql_calc_found_rows,
         deprecated: b.deprecated,
     };

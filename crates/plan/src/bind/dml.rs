@@ -8,11 +8,11 @@ use nfold_types::{ErrorCode, SqlError};
 
 use super::from::FromInfo;
 use super::names::display;
-use super::{BlockBinder, ParamType, PlanCx, ScopeColumn, ScopeSlot, block, stored, with};
+use super::{BlockBinder, ParamType, PlanCx, ScopeColumn, ScopeSlot, block, stored, tables, with};
 use crate::expr::{Expr, SubqueryPlan};
 use crate::query::{
-    Assignment, Block, DeletePlan, InsertPlan, InsertSource, LimitPlan, Plan, QueryBody, QueryPlan,
-    RowLocking, TableSlot, TableSource, UpdatePlan,
+    AccessKind, Assignment, Block, DeletePlan, InsertPlan, InsertSource, JoinStep, LimitPlan,
+    OrderKey, Plan, QueryBody, QueryPlan, RowLocking, TableSlot, TableSource, UpdatePlan,
 };
 
 fn base_table(source: &TableSource, name: &str, verb: &str) -> Result<Arc<TableDef>, SqlError> {
@@ -126,7 +126,7 @@ pub(super) fn insert(cx: &PlanCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError>
 }
 
 /// What is stored in `column`; `DEFAULT` is `None`.
-fn value(
+pub(super) fn value(
     b: &mut BlockBinder<'_>,
     e: &ast::Expr,
     column: &ColumnDef,
@@ -239,9 +239,8 @@ fn assignments(
     Ok(out)
 }
 
-/// The one table that an UPDATE or DELETE names.
 /// Error 1093 where a subquery reads the table that the statement changes. What a derived table reads is copied before.
-fn refuse_own_table(
+pub(super) fn refuse_own_table(
     table: &TableDef,
     name: &str,
     subqueries: &[SubqueryPlan],
@@ -264,6 +263,7 @@ fn refuse_own_table(
     Ok(())
 }
 
+/// The one table that an UPDATE or DELETE names.
 fn single(refs: &[TableRef]) -> Option<&TableFactor> {
     match refs {
         [TableRef::Table(t)] => Some(t),
@@ -285,12 +285,7 @@ fn find_rows(
     order_by: &[OrderItem],
     limit: Option<&ast::Expr>,
 ) -> Result<Found, SqlError> {
-    let mut conditions = std::mem::take(&mut info.conditions);
-    if let Some(e) = selection {
-        b.clause = "where clause";
-        let e = b.expr(e)?;
-        b.conditions(e, &mut conditions);
-    }
+    let conditions = conditions(&mut b, &mut info, selection)?;
     b.clause = "order clause";
     let order = b.order_keys(order_by, &[])?;
     let limit = match limit {
@@ -300,9 +295,41 @@ fn find_rows(
             count: b.expr(e)?,
         }),
     };
-    // Whole rows are read: they are what is changed.
-    for slot in &mut b.tables {
-        slot.used = vec![true; slot.source.column_types().len()];
+    let block = found(cx, b, info, conditions, (order, limit.is_some()), 1)?;
+    Ok(Found { block, limit })
+}
+
+/// The conditions of FROM and WHERE.
+pub(super) fn conditions(
+    b: &mut BlockBinder<'_>,
+    info: &mut FromInfo,
+    selection: Option<&ast::Expr>,
+) -> Result<Vec<Expr>, SqlError> {
+    let mut conditions = std::mem::take(&mut info.conditions);
+    if let Some(e) = selection {
+        b.clause = "where clause";
+        let e = b.expr(e)?;
+        b.conditions(e, &mut conditions);
+    }
+    Ok(conditions)
+}
+
+/// The block that finds the rows to change: those of the slots `changed`, a bit set. Error 1175 with `sql_safe_updates`.
+pub(super) fn found(
+    cx: &PlanCx<'_>,
+    mut b: BlockBinder<'_>,
+    mut info: FromInfo,
+    conditions: Vec<Expr>,
+    (order, limited): (Vec<OrderKey>, bool),
+    changed: u64,
+) -> Result<Block, SqlError> {
+    let used = b.used.take();
+    for (t, (slot, used)) in b.tables.iter_mut().zip(used).enumerate() {
+        // What is changed is read whole.
+        slot.used = match changed >> t & 1 == 1 {
+            true => vec![true; slot.source.column_types().len()],
+            false => used,
+        };
     }
     let mut block = Block {
         tables: b.tables,
@@ -319,23 +346,30 @@ fn find_rows(
             strength: Some(ast::LockStrength::Update),
             wait: ast::LockWait::Wait,
         },
+        changed,
         calc_found_rows: false,
         deprecated: b.deprecated,
     };
     if cx.safe_updates {
         // What a key can find is found by the key, whatever it costs.
-        info.hints.iter_mut().for_each(|h| h.force = true);
+        let hints = info.hints.iter_mut().enumerate();
+        hints.for_each(|(t, h)| h.force |= changed >> t & 1 == 1);
     }
-    crate::access::optimize(cx, &mut block, conditions, &info, limit.is_some());
-    let scans =
-        |j: &crate::query::JoinStep| matches!(j.access.kind, crate::query::AccessKind::Full);
-    if cx.safe_updates && limit.is_none() && block.joins.iter().any(scans) {
+    crate::access::optimize(cx, &mut block, conditions, &info, limited);
+    let scans = |step: &JoinStep| {
+        let access = match &step.access.kind {
+            AccessKind::Hash { build, .. } => &**build,
+            _ => &step.access,
+        };
+        matches!(access.kind, AccessKind::Full) && block.changes(step.table)
+    };
+    if cx.safe_updates && !limited && block.joins.iter().any(scans) {
         return Err(SqlError::new(
             ErrorCode::ER_UPDATE_WITHOUT_KEY_IN_SAFE_MODE,
             &[&""],
         ));
     }
-    Ok(Found { block, limit })
+    Ok(block)
 }
 
 pub(super) fn update(cx: &PlanCx<'_>, u: &ast::Update) -> Result<Plan, SqlError> {
@@ -344,7 +378,7 @@ pub(super) fn update(cx: &PlanCx<'_>, u: &ast::Update) -> Result<Plan, SqlError>
 
 fn update_within(cx: &PlanCx<'_>, u: &ast::Update) -> Result<Plan, SqlError> {
     let Some(factor) = single(&u.tables) else {
-        return Err(SqlError::not_supported("UPDATE of several tables"));
+        return tables::update(cx, u);
     };
     let mut b = BlockBinder::new(cx, None);
     let info = b.single(factor)?;
@@ -387,7 +421,7 @@ pub(super) fn delete(cx: &PlanCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError>
 
 fn delete_within(cx: &PlanCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError> {
     let (Some(factor), true) = (single(&d.from), d.targets.is_empty()) else {
-        return Err(SqlError::not_supported("DELETE from several tables"));
+        return tables::delete(cx, d);
     };
     let mut b = BlockBinder::new(cx, None);
     let info = b.single(factor)?;

@@ -17,6 +17,7 @@ mod names;
 pub(crate) mod pad;
 mod set;
 mod stored;
+mod tables;
 mod types;
 mod with;
 

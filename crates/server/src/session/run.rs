@@ -29,7 +29,7 @@ use super::locks::{TableLocks, write_permit};
 use super::plan_info::{Info, plan_cx};
 use super::plans::{Cached, Hint};
 use super::shared_plans::{PlanKey, SharedPlan};
-use super::tables::{TableUse, tables_of};
+use super::tables::{TableUse, changed_by, tables_of};
 
 /// Plans with longer keys are not kept.
 const MAX_KEY_BYTES: usize = 64 << 10;
@@ -214,7 +214,7 @@ impl Session {
             }
         };
         let database = self.env.database.clone();
-        let uses = tables_of(&parsed.statement, database.as_deref())?;
+        let mut uses = tables_of(&parsed.statement, database.as_deref())?;
         self.check_uses(&uses)?;
         let mut ids = Vec::new();
         let held = std::mem::take(&mut self.table_locks);
@@ -240,6 +240,12 @@ impl Session {
             &plan_cx(&info, &self.schema, work.text, &params),
             &parsed.statement,
         )?);
+        let before = uses.len();
+        uses.extend(changed_by(&plan));
+        if uses.len() > before {
+            self.check_uses(&uses)?;
+            ids = ids_of(&uses, &self.schema, &self.table_locks);
+        }
         let named = parsed.named_by_text as usize;
         let shared = Arc::new(SharedPlan {
             access: access_bits(&plan),

@@ -1,7 +1,8 @@
 //! The tables that a statement names, with the privilege it needs on each: for access checks and metadata locks, before anything is
-//! bound.
+//! bound. Which of several tables UPDATE and DELETE change, their plan tells.
 
 use nfold_catalog::Privileges;
+use nfold_plan::Plan;
 use nfold_sql::ast::*;
 use nfold_types::{ErrorCode, SqlError};
 
@@ -221,19 +222,15 @@ impl<'a> Walk<'a> {
 
     fn update(&mut self, u: &'a Update) {
         self.with(u.with.as_ref(), |w| {
-            // Which columns belong to which table is known only when names are bound: every base table counts as changed.
-            let mut targets = Vec::new();
-            u.tables.iter().for_each(|t| base_tables(t, &mut targets));
-            for factor in &targets {
-                let named = u.assignments.iter().any(|a| {
-                    let alias = factor.alias.as_ref().unwrap_or(&factor.name.name);
-                    a.column.table.as_ref().is_none_or(|t| t == alias)
-                });
-                if named {
-                    w.add_factor(factor, Privileges::UPDATE, "UPDATE");
-                }
+            // Of several, those that are changed are known only when names are bound.
+            let one = match u.tables.as_slice() {
+                [TableRef::Table(t)] => Some(t),
+                _ => None,
+            };
+            if let Some(t) = one {
+                w.add_factor(t, Privileges::UPDATE, "UPDATE");
             }
-            if targets.len() > 1 || u.selection.is_some() {
+            if one.is_none() || u.selection.is_some() {
                 u.tables.iter().for_each(|t| w.table_ref(t));
             }
             w.assignments(&u.assignments);
@@ -244,22 +241,8 @@ impl<'a> Walk<'a> {
 
     fn delete(&mut self, d: &'a Delete) {
         self.with(d.with.as_ref(), |w| {
-            let mut tables = Vec::new();
-            d.from.iter().for_each(|t| base_tables(t, &mut tables));
-            if d.targets.is_empty() {
-                tables
-                    .iter()
-                    .for_each(|t| w.add_factor(t, Privileges::DELETE, "DELETE"));
-            }
-            for target in &d.targets {
-                let named = tables.iter().find(|t| {
-                    let alias = t.alias.as_ref().unwrap_or(&t.name.name);
-                    *alias == target.name
-                });
-                match named {
-                    Some(t) => w.add_factor(t, Privileges::DELETE, "DELETE"),
-                    None => w.add(target, Privileges::DELETE, "DELETE"),
-                }
+            if let ([TableRef::Table(t)], true) = (d.from.as_slice(), d.targets.is_empty()) {
+                w.add_factor(t, Privileges::DELETE, "DELETE");
             }
             if !d.targets.is_empty() || d.selection.is_some() {
                 d.from.iter().for_each(|t| w.table_ref(t));
@@ -349,16 +332,21 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The base tables of a table reference, not looking into subqueries.
-fn base_tables<'a>(t: &'a TableRef, out: &mut Vec<&'a TableFactor>) {
-    match t {
-        TableRef::Table(f) => out.push(f),
-        TableRef::Derived { .. } => {}
-        TableRef::Join(j) => {
-            base_tables(&j.left, out);
-            base_tables(&j.right, out);
+/// The tables that a statement on several changes, as its plan has found them.
+pub fn changed_by(plan: &Plan) -> impl Iterator<Item = TableUse> {
+    plan.changed_tables().into_iter().map(|t| {
+        let (needs, command) = match t.deletes {
+            true => (Privileges::DELETE, "DELETE"),
+            false => (Privileges::UPDATE, "UPDATE"),
+        };
+        TableUse {
+            schema: (&*t.table.schema).into(),
+            name: (&*t.table.name).into(),
+            alias: (&*t.alias).into(),
+            needs,
+            command,
         }
-    }
+    })
 }
 
 #[cfg(test)]
@@ -405,11 +393,11 @@ mod tests {
             ("UPDATE t SET a=1", "UPDATE d.t"),
             (
                 "UPDATE t x JOIN u y ON x.a=y.a SET x.b=1",
-                "UPDATE d.t, SELECT d.t, SELECT d.u",
+                "SELECT d.t, SELECT d.u",
             ),
             (
                 "DELETE x FROM t x JOIN u WHERE x.a=u.a",
-                "DELETE d.t, SELECT d.t, SELECT d.u",
+                "SELECT d.t, SELECT d.u",
             ),
             (
                 "EXPLAIN SELECT * FROM t LEFT JOIN u ON EXISTS (SELECT 1 FROM w)",
