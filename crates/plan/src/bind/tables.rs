@@ -57,11 +57,11 @@ pub(super) fn update(cx: &PlanCx<'_>, u: &ast::Update) -> Result<Plan, SqlError>
         }
     }
     targets.sort_by_key(|t| t.slot);
+    refuse_moved_twice(&b, &targets)?;
     for target in &targets {
         // MySQL names the first table, whichever is meant.
         refuse_own_table(&target.table, &b.scope[0].alias, &b.subqueries)?;
     }
-    refuse_moved_twice(&b, &targets)?;
     let changed = targets.iter().fold(0, |set, t| set | 1 << t.slot);
     let source = found(cx, b, info, conditions, (Vec::new(), false), changed)?;
     let at_once = at_once(&source, &targets);
