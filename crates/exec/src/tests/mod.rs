@@ -37,6 +37,7 @@ mod plans;
 mod select;
 mod spills;
 mod subqueries;
+mod tables;
 
 /// A statement's rows, NULL as `None`.
 pub(crate) type Rows = Vec<Vec<Option<String>>>;
