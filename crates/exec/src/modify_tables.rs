@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use nfold_engine::{DeleteOp, RowBatch, Table, UpdateOp, WriteOutcome};
-use nfold_plan::query::{Block, DeleteTablesPlan, TableSource, UpdateTablesPlan};
+use nfold_plan::query::{Block, DeleteTablesPlan, UpdateTablesPlan};
 use nfold_types::SqlError;
 
 use crate::batch::Batch;
@@ -24,7 +24,7 @@ use crate::modify::{self, Assigner, fail_or_warn, observe};
 use crate::runtime::Runtime;
 use crate::spill::Spool;
 use crate::statement::{StatementResult, full_table};
-use crate::step::{RowRefs, StepCx};
+use crate::step::{RowRefs, StepCx, is_named_once};
 use crate::store::{self, Storing};
 
 /// Which rows of a table were met.
@@ -348,11 +348,9 @@ fn opened<'e>(
     Ok(exec.insert(made))
 }
 
-/// Whether the slot alone is read first, of all that are of its table.
-fn comes_together(block: &Block, slot: usize, table: &Table) -> bool {
-    let same =
-        |source: &TableSource| matches!(source, TableSource::Table(t) if t.id == table.def().id);
-    step_of(block, slot) == 0 && block.tables.iter().filter(|t| same(&t.source)).count() == 1
+/// Whether the slot is read first, and no other is of its table.
+fn comes_together(block: &Block, slot: usize) -> bool {
+    step_of(block, slot) == 0 && is_named_once(block, slot)
 }
 
 pub(crate) fn update(
@@ -378,7 +376,7 @@ pub(crate) fn update(
                 false => assigner.together(),
             },
             shared: tables.iter().filter(same).count() > 1,
-            seen: Seen::new(rt, comes_together(block, target.slot, table)),
+            seen: Seen::new(rt, comes_together(block, target.slot)),
             rows: Spool::new(rt.env.work_memory()),
             found: 0,
             key: Vec::new(),
@@ -476,7 +474,7 @@ pub(crate) fn delete(
         }
         let table = rt.table(def.id)?;
         targets.push(Deleting {
-            seen: Seen::new(rt, comes_together(block, *slot, &table)),
+            seen: Seen::new(rt, comes_together(block, *slot)),
             table,
             steps: vec![step],
             rows: Spool::new(rt.env.work_memory()),

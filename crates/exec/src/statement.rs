@@ -166,7 +166,8 @@ pub fn execute(
     let several = matches!(plan, Plan::UpdateTables(_) | Plan::DeleteTables(_));
     let writes = several || matches!(plan, Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_));
     // MySQL locks what these read at every isolation level.
-    let lock_reads = several || crate::runtime::locks_reads(session, writes);
+    let locks = several || matches!(plan, Plan::Delete(_));
+    let lock_reads = locks || crate::runtime::locks_reads(session, writes);
     if statement.lock_reads != lock_reads {
         statement.lock_reads = lock_reads;
         (statement.query, statement.root) = (KeptQuery::default(), None);

@@ -1,8 +1,8 @@
 //! The candidates of outer rows: by points of many of them in one read, one by one, or from a hash table.
 
 use nfold_engine::PointSet;
-use nfold_plan::expr::{CmpKind, Expr};
-use nfold_plan::query::{AccessKind, HashKey, JoinStep};
+use nfold_plan::expr::{CmpKind, Expr, ExprKind};
+use nfold_plan::query::{AccessKind, HashKey, JoinStep, JoinType};
 use nfold_types::SqlError;
 
 use super::read::Point;
@@ -79,10 +79,21 @@ fn place_of(points: &PointSet, key: &[u8]) -> Option<u32> {
     None
 }
 
+impl StepExec {
+    /// The candidates at hand are part of no joined row yet.
+    fn keep_none(&mut self) {
+        if let Some(kept) = &mut self.kept {
+            kept.clear();
+            kept.resize(self.inner.len(), false);
+        }
+    }
+}
+
 impl StepCx<'_, '_> {
     /// Finds the candidates of outer rows from `outer_at` on.
     pub(super) fn look_up(&self, me: &mut StepExec, position: usize) -> Result<(), SqlError> {
         let step = &self.block.joins[position];
+        self.give_up(me);
         me.group_start = me.outer_at;
         me.spans.clear();
         me.inner_order.clear();
@@ -110,8 +121,20 @@ impl StepCx<'_, '_> {
         self.next_piece(me)
     }
 
+    /// The candidates at hand are done with: the locks of those that no joined row has are given up.
+    pub(super) fn give_up(&self, me: &mut StepExec) {
+        let (Some(kept), Some(reader)) = (&mut me.kept, &me.reader) else {
+            return;
+        };
+        for i in (0..kept.len()).filter(|&i| !kept[i]) {
+            reader.release(self.rt, &me.inner, i);
+        }
+        kept.clear();
+    }
+
     /// Reads the next candidates of the only outer row of the group.
     pub(super) fn next_piece(&self, me: &mut StepExec) -> Result<(), SqlError> {
+        self.give_up(me);
         me.inner.clear();
         while me.inner.bytes() < PIECE_BYTES {
             me.more = match std::mem::replace(&mut me.more, More::No) {
@@ -137,6 +160,7 @@ impl StepCx<'_, '_> {
         me.candidate = 0;
         me.inner_order.clear();
         me.inner_order.extend(0..me.inner.len() as u32);
+        me.keep_none();
         me.spans.clear();
         me.spans.push((0, me.inner.len() as u32));
         Ok(())
@@ -197,6 +221,7 @@ impl StepCx<'_, '_> {
         };
         me.spans.extend(looking.places.iter().map(span));
         me.group_end = end;
+        me.keep_none();
         Ok(())
     }
 
@@ -268,6 +293,10 @@ impl StepCx<'_, '_> {
         match (&mut me.reader, &step.access.kind) {
             (Some(reader), AccessKind::Hash { build, .. }) => {
                 let exact = reader.bind(&self.eval(&self.empty_rows()), build)?;
+                let own = match reader.gives_up(self.rt) {
+                    true => conditions_of(step),
+                    false => Vec::new(),
+                };
                 let batch = &mut me.inner;
                 let mut more = true;
                 while more {
@@ -277,8 +306,11 @@ impl StepCx<'_, '_> {
                         let image = batch.row(i);
                         let mut rows = self.empty_rows();
                         rows[step.table] = slot.row(Some(image));
-                        if exact || self.eval(&rows).passes(&build.implied)? {
+                        let cx = self.eval(&rows);
+                        if (exact || cx.passes(&build.implied)?) && passes_all(&cx, &own)? {
                             add(image, batch.row_id(i))?;
+                        } else {
+                            reader.release(self.rt, batch, i);
                         }
                     }
                 }
@@ -290,6 +322,30 @@ impl StepCx<'_, '_> {
         }
         table.finish(self.rt)
     }
+}
+
+/// Conditions that a row of the step's table alone decides, as often as they are asked: a row that does not pass is part of no joined row.
+fn conditions_of(step: &JoinStep) -> Vec<&Expr> {
+    let conditions = match step.kind {
+        JoinType::Inner => &step.filter,
+        JoinType::Left => &step.on,
+    };
+    let asks_more = |e: &Expr| match &e.kind {
+        ExprKind::Column(at) => usize::from(at.table) != step.table,
+        ExprKind::Call { .. } | ExprKind::AssignUserVar(..) | ExprKind::Subquery { .. } => true,
+        _ => false,
+    };
+    let own = |e: &&Expr| !e.any(&mut |e| asks_more(e));
+    conditions.iter().filter(own).collect()
+}
+
+fn passes_all(cx: &EvalCx<'_>, conditions: &[&Expr]) -> Result<bool, SqlError> {
+    for e in conditions {
+        if !cx.passes(std::slice::from_ref(*e))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The outer side of an equality, and what it is compared with.

@@ -13,7 +13,7 @@ mod lookup;
 mod read;
 mod slot;
 
-use nfold_engine::{RowBatch, RowTaker};
+use nfold_engine::{RowBatch, RowLock, RowTaker};
 use nfold_plan::query::{AccessKind, Block, JoinStep, JoinType, PointPart, TableSource};
 use nfold_types::SqlError;
 use smallvec::SmallVec;
@@ -72,6 +72,9 @@ pub(crate) struct StepExec {
     looking: Looking,
     /// The hash key at hand.
     key: Vec<u8>,
+    /// Which of the candidates at hand are part of a joined row, where the locks of the others are given up: the rows are locked, and read under no other
+    /// name. READ COMMITTED alone does so.
+    kept: Option<Vec<bool>>,
     /// Behind the candidates at hand.
     more: More,
     matched: bool,
@@ -111,6 +114,11 @@ impl StepExec {
             AccessKind::Empty | AccessKind::Source => Lookup::Hash(Box::default()),
             _ => Lookup::PerRow,
         };
+        let locks = reader
+            .as_ref()
+            .is_some_and(|r| r.spec.lock != RowLock::None);
+        let kept = locks && position > 0 && !matches!(lookup, Lookup::Hash(_));
+        let kept = kept && is_named_once(block, step.table);
         Ok(StepExec {
             reader,
             lookup,
@@ -125,6 +133,7 @@ impl StepExec {
             candidate: 0,
             looking: Looking::default(),
             key: Vec::new(),
+            kept: kept.then(Vec::new),
             more: More::No,
             matched: false,
             exact: true,
@@ -170,10 +179,22 @@ impl StepExec {
         (self.group_start, self.group_end, self.candidate) = (0, 0, 0);
         (self.matched, self.exact, self.started) = (false, true, false);
         (self.made, self.more) = (None, More::No);
+        if let Some(kept) = &mut self.kept {
+            kept.clear();
+        }
         if let Lookup::Hash(table) = &mut self.lookup {
             table.clear();
         }
     }
+}
+
+/// Whether no other slot is of the same table.
+pub(crate) fn is_named_once(block: &Block, slot: usize) -> bool {
+    let TableSource::Table(def) = &block.tables[slot].source else {
+        return true;
+    };
+    let same = |s: &TableSource| matches!(s, TableSource::Table(t) if t.id == def.id);
+    block.tables.iter().filter(|t| same(&t.source)).count() == 1
 }
 
 /// The row slots of a block.
@@ -244,6 +265,7 @@ impl<'r> StepCx<'r, '_> {
             let me = &mut rest[0];
             if me.outer_at >= me.outer.len() {
                 if me.outer_done {
+                    self.give_up(me);
                     return Ok(!out.is_empty());
                 }
                 let mut outer = std::mem::take(&mut me.outer);
@@ -312,6 +334,9 @@ impl<'r> StepCx<'r, '_> {
                     out.push_of(&me.outer, me.outer_at, p);
                 }
                 out.push_row(Some(image), id);
+                if let Some(kept) = &mut me.kept {
+                    kept[candidate] = true;
+                }
                 if out.is_full() && n < end as usize {
                     me.candidate = n;
                     return Ok(());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nfold_engine::{
-    LockWaitPolicy, PointSet, Read, ReadSpec, RowBatch, RowLock, RowTaker, Table, lend,
+    Isolation, LockWaitPolicy, PointSet, Read, ReadSpec, RowBatch, RowLock, RowTaker, Table, lend,
 };
 use nfold_plan::query::{Access, AccessKind, Block, PointPart};
 use nfold_sql::ast::{LockStrength, LockWait};
@@ -235,6 +235,13 @@ impl TableReader {
                 return Ok(!last);
             }
         }
+    }
+
+    /// Whether the locks of rows that do not match are given up.
+    pub fn gives_up(&self, rt: &Runtime<'_>) -> bool {
+        let level = rt.env.isolation();
+        self.spec.lock != RowLock::None
+            && matches!(level, Isolation::ReadCommitted | Isolation::ReadUncommitted)
     }
 
     /// Row `i` of the rows read last does not match.
