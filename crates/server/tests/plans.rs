@@ -271,6 +271,45 @@ fn each_session_asks_its_own_privileges() {
 }
 
 #[test]
+fn of_several_tables_those_that_change_need_the_right() {
+    with_server(|server| {
+        let mut root = session(server, "a");
+        for sql in [
+            "CREATE TABLE b.w (id INT PRIMARY KEY, n INT)",
+            "INSERT INTO b.w VALUES (1, 0)",
+            "CREATE USER u@localhost",
+            "GRANT SELECT ON a.* TO u@localhost",
+            "GRANT SELECT, UPDATE ON b.* TO u@localhost",
+        ] {
+            root.ok(sql);
+        }
+        let mut user = Session(server.connect_as("u").unwrap());
+        user.ok("USE a");
+        let read = "UPDATE a.t JOIN b.w USING (id) SET t.v = 'x' WHERE id = 2";
+        let both = "UPDATE a.t JOIN b.w USING (id) SET t.v = 'x', w.n = 1 WHERE id = 2";
+        let gone = "DELETE b.w FROM a.t JOIN b.w USING (id) WHERE id = 2";
+        for sql in [read, both, gone] {
+            assert_eq!(user.query(sql), Err(1142), "{sql}");
+            assert_eq!(user.query(&format!("EXPLAIN {sql}")), Err(1142), "{sql}");
+            root.ok(sql);
+            assert_eq!(user.query(sql), Err(1142), "the plan is shared: {sql}");
+        }
+        for sql in [
+            "UPDATE a.t JOIN b.w USING (id) SET w.n = w.n + 1",
+            // A name without a table means the only one that has it.
+            "UPDATE a.t JOIN b.w USING (id) SET n = n + 1",
+        ] {
+            user.ok(sql);
+        }
+        assert_eq!(user.ok("SELECT n FROM b.w"), ["2"]);
+        root.ok("GRANT DELETE ON b.* TO u@localhost");
+        user.ok(gone);
+        user.ok("DELETE FROM b.w USING b.w JOIN a.t USING (id)");
+        assert!(root.ok("SELECT n FROM b.w").is_empty());
+    });
+}
+
+#[test]
 fn a_prepared_statement_keeps_its_database() {
     with_server(|server| {
         let mut s = session(server, "a");
