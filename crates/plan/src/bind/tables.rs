@@ -154,11 +154,13 @@ fn at_once(block: &Block, targets: &[UpdateTarget]) -> Option<usize> {
     };
     let reads = |e: &Expr| e.any(&mut |e| assigned(e));
     let looks = |step: &JoinStep| {
-        let hashed = match &step.access.kind {
+        let found = match &step.access.kind {
             AccessKind::Hash { keys, .. } => keys.iter().any(|k| reads(&k.outer)),
-            _ => false,
+            // Keys that are looked up are looked up once.
+            AccessKind::Points(_) => false,
+            _ => step.access.implied.iter().any(reads),
         };
-        hashed || step.on.iter().chain(&step.filter).any(reads)
+        found || step.on.iter().chain(&step.filter).any(reads)
     };
     (targets.len() == 1 || !later.iter().any(looks)).then_some(at)
 }
