@@ -353,18 +353,15 @@ fn comes_together(block: &Block, slot: usize) -> bool {
     step_of(block, slot) == 0 && is_named_once(block, slot)
 }
 
-pub(crate) fn update(
+/// What gathers the rows of each table; `tables`: those of the plan's targets, opened.
+fn updating<'p>(
     rt: &Runtime<'_>,
-    plan: &UpdateTablesPlan,
-    exec: &mut Option<Box<BlockExec>>,
-) -> Result<StatementResult, SqlError> {
+    plan: &'p UpdateTablesPlan,
+    tables: &'p [Arc<Table>],
+) -> Vec<Updating<'p>> {
     let block = &plan.source;
-    let storing = Storing::new(rt, plan.ignore, false);
-    let tables = (plan.targets.iter())
-        .map(|t| rt.table(t.table.id))
-        .collect::<Result<Vec<_>, _>>()?;
-    let mut targets: Vec<Updating<'_>> = Vec::with_capacity(tables.len());
-    for (n, (target, table)) in plan.targets.iter().zip(&tables).enumerate() {
+    let mut targets: Vec<Updating<'p>> = Vec::with_capacity(tables.len());
+    for (n, (target, table)) in plan.targets.iter().zip(tables).enumerate() {
         let assigner = Assigner::of_slot(table, &target.assignments, target.slot);
         let same = |t: &&Arc<Table>| t.def().id == table.def().id;
         targets.push(Updating {
@@ -384,6 +381,20 @@ pub(crate) fn update(
             record: Vec::new(),
         });
     }
+    targets
+}
+
+pub(crate) fn update(
+    rt: &Runtime<'_>,
+    plan: &UpdateTablesPlan,
+    exec: &mut Option<Box<BlockExec>>,
+) -> Result<StatementResult, SqlError> {
+    let block = &plan.source;
+    let storing = Storing::new(rt, plan.ignore, false);
+    let tables = (plan.targets.iter())
+        .map(|t| rt.table(t.table.id))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut targets = updating(rt, plan, &tables);
     let mut n = 0u64;
     opened(rt, block, exec)?.batches(rt, block, &mut |scx, batch| {
         for i in 0..batch.len() {
