@@ -5,7 +5,7 @@
 //! ```text
 //! per group of LANES keys:
 //!   root:   read hints, prefetch slots │
-//!   level:  search slots, prefetch the child's word │ load it │ prefetch child │ validate parent, read hints, prefetch slots │ ... next level
+//!   level:  search slots, prefetch the cell │ read the child's number, prefetch its word │ load it │ prefetch child │ validate parent, read hints, prefetch slots │ ... next level
 //!   leaf:   search slots │ prefetch cells │ compare, copy, validate
 //! ```
 //! Each `│` separates loops over the whole group; prefetches of pages stand close together (see [`crate::guess`]). A key that meets a change drops out and is done alone; a key that meets a
@@ -15,7 +15,7 @@
 
 use crate::node::{Key, Node};
 use crate::tree::{Miss, TreeHandle, count_restart};
-use nfold_store::{PageId, PageNo, PageRef, SpacePages, Stop, Store, WordRef};
+use nfold_store::{PageId, PageRef, SpacePages, Stop, Store, WordRef};
 use smallvec::SmallVec;
 
 /// Keys in flight together.
@@ -58,7 +58,7 @@ pub(crate) trait Job {
 struct Lane<'s, I> {
     page: PageRef<'s>,
     item: I,
-    /// Child page number, or at the leaf the slot that the head search found.
+    /// The slot that a search found, then the child's page number.
     next: u32,
     /// Where the child's page word is.
     word: Option<WordRef<'s>>,
@@ -204,26 +204,18 @@ impl TreeHandle {
             known: 0,
         }));
         for below in (0..Node::new(root.words()).level()).rev() {
-            self.choose_children(pages, job, lanes);
+            self.search_slots(job, lanes);
+            self.choose_children(pages, lanes);
             self.prefetch_children(store, pages, lanes);
             self.enter_children(store, pages, job, lanes, below)?;
         }
         Ok(())
     }
 
-    /// Finds each lane's child, and prefetches what tells where that is.
-    fn choose_children<'s, J: Job>(
-        &self,
-        pages: SpacePages<'s>,
-        job: &J,
-        lanes: &mut Lanes<'s, J::Item>,
-    ) {
-        let Lanes { live, restart, .. } = lanes;
-        let mut kept = 0;
-        let mut before: Option<Chosen<'s>> = None;
-        let all = live.as_mut_slice();
-        for i in 0..all.len() {
-            let mut lane = all[i];
+    /// Finds each lane's slot, and asks for the cell that it leads to.
+    fn search_slots<J: Job>(&self, job: &J, lanes: &mut Lanes<'_, J::Item>) {
+        let mut before: Option<Chosen<'_>> = None;
+        for lane in &mut lanes.live {
             let node = Node::new(lane.page.words());
             let key = job.key(lane.item);
             let (count, suffix) = (node.count(), node.suffix_of(key));
@@ -234,25 +226,38 @@ impl TreeHandle {
                     let range = lane.range.get_or_look(node, count, suffix.head);
                     let first = node.search_hinted(range, suffix.head);
                     let (at, equal) = node.search_key(first, count, key, suffix);
-                    if equal { at } else { at.saturating_sub(1) }
+                    let slot = if equal { at } else { at.saturating_sub(1) };
+                    node.prefetch(node.slot(slot).value_at());
+                    slot
                 }
-            };
-            lane.next = node.child(node.slot(slot));
-            if !lane.page.validate() {
-                restart.push(lane.item);
-                continue;
-            }
-            lane.word = match before {
-                Some(b) if b.child == lane.next => b.word,
-                _ => pages.word(lane.next),
             };
             before = Some(Chosen {
                 page: lane.page,
                 slot,
                 head: suffix.head,
-                child: lane.next,
-                word: lane.word,
             });
+            lane.next = slot as u32;
+        }
+    }
+
+    /// Reads which children the lanes' slots lead to, and prefetches what tells where those are.
+    fn choose_children<'s, I: Copy>(&self, pages: SpacePages<'s>, lanes: &mut Lanes<'s, I>) {
+        let Lanes { live, restart, .. } = lanes;
+        let mut kept = 0;
+        let (mut before, mut word_before) = (0, None);
+        let all = live.as_mut_slice();
+        for i in 0..all.len() {
+            let mut lane = all[i];
+            let node = Node::new(lane.page.words());
+            let child = node.child(node.slot(lane.next as usize));
+            if !lane.page.validate() {
+                restart.push(lane.item);
+                continue;
+            }
+            if child != before {
+                (before, word_before) = (child, pages.word(child));
+            }
+            (lane.next, lane.word) = (child, word_before);
             all[kept] = lane;
             kept += 1;
         }
@@ -381,8 +386,6 @@ struct Chosen<'s> {
     slot: usize,
     /// Of the key.
     head: u32,
-    child: PageNo,
-    word: Option<WordRef<'s>>,
 }
 
 impl Chosen<'_> {
