@@ -1,5 +1,7 @@
 //! The state of one aggregate function over one group.
 
+mod combine;
+
 use std::cmp::Ordering;
 
 use nfold_plan::collate;

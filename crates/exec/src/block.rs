@@ -4,6 +4,7 @@
 //! pull ends.
 
 mod late;
+mod windowed;
 
 use nfold_engine::RowLock;
 use nfold_plan::expr::{ColumnAt, Expr, ExprKind};
@@ -26,6 +27,7 @@ use crate::sort::Sorter;
 use crate::step::{Slot, Source, StepCx, StepExec, keeps_ids, row_lock};
 use crate::subquery::{BlockSubqueries, KeptSubquery};
 use crate::tuple::{self, KeyMaker};
+use crate::window::Windowing;
 
 /// Takes result rows: `select` is evaluated over `cx` as the consumer sees fit. False: it wants no more.
 pub(crate) trait RowOut {
@@ -105,6 +107,7 @@ pub(crate) struct BlockExec {
     plain: Option<Box<Plain>>,
     made: Option<Box<Made>>,
     grouping: Option<Box<Grouping>>,
+    windowing: Option<Box<Windowing>>,
     /// Results are computed after the sort.
     late: bool,
     subqueries: Box<[KeptSubquery]>,
@@ -156,7 +159,10 @@ pub(crate) fn projected(select: &[Expr]) -> Vec<Expr> {
 impl BlockExec {
     pub fn open(rt: &Runtime<'_>, block: &Block, limits: Limits) -> Result<BlockExec, SqlError> {
         let mut slots: Vec<Option<Slot>> = (0..block.tables.len()).map(|_| None).collect();
-        let plain = block.group.is_none() && block.order.is_empty() && !block.distinct;
+        let plain = block.group.is_none()
+            && block.windows.is_empty()
+            && block.order.is_empty()
+            && !block.distinct;
         let few = plain
             && limits.wanted() < 1000
             && block.joins.len() == 1
@@ -204,6 +210,8 @@ impl BlockExec {
             made: (block.distinct || !block.order.is_empty())
                 .then(|| Box::new(Made::new(rt, block))),
             grouping,
+            windowing: (!block.windows.is_empty())
+                .then(|| Box::new(Windowing::new(&block.windows))),
             late: late::applies(block),
             subqueries: KeptSubquery::of(&block.subqueries),
         })
@@ -290,6 +298,7 @@ impl BlockExec {
             steps: &mut self.steps,
             batch: &mut self.batch,
             grouping: self.grouping.as_deref(),
+            windowing: self.windowing.as_deref(),
             nothing,
         };
         if let Some(direct) = &mut self.direct
@@ -468,6 +477,7 @@ struct Run<'r, 's> {
     steps: &'r mut [StepExec],
     batch: &'r mut Batch,
     grouping: Option<&'r Grouping>,
+    windowing: Option<&'r Windowing>,
     nothing: bool,
 }
 
@@ -538,6 +548,14 @@ impl Run<'_, '_> {
     }
 
     fn rows(self, each: &mut Each<'_>) -> Result<(), SqlError> {
+        match self.windowing {
+            None => self.plain_rows(each),
+            Some(windowing) => windowed::run(self, windowing, each),
+        }
+    }
+
+    /// [`rows`](Self::rows) before window functions.
+    fn plain_rows(self, each: &mut Each<'_>) -> Result<(), SqlError> {
         let block = self.scx.block;
         match &block.group {
             None => self.joined(&mut |cx| {
@@ -564,6 +582,7 @@ impl Run<'_, '_> {
             batch,
             nothing,
             grouping: _,
+            windowing: _,
         } = self;
         if nothing {
             return Ok(());

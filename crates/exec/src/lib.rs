@@ -4,6 +4,7 @@
 mod aggregate;
 mod batch;
 mod block;
+mod cells;
 mod distinct;
 pub mod env;
 pub mod eval;
@@ -31,6 +32,7 @@ mod subquery;
 #[cfg(test)]
 mod tests;
 mod tuple;
+mod window;
 
 pub use env::{ExecCx, Interrupt, RowSink, SessionEnv, WireFormat};
 pub use loans::Loans;

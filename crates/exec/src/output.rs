@@ -32,6 +32,7 @@ impl Direct {
         // A derived table that is all a block reads is streamed, not read in batches.
         let plain = matches!(slot?.source, Source::Table(_))
             && block.group.is_none()
+            && block.windows.is_empty()
             && block.having.is_empty()
             && block.order.is_empty()
             && !block.distinct

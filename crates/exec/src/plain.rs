@@ -123,6 +123,7 @@ impl Plain {
         };
         let other = !matches!(slot.source, Source::Table(_))
             || !block.having.is_empty()
+            || !block.windows.is_empty()
             || block.calc_found_rows
             || (block.order.is_empty() && !block.distinct && block.group.is_none());
         if other {

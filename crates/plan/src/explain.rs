@@ -11,6 +11,7 @@ use crate::expr::{Expr, ExprKind};
 use crate::query::{
     Access, AccessKind, Block, ColumnMeta, ExplainPlan, ExplainProbe, InsertSource, JoinStep,
     JoinType, Plan, PointPart, QueryBody, QueryPlan, RowLocking, TableSlot, TableSource,
+    WindowPass,
 };
 
 type Row = Vec<Option<String>>;
@@ -120,6 +121,7 @@ fn probe_query(b: &Block, joins: Vec<JoinStep>) -> QueryPlan {
         joins,
         group: None,
         having: Vec::new(),
+        windows: Vec::new(),
         select: vec![one],
         distinct: false,
         order: Vec::new(),
@@ -290,10 +292,12 @@ impl Explainer<'_> {
         if n == 0 {
             if b.group.as_ref().is_some_and(|g| !g.implicit && !g.ordered)
                 || (b.distinct && b.group.is_none())
+                || !b.windows.is_empty()
             {
                 extra.push("Using temporary".into());
             }
-            if !b.order.is_empty() {
+            let sorts = |p: &WindowPass| !p.partition.is_empty() || !p.order.is_empty();
+            if !b.order.is_empty() || b.windows.iter().any(sorts) {
                 extra.push("Using filesort".into());
             }
         }

@@ -91,7 +91,13 @@ fn block(b: &Block) -> usize {
             .map(|a| size_of_val(a) + exprs(&a.args) + order(&a.order) + a.separator.len());
         exprs(&g.keys) + aggregates.sum::<usize>()
     });
+    let windows = b.windows.iter().map(|pass| {
+        let mut bytes = size_of_val(pass) + size_of_val(&*pass.calls);
+        pass.each_expr(&mut |e| bytes += expr(e));
+        bytes
+    });
     tables.sum::<usize>()
+        + windows.sum::<usize>()
         + joins.sum::<usize>()
         + group
         + exprs(&b.constant_filter)

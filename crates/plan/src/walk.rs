@@ -82,6 +82,9 @@ fn walk_block(b: &mut Block, level: u16, f: &mut Visit<'_>) {
             walk_list(a.args.iter_mut().chain(order), level, f);
         }
     }
+    for pass in &mut b.windows {
+        pass.each_expr_mut(&mut |e| walk_expr(e, level, f));
+    }
     let order = b.order.iter_mut().map(|o| &mut o.expr);
     walk_list(
         b.having.iter_mut().chain(&mut b.select).chain(order),

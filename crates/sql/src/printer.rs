@@ -363,6 +363,9 @@ impl Display for FunctionCall {
 
 impl Display for Window {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        if let (false, Some(name)) = (self.written, &self.name) {
+            return Quoted(&name.value).fmt(f);
+        }
         f.write_char('(')?;
         if let Some(name) = &self.name {
             write!(f, "{} ", Quoted(&name.value))?;
@@ -371,9 +374,31 @@ impl Display for Window {
             write!(f, "partition by {} ", Commas(&self.partition_by))?;
         }
         if !self.order_by.is_empty() {
-            write!(f, "order by {}", Commas(&self.order_by))?;
+            write!(f, "order by {} ", Commas(&self.order_by))?;
+        }
+        if let Some(frame) = &self.frame {
+            let unit = if frame.range { "range" } else { "rows" };
+            write!(f, "{unit} between {} and {}", frame.start, frame.end)?;
         }
         f.write_char(')')
+    }
+}
+
+impl Display for FrameBound {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let side = |following: bool| if following { "following" } else { "preceding" };
+        match self {
+            FrameBound::CurrentRow => f.write_str("current row"),
+            FrameBound::Unbounded { following } => write!(f, "unbounded {}", side(*following)),
+            FrameBound::By {
+                amount,
+                unit,
+                following,
+            } => match unit {
+                None => write!(f, "{amount} {}", side(*following)),
+                Some(unit) => write!(f, "interval {amount} {} {}", unit.name(), side(*following)),
+            },
+        }
     }
 }
 

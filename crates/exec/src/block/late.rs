@@ -2,23 +2,16 @@
 //!
 //! MySQL sorts the rows of the first table, where all that it sorts by is there, and computes each result when it is its turn: assignments to
 //! user variables come in the order of the result, and only for the rows that LIMIT lets through. So the images of the joined rows are
-//! sorted here, where [`ordered`](super::ordered) sorts results.
-//!
-//! # Picture
-//! ```text
-//! sorted entry:   | length u32, image | ... |      an image for each row slot; ABSENT: NULLs of an outer join
-//! ```
+//! sorted here, as one record each, where [`ordered`](super::ordered) sorts results.
 
 use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::query::Block;
 use nfold_types::SqlError;
 
 use super::{Limiter, Limits, Run, give_sorted, sorter_of};
+use crate::cells::{put, take};
 use crate::runtime::Runtime;
 use crate::tuple::KeyMaker;
-
-/// The length that stands for no image.
-const ABSENT: u32 = u32::MAX;
 
 /// Whether results are to be computed after the sort.
 pub(super) fn applies(block: &Block) -> bool {
@@ -31,31 +24,13 @@ pub(super) fn applies(block: &Block) -> bool {
         ExprKind::AssignUserVar(..) | ExprKind::Subquery { .. } => true,
         _ => false,
     };
-    let sorted = !block.order.is_empty() && !block.distinct && block.group.is_none();
+    let sorted = !block.order.is_empty() && !block.distinct && block.group.is_none() && block.windows.is_empty();
     sorted
         && block.select.iter().any(assigns)
         && !block
             .order
             .iter()
             .any(|k| k.expr.any(&mut |e| elsewhere(e)))
-}
-
-fn put(image: Option<&[u8]>, out: &mut Vec<u8>) {
-    let len = image.map_or(ABSENT, |i| i.len() as u32);
-    out.extend_from_slice(&len.to_le_bytes());
-    out.extend_from_slice(image.unwrap_or_default());
-}
-
-/// The first image of an entry, and what follows it.
-fn take(entry: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
-    let (len, rest) = entry.split_first_chunk::<4>()?;
-    match u32::from_le_bytes(*len) {
-        ABSENT => Some((None, rest)),
-        len => {
-            let (image, rest) = rest.split_at_checked(len as usize)?;
-            Some((Some(image), rest))
-        }
-    }
 }
 
 /// Sorts what `run` joins, then gives the results to the consumer of `limiter`.

@@ -24,6 +24,9 @@ pub(crate) enum Wish {
 
 /// What the block would like of its first table.
 pub(crate) fn wish(block: &Block, limit: bool) -> Option<Wish> {
+    if block.group.is_none() && !block.windows.is_empty() {
+        return None;
+    }
     if let Some(group) = &block.group {
         if block.tables.len() != 1 {
             return None;
@@ -256,7 +259,8 @@ pub(super) fn settle(block: &mut Block) {
     let access = first.access.clone();
     let no_filter = first.filter.is_empty();
     // Joins keep the order of the outer rows.
-    if block.group.is_none() && !block.order.is_empty() && !block.distinct {
+    let last = block.group.is_none() && block.windows.is_empty() && !block.distinct;
+    if last && !block.order.is_empty() {
         let given = order_keys(block, t).and_then(|keys| gives(&def, &access, &keys));
         if given == Some(access.reverse)
             || (given.is_some()

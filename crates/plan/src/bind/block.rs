@@ -12,6 +12,7 @@ use super::from::FromInfo;
 use super::group::{Grouper, Place};
 use super::keyed::{self, Asked};
 use super::set::{result_order, set_body};
+use super::window::{self, Specs};
 use super::{BlockBinder, MAX_DEPTH, PlanCx, with};
 use crate::expr::{ColumnAt, Expr, ExprKind, ExprType, KeyedPlan};
 use crate::query::{
@@ -148,7 +149,9 @@ enum Kept {
 impl Kept {
     fn of(e: &Expr, aggregates: &[crate::query::Aggregate]) -> Kept {
         let aggregate = |e: &Expr| e.as_column().filter(|at| at.table == super::AGGREGATES);
-        if let Some(at) = aggregate(e) {
+        if window::has_window(e) {
+            Kept::Value
+        } else if let Some(at) = aggregate(e) {
             match aggregates[usize::from(at.column)].func {
                 AggFunc::Any => Kept::Value,
                 _ => Kept::Aggregate,
@@ -180,9 +183,6 @@ pub(super) fn block(
     lock: RowLocking,
     outer: Option<&BlockBinder<'_>>,
 ) -> Result<Bound, SqlError> {
-    if !s.windows.is_empty() {
-        return Err(SqlError::not_supported("window functions"));
-    }
     if s.with_rollup {
         return Err(SqlError::not_supported("WITH ROLLUP"));
     }
@@ -198,6 +198,7 @@ pub(super) fn block(
     }
     b.clause = "field list";
     b.aggregates_allowed = true;
+    b.windows_allowed = true;
     let mut items = b.items(s, &info)?;
     b.aliases = items
         .iter()
@@ -205,6 +206,7 @@ pub(super) fn block(
         .collect();
     b.clause = "group statement";
     b.aggregates_allowed = false;
+    b.windows_allowed = false;
     let keys = b.group_keys(&s.group_by, &items)?;
     b.keys = keys.clone();
     b.aggregates_allowed = true;
@@ -215,7 +217,15 @@ pub(super) fn block(
         conjuncts(e, &mut having);
     }
     b.clause = "order clause";
+    b.windows_allowed = true;
     let mut order = b.order_keys(order_by, &items)?;
+    b.windows_allowed = false;
+    let mut specs = match s.windows.is_empty() && b.windows.is_empty() {
+        true => Specs::default(),
+        false => b.window_specs(&s.windows)?,
+    };
+    let mut drafts = std::mem::take(&mut b.windows);
+    let windowed = !drafts.is_empty();
     // What DISTINCT keeps is made a text below.
     let passed_on = |e: &Expr| matches!(e.kind, ExprKind::Case { .. } | ExprKind::Call { .. });
     if !tells_apart {
@@ -226,6 +236,8 @@ pub(super) fn block(
     if s.group_by.is_empty() {
         let exprs = items.iter_mut().map(|i| &mut i.expr);
         let exprs = exprs.chain(&mut having);
+        let exprs = exprs.chain(drafts.iter_mut().flat_map(|d| &mut d.args));
+        let exprs = exprs.chain(specs.exprs_mut());
         lone_any_values(&b, exprs.chain(order.iter_mut().map(|k| &mut k.expr)));
     }
 
@@ -237,6 +249,7 @@ pub(super) fn block(
     let mut distinct = tells_apart;
     if grouped {
         let mut g = Grouper::new(&b, keys, implicit, &conditions, &info.left);
+        g.drafts = drafts;
         select = select
             .into_iter()
             .enumerate()
@@ -253,6 +266,8 @@ pub(super) fn block(
         for (n, key) in order.iter_mut().enumerate() {
             key.expr = g.rewrite(key.expr.clone(), Place::Order(n))?;
         }
+        specs.regroup(&mut g)?;
+        drafts = std::mem::take(&mut g.drafts);
         added = std::mem::take(&mut g.subqueries);
         group = Some(g.finish());
     } else if tells_apart {
@@ -261,7 +276,7 @@ pub(super) fn block(
         }
         // As groups of the whole row, which spill; where the first few rows are enough, rows are compared as they come.
         let streams = limit.is_some() && order.is_empty();
-        if !streams && !b.subqueries.iter().any(|q| q.correlated) && !b.tables.is_empty() {
+        if !streams && !windowed && !b.subqueries.iter().any(|q| q.correlated) && !b.tables.is_empty() {
             let mut keys: Vec<Expr> = Vec::new();
             for e in &select {
                 if !keys.iter().any(|k| k.kind == e.kind) {
@@ -286,6 +301,16 @@ pub(super) fn block(
         }
     }
     b.subqueries.append(&mut added);
+    let slots = match group {
+        Some(_) => 1,
+        None => b.tables.len(),
+    };
+    let (windows, window_places) = window::passes(&b, drafts, &specs, slots);
+    if windowed {
+        let order = order.iter_mut().map(|k| &mut k.expr);
+        let all = select.iter_mut().chain(order);
+        all.for_each(|e| window::place(e, &window_places));
+    }
     let aggregates = b.aggregates.take();
     let places: Vec<Kept> = items
         .iter()
@@ -305,6 +330,7 @@ pub(super) fn block(
         constant_filter: Vec::new(),
         group,
         having,
+        windows,
         select,
         distinct,
         order,
@@ -325,7 +351,8 @@ pub(super) fn block(
     let correlated = b.correlated.get();
     let draft = correlated
         .then(|| keyed::Draft::of((cx, asked), &block, &conditions, &info, limit.as_ref()));
-    crate::access::optimize(cx, &mut block, conditions, &info, limit.is_some());
+    let few = limit.is_some() && !windowed;
+    crate::access::optimize(cx, &mut block, conditions, &info, few);
     let keyed = draft
         .flatten()
         .and_then(|draft| draft.plan(cx, &info, &block))
@@ -337,6 +364,7 @@ pub(super) fn block(
     for ((meta, e), place) in columns.iter_mut().zip(&mut block.select).zip(places) {
         let kept = match place {
             Kept::Constant => false,
+            _ if windowed => true,
             Kept::Aggregate => grouped,
             Kept::OfAggregates => distinct_rows,
             Kept::Value => grouped || distinct_rows,
@@ -380,6 +408,7 @@ fn distinct_order(
         let mut missing = None;
         key.expr.any(&mut |e| {
             if let ExprKind::Column(at) = e.kind
+                && at.table < super::WINDOWS
                 && !select.iter().any(|s| s.kind == e.kind)
             {
                 missing = Some(at);
@@ -468,7 +497,7 @@ impl BlockBinder<'_> {
                         _ => basic(written()),
                     };
                     let meta = match bound.as_column() {
-                        Some(at) if at.table != super::AGGREGATES => ColumnMeta {
+                        Some(at) if at.table < super::WINDOWS => ColumnMeta {
                             name,
                             ..self.column_meta(at)
                         },
@@ -500,7 +529,7 @@ impl BlockBinder<'_> {
 
     /// The name of a column of `information_schema`, whose tables are views in MySQL: their columns are called as defined, not as written.
     fn view_column(&self, e: &Expr) -> Option<Arc<str>> {
-        let at = e.as_column().filter(|at| at.table != super::AGGREGATES)?;
+        let at = e.as_column().filter(|at| at.table < super::WINDOWS)?;
         let slot = &self.scope[usize::from(at.table)];
         let view = slot.schema.as_deref() == Some("information_schema");
         view.then(|| slot.columns[usize::from(at.column)].name.clone())
@@ -563,6 +592,11 @@ impl BlockBinder<'_> {
                     key => key?,
                 },
             };
+            if window::has_window(&key) {
+                let item = items.iter().find(|i| i.expr.kind == key.kind);
+                let name = item.map_or("window", |i| &*i.meta.name);
+                return Err(SqlError::new(ErrorCode::ER_WRONG_GROUP_FIELD, &[&name]));
+            }
             if key.any(
                 &mut |e| matches!(e.kind, ExprKind::Column(at) if at.table == super::AGGREGATES),
             ) {

@@ -337,6 +337,7 @@ pub(super) fn found(
         constant_filter: Vec::new(),
         group: None,
         having: Vec::new(),
+        windows: Vec::new(),
         select: Vec::new(),
         distinct: false,
         order,

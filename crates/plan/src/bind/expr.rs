@@ -719,8 +719,19 @@ impl BlockBinder<'_> {
         unit: ast::IntervalUnit,
         subtract: bool,
     ) -> Result<Expr, SqlError> {
-        use ast::IntervalUnit::*;
         let (expr, amount) = (self.expr(e)?, self.expr(amount)?);
+        Ok(self.moved_by(expr, amount, unit, subtract))
+    }
+
+    /// `expr ± INTERVAL amount unit`
+    pub(super) fn moved_by(
+        &self,
+        expr: Expr,
+        amount: Expr,
+        unit: ast::IntervalUnit,
+        subtract: bool,
+    ) -> Expr {
+        use ast::IntervalUnit::*;
         let micro = matches!(
             unit,
             Microsecond | SecondMicrosecond | MinuteMicrosecond | HourMicrosecond | DayMicrosecond
@@ -746,7 +757,7 @@ impl BlockBinder<'_> {
             nullable: true,
             coercibility: Coercibility::Coercible,
         };
-        Ok(Expr {
+        Expr {
             kind: ExprKind::IntervalArith {
                 expr: Box::new(expr),
                 amount: Box::new(amount),
@@ -754,7 +765,7 @@ impl BlockBinder<'_> {
                 subtract,
             },
             ty,
-        })
+        }
     }
 
     /// A built-in function of the registry.
@@ -791,8 +802,8 @@ impl BlockBinder<'_> {
     }
 
     fn function(&mut self, call: &ast::FunctionCall) -> Result<Expr, SqlError> {
-        if call.over.is_some() {
-            return Err(SqlError::not_supported("window functions"));
+        if let Some(over) = &call.over {
+            return self.window_call(call, over);
         }
         if let Some(func) = aggregate_named(&call.name, call.star) {
             return self.aggregate(func, call);

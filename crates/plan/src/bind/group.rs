@@ -3,7 +3,8 @@
 use nfold_sql::ast::BinaryOp;
 use nfold_types::{ErrorCode, SqlError};
 
-use super::{AGGREGATES, BlockBinder, LeftJoin, ParamType};
+use super::window::Draft;
+use super::{AGGREGATES, BlockBinder, LeftJoin, ParamType, WINDOWS};
 use crate::expr::{ColumnAt, Expr, ExprKind, SubqueryPlan};
 use crate::mode::SqlMode;
 use crate::query::{AggFunc, Aggregate, GroupPlan, TableSource};
@@ -11,10 +12,12 @@ use crate::walk::outer_columns;
 
 /// Which clause an expression is from, for error 1055.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum Place<'p> {
     Select(usize),
     Having,
     Order(usize),
+    /// A member of a window, which has no name where it is written out.
+    Window(&'p str, usize),
 }
 
 /// Rewrites expressions over joined rows into expressions over grouped rows.
@@ -28,9 +31,22 @@ pub(super) struct Grouper<'g, 'b> {
     pub subqueries: Vec<SubqueryPlan>,
     /// Which of the block's subqueries these were.
     regrouped: Vec<u16>,
+    /// Window functions, over the grouped row once they have been met.
+    pub drafts: Vec<Draft>,
+    met: Vec<u16>,
 }
 
 impl BlockBinder<'_> {
+    /// A column with its table and database, for messages.
+    pub(super) fn full_name(&self, at: ColumnAt) -> String {
+        let slot = &self.scope[usize::from(at.table)];
+        let column = &slot.columns[usize::from(at.column)].name;
+        match &slot.schema {
+            Some(schema) => format!("{schema}.{}.{column}", slot.alias),
+            None => format!("{}.{column}", slot.alias),
+        }
+    }
+
     /// Whether an expression may have another value each time.
     fn varies(&self, e: &Expr) -> bool {
         e.any(&mut |e| match e.kind {
@@ -76,6 +92,8 @@ impl<'g, 'b> Grouper<'g, 'b> {
             strict,
             subqueries: Vec::new(),
             regrouped: Vec::new(),
+            drafts: Vec::new(),
+            met: Vec::new(),
         }
     }
 
@@ -88,7 +106,7 @@ impl<'g, 'b> Grouper<'g, 'b> {
     }
 
     /// `e` over the grouped row.
-    pub fn rewrite(&mut self, mut e: Expr, place: Place) -> Result<Expr, SqlError> {
+    pub fn rewrite(&mut self, mut e: Expr, place: Place<'_>) -> Result<Expr, SqlError> {
         self.walk(&mut e, place, true)?;
         Ok(e)
     }
@@ -100,7 +118,7 @@ impl<'g, 'b> Grouper<'g, 'b> {
         })
     }
 
-    fn walk(&mut self, e: &mut Expr, place: Place, whole: bool) -> Result<(), SqlError> {
+    fn walk(&mut self, e: &mut Expr, place: Place<'_>, whole: bool) -> Result<(), SqlError> {
         if let Some(k) = self.plan.keys.iter().position(|k| k.kind == e.kind) {
             // An expression that is grouped by counts where it is selected alone.
             let part = self.strict && !whole && matches!(place, Place::Select(_));
@@ -118,6 +136,7 @@ impl<'g, 'b> Grouper<'g, 'b> {
                 e.kind = Self::at(self.plan.keys.len() + usize::from(at.column));
                 return Ok(());
             }
+            ExprKind::Column(at) if at.table == WINDOWS => return self.window(at.column, place),
             ExprKind::Column(at) => {
                 if self.strict && !self.determined.contains(&at) {
                     return Err(self.not_grouped(at, place));
@@ -138,8 +157,25 @@ impl<'g, 'b> Grouper<'g, 'b> {
         result
     }
 
+    /// The arguments of a window function, where it is met first.
+    fn window(&mut self, n: u16, place: Place<'_>) -> Result<(), SqlError> {
+        if self.met.contains(&n) {
+            return Ok(());
+        }
+        self.met.push(n);
+        let mut args = std::mem::take(&mut self.drafts[usize::from(n)].args);
+        let done = args.iter_mut().try_for_each(|e| self.walk(e, place, true));
+        self.drafts[usize::from(n)].args = args;
+        done
+    }
+
+    /// The arguments of window functions that no clause has any more.
+    pub fn rest_of_windows(&mut self) -> Result<(), SqlError> {
+        (0..self.drafts.len()).try_for_each(|n| self.window(n as u16, Place::Order(0)))
+    }
+
     /// A subquery over the grouped row. What grouping itself is made of keeps the subquery over the joined rows.
-    fn subquery(&mut self, index: u16, place: Place) -> Result<u16, SqlError> {
+    fn subquery(&mut self, index: u16, place: Place<'_>) -> Result<u16, SqlError> {
         let first = self.block.subqueries.len();
         if !self.block.subqueries[usize::from(index)].correlated {
             return Ok(index);
@@ -176,7 +212,7 @@ impl<'g, 'b> Grouper<'g, 'b> {
         e.any(&mut |e| {
             found = e
                 .as_column()
-                .filter(|at| at.table != AGGREGATES && !self.determined.contains(at));
+                .filter(|at| at.table < WINDOWS && !self.determined.contains(at));
             found.is_some()
         });
         found
@@ -208,13 +244,17 @@ impl<'g, 'b> Grouper<'g, 'b> {
         Ok(())
     }
 
-    fn not_grouped(&self, at: ColumnAt, place: Place) -> SqlError {
-        let name = self.full_name(at);
+    fn not_grouped(&self, at: ColumnAt, place: Place<'_>) -> SqlError {
+        let name = self.block.full_name(at);
         let mode = "sql_mode=only_full_group_by";
         let (clause, n) = match place {
-            Place::Select(n) => ("SELECT list", n + 1),
-            Place::Order(n) => ("ORDER BY clause", n + 1),
-            Place::Having => ("HAVING clause", 1),
+            Place::Select(n) => ("SELECT list".into(), n + 1),
+            Place::Order(n) => ("ORDER BY clause".into(), n + 1),
+            Place::Having => ("HAVING clause".into(), 1),
+            Place::Window(window, n) => (
+                format!("PARTITION BY or ORDER BY clause of window '{window}'"),
+                n + 1,
+            ),
         };
         if self.plan.implicit {
             SqlError::with_message(
@@ -235,14 +275,6 @@ impl<'g, 'b> Grouper<'g, 'b> {
         }
     }
 
-    fn full_name(&self, at: ColumnAt) -> String {
-        let slot = &self.block.scope[usize::from(at.table)];
-        let column = &slot.columns[usize::from(at.column)].name;
-        match &slot.schema {
-            Some(schema) => format!("{schema}.{}.{column}", slot.alias),
-            None => format!("{}.{column}", slot.alias),
-        }
-    }
 }
 
 /// The columns that the keys determine: the keys themselves, those equal to a constant or to one of them, and all of a table whose

@@ -82,6 +82,7 @@ impl Draft {
         let plain = asked != Asked::Rows
             && block.group.is_none()
             && block.having.is_empty()
+            && block.windows.is_empty()
             && block.lock.strength.is_none()
             && !block.distinct
             && !block.calc_found_rows

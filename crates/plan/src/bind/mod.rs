@@ -2,7 +2,8 @@
 //!
 //! A query block is bound by a [`BlockBinder`]: FROM first, which makes the slots; then WHERE, GROUP BY, the select list, HAVING and
 //! ORDER BY, each with MySQL's rules for what a name may mean there. While a block is bound, an aggregate function is a column of
-//! the slot [`AGGREGATES`]; [`group`] gives it its place in the grouped row when all are known.
+//! the slot [`AGGREGATES`]; [`group`] gives it its place in the grouped row when all are known. A window function is a column of the slot [`WINDOWS`];
+//! [`window`] says of which pass's slot it becomes one.
 
 mod aggregate;
 mod block;
@@ -19,6 +20,7 @@ mod set;
 mod stored;
 mod tables;
 mod types;
+mod window;
 mod with;
 
 use std::sync::Arc;
@@ -43,6 +45,9 @@ pub use with::Ctes;
 
 /// While binding: the slot of aggregates, before they have their place in the grouped row.
 pub(crate) const AGGREGATES: u16 = u16::MAX;
+
+/// While binding: the slot of window functions, before they have their place in the slots of the passes.
+pub(crate) const WINDOWS: u16 = u16::MAX - 1;
 
 /// What the binder asks of the layers above, besides the schema.
 pub trait PlanInfo {
@@ -274,6 +279,13 @@ pub(crate) struct BlockBinder<'b> {
     pub aggregates_allowed: bool,
     /// Inside an aggregate's arguments.
     pub in_aggregate: bool,
+    /// Window functions may stand here.
+    pub windows_allowed: bool,
+    /// Inside a window function's arguments or its window.
+    pub in_window: bool,
+    /// The window whose members are at hand.
+    pub window_spec: Option<Arc<str>>,
+    pub windows: Vec<window::Draft>,
     /// Select list, for names that may be aliases.
     pub aliases: Vec<(Arc<str>, Expr)>,
     /// GROUP BY's expressions, for HAVING.
@@ -304,6 +316,10 @@ impl<'b> BlockBinder<'b> {
             clause: "field list",
             aggregates_allowed: false,
             in_aggregate: false,
+            windows_allowed: false,
+            in_window: false,
+            window_spec: None,
+            windows: Vec::new(),
             aliases: Vec::new(),
             keys: Vec::new(),
             values_slot: None,

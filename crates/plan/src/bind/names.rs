@@ -5,6 +5,7 @@ use nfold_sql::ast::ColumnRef;
 use nfold_types::{ErrorCode, SqlError};
 
 use super::aggregate::moved_in;
+use super::window::{alias_misplaced, has_window};
 use super::{AGGREGATES, BlockBinder};
 use crate::expr::{Coercibility, ColumnAt, Expr, ExprKind, ExprType};
 
@@ -91,7 +92,7 @@ impl BlockBinder<'_> {
     pub(super) fn column(&mut self, c: &ColumnRef) -> Result<Expr, SqlError> {
         let having = self.clause == "having clause" && !self.in_aggregate;
         if having && let Some(e) = self.having_name(c)? {
-            return Ok(e);
+            return self.passed_alias(c, e);
         }
         if let Some(at) = self.find(c)? {
             // HAVING sees no column of the tables that is neither selected nor grouped by.
@@ -108,7 +109,7 @@ impl BlockBinder<'_> {
             && c.table.is_none()
             && let Some(e) = self.alias(&c.name.value)
         {
-            return Ok(e);
+            return self.passed_alias(c, e);
         }
         let mut level = 1;
         let mut outer = self.outer;
@@ -128,6 +129,9 @@ impl BlockBinder<'_> {
                         ErrorCode::ER_ILLEGAL_REFERENCE,
                         &[&c.name.value, &"reference to group function"],
                     ));
+                }
+                if has_window(&e) {
+                    return Err(alias_misplaced(&c.name.value));
                 }
                 moved_in(&mut e, level)?;
                 self.correlated_up_to(level);
@@ -150,6 +154,15 @@ impl BlockBinder<'_> {
             ErrorCode::ER_BAD_FIELD_ERROR,
             &[&display(c), &self.clause],
         ))
+    }
+
+    /// What an alias stands for; error 3594 where that is a window function and must not be.
+    fn passed_alias(&self, c: &ColumnRef, e: Expr) -> Result<Expr, SqlError> {
+        let misplaced = self.clause == "having clause" || self.in_window || self.in_aggregate;
+        match misplaced && has_window(&e) {
+            true => Err(alias_misplaced(&c.name.value)),
+            false => Ok(e),
+        }
     }
 
     /// This block and those between it and the one `level` further out are correlated with one outside of them.

@@ -61,6 +61,9 @@ pub(crate) fn pad_block(
         }
         None => {
             block.having.iter_mut().for_each(&mut each);
+            for pass in &mut block.windows {
+                pass.each_expr_mut(&mut each);
+            }
             block.select.iter_mut().for_each(&mut each);
             block.order.iter_mut().for_each(|k| each(&mut k.expr));
         }

@@ -335,7 +335,7 @@ fn check_step(name: &str, step: &QueryPlan, number: u32, whole: bool) -> Result<
             "ORDER BY / LIMIT / SELECT DISTINCT in recursive query block of Common Table Expression",
         ));
     }
-    if block.group.is_some() {
+    if block.group.is_some() || !block.windows.is_empty() {
         return Err(SqlError::new(
             ErrorCode::ER_CTE_RECURSIVE_FORBIDS_AGGREGATION,
             &[&name],

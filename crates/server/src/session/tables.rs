@@ -179,6 +179,11 @@ impl<'a> Walk<'a> {
     fn window(&mut self, w: &'a Window) {
         self.exprs(&w.partition_by);
         self.order(&w.order_by);
+        for bound in w.frame.iter().flat_map(|f| [&f.start, &f.end]) {
+            if let FrameBound::By { amount, .. } = bound {
+                self.expr(amount);
+            }
+        }
     }
 
     fn order(&mut self, items: &'a [OrderItem]) {

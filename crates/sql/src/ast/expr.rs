@@ -319,11 +319,36 @@ pub struct FunctionCall {
 /// A window: by name, or written out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
+    /// The window that is meant (`OVER w`), or the one that this one adds to (`OVER (w …)`).
     pub name: Option<Ident>,
+    /// Parentheses were written.
+    pub written: bool,
     pub partition_by: Vec<Expr>,
     pub order_by: Vec<OrderItem>,
-    /// A frame clause was written (its bounds are not kept).
-    pub framed: bool,
+    pub frame: Option<Box<Frame>>,
+}
+
+/// `ROWS|RANGE BETWEEN start AND end`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    pub range: bool,
+    pub start: FrameBound,
+    pub end: FrameBound,
+}
+
+/// A bound of a frame.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FrameBound {
+    CurrentRow,
+    Unbounded {
+        following: bool,
+    },
+    By {
+        amount: Expr,
+        /// `INTERVAL amount unit`
+        unit: Option<IntervalUnit>,
+        following: bool,
+    },
 }
 
 /// Trees are built and walked by recursion: a node stays small.

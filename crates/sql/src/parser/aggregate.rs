@@ -1,9 +1,10 @@
 //! Aggregates and window functions.
 
 use super::{Parser, Result};
-use crate::ast::{Expr, FunctionCall, Window};
+use crate::ast::{Expr, Frame, FrameBound, FunctionCall, Window};
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
+use nfold_types::error::{ErrorCode, SqlError};
 
 impl Parser<'_> {
     #[inline(never)]
@@ -36,6 +37,12 @@ impl Parser<'_> {
         }
         self.expect(TokenKind::RParen)?;
         let over = self.over()?;
+        if over.is_some() && kw == Kw::GROUP_CONCAT {
+            return Err(SqlError::not_supported("group_concat as window function"));
+        }
+        if over.is_some() && distinct {
+            return Err(SqlError::not_supported("<window function>(DISTINCT ..)"));
+        }
         let name = kw.name().to_ascii_lowercase();
         let span = self.span_from(start);
         Ok(Expr::Function(Box::new(FunctionCall {
@@ -55,35 +62,69 @@ impl Parser<'_> {
     pub(super) fn window_function(&mut self, kw: Kw) -> Result<Expr> {
         let start = self.token.start;
         self.open()?;
-        let (least, most) = match kw {
-            Kw::NTILE | Kw::FIRST_VALUE | Kw::LAST_VALUE => (1, 1),
-            Kw::LEAD | Kw::LAG => (1, 3),
-            Kw::NTH_VALUE => (2, 2),
-            _ => (0, 0),
-        };
         let mut args = Vec::new();
-        while args.len() < most && (args.len() < least || self.is(TokenKind::Comma)) {
-            if !args.is_empty() {
+        match kw {
+            Kw::NTILE => args.push(self.stable_integer()?),
+            Kw::FIRST_VALUE | Kw::LAST_VALUE => args.push(self.expr()?),
+            Kw::NTH_VALUE => {
+                args.push(self.expr()?);
                 self.expect(TokenKind::Comma)?;
+                args.push(self.keeping_literals(Self::simple)?);
             }
-            args.push(self.expr()?);
+            Kw::LEAD | Kw::LAG => {
+                args.push(self.expr()?);
+                if self.accept(TokenKind::Comma) {
+                    args.push(self.stable_integer()?);
+                    if self.accept(TokenKind::Comma) {
+                        args.push(self.expr()?);
+                    }
+                }
+            }
+            _ => {}
         }
         self.expect(TokenKind::RParen)?;
-        if self.accept_kw(Kw::FROM) && !self.accept_kw(Kw::FIRST) {
+        let mut refused = None;
+        if kw == Kw::NTH_VALUE && self.accept_kw(Kw::FROM) && !self.accept_kw(Kw::FIRST) {
             self.expect_kw(Kw::LAST)?;
+            refused = Some("FROM LAST");
         }
-        if self.accept_kw(Kw::RESPECT) || self.accept_kw(Kw::IGNORE) {
+        let takes_nulls = matches!(
+            kw,
+            Kw::LEAD | Kw::LAG | Kw::FIRST_VALUE | Kw::LAST_VALUE | Kw::NTH_VALUE
+        );
+        if takes_nulls && self.accept_kw(Kw::RESPECT) {
             self.expect_kw(Kw::NULLS)?;
+        } else if takes_nulls && self.accept_kw(Kw::IGNORE) {
+            self.expect_kw(Kw::NULLS)?;
+            refused = Some("IGNORE NULLS");
         }
         if !self.at(Kw::OVER) {
             return self.unexpected();
         }
         let mut call = self.builtin(&kw.name().to_ascii_lowercase(), start, args);
         let over = self.over()?;
+        if let Some(what) = refused {
+            return Err(SqlError::not_supported(what));
+        }
         if let Expr::Function(call) = &mut call {
             call.over = over;
         }
         Ok(call)
+    }
+
+    /// A whole number, a parameter or a user variable.
+    fn stable_integer(&mut self) -> Result<Expr> {
+        match self.kind() {
+            TokenKind::Int | TokenKind::Marker | TokenKind::UserVar => {
+                self.keeping_literals(Self::simple)
+            }
+            _ if self.at_ident() => {
+                let name = self.ident()?;
+                let code = ErrorCode::ER_SP_UNDECLARED_VAR;
+                Err(SqlError::new(code, &[&name.value]))
+            }
+            _ => self.unexpected(),
+        }
     }
 
     fn over(&mut self) -> Result<Option<Box<Window>>> {
@@ -95,15 +136,16 @@ impl Parser<'_> {
         } else {
             Window {
                 name: Some(self.ident()?),
+                written: false,
                 partition_by: Vec::new(),
                 order_by: Vec::new(),
-                framed: false,
+                frame: None,
             }
         };
         Ok(Some(Box::new(window)))
     }
 
-    /// `([name] [PARTITION BY …] [ORDER BY …] [frame])`
+    /// `([name] [PARTITION BY …] [ORDER BY …] [frame])`. Literals are kept: windows are compared with each other.
     pub(super) fn window(&mut self) -> Result<Window> {
         self.expect(TokenKind::LParen)?;
         let name = if self.at_ident() {
@@ -111,32 +153,91 @@ impl Parser<'_> {
         } else {
             None
         };
-        let mut partition_by = Vec::new();
-        if self.accept_kws(&[Kw::PARTITION, Kw::BY])? {
-            partition_by = self.comma_list(Self::expr)?;
+        let window = self.keeping_literals(|p| {
+            let mut partition_by = Vec::new();
+            if p.accept_kws(&[Kw::PARTITION, Kw::BY])? {
+                partition_by = p.comma_list(Self::expr)?;
+            }
+            Ok(Window {
+                name,
+                written: true,
+                partition_by,
+                order_by: p.order_by()?,
+                frame: p.frame()?.map(Box::new),
+            })
+        })?;
+        self.expect(TokenKind::RParen)?;
+        Ok(window)
+    }
+
+    fn frame(&mut self) -> Result<Option<Frame>> {
+        let unit = self.kw();
+        if !matches!(unit, Kw::ROWS | Kw::RANGE | Kw::GROUPS) {
+            return Ok(None);
         }
-        let order_by = self.order_by()?;
-        let framed = matches!(self.kw(), Kw::ROWS | Kw::RANGE | Kw::GROUPS);
-        if framed {
-            let mut open = 0;
-            while open > 0 || !self.is(TokenKind::RParen) {
-                match self.kind() {
-                    TokenKind::LParen => open += 1,
-                    TokenKind::RParen => open -= 1,
-                    TokenKind::End | TokenKind::Semicolon | TokenKind::Invalid => {
-                        return self.unexpected();
-                    }
-                    _ => {}
+        self.advance();
+        let (start, end) = if self.accept_kw(Kw::BETWEEN) {
+            let start = self.frame_bound(true)?;
+            self.expect_kw(Kw::AND)?;
+            (start, self.frame_bound(true)?)
+        } else {
+            (self.frame_bound(false)?, FrameBound::CurrentRow)
+        };
+        let excludes = self.accept_kw(Kw::EXCLUDE);
+        if excludes {
+            match self.kw() {
+                Kw::CURRENT | Kw::NO => {
+                    self.advance();
+                    self.advance();
                 }
-                self.advance();
+                Kw::TIES | Kw::GROUP => {
+                    self.advance();
+                }
+                _ => return self.unexpected(),
             }
         }
-        self.expect(TokenKind::RParen)?;
-        Ok(Window {
-            name,
-            partition_by,
-            order_by,
-            framed,
+        if unit == Kw::GROUPS {
+            return Err(SqlError::not_supported("GROUPS"));
+        }
+        if excludes {
+            return Err(SqlError::not_supported("EXCLUDE"));
+        }
+        Ok(Some(Frame {
+            range: unit == Kw::RANGE,
+            start,
+            end,
+        }))
+    }
+
+    /// A frame's bound; one that stands alone is not `FOLLOWING`.
+    fn frame_bound(&mut self, may_follow: bool) -> Result<FrameBound> {
+        if self.accept_kws(&[Kw::CURRENT, Kw::ROW])? {
+            return Ok(FrameBound::CurrentRow);
+        }
+        let mut by = None;
+        if !self.accept_kw(Kw::UNBOUNDED) {
+            by = Some(match self.kind() {
+                TokenKind::Int | TokenKind::Decimal | TokenKind::Float | TokenKind::Marker => {
+                    (self.simple()?, None)
+                }
+                _ if self.accept_kw(Kw::INTERVAL) => {
+                    let amount = self.expr()?;
+                    (amount, Some(self.interval_unit()?))
+                }
+                _ => return self.unexpected(),
+            });
+        }
+        let following = may_follow && self.accept_kw(Kw::FOLLOWING);
+        if !following {
+            self.expect_kw(Kw::PRECEDING)?;
+        }
+        Ok(match by {
+            None => FrameBound::Unbounded { following },
+            Some((amount, unit)) => FrameBound::By {
+                amount,
+                unit,
+                following,
+            },
         })
     }
 }
