@@ -71,13 +71,18 @@ fn bits(cx: &EvalCx<'_>, e: &Expr) -> Result<Option<u64>, SqlError> {
 }
 
 fn out_of_range(cx: &EvalCx<'_>, e: &Expr) -> SqlError {
+    range_error(e, &cx.describe(e))
+}
+
+/// Error 1690 of what `e` computes, shown as `text`.
+pub(crate) fn range_error(e: &Expr, text: &str) -> SqlError {
     let name = match e.ty.class() {
         Class::Int if e.ty.col.unsigned => "BIGINT UNSIGNED",
         Class::Int => "BIGINT",
         Class::Decimal => "DECIMAL",
         _ => "DOUBLE",
     };
-    SqlError::new(ErrorCode::ER_DATA_OUT_OF_RANGE, &[&name, &cx.describe(e)])
+    SqlError::new(ErrorCode::ER_DATA_OUT_OF_RANGE, &[&name, &text])
 }
 
 fn division_by_zero<'a>(cx: &EvalCx<'a>) -> Result<Val<'a>, SqlError> {

@@ -3,7 +3,7 @@
 //! An evaluation borrows: columns come straight from the row image, parameters from the statement's arena; only strings that an
 //! expression makes itself are owned. Three-valued logic is `Option<bool>`, NULL being `None`.
 
-mod arith;
+pub(crate) mod arith;
 pub(crate) mod bits;
 pub mod compare;
 pub mod convert;

@@ -62,8 +62,8 @@ impl Frame {
             },
             FrameBound::Value { kind, .. } => {
                 match self.bound(cx, shape, rows, at.row, shape.start)? {
-                    Val::Null => at.peers.start,
-                    bound => {
+                    None => at.peers.start,
+                    Some(bound) => {
                         let mark = &mut self.start;
                         while mark.at < at.rows
                             && compared(cx, shape, rows, mark, *kind, (&bound, true))?
@@ -86,8 +86,8 @@ impl Frame {
             },
             FrameBound::Value { kind, .. } => {
                 match self.bound(cx, shape, rows, at.row, shape.end)? {
-                    Val::Null => at.peers.end,
-                    bound => {
+                    None => at.peers.end,
+                    Some(bound) => {
                         let mark = &mut self.end;
                         while mark.at < at.rows
                             && compared(cx, shape, rows, mark, *kind, (&bound, false))?
@@ -103,7 +103,7 @@ impl Frame {
         Ok((start, end))
     }
 
-    /// The value that bounds the frame of a row.
+    /// The value that bounds the frame of a row; `None` where the order's own value is NULL, which is like its peers only.
     fn bound(
         &mut self,
         cx: &PassCx<'_, '_>,
@@ -111,14 +111,18 @@ impl Frame {
         rows: &Rows,
         row: u64,
         input: usize,
-    ) -> Result<Val<'static>, SqlError> {
+    ) -> Result<Option<Val<'static>>, SqlError> {
         let image = rows.get(cx.rt, &mut self.own, row)?;
+        if shape.input(cx, image, shape.key)?.is_null() {
+            return Ok(None);
+        }
         let v = shape.input(cx, image, input)?;
-        Ok(owned(v.to_value()))
+        Ok(Some(owned(v.to_value())))
     }
 }
 
-/// How the row at `mark` is to a bound, in the order of the window: NULL is less than everything.
+/// How the row at `mark` is to a bound, in the order of the window: NULL is less than everything, and a bound that there is not, beyond
+/// the last date, is more.
 fn compared(
     cx: &PassCx<'_, '_>,
     shape: &CallShape<'_>,
@@ -135,7 +139,7 @@ fn compared(
         (_, FrameBound::Value { value, .. }) => &value.ty,
         _ => &key_order.expr.ty,
     };
-    let order = match key.is_null() {
+    let order = match key.is_null() || bound.is_null() {
         true => Ordering::Less,
         false => compare::order(&cx.eval, kind, (&key, &key_order.expr.ty), (bound, bound_ty))
             .unwrap_or(Ordering::Equal),

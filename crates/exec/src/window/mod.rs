@@ -16,17 +16,17 @@ mod pass;
 mod rows;
 mod slide;
 
-use nfold_plan::expr::{Expr, ExprType};
+use nfold_plan::expr::{Expr, ExprKind, ExprType};
 use nfold_plan::query::{
     AggFunc, Aggregate, FrameBound, WindowCall, WindowFunc, WindowPass,
 };
-use nfold_types::SqlError;
+use nfold_types::{ErrorCode, SqlError};
 use nfold_types::row::RowLayout;
 use smallvec::SmallVec;
 
 use crate::aggregate::{AggShape, Values};
 use crate::cells;
-use crate::eval::{EvalCx, RowRef, StmtState};
+use crate::eval::{EvalCx, RowRef, StmtState, arith};
 use crate::runtime::Runtime;
 use crate::sort::Sorter;
 use crate::step::Slot;
@@ -156,12 +156,25 @@ fn inputs<'a>(cx: &EvalCx<'a>, plan: &'a [WindowPass]) -> Result<Values<'a>, Sql
             }
             for bound in [&call.frame.start, &call.frame.end] {
                 if let FrameBound::Value { value, .. } = bound {
-                    out.push(cx.val(value)?);
+                    out.push(cx.val(value).map_err(|e| bound_error(cx, value, e))?);
                 }
             }
         }
     }
     Ok(out)
+}
+
+/// Error 1690 of a frame's bound shows the row's own value as one that is kept.
+#[cold]
+fn bound_error(cx: &EvalCx<'_>, value: &Expr, error: SqlError) -> SqlError {
+    match &value.kind {
+        ExprKind::Arith(op, sides) if error.code == ErrorCode::ER_DATA_OUT_OF_RANGE => {
+            let [own, amount] = [&sides[0], &sides[1]].map(|e| cx.describe(e));
+            let text = format!("(<cache>({own}) {} {amount})", arith::symbol(*op));
+            arith::range_error(value, &text)
+        }
+        _ => error,
+    }
 }
 
 /// The row slots below the windows.
@@ -414,7 +427,7 @@ fn walk_feed(
             0 => 0,
             _ => alike((key, ends), (&before.0, &before.1)),
         };
-        let mut members = alike.checked_sub(cx.pass.partition.len());
+        let members = alike.checked_sub(cx.pass.partition.len());
         if members.is_none() && rows.len() > 0 {
             rows.seal(rt)?;
             if !walk.partition(cx, &rows, sink)? {
@@ -422,7 +435,7 @@ fn walk_feed(
             }
             rows.clear();
         }
-        let head = members.take().unwrap_or(0) as u16;
+        let head = members.unwrap_or(0) as u16;
         rows.push(rt, &head.to_le_bytes(), record)?;
         before.0.clear();
         before.0.extend_from_slice(key);

@@ -37,7 +37,7 @@ pub(super) struct CallShape<'p> {
     pub key: usize,
     pub start: usize,
     pub end: usize,
-    /// N of NTILE, LEAD, LAG and NTH_VALUE; `None`: NULL.
+    /// N of NTILE, LEAD, LAG and NTH_VALUE.
     number: u64,
     pub start_rows: u64,
     pub end_rows: u64,

@@ -6,7 +6,7 @@ use nfold_sql::ast::{
     self, Literal, LockWait, OrderItem, Query, QueryBody as AstBody, Select, SelectItem,
 };
 use nfold_types::sql_type::ColumnFlags;
-use nfold_types::{ErrorCode, SqlError};
+use nfold_types::{ErrorCode, SqlError, TypeKind};
 
 use super::from::FromInfo;
 use super::group::{Grouper, Place};
@@ -165,6 +165,15 @@ impl Kept {
         }
     }
 }
+
+/// What a column of a table has in its description, but not that of the temporary table into which MySQL puts the results of windows.
+const OF_TABLES: u16 = ColumnFlags::PRI_KEY
+    | ColumnFlags::UNIQUE_KEY
+    | ColumnFlags::MULTIPLE_KEY
+    | ColumnFlags::PART_KEY
+    | ColumnFlags::AUTO_INCREMENT
+    | ColumnFlags::TIMESTAMP
+    | ColumnFlags::ON_UPDATE_NOW;
 
 /// Columns of a result at most, as in MySQL; the protocol counts them in 16 bits.
 const MAX_COLUMNS: usize = 4096;
@@ -369,8 +378,14 @@ pub(super) fn block(
             Kept::OfAggregates => distinct_rows,
             Kept::Value => grouped || distinct_rows,
         };
+        if windowed {
+            meta.flags &= !OF_TABLES;
+        }
         if meta.made && kept {
             meta.made = false;
+            if windowed && e.ty.col.kind == TypeKind::Year {
+                meta.flags &= !ColumnFlags::ZEROFILL;
+            }
             if place == Kept::Aggregate {
                 e.ty.col = e.ty.column();
             } else {

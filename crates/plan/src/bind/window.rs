@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use nfold_catalog::schema::eq_name;
 use nfold_sql::ast::{self, FunctionCall, Ident, Window};
-use nfold_types::{ErrorCode, SqlError, TypeKind, Value};
+use nfold_types::{CollationId, ErrorCode, SqlError, TextSize, TypeKind, Value};
 
 use super::group::{Grouper, Place};
 use super::types::{aggregate_named, aggregate_type, arith_type};
@@ -122,15 +122,33 @@ fn func_named(call: &FunctionCall) -> Option<WindowFunc> {
     })
 }
 
+/// Longer strings are in a TEXT or BLOB of a temporary table (`CONVERT_IF_BIGGER_TO_BLOB`).
+const MAX_VARCHAR: u64 = 512;
+
 /// The type of values that a window function hands on: as the column of a temporary table has it.
 fn handed_on(ty: &ExprType) -> ExprType {
+    let chars = ty.max_length();
     let mut ty = ty.item();
+    let binary = ty.col.collation == CollationId::BINARY;
     match ty.col.kind {
         TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt | TypeKind::Int => {
             ty.col.kind = TypeKind::BigInt;
         }
-        TypeKind::Char(n) => ty.col.kind = TypeKind::VarChar(n),
-        TypeKind::Binary(n) => ty.col.kind = TypeKind::VarBinary(n),
+        _ if ty.class() != Class::String => {}
+        _ if chars <= MAX_VARCHAR => {
+            ty.col.width = 0;
+            ty.col.kind = match binary {
+                true => TypeKind::VarBinary(chars as u32),
+                false => TypeKind::VarChar(chars as u32),
+            };
+        }
+        _ if !ty.col.is_blob() => {
+            ty.col.width = chars as u32;
+            ty.col.kind = match binary {
+                true => TypeKind::Blob(TextSize::Normal),
+                false => TypeKind::Text(TextSize::Normal),
+            };
+        }
         _ => {}
     }
     ty
