@@ -84,7 +84,7 @@ def _select(rng, tables):
     calls = [Node(_call(rng, scope, ids), fixed=True) for _ in range(rng.randint(1, 4))]
     where = Node(f" WHERE t1.id % {rng.randint(2, 4)} <> 0", optional=True) if rng.random() < 0.4 else ""
     order = ", ".join(ids)
-    limit = Node(f" LIMIT {rng.randint(0, 9)}", optional=True) if rng.random() < 0.2 else ""
+    limit = Node(f" LIMIT {rng.randint(1, 9)}", optional=True) if rng.random() < 0.2 else ""
     return Node("SELECT ", ", ".join(ids), ", ", listed(calls), f" FROM {source}", where, f" ORDER BY {order}", limit, fixed=True)
 
 

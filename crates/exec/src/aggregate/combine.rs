@@ -90,12 +90,7 @@ impl Acc {
     ///
     /// # Errors
     /// 1690 of a sum, 3513 of binary strings of other lengths.
-    pub fn join(
-        &mut self,
-        cx: &EvalCx<'_>,
-        plan: &Aggregate,
-        other: &Acc,
-    ) -> Result<(), SqlError> {
+    pub fn join(&mut self, cx: &EvalCx<'_>, plan: &Aggregate, other: &Acc) -> Result<(), SqlError> {
         match (&mut self.state, &other.state) {
             (State::Count(a), State::Count(b)) => *a += b,
             (State::SumInt { sum, count }, State::SumInt { sum: s, count: c }) => {
@@ -134,8 +129,14 @@ impl Acc {
 
     /// Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
     fn join_spread(&mut self, other: &Acc) -> ControlFlow<()> {
-        let (State::Spread { n, mean, m2 }, State::Spread { n: k, mean: m, m2: s }) =
-            (&mut self.state, &other.state)
+        let (
+            State::Spread { n, mean, m2 },
+            State::Spread {
+                n: k,
+                mean: m,
+                m2: s,
+            },
+        ) = (&mut self.state, &other.state)
         else {
             return ControlFlow::Break(());
         };

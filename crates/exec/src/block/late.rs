@@ -24,7 +24,10 @@ pub(super) fn applies(block: &Block) -> bool {
         ExprKind::AssignUserVar(..) | ExprKind::Subquery { .. } => true,
         _ => false,
     };
-    let sorted = !block.order.is_empty() && !block.distinct && block.group.is_none() && block.windows.is_empty();
+    let sorted = !block.order.is_empty()
+        && !block.distinct
+        && block.group.is_none()
+        && block.windows.is_empty();
     sorted
         && block.select.iter().any(assigns)
         && !block

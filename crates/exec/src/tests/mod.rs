@@ -38,6 +38,7 @@ mod select;
 mod spills;
 mod subqueries;
 mod tables;
+mod windows;
 
 /// A statement's rows, NULL as `None`.
 pub(crate) type Rows = Vec<Vec<Option<String>>>;

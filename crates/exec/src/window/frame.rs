@@ -141,8 +141,13 @@ fn compared(
     };
     let order = match key.is_null() || bound.is_null() {
         true => Ordering::Less,
-        false => compare::order(&cx.eval, kind, (&key, &key_order.expr.ty), (bound, bound_ty))
-            .unwrap_or(Ordering::Equal),
+        false => compare::order(
+            &cx.eval,
+            kind,
+            (&key, &key_order.expr.ty),
+            (bound, bound_ty),
+        )
+        .unwrap_or(Ordering::Equal),
     };
     Ok(match key_order.desc {
         true => order.reverse(),

@@ -17,11 +17,9 @@ mod rows;
 mod slide;
 
 use nfold_plan::expr::{Expr, ExprKind, ExprType};
-use nfold_plan::query::{
-    AggFunc, Aggregate, FrameBound, WindowCall, WindowFunc, WindowPass,
-};
-use nfold_types::{ErrorCode, SqlError};
+use nfold_plan::query::{AggFunc, Aggregate, FrameBound, WindowCall, WindowFunc, WindowPass};
 use nfold_types::row::RowLayout;
+use nfold_types::{ErrorCode, SqlError};
 use smallvec::SmallVec;
 
 use crate::aggregate::{AggShape, Values};
@@ -144,9 +142,7 @@ fn inputs<'a>(cx: &EvalCx<'a>, plan: &'a [WindowPass]) -> Result<Values<'a>, Sql
         for call in &pass.calls {
             for arg in &call.args {
                 out.push(match call.func {
-                    WindowFunc::Aggregate(AggFunc::Min | AggFunc::Max) => {
-                        tuple::own_text(cx, arg)?
-                    }
+                    WindowFunc::Aggregate(AggFunc::Min | AggFunc::Max) => tuple::own_text(cx, arg)?,
                     WindowFunc::Aggregate(_) => cx.val(arg)?,
                     _ => cx.val_as(arg, &call.ty)?,
                 });
@@ -449,7 +445,11 @@ fn walk_feed(
 
 /// How many first parts of two keys are the same; each with the ends of its parts.
 fn alike(a: (&[u8], &[u8]), b: (&[u8], &[u8])) -> usize {
-    let number = |bytes: &[u8]| bytes.first_chunk::<4>().map_or(0, |b| u32::from_le_bytes(*b));
+    let number = |bytes: &[u8]| {
+        bytes
+            .first_chunk::<4>()
+            .map_or(0, |b| u32::from_le_bytes(*b))
+    };
     let mut from = 0;
     let ends = a.1.chunks_exact(4).zip(b.1.chunks_exact(4));
     for (n, (x, y)) in ends.enumerate() {

@@ -85,11 +85,7 @@ impl<'p> CallShape<'p> {
 
     /// The operands in a partition's row.
     #[inline]
-    pub fn values<'r>(
-        &self,
-        cx: &PassCx<'_, '_>,
-        row: &'r [u8],
-    ) -> Result<Values<'r>, SqlError> {
+    pub fn values<'r>(&self, cx: &PassCx<'_, '_>, row: &'r [u8]) -> Result<Values<'r>, SqlError> {
         self.args.clone().map(|n| self.input(cx, row, n)).collect()
     }
 
@@ -139,7 +135,9 @@ impl PeerMark {
         self.at.groups += 1;
         while self.at.end < rows.len() {
             let next = rows.get(rt, &mut self.cursor, self.at.end)?;
-            let like = next.first_chunk::<HEAD>().map_or(0, |b| u16::from_le_bytes(*b));
+            let like = next
+                .first_chunk::<HEAD>()
+                .map_or(0, |b| u16::from_le_bytes(*b));
             if usize::from(like) < self.members {
                 break;
             }

@@ -91,7 +91,14 @@ impl Slide {
         let grows = end >= self.to;
         let overlaps = (self.from..self.to).contains(&start);
         if grows && start == self.from {
-            add(cx, shape, rows, (self.to, end), &mut self.adds, &mut self.acc)?;
+            add(
+                cx,
+                shape,
+                rows,
+                (self.to, end),
+                &mut self.adds,
+                &mut self.acc,
+            )?;
         } else if self.invertible
             && grows
             && overlaps
@@ -103,7 +110,14 @@ impl Slide {
                 let values = shape.values(cx, rows.get(cx.rt, &mut self.removes, n)?)?;
                 self.acc.take_out(&cx.eval, &info, &values)?;
             }
-            add(cx, shape, rows, (self.to, end), &mut self.adds, &mut self.acc)?;
+            add(
+                cx,
+                shape,
+                rows,
+                (self.to, end),
+                &mut self.adds,
+                &mut self.acc,
+            )?;
         } else if end - start <= DIRECT_ROWS {
             self.acc = Acc::new(shape.info().plan);
             add(cx, shape, rows, (start, end), &mut self.adds, &mut self.acc)?;
@@ -127,7 +141,13 @@ impl Slide {
         let (first, last) = (start.next_multiple_of(FAN), end - end % FAN);
         let mut acc = Acc::new(shape.info().plan);
         add(cx, shape, rows, (start, first), &mut self.removes, &mut acc)?;
-        join(cx, shape, &self.stretches, (first / FAN, last / FAN), &mut acc)?;
+        join(
+            cx,
+            shape,
+            &self.stretches,
+            (first / FAN, last / FAN),
+            &mut acc,
+        )?;
         add(cx, shape, rows, (last, end), &mut self.adds, &mut acc)?;
         self.acc = acc;
         Ok(())

@@ -285,7 +285,11 @@ pub(super) fn block(
         }
         // As groups of the whole row, which spill; where the first few rows are enough, rows are compared as they come.
         let streams = limit.is_some() && order.is_empty();
-        if !streams && !windowed && !b.subqueries.iter().any(|q| q.correlated) && !b.tables.is_empty() {
+        if !streams
+            && !windowed
+            && !b.subqueries.iter().any(|q| q.correlated)
+            && !b.tables.is_empty()
+        {
             let mut keys: Vec<Expr> = Vec::new();
             for e in &select {
                 if !keys.iter().any(|k| k.kind == e.kind) {

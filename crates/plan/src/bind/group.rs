@@ -274,7 +274,6 @@ impl<'g, 'b> Grouper<'g, 'b> {
             )
         }
     }
-
 }
 
 /// The columns that the keys determine: the keys themselves, those equal to a constant or to one of them, and all of a table whose

@@ -99,10 +99,7 @@ pub(super) fn is_window(e: &Expr) -> bool {
 
 /// Error 3594.
 pub(super) fn alias_misplaced(name: &str) -> SqlError {
-    SqlError::new(
-        ErrorCode::ER_WINDOW_INVALID_WINDOW_FUNC_ALIAS_USE,
-        &[&name],
-    )
+    SqlError::new(ErrorCode::ER_WINDOW_INVALID_WINDOW_FUNC_ALIAS_USE, &[&name])
 }
 
 fn func_named(call: &FunctionCall) -> Option<WindowFunc> {
@@ -246,11 +243,7 @@ impl BlockBinder<'_> {
         specs
     }
 
-    fn specs_of(
-        &mut self,
-        named: &[(Ident, Window)],
-        drafts: &[Draft],
-    ) -> Result<Specs, SqlError> {
+    fn specs_of(&mut self, named: &[(Ident, Window)], drafts: &[Draft]) -> Result<Specs, SqlError> {
         let mut written: Vec<(Arc<str>, &Window)> = Vec::new();
         for (name, window) in named {
             written.push((name.value.as_str().into(), window));
@@ -382,7 +375,9 @@ impl BlockBinder<'_> {
 }
 
 fn place_of(named: &[(Ident, Window)], name: &Ident) -> Result<usize, SqlError> {
-    let found = named.iter().position(|(n, _)| eq_name(&n.value, &name.value));
+    let found = named
+        .iter()
+        .position(|(n, _)| eq_name(&n.value, &name.value));
     found.ok_or_else(|| SqlError::new(ErrorCode::ER_WINDOW_NO_SUCH_WINDOW, &[&name.value]))
 }
 
@@ -542,9 +537,17 @@ pub(super) fn passes(
     let mut turns: Vec<usize> = (0..drafts.len()).collect();
     turns.sort_by_key(|n| sorts(*n));
     let mut drafts: Vec<Option<Draft>> = drafts.into_iter().map(Some).collect();
-    let mut places = vec![ColumnAt { table: 0, column: 0 }; drafts.len()];
+    let mut places = vec![
+        ColumnAt {
+            table: 0,
+            column: 0
+        };
+        drafts.len()
+    ];
     for n in turns {
-        let Some(draft) = drafts[n].take() else { continue };
+        let Some(draft) = drafts[n].take() else {
+            continue;
+        };
         let spec = &specs.list[specs.of[n]];
         let at = passes.iter().position(|p| {
             let common = p.order.len().min(spec.order.len());
