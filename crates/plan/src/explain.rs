@@ -291,8 +291,7 @@ impl Explainer<'_> {
         out[10] = Some(format!("{:.2}", if whole { 100.0 } else { step.filtered }));
         if n == 0 {
             if b.group.as_ref().is_some_and(|g| !g.implicit && !g.ordered)
-                || (b.distinct && b.group.is_none())
-                || !b.windows.is_empty()
+                || (b.distinct && b.group.is_none() && b.windows.is_empty())
             {
                 extra.push("Using temporary".into());
             }

@@ -3,6 +3,8 @@
 //! Columns get the names of the query block that is at hand; a derived table that MySQL would merge into its query gives the names of what
 //! it reads. What has no name here (a column of an enclosing query, a subquery) leaves the whole expression without a text.
 
+mod window;
+
 use nfold_plan::bind::is_constant;
 use nfold_plan::expr::{BitOp, Class, ColumnAt, Expr, ExprKind};
 use nfold_plan::func::FuncSet;
@@ -260,12 +262,19 @@ fn column(p: &Printer<'_>, at: ColumnAt, scope: Scope<'_>) -> Option<String> {
     let n = usize::from(at.column);
     match scope {
         Scope::None => None,
+        Scope::Groups(block) if at.table > 0 => {
+            window::text(p, block, usize::from(at.table) - 1, n, scope)
+        }
         Scope::Groups(block) => {
             let group = block.group.as_ref()?;
             match group.keys.get(n) {
                 Some(key) => p.text(key, Scope::Tables(block)),
                 None => p.aggregate(group.aggregates.get(n - group.keys.len())?, block),
             }
+        }
+        Scope::Tables(block) if usize::from(at.table) >= block.tables.len() => {
+            let pass = usize::from(at.table) - block.tables.len();
+            window::text(p, block, pass, n, scope)
         }
         Scope::Tables(block) => {
             let slot = block.tables.get(usize::from(at.table))?;
@@ -292,7 +301,8 @@ fn column(p: &Printer<'_>, at: ColumnAt, scope: Scope<'_>) -> Option<String> {
 
 /// Whether MySQL makes such a derived table a part of the query around it.
 fn merges(b: &Block) -> bool {
-    b.group.is_none() && b.having.is_empty() && !b.distinct && !b.tables.is_empty()
+    let plain = b.group.is_none() && b.windows.is_empty() && b.having.is_empty();
+    plain && !b.distinct && !b.tables.is_empty()
 }
 
 fn bit_symbol(op: BitOp) -> &'static str {

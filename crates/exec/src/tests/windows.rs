@@ -110,3 +110,21 @@ fn a_parameter_that_is_no_number_is_refused() {
         );
     }
 }
+
+#[test]
+fn explain_says_where_rows_are_sorted() {
+    let (db, _) = table();
+    for (sql, extra) in [
+        (
+            "SELECT RANK() OVER (ORDER BY a) FROM t",
+            "t ALL - Using filesort",
+        ),
+        ("SELECT COUNT(*) OVER () FROM t", "t ALL - -"),
+        (
+            "SELECT a, RANK() OVER (ORDER BY SUM(id)) FROM t GROUP BY a",
+            "t ALL - Using temporary; Using filesort",
+        ),
+    ] {
+        assert_eq!(db.explain(sql), [extra], "{sql}");
+    }
+}

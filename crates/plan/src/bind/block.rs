@@ -12,7 +12,7 @@ use super::from::FromInfo;
 use super::group::{Grouper, Place};
 use super::keyed::{self, Asked};
 use super::set::{result_order, set_body};
-use super::window::{self, Specs};
+use super::window::{self, Draft, Specs};
 use super::{BlockBinder, MAX_DEPTH, PlanCx, with};
 use crate::expr::{ColumnAt, Expr, ExprKind, ExprType, KeyedPlan};
 use crate::query::{
@@ -281,7 +281,7 @@ pub(super) fn block(
         group = Some(g.finish());
     } else if tells_apart {
         if cx.mode.has(crate::SqlMode::ONLY_FULL_GROUP_BY) {
-            distinct_order(&order, &select, &b)?;
+            distinct_order(&order, &select, &drafts, &b)?;
         }
         // As groups of the whole row, which spill; where the first few rows are enough, rows are compared as they come.
         let streams = limit.is_some() && order.is_empty();
@@ -414,26 +414,43 @@ pub(super) fn block(
     })
 }
 
+/// A column in `e` that is not selected. Of a window function the arguments count, unless the same function of the same arguments is selected.
+fn unselected(e: &Expr, select: &[Expr], drafts: &[Draft]) -> Option<ColumnAt> {
+    let mut missing = None;
+    e.any(&mut |e| {
+        let Some(at) = e.as_column() else {
+            return false;
+        };
+        if at.table == super::WINDOWS {
+            let draft = &drafts[usize::from(at.column)];
+            let selected = select.iter().filter(|s| window::is_window(s)).any(|s| {
+                let of = s.as_column().map(|at| &drafts[usize::from(at.column)]);
+                of.is_some_and(|of| of.is_like(draft))
+            });
+            if !selected {
+                let args = draft.args.iter();
+                missing = args.filter_map(|a| unselected(a, select, drafts)).next();
+            }
+        } else if !select.iter().any(|s| s.kind == e.kind) {
+            missing = Some(at);
+        }
+        missing.is_some()
+    });
+    missing
+}
+
 /// DISTINCT with ORDER BY: what is sorted by must be selected (error 3065).
 fn distinct_order(
     order: &[OrderKey],
     select: &[Expr],
+    drafts: &[Draft],
     b: &BlockBinder<'_>,
 ) -> Result<(), SqlError> {
     for (n, key) in order.iter().enumerate() {
         if select.iter().any(|s| s.kind == key.expr.kind) {
             continue;
         }
-        let mut missing = None;
-        key.expr.any(&mut |e| {
-            if let ExprKind::Column(at) = e.kind
-                && at.table < super::WINDOWS
-                && !select.iter().any(|s| s.kind == e.kind)
-            {
-                missing = Some(at);
-            }
-            missing.is_some()
-        });
+        let missing = unselected(&key.expr, select, drafts);
         if let Some(at) = missing {
             let slot = &b.scope[usize::from(at.table)];
             let column = &slot.columns[usize::from(at.column)].name;

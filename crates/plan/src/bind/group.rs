@@ -164,7 +164,7 @@ impl<'g, 'b> Grouper<'g, 'b> {
         }
         self.met.push(n);
         let mut args = std::mem::take(&mut self.drafts[usize::from(n)].args);
-        let done = args.iter_mut().try_for_each(|e| self.walk(e, place, true));
+        let done = args.iter_mut().try_for_each(|e| self.walk(e, place, false));
         self.drafts[usize::from(n)].args = args;
         done
     }

@@ -30,6 +30,13 @@ pub(crate) struct Draft {
     ty: ExprType,
 }
 
+impl Draft {
+    /// Whether it is the same function of the same arguments, over whatever window.
+    pub fn is_like(&self, other: &Draft) -> bool {
+        self.func == other.func && self.args == other.args && self.number == other.number
+    }
+}
+
 /// The windows of a block.
 #[derive(Default)]
 pub(crate) struct Specs {

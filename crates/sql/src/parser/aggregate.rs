@@ -40,7 +40,9 @@ impl Parser<'_> {
         if over.is_some() && kw == Kw::GROUP_CONCAT {
             return Err(SqlError::not_supported("group_concat as window function"));
         }
-        if over.is_some() && distinct {
+        // The extremes of a window are the same, distinct or not.
+        let extreme = matches!(kw, Kw::MIN | Kw::MAX);
+        if over.is_some() && distinct && !extreme {
             return Err(SqlError::not_supported("<window function>(DISTINCT ..)"));
         }
         let name = kw.name().to_ascii_lowercase();
