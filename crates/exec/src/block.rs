@@ -194,6 +194,8 @@ impl BlockExec {
         });
         let direct = Direct::open(block, slots.first());
         let plain = Plain::open(rt, block, slots.first()).map(Box::new);
+        let windowing =
+            (!block.windows.is_empty()).then(|| Box::new(Windowing::new(block, &slots)));
         let width = if block.joins.len() <= 1 {
             0
         } else {
@@ -210,8 +212,7 @@ impl BlockExec {
             made: (block.distinct || !block.order.is_empty())
                 .then(|| Box::new(Made::new(rt, block))),
             grouping,
-            windowing: (!block.windows.is_empty())
-                .then(|| Box::new(Windowing::new(&block.windows))),
+            windowing,
             late: late::applies(block),
             subqueries: KeptSubquery::of(&block.subqueries),
         })

@@ -11,13 +11,16 @@
 //! A partition in memory or in a file ([`rows`]), and the sort before it. A row is looked at a few times for each call: frames only move on.
 
 mod frame;
+mod narrow;
 mod number;
 mod pass;
 mod rows;
 mod slide;
 
 use nfold_plan::expr::{Expr, ExprKind, ExprType};
-use nfold_plan::query::{AggFunc, Aggregate, FrameBound, WindowCall, WindowFunc, WindowPass};
+use nfold_plan::query::{
+    AggFunc, Aggregate, Block, FrameBound, WindowCall, WindowFunc, WindowPass,
+};
 use nfold_types::row::RowLayout;
 use nfold_types::{ErrorCode, SqlError};
 use smallvec::SmallVec;
@@ -30,6 +33,7 @@ use crate::sort::Sorter;
 use crate::step::Slot;
 use crate::tuple::{self, KeyMaker};
 
+use narrow::Narrow;
 use pass::{CallShape, HEAD, PassCx, Walk};
 use rows::Rows;
 
@@ -37,6 +41,8 @@ use rows::Rows;
 pub(crate) struct Windowing {
     inputs: RowLayout,
     passes: Vec<KeptPass>,
+    /// Of each table's slot, if there are no groups.
+    narrow: Vec<Option<Narrow>>,
 }
 
 struct KeptPass {
@@ -55,7 +61,9 @@ struct KeptCall {
 }
 
 impl Windowing {
-    pub fn new(plan: &[WindowPass]) -> Windowing {
+    /// `slots`: those of the block's tables, opened.
+    pub fn new(block: &Block, slots: &[Slot]) -> Windowing {
+        let plan = block.windows.as_slice();
         let mut types: Vec<ExprType> = Vec::new();
         let mut passes = Vec::new();
         for pass in plan {
@@ -96,9 +104,13 @@ impl Windowing {
                 calls,
             });
         }
+        let tables = block.tables.iter().zip(slots);
         Windowing {
             inputs: tuple::layout_of(&types),
             passes,
+            narrow: tables
+                .map(|(table, slot)| Narrow::new(slot, &table.used))
+                .collect(),
         }
     }
 }
@@ -144,7 +156,7 @@ fn inputs<'a>(cx: &EvalCx<'a>, plan: &'a [WindowPass]) -> Result<Values<'a>, Sql
                 out.push(match call.func {
                     WindowFunc::Aggregate(AggFunc::Min | AggFunc::Max) => tuple::own_text(cx, arg)?,
                     WindowFunc::Aggregate(_) => cx.val(arg)?,
-                    _ => cx.val_as(arg, &call.ty)?,
+                    _ => tuple::kept(cx, arg, &call.ty)?,
                 });
             }
             if has_values(call) {
@@ -189,12 +201,15 @@ impl<'r> Below<'r> {
         }
     }
 
-    fn row<'a>(self, n: usize, image: Option<&'a [u8]>) -> RowRef<'a>
+    fn row<'a>(self, kept: &'a Windowing, n: usize, image: Option<&'a [u8]>) -> RowRef<'a>
     where
         'r: 'a,
     {
         match self {
-            Below::Tables(slots) => slots[n].row(image),
+            Below::Tables(slots) => match &kept.narrow[n] {
+                Some(narrow) => narrow.row(image),
+                None => slots[n].row(image),
+            },
             Below::Groups(layout) => RowRef {
                 layout,
                 image,
@@ -267,9 +282,19 @@ impl<'p> Stage<'p> {
         tuple::encode_row(&self.kept.inputs, &values, &mut self.image)?;
         self.record.clear();
         cells::put(Some(&self.image), &mut self.record);
-        cx.rows
-            .iter()
-            .for_each(|row| cells::put(row.image, &mut self.record));
+        for (n, row) in cx.rows.iter().enumerate() {
+            let narrow = match self.below {
+                Below::Tables(_) => self.kept.narrow[n].as_ref(),
+                Below::Groups(_) => None,
+            };
+            match narrow {
+                Some(narrow) => {
+                    let image = narrow.encode(row, &mut self.image)?.then_some(&*self.image);
+                    cells::put(image, &mut self.record);
+                }
+                None => cells::put(row.image, &mut self.record),
+            }
+        }
         let record = std::mem::take(&mut self.record);
         self.gather(rt, cx, 0, &record)?;
         self.record = record;
@@ -381,7 +406,7 @@ fn rows_of<'a>(
         };
         rest = behind;
         out.push(match n.checked_sub(below.slots()) {
-            None => below.row(n, image),
+            None => below.row(kept, n, image),
             Some(pass) => RowRef {
                 layout: &kept.passes[pass].result,
                 image,
