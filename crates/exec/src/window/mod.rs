@@ -22,7 +22,7 @@ use nfold_plan::query::{
     AggFunc, Aggregate, Block, FrameBound, WindowCall, WindowFunc, WindowPass,
 };
 use nfold_types::row::RowLayout;
-use nfold_types::{ErrorCode, SqlError};
+use nfold_types::{ErrorCode, SqlError, TypeKind};
 use smallvec::SmallVec;
 
 use crate::aggregate::{AggShape, Values};
@@ -156,7 +156,11 @@ fn inputs<'a>(cx: &EvalCx<'a>, plan: &'a [WindowPass]) -> Result<Values<'a>, Sql
                 out.push(match call.func {
                     WindowFunc::Aggregate(AggFunc::Min | AggFunc::Max) => tuple::own_text(cx, arg)?,
                     WindowFunc::Aggregate(_) => cx.val(arg)?,
-                    _ => tuple::kept(cx, arg, &call.ty)?,
+                    // A YEAR is a number without leading zeros.
+                    _ if arg.ty.col.kind == TypeKind::Year && call.ty.col.is_string() => {
+                        cx.digits(arg, &call.ty)?
+                    }
+                    _ => cx.val_as(arg, &call.ty)?,
                 });
             }
             if has_values(call) {
