@@ -53,6 +53,11 @@ impl Acc {
         }
     }
 
+    /// Whether values that are put together in another order give the same.
+    pub fn is_exact(&self) -> bool {
+        !matches!(self.state, State::SumDouble { .. } | State::Spread { .. })
+    }
+
     /// Takes a row out that was added before.
     ///
     /// # Errors

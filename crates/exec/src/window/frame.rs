@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use nfold_plan::expr::CmpKind;
+use nfold_plan::expr::{CmpKind, Expr};
 use nfold_plan::query::FrameBound;
 use nfold_types::SqlError;
 
@@ -60,19 +60,11 @@ impl Frame {
                 false => at.row.saturating_sub(shape.start_rows),
                 true => at.row.saturating_add(shape.start_rows).min(at.rows),
             },
-            FrameBound::Value { kind, .. } => {
+            FrameBound::Value { value, kind, .. } => {
+                let to = (value, *kind, Ordering::Less);
                 match self.bound(cx, shape, rows, at.row, shape.start)? {
                     None => at.peers.start,
-                    Some(bound) => {
-                        let mark = &mut self.start;
-                        while mark.at < at.rows
-                            && compared(cx, shape, rows, mark, *kind, (&bound, true))?
-                                == Ordering::Less
-                        {
-                            mark.at += 1;
-                        }
-                        mark.at
-                    }
+                    Some(bound) => self.start.move_to(cx, shape, rows, &bound, to)?,
                 }
             }
         };
@@ -84,19 +76,11 @@ impl Frame {
                 false => (at.row + 1).saturating_sub(shape.end_rows),
                 true => (at.row + 1).saturating_add(shape.end_rows).min(at.rows),
             },
-            FrameBound::Value { kind, .. } => {
+            FrameBound::Value { value, kind, .. } => {
+                let to = (value, *kind, Ordering::Equal);
                 match self.bound(cx, shape, rows, at.row, shape.end)? {
                     None => at.peers.end,
-                    Some(bound) => {
-                        let mark = &mut self.end;
-                        while mark.at < at.rows
-                            && compared(cx, shape, rows, mark, *kind, (&bound, false))?
-                                != Ordering::Greater
-                        {
-                            mark.at += 1;
-                        }
-                        mark.at
-                    }
+                    Some(bound) => self.end.move_to(cx, shape, rows, &bound, to)?,
                 }
             }
         };
@@ -121,36 +105,44 @@ impl Frame {
     }
 }
 
-/// How the row at `mark` is to a bound, in the order of the window: NULL is less than everything, and a bound that there is not, beyond
-/// the last date, is more.
-fn compared(
-    cx: &PassCx<'_, '_>,
-    shape: &CallShape<'_>,
-    rows: &Rows,
-    mark: &mut Mark,
-    kind: CmpKind,
-    (bound, is_start): (&Val<'_>, bool),
-) -> Result<Ordering, SqlError> {
-    let image = rows.get(cx.rt, &mut mark.cursor, mark.at)?;
-    let key = shape.input(cx, image, shape.key)?;
-    let key_order = &cx.pass.order[0];
-    let bound_ty = match (&shape.call.frame.start, &shape.call.frame.end) {
-        (FrameBound::Value { value, .. }, _) if is_start => &value.ty,
-        (_, FrameBound::Value { value, .. }) => &value.ty,
-        _ => &key_order.expr.ty,
-    };
-    let order = match key.is_null() || bound.is_null() {
-        true => Ordering::Less,
-        false => compare::order(
-            &cx.eval,
-            kind,
-            (&key, &key_order.expr.ty),
-            (bound, bound_ty),
-        )
-        .unwrap_or(Ordering::Equal),
-    };
-    Ok(match key_order.desc {
-        true => order.reverse(),
-        false => order,
-    })
+impl Mark {
+    /// Moves on over the rows that are before the bound, or (`Equal`) not beyond it; gives the first other one.
+    fn move_to(
+        &mut self,
+        cx: &PassCx<'_, '_>,
+        shape: &CallShape<'_>,
+        rows: &Rows,
+        bound: &Val<'_>,
+        (value, kind, most): (&Expr, CmpKind, Ordering),
+    ) -> Result<u64, SqlError> {
+        while self.at < rows.len() && self.compared(cx, shape, rows, (bound, value), kind)? <= most
+        {
+            self.at += 1;
+        }
+        Ok(self.at)
+    }
+
+    /// How the row at hand is to a bound, in the order of the window: NULL is less than everything, and a bound that there is not, beyond
+    /// the last date, is more.
+    fn compared(
+        &mut self,
+        cx: &PassCx<'_, '_>,
+        shape: &CallShape<'_>,
+        rows: &Rows,
+        (bound, value): (&Val<'_>, &Expr),
+        kind: CmpKind,
+    ) -> Result<Ordering, SqlError> {
+        let image = rows.get(cx.rt, &mut self.cursor, self.at)?;
+        let key = shape.input(cx, image, shape.key)?;
+        let member = &cx.pass.order[0];
+        let sides = ((&key, &member.expr.ty), (bound, &value.ty));
+        let order = match key.is_null() || bound.is_null() {
+            true => Ordering::Less,
+            false => compare::order(&cx.eval, kind, sides.0, sides.1).unwrap_or(Ordering::Equal),
+        };
+        Ok(match member.desc {
+            true => order.reverse(),
+            false => order,
+        })
+    }
 }

@@ -1,15 +1,15 @@
 //! One pass over the rows of a partition: the results of its calls for each row.
 
 use nfold_plan::query::{AggFunc, Aggregate, FrameBound, WindowCall, WindowFunc, WindowPass};
-use nfold_types::SqlError;
 use nfold_types::row::RowLayout;
+use nfold_types::{SqlError, ValueRef};
 use smallvec::SmallVec;
 
 use super::frame::{At, Frame};
 use super::rows::{Cursor, Rows};
 use super::slide::Slide;
 use super::{KeptCall, number};
-use crate::aggregate::{AggInfo, AggShape, Values};
+use crate::aggregate::{Acc, AggInfo, AggShape, Values};
 use crate::cells;
 use crate::eval::{EvalCx, Val, row_error};
 use crate::runtime::Runtime;
@@ -32,6 +32,8 @@ pub(super) struct PassCx<'x, 'r> {
 pub(super) struct CallShape<'p> {
     pub call: &'p WindowCall,
     pub aggregate: Option<&'p (Aggregate, AggShape)>,
+    /// Its values are taken in as they are kept.
+    pub stored: bool,
     /// Places of its operands, of the value that RANGE looks at, and of the values that bound its frames among the inputs.
     args: std::ops::Range<usize>,
     pub key: usize,
@@ -51,8 +53,12 @@ impl<'p> CallShape<'p> {
         call: &'p WindowCall,
         kept: &'p KeptCall,
     ) -> Result<CallShape<'p>, SqlError> {
+        let takes_stored = |(plan, _): &(Aggregate, AggShape)| {
+            Acc::new(plan).takes_stored(plan.args.first().map(|a| &a.ty))
+        };
         Ok(CallShape {
             call,
+            stored: kept.aggregate.as_ref().is_some_and(takes_stored),
             aggregate: kept.aggregate.as_ref(),
             args: kept.first..kept.first + call.args.len(),
             key: kept.key,
@@ -78,9 +84,37 @@ impl<'p> CallShape<'p> {
         row: &'r [u8],
         ordinal: usize,
     ) -> Result<Val<'r>, SqlError> {
+        Ok(Val::from_ref(self.stored_input(cx, row, ordinal)?))
+    }
+
+    /// The same as it is kept.
+    #[inline]
+    fn stored_input<'r>(
+        &self,
+        cx: &PassCx<'_, '_>,
+        row: &'r [u8],
+        ordinal: usize,
+    ) -> Result<ValueRef<'r>, SqlError> {
         let image = cells::take(&row[HEAD..]).and_then(|(image, _)| image);
         let value = cx.inputs.get(image.unwrap_or_default(), ordinal);
-        Ok(Val::from_ref(value.map_err(|e| row_error(&e))?))
+        value.map_err(|e| row_error(&e))
+    }
+
+    /// Takes a partition's row into the state of an aggregate.
+    #[inline]
+    pub fn add(
+        &self,
+        cx: &PassCx<'_, '_>,
+        info: &AggInfo<'_>,
+        row: &[u8],
+        acc: &mut Acc,
+    ) -> Result<(), SqlError> {
+        if self.stored {
+            let value = self.stored_input(cx, row, self.args.start)?;
+            return acc.add_stored(info.plan.func, value);
+        }
+        let values = self.values(cx, row)?;
+        acc.add(&cx.eval, info, &values, false).map(drop)
     }
 
     /// The operands in a partition's row.

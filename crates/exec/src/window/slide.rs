@@ -5,14 +5,17 @@ use nfold_types::{SqlError, Value};
 
 use super::pass::{CallShape, PassCx};
 use super::rows::{Cursor, Rows};
-use crate::aggregate::{Acc, AggInfo, Values};
+use crate::aggregate::{Acc, AggInfo};
 use crate::runtime::Runtime;
 
-/// Frames of so many rows are gone through anew.
+/// Frames of so many rows are gone through anew, so that their doubles are added in the order of the rows.
 const DIRECT_ROWS: u64 = 128;
 
+/// The same where the order is all one.
+const DIRECT_EXACT_ROWS: u64 = 48;
+
 /// Rows of a stretch, and stretches of a longer one.
-const FAN: u64 = 32;
+const FAN: u64 = 16;
 
 /// See the module.
 pub(super) struct Slide {
@@ -21,6 +24,7 @@ pub(super) struct Slide {
     from: u64,
     to: u64,
     invertible: bool,
+    direct_rows: u64,
     adds: Cursor,
     removes: Cursor,
     /// The result of a frame.
@@ -36,6 +40,10 @@ impl Slide {
         let acc = Acc::new(plan);
         Some(Slide {
             invertible: acc.is_invertible(plan.func),
+            direct_rows: match acc.is_exact() {
+                true => DIRECT_EXACT_ROWS,
+                false => DIRECT_ROWS,
+            },
             acc,
             from: 0,
             to: 0,
@@ -118,7 +126,7 @@ impl Slide {
                 &mut self.adds,
                 &mut self.acc,
             )?;
-        } else if end - start <= DIRECT_ROWS {
+        } else if end - start <= self.direct_rows {
             self.acc = Acc::new(shape.info().plan);
             add(cx, shape, rows, (start, end), &mut self.adds, &mut self.acc)?;
         } else {
@@ -203,8 +211,7 @@ fn add(
     let info = shape.info();
     for n in from..to {
         tick(cx.rt, n)?;
-        let values: Values<'_> = shape.values(cx, rows.get(cx.rt, cursor, n)?)?;
-        acc.add(&cx.eval, &info, &values, false)?;
+        shape.add(cx, &info, rows.get(cx.rt, cursor, n)?, acc)?;
     }
     Ok(())
 }
