@@ -171,6 +171,7 @@ fn windows_through_files() {
             "SELECT id, ROW_NUMBER() OVER (ORDER BY s), LAG(s, 3) OVER (ORDER BY id), SUM(k) OVER (ORDER BY id) FROM t ORDER BY id",
             // One partition of all rows, which is read from several places at a time.
             "SELECT id, MAX(s) OVER (ORDER BY id ROWS BETWEEN 700 PRECEDING AND 300 FOLLOWING), LEAD(s, 5000) OVER (ORDER BY id) FROM t ORDER BY id",
+            "SELECT id, MIN(s) OVER (ORDER BY id ROWS BETWEEN 20 PRECEDING AND 20 FOLLOWING), STD(k) OVER (ORDER BY id ROWS 90 PRECEDING) FROM t ORDER BY id",
             "SELECT id, MIN(k) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING), LAST_VALUE(s) OVER () FROM t ORDER BY id",
             "SELECT id, AVG(k) OVER (ORDER BY id RANGE BETWEEN 100 PRECEDING AND 100 FOLLOWING), CUME_DIST() OVER (ORDER BY k) FROM t ORDER BY id",
             "SELECT g, id, RANK() OVER (PARTITION BY g ORDER BY pad), NTILE(7) OVER (PARTITION BY g ORDER BY id), COUNT(*) OVER () FROM u ORDER BY g, id",

@@ -35,14 +35,26 @@ pub(super) struct Rows {
     len: u64,
 }
 
-/// Where a reader is.
+/// Where a reader is: the block at hand and the one before, so that going back a few rows reads nothing anew.
 #[derive(Default)]
 pub(super) struct Cursor {
+    held: [Held; 2],
+    last: usize,
+}
+
+/// A block that was read.
+#[derive(Default)]
+struct Held {
     first: u64,
     bytes: Vec<u8>,
     /// Where each row of the block begins and ends.
     places: Vec<(u32, u32)>,
-    block: usize,
+}
+
+impl Held {
+    fn has(&self, n: u64) -> bool {
+        (self.first..self.first + self.places.len() as u64).contains(&n)
+    }
 }
 
 impl Rows {
@@ -153,36 +165,43 @@ impl Rows {
         cursor: &'r mut Cursor,
         n: u64,
     ) -> Result<&'r [u8], SqlError> {
-        let held = n.checked_sub(cursor.first);
-        if held.is_none_or(|at| at >= cursor.places.len() as u64) {
-            cursor.block = self.blocks.partition_point(|b| b.first <= n) - 1;
-            self.load(rt, cursor)?;
+        if !cursor.held[cursor.last].has(n) {
+            cursor.last = 1 - cursor.last;
         }
-        let (start, end) = cursor.places[(n - cursor.first) as usize];
-        Ok(&cursor.bytes[start as usize..end as usize])
+        let held = &mut cursor.held[cursor.last];
+        if !held.has(n) {
+            let block = self.blocks.partition_point(|b| b.first <= n) - 1;
+            self.load(rt, &self.blocks[block], held)?;
+        }
+        let (start, end) = held.places[(n - held.first) as usize];
+        Ok(&held.bytes[start as usize..end as usize])
     }
 
-    fn load(&self, rt: &Runtime<'_>, cursor: &mut Cursor) -> Result<(), SqlError> {
-        let block = &self.blocks[cursor.block];
-        let mut bytes = std::mem::take(&mut cursor.bytes);
+    fn load(&self, rt: &Runtime<'_>, block: &Block, held: &mut Held) -> Result<(), SqlError> {
+        let mut bytes = std::mem::take(&mut held.bytes);
         bytes.clear();
+        held.places.clear();
         let file = self.file.as_ref().expect("blocks are in a file");
-        cursor.bytes = spill::read_at(rt, file, block.at, block.len, bytes)?;
-        cursor.first = block.first;
-        cursor.places.clear();
+        held.bytes = spill::read_at(rt, file, block.at, block.len, bytes)?;
+        held.first = block.first;
         let mut at = 0;
-        while let Some(len) = cursor.bytes.get(at..).and_then(|b| b.first_chunk::<4>()) {
+        while let Some(len) = held.bytes.get(at..).and_then(|b| b.first_chunk::<4>()) {
             let start = at + 4;
             at = start + u32::from_le_bytes(*len) as usize;
-            cursor.places.push((start as u32, at as u32));
+            held.places.push((start as u32, at as u32));
         }
         Ok(())
+    }
+
+    /// Whether so many rows are cheap to go through again and again: they are in memory, or lie in two blocks.
+    pub fn are_near(&self, rows: u64) -> bool {
+        self.file.is_none() || self.written / self.len.max(1) * rows <= BLOCK_BYTES as u64
     }
 }
 
 impl Cursor {
     /// Its rows are gone.
     pub fn reset(&mut self) {
-        self.places.clear();
+        self.held.iter_mut().for_each(|held| held.places.clear());
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct Slide {
     from: u64,
     to: u64,
     invertible: bool,
-    direct_rows: u64,
+    exact: bool,
     adds: Cursor,
     removes: Cursor,
     /// The result of a frame.
@@ -40,10 +40,7 @@ impl Slide {
         let acc = Acc::new(plan);
         Some(Slide {
             invertible: acc.is_invertible(plan.func),
-            direct_rows: match acc.is_exact() {
-                true => DIRECT_EXACT_ROWS,
-                false => DIRECT_ROWS,
-            },
+            exact: acc.is_exact(),
             acc,
             from: 0,
             to: 0,
@@ -126,7 +123,7 @@ impl Slide {
                 &mut self.adds,
                 &mut self.acc,
             )?;
-        } else if end - start <= self.direct_rows {
+        } else if self.goes_through(rows, end - start) {
             self.acc = Acc::new(shape.info().plan);
             add(cx, shape, rows, (start, end), &mut self.adds, &mut self.acc)?;
         } else {
@@ -134,6 +131,14 @@ impl Slide {
         }
         (self.from, self.to) = (start, end);
         Ok(())
+    }
+
+    /// Whether a frame of so many rows is gone through anew. What depends on the order of the rows does not depend on where they lie.
+    fn goes_through(&self, rows: &Rows, frame: u64) -> bool {
+        match self.exact {
+            false => frame <= DIRECT_ROWS,
+            true => frame < 2 * FAN || frame <= DIRECT_EXACT_ROWS && rows.are_near(frame),
+        }
     }
 
     fn put_together(
