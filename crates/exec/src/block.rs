@@ -548,6 +548,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
+    #[inline]
     fn rows(self, each: &mut Each<'_>) -> Result<(), SqlError> {
         match self.windowing {
             None => self.plain_rows(each),
@@ -556,6 +557,7 @@ impl Run<'_, '_> {
     }
 
     /// [`rows`](Self::rows) before window functions.
+    #[inline]
     fn plain_rows(self, each: &mut Each<'_>) -> Result<(), SqlError> {
         let block = self.scx.block;
         match &block.group {

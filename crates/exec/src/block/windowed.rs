@@ -7,6 +7,8 @@ use crate::eval::{EvalCx, Scope, StmtState};
 use crate::window::{Below, Stage, Windowing};
 
 /// Gives each row of `run` with the results of the block's window functions.
+#[cold]
+#[inline(never)]
 pub(super) fn run(
     run: Run<'_, '_>,
     windowing: &Windowing,
