@@ -326,7 +326,9 @@ impl CallState {
             WindowFunc::Lag => at.row.checked_sub(n),
             WindowFunc::FirstValue => (start < end).then_some(start),
             WindowFunc::LastValue => (start < end).then(|| end - 1),
-            WindowFunc::NthValue => start.checked_add(n - 1).filter(|row| *row < end),
+            WindowFunc::NthValue => (n.checked_sub(1))
+                .and_then(|n| start.checked_add(n))
+                .filter(|row| *row < end),
         };
         let (row, input) = match place {
             Some(row) => (row, shape.args.start),

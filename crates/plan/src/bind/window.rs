@@ -21,6 +21,9 @@ use crate::query::{
 /// What a window without a name is called.
 const UNNAMED: &str = "<unnamed window>";
 
+/// Windows that a block may have, those of the WINDOW clause and those written out behind OVER.
+const MAX_WINDOWS: usize = 127;
+
 /// A call, bound but for its window.
 pub(crate) struct Draft {
     func: WindowFunc,
@@ -193,6 +196,8 @@ impl BlockBinder<'_> {
             check_number(func, e)?;
         }
         let ty = self.window_type(func, &args, &call.name)?;
+        let too_many = |_| SqlError::new(ErrorCode::ER_TOO_MANY_FIELDS, &[]);
+        let column = u16::try_from(self.windows.len()).map_err(too_many)?;
         self.windows.push(Draft {
             func,
             args,
@@ -202,7 +207,7 @@ impl BlockBinder<'_> {
         });
         let at = ColumnAt {
             table: WINDOWS,
-            column: (self.windows.len() - 1) as u16,
+            column,
         };
         Ok(Expr {
             kind: ExprKind::Column(at),
@@ -264,6 +269,10 @@ impl BlockBinder<'_> {
                     written.len() - 1
                 }
             });
+        }
+        if written.len() > MAX_WINDOWS {
+            let code = ErrorCode::ER_TOO_MANY_WINDOWS;
+            return Err(SqlError::new(code, &[&written.len(), &MAX_WINDOWS]));
         }
         let mut list = Vec::new();
         for (name, window) in &written {
