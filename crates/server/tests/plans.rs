@@ -271,6 +271,37 @@ fn each_session_asks_its_own_privileges() {
 }
 
 #[test]
+fn columns_that_a_change_looks_at_are_read() {
+    with_server(|server| {
+        let mut root = session(server, "a");
+        for sql in [
+            "CREATE TABLE b.w (id INT PRIMARY KEY, n INT, secret INT)",
+            "INSERT INTO b.w VALUES (1, 0, 7)",
+            "CREATE USER u@localhost",
+            "GRANT INSERT, UPDATE, DELETE ON b.* TO u@localhost",
+        ] {
+            root.ok(sql);
+        }
+        let mut user = Session(server.connect_as("u").unwrap());
+        for sql in [
+            "UPDATE b.w SET n = secret",
+            "UPDATE b.w SET n = IF(ABS(secret) = 7, 1, 0)",
+            "UPDATE b.w SET n = DEFAULT(n)",
+            "UPDATE b.w SET n = 1 ORDER BY secret LIMIT 1",
+            "DELETE FROM b.w ORDER BY secret LIMIT 1",
+            "INSERT INTO b.w VALUES (1, 0, 0) ON DUPLICATE KEY UPDATE n = secret",
+        ] {
+            assert_eq!(user.query(sql), Err(1142), "{sql}");
+            root.ok("UPDATE b.w SET n = 0");
+        }
+        user.ok("UPDATE b.w SET n = 1 LIMIT 1");
+        user.ok("UPDATE b.w SET n = DEFAULT");
+        user.ok("INSERT INTO b.w VALUES (1, 0, 0) ON DUPLICATE KEY UPDATE n = 5");
+        user.ok("DELETE FROM b.w LIMIT 1");
+    });
+}
+
+#[test]
 fn of_several_tables_those_that_change_need_the_right() {
     with_server(|server| {
         let mut root = session(server, "a");

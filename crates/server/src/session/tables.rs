@@ -20,13 +20,7 @@ pub struct TableUse {
 
 /// The tables of a statement; names without a database are in `database`. Error 1046 where there is none.
 pub fn tables_of(statement: &Statement, database: Option<&str>) -> Result<Vec<TableUse>, SqlError> {
-    let mut walk = Walk {
-        queries: 0,
-        database,
-        ctes: Vec::new(),
-        found: Vec::new(),
-        failed: None,
-    };
+    let mut walk = Walk::new(database);
     walk.statement(statement);
     match walk.failed {
         Some(e) => Err(e),
@@ -36,20 +30,25 @@ pub fn tables_of(statement: &Statement, database: Option<&str>) -> Result<Vec<Ta
 
 /// Whether an expression holds a subquery.
 pub fn has_subquery(e: &Expr) -> bool {
-    let mut walk = Walk {
-        queries: 0,
-        database: None,
-        ctes: Vec::new(),
-        found: Vec::new(),
-        failed: None,
-    };
+    let mut walk = Walk::new(None);
     walk.expr(e);
     walk.queries > 0
+}
+
+/// Whether an expression names a column, subqueries aside.
+fn names_column(e: &Expr) -> bool {
+    let mut walk = Walk::new(None);
+    walk.expr(e);
+    walk.columns > 0
 }
 
 struct Walk<'a> {
     /// Queries met.
     queries: usize,
+    /// Queries around what is at hand.
+    depth: usize,
+    /// Columns met outside of queries.
+    columns: usize,
     database: Option<&'a str>,
     /// Names of common table expressions in scope.
     ctes: Vec<&'a str>,
@@ -58,6 +57,18 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
+    fn new(database: Option<&'a str>) -> Walk<'a> {
+        Walk {
+            queries: 0,
+            depth: 0,
+            columns: 0,
+            database,
+            ctes: Vec::new(),
+            found: Vec::new(),
+            failed: None,
+        }
+    }
+
     fn add(&mut self, name: &ObjectName, needs: Privileges, command: &'static str) {
         self.add_as(name, &name.name, needs, command);
     }
@@ -137,6 +148,7 @@ impl<'a> Walk<'a> {
 
     fn query(&mut self, q: &'a Query) {
         self.queries += 1;
+        self.depth += 1;
         self.with(q.with.as_ref(), |w| {
             w.body(&q.body);
             w.order(&q.order_by);
@@ -148,6 +160,7 @@ impl<'a> Walk<'a> {
                     .for_each(|e| w.expr(e));
             }
         });
+        self.depth -= 1;
     }
 
     fn body(&mut self, body: &'a QueryBody) {
@@ -215,6 +228,11 @@ impl<'a> Walk<'a> {
         }
         if !i.on_duplicate.is_empty() {
             self.add(&i.table, Privileges::UPDATE, "UPDATE");
+            // Elsewhere a name may be a column of what is inserted.
+            let own = !matches!(i.source, InsertSource::Query(_)) && i.row_alias.is_none();
+            if own && i.on_duplicate.iter().any(|a| names_column(&a.value)) {
+                self.read(&i.table);
+            }
         }
         match &i.source {
             InsertSource::Values(rows) => rows.iter().for_each(|r| self.exprs(r)),
@@ -235,7 +253,9 @@ impl<'a> Walk<'a> {
             if let Some(t) = one {
                 w.add_factor(t, Privileges::UPDATE, "UPDATE");
             }
-            if one.is_none() || u.selection.is_some() {
+            let ordered = u.order_by.iter().map(|o| &o.expr);
+            let mut read = u.assignments.iter().map(|a| &a.value).chain(ordered);
+            if one.is_none() || u.selection.is_some() || read.any(names_column) {
                 u.tables.iter().for_each(|t| w.table_ref(t));
             }
             w.assignments(&u.assignments);
@@ -249,7 +269,8 @@ impl<'a> Walk<'a> {
             if let ([TableRef::Table(t)], true) = (d.from.as_slice(), d.targets.is_empty()) {
                 w.add_factor(t, Privileges::DELETE, "DELETE");
             }
-            if !d.targets.is_empty() || d.selection.is_some() {
+            let sorted = d.order_by.iter().any(|o| names_column(&o.expr));
+            if !d.targets.is_empty() || d.selection.is_some() || sorted {
                 d.from.iter().for_each(|t| w.table_ref(t));
             }
             w.exprs(d.selection.iter().chain(&d.limit));
@@ -265,13 +286,10 @@ impl<'a> Walk<'a> {
     fn expr(&mut self, e: &'a Expr) {
         use Expr::*;
         match e {
-            Literal(_)
-            | Param(_)
-            | Column(_)
-            | UserVar(_)
-            | SysVar { .. }
-            | Default(_)
-            | Values(_) => {}
+            Column(_) | Default(Some(_)) | Values(_) => {
+                self.columns += usize::from(self.depth == 0);
+            }
+            Literal(_) | Param(_) | UserVar(_) | SysVar { .. } | Default(None) => {}
             AssignUserVar { value: a, .. }
             | Unary { expr: a, .. }
             | Not(a)
@@ -394,8 +412,23 @@ mod tests {
                 "INSERT INTO t SELECT * FROM u ON DUPLICATE KEY UPDATE a=1",
                 "INSERT d.t, UPDATE d.t, SELECT d.u",
             ),
+            (
+                "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a=VALUES(a)",
+                "INSERT d.t, UPDATE d.t, SELECT d.t",
+            ),
             ("REPLACE INTO t VALUES (1)", "INSERT d.t, DELETE d.t"),
             ("UPDATE t SET a=1", "UPDATE d.t"),
+            ("UPDATE t SET a=ABS(b)", "UPDATE d.t, SELECT d.t"),
+            (
+                "UPDATE t SET a=1 ORDER BY b LIMIT 1",
+                "UPDATE d.t, SELECT d.t",
+            ),
+            (
+                "UPDATE t SET a=(SELECT MAX(b) FROM u)",
+                "UPDATE d.t, SELECT d.u",
+            ),
+            ("DELETE FROM t LIMIT 1", "DELETE d.t"),
+            ("DELETE FROM t ORDER BY a LIMIT 1", "DELETE d.t, SELECT d.t"),
             (
                 "UPDATE t x JOIN u y ON x.a=y.a SET x.b=1",
                 "SELECT d.t, SELECT d.u",
