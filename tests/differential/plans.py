@@ -171,12 +171,35 @@ class Conditions:
         return f"{e} {rng.choice(['=', '<', '>=', '<>'])} {rng.choice(['ANY', 'ALL'])} (SELECT {column} {rest})"
 
 
-def _select(rng, tables):
-    """(a SELECT, whether its rows come in one order only)"""
-    outer = rng.random() < 0.5
-    conditions = Conditions(rng, tables, rows=not outer)
+def _on(rng, conditions, left, right):
+    """The condition of a join of what two scopes have."""
+    one, column, kind = rng.choice(left)
+    other = rng.choice([s for s in right if s[2] == kind] or right)
+    on = f"{one}.{column} {rng.choice(['=', '=', '=', '<=>', '>'])} {other[0]}.{other[1]}"
+    if rng.random() < 0.5:
+        on += f" {rng.choice(['AND', 'AND', 'OR'])} {conditions.any(left + right, 1)}"
+    return on
+
+
+def _tree(rng, tables, conditions, used, depth):
+    """(a table or a join of several, what may be named of it)"""
+    if depth == 0 or rng.random() < 0.3:
+        table, alias = rng.choice(tables), f"t{len(used) + 1}"
+        used.append((alias, table))
+        return f"{table.name} {alias}", table.scope(alias)
+    left, seen = _tree(rng, tables, conditions, used, depth - 1)
+    right, more = _tree(rng, tables, conditions, used, rng.randint(0, depth - 1))
+    kind = rng.choice(["LEFT JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "JOIN", "JOIN", "STRAIGHT_JOIN"])
+    if "JOIN" in right:
+        right = f"({right})"
+    return f"{left} {kind} {right} ON {_on(rng, conditions, seen, more)}", seen + more
+
+
+def _chain(rng, tables, conditions, used):
+    """As _tree(), inner joins only."""
     first = rng.choice(tables)
-    scope, used, source = first.scope("t1"), [("t1", first)], f"{first.name} t1"
+    scope, source = first.scope("t1"), f"{first.name} t1"
+    used.append(("t1", first))
     for n in range(rng.choice([0, 0, 0, 1, 1, 2])):
         table, alias = rng.choice(tables), f"t{n + 2}"
         left, column, kind = rng.choice(scope)
@@ -184,8 +207,20 @@ def _select(rng, tables):
         scope = scope + table.scope(alias)
         if rng.random() < 0.5:
             on += f" {rng.choice(['AND', 'AND', 'OR'])} {conditions.any(scope, 1)}"
-        source += f" {'LEFT JOIN' if outer else 'JOIN'} {table.name} {alias} ON {on}"
+        source += f" JOIN {table.name} {alias} ON {on}"
         used.append((alias, table))
+    return source, scope
+
+
+def _select(rng, tables):
+    """(a SELECT, whether its rows come in one order only)"""
+    outer = rng.random() < 0.5
+    conditions = Conditions(rng, tables, rows=not outer)
+    used = []
+    if outer:
+        source, scope = _tree(rng, tables, conditions, used, rng.choice([0, 1, 2, 2, 3]))
+    else:
+        source, scope = _chain(rng, tables, conditions, used)
     where = f" WHERE {conditions.any(scope, rng.randint(0, 3), True)}" if rng.random() < 0.85 else ""
     plain = [f"{alias}.{column}" for alias, column, kind in scope if not _is_text(kind)]
     shape = rng.random()

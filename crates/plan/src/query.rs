@@ -187,9 +187,11 @@ pub struct JoinStep {
     pub table: usize,
     pub access: Access,
     pub kind: JoinType,
-    /// The ON conditions of a left join: they decide whether a row matches.
+    /// The ON conditions of a left join, and those of a nest that have all their tables here: they decide whether a row matches.
     pub on: Vec<Expr>,
-    /// Conditions on the joined row, tested after a left join's missing row was added.
+    /// Where the step is part of a nest.
+    pub nest: Option<Box<NestStep>>,
+    /// Conditions on the joined row, tested after an outer join's missing row was added.
     pub filter: Vec<Expr>,
     /// Estimated rows read per outer row, and the share of them (0 to 100) that `filter` keeps.
     pub rows: f64,
@@ -200,6 +202,32 @@ pub struct JoinStep {
 pub enum JoinType {
     Inner,
     Left,
+}
+
+/// What a step does for the nests that it is part of. A nest is the inner side of an outer join that is no single table; its tables are
+/// steps next to one another, of [`JoinType::Inner`], and so is a single one within another nest.
+///
+/// Behind the rows that join a row of the outer side, the first step of a nest sends that row with NULL in its place. Later steps let such
+/// a row through, with NULL in theirs. The last one drops it where a row before it, since the last of its kind, was a match.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NestStep {
+    /// The first slot of the innermost nest around the step that begins before it: a row in which it is NULL is let through.
+    pub within: Option<usize>,
+    /// A nest begins here.
+    pub begins: bool,
+    /// The nests that end here, the innermost first.
+    pub ends: Vec<NestEnd>,
+}
+
+/// The end of a nest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NestEnd {
+    /// The nest's first slot.
+    pub first: usize,
+    /// The first slot of the nest around it.
+    pub within: Option<usize>,
+    /// Conditions of the nest around it that wait for this one.
+    pub on: Vec<Expr>,
 }
 
 /// An access path to one table.

@@ -10,8 +10,8 @@ use nfold_types::Value;
 use crate::access::each_expr;
 use crate::expr::{Expr, ExprKind, SubqueryPlan};
 use crate::query::{
-    Access, AccessKind, Assignment, Block, ColumnMeta, InsertSource, LimitPlan, OrderKey, Plan,
-    QueryBody, QueryPlan, TableSource, UpdateTarget,
+    Access, AccessKind, Assignment, Block, ColumnMeta, InsertSource, JoinStep, LimitPlan, OrderKey,
+    Plan, QueryBody, QueryPlan, TableSource, UpdateTarget,
 };
 
 impl Plan {
@@ -72,6 +72,13 @@ fn query(q: &QueryPlan) -> usize {
     body + columns(&q.columns) + size_of_val(&*q.types) + size_of_val(&*q.order) + limit(&q.limit)
 }
 
+fn nest(step: &JoinStep) -> usize {
+    step.nest.as_ref().map_or(0, |n| {
+        let ends = n.ends.iter().map(|end| size_of_val(end) + exprs(&end.on));
+        size_of_val(&**n) + ends.sum::<usize>()
+    })
+}
+
 fn block(b: &Block) -> usize {
     let tables = b.tables.iter().map(|t| {
         let derived = match &t.source {
@@ -83,7 +90,7 @@ fn block(b: &Block) -> usize {
     let joins = b
         .joins
         .iter()
-        .map(|j| size_of_val(j) + access(&j.access) + exprs(&j.on) + exprs(&j.filter));
+        .map(|j| size_of_val(j) + access(&j.access) + exprs(&j.on) + exprs(&j.filter) + nest(j));
     let group = b.group.as_ref().map_or(0, |g| {
         let aggregates = g
             .aggregates

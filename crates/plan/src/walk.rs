@@ -73,6 +73,8 @@ fn walk_block(b: &mut Block, level: u16, f: &mut Visit<'_>) {
     for step in &mut b.joins {
         walk_access(&mut step.access, level, f);
         walk_list(step.on.iter_mut().chain(&mut step.filter), level, f);
+        let ends = step.nest.iter_mut().flat_map(|nest| &mut nest.ends);
+        walk_list(ends.flat_map(|end| &mut end.on), level, f);
     }
     walk_list(&mut b.constant_filter, level, f);
     if let Some(group) = &mut b.group {

@@ -5,6 +5,7 @@ use nfold_plan::expr::{CmpKind, Expr, ExprKind};
 use nfold_plan::query::{AccessKind, HashKey, JoinStep, JoinType};
 use nfold_types::SqlError;
 
+use super::nest::goes_through;
 use super::read::Point;
 use super::{Lookup, More, PIECE_BYTES, StepCx, StepExec};
 use crate::batch::BATCH_ROWS;
@@ -112,7 +113,8 @@ impl StepCx<'_, '_> {
     fn look_up_one(&self, me: &mut StepExec, step: &JoinStep) -> Result<(), SqlError> {
         let mut rows = self.empty_rows();
         self.fill(&me.outer, me.outer_at, &mut rows);
-        if let Some(reader) = &mut me.reader {
+        let through = goes_through(step, &rows);
+        if let Some(reader) = me.reader.as_mut().filter(|_| !through) {
             me.exact = reader.bind(&self.eval(&rows), &step.access)?;
             me.more = More::Read;
         }
@@ -176,6 +178,10 @@ impl StepCx<'_, '_> {
         for i in me.outer_at..end {
             let mut rows = self.empty_rows();
             self.fill(&me.outer, i, &mut rows);
+            if goes_through(step, &rows) {
+                looking.push(None);
+                continue;
+            }
             match reader.point(&self.eval(&rows), &step.access)? {
                 Point::At(key) => looking.push(Some(key)),
                 Point::None => looking.push(None),
@@ -241,7 +247,8 @@ impl StepCx<'_, '_> {
         if let Some(file) = table.spilled() {
             let mut rows = self.empty_rows();
             self.fill(&me.outer, me.outer_at, &mut rows);
-            if hash_key(&self.eval(&rows), keys, outer_side, &mut key)? {
+            let through = goes_through(step, &rows);
+            if !through && hash_key(&self.eval(&rows), keys, outer_side, &mut key)? {
                 me.more = More::Spilled(file.find(hash_of(&key)));
             }
             drop(rows);
@@ -254,7 +261,8 @@ impl StepCx<'_, '_> {
             self.fill(&me.outer, i, &mut rows);
             let cx = self.eval(&rows);
             let start = me.inner_order.len() as u32;
-            if hash_key(&cx, keys, outer_side, &mut key)? {
+            let through = goes_through(step, &rows);
+            if !through && hash_key(&cx, keys, outer_side, &mut key)? {
                 me.inner_order.extend(table.places(hash_of(&key)));
             }
             me.spans.push((start, me.inner_order.len() as u32));
@@ -326,9 +334,9 @@ impl StepCx<'_, '_> {
 
 /// Conditions that a row of the step's table alone decides, as often as they are asked: a row that does not pass is part of no joined row.
 fn conditions_of(step: &JoinStep) -> Vec<&Expr> {
-    let conditions = match step.kind {
-        JoinType::Inner => &step.filter,
-        JoinType::Left => &step.on,
+    let conditions = match (step.kind, &step.nest) {
+        (JoinType::Inner, None) => &step.filter,
+        _ => &step.on,
     };
     let asks_more = |e: &Expr| match &e.kind {
         ExprKind::Column(at) => usize::from(at.table) != step.table,

@@ -10,13 +10,14 @@
 
 mod first;
 mod lookup;
+mod nest;
 mod read;
 mod slot;
 
 use nfold_engine::{RowBatch, RowLock, RowTaker};
 use nfold_plan::query::{AccessKind, Block, JoinStep, JoinType, PointPart, TableSource};
 use nfold_types::SqlError;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::batch::{Batch, KEPT_BYTES};
 use crate::eval::{EvalCx, RowRef, StmtState};
@@ -78,6 +79,8 @@ pub(crate) struct StepExec {
     /// Behind the candidates at hand.
     more: More,
     matched: bool,
+    /// For each nest that ends here: whether a row has matched since it was last left.
+    found: SmallVec<[bool; 2]>,
     pub exact: bool,
     started: bool,
     /// Rows of a derived table or view that is the first step.
@@ -136,6 +139,7 @@ impl StepExec {
             kept: kept.then(Vec::new),
             more: More::No,
             matched: false,
+            found: smallvec![false; step.nest.as_ref().map_or(0, |nest| nest.ends.len())],
             exact: true,
             started: false,
             made: None,
@@ -170,6 +174,13 @@ impl StepExec {
         }
     }
 
+    /// The outer row at hand is done with.
+    fn next_outer(&mut self) {
+        self.outer_at += 1;
+        self.candidate = 0;
+        self.matched = false;
+    }
+
     /// Ready for the next execution; keeps all memory.
     pub fn reset(&mut self) {
         self.outer.clear();
@@ -178,6 +189,7 @@ impl StepExec {
         self.spans.clear();
         (self.group_start, self.group_end, self.candidate) = (0, 0, 0);
         (self.matched, self.exact, self.started) = (false, true, false);
+        self.found.fill(false);
         (self.made, self.more) = (None, More::No);
         if let Some(kept) = &mut self.kept {
             kept.clear();
@@ -306,6 +318,13 @@ impl<'r> StepCx<'r, '_> {
     ) -> Result<(), SqlError> {
         let mut rows = self.empty_rows();
         self.fill(&me.outer, me.outer_at, &mut rows);
+        if nest::goes_through(step, &rows) {
+            rows[step.table] = self.slots[step.table].row(None);
+            self.add_missing(&rows, step, (&me.outer, me.outer_at), &mut me.found, out)?;
+            drop(rows);
+            me.next_outer();
+            return Ok(());
+        }
         let (start, end) = me.spans[me.outer_at - me.group_start];
         let slot = &self.slots[step.table];
         // What the access path promises is tested where values did not convert exactly, and for hash keys.
@@ -329,7 +348,7 @@ impl<'r> StepCx<'r, '_> {
                 continue;
             }
             me.matched = true;
-            if cx.passes(&step.filter)? {
+            if nest::leave(&cx, step, &mut me.found)? && cx.passes(&step.filter)? {
                 for p in 0..position {
                     out.push_of(&me.outer, me.outer_at, p);
                 }
@@ -347,18 +366,32 @@ impl<'r> StepCx<'r, '_> {
             drop(rows);
             return self.next_piece(me);
         }
-        if !me.matched && step.kind == JoinType::Left {
+        let missing = !me.matched && step.kind == JoinType::Left;
+        if missing || nest::begins(step) {
             rows[step.table] = slot.row(None);
-            if self.eval(&rows).passes(&step.filter)? {
-                for p in 0..position {
-                    out.push_of(&me.outer, me.outer_at, p);
-                }
-                out.push_row(None, None);
-            }
+            self.add_missing(&rows, step, (&me.outer, me.outer_at), &mut me.found, out)?;
         }
-        me.outer_at += 1;
-        me.candidate = 0;
-        me.matched = false;
+        drop(rows);
+        me.next_outer();
+        Ok(())
+    }
+
+    /// Adds an outer row with NULL in the step's place, as `rows` are, if it passes.
+    fn add_missing<'a>(
+        &'a self,
+        rows: &'a [RowRef<'a>],
+        step: &'a JoinStep,
+        (outer, i): (&Batch, usize),
+        found: &mut [bool],
+        out: &mut Batch,
+    ) -> Result<(), SqlError> {
+        let cx = self.eval(rows);
+        if nest::leave(&cx, step, found)? && cx.passes(&step.filter)? {
+            for p in 0..outer.width() {
+                out.push_of(outer, i, p);
+            }
+            out.push_row(None, None);
+        }
         Ok(())
     }
 }

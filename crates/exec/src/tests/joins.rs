@@ -59,6 +59,43 @@ fn inner_and_left() {
     );
 }
 
+/// Inner sides of outer joins that are joins; of three levels, by index and without, first rows of a nest missing and last ones.
+#[test]
+fn nests() {
+    let db = db();
+    db.create("c", &["id int", "b_id int", "y int null"], &["primary id"]);
+    db.exec("INSERT INTO c VALUES (1,1,10),(2,1,20),(3,3,NULL),(4,5,10),(5,7,20)");
+    for (from, rows) in [
+        (
+            "a LEFT JOIN (b JOIN c ON c.b_id = b.id) ON b.a_id = a.id",
+            &["1|1|1", "1|1|2", "2|3|3", "3|-|-", "4|-|-"][..],
+        ),
+        (
+            "a LEFT JOIN (b LEFT JOIN c ON c.b_id = b.id) ON b.a_id = a.id",
+            &["1|1|1", "1|1|2", "1|2|-", "2|3|3", "3|-|-", "4|-|-"],
+        ),
+        (
+            "a LEFT JOIN (b LEFT JOIN c ON c.b_id = b.id) ON b.a_id = a.id AND c.id IS NULL",
+            &["1|2|-", "2|-|-", "3|-|-", "4|-|-"],
+        ),
+        (
+            "a JOIN b ON b.a_id = a.id RIGHT JOIN c ON c.b_id = b.id AND c.y > 10",
+            &["-|-|1", "-|-|3", "-|-|4", "-|-|5", "1|1|2"],
+        ),
+        (
+            "a LEFT JOIN (b JOIN (c LEFT JOIN a d ON d.id = c.y) ON c.b_id = b.id) ON b.a_id = a.id AND d.id IS NULL AND c.y = a.x",
+            &["1|1|1", "2|-|-", "3|-|-", "4|-|-"],
+        ),
+    ] {
+        let sql = format!("SELECT a.id, b.id, c.id FROM {from} ORDER BY 1, 2, 3");
+        assert_eq!(db.rows(&sql), rows, "{sql}");
+    }
+    assert!(
+        db.error("SELECT 1 FROM c, a LEFT JOIN b ON b.id = c.id")
+            .starts_with("ERROR 1054")
+    );
+}
+
 #[test]
 fn derived_and_subqueries() {
     let db = db();

@@ -110,6 +110,9 @@ fn joined_through_files() {
             // Keys of a subquery.
             "SELECT COUNT(*), SUM(id) FROM t WHERE k IN (SELECT k + 0 FROM u WHERE k IS NOT NULL)",
             "SELECT COUNT(*), SUM(id) FROM u WHERE CONCAT('value ', LPAD(id, 40, '0')) NOT IN (SELECT s FROM t)",
+            // Inner sides of outer joins that are joins.
+            "SELECT t.id, u.id, x.id FROM t LEFT JOIN (u JOIN t x ON x.k = u.k) ON u.k = t.k + 1 ORDER BY t.id, u.id, x.id",
+            "SELECT COUNT(*), SUM(t.id), SUM(u.id), SUM(x.id) FROM t LEFT JOIN (u LEFT JOIN t x ON x.k = u.k + 7) ON u.k = t.k AND IFNULL(x.id, 1) % 2 = 1",
             // A derived table, first and later.
             "SELECT COUNT(*), SUM(LENGTH(d.s)), SUM(u.id) FROM (SELECT k, s FROM t) d JOIN u ON u.k = d.k",
             "SELECT COUNT(*), SUM(LENGTH(d.pad)), SUM(t.id) FROM t LEFT JOIN (SELECT k, pad FROM u) d ON t.k = d.k",
@@ -128,6 +131,7 @@ fn candidates_come_in_pieces() {
             "SELECT t.id, COUNT(*), SUM(u.id), SUM(LENGTH(u.pad)) FROM t JOIN u ON u.id BETWEEN t.id AND t.id + 3900 WHERE t.id < 20 \
          GROUP BY t.id ORDER BY t.id",
             "SELECT t.id, u.id FROM t LEFT JOIN u ON u.id > t.id + 3990 WHERE t.id < 20 ORDER BY t.id, u.id",
+            "SELECT t.id, u.id, x.id FROM t LEFT JOIN (u JOIN t x ON x.id > u.id + 5995) ON u.id > t.id + 3990 WHERE t.id < 20 ORDER BY t.id, u.id, x.id",
             // What is cut off is not kept.
             "SELECT GROUP_CONCAT(s ORDER BY s DESC SEPARATOR '') FROM t",
         ],

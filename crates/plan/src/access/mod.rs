@@ -6,15 +6,17 @@
 
 mod candidate;
 mod order;
+mod outer;
 mod predicate;
 
 use nfold_types::TypeKind;
 
-use crate::bind::{FromInfo, LeftJoin, PlanCx};
+use crate::bind::{FromInfo, PlanCx};
 use crate::expr::{Expr, ExprKind};
 use crate::query::{Access, AccessKind, Block, HashKey, JoinStep, JoinType, TableSource};
 
 pub(crate) use candidate::{Candidate, each_expr};
+use outer::OuterJoins;
 
 /// Rows assumed of a table without statistics.
 const UNKNOWN_ROWS: f64 = 10_000.0;
@@ -60,10 +62,10 @@ pub(crate) fn optimize(
     info: &FromInfo,
     has_limit: bool,
 ) {
-    let mut left: Vec<Option<LeftJoin>> = info.left.clone();
-    crate::bind::pad::pad_block(cx, block, &mut conditions, &mut left);
+    let mut joins = info.outer_joins.clone();
+    crate::bind::pad::pad_block(cx, block, &mut conditions, &mut joins);
     let mut pending = conditions;
-    reject_nulls(block, &mut left, &mut pending);
+    let mut outer = OuterJoins::new(joins, block, &mut pending);
     let (constant, mut pending): (Vec<Expr>, Vec<Expr>) = pending
         .into_iter()
         .partition(|e| slots_of(e, block) == 0 && !is_volatile(cx, e));
@@ -73,38 +75,37 @@ pub(crate) fn optimize(
     let mut placed = 0u64;
     let mut steps: Vec<JoinStep> = Vec::with_capacity(n);
     for _ in 0..n {
+        let may_come = |t: &usize| placed >> t & 1 == 0 && outer.may_place(*t, placed);
         let mut best: Option<(f64, JoinStep)> = None;
-        for t in 0..n {
-            if placed >> t & 1 == 1 || !may_place(t, placed, &left, info.straight, n) {
-                continue;
-            }
-            let step = step_for(
-                cx,
-                block,
-                t,
-                placed,
-                &pending,
-                left[t].as_ref(),
-                info,
-                has_limit,
-            );
+        for t in (0..n).filter(may_come) {
+            let step = step_for(cx, block, t, placed, &pending, &outer, info, has_limit);
             let weight = step.rows * step.filtered / 100.0 + 0.001 * step.rows;
             if best.as_ref().is_none_or(|(w, _)| weight < *w) {
                 best = Some((weight, step));
             }
+            if info.straight {
+                break;
+            }
         }
         let Some((_, mut step)) = best else { break };
         placed |= 1 << step.table;
-        // Conditions that have all their tables now; the access path's own are not tested again.
-        let (ready, rest): (Vec<Expr>, Vec<Expr>) = pending
-            .into_iter()
-            .partition(|e| slots_of(e, block) & !placed == 0);
-        pending = rest;
+        // The access path's own conditions are not tested again.
+        let left = outer.place(block, step.table, placed);
         let implied = |e: &Expr| step.access.implied.contains(e);
-        step.filter = ready
-            .into_iter()
-            .filter(|e| step.kind == JoinType::Left || !implied(e))
-            .collect();
+        step.on = left.on.into_iter().filter(|e| !implied(e)).collect();
+        step.nest = left.nest;
+        if left.whole {
+            // Conditions that have all their tables now.
+            let (ready, rest): (Vec<Expr>, Vec<Expr>) = pending
+                .into_iter()
+                .partition(|e| slots_of(e, block) & !placed == 0);
+            pending = rest;
+            let inner = step.kind == JoinType::Inner && step.nest.is_none();
+            step.filter = ready
+                .into_iter()
+                .filter(|e| !inner || !implied(e))
+                .collect();
+        }
         steps.push(step);
     }
     if let (Some(last), false) = (steps.last_mut(), pending.is_empty()) {
@@ -126,66 +127,6 @@ pub(crate) fn is_volatile(cx: &PlanCx<'_>, e: &Expr) -> bool {
     })
 }
 
-/// Whether slot `t` may come next.
-fn may_place(t: usize, placed: u64, left: &[Option<LeftJoin>], straight: bool, n: usize) -> bool {
-    if straight {
-        return (0..t).all(|u| {
-            placed >> u & 1 == 1 || (left[u].as_ref().is_some_and(|l| l.depends.contains(&t)))
-        });
-    }
-    let _ = n;
-    match &left[t] {
-        None => true,
-        Some(l) => l.depends.iter().all(|&u| placed >> u & 1 == 1),
-    }
-}
-
-/// A condition of WHERE that no NULL-complemented row passes makes an outer join an inner one.
-fn reject_nulls(block: &mut Block, left: &mut [Option<LeftJoin>], pending: &mut Vec<Expr>) {
-    loop {
-        let mut changed = false;
-        #[allow(clippy::needless_range_loop)] // `t` is a table's slot, and `left[t]` is cleared
-        for t in 0..block.tables.len() {
-            let Some(join) = &left[t] else { continue };
-            let rejected = pending.iter().any(|c| rejects(c, t as u16));
-            if rejected {
-                pending.extend(join.on.iter().cloned());
-                left[t] = None;
-                block.tables[t].nullable = false;
-                changed = true;
-            }
-        }
-        if !changed {
-            return;
-        }
-    }
-}
-
-/// Whether `c` cannot hold when all columns of slot `t` are NULL.
-fn rejects(c: &Expr, t: u16) -> bool {
-    use nfold_sql::ast::{BinaryOp, IsTest};
-    let own = |e: &Expr| e.as_column().is_some_and(|at| at.table == t);
-    match &c.kind {
-        ExprKind::Compare { op, sides, .. } => *op != BinaryOp::NullSafeEq && sides.iter().any(own),
-        ExprKind::Between {
-            parts,
-            negated: false,
-            ..
-        } => own(&parts[0]),
-        ExprKind::In { expr, .. } => own(expr),
-        ExprKind::InParam { left, .. } => left.len() == 1 && own(&left[0]),
-        ExprKind::Like { expr, .. } => own(expr),
-        ExprKind::Is {
-            expr,
-            test: IsTest::Null,
-            negated: true,
-        } => own(expr),
-        ExprKind::And(list) => list.iter().any(|e| rejects(e, t)),
-        ExprKind::Or(list) => list.iter().all(|e| rejects(e, t)),
-        _ => false,
-    }
-}
-
 #[allow(clippy::too_many_arguments)]
 fn step_for(
     cx: &PlanCx<'_>,
@@ -193,18 +134,15 @@ fn step_for(
     t: usize,
     placed: u64,
     pending: &[Expr],
-    left: Option<&LeftJoin>,
+    outer: &OuterJoins,
     info: &FromInfo,
     has_limit: bool,
 ) -> JoinStep {
     let in_sight = placed | 1 << t;
-    let usable: Vec<&Expr> = match left {
-        Some(l) => l.on.iter().collect(),
-        None => pending
-            .iter()
-            .filter(|e| slots_of(e, block) & !in_sight == 0)
-            .collect(),
-    };
+    let usable = outer.conditions(block, t, in_sight).unwrap_or_else(|| {
+        let ready = |e: &&Expr| slots_of(e, block) & !in_sight == 0;
+        pending.iter().filter(ready).collect()
+    });
     let first = placed == 0;
     let candidate = match &block.tables[t].source {
         TableSource::Table(def) => {
@@ -266,25 +204,16 @@ fn step_for(
         .iter()
         .fold(100.0, |f: f64, e| f * selectivity(e))
         .max(0.01);
-    let on = match left {
-        Some(l) => {
-            l.on.iter()
-                .filter(|e| !access.implied.contains(e))
-                .cloned()
-                .collect()
-        }
-        None => Vec::new(),
-    };
-    let kind = if left.is_some() {
-        JoinType::Left
-    } else {
-        JoinType::Inner
+    let kind = match outer.is_alone(t) {
+        true => JoinType::Left,
+        false => JoinType::Inner,
     };
     JoinStep {
         table: t,
         access,
         kind,
-        on,
+        on: Vec::new(),
+        nest: None,
         filter: Vec::new(),
         rows,
         filtered,

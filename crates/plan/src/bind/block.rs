@@ -257,7 +257,7 @@ pub(super) fn block(
     let mut added = Vec::new();
     let mut distinct = tells_apart;
     if grouped {
-        let mut g = Grouper::new(&b, keys, implicit, &conditions, &info.left);
+        let mut g = Grouper::new(&b, keys, implicit, &conditions, &info.outer_joins);
         g.drafts = drafts;
         select = select
             .into_iter()
@@ -296,7 +296,7 @@ pub(super) fn block(
                     keys.push(e.clone());
                 }
             }
-            let mut g = Grouper::new(&b, keys, false, &conditions, &info.left);
+            let mut g = Grouper::new(&b, keys, false, &conditions, &info.outer_joins);
             select = select
                 .into_iter()
                 .enumerate()
@@ -479,11 +479,8 @@ impl BlockBinder<'_> {
                     if self.scope.is_empty() {
                         return Err(SqlError::new(ErrorCode::ER_NO_TABLES_USED, &[]));
                     }
-                    for at in &info.star_first {
+                    for at in &info.shown {
                         out.push(self.star_column(*at));
-                    }
-                    for t in 0..self.scope.len() {
-                        self.star(t, &info.star_first, &mut out);
                     }
                 }
                 SelectItem::TableStar(name) => {
@@ -551,18 +548,6 @@ impl BlockBinder<'_> {
         Ok(out)
     }
 
-    fn star(&mut self, t: usize, first: &[ColumnAt], out: &mut Vec<Item>) {
-        for c in 0..self.scope[t].columns.len() {
-            let at = ColumnAt {
-                table: t as u16,
-                column: c as u16,
-            };
-            if !self.hidden.contains(&(t, c)) && !first.contains(&at) {
-                out.push(self.star_column(at));
-            }
-        }
-    }
-
     /// The name of a column of `information_schema`, whose tables are views in MySQL: their columns are called as defined, not as written.
     fn view_column(&self, e: &Expr) -> Option<Arc<str>> {
         let at = e.as_column().filter(|at| at.table < super::WINDOWS)?;
@@ -621,6 +606,12 @@ impl BlockBinder<'_> {
     fn group_keys(&mut self, list: &[ast::Expr], items: &[Item]) -> Result<Vec<Expr>, SqlError> {
         let mut keys: Vec<Expr> = Vec::new();
         for e in list {
+            if let ast::Expr::Column(c) = e
+                && c.table.is_none()
+            {
+                // It is there once at most, whatever the tables have.
+                self.alias(&c.name.value, self.clause)?;
+            }
             let key = match self.position(e, items)? {
                 Some(e) => e,
                 None => match self.expr(e) {
@@ -671,10 +662,12 @@ impl BlockBinder<'_> {
                 Some(e) => e,
                 None => match &o.expr {
                     // A bare name is looked for in the select list first.
-                    ast::Expr::Column(c) if c.table.is_none() => match self.alias(&c.name.value) {
-                        Some(e) => e,
-                        None => self.expr(&o.expr)?,
-                    },
+                    ast::Expr::Column(c) if c.table.is_none() => {
+                        match self.alias(&c.name.value, self.clause)? {
+                            Some(e) => e,
+                            None => self.expr(&o.expr)?,
+                        }
+                    }
                     e => self.expr(e)?,
                 },
             };

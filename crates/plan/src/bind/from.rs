@@ -1,5 +1,6 @@
 //! FROM: tables become row slots, joins become conditions.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use nfold_catalog::schema::eq_name;
@@ -22,22 +23,37 @@ const MAX_TABLES: usize = 61;
 pub(crate) struct FromInfo {
     /// ON conditions of inner joins; they count as WHERE.
     pub conditions: Vec<Expr>,
-    /// Per slot: the outer join that it is the inner side of.
-    pub left: Vec<Option<LeftJoin>>,
+    /// Outer joins. Of two of them, one's tables are all on the inner side of the other, or none is; the one within comes first.
+    pub outer_joins: Vec<OuterJoin>,
     /// Per slot: what index hints allow.
     pub hints: Vec<Hints>,
     /// STRAIGHT_JOIN: tables are read in the order written.
     pub straight: bool,
-    /// Coalesced columns of USING, which `*` shows first.
-    pub star_first: Vec<ColumnAt>,
+    /// What `*` shows.
+    pub shown: Vec<ColumnAt>,
 }
 
 /// An outer join.
 #[derive(Debug, Clone)]
-pub(crate) struct LeftJoin {
+pub(crate) struct OuterJoin {
+    /// Its conditions, those of inner joins on its inner side included.
     pub on: Vec<Expr>,
+    /// Slots of its inner side.
+    pub inner: Range<usize>,
     /// Slots of its outer side.
-    pub depends: Vec<usize>,
+    pub outer: Range<usize>,
+}
+
+/// A table, or several that are joined.
+struct Joined {
+    slots: Range<usize>,
+    /// The columns that names without a table mean, in the order of `*`: those that USING and NATURAL make equal are there once.
+    shown: Vec<ColumnAt>,
+}
+
+fn both(mut left: Vec<ColumnAt>, right: Vec<ColumnAt>) -> Vec<ColumnAt> {
+    left.extend(right);
+    left
 }
 
 /// Index hints of one slot.
@@ -55,17 +71,14 @@ impl BlockBinder<'_> {
     pub(crate) fn from(&mut self, refs: &[TableRef]) -> Result<FromInfo, SqlError> {
         let mut info = FromInfo::default();
         for r in refs {
-            self.table_ref(r, &mut info)?;
+            let joined = self.table_ref(r, &mut info)?;
+            info.shown.extend(joined.shown);
         }
         Ok(info)
     }
 
-    /// Binds one table reference; gives the range of its slots.
-    fn table_ref(
-        &mut self,
-        r: &TableRef,
-        info: &mut FromInfo,
-    ) -> Result<std::ops::Range<usize>, SqlError> {
+    /// Binds one table reference.
+    fn table_ref(&mut self, r: &TableRef, info: &mut FromInfo) -> Result<Joined, SqlError> {
         let start = self.tables.len();
         match r {
             TableRef::Table(t) => self.base(t, info)?,
@@ -91,9 +104,14 @@ impl BlockBinder<'_> {
                 };
                 self.derived(plan, alias, columns, info)?;
             }
-            TableRef::Join(j) => self.join(j, info)?,
+            TableRef::Join(j) => return self.join(j, info),
         }
-        Ok(start..self.tables.len())
+        let columns = 0..self.scope[start].columns.len() as u16;
+        let table = start as u16;
+        Ok(Joined {
+            slots: start..self.tables.len(),
+            shown: columns.map(|column| ColumnAt { table, column }).collect(),
+        })
     }
 
     fn base(&mut self, t: &TableFactor, info: &mut FromInfo) -> Result<(), SqlError> {
@@ -246,7 +264,6 @@ impl BlockBinder<'_> {
             used: Vec::new(),
             nullable: false,
         });
-        info.left.push(None);
         info.hints.push(hints);
         Ok(())
     }
@@ -258,112 +275,120 @@ impl BlockBinder<'_> {
         Ok(info)
     }
 
-    fn join(&mut self, j: &Join, info: &mut FromInfo) -> Result<(), SqlError> {
+    fn join(&mut self, j: &Join, info: &mut FromInfo) -> Result<Joined, SqlError> {
+        let first = info.conditions.len();
         let left = self.table_ref(&j.left, info)?;
+        let second = info.conditions.len();
         let right = self.table_ref(&j.right, info)?;
+        let slots = left.slots.start..right.slots.end;
         let mut on = Vec::new();
-        match &j.constraint {
-            JoinConstraint::None => {}
+        let shown = match &j.constraint {
+            JoinConstraint::None => both(left.shown, right.shown),
             JoinConstraint::On(e) => {
                 let clause = std::mem::replace(&mut self.clause, "on clause");
-                // Only what is joined so far is in sight of ON.
+                // What stands before the join is not in sight of ON.
+                let sight = std::mem::replace(&mut self.in_sight_from, slots.start);
                 let e = self.expr(e)?;
+                self.in_sight_from = sight;
                 self.clause = clause;
                 block::conjuncts(e, &mut on);
+                both(left.shown, right.shown)
             }
             JoinConstraint::Using(names) => {
-                for name in names {
-                    on.push(self.coalesce(
-                        &name.value,
-                        left.clone(),
-                        right.clone(),
-                        j.kind,
-                        info,
-                    )?);
-                }
+                let names = names.iter().map(|name| name.value.as_str().into());
+                self.coalesce(names.collect(), &left.shown, &right.shown, j.kind, &mut on)?
             }
             JoinConstraint::Natural => {
-                let names: Vec<Arc<str>> = self.scope[left.clone()]
-                    .iter()
-                    .flat_map(|s| s.columns.iter().map(|c| c.name.clone()))
-                    .filter(|n| {
-                        self.scope[right.clone()]
-                            .iter()
-                            .any(|s| s.columns.iter().any(|c| eq_name(&c.name, n)))
-                    })
-                    .collect();
-                for name in names {
-                    on.push(self.coalesce(&name, left.clone(), right.clone(), j.kind, info)?);
-                }
+                let names = self.common_names(&left.shown, &right.shown);
+                self.coalesce(names, &left.shown, &right.shown, j.kind, &mut on)?
             }
-        }
+        };
+        let (left, right) = (left.slots, right.slots);
         let (inner, outer) = match j.kind {
             JoinKind::Inner | JoinKind::Straight => {
                 info.straight |= j.kind == JoinKind::Straight;
-                // Conditions inside the inner side of an outer join stay with it: a single slot there has no such join.
                 info.conditions.extend(on);
-                return Ok(());
+                return Ok(Joined { slots, shown });
             }
-            JoinKind::Left => (right, left),
-            JoinKind::Right => (left, right),
+            JoinKind::Left => {
+                on.splice(0..0, info.conditions.drain(second..));
+                (right, left)
+            }
+            JoinKind::Right => {
+                on.splice(0..0, info.conditions.drain(first..second));
+                (left, right)
+            }
         };
-        if inner.len() != 1 {
-            return Err(SqlError::not_supported(
-                "a join on the inner side of an outer join",
-            ));
+        for slot in &mut self.tables[inner.clone()] {
+            slot.nullable = true;
         }
-        let slot = inner.start;
-        self.tables[slot].nullable = true;
-        info.left[slot] = Some(LeftJoin {
-            on,
-            depends: outer.collect(),
-        });
-        Ok(())
+        info.outer_joins.push(OuterJoin { on, inner, outer });
+        Ok(Joined { slots, shown })
     }
 
+    fn name_of(&self, at: ColumnAt) -> &Arc<str> {
+        &self.scope[usize::from(at.table)].columns[usize::from(at.column)].name
+    }
+
+    /// The names that both sides of a NATURAL join have.
+    fn common_names(&self, left: &[ColumnAt], right: &[ColumnAt]) -> Vec<Arc<str>> {
+        let mut names: Vec<Arc<str>> = Vec::new();
+        for name in left.iter().map(|at| self.name_of(*at)) {
+            let common = right.iter().any(|at| eq_name(self.name_of(*at), name));
+            // A name that is there twice is an error, but one.
+            if common && !names.iter().any(|n| eq_name(n, name)) {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+
+    /// What a join by columns of one name shows: first these, of the side that is kept whole, then the others of that side, then those of the other.
+    /// That they are equal goes to `on`.
+    ///
+    /// # Errors
+    /// 1052 for a name that a side has twice, 1054 for one that it has not.
     fn coalesce(
         &mut self,
-        name: &str,
-        left: std::ops::Range<usize>,
-        right: std::ops::Range<usize>,
+        names: Vec<Arc<str>>,
+        left: &[ColumnAt],
+        right: &[ColumnAt],
         kind: JoinKind,
-        info: &mut FromInfo,
-    ) -> Result<Expr, SqlError> {
-        let find = |range: std::ops::Range<usize>| -> Result<ColumnAt, SqlError> {
-            let mut found = None;
-            for t in range {
-                for (i, c) in self.scope[t].columns.iter().enumerate() {
-                    if eq_name(&c.name, name) && !self.hidden.contains(&(t, i)) {
-                        if found.is_some() {
-                            return Err(SqlError::new(
-                                ErrorCode::ER_NON_UNIQ_ERROR,
-                                &[&name, &"from clause"],
-                            ));
-                        }
-                        found = Some(ColumnAt {
-                            table: t as u16,
-                            column: i as u16,
-                        });
-                    }
-                }
-            }
-            found.ok_or_else(|| {
-                SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[&name, &"from clause"])
-            })
-        };
-        let (l, r) = (find(left)?, find(right)?);
-        let (seen, gone) = if kind == JoinKind::Right {
-            (r, l)
-        } else {
-            (l, r)
-        };
-        self.hidden
-            .push((usize::from(gone.table), usize::from(gone.column)));
-        if !info.star_first.contains(&seen) {
-            info.star_first.push(seen);
+        on: &mut Vec<Expr>,
+    ) -> Result<Vec<ColumnAt>, SqlError> {
+        let mut equal = Vec::with_capacity(names.len());
+        for name in &names {
+            equal.push((self.only(left, name)?, self.only(right, name)?));
         }
-        let (a, b) = (self.column_expr(l), self.column_expr(r));
-        self.compare(BinaryOp::Eq, a, b)
+        for &(l, r) in &equal {
+            let (a, b) = (self.column_expr(l), self.column_expr(r));
+            on.push(self.compare(BinaryOp::Eq, a, b)?);
+        }
+        let (kept, other) = match kind {
+            JoinKind::Right => (right, left),
+            JoinKind::Left | JoinKind::Inner | JoinKind::Straight => (left, right),
+        };
+        let common = |at: &ColumnAt| equal.iter().any(|(l, r)| at == l || at == r);
+        let (mut shown, rest): (Vec<ColumnAt>, Vec<ColumnAt>) =
+            kept.iter().partition(|at| common(at));
+        let (gone, more): (Vec<ColumnAt>, Vec<ColumnAt>) = other.iter().partition(|at| common(at));
+        let hidden = |at: ColumnAt| (usize::from(at.table), usize::from(at.column));
+        self.hidden.extend(gone.into_iter().map(hidden));
+        shown.extend(rest.into_iter().chain(more));
+        Ok(shown)
+    }
+
+    /// The one of `columns` that is called `name`.
+    fn only(&self, columns: &[ColumnAt], name: &str) -> Result<ColumnAt, SqlError> {
+        let error = |code| SqlError::new(code, &[&name, &"from clause"]);
+        let mut found = columns
+            .iter()
+            .filter(|at| eq_name(self.name_of(**at), name));
+        match (found.next(), found.next()) {
+            (Some(at), None) => Ok(*at),
+            (Some(_), Some(_)) => Err(error(ErrorCode::ER_NON_UNIQ_ERROR)),
+            (None, _) => Err(error(ErrorCode::ER_BAD_FIELD_ERROR)),
+        }
     }
 
     /// The slot that `name.*` or a DELETE target means.

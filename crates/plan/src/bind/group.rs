@@ -4,7 +4,7 @@ use nfold_sql::ast::BinaryOp;
 use nfold_types::{ErrorCode, SqlError};
 
 use super::window::Draft;
-use super::{AGGREGATES, BlockBinder, LeftJoin, ParamType, WINDOWS};
+use super::{AGGREGATES, BlockBinder, OuterJoin, ParamType, WINDOWS};
 use crate::expr::{ColumnAt, Expr, ExprKind, SubqueryPlan};
 use crate::mode::SqlMode;
 use crate::query::{AggFunc, Aggregate, GroupPlan, TableSource};
@@ -72,10 +72,10 @@ impl<'g, 'b> Grouper<'g, 'b> {
         keys: Vec<Expr>,
         implicit: bool,
         conditions: &[Expr],
-        left: &[Option<LeftJoin>],
+        outer_joins: &[OuterJoin],
     ) -> Self {
         let strict = block.cx.mode.has(SqlMode::ONLY_FULL_GROUP_BY);
-        let determined = determined(block, &keys, conditions, left);
+        let determined = determined(block, &keys, conditions, outer_joins);
         let plan = GroupPlan {
             keys,
             aggregates: block.aggregates.borrow().clone(),
@@ -282,7 +282,7 @@ fn determined(
     block: &BlockBinder<'_>,
     keys: &[Expr],
     conditions: &[Expr],
-    left: &[Option<LeftJoin>],
+    outer_joins: &[OuterJoin],
 ) -> Vec<ColumnAt> {
     let mut known: Vec<ColumnAt> = keys.iter().filter_map(Expr::as_column).collect();
     let equality = |c: &'_ Expr| match &c.kind {
@@ -316,9 +316,8 @@ fn determined(
             }
         }
         // An outer join adds its row, or NULLs, by what its condition says of the other side.
-        for (t, join) in left.iter().enumerate() {
-            let Some(join) = join else { continue };
-            let own = |at: &ColumnAt| usize::from(at.table) == t;
+        for join in outer_joins {
+            let own = |at: &ColumnAt| join.inner.contains(&usize::from(at.table));
             let mut settled = true;
             for e in &join.on {
                 e.any(&mut |e| {
@@ -330,8 +329,9 @@ fn determined(
             }
             for (a, b) in join.on.iter().filter_map(equality).filter(|_| settled) {
                 for (column, other) in [(&a, &b), (&b, &a)] {
+                    let unknown = |e: &Expr| e.as_column().is_some_and(|at| !known.contains(&at));
                     if let Some(at) = column.as_column().filter(own)
-                        && !other.any(&mut |e| e.as_column().is_some_and(|at| own(&at)))
+                        && !other.any(&mut |e| unknown(e))
                         && !known.contains(&at)
                     {
                         known.push(at);

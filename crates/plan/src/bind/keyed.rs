@@ -130,7 +130,7 @@ impl Draft {
             _ => block.select = inner,
         }
         let steady = |e: &Expr| is_tame(cx, e) && !names_outer(e);
-        let joined = info.left.iter().flatten().flat_map(|l| &l.on);
+        let joined = info.outer_joins.iter().flat_map(|join| &join.on);
         let tame = block.select.iter().chain(&rest).chain(joined).all(steady);
         if !tame || block.select.len() > u64::BITS as usize || !nested_is_steady(cx, &mut block) {
             return None;
@@ -158,7 +158,7 @@ impl Draft {
             keys,
             outer,
         } = self;
-        let joined = info.left.iter().flatten().flat_map(|l| &l.on);
+        let joined = info.outer_joins.iter().flat_map(|join| &join.on);
         let own = block.select.iter().chain(&conditions).chain(joined);
         let converts = own.clone().any(converts)
             || keys

@@ -38,7 +38,7 @@ use crate::query::{Aggregate, LimitPlan, Plan, TableSlot};
 
 pub use compare::listed_number;
 pub use expr::{is_constant, operand};
-pub(crate) use from::{FromInfo, Hints, LeftJoin};
+pub(crate) use from::{FromInfo, Hints, OuterJoin};
 use keyed::Asked;
 pub use types::bind_type;
 pub use with::Ctes;
@@ -275,6 +275,8 @@ pub(crate) struct BlockBinder<'b> {
     pub correlated: std::cell::Cell<bool>,
     /// For error 1054.
     pub clause: &'static str,
+    /// The first slot whose columns may be named.
+    pub in_sight_from: usize,
     /// Aggregate functions may stand here.
     pub aggregates_allowed: bool,
     /// Inside an aggregate's arguments.
@@ -314,6 +316,7 @@ impl<'b> BlockBinder<'b> {
             used: std::cell::RefCell::new(Vec::new()),
             correlated: std::cell::Cell::new(false),
             clause: "field list",
+            in_sight_from: 0,
             aggregates_allowed: false,
             in_aggregate: false,
             windows_allowed: false,

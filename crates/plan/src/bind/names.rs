@@ -29,7 +29,7 @@ impl BlockBinder<'_> {
     /// The column of this block that `c` names, if any. Error 1052 where there are two.
     pub(super) fn find(&self, c: &ColumnRef) -> Result<Option<ColumnAt>, SqlError> {
         let mut found = None;
-        for (t, slot) in self.scope.iter().enumerate() {
+        for (t, slot) in self.scope.iter().enumerate().skip(self.in_sight_from) {
             if let Some(table) = &c.table {
                 if *slot.alias != *table.value {
                     continue;
@@ -107,7 +107,7 @@ impl BlockBinder<'_> {
         );
         if alias_clause
             && c.table.is_none()
-            && let Some(e) = self.alias(&c.name.value)
+            && let Some(e) = self.alias(&c.name.value, self.clause)?
         {
             return self.passed_alias(c, e);
         }
@@ -121,7 +121,7 @@ impl BlockBinder<'_> {
                 return Ok(e);
             }
             if c.table.is_none()
-                && let Some(mut e) = block.alias(&c.name.value)
+                && let Some(mut e) = block.alias(&c.name.value, self.clause)?
             {
                 let gathers = |e: &Expr| e.as_column().is_some_and(|at| at.table == AGGREGATES);
                 if e.any(&mut |e| gathers(e)) {
@@ -176,12 +176,29 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// The select item called `name`.
-    pub(super) fn alias(&self, name: &str) -> Option<Expr> {
-        self.aliases
-            .iter()
-            .find(|(a, _)| eq_name(a, name))
-            .map(|(_, e)| e.clone())
+    /// The select item called `name`. Of several, one that is no column.
+    ///
+    /// # Errors
+    /// 1052 where there are two columns before, or none that is no column.
+    pub(super) fn alias(&self, name: &str, clause: &str) -> Result<Option<Expr>, SqlError> {
+        let is_column = |e: &Expr| match &e.kind {
+            ExprKind::Column(at) => at.table < super::WINDOWS,
+            ExprKind::Outer { .. } => true,
+            _ => false,
+        };
+        let mut found: Option<&Expr> = None;
+        let called = self.aliases.iter().filter(|(a, _)| eq_name(a, name));
+        for (_, e) in called {
+            match found {
+                _ if !is_column(e) => return Ok(Some(e.clone())),
+                Some(other) if other.kind != e.kind => {
+                    let code = ErrorCode::ER_NON_UNIQ_ERROR;
+                    return Err(SqlError::new(code, &[&name, &clause]));
+                }
+                _ => found = Some(e),
+            }
+        }
+        Ok(found.cloned())
     }
 
     /// HAVING sees the columns of GROUP BY first, then the select list, then the tables.
@@ -193,7 +210,7 @@ impl BlockBinder<'_> {
             return Ok(Some(self.column_expr(at)));
         }
         if c.table.is_none() {
-            return Ok(self.alias(&c.name.value));
+            return self.alias(&c.name.value, self.clause);
         }
         Ok(None)
     }

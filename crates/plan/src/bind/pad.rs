@@ -4,7 +4,7 @@
 use nfold_types::TypeKind;
 
 use super::PlanCx;
-use super::from::LeftJoin;
+use super::from::OuterJoin;
 use crate::expr::{Expr, ExprKind};
 use crate::query::{Block, TableSource};
 
@@ -35,7 +35,7 @@ pub(crate) fn pad_block(
     cx: &PlanCx<'_>,
     block: &mut Block,
     conditions: &mut [Expr],
-    left: &mut [Option<LeftJoin>],
+    outer_joins: &mut [OuterJoin],
 ) {
     if !cx.mode.has(crate::SqlMode::PAD_CHAR_TO_FULL_LENGTH) {
         return;
@@ -47,7 +47,7 @@ pub(crate) fn pad_block(
     };
     let mut each = |e: &mut Expr| pad(cx, &stored, e);
     conditions.iter_mut().for_each(&mut each);
-    for join in left.iter_mut().flatten() {
+    for join in outer_joins {
         join.on.iter_mut().for_each(&mut each);
     }
     match &mut block.group {

@@ -169,11 +169,17 @@ pub(super) fn result_order(
                     n - 1
                 }
                 ast::Expr::Column(c) => {
-                    let at = plan
-                        .columns
-                        .iter()
-                        .position(|m| nfold_catalog::schema::eq_name(&m.name, &c.name.value));
-                    at.ok_or_else(|| unknown(&c.name.value))?
+                    let called =
+                        |m: &ColumnMeta| nfold_catalog::schema::eq_name(&m.name, &c.name.value);
+                    let mut at = (0..plan.columns.len()).filter(|&n| called(&plan.columns[n]));
+                    match (at.next(), at.next()) {
+                        (Some(at), None) => at,
+                        (None, _) => return Err(unknown(&c.name.value)),
+                        (Some(_), Some(_)) => {
+                            let code = ErrorCode::ER_NON_UNIQ_ERROR;
+                            return Err(SqlError::new(code, &[&c.name.value, &"order clause"]));
+                        }
+                    }
                 }
                 _ => {
                     return Err(SqlError::not_supported(

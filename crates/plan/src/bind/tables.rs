@@ -160,7 +160,9 @@ fn at_once(block: &Block, targets: &[UpdateTarget]) -> Option<usize> {
             AccessKind::Points(_) => false,
             _ => step.access.implied.iter().any(reads),
         };
-        found || step.on.iter().chain(&step.filter).any(reads)
+        let ends = step.nest.iter().flat_map(|nest| &nest.ends);
+        let tested = step.on.iter().chain(&step.filter);
+        found || tested.chain(ends.flat_map(|end| &end.on)).any(reads)
     };
     (targets.len() == 1 || !later.iter().any(looks)).then_some(at)
 }

@@ -334,12 +334,32 @@ impl BlockBinder<'_> {
         })
     }
 
+    /// The column of the select list that a bare name means, under its own name.
+    fn listed_column(&self, e: &ast::Expr) -> Result<Option<Expr>, SqlError> {
+        let ast::Expr::Column(c) = e else {
+            return Ok(None);
+        };
+        if c.table.is_some() {
+            return Ok(None);
+        }
+        let named = |at: ColumnAt| {
+            let slot = self.scope.get(usize::from(at.table));
+            let own = slot.and_then(|s| s.columns.get(usize::from(at.column)));
+            own.is_some_and(|own| eq_name(&own.name, &c.name.value))
+        };
+        let listed = self.alias(&c.name.value, self.clause)?;
+        Ok(listed.filter(|e| e.as_column().is_some_and(named)))
+    }
+
     fn window_member(&mut self, name: &str, e: &ast::Expr) -> Result<Expr, SqlError> {
         if matches!(e, ast::Expr::Literal(ast::Literal::Int(_))) {
             let code = ErrorCode::ER_WINDOW_ILLEGAL_ORDER_BY;
             return Err(SqlError::new(code, &[&name]));
         }
-        let bound = self.expr(e)?;
+        let bound = match self.listed_column(e)? {
+            Some(listed) => listed,
+            None => self.expr(e)?,
+        };
         let mut outer = None;
         bound.any(&mut |e| {
             if let ExprKind::Outer { level, at } = e.kind {

@@ -1,0 +1,191 @@
+//! Outer joins while tables are placed: which may come next, and where conditions are tested.
+
+use std::ops::Range;
+
+use nfold_sql::ast::{BinaryOp, IsTest};
+
+use super::slots_of;
+use crate::bind::OuterJoin;
+use crate::expr::{Expr, ExprKind};
+use crate::query::{Block, NestEnd, NestStep};
+
+/// An outer join that is left.
+struct Join {
+    /// Conditions not placed yet.
+    on: Vec<Expr>,
+    /// Slots of its inner side, and of its outer side.
+    inner: u64,
+    outer: u64,
+    /// The join on whose inner side this one is.
+    around: Option<usize>,
+    /// The first slot of its inner side that was placed.
+    first: Option<usize>,
+}
+
+/// The outer joins of a block, those within others first.
+pub(super) struct OuterJoins(Vec<Join>);
+
+/// What a placed table does besides: its ON conditions, and its part in nests.
+#[derive(Default)]
+pub(super) struct Placed {
+    pub on: Vec<Expr>,
+    pub nest: Option<Box<NestStep>>,
+    /// Rows are whole behind it: no nest is open.
+    pub whole: bool,
+}
+
+fn set_of(slots: &Range<usize>) -> u64 {
+    slots.clone().fold(0, |set, t| set | 1 << t)
+}
+
+impl OuterJoins {
+    /// Those of FROM; a join that gives no row with NULLs, as conditions on its rows show, becomes an inner one.
+    pub fn new(joins: Vec<OuterJoin>, block: &mut Block, pending: &mut Vec<Expr>) -> OuterJoins {
+        let joins = joins.into_iter().map(|join| Join {
+            on: join.on,
+            inner: set_of(&join.inner),
+            outer: set_of(&join.outer),
+            around: None,
+            first: None,
+        });
+        let mut list: Vec<Join> = joins.collect();
+        while let Some(n) = (0..list.len()).find(|&n| rejected(&list, n, pending)) {
+            let join = list.remove(n);
+            let around = list[n..].iter_mut().find(|j| j.inner & join.inner != 0);
+            match around {
+                Some(around) => around.on.extend(join.on),
+                None => pending.extend(join.on),
+            }
+        }
+        for n in 0..list.len() {
+            let own = list[n].inner;
+            list[n].around = (n + 1..list.len()).find(|&m| list[m].inner & own != 0);
+        }
+        let nullable = list.iter().fold(0, |set, join| set | join.inner);
+        for (t, slot) in block.tables.iter_mut().enumerate() {
+            slot.nullable &= nullable >> t & 1 == 1;
+        }
+        OuterJoins(list)
+    }
+
+    /// The innermost join that has slot `t` on its inner side.
+    fn of(&self, t: usize) -> Option<usize> {
+        self.0.iter().position(|join| join.inner >> t & 1 == 1)
+    }
+
+    fn chain(&self, from: Option<usize>) -> impl Iterator<Item = &Join> {
+        let join = |n: usize| &self.0[n];
+        std::iter::successors(from.map(join), move |j| j.around.map(join))
+    }
+
+    /// Whether slot `t` may come next: behind the outer sides of its joins, and all tables of a nest in a row.
+    pub fn may_place(&self, t: usize, placed: u64) -> bool {
+        let open = |join: &&Join| join.first.is_some() && join.inner & !placed != 0;
+        let inside = self.0.iter().find(open);
+        inside.is_none_or(|join| join.inner >> t & 1 == 1)
+            && self
+                .chain(self.of(t))
+                .all(|join| join.first.is_some() || join.outer & !placed == 0)
+    }
+
+    /// Whether slot `t` is the whole inner side of a join that is on no other's.
+    pub fn is_alone(&self, t: usize) -> bool {
+        self.of(t)
+            .is_some_and(|n| self.0[n].around.is_none() && self.0[n].inner == 1 << t)
+    }
+
+    /// The conditions that decide which rows of slot `t` match, where it is on an inner side: those that have all their tables in `in_sight`.
+    pub fn conditions(&self, block: &Block, t: usize, in_sight: u64) -> Option<Vec<&Expr>> {
+        let join = &self.0[self.of(t)?];
+        let all = self.is_alone(t);
+        let ready = |e: &&Expr| all || slots_of(e, block) & !in_sight == 0;
+        Some(join.on.iter().filter(ready).collect())
+    }
+
+    /// Slot `t` is placed, the last of `placed`.
+    pub fn place(&mut self, block: &Block, t: usize, placed: u64) -> Placed {
+        let Some(own) = self.of(t) else {
+            return Placed {
+                whole: true,
+                ..Placed::default()
+            };
+        };
+        let whole = |join: &Join| join.inner & !placed == 0;
+        let begins = self.0[own].first.is_none();
+        let within = match begins {
+            true => self.0[own].around.and_then(|n| self.0[n].first),
+            false => self.0[own].first,
+        };
+        self.0[own].first.get_or_insert(t);
+        if self.is_alone(t) {
+            return Placed {
+                on: std::mem::take(&mut self.0[own].on),
+                nest: None,
+                whole: true,
+            };
+        }
+        let on = self.take_ready(block, own, placed);
+        let mut ends = Vec::new();
+        let mut at = Some(own);
+        while let Some(n) = at.filter(|&n| whole(&self.0[n])) {
+            at = self.0[n].around;
+            ends.push(NestEnd {
+                first: self.0[n].first.unwrap_or(t),
+                within: at.and_then(|n| self.0[n].first),
+                on: at.map_or_else(Vec::new, |n| self.take_ready(block, n, placed)),
+            });
+        }
+        Placed {
+            on,
+            nest: Some(Box::new(NestStep {
+                within,
+                begins,
+                ends,
+            })),
+            whole: at.is_none(),
+        }
+    }
+
+    /// Conditions of a join that have all their tables; all of them where its inner side is complete.
+    fn take_ready(&mut self, block: &Block, n: usize, placed: u64) -> Vec<Expr> {
+        let join = &mut self.0[n];
+        let all = join.inner & !placed == 0;
+        let ready = |e: &mut Expr| all || slots_of(e, block) & !placed == 0;
+        join.on.extract_if(.., ready).collect()
+    }
+}
+
+/// Whether a condition on the rows of join `n`, those of WHERE or of a join around it, passes no row in which its inner side is NULL.
+fn rejected(list: &[Join], n: usize, pending: &[Expr]) -> bool {
+    let inner = list[n].inner;
+    let around = list[n + 1..].iter().filter(|j| j.inner & inner != 0);
+    let mut conditions = pending.iter().chain(around.flat_map(|j| &j.on));
+    conditions.any(|c| rejects(c, inner))
+}
+
+/// Whether `c` cannot hold when all columns of `slots` are NULL.
+fn rejects(c: &Expr, slots: u64) -> bool {
+    let own = |e: &Expr| {
+        e.as_column()
+            .is_some_and(|at| at.table < 64 && slots >> at.table & 1 == 1)
+    };
+    match &c.kind {
+        ExprKind::Compare { op, sides, .. } => *op != BinaryOp::NullSafeEq && sides.iter().any(own),
+        ExprKind::Between {
+            parts,
+            negated: false,
+            ..
+        } => own(&parts[0]),
+        ExprKind::In { expr, .. } => own(expr),
+        ExprKind::InParam { left, .. } => left.len() == 1 && own(&left[0]),
+        ExprKind::Like { expr, .. } => own(expr),
+        ExprKind::Is {
+            expr,
+            test: IsTest::Null,
+            negated: true,
+        } => own(expr),
+        ExprKind::And(list) => list.iter().any(|e| rejects(e, slots)),
+        ExprKind::Or(list) => list.iter().all(|e| rejects(e, slots)),
+        _ => false,
+    }
+}
