@@ -13,6 +13,10 @@ PER_ROUND = 60
 
 def _source(rng, tables, conditions, outer):
     """(FROM, scope, (alias, table) of what may be changed, a unique match of each alias)"""
+    if outer and rng.random() < 0.5:
+        used = []
+        source, scope = plans.tree(rng, tables, conditions, used, rng.choice([1, 2, 2]), ["=", "=", "=", ">"])
+        return source, scope, used, {}
     first = rng.choice(tables)
     scope, used, unique = first.scope("t1"), [("t1", first)], {}
     source = f"{first.name} t1"
@@ -65,6 +69,9 @@ def statement(rng, tables):
     source, scope, used, unique = _source(rng, changed if rng.random() < 0.8 else tables, conditions, outer)
     may_change = [(a, t) for a, t in used if t in changed] or used
     chosen = rng.sample(may_change, rng.randint(1, len(may_change)))
+    if "RIGHT JOIN" in source:
+        # Under which of its names a row is met first is the plan's affair.
+        chosen = list({table.name: (alias, table) for alias, table in chosen}.values())
     where = f" WHERE {conditions.any(scope, rng.randint(0, 3), free is not tables or rng.random() < 0.5)}" if rng.random() < 0.85 else ""
     targets = {a for a, _ in chosen}
     ignore = rng.choice(["", "", "", "IGNORE "])

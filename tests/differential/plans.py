@@ -171,32 +171,33 @@ class Conditions:
         return f"{e} {rng.choice(['=', '<', '>=', '<>'])} {rng.choice(['ANY', 'ALL'])} (SELECT {column} {rest})"
 
 
-def _on(rng, conditions, left, right):
+def _on(rng, conditions, left, right, operators):
     """The condition of a join of what two scopes have."""
-    one, column, kind = rng.choice(left)
-    other = rng.choice([s for s in right if s[2] == kind] or right)
-    on = f"{one}.{column} {rng.choice(['=', '=', '=', '<=>', '>'])} {other[0]}.{other[1]}"
+    kinds = {kind for _, _, kind in right}
+    one, column, kind = rng.choice([s for s in left if s[2] in kinds])
+    other = rng.choice([s for s in right if s[2] == kind])
+    on = f"{one}.{column} {rng.choice(operators)} {other[0]}.{other[1]}"
     if rng.random() < 0.5:
         on += f" {rng.choice(['AND', 'AND', 'OR'])} {conditions.any(left + right, 1)}"
     return on
 
 
-def _tree(rng, tables, conditions, used, depth):
-    """(a table or a join of several, what may be named of it)"""
+def tree(rng, tables, conditions, used, depth, operators):
+    """(a table or a join of several, what may be named of it); adds (alias, table) to `used`"""
     if depth == 0 or rng.random() < 0.3:
         table, alias = rng.choice(tables), f"t{len(used) + 1}"
         used.append((alias, table))
         return f"{table.name} {alias}", table.scope(alias)
-    left, seen = _tree(rng, tables, conditions, used, depth - 1)
-    right, more = _tree(rng, tables, conditions, used, rng.randint(0, depth - 1))
+    left, seen = tree(rng, tables, conditions, used, depth - 1, operators)
+    right, more = tree(rng, tables, conditions, used, rng.randint(0, depth - 1), operators)
     kind = rng.choice(["LEFT JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "JOIN", "JOIN", "STRAIGHT_JOIN"])
     if "JOIN" in right:
         right = f"({right})"
-    return f"{left} {kind} {right} ON {_on(rng, conditions, seen, more)}", seen + more
+    return f"{left} {kind} {right} ON {_on(rng, conditions, seen, more, operators)}", seen + more
 
 
 def _chain(rng, tables, conditions, used):
-    """As _tree(), inner joins only."""
+    """As tree(), inner joins only."""
     first = rng.choice(tables)
     scope, source = first.scope("t1"), f"{first.name} t1"
     used.append(("t1", first))
@@ -218,7 +219,7 @@ def _select(rng, tables):
     conditions = Conditions(rng, tables, rows=not outer)
     used = []
     if outer:
-        source, scope = _tree(rng, tables, conditions, used, rng.choice([0, 1, 2, 2, 3]))
+        source, scope = tree(rng, tables, conditions, used, rng.choice([0, 1, 2, 2, 3]), ["=", "=", "=", "<=>", ">"])
     else:
         source, scope = _chain(rng, tables, conditions, used)
     where = f" WHERE {conditions.any(scope, rng.randint(0, 3), True)}" if rng.random() < 0.85 else ""
