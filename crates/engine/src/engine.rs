@@ -351,6 +351,17 @@ impl Engine {
         self.shared.tables.write().insert(def.id, table);
     }
 
+    /// Opens a table that was filled by a transaction before it had a name: snapshots that are open cannot read it (error 1412).
+    pub(crate) fn open_filled_table(&self, def: &Arc<TableDef>) {
+        let now = self.shared.store.horizon().load();
+        let mut tables = self.shared.tables.write();
+        let mut table = Table::new(def.clone(), self.shared.store.clone());
+        if let Some(filled) = tables.get(&def.id) {
+            table.take_over(filled, now);
+        }
+        tables.insert(def.id, Arc::new(table.usable_from(now)));
+    }
+
     /// Opens a changed definition of a table whose rows stay: counters and statistics stay too.
     pub(crate) fn redefine_table(&self, def: &Arc<TableDef>) {
         let mut tables = self.shared.tables.write();

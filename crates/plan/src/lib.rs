@@ -15,6 +15,7 @@ mod merge;
 pub mod mode;
 pub mod query;
 mod reads;
+pub mod results;
 mod size;
 mod walk;
 

@@ -85,6 +85,36 @@ impl Engine {
         Ok(def)
     }
 
+    /// An empty table that no schema names: rows can be written to it, and a crash removes it. [`Engine::name_table`] or
+    /// [`Engine::abandon_table`] is to follow, after the end of every transaction that has written to it.
+    pub fn create_unnamed_table(&self, spec: TableSpec) -> Result<Arc<TableDef>, EngineError> {
+        let _one = self.shared().ddl.lock();
+        let def = Arc::new(self.make_table(&spec)?);
+        let begun = self.begin_auto_increment(&def, spec.auto_increment);
+        self.unless_failed(begun, def.space)?;
+        self.open_new_table(&def);
+        Ok(def)
+    }
+
+    /// Gives a table its name, which is free, in a database that exists (L1).
+    ///
+    /// # Errors
+    /// The table is as it was, without a name.
+    pub fn name_table(&self, def: &Arc<TableDef>) -> Result<(), EngineError> {
+        let _one = self.shared().ddl.lock();
+        self.change_dictionary(|s| self.put_table(s, def))?;
+        self.open_filled_table(def);
+        self.catalog()
+            .publish_schema(|schema| schema.put_table(def.clone()));
+        Ok(())
+    }
+
+    /// Drops a table that no schema names.
+    pub fn abandon_table(&self, def: &Arc<TableDef>) {
+        self.forget_tables(std::slice::from_ref(def));
+        self.unlink_tables(std::slice::from_ref(def));
+    }
+
     /// Makes the space and the empty trees of a table; nothing names them yet.
     pub(super) fn make_table(&self, spec: &TableSpec) -> Result<TableDef, EngineError> {
         let indexes = spec.ordered_indexes();

@@ -354,3 +354,78 @@ fn a_table_whose_file_is_missing_is_dropped() {
     assert!(schema.table("d", "t").is_none() && schema.table("d", "u").is_none());
     db.engine.create_table(spec("t", true)).unwrap();
 }
+
+/// Rows of a table that has no name yet: filled by a transaction, given up or named; a crash at each of its stages.
+#[test]
+fn a_table_has_its_rows_before_its_name() {
+    enum Stage {
+        Filling,
+        Committed,
+        Abandoned,
+        Named,
+    }
+    use Stage::*;
+    let spaces = |db: &Db| std::fs::read_dir(db.dir.path()).unwrap().count();
+    for stage in [Filling, Committed, Abandoned, Named] {
+        for crash in [false, true] {
+            let mut db = Db::new();
+            let before = spaces(&db);
+            let mut reader = snapshot(&db);
+            let def = db.engine.create_unnamed_table(spec("u", true)).unwrap();
+            let table = db.engine.table(def.id).unwrap();
+            let mut w = db.session();
+            let rows: Vec<Row> = (0..300)
+                .map(|n| row(n, n % 7, &format!("row {n}")))
+                .collect();
+            for row in &rows {
+                insert(&mut w, &table, row);
+            }
+            delete(&mut w, &table, 3);
+            if !matches!(stage, Filling) {
+                commit(&mut w);
+            }
+            match stage {
+                Filling if !crash => {
+                    block(|| w.rollback()).unwrap();
+                    assert_eq!(all(&mut w, &table), []);
+                    commit(&mut w);
+                    db.engine.abandon_table(&def);
+                }
+                Abandoned => db.engine.abandon_table(&def),
+                Named => db.engine.name_table(&def).unwrap(),
+                _ => {}
+            }
+            if matches!(stage, Named) && !crash {
+                let spec = ReadSpec::default();
+                let mut read = Read::range(db.find("u"), spec, &KeyRange::all(), false);
+                let refused = block(|| read.next(&mut reader, &mut RowBatch::new()));
+                assert_eq!(refused.unwrap_err(), EngineError::TableChanged);
+            }
+            drop((reader, w, table));
+            if crash {
+                db = db.crash();
+            }
+            drain(&db);
+            let schema = db.engine.catalog().snapshot();
+            match stage {
+                Named => {
+                    let named = db.find("u");
+                    let kept = all(&mut db.session(), &named);
+                    assert!(kept.iter().eq(rows.iter().filter(|r| r.0 != 3)));
+                    assert_sound(&db.engine, &named);
+                }
+                _ => {
+                    assert!(schema.table("d", "u").is_none());
+                    if crash || !matches!(stage, Committed) {
+                        assert!(db.engine.table(def.id).is_none());
+                    }
+                    if crash {
+                        assert_eq!(spaces(&db), before, "its file is gone");
+                    }
+                    // The name is free.
+                    db.engine.create_table(spec("u", true)).unwrap();
+                }
+            }
+        }
+    }
+}

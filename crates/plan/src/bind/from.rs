@@ -205,9 +205,7 @@ impl BlockBinder<'_> {
             return Err(SqlError::new(ErrorCode::ER_NONUNIQ_TABLE, &[&alias]));
         }
         let mut columns: Vec<ScopeColumn> = Vec::with_capacity(plan.types.len());
-        let merged = plan.limit.is_none()
-            && matches!(&plan.body, crate::query::QueryBody::Block(b)
-                if b.group.is_none() && !b.distinct && !b.tables.is_empty());
+        let merged = plan.is_merged();
         for (i, (meta, ty)) in plan.columns.iter().zip(&plan.types).enumerate() {
             let name = names
                 .get(i)

@@ -133,6 +133,8 @@ impl<'g, 'b> Grouper<'g, 'b> {
         }
         match e.kind {
             ExprKind::Column(at) if at.table == AGGREGATES => {
+                let any = self.plan.aggregates[usize::from(at.column)].func == AggFunc::Any;
+                e.ty.nullable |= any && self.plan.implicit;
                 e.kind = Self::at(self.plan.keys.len() + usize::from(at.column));
                 return Ok(());
             }

@@ -6,6 +6,7 @@ use nfold_catalog::{ColumnDef, ColumnDefault};
 use nfold_sql::ast::{self, DefaultValue, Expr, Literal, TypeSpec, UnaryOp};
 use nfold_types::collation::CollationId;
 use nfold_types::convert::{StoreCx, StoreMode, number, store_value};
+use nfold_types::sql_type::NOT_FIXED_DECIMALS;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind, Value, charset};
 
 use super::{DdlCx, bin_collation, check_length, comment, error, named_collation};
@@ -109,9 +110,7 @@ pub fn bind_type(
             deprecated(cx, DIGITS);
         }
         if matches!(spec.kind, K::Decimal | K::Float | K::Double) && spec.unsigned {
-            let what = "UNSIGNED for decimal and floating point data types is deprecated and support for it will be removed in a future \
-                        release.";
-            deprecated(cx, what);
+            deprecated(cx, UNSIGNED);
         }
         ty.unsigned = true;
         ty.zerofill = spec.zerofill;
@@ -121,7 +120,24 @@ pub fn bind_type(
     Ok(ty)
 }
 
+const UNSIGNED: &str = "UNSIGNED for decimal and floating point data types is deprecated and support for it will be removed in a future release.";
+const ZEROFILL: &str = "The ZEROFILL attribute is deprecated and will be removed in a future release. Use the LPAD function to zero-pad numbers, or \
+                        store the formatted numbers in a CHAR column.";
 const DIGITS: &str = "Specifying number of digits for floating point data types is deprecated and will be removed in a future release.";
+
+/// What is deprecated of a type that was not written.
+pub(super) fn warn_of_type(ty: &ColumnType, cx: &mut DdlCx<'_>) {
+    let real = matches!(ty.kind, TypeKind::Float | TypeKind::Double);
+    if ty.unsigned && (real || matches!(ty.kind, TypeKind::Decimal { .. })) {
+        deprecated(cx, UNSIGNED);
+    }
+    if real && ty.decimals < NOT_FIXED_DECIMALS {
+        deprecated(cx, DIGITS);
+    }
+    if ty.zerofill {
+        deprecated(cx, ZEROFILL);
+    }
+}
 
 /// Warning 1681 with a text of its own.
 fn deprecated(cx: &mut DdlCx<'_>, what: &str) {
@@ -151,11 +167,10 @@ fn integer(name: &str, spec: &TypeSpec, cx: &mut DdlCx<'_>) -> Result<ColumnType
             return Err(error(ErrorCode::ER_TOO_BIG_DISPLAYWIDTH, &[&name, &255]));
         }
         let boolean = ty.kind == TypeKind::TinyInt && width == 1;
-        if !boolean {
-            let what = "Integer display width";
-            cx.warnings.warn(
-                ErrorCode::ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT,
-                &[&what],
+        if spec.kind != K::Bool {
+            deprecated(
+                cx,
+                "Integer display width is deprecated and will be removed in a future release.",
             );
         }
         if boolean || spec.zerofill {
@@ -163,12 +178,7 @@ fn integer(name: &str, spec: &TypeSpec, cx: &mut DdlCx<'_>) -> Result<ColumnType
         }
     }
     if spec.zerofill {
-        let what = "The ZEROFILL attribute is deprecated and will be removed in a future release. Use the LPAD function to zero-pad \
-                    numbers, or store the formatted numbers in a CHAR column.";
-        cx.warnings.push_error(
-            nfold_types::Level::Warning,
-            &SqlError::with_message(ErrorCode::ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT, what),
-        );
+        deprecated(cx, ZEROFILL);
     }
     Ok(ty)
 }

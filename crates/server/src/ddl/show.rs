@@ -86,12 +86,10 @@ fn column(c: &ColumnDef, table: CollationId, zone: &TimeZone, quoting: Quoting) 
         c.ty.collation != CollationId::BINARY && (c.ty.is_string() || c.ty.is_enum_or_set());
     if textual && (c.own_charset || c.ty.collation != table) {
         let own = c.ty.collation.known();
-        write!(
-            text,
-            " CHARACTER SET {} COLLATE {}",
-            own.charset.name, own.name
-        )
-        .expect("writing to a String");
+        write!(text, " CHARACTER SET {}", own.charset.name).expect("writing to a String");
+        if c.own_charset || !own.is_default || own.id == CollationId::UTF8MB4_0900_AI_CI {
+            write!(text, " COLLATE {}", own.name).expect("writing to a String");
+        }
     }
     if !c.nullable {
         text.push_str(" NOT NULL");

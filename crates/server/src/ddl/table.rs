@@ -8,16 +8,24 @@ use nfold_engine::{IndexSpec, TableSpec};
 use nfold_sql::ast::{self, CreateTable};
 use nfold_types::{ErrorCode, SqlError, TypeKind};
 
-use super::{DdlCx, check_table_name, column, comment, error, key, named_collation};
+use nfold_plan::results::ResultColumn;
+
+use super::{DdlCx, check_table_name, column, comment, error, key, named_collation, selected};
 
 /// Most columns of a table.
 const MAX_COLUMNS: usize = 1017;
 
-/// Binds CREATE TABLE (not LIKE) for database `schema`.
+/// Binds CREATE TABLE (not LIKE) for database `schema`. `selected`: the results of its query; those that are no columns of the definition
+/// become columns behind it.
 ///
 /// # Errors
 /// MySQL's, and 1235 for what is not there yet: temporary and partitioned tables, foreign keys, CHECK, generated columns, JSON ...
-pub fn bind(create: &CreateTable, schema: &str, cx: &mut DdlCx<'_>) -> Result<TableSpec, SqlError> {
+pub fn bind(
+    create: &CreateTable,
+    selected: &[ResultColumn],
+    schema: &str,
+    cx: &mut DdlCx<'_>,
+) -> Result<TableSpec, SqlError> {
     let name = create.name.name.as_str();
     check_table_name(name)?;
     refuse_unsupported(create)?;
@@ -33,11 +41,11 @@ pub fn bind(create: &CreateTable, schema: &str, cx: &mut DdlCx<'_>) -> Result<Ta
         }
         columns.push(bound);
     }
-    let explicit_null: Vec<bool> = create
-        .columns
-        .iter()
-        .map(|c| c.not_null == Some(false))
-        .collect();
+    let mut columns = selected::merge(columns, selected, cx)?;
+    let null_written = create.columns.iter().filter(|c| c.not_null == Some(false));
+    let null_written: Vec<&str> = null_written.map(|c| c.name.as_str()).collect();
+    let is_null = |c: &ColumnDef| null_written.iter().any(|name| eq_name(name, &c.name));
+    let explicit_null: Vec<bool> = columns.iter().map(is_null).collect();
     let indexes = bind_keys(&create.keys, &mut columns, &explicit_null)?;
     check_columns(&columns, &indexes)?;
     Ok(TableSpec {
@@ -99,8 +107,6 @@ fn refuse_unsupported(create: &CreateTable) -> Result<(), SqlError> {
         "foreign keys"
     } else if !create.checks.is_empty() {
         "CHECK constraints"
-    } else if create.query.is_some() {
-        "CREATE TABLE ... SELECT"
     } else {
         return Ok(());
     };

@@ -36,7 +36,7 @@ fn with_cx<T>(f: impl FnOnce(&mut DdlCx<'_>) -> T) -> T {
 
 fn create(sql: &str) -> Result<TableSpec, SqlError> {
     match nfold_sql::parser::parse(sql.as_bytes(), LexMode::default())? {
-        Statement::CreateTable(c) => with_cx(|cx| table::bind(&c, "d", cx)),
+        Statement::CreateTable(c) => with_cx(|cx| table::bind(&c, &[], "d", cx)),
         other => panic!("{other:?}"),
     }
 }

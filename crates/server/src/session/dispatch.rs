@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use nfold_exec::{ExecCx, StatementResult};
 use nfold_sql::ast::{Flush, FlushItem, PrepareSource, SetItem, Show, Statement};
+use nfold_sql::digest::Digested;
 use nfold_types::{ErrorCode, Level, SqlError, Value};
 
 use super::Session;
 use super::prepared::{self, MAX_PARAMETERS};
 use super::response::{Done, Response, WireSink};
-use super::run::Work;
+use super::run::{Work, marker_type};
 use super::{ddl, show};
 
 /// What a statement does to the open transaction before it runs (manual, "Statements That Cause an Implicit Commit").
@@ -100,7 +101,49 @@ impl Session {
                 return Err(e);
             }
         };
-        self.run_statement(cx, &statement, text, sink)
+        match statement {
+            Statement::CreateTable(c) if c.query.is_some() => self.run_with_query(cx, text, sink),
+            _ => self.run_statement(cx, &statement, text, sink),
+        }
+    }
+
+    /// Runs a statement that holds a query: its literals are parameters, as in a query that is run by itself.
+    fn run_with_query(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        text: &[u8],
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        let mut digested = nfold_sql::digest::Digested::new();
+        digested.read(text, self.env.vars.settings().lexing);
+        let parsed = nfold_sql::parser::parse_parameterised(text, &digested, false)?;
+        self.text_warnings = parsed.deprecated;
+        self.run_with_values(cx, (&parsed.statement, text), (&digested, &[]), sink)
+    }
+
+    /// Runs a statement that is not planned, in which there are parameters.
+    fn run_with_values(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        (statement, text): (&Statement, &[u8]),
+        (digested, markers): (&Digested, &[Value]),
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        let collation = self.env.vars.settings().collation;
+        let types: Vec<_> = match statement {
+            Statement::CreateTable(_) => {
+                let types = markers.iter().map(|v| marker_type(v, collation));
+                types.collect()
+            }
+            _ => Vec::new(),
+        };
+        self.free_types = nfold_plan::param_types(digested, &types, collation);
+        self.free_params.bind(digested, text, markers);
+        let result = self.run_statement(cx, statement, text, sink);
+        self.free_types.clear();
+        self.free_params.clear();
+        self.text_warnings.clear();
+        result
     }
 
     /// Runs a prepared statement with these values, in the database that it was prepared in.
@@ -166,17 +209,8 @@ impl Session {
             };
             return self.run_rows(cx, &work, sink);
         };
-        self.free_types = nfold_plan::param_types(
-            &statement.of.digested,
-            &[],
-            self.env.vars.settings().collation,
-        );
-        self.free_params
-            .bind(&statement.of.digested, &statement.of.text, markers);
-        let result = self.run_statement(cx, &parsed.statement, &statement.of.text, sink);
-        self.free_types.clear();
-        self.free_params.clear();
-        result
+        let run = (&parsed.statement, &*statement.of.text);
+        self.run_with_values(cx, run, (&statement.of.digested, markers), sink)
     }
 
     /// Statements that the executor runs, with the end of their transaction.
@@ -193,7 +227,11 @@ impl Session {
         Ok(self.after_rows(result, sink))
     }
 
-    fn after_rows(&mut self, result: StatementResult, sink: &WireSink<'_, '_>) -> Response {
+    pub(super) fn after_rows(
+        &mut self,
+        result: StatementResult,
+        sink: &WireSink<'_, '_>,
+    ) -> Response {
         if let Some(id) = result.generated_id {
             self.env.last_insert_id.set(id);
         }
@@ -283,8 +321,11 @@ impl Session {
             CreateDatabase(c) => self.create_database(cx, c),
             AlterDatabase(a) => self.alter_database(cx, a),
             DropDatabase { if_exists, name } => self.drop_database(cx, *if_exists, name.as_str()),
-            CreateTable(_)
-            | DropTable(_)
+            CreateTable(c) => match &c.query {
+                Some(query) if !c.temporary => self.create_table_select(cx, c, (query, text), sink),
+                _ => ddl::table::run(self, cx, statement, text),
+            },
+            DropTable(_)
             | Truncate(_)
             | RenameTable(_)
             | AlterTable(_)

@@ -40,6 +40,7 @@ use nfold_engine::EngineSession;
 use nfold_exec::{ExecCx, Params};
 use nfold_plan::ParamType;
 use nfold_sql::digest::Digested;
+use nfold_sql::parser::Deprecated;
 use nfold_types::{ErrorCode, SqlError, Warnings};
 
 use crate::handler::LoginInfo;
@@ -80,6 +81,8 @@ pub struct Session {
     /// Values of `?` for expressions outside of queries (a prepared SET).
     free_params: Params,
     free_types: Vec<ParamType>,
+    /// What is deprecated in the text of the statement at hand, where it is not planned.
+    text_warnings: Vec<Deprecated>,
     /// The client asked for the connection to end (`COMMIT RELEASE`, KILL of its own).
     close_after: bool,
     /// Of the text at hand, lent by the worker; out of its place while that runs.
@@ -122,6 +125,7 @@ impl Session {
             digest_ids: DigestIds::default(),
             free_params: Params::new(),
             free_types: Vec::new(),
+            text_warnings: Vec::new(),
             close_after: false,
             digested: None,
             server,

@@ -54,7 +54,7 @@ pub struct Work<'a> {
 const MARKER_CHARS: u64 = 65_535 / 4;
 
 /// The type that a parameter's value has.
-fn marker_type(value: &Value, collation: nfold_types::CollationId) -> ExprType {
+pub(super) fn marker_type(value: &Value, collation: nfold_types::CollationId) -> ExprType {
     match value {
         Value::Null => ExprType::null(),
         Value::Int(_) => ExprType::bigint(true),
@@ -263,7 +263,7 @@ impl Session {
     }
 
     /// Errors 1142 and 1044.
-    fn check_uses(&mut self, uses: &[TableUse]) -> Result<(), SqlError> {
+    pub(super) fn check_uses(&mut self, uses: &[TableUse]) -> Result<(), SqlError> {
         self.rights.refresh(self.server.engine.catalog());
         for u in uses {
             self.rights
@@ -350,7 +350,11 @@ fn is_write(u: &TableUse) -> bool {
 
 /// What a statement announces: ids of the tables that exist (the binder reports the others), and the permits of those that it changes.
 /// What the session has claimed itself is left out.
-fn ids_of(uses: &[TableUse], schema: &SchemaSnapshot, locks: &TableLocks) -> Vec<TableId> {
+pub(super) fn ids_of(
+    uses: &[TableUse],
+    schema: &SchemaSnapshot,
+    locks: &TableLocks,
+) -> Vec<TableId> {
     let mut ids = Vec::with_capacity(uses.len());
     for u in uses {
         let Some(table) = schema.table(&u.schema, &u.name) else {

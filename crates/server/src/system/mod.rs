@@ -91,7 +91,7 @@ fn define(n: u64, schema: &str, collation: CollationId, text: &str) -> TableDef 
         no_engine_substitution: true,
         warnings: &mut Warnings::default(),
     };
-    let spec = ddl::table::bind(&create, schema, &mut cx)
+    let spec = ddl::table::bind(&create, &[], schema, &mut cx)
         .unwrap_or_else(|e| panic!("Y1: the texts of system tables bind: {e:?}"));
     let mut columns = spec.columns;
     for c in &mut columns {

@@ -86,7 +86,7 @@ impl Session {
     }
 
     /// Calls `f` with what binding a definition depends on.
-    fn with_ddl_cx<T>(
+    pub(super) fn with_ddl_cx<T>(
         &mut self,
         collation: CollationId,
         f: impl FnOnce(&mut DdlCx<'_>) -> Result<T, SqlError>,
@@ -109,7 +109,7 @@ impl Session {
     }
 
     /// The database that a new table goes to: 1044 for system databases, 1049 where there is none.
-    fn target_database(&self, schema: &str) -> Result<DatabaseDef, SqlError> {
+    pub(super) fn target_database(&self, schema: &str) -> Result<DatabaseDef, SqlError> {
         if is_system_schema(schema) {
             return Err(self.rights.no_database(schema));
         }
@@ -151,12 +151,7 @@ impl Session {
         let _claim = self.lock_tables_exclusive(cx, &[DATABASES])?;
         self.refresh_schema();
         let database = self.target_database(&schema)?;
-        if self.schema.table(&schema, name).is_some() {
-            if !c.if_not_exists {
-                return Err(SqlError::new(ErrorCode::ER_TABLE_EXISTS_ERROR, &[&name]));
-            }
-            self.conditions
-                .push(Level::Note, ErrorCode::ER_TABLE_EXISTS_ERROR, &[&name]);
+        if !self.is_free(c, &schema)? {
             return Ok(Response::ok());
         }
         let spec = match &c.like {
@@ -166,9 +161,9 @@ impl Session {
                     .need_table(Privileges::SELECT, "SELECT", &from, other.name.as_str())?;
                 ddl::table::like(&*self.table_def(&from, other.name.as_str())?, &schema, name)?
             }
-            None => {
-                self.with_ddl_cx(database.collation, |ddl| ddl::table::bind(c, &schema, ddl))?
-            }
+            None => self.with_ddl_cx(database.collation, |ddl| {
+                ddl::table::bind(c, &[], &schema, ddl)
+            })?,
         };
         let engine = self.server.engine.clone();
         self.change(cx, move || engine.create_table(spec))?;

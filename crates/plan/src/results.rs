@@ -1,0 +1,133 @@
+//! What a table is like that keeps the rows of a query (CREATE TABLE ... SELECT).
+
+use std::sync::Arc;
+
+use nfold_catalog::ColumnDef;
+use nfold_types::{ColumnType, TypeKind};
+
+use crate::expr::{Expr, ExprKind, ExprType};
+use crate::query::{AggFunc, Block, QueryBody, QueryPlan, TableSource};
+
+/// A column for one of a query's results.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResultColumn {
+    pub name: Arc<str>,
+    pub ty: ColumnType,
+    pub nullable: bool,
+    /// The column of a table that the values come from, if they are its values.
+    pub origin: Option<Origin>,
+}
+
+/// Where values come from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Origin {
+    pub column: ColumnDef,
+    pub through: Through,
+}
+
+/// What is between a column and a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Through {
+    /// Nothing, or a derived table that is made first.
+    Name,
+    /// A derived table that MySQL merges into the query.
+    Merged,
+    /// MIN or MAX
+    Extreme,
+}
+
+impl QueryPlan {
+    /// The columns of a table that keeps its rows.
+    pub fn result_columns(&self) -> Vec<ResultColumn> {
+        (0..self.types.len()).map(|n| self.result(n)).collect()
+    }
+
+    fn result(&self, n: usize) -> ResultColumn {
+        let (meta, ty) = (&self.columns[n], &self.types[n]);
+        ResultColumn {
+            name: meta.name.clone(),
+            ty: match &self.body {
+                QueryBody::Block(b) if b.group.is_none() && meta.made => kept(&b.select[n], ty),
+                QueryBody::Set { .. } if meta.made => ty.kept().col,
+                _ => ty.column(),
+            },
+            nullable: ty.nullable,
+            origin: self.origin(n),
+        }
+    }
+
+    fn origin(&self, n: usize) -> Option<Origin> {
+        let QueryBody::Block(block) = &self.body else {
+            return None;
+        };
+        let e = block.select.get(n)?;
+        let Some(group) = &block.group else {
+            return block.origin(e);
+        };
+        let place = usize::from(e.as_column().filter(|at| at.table == 0)?.column);
+        let Some(aggregate) = place.checked_sub(group.keys.len()) else {
+            return block.origin(&group.keys[place]);
+        };
+        let aggregate = group.aggregates.get(aggregate)?;
+        let origin = block.origin(aggregate.args.first()?)?;
+        match aggregate.func {
+            AggFunc::Any if !self.columns[n].made => Some(origin),
+            AggFunc::Min | AggFunc::Max => Some(Origin {
+                through: Through::Extreme,
+                ..origin
+            }),
+            _ => None,
+        }
+    }
+
+    /// Whether MySQL merges it into a query that reads it as a derived table.
+    pub(crate) fn is_merged(&self) -> bool {
+        let plain = |b: &Block| b.group.is_none() && !b.distinct && !b.tables.is_empty();
+        self.limit.is_none() && matches!(&self.body, QueryBody::Block(b) if plain(b))
+    }
+}
+
+/// The type of the column that MySQL makes for an expression: of a function's integers it goes by their digits with the sign.
+fn kept(e: &Expr, ty: &ExprType) -> ColumnType {
+    let function = !matches!(
+        e.kind,
+        ExprKind::Const(_) | ExprKind::Param(_) | ExprKind::Column(_) | ExprKind::Subquery { .. }
+    );
+    match ty.col.kind {
+        TypeKind::BigInt if function && (1..=11).contains(&ty.col.width) => {
+            let kind = TypeKind::Int;
+            ColumnType {
+                kind,
+                ..ty.col.clone()
+            }
+        }
+        TypeKind::Year if function => ty.column(),
+        _ => ty.kept().col,
+    }
+}
+
+impl Block {
+    /// Where the values of `e` over the joined row come from.
+    fn origin(&self, e: &Expr) -> Option<Origin> {
+        let at = e.as_column()?;
+        let column = usize::from(at.column);
+        match &self.tables.get(usize::from(at.table))?.source {
+            TableSource::Table(def) => Some(Origin {
+                column: def.columns.get(column)?.clone(),
+                through: Through::Name,
+            }),
+            TableSource::Derived(q) => {
+                let origin = q.origin(column)?;
+                let merged = q.is_merged() && origin.through == Through::Name;
+                Some(Origin {
+                    through: match merged {
+                        true => Through::Merged,
+                        false => origin.through,
+                    },
+                    ..origin
+                })
+            }
+            TableSource::Virtual(_) => None,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The columns of CREATE TABLE ... SELECT. Source: MySQL manual, "CREATE TABLE ... SELECT Statement"; defaults and comments by trial.
+
+use nfold_catalog::schema::eq_name;
+use nfold_catalog::{ColumnDef, ColumnDefault};
+use nfold_plan::results::{Origin, ResultColumn, Through};
+use nfold_types::convert::store::implicit_default;
+use nfold_types::sql_type::NOT_FIXED_DECIMALS;
+use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
+
+use super::{DdlCx, check_length, column, error};
+
+/// Longer texts that an expression gives are TEXT, in characters.
+const MAX_VARCHAR: u32 = 512;
+
+/// A table's columns: first those of the definition that the query does not give, then one for each of its results, as the definition says or as the
+/// result is.
+///
+/// # Errors
+/// 1060, 1166
+pub(super) fn merge(
+    mut defined: Vec<ColumnDef>,
+    selected: &[ResultColumn],
+    cx: &mut DdlCx<'_>,
+) -> Result<Vec<ColumnDef>, SqlError> {
+    let mut made: Vec<ColumnDef> = Vec::with_capacity(selected.len());
+    for result in selected {
+        if made.iter().any(|c| eq_name(&c.name, &result.name)) {
+            return Err(error(ErrorCode::ER_DUP_FIELDNAME, &[&result.name]));
+        }
+        let own = defined.iter().position(|c| eq_name(&c.name, &result.name));
+        made.push(match own {
+            Some(n) => {
+                let mut own = defined.remove(n);
+                if let (true, Some(origin)) = (own.comment.is_empty(), &result.origin) {
+                    own.comment = origin.column.comment.clone();
+                }
+                own
+            }
+            None => column_of(result, cx)?,
+        });
+    }
+    defined.append(&mut made);
+    Ok(defined)
+}
+
+/// The column that a result is kept in.
+fn column_of(result: &ResultColumn, cx: &mut DdlCx<'_>) -> Result<ColumnDef, SqlError> {
+    let name = &*result.name;
+    check_length(name)?;
+    if name.is_empty() || name.ends_with(' ') {
+        return Err(error(ErrorCode::ER_WRONG_COLUMN_NAME, &[&name]));
+    }
+    let origin = result.origin.as_ref();
+    let ty = match origin {
+        Some(origin) => origin.column.ty.clone(),
+        None => kept(&result.ty),
+    };
+    column::warn_of_type(&ty, cx);
+    let named = origin.filter(|o| o.through == Through::Name);
+    Ok(ColumnDef {
+        name: result.name.clone(),
+        nullable: result.nullable,
+        default: default_of(origin, &ty, result.nullable),
+        on_update_now: named.and_then(|o| o.column.on_update_now),
+        auto_increment: false,
+        comment: origin.map_or_else(Box::default, |o| o.column.comment.clone()),
+        own_charset: origin.is_some_and(|o| o.column.own_charset),
+        ty,
+    })
+}
+
+fn default_of(origin: Option<&Origin>, ty: &ColumnType, nullable: bool) -> ColumnDefault {
+    let none = origin.is_some_and(|o| o.column.default == ColumnDefault::None);
+    match origin {
+        Some(o) if o.through == Through::Name && o.column.auto_increment => {
+            ColumnDefault::Literal(implicit_default(ty))
+        }
+        Some(o) if none && o.through != Through::Merged => ColumnDefault::None,
+        // MySQL forgets the default of a BIT.
+        Some(o) if o.through == Through::Name && !matches!(ty.kind, TypeKind::Bit(_)) => {
+            o.column.default.clone()
+        }
+        _ if nullable => ColumnDefault::Null,
+        _ => match ty.kind {
+            TypeKind::Date
+            | TypeKind::DateTime(_)
+            | TypeKind::Timestamp(_)
+            | TypeKind::Enum(_)
+            | TypeKind::Text(_)
+            | TypeKind::Blob(_) => ColumnDefault::None,
+            _ => ColumnDefault::Literal(implicit_default(ty)),
+        },
+    }
+}
+
+/// The type of a table's column for values that an expression gives.
+fn kept(ty: &ColumnType) -> ColumnType {
+    let mut ty = ty.clone();
+    if !ty.is_numeric() {
+        // What bits as a number would be.
+        (ty.unsigned, ty.zerofill) = (false, false);
+    }
+    let per_char = u64::from(ty.charset().max_len).max(1);
+    let chars = match ty.kind {
+        TypeKind::VarChar(n) | TypeKind::VarBinary(n) => n,
+        _ => ty.width,
+    };
+    let size = match u64::from(chars) * per_char {
+        0..=0xffff => TextSize::Normal,
+        0x1_0000..=0xff_ffff => TextSize::Medium,
+        _ => TextSize::Long,
+    };
+    match ty.kind {
+        TypeKind::VarChar(n) if n > MAX_VARCHAR => ty.kind = TypeKind::Text(size),
+        TypeKind::VarBinary(n) if n > MAX_VARCHAR => ty.kind = TypeKind::Blob(size),
+        TypeKind::Text(_) => ty.kind = TypeKind::Text(size),
+        TypeKind::Blob(_) => ty.kind = TypeKind::Blob(size),
+        _ => {}
+    }
+    let fixed =
+        matches!(ty.kind, TypeKind::Float | TypeKind::Double) && ty.decimals < NOT_FIXED_DECIMALS;
+    if !ty.zerofill && !fixed {
+        ty.width = 0;
+    }
+    ty
+}

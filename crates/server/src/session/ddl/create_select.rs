@@ -1,0 +1,242 @@
+//! CREATE TABLE ... SELECT.
+//!
+//! # Picture
+//! ```text
+//!   plan the query ─▶ its columns ─▶ a table that nobody names ─▶ INSERT ... SELECT in a transaction ─▶ commit ─▶ the name
+//!                                      └ an error, a kill or a crash on the way: the table goes
+//! ```
+//! So the statement is done whole or not at all. The name is free at the beginning, and looked at again at the end: who was quicker has it (1050).
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use nfold_catalog::{DatabaseDef, Privileges, SchemaSnapshot, TableDef};
+use nfold_exec::{ExecCx, Executable, StatementResult, execute};
+use nfold_plan::Plan;
+use nfold_plan::bind::plan_statement;
+use nfold_plan::results::ResultColumn;
+use nfold_sql::ast::{
+    ColumnRef, CreateTable, Ident, Insert, InsertSource, OnExisting, Query, Statement,
+};
+use nfold_types::{ErrorCode, Level, SqlError};
+
+use super::database::DATABASES;
+use crate::ddl;
+use crate::session::Session;
+use crate::session::plan_info::{Info, plan_cx};
+use crate::session::response::{Response, WireSink};
+use crate::session::run::ids_of;
+use crate::session::tables::tables_of;
+
+impl Session {
+    /// Runs it; what was open has been committed.
+    pub fn create_table_select(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        c: &CreateTable,
+        (query, text): (&Query, &[u8]),
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        let (schema, name) = (self.schema_of(&c.name)?, c.name.name.as_str());
+        self.rights
+            .need_table(Privileges::CREATE, "CREATE", &schema, name)?;
+        self.refresh_schema();
+        let database = self.target_database(&schema)?;
+        if !self.is_free(c, &schema)? {
+            return Ok(Response::ok());
+        }
+        for deprecated in std::mem::take(&mut self.text_warnings) {
+            self.conditions
+                .push_error(Level::Warning, &deprecated.warning());
+        }
+        if query.into.is_some() {
+            return Err(SqlError::not_supported("CREATE TABLE ... SELECT ... INTO"));
+        }
+        let mut insert = insertion(c, query);
+        let planned = self.plan_results(cx, &insert, query, text);
+        let done = planned.and_then(|results| {
+            let columns = results.iter().map(|r| ColumnRef {
+                schema: None,
+                table: None,
+                name: Ident::new(&*r.name),
+            });
+            insert.columns = Some(columns.collect());
+            self.make_and_fill(cx, c, (&database, &results), (insert, text), sink)
+        });
+        let (def, result) = match done {
+            Ok(done) => done,
+            Err(e) => {
+                self.rollback(cx)?;
+                return Err(e);
+            }
+        };
+        self.give_name(cx, c, def)?;
+        Ok(self.after_rows(result, sink))
+    }
+
+    /// Whether no table has the name. If it is taken and IF NOT EXISTS was written, a note says so.
+    ///
+    /// # Errors
+    /// 1050
+    pub(super) fn is_free(&mut self, c: &CreateTable, schema: &str) -> Result<bool, SqlError> {
+        let name = c.name.name.as_str();
+        if self.schema.table(schema, name).is_none() {
+            return Ok(true);
+        }
+        if !c.if_not_exists {
+            return Err(SqlError::new(ErrorCode::ER_TABLE_EXISTS_ERROR, &[&name]));
+        }
+        self.conditions
+            .push(Level::Note, ErrorCode::ER_TABLE_EXISTS_ERROR, &[&name]);
+        Ok(false)
+    }
+
+    /// The results of the query, whose tables are locked from now on: what they are does not change until the transaction's end.
+    fn plan_results(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        insert: &Insert,
+        query: &Query,
+        text: &[u8],
+    ) -> Result<Vec<ResultColumn>, SqlError> {
+        let database = self.env.database.clone();
+        let statement = Statement::Insert(Box::new(insert.clone()));
+        let uses = tables_of(&statement, database.as_deref())?;
+        self.check_uses(&uses)?;
+        let held = std::mem::take(&mut self.table_locks);
+        let locked = self.lock_tables_shared(cx, &mut |schema| ids_of(&uses, schema, &held));
+        self.table_locks = held;
+        locked?;
+        let statement = Statement::Query(Box::new(query.clone()));
+        match self.plan_in(&self.schema, &statement, text)? {
+            Plan::Query(plan) => Ok(plan.result_columns()),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn plan_in(
+        &self,
+        schema: &SchemaSnapshot,
+        statement: &Statement,
+        text: &[u8],
+    ) -> Result<Plan, SqlError> {
+        let info = Info {
+            env: &self.env,
+            engine: &self.server.engine,
+        };
+        plan_statement(&plan_cx(&info, schema, text, &self.free_types), statement)
+    }
+
+    /// The table, without its name, and what filling it has come to.
+    fn make_and_fill(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        c: &CreateTable,
+        (database, results): (&DatabaseDef, &[ResultColumn]),
+        (insert, text): (Insert, &[u8]),
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<(Arc<TableDef>, StatementResult), SqlError> {
+        let spec = self.with_ddl_cx(database.collation, |ddl| {
+            ddl::table::bind(c, results, &database.name, ddl)
+        })?;
+        let engine = self.server.engine.clone();
+        let def = self.change(cx, move || engine.create_unnamed_table(spec))?;
+        let filled = self.fill(cx, &def, (insert, text), sink);
+        let ended = match &filled {
+            Ok(_) => self.commit(cx),
+            Err(_) => self.rollback(cx),
+        };
+        match filled.and_then(|result| ended.map(|()| result)) {
+            Ok(result) => Ok((def, result)),
+            Err(e) => {
+                self.abandon(cx, def);
+                Err(e)
+            }
+        }
+    }
+
+    fn fill(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        def: &Arc<TableDef>,
+        (insert, text): (Insert, &[u8]),
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<StatementResult, SqlError> {
+        // The table has its name in a schema of the statement's own.
+        let mut schema = SchemaSnapshot::clone(&self.schema);
+        schema.put_table(def.clone());
+        let plan = self.plan_in(&schema, &Statement::Insert(Box::new(insert)), text)?;
+        let mut operators = Executable::new(Arc::new(plan));
+        let warnings = RefCell::new(std::mem::take(&mut self.conditions));
+        self.begin_work(true);
+        let result = execute(
+            &mut operators,
+            &self.server.engine,
+            &self.free_params,
+            &mut self.engine,
+            cx,
+            &self.env,
+            &warnings,
+            sink,
+        );
+        self.conditions = warnings.into_inner();
+        result
+    }
+
+    /// Gives the filled table its name.
+    fn give_name(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        c: &CreateTable,
+        def: Arc<TableDef>,
+    ) -> Result<(), SqlError> {
+        let named = self.claim_name(cx, c, &def);
+        if named.is_err() {
+            self.abandon(cx, def);
+        }
+        named
+    }
+
+    fn claim_name(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        c: &CreateTable,
+        def: &Arc<TableDef>,
+    ) -> Result<(), SqlError> {
+        let _claim = self.lock_tables_exclusive(cx, &[DATABASES])?;
+        self.refresh_schema();
+        self.target_database(&def.schema)?;
+        if self.schema.table(&def.schema, &def.name).is_some() {
+            let name = c.name.name.as_str();
+            return Err(SqlError::new(ErrorCode::ER_TABLE_EXISTS_ERROR, &[&name]));
+        }
+        let (engine, def) = (self.server.engine.clone(), def.clone());
+        self.change(cx, move || engine.name_table(&def))
+    }
+
+    /// Drops a table that has no name. Where that cannot be waited for, the next start does it.
+    fn abandon(&mut self, cx: &mut dyn ExecCx, def: Arc<TableDef>) {
+        let engine = self.server.engine.clone();
+        let gone = self.change(cx, move || {
+            engine.abandon_table(&def);
+            Ok(())
+        });
+        if let Err(error) = gone {
+            tracing::warn!(%error, "a table that CREATE TABLE ... SELECT has not finished is left to the next start");
+        }
+    }
+}
+
+/// The INSERT that fills the table.
+fn insertion(c: &CreateTable, query: &Query) -> Insert {
+    Insert {
+        replace: c.on_existing == OnExisting::Replace,
+        ignore: c.on_existing == OnExisting::Ignore,
+        table: c.name.clone(),
+        partitions: Vec::new(),
+        columns: None,
+        source: InsertSource::Query(Box::new(query.clone())),
+        row_alias: None,
+        on_duplicate: Vec::new(),
+    }
+}
