@@ -104,6 +104,35 @@ fn preparing_takes_over_too_and_a_marker_in_a_text_is_an_error() {
 }
 
 #[test]
+fn plans_over_temporary_tables_stay_with_their_session() {
+    with_server(|server| {
+        let sql = "SELECT v FROM t WHERE id = 1";
+        let mut one = session(server, "a");
+        let mut two = session(server, "a");
+        assert_eq!(
+            (one.ok(sql), two.ok(sql)),
+            (vec!["a1".into()], vec!["a1".into()])
+        );
+        one.ok("CREATE TEMPORARY TABLE t (id INT PRIMARY KEY, v VARCHAR(9))");
+        one.ok("INSERT INTO t VALUES (1, 'own')");
+        for _ in 0..2 {
+            assert_eq!(one.ok(sql), ["own"]);
+            assert_eq!(two.ok(sql), ["a1"]);
+            // One that neither has met, planned first over the temporary table.
+            assert_eq!(one.ok("SELECT MAX(v) FROM t"), ["own"]);
+            assert_eq!(two.ok("SELECT MAX(v) FROM t"), ["a2"]);
+        }
+        // The table behind it changes meanwhile.
+        two.ok("ALTER TABLE t ADD c INT");
+        assert_eq!(one.ok(sql), ["own"]);
+        one.ok("DROP TEMPORARY TABLE t");
+        assert_eq!(one.ok(sql), ["a1"]);
+        drop(one);
+        assert_eq!(two.ok(sql), ["a1"]);
+    });
+}
+
+#[test]
 fn no_plan_outlives_its_schema() {
     with_server(|server| {
         let mut one = session(server, "a");

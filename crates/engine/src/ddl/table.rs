@@ -88,11 +88,24 @@ impl Engine {
     /// An empty table that no schema names: rows can be written to it, and a crash removes it. [`Engine::name_table`] or
     /// [`Engine::abandon_table`] is to follow, after the end of every transaction that has written to it.
     pub fn create_unnamed_table(&self, spec: TableSpec) -> Result<Arc<TableDef>, EngineError> {
+        let def = self.make_unnamed(&spec)?;
+        self.open_new_table(&def);
+        Ok(def)
+    }
+
+    /// An empty table that no schema will name, for one session: also a transaction whose snapshot is older can use it. A crash removes it.
+    /// [`Engine::abandon_table`] is to follow.
+    pub fn create_private_table(&self, spec: TableSpec) -> Result<Arc<TableDef>, EngineError> {
+        let def = self.make_unnamed(&spec)?;
+        self.open_table(&def);
+        Ok(def)
+    }
+
+    fn make_unnamed(&self, spec: &TableSpec) -> Result<Arc<TableDef>, EngineError> {
         let _one = self.shared().ddl.lock();
-        let def = Arc::new(self.make_table(&spec)?);
+        let def = Arc::new(self.make_table(spec)?);
         let begun = self.begin_auto_increment(&def, spec.auto_increment);
         self.unless_failed(begun, def.space)?;
-        self.open_new_table(&def);
         Ok(def)
     }
 

@@ -41,7 +41,7 @@ pub fn quote_string(text: &str) -> String {
 
 /// The text of SHOW CREATE TABLE. `auto_increment`: the next value, shown when above 1. TIMESTAMP defaults are shown in `zone`.
 pub fn create_table(
-    def: &TableDef,
+    (def, temporary): (&TableDef, bool),
     auto_increment: u64,
     zone: &TimeZone,
     quoting: Quoting,
@@ -58,7 +58,8 @@ pub fn create_table(
             .map(|i| format!("  {}", index(def, i, quoting))),
     );
     let mut text = format!(
-        "CREATE TABLE {} (\n{}\n) ENGINE=InnoDB",
+        "CREATE {}TABLE {} (\n{}\n) ENGINE=InnoDB",
+        if temporary { "TEMPORARY " } else { "" },
         quoting.name(&def.name),
         lines.join(",\n")
     );

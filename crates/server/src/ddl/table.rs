@@ -19,7 +19,7 @@ const MAX_COLUMNS: usize = 1017;
 /// become columns behind it.
 ///
 /// # Errors
-/// MySQL's, and 1235 for what is not there yet: temporary and partitioned tables, foreign keys, CHECK, generated columns, JSON ...
+/// MySQL's, and 1235 for what is not there yet: partitioned tables, foreign keys, CHECK, generated columns, JSON ...
 pub fn bind(
     create: &CreateTable,
     selected: &[ResultColumn],
@@ -62,6 +62,16 @@ pub fn bind(
     })
 }
 
+/// The names of a query's results, for the INSERT that keeps them.
+pub fn named(results: &[ResultColumn]) -> Vec<ast::ColumnRef> {
+    let column = |r: &ResultColumn| ast::ColumnRef {
+        schema: None,
+        table: None,
+        name: ast::Ident::new(&*r.name),
+    };
+    results.iter().map(column).collect()
+}
+
 /// The same table under another name: CREATE TABLE … LIKE.
 pub fn like(old: &TableDef, schema: &str, name: &str) -> Result<TableSpec, SqlError> {
     check_table_name(name)?;
@@ -99,9 +109,7 @@ pub fn spec_of(old: &TableDef) -> TableSpec {
 }
 
 fn refuse_unsupported(create: &CreateTable) -> Result<(), SqlError> {
-    let what = if create.temporary {
-        "temporary tables"
-    } else if create.partitioned {
+    let what = if create.partitioned {
         "partitioned tables"
     } else if !create.foreign_keys.is_empty() {
         "foreign keys"

@@ -75,7 +75,7 @@ fn define(spec: TableSpec) -> TableDef {
 fn shown(sql: &str) -> String {
     let always = show::Quoting { always: true };
     show::create_table(
-        &define(create(sql).unwrap()),
+        (&define(create(sql).unwrap()), false),
         1,
         &TimeZone::Fixed(0),
         always,

@@ -20,7 +20,6 @@ fn commits(statement: &Statement) -> bool {
         CreateDatabase(_)
         | AlterDatabase(_)
         | DropDatabase { .. }
-        | DropTable(_)
         | Truncate(_)
         | RenameTable(_)
         | AlterTable(_)
@@ -35,6 +34,7 @@ fn commits(statement: &Statement) -> bool {
         | Flush(_)
         | LockTables(_) => true,
         CreateTable(c) => !c.temporary,
+        DropTable(d) => !d.temporary,
         TableMaintenance(_) => true,
         Set(items) => items.iter().any(|i| matches!(i, SetItem::Password { .. })),
         _ => false,
@@ -322,7 +322,8 @@ impl Session {
             AlterDatabase(a) => self.alter_database(cx, a),
             DropDatabase { if_exists, name } => self.drop_database(cx, *if_exists, name.as_str()),
             CreateTable(c) => match &c.query {
-                Some(query) if !c.temporary => self.create_table_select(cx, c, (query, text), sink),
+                _ if c.temporary => self.create_temporary(cx, c, text, sink),
+                Some(query) => self.create_table_select(cx, c, (query, text), sink),
                 _ => ddl::table::run(self, cx, statement, text),
             },
             DropTable(_)

@@ -359,6 +359,7 @@ impl SessionHandler for Session {
     fn change_user(&mut self, cx: &FiberCx<'_>, login: LoginInfo) -> Result<(), ClientError> {
         let ended = self.rollback(&mut FiberExec { fiber: cx });
         ended.map_err(|e| ClientError::from(&e))?;
+        self.drop_all_temporary(&mut FiberExec { fiber: cx });
         *self = Session::open(self.server.clone(), login).map_err(|e| ClientError::from(&e))?;
         self.publish(cx);
         self.log_login("Change user");
@@ -422,5 +423,6 @@ impl SessionHandler for Session {
                 self.env.login.connection_id
             );
         }
+        self.drop_all_temporary(&mut FiberExec { fiber: cx });
     }
 }

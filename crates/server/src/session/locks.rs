@@ -166,6 +166,9 @@ impl Session {
             if system::canonical(&schema) == Some(system::INFORMATION) {
                 return Err(self.rights.no_database(&schema));
             }
+            if self.temporary.find(&schema, name).is_some() {
+                continue;
+            }
             let needs = Privileges::SELECT.union(Privileges::LOCK_TABLES);
             self.rights
                 .need_table(needs, "SELECT, LOCK TABLES", &schema, name)?;

@@ -30,6 +30,7 @@ pub mod show;
 mod statistics;
 mod storage;
 pub mod tables;
+mod temporary;
 mod transaction;
 pub mod vars;
 
@@ -56,6 +57,7 @@ use plans::PlanMap;
 use prepared::PreparedStatements;
 use privilege::Rights;
 use statistics::{DigestIds, Facts};
+use temporary::TemporaryTables;
 use transaction::NextTransaction;
 
 /// One client's session. See the module's header.
@@ -73,6 +75,7 @@ pub struct Session {
     read_only: bool,
     /// LOCK TABLES.
     table_locks: TableLocks,
+    temporary: TemporaryTables,
     prepared: PreparedStatements,
     plans: PlanMap,
     /// The statement at hand, for the statistics.
@@ -119,6 +122,7 @@ impl Session {
             next_transaction: NextTransaction::default(),
             read_only: false,
             table_locks: TableLocks::default(),
+            temporary: TemporaryTables::new(server.engine.clone()),
             prepared: PreparedStatements::default(),
             plans: PlanMap::default(),
             facts: Facts::default(),
@@ -142,6 +146,7 @@ impl Session {
     pub fn reset(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         let ended = self.rollback(cx);
         self.release_table_locks();
+        self.drop_all_temporary(cx);
         let mut login = self.env.login.clone();
         login.database = None;
         let database = self.env.database.take();

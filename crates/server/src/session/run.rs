@@ -167,7 +167,8 @@ impl Session {
         work: &Work<'_>,
         anew: bool,
     ) -> Result<Cached, SqlError> {
-        let keep = self.table_locks.is_empty() && work.digested.key().len() <= MAX_KEY_BYTES;
+        let alone = !self.table_locks.is_empty() || !self.temporary.is_empty();
+        let keep = !alone && work.digested.key().len() <= MAX_KEY_BYTES;
         if !keep {
             return self.plan_anew(cx, work);
         }
@@ -215,6 +216,7 @@ impl Session {
         };
         let database = self.env.database.clone();
         let mut uses = tables_of(&parsed.statement, database.as_deref())?;
+        self.temporary.leave_out(&mut uses);
         self.check_uses(&uses)?;
         let mut ids = Vec::new();
         let held = std::mem::take(&mut self.table_locks);
@@ -225,6 +227,7 @@ impl Session {
         });
         self.table_locks = held;
         locked?;
+        let sight = self.temporary.sight(&self.schema);
         let info = Info {
             env: &self.env,
             engine: &self.server.engine,
@@ -237,11 +240,12 @@ impl Session {
             .collect();
         let params: Vec<ParamType> = param_types(work.digested, &markers, collation);
         let plan = Arc::new(plan_statement(
-            &plan_cx(&info, &self.schema, work.text, &params),
+            &plan_cx(&info, &sight, work.text, &params),
             &parsed.statement,
         )?);
         let before = uses.len();
         uses.extend(changed_by(&plan));
+        self.temporary.leave_out(&mut uses);
         if uses.len() > before {
             self.check_uses(&uses)?;
             ids = ids_of(&uses, &self.schema, &self.table_locks);
@@ -344,7 +348,7 @@ fn names_user_variable(text: &[u8]) -> bool {
 }
 
 /// Whether a use changes rows.
-fn is_write(u: &TableUse) -> bool {
+pub(super) fn is_write(u: &TableUse) -> bool {
     u.needs != Privileges::SELECT
 }
 

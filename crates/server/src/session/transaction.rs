@@ -160,12 +160,14 @@ impl Session {
             finish(cx, || self.engine.rollback())?;
         }
         self.read_only = false;
+        (self.temporary.made, self.temporary.dropped) = (false, false);
         done
     }
 
     /// Rolls back what is open, if anything.
     pub fn rollback(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         self.read_only = false;
+        (self.temporary.made, self.temporary.dropped) = (false, false);
         if self.engine.in_transaction() {
             return finish(cx, || self.engine.rollback());
         }
@@ -188,7 +190,11 @@ impl Session {
         if commit {
             self.commit(cx)?;
         } else {
+            let kept = (self.temporary.made, self.temporary.dropped);
             self.rollback(cx)?;
+            if was_open {
+                self.say_kept(kept);
+            }
         }
         if chain && was_open {
             self.engine.begin(TrxOptions {
@@ -200,6 +206,20 @@ impl Session {
         }
         self.close_after |= release;
         Ok(Response::ok())
+    }
+
+    /// What became of temporary tables in a transaction that was rolled back is not taken back.
+    fn say_kept(&mut self, (made, dropped): (bool, bool)) {
+        use ErrorCode::{
+            ER_WARNING_NOT_COMPLETE_ROLLBACK_WITH_CREATED_TEMP_TABLE as MADE,
+            ER_WARNING_NOT_COMPLETE_ROLLBACK_WITH_DROPPED_TEMP_TABLE as DROPPED,
+        };
+        for (_, code) in [(made, MADE), (dropped, DROPPED)]
+            .iter()
+            .filter(|(is, _)| *is)
+        {
+            self.conditions.push(Level::Warning, *code, &[]);
+        }
     }
 
     /// SAVEPOINT

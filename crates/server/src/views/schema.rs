@@ -288,9 +288,9 @@ pub fn indexes(def: &TableDef, engine: &Engine) -> View {
     view
 }
 
-/// SHOW CREATE TABLE.
+/// SHOW CREATE TABLE, of a temporary table or another one.
 pub fn create_table(
-    def: &TableDef,
+    (def, temporary): (&TableDef, bool),
     engine: &Engine,
     zone: &TimeZone,
     quoting: show::Quoting,
@@ -302,7 +302,7 @@ pub fn create_table(
         .unwrap_or(1);
     view.push(vec![
         (&*def.name).into(),
-        show::create_table(def, next, zone, quoting).into(),
+        show::create_table((def, temporary), next, zone, quoting).into(),
     ]);
     view
 }

@@ -383,6 +383,7 @@ errors! {
     ER_UNDO_RECORD_TOO_BIG = 1713, "HY000", "Undo log record is too big.";
     ER_BINLOG_UNSAFE_INSERT_IGNORE_SELECT = 1714, "HY000", "INSERT IGNORE... SELECT is unsafe because the order in which rows are retrieved by the SELECT determines which (if any) rows are ignored. This order cannot be predicted and may differ on source and the replica.";
     ER_CHANGE_RPL_INFO_REPOSITORY_FAILURE = 1750, "HY000", "Failure while changing the type of replication repository: %s.";
+    ER_WARNING_NOT_COMPLETE_ROLLBACK_WITH_CREATED_TEMP_TABLE = 1751, "HY000", "The creation of some temporary tables could not be rolled back.";
     ER_WARNING_NOT_COMPLETE_ROLLBACK_WITH_DROPPED_TEMP_TABLE = 1752, "HY000", "Some temporary tables were dropped, but these operations could not be rolled back.";
     ER_VARIABLE_NOT_SETTABLE_IN_SF_OR_TRIGGER = 1765, "HY000", "The system variable %.200s cannot be set in stored functions or triggers.";
     ER_VARIABLE_NOT_SETTABLE_IN_TRANSACTION = 1766, "HY000", "The system variable %.200s cannot be set when there is an ongoing transaction.";

@@ -15,9 +15,7 @@ use nfold_exec::{ExecCx, Executable, StatementResult, execute};
 use nfold_plan::Plan;
 use nfold_plan::bind::plan_statement;
 use nfold_plan::results::ResultColumn;
-use nfold_sql::ast::{
-    ColumnRef, CreateTable, Ident, Insert, InsertSource, OnExisting, Query, Statement,
-};
+use nfold_sql::ast::{CreateTable, Insert, InsertSource, OnExisting, Query, Statement};
 use nfold_types::{ErrorCode, Level, SqlError};
 
 use super::database::DATABASES;
@@ -25,8 +23,8 @@ use crate::ddl;
 use crate::session::Session;
 use crate::session::plan_info::{Info, plan_cx};
 use crate::session::response::{Response, WireSink};
-use crate::session::run::ids_of;
-use crate::session::tables::tables_of;
+use crate::session::run::{ids_of, is_write};
+use crate::session::tables::{TableUse, tables_of};
 
 impl Session {
     /// Runs it; what was open has been committed.
@@ -40,6 +38,8 @@ impl Session {
         let (schema, name) = (self.schema_of(&c.name)?, c.name.name.as_str());
         self.rights
             .need_table(Privileges::CREATE, "CREATE", &schema, name)?;
+        self.rights
+            .need_table(Privileges::INSERT, "INSERT", &schema, name)?;
         self.refresh_schema();
         let database = self.target_database(&schema)?;
         if !self.is_free(c, &schema)? {
@@ -55,13 +55,8 @@ impl Session {
         let mut insert = insertion(c, query);
         let planned = self.plan_results(cx, &insert, query, text);
         let done = planned.and_then(|results| {
-            let columns = results.iter().map(|r| ColumnRef {
-                schema: None,
-                table: None,
-                name: Ident::new(&*r.name),
-            });
-            insert.columns = Some(columns.collect());
-            self.make_and_fill(cx, c, (&database, &results), (insert, text), sink)
+            insert.columns = Some(ddl::table::named(&results));
+            self.make_and_fill(cx, c, (&database, &results), (&insert, text), sink)
         });
         let (def, result) = match done {
             Ok(done) => done,
@@ -92,7 +87,7 @@ impl Session {
     }
 
     /// The results of the query, whose tables are locked from now on: what they are does not change until the transaction's end.
-    fn plan_results(
+    pub(in crate::session) fn plan_results(
         &mut self,
         cx: &mut dyn ExecCx,
         insert: &Insert,
@@ -101,14 +96,25 @@ impl Session {
     ) -> Result<Vec<ResultColumn>, SqlError> {
         let database = self.env.database.clone();
         let statement = Statement::Insert(Box::new(insert.clone()));
-        let uses = tables_of(&statement, database.as_deref())?;
+        let mut uses = tables_of(&statement, database.as_deref())?;
+        self.temporary.leave_out(&mut uses);
+        let target = match &insert.table.schema {
+            Some(schema) => Some(schema.as_str()),
+            None => database.as_deref(),
+        };
+        // Whether the table may be made has been asked.
+        let is_target = |u: &TableUse| {
+            Some(&*u.schema) == target && *u.name == *insert.table.name.value && is_write(u)
+        };
+        uses.retain(|u| !is_target(u));
         self.check_uses(&uses)?;
         let held = std::mem::take(&mut self.table_locks);
         let locked = self.lock_tables_shared(cx, &mut |schema| ids_of(&uses, schema, &held));
         self.table_locks = held;
         locked?;
         let statement = Statement::Query(Box::new(query.clone()));
-        match self.plan_in(&self.schema, &statement, text)? {
+        let sight = self.temporary.sight(&self.schema);
+        match self.plan_in(&sight, &statement, text)? {
             Plan::Query(plan) => Ok(plan.result_columns()),
             _ => Ok(Vec::new()),
         }
@@ -133,7 +139,7 @@ impl Session {
         cx: &mut dyn ExecCx,
         c: &CreateTable,
         (database, results): (&DatabaseDef, &[ResultColumn]),
-        (insert, text): (Insert, &[u8]),
+        (insert, text): (&Insert, &[u8]),
         sink: &mut WireSink<'_, '_>,
     ) -> Result<(Arc<TableDef>, StatementResult), SqlError> {
         let spec = self.with_ddl_cx(database.collation, |ddl| {
@@ -141,7 +147,10 @@ impl Session {
         })?;
         let engine = self.server.engine.clone();
         let def = self.change(cx, move || engine.create_unnamed_table(spec))?;
-        let filled = self.fill(cx, &def, (insert, text), sink);
+        // It has its name in a schema of the statement's own.
+        let mut schema = SchemaSnapshot::clone(&self.temporary.sight(&self.schema));
+        schema.put_table(def.clone());
+        let filled = self.fill(cx, &schema, (insert, text), sink);
         let ended = match &filled {
             Ok(_) => self.commit(cx),
             Err(_) => self.rollback(cx),
@@ -155,17 +164,16 @@ impl Session {
         }
     }
 
-    fn fill(
+    /// Inserts the rows; `schema` has the new table. The end of the work is the caller's.
+    pub(in crate::session) fn fill(
         &mut self,
         cx: &mut dyn ExecCx,
-        def: &Arc<TableDef>,
-        (insert, text): (Insert, &[u8]),
+        schema: &SchemaSnapshot,
+        (insert, text): (&Insert, &[u8]),
         sink: &mut WireSink<'_, '_>,
     ) -> Result<StatementResult, SqlError> {
-        // The table has its name in a schema of the statement's own.
-        let mut schema = SchemaSnapshot::clone(&self.schema);
-        schema.put_table(def.clone());
-        let plan = self.plan_in(&schema, &Statement::Insert(Box::new(insert)), text)?;
+        let statement = Statement::Insert(Box::new(insert.clone()));
+        let plan = self.plan_in(schema, &statement, text)?;
         let mut operators = Executable::new(Arc::new(plan));
         let warnings = RefCell::new(std::mem::take(&mut self.conditions));
         self.begin_work(true);
@@ -228,7 +236,7 @@ impl Session {
 }
 
 /// The INSERT that fills the table.
-fn insertion(c: &CreateTable, query: &Query) -> Insert {
+pub(in crate::session) fn insertion(c: &CreateTable, query: &Query) -> Insert {
     Insert {
         replace: c.on_existing == OnExisting::Replace,
         ignore: c.on_existing == OnExisting::Ignore,

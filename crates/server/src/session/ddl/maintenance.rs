@@ -1,8 +1,6 @@
 //! CHECK, ANALYZE and OPTIMIZE TABLE: a row or more for each table.
 
-use std::sync::Arc;
-
-use nfold_catalog::{Privileges, TableDef};
+use nfold_catalog::Privileges;
 use nfold_exec::ExecCx;
 use nfold_sql::ast::{MaintenanceKind, ObjectName, TableMaintenance};
 use nfold_types::{CollationId, ColumnType, SqlError, TextSize, TypeKind, Value};
@@ -74,8 +72,15 @@ impl Session {
         } else {
             Privileges::INSERT
         });
-        self.rights
-            .need_table(needs, "SELECT", schema, name.name.as_str())?;
+        let own = self.temporary.find(schema, name.name.as_str()).cloned();
+        if own.is_none() {
+            self.rights
+                .need_table(needs, "SELECT", schema, name.name.as_str())?;
+        } else if kind == MaintenanceKind::Optimize {
+            return Err(SqlError::not_supported(
+                "OPTIMIZE TABLE of a temporary table",
+            ));
+        }
         if kind == MaintenanceKind::Optimize {
             let (_claim, def) = self.claim_table(cx, schema, name.name.as_str(), &[])?;
             let engine = self.server.engine.clone();
@@ -83,11 +88,13 @@ impl Session {
             let note = "Table does not support optimize, doing recreate + analyze instead";
             return Ok(vec![("note", note.into()), ("status", "OK".into())]);
         }
-        let mut def: Option<Arc<TableDef>> = None;
-        self.lock_tables_shared(cx, &mut |s| {
-            def = s.table(schema, name.name.as_str()).cloned();
-            def.iter().map(|d| d.id).collect()
-        })?;
+        let mut def = own;
+        if def.is_none() {
+            self.lock_tables_shared(cx, &mut |s| {
+                def = s.table(schema, name.name.as_str()).cloned();
+                def.iter().map(|d| d.id).collect()
+            })?;
+        }
         let def = match def {
             Some(def) => def,
             None => self.table_def(schema, name.name.as_str())?,

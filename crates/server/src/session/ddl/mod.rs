@@ -5,3 +5,5 @@ mod create_select;
 mod database;
 mod maintenance;
 pub mod table;
+
+pub(super) use create_select::insertion;

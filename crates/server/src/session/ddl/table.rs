@@ -86,7 +86,7 @@ impl Session {
     }
 
     /// Calls `f` with what binding a definition depends on.
-    pub(super) fn with_ddl_cx<T>(
+    pub(in crate::session) fn with_ddl_cx<T>(
         &mut self,
         collation: CollationId,
         f: impl FnOnce(&mut DdlCx<'_>) -> Result<T, SqlError>,
@@ -109,7 +109,10 @@ impl Session {
     }
 
     /// The database that a new table goes to: 1044 for system databases, 1049 where there is none.
-    pub(super) fn target_database(&self, schema: &str) -> Result<DatabaseDef, SqlError> {
+    pub(in crate::session) fn target_database(
+        &self,
+        schema: &str,
+    ) -> Result<DatabaseDef, SqlError> {
         if is_system_schema(schema) {
             return Err(self.rights.no_database(schema));
         }
@@ -151,16 +154,12 @@ impl Session {
         let _claim = self.lock_tables_exclusive(cx, &[DATABASES])?;
         self.refresh_schema();
         let database = self.target_database(&schema)?;
+        self.refuse_own_like(c, &schema)?;
         if !self.is_free(c, &schema)? {
             return Ok(Response::ok());
         }
         let spec = match &c.like {
-            Some(other) => {
-                let from = self.schema_of(other)?;
-                self.rights
-                    .need_table(Privileges::SELECT, "SELECT", &from, other.name.as_str())?;
-                ddl::table::like(&*self.table_def(&from, other.name.as_str())?, &schema, name)?
-            }
+            Some(other) => self.like(other, (&schema, name))?,
             None => self.with_ddl_cx(database.collation, |ddl| {
                 ddl::table::bind(c, &[], &schema, ddl)
             })?,
@@ -171,15 +170,45 @@ impl Session {
     }
 
     fn drop_table(&mut self, cx: &mut dyn ExecCx, d: &DropTable) -> Result<Response, SqlError> {
-        let mut names = Vec::with_capacity(d.names.len());
+        let (mut names, mut own) = (Vec::with_capacity(d.names.len()), Vec::new());
         for name in &d.names {
             let (schema, name) = (self.schema_of(name)?, name.name.as_str());
-            self.rights
-                .need_table(Privileges::DROP, "DROP", &schema, name)?;
-            names.push((schema, name));
+            match self.temporary.find(&schema, name) {
+                Some(table) => own.push(table.clone()),
+                None => names.push((schema, name)),
+            }
         }
         if d.temporary {
-            return Err(SqlError::not_supported("temporary tables"));
+            let absent: Vec<String> = names.iter().map(|(s, n)| dotted(s, n)).collect();
+            self.say_absent(d, &absent)?;
+        } else if !names.is_empty() {
+            self.drop_named(cx, d, &names)?;
+        }
+        own.iter().for_each(|table| self.drop_temporary(cx, table));
+        Ok(Response::ok())
+    }
+
+    /// Error 1051 for tables that are not there, or a note for each where IF EXISTS was written.
+    fn say_absent(&mut self, d: &DropTable, absent: &[String]) -> Result<(), SqlError> {
+        let code = ErrorCode::ER_BAD_TABLE_ERROR;
+        if !absent.is_empty() && !d.if_exists {
+            return Err(SqlError::new(code, &[&absent.join(",")]));
+        }
+        for name in absent {
+            self.conditions.push(Level::Note, code, &[name]);
+        }
+        Ok(())
+    }
+
+    fn drop_named(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        d: &DropTable,
+        names: &[(Arc<str>, &str)],
+    ) -> Result<(), SqlError> {
+        for (schema, name) in names {
+            self.rights
+                .need_table(Privileges::DROP, "DROP", schema, name)?;
         }
         let (_claim, tables, absent) = loop {
             self.refresh_schema();
@@ -197,21 +226,9 @@ impl Session {
                 break (claim, tables, absent);
             }
         };
-        if !absent.is_empty() {
-            if !d.if_exists {
-                return Err(SqlError::new(
-                    ErrorCode::ER_BAD_TABLE_ERROR,
-                    &[&absent.join(",")],
-                ));
-            }
-            for name in &absent {
-                self.conditions
-                    .push(Level::Note, ErrorCode::ER_BAD_TABLE_ERROR, &[name]);
-            }
-        }
+        self.say_absent(d, &absent)?;
         let engine = self.server.engine.clone();
-        self.change(cx, move || engine.drop_tables(&tables))?;
-        Ok(Response::ok())
+        self.change(cx, move || engine.drop_tables(&tables))
     }
 
     fn truncate(&mut self, cx: &mut dyn ExecCx, table: &ObjectName) -> Result<Response, SqlError> {
@@ -222,6 +239,9 @@ impl Session {
         {
             self.server.digests.reset();
             return Ok(Response::ok());
+        }
+        if let Some(own) = self.temporary.find(&schema, name).cloned() {
+            return self.truncate_temporary(cx, &own);
         }
         self.rights
             .need_table(Privileges::DROP, "DROP", &schema, name)?;
@@ -345,6 +365,7 @@ impl Session {
         command: &'static str,
     ) -> Result<Response, SqlError> {
         let (schema, name) = (self.schema_of(&a.name)?, a.name.name.as_str());
+        self.refuse_temporary(&schema, name)?;
         let needs = if command == "INDEX" {
             Privileges::INDEX
         } else {

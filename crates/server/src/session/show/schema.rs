@@ -92,8 +92,10 @@ pub fn show(
             let def = session.visible_table(table)?;
             let zone = &session.env.vars.settings().zone;
             let quoting = session.quoting()?;
+            let own = session.temporary.find(&def.schema, &def.name).is_some();
+            let engine = &session.server.engine;
             filtered(
-                views::schema::create_table(&def, &session.server.engine, zone, quoting),
+                views::schema::create_table((&def, own), engine, zone, quoting),
                 None,
             )
         }
@@ -153,6 +155,9 @@ impl Session {
     /// A table that SHOW may describe: 1046, 1142, 1146.
     fn visible_table(&self, table: &ObjectName) -> Result<Arc<TableDef>, SqlError> {
         let (schema, name) = (self.schema_of(table)?, table.name.as_str());
+        if let Some(own) = self.temporary.find(&schema, name) {
+            return Ok(own.clone());
+        }
         let held = self
             .rights
             .on_database(&schema)
