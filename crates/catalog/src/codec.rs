@@ -14,7 +14,7 @@ use nfold_types::row::{RowColumn, RowLayout};
 use crate::account::{Account, Privileges};
 use crate::schema::{
     ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, TableDef,
-    TableId, TableOptions,
+    TableId, TableOptions, ViewAlgorithm, ViewDef,
 };
 
 const VERSION: u8 = 1;
@@ -202,6 +202,7 @@ impl Stored for TableDef {
             },
             columns: r.list("columns", get_column)?,
             indexes: r.list("indexes", get_index)?,
+            view: None,
         };
         let columns = table.columns.len();
         let parts_exist = table
@@ -215,6 +216,73 @@ impl Stored for TableDef {
         } else {
             Err(BadObject("indexes"))
         }
+    }
+}
+
+/// A view, which is a [`TableDef`] with [`TableDef::view`].
+pub struct StoredView(pub TableDef);
+
+impl Stored for StoredView {
+    fn encode(&self, out: &mut Vec<u8>) {
+        let def = &self.0;
+        let Some(view) = &def.view else {
+            debug_assert!(false, "only views are stored as such");
+            return;
+        };
+        out.push(VERSION);
+        out.extend_from_slice(&def.id.0.to_le_bytes());
+        put_bytes(out, def.schema.as_bytes());
+        put_bytes(out, def.name.as_bytes());
+        out.extend_from_slice(&def.collation.0.to_le_bytes());
+        out.extend_from_slice(&def.create_time.to_le_bytes());
+        put_list(out, &def.columns, put_column);
+        put_bytes(out, &view.text);
+        put_bytes(out, view.database.as_deref().unwrap_or_default().as_bytes());
+        out.push(view.lexing);
+        out.extend_from_slice(&view.mode.to_le_bytes());
+        out.extend_from_slice(&view.collation.0.to_le_bytes());
+        put_bytes(out, view.definer.0.as_bytes());
+        put_bytes(out, view.definer.1.as_bytes());
+        out.push(view.invoker.into());
+        out.push(match view.algorithm {
+            ViewAlgorithm::Undefined => 0,
+            ViewAlgorithm::Merge => 1,
+            ViewAlgorithm::TempTable => 2,
+        });
+    }
+
+    fn decode(input: &[u8]) -> Result<Self, BadObject> {
+        let mut r = Reader(input);
+        r.version()?;
+        let id = r.u64("view id")?;
+        let (schema, name) = (r.text("schema")?.into(), r.text("name")?.into());
+        let collation = CollationId(r.u16("collation")?);
+        let create_time = r.u64("create time")?;
+        let columns = r.list("columns", get_column)?;
+        let view = ViewDef {
+            text: r.bytes("text")?.into(),
+            database: Some(r.text("database")?)
+                .filter(|d| !d.is_empty())
+                .map(Into::into),
+            lexing: r.u8("lexing")?,
+            mode: r.u32("mode")?,
+            collation: CollationId(r.u16("connection")?),
+            definer: (r.text("definer")?.into(), r.text("definer")?.into()),
+            invoker: r.bool("security")?,
+            algorithm: match r.u8("algorithm")? {
+                0 => ViewAlgorithm::Undefined,
+                1 => ViewAlgorithm::Merge,
+                2 => ViewAlgorithm::TempTable,
+                _ => return Err(BadObject("algorithm")),
+            },
+        };
+        Ok(StoredView(TableDef::of_view(
+            (TableId(id), schema, name),
+            collation,
+            create_time,
+            columns,
+            view,
+        )))
     }
 }
 
@@ -405,6 +473,7 @@ mod tests {
             space: 12,
             row_version: 2,
             create_time: 1,
+            view: None,
         }
     }
 

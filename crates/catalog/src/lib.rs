@@ -17,7 +17,7 @@ pub use account::{Account, AccountSnapshot, Privileges};
 pub use mdl::{Mdl, MdlBusy, MdlExclusive, MdlSlot};
 pub use schema::{
     ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, TableDef,
-    TableId, TableOptions,
+    TableId, TableOptions, ViewAlgorithm, ViewDef,
 };
 pub use snapshot::{Catalog, SchemaSnapshot};
 pub use stats::{IndexStats, TableStats};

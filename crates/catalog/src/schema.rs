@@ -121,9 +121,71 @@ pub struct TableDef {
     pub row_version: u16,
     /// Seconds since 1970 UTC.
     pub create_time: u64,
+    /// It is a view: it has no rows of its own, and no space. Its columns are those that it had when it was made.
+    pub view: Option<Arc<ViewDef>>,
+}
+
+/// What a view stands for, and what its text means.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ViewDef {
+    /// Its query, as it was written.
+    pub text: Box<[u8]>,
+    /// The database of names without one.
+    pub database: Option<Arc<str>>,
+    /// What of `sql_mode` says how the text is read, and what it means (bits of the parser and the planner).
+    pub lexing: u8,
+    pub mode: u32,
+    /// `collation_connection`: what literals are in.
+    pub collation: CollationId,
+    /// The account that made it.
+    pub definer: (Box<str>, Box<str>),
+    /// SQL SECURITY INVOKER: what it reads is read with the rights of who asks, else with the definer's.
+    pub invoker: bool,
+    pub algorithm: ViewAlgorithm,
+}
+
+/// ALGORITHM of a view. It is kept, and changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ViewAlgorithm {
+    #[default]
+    Undefined,
+    Merge,
+    TempTable,
 }
 
 impl TableDef {
+    /// A view called `(id, schema, name)`.
+    pub fn of_view(
+        (id, schema, name): (TableId, Arc<str>, Arc<str>),
+        collation: CollationId,
+        create_time: u64,
+        columns: Vec<ColumnDef>,
+        view: ViewDef,
+    ) -> TableDef {
+        TableDef {
+            id,
+            schema,
+            name,
+            columns,
+            // Of no use: there is no tree.
+            indexes: vec![IndexDef {
+                id: IndexId(id.0),
+                name: "".into(),
+                kind: IndexKind::HiddenRowId,
+                parts: Vec::new(),
+                root: 0,
+                comment: Box::default(),
+                btree: false,
+            }],
+            collation,
+            options: TableOptions::default(),
+            space: 0,
+            row_version: 0,
+            create_time,
+            view: Some(Arc::new(view)),
+        }
+    }
+
     /// Ordinal of the column called `name` (column names compare without case).
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|c| eq_name(&c.name, name))

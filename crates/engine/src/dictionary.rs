@@ -8,6 +8,7 @@
 //!   kind 2  table:    id = table id, big-endian       data = TableDef
 //!   kind 3  account:  id = user, 0, host              data = Account
 //!   kind 4  leftover: id = index id, big-endian       data = u32 space, u32 root: a tree that nobody uses any more
+//!   kind 5  view:     id = view id, big-endian        data = StoredView
 //! ```
 //! # Invariants
 //! D1. What the dictionary's committed rows say is what there is: a space that no row names is an orphan and goes at the next start; a tree
@@ -20,7 +21,7 @@
 use std::sync::Arc;
 
 use nfold_btree::TreeHandle;
-use nfold_catalog::codec::Stored;
+use nfold_catalog::codec::{Stored, StoredView};
 use nfold_catalog::{
     Account, ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart,
     TableDef, TableId, TableOptions,
@@ -56,6 +57,7 @@ pub(crate) enum Kind {
     Table = 2,
     Account = 3,
     Leftover = 4,
+    View = 5,
 }
 
 /// Everything the dictionary holds.
@@ -63,6 +65,7 @@ pub(crate) enum Kind {
 pub(crate) struct Contents {
     pub databases: Vec<DatabaseDef>,
     pub tables: Vec<TableDef>,
+    pub views: Vec<TableDef>,
     pub accounts: Vec<Account>,
     /// (index id, space, root page)
     pub leftovers: Vec<(u64, SpaceId, PageNo)>,
@@ -150,6 +153,7 @@ fn definition(space: SpaceId, root: PageNo) -> TableDef {
         space,
         row_version: 0,
         create_time: 0,
+        view: None,
     }
 }
 
@@ -228,6 +232,9 @@ fn take_row(table: &Table, row: &[u8], contents: &mut Contents) -> Result<(), En
                 u32::from_le_bytes(*root),
             ));
         }
+        5 => contents
+            .views
+            .push(StoredView::decode(data).map_err(|e| bad(e.0))?.0),
         _ => return Err(bad("unknown kind")),
     }
     Ok(())

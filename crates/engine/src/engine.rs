@@ -191,6 +191,8 @@ impl Engine {
                     .into_iter()
                     .for_each(|d| schema.put_database(d));
                 tables.iter().for_each(|t| schema.put_table(t.clone()));
+                let views = contents.views.into_iter().map(Arc::new);
+                views.for_each(|view| schema.put_table(view));
             });
         self.shared
             .catalog

@@ -40,7 +40,7 @@ mod write;
 pub use batch::{Bound, KeyBytes, KeyRange, PointSet, RowBatch, successor};
 pub use check::CheckReport;
 pub use contention::WaitSite;
-pub use ddl::{CopyError, IndexSpec, TableSpec, stoppable};
+pub use ddl::{CopyError, IndexSpec, TableSpec, ViewSpec, stoppable};
 pub use engine::{Engine, EngineOptions, OpenReport};
 pub use error::{EngineError, Stop};
 pub use guess::GuessStatus;

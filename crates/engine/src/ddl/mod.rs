@@ -19,6 +19,7 @@ mod rebuild;
 mod runs;
 pub(crate) mod stop;
 mod table;
+mod view;
 
 use nfold_catalog::codec::Stored;
 use nfold_catalog::{Account, DatabaseDef, TableDef};
@@ -32,6 +33,7 @@ use crate::stats::block;
 pub use rebuild::CopyError;
 pub use stop::stoppable;
 pub use table::{IndexSpec, TableSpec};
+pub use view::ViewSpec;
 
 impl Engine {
     /// Runs `change` in a transaction over the dictionary and commits it durably.
@@ -86,14 +88,18 @@ impl Engine {
     pub fn drop_database(&self, name: &str) -> Result<(), EngineError> {
         let one = self.shared().ddl.lock();
         let schema = self.catalog().snapshot();
-        let tables: Vec<_> = schema
+        let all: Vec<_> = schema
             .database(name)
             .map(|d| d.tables.values().cloned().collect())
             .unwrap_or_default();
+        let (views, tables): (Vec<_>, Vec<_>) = all.into_iter().partition(|t| t.view.is_some());
         let dictionary = &self.shared().dictionary;
         self.change_dictionary(|s| {
             for table in &tables {
                 dictionary::remove(s, dictionary, Kind::Table, &table.id.0.to_be_bytes())?;
+            }
+            for view in &views {
+                dictionary::remove(s, dictionary, Kind::View, &view.id.0.to_be_bytes())?;
             }
             dictionary::remove(s, dictionary, Kind::Database, name.as_bytes())?;
             Ok(())

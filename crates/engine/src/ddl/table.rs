@@ -172,6 +172,7 @@ impl Engine {
             space,
             row_version: 0,
             create_time: now(),
+            view: None,
         })
     }
 

@@ -429,3 +429,47 @@ fn a_table_has_its_rows_before_its_name() {
         }
     }
 }
+
+#[test]
+fn views_outlive_a_crash_and_go_with_their_database() {
+    use nfold_catalog::ViewDef;
+    let view = |name: &str, text: &str| ViewSpec {
+        schema: "d".into(),
+        name: name.into(),
+        columns: vec![column("c", ColumnType::bigint(), true)],
+        collation: CollationId(255),
+        view: ViewDef {
+            text: text.as_bytes().into(),
+            database: Some("d".into()),
+            lexing: 3,
+            mode: 77,
+            collation: CollationId(45),
+            definer: ("root".into(), "localhost".into()),
+            invoker: true,
+            algorithm: nfold_catalog::ViewAlgorithm::TempTable,
+        },
+    };
+    let find = |db: &Db, name: &str| {
+        let schema = db.engine.catalog().snapshot();
+        schema.table("d", name).cloned()
+    };
+    let mut db = Db::new();
+    db.engine.put_view(view("v", "SELECT 1"), None).unwrap();
+    db.engine.put_view(view("w", "SELECT 2"), None).unwrap();
+    let first = find(&db, "v").unwrap();
+    let again = db.engine.put_view(view("v", "SELECT 3"), Some(&first));
+    again.unwrap();
+    let before = find(&db, "v").unwrap();
+    assert_ne!(before.id, first.id);
+    let gone = find(&db, "w").unwrap();
+    db.engine.drop_views(&[gone]).unwrap();
+    drop(first);
+    db = db.crash();
+    assert_eq!(find(&db, "v").unwrap(), before);
+    assert_eq!(&*before.view.as_ref().unwrap().text, b"SELECT 3");
+    assert!(find(&db, "w").is_none());
+    assert!(db.engine.table(before.id).is_none(), "it has no rows");
+    db.engine.drop_database("d").unwrap();
+    db = db.crash();
+    assert!(find(&db, "v").is_none());
+}

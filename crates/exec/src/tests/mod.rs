@@ -379,6 +379,7 @@ impl Db {
             ctes: None,
             depth: 0,
             snapshot: &snapshot,
+            stored: &snapshot,
             db: Some("d"),
             mode: self.env.mode.get(),
             connection: self.env.collation(),

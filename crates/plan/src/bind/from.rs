@@ -4,16 +4,21 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use nfold_catalog::schema::eq_name;
+use nfold_catalog::{TableDef, ViewDef};
 use nfold_sql::ast::{
     BinaryOp, Ident, IndexHint, IndexHintKind, Join, JoinConstraint, JoinKind, ObjectName,
-    TableFactor, TableRef,
+    Statement, TableFactor, TableRef,
 };
+use nfold_sql::lexer::LexMode;
+use nfold_sql::parser::parse;
 use nfold_types::{ErrorCode, SqlError};
 
 use super::keyed::Asked;
-use super::{BlockBinder, ScopeColumn, ScopeSlot, block};
-use crate::expr::{ColumnAt, Expr};
+use super::{BlockBinder, PlanCx, ScopeColumn, ScopeSlot, block};
+use crate::SqlMode;
+use crate::expr::{ColumnAt, Expr, ExprKind};
 use crate::query::{QueryPlan, TableSlot, TableSource};
+use crate::results::ResultColumn;
 
 /// Tables that one query block may join, as in MySQL: a set of them is a 64-bit word.
 const MAX_TABLES: usize = 61;
@@ -123,6 +128,12 @@ impl BlockBinder<'_> {
             return self.derived(plan, alias, columns, info);
         }
         let (schema, source) = self.find_table(&t.name)?;
+        if let TableSource::Table(def) = &source
+            && let Some(view) = &def.view
+        {
+            let alias = t.alias.as_ref().unwrap_or(&t.name.name);
+            return self.view(def, view, alias, info);
+        }
         let alias: Arc<str> = t
             .alias
             .as_ref()
@@ -156,6 +167,29 @@ impl BlockBinder<'_> {
             _ => Hints::default(),
         };
         self.push_slot(Some(schema), alias, columns, source, info, hints)
+    }
+
+    /// A view, as a derived table of its query. It sees nothing around it, and means what it meant where it was made.
+    ///
+    /// # Errors
+    /// 1356 where what it names is there no more.
+    fn view(
+        &mut self,
+        def: &TableDef,
+        view: &ViewDef,
+        alias: &Ident,
+        info: &mut FromInfo,
+    ) -> Result<(), SqlError> {
+        let invalid = || SqlError::new(ErrorCode::ER_VIEW_INVALID, &[&def.schema, &def.name]);
+        let plan = plan_view(self.cx, view).map_err(|e| match is_of_names(&e) {
+            true => invalid(),
+            false => e,
+        })?;
+        let names = def.columns.iter().map(|c| Ident::new(&*c.name));
+        match plan.types.len() == def.columns.len() {
+            true => self.derived(plan, alias, &names.collect::<Vec<_>>(), info),
+            false => Err(invalid()),
+        }
     }
 
     /// The table `name`: of the schema, or a system view.
@@ -268,6 +302,12 @@ impl BlockBinder<'_> {
 
     /// Binds one table alone, for INSERT, UPDATE and DELETE.
     pub(super) fn single(&mut self, t: &TableFactor) -> Result<FromInfo, SqlError> {
+        let found = self.find_table(&t.name);
+        if let Ok((_, TableSource::Table(def))) = &found
+            && def.view.is_some()
+        {
+            return Err(SqlError::not_supported("changing rows through a view"));
+        }
         let mut info = FromInfo::default();
         self.base(t, &mut info)?;
         Ok(info)
@@ -400,6 +440,56 @@ impl BlockBinder<'_> {
                 })
         })
     }
+}
+
+/// The plan of a view's query.
+pub(crate) fn plan_view(cx: &PlanCx<'_>, view: &ViewDef) -> Result<QueryPlan, SqlError> {
+    let text = &view.text;
+    let Statement::Query(query) = parse(text, LexMode::from_bits(view.lexing))? else {
+        return Err(SqlError::not_supported("this view"));
+    };
+    let cx = PlanCx {
+        snapshot: cx.stored,
+        db: view.database.as_deref(),
+        mode: SqlMode(view.mode),
+        connection: view.collation,
+        text,
+        params: &[],
+        select_limit: None,
+        ctes: None,
+        ..cx.deeper()?
+    };
+    block::bind_query(&cx, &query, None)
+}
+
+/// The columns of a view's query.
+///
+/// # Errors
+/// 1351 where it names a variable, and what binding it gives.
+pub fn view_results(cx: &PlanCx<'_>, view: &ViewDef) -> Result<Vec<ResultColumn>, SqlError> {
+    let mut plan = plan_view(cx, view)?;
+    let mut variables = false;
+    crate::walk::all(&mut plan, &mut |e| {
+        use ExprKind::{AssignUserVar, SysVar, UserVar};
+        variables |= matches!(e.kind, UserVar(_) | AssignUserVar(..) | SysVar { .. });
+    });
+    match variables {
+        true => Err(SqlError::new(ErrorCode::ER_VIEW_SELECT_VARIABLE, &[])),
+        false => Ok(plan.result_columns()),
+    }
+}
+
+/// Whether an error says that a name stands for nothing.
+fn is_of_names(e: &SqlError) -> bool {
+    matches!(
+        e.code,
+        ErrorCode::ER_BAD_FIELD_ERROR
+            | ErrorCode::ER_NO_SUCH_TABLE
+            | ErrorCode::ER_BAD_DB_ERROR
+            | ErrorCode::ER_UNKNOWN_TABLE
+            | ErrorCode::ER_SP_DOES_NOT_EXIST
+            | ErrorCode::ER_VIEW_INVALID
+    )
 }
 
 fn index_hints(

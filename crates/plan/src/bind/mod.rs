@@ -38,6 +38,7 @@ use crate::query::{Aggregate, LimitPlan, Plan, TableSlot};
 
 pub use compare::listed_number;
 pub use expr::{is_constant, operand};
+pub use from::view_results;
 pub(crate) use from::{FromInfo, Hints, OuterJoin};
 use keyed::Asked;
 pub use types::bind_type;
@@ -64,6 +65,8 @@ pub trait PlanInfo {
 #[derive(Clone, Copy)]
 pub struct PlanCx<'a> {
     pub snapshot: &'a SchemaSnapshot,
+    /// What views see: the same without temporary tables.
+    pub stored: &'a SchemaSnapshot,
     /// Current database.
     pub db: Option<&'a str>,
     pub mode: SqlMode,

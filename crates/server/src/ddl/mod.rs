@@ -10,7 +10,7 @@
 pub mod alter;
 pub mod column;
 pub mod key;
-mod selected;
+pub mod selected;
 pub mod show;
 pub mod table;
 #[cfg(test)]

@@ -50,14 +50,20 @@ fn column_of(result: &ResultColumn, cx: &mut DdlCx<'_>) -> Result<ColumnDef, Sql
     if name.is_empty() || name.ends_with(' ') {
         return Err(error(ErrorCode::ER_WRONG_COLUMN_NAME, &[&name]));
     }
+    let column = keeping(result);
+    column::warn_of_type(&column.ty, cx);
+    Ok(column)
+}
+
+/// The column that values of a result could be kept in.
+pub fn keeping(result: &ResultColumn) -> ColumnDef {
     let origin = result.origin.as_ref();
     let ty = match origin {
         Some(origin) => origin.column.ty.clone(),
         None => kept(&result.ty),
     };
-    column::warn_of_type(&ty, cx);
     let named = origin.filter(|o| o.through == Through::Name);
-    Ok(ColumnDef {
+    ColumnDef {
         name: result.name.clone(),
         nullable: result.nullable,
         default: default_of(origin, &ty, result.nullable),
@@ -66,7 +72,7 @@ fn column_of(result: &ResultColumn, cx: &mut DdlCx<'_>) -> Result<ColumnDef, Sql
         comment: origin.map_or_else(Box::default, |o| o.column.comment.clone()),
         own_charset: origin.is_some_and(|o| o.column.own_charset),
         ty,
-    })
+    }
 }
 
 fn default_of(origin: Option<&Origin>, ty: &ColumnType, nullable: bool) -> ColumnDefault {

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use nfold_catalog::{ColumnDef, ColumnDefault, IndexDef, IndexKind, TableDef};
+use nfold_catalog::{
+    ColumnDef, ColumnDefault, IndexDef, IndexKind, TableDef, ViewAlgorithm, ViewDef,
+};
 use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
 use nfold_types::{TypeKind, wire};
@@ -79,6 +81,26 @@ pub fn create_table(
             .expect("writing to a String");
     }
     text
+}
+
+/// The text that makes a view again.
+pub fn create_view(def: &TableDef, view: &ViewDef, quoting: Quoting) -> String {
+    let algorithm = match view.algorithm {
+        ViewAlgorithm::Undefined => "UNDEFINED",
+        ViewAlgorithm::Merge => "MERGE",
+        ViewAlgorithm::TempTable => "TEMPTABLE",
+    };
+    let always = Quoting { always: true };
+    let columns = def.columns.iter().map(|c| quoting.name(&c.name));
+    format!(
+        "CREATE ALGORITHM={algorithm} DEFINER={}@{} SQL SECURITY {} VIEW {} ({}) AS {}",
+        always.name(&view.definer.0),
+        always.name(&view.definer.1),
+        if view.invoker { "INVOKER" } else { "DEFINER" },
+        quoting.name(&def.name),
+        columns.collect::<Vec<_>>().join(","),
+        String::from_utf8_lossy(&view.text)
+    )
 }
 
 fn column(c: &ColumnDef, table: CollationId, zone: &TimeZone, quoting: Quoting) -> String {

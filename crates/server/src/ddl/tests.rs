@@ -69,6 +69,7 @@ fn define(spec: TableSpec) -> TableDef {
         space: 1,
         row_version: 0,
         create_time: 0,
+        view: None,
     }
 }
 

@@ -20,6 +20,8 @@ fn commits(statement: &Statement) -> bool {
         CreateDatabase(_)
         | AlterDatabase(_)
         | DropDatabase { .. }
+        | CreateView(_)
+        | DropView { .. }
         | Truncate(_)
         | RenameTable(_)
         | AlterTable(_)
@@ -326,6 +328,8 @@ impl Session {
                 Some(query) => self.create_table_select(cx, c, (query, text), sink),
                 _ => ddl::table::run(self, cx, statement, text),
             },
+            CreateView(v) => self.create_view(cx, v, text),
+            DropView { if_exists, names } => self.drop_views(cx, *if_exists, names),
             DropTable(_)
             | Truncate(_)
             | RenameTable(_)

@@ -250,6 +250,8 @@ impl Session {
                 return Err(SqlError::new(code, &[]));
             }
             CreateTable(c) => names.push(&c.name),
+            CreateView(v) => names.push(&v.name),
+            DropView { names: views, .. } => names.extend(views),
             DropTable(d) => names.extend(&d.names),
             Truncate(name) => names.push(name),
             RenameTable(list) => names.extend(list.iter().map(|(old, _)| old)),

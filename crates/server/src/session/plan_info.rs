@@ -51,6 +51,7 @@ pub fn plan_cx<'a>(
     let settings = info.env.vars.settings();
     PlanCx {
         snapshot,
+        stored: snapshot,
         db: info.env.database.as_deref(),
         mode: info.env.sql_mode(),
         connection: info.env.collation(),

@@ -17,7 +17,7 @@ use nfold_catalog::{Privileges, SchemaSnapshot, TableId};
 use nfold_exec::{ExecCx, Executable, RowSink, SessionEnv, StatementResult, execute};
 use nfold_observe::digests::access;
 use nfold_plan::Plan;
-use nfold_plan::bind::{ParamType, param_types, plan_statement};
+use nfold_plan::bind::{ParamType, PlanCx, param_types, plan_statement};
 use nfold_plan::expr::{Coercibility, ExprType};
 use nfold_sql::ast::Statement;
 use nfold_sql::digest::Digested;
@@ -217,6 +217,7 @@ impl Session {
         let database = self.env.database.clone();
         let mut uses = tables_of(&parsed.statement, database.as_deref())?;
         self.temporary.leave_out(&mut uses);
+        self.add_behind_views(&mut uses)?;
         self.check_uses(&uses)?;
         let mut ids = Vec::new();
         let held = std::mem::take(&mut self.table_locks);
@@ -239,10 +240,11 @@ impl Session {
             .map(|v| marker_type(v, collation))
             .collect();
         let params: Vec<ParamType> = param_types(work.digested, &markers, collation);
-        let plan = Arc::new(plan_statement(
-            &plan_cx(&info, &sight, work.text, &params),
-            &parsed.statement,
-        )?);
+        let plan_cx = PlanCx {
+            stored: &self.schema,
+            ..plan_cx(&info, &sight, work.text, &params)
+        };
+        let plan = Arc::new(plan_statement(&plan_cx, &parsed.statement)?);
         let before = uses.len();
         uses.extend(changed_by(&plan));
         self.temporary.leave_out(&mut uses);
@@ -270,6 +272,11 @@ impl Session {
     pub(super) fn check_uses(&mut self, uses: &[TableUse]) -> Result<(), SqlError> {
         self.rights.refresh(self.server.engine.catalog());
         for u in uses {
+            if let Some(view) = &u.view {
+                // Locked with the view.
+                self.check_behind(u, view)?;
+                continue;
+            }
             self.rights
                 .need_table(u.needs, u.command, &u.schema, &u.name)?;
             self.table_locks

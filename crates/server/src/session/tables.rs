@@ -1,6 +1,8 @@
 //! The tables that a statement names, with the privilege it needs on each: for access checks and metadata locks, before anything is
 //! bound. Which of several tables UPDATE and DELETE change, their plan tells.
 
+use std::sync::Arc;
+
 use nfold_catalog::Privileges;
 use nfold_plan::Plan;
 use nfold_sql::ast::*;
@@ -16,6 +18,17 @@ pub struct TableUse {
     pub needs: Privileges,
     /// The word of error 1142.
     pub command: &'static str,
+    /// The view that reads it.
+    pub view: Option<Arc<Behind>>,
+}
+
+/// A view among the tables of a statement.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Behind {
+    pub schema: Arc<str>,
+    pub name: Arc<str>,
+    /// The account with whose rights it reads; none: that of who asks.
+    pub definer: Option<(Box<str>, Box<str>)>,
 }
 
 /// The tables of a statement; names without a database are in `database`. Error 1046 where there is none.
@@ -108,6 +121,7 @@ impl<'a> Walk<'a> {
                 alias: alias.as_str().into(),
                 needs,
                 command,
+                view: None,
             });
         }
     }
@@ -368,6 +382,7 @@ pub fn changed_by(plan: &Plan) -> impl Iterator<Item = TableUse> {
             alias: (&*t.alias).into(),
             needs,
             command,
+            view: None,
         }
     })
 }

@@ -14,6 +14,7 @@ use nfold_types::{ErrorCode, Level, SqlError};
 
 use super::Session;
 use super::ddl::insertion;
+use super::ddl::table::refuse_view;
 use super::response::{Response, WireSink};
 use super::tables::TableUse;
 use crate::ddl;
@@ -200,7 +201,9 @@ impl Session {
             self.rights
                 .need_table(Privileges::SELECT, "SELECT", &from, table)?;
         }
-        ddl::table::like(&*self.table_in_sight(&from, table)?, schema, name)
+        let like = self.table_in_sight(&from, table)?;
+        refuse_view(&like)?;
+        ddl::table::like(&like, schema, name)
     }
 
     fn make_private(

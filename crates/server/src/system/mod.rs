@@ -120,6 +120,7 @@ fn define(n: u64, schema: &str, collation: CollationId, text: &str) -> TableDef 
         space: 0,
         row_version: 0,
         create_time: 0,
+        view: None,
     }
 }
 
@@ -177,7 +178,9 @@ pub fn is_system_table(def: &TableDef) -> bool {
 
 /// The kind of a table as SHOW FULL TABLES has it.
 pub fn table_type(def: &TableDef) -> &'static str {
-    if *def.schema == *INFORMATION {
+    if def.view.is_some() {
+        "VIEW"
+    } else if *def.schema == *INFORMATION {
         "SYSTEM VIEW"
     } else {
         "BASE TABLE"

@@ -122,6 +122,7 @@ fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "TABLES_EXTENSIONS" => schema::tables_extensions(cx, put),
         "PARTITIONS" => schema::partitions(cx, put),
         "INNODB_TABLES" => schema::innodb_tables(cx, put),
+        "VIEWS" => schema::views(cx, put),
         "INNODB_TABLESTATS" => schema::innodb_tablestats(cx, put),
         "COLUMNS" => columns::columns(cx, put),
         "COLUMNS_EXTENSIONS" => columns::columns_extensions(cx, put),

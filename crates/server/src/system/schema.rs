@@ -1,6 +1,6 @@
 //! Databases and tables.
 
-use nfold_catalog::{DatabaseDef, TableDef};
+use nfold_catalog::{DatabaseDef, Privileges, TableDef};
 use nfold_engine::block;
 use nfold_types::{SqlError, Value};
 
@@ -102,6 +102,9 @@ fn created(cx: &Cx<'_>, def: &TableDef) -> u64 {
 
 /// One row of TABLES.
 fn table_row(cx: &Cx<'_>, def: &TableDef) -> Vec<Value> {
+    if def.view.is_some() {
+        return view_row(cx, def);
+    }
     let information = *def.schema == *INFORMATION;
     let system = is_system_table(def);
     let sizes = sizes(cx, def);
@@ -133,6 +136,43 @@ fn table_row(cx: &Cx<'_>, def: &TableDef) -> Vec<Value> {
     row
 }
 
+/// One row of TABLES, of a view.
+fn view_row(cx: &Cx<'_>, def: &TableDef) -> Vec<Value> {
+    let mut row = vec![
+        CATALOG.into(),
+        (&*def.schema).into(),
+        (&*def.name).into(),
+        super::table_type(def).into(),
+    ];
+    row.extend(std::iter::repeat_n(Value::Null, 10));
+    row.push(cx.local(created(cx, def)));
+    row.extend(std::iter::repeat_n(Value::Null, 5));
+    row.push("VIEW".into());
+    row
+}
+
+pub(super) fn views(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    for def in cx.tables() {
+        let Some(view) = &def.view else { continue };
+        let collation = view.collation.known();
+        let text = String::from_utf8_lossy(&view.text).into_owned();
+        let shown = cx.on_database(&def.schema).contains(Privileges::SHOW_VIEW);
+        put(vec![
+            CATALOG.into(),
+            (&*def.schema).into(),
+            (&*def.name).into(),
+            if shown { text } else { String::new() }.into(),
+            "NONE".into(),
+            "NO".into(),
+            format!("{}@{}", view.definer.0, view.definer.1).into(),
+            if view.invoker { "INVOKER" } else { "DEFINER" }.into(),
+            collation.charset.name.into(),
+            collation.name.into(),
+        ])?;
+    }
+    Ok(())
+}
+
 pub(super) fn tables(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     let all = cx.tables();
     all.iter().try_for_each(|def| put(table_row(cx, def)))
@@ -153,7 +193,7 @@ pub(super) fn tables_extensions(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), Sq
 
 /// Each table is one partition without a name.
 pub(super) fn partitions(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
-    for def in cx.tables() {
+    for def in cx.tables().into_iter().filter(|t| t.view.is_none()) {
         let sizes = sizes(cx, def);
         let mut row = vec![CATALOG.into(), (&*def.schema).into(), (&*def.name).into()];
         row.extend(std::iter::repeat_n(Value::Null, 10));
@@ -178,7 +218,8 @@ pub(super) fn partitions(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError>
 /// 1227 without PROCESS.
 pub(super) fn stored<'a>(cx: &'a Cx<'_>) -> Result<Vec<&'a TableDef>, SqlError> {
     super::accounts::need_process(cx)?;
-    let mut all: Vec<&TableDef> = cx.schema.tables().map(|t| &**t).collect();
+    let all = cx.schema.tables().filter(|t| t.view.is_none());
+    let mut all: Vec<&TableDef> = all.map(|t| &**t).collect();
     all.sort_unstable_by_key(|t| t.id);
     Ok(all)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nfold_catalog::snapshot::Database;
-use nfold_catalog::{ColumnDef, ColumnDefault, IndexKind, TableDef};
+use nfold_catalog::{ColumnDef, ColumnDefault, IndexKind, TableDef, ViewDef};
 use nfold_engine::{Engine, block};
 use nfold_types::temporal::TimeZone;
 use nfold_types::{ColumnType, Timestamp, TypeKind, Value};
@@ -70,7 +70,15 @@ pub fn table_status(database: &Database, engine: &Engine) -> View {
     ]);
     for def in sorted(database) {
         let Some(table) = engine.table(def.id) else {
-            if system::is_system_table(def) {
+            if def.view.is_some() {
+                let mut row = vec![Value::from(&*def.name)];
+                row.extend(std::iter::repeat_n(Value::Null, 10));
+                let made = Timestamp::from_micros(def.create_time as i64 * 1_000_000, 0);
+                row.push(Value::Timestamp(made));
+                row.extend(std::iter::repeat_n(Value::Null, 5));
+                row.push("VIEW".into());
+                view.push(row);
+            } else if system::is_system_table(def) {
                 view.push(system_status(def));
             }
             continue;
@@ -285,6 +293,24 @@ pub fn indexes(def: &TableDef, engine: &Engine) -> View {
             ]);
         }
     }
+    view
+}
+
+/// SHOW CREATE VIEW, also by SHOW CREATE TABLE.
+pub fn create_view(def: &TableDef, stands: &ViewDef, quoting: show::Quoting) -> View {
+    let mut view = View::new(&[
+        ("View", text(64)),
+        ("Create View", text(1024)),
+        ("character_set_client", text(32)),
+        ("collation_connection", text(64)),
+    ]);
+    let collation = stands.collation.known();
+    view.push(vec![
+        (&*def.name).into(),
+        show::create_view(def, stands, quoting).into(),
+        collation.charset.name.into(),
+        collation.name.into(),
+    ]);
     view
 }
 

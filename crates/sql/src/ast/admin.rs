@@ -132,6 +132,7 @@ pub enum Show {
         filter: Option<ShowFilter>,
     },
     CreateTable(ObjectName),
+    CreateView(ObjectName),
     CreateDatabase {
         if_not_exists: bool,
         name: Ident,

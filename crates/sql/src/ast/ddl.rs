@@ -1,6 +1,6 @@
 //! Definition of databases, tables and indexes.
 
-use super::{Expr, Ident, ObjectName, Query};
+use super::{AccountName, Expr, Ident, ObjectName, Query, Span};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateDatabase {
@@ -352,4 +352,31 @@ pub enum AlterAction {
     OrderBy(Vec<Ident>),
     /// Partition and tablespace actions: error 1235 naming it.
     Unsupported(&'static str),
+}
+
+/// `CREATE [OR REPLACE] VIEW`, `ALTER VIEW`
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateView {
+    pub or_replace: bool,
+    /// ALTER: it is there already.
+    pub alter: bool,
+    pub algorithm: ViewAlgorithm,
+    pub definer: Option<AccountName>,
+    pub invoker: bool,
+    pub name: ObjectName,
+    /// Names of its columns, if they were written.
+    pub columns: Vec<Ident>,
+    pub query: Box<Query>,
+    /// Where the query is in the statement's text.
+    pub text: Span,
+    /// `WITH [LOCAL | CASCADED] CHECK OPTION`
+    pub check_option: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ViewAlgorithm {
+    #[default]
+    Undefined,
+    Merge,
+    TempTable,
 }

@@ -114,6 +114,11 @@ pub enum Statement {
     },
     CreateTable(Box<CreateTable>),
     DropTable(DropTable),
+    CreateView(Box<CreateView>),
+    DropView {
+        if_exists: bool,
+        names: Vec<ObjectName>,
+    },
     /// `TRUNCATE [TABLE] name`
     Truncate(ObjectName),
     /// `RENAME TABLE a TO b, …`

@@ -7,6 +7,11 @@ use crate::keywords::Kw;
 pub struct LexMode(u8);
 
 impl LexMode {
+    /// From [`Self::bits`].
+    pub fn from_bits(bits: u8) -> LexMode {
+        LexMode(bits)
+    }
+
     /// `"` quotes identifiers.
     pub const ANSI_QUOTES: LexMode = LexMode(1);
     /// A backslash in a string is an ordinary character.

@@ -31,7 +31,7 @@ impl Parser<'_> {
                 }))
             }
             Kw::USER => self.alter_user(),
-            Kw::VIEW | Kw::ALGORITHM | Kw::SQL | Kw::DEFINER => self.unsupported("ALTER VIEW"),
+            Kw::VIEW | Kw::ALGORITHM | Kw::SQL | Kw::DEFINER => self.view(true),
             Kw::PROCEDURE => self.unsupported("ALTER PROCEDURE"),
             Kw::FUNCTION => self.unsupported("ALTER FUNCTION"),
             Kw::EVENT => self.unsupported("ALTER EVENT"),

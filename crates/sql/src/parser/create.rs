@@ -23,9 +23,7 @@ impl Parser<'_> {
             Kw::INDEX | Kw::UNIQUE | Kw::FULLTEXT | Kw::SPATIAL => self.create_index(),
             Kw::USER => self.create_user(),
             Kw::ROLE => self.unsupported("CREATE ROLE"),
-            Kw::VIEW | Kw::ALGORITHM | Kw::SQL => self.unsupported("CREATE VIEW"),
-            Kw::OR => self.unsupported("CREATE OR REPLACE"),
-            Kw::DEFINER => self.unsupported("CREATE with DEFINER"),
+            Kw::VIEW | Kw::ALGORITHM | Kw::SQL | Kw::OR | Kw::DEFINER => self.view(false),
             Kw::TRIGGER => self.unsupported("CREATE TRIGGER"),
             Kw::PROCEDURE => self.unsupported("CREATE PROCEDURE"),
             Kw::FUNCTION | Kw::AGGREGATE => self.unsupported("CREATE FUNCTION"),
@@ -82,7 +80,15 @@ impl Parser<'_> {
                     users: self.comma_list(Self::account)?,
                 })
             }
-            Kw::VIEW => self.unsupported("DROP VIEW"),
+            Kw::VIEW => {
+                self.advance();
+                let if_exists = self.if_exists()?;
+                let names = self.comma_list(Self::object_name)?;
+                if matches!(self.kw(), Kw::RESTRICT | Kw::CASCADE) {
+                    self.advance();
+                }
+                Ok(Statement::DropView { if_exists, names })
+            }
             Kw::ROLE => self.unsupported("DROP ROLE"),
             Kw::TRIGGER => self.unsupported("DROP TRIGGER"),
             Kw::PROCEDURE => self.unsupported("DROP PROCEDURE"),

@@ -30,6 +30,7 @@ mod show;
 mod table;
 mod table_options;
 mod types;
+mod view;
 
 use crate::ast::{Expr, Ident, ObjectName, Span, Statement};
 use crate::digest::{Digested, LiteralRole, Slot, SlotKind};

@@ -234,6 +234,10 @@ impl Parser<'_> {
                 self.advance();
                 Show::CreateTable(self.object_name()?)
             }
+            Kw::VIEW => {
+                self.advance();
+                Show::CreateView(self.object_name()?)
+            }
             Kw::DATABASE | Kw::SCHEMA => {
                 self.advance();
                 let if_not_exists = self.if_not_exists()?;
@@ -247,7 +251,6 @@ impl Parser<'_> {
                 let account = self.account()?;
                 Show::CreateUser(Some(account).filter(|a| !a.current))
             }
-            Kw::VIEW => return self.unsupported_show("SHOW CREATE VIEW"),
             Kw::TRIGGER => return self.unsupported_show("SHOW CREATE TRIGGER"),
             Kw::PROCEDURE => return self.unsupported_show("SHOW CREATE PROCEDURE"),
             Kw::FUNCTION => return self.unsupported_show("SHOW CREATE FUNCTION"),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use nfold_catalog::{DatabaseDef, Privileges, SchemaSnapshot, TableDef};
 use nfold_exec::{ExecCx, Executable, StatementResult, execute};
 use nfold_plan::Plan;
-use nfold_plan::bind::plan_statement;
+use nfold_plan::bind::{PlanCx, plan_statement};
 use nfold_plan::results::ResultColumn;
 use nfold_sql::ast::{CreateTable, Insert, InsertSource, OnExisting, Query, Statement};
 use nfold_types::{ErrorCode, Level, SqlError};
@@ -107,6 +107,7 @@ impl Session {
             Some(&*u.schema) == target && *u.name == *insert.table.name.value && is_write(u)
         };
         uses.retain(|u| !is_target(u));
+        self.add_behind_views(&mut uses)?;
         self.check_uses(&uses)?;
         let held = std::mem::take(&mut self.table_locks);
         let locked = self.lock_tables_shared(cx, &mut |schema| ids_of(&uses, schema, &held));
@@ -130,7 +131,11 @@ impl Session {
             env: &self.env,
             engine: &self.server.engine,
         };
-        plan_statement(&plan_cx(&info, schema, text, &self.free_types), statement)
+        let cx = PlanCx {
+            stored: &self.schema,
+            ..plan_cx(&info, schema, text, &self.free_types)
+        };
+        plan_statement(&cx, statement)
     }
 
     /// The table, without its name, and what filling it has come to.

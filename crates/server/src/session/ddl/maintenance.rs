@@ -5,6 +5,7 @@ use nfold_exec::ExecCx;
 use nfold_sql::ast::{MaintenanceKind, ObjectName, TableMaintenance};
 use nfold_types::{CollationId, ColumnType, SqlError, TextSize, TypeKind, Value};
 
+use super::table::refuse_view;
 use crate::session::Session;
 use crate::session::response::{Response, RowSet, text_type};
 
@@ -99,6 +100,10 @@ impl Session {
             Some(def) => def,
             None => self.table_def(schema, name.name.as_str())?,
         };
+        if def.view.is_some() && kind == MaintenanceKind::Check {
+            return Ok(vec![("status", "OK".into())]);
+        }
+        refuse_view(&def)?;
         let engine = self.server.engine.clone();
         let Some(table) = engine.table(def.id) else {
             return Err(SqlError::new(

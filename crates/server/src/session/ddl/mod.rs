@@ -5,5 +5,6 @@ mod create_select;
 mod database;
 mod maintenance;
 pub mod table;
+mod view;
 
 pub(super) use create_select::insertion;

@@ -49,6 +49,20 @@ fn dotted(schema: &str, name: &str) -> String {
     format!("{schema}.{name}")
 }
 
+/// Error 1347 where a view stands in the place of a table.
+pub(in crate::session) fn refuse_view(def: &TableDef) -> Result<(), SqlError> {
+    match def.view {
+        Some(_) => {
+            let code = ErrorCode::ER_WRONG_OBJECT;
+            Err(SqlError::new(
+                code,
+                &[&def.schema, &def.name, &"BASE TABLE"],
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
 fn missing(schema: &str, name: &str) -> SqlError {
     SqlError::new(ErrorCode::ER_NO_SUCH_TABLE, &[&schema, &name])
 }
@@ -139,6 +153,7 @@ impl Session {
         loop {
             self.refresh_schema();
             let def = self.table_def(schema, name)?;
+            refuse_view(&def)?;
             let ids: Vec<TableId> = more.iter().copied().chain([def.id]).collect();
             let claim = self.lock_tables_exclusive(cx, &ids)?;
             if self.schema.version == self.server.engine.catalog().version() {
@@ -212,8 +227,10 @@ impl Session {
         }
         let (_claim, tables, absent) = loop {
             self.refresh_schema();
-            let found =
-                |(schema, name): &(Arc<str>, &str)| self.schema.table(schema, name).cloned();
+            let found = |(schema, name): &(Arc<str>, &str)| {
+                let table = self.schema.table(schema, name);
+                table.filter(|t| t.view.is_none()).cloned()
+            };
             let tables: Vec<Arc<TableDef>> = names.iter().filter_map(found).collect();
             let absent: Vec<String> = names
                 .iter()
@@ -245,6 +262,13 @@ impl Session {
         }
         self.rights
             .need_table(Privileges::DROP, "DROP", &schema, name)?;
+        self.refresh_schema();
+        if self
+            .table_def(&schema, name)
+            .is_ok_and(|t| t.view.is_some())
+        {
+            return Err(missing(&schema, name));
+        }
         let (_claim, def) = self.claim_table(cx, &schema, name, &[])?;
         let engine = self.server.engine.clone();
         self.change(cx, move || engine.truncate_table(&def))?;
@@ -313,6 +337,9 @@ impl Session {
                     None => self.schema.table(&place.0, &place.1).cloned(),
                 };
             let table = at(&now, old).ok_or_else(|| missing(&old.0, &old.1))?;
+            if table.view.is_some() {
+                return Err(SqlError::not_supported("RENAME TABLE of a view"));
+            }
             self.target_database(&new.0)?;
             if at(&now, new).is_some() {
                 return Err(SqlError::new(ErrorCode::ER_TABLE_EXISTS_ERROR, &[&new.1]));

@@ -61,7 +61,8 @@ impl Session {
             | Show::TableStatus { .. }
             | Show::Columns { .. }
             | Show::Index { .. }
-            | Show::CreateTable(_) => schema::show(self, cx, show),
+            | Show::CreateTable(_)
+            | Show::CreateView(_) => schema::show(self, cx, show),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nfold_catalog::snapshot::Database;
-use nfold_catalog::{ColumnDef, Privileges, TableDef};
+use nfold_catalog::{ColumnDef, Privileges, TableDef, ViewDef};
 use nfold_exec::ExecCx;
 use nfold_plan::query::ColumnMeta;
 use nfold_sql::ast::{Ident, ObjectName, Show, ShowFilter};
@@ -88,8 +88,19 @@ pub fn show(
                 filter.as_ref(),
             )
         }
+        Show::CreateView(name) => {
+            let def = session.visible_table(name)?;
+            let Some(view) = &def.view else {
+                let code = ErrorCode::ER_WRONG_OBJECT;
+                return Err(SqlError::new(code, &[&def.schema, &def.name, &"VIEW"]));
+            };
+            session.show_view(&def, view)
+        }
         Show::CreateTable(table) => {
             let def = session.visible_table(table)?;
+            if let Some(view) = &def.view {
+                return session.show_view(&def, view);
+            }
             let zone = &session.env.vars.settings().zone;
             let quoting = session.quoting()?;
             let own = session.temporary.find(&def.schema, &def.name).is_some();
@@ -104,6 +115,14 @@ pub fn show(
 }
 
 impl Session {
+    /// What makes a view again, for those with SHOW VIEW and SELECT.
+    fn show_view(&self, def: &TableDef, view: &ViewDef) -> Result<Response, SqlError> {
+        let needs = Privileges::SHOW_VIEW.union(Privileges::SELECT);
+        self.rights
+            .need_table(needs, "SHOW VIEW", &def.schema, &def.name)?;
+        filtered(views::schema::create_view(def, view, self.quoting()?), None)
+    }
+
     /// How SHOW CREATE writes names.
     pub(super) fn quoting(&self) -> Result<Quoting, SqlError> {
         let at = crate::session::vars::find("sql_quote_show_create")?;
