@@ -136,6 +136,8 @@ pub struct Block {
     pub calc_found_rows: bool,
     /// What is deprecated, and what to write instead: warning 1287 with each run.
     pub deprecated: Vec<(&'static str, &'static str)>,
+    /// Of a derived table that may yet become part of the query that reads it: what it was before it was planned.
+    pub(crate) unplanned: Option<Box<crate::bind::Unplanned>>,
 }
 
 /// An ORDER BY member.
@@ -153,6 +155,8 @@ pub struct TableSlot {
     pub alias: Arc<str>,
     /// Columns that the statement looks at.
     pub used: Vec<bool>,
+    /// It was a derived table's before that became part of the query.
+    pub merged: bool,
     /// On the right of a LEFT JOIN: any column may be NULL.
     pub nullable: bool,
 }

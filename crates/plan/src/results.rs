@@ -111,10 +111,14 @@ impl Block {
     fn origin(&self, e: &Expr) -> Option<Origin> {
         let at = e.as_column()?;
         let column = usize::from(at.column);
-        match &self.tables.get(usize::from(at.table))?.source {
+        let slot = self.tables.get(usize::from(at.table))?;
+        match &slot.source {
             TableSource::Table(def) => Some(Origin {
                 column: def.columns.get(column)?.clone(),
-                through: Through::Name,
+                through: match slot.merged {
+                    true => Through::Merged,
+                    false => Through::Name,
+                },
             }),
             TableSource::Derived(q) => {
                 let origin = q.origin(column)?;

@@ -378,6 +378,8 @@ impl Db {
             safe_updates: false,
             ctes: None,
             depth: 0,
+            derived: false,
+            keeps_derived: false,
             snapshot: &snapshot,
             stored: &snapshot,
             db: Some("d"),

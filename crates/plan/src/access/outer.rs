@@ -1,7 +1,5 @@
 //! Outer joins while tables are placed: which may come next, and where conditions are tested.
 
-use std::ops::Range;
-
 use nfold_sql::ast::{BinaryOp, IsTest};
 
 use super::slots_of;
@@ -34,17 +32,13 @@ pub(super) struct Placed {
     pub whole: bool,
 }
 
-fn set_of(slots: &Range<usize>) -> u64 {
-    slots.clone().fold(0, |set, t| set | 1 << t)
-}
-
 impl OuterJoins {
     /// Those of FROM; a join that gives no row with NULLs, as conditions on its rows show, becomes an inner one.
     pub fn new(joins: Vec<OuterJoin>, block: &mut Block, pending: &mut Vec<Expr>) -> OuterJoins {
         let joins = joins.into_iter().map(|join| Join {
             on: join.on,
-            inner: set_of(&join.inner),
-            outer: set_of(&join.outer),
+            inner: join.inner,
+            outer: join.outer,
             around: None,
             first: None,
         });

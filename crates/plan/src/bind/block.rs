@@ -13,7 +13,7 @@ use super::group::{Grouper, Place};
 use super::keyed::{self, Asked};
 use super::set::{result_order, set_body};
 use super::window::{self, Draft, Specs};
-use super::{BlockBinder, MAX_DEPTH, PlanCx, with};
+use super::{BlockBinder, MAX_DEPTH, PlanCx, Unplanned, with};
 use crate::expr::{ColumnAt, Expr, ExprKind, ExprType, KeyedPlan};
 use crate::query::{
     AggFunc, Block, ColumnMeta, LimitPlan, OrderKey, QueryBody, QueryPlan, RowLocking, TableSource,
@@ -196,6 +196,11 @@ pub(super) fn block(
         return Err(SqlError::not_supported("WITH ROLLUP"));
     }
     let tells_apart = s.distinct && keyed::tells_apart(asked, limit.as_ref());
+    let derived = cx.derived;
+    let cx = &PlanCx {
+        derived: false,
+        ..*cx
+    };
     let mut b = BlockBinder::new(cx, outer);
     let mut info = b.from(&s.from)?;
     info.straight |= s.options.straight_join;
@@ -360,12 +365,18 @@ pub(super) fn block(
         changed: 0,
         calc_found_rows: s.options.sql_calc_found_rows,
         deprecated: b.deprecated,
+        unplanned: None,
     };
     let correlated = b.correlated.get();
+    super::merged::merge(&mut block, &mut conditions, &mut info);
+    let unplanned = (derived && limit.is_none())
+        .then(|| Unplanned::of(cx, &block, &conditions, &info))
+        .flatten();
     let draft = correlated
         .then(|| keyed::Draft::of((cx, asked), &block, &conditions, &info, limit.as_ref()));
     let few = limit.is_some() && !windowed;
     crate::access::optimize(cx, &mut block, conditions, &info, few);
+    block.unplanned = unplanned;
     let keyed = draft
         .flatten()
         .and_then(|draft| draft.plan(cx, &info, &block))

@@ -103,7 +103,12 @@ pub(super) fn insert(cx: &PlanCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError>
             InsertSource::Param(*n)
         }
         ast::InsertSource::Query(q) => {
-            let mut plan = block::bind_query(cx, q, None)?;
+            // Its rows are read before the table changes, or with it in sight anyway.
+            let source = PlanCx {
+                keeps_derived: false,
+                ..*cx
+            };
+            let mut plan = block::bind_query(&source, q, None)?;
             if plan.types.len() != columns.len() {
                 return Err(SqlError::new(ErrorCode::ER_WRONG_VALUE_COUNT_ON_ROW, &[&1]));
             }
@@ -207,6 +212,7 @@ fn on_duplicate(
         source: TableSource::Table(table.clone()),
         alias,
         used: Vec::new(),
+        merged: false,
         nullable: false,
     });
     b.values_slot = Some(1);
@@ -350,12 +356,14 @@ pub(super) fn found(
         changed,
         calc_found_rows: false,
         deprecated: b.deprecated,
+        unplanned: None,
     };
     if cx.safe_updates {
         // What a key can find is found by the key, whatever it costs.
         let hints = info.hints.iter_mut().enumerate();
         hints.for_each(|(t, h)| h.force |= changed >> t & 1 == 1);
     }
+    super::merged::forget(&mut block);
     crate::access::optimize(cx, &mut block, conditions, &info, limited);
     let scans = |step: &JoinStep| {
         let access = match &step.access.kind {

@@ -21,10 +21,10 @@ use crate::query::{QueryPlan, TableSlot, TableSource};
 use crate::results::ResultColumn;
 
 /// Tables that one query block may join, as in MySQL: a set of them is a 64-bit word.
-const MAX_TABLES: usize = 61;
+pub(crate) const MAX_TABLES: usize = 61;
 
 /// What FROM says besides the slots themselves.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct FromInfo {
     /// ON conditions of inner joins; they count as WHERE.
     pub conditions: Vec<Expr>,
@@ -39,14 +39,14 @@ pub(crate) struct FromInfo {
 }
 
 /// An outer join.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct OuterJoin {
     /// Its conditions, those of inner joins on its inner side included.
     pub on: Vec<Expr>,
-    /// Slots of its inner side.
-    pub inner: Range<usize>,
-    /// Slots of its outer side.
-    pub outer: Range<usize>,
+    /// The set of the slots of its inner side, a bit for each.
+    pub inner: u64,
+    /// Of its outer side.
+    pub outer: u64,
 }
 
 /// A table, or several that are joined.
@@ -62,7 +62,7 @@ fn both(mut left: Vec<ColumnAt>, right: Vec<ColumnAt>) -> Vec<ColumnAt> {
 }
 
 /// Index hints of one slot.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Hints {
     /// USE or FORCE: only these.
     pub only: Option<Vec<usize>>,
@@ -96,16 +96,20 @@ impl BlockBinder<'_> {
                 if *lateral {
                     return Err(SqlError::not_supported("LATERAL"));
                 }
+                let cx = PlanCx {
+                    derived: !self.cx.keeps_derived,
+                    ..*self.cx
+                };
                 // It sees what is outside of this block, not the tables beside it.
                 let plan = match self.outer {
                     Some(outer) => {
-                        let bound = block::bind_subquery(self.cx, query, outer, Asked::Rows)?;
+                        let bound = block::bind_subquery(&cx, query, outer, Asked::Rows)?;
                         if bound.correlated {
                             self.correlated.set(true);
                         }
                         bound.plan
                     }
-                    None => block::bind_query(self.cx, query, None)?,
+                    None => block::bind_query(&cx, query, None)?,
                 };
                 self.derived(plan, alias, columns, info)?;
             }
@@ -294,6 +298,7 @@ impl BlockBinder<'_> {
             source,
             alias,
             used: Vec::new(),
+            merged: false,
             nullable: false,
         });
         info.hints.push(hints);
@@ -360,6 +365,7 @@ impl BlockBinder<'_> {
         for slot in &mut self.tables[inner.clone()] {
             slot.nullable = true;
         }
+        let [inner, outer] = [inner, outer].map(|side| side.fold(0, |set, t| set | 1 << t));
         info.outer_joins.push(OuterJoin { on, inner, outer });
         Ok(Joined { slots, shown })
     }
@@ -457,6 +463,7 @@ pub(crate) fn plan_view(cx: &PlanCx<'_>, view: &ViewDef) -> Result<QueryPlan, Sq
         params: &[],
         select_limit: None,
         ctes: None,
+        derived: !cx.keeps_derived,
         ..cx.deeper()?
     };
     block::bind_query(&cx, &query, None)

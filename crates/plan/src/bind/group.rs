@@ -319,7 +319,7 @@ fn determined(
         }
         // An outer join adds its row, or NULLs, by what its condition says of the other side.
         for join in outer_joins {
-            let own = |at: &ColumnAt| join.inner.contains(&usize::from(at.table));
+            let own = |at: &ColumnAt| join.inner >> at.table.min(63) & 1 == 1;
             let mut settled = true;
             for e in &join.on {
                 e.any(&mut |e| {

@@ -14,6 +14,7 @@ mod expr;
 mod from;
 mod group;
 mod keyed;
+mod merged;
 mod names;
 pub(crate) mod pad;
 mod set;
@@ -39,8 +40,9 @@ use crate::query::{Aggregate, LimitPlan, Plan, TableSlot};
 pub use compare::listed_number;
 pub use expr::{is_constant, operand};
 pub use from::view_results;
-pub(crate) use from::{FromInfo, Hints, OuterJoin};
+pub(crate) use from::{FromInfo, Hints, MAX_TABLES, OuterJoin};
 use keyed::Asked;
+pub(crate) use merged::Unplanned;
 pub use types::bind_type;
 pub use with::Ctes;
 
@@ -86,9 +88,21 @@ pub struct PlanCx<'a> {
     pub ctes: Option<&'a Ctes<'a>>,
     /// Queries around the one at hand, one in the other, in whatever place.
     pub depth: usize,
+    /// The query at hand is a derived table.
+    pub derived: bool,
+    /// Derived tables stay tables of their own: the statement changes what they may read.
+    pub keeps_derived: bool,
 }
 
 impl<'a> PlanCx<'a> {
+    /// Of a statement that changes rows.
+    fn changing(&self) -> PlanCx<'a> {
+        PlanCx {
+            keeps_derived: true,
+            ..*self
+        }
+    }
+
     /// One query deeper.
     ///
     /// # Errors
@@ -209,9 +223,9 @@ pub fn plan_statement(
             }
             Ok(Plan::Query(plan))
         }
-        Statement::Insert(i) => dml::insert(cx, i),
-        Statement::Update(u) => dml::update(cx, u),
-        Statement::Delete(d) => dml::delete(cx, d),
+        Statement::Insert(i) => dml::insert(&cx.changing(), i),
+        Statement::Update(u) => dml::update(&cx.changing(), u),
+        Statement::Delete(d) => dml::delete(&cx.changing(), d),
         Statement::Do(list) => {
             let mut block = BlockBinder::new(cx, None);
             let exprs = list

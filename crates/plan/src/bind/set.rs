@@ -14,10 +14,14 @@ use crate::query::{ColumnMeta, QueryBody, QueryPlan, ResultOrder, RowLocking};
 
 /// Binds what a query consists of.
 pub(super) fn set_body(
-    cx: &PlanCx<'_>,
+    around: &PlanCx<'_>,
     body: &AstBody,
     outer: Option<&BlockBinder<'_>>,
 ) -> Result<Bound, SqlError> {
+    let cx = &PlanCx {
+        derived: false,
+        ..*around
+    };
     let plain = (cx, Asked::Rows);
     match body {
         AstBody::Select(s) => block(plain, s, &[], None, RowLocking::NONE, outer),

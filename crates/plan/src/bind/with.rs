@@ -129,6 +129,7 @@ impl<'b> BlockBinder<'b> {
         };
         let cx = PlanCx {
             ctes: Some(&before),
+            derived: !self.cx.keeps_derived,
             ..*self.cx
         };
         // Columns from around the WITH are in reach of a block that has the same around it, and of no other.

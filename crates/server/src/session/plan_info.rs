@@ -63,6 +63,8 @@ pub fn plan_cx<'a>(
         safe_updates: settings.sql_safe_updates,
         ctes: None,
         depth: 0,
+        derived: false,
+        keeps_derived: false,
     }
 }
 
