@@ -1,10 +1,14 @@
-"""Random queries of several blocks: derived tables, common table expressions, subqueries of grouped queries, joins of many tables, UNION; and changes with subqueries."""
+"""Random queries of several blocks: derived tables, common table expressions, subqueries of grouped queries, joins of many tables, UNION, INTERSECT and EXCEPT; and changes with subqueries."""
 
 import schema
 import statements
 from expressions import COMPARE, Gen
 from nodes import Node, listed
 from statements import AGGREGATES, Statement
+
+
+# Not in derived tables: rows that are counted down to none come back in MySQL 9.7.4, or an error 124, where such a table is looked up.
+OTHERS = (" INTERSECT ", " INTERSECT ALL ", " EXCEPT ", " EXCEPT ALL ")
 
 
 def _alike(rng, column, columns):
@@ -133,7 +137,7 @@ def union(rng, tables):
         other = tab if n == 0 else rng.choice(tables)
         own = columns if n == 0 else [_alike(rng, c, other.columns) for c in columns]
         gen = Gen(rng, _scope("t1", other))
-        parts.append("" if n == 0 else rng.choice([" UNION ", " UNION ALL "]))
+        parts.append("" if n == 0 else rng.choice([" UNION ", " UNION ALL ", " UNION ", " UNION ALL ", *OTHERS]))
         parts.append(Node("SELECT " + ", ".join(f"t1.`{c.name}`" for c in own) + f" FROM `{other.name}` t1", statements._where(rng, tables, gen, 0.7), fixed=True))
     return Statement(Node("SELECT COUNT(*) FROM (", *parts, ") u", fixed=True) if rng.random() < 0.2 else Node(*parts, fixed=True), loose=True)
 

@@ -81,12 +81,7 @@ impl AggShape {
             distinct: KeyMaker::new(plan.args.iter().map(|a| (&a.ty, false))),
             order: KeyMaker::new(plan.order.iter().map(|o| (&o.expr.ty, o.desc))),
             width: plan.args.len() + plan.order.len(),
-            layout: crate::tuple::layout_of(
-                plan.args
-                    .iter()
-                    .chain(plan.order.iter().map(|o| &o.expr))
-                    .map(|e| &e.ty),
-            ),
+            layout: crate::tuple::layout_of(&input_types(plan).collect::<Vec<_>>()),
         }
     }
 }
@@ -96,6 +91,15 @@ impl AggShape {
 pub(crate) struct AggInfo<'p> {
     pub plan: &'p Aggregate,
     pub shape: &'p AggShape,
+}
+
+/// The types of what [`values`] gives for one row.
+pub(crate) fn input_types(plan: &Aggregate) -> impl Iterator<Item = ExprType> {
+    let inputs = plan.args.iter().chain(plan.order.iter().map(|o| &o.expr));
+    inputs.map(|e| match plan.func {
+        AggFunc::Min | AggFunc::Max if e.ty.col.is_enum_or_set() => e.ty.kept(),
+        _ => e.ty.clone(),
+    })
 }
 
 /// Evaluates an aggregate's arguments for one row.

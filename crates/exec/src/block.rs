@@ -4,6 +4,7 @@
 //! pull ends.
 
 mod late;
+mod rolled_up;
 mod windowed;
 
 use nfold_engine::RowLock;
@@ -625,7 +626,6 @@ impl Run<'_, '_> {
     ) -> Result<(), SqlError> {
         let scx = self.scx;
         let (rt, block) = (scx.rt, scx.block);
-        let mut grouper = Grouper::new(plan, grouping, rt.env.work_memory());
         let result = &grouping.result;
         let above = StmtState {
             scope: Scope::Groups(block),
@@ -647,6 +647,10 @@ impl Run<'_, '_> {
             }
             each(&cx, &block.select)
         };
+        if plan.rollup {
+            return self.rolled_up(plan, grouping, &mut emit);
+        }
+        let mut grouper = Grouper::new(plan, grouping, rt.env.work_memory());
         let mut go_on = true;
         if grouper.counts_only()
             && !self.nothing

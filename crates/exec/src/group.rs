@@ -4,6 +4,8 @@
 //! arguments evaluated; each partition is then grouped in the same way, by other bits of the hash. What groups that are in the table
 //! would have to keep (values of DISTINCT, texts of GROUP_CONCAT) goes to a sorted file, and is taken in group by group at the end.
 
+mod rollup;
+
 use std::hash::{Hash, Hasher};
 use std::thread::LocalKey;
 
@@ -21,6 +23,7 @@ use crate::scratch::{Lent, Memory, Pool};
 use crate::sort::{Sorted, Sorter};
 use crate::spill::SpillWriter;
 use crate::tuple::{self, KeyMaker};
+pub(crate) use rollup::Rollup;
 
 const PARTITIONS: usize = 16;
 /// Partitions of partitions, at most; a group table beyond that takes the memory it needs.
@@ -132,12 +135,10 @@ pub(crate) struct PlainColumn {
 impl Grouping {
     pub fn new(plan: &GroupPlan, columns: Option<Vec<Option<PlainColumn>>>) -> Grouping {
         let keys = || plan.keys.iter().map(|k| &k.ty);
-        let inputs = plan.aggregates.iter().flat_map(|a| {
-            a.args
-                .iter()
-                .map(|e| e.ty.clone())
-                .chain(a.order.iter().map(|o| o.expr.ty.clone()))
-        });
+        let inputs = plan
+            .aggregates
+            .iter()
+            .flat_map(crate::aggregate::input_types);
         let spilled: Vec<ExprType> = keys().cloned().chain(inputs).collect();
         Grouping {
             infos: plan.aggregates.iter().map(AggShape::new).collect(),
@@ -276,9 +277,11 @@ impl Later {
 
 /// Types of the grouped row.
 pub(crate) fn result_types(plan: &GroupPlan) -> Vec<ExprType> {
+    let level = plan.level().map(|_| ExprType::ubigint(false));
     plan.keys
         .iter()
         .map(|k| k.ty.clone())
+        .chain(level)
         .chain(plan.aggregates.iter().map(|a| a.ty.clone()))
         .collect()
 }

@@ -560,7 +560,7 @@ fn made_layout(table: &Table) -> RowLayout {
 fn reads(q: &QueryPlan, id: nfold_catalog::TableId) -> bool {
     match &q.body {
         QueryBody::Rows(_) | QueryBody::Working(_) => false,
-        QueryBody::Recursive(r) => reads(&r.seed, id) || reads(&r.step, id),
+        QueryBody::Recursive(r) => r.queries().any(|q| reads(q, id)),
         QueryBody::Set { left, right, .. } => reads(left, id) || reads(right, id),
         QueryBody::Block(b) => {
             b.subqueries.iter().any(|s| reads(&s.plan, id))

@@ -6,6 +6,7 @@
 //! # Invariants
 //! - Q1: a query that runs is out of its place ([`KeptQuery`]); one that would run inside itself gets operators of its own.
 
+mod counted;
 mod recursion;
 
 use std::cell::Cell;
@@ -25,6 +26,7 @@ use crate::output;
 use crate::runtime::Runtime;
 use crate::sort::Sorter;
 use crate::tuple::{self, KeyMaker};
+use counted::Counted;
 pub(crate) use recursion::Working;
 
 /// The operators of a query, from its first execution on.
@@ -116,7 +118,8 @@ impl QueryExec {
         let body = match &self.body {
             Body::Block(exec) => exec.memory(),
             Body::Set(exec) => {
-                let sides: usize = exec.sides.iter().map(KeptQuery::memory).sum();
+                let sides = exec.sides.iter().chain(&exec.more);
+                let sides: usize = sides.map(KeptQuery::memory).sum();
                 sides + exec.image.capacity() + exec.key.capacity()
             }
         };
@@ -185,8 +188,10 @@ struct SetExec {
     /// Their columns.
     columns: Vec<Expr>,
     sides: [KeptQuery; 2],
+    /// The steps of a recursion behind the first one.
+    more: Vec<KeptQuery>,
     order: KeyMaker,
-    /// Of UNION DISTINCT.
+    /// What tells rows apart.
     unique: KeyMaker,
     /// The row at hand, and its sort key.
     image: Vec<u8>,
@@ -205,6 +210,13 @@ impl SetExec {
             unique: KeyMaker::new(q.types.iter().map(|ty| (ty, false))),
             columns: projected(&columns),
             sides: Default::default(),
+            more: match &q.body {
+                QueryBody::Recursive(plan) => {
+                    let more = plan.steps.iter().skip(1);
+                    more.map(|_| KeptQuery::default()).collect()
+                }
+                _ => Vec::new(),
+            },
             order: KeyMaker::of_order(
                 q.order.iter().map(|o| (&q.types[o.column], o.desc)),
                 rt.env.max_sort_length(),
@@ -226,6 +238,7 @@ impl SetExec {
             layout,
             columns,
             sides,
+            more,
             order: maker,
             unique,
             image,
@@ -265,6 +278,7 @@ impl SetExec {
             layout,
             unique,
             sides,
+            more,
             image,
         };
         let found = || rt.found_rows.set(counting.then(|| seen.get()));
@@ -340,6 +354,7 @@ struct Operands<'o, 's> {
     layout: &'o RowLayout,
     unique: &'o KeyMaker,
     sides: &'o [KeptQuery; 2],
+    more: &'o [KeptQuery],
     image: &'o mut Vec<u8>,
 }
 
@@ -389,7 +404,9 @@ impl Operands<'_, '_> {
             QueryBody::Recursive(plan) => {
                 drop(set);
                 let of_rows = (self.layout, self.unique, &mut *self.image);
-                recursion::run(rt, plan, self.sides, self.outer, of_rows, &mut watched)
+                let [seed, first] = self.sides;
+                let steps = std::iter::once(first).chain(self.more);
+                recursion::run(rt, plan, (seed, steps), self.outer, of_rows, &mut watched)
             }
             QueryBody::Set {
                 op,
@@ -399,7 +416,13 @@ impl Operands<'_, '_> {
                 chained: _,
             } => {
                 if *op != SetOp::Union {
-                    return Err(SqlError::not_supported("INTERSECT and EXCEPT"));
+                    drop(set);
+                    let mut rows = Counted::new(rt, &q.types, self.layout, self.unique);
+                    let [first, second] = self.sides;
+                    first.run(rt, left, self.outer, &mut rows)?;
+                    rows.turn();
+                    second.run(rt, right, self.outer, &mut rows)?;
+                    return rows.give(*op, *distinct, &mut watched);
                 }
                 let memory = rt.env.work_memory();
                 set.distinct = distinct.then(|| Distinct::new(memory));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use nfold_catalog::TableDef;
+use nfold_sql::ast::SetOp;
 use nfold_types::collation::CollationId;
 use nfold_types::{ColumnType, TextSize, TypeKind};
 
@@ -188,7 +189,101 @@ struct Explainer<'e> {
     next_id: u32,
 }
 
+/// The row for what a set operation gives, which has no number yet.
+struct SetResult {
+    place: usize,
+    id: u32,
+    op: SetOp,
+    operands: Vec<Operand>,
+    sorted: bool,
+}
+
+/// What a set operation is made of: a query block by its number, or another one by its place among the results.
+#[derive(Clone, Copy)]
+enum Operand {
+    Block(u32),
+    Result(usize),
+}
+
+fn set_name(op: SetOp) -> &'static str {
+    match op {
+        SetOp::Union => "UNION",
+        SetOp::Intersect => "INTERSECT",
+        SetOp::Except => "EXCEPT",
+    }
+}
+
+/// The operands of a chain of set operations.
+fn chain<'q>(q: &'q QueryPlan, out: &mut Vec<&'q QueryPlan>) {
+    let QueryBody::Set {
+        left,
+        right,
+        chained,
+        ..
+    } = &q.body
+    else {
+        return;
+    };
+    for (side, part) in [left, right].into_iter().zip(chained) {
+        match part {
+            true => chain(side, out),
+            false => out.push(side),
+        }
+    }
+}
+
 impl Explainer<'_> {
+    /// The operands of a set operation, then, where it is `kept` in a temporary table, the row for that.
+    fn set(&mut self, q: &QueryPlan, role: &str, kept: bool, results: &mut Vec<SetResult>) {
+        let QueryBody::Set { op, .. } = &q.body else {
+            return;
+        };
+        let mut parts = Vec::new();
+        chain(q, &mut parts);
+        let mut operands = Vec::with_capacity(parts.len());
+        for (n, part) in parts.into_iter().enumerate() {
+            if matches!(part.body, QueryBody::Set { .. }) {
+                self.set(part, if n == 0 { role } else { "PRIMARY" }, true, results);
+                operands.push(Operand::Result(results.len() - 1));
+            } else {
+                operands.push(Operand::Block(self.next_id));
+                self.query(part, if n == 0 { role } else { set_name(*op) }, false);
+            }
+        }
+        if kept {
+            results.push(SetResult {
+                place: self.rows.len(),
+                id: 0,
+                op: *op,
+                operands,
+                sorted: !q.order.is_empty(),
+            });
+            self.rows.push(Row::new());
+        }
+    }
+
+    /// Fills in the row of a set operation, whose number is known.
+    fn result(&mut self, results: &[SetResult], n: usize) {
+        let result = &results[n];
+        let ids = result.operands.iter().map(|operand| match operand {
+            Operand::Block(id) => id.to_string(),
+            Operand::Result(n) => results[*n].id.to_string(),
+        });
+        let name = set_name(result.op);
+        let ids = ids.collect::<Vec<_>>().join(",");
+        let extra = match result.sorted {
+            true => "Using temporary; Using filesort",
+            false => "Using temporary",
+        };
+        self.rows[result.place] = row(
+            result.id,
+            &format!("{name} RESULT"),
+            Some(&format!("<{}{ids}>", name.to_lowercase())),
+            "ALL",
+            Some(extra),
+        );
+    }
+
     fn query(&mut self, q: &QueryPlan, role: &str, top: bool) {
         match &q.body {
             QueryBody::Block(b) => {
@@ -205,13 +300,25 @@ impl Explainer<'_> {
                 self.next_id += 1;
                 self.block(b, id, role);
             }
-            QueryBody::Set { left, right, .. } => {
-                self.query(left, role, false);
-                self.query(right, "UNION", false);
+            QueryBody::Set { op, distinct, .. } => {
+                let role = if role == "SIMPLE" { "PRIMARY" } else { role };
+                let mut results = Vec::new();
+                let kept = *op != SetOp::Union || *distinct || !q.order.is_empty();
+                self.set(q, role, kept, &mut results);
+                // Results are numbered behind all operands.
+                for result in &mut results {
+                    result.id = self.next_id;
+                    self.next_id += 1;
+                }
+                for n in 0..results.len() {
+                    self.result(&results, n);
+                }
             }
             QueryBody::Recursive(r) => {
                 self.query(&r.seed, role, false);
-                self.query(&r.step, "UNION", false);
+                for step in &r.steps {
+                    self.query(step, "UNION", false);
+                }
             }
             QueryBody::Rows(_) | QueryBody::Working(_) => {
                 self.rows
@@ -290,13 +397,18 @@ impl Explainer<'_> {
         let whole = out[4].as_deref() == Some("const");
         out[10] = Some(format!("{:.2}", if whole { 100.0 } else { step.filtered }));
         if n == 0 {
-            if b.group.as_ref().is_some_and(|g| !g.implicit && !g.ordered)
-                || (b.distinct && b.group.is_none() && b.windows.is_empty())
-            {
+            // What is rolled up is sorted; the rows that come out of it are kept only where something else is done with them.
+            let rolled_up = b.group.as_ref().filter(|g| g.rollup);
+            let kept = match rolled_up {
+                Some(_) => crate::bind::rollup::keeps_rows(b),
+                None => b.group.as_ref().is_some_and(|g| !g.implicit && !g.ordered),
+            };
+            if kept || (b.distinct && b.group.is_none() && b.windows.is_empty()) {
                 extra.push("Using temporary".into());
             }
             let sorts = |p: &WindowPass| !p.partition.is_empty() || !p.order.is_empty();
-            if !b.order.is_empty() || b.windows.iter().any(sorts) {
+            let sorted = !b.order.is_empty() || b.windows.iter().any(sorts);
+            if sorted || rolled_up.is_some_and(|g| !g.ordered) {
                 extra.push("Using filesort".into());
             }
         }

@@ -70,18 +70,30 @@ pub enum QueryBody {
     Working(u32),
 }
 
-/// A common table expression that names itself: the rows of `seed`, and those that `step` makes of the rows of the round before, round after round, until one
-/// gives none.
+/// A common table expression that names itself: the rows of `seed`, and those that each of `steps` makes of all rows once, those that it has made itself among
+/// them; one step after the other, and over again, until they give none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recursion {
     /// Which one of the statement.
     pub number: u32,
     pub seed: QueryPlan,
-    pub step: QueryPlan,
+    pub steps: Vec<QueryPlan>,
     /// Each row once.
     pub distinct: bool,
     /// The columns, as which values are kept.
     pub columns: Vec<ColumnDef>,
+}
+
+impl Recursion {
+    /// The seed, then the steps.
+    pub fn queries(&self) -> impl Iterator<Item = &QueryPlan> {
+        std::iter::once(&self.seed).chain(&self.steps)
+    }
+
+    /// As [`Recursion::queries`].
+    pub fn queries_mut(&mut self) -> impl Iterator<Item = &mut QueryPlan> {
+        std::iter::once(&mut self.seed).chain(&mut self.steps)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -324,21 +336,37 @@ pub struct RangePart {
     pub not_null: bool,
 }
 
-/// GROUP BY, or aggregation of all rows into one.
+/// GROUP BY, or aggregation of all rows into one. Its result is a row slot of the keys, the row's level where it is rolled up, and the aggregates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupPlan {
-    /// The result's slot holds these first, then the aggregates.
     pub keys: Vec<Expr>,
     pub aggregates: Vec<Aggregate>,
     /// Rows come with equal keys together.
     pub ordered: bool,
     /// No GROUP BY: one row, also of nothing.
     pub implicit: bool,
+    /// WITH ROLLUP: groups come in the order of their keys, and behind the groups that share the first n keys a row for all of them, in which the other keys are
+    /// NULL; n goes down to 0.
     pub rollup: bool,
     /// `MIN(col)`/`MAX(col)` alone, answered by the first row of the access path.
     pub first_row_only: bool,
     /// `COUNT(*)` alone.
     pub count_only: bool,
+}
+
+impl GroupPlan {
+    /// Where the first aggregate is in the result.
+    pub fn first_aggregate(&self) -> usize {
+        self.keys.len() + usize::from(self.rollup)
+    }
+
+    /// Where the result says how many keys of the row are those of its groups, WITH ROLLUP.
+    pub fn level(&self) -> Option<ColumnAt> {
+        self.rollup.then_some(ColumnAt {
+            table: 0,
+            column: self.keys.len() as u16,
+        })
+    }
 }
 
 /// One aggregate function.
@@ -662,10 +690,16 @@ impl QueryPlan {
     pub(crate) fn result_rows(&self) -> f64 {
         match &self.body {
             QueryBody::Block(b) => b.result_rows(),
-            QueryBody::Set { left, right, .. } => left.result_rows() + right.result_rows(),
+            QueryBody::Set {
+                op: SetOp::Union,
+                left,
+                right,
+                ..
+            } => left.result_rows() + right.result_rows(),
+            QueryBody::Set { left, .. } => left.result_rows(),
             QueryBody::Rows(rows) => rows.len() as f64,
             // How many rounds there are, nobody knows.
-            QueryBody::Recursive(r) => r.seed.result_rows() + r.step.result_rows(),
+            QueryBody::Recursive(r) => r.queries().map(QueryPlan::result_rows).sum(),
             QueryBody::Working(_) => 1.0,
         }
     }

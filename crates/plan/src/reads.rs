@@ -45,8 +45,7 @@ fn query(q: &QueryPlan, reads: &mut Reads) {
             query(right, reads);
         }
         QueryBody::Recursive(r) => {
-            query(&r.seed, reads);
-            query(&r.step, reads);
+            r.queries().for_each(|q| query(q, reads));
         }
         QueryBody::Rows(_) | QueryBody::Working(_) => {}
     }

@@ -65,9 +65,10 @@ impl QueryPlan {
             return block.origin(e);
         };
         let place = usize::from(e.as_column().filter(|at| at.table == 0)?.column);
-        let Some(aggregate) = place.checked_sub(group.keys.len()) else {
-            return block.origin(&group.keys[place]);
-        };
+        if let Some(key) = group.keys.get(place) {
+            return block.origin(key);
+        }
+        let aggregate = place.checked_sub(group.first_aggregate())?;
         let aggregate = group.aggregates.get(aggregate)?;
         let origin = block.origin(aggregate.args.first()?)?;
         match aggregate.func {

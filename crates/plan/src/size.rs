@@ -64,7 +64,10 @@ fn query(q: &QueryPlan) -> usize {
             2 * size_of::<QueryPlan>() + query(left) + query(right)
         }
         QueryBody::Recursive(r) => {
-            size_of_val(&**r) + query(&r.seed) + query(&r.step) + size_of_val(&*r.columns)
+            size_of_val(&**r)
+                + r.queries().map(query).sum::<usize>()
+                + size_of_val(&*r.steps)
+                + size_of_val(&*r.columns)
         }
         QueryBody::Working(_) => 0,
         QueryBody::Rows(rows) => rows.iter().map(|r| size_of_val(r) + exprs(r)).sum(),

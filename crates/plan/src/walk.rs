@@ -52,8 +52,7 @@ fn walk_query(query: &mut QueryPlan, level: u16, f: &mut Visit<'_>) {
             walk_query(right, level, f);
         }
         QueryBody::Recursive(r) => {
-            walk_query(&mut r.seed, level, f);
-            walk_query(&mut r.step, level, f);
+            r.queries_mut().for_each(|q| walk_query(q, level, f));
         }
         QueryBody::Working(_) => {}
         QueryBody::Rows(rows) => walk_list(rows.iter_mut().flatten(), level, f),

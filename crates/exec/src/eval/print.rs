@@ -269,7 +269,12 @@ fn column(p: &Printer<'_>, at: ColumnAt, scope: Scope<'_>) -> Option<String> {
             let group = block.group.as_ref()?;
             match group.keys.get(n) {
                 Some(key) => p.text(key, Scope::Tables(block)),
-                None => p.aggregate(group.aggregates.get(n - group.keys.len())?, block),
+                None => p.aggregate(
+                    group
+                        .aggregates
+                        .get(n.checked_sub(group.first_aggregate())?)?,
+                    block,
+                ),
             }
         }
         Scope::Tables(block) if usize::from(at.table) >= block.tables.len() => {

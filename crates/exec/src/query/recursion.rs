@@ -4,8 +4,8 @@
 //! ```text
 //!   seed ──▶ rows ──▶ result
 //!             │
-//!             ▼ rows of the round before (`Working`)
-//!           step ──▶ rows ──▶ result        ... until a round gives none
+//!             ▼ rows that a step has not seen (`Working`)
+//!           step ──▶ rows ──▶ result        ... until none gives any
 //! ```
 
 use std::cell::RefCell;
@@ -25,7 +25,7 @@ use crate::store::Storing;
 use crate::tuple::{self, KeyMaker};
 use nfold_plan::expr::Expr;
 
-/// The rows of the round before, of each recursion that runs, innermost last.
+/// The rows that the step that runs has not seen, of each recursion that runs, innermost last.
 #[derive(Default)]
 pub(crate) struct Working(RefCell<Vec<(u32, Option<Spool>)>>);
 
@@ -46,9 +46,8 @@ struct Rounds<'o, 's> {
     unique: &'o KeyMaker,
     storing: Storing,
     seen: Option<Distinct>,
-    /// Those of the round that runs.
-    next: Spool,
-    any: bool,
+    /// Of each step, the rows that it has not seen yet.
+    next: Vec<Next>,
     /// More rows are wanted.
     more: bool,
     image: &'o mut Vec<u8>,
@@ -84,10 +83,30 @@ impl RowOut for Rounds<'_, '_> {
         }
         self.image.clear();
         tuple::encode_row(self.layout, &values, self.image)?;
-        self.next.push(self.rt, 0, self.image)?;
-        self.any = true;
+        for next in &mut self.next {
+            next.rows.push(self.rt, 0, self.image)?;
+            next.any = true;
+        }
         self.more = (self.rows)(self.image)?;
         Ok(self.more)
+    }
+}
+
+/// What a step has not seen.
+struct Next {
+    rows: Spool,
+    any: bool,
+    /// How often it has run.
+    rounds: u64,
+}
+
+impl Next {
+    fn new(memory: usize) -> Next {
+        Next {
+            rows: Spool::new(memory),
+            any: false,
+            rounds: 0,
+        }
     }
 }
 
@@ -95,15 +114,16 @@ impl RowOut for Rounds<'_, '_> {
 ///
 /// # Errors
 /// 3636 after too many rounds; those of storing a value in a column; the queries' own.
-pub(super) fn run(
+pub(super) fn run<'k>(
     rt: &Runtime<'_>,
     plan: &Recursion,
-    [seed, step]: &[KeptQuery; 2],
+    (seed, steps): (&KeptQuery, impl Iterator<Item = &'k KeptQuery> + Clone),
     outer: &[&[RowRef<'_>]],
     (layout, unique, image): (&RowLayout, &KeyMaker, &mut Vec<u8>),
     rows: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
 ) -> Result<(), SqlError> {
     let memory = rt.env.work_memory();
+    let each = memory / plan.steps.len().max(1);
     // Expressions of a query are as strict as they were.
     let strict = rt.strict.get();
     let storing = Storing::new(rt, false, false);
@@ -115,31 +135,41 @@ pub(super) fn run(
         unique,
         storing,
         seen: plan.distinct.then(|| Distinct::new(memory)),
-        next: Spool::new(memory),
-        any: false,
+        next: plan.steps.iter().map(|_| Next::new(each)).collect(),
         more: true,
         image,
         rows,
     };
     seed.run(rt, &plan.seed, outer, &mut rounds)?;
-    let most = rt.env.cte_max_recursion_depth();
-    let mut round = 0;
-    while rounds.any && rounds.more {
-        round += 1;
-        if round > most {
-            return Err(SqlError::new(
-                ErrorCode::ER_CTE_MAX_RECURSION_DEPTH,
-                &[&round],
-            ));
+    // A step goes on with what it has made itself before the next one begins.
+    while rounds.more && rounds.next.iter().any(|n| n.any) {
+        for (n, (step, kept)) in plan.steps.iter().zip(steps.clone()).enumerate() {
+            while rounds.more && rounds.next[n].any {
+                let before = rounds.begin(n, each)?;
+                let working = &rt.working.0;
+                working.borrow_mut().push((plan.number, Some(before)));
+                let result = kept.run(rt, step, outer, &mut rounds);
+                working.borrow_mut().pop();
+                result?;
+            }
         }
-        rt.tick()?;
-        rounds.any = false;
-        let before = std::mem::replace(&mut rounds.next, Spool::new(memory));
-        let working = &rt.working.0;
-        working.borrow_mut().push((plan.number, Some(before)));
-        let result = step.run(rt, &plan.step, outer, &mut rounds);
-        working.borrow_mut().pop();
-        result?;
     }
     Ok(())
+}
+
+impl Rounds<'_, '_> {
+    /// Takes what step `n` has not seen, for one more round of it.
+    fn begin(&mut self, n: usize, memory: usize) -> Result<Spool, SqlError> {
+        let next = &mut self.next[n];
+        next.rounds += 1;
+        if next.rounds > self.rt.env.cte_max_recursion_depth() {
+            return Err(SqlError::new(
+                ErrorCode::ER_CTE_MAX_RECURSION_DEPTH,
+                &[&next.rounds],
+            ));
+        }
+        self.rt.tick()?;
+        next.any = false;
+        Ok(std::mem::replace(&mut next.rows, Spool::new(memory)))
+    }
 }

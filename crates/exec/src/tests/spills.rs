@@ -68,6 +68,45 @@ fn sorted_and_grouped_through_files() {
 }
 
 #[test]
+fn rolled_up_through_files() {
+    same_with_little_memory(
+        &[
+            "SELECT k, s, COUNT(*), GROUPING(k, s) FROM t GROUP BY k, s WITH ROLLUP",
+            "SELECT g + 0 x, k, COUNT(DISTINCT pad), SUM(DISTINCT id), MIN(pad) FROM u GROUP BY x, k WITH ROLLUP",
+            "SELECT g + 0 x, COUNT(*), COUNT(DISTINCT pad), MD5(GROUP_CONCAT(pad)) FROM u GROUP BY x WITH ROLLUP",
+            "SELECT DISTINCT COUNT(*), pad FROM u GROUP BY pad, k WITH ROLLUP ORDER BY pad, 1",
+        ],
+        true,
+    );
+}
+
+#[test]
+fn rolled_up_in_the_order_of_an_index() {
+    same_with_little_memory(
+        &[
+            "SELECT g, COUNT(DISTINCT pad), SUM(DISTINCT id), MAX(k) FROM u GROUP BY g WITH ROLLUP",
+            "SELECT id, COUNT(DISTINCT s) FROM t GROUP BY id WITH ROLLUP",
+        ],
+        true,
+    );
+}
+
+#[test]
+fn counted_rows_through_files() {
+    same_with_little_memory(
+        &[
+            "SELECT id, s FROM t INTERSECT SELECT id, s FROM t WHERE id > 5000",
+            "SELECT id, s FROM t EXCEPT SELECT id, s FROM t WHERE id % 3 = 0",
+            "SELECT k, pad FROM u INTERSECT ALL SELECT k, pad FROM u WHERE id % 2 = 0",
+            "SELECT g, pad FROM u EXCEPT ALL SELECT g, pad FROM u WHERE id < 1500 LIMIT 3000",
+            "SELECT s FROM t WHERE k < 4000 EXCEPT SELECT s FROM t WHERE k < 10 UNION ALL SELECT pad FROM u WHERE g = 1 ORDER BY s DESC",
+            "SELECT COUNT(*), SUM(id) FROM (SELECT id, s FROM t INTERSECT SELECT id, s FROM t WHERE k < 9) x",
+        ],
+        true,
+    );
+}
+
+#[test]
 fn distinct_rows_through_files() {
     same_with_little_memory(
         &[
@@ -144,6 +183,7 @@ fn rounds_of_recursions_in_files() {
     same_with_little_memory(
         &[
             "WITH RECURSIVE r AS (SELECT id, s FROM t UNION ALL SELECT id + 10000, s FROM r WHERE id <= 10000) SELECT COUNT(*), SUM(id), MAX(s) FROM r",
+            "WITH RECURSIVE r AS (SELECT id, s FROM t UNION ALL SELECT id + 10000, s FROM r WHERE id <= 10000 UNION ALL SELECT id + 20000, s FROM r WHERE id <= 11000) SELECT COUNT(*), SUM(id), MAX(s) FROM r",
         ],
         true,
     );

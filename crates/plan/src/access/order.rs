@@ -213,6 +213,10 @@ fn group_order(block: &Block, def: &TableDef, access: &Access, t: usize) -> bool
     if !in_key_order(access) || keys.iter().any(|k| usize::from(k.table) != t) {
         return false;
     }
+    if group.rollup {
+        let columns = keys.iter().map(|k| (usize::from(k.column), false));
+        return gives(def, access, &columns.collect::<Vec<_>>()) == Some(access.reverse);
+    }
     let fixed_parts = fixed(access);
     let is_fixed = |c: usize| {
         def.indexes[access.index]

@@ -11,7 +11,8 @@ use nfold_types::{ErrorCode, SqlError, TypeKind};
 use super::from::FromInfo;
 use super::group::{Grouper, Place};
 use super::keyed::{self, Asked};
-use super::set::{result_order, set_body};
+use super::rollup::{self, Grouped};
+use super::set::{ordered, result_order, set_body, whole_table};
 use super::window::{self, Draft, Specs};
 use super::{BlockBinder, MAX_DEPTH, PlanCx, Unplanned, with};
 use crate::expr::{ColumnAt, Expr, ExprKind, ExprType, KeyedPlan};
@@ -84,10 +85,32 @@ fn bind_within(
         AstBody::Paren(inner) if q.order_by.is_empty() && q.limit.is_none() => {
             bind_in(cx, inner, outer, asked)
         }
+        AstBody::Table(name) => {
+            let select = whole_table(name);
+            block((cx, asked), &select, &q.order_by, limit, lock, outer)
+        }
+        // What is not cut off is ordered by the outermost ORDER BY, as if there were no parentheses.
+        AstBody::Paren(inner) if inner.limit.is_none() && inner.with.is_none() => {
+            let mut whole = Query::clone(inner);
+            if !q.order_by.is_empty() {
+                whole.order_by = q.order_by.clone();
+            }
+            whole.limit = q.limit.clone();
+            if whole.locking.is_empty() {
+                whole.locking = q.locking.clone();
+            }
+            bind_in(cx, &whole, outer, asked)
+        }
         body => {
             let mut bound = set_body(cx, body, outer)?;
-            bound.plan.order = result_order(&bound.plan, &q.order_by)?;
-            bound.plan.limit = limit;
+            let order = match body {
+                AstBody::Paren(_) => None,
+                _ => result_order(&bound.plan, &q.order_by)?,
+            };
+            match order {
+                Some(order) => (bound.plan.order, bound.plan.limit) = (order, limit),
+                None => bound = ordered(cx, bound, &q.order_by, limit, outer)?,
+            }
             Ok(bound)
         }
     }
@@ -138,7 +161,7 @@ pub(super) fn made_column(name: Arc<str>, ty: &ExprType) -> ColumnMeta {
 
 /// What a selected expression is to the temporary table with which MySQL groups: what it keeps is described as its column.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kept {
+pub(super) enum Kept {
     Constant,
     Aggregate,
     /// Computed from what the table has.
@@ -167,7 +190,7 @@ impl Kept {
 }
 
 /// What a column of a table has in its description, but not that of the temporary table into which MySQL puts the results of windows.
-const OF_TABLES: u16 = ColumnFlags::PRI_KEY
+pub(super) const OF_TABLES: u16 = ColumnFlags::PRI_KEY
     | ColumnFlags::UNIQUE_KEY
     | ColumnFlags::MULTIPLE_KEY
     | ColumnFlags::PART_KEY
@@ -192,9 +215,6 @@ pub(super) fn block(
     lock: RowLocking,
     outer: Option<&BlockBinder<'_>>,
 ) -> Result<Bound, SqlError> {
-    if s.with_rollup {
-        return Err(SqlError::not_supported("WITH ROLLUP"));
-    }
     let tells_apart = s.distinct && keyed::tells_apart(asked, limit.as_ref());
     let derived = cx.derived;
     let cx = &PlanCx {
@@ -210,6 +230,11 @@ pub(super) fn block(
         let e = b.expr(e)?;
         b.conditions(e, &mut conditions);
     }
+    b.grouped = match (s.group_by.is_empty(), s.with_rollup) {
+        (true, _) => Grouped::No,
+        (false, false) => Grouped::Plainly,
+        (false, true) => Grouped::RolledUp,
+    };
     b.clause = "field list";
     b.aggregates_allowed = true;
     b.windows_allowed = true;
@@ -262,7 +287,7 @@ pub(super) fn block(
     let mut added = Vec::new();
     let mut distinct = tells_apart;
     if grouped {
-        let mut g = Grouper::new(&b, keys, implicit, &conditions, &info.outer_joins);
+        let mut g = Grouper::new(&b, keys, implicit, &conditions, &info.outer_joins)?;
         g.drafts = drafts;
         select = select
             .into_iter()
@@ -301,7 +326,7 @@ pub(super) fn block(
                     keys.push(e.clone());
                 }
             }
-            let mut g = Grouper::new(&b, keys, false, &conditions, &info.outer_joins);
+            let mut g = Grouper::new(&b, keys, false, &conditions, &info.outer_joins)?;
             select = select
                 .into_iter()
                 .enumerate()
@@ -384,8 +409,14 @@ pub(super) fn block(
     let group = |wanted: bool| block.group.as_ref().is_some_and(|g| g.implicit == wanted);
     let ordered = block.group.as_ref().is_some_and(|g| g.ordered);
     let grouped = group(false) && !ordered && !sorted_groups;
+    let rolled_up = block.group.clone().filter(|g| g.rollup);
+    let kept_rows = [rollup::keeps_rows(&block), block.distinct || windowed];
     let distinct_rows = tells_apart && !group(true);
     for ((meta, e), place) in columns.iter_mut().zip(&mut block.select).zip(places) {
+        if let Some(group) = &rolled_up {
+            rollup::describe(meta, e, group, place, kept_rows);
+            continue;
+        }
         let kept = match place {
             Kept::Constant => false,
             _ if windowed => true,
@@ -517,6 +548,7 @@ impl BlockBinder<'_> {
                         (None, ast::Expr::Literal(Literal::String(s))) => {
                             literal_name(s, &bound.ty, written())
                         }
+                        (None, ast::Expr::Literal(Literal::Null)) => "NULL".into(),
                         // A plus sign leaves nothing behind.
                         (
                             None,
@@ -643,8 +675,14 @@ impl BlockBinder<'_> {
                     &[&"aggregate"],
                 ));
             }
-            // Grouping by a constant makes one group, but still none of no rows.
-            if !keys.iter().any(|k| k.kind == key.kind) {
+            if key.any(
+                &mut |e| matches!(e.kind, ExprKind::Column(at) if at.table == super::GROUPINGS),
+            ) {
+                return Err(rollup::not_grouped_by());
+            }
+            // Grouping by a constant makes one group, but still none of no rows. What is rolled up has a row for each member, named twice or not.
+            let again = keys.iter().any(|k| k.kind == key.kind);
+            if !again || self.grouped == Grouped::RolledUp {
                 keys.push(key);
             }
         }

@@ -254,7 +254,7 @@ pub(super) fn refuse_own_table(
     fn reads(q: &QueryPlan, table: &TableDef) -> bool {
         match &q.body {
             QueryBody::Rows(_) | QueryBody::Working(_) => false,
-            QueryBody::Recursive(r) => reads(&r.seed, table) || reads(&r.step, table),
+            QueryBody::Recursive(r) => r.queries().any(|q| reads(q, table)),
             QueryBody::Set { left, right, .. } => reads(left, table) || reads(right, table),
             QueryBody::Block(b) => {
                 let own = |s: &TableSource| matches!(s, TableSource::Table(t) if t.id == table.id);

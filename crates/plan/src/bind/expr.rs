@@ -808,6 +808,9 @@ impl BlockBinder<'_> {
         if let Some(func) = aggregate_named(&call.name, call.star) {
             return self.aggregate(func, call);
         }
+        if let ("grouping", None) = (call.name.as_str(), &call.schema) {
+            return self.grouping(&call.args);
+        }
         if let ("mod", None, [a, b]) = (call.name.as_str(), &call.schema, call.args.as_slice()) {
             return self.binary(BinaryOp::Mod, a, b);
         }

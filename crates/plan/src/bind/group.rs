@@ -3,8 +3,9 @@
 use nfold_sql::ast::BinaryOp;
 use nfold_types::{ErrorCode, SqlError};
 
+use super::rollup::{self, Grouped};
 use super::window::Draft;
-use super::{AGGREGATES, BlockBinder, OuterJoin, ParamType, WINDOWS};
+use super::{AGGREGATES, BlockBinder, GROUPINGS, OuterJoin, ParamType, WINDOWS};
 use crate::expr::{ColumnAt, Expr, ExprKind, SubqueryPlan};
 use crate::mode::SqlMode;
 use crate::query::{AggFunc, Aggregate, GroupPlan, TableSource};
@@ -24,6 +25,8 @@ pub(super) enum Place<'p> {
 pub(super) struct Grouper<'g, 'b> {
     block: &'g BlockBinder<'b>,
     pub plan: GroupPlan,
+    /// The calls of GROUPING.
+    groupings: Vec<Expr>,
     /// Columns that the group determines.
     determined: Vec<ColumnAt>,
     strict: bool,
@@ -73,20 +76,28 @@ impl<'g, 'b> Grouper<'g, 'b> {
         implicit: bool,
         conditions: &[Expr],
         outer_joins: &[OuterJoin],
-    ) -> Self {
+    ) -> Result<Self, SqlError> {
         let strict = block.cx.mode.has(SqlMode::ONLY_FULL_GROUP_BY);
-        let determined = determined(block, &keys, conditions, outer_joins);
+        let rollup = block.grouped == Grouped::RolledUp && !implicit;
+        // In a row for several groups nothing follows from a key.
+        let determined = match rollup {
+            true => keys.iter().filter_map(Expr::as_column).collect(),
+            false => determined(block, &keys, conditions, outer_joins),
+        };
         let plan = GroupPlan {
             keys,
             aggregates: block.aggregates.borrow().clone(),
             ordered: false,
             implicit,
-            rollup: false,
+            rollup,
             first_row_only: false,
             count_only: false,
         };
-        Grouper {
+        let groupings = block.groupings.iter();
+        let groupings = groupings.map(|args| rollup::over_groups(args, &plan));
+        Ok(Grouper {
             block,
+            groupings: groupings.collect::<Result<_, _>>()?,
             plan,
             determined,
             strict,
@@ -94,7 +105,7 @@ impl<'g, 'b> Grouper<'g, 'b> {
             regrouped: Vec::new(),
             drafts: Vec::new(),
             met: Vec::new(),
-        }
+        })
     }
 
     /// The grouping. Its keys are what a temporary table would keep: the text of an ENUM that an expression gives.
@@ -129,13 +140,15 @@ impl<'g, 'b> Grouper<'g, 'b> {
                 e.ty = e.ty.kept();
             }
             e.kind = Self::at(k);
+            e.ty.nullable |= self.plan.rollup;
             return Ok(());
         }
         match e.kind {
             ExprKind::Column(at) if at.table == AGGREGATES => {
-                let any = self.plan.aggregates[usize::from(at.column)].func == AggFunc::Any;
-                e.ty.nullable |= any && self.plan.implicit;
-                e.kind = Self::at(self.plan.keys.len() + usize::from(at.column));
+                return self.aggregate(e, usize::from(at.column), place);
+            }
+            ExprKind::Column(at) if at.table == GROUPINGS => {
+                *e = self.groupings[usize::from(at.column)].clone();
                 return Ok(());
             }
             ExprKind::Column(at) if at.table == WINDOWS => return self.window(at.column, place),
@@ -156,7 +169,32 @@ impl<'g, 'b> Grouper<'g, 'b> {
                 result = self.walk(child, place, false);
             }
         });
+        e.ty.nullable |= self.plan.rollup && self.is_rolled_up(e);
         result
+    }
+
+    /// Whether an expression over the grouped row names a key or the row's level.
+    fn is_rolled_up(&self, e: &Expr) -> bool {
+        let keys = self.plan.keys.len();
+        e.any(&mut |e| {
+            e.as_column()
+                .is_some_and(|at| at.table == 0 && usize::from(at.column) <= keys)
+        })
+    }
+
+    /// An aggregate. The ANY_VALUE of what is rolled up is that of the row at hand, where a key may be NULL.
+    fn aggregate(&mut self, e: &mut Expr, n: usize, place: Place<'_>) -> Result<(), SqlError> {
+        let agg = &self.plan.aggregates[n];
+        if self.plan.rollup && agg.func == AggFunc::Any {
+            *e = agg.args[0].clone();
+            let strict = std::mem::take(&mut self.strict);
+            let done = self.walk(e, place, false);
+            self.strict = strict;
+            return done;
+        }
+        e.ty.nullable |= self.plan.implicit && agg.func == AggFunc::Any;
+        e.kind = Self::at(self.plan.first_aggregate() + n);
+        Ok(())
     }
 
     /// The arguments of a window function, where it is met first.
@@ -239,8 +277,8 @@ impl<'g, 'b> Grouper<'g, 'b> {
                 self.plan.aggregates.push(agg);
                 self.plan.aggregates.len() - 1
             });
-        e.kind = Self::at(self.plan.keys.len() + place);
-        if self.plan.implicit {
+        e.kind = Self::at(self.plan.first_aggregate() + place);
+        if self.plan.implicit || self.plan.rollup {
             e.ty.nullable = true;
         }
         Ok(())

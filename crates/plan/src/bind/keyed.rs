@@ -195,7 +195,7 @@ fn nested(block: &Block) -> usize {
         match &q.body {
             QueryBody::Block(b) => nested(b),
             QueryBody::Set { left, right, .. } => of(left).max(of(right)),
-            QueryBody::Recursive(r) => of(&r.seed).max(of(&r.step)),
+            QueryBody::Recursive(r) => r.queries().map(of).max().unwrap_or(0),
             QueryBody::Rows(_) | QueryBody::Working(_) => 0,
         }
     }

@@ -17,6 +17,7 @@ mod keyed;
 mod merged;
 mod names;
 pub(crate) mod pad;
+pub(crate) mod rollup;
 mod set;
 mod stored;
 mod tables;
@@ -49,8 +50,11 @@ pub use with::Ctes;
 /// While binding: the slot of aggregates, before they have their place in the grouped row.
 pub(crate) const AGGREGATES: u16 = u16::MAX;
 
-/// While binding: the slot of window functions, before they have their place in the slots of the passes.
-pub(crate) const WINDOWS: u16 = u16::MAX - 1;
+/// While binding: the slot of the calls of GROUPING, before the members of GROUP BY are known.
+pub(crate) const GROUPINGS: u16 = u16::MAX - 1;
+
+/// While binding: the slot of window functions, before they have their place in the slots of the passes. Columns of tables are below it.
+pub(crate) const WINDOWS: u16 = u16::MAX - 2;
 
 /// What the binder asks of the layers above, besides the schema.
 pub trait PlanInfo {
@@ -286,6 +290,10 @@ pub(crate) struct BlockBinder<'b> {
     pub subqueries: Vec<SubqueryPlan>,
     /// Behind a cell because subqueries may have aggregates of this block.
     pub aggregates: std::cell::RefCell<Vec<Aggregate>>,
+    /// The arguments of the calls of GROUPING.
+    pub groupings: Vec<Vec<Expr>>,
+    /// What the block's GROUP BY is.
+    pub grouped: rollup::Grouped,
     /// Which columns were named, per slot; behind a cell because subqueries name them too.
     pub used: std::cell::RefCell<Vec<Vec<bool>>>,
     /// A name was found in an enclosing query.
@@ -330,6 +338,8 @@ impl<'b> BlockBinder<'b> {
             hidden: Vec::new(),
             subqueries: Vec::new(),
             aggregates: std::cell::RefCell::default(),
+            groupings: Vec::new(),
+            grouped: rollup::Grouped::No,
             used: std::cell::RefCell::new(Vec::new()),
             correlated: std::cell::Cell::new(false),
             clause: "field list",

@@ -7,10 +7,13 @@ use nfold_types::{CollationId, ErrorCode, SqlError};
 
 use super::block::{Bound, bind_in, block, made_column};
 use super::keyed::Asked;
-use super::{BlockBinder, PlanCx};
+use super::{BlockBinder, FromInfo, Hints, PlanCx, ScopeColumn, ScopeSlot};
 use crate::collate;
-use crate::expr::{Class, Coercibility, Expr, ExprType};
-use crate::query::{ColumnMeta, QueryBody, QueryPlan, ResultOrder, RowLocking};
+use crate::expr::{Class, Coercibility, ColumnAt, Expr, ExprKind, ExprType};
+use crate::query::{
+    Block, ColumnMeta, LimitPlan, OrderKey, QueryBody, QueryPlan, ResultOrder, RowLocking,
+    TableSlot, TableSource,
+};
 
 /// Binds what a query consists of.
 pub(super) fn set_body(
@@ -27,22 +30,7 @@ pub(super) fn set_body(
         AstBody::Select(s) => block(plain, s, &[], None, RowLocking::NONE, outer),
         AstBody::Paren(q) => bind_in(cx, q, outer, Asked::Rows),
         AstBody::Table(name) => {
-            let select = Select {
-                distinct: false,
-                options: Default::default(),
-                items: vec![SelectItem::Star],
-                from: vec![ast::TableRef::Table(ast::TableFactor {
-                    name: name.clone(),
-                    partitions: Vec::new(),
-                    alias: None,
-                    hints: Vec::new(),
-                })],
-                selection: None,
-                group_by: Vec::new(),
-                with_rollup: false,
-                having: None,
-                windows: Vec::new(),
-            };
+            let select = whole_table(name);
             block(plain, &select, &[], None, RowLocking::NONE, outer)
         }
         AstBody::Values(rows) => values(cx, rows, outer),
@@ -52,7 +40,9 @@ pub(super) fn set_body(
             left,
             right,
         } => {
-            let chained = [left, right].map(|side| is_chained(side, *op, *distinct));
+            // `a EXCEPT (b EXCEPT c)` is no chain.
+            let chained = [(left, true), (right, *op != ast::SetOp::Except)]
+                .map(|(side, may_be)| may_be && is_chained(side, *op, *distinct));
             let (left, right) = (set_body(cx, left, outer)?, set_body(cx, right, outer)?);
             let correlated = left.correlated || right.correlated;
             let (mut left, mut right) = (left.plan, right.plan);
@@ -69,7 +59,11 @@ pub(super) fn set_body(
             let types = (0..right.types.len())
                 .map(|n| {
                     let of: Vec<&ExprType> = operands.iter().map(|q| &q.types[n]).collect();
-                    union_type(&of, cx.connection)
+                    let ty = set_type(&of, cx.connection, name_of(*op))?;
+                    Ok(ExprType {
+                        nullable: may_be_null(*op, &of, ty.nullable),
+                        ..ty
+                    })
                 })
                 .collect::<Result<Vec<_>, _>>()?;
             for (side, _) in [&mut left, &mut right]
@@ -105,6 +99,26 @@ pub(super) fn set_body(
                 keyed: None,
             })
         }
+    }
+}
+
+/// `TABLE name`
+pub(super) fn whole_table(name: &ast::ObjectName) -> Select {
+    Select {
+        distinct: false,
+        options: Default::default(),
+        items: vec![SelectItem::Star],
+        from: vec![ast::TableRef::Table(ast::TableFactor {
+            name: name.clone(),
+            partitions: Vec::new(),
+            alias: None,
+            hints: Vec::new(),
+        })],
+        selection: None,
+        group_by: Vec::new(),
+        with_rollup: false,
+        having: None,
+        windows: Vec::new(),
     }
 }
 
@@ -153,50 +167,178 @@ fn values(
     })
 }
 
-/// ORDER BY of a set operation: result columns by name or number.
+/// ORDER BY of a set operation by result columns, by name or number; `None` where there is more to it.
 pub(super) fn result_order(
     plan: &QueryPlan,
     order: &[OrderItem],
-) -> Result<Vec<ResultOrder>, SqlError> {
-    order
+) -> Result<Option<Vec<ResultOrder>>, SqlError> {
+    let mut out = Vec::with_capacity(order.len());
+    for o in order {
+        let Some(column) = result_column(plan, &o.expr)? else {
+            return Ok(None);
+        };
+        out.push(ResultOrder {
+            column,
+            desc: o.descending,
+        });
+    }
+    Ok(Some(out))
+}
+
+/// Which result column a member of ORDER BY is; `None`: an expression.
+fn result_column(plan: &QueryPlan, e: &ast::Expr) -> Result<Option<usize>, SqlError> {
+    let unknown = |name: &dyn std::fmt::Display| {
+        SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[name, &"order clause"])
+    };
+    match e {
+        ast::Expr::Literal(Literal::Int(n)) => {
+            let n = *n as usize;
+            match n == 0 || n > plan.columns.len() {
+                true => Err(unknown(&n)),
+                false => Ok(Some(n - 1)),
+            }
+        }
+        ast::Expr::Column(c) => {
+            if let Some(table) = &c.table {
+                let place = "global ORDER clause";
+                let code = ErrorCode::ER_TABLENAME_NOT_ALLOWED_HERE;
+                return Err(SqlError::new(code, &[&table.value, &place]));
+            }
+            let called = |m: &ColumnMeta| nfold_catalog::schema::eq_name(&m.name, &c.name.value);
+            let mut at = (0..plan.columns.len()).filter(|&n| called(&plan.columns[n]));
+            match (at.next(), at.next()) {
+                (Some(at), None) => Ok(Some(at)),
+                (None, _) => Err(unknown(&c.name.value)),
+                (Some(_), Some(_)) => {
+                    let code = ErrorCode::ER_NON_UNIQ_ERROR;
+                    Err(SqlError::new(code, &[&c.name.value, &"order clause"]))
+                }
+            }
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The rows of a query in the order of expressions of its result columns, as far as `limit` lets them through: a query block over it.
+///
+/// # Errors
+/// 3028 of aggregates and window functions.
+pub(super) fn ordered(
+    cx: &PlanCx<'_>,
+    bound: Bound,
+    order: &[OrderItem],
+    limit: Option<LimitPlan>,
+    outer: Option<&BlockBinder<'_>>,
+) -> Result<Bound, SqlError> {
+    let Bound {
+        plan, correlated, ..
+    } = bound;
+    let types = plan.types.clone();
+    let columns: Vec<ColumnMeta> = plan
+        .columns
         .iter()
-        .map(|o| {
-            let unknown = |name: &dyn std::fmt::Display| {
-                SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[name, &"order clause"])
-            };
-            let column = match &o.expr {
-                ast::Expr::Literal(Literal::Int(n)) => {
-                    let n = *n as usize;
-                    if n == 0 || n > plan.columns.len() {
-                        return Err(unknown(&n));
-                    }
-                    n - 1
-                }
-                ast::Expr::Column(c) => {
-                    let called =
-                        |m: &ColumnMeta| nfold_catalog::schema::eq_name(&m.name, &c.name.value);
-                    let mut at = (0..plan.columns.len()).filter(|&n| called(&plan.columns[n]));
-                    match (at.next(), at.next()) {
-                        (Some(at), None) => at,
-                        (None, _) => return Err(unknown(&c.name.value)),
-                        (Some(_), Some(_)) => {
-                            let code = ErrorCode::ER_NON_UNIQ_ERROR;
-                            return Err(SqlError::new(code, &[&c.name.value, &"order clause"]));
-                        }
-                    }
-                }
-                _ => {
-                    return Err(SqlError::not_supported(
-                        "an expression in ORDER BY of a set operation",
-                    ));
-                }
-            };
-            Ok(ResultOrder {
-                column,
-                desc: o.descending,
-            })
+        .zip(&types)
+        .map(|(c, ty)| kept_column(c.name.clone(), ty))
+        .collect();
+    let cx = &PlanCx {
+        derived: false,
+        ..*cx
+    };
+    let mut b = BlockBinder::new(cx, outer);
+    let mut named: Vec<ScopeColumn> = Vec::with_capacity(columns.len());
+    for (meta, ty) in columns.iter().zip(&types) {
+        // In an expression the first of columns with one name is meant.
+        let again = named
+            .iter()
+            .any(|c| nfold_catalog::schema::eq_name(&c.name, &meta.name));
+        named.push(ScopeColumn {
+            name: if again { "".into() } else { meta.name.clone() },
+            ty: ty.col.clone(),
+            nullable: ty.nullable,
+            coercibility: None,
+            made: false,
+        });
+    }
+    let alias: Arc<str> = "".into();
+    b.used.borrow_mut().push(vec![true; named.len()]);
+    b.scope.push(ScopeSlot {
+        schema: None,
+        alias: alias.clone(),
+        columns: named,
+    });
+    b.tables.push(TableSlot {
+        alias,
+        used: vec![true; columns.len()],
+        nullable: false,
+        merged: false,
+        source: TableSource::Derived(Box::new(plan.clone())),
+    });
+    let select: Vec<Expr> = types
+        .iter()
+        .enumerate()
+        .map(|(n, ty)| Expr {
+            kind: ExprKind::Column(ColumnAt {
+                table: 0,
+                column: n as u16,
+            }),
+            ty: ty.clone(),
         })
-        .collect()
+        .collect();
+    b.clause = "order clause";
+    (b.aggregates_allowed, b.windows_allowed) = (true, true);
+    let mut keys: Vec<OrderKey> = Vec::with_capacity(order.len());
+    for (n, o) in order.iter().enumerate() {
+        let expr = match result_column(&plan, &o.expr)? {
+            Some(n) => select[n].clone(),
+            None => b.expr(&o.expr)?,
+        };
+        if !b.aggregates.borrow().is_empty() || !b.windows.is_empty() {
+            let code = ErrorCode::ER_AGGREGATE_ORDER_FOR_UNION;
+            return Err(SqlError::new(code, &[&(n + 1)]));
+        }
+        let constant = matches!(expr.kind, ExprKind::Const(_) | ExprKind::Param(_));
+        if !constant && !keys.iter().any(|k| k.expr.kind == expr.kind) {
+            keys.push(OrderKey {
+                expr,
+                desc: o.descending,
+            });
+        }
+    }
+    let mut block = Block {
+        tables: b.tables,
+        joins: Vec::new(),
+        constant_filter: Vec::new(),
+        group: None,
+        having: Vec::new(),
+        windows: Vec::new(),
+        select,
+        distinct: false,
+        order: keys,
+        ordered: false,
+        subqueries: b.subqueries,
+        lock: RowLocking::NONE,
+        changed: 0,
+        calc_found_rows: false,
+        deprecated: b.deprecated,
+        unplanned: None,
+    };
+    super::merged::forget(&mut block);
+    let info = FromInfo {
+        hints: vec![Hints::default()],
+        ..FromInfo::default()
+    };
+    crate::access::optimize(cx, &mut block, Vec::new(), &info, limit.is_some());
+    Ok(Bound {
+        plan: QueryPlan {
+            body: QueryBody::Block(Box::new(block)),
+            columns,
+            types,
+            order: Vec::new(),
+            limit,
+        },
+        correlated: correlated || b.correlated.get(),
+        keyed: None,
+    })
 }
 
 /// Whether an operand of a set operation is one itself that is done together with it: what is distinct at last need not be so before.
@@ -247,15 +389,33 @@ fn set_types(q: &mut QueryPlan, types: &[ExprType]) {
     }
 }
 
-/// The type of a column of a UNION; error 1271 where collations do not go together.
-pub(super) fn union_type(
+fn name_of(op: ast::SetOp) -> &'static str {
+    match op {
+        ast::SetOp::Union => "UNION",
+        ast::SetOp::Intersect => "INTERSECT",
+        ast::SetOp::Except => "EXCEPT",
+    }
+}
+
+/// Whether NULL may be in a column that is made of columns of these types. `any`: one of them may have it.
+fn may_be_null(op: ast::SetOp, types: &[&ExprType], any: bool) -> bool {
+    match op {
+        ast::SetOp::Union => any,
+        ast::SetOp::Intersect => types.iter().all(|t| t.nullable),
+        ast::SetOp::Except => types.first().is_some_and(|t| t.nullable),
+    }
+}
+
+/// The type of a column of a UNION or of another set operation; error 1271 where collations do not go together.
+pub(super) fn set_type(
     types: &[&ExprType],
     connection: CollationId,
+    name: &str,
 ) -> Result<ExprType, SqlError> {
-    let mixed = || SqlError::new(ErrorCode::ER_CANT_AGGREGATE_NCOLLATIONS, &[&"UNION"]);
+    let mixed = || SqlError::new(ErrorCode::ER_CANT_AGGREGATE_NCOLLATIONS, &[&name]);
     let explicit = |t: &&ExprType| t.coercibility == Coercibility::Explicit;
     let mixes = ErrorCode::ER_CANT_AGGREGATE_2COLLATIONS.errno();
-    let ty = collate::common_type(types, connection, "UNION").map_err(|e| {
+    let ty = collate::common_type(types, connection, name).map_err(|e| {
         if e.errno() == mixes && !types.iter().all(explicit) {
             mixed()
         } else {

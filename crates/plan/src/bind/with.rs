@@ -1,10 +1,11 @@
-//! WITH: each reference to a common table expression is a derived table of its own. One that names itself is a [`Recursion`], in whose step its name is a
-//! derived table of the rows of the round before.
+//! WITH: each reference to a common table expression is a derived table of its own. One that names itself is a [`Recursion`], in whose steps its name is a
+//! derived table of the rows that they have not seen.
 //!
 //! # Invariants
 //! - W1: a definition is bound as if it stood where it is defined: it sees the definitions before it and around its WITH, not those where it is named.
 //! - W2: what gives other values when it is run again (`RAND()`) is named once, or not at all: MySQL runs a definition once, however often it is named.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 
 use nfold_catalog::{ColumnDef, ColumnDefault};
@@ -31,6 +32,8 @@ pub struct Ctes<'a> {
     recursive: bool,
     /// The one that is being defined, where its rows may be named.
     own: Option<&'a Own>,
+    /// Told where it is named although it may not be.
+    asked: Option<&'a Cell<bool>>,
     /// How often each is named so far.
     named: &'a [Cell<usize>],
     /// References that are left, of the statement.
@@ -76,6 +79,7 @@ pub(super) fn in_sight<T>(
         count: tables.len(),
         recursive: with.recursive,
         own: None,
+        asked: None,
         named: &named,
         left: cx.ctes.map_or(&first, |around| around.left),
         outer,
@@ -125,6 +129,7 @@ impl<'b> BlockBinder<'b> {
         let before = Ctes {
             count: at,
             own: None,
+            asked: None,
             ..ctes
         };
         let cx = PlanCx {
@@ -175,17 +180,29 @@ impl BlockBinder<'_> {
     fn own_rows(&self, ctes: &Ctes<'_>, cte: &ast::Cte) -> Result<QueryPlan, SqlError> {
         let error = |code| SqlError::new(code, &[&cte.name.value]);
         let Some(own) = ctes.own else {
+            if let Some(asked) = ctes.asked {
+                asked.set(true);
+            }
             let AstBody::SetOperation {
                 op: SetOp::Union,
+                distinct,
                 left,
-                ..
+                right,
             } = &cte.query.body
             else {
                 return Err(error(ErrorCode::ER_CTE_RECURSIVE_REQUIRES_UNION));
             };
-            return Err(match **left {
-                AstBody::SetOperation { .. } => several_parts(),
-                _ => error(ErrorCode::ER_CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST),
+            if is_other(left) || is_other(right) {
+                return Err(SqlError::new(ErrorCode::ER_CTE_RECURSIVE_NOT_UNION, &[]));
+            }
+            let mut operands = Vec::new();
+            add_operands(*distinct, right, &mut operands);
+            let nested = operands.iter().any(|(_, body)| union_of(body).is_some());
+            return Err(match nested {
+                true => SqlError::not_supported(
+                    "right nested recursive query blocks, in Common Table Expression",
+                ),
+                false => error(ErrorCode::ER_CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST),
             });
         };
         if own.named.replace(true) || self.cx.depth != own.depth {
@@ -195,10 +212,121 @@ impl BlockBinder<'_> {
     }
 }
 
-fn several_parts() -> SqlError {
-    SqlError::not_supported(
-        "recursive common table expressions of other than some query blocks and a recursive one behind them",
-    )
+/// Whether this is INTERSECT or EXCEPT.
+fn is_other(body: &AstBody) -> bool {
+    match body {
+        AstBody::SetOperation { op, .. } => *op != SetOp::Union,
+        AstBody::Paren(q) => is_other(&q.body),
+        _ => false,
+    }
+}
+
+/// The two sides of a UNION, and whether it is DISTINCT, without parentheses that change nothing.
+fn union_of(body: &AstBody) -> Option<(bool, &AstBody, &AstBody)> {
+    match body {
+        AstBody::SetOperation {
+            op: SetOp::Union,
+            distinct,
+            left,
+            right,
+        } => Some((*distinct, left, right)),
+        AstBody::Paren(q) => {
+            let plain = q.with.is_none() && q.order_by.is_empty() && q.limit.is_none();
+            plain.then(|| union_of(&q.body)).flatten()
+        }
+        _ => None,
+    }
+}
+
+/// Adds the query blocks that a UNION's right side adds to its left one, the last first: several where all is UNION ALL.
+fn add_operands<'q>(distinct: bool, body: &'q AstBody, out: &mut Vec<(bool, &'q AstBody)>) {
+    match union_of(body) {
+        Some((false, left, right)) if !distinct => {
+            add_operands(false, right, out);
+            add_operands(false, left, out);
+        }
+        _ => out.push((distinct, body)),
+    }
+}
+
+/// What a common table expression that may name itself is made of.
+struct Parts<'q> {
+    seed: Cow<'q, AstBody>,
+    /// The query blocks behind it, and whether UNION DISTINCT stands before each.
+    steps: Vec<(bool, &'q AstBody)>,
+}
+
+/// Takes a definition apart; `None` where it is no UNION.
+fn parts<'q>(
+    cx: &PlanCx<'_>,
+    ctes: &Ctes<'_>,
+    query: &'q ast::Query,
+    outer: Option<&BlockBinder<'_>>,
+) -> Option<Parts<'q>> {
+    if query.with.is_some() || !matches!(query.body, AstBody::SetOperation { .. }) {
+        return None;
+    }
+    let (distinct, mut seed, last) = union_of(&query.body)?;
+    let mut steps = Vec::new();
+    add_operands(distinct, last, &mut steps);
+    while let Some((distinct, left, right)) = union_of(seed)
+        && names_itself(cx, ctes, right, outer)
+    {
+        add_operands(distinct, right, &mut steps);
+        seed = left;
+    }
+    steps.reverse();
+    let mut seed = Cow::Borrowed(seed);
+    // Of query blocks in parentheses the first ones may be seeds.
+    while steps.len() > 1 && !names_itself(cx, ctes, steps[0].1, outer) {
+        let (distinct, right) = steps.remove(0);
+        seed = Cow::Owned(AstBody::SetOperation {
+            op: SetOp::Union,
+            distinct,
+            left: Box::new(seed.into_owned()),
+            right: Box::new(right.clone()),
+        });
+    }
+    Some(Parts { seed, steps })
+}
+
+/// Whether a part of the definition at hand names what is being defined: it is bound to see.
+fn names_itself(
+    cx: &PlanCx<'_>,
+    ctes: &Ctes<'_>,
+    body: &AstBody,
+    outer: Option<&BlockBinder<'_>>,
+) -> bool {
+    let asked = Cell::new(false);
+    let before: Vec<usize> = ctes.named.iter().map(Cell::get).collect();
+    let left = ctes.left.get();
+    let trial = Ctes {
+        asked: Some(&asked),
+        ..*ctes
+    };
+    let cx = PlanCx {
+        ctes: Some(&trial),
+        ..*cx
+    };
+    let bound = set::set_body(&cx, body, outer);
+    for (cell, n) in ctes.named.iter().zip(before) {
+        cell.set(n);
+    }
+    ctes.left.set(left);
+    bound.is_err() && asked.get()
+}
+
+/// Whether all rows are different, by the UNION before each recursive query block.
+///
+/// # Errors
+/// 1235 where only some of them are to be.
+fn all_distinct(steps: &[(bool, &AstBody)]) -> Result<bool, SqlError> {
+    match steps.windows(2).any(|two| two[0].0 && !two[1].0) {
+        true => Err(SqlError::not_supported(
+            "recursive query blocks with UNION DISTINCT then UNION ALL, in recursive Common Table Expression",
+        )),
+        false => Ok(steps.last().is_some_and(|step| step.0)),
+    }
 }
 
 /// Binds the definition of `ctes`' next one, where it names itself: `None` where it does not. `number` tells it from others.
@@ -209,35 +337,27 @@ fn recursion(
     number: u32,
     outer: Option<&BlockBinder<'_>>,
 ) -> Result<Option<(QueryPlan, bool)>, SqlError> {
-    let AstBody::SetOperation {
-        op: SetOp::Union,
-        distinct,
-        left,
-        right,
-    } = &query.body
-    else {
+    let Some(parts) = parts(cx, ctes, query, outer) else {
         return Ok(None);
     };
-    let Some((step, whole)) = step_of(right).filter(|_| query.with.is_none()) else {
+    let steps = parts.steps.iter().map(|(_, step)| step_of(step));
+    let Some(bodies) = steps.collect::<Option<Vec<_>>>() else {
         return Ok(None);
     };
     let cx = &cx.deeper()?;
-    let seed = set::set_body(cx, left, outer)?;
-    let correlated = seed.correlated;
+    let seed = set::set_body(cx, &parts.seed, outer)?;
+    let mut correlated = seed.correlated;
     let seed = seed.plan;
     let types = seed
         .types
         .iter()
         .map(|ty| {
-            let ty = set::union_type(&[ty], cx.connection)?;
+            let ty = set::set_type(&[ty], cx.connection, "UNION")?;
             Ok(match ty.class() {
                 Class::Null => {
                     ExprType::string(0, CollationId::BINARY, Coercibility::Ignorable, true)
                 }
-                _ => ExprType {
-                    nullable: true,
-                    ..ty
-                },
+                _ => any_value_of(ty),
             })
         })
         .collect::<Result<Vec<_>, SqlError>>()?;
@@ -247,43 +367,28 @@ fn recursion(
         .zip(&types)
         .map(|(c, t)| set::kept_column(c.name.clone(), t))
         .collect();
-    let own = Own {
-        rows: QueryPlan {
-            body: QueryBody::Working(number),
-            columns: columns.clone(),
-            types: types.clone(),
-            order: Vec::new(),
-            limit: None,
-        },
-        depth: cx.depth,
-        named: Cell::new(false),
+    let own = QueryPlan {
+        body: QueryBody::Working(number),
+        columns: columns.clone(),
+        types: types.clone(),
+        order: Vec::new(),
+        limit: None,
     };
-    let inside = Ctes {
-        own: Some(&own),
-        ..*ctes
-    };
-    let inside = PlanCx {
-        ctes: Some(&inside),
-        ..*cx
-    };
-    let step = set::set_body(&inside, step, outer)?;
-    let correlated = correlated || step.correlated;
-    let step = step.plan;
-    if !own.named.get() {
-        return Ok(None);
-    }
-    if !query.order_by.is_empty() {
-        return Err(SqlError::not_supported(
-            "ORDER BY over UNION in recursive Common Table Expression",
-        ));
-    }
-    let name = &ctes.tables[ctes.count].name.value;
-    check_step(name, &step, number, whole)?;
-    if step.types.len() != types.len() {
-        return Err(SqlError::new(
-            ErrorCode::ER_WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
-            &[],
-        ));
+    let distinct = all_distinct(&parts.steps)?;
+    let mut steps = Vec::with_capacity(bodies.len());
+    for (body, whole) in bodies {
+        let Some(step) = bind_step(cx, ctes, body, outer, &own)? else {
+            return Ok(None);
+        };
+        if !query.order_by.is_empty() {
+            return Err(SqlError::not_supported(
+                "ORDER BY over UNION in recursive Common Table Expression",
+            ));
+        }
+        let name = &ctes.tables[ctes.count].name.value;
+        check_step(name, &step.plan, number, whole)?;
+        correlated |= step.correlated;
+        steps.push(step.plan);
     }
     let names = &ctes.tables[ctes.count].columns;
     let stored = |(n, (meta, ty)): (usize, (&ColumnMeta, &ExprType))| ColumnDef {
@@ -302,8 +407,8 @@ fn recursion(
         body: QueryBody::Recursive(Box::new(Recursion {
             number,
             seed,
-            step,
-            distinct: *distinct,
+            steps,
+            distinct,
             columns: columns.iter().zip(&types).enumerate().map(stored).collect(),
         })),
         columns,
@@ -314,10 +419,54 @@ fn recursion(
     Ok(Some((plan, correlated)))
 }
 
+/// The type of a recursion's column: steps may make greater numbers than those that the seed has.
+fn any_value_of(mut ty: ExprType) -> ExprType {
+    ty.nullable = true;
+    if ty.col.is_integer() {
+        ty.col.width = 0;
+    }
+    ty
+}
+
+/// Binds a recursive query block, in which the name of what is being defined is that of the rows `own`; `None` where it does not stand there.
+fn bind_step(
+    cx: &PlanCx<'_>,
+    ctes: &Ctes<'_>,
+    body: &AstBody,
+    outer: Option<&BlockBinder<'_>>,
+    rows: &QueryPlan,
+) -> Result<Option<block::Bound>, SqlError> {
+    let own = Own {
+        rows: rows.clone(),
+        depth: cx.depth,
+        named: Cell::new(false),
+    };
+    let inside = Ctes {
+        own: Some(&own),
+        ..*ctes
+    };
+    let inside = PlanCx {
+        ctes: Some(&inside),
+        ..*cx
+    };
+    let step = set::set_body(&inside, body, outer)?;
+    if !own.named.get() {
+        return Ok(None);
+    }
+    match step.plan.types.len() == rows.types.len() {
+        true => Ok(Some(step)),
+        false => Err(SqlError::new(
+            ErrorCode::ER_WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
+            &[],
+        )),
+    }
+}
+
 /// The recursive query block, if this is one, and whether it has neither DISTINCT nor ORDER BY nor LIMIT.
 fn step_of(body: &AstBody) -> Option<(&AstBody, bool)> {
     match body {
         AstBody::Select(s) => Some((body, !s.distinct)),
+        AstBody::Table(_) => Some((body, true)),
         AstBody::Paren(q) if q.with.is_none() => {
             let plain = q.order_by.is_empty() && q.limit.is_none();
             step_of(&q.body).map(|(step, whole)| (step, whole && plain))
@@ -329,7 +478,8 @@ fn step_of(body: &AstBody) -> Option<(&AstBody, bool)> {
 /// What a recursive query block may not do.
 fn check_step(name: &str, step: &QueryPlan, number: u32, whole: bool) -> Result<(), SqlError> {
     let QueryBody::Block(block) = &step.body else {
-        return Err(several_parts());
+        let what = "recursive query blocks that are none";
+        return Err(SqlError::not_supported(what));
     };
     if !whole {
         return Err(SqlError::not_supported(

@@ -132,7 +132,7 @@ impl Parser<'_> {
             }
             Kw::GET_FORMAT => self.get_format()?,
             Kw::WEIGHT_STRING => self.weight_string()?,
-            Kw::JSON_VALUE | Kw::GROUPING | Kw::JSON_TABLE => {
+            Kw::JSON_VALUE | Kw::JSON_TABLE => {
                 return Err(SqlError::not_supported(kw.name()));
             }
             Kw::COUNT
@@ -574,6 +574,7 @@ fn plain_name(kw: Kw) -> Option<(&'static str, usize, usize)> {
         Kw::CHARSET => ("charset", 1, 1),
         Kw::COLLATION => ("collation", 1, 1),
         Kw::COALESCE => ("coalesce", 1, ANY),
+        Kw::GROUPING => ("grouping", 1, ANY),
         Kw::FORMAT => ("format", 2, 3),
         Kw::LOG => ("log", 1, 2),
         Kw::REVERSE => ("reverse", 1, 1),

@@ -251,12 +251,7 @@ impl Parser<'_> {
         };
         let (mut group_by, mut with_rollup) = (Vec::new(), false);
         if self.accept_kws(&[Kw::GROUP, Kw::BY])? {
-            group_by = self.keeping_literals(|p| p.comma_list(Self::expr))?;
-            with_rollup = self.at(Kw::WITH) && self.peek().kw == Kw::ROLLUP;
-            if with_rollup {
-                self.advance();
-                self.advance();
-            }
+            (group_by, with_rollup) = self.keeping_literals(Self::group_list)?;
         }
         let having = if self.accept_kw(Kw::HAVING) {
             Some(self.keeping_literals(Self::expr)?)
@@ -282,6 +277,25 @@ impl Parser<'_> {
             having,
             windows,
         })
+    }
+
+    /// What stands behind GROUP BY: `a, b`, `a, b WITH ROLLUP`, `ROLLUP (a, b)`; and whether it is rolled up.
+    fn group_list(&mut self) -> Result<(Vec<Expr>, bool)> {
+        if self.at(Kw::ROLLUP) && self.peek().kind == TokenKind::LParen {
+            self.advance();
+            return Ok((self.paren_list(Self::expr)?, true));
+        }
+        let cube = self.at(Kw::CUBE) && self.peek().kind == TokenKind::LParen;
+        if cube || (self.at(Kw::GROUPING) && self.peek().kw == Kw::SETS) {
+            return Err(SqlError::not_supported("CUBE and GROUPING SETS"));
+        }
+        let list = self.comma_list(Self::expr)?;
+        let rolled_up = self.at(Kw::WITH) && self.peek().kw == Kw::ROLLUP;
+        if rolled_up {
+            self.advance();
+            self.advance();
+        }
+        Ok((list, rolled_up))
     }
 
     fn select_options(&mut self) -> Result<(bool, SelectOptions)> {

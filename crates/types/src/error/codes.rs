@@ -447,6 +447,7 @@ errors! {
     ER_INVALID_ARGUMENT_FOR_LOGARITHM = 3020, "2201E", "Invalid argument for logarithm";
     ER_QUERY_TIMEOUT = 3024, "HY000", "Query execution was interrupted, maximum statement execution time exceeded";
     ER_NON_RO_SELECT_DISABLE_TIMER = 3025, "HY000", "Select is not a read only statement, disabling timer";
+    ER_AGGREGATE_ORDER_FOR_UNION = 3028, "HY000", "Expression #%u of ORDER BY contains aggregate function and applies to a UNION, EXCEPT or INTERSECT";
     ER_AGGREGATE_ORDER_NON_AGG_QUERY = 3029, "HY000", "Expression #%u of ORDER BY contains aggregate function and applies to the result of a non-aggregated query";
     ER_SERVER_OFFLINE_MODE = 3032, "HY000", "The server is currently in offline mode";
     ER_GIS_DIFFERENT_SRIDS = 3033, "HY000", "Binary geometry function %s given two geometries of different srids: %u and %u, which should have been identical.";
@@ -541,6 +542,8 @@ errors! {
     ER_WINDOW_INVALID_WINDOW_FUNC_ALIAS_USE = 3594, "HY000", "You cannot use the alias '%s' of an expression containing a window function in this context.'";
     ER_WINDOW_NESTED_WINDOW_FUNC_USE_IN_WINDOW_SPEC = 3595, "HY000", "You cannot nest a window function in the specification of window '%s'.";
     ER_WINDOW_ROWS_INTERVAL_USE = 3596, "HY000", "Window '%s': INTERVAL can only be used with RANGE frames.";
+    ER_INVALID_NO_OF_ARGS = 3601, "HY000", "Too many arguments for function %s: %lu; maximum allowed is %u.";
+    ER_FIELD_IN_GROUPING_NOT_GROUP_BY = 3602, "HY000", "Argument #%u of GROUPING function is not in GROUP BY";
     ER_TOO_LONG_TABLESPACE_COMMENT = 3603, "HY000", "Comment for tablespace '%-.64s' is too long (max = %lu)";
     ER_NO_SYSTEM_VIEW_ACCESS = 3620, "HY000", "Access to system view INFORMATION_SCHEMA.'%.64s' is rejected.";
     ER_PART_EXPR_TOO_LONG = 3622, "HY000", "Partitioning expression is too long.";
@@ -646,5 +649,6 @@ errors! {
     ER_TOO_MANY_WINDOWS = 4086, "HY000", "Too many windows in SELECT: %d. Maximum allowed is %d. Use named windows to share windows between window functions.";
     ER_WARN_DEPRECATED_DATETIME_DELIMITER = 4095, "HY000", "Delimiter '%c' in position %d in datetime value '%s' at row %ld is deprecated. Prefer the standard '%c'.";
     ER_WARN_DEPRECATED_SUPERFLUOUS_DELIMITER = 4096, "HY000", "Delimiter '%c' in position %d in datetime value '%s' at row %ld is superfluous and is deprecated. Please remove.";
+    ER_CTE_RECURSIVE_NOT_UNION = 4114, "HY000", "Recursive table reference in EXCEPT or INTERSECT operand is not allowed.";
     ER_OUTER_REFERENCE_IN_WINDOW_SPEC = 6432, "HY000", "Outer reference %s in window's ORDER BY or PARTITION BY clause not allowed.";
 }

@@ -1,0 +1,200 @@
+//! GROUPING, which says of a row that WITH ROLLUP has made which members of GROUP BY it sums up.
+//!
+//! A call that is met becomes a column of the slot [`GROUPINGS`]. When GROUP BY is known, its arguments are looked for there, and the call is computed from the
+//! row's level: how many members of GROUP BY the row still tells apart ([`GroupPlan::level`]).
+
+use nfold_sql::ast::{self, BinaryOp, Literal};
+use nfold_types::sql_type::ColumnFlags;
+use nfold_types::{ErrorCode, SqlError, TypeKind, Value};
+
+use super::block::{Kept, OF_TABLES, made_column};
+use super::{BlockBinder, GROUPINGS};
+use crate::expr::{BitOp, CmpKind, ColumnAt, Expr, ExprKind, ExprType};
+use crate::query::{Block, ColumnMeta, GroupPlan};
+
+/// Arguments of GROUPING at most: each is a bit of its value.
+const MAX_ARGUMENTS: usize = 64;
+
+/// Of GROUP BY, while a block is bound.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Grouped {
+    #[default]
+    No,
+    Plainly,
+    RolledUp,
+}
+
+fn grouping_type(nullable: bool) -> ExprType {
+    ExprType::bigint(nullable)
+}
+
+impl BlockBinder<'_> {
+    /// A call of GROUPING.
+    ///
+    /// # Errors
+    /// 1111 where it may not stand, 3601, 1210.
+    pub(super) fn grouping(&mut self, args: &[ast::Expr]) -> Result<Expr, SqlError> {
+        let bound = args.iter().map(|e| self.expr(e));
+        let bound = bound.collect::<Result<Vec<Expr>, _>>()?;
+        if self.grouped == Grouped::No || (!self.aggregates_allowed && !self.in_aggregate) {
+            return Err(match self.clause {
+                "group statement" => not_grouped_by(),
+                _ => SqlError::new(ErrorCode::ER_INVALID_GROUP_FUNC_USE, &[]),
+            });
+        }
+        if args.len() > MAX_ARGUMENTS {
+            return Err(SqlError::new(
+                ErrorCode::ER_INVALID_NO_OF_ARGS,
+                &[&"GROUPING", &args.len(), &MAX_ARGUMENTS],
+            ));
+        }
+        if args
+            .iter()
+            .any(|e| matches!(e, ast::Expr::Literal(Literal::Int(_))))
+        {
+            let what = "GROUPING function";
+            return Err(SqlError::new(ErrorCode::ER_WRONG_ARGUMENTS, &[&what]));
+        }
+        let known = self.groupings.iter().position(|args| *args == bound);
+        let place = known.unwrap_or_else(|| {
+            self.groupings.push(bound);
+            self.groupings.len() - 1
+        });
+        // What an aggregate gathers are rows that nothing has been summed up in.
+        if self.in_aggregate {
+            return Ok(Expr::constant(Value::Int(0), grouping_type(false)));
+        }
+        let column = u16::try_from(place);
+        let too_many = |_| SqlError::new(ErrorCode::ER_TOO_MANY_FIELDS, &[]);
+        Ok(Expr {
+            kind: ExprKind::Column(ColumnAt {
+                table: GROUPINGS,
+                column: column.map_err(too_many)?,
+            }),
+            ty: grouping_type(self.grouped == Grouped::RolledUp),
+        })
+    }
+}
+
+/// Whether MySQL puts the rows of a rolled up block, or the joined ones before them, into a temporary table.
+pub(crate) fn keeps_rows(b: &Block) -> bool {
+    b.distinct || !b.order.is_empty() || !b.windows.is_empty() || b.joins.len() > 1
+}
+
+/// Describes a result column of a rolled up block. `kept_rows`: see [`keeps_rows`]; `distinct`: each row once.
+pub(super) fn describe(
+    meta: &mut ColumnMeta,
+    e: &mut Expr,
+    group: &GroupPlan,
+    place: Kept,
+    [kept_rows, distinct]: [bool; 2],
+) {
+    let key = |e: &Expr| {
+        e.as_column()
+            .is_some_and(|at| at.table == 0 && usize::from(at.column) <= group.keys.len())
+    };
+    if meta.made || e.any(&mut |e| key(e)) {
+        *meta = made_column(meta.name.clone(), &e.ty);
+    } else {
+        // A column that no group determines.
+        let lost = if kept_rows { OF_TABLES } else { 0 };
+        meta.flags &= !(lost | ColumnFlags::NOT_NULL);
+        meta.ty = e.ty.col.clone();
+        return;
+    }
+    let alone = key(e);
+    if alone {
+        e.ty = e.ty.clone().computed();
+    }
+    let kept = match place {
+        _ if alone => kept_rows,
+        Kept::Constant => false,
+        Kept::OfAggregates => distinct,
+        Kept::Aggregate | Kept::Value => kept_rows,
+    };
+    if !kept {
+        if alone {
+            *meta = made_column(meta.name.clone(), &e.ty.item());
+        }
+        return;
+    }
+    if place == Kept::Value && e.ty.col.is_integer() && e.ty.col.kind != TypeKind::Year {
+        e.ty.col.width = e.ty.max_length() as u32;
+        e.ty.col.kind = TypeKind::BigInt;
+    }
+    match place {
+        Kept::Aggregate => e.ty.col = e.ty.column(),
+        _ => super::group::keep(e),
+    }
+    *meta = ColumnMeta {
+        made: false,
+        ..made_column(meta.name.clone(), &e.ty)
+    };
+}
+
+/// Error 1056 of GROUPING in GROUP BY.
+pub(super) fn not_grouped_by() -> SqlError {
+    let what = "GROUPING function";
+    SqlError::new(ErrorCode::ER_WRONG_GROUP_FIELD, &[&what])
+}
+
+/// What a call of GROUPING with these arguments is over the grouped row.
+///
+/// # Errors
+/// 3602.
+pub(super) fn over_groups(args: &[Expr], plan: &GroupPlan) -> Result<Expr, SqlError> {
+    let mut bits = Vec::with_capacity(args.len());
+    for (n, arg) in args.iter().enumerate() {
+        let key = plan.keys.iter().position(|k| k.kind == arg.kind);
+        let key = key.ok_or_else(|| {
+            SqlError::new(ErrorCode::ER_FIELD_IN_GROUPING_NOT_GROUP_BY, &[&(n + 1)])
+        })?;
+        bits.push(summed_up(key, plan));
+    }
+    let ty = grouping_type(plan.rollup);
+    if !plan.rollup {
+        return Ok(Expr::constant(Value::Int(0), ty));
+    }
+    let last = bits.len() - 1;
+    if last == 0 {
+        return Ok(Expr {
+            ty,
+            ..bits.swap_remove(0)
+        });
+    }
+    let unsigned = || ExprType::ubigint(false);
+    let shifted = bits.into_iter().enumerate().map(|(n, bit)| Expr {
+        kind: ExprKind::Bit(
+            BitOp::ShiftLeft,
+            Box::new([bit, Expr::int((last - n) as i64)]),
+        ),
+        ty: unsigned(),
+    });
+    let all = shifted.reduce(|a, b| Expr {
+        kind: ExprKind::Bit(BitOp::Or, Box::new([a, b])),
+        ty: unsigned(),
+    });
+    Ok(Expr {
+        kind: ExprKind::Cast(Box::new(all.unwrap_or_else(|| Expr::int(0)))),
+        ty,
+    })
+}
+
+/// Whether a row sums up what differs in this member of GROUP BY: 1 or 0.
+fn summed_up(key: usize, plan: &GroupPlan) -> Expr {
+    let level = match plan.level() {
+        Some(at) => Expr {
+            kind: ExprKind::Column(at),
+            ty: ExprType::ubigint(false),
+        },
+        None => Expr::int(plan.keys.len() as i64),
+    };
+    Expr {
+        kind: ExprKind::Compare {
+            op: BinaryOp::Le,
+            kind: CmpKind::Int,
+            sides: Box::new([level, Expr::int(key as i64)]),
+        },
+        ty: ExprType::boolean(false),
+    }
+}
