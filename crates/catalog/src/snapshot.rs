@@ -97,6 +97,13 @@ impl SchemaSnapshot {
         }
     }
 
+    /// Makes a table known by `name` in place of its own, in a snapshot of one statement.
+    pub fn put_table_as(&mut self, name: &str, def: Arc<TableDef>) {
+        if let Some(database) = self.databases.get_mut(&def.schema) {
+            Arc::make_mut(database).tables.insert(name.into(), def);
+        }
+    }
+
     /// Removes a table.
     pub fn remove_table(&mut self, id: TableId) {
         if let Some(old) = self.by_id.remove(&id)

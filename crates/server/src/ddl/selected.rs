@@ -76,7 +76,8 @@ pub fn keeping(result: &ResultColumn) -> ColumnDef {
 }
 
 fn default_of(origin: Option<&Origin>, ty: &ColumnType, nullable: bool) -> ColumnDefault {
-    let none = origin.is_some_and(|o| o.column.default == ColumnDefault::None);
+    let own_default = |o: &Origin| o.column.default != ColumnDefault::None;
+    let none = origin.is_some_and(|o| !own_default(o) && !o.column.auto_increment);
     match origin {
         Some(o) if o.through == Through::Name && o.column.auto_increment => {
             ColumnDefault::Literal(implicit_default(ty))

@@ -244,6 +244,7 @@ impl Session {
         let mut write = true;
         // What reads the table opens it under its own name.
         let mut opens = false;
+        let makes = matches!(statement, CreateTable(_));
         match statement {
             CreateDatabase(_) | AlterDatabase(_) | DropDatabase { .. } => {
                 let code = ErrorCode::ER_LOCK_OR_ACTIVE_TRANSACTION;
@@ -267,6 +268,9 @@ impl Session {
         names.into_iter().try_for_each(|name| {
             let schema = self.schema_of(name)?;
             let name = name.name.as_str();
+            if !makes && self.temporary.find(&schema, name).is_some() {
+                return Ok(());
+            }
             self.table_locks
                 .allow(&schema, name, opens.then_some(name), write)
         })

@@ -161,6 +161,8 @@ impl Session {
             })?,
         };
         let def = self.make_private(cx, spec)?;
+        // What the query sees does not have the new table yet.
+        let sight = self.temporary.sight(&self.schema);
         self.temporary.made |= self.engine.in_transaction();
         self.temporary.put(def.clone());
         self.plan_environment_changed();
@@ -168,8 +170,7 @@ impl Session {
             return Ok(Response::ok());
         };
         insert.columns = Some(ddl::table::named(&results));
-        let sight = self.temporary.sight(&self.schema);
-        let filled = self.fill(cx, &sight, (insert, text), sink);
+        let filled = self.fill(cx, (&sight, &def), (insert, text), sink);
         let ended = self.end_work(cx, filled.as_ref().err());
         match filled.and_then(|result| ended.map(|()| result)) {
             Ok(result) => Ok(self.after_rows(result, sink)),

@@ -15,7 +15,9 @@ use nfold_exec::{ExecCx, Executable, StatementResult, execute};
 use nfold_plan::Plan;
 use nfold_plan::bind::{PlanCx, plan_statement};
 use nfold_plan::results::ResultColumn;
-use nfold_sql::ast::{CreateTable, Insert, InsertSource, OnExisting, Query, Statement};
+use nfold_sql::ast::{
+    CreateTable, Ident, Insert, InsertSource, ObjectName, OnExisting, Query, Statement,
+};
 use nfold_types::{ErrorCode, Level, SqlError};
 
 use super::database::DATABASES;
@@ -25,6 +27,9 @@ use crate::session::plan_info::{Info, plan_cx};
 use crate::session::response::{Response, WireSink};
 use crate::session::run::{ids_of, is_write};
 use crate::session::tables::{TableUse, tables_of};
+
+/// What the new table is called while it is filled: no query can name it so.
+const NEW: &str = "";
 
 impl Session {
     /// Runs it; what was open has been committed.
@@ -152,10 +157,8 @@ impl Session {
         })?;
         let engine = self.server.engine.clone();
         let def = self.change(cx, move || engine.create_unnamed_table(spec))?;
-        // It has its name in a schema of the statement's own.
-        let mut schema = SchemaSnapshot::clone(&self.temporary.sight(&self.schema));
-        schema.put_table(def.clone());
-        let filled = self.fill(cx, &schema, (insert, text), sink);
+        let sight = self.temporary.sight(&self.schema);
+        let filled = self.fill(cx, (&sight, &def), (insert, text), sink);
         let ended = match &filled {
             Ok(_) => self.commit(cx),
             Err(_) => self.rollback(cx),
@@ -169,16 +172,23 @@ impl Session {
         }
     }
 
-    /// Inserts the rows; `schema` has the new table. The end of the work is the caller's.
+    /// Inserts the rows into the new table. The query sees `sight`, in which another table may have the new one's name. The end of the work is the caller's.
     pub(in crate::session) fn fill(
         &mut self,
         cx: &mut dyn ExecCx,
-        schema: &SchemaSnapshot,
+        (sight, new): (&SchemaSnapshot, &Arc<TableDef>),
         (insert, text): (&Insert, &[u8]),
         sink: &mut WireSink<'_, '_>,
     ) -> Result<StatementResult, SqlError> {
-        let statement = Statement::Insert(Box::new(insert.clone()));
-        let plan = self.plan_in(schema, &statement, text)?;
+        let mut insert = insert.clone();
+        insert.table = ObjectName {
+            schema: Some(Ident::new(&*new.schema)),
+            name: Ident::new(NEW),
+        };
+        let mut schema = sight.clone();
+        schema.put_table_as(NEW, new.clone());
+        let statement = Statement::Insert(Box::new(insert));
+        let plan = self.plan_in(&schema, &statement, text)?;
         let mut operators = Executable::new(Arc::new(plan));
         let warnings = RefCell::new(std::mem::take(&mut self.conditions));
         self.begin_work(true);
