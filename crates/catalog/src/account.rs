@@ -96,6 +96,25 @@ impl Privileges {
         Privileges(self.0 & !other.0)
     }
 
+    /// Whether it lets an account know of a database's tables: some privilege is on tables.
+    pub fn tell_of_tables(self) -> bool {
+        let on_tables = [
+            Self::SELECT,
+            Self::INSERT,
+            Self::UPDATE,
+            Self::DELETE,
+            Self::CREATE,
+            Self::DROP,
+            Self::REFERENCES,
+            Self::INDEX,
+            Self::ALTER,
+            Self::CREATE_VIEW,
+            Self::SHOW_VIEW,
+            Self::TRIGGER,
+        ];
+        on_tables.into_iter().any(|p| self.contains(p))
+    }
+
     /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0

@@ -300,6 +300,25 @@ fn each_session_asks_its_own_privileges() {
 }
 
 #[test]
+fn who_may_only_make_temporary_tables_sees_no_others() {
+    with_server(|server| {
+        let mut root = session(server, "a");
+        root.ok("CREATE USER u@localhost");
+        root.ok("GRANT CREATE TEMPORARY TABLES, LOCK TABLES ON a.* TO u@localhost");
+        let mut user = Session(server.connect_as("u").unwrap());
+        user.ok("USE a");
+        for sql in ["SHOW CREATE TABLE t", "DESCRIBE t", "SHOW INDEX FROM t"] {
+            assert_eq!(user.query(sql), Err(1142), "{sql}");
+        }
+        let tables = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'a'";
+        assert!(user.ok(tables).is_empty());
+        assert!(user.ok("SHOW TABLES").is_empty());
+        user.ok("CREATE TEMPORARY TABLE t (own INT)");
+        assert!(user.ok("SHOW CREATE TABLE t")[1].contains("`own`"));
+    });
+}
+
+#[test]
 fn columns_that_a_change_looks_at_are_read() {
     with_server(|server| {
         let mut root = session(server, "a");

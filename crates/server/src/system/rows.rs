@@ -42,13 +42,15 @@ impl Cx<'_> {
     pub fn sees_database(&self, name: &str) -> bool {
         super::is_system_schema(name)
             || self.has_global(Privileges::SHOW_DATABASES)
-            || self.sees_tables(name)
+            || !self
+                .on_database(name)
+                .without(Privileges::GRANT_OPTION)
+                .is_empty()
     }
 
     /// Whether the account may see the tables of a database.
     pub fn sees_tables(&self, name: &str) -> bool {
-        let held = self.on_database(name);
-        !held.without(Privileges::GRANT_OPTION).is_empty()
+        self.on_database(name).tell_of_tables()
     }
 
     /// Every table that the account may see: stored ones by database and name, then those made here.

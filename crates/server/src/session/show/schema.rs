@@ -168,7 +168,11 @@ impl Session {
         self.rights.need_any(&name)?;
         let stored = self.schema.database(&name).cloned();
         let found = stored.or_else(|| system_database(&name));
-        found.ok_or_else(|| SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name]))
+        let mut found = found.ok_or_else(|| SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name]))?;
+        if !self.rights.on_database(&name).tell_of_tables() {
+            Arc::make_mut(&mut found).tables.clear();
+        }
+        Ok(found)
     }
 
     /// A table that SHOW may describe: 1046, 1142, 1146.
@@ -177,11 +181,7 @@ impl Session {
         if let Some(own) = self.temporary.find(&schema, name) {
             return Ok(own.clone());
         }
-        let held = self
-            .rights
-            .on_database(&schema)
-            .without(Privileges::GRANT_OPTION);
-        if held.is_empty() {
+        if !self.rights.on_database(&schema).tell_of_tables() {
             self.rights
                 .need_table(Privileges::SELECT, "SELECT", &schema, name)?;
         }
