@@ -58,3 +58,24 @@ fn access_paths() {
         "t range g_d Using index condition"
     );
 }
+
+/// Derived tables are found by index as their tables are; beside an equality no range is read for each outer row.
+#[test]
+fn merged_tables_and_hashes_before_ranges() {
+    let db = Db::new();
+    db.create("t", &["id int", "g int", "d int"], &["primary id", "key g"]);
+    let rows: Vec<String> = (0..2000).map(|i| format!("({i},{i},0)")).collect();
+    db.exec(&format!("INSERT INTO t VALUES {}", rows.join(",")));
+    assert_eq!(
+        db.explain("SELECT q.d FROM (SELECT id, d FROM t WHERE d = 0) q WHERE q.id = 5"),
+        ["t const PRIMARY -"]
+    );
+    assert_eq!(
+        db.explain("SELECT a.id, q.x FROM t a LEFT JOIN (SELECT b.g AS x, c.id FROM t b JOIN t c ON c.id = b.d) q ON q.x = a.id"),
+        ["a index g Using index", "b ref g -", "c eq_ref PRIMARY -"]
+    );
+    let hashed = db.explain("SELECT a.id FROM t a JOIN t b ON b.d = a.d AND b.id > a.id");
+    assert!(hashed[1].ends_with("(hash join)"), "{hashed:?}");
+    let ranged = db.explain("SELECT a.id FROM t a JOIN t b ON b.g = a.d AND b.id > a.id");
+    assert_eq!(ranged[1].split(' ').nth(1), Some("ref"), "{ranged:?}");
+}

@@ -20,6 +20,8 @@ use outer::OuterJoins;
 
 /// Rows assumed of a table without statistics.
 const UNKNOWN_ROWS: f64 = 10_000.0;
+/// A range for each outer row is read where it has no more rows than these, about; of more a hash table is made where there is an equality for it.
+const RANGED_MAX: f64 = 64.0;
 /// Rows assumed of derived tables and views.
 const DERIVED_ROWS: f64 = 100.0;
 /// A list parameter counts for so many members at most: the plan serves shorter lists as well, and losing an index over a list's
@@ -144,7 +146,7 @@ fn step_for(
         pending.iter().filter(ready).collect()
     });
     let first = placed == 0;
-    let candidate = match &block.tables[t].source {
+    let choose = |usable: &[&Expr]| match &block.tables[t].source {
         TableSource::Table(def) => {
             let stats = cx.info.stats(def.id);
             let wish = if first {
@@ -158,7 +160,7 @@ fn step_for(
                 t,
                 def,
                 stats.as_deref(),
-                &usable,
+                usable,
                 &info.hints[t],
                 wish,
             )
@@ -176,12 +178,24 @@ fn step_for(
             cost: DERIVED_ROWS,
         },
     };
+    let mut candidate = choose(&usable);
+    let keys = match first {
+        true => Vec::new(),
+        false => hash_keys(&usable, t, placed, block),
+    };
+    if !keys.is_empty()
+        && candidate.rows > RANGED_MAX
+        && ranges_by(&candidate.access, placed, block)
+    {
+        let own = |e: &&&Expr| slots_of(e, block) & placed == 0;
+        let own: Vec<&Expr> = usable.iter().filter(own).copied().collect();
+        candidate = choose(&own);
+    }
     let mut access = candidate.access;
     let mut rows = candidate.rows;
     let depends_on_outer = access_slots(&access, block) & placed != 0;
     if !first && !depends_on_outer && !matches!(access.kind, AccessKind::Empty) {
         // Read once, kept, looked up by what is equal.
-        let keys = hash_keys(&usable, t, placed, block);
         if !keys.is_empty() {
             rows = (rows / 10.0).max(1.0);
         }
@@ -218,6 +232,21 @@ fn step_for(
         rows,
         filtered,
     }
+}
+
+/// Whether an access path reads, for each row of the slots in `placed`, a range that follows from it, and no equality that does.
+fn ranges_by(access: &Access, placed: u64, block: &Block) -> bool {
+    let free = match &access.kind {
+        AccessKind::Range { prefix, .. } => {
+            let mut mask = 0;
+            let points = AccessKind::Points(prefix.clone());
+            candidate::each_expr(&points, &mut |e| mask |= slots_of(e, block));
+            mask & placed == 0
+        }
+        AccessKind::Ranges(_) => true,
+        _ => false,
+    };
+    free && access_slots(access, block) & placed != 0
 }
 
 fn access_slots(access: &Access, block: &Block) -> u64 {
