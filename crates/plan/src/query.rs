@@ -534,6 +534,8 @@ impl WindowPass {
 pub struct RowLocking {
     pub strength: Option<LockStrength>,
     pub wait: LockWait,
+    /// `OF`: the slots meant, as a bit set. 0: all.
+    pub of: u64,
 }
 
 impl RowLocking {
@@ -541,7 +543,14 @@ impl RowLocking {
     pub const NONE: RowLocking = RowLocking {
         strength: None,
         wait: LockWait::Wait,
+        of: 0,
     };
+
+    /// How the rows of a slot are locked.
+    pub fn of_slot(&self, slot: usize) -> Option<LockStrength> {
+        let meant = self.of == 0 || self.of >> slot.min(63) & 1 == 1;
+        self.strength.filter(|_| meant)
+    }
 }
 
 /// INSERT and REPLACE.
@@ -720,7 +729,7 @@ impl Block {
 
     /// Whether the rows of a slot are locked as those that are going to be changed.
     pub fn locks_to_change(&self, slot: usize) -> bool {
-        self.lock.strength == Some(LockStrength::Update)
+        self.lock.of_slot(slot) == Some(LockStrength::Update)
             && (self.changed == 0 || self.changes(slot))
     }
 

@@ -16,7 +16,7 @@ use crate::runtime::Runtime;
 
 /// What the reads of slot `table` lock.
 pub(crate) fn row_lock(rt: &Runtime<'_>, block: &Block, table: usize) -> RowLock {
-    match block.lock.strength {
+    match block.lock.of_slot(table) {
         Some(LockStrength::Share) => RowLock::Shared,
         Some(LockStrength::Update) if block.locks_to_change(table) => RowLock::Exclusive,
         _ if rt.lock_reads => RowLock::Shared,

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use nfold_sql::ast::{
-    self, Literal, LockWait, OrderItem, Query, QueryBody as AstBody, Select, SelectItem,
-};
+use nfold_sql::ast::{self, Literal, OrderItem, Query, QueryBody as AstBody, Select, SelectItem};
 use nfold_types::sql_type::ColumnFlags;
 use nfold_types::{ErrorCode, SqlError, TypeKind};
 
@@ -73,21 +71,14 @@ fn bind_within(
         return Err(super::too_deep());
     }
     let limit = limit(cx, q.limit.as_ref())?;
-    let lock = match q.locking.first() {
-        None => RowLocking::NONE,
-        Some(l) => RowLocking {
-            strength: Some(l.strength),
-            wait: l.wait,
-        },
-    };
     match &q.body {
-        AstBody::Select(s) => block((cx, asked), s, &q.order_by, limit, lock, outer),
+        AstBody::Select(s) => block((cx, asked), s, &q.order_by, limit, &q.locking, outer),
         AstBody::Paren(inner) if q.order_by.is_empty() && q.limit.is_none() => {
             bind_in(cx, inner, outer, asked)
         }
         AstBody::Table(name) => {
             let select = whole_table(name);
-            block((cx, asked), &select, &q.order_by, limit, lock, outer)
+            block((cx, asked), &select, &q.order_by, limit, &q.locking, outer)
         }
         // What is not cut off is ordered by the outermost ORDER BY, as if there were no parentheses.
         AstBody::Paren(inner) if inner.limit.is_none() && inner.with.is_none() => {
@@ -212,7 +203,7 @@ pub(super) fn block(
     s: &Select,
     order_by: &[OrderItem],
     limit: Option<LimitPlan>,
-    lock: RowLocking,
+    locking: &[ast::Locking],
     outer: Option<&BlockBinder<'_>>,
 ) -> Result<Bound, SqlError> {
     let tells_apart = s.distinct && keyed::tells_apart(asked, limit.as_ref());
@@ -223,6 +214,7 @@ pub(super) fn block(
     };
     let mut b = BlockBinder::new(cx, outer);
     let mut info = b.from(&s.from)?;
+    let lock = b.locking(locking)?;
     info.straight |= s.options.straight_join;
     let mut conditions = std::mem::take(&mut info.conditions);
     if let Some(e) = &s.selection {
@@ -379,14 +371,7 @@ pub(super) fn block(
         order,
         ordered: false,
         subqueries: b.subqueries,
-        lock: RowLocking {
-            wait: if lock.strength.is_some() {
-                lock.wait
-            } else {
-                LockWait::Wait
-            },
-            ..lock
-        },
+        lock,
         changed: 0,
         calc_found_rows: s.options.sql_calc_found_rows,
         deprecated: b.deprecated,
@@ -510,6 +495,34 @@ fn distinct_order(
 }
 
 impl BlockBinder<'_> {
+    /// FOR UPDATE, FOR SHARE.
+    ///
+    /// # Errors
+    /// 3568 for a table that FROM does not name, 3569 for one that is named twice, 1235 for several clauses.
+    fn locking(&self, clauses: &[ast::Locking]) -> Result<RowLocking, SqlError> {
+        let clause = match clauses {
+            [] => return Ok(RowLocking::NONE),
+            [clause] => clause,
+            _ => return Err(SqlError::not_supported("several locking clauses")),
+        };
+        let mut of = 0;
+        for name in &clause.of {
+            let shown = format!("`{}`", name.name);
+            let unknown = || SqlError::new(ErrorCode::ER_UNRESOLVED_TABLE_LOCK, &[&shown]);
+            let slot = 1 << self.slot_named(name).ok_or_else(unknown)?;
+            if of & slot != 0 {
+                let code = ErrorCode::ER_DUPLICATE_TABLE_LOCK;
+                return Err(SqlError::new(code, &[&shown]));
+            }
+            of |= slot;
+        }
+        Ok(RowLocking {
+            strength: Some(clause.strength),
+            wait: clause.wait,
+            of,
+        })
+    }
+
     fn items(&mut self, s: &Select, info: &FromInfo) -> Result<Vec<Item>, SqlError> {
         let mut out = Vec::new();
         for item in &s.items {

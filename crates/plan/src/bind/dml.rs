@@ -352,6 +352,7 @@ pub(super) fn found(
         lock: RowLocking {
             strength: Some(ast::LockStrength::Update),
             wait: ast::LockWait::Wait,
+            of: 0,
         },
         changed,
         calc_found_rows: false,

@@ -182,6 +182,7 @@ fn put_in(
         }
     }
     let has = |set: u64| set >> slot & 1 == 1;
+    block.lock.of |= if has(block.lock.of) { added } else { 0 };
     for join in &mut info.outer_joins {
         for side in [&mut join.inner, &mut join.outer] {
             *side |= if has(*side) { added } else { 0 };

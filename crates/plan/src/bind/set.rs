@@ -27,11 +27,11 @@ pub(super) fn set_body(
     };
     let plain = (cx, Asked::Rows);
     match body {
-        AstBody::Select(s) => block(plain, s, &[], None, RowLocking::NONE, outer),
+        AstBody::Select(s) => block(plain, s, &[], None, &[], outer),
         AstBody::Paren(q) => bind_in(cx, q, outer, Asked::Rows),
         AstBody::Table(name) => {
             let select = whole_table(name);
-            block(plain, &select, &[], None, RowLocking::NONE, outer)
+            block(plain, &select, &[], None, &[], outer)
         }
         AstBody::Values(rows) => values(cx, rows, outer),
         AstBody::SetOperation {
