@@ -1,17 +1,39 @@
 //! Finding cycles in the waits-for graph.
+//!
+//! # Picture
+//! ```text
+//!  one queue:   granted: A (X)    waiting: B (X)  C (X)  D (X)
+//!  all edges:   B→A   C→A C→B   D→A D→B D→C          quadratic in the length of the queue
+//!  walked:      D→A                                  B and C lead to A, too, and nowhere else
+//! ```
+//! A request for an exclusive record lock that conflicts with every request before it is blocked by everything that blocks those.
+//! They wait for nothing but this queue, since an owner waits for one lock only (L3). So the search goes on from the holders alone,
+//! and passes over the waiting requests: it has *covered* them.
+//!
+//! # Invariants
+//! - D1: every owner on a reported cycle waits for the next one, all at one time. The queues are read one after the other, so a cycle that
+//!   was found is looked at once more before anyone is sacrificed. An edge that both looks saw was there between them.
+//! - D2: a cycle that exists when its last member begins to wait is found by that member's search.
+//!
+//! # Cost
+//! One pass over the waiting requests of each queue that the search comes to. Memory grows with the owners that it goes on from.
 
 use super::DeadlockInfo;
 use super::owner::LockOwner;
+use super::queue::{Entry, Queue};
 use super::table::LockTable;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 impl LockTable {
-    /// Called after `start` was queued. Breaks every cycle through it; gives whether `start` itself was sacrificed.
+    /// Called after `start` was queued. Breaks every cycle through it; returns whether `start` itself was sacrificed.
     pub(super) fn break_deadlocks(&self, start: &Arc<LockOwner>) -> bool {
         let _detector = self.detector.lock();
-        while let Some(cycle) = self.find_cycle(start) {
+        while let Some(cycle) = Search::new(self, start).find_cycle() {
+            if !self.is_cycle(&cycle) {
+                continue;
+            }
             self.count_deadlock();
             // `start` is first, so it is the one among equals.
             let victim = cycle
@@ -25,6 +47,14 @@ impl LockTable {
             }
         }
         false
+    }
+
+    /// Whether each member still waits for the next one (D1).
+    fn is_cycle(&self, cycle: &[Arc<LockOwner>]) -> bool {
+        cycle.iter().enumerate().all(|(n, member)| {
+            let next = &cycle[(n + 1) % cycle.len()];
+            self.wait_between(member, next).is_some()
+        })
     }
 
     /// Keeps a picture of the cycle for SHOW ENGINE INNODB STATUS.
@@ -42,35 +72,107 @@ impl LockTable {
                 .unwrap_or_default(),
         });
     }
+}
 
-    /// A shortest path of waits from `start` back to it, `start` first: with fewer members, fewer are sacrificed in vain.
-    fn find_cycle(&self, start: &Arc<LockOwner>) -> Option<Vec<Arc<LockOwner>>> {
-        // Breadth first; `from` is the position in `seen` of the one who waits.
-        let mut seen: Vec<(Arc<LockOwner>, usize)> = vec![(start.clone(), 0)];
-        let mut entered = FxHashSet::default();
-        entered.insert(Arc::as_ptr(start));
+/// One breadth-first search for a cycle through `start`.
+pub(super) struct Search<'t> {
+    table: &'t LockTable,
+    start: Arc<LockOwner>,
+    /// Owners in the order of their discovery, each with the position of the owner that waits for it.
+    seen: Vec<(Arc<LockOwner>, usize)>,
+    entered: FxHashSet<*const LockOwner>,
+    /// By queue: requests up to this number need no visit.
+    covered: FxHashMap<Arc<[u8]>, u64>,
+    /// Entries of queues that were looked at: the cost of the search.
+    pub entries_visited: usize,
+}
+
+impl<'t> Search<'t> {
+    pub fn new(table: &'t LockTable, start: &Arc<LockOwner>) -> Self {
+        Search {
+            table,
+            start: start.clone(),
+            seen: vec![(start.clone(), 0)],
+            entered: FxHashSet::from_iter([Arc::as_ptr(start)]),
+            covered: FxHashMap::default(),
+            entries_visited: 0,
+        }
+    }
+
+    /// A shortest path of waits from `start` back to it, `start` first: the fewer members, the fewer are sacrificed in vain.
+    pub fn find_cycle(&mut self) -> Option<Vec<Arc<LockOwner>>> {
         let mut at = 0;
-        while at < seen.len() {
-            for next in self.blockers_of(&seen[at].0) {
-                if Arc::ptr_eq(&next, start) {
-                    return Some(Self::path_to(&seen, at));
-                }
-                if entered.insert(Arc::as_ptr(&next)) {
-                    seen.push((next, at));
-                }
+        while at < self.seen.len() {
+            let waiting = self.seen[at].0.clone();
+            if self.enter_blockers(&waiting, at) {
+                return Some(self.path_to(at));
             }
             at += 1;
         }
         None
     }
 
-    fn path_to(seen: &[(Arc<LockOwner>, usize)], mut at: usize) -> Vec<Arc<LockOwner>> {
-        let mut path = vec![seen[at].0.clone()];
+    /// Enters the owners that `waiting` waits for; returns whether `start` is one of them.
+    fn enter_blockers(&mut self, waiting: &Arc<LockOwner>, from: usize) -> bool {
+        let Some((place, waiter)) = waiting.state.lock().waiting.clone() else {
+            return false;
+        };
+        if self
+            .covered
+            .get(&place.key)
+            .is_some_and(|c| waiter.number <= *c)
+        {
+            return false;
+        }
+        let shard = self.table.shards[place.shard as usize].lock();
+        let Some(queue) = shard.get(&place.key) else {
+            return false;
+        };
+        let Some(position) = queue.position(&waiter) else {
+            return false;
+        };
+        self.entries_visited += queue.granted.len() + position;
+        let request = &queue.waiting()[position];
+        let blockers = queue.blockers(&request.owner, request.mode, request.kind, position);
+        if covers_those_before(queue, request, position) {
+            self.covered.insert(place.key.clone(), waiter.number);
+            self.enter(blockers.filter(|b| b.waiter.is_none()), from)
+        } else {
+            // The nearest first: it may cover the others.
+            let blockers: Vec<&Entry> = blockers.collect();
+            self.enter(blockers.into_iter().rev(), from)
+        }
+    }
+
+    fn enter<'e>(&mut self, blockers: impl Iterator<Item = &'e Entry>, from: usize) -> bool {
+        for blocker in blockers {
+            if Arc::ptr_eq(&blocker.owner, &self.start) {
+                return true;
+            }
+            if self.entered.insert(Arc::as_ptr(&blocker.owner)) {
+                self.seen.push((blocker.owner.clone(), from));
+            }
+        }
+        false
+    }
+
+    fn path_to(&self, mut at: usize) -> Vec<Arc<LockOwner>> {
+        let mut path = vec![self.seen[at].0.clone()];
         while at != 0 {
-            at = seen[at].1;
-            path.push(seen[at].0.clone());
+            at = self.seen[at].1;
+            path.push(self.seen[at].0.clone());
         }
         path.reverse();
         path
     }
+}
+
+/// Whether everything that blocks the waiting requests before `position` blocks `request` there, too: it asks for an exclusive
+/// record lock and is blocked by each of them.
+///
+/// Requests that it conflicts with are for record locks. Whatever they wait for is a record lock or a request for one, and conflicts
+/// with an exclusive one. The exceptions are locks of the request's own owner, for which none of them waits, as they would not block it then.
+fn covers_those_before(queue: &Queue, request: &Entry, position: usize) -> bool {
+    let blocking = queue.blockers(&request.owner, request.mode, request.kind, position);
+    request.excludes_all_records() && blocking.filter(|b| b.waiter.is_some()).count() == position
 }

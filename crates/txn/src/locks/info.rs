@@ -18,7 +18,7 @@ fn info(key: &[u8], e: &Entry) -> LockInfo {
         key: (key[8] == TAG_KEY).then(|| key[KEY_AT..].to_vec()),
         mode: e.mode,
         kind: e.kind,
-        granted: e.granted(),
+        granted: e.waiter.is_none(),
     }
 }
 
@@ -35,7 +35,7 @@ impl LockTable {
         let mut out = Vec::new();
         for shard in &self.shards {
             for (key, queue) in shard.lock().iter() {
-                out.extend(queue.entries.iter().map(|e| info(key, e)));
+                out.extend(queue.entries().map(|e| info(key, e)));
             }
         }
         out
@@ -46,10 +46,7 @@ impl LockTable {
         let mut out = Vec::new();
         for shard in &self.shards {
             for (key, queue) in shard.lock().iter() {
-                for (at, e) in queue.entries.iter().enumerate() {
-                    if e.granted() {
-                        continue;
-                    }
+                for (at, e) in queue.waiting().iter().enumerate() {
                     let blockers = queue.blockers(&e.owner, e.mode, e.kind, at);
                     out.extend(blockers.map(|b| WaitInfo {
                         waiting: info(key, e),
@@ -71,7 +68,7 @@ impl LockTable {
         let shard = self.shards[place.shard as usize].lock();
         let queue = shard.get(&place.key)?;
         let at = queue.position(&waiter)?;
-        let e = &queue.entries[at];
+        let e = &queue.waiting()[at];
         let blocker = queue
             .blockers(&e.owner, e.mode, e.kind, at)
             .find(|b| Arc::ptr_eq(&b.owner, blocking))?;
@@ -94,7 +91,7 @@ impl LockTable {
         }
         for shard in &self.shards {
             for queue in shard.lock().values() {
-                queue.entries.iter().for_each(|e| add(&e.owner));
+                queue.entries().for_each(|e| add(&e.owner));
             }
         }
         let mut out: Vec<OwnerInfo> = found.into_values().collect();

@@ -28,9 +28,9 @@
 //! nothing: it is given up, and asked for again with that holder's name.
 //!
 //! # Deadlocks
-//! After a request was queued, its owner walks the waits-for graph, computed from the queues as they are, under the detector's mutex
-//! (waiters only). A cycle is closed by whoever begins to wait last, so that one finds it. The victim is the owner with the
-//! least work to lose (row changes and locks together), the requester among equals.
+//! After a request was queued, its owner searches the waits-for graph for a cycle, under the detector's mutex (waiters only). The graph
+//! is computed from the queues as they are, and each queue is visited once (`deadlock`). The owner that begins to wait last closes a
+//! cycle, and finds it. The victim is the owner with the least work to lose (row changes and locks together), the requester among equals.
 //!
 //! # Not here
 //! Deadlines: the session drops the [`Wait`](nfold_store::Wait) when its time is over, which takes the request out of the queue. Table locks: metadata

@@ -4,6 +4,7 @@ use super::owner::LockOwner;
 use super::wait::Waiter;
 use super::{LockKind, LockMode};
 use smallvec::SmallVec;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub(super) struct Entry {
@@ -15,14 +16,25 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub fn granted(&self) -> bool {
-        self.waiter.is_none()
+    /// An exclusive lock on the record, or a request for one.
+    pub fn excludes_all_records(&self) -> bool {
+        self.mode == LockMode::X && covers_record(self.kind)
     }
 }
 
+/// Granted locks, and the requests that wait for them in the order of their arrival.
+///
+/// # Cost
+/// A hot row has one holder and up to thousands of waiting requests. What each update does to its queue (ask, be granted, release)
+/// looks at the granted locks and at the head of the waiting requests only.
 #[derive(Default)]
 pub(super) struct Queue {
-    pub entries: SmallVec<[Entry; 2]>,
+    pub granted: SmallVec<[Entry; 2]>,
+    waiting: VecDeque<Entry>,
+    /// Insert intentions among the waiting requests.
+    waiting_inserts: usize,
+    /// The number of the newest request. Numbers start at 1 and only grow.
+    last_number: u64,
 }
 
 fn covers_record(kind: LockKind) -> bool {
@@ -55,14 +67,54 @@ impl Queue {
         Arc::ptr_eq(a, b)
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.granted.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Granted locks, then waiting requests.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.granted.iter().chain(&self.waiting)
+    }
+
+    /// Granted locks, then waiting requests; the queue is used up.
+    pub fn into_entries(self) -> impl Iterator<Item = Entry> {
+        self.granted.into_iter().chain(self.waiting)
+    }
+
+    /// The waiting requests in the order of their arrival.
+    pub fn waiting(&self) -> &VecDeque<Entry> {
+        &self.waiting
+    }
+
+    /// Appends a waiting request.
+    pub fn wait(&mut self, owner: &Arc<LockOwner>, mode: LockMode, kind: LockKind) -> Arc<Waiter> {
+        self.last_number += 1;
+        self.waiting_inserts += usize::from(kind == LockKind::InsertIntention);
+        let waiter = Arc::new(Waiter::new(self.last_number));
+        self.waiting.push_back(Entry {
+            owner: owner.clone(),
+            mode,
+            kind,
+            waiter: Some(waiter.clone()),
+        });
+        waiter
+    }
+
+    /// Takes out the waiting request at position `at`.
+    pub fn remove_waiting(&mut self, at: usize) -> Option<Entry> {
+        let entry = self.waiting.remove(at)?;
+        self.waiting_inserts -= usize::from(entry.kind == LockKind::InsertIntention);
+        Some(entry)
+    }
+
     /// Whether `owner` has been granted something at least as strong.
     pub fn holds(&self, owner: &Arc<LockOwner>, mode: LockMode, kind: LockKind) -> bool {
         let mut record = false;
         let mut gap = false;
         for e in self
-            .entries
+            .granted
             .iter()
-            .filter(|e| e.granted() && e.mode >= mode && Self::same(&e.owner, owner))
+            .filter(|e| e.mode >= mode && Self::same(&e.owner, owner))
         {
             record |= covers_record(e.kind);
             gap |= covers_gap(e.kind);
@@ -77,68 +129,78 @@ impl Queue {
 
     /// Whether `owner` has any granted entry.
     pub fn has_granted(&self, owner: &Arc<LockOwner>) -> bool {
-        self.entries
-            .iter()
-            .any(|e| e.granted() && Self::same(&e.owner, owner))
+        self.granted.iter().any(|e| Self::same(&e.owner, owner))
     }
 
-    /// Whom a request at position `at` (the queue's length: a new one) waits for. A waiting entry that waits for a lock of
-    /// `owner` itself is passed over: waiting for it would be a deadlock without need.
+    /// The entries that a request waits for: granted locks, and requests among the first `before` waiting ones (all of them for a
+    /// new request). A waiting request that waits for a lock of `owner` itself does not count: waiting for it would be a deadlock
+    /// without need.
     pub fn blockers<'a>(
         &'a self,
         owner: &'a Arc<LockOwner>,
         mode: LockMode,
         kind: LockKind,
-        at: usize,
+        before: usize,
     ) -> impl Iterator<Item = &'a Entry> + 'a {
-        self.entries
-            .iter()
-            .enumerate()
-            .filter_map(move |(position, e)| {
-                let blocks = !Self::same(&e.owner, owner)
-                    && conflicts(mode, kind, e.mode, e.kind)
-                    && (e.granted() || (position < at && !self.waits_for_owner(e, owner)));
-                blocks.then_some(e)
-            })
+        let conflicting =
+            move |e: &&Entry| !Self::same(&e.owner, owner) && conflicts(mode, kind, e.mode, e.kind);
+        let waiting = self.waiting.iter().take(before);
+        self.granted.iter().filter(conflicting).chain(
+            waiting
+                .filter(conflicting)
+                .filter(move |e| !self.waits_for_owner(e, owner)),
+        )
     }
 
+    /// Whether a request waits for a lock that `owner` has been granted.
     fn waits_for_owner(&self, waiting: &Entry, owner: &Arc<LockOwner>) -> bool {
-        self.entries.iter().any(|e| {
-            e.granted()
-                && Self::same(&e.owner, owner)
-                && conflicts(waiting.mode, waiting.kind, e.mode, e.kind)
+        self.granted.iter().any(|e| {
+            Self::same(&e.owner, owner) && conflicts(waiting.mode, waiting.kind, e.mode, e.kind)
         })
     }
 
-    /// The position of the entry that `waiter` belongs to, if it still waits.
+    /// The position among the waiting requests of the one that `waiter` belongs to, if it still waits.
     pub fn position(&self, waiter: &Arc<Waiter>) -> Option<usize> {
-        self.entries
-            .iter()
-            .position(|e| e.waiter.as_ref().is_some_and(|w| Arc::ptr_eq(w, waiter)))
+        let number = |e: &Entry| e.waiter.as_ref().map_or(0, |w| w.number);
+        let at = self
+            .waiting
+            .binary_search_by_key(&waiter.number, number)
+            .ok()?;
+        let found = self.waiting[at].waiter.as_ref();
+        found.is_some_and(|w| Arc::ptr_eq(w, waiter)).then_some(at)
     }
 
-    /// The first waiting entry that nobody blocks any more.
+    /// The position of the first waiting request without a blocker.
     pub fn next_to_grant(&self) -> Option<usize> {
-        (0..self.entries.len()).find(|&at| {
-            let e = &self.entries[at];
-            !e.granted() && self.blockers(&e.owner, e.mode, e.kind, at).next().is_none()
+        if self.all_wait_for_one_record_lock() {
+            return None;
+        }
+        (0..self.waiting.len()).find(|&at| {
+            let e = &self.waiting[at];
+            self.blockers(&e.owner, e.mode, e.kind, at).next().is_none()
         })
     }
 
-    /// L1 and L2, for assertions and tests.
+    /// The holder of an exclusive record lock blocks every request but insert intentions and its own. Answers without a look at
+    /// the requests; false where it cannot tell.
+    fn all_wait_for_one_record_lock(&self) -> bool {
+        let holder = self.granted.iter().find(|e| e.excludes_all_records());
+        self.waiting_inserts == 0 && holder.is_some_and(|e| e.owner.state.lock().waiting.is_none())
+    }
+
+    /// L1 and L2, for assertions and tests. Quadratic.
     pub fn check(&self) -> Result<(), &'static str> {
-        for (at, e) in self.entries.iter().enumerate() {
-            if e.granted() {
-                let clash = |o: &Entry| {
-                    o.granted()
-                        && !Self::same(&o.owner, &e.owner)
-                        && conflicts(e.mode, e.kind, o.mode, o.kind)
-                };
-                if e.kind == LockKind::InsertIntention || self.entries.iter().any(clash) {
-                    return Err("L1: conflicting locks are granted");
-                }
-            } else if self.blockers(&e.owner, e.mode, e.kind, at).next().is_none() {
-                return Err("L2: an entry waits for nobody");
+        for e in &self.granted {
+            let clash = |o: &Entry| {
+                !Self::same(&o.owner, &e.owner) && conflicts(e.mode, e.kind, o.mode, o.kind)
+            };
+            if e.kind == LockKind::InsertIntention || self.granted.iter().any(clash) {
+                return Err("L1: conflicting locks are granted");
+            }
+        }
+        for (at, e) in self.waiting.iter().enumerate() {
+            if self.blockers(&e.owner, e.mode, e.kind, at).next().is_none() {
+                return Err("L2: a request waits for nobody");
             }
         }
         Ok(())

@@ -296,7 +296,7 @@ fn many_locks_of_one_sort_weigh_little() {
 // The model: a flat list of entries in order of arrival, rules written down pair by pair.
 
 const KEYS: [&[u8]; 3] = [b"a", b"b", b"c"];
-const OWNERS: usize = 4;
+const OWNERS: usize = 6;
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -328,7 +328,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         1 => (0..OWNERS).prop_map(|owner| Op::Release { owner }),
         1 => (0..OWNERS).prop_map(|owner| Op::GiveUp { owner }),
     ];
-    proptest::collection::vec(op, 1..60)
+    proptest::collection::vec(op, 1..90)
 }
 
 const KINDS: [LockKind; 4] = [
@@ -591,7 +591,7 @@ impl Walk {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn behaves_as_the_model(ops in ops()) {
@@ -621,6 +621,56 @@ fn walk(ops: Vec<Op>) {
         walk.release(o);
     }
     assert!(walk.table.locks().is_empty());
+}
+
+/// The cost of one more request behind `waiting` requests: entries of queues that its deadlock search visits.
+fn search_cost(waiting: usize, request: impl Fn(usize) -> LockRequest<'static>) -> usize {
+    let t = table();
+    let holder = owner(0);
+    gets(t.lock(&holder, &x(LockKey::Key(b"a"))));
+    let owners: Vec<_> = (1..=waiting as u64).map(owner).collect();
+    let queued = |(n, o)| waits(t.lock(o, &request(n)));
+    let queue: Vec<Wait> = owners.iter().enumerate().map(queued).collect();
+    let last = owners.last().expect("there is a waiting request");
+    let mut search = super::deadlock::Search::new(&t, last);
+    assert!(search.find_cycle().is_none());
+    drop(queue);
+    search.entries_visited
+}
+
+#[test]
+fn search_visits_each_waiting_request_once() {
+    let exclusive = |_| x(LockKey::Key(b"a"));
+    assert!(search_cost(4_000, exclusive) <= 4_001);
+    let mixed = |n: usize| match n % 3 {
+        0 => s(LockKey::Key(b"a")),
+        1 => ask(LockMode::X, LockKind::NextKey, LockKey::Key(b"a")),
+        _ => x(LockKey::Key(b"a")),
+    };
+    for waiting in [4_000, 4_001, 4_002] {
+        assert!(search_cost(waiting, mixed) <= 3 * waiting);
+    }
+}
+
+/// The holder of a hot row asks for a lock of the last session in its queue: the one cycle leads through thousands of requests.
+#[test]
+fn search_finds_a_cycle_through_a_long_queue() {
+    let t = table();
+    let owners: Vec<_> = (0..2_000).map(owner).collect();
+    let (hot, other) = (LockKey::Key(b"hot"), LockKey::Key(b"other"));
+    gets(t.lock(&owners[0], &x(hot)));
+    gets(t.lock(&owners[1_999], &x(other)));
+    let mut queue: Vec<Wait> = owners[1..]
+        .iter()
+        .map(|o| waits(t.lock(o, &x(hot))))
+        .collect();
+    let closing = t.lock(&owners[0], &x(other));
+    // Both have one lock; the requester goes.
+    assert!(matches!(fails(closing), TxnError::Deadlock));
+    assert_eq!(t.status().deadlocks, 1);
+    t.release_all(&owners[0]);
+    assert!(ready(&mut queue[0]));
+    assert!(queue[1..].iter_mut().all(|w| !ready(w)));
 }
 
 /// An insert intention waits for a gap whose owner waits, too, and somebody behind that one for a next-key lock: when the owner ends, its request goes first, the next-key lock

@@ -13,22 +13,23 @@ use std::time::Instant;
 
 /// Over when the request left the waiting state: granted, a victim, or woken to try again. The call that is then repeated finds out which.
 pub(super) struct Waiter {
+    /// Its request's number: requests of one queue have rising numbers.
+    pub number: u64,
     pub since: Instant,
     over: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
 
-impl Default for Waiter {
-    fn default() -> Self {
+impl Waiter {
+    pub fn new(number: u64) -> Self {
         Waiter {
+            number,
             since: Instant::now(),
             over: AtomicBool::new(false),
             waker: Mutex::new(None),
         }
     }
-}
 
-impl Waiter {
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
