@@ -16,7 +16,8 @@
 //! - D2: a cycle that exists when its last member begins to wait is found by that member's search.
 //!
 //! # Cost
-//! One pass over the waiting requests of each queue that the search comes to. Memory grows with the owners that it goes on from.
+//! One pass over the waiting requests of each queue that the search comes to; none where all of them are for exclusive record locks, as on a
+//! hot row. Memory grows with the owners that the search goes on from.
 
 use super::DeadlockInfo;
 use super::owner::LockOwner;
@@ -131,17 +132,33 @@ impl<'t> Search<'t> {
         let Some(position) = queue.position(&waiter) else {
             return false;
         };
-        self.entries_visited += queue.granted.len() + position;
         let request = &queue.waiting()[position];
-        let blockers = queue.blockers(&request.owner, request.mode, request.kind, position);
-        if covers_those_before(queue, request, position) {
+        let (owner, mode, kind) = (&request.owner, request.mode, request.kind);
+        self.entries_visited += queue.granted.len();
+        if self.covers_those_before(queue, request, position) {
             self.covered.insert(place.key.clone(), waiter.number);
-            self.enter(blockers.filter(|b| b.waiter.is_none()), from)
+            self.enter(queue.holders(owner, mode, kind), from)
         } else {
             // The nearest first: it may cover the others.
-            let blockers: Vec<&Entry> = blockers.collect();
+            let blockers: Vec<&Entry> = queue.blockers(owner, mode, kind, position).collect();
             self.enter(blockers.into_iter().rev(), from)
         }
+    }
+
+    /// Whether everything that blocks the waiting requests before `position` blocks `request` there, too: it asks for an exclusive
+    /// record lock and is blocked by each of them.
+    ///
+    /// Requests that it conflicts with are for record locks. Whatever they wait for is a record lock or a request for one, and
+    /// conflicts with an exclusive one. The exceptions are locks of the request's own owner: a request that waits for one of them
+    /// does not block it.
+    fn covers_those_before(&mut self, queue: &Queue, request: &Entry, position: usize) -> bool {
+        if request.excludes_all_records() && queue.all_waiting_exclude(&request.owner) {
+            return true;
+        }
+        self.entries_visited += position;
+        let blockers = queue.blockers(&request.owner, request.mode, request.kind, position);
+        request.excludes_all_records()
+            && blockers.filter(|b| b.waiter.is_some()).count() == position
     }
 
     fn enter<'e>(&mut self, blockers: impl Iterator<Item = &'e Entry>, from: usize) -> bool {
@@ -165,14 +182,4 @@ impl<'t> Search<'t> {
         path.reverse();
         path
     }
-}
-
-/// Whether everything that blocks the waiting requests before `position` blocks `request` there, too: it asks for an exclusive
-/// record lock and is blocked by each of them.
-///
-/// Requests that it conflicts with are for record locks. Whatever they wait for is a record lock or a request for one, and conflicts
-/// with an exclusive one. The exceptions are locks of the request's own owner, for which none of them waits, as they would not block it then.
-fn covers_those_before(queue: &Queue, request: &Entry, position: usize) -> bool {
-    let blocking = queue.blockers(&request.owner, request.mode, request.kind, position);
-    request.excludes_all_records() && blocking.filter(|b| b.waiter.is_some()).count() == position
 }

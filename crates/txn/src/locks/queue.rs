@@ -33,6 +33,8 @@ pub(super) struct Queue {
     waiting: VecDeque<Entry>,
     /// Insert intentions among the waiting requests.
     waiting_inserts: usize,
+    /// Requests for exclusive record locks among the waiting ones.
+    waiting_exclusive: usize,
     /// The number of the newest request. Numbers start at 1 and only grow.
     last_number: u64,
 }
@@ -89,14 +91,16 @@ impl Queue {
     /// Appends a waiting request.
     pub fn wait(&mut self, owner: &Arc<LockOwner>, mode: LockMode, kind: LockKind) -> Arc<Waiter> {
         self.last_number += 1;
-        self.waiting_inserts += usize::from(kind == LockKind::InsertIntention);
         let waiter = Arc::new(Waiter::new(self.last_number));
-        self.waiting.push_back(Entry {
+        let entry = Entry {
             owner: owner.clone(),
             mode,
             kind,
             waiter: Some(waiter.clone()),
-        });
+        };
+        self.waiting_inserts += usize::from(kind == LockKind::InsertIntention);
+        self.waiting_exclusive += usize::from(entry.excludes_all_records());
+        self.waiting.push_back(entry);
         waiter
     }
 
@@ -104,6 +108,7 @@ impl Queue {
     pub fn remove_waiting(&mut self, at: usize) -> Option<Entry> {
         let entry = self.waiting.remove(at)?;
         self.waiting_inserts -= usize::from(entry.kind == LockKind::InsertIntention);
+        self.waiting_exclusive -= usize::from(entry.excludes_all_records());
         Some(entry)
     }
 
@@ -142,14 +147,29 @@ impl Queue {
         kind: LockKind,
         before: usize,
     ) -> impl Iterator<Item = &'a Entry> + 'a {
-        let conflicting =
-            move |e: &&Entry| !Self::same(&e.owner, owner) && conflicts(mode, kind, e.mode, e.kind);
-        let waiting = self.waiting.iter().take(before);
-        self.granted.iter().filter(conflicting).chain(
-            waiting
-                .filter(conflicting)
-                .filter(move |e| !self.waits_for_owner(e, owner)),
-        )
+        let waiting = self.waiting.iter().take(before).filter(move |e| {
+            !Self::same(&e.owner, owner)
+                && conflicts(mode, kind, e.mode, e.kind)
+                && !self.waits_for_owner(e, owner)
+        });
+        self.holders(owner, mode, kind).chain(waiting)
+    }
+
+    /// The granted locks that a request waits for.
+    pub fn holders<'a>(
+        &'a self,
+        owner: &'a Arc<LockOwner>,
+        mode: LockMode,
+        kind: LockKind,
+    ) -> impl Iterator<Item = &'a Entry> + 'a {
+        self.granted
+            .iter()
+            .filter(move |e| !Self::same(&e.owner, owner) && conflicts(mode, kind, e.mode, e.kind))
+    }
+
+    /// Whether each waiting request is for an exclusive record lock, and none waits for a lock of `owner`. Constant time.
+    pub fn all_waiting_exclude(&self, owner: &Arc<LockOwner>) -> bool {
+        self.waiting_exclusive == self.waiting.len() && !self.has_granted(owner)
     }
 
     /// Whether a request waits for a lock that `owner` has been granted.
