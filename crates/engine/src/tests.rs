@@ -20,6 +20,7 @@ mod in_place;
 mod latch_order;
 mod lock_races;
 mod mvcc;
+mod old_reader;
 mod purge_beside_ddl;
 mod rebuilt;
 mod replaced;

@@ -96,6 +96,15 @@ impl Read {
         }
     }
 
+    /// Undo records that it has read so far.
+    #[cfg(test)]
+    pub(crate) fn undo_reads(&self) -> u64 {
+        match &self.inner {
+            Inner::Consistent(read) => read.scratch.undo_reads,
+            Inner::Locking(_) => 0,
+        }
+    }
+
     /// The table it reads.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
@@ -271,7 +280,7 @@ impl Consistent {
         self.scan.memory()
             + self.entries.memory()
             + self.get.memory()
-            + self.scratch.version.capacity()
+            + self.scratch.memory()
             + self.buffers.memory()
             + self.shape.memory()
             + self.row.capacity()
@@ -598,7 +607,7 @@ fn cover(
     {
         return Ok(());
     }
-    let settled = settle_row(session.system(), view, row, scratch)?;
+    let settled = settle_row(session.system(), view, row, || primary, scratch)?;
     if settled == Settled::Gone {
         return Ok(());
     }

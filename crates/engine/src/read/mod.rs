@@ -21,6 +21,7 @@ mod in_place;
 mod locking;
 pub(crate) mod release;
 mod settle;
+mod version_memo;
 
 pub use consistent::Read;
 pub use in_place::{RowInPlace, RowTaker, RowsInPlace, lend};

@@ -16,6 +16,7 @@ use nfold_txn::view::{Snapshot, StatusTable};
 use nfold_types::row::Image;
 
 use crate::error::{EngineError, Stop, lift};
+use crate::read::version_memo::{LONG_CHAIN, VersionMemo};
 use crate::record::{RowHead, RowHeader};
 
 /// Which versions a reader sees.
@@ -53,6 +54,17 @@ pub(crate) struct Scratch {
     /// An older version: header and image.
     pub version: Vec<u8>,
     record: UndoRecord,
+    /// Made at the first long version chain.
+    memo: Option<Box<VersionMemo>>,
+    /// Undo records read, for tests of growth.
+    pub undo_reads: u64,
+}
+
+impl Scratch {
+    /// Bytes of memory that are kept.
+    pub(super) fn memory(&self) -> usize {
+        self.version.capacity() + self.memo.as_ref().map_or(0, |memo| memo.memory())
+    }
 }
 
 /// What a reader sees of a clustered value.
@@ -66,12 +78,13 @@ pub(crate) enum Settled {
     Gone,
 }
 
-/// Decides what `view` sees of the clustered `value`.
+/// Decides what `view` sees of the clustered `value`, whose primary key is `primary`.
 #[inline]
-pub(crate) fn settle_row(
+pub(crate) fn settle_row<'k>(
     system: &TrxSystem,
     view: &View<'_>,
     value: &[u8],
+    primary: impl FnOnce() -> &'k [u8],
     scratch: &mut Scratch,
 ) -> Result<Settled, Stop> {
     let Some((header, _)) = RowHeader::split(value) else {
@@ -84,7 +97,7 @@ pub(crate) fn settle_row(
             Settled::Current
         });
     }
-    older(system, view, header, scratch)
+    older(system, view, header, primary(), scratch)
 }
 
 /// Whether `view`, which sees what is `below`, sees the clustered `value` as it stands, and all of its row is there: false where that takes a longer look, or it
@@ -102,27 +115,61 @@ pub(crate) fn stands<'i>(view: &View<'_>, below: TrxId, value: impl Image<'i>) -
     head.stands && (head.trx < below || view.sees(head.trx))
 }
 
+/// Finds an older version, in the memo or along the version chain.
 #[cold]
 fn older(
     system: &TrxSystem,
     view: &View<'_>,
     newest: RowHeader,
+    primary: &[u8],
     scratch: &mut Scratch,
 ) -> Result<Settled, Stop> {
-    let mut header = newest;
-    loop {
-        if !previous_version(system, header, scratch)? {
+    let View::Snapshot(snapshot, _) = view else {
+        return walk_chain(system, view, newest, scratch).map(|(settled, _)| settled);
+    };
+    if let Some(memo) = &scratch.memo
+        && let Some(version) = memo.get(snapshot, primary)
+    {
+        let Some(version) = version else {
             return Ok(Settled::Gone);
+        };
+        scratch.version.clear();
+        scratch.version.extend_from_slice(version);
+        return Ok(Settled::Older);
+    }
+    let (settled, steps) = walk_chain(system, view, newest, scratch)?;
+    if steps >= LONG_CHAIN {
+        let version = (settled == Settled::Older).then_some(scratch.version.as_slice());
+        let memo = &mut scratch.memo;
+        memo.get_or_insert_with(|| Box::new(VersionMemo::new(*snapshot)))
+            .put(*snapshot, primary, version);
+    }
+    Ok(settled)
+}
+
+/// Walks a version chain to the version that `view` sees; also returns the number of steps.
+fn walk_chain(
+    system: &TrxSystem,
+    view: &View<'_>,
+    newest: RowHeader,
+    scratch: &mut Scratch,
+) -> Result<(Settled, usize), Stop> {
+    let mut header = newest;
+    let mut steps = 0;
+    loop {
+        steps += 1;
+        if !previous_version(system, header, scratch)? {
+            return Ok((Settled::Gone, steps));
         }
         let Some((previous, _)) = RowHeader::split(&scratch.version) else {
             return Err(damaged());
         };
         if view.sees(previous.trx) {
-            return Ok(if previous.deleted {
-                Settled::Gone
-            } else {
-                Settled::Older
-            });
+            let settled = match previous.deleted {
+                true => Settled::Gone,
+                false => Settled::Older,
+            };
+            return Ok((settled, steps));
         }
         header = previous;
     }
@@ -137,6 +184,7 @@ pub(crate) fn previous_version(
     if header.undo == 0 {
         return Ok(false);
     }
+    scratch.undo_reads += 1;
     let record = &mut scratch.record;
     system
         .undo()

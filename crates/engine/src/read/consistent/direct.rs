@@ -408,7 +408,7 @@ impl Consistent {
             let found = (key, value);
             return cover(table, spec, session, view, found, entry.point, buffers, out);
         }
-        let settled = settle_row(session.system(), view, value, &mut self.scratch)?;
+        let settled = settle_row(session.system(), view, value, || key, &mut self.scratch)?;
         let origin = Origin {
             primary: key,
             entry: None,

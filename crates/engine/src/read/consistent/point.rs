@@ -69,7 +69,13 @@ impl Consistent {
         out: &mut RowBatch,
     ) -> Result<(), Stop> {
         let value = &out.data()[span.clone()];
-        let settled = settle_row(session.system(), view, value, &mut self.scratch)?;
+        let settled = settle_row(
+            session.system(),
+            view,
+            value,
+            || self.points.key(0),
+            &mut self.scratch,
+        )?;
         if settled == Settled::Current {
             let (_, image) = RowHeader::split(value).ok_or_else(damaged)?;
             if !RowLayout::has_external(image) {

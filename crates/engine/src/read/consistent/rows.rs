@@ -134,7 +134,13 @@ impl Consistent {
                 self.get.values()
             };
             let value = arena.get(span.clone()).ok_or_else(damaged)?;
-            let settled = settle_row(session.system(), view, value, &mut self.scratch)?;
+            let settled = settle_row(
+                session.system(),
+                view,
+                value,
+                || self.get.key(found.key),
+                &mut self.scratch,
+            )?;
             if settled == Settled::Gone {
                 continue;
             }
