@@ -37,8 +37,8 @@ pub const TIME_SLICE: Duration = Duration::from_millis(2);
 pub const PUT_OFF: Duration = Duration::from_micros(200);
 /// Bytes of a fiber's stack (virtual; pages are touched as needed), without its guard page.
 pub const STACK_BYTES: usize = 1 << 20;
-/// Stacks kept for reuse by one worker.
-const STACKS_KEPT: usize = 128;
+/// Stacks kept for reuse by one worker. As many statements may wait for the lock of one hot row.
+const STACKS_KEPT: usize = 512;
 
 /// Why a wait or a long statement ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
