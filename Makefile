@@ -9,7 +9,7 @@ DEMO ?=
 
 .PHONY: help run demo build test check-format check-lints check-unit check-models check-sql check-isolation check-clients check-lab crash check-deep \
         compare-answers compare-digest day-in-the-life recovery-time stalls beside-writers commits idle \
-        differential record fixture-v1 bench bench-sysbench bench-engine bench-instructions sim sim-planted clean test-tools
+        lockstep check-lockstep differential record fixture-v1 bench bench-sysbench bench-engine bench-instructions sim sim-planted clean test-tools
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -23,7 +23,7 @@ run: build ## build, create DATADIR if there is none, serve on 127.0.0.1:PORT
 test-tools: ## what the tests need from Debian's packages
 	@tests/install-tools
 
-test: test-tools check-format check-lints check-unit check-models check-sql check-isolation check-clients check-lab ## everything that a change must pass
+test: test-tools check-format check-lints check-unit check-models check-lockstep check-sql check-isolation check-clients check-lab ## everything that a change must pass
 	@$(MAKE) --no-print-directory sim SEEDS=200 CRASHES=3
 	@$(MAKE) --no-print-directory crash ROUNDS=3
 	@$(MAKE) --no-print-directory bench-instructions
@@ -97,6 +97,14 @@ check-deep: test-tools server-binary ## the long rounds: crashes, sysbench at si
 
 compare-answers: test-tools server-binary ## the workloads' answers byte by byte beside a real MySQL's: make compare-answers MYSQL=host:port (user sb, password sb)
 	tests/answers/run --mysql $(MYSQL)
+
+LOCKSTEP ?=
+lockstep: test-tools server-binary ## MySQL's own test files, each statement on a real MySQL and on Nfold; fetches both: LOCKSTEP='--verbose case round' (some ten minutes)
+	tests/lockstep/fetch
+	tests/lockstep/run $(LOCKSTEP)
+
+check-lockstep: ## the runner of lockstep by itself
+	tests/lockstep/selftest
 
 record: ## record expected answers: make record MYSQL=host:port (user sb, password sb)
 	tests/sql/record $(MYSQL)
