@@ -306,7 +306,9 @@ class Interpreter:
         found = comparison.compare(sql, theirs, ours, self.once["sort"], self.result_log, self.warnings)
         if self.warnings and found == ["warnings"]:
             shown = [str(theirs.warnings[:4]), str(ours.warnings[:4])]
-        if found or "lost" in (theirs.kind, ours.kind):
+        if theirs.kind == ours.kind == "lost":  # a session that was killed, or never opened, on both
+            self.record("follow-up", "", sql, *shown)
+        elif found or "lost" in (theirs.kind, ours.kind):
             self.record(*self.classifier.classify(sql, theirs, ours, found or ["lost"], name), sql, *shown)
         else:
             self.classifier.after_equal(sql, name, theirs.kind != "error")
