@@ -27,8 +27,15 @@ class Nfold:
     def fresh(self):
         self.stop()
         self.server = server.Server({"innodb_buffer_pool_size": "128M"}).start()
-        with pymysql.connect(user="root", **self.where()) as admin:
-            admin.cursor().execute("CREATE DATABASE IF NOT EXISTS test")
+        for attempt in range(100):  # its socket file follows its port
+            try:
+                with pymysql.connect(user="root", **self.where()) as admin:
+                    admin.cursor().execute("CREATE DATABASE IF NOT EXISTS test")
+                return
+            except pymysql.err.OperationalError:
+                if attempt == 99:
+                    raise
+                time.sleep(0.05)
 
     def trouble(self):
         """What has gone wrong since the last question: "crash", "panic", or None. A dead server is started again."""
