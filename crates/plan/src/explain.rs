@@ -14,6 +14,7 @@ use crate::query::{
     JoinType, Plan, PointPart, QueryBody, QueryPlan, RowLocking, TableSlot, TableSource,
     WindowPass,
 };
+use crate::walk;
 
 type Row = Vec<Option<String>>;
 
@@ -114,12 +115,20 @@ fn is_const_table(b: &Block, step: &JoinStep) -> bool {
     step.kind == JoinType::Inner && points_type(def, &step.access, parts) == "const"
 }
 
-/// A row for each row that these steps of `b` give.
-fn probe_query(b: &Block, joins: Vec<JoinStep>) -> QueryPlan {
+/// Returns one row for each row of the join of `joins`, which are the first steps of `b`.
+///
+/// The executor has one slot for each table of a block, and a step for each slot. So the tables of the other steps are left out, and the
+/// remaining ones numbered anew.
+fn probe_query(b: &Block, mut joins: Vec<JoinStep>) -> QueryPlan {
     let one = Expr::int(1);
     let types = vec![one.ty.clone()];
-    let block = Block {
+    let kept: Vec<usize> = joins.iter().map(|step| step.table).collect();
+    for (slot, step) in joins.iter_mut().enumerate() {
+        step.table = slot;
+    }
+    let mut block = Block {
         joins,
+        tables: kept.iter().map(|&table| b.tables[table].clone()).collect(),
         group: None,
         having: Vec::new(),
         windows: Vec::new(),
@@ -133,6 +142,13 @@ fn probe_query(b: &Block, joins: Vec<JoinStep>) -> QueryPlan {
         deprecated: Vec::new(),
         ..b.clone()
     };
+    walk::each_expr(&mut block, 0, &mut |e, _| {
+        if let ExprKind::Column(at) = &mut e.kind
+            && let Some(slot) = kept.iter().position(|&t| t == usize::from(at.table))
+        {
+            at.table = slot as u16;
+        }
+    });
     QueryPlan {
         body: QueryBody::Block(Box::new(block)),
         columns: Vec::new(),
