@@ -1,5 +1,6 @@
 //! Queries and query blocks.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use nfold_sql::ast::{self, Literal, OrderItem, Query, QueryBody as AstBody, Select, SelectItem};
@@ -17,6 +18,7 @@ use crate::expr::{ColumnAt, Expr, ExprKind, ExprType, KeyedPlan};
 use crate::query::{
     AggFunc, Block, ColumnMeta, LimitPlan, OrderKey, QueryBody, QueryPlan, RowLocking, TableSource,
 };
+use crate::walk::outer_columns;
 
 /// Binds a query that stands alone or as a derived table.
 pub(crate) fn bind_query(
@@ -680,13 +682,10 @@ impl BlockBinder<'_> {
                 let name = item.map_or("window", |i| &*i.meta.name);
                 return Err(SqlError::new(ErrorCode::ER_WRONG_GROUP_FIELD, &[&name]));
             }
-            if key.any(
-                &mut |e| matches!(e.kind, ExprKind::Column(at) if at.table == super::AGGREGATES),
-            ) {
-                return Err(SqlError::new(
-                    ErrorCode::ER_WRONG_GROUP_FIELD,
-                    &[&"aggregate"],
-                ));
+            if self.reads_an_aggregate(&key) {
+                let item = items.iter().find(|i| i.expr.kind == key.kind);
+                let name = item.map_or("aggregate", |i| &*i.meta.name);
+                return Err(SqlError::new(ErrorCode::ER_WRONG_GROUP_FIELD, &[&name]));
             }
             if key.any(
                 &mut |e| matches!(e.kind, ExprKind::Column(at) if at.table == super::GROUPINGS),
@@ -700,6 +699,31 @@ impl BlockBinder<'_> {
             }
         }
         Ok(keys)
+    }
+
+    /// Whether the value of `key` depends on an aggregate: of this block, by itself or in a subquery, or of an enclosing one. No group
+    /// can be made by it, because aggregates are computed after the groups are made.
+    fn reads_an_aggregate(&mut self, key: &Expr) -> bool {
+        let mut found = false;
+        let mut subqueries = Vec::new();
+        key.any(&mut |e| {
+            match &e.kind {
+                ExprKind::Column(at) | ExprKind::Outer { at, .. } => {
+                    found |= at.table == super::AGGREGATES;
+                }
+                ExprKind::Subquery { index, .. } => subqueries.push(usize::from(*index)),
+                _ => {}
+            }
+            false
+        });
+        for index in subqueries {
+            let Ok(()) =
+                outer_columns::<Infallible>(&mut self.subqueries[index].plan, 1, &mut |at, _| {
+                    found |= at.table == super::AGGREGATES;
+                    Ok(())
+                });
+        }
+        found
     }
 
     /// Error 1056 where a GROUP BY member, which no group can be made by, is an aggregate of the select list.
