@@ -249,11 +249,13 @@ impl<'i> Inserting<'i, '_> {
     ) -> Result<(), SqlError> {
         let rt = self.rt;
         let def = self.table.def().clone();
-        // Expressions may name columns of the row so far: those to their left, or defaults.
-        let looks_back = exprs
-            .iter()
-            .flatten()
-            .any(|e| e.any(&mut |e| matches!(e.kind, nfold_plan::expr::ExprKind::Column(_))));
+        // Expressions may name columns of the row so far, by themselves or in a subquery: those to their left have their new values,
+        // the others their defaults.
+        let looks_back = self.plan.subqueries.iter().any(|q| q.correlated)
+            || exprs
+                .iter()
+                .flatten()
+                .any(|e| e.any(&mut |e| matches!(e.kind, nfold_plan::expr::ExprKind::Column(_))));
         if looks_back {
             for (c, column) in def.columns.iter().enumerate() {
                 if lacks_default(column) {
