@@ -580,8 +580,9 @@ impl BlockBinder<'_> {
             return None;
         }
         let mut free = BlockBinder::new(self.cx, None);
+        free.constants_only = true;
         let e = free.expr(expr).ok()?;
-        let constant = is_constant(&e) && free.subqueries.is_empty();
+        let constant = is_constant(&e);
         let stays = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_));
         if !constant || e.any(&mut |e| stays(e)) {
             return None;

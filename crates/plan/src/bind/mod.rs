@@ -323,6 +323,9 @@ pub(crate) struct BlockBinder<'b> {
     pub deprecated: Vec<(&'static str, &'static str)>,
     /// How deep in the statement; bounds recursion.
     pub depth: usize,
+    /// Only a constant is wanted: subqueries are refused before they are bound. Otherwise the search for `(SELECT constant)` in nested
+    /// subqueries binds each level twice, which doubles the time with each level.
+    pub constants_only: bool,
 }
 
 /// Query blocks may nest so deep (MySQL: 63).
@@ -355,6 +358,7 @@ impl<'b> BlockBinder<'b> {
             values_slot: None,
             deprecated: Vec::new(),
             depth: outer.map_or(0, |o| o.depth + 1),
+            constants_only: false,
         }
     }
 
@@ -364,6 +368,9 @@ impl<'b> BlockBinder<'b> {
         query: &nfold_sql::ast::Query,
         asked: Asked,
     ) -> Result<(u16, Vec<ExprType>), SqlError> {
+        if self.constants_only {
+            return Err(SqlError::not_supported("a subquery in a constant"));
+        }
         let bound = block::bind_subquery(self.cx, query, self, asked)?;
         let types = bound.plan.types.clone();
         self.subqueries.push(SubqueryPlan {
