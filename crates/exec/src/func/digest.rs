@@ -1,8 +1,10 @@
-//! MD5 (RFC 1321), SHA-1 and SHA-2 (FIPS 180-4), CRC-32 (ISO 3309). They serve applications' checksums; no secret depends on them.
+//! MD5 (RFC 1321), SHA-1 and SHA-2 (FIPS 180-4), CRC-32 (ISO 3309), by libraries that use the processor's instructions for them. They serve
+//! applications' checksums; no secret depends on them.
 
-use std::sync::LazyLock;
-
-use ethnum::U256;
+use aws_lc_rs::digest::{
+    Algorithm, Context, Digest, SHA1_FOR_LEGACY_USE_ONLY, SHA224, SHA256, SHA384, SHA512,
+};
+use md5::{Digest as _, Md5};
 use nfold_plan::expr::{Expr, ExprKind, ExprType};
 use nfold_plan::func::{Infer, any_nullable};
 use nfold_types::ErrorCode;
@@ -52,7 +54,10 @@ fn infer_sha2(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 
 fn eval_sha1<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let text = arg!(cx.bytes(&args[0]));
-    Ok(Val::string(hex_of(&sha1(&text), LOWER)))
+    Ok(Val::string(hex_of(
+        sha(&SHA1_FOR_LEGACY_USE_ONLY, &text).as_ref(),
+        LOWER,
+    )))
 }
 
 fn eval_sha2<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
@@ -64,248 +69,34 @@ fn eval_sha2<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
     let (Some(text), Some(bits), true) = (text, bits, valid) else {
         return Ok(Val::Null);
     };
-    let digest = match bits {
-        224 => sha256(&text, &CONSTANTS.iv224)[..28].to_vec(),
-        0 | 256 => sha256(&text, &CONSTANTS.iv256).to_vec(),
-        384 => sha512(&text, &CONSTANTS.iv384)[..48].to_vec(),
-        _ => sha512(&text, &CONSTANTS.iv512).to_vec(),
+    let algorithm = match bits {
+        224 => &SHA224,
+        0 | 256 => &SHA256,
+        384 => &SHA384,
+        _ => &SHA512,
     };
-    Ok(Val::string(hex_of(&digest, LOWER)))
+    Ok(Val::string(hex_of(sha(algorithm, &text).as_ref(), LOWER)))
 }
 
-/// The message, a 1 bit, zeros, and its length in bits, filled up to whole blocks.
-fn padded(message: &[u8], block: usize, big_endian: bool) -> Vec<u8> {
-    let length_bytes = block / 8;
-    let mut out = message.to_vec();
-    out.push(0x80);
-    while out.len() % block != block - length_bytes {
-        out.push(0);
-    }
-    let bits = (message.len() as u64).wrapping_mul(8);
-    out.resize(out.len() + length_bytes - 8, 0);
-    out.extend_from_slice(&if big_endian {
-        bits.to_be_bytes()
-    } else {
-        bits.to_le_bytes()
-    });
-    out
-}
+/// Bytes that go into a digest by one call, so that digests of long values can be interrupted between two.
+const SLICE_BYTES: usize = 1 << 20;
 
 fn md5(message: &[u8]) -> [u8; 16] {
-    const SHIFTS: [[u32; 4]; 4] = [
-        [7, 12, 17, 22],
-        [5, 9, 14, 20],
-        [4, 11, 16, 23],
-        [6, 10, 15, 21],
-    ];
-    let mut state = [0x6745_2301u32, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
-    for block in padded(message, 64, false).chunks_exact(64) {
-        let word = |i: usize| {
-            u32::from_le_bytes([
-                block[4 * i],
-                block[4 * i + 1],
-                block[4 * i + 2],
-                block[4 * i + 3],
-            ])
-        };
-        let [mut a, mut b, mut c, mut d] = state;
-        for i in 0..64 {
-            let (f, g) = match i / 16 {
-                0 => (b & c | !b & d, i),
-                1 => (d & b | !d & c, (5 * i + 1) % 16),
-                2 => (b ^ c ^ d, (3 * i + 5) % 16),
-                _ => (c ^ (b | !d), 7 * i % 16),
-            };
-            let sum = a
-                .wrapping_add(f)
-                .wrapping_add(CONSTANTS.md5[i])
-                .wrapping_add(word(g));
-            (a, d, c) = (d, c, b);
-            b = b.wrapping_add(sum.rotate_left(SHIFTS[i / 16][i % 4]));
-        }
-        for (s, v) in state.iter_mut().zip([a, b, c, d]) {
-            *s = s.wrapping_add(v);
-        }
-    }
-    let mut out = [0; 16];
-    for (place, word) in out.chunks_exact_mut(4).zip(state) {
-        place.copy_from_slice(&word.to_le_bytes());
-    }
-    out
+    let mut state = Md5::new();
+    message.chunks(SLICE_BYTES).for_each(|s| state.update(s));
+    state.finalize().into()
 }
 
-fn sha1(message: &[u8]) -> [u8; 20] {
-    let mut state = [
-        0x6745_2301u32,
-        0xefcd_ab89,
-        0x98ba_dcfe,
-        0x1032_5476,
-        0xc3d2_e1f0,
-    ];
-    for block in padded(message, 64, true).chunks_exact(64) {
-        let mut w = [0u32; 80];
-        for (word, bytes) in w.iter_mut().zip(block.chunks_exact(4)) {
-            *word = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-        }
-        for i in 16..80 {
-            w[i] = (w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16]).rotate_left(1);
-        }
-        let [mut a, mut b, mut c, mut d, mut e] = state;
-        for (i, w) in w.iter().enumerate() {
-            let (f, k) = match i / 20 {
-                0 => (b & c | !b & d, 0x5a82_7999u32),
-                1 => (b ^ c ^ d, 0x6ed9_eba1),
-                2 => (b & c | b & d | c & d, 0x8f1b_bcdc),
-                _ => (b ^ c ^ d, 0xca62_c1d6),
-            };
-            let next = a
-                .rotate_left(5)
-                .wrapping_add(f)
-                .wrapping_add(e)
-                .wrapping_add(k)
-                .wrapping_add(*w);
-            (e, d, c, b, a) = (d, c, b.rotate_left(30), a, next);
-        }
-        for (s, v) in state.iter_mut().zip([a, b, c, d, e]) {
-            *s = s.wrapping_add(v);
-        }
-    }
-    let mut out = [0; 20];
-    for (place, word) in out.chunks_exact_mut(4).zip(state) {
-        place.copy_from_slice(&word.to_be_bytes());
-    }
-    out
+fn sha(algorithm: &'static Algorithm, message: &[u8]) -> Digest {
+    let mut state = Context::new(algorithm);
+    message.chunks(SLICE_BYTES).for_each(|s| state.update(s));
+    state.finish()
 }
 
-/// One SHA-2 function: they differ in the word, the number of rounds and the rotations.
-macro_rules! sha2_family {
-    ($name:ident, $word:ty, $bytes:literal, $rounds:literal, $k:ident, $big0:expr, $big1:expr, $small0:expr, $small1:expr) => {
-        fn $name(message: &[u8], iv: &[$word; 8]) -> [u8; $bytes * 8] {
-            let mut state = *iv;
-            let rotations = |x: $word, r: [u32; 3]| {
-                x.rotate_right(r[0]) ^ x.rotate_right(r[1]) ^ x.rotate_right(r[2])
-            };
-            let shifted =
-                |x: $word, r: [u32; 3]| x.rotate_right(r[0]) ^ x.rotate_right(r[1]) ^ (x >> r[2]);
-            for block in padded(message, $bytes * 16, true).chunks_exact($bytes * 16) {
-                let mut w = [0 as $word; $rounds];
-                for (word, bytes) in w.iter_mut().zip(block.chunks_exact($bytes)) {
-                    *word = bytes.iter().fold(0, |n, b| n << 8 | <$word>::from(*b));
-                }
-                for i in 16..$rounds {
-                    w[i] = w[i - 16]
-                        .wrapping_add(shifted(w[i - 15], $small0))
-                        .wrapping_add(w[i - 7])
-                        .wrapping_add(shifted(w[i - 2], $small1));
-                }
-                let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = state;
-                for i in 0..$rounds {
-                    let t1 = h
-                        .wrapping_add(rotations(e, $big1))
-                        .wrapping_add(e & f ^ !e & g)
-                        .wrapping_add(CONSTANTS.$k[i])
-                        .wrapping_add(w[i]);
-                    let t2 = rotations(a, $big0).wrapping_add(a & b ^ a & c ^ b & c);
-                    (h, g, f, e) = (g, f, e, d.wrapping_add(t1));
-                    (d, c, b, a) = (c, b, a, t1.wrapping_add(t2));
-                }
-                for (s, v) in state.iter_mut().zip([a, b, c, d, e, f, g, h]) {
-                    *s = s.wrapping_add(v);
-                }
-            }
-            let mut out = [0; $bytes * 8];
-            for (place, word) in out.chunks_exact_mut($bytes).zip(state) {
-                place.copy_from_slice(&word.to_be_bytes());
-            }
-            out
-        }
-    };
-}
-
-sha2_family!(
-    sha256,
-    u32,
-    4,
-    64,
-    k256,
-    [2, 13, 22],
-    [6, 11, 25],
-    [7, 18, 3],
-    [17, 19, 10]
-);
-sha2_family!(
-    sha512,
-    u64,
-    8,
-    80,
-    k512,
-    [28, 34, 39],
-    [14, 18, 41],
-    [1, 8, 7],
-    [19, 61, 6]
-);
-
-/// The constants of the standards, from their definitions: sines for MD5; for SHA-2 the first bits of the fractions of the roots of
-/// the first primes (cube roots for the rounds, square roots for the initial states).
-struct Constants {
-    md5: [u32; 64],
-    k256: [u32; 64],
-    k512: [u64; 80],
-    iv224: [u32; 8],
-    iv256: [u32; 8],
-    iv384: [u64; 8],
-    iv512: [u64; 8],
-}
-
-static CONSTANTS: LazyLock<Constants> = LazyLock::new(|| {
-    let primes: Vec<u32> = (2u32..)
-        .filter(|n| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0))
-        .take(80)
-        .collect();
-    let k512: [u64; 80] = std::array::from_fn(|i| root_fraction(primes[i], 3));
-    let square: [u64; 16] = std::array::from_fn(|i| root_fraction(primes[i], 2));
-    Constants {
-        md5: std::array::from_fn(|i| (((i + 1) as f64).sin().abs() * 4_294_967_296.0) as u32),
-        k256: std::array::from_fn(|i| (k512[i] >> 32) as u32),
-        k512,
-        iv224: std::array::from_fn(|i| square[i + 8] as u32),
-        iv256: std::array::from_fn(|i| (square[i] >> 32) as u32),
-        iv384: std::array::from_fn(|i| square[i + 8]),
-        iv512: std::array::from_fn(|i| square[i]),
-    }
-});
-
-/// The first 64 bits of the fraction of the `power`th root of `n`, by bisection in 256-bit integers.
-fn root_fraction(n: u32, power: u32) -> u64 {
-    let target = U256::from(n) << (64 * power);
-    let (mut low, mut high) = (U256::ZERO, U256::from(32u32) << 64u32);
-    while high - low > U256::ONE {
-        let mid: U256 = (low + high) >> 1u32;
-        if mid.pow(power) <= target {
-            low = mid;
-        } else {
-            high = mid;
-        }
-    }
-    low.as_u64()
-}
-
-static CRC_TABLE: LazyLock<[u32; 256]> = LazyLock::new(|| {
-    std::array::from_fn(|i| {
-        (0..8).fold(i as u32, |c, _| {
-            if c & 1 == 1 {
-                c >> 1 ^ 0xEDB8_8320
-            } else {
-                c >> 1
-            }
-        })
-    })
-});
-
-fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(u32::MAX, |c, b| {
-        c >> 8 ^ CRC_TABLE[usize::from(c as u8 ^ b)]
-    })
+fn crc32(message: &[u8]) -> u32 {
+    let mut state = crc32fast::Hasher::new();
+    message.chunks(SLICE_BYTES).for_each(|s| state.update(s));
+    state.finalize()
 }
 
 #[cfg(test)]
@@ -316,44 +107,51 @@ mod tests {
         String::from_utf8(hex_of(digest, LOWER)).unwrap()
     }
 
+    fn sha_text(algorithm: &'static Algorithm, message: &[u8]) -> String {
+        text(sha(algorithm, message).as_ref())
+    }
+
     /// The examples of the standards.
     #[test]
-    fn known_digests() {
+    fn digests_equal_the_standards_examples() {
         assert_eq!(text(&md5(b"")), "d41d8cd98f00b204e9800998ecf8427e");
         assert_eq!(
             text(&md5(b"message digest")),
             "f96b697d7cb7938d525a2f31aaf161d0"
         );
         assert_eq!(
-            text(&sha1(b"abc")),
+            sha_text(&SHA1_FOR_LEGACY_USE_ONLY, b"abc"),
             "a9993e364706816aba3e25717850c26c9cd0d89d"
         );
         assert_eq!(
-            text(&sha256(b"abc", &CONSTANTS.iv256)),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
-        assert_eq!(
-            text(&sha256(b"abc", &CONSTANTS.iv224)[..28]),
+            sha_text(&SHA224, b"abc"),
             "23097d223405d8228642a477bda255b32aadbce4bda0b3f7e36c9da7"
         );
         assert_eq!(
-            text(&sha512(b"abc", &CONSTANTS.iv512)),
+            sha_text(&SHA256, b"abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        assert!(sha_text(&SHA384, b"abc").starts_with("cb00753f45a3"));
+        assert_eq!(
+            sha_text(&SHA512, b"abc"),
             "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a\
              2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f"
         );
-        assert_eq!(text(&sha512(b"abc", &CONSTANTS.iv384)[..6]), "cb00753f45a3");
         assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
     }
 
-    /// Every length around the ends of blocks gives a digest, and no two the same.
+    /// FIPS 180-4's million of `a`, which is longer than a slice in the second case.
     #[test]
-    fn lengths_around_blocks() {
-        let mut seen = std::collections::HashSet::new();
-        for n in 0..300 {
-            let message = vec![b'x'; n];
-            assert!(seen.insert(md5(&message).to_vec()));
-            assert!(seen.insert(sha1(&message).to_vec()));
-            assert!(seen.insert(sha512(&message, &CONSTANTS.iv512).to_vec()));
-        }
+    fn digests_of_long_messages() {
+        let million = vec![b'a'; 1_000_000];
+        assert_eq!(
+            sha_text(&SHA1_FOR_LEGACY_USE_ONLY, &million),
+            "34aa973cd4c4daa4f61eeb2bdbad27316534016f"
+        );
+        let long = vec![b'a'; SLICE_BYTES + 1];
+        let whole = aws_lc_rs::digest::digest(&SHA256, &long);
+        assert_eq!(sha(&SHA256, &long).as_ref(), whole.as_ref());
+        assert_eq!(crc32(&long), crc32fast::hash(&long));
+        assert_eq!(md5(&long), <[u8; 16]>::from(Md5::digest(&long)));
     }
 }
