@@ -167,7 +167,8 @@ pub trait ExecCx {
     fn tick(&mut self) -> Result<(), Interrupt>;
     /// Runs `job` on a thread that may block, and waits for it.
     fn offload(&mut self, job: Box<dyn FnOnce() + Send>) -> Result<(), Interrupt>;
-    /// As [`Self::offload`] for a job that looks at `asked`, which a KILL raises; it is waited for all the same.
+    /// As [`Self::offload`] for a job that looks at `asked`, which is set when the statement is killed, runs out of time, or loses its
+    /// client. The job is waited for all the same.
     fn offload_stoppable(
         &mut self,
         job: Box<dyn FnOnce() + Send>,
