@@ -6,7 +6,9 @@ use nfold_catalog::{ColumnDef, ColumnDefault, TableDef};
 use nfold_engine::{CopyError, Engine, EngineError, IndexSpec, TableSpec};
 use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value};
 use nfold_types::row::{RowColumn, RowLayout};
-use nfold_types::{ColumnType, ErrorCode, SqlError, Timestamp, TypeKind, Value, Warnings};
+use nfold_types::{
+    CollationId, ColumnType, ErrorCode, SqlError, Timestamp, TypeKind, Value, ValueRef, Warnings,
+};
 
 use crate::ddl::alter::Source;
 
@@ -62,10 +64,7 @@ pub fn run(
                         .get(image, *n)
                         .map_err(|e| corrupt(old, &e.to_string()))?;
                     match looks {
-                        true => {
-                            let from = old.columns[*n].ty.collation;
-                            store_value(stored, from, &column.ty, &mut cx)?
-                        }
+                        true => convert(stored, &old.columns[*n].ty, &column.ty, &mut cx)?,
                         false => stored.to_owned(),
                     }
                 }
@@ -76,6 +75,29 @@ pub fn run(
             .map_err(|e| corrupt(old, &e.to_string()))
     });
     (copied, warnings)
+}
+
+/// The value of type `to` that a column has after its type was `from`. Members of ENUM and SET are stored as numbers, which mean nothing
+/// to another list of members: all types but numbers get their texts, as in MySQL.
+fn convert(
+    stored: ValueRef<'_>,
+    from: &ColumnType,
+    to: &ColumnType,
+    cx: &mut StoreCx<'_>,
+) -> Result<Value, SqlError> {
+    let ValueRef::UInt(members) = stored else {
+        return store_value(stored, from.collation, to, cx);
+    };
+    if !from.is_enum_or_set() || to.is_numeric() || to.kind == TypeKind::Year {
+        return store_value(stored, from.collation, to, cx);
+    }
+    // The number 0 is an empty SET, and the error value of an ENUM, which is kept without a warning.
+    if from == to || (members == 0 && to.is_enum_or_set()) {
+        return Ok(Value::UInt(members));
+    }
+    let mut text = Vec::new();
+    from.member_text(members, &mut text);
+    store_value(ValueRef::Bytes(&text), CollationId::UTF8MB4_BIN, to, cx)
 }
 
 fn corrupt(table: &TableDef, what: &str) -> SqlError {
