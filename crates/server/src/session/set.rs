@@ -254,6 +254,10 @@ impl Session {
             Change::Session(assigned) => {
                 let before = self.env.vars.settings().clone();
                 self.env.set_vars(&assigned);
+                // The session's level holds for the next transaction, too, whatever SET TRANSACTION said before.
+                for (at, _) in &assigned {
+                    self.forget_next_transaction(vars::definitions()[*at].name);
+                }
                 let now = self.env.vars.settings();
                 let commit = !before.autocommit && now.autocommit;
                 self.conditions.set_limit(now.max_error_count);

@@ -274,6 +274,15 @@ impl Session {
         Ok(())
     }
 
+    /// The session variable `name` was set: a value that SET TRANSACTION gave the next transaction alone no longer counts.
+    pub fn forget_next_transaction(&mut self, name: &str) {
+        match name {
+            "transaction_isolation" => self.next_transaction.isolation = None,
+            "transaction_read_only" => self.next_transaction.read_only = None,
+            _ => {}
+        }
+    }
+
     /// The variables that `SET SESSION|GLOBAL TRANSACTION` sets.
     pub fn transaction_variables(t: &SetTransaction) -> Vec<(&'static str, VarValue)> {
         let isolation = t
