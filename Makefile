@@ -99,7 +99,7 @@ compare-answers: test-tools server-binary ## the workloads' answers byte by byte
 	tests/answers/run --mysql $(MYSQL)
 
 LOCKSTEP ?=
-lockstep: test-tools server-binary ## MySQL's own test files, each statement on a real MySQL and on Nfold; fetches both: LOCKSTEP='--verbose case round' (some ten minutes)
+lockstep: test-tools server-binary ## MySQL's own test files, each statement on a real MySQL and on Nfold; fetches both: LOCKSTEP='--verbose case round'
 	tests/lockstep/fetch
 	tests/lockstep/run $(LOCKSTEP)
 
@@ -139,7 +139,7 @@ bench-instructions: test-tools ## instructions per kind of statement, against th
 
 # Extra words for it: CLIFFS='--only hot_row --mysql-dist DIR'. MySQL takes part where --mysql-dist names its unpacked packages.
 CLIFFS ?=
-bench-cliffs: build ## situations in which servers collapse, at three sizes each, beside MariaDB and MySQL (half an hour)
+bench-cliffs: build ## situations in which servers collapse, at three sizes each, beside MariaDB and MySQL
 	bench/cliffs/run $(CLIFFS)
 
 BENCH_ENGINE ?= --json bench-engine.json

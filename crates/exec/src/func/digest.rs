@@ -1,4 +1,4 @@
-//! MD5 (RFC 1321), SHA-1 and SHA-2 (FIPS 180-4), CRC-32 (ISO 3309), by libraries that use the processor's instructions for them. They serve
+//! MD5 (RFC 1321), SHA-1 and SHA-2 (FIPS 180-4), CRC-32 (ISO 3309), by libraries. They serve
 //! applications' checksums; no secret depends on them.
 
 use aws_lc_rs::digest::{
@@ -78,7 +78,8 @@ fn eval_sha2<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
     Ok(Val::string(hex_of(sha(algorithm, &text).as_ref(), LOWER)))
 }
 
-/// Bytes that go into a digest by one call, so that digests of long values can be interrupted between two.
+/// Bytes that go into a digest by one call. Long values are cut, so that a check for KILL can stand
+/// between two calls; there is none yet.
 const SLICE_BYTES: usize = 1 << 20;
 
 fn md5(message: &[u8]) -> [u8; 16] {

@@ -254,7 +254,7 @@ impl Session {
             Change::Session(assigned) => {
                 let before = self.env.vars.settings().clone();
                 self.env.set_vars(&assigned);
-                // The session's level holds for the next transaction, too, whatever SET TRANSACTION said before.
+                // SET SESSION also decides the next transaction: it replaces an earlier SET TRANSACTION.
                 for (at, _) in &assigned {
                     self.forget_next_transaction(vars::definitions()[*at].name);
                 }

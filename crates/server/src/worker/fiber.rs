@@ -37,7 +37,8 @@ pub const TIME_SLICE: Duration = Duration::from_millis(2);
 pub const PUT_OFF: Duration = Duration::from_micros(200);
 /// Bytes of a fiber's stack (virtual; pages are touched as needed), without its guard page.
 pub const STACK_BYTES: usize = 1 << 20;
-/// Stacks kept for reuse by one worker. As many statements may wait for the lock of one hot row.
+/// Stacks kept for reuse by one worker. Hundreds of statements may wait for the lock of one hot row,
+/// each on a stack of its own.
 const STACKS_KEPT: usize = 512;
 
 /// Why a wait or a long statement ends early.

@@ -6,18 +6,19 @@
 //!  all edges:   B→A   C→A C→B   D→A D→B D→C          quadratic in the length of the queue
 //!  walked:      D→A                                  B and C lead to A, too, and nowhere else
 //! ```
-//! A request for an exclusive record lock that conflicts with every request before it is blocked by everything that blocks those.
-//! They wait for nothing but this queue, since an owner waits for one lock only (L3). So the search goes on from the holders alone,
-//! and passes over the waiting requests: it has *covered* them.
+//! Everything that blocks an earlier request also blocks a request for an exclusive record lock that
+//! conflicts with all earlier ones. The earlier owners wait in this queue only, since an owner waits for
+//! one lock (L3). So the search goes on from the holders alone: it has *covered* the waiting requests.
 //!
 //! # Invariants
-//! - D1: every owner on a reported cycle waits for the next one, all at one time. The queues are read one after the other, so a cycle that
-//!   was found is looked at once more before anyone is sacrificed. An edge that both looks saw was there between them.
+//! - D1: all waits of a reported cycle exist at one time. The search reads one queue after the other,
+//!   so it may combine waits that never existed together. A cycle is therefore read again before a
+//!   member is sacrificed: a wait that is seen both times existed in between.
 //! - D2: a cycle that exists when its last member begins to wait is found by that member's search.
 //!
 //! # Cost
-//! One pass over the waiting requests of each queue that the search comes to; none where all of them are for exclusive record locks, as on a
-//! hot row. Memory grows with the owners that the search goes on from.
+//! One pass over the waiting requests of each queue that the search reaches; no pass where all of them
+//! are for exclusive record locks, as on a hot row. Memory grows with the owners that the search enters.
 
 use super::DeadlockInfo;
 use super::owner::LockOwner;

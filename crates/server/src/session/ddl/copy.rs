@@ -77,8 +77,9 @@ pub fn run(
     (copied, warnings)
 }
 
-/// The value of type `to` that a column has after its type was `from`. Members of ENUM and SET are stored as numbers, which mean nothing
-/// to another list of members: all types but numbers get their texts, as in MySQL.
+/// Converts a stored value of type `from` to type `to`. ENUM and SET store the numbers of their
+/// members, which mean nothing in another list of members. So every target type except numbers gets
+/// the members' text, as in MySQL.
 fn convert(
     stored: ValueRef<'_>,
     from: &ColumnType,
