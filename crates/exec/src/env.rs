@@ -1,5 +1,6 @@
 //! What the executor asks of the session, and what it hands to it.
 
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::AtomicBool;
@@ -7,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use nfold_plan::query::ColumnMeta;
 use nfold_plan::{SqlMode, Value, VarScope};
-use nfold_types::Charset;
 use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
 use nfold_types::wire::RowFrames;
+use nfold_types::{CHECKPOINT_WORK, Charset, Checkpoint};
 use nfold_types::{SqlError, Timestamp};
 
 use crate::loans::Loans;
@@ -165,6 +166,8 @@ pub trait ExecCx {
     fn wait_through(&mut self, w: Pin<&mut dyn Future<Output = ()>>);
     /// Polled with every batch: cancel flag, time slice.
     fn tick(&mut self) -> Result<(), Interrupt>;
+    /// The cancel flag alone: never suspends.
+    fn interrupted(&self) -> Result<(), Interrupt>;
     /// Runs `job` on a thread that may block, and waits for it.
     fn offload(&mut self, job: Box<dyn FnOnce() + Send>) -> Result<(), Interrupt>;
     /// As [`Self::offload`] for a job that looks at `asked`, which is set when the statement is killed, runs out of time, or loses its
@@ -178,6 +181,46 @@ pub trait ExecCx {
     fn sleep(&mut self, time: Duration) -> Result<(), Interrupt>;
     /// What the thread lends to its statements.
     fn loans(&self) -> &Loans;
+}
+
+/// Counts work, and ticks when about 100 µs of it have been done.
+pub struct Checkpoints<'c> {
+    cx: RefCell<&'c mut dyn ExecCx>,
+    work: Cell<u64>,
+}
+
+impl<'c> Checkpoints<'c> {
+    /// For a computation in this fiber.
+    pub fn new(cx: &'c mut dyn ExecCx) -> Checkpoints<'c> {
+        Checkpoints {
+            cx: RefCell::new(cx),
+            work: Cell::new(0),
+        }
+    }
+
+    /// The fiber.
+    pub(crate) fn cx(&self) -> std::cell::RefMut<'_, &'c mut dyn ExecCx> {
+        self.cx.borrow_mut()
+    }
+
+    /// Adds work; true: it is time to look at the statement.
+    #[inline]
+    pub(crate) fn is_due(&self, work: u64) -> bool {
+        let done = self.work.get().saturating_add(work);
+        let due = done >= CHECKPOINT_WORK;
+        self.work.set(if due { 0 } else { done });
+        due
+    }
+}
+
+impl Checkpoint for Checkpoints<'_> {
+    #[inline]
+    fn checkpoint(&self, work: u64) -> Result<(), SqlError> {
+        match self.is_due(work) {
+            true => self.cx().tick().map_err(Interrupt::to_sql),
+            false => Ok(()),
+        }
+    }
 }
 
 /// How values go to the client.

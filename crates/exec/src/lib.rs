@@ -34,11 +34,9 @@ mod tests;
 mod tuple;
 mod window;
 
-pub use env::{ExecCx, Interrupt, RowSink, SessionEnv, WireFormat};
+pub use env::{Checkpoints, ExecCx, Interrupt, RowSink, SessionEnv, WireFormat};
 pub use loans::Loans;
 pub use output::ResultText;
 pub use params::Params;
 pub use runtime::{drive, engine_error};
-pub use statement::{
-    Executable, StatementResult, evaluate, execute, full_table, plan_columns, write_texts,
-};
+pub use statement::{Executable, StatementResult, execute, full_table, plan_columns, write_texts};

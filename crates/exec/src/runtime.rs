@@ -9,9 +9,9 @@ use nfold_engine::{
     Engine, EngineError, EngineSession, Isolation, Read, RowBatch, RowTaker, Stop, StoreError,
     Table, lend,
 };
-use nfold_types::{ErrorCode, SqlError, Warnings};
+use nfold_types::{Checkpoint, ErrorCode, SqlError, Warnings};
 
-use crate::env::{ExecCx, Interrupt, SessionEnv};
+use crate::env::{Checkpoints, ExecCx, Interrupt, SessionEnv};
 use crate::eval::{ListCache, Scope, StmtState, Subqueries};
 use crate::params::Params;
 use crate::query::Working;
@@ -21,7 +21,7 @@ use crate::query::Working;
 pub(crate) struct Runtime<'s> {
     pub engine: &'s Arc<Engine>,
     session: RefCell<&'s mut EngineSession>,
-    cx: RefCell<&'s mut dyn ExecCx>,
+    cx: Checkpoints<'s>,
     pub env: &'s dyn SessionEnv,
     pub params: &'s Params,
     pub warnings: &'s RefCell<Warnings>,
@@ -56,7 +56,7 @@ impl<'s> Runtime<'s> {
             semi_consistent: false,
             changes: false,
             session: RefCell::new(session),
-            cx: RefCell::new(cx),
+            cx: Checkpoints::new(cx),
             env,
             params,
             warnings,
@@ -85,6 +85,7 @@ impl<'s> Runtime<'s> {
             env: self.env,
             warnings: self.warnings,
             subqueries,
+            checkpoint: self,
             lists: &self.lists,
             strict: self.strict.get(),
             scope: Scope::None,
@@ -94,12 +95,23 @@ impl<'s> Runtime<'s> {
 
     /// Cancel flag and time slice.
     pub fn tick(&self) -> Result<(), SqlError> {
-        self.cx.borrow_mut().tick().map_err(Interrupt::to_sql)
+        self.cx.cx().tick().map_err(Interrupt::to_sql)
+    }
+
+    /// Looks at the cancel flag and the time slice in the middle of a computation. Inside an engine
+    /// call, which may read a page without a latch, it looks at the flag alone: the fiber must not
+    /// be suspended there.
+    #[cold]
+    fn pause(&self) -> Result<(), SqlError> {
+        if self.session.try_borrow().is_err() {
+            return self.cx.cx().interrupted().map_err(Interrupt::to_sql);
+        }
+        self.tick()
     }
 
     /// Runs `job` on a thread that may block; other sessions go on meanwhile.
     pub fn offload(&self, job: Box<dyn FnOnce() + Send>) -> Result<(), SqlError> {
-        self.cx.borrow_mut().offload(job).map_err(Interrupt::to_sql)
+        self.cx.cx().offload(job).map_err(Interrupt::to_sql)
     }
 
     /// Suspends for so long; zero is a [`Self::tick`].
@@ -107,7 +119,7 @@ impl<'s> Runtime<'s> {
         if time.is_zero() {
             return self.tick();
         }
-        self.cx.borrow_mut().sleep(time).map_err(Interrupt::to_sql)
+        self.cx.cx().sleep(time).map_err(Interrupt::to_sql)
     }
 
     /// Calls `f` until it no longer has to wait.
@@ -129,7 +141,7 @@ impl<'s> Runtime<'s> {
                 return Err(damage(error, table.def()));
             }
             wait_or_fail(
-                &mut **self.cx.borrow_mut(),
+                &mut **self.cx.cx(),
                 stop,
                 Some(self.env.lock_wait_timeout()),
             )?;
@@ -165,6 +177,16 @@ impl<'s> Runtime<'s> {
         self.engine
             .table(id)
             .ok_or_else(|| SqlError::new(ErrorCode::ER_TABLE_DEF_CHANGED, &[]))
+    }
+}
+
+impl Checkpoint for Runtime<'_> {
+    #[inline]
+    fn checkpoint(&self, work: u64) -> Result<(), SqlError> {
+        match self.cx.is_due(work) {
+            true => self.pause(),
+            false => Ok(()),
+        }
     }
 }
 

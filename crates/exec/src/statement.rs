@@ -14,7 +14,7 @@ use nfold_types::{ErrorCode, SqlError, ValueRef, Warnings};
 
 use crate::block::{BlockExec, Counts};
 use crate::env::{ExecCx, RowSink, SessionEnv, WireFormat};
-use crate::eval::{EvalCx, NoSubqueries};
+use crate::eval::EvalCx;
 use crate::output::ResultText;
 use crate::params::Params;
 use crate::query::{KeptQuery, ToSink};
@@ -331,32 +331,6 @@ pub fn write_texts(
         }
     }
     sink.end_row()
-}
-
-/// Evaluates expressions that stand alone (`SET @a = 1 + 1`): values, with TIMESTAMP as DATETIME.
-pub fn evaluate(
-    exprs: &[nfold_plan::expr::Expr],
-    params: &Params,
-    env: &dyn SessionEnv,
-    warnings: &RefCell<Warnings>,
-) -> Result<Vec<nfold_types::Value>, SqlError> {
-    let lists = crate::eval::ListCache::default();
-    let state = crate::eval::StmtState {
-        params,
-        env,
-        warnings,
-        subqueries: &NoSubqueries,
-        lists: &lists,
-        strict: false,
-        scope: crate::eval::Scope::None,
-        changes: false,
-    };
-    let cx = EvalCx {
-        rows: &[],
-        outer: &[],
-        st: &state,
-    };
-    exprs.iter().map(|e| Ok(cx.val(e)?.to_value())).collect()
 }
 
 /// The storage layer knows no table's name: it is put into its error here.

@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 pub mod charset;
+mod checkpoint;
 pub mod collation;
 pub mod compare;
 pub mod convert;
@@ -21,6 +22,7 @@ pub mod value;
 pub mod wire;
 
 pub use charset::Charset;
+pub use checkpoint::{CHECKPOINT_WORK, Checkpoint, NoCheckpoint};
 pub use collation::{Collation, CollationId};
 pub use decimal::Decimal;
 pub use error::{ErrorCode, Level, SqlError, Warning, Warnings};

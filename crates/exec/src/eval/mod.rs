@@ -17,7 +17,9 @@ use std::cell::RefCell;
 
 use nfold_plan::expr::{Expr, ExprType};
 use nfold_types::row::RowLayout;
-use nfold_types::{Date, DateTime, Decimal, ErrorCode, SqlError, Time, Value, ValueRef, Warnings};
+use nfold_types::{
+    Checkpoint, Date, DateTime, Decimal, ErrorCode, SqlError, Time, Value, ValueRef, Warnings,
+};
 
 use crate::env::SessionEnv;
 use crate::params::Params;
@@ -130,6 +132,8 @@ pub struct StmtState<'a> {
     pub env: &'a dyn SessionEnv,
     pub warnings: &'a RefCell<Warnings>,
     pub subqueries: &'a dyn Subqueries,
+    /// For long computations: see [`EvalCx::checkpoint`].
+    pub checkpoint: &'a dyn Checkpoint,
     /// Sorted forms of long IN lists, made at the first use.
     pub lists: &'a compare::ListCache,
     /// An error of strict mode instead of a warning (division by zero, bad dates in INSERT and UPDATE).
@@ -159,6 +163,13 @@ impl<'a> EvalCx<'a> {
     /// The session.
     pub fn env(&self) -> &'a dyn SessionEnv {
         self.st.env
+    }
+
+    /// To be called from loops over large values, with the steps done since the last call: ends a
+    /// statement that is killed or out of time, and gives way to other sessions ([`Checkpoint`]).
+    #[inline]
+    pub fn checkpoint(&self, work: u64) -> Result<(), SqlError> {
+        self.st.checkpoint.checkpoint(work)
     }
 
     /// Adds a warning.

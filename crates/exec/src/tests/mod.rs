@@ -25,7 +25,7 @@ use nfold_types::{
 };
 
 use crate::Loans;
-use crate::env::{ExecCx, Interrupt, RowSink, SessionEnv, WireFormat};
+use crate::env::{Checkpoints, ExecCx, Interrupt, RowSink, SessionEnv, WireFormat};
 use crate::{Executable, Params, StatementResult, execute};
 
 mod aggregates;
@@ -36,6 +36,7 @@ mod kept;
 mod plans;
 mod select;
 mod spills;
+mod stopped;
 mod subqueries;
 mod tables;
 mod windows;
@@ -50,6 +51,8 @@ pub(crate) struct Db {
     pub warnings: RefCell<Warnings>,
     /// Bytes that the operators of the statement before keep.
     pub kept: Cell<usize>,
+    /// Ticks that are left before statements are killed; planning counts, too.
+    pub kill_after: Cell<u64>,
     _dir: tempfile::TempDir,
 }
 
@@ -126,9 +129,13 @@ impl SessionEnv for Env {
 
 /// Waits by polling.
 #[derive(Default)]
-struct Fiber(Loans);
+struct Fiber<'k> {
+    loans: Loans,
+    /// Ticks that are left before the statement is killed.
+    kill_after: Option<&'k Cell<u64>>,
+}
 
-impl ExecCx for Fiber {
+impl ExecCx for Fiber<'_> {
     fn wait(
         &mut self,
         mut w: Pin<&mut dyn Future<Output = ()>>,
@@ -144,7 +151,16 @@ impl ExecCx for Fiber {
         self.wait(w, None).expect("this fiber is not interrupted");
     }
     fn tick(&mut self) -> Result<(), Interrupt> {
-        Ok(())
+        if let Some(left) = self.kill_after {
+            left.set(left.get().saturating_sub(1));
+        }
+        self.interrupted()
+    }
+    fn interrupted(&self) -> Result<(), Interrupt> {
+        match self.kill_after.map(Cell::get) {
+            Some(0) => Err(Interrupt::Killed),
+            _ => Ok(()),
+        }
     }
     fn offload(&mut self, job: Box<dyn FnOnce() + Send>) -> Result<(), Interrupt> {
         job();
@@ -161,7 +177,7 @@ impl ExecCx for Fiber {
         Ok(())
     }
     fn loans(&self) -> &Loans {
-        &self.0
+        &self.loans
     }
 }
 
@@ -315,6 +331,7 @@ impl Db {
             env,
             warnings: RefCell::new(Warnings::default()),
             kept: Cell::new(0),
+            kill_after: Cell::new(u64::MAX),
             _dir: dir,
         }
     }
@@ -373,6 +390,7 @@ impl Db {
         let parsed = parse_parameterised(sql.as_bytes(), &digest, false)?;
         let params: Vec<ParamType> = param_types(&digest, &[], self.env.collation());
         let snapshot = self.engine.catalog().snapshot();
+        let mut fiber = self.fiber();
         let cx = PlanCx {
             select_limit: None,
             safe_updates: false,
@@ -387,10 +405,33 @@ impl Db {
             connection: self.env.collation(),
             funcs: &crate::func::Builtins,
             info: &Info(&self.engine),
+            checkpoint: &Checkpoints::new(&mut fiber),
             text: sql.as_bytes(),
             params: &params,
         };
         Ok((plan_statement(&cx, &parsed.statement)?, digest))
+    }
+
+    fn fiber(&self) -> Fiber<'_> {
+        Fiber {
+            loans: Loans::default(),
+            kill_after: Some(&self.kill_after),
+        }
+    }
+
+    /// How often a statement looks whether it was killed.
+    pub fn ticks(&self, sql: &str) -> u64 {
+        let before = self.kill_after.get();
+        self.exec(sql);
+        before - self.kill_after.get()
+    }
+
+    /// The error of a statement that is killed at tick number `n`.
+    pub fn killed_at(&self, n: u64, sql: &str) -> String {
+        self.kill_after.set(n);
+        let error = self.error(sql);
+        self.kill_after.set(u64::MAX);
+        error
     }
 
     /// Runs a statement in a transaction of its own.
@@ -415,7 +456,7 @@ impl Db {
                 &self.engine,
                 &params,
                 &mut session,
-                &mut Fiber::default(),
+                &mut self.fiber(),
                 &self.env,
                 &self.warnings,
                 &mut sink,

@@ -31,7 +31,7 @@ use nfold_catalog::{SchemaSnapshot, TableDef, TableId, TableStats};
 use nfold_sql::ast::VarScope;
 use nfold_sql::digest::{Digested, KindSet, SlotKind};
 use nfold_types::collation::CollationId;
-use nfold_types::{ColumnType, ErrorCode, SqlError};
+use nfold_types::{Checkpoint, ColumnType, ErrorCode, SqlError};
 
 use crate::expr::{Coercibility, Expr, ExprType, SubqueryPlan};
 use crate::func::FuncSet;
@@ -80,6 +80,8 @@ pub struct PlanCx<'a> {
     pub connection: CollationId,
     pub funcs: &'static dyn FuncSet,
     pub info: &'a dyn PlanInfo,
+    /// Looks at KILL and gives way to other sessions while a large statement is planned.
+    pub checkpoint: &'a dyn Checkpoint,
     /// The statement's text, which names columns.
     pub text: &'a [u8],
     /// Types of the parameter slots.

@@ -57,6 +57,10 @@ impl ExecCx for FiberExec<'_, '_> {
         self.fiber.tick().map_err(lift)
     }
 
+    fn interrupted(&self) -> Result<(), ExecInterrupt> {
+        self.fiber.interrupted().map_err(lift)
+    }
+
     fn offload(&mut self, job: Box<dyn FnOnce() + Send>) -> Result<(), ExecInterrupt> {
         self.fiber
             .wait_through(std::pin::pin!(Finished(lend_out(job))));

@@ -10,7 +10,7 @@ use nfold_exec::{Params, SessionEnv};
 use nfold_plan::bind::{PlanCx, PlanInfo, bind_free};
 use nfold_plan::{ParamType, VarScope};
 use nfold_sql::ast;
-use nfold_types::{CollationId, ColumnType, SqlError, Value, Warnings};
+use nfold_types::{Checkpoint, CollationId, ColumnType, SqlError, Value, Warnings};
 
 use super::env::Env;
 use super::vars;
@@ -19,6 +19,7 @@ use super::vars;
 pub struct Info<'a> {
     pub env: &'a Env,
     pub engine: &'a Engine,
+    pub checkpoint: &'a dyn Checkpoint,
 }
 
 impl PlanInfo for Info<'_> {
@@ -57,6 +58,7 @@ pub fn plan_cx<'a>(
         connection: info.env.collation(),
         funcs: &nfold_exec::func::Builtins,
         info,
+        checkpoint: info.checkpoint,
         text,
         params,
         select_limit: (settings.sql_select_limit != u64::MAX).then_some(settings.sql_select_limit),
@@ -88,6 +90,7 @@ pub fn evaluate(
         env: info.env,
         warnings,
         subqueries: &NoSubqueries,
+        checkpoint: info.checkpoint,
         lists: &ListCache::default(),
         strict: false,
         scope: nfold_exec::eval::Scope::None,

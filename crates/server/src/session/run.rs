@@ -14,7 +14,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
 
 use nfold_catalog::{Privileges, SchemaSnapshot, TableId};
-use nfold_exec::{ExecCx, Executable, RowSink, SessionEnv, StatementResult, execute};
+use nfold_exec::{Checkpoints, ExecCx, Executable, RowSink, SessionEnv, StatementResult, execute};
 use nfold_observe::digests::access;
 use nfold_plan::Plan;
 use nfold_plan::bind::{ParamType, PlanCx, param_types, plan_statement};
@@ -232,6 +232,7 @@ impl Session {
         let info = Info {
             env: &self.env,
             engine: &self.server.engine,
+            checkpoint: &Checkpoints::new(cx),
         };
         let collation = self.env.collation();
         let markers: Vec<ExprType> = work

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use nfold_catalog::Privileges;
-use nfold_exec::{ExecCx, SessionEnv};
+use nfold_exec::{Checkpoints, ExecCx, SessionEnv};
 use nfold_sql::ast::{Expr, SetItem, SetTransaction, SetValue, VarScope};
 use nfold_types::{CollationId, ErrorCode, SqlError, Value, Warnings};
 
@@ -52,6 +52,7 @@ impl Session {
         let info = Info {
             env: &self.env,
             engine: &self.server.engine,
+            checkpoint: &Checkpoints::new(cx),
         };
         let value = evaluate(
             &info,

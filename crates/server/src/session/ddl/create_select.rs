@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use nfold_catalog::{DatabaseDef, Privileges, SchemaSnapshot, TableDef};
-use nfold_exec::{ExecCx, Executable, StatementResult, execute};
+use nfold_exec::{Checkpoints, ExecCx, Executable, StatementResult, execute};
 use nfold_plan::Plan;
 use nfold_plan::bind::{PlanCx, plan_statement};
 use nfold_plan::results::ResultColumn;
@@ -120,7 +120,7 @@ impl Session {
         locked?;
         let statement = Statement::Query(Box::new(query.clone()));
         let sight = self.temporary.sight(&self.schema);
-        match self.plan_in(&sight, &statement, text)? {
+        match self.plan_in(cx, &sight, &statement, text)? {
             Plan::Query(plan) => Ok(plan.result_columns()),
             _ => Ok(Vec::new()),
         }
@@ -128,6 +128,7 @@ impl Session {
 
     fn plan_in(
         &self,
+        cx: &mut dyn ExecCx,
         schema: &SchemaSnapshot,
         statement: &Statement,
         text: &[u8],
@@ -135,6 +136,7 @@ impl Session {
         let info = Info {
             env: &self.env,
             engine: &self.server.engine,
+            checkpoint: &Checkpoints::new(cx),
         };
         let cx = PlanCx {
             stored: &self.schema,
@@ -188,7 +190,7 @@ impl Session {
         let mut schema = sight.clone();
         schema.put_table_as(NEW, new.clone());
         let statement = Statement::Insert(Box::new(insert));
-        let plan = self.plan_in(&schema, &statement, text)?;
+        let plan = self.plan_in(cx, &schema, &statement, text)?;
         let mut operators = Executable::new(Arc::new(plan));
         let warnings = RefCell::new(std::mem::take(&mut self.conditions));
         self.begin_work(true);

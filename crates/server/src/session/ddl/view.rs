@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use nfold_catalog::{ColumnDef, ColumnDefault, Privileges, TableDef, ViewAlgorithm, ViewDef};
 use nfold_engine::ViewSpec;
-use nfold_exec::ExecCx;
+use nfold_exec::{Checkpoints, ExecCx};
 use nfold_plan::bind::view_results;
 use nfold_plan::results::{ResultColumn, Through};
 use nfold_sql::ast::{self, CreateView, ObjectName};
@@ -102,7 +102,7 @@ impl Session {
         self.refresh_schema();
         let database = self.target_database(&schema)?;
         let old = self.place_of_view(v, &schema)?;
-        let columns = self.view_columns(v, &schema, &view)?;
+        let columns = self.view_columns(cx, v, &schema, &view)?;
         let spec = ViewSpec {
             schema,
             name: name.into(),
@@ -176,6 +176,7 @@ impl Session {
 
     fn view_columns(
         &mut self,
+        cx: &mut dyn ExecCx,
         v: &CreateView,
         schema: &str,
         view: &ViewDef,
@@ -193,6 +194,7 @@ impl Session {
         let info = Info {
             env: &self.env,
             engine: &self.server.engine,
+            checkpoint: &Checkpoints::new(cx),
         };
         let results = view_results(&plan_cx(&info, &self.schema, &view.text, &[]), view)?;
         if !v.columns.is_empty() && v.columns.len() != results.len() {
