@@ -10,13 +10,14 @@ crates/types/src/collation/tables. With --check it compares with the files that 
 All numbers are little-endian. Trie: u32 blocks, u16 stage1[limit / 64] (block number, 0xFFFF: not in the table), then
 blocks of 64 entries; the limit is 0x110000, of general.bin 0x10000, of the case tables 0x20000.
 
-    uca0900.bin, uca0400.bin   u32 blocks, u32 pool length, u32 secondary weights; stage1; entries u32; pool u16;
+    uca0900.bin, uca0520.bin, uca0400.bin
+                               u32 blocks, u32 pool length, u32 secondary weights; stage1; entries u32; pool u16;
                                secondary weights u16, ascending (a weight is named by its rank, from 1)
         entry   primary | rank << 16 | tertiary << 24 (each 0 where there is none), or 1 << 31 | pool offset << 16 | the
                 primary, if there is exactly one, or 0
         pool    primaries | pairs << 8, then primaries, then pairs (rank | tertiary << 8)
     general.bin                trie of u16 weights (not in the table: the code point; above U+FFFF: 0xFFFD)
-    case_0900.bin, case_general.bin
+    case_0900.bin, case_0520.bin, case_general.bin
                                two tries (lower, upper) of i32 to add to the code point
     single_byte.bin            u8[256] each: sort orders of latin1_swedish_ci, latin1_general_ci, latin1_general_cs,
                                ascii_general_ci; lower and upper of latin1; lower and upper of ascii
@@ -32,9 +33,10 @@ BLOCK = 64
 HERE = os.path.dirname(os.path.abspath(__file__))
 TABLES = os.path.join(HERE, "../../crates/types/src/collation/tables")
 WEIGHED = ["utf8mb4_0900_ai_ci", "utf8mb4_0900_as_ci", "utf8mb4_0900_as_cs", "utf8mb4_general_ci", "utf8mb4_unicode_ci",
-           "utf8mb3_general_ci", "utf8mb3_unicode_ci"]
+           "utf8mb4_unicode_520_ci", "utf8mb3_general_ci", "utf8mb3_unicode_ci", "utf8mb3_unicode_520_ci"]
 CASED = ["utf8mb4_0900_ai_ci", "utf8mb4_0900_as_cs", "utf8mb4_0900_bin", "utf8mb4_general_ci", "utf8mb4_bin",
-         "utf8mb4_unicode_ci", "utf8mb3_general_ci", "utf8mb3_bin", "utf8mb3_unicode_ci"]
+         "utf8mb4_unicode_ci", "utf8mb4_unicode_520_ci", "utf8mb3_general_ci", "utf8mb3_bin", "utf8mb3_unicode_ci",
+         "utf8mb3_unicode_520_ci"]
 
 
 def words(b):
@@ -115,9 +117,11 @@ def formula_0900(cp, weights):
     return [[base + (cp >> 15), cp & 0x7FFF | 0x8000], [0x20], [2]]
 
 
-def formula_0400(cp, _):
-    if cp > 0xFFFF:
-        return [[0xFFFD]]
+def formula_0400(cp, weights):
+    return [[0xFFFD]] if cp > 0xFFFF else formula_0520(cp, weights)
+
+
+def formula_0520(cp, _):
     base = implicit_base(cp, [(0x4E00, 0x9FA5)] + COMPAT_HAN, [(0x3400, 0x4DB5)])
     return [[base + (cp >> 15), cp & 0x7FFF | 0x8000]]
 
@@ -233,7 +237,7 @@ def find_contractions(cur, weights):
         cur.execute("insert into a values " + ",".join(f"({c},{c >> 8},_utf8mb4 x'{chr(c).encode().hex()}')" for c in listed[i:i + 2000]))
     cur.execute("create temporary table b select * from a")
     cur.execute("alter table b add key (page)")
-    for name in ("utf8mb4_0900_ai_ci", "utf8mb4_unicode_ci"):
+    for name in ("utf8mb4_0900_ai_ci", "utf8mb4_unicode_ci", "utf8mb4_unicode_520_ci"):
         w = lambda s: f"weight_string({s} collate {name})"
         for on in ("a.page = b.page", "b.page = 3"):
             cur.execute(f"select count(*), coalesce(sum({w('concat(a.s, b.s)')} <> concat({w('a.s')}, {w('b.s')})), 0) from a join b on {on}")
@@ -262,17 +266,19 @@ def main():
     for cp, w in weights["utf8mb4_0900_as_cs"].items():
         lv = levels(words(w))
         assert levels(words(weights["utf8mb4_0900_ai_ci"][cp])) == lv[:1] and levels(words(weights["utf8mb4_0900_as_ci"][cp])) == lv[:2]
-    for name in ("general_ci", "unicode_ci"):
+    for name in ("general_ci", "unicode_ci", "unicode_520_ci"):
         assert all(weights["utf8mb4_" + name][cp] == w for cp, w in weights["utf8mb3_" + name].items())
     for name, maps in case.items():
-        alike = "utf8mb4_0900_ai_ci" if "0900" in name else "utf8mb4_general_ci"
+        alike = next((k for k in ("utf8mb4_0900_ai_ci", "utf8mb4_unicode_520_ci") if k[7:12] in name), "utf8mb4_general_ci")
         print(f"  case of {name}: {len(maps[0])} lower, {len(maps[1])} upper, same as {alike}: {maps == case[alike]}")
     find_contractions(cur, weights["utf8mb4_0900_as_cs"])
     files = {
         "uca0900.bin": uca_file(weights["utf8mb4_0900_as_cs"], formula_0900),
         "uca0400.bin": uca_file(weights["utf8mb4_unicode_ci"], formula_0400),
+        "uca0520.bin": uca_file(weights["utf8mb4_unicode_520_ci"], formula_0520),
         "general.bin": general_file(weights["utf8mb4_general_ci"]),
         "case_0900.bin": case_file(case["utf8mb4_0900_ai_ci"]),
+        "case_0520.bin": case_file(case["utf8mb4_unicode_520_ci"]),
         "case_general.bin": case_file(case["utf8mb4_general_ci"]),
         "single_byte.bin": single_byte_file(cur),
     }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Record what a MySQL server answers about random strings, for the tests of nfold-types.
 
-    record.py --host H --port P --user U --password W [--seed N] [--count N] [--out DIR]
+    record.py --host H --port P --user U --password W [--seed N] [--count N] [--out DIR] [COLLATION...]
 
 One line a question, fields apart by tabs, strings in hex in the collation's own character set:
 
@@ -153,7 +153,13 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--count", type=int, default=100, help="questions of a kind for each collation")
     p.add_argument("--out", default=FIXTURES)
+    p.add_argument("collations", nargs="*", help="only these, and no conversions")
     args = p.parse_args()
+    questions = COLLATIONS
+    if args.collations:
+        questions = {}
+        for name in args.collations:
+            questions.setdefault(name.split("_")[0], []).append(name)
     db = pymysql.connect(host=args.host, port=args.port, user=args.user, password=args.password, charset="utf8mb4",
                          sql_mode="NO_BACKSLASH_ESCAPES")
     cur = db.cursor()
@@ -174,7 +180,7 @@ def main():
                 then(answers)
         return check if charset.startswith("utf8") else then
 
-    for charset, names in COLLATIONS.items():
+    for charset, names in questions.items():
         for name in names:
             lit = lambda s: literal(charset, s, name)
             for _ in range(args.count):
@@ -202,14 +208,14 @@ def main():
                            f"hex(reverse({lit(s)}))", f"hex(left({lit(s)}, 2))", f"char_length({lit(s)})"],
                           put_whole(put("case", name, hexed(s))))
         for to in COLLATIONS:
-            if "binary" in (charset, to):
+            if args.collations or "binary" in (charset, to):
                 continue
             for _ in range(args.count):
                 s = random_string(rng, charset)
                 asker.ask([f"hex(convert({literal(charset, s)} using {to}))"], put("convert", charset, to, hexed(s)))
-    for c in range(256):
+    for c in range(0 if args.collations else 256):
         asker.ask([f"hex(convert(_latin1 x'{c:02X}' using utf8mb4))"], put("convert", "latin1", "utf8mb4", f"{c:02X}"))
-    for c in list(range(0x80, 0x180)) + [0x20AC, 0x2018, 0x2122]:
+    for c in list(range(0x80, 0x180)) + [0x20AC, 0x2018, 0x2122] if not args.collations else []:
         asker.ask([f"hex(convert(_utf8mb4 x'{chr(c).encode().hex()}' using latin1))"],
                   put("convert", "utf8mb4", "latin1", chr(c).encode().hex().upper()))
     asker.flush()

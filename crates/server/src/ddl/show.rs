@@ -107,10 +107,16 @@ fn column(c: &ColumnDef, table: CollationId, zone: &TimeZone, quoting: Quoting) 
     let mut text = format!("{} {}", quoting.name(&c.name), c.ty);
     let textual =
         c.ty.collation != CollationId::BINARY && (c.ty.is_string() || c.ty.is_enum_or_set());
-    if textual && (c.own_charset || c.ty.collation != table) {
-        let own = c.ty.collation.known();
-        write!(text, " CHARACTER SET {}", own.charset.name).expect("writing to a String");
-        if c.own_charset || !own.is_default || own.id == CollationId::UTF8MB4_0900_AI_CI {
+    if textual {
+        let (own, named) = (
+            c.ty.collation.known(),
+            c.own_charset || c.ty.collation != table,
+        );
+        if named {
+            write!(text, " CHARACTER SET {}", own.charset.name).expect("writing to a String");
+        }
+        let default = own.is_default && own.id != CollationId::UTF8MB4_0900_AI_CI;
+        if c.own_charset || !own.is_default || (named && !default) {
             write!(text, " COLLATE {}", own.name).expect("writing to a String");
         }
     }

@@ -2,7 +2,7 @@
 //! bytes than the source ('Ⱥ'), MySQL cuts the string off at that character; here it is whole.
 
 use super::tables::{ASCII_LOWER, ASCII_UPPER, LATIN1_LOWER, LATIN1_UPPER};
-use super::tables::{CASE_0900, CASE_GENERAL, CaseTable, Trie};
+use super::tables::{CASE_0520, CASE_0900, CASE_GENERAL, CaseTable, Trie};
 use crate::charset::Charset;
 
 /// Where a collation has its case mapping from.
@@ -14,6 +14,8 @@ pub(super) enum CaseMap {
     Ascii,
     /// The older Unicode mapping of general_ci, unicode_ci and utf8mb4_bin.
     General,
+    /// Unicode 5.2.
+    Uca0520,
     /// Unicode 9.0.
     Uca0900,
 }
@@ -24,7 +26,7 @@ pub(super) fn lower(map: CaseMap, charset: &Charset, s: &[u8], out: &mut Vec<u8>
         CaseMap::None => out.extend_from_slice(s),
         CaseMap::Latin1 => out.extend(s.iter().map(|&b| LATIN1_LOWER[usize::from(b)])),
         CaseMap::Ascii => out.extend(s.iter().map(|&b| ASCII_LOWER[usize::from(b)])),
-        CaseMap::General | CaseMap::Uca0900 => {
+        CaseMap::General | CaseMap::Uca0520 | CaseMap::Uca0900 => {
             convert(&table(map).lower, u8::to_ascii_lowercase, charset, s, out)
         }
     }
@@ -36,7 +38,7 @@ pub(super) fn upper(map: CaseMap, charset: &Charset, s: &[u8], out: &mut Vec<u8>
         CaseMap::None => out.extend_from_slice(s),
         CaseMap::Latin1 => out.extend(s.iter().map(|&b| LATIN1_UPPER[usize::from(b)])),
         CaseMap::Ascii => out.extend(s.iter().map(|&b| ASCII_UPPER[usize::from(b)])),
-        CaseMap::General | CaseMap::Uca0900 => {
+        CaseMap::General | CaseMap::Uca0520 | CaseMap::Uca0900 => {
             convert(&table(map).upper, u8::to_ascii_uppercase, charset, s, out)
         }
     }
@@ -44,6 +46,7 @@ pub(super) fn upper(map: CaseMap, charset: &Charset, s: &[u8], out: &mut Vec<u8>
 
 fn table(map: CaseMap) -> &'static CaseTable {
     match map {
+        CaseMap::Uca0520 => &CASE_0520,
         CaseMap::Uca0900 => &CASE_0900,
         _ => &CASE_GENERAL,
     }

@@ -32,9 +32,10 @@ use crate::charset::UTF8MB4;
 
 use super::weights::{SECONDARY_COMMON, TERTIARY_COMMON, Uca, Weigher};
 
-/// Longest part of a key that one character has, under UCA 4.0 and at one, two and three levels of UCA 9.0. (A test goes
+/// Longest part of a key that one character has, under UCA 4.0, under UCA 5.2, and at one, two and three levels of UCA 9.0. (A test goes
 /// through all characters.)
 pub(super) const MAX_0400: usize = 16;
+pub(super) const MAX_0520: usize = 16;
 pub(super) const MAX_0900: [usize; 3] = [15, 23, 31];
 
 /// Where a key's bytes go: into a key, or into a hash.

@@ -25,7 +25,7 @@ use compare::Mixer;
 use keys::Sink;
 pub use like::LikePrefix;
 use tables::{ASCII_GENERAL_CI, IDENTITY, LATIN1_GENERAL_CI, LATIN1_GENERAL_CS, LATIN1_SWEDISH_CI};
-use weights::{General, UCA_0400, UCA_0900, Weigher};
+use weights::{General, UCA_0400, UCA_0520, UCA_0900, Weigher};
 
 /// MySQL's number of a collation, as in the protocol and in `information_schema.COLLATIONS`.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -79,6 +79,8 @@ enum Kind {
     General,
     /// UCA 4.0, one level, PAD SPACE.
     Uca0400,
+    /// UCA 5.2, one level, PAD SPACE.
+    Uca0520,
     /// UCA 9.0, NO PAD, this many levels.
     Uca0900(u8),
 }
@@ -109,13 +111,14 @@ const fn collation(
     let (pad_space, sort_len) = match kind {
         Kind::Bytes => (false, 1),
         Kind::Table(_) | Kind::General => (true, 1),
-        Kind::Uca0400 => (true, 8),
+        Kind::Uca0400 | Kind::Uca0520 => (true, 8),
         Kind::Uca0900(_) => (false, 0),
     };
     let case = match (charset.name.as_bytes(), kind) {
         (b"binary", _) => CaseMap::None,
         (b"latin1", _) => CaseMap::Latin1,
         (b"ascii", _) => CaseMap::Ascii,
+        (_, Kind::Uca0520) => CaseMap::Uca0520,
         (_, Kind::Bytes | Kind::Uca0900(_)) => CaseMap::Uca0900,
         _ => CaseMap::General,
     };
@@ -133,7 +136,7 @@ const fn collation(
 }
 
 /// Every collation, sorted by id.
-static ALL: [Collation; 17] = [
+static ALL: [Collation; 19] = [
     collation(
         8,
         "latin1_swedish_ci",
@@ -166,7 +169,9 @@ static ALL: [Collation; 17] = [
     collation(65, "ascii_bin", &ASCII, Kind::Table(&IDENTITY)),
     collation(83, "utf8mb3_bin", &UTF8MB3, Kind::Table(&IDENTITY)),
     collation(192, "utf8mb3_unicode_ci", &UTF8MB3, Kind::Uca0400),
+    collation(214, "utf8mb3_unicode_520_ci", &UTF8MB3, Kind::Uca0520),
     collation(224, "utf8mb4_unicode_ci", &UTF8MB4, Kind::Uca0400),
+    collation(246, "utf8mb4_unicode_520_ci", &UTF8MB4, Kind::Uca0520),
     collation(255, "utf8mb4_0900_ai_ci", &UTF8MB4, Kind::Uca0900(1)),
     collation(278, "utf8mb4_0900_as_cs", &UTF8MB4, Kind::Uca0900(3)),
     collation(305, "utf8mb4_0900_as_ci", &UTF8MB4, Kind::Uca0900(2)),
@@ -234,6 +239,7 @@ impl Collation {
             Kind::Table(table) => compare::compare_bytes_padded(table, a, b),
             Kind::General => compare::compare(General, a, b, true),
             Kind::Uca0400 => compare::compare(&UCA_0400, a, b, true),
+            Kind::Uca0520 => compare::compare(&UCA_0520, a, b, true),
             Kind::Uca0900(1) => compare::compare(&UCA_0900, a, b, false),
             Kind::Uca0900(levels) => compare::compare(&UCA_0900, a, b, false)
                 .then_with(|| compare::compare_accents(&UCA_0900, a, b, levels)),
@@ -262,6 +268,7 @@ impl Collation {
             Kind::Table(table) => keys::push_bytes_padded(table, s, out),
             Kind::General => keys::push_padded(General, keys::PLAIN_SPACES, s, out),
             Kind::Uca0400 => keys::push_padded(&UCA_0400, UCA_0400.codes.spaces(), s, out),
+            Kind::Uca0520 => keys::push_padded(&UCA_0520, UCA_0520.codes.spaces(), s, out),
             Kind::Uca0900(levels) => {
                 keys::push_codes(&UCA_0900, s, out);
                 keys::push_accents(&UCA_0900, s, levels, out);
@@ -285,6 +292,7 @@ impl Collation {
             Kind::Table(table) => out.extend(s.iter().map(|b| table[usize::from(*b)])),
             Kind::General => General.weights(s).for_each(push),
             Kind::Uca0400 => UCA_0400.weights(s).for_each(push),
+            Kind::Uca0520 => UCA_0520.weights(s).for_each(push),
             Kind::Uca0900(1) => UCA_0900.weights(s).for_each(&mut push),
             Kind::Uca0900(_) => return false,
         }
@@ -317,6 +325,7 @@ impl Collation {
             Kind::Table(table) => keys::push_bytes_unended(table, prefix, out),
             Kind::General => keys::push_unended(General, keys::PLAIN_SPACES, prefix, out),
             Kind::Uca0400 => keys::push_unended(&UCA_0400, UCA_0400.codes.spaces(), prefix, out),
+            Kind::Uca0520 => keys::push_unended(&UCA_0520, UCA_0520.codes.spaces(), prefix, out),
             Kind::Uca0900(_) => keys::push_codes(&UCA_0900, prefix, out),
         }
     }
@@ -329,6 +338,7 @@ impl Collation {
             Kind::Table(_) => (2.max(usize::from(self.charset.max_len)), 1),
             Kind::General => (3, 1),
             Kind::Uca0400 => (keys::MAX_0400, 1),
+            Kind::Uca0520 => (keys::MAX_0520, 1),
             Kind::Uca0900(1) => (keys::MAX_0900[0], 0),
             Kind::Uca0900(2) => (keys::MAX_0900[1], 1),
             Kind::Uca0900(_) => (keys::MAX_0900[2], 2),
@@ -357,6 +367,10 @@ impl Collation {
             }
             Kind::Uca0400 => {
                 let same = |a, b| UCA_0400.same_char(a, b, 1);
+                like::like(&like::ByChar { charset, same }, text, pattern, escape)
+            }
+            Kind::Uca0520 => {
+                let same = |a, b| UCA_0520.same_char(a, b, 1);
                 like::like(&like::ByChar { charset, same }, text, pattern, escape)
             }
             Kind::Uca0900(levels) => {
@@ -440,6 +454,7 @@ impl Collation {
             }
             Kind::General => compare::has_prefix(General, s, prefix),
             Kind::Uca0400 => compare::has_prefix(&UCA_0400, s, prefix),
+            Kind::Uca0520 => compare::has_prefix(&UCA_0520, s, prefix),
             Kind::Uca0900(levels) => compare::has_prefix_uca(&UCA_0900, s, prefix, levels),
         }
     }
@@ -464,6 +479,7 @@ impl Collation {
             Kind::Table(table) => out.extend(s.iter().map(|&b| table[usize::from(b)])),
             Kind::General => General.weights(s).for_each(push),
             Kind::Uca0400 => (&UCA_0400).weights(s).for_each(push),
+            Kind::Uca0520 => (&UCA_0520).weights(s).for_each(push),
             Kind::Uca0900(levels) => {
                 (&UCA_0900).weights(s).for_each(&mut push);
                 if levels > 1 {

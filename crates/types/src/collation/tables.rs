@@ -128,8 +128,10 @@ macro_rules! uca_table {
 }
 
 uca_table!(uca0900, "tables/uca0900.bin");
+uca_table!(uca0520, "tables/uca0520.bin");
 uca_table!(uca0400, "tables/uca0400.bin");
 pub(super) use uca0400::{ASCII as UCA_0400_ASCII, TABLE as UCA_0400};
+pub(super) use uca0520::{ASCII as UCA_0520_ASCII, TABLE as UCA_0520};
 pub(super) use uca0900::{ASCII as UCA_0900_ASCII, TABLE as UCA_0900};
 
 mod general {
@@ -183,7 +185,9 @@ macro_rules! case_table {
 }
 
 case_table!(case_0900, "tables/case_0900.bin");
+case_table!(case_0520, "tables/case_0520.bin");
 case_table!(case_general, "tables/case_general.bin");
+pub(super) use case_0520::TABLE as CASE_0520;
 pub(super) use case_0900::TABLE as CASE_0900;
 pub(super) use case_general::TABLE as CASE_GENERAL;
 

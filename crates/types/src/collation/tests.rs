@@ -1,5 +1,6 @@
 //! Collations against what a MySQL server answered (`fixtures/`, written by `tools/collations/record.py`; another folder
-//! of such files is read when NFOLD_COLLATION_FIXTURES names one), and against themselves.
+//! of such files is read when NFOLD_COLLATION_FIXTURES names one), and against themselves. `fixtures/added/` has the collations that
+//! came later.
 
 use super::*;
 use crate::charset;
@@ -38,7 +39,8 @@ fn hex(s: &[u8]) -> String {
 fn replay(file: &str, least: usize, check: impl Fn(&[&str]) -> (String, String)) {
     let dir = std::env::var("NFOLD_COLLATION_FIXTURES")
         .unwrap_or(concat!(env!("CARGO_MANIFEST_DIR"), "/src/collation/fixtures").into());
-    let text = std::fs::read_to_string(format!("{dir}/{file}")).unwrap();
+    let mut text = std::fs::read_to_string(format!("{dir}/{file}")).unwrap();
+    text += &std::fs::read_to_string(format!("{dir}/added/{file}")).unwrap_or_default();
     let (mut lines, mut wrong) = (0, Vec::new());
     for line in text.lines().filter(|l| !l.starts_with('#')) {
         lines += 1;

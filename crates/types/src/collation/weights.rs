@@ -1,4 +1,4 @@
-//! From characters to weights: the Unicode Collation Algorithm (version 9.0 and 4.0) and MySQL's `general_ci`.
+//! From characters to weights: the Unicode Collation Algorithm (versions 9.0, 5.2 and 4.0) and MySQL's `general_ci`.
 //!
 //! MySQL's root collations have no contractions, so every character weighs the same wherever it stands, and a string may
 //! be cut at any character. A byte that belongs to no character weighs more than every character.
@@ -54,6 +54,7 @@ pub(super) struct Uca {
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Version {
     V0400,
+    V0520,
     V0900,
 }
 
@@ -78,6 +79,15 @@ pub(super) static UCA_0900: Uca = Uca {
     ascii_primary: primaries(&tables::UCA_0900_ASCII),
     codes: UcaCodes::new(&primaries(&tables::UCA_0900_ASCII), 0x54, false),
     version: Version::V0900,
+};
+
+/// UCA 5.2: the `unicode_520_ci` collations, of one level, with PAD SPACE.
+pub(super) static UCA_0520: Uca = Uca {
+    table: &tables::UCA_0520,
+    ascii_entries: tables::UCA_0520_ASCII,
+    ascii_primary: primaries(&tables::UCA_0520_ASCII),
+    codes: UcaCodes::new(&primaries(&tables::UCA_0520_ASCII), 0x3A, true),
+    version: Version::V0520,
 };
 
 /// UCA 4.0: the `unicode_ci` collations, of one level, with PAD SPACE.
@@ -146,9 +156,9 @@ impl Uca {
 
     /// UCA 9.0, section 10.1.3: Han, Tangut and unassigned code points; Hangul syllables weigh what their letters do.
     fn expand_implicit<const LEVEL: u8>(&self, cp: u32) -> Run {
-        if self.version == Version::V0400 {
+        if self.version != Version::V0900 {
             return match cp {
-                0x1_0000.. => Run::of(&[0xFFFD]),
+                0x1_0000.. if self.version == Version::V0400 => Run::of(&[0xFFFD]),
                 0x4E00..=0x9FA5 => implicit_pair(0xFB40, cp),
                 0x3400..=0x4DB5 => implicit_pair(0xFB80, cp),
                 _ if is_compatibility_han(cp) => implicit_pair(0xFB40, cp),

@@ -2,7 +2,7 @@
 
 use nfold_catalog::Privileges;
 use nfold_sql::ast::ShowFilter;
-use nfold_types::{Collation, ColumnType, SqlError, Value, charset};
+use nfold_types::{Collation, ColumnType, SqlError, TypeKind, Value, charset};
 
 use super::filter;
 use crate::session::response::{Response, RowSet, text_type};
@@ -150,7 +150,7 @@ pub(super) fn character_sets(wanted: Option<&ShowFilter>) -> Result<Response, Sq
         ("Charset", text_type(64)),
         ("Description", text_type(2048)),
         ("Default collation", text_type(64)),
-        ("Maxlen", ColumnType::bigint().with_unsigned()),
+        ("Maxlen", ColumnType::new(TypeKind::Int).with_unsigned()),
     ]);
     for c in charset::ALL {
         set.push(vec![
@@ -166,15 +166,15 @@ pub(super) fn character_sets(wanted: Option<&ShowFilter>) -> Result<Response, Sq
 
 /// SHOW COLLATION
 pub(super) fn collations(wanted: Option<&ShowFilter>) -> Result<Response, SqlError> {
-    let number = ColumnType::bigint().with_unsigned();
+    let pad = ColumnType::string(TypeKind::Char(9), text_type(9).collation);
     let mut set = RowSet::new(&[
         ("Collation", text_type(64)),
         ("Charset", text_type(64)),
-        ("Id", number.clone()),
+        ("Id", ColumnType::bigint().with_unsigned()),
         ("Default", text_type(3)),
         ("Compiled", text_type(3)),
-        ("Sortlen", number),
-        ("Pad_attribute", text_type(9)),
+        ("Sortlen", ColumnType::new(TypeKind::Int).with_unsigned()),
+        ("Pad_attribute", pad),
     ]);
     let mut all: Vec<&Collation> = Collation::all().iter().collect();
     all.sort_unstable_by_key(|c| c.name);
