@@ -7,7 +7,7 @@ CARGO   ?= cargo
 # Extra words for bench/demo.
 DEMO ?=
 
-.PHONY: help run demo build test check-format check-lints check-unit check-models check-sql check-isolation check-clients check-lab crash check-deep \
+.PHONY: help run demo build test check-format check-lints check-unit check-models check-sql check-isolation check-clients check-apps check-lab crash check-deep \
         compare-answers compare-digest day-in-the-life recovery-time stalls beside-writers commits idle \
         lockstep check-lockstep differential record fixture-v1 bench bench-sysbench bench-cliffs bench-engine bench-instructions sim sim-planted clean test-tools
 
@@ -23,7 +23,7 @@ run: build ## build, create DATADIR if there is none, serve on 127.0.0.1:PORT
 test-tools: ## what the tests need from Debian's packages
 	@tests/install-tools
 
-test: test-tools check-format check-lints check-unit check-models check-lockstep check-sql check-isolation check-clients check-lab ## everything that a change must pass
+test: test-tools check-format check-lints check-unit check-models check-lockstep check-sql check-isolation check-clients check-apps check-lab ## everything that a change must pass
 	@$(MAKE) --no-print-directory sim SEEDS=200 CRASHES=3
 	@$(MAKE) --no-print-directory crash ROUNDS=3
 	@$(MAKE) --no-print-directory bench-instructions
@@ -55,6 +55,9 @@ check-isolation: server-binary ## who blocks whom and sees what, as recorded fro
 
 check-clients: server-binary ## real clients over a real socket, bad input
 	tests/clients/run
+
+check-apps: server-binary ## WordPress from Debian's package: installed, filled, searched, compared with a real MySQL's recorded answers
+	tests/apps/wordpress/run
 
 check-lab: server-binary ## the lab against running servers, its reports in a browser
 	tests/lab/run
