@@ -5,18 +5,17 @@ mod aggregate;
 mod batch;
 mod block;
 mod cells;
+mod column_values;
 mod distinct;
+mod dml;
 pub mod env;
 pub mod eval;
 pub mod func;
 mod group;
 mod hash;
 mod heads;
-mod insert;
 mod keys;
 mod loans;
-mod modify;
-mod modify_tables;
 mod output;
 pub mod params;
 mod plain;
@@ -27,7 +26,6 @@ mod sort;
 mod spill;
 mod statement;
 mod step;
-mod store;
 mod subquery;
 #[cfg(test)]
 mod tests;
@@ -39,4 +37,6 @@ pub use loans::Loans;
 pub use output::ResultText;
 pub use params::Params;
 pub use runtime::{drive, engine_error};
-pub use statement::{Executable, StatementResult, execute, full_table, plan_columns, write_texts};
+pub use statement::{
+    ChangeSummary, Executable, StatementResult, execute, full_table, plan_columns, write_texts,
+};

@@ -13,6 +13,7 @@ use nfold_plan::query::{ColumnMeta, ExplainPlan, Plan, QueryBody, TableSource};
 use nfold_types::{ErrorCode, SqlError, ValueRef, Warnings};
 
 use crate::block::{BlockExec, Counts};
+use crate::dml;
 use crate::env::{ExecCx, RowSink, SessionEnv, WireFormat};
 use crate::eval::EvalCx;
 use crate::output::ResultText;
@@ -20,7 +21,6 @@ use crate::params::Params;
 use crate::query::{KeptQuery, ToSink};
 use crate::runtime::Runtime;
 use crate::subquery::{BlockSubqueries, KeptSubquery};
-use crate::{insert, modify, modify_tables};
 
 /// What a statement has done, for the OK packet and the session's functions.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -39,10 +39,56 @@ pub struct StatementResult {
     pub last_insert_id: u64,
     /// What `LAST_INSERT_ID()` is from now on, if the statement made a value.
     pub generated_id: Option<u64>,
-    /// `Rows matched: 1  Changed: 1  Warnings: 0`
-    pub info: String,
+    /// What the OK packet says about a change of several rows.
+    pub summary: Option<ChangeSummary>,
     /// Rows that were read from tables.
     pub examined: u64,
+}
+
+/// Numbers for the text of an OK packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeSummary {
+    Insert {
+        records: u64,
+        duplicates: u64,
+        warnings: u64,
+    },
+    Update {
+        matched: u64,
+        changed: u64,
+        warnings: u64,
+    },
+}
+
+impl StatementResult {
+    /// The text of the OK packet; may be empty.
+    pub fn info(&self) -> String {
+        self.summary.map_or_else(String::new, |s| s.to_string())
+    }
+}
+
+impl std::fmt::Display for ChangeSummary {
+    /// MySQL's text: ER_INSERT_INFO and ER_UPDATE_INFO.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ChangeSummary::Insert {
+                records,
+                duplicates,
+                warnings,
+            } => write!(
+                f,
+                "Records: {records}  Duplicates: {duplicates}  Warnings: {warnings}"
+            ),
+            ChangeSummary::Update {
+                matched,
+                changed,
+                warnings,
+            } => write!(
+                f,
+                "Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}"
+            ),
+        }
+    }
 }
 
 /// A plan with the operators that one statement at a time runs it with; kept between executions ([`Loans`](crate::Loans)), so that a warm one
@@ -240,11 +286,11 @@ fn run(
                 ..StatementResult::default()
             })
         }
-        Plan::Insert(p) => insert::run(rt, p, query).map_err(|e| full_table(e, &p.table.name)),
-        Plan::Update(p) => modify::update(rt, p, root).map_err(|e| full_table(e, &p.table.name)),
-        Plan::Delete(p) => modify::delete(rt, p, root).map_err(|e| full_table(e, &p.table.name)),
-        Plan::UpdateTables(p) => modify_tables::update(rt, p, root),
-        Plan::DeleteTables(p) => modify_tables::delete(rt, p, root),
+        Plan::Insert(p) => dml::insert(rt, p, query).map_err(|e| full_table(e, &p.table.name)),
+        Plan::Update(p) => dml::update(rt, p, root).map_err(|e| full_table(e, &p.table.name)),
+        Plan::Delete(p) => dml::delete(rt, p, root).map_err(|e| full_table(e, &p.table.name)),
+        Plan::UpdateTables(p) => dml::multi_table_update(rt, p, root),
+        Plan::DeleteTables(p) => dml::multi_table_delete(rt, p, root),
         Plan::Do(list, subqueries) => {
             let kept = KeptSubquery::of(subqueries);
             let subs = BlockSubqueries::new(rt, subqueries, &kept);

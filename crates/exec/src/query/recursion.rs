@@ -17,11 +17,11 @@ use smallvec::SmallVec;
 
 use super::KeptQuery;
 use crate::block::RowOut;
+use crate::column_values::ColumnValues;
 use crate::distinct::Distinct;
 use crate::eval::{EvalCx, RowRef, Val};
 use crate::runtime::Runtime;
 use crate::spill::Spool;
-use crate::store::Storing;
 use crate::tuple::{self, KeyMaker};
 use nfold_plan::expr::Expr;
 
@@ -44,7 +44,7 @@ struct Rounds<'o, 's> {
     plan: &'o Recursion,
     layout: &'o RowLayout,
     unique: &'o KeyMaker,
-    storing: Storing,
+    values: ColumnValues,
     seen: Option<Distinct>,
     /// Of each step, the rows that it has not seen yet.
     next: Vec<Next>,
@@ -61,7 +61,7 @@ impl RowOut for Rounds<'_, '_> {
             let value = cx.val(e)?;
             // What does not fit is an error in strict mode, and otherwise cut off without a word.
             let warnings = self.rt.warnings.take();
-            let value = self.storing.store(self.rt, cx, column, value, &e.ty, 1);
+            let value = self.values.store(self.rt, cx, column, value, &e.ty, 1);
             self.rt.warnings.replace(warnings);
             stored.push(value?);
         }
@@ -126,14 +126,14 @@ pub(super) fn run<'k>(
     let each = memory / plan.steps.len().max(1);
     // Expressions of a query are as strict as they were.
     let strict = rt.strict.get();
-    let storing = Storing::new(rt, false, false);
+    let values = ColumnValues::new(rt, false, false);
     rt.strict.set(strict);
     let mut rounds = Rounds {
         rt,
         plan,
         layout,
         unique,
-        storing,
+        values,
         seen: plan.distinct.then(|| Distinct::new(memory)),
         next: plan.steps.iter().map(|_| Next::new(each)).collect(),
         more: true,

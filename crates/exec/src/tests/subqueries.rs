@@ -96,7 +96,9 @@ fn many_values_are_asked_in_a_scan() {
             rows.collect::<Vec<_>>().join(",")
         )
     };
-    (1..=7).for_each(|n| drop(db.exec(&rows(n))));
+    for n in 1..=7 {
+        db.exec(&rows(n));
+    }
     for sql in [
         "SELECT x FROM a WHERE id IN (SELECT k - 400 FROM b WHERE id > 400)",
         "SELECT id FROM b WHERE k IN (SELECT id + 0 FROM b c WHERE id > 400)",

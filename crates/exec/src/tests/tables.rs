@@ -36,7 +36,12 @@ fn outcome(sql: &str, memory: usize) -> (Vec<String>, bool) {
     let done = db.exec(sql);
     let files = made() > before;
     db.env.memory.set(64 << 20);
-    let mut out = vec![format!("{} {} {}", done.affected, done.matched, done.info)];
+    let mut out = vec![format!(
+        "{} {} {}",
+        done.affected,
+        done.matched,
+        done.info()
+    )];
     out.extend(db.rows("SELECT COUNT(*), SUM(k), SUM(LENGTH(s)), MAX(s) FROM t"));
     out.extend(db.rows("SELECT COUNT(*), SUM(y), SUM(LENGTH(s)), MAX(s) FROM n"));
     out.extend(db.rows("SELECT id, k FROM t WHERE id % 97 = 0 ORDER BY id"));

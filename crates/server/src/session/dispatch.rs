@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nfold_exec::{ExecCx, StatementResult};
+use nfold_exec::{ChangeSummary, ExecCx, StatementResult};
 use nfold_sql::ast::{Flush, FlushItem, PrepareSource, SetItem, Show, Statement};
 use nfold_sql::digest::Digested;
 use nfold_types::{ErrorCode, Level, SqlError, Value};
@@ -246,7 +246,7 @@ impl Session {
         }
         self.env.insert_id.set(0);
         let found_rows = sink.out.capabilities() & nfold_protocol::consts::cap::FOUND_ROWS != 0;
-        let is_update = result.info.starts_with("Rows matched");
+        let is_update = matches!(result.summary, Some(ChangeSummary::Update { .. }));
         let affected_rows = if found_rows && is_update {
             result.matched
         } else {
@@ -259,7 +259,7 @@ impl Session {
                 (None, Some(given)) => given,
                 _ => result.last_insert_id,
             },
-            info: result.info,
+            info: result.info(),
         })
     }
 

@@ -1,28 +1,25 @@
-//! Values into columns: conversion with MySQL's strictness, defaults, NULL, and what a duplicate key's message shows.
+//! Values for columns: conversion with MySQL's strictness, defaults, and NULL.
 
-use nfold_catalog::{ColumnDef, ColumnDefault, TableDef};
-use nfold_engine::Table;
+use nfold_catalog::{ColumnDef, ColumnDefault};
 use nfold_plan::SqlMode;
 use nfold_plan::expr::ExprType;
 use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value};
 use nfold_types::temporal::DateFlags;
-use nfold_types::{
-    CollationId, ErrorCode, SqlError, Timestamp, TypeKind, Value, ValueRef, charset, wire,
-};
+use nfold_types::{CollationId, ErrorCode, SqlError, Timestamp, TypeKind, Value, ValueRef};
 
 use crate::eval::{EvalCx, Val, convert};
 use crate::runtime::Runtime;
 
-/// How values are stored by one statement.
-pub(crate) struct Storing {
+/// Makes the values that one statement writes into columns.
+pub(crate) struct ColumnValues {
     pub mode: StoreMode,
     /// NULL for a NOT NULL column is an error (strict mode, or a single row), not the type's zero.
     pub null_is_error: bool,
     sql_mode: SqlMode,
 }
 
-impl Storing {
-    pub fn new(rt: &Runtime<'_>, ignore: bool, single_row: bool) -> Storing {
+impl ColumnValues {
+    pub fn new(rt: &Runtime<'_>, ignore: bool, single_row: bool) -> ColumnValues {
         let sql_mode = rt.env.sql_mode();
         let strict = sql_mode.has(SqlMode::STRICT);
         rt.strict.set(strict && !ignore);
@@ -31,7 +28,7 @@ impl Storing {
             .time_zone()
             .to_local(rt.env.now())
             .unwrap_or_default();
-        Storing {
+        ColumnValues {
             mode: StoreMode {
                 strict,
                 ignore,
@@ -191,49 +188,4 @@ pub(crate) fn now_value(rt: &Runtime<'_>, column: &ColumnDef, fsp: u8) -> Value 
                 .truncate(fsp),
         ),
     }
-}
-
-/// Error 1062 for a row that met another one with the same key in index `index`.
-pub(crate) fn duplicate(rt: &Runtime<'_>, table: &Table, index: usize, image: &[u8]) -> SqlError {
-    let def: &TableDef = table.def();
-    let parts = &def.indexes[index].parts;
-    let mut text = Vec::new();
-    for (n, part) in parts.iter().enumerate() {
-        if n > 0 {
-            text.push(b'-');
-        }
-        let ty = &def.columns[part.column].ty;
-        match table.layout().get(image, part.column) {
-            Ok(ValueRef::Null) | Err(_) => text.extend_from_slice(b"NULL"),
-            Ok(v) => {
-                let start = text.len();
-                wire::display_text(v, ty, rt.env.time_zone(), &mut text);
-                if let Some(n) = part.prefix_len {
-                    let keep = ty
-                        .collation
-                        .known()
-                        .char_prefix(&text[start..], n.into())
-                        .len();
-                    text.truncate(start + keep);
-                }
-                let set = ty.charset();
-                if ty.is_string() && !set.is_utf8() && !set.is_binary() {
-                    let own = text.split_off(start);
-                    charset::convert(set, &charset::UTF8MB4, &own, &mut text);
-                }
-            }
-        }
-    }
-    let key = if def.indexes[index].is_clustered() {
-        "PRIMARY"
-    } else {
-        &*def.indexes[index].name
-    };
-    SqlError::new(
-        ErrorCode::ER_DUP_ENTRY,
-        &[
-            &String::from_utf8_lossy(&text),
-            &format_args!("{}.{key}", def.name),
-        ],
-    )
 }

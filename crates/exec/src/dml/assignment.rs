@@ -1,0 +1,189 @@
+//! `SET column = value, ...`: the new image of a row.
+
+use std::sync::Arc;
+
+use nfold_engine::Table;
+use nfold_plan::expr::ExprKind;
+use nfold_plan::query::Assignment;
+use nfold_types::{SqlError, Value};
+
+use crate::column_values::{ColumnValues, now_value};
+use crate::eval::{EvalCx, RowRef, StmtState, row_error};
+use crate::runtime::Runtime;
+use crate::step::RowRefs;
+
+/// Computes the new image of a row from the assignments of a statement.
+pub(super) struct Assigner<'p> {
+    table: &'p Arc<Table>,
+    assignments: &'p [Assignment],
+    /// The row slot of the table that is changed.
+    slot: usize,
+    /// An assignment reads a column that another one to its left has changed.
+    sequential: bool,
+    /// Columns with ON UPDATE that no assignment names.
+    stamps: Vec<(usize, u8)>,
+}
+
+impl<'p> Assigner<'p> {
+    /// For the table in slot 0. Each assignment sees the values that those to its left have assigned.
+    pub fn new(table: &'p Arc<Table>, assignments: &'p [Assignment]) -> Assigner<'p> {
+        Assigner::of_slot(table, assignments, 0)
+    }
+
+    /// As [`Self::new`], for any slot.
+    pub fn of_slot(
+        table: &'p Arc<Table>,
+        assignments: &'p [Assignment],
+        slot: usize,
+    ) -> Assigner<'p> {
+        let sequential = assignments.iter().enumerate().any(|(n, a)| {
+            let before = &assignments[..n];
+            a.value.as_ref().is_some_and(|e| {
+                e.any(&mut |e| {
+                    matches!(e.kind, ExprKind::Column(at)
+                        if usize::from(at.table) == slot && before.iter().any(|b| b.column == usize::from(at.column)))
+                })
+            })
+        });
+        let stamps = table
+            .def()
+            .columns
+            .iter()
+            .enumerate()
+            .filter(|(c, _)| !assignments.iter().any(|a| a.column == *c))
+            .filter_map(|(c, d)| d.on_update_now.map(|fsp| (c, fsp)))
+            .collect();
+        Assigner {
+            table,
+            assignments,
+            slot,
+            sequential,
+            stamps,
+        }
+    }
+
+    /// Whether a value of AUTO_INCREMENT is assigned.
+    pub fn changes_auto_increment(&self) -> bool {
+        let auto = self.table.def().auto_increment_column();
+        self.assignments.iter().any(|a| Some(a.column) == auto)
+    }
+
+    /// All assignments see the row as it was.
+    pub fn together(mut self) -> Assigner<'p> {
+        self.sequential = false;
+        self
+    }
+
+    /// Appends the new image of `old` to `out`; false: nothing changes. `around` holds the row slots that
+    /// the expressions read; the slot of the table itself is set here.
+    #[allow(clippy::too_many_arguments)]
+    pub fn apply(
+        &self,
+        rt: &Runtime<'_>,
+        values: &ColumnValues,
+        state: &StmtState<'_>,
+        old: &[u8],
+        around: &[RowRef<'_>],
+        row: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, SqlError> {
+        let def = self.table.def();
+        let mut changed: Vec<(usize, Value)> =
+            Vec::with_capacity(self.assignments.len() + self.stamps.len());
+        let mut between = Vec::new();
+        for a in self.assignments {
+            if self.sequential && !changed.is_empty() {
+                between.clear();
+                self.encode(old, &changed, &mut between)?;
+            }
+            let image = if between.is_empty() { old } else { &between };
+            let mut rows = RowRefs::from_slice(around);
+            rows[self.slot] = self.slot_of(Some(image));
+            let cx = EvalCx {
+                rows: &rows,
+                outer: &[],
+                st: state,
+            };
+            let column = &def.columns[a.column];
+            let mut value = match &a.value {
+                None => values.default_value(rt, column)?,
+                Some(e) => {
+                    let v = cx.val(e)?;
+                    values.store(rt, &cx, column, v, &e.ty, row)?
+                }
+            };
+            if value.is_null() && !column.nullable {
+                value = values.null(rt, column)?;
+            }
+            changed.retain(|(c, _)| *c != a.column);
+            changed.push((a.column, value));
+        }
+        self.finish(rt, old, changed, out)
+    }
+
+    /// A row of the table, or none, as a row slot.
+    pub fn slot_of<'a>(&'a self, image: Option<&'a [u8]>) -> RowRef<'a> {
+        RowRef {
+            layout: self.table.layout(),
+            image,
+            places: None,
+        }
+    }
+
+    /// Appends `now` to `out` with the assigned columns taken from `made`; false: nothing changes.
+    pub fn carry_over(
+        &self,
+        rt: &Runtime<'_>,
+        now: &[u8],
+        made: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, SqlError> {
+        let layout = self.table.layout();
+        let mut changed = Vec::with_capacity(self.assignments.len() + self.stamps.len());
+        for a in self.assignments {
+            let value = layout.get(made, a.column).map_err(|e| row_error(&e))?;
+            changed.push((a.column, value.to_owned()));
+        }
+        self.finish(rt, now, changed, out)
+    }
+
+    /// Appends `old` to `out` with these values, and with the ON UPDATE columns if anything changes.
+    fn finish(
+        &self,
+        rt: &Runtime<'_>,
+        old: &[u8],
+        mut changed: Vec<(usize, Value)>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, SqlError> {
+        self.encode(old, &changed, out)?;
+        if out.as_slice() == old {
+            return Ok(false);
+        }
+        if !self.stamps.is_empty() {
+            let def = self.table.def();
+            for &(c, fsp) in &self.stamps {
+                changed.push((c, now_value(rt, &def.columns[c], fsp)));
+            }
+            out.clear();
+            self.encode(old, &changed, out)?;
+        }
+        Ok(true)
+    }
+
+    fn encode(
+        &self,
+        old: &[u8],
+        changed: &[(usize, Value)],
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
+        let layout = self.table.layout();
+        let mut values = Vec::with_capacity(layout.columns().len());
+        for c in 0..layout.columns().len() {
+            values.push(match changed.iter().find(|(n, _)| *n == c) {
+                Some((_, v)) => v.as_ref(),
+                None => layout.get(old, c).map_err(|e| row_error(&e))?,
+            });
+        }
+        layout.encode(values, out).map_err(|e| row_error(&e))
+    }
+}

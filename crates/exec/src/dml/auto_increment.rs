@@ -1,0 +1,185 @@
+//! Automatic values of one INSERT: which value the next row gets, and what the client learns of them.
+
+use std::sync::Arc;
+
+use nfold_engine::Table;
+use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind, Value, ValueRef};
+
+use crate::runtime::Runtime;
+
+/// Automatic values that a statement has reserved in its table. As in MySQL
+/// (`handler::update_auto_increment` and InnoDB's `get_auto_increment`), the first reservation is for
+/// the rows to come, or for one row if their number is unknown; each further one is twice as large.
+/// Values that are left at the end are a gap.
+#[derive(Default)]
+struct Reserved {
+    next: u64,
+    /// Behind the last one.
+    end: u64,
+    /// Number of reservations so far.
+    reservations: u32,
+    /// Rows that are still to come of those that values were reserved for; 0: not known.
+    rows: u64,
+}
+
+impl Reserved {
+    /// Skips values up to `value`, which a row has brought itself.
+    fn observe(&mut self, value: u64, increment: u64) {
+        if value >= self.next && self.next < self.end {
+            let steps = (value - self.next) / increment + 1;
+            self.next = self.next.saturating_add(steps.saturating_mul(increment));
+        }
+    }
+}
+
+/// The AUTO_INCREMENT state of one INSERT.
+pub(super) struct AutoIncrement {
+    reserved: Reserved,
+    /// The last value made from `SET insert_id` in this statement.
+    forced: Option<u64>,
+    /// The first automatic value of an inserted row: `LAST_INSERT_ID()` from now on.
+    pub generated: Option<u64>,
+    /// The last value that a row has brought itself.
+    pub explicit: Option<u64>,
+}
+
+impl AutoIncrement {
+    /// `rows`: how many rows the statement inserts; 0 if that is not known.
+    pub fn new(rows: u64) -> AutoIncrement {
+        AutoIncrement {
+            reserved: Reserved {
+                rows,
+                ..Reserved::default()
+            },
+            forced: None,
+            generated: None,
+            explicit: None,
+        }
+    }
+
+    /// Replaces a NULL, or a zero that is `zero_generates`, by the next automatic value, and returns it.
+    ///
+    /// # Errors
+    /// 1467 when the values are used up.
+    pub fn assign(
+        &mut self,
+        rt: &Runtime<'_>,
+        table: &Arc<Table>,
+        ty: &ColumnType,
+        zero_generates: bool,
+        value: &mut Value,
+    ) -> Result<Option<u64>, SqlError> {
+        let given = match value {
+            Value::Null => None,
+            Value::Int(v) => Some(i128::from(*v)),
+            Value::UInt(v) => Some(i128::from(*v)),
+            Value::Double(v) => Some(*v as i128),
+            Value::Float(v) => Some(*v as i128),
+            _ => return Ok(None),
+        };
+        if let Some(v) = given
+            && !(v == 0 && zero_generates)
+        {
+            if let Ok(v) = u64::try_from(v) {
+                rt.drive(|_| table.auto_increment_observe(v))?;
+                self.observe(rt, v);
+            }
+            self.explicit = Some(v as u64);
+            return Ok(None);
+        }
+        let v = self.next(rt, table)?;
+        if v == u64::MAX {
+            return Err(SqlError::new(ErrorCode::ER_AUTOINC_READ_FAILED, &[]));
+        }
+        // A full column gets its own last value again, and the error is that of a duplicate.
+        let v = v.min(ty.int_range().map_or(u64::MAX, |(_, max)| max as u64));
+        *value = match ty.kind {
+            TypeKind::Double => Value::Double(v as f64),
+            TypeKind::Float => Value::Float(v as f32),
+            _ if ty.unsigned => Value::UInt(v),
+            _ => Value::Int(v as i64),
+        };
+        Ok(Some(v))
+    }
+
+    /// Skips reserved values up to `value`.
+    pub fn observe(&mut self, rt: &Runtime<'_>, value: u64) {
+        self.reserved
+            .observe(value, rt.env.auto_increment().0.max(1));
+    }
+
+    /// A row is done: `made` is its automatic value, if it has one, and `inserted` says whether the
+    /// row is in the table. The value of a row that is not goes to the next row.
+    pub fn row_done(&mut self, made: Option<u64>, inserted: bool) {
+        self.reserved.rows = self.reserved.rows.saturating_sub(1);
+        match made {
+            Some(v) if !inserted && self.forced.is_none() && self.reserved.next > v => {
+                self.reserved.next = v;
+            }
+            Some(v) if inserted && self.generated.is_none() => self.generated = Some(v),
+            _ => {}
+        }
+    }
+
+    /// The next automatic value: counted on from `SET insert_id` if that was given, else the table's.
+    fn next(&mut self, rt: &Runtime<'_>, table: &Arc<Table>) -> Result<u64, SqlError> {
+        let (increment, offset) = rt.env.auto_increment();
+        let forced = match self.forced {
+            Some(last) => last.checked_add(increment),
+            None => rt.env.insert_id(),
+        };
+        let Some(v) = forced else {
+            return self.next_reserved(rt, table, offset, increment.max(1));
+        };
+        rt.drive(|_| table.auto_increment_observe(v))?;
+        self.forced = Some(v);
+        Ok(v)
+    }
+
+    /// The next of the reserved values.
+    fn next_reserved(
+        &mut self,
+        rt: &Runtime<'_>,
+        table: &Arc<Table>,
+        offset: u64,
+        increment: u64,
+    ) -> Result<u64, SqlError> {
+        /// A reservation for an unknown number of rows holds at most 2 to this power.
+        const MAX_BITS: u32 = 16;
+        let reserved = &mut self.reserved;
+        if reserved.next >= reserved.end {
+            if reserved.rows == 0 {
+                reserved.rows = 1 << reserved.reservations.min(MAX_BITS);
+            }
+            let n = reserved.rows;
+            let first = rt.drive(|_| table.auto_increment_reserve(n, offset, increment))?;
+            reserved.next = first;
+            reserved.end = first.saturating_add(n.saturating_mul(increment));
+            reserved.reservations += 1;
+        }
+        let v = reserved.next;
+        reserved.next = v.saturating_add(increment);
+        Ok(v)
+    }
+}
+
+/// Keeps the AUTO_INCREMENT value of an updated row from being given out again, and returns it.
+pub(super) fn observe_updated(
+    rt: &Runtime<'_>,
+    table: &Arc<Table>,
+    image: &[u8],
+) -> Result<Option<u64>, SqlError> {
+    let Some(c) = table.def().auto_increment_column() else {
+        return Ok(None);
+    };
+    let v = match table.layout().get(image, c) {
+        Ok(ValueRef::Int(v)) => match u64::try_from(v) {
+            Ok(v) => v,
+            Err(_) => return Ok(Some(v as u64)),
+        },
+        Ok(ValueRef::UInt(v)) => v,
+        _ => return Ok(None),
+    };
+    rt.drive(|_| table.auto_increment_observe(v))?;
+    Ok(Some(v))
+}

@@ -1,0 +1,109 @@
+//! REPLACE and ON DUPLICATE KEY UPDATE: what becomes of the row that is in the way of a new one.
+
+use nfold_engine::WriteOutcome;
+use nfold_types::{Level, SqlError};
+
+use super::assignment::Assigner;
+use super::auto_increment::observe_updated;
+use super::duplicate::{duplicate_error, fail_or_warn, index_key, read_locked};
+use super::insert::Inserting;
+use crate::eval::RowRef;
+use crate::subquery::{BlockSubqueries, KeptSubquery};
+
+impl Inserting<'_, '_> {
+    /// Handles a row whose key in index `index` another row has. `None`: try to insert it again;
+    /// otherwise whether it counts as inserted.
+    pub(super) fn resolve_conflict(&mut self, index: usize) -> Result<Option<bool>, SqlError> {
+        if self.plan.replace {
+            if self.find_conflicting(index)? && self.replaces_itself(index) {
+                self.affected += 1;
+                return Ok(Some(true));
+            }
+            self.duplicates += 1;
+            self.delete_conflicting()?;
+            return Ok(None);
+        }
+        self.duplicates += 1;
+        if !self.plan.on_duplicate.is_empty() {
+            if !self.find_conflicting(index)? {
+                // The row in the way has been deleted meanwhile: the next attempt finds room.
+                return Ok(None);
+            }
+            self.update_conflicting()?;
+            return Ok(Some(false));
+        }
+        let table = self.changes.table();
+        let error = duplicate_error(self.rt, table, index, self.changes.inserted());
+        if !self.plan.ignore {
+            return Err(error);
+        }
+        let mut warnings = self.rt.warnings.borrow_mut();
+        warnings.push_error(Level::Warning, &error);
+        Ok(Some(false))
+    }
+
+    /// Locks and reads the row in the way; false: there is none any more.
+    fn find_conflicting(&mut self, index: usize) -> Result<bool, SqlError> {
+        let table = self.changes.table();
+        let mut key = Vec::new();
+        index_key(table, index, self.changes.inserted(), &mut key)?;
+        read_locked(self.rt, table, index, &key, &mut self.conflicting)?;
+        Ok(!self.conflicting.is_empty())
+    }
+
+    /// REPLACE: whether the row in the way equals the new one. MySQL changes a row that the last
+    /// unique key finds in place, and counts it once if nothing changes.
+    fn replaces_itself(&self, index: usize) -> bool {
+        let later = &self.changes.table().def().indexes[index + 1..];
+        !later.iter().any(|i| i.is_unique())
+            && self.conflicting.len() == 1
+            && self.conflicting.row(0) == self.changes.inserted()
+    }
+
+    /// REPLACE: deletes the rows in the way.
+    fn delete_conflicting(&mut self) -> Result<(), SqlError> {
+        for i in 0..self.conflicting.len() {
+            let (image, row_id) = (self.conflicting.row(i), self.conflicting.row_id(i));
+            self.changes.delete(self.rt, image, row_id)?;
+            self.affected += 1;
+        }
+        Ok(())
+    }
+
+    /// ON DUPLICATE KEY UPDATE: updates the row in the way.
+    fn update_conflicting(&mut self) -> Result<(), SqlError> {
+        let rt = self.rt;
+        let table = self.changes.table().clone();
+        let kept = KeptSubquery::of(&self.plan.subqueries);
+        let subqueries = BlockSubqueries::new(rt, &self.plan.subqueries, &kept);
+        let state = rt.state(&subqueries);
+        let assigner = Assigner::new(&table, &self.plan.on_duplicate);
+        let old = self.conflicting.row(0);
+        let row_id = self.conflicting.row_id(0);
+        let (proposed, image) = self.changes.begin_update_instead(old, row_id);
+        let proposed = RowRef {
+            layout: table.layout(),
+            image: Some(proposed),
+            places: None,
+        };
+        let around = [assigner.slot_of(None), proposed];
+        if !assigner.apply(rt, &self.values, &state, old, &around, self.rows, image)? {
+            return Ok(());
+        }
+        match self.changes.update(rt)? {
+            WriteOutcome::Done => {
+                self.affected += 2;
+                let value = observe_updated(rt, &table, self.changes.updated())?;
+                if let Some(v) = value {
+                    self.automatic.observe(rt, v);
+                }
+                self.automatic.explicit = value.or(self.automatic.explicit);
+                Ok(())
+            }
+            WriteOutcome::Duplicate { index } => {
+                let error = duplicate_error(rt, &table, index, self.changes.updated());
+                fail_or_warn(rt, self.plan.ignore, error)
+            }
+        }
+    }
+}

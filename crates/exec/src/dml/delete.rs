@@ -1,0 +1,43 @@
+//! DELETE from one table.
+
+use nfold_plan::query::DeletePlan;
+use nfold_types::SqlError;
+
+use super::pipeline::TableChanges;
+use super::target_rows::each_target;
+use crate::block::BlockExec;
+use crate::runtime::Runtime;
+use crate::statement::StatementResult;
+
+/// Rows between two looks at KILL and the time slice.
+const ROWS_PER_TICK: u64 = 256;
+
+/// Runs a DELETE; `exec`: the operators that find its rows, made at the first use.
+pub(crate) fn delete(
+    rt: &Runtime<'_>,
+    plan: &DeletePlan,
+    exec: &mut Option<Box<BlockExec>>,
+) -> Result<StatementResult, SqlError> {
+    let mut changes = TableChanges::new(rt.table(plan.table.id)?);
+    let mut deleted = 0u64;
+    each_target(
+        rt,
+        &plan.source,
+        exec,
+        plan.limit.as_ref(),
+        plan.collect,
+        &mut |row, row_id, n| {
+            if n % ROWS_PER_TICK == 0 {
+                rt.tick()?;
+            }
+            changes.delete(rt, row, row_id)?;
+            deleted += 1;
+            Ok(())
+        },
+    )?;
+    Ok(StatementResult {
+        affected: deleted,
+        matched: deleted,
+        ..StatementResult::default()
+    })
+}

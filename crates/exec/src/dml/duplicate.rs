@@ -1,0 +1,107 @@
+//! A row that meets another one with the same unique key: the error, and the row in the way.
+
+use std::sync::Arc;
+
+use nfold_catalog::TableDef;
+use nfold_engine::{PointSet, Read, ReadSpec, RowBatch, RowLock, Table};
+use nfold_types::{ErrorCode, Level, SqlError, ValueRef, charset, wire};
+
+use crate::runtime::Runtime;
+
+/// Returns the error, or with IGNORE makes it a warning.
+pub(super) fn fail_or_warn(
+    rt: &Runtime<'_>,
+    ignore: bool,
+    error: SqlError,
+) -> Result<(), SqlError> {
+    if !ignore {
+        return Err(error);
+    }
+    rt.warnings.borrow_mut().push_error(Level::Warning, &error);
+    Ok(())
+}
+
+/// Appends the key of a row in an index of its table.
+pub(super) fn index_key(
+    table: &Table,
+    index: usize,
+    image: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), SqlError> {
+    let key = table.key_layout(index);
+    key.encode_row(table.layout(), image, out)
+        .map_err(|e| SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, e.to_string()))
+}
+
+/// Locks the rows with this key of an index exclusively, and reads them into `out`.
+pub(super) fn read_locked(
+    rt: &Runtime<'_>,
+    table: &Arc<Table>,
+    index: usize,
+    key: &[u8],
+    out: &mut RowBatch,
+) -> Result<(), SqlError> {
+    let mut points = PointSet::new();
+    points.push(key);
+    points.seal();
+    let spec = ReadSpec {
+        index,
+        lock: RowLock::Exclusive,
+        columns: (0..table.def().columns.len()).collect(),
+        ..ReadSpec::default()
+    };
+    let mut read = Read::points(table.clone(), spec, points);
+    out.clear();
+    while rt.read(&mut read, out)? {}
+    Ok(())
+}
+
+/// Error 1062 for a row whose key in index `index` another row has.
+pub(super) fn duplicate_error(
+    rt: &Runtime<'_>,
+    table: &Table,
+    index: usize,
+    image: &[u8],
+) -> SqlError {
+    let def: &TableDef = table.def();
+    let parts = &def.indexes[index].parts;
+    let mut text = Vec::new();
+    for (n, part) in parts.iter().enumerate() {
+        if n > 0 {
+            text.push(b'-');
+        }
+        let ty = &def.columns[part.column].ty;
+        match table.layout().get(image, part.column) {
+            Ok(ValueRef::Null) | Err(_) => text.extend_from_slice(b"NULL"),
+            Ok(v) => {
+                let start = text.len();
+                wire::display_text(v, ty, rt.env.time_zone(), &mut text);
+                if let Some(n) = part.prefix_len {
+                    let keep = ty
+                        .collation
+                        .known()
+                        .char_prefix(&text[start..], n.into())
+                        .len();
+                    text.truncate(start + keep);
+                }
+                let set = ty.charset();
+                if ty.is_string() && !set.is_utf8() && !set.is_binary() {
+                    let own = text.split_off(start);
+                    charset::convert(set, &charset::UTF8MB4, &own, &mut text);
+                }
+            }
+        }
+    }
+    let key = if def.indexes[index].is_clustered() {
+        "PRIMARY"
+    } else {
+        &*def.indexes[index].name
+    };
+    SqlError::new(
+        ErrorCode::ER_DUP_ENTRY,
+        &[
+            &String::from_utf8_lossy(&text),
+            &format_args!("{}.{key}", def.name),
+        ],
+    )
+}

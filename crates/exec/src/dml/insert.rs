@@ -1,0 +1,367 @@
+//! INSERT and REPLACE: rows from VALUES, from a parameter list or from a query.
+
+use nfold_catalog::{ColumnDef, ColumnDefault};
+use nfold_engine::{RowBatch, Table, WriteOutcome};
+use nfold_plan::expr::{Expr, ExprKind};
+use nfold_plan::query::{InsertPlan, InsertSource, QueryBody, QueryPlan, TableSource};
+use nfold_types::convert::store::implicit_default;
+use nfold_types::row::RowLayout;
+use nfold_types::{CollationId, SqlError, TypeKind, Value, ValueRef};
+
+use super::auto_increment::AutoIncrement;
+use super::pipeline::TableChanges;
+use crate::column_values::ColumnValues;
+use crate::eval::{EvalCx, NoSubqueries, RowRef, StmtState, Val, convert, row_error};
+use crate::query::KeptQuery;
+use crate::runtime::Runtime;
+use crate::spill::Spool;
+use crate::statement::{ChangeSummary, StatementResult};
+use crate::subquery::{BlockSubqueries, KeptSubquery};
+use crate::tuple;
+
+/// Rows between two looks at KILL and the time slice.
+const ROWS_PER_TICK: u64 = 256;
+
+/// One INSERT under way.
+pub(super) struct Inserting<'i, 's> {
+    pub rt: &'i Runtime<'s>,
+    pub plan: &'i InsertPlan,
+    pub changes: TableChanges,
+    pub values: ColumnValues,
+    pub automatic: AutoIncrement,
+    /// The current row, a value a column.
+    row: Vec<Value>,
+    /// Whether the statement names the column.
+    named: Vec<bool>,
+    /// Number of the current row, from 1.
+    pub rows: u64,
+    pub affected: u64,
+    pub duplicates: u64,
+    /// The rows in the way of the current one.
+    pub conflicting: RowBatch,
+}
+
+/// Runs an INSERT or REPLACE; `query`: the operators of the query whose rows are inserted.
+pub(crate) fn insert(
+    rt: &Runtime<'_>,
+    plan: &InsertPlan,
+    query: &KeptQuery,
+) -> Result<StatementResult, SqlError> {
+    let table = rt.table(plan.table.id)?;
+    let columns = table.def().columns.len();
+    let rows = match &plan.source {
+        InsertSource::Rows(rows) => rows.len(),
+        InsertSource::Param(n) => {
+            let (members, width) = rt.params.list(*n);
+            members.len() / width.max(1)
+        }
+        InsertSource::Query(_) => 0,
+    };
+    let several = rows != 1;
+    let mut named = vec![false; columns];
+    plan.columns.iter().for_each(|&c| named[c] = true);
+    let mut inserting = Inserting {
+        rt,
+        plan,
+        values: ColumnValues::new(rt, plan.ignore, !several),
+        changes: TableChanges::new(table),
+        automatic: AutoIncrement::new(rows as u64),
+        row: Vec::with_capacity(columns),
+        named,
+        rows: 0,
+        affected: 0,
+        duplicates: 0,
+        conflicting: RowBatch::new(),
+    };
+    inserting.all(query)?;
+    Ok(inserting.result(several))
+}
+
+impl<'i> Inserting<'i, '_> {
+    /// What the client and the session learn.
+    fn result(self, several: bool) -> StatementResult {
+        let AutoIncrement {
+            generated,
+            explicit,
+            ..
+        } = self.automatic;
+        // The value that the last row has brought itself counts if any row was inserted.
+        let counts = self.affected > 0 || !self.plan.on_duplicate.is_empty();
+        let explicit = explicit.filter(|_| counts);
+        StatementResult {
+            affected: self.affected,
+            matched: self.affected,
+            last_insert_id: generated.or(explicit).unwrap_or(0),
+            generated_id: generated,
+            summary: several.then(|| ChangeSummary::Insert {
+                records: self.rows,
+                duplicates: self.duplicates,
+                warnings: self.rt.warnings.borrow().total(),
+            }),
+            ..StatementResult::default()
+        }
+    }
+
+    /// Inserts all rows.
+    fn all(&mut self, query: &KeptQuery) -> Result<(), SqlError> {
+        let (rt, plan) = (self.rt, self.plan);
+        match &plan.source {
+            InsertSource::Rows(rows) => {
+                let kept = KeptSubquery::of(&plan.subqueries);
+                let subqueries = BlockSubqueries::new(rt, &plan.subqueries, &kept);
+                let state = rt.state(&subqueries);
+                let layout = row_layout(self.changes.table());
+                for row in rows {
+                    self.begin_row()?;
+                    self.assign_exprs(row, &state, &layout)?;
+                    self.finish_row()?;
+                }
+            }
+            InsertSource::Param(n) => {
+                let (members, width) = rt.params.list(*n);
+                let from = rt.env.collation();
+                let def = self.changes.table().def().clone();
+                for (i, value) in members.enumerate() {
+                    if i % width == 0 {
+                        self.begin_row()?;
+                    }
+                    let c = plan.columns[i % width];
+                    let column = &def.columns[c];
+                    let binary = rt.params.is_binary_member(*n, i);
+                    self.row[c] = match value {
+                        ValueRef::Bytes(b) if binary && column.ty.is_numeric() => {
+                            let number = ValueRef::UInt(convert::bytes_as_number(b));
+                            self.values.store_ref(rt, column, number, from, self.rows)?
+                        }
+                        _ if binary => self.values.store_ref(
+                            rt,
+                            column,
+                            value,
+                            CollationId::BINARY,
+                            self.rows,
+                        )?,
+                        _ => self.values.store_ref(rt, column, value, from, self.rows)?,
+                    };
+                    self.not_null(c)?;
+                    if (i + 1) % width == 0 {
+                        self.finish_row()?;
+                    }
+                }
+            }
+            InsertSource::Query(q) => {
+                let layout = tuple::layout_of(&q.types);
+                if !reads(q, self.changes.table().def().id) {
+                    return query.collect(rt, q, &[], &layout, &mut |image| {
+                        self.write_image(&layout, q, image)
+                    });
+                }
+                // The table itself is read: all rows are read before the first is written.
+                let mut spool = Spool::new(rt.env.work_memory());
+                query.collect(rt, q, &[], &layout, &mut |image| spool.push(rt, 0, image))?;
+                spool.each(rt, &mut |_, image| {
+                    self.write_image(&layout, q, image).map(|()| true)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Inserts one row of a query's result.
+    fn write_image(
+        &mut self,
+        layout: &RowLayout,
+        q: &QueryPlan,
+        image: &[u8],
+    ) -> Result<(), SqlError> {
+        let rt = self.rt;
+        self.begin_row()?;
+        let state = rt.state(&NoSubqueries);
+        let cx = EvalCx {
+            rows: &[],
+            outer: &[],
+            st: &state,
+        };
+        for (i, ty) in q.types.iter().enumerate() {
+            let value = layout.get(image, i).map_err(|e| row_error(&e))?;
+            let column = self.plan.columns[i];
+            let def = &self.changes.table().def().columns[column];
+            let v = Val::from_ref(value);
+            self.row[column] = self.values.store(rt, &cx, def, v, ty, self.rows)?;
+            self.not_null(column)?;
+        }
+        self.finish_row()
+    }
+
+    /// Begins a row: columns that the statement does not name get their defaults. The error or warning
+    /// about a missing default comes after those about named columns ([`Self::finish_row`]).
+    fn begin_row(&mut self) -> Result<(), SqlError> {
+        self.rows += 1;
+        if self.rows.is_multiple_of(ROWS_PER_TICK) {
+            self.rt.tick()?;
+        }
+        self.row.clear();
+        let def = self.changes.table().def().clone();
+        for (c, column) in def.columns.iter().enumerate() {
+            let value = if self.named[c] || lacks_default(column) {
+                Value::Null
+            } else {
+                self.values.default_value(self.rt, column)?
+            };
+            self.row.push(value);
+        }
+        Ok(())
+    }
+
+    /// Evaluates the row's expressions; `None` is DEFAULT.
+    fn assign_exprs(
+        &mut self,
+        exprs: &'i [Option<Expr>],
+        state: &StmtState<'_>,
+        layout: &RowLayout,
+    ) -> Result<(), SqlError> {
+        let rt = self.rt;
+        let def = self.changes.table().def().clone();
+        // Expressions may name columns of the row itself, also in subqueries: columns to their left have
+        // their new values, the others their defaults.
+        let looks_back = self.plan.subqueries.iter().any(|q| q.correlated)
+            || exprs
+                .iter()
+                .flatten()
+                .any(|e| e.any(&mut |e| matches!(e.kind, ExprKind::Column(_))));
+        if looks_back {
+            for (c, column) in def.columns.iter().enumerate() {
+                if lacks_default(column) {
+                    self.row[c] = implicit_default(&column.ty);
+                } else if self.named[c] {
+                    self.row[c] = self.values.default_value(rt, column)?;
+                }
+            }
+        }
+        let mut image = Vec::new();
+        for (i, e) in exprs.iter().enumerate() {
+            let c = self.plan.columns[i];
+            let column = &def.columns[c];
+            self.row[c] = match e {
+                None => self.values.default_value(rt, column)?,
+                Some(e) => {
+                    image.clear();
+                    if looks_back {
+                        layout
+                            .encode(self.row.iter().map(Value::as_ref), &mut image)
+                            .map_err(|e| row_error(&e))?;
+                    }
+                    let rows = [RowRef {
+                        layout,
+                        image: looks_back.then_some(image.as_slice()),
+                        places: None,
+                    }];
+                    let cx = EvalCx {
+                        rows: &rows,
+                        outer: &[],
+                        st: state,
+                    };
+                    let v = cx.val(e)?;
+                    self.values.store(rt, &cx, column, v, &e.ty, self.rows)?
+                }
+            };
+            self.not_null(c)?;
+        }
+        Ok(())
+    }
+
+    /// Replaces a NULL that was assigned to the NOT NULL column `c` by its implicit default, or fails
+    /// with error 1048.
+    fn not_null(&mut self, c: usize) -> Result<(), SqlError> {
+        let column = &self.changes.table().def().columns[c];
+        if self.row[c].is_null() && !column.nullable && !column.auto_increment {
+            self.row[c] = self.values.null(self.rt, column)?;
+        }
+        Ok(())
+    }
+
+    /// Completes the row with missing defaults and the automatic value, and inserts it.
+    fn finish_row(&mut self) -> Result<(), SqlError> {
+        let rt = self.rt;
+        let table = self.changes.table().clone();
+        let def = table.def();
+        for (c, column) in def.columns.iter().enumerate() {
+            if !self.named[c] && lacks_default(column) {
+                // One warning a statement.
+                self.row[c] = if self.rows == 1 {
+                    self.values.default_value(rt, column)?
+                } else {
+                    implicit_default(&column.ty)
+                };
+            }
+        }
+        let mut made = None;
+        if let Some(c) = def.auto_increment_column() {
+            let zero_generates = !self.values.zero_is_a_value() || !self.named[c];
+            let (ty, value) = (&def.columns[c].ty, &mut self.row[c]);
+            made = self
+                .automatic
+                .assign(rt, &table, ty, zero_generates, value)?;
+        }
+        let inserted = self.write(&table)?;
+        self.automatic.row_done(made, inserted);
+        Ok(())
+    }
+
+    /// Inserts the row; false: another row was updated instead, or the row was skipped.
+    fn write(&mut self, table: &Table) -> Result<bool, SqlError> {
+        loop {
+            let image = self.changes.begin_insert();
+            table
+                .layout()
+                .encode(self.row.iter().map(Value::as_ref), image)
+                .map_err(|e| row_error(&e))?;
+            let index = match self.changes.insert(self.rt)? {
+                WriteOutcome::Done => {
+                    self.affected += 1;
+                    return Ok(true);
+                }
+                WriteOutcome::Duplicate { index } => index,
+            };
+            if let Some(inserted) = self.resolve_conflict(index)? {
+                return Ok(inserted);
+            }
+        }
+    }
+}
+
+/// Whether a row without a value for this column is error 1364.
+fn lacks_default(column: &ColumnDef) -> bool {
+    matches!(column.default, ColumnDefault::None)
+        && !column.nullable
+        && !column.auto_increment
+        && !matches!(column.ty.kind, TypeKind::Enum(_))
+}
+
+/// Layout of a row before it is complete: every column may be NULL.
+fn row_layout(table: &Table) -> RowLayout {
+    use nfold_types::row::RowColumn;
+    RowLayout::new(
+        0,
+        table.def().columns.iter().map(|c| RowColumn {
+            ty: c.ty.clone(),
+            nullable: true,
+        }),
+    )
+}
+
+/// Whether a query reads table `id`, in a subquery or otherwise.
+fn reads(q: &QueryPlan, id: nfold_catalog::TableId) -> bool {
+    match &q.body {
+        QueryBody::Rows(_) | QueryBody::Working(_) => false,
+        QueryBody::Recursive(r) => r.queries().any(|q| reads(q, id)),
+        QueryBody::Set { left, right, .. } => reads(left, id) || reads(right, id),
+        QueryBody::Block(b) => {
+            b.subqueries.iter().any(|s| reads(&s.plan, id))
+                || b.tables.iter().any(|t| match &t.source {
+                    TableSource::Table(def) => def.id == id,
+                    TableSource::Derived(q) => reads(q, id),
+                    TableSource::Virtual(_) => false,
+                })
+        }
+    }
+}

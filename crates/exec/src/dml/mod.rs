@@ -1,0 +1,36 @@
+//! INSERT, REPLACE, UPDATE and DELETE: every statement that changes rows.
+//!
+//! # Picture
+//! ```text
+//!  insert.rs ──▶ one row at a time from VALUES, a parameter list or a query
+//!     │              auto_increment.rs   the automatic value
+//!     │              conflict.rs         REPLACE and ON DUPLICATE KEY UPDATE
+//!  update.rs ──▶ rows found by one block ── target_rows.rs ──▶ assignment.rs   the new image
+//!  delete.rs ──▶ rows found by one block ── target_rows.rs
+//!  multi_table.rs ──▶ rows of several tables found by a join ── encounters.rs ──▶ changed table by table
+//!     │
+//!     └──▶ pipeline.rs   the only caller of the engine's insert, update and delete
+//! ```
+//!
+//! # Invariants
+//! - D1. Rows are changed by [`pipeline::TableChanges`] and nowhere else, so that a step that belongs to
+//!   every change (CHECK, foreign keys, triggers, row events) has one place.
+//! - D2. A statement that fails leaves nothing behind: `statement::execute` returns to the savepoint that
+//!   it has set before the first change.
+
+mod assignment;
+mod auto_increment;
+mod conflict;
+mod delete;
+mod duplicate;
+mod encounters;
+mod insert;
+mod multi_table;
+mod pipeline;
+mod target_rows;
+mod update;
+
+pub(crate) use delete::delete;
+pub(crate) use insert::insert;
+pub(crate) use multi_table::{delete as multi_table_delete, update as multi_table_update};
+pub(crate) use update::update;

@@ -1,0 +1,82 @@
+//! UPDATE of one table.
+
+use nfold_engine::WriteOutcome;
+use nfold_plan::query::UpdatePlan;
+use nfold_types::SqlError;
+
+use super::assignment::Assigner;
+use super::auto_increment::observe_updated;
+use super::duplicate::{duplicate_error, fail_or_warn};
+use super::pipeline::TableChanges;
+use super::target_rows::each_target;
+use crate::block::BlockExec;
+use crate::column_values::ColumnValues;
+use crate::eval::{Scope, StmtState};
+use crate::runtime::Runtime;
+use crate::statement::{ChangeSummary, StatementResult};
+use crate::subquery::{BlockSubqueries, KeptSubquery};
+
+/// Rows between two looks at KILL and the time slice.
+const ROWS_PER_TICK: u64 = 256;
+
+/// Runs an UPDATE; `exec`: the operators that find its rows, made at the first use.
+pub(crate) fn update(
+    rt: &Runtime<'_>,
+    plan: &UpdatePlan,
+    exec: &mut Option<Box<BlockExec>>,
+) -> Result<StatementResult, SqlError> {
+    let table = rt.table(plan.table.id)?;
+    let values = ColumnValues::new(rt, plan.ignore, false);
+    let assigner = Assigner::new(&table, &plan.assignments);
+    let kept = KeptSubquery::of(&plan.source.subqueries);
+    let subqueries = BlockSubqueries::new(rt, &plan.source.subqueries, &kept);
+    let state = StmtState {
+        scope: Scope::Tables(&plan.source),
+        ..rt.state(&subqueries)
+    };
+    let mut changes = TableChanges::new(table.clone());
+    let moves_counter = assigner.changes_auto_increment();
+    let (mut matched, mut changed) = (0u64, 0u64);
+    each_target(
+        rt,
+        &plan.source,
+        exec,
+        plan.limit.as_ref(),
+        plan.collect,
+        &mut |old, row_id, n| {
+            matched += 1;
+            if n % ROWS_PER_TICK == 0 {
+                rt.tick()?;
+            }
+            let image = changes.begin_update(old, row_id);
+            let around = [assigner.slot_of(None)];
+            if !assigner.apply(rt, &values, &state, old, &around, n, image)? {
+                return Ok(());
+            }
+            match changes.update(rt)? {
+                WriteOutcome::Done => {
+                    changed += 1;
+                    if moves_counter {
+                        observe_updated(rt, &table, changes.updated())?;
+                    }
+                    Ok(())
+                }
+                WriteOutcome::Duplicate { index } => fail_or_warn(
+                    rt,
+                    plan.ignore,
+                    duplicate_error(rt, &table, index, changes.updated()),
+                ),
+            }
+        },
+    )?;
+    Ok(StatementResult {
+        affected: changed,
+        matched,
+        summary: Some(ChangeSummary::Update {
+            matched,
+            changed,
+            warnings: rt.warnings.borrow().total(),
+        }),
+        ..StatementResult::default()
+    })
+}
