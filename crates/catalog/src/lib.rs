@@ -12,12 +12,14 @@ pub mod mdl;
 pub mod schema;
 pub mod snapshot;
 pub mod stats;
+pub mod user_locks;
 
 pub use account::{Account, AccountSnapshot, Privileges};
-pub use mdl::{Mdl, MdlBusy, MdlExclusive, MdlSlot};
+pub use mdl::{Mdl, MdlBusy, MdlExclusive, MdlSlot, MdlWaiting, SessionWait, sharer_of};
 pub use schema::{
     ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, TableDef,
     TableId, TableOptions, ViewAlgorithm, ViewDef,
 };
 pub use snapshot::{Catalog, SchemaSnapshot};
 pub use stats::{IndexStats, TableStats};
+pub use user_locks::{UserLockOutcome, UserLockSession, UserLockWait, UserLocks};

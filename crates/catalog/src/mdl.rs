@@ -18,6 +18,9 @@
 //! I4. A claim on a table is one on the table that takes its place ([`Mdl::replace`]): it is entered before the schema names the new id, so nobody
 //!     can have announced that. `closing_count` is not zero all the while, so whoever learns the id looks into `closing`.
 //!
+//! I5. A session never waits for itself: neither its own announcements nor its own claims keep it from another one. Session 0 stands
+//!     for all that have no number; such sessions exclude each other.
+//!
 //! # Concurrency
 //! Dekker's pattern. Shared side: store own entry (Relaxed), light barrier, load `closing_count`. Exclusive side: publish
 //! `closing` and `closing_count`, heavy barrier, scan the entries. One of the two must see the other. The light barrier is a compiler
@@ -29,14 +32,17 @@
 //!
 //! # Not here
 //! Waiting: both sides return busy, and the caller tries again after a short sleep, so a waiting DDL never blocks a worker
-//! and, since it withdraws its claim between tries, never piles up readers.
+//! and, since it withdraws its claim between tries, never piles up readers. A waiting session is listed here ([`MdlWaiting`]), so
+//! that the search for deadlocks finds its blockers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
 use nfold_sync::Barrier;
 use nfold_sync::words::prefetch_line_outer;
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::schema::TableId;
@@ -52,6 +58,8 @@ pub struct MdlBusy;
 #[repr(align(128))]
 struct Slot {
     entries: [AtomicU64; INLINE],
+    /// The session that uses the slot; 0: none that waits are searched for.
+    session: AtomicU64,
     /// How many ids stand in `overflow`; tells a scan whether to take the mutex.
     overflow_len: AtomicU64,
     in_use: AtomicBool,
@@ -62,6 +70,7 @@ impl Slot {
     fn new() -> Self {
         Slot {
             entries: std::array::from_fn(|_| AtomicU64::new(0)),
+            session: AtomicU64::new(0),
             overflow_len: AtomicU64::new(0),
             in_use: AtomicBool::new(true),
             overflow: Mutex::new(Vec::new()),
@@ -74,19 +83,102 @@ impl Slot {
     }
 }
 
+/// A claimed table.
+struct Claimed {
+    table: u64,
+    /// Number of the claim.
+    claim: u64,
+    /// The session that made it; 0: several sessions share it.
+    session: u64,
+}
+
+/// What a waiting session wants.
+struct Wanted {
+    since: Instant,
+    ids: Vec<u64>,
+    exclusive: bool,
+    victim: bool,
+}
+
 #[derive(Default)]
 struct Inner {
     slots: Vec<Arc<Slot>>,
-    /// (table, number of the claim)
-    closing: Vec<(u64, u64)>,
+    closing: Vec<Claimed>,
     /// Claims so far.
     claims: u64,
+    /// Waiting sessions.
+    waits: FxHashMap<u64, Wanted>,
 }
 
 impl Inner {
-    fn claim_on(&self, id: u64) -> Option<u64> {
-        let found = self.closing.iter().find(|(table, _)| *table == id);
-        found.map(|(_, claim)| *claim)
+    fn claims_on(&self, id: u64) -> impl Iterator<Item = &Claimed> {
+        self.closing.iter().filter(move |c| c.table == id)
+    }
+
+    /// Whether a claim keeps `session` from using `id`: that of another one, or of nobody in particular (I5).
+    fn is_claimed_by_other(&self, id: u64, session: u64) -> bool {
+        self.claims_on(id)
+            .any(|c| c.session == 0 || c.session != session)
+    }
+
+    /// The sessions that keep `session` from what it wants.
+    fn blockers(&self, session: u64, wanted: &Wanted) -> Vec<u64> {
+        let mut found = Vec::new();
+        for &id in &wanted.ids {
+            let holders_of = |id: u64| {
+                let holders = self.slots.iter().filter(move |slot| slot.holds(id));
+                holders.map(|slot| slot.session.load(Ordering::Relaxed))
+            };
+            for claim in self.claims_on(id) {
+                match claim.session {
+                    0 => found.extend(holders_of(sharer_of(TableId(id)).0)),
+                    session => found.push(session),
+                }
+            }
+            if wanted.exclusive {
+                found.extend(holders_of(id));
+            }
+        }
+        found.retain(|s| *s != session && *s != 0);
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+/// Marks the id by which a session announces that it shares a claim with others.
+const SHARER: u64 = 1 << 61;
+
+/// The id that sessions announce that share a claim on `id`. Nothing claims it: it tells the search for deadlocks who they are.
+pub fn sharer_of(id: TableId) -> TableId {
+    TableId(id.0 | SHARER)
+}
+
+/// One session's wait for a lock, and the sessions that it waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionWait {
+    /// No two waits of a session begin at the same time.
+    pub since: Instant,
+    pub blockers: Vec<u64>,
+}
+
+/// Lists a session as waiting until it is dropped.
+pub struct MdlWaiting {
+    mdl: Arc<Mdl>,
+    session: u64,
+}
+
+impl MdlWaiting {
+    /// Whether the session is to give up: its wait is part of a deadlock.
+    pub fn is_victim(&self) -> bool {
+        let inner = self.mdl.inner.lock();
+        inner.waits.get(&self.session).is_some_and(|w| w.victim)
+    }
+}
+
+impl Drop for MdlWaiting {
+    fn drop(&mut self) {
+        self.mdl.inner.lock().waits.remove(&self.session);
     }
 }
 
@@ -114,8 +206,8 @@ impl Mdl {
         }
     }
 
-    /// A slot for one session. Dropping it frees it for another.
-    pub fn slot(self: &Arc<Self>) -> MdlSlot {
+    /// A slot for `session`. Dropping it frees it for another.
+    pub fn slot(self: &Arc<Self>, session: u64) -> MdlSlot {
         let mut inner = self.inner.lock();
         let free = inner.slots.iter().find(|s| {
             s.in_use
@@ -130,6 +222,7 @@ impl Mdl {
                 slot
             }
         };
+        slot.session.store(session, Ordering::Relaxed);
         MdlSlot {
             mdl: self.clone(),
             slot,
@@ -148,12 +241,20 @@ impl Mdl {
         ids: &[TableId],
     ) -> Result<MdlExclusive, MdlBusy> {
         let mut inner = self.inner.lock();
-        if ids.iter().any(|id| inner.claim_on(id.0).is_some()) {
+        let session = own.map_or(0, MdlSlot::session);
+        if ids
+            .iter()
+            .any(|id| inner.is_claimed_by_other(id.0, session))
+        {
             return Err(MdlBusy);
         }
         inner.claims += 1;
         let number = inner.claims;
-        inner.closing.extend(ids.iter().map(|id| (id.0, number)));
+        inner.closing.extend(ids.iter().map(|id| Claimed {
+            table: id.0,
+            claim: number,
+            session,
+        }));
         self.closing_count
             .store(inner.closing.len() as u64, Ordering::SeqCst);
         let claim = MdlExclusive {
@@ -162,7 +263,7 @@ impl Mdl {
         };
         self.barrier.heavy();
         let busy = inner.slots.iter().any(|slot| {
-            let ours = own.is_some_and(|o| Arc::ptr_eq(&o.slot, slot));
+            let ours = own.is_some_and(|o| o.is_of_session(slot));
             !ours && ids.iter().any(|id| slot.holds(id.0))
         });
         drop(inner); // the claim's Drop takes the mutex
@@ -172,15 +273,56 @@ impl Mdl {
     /// Before the schema names `new`, which takes the place of `old`: whoever has claimed `old` has claimed `new` as well (I4).
     pub fn replace(&self, old: TableId, new: TableId) {
         let mut inner = self.inner.lock();
-        if let Some(claim) = inner.claim_on(old.0) {
-            inner.closing.push((new.0, claim));
+        let copies: Vec<Claimed> = inner
+            .claims_on(old.0)
+            .map(|c| Claimed { table: new.0, ..*c })
+            .collect();
+        if !copies.is_empty() {
+            inner.closing.extend(copies);
             self.closing_count
                 .store(inner.closing.len() as u64, Ordering::SeqCst);
         }
     }
 
-    fn is_closing(&self, id: u64) -> bool {
-        self.inner.lock().claim_on(id).is_some()
+    fn is_closing(&self, id: u64, session: u64) -> bool {
+        self.inner.lock().is_claimed_by_other(id, session)
+    }
+
+    /// `session` begins to wait for `ids`, to claim them (`exclusive`) or to announce them.
+    pub fn wait(self: &Arc<Self>, session: u64, ids: &[TableId], exclusive: bool) -> MdlWaiting {
+        let wanted = Wanted {
+            since: Instant::now(),
+            ids: ids.iter().map(|id| id.0).collect(),
+            exclusive,
+            victim: false,
+        };
+        self.inner.lock().waits.insert(session, wanted);
+        MdlWaiting {
+            mdl: self.clone(),
+            session,
+        }
+    }
+
+    /// The session's wait for a metadata lock; none where it is about to give up.
+    pub fn wait_of(&self, session: u64) -> Option<SessionWait> {
+        let inner = self.inner.lock();
+        let wanted = inner.waits.get(&session).filter(|w| !w.victim)?;
+        Some(SessionWait {
+            since: wanted.since,
+            blockers: inner.blockers(session, wanted),
+        })
+    }
+
+    /// Makes the session's wait that began at `since` end in a deadlock. False for an exclusive lock: DDL is no victim.
+    pub fn sacrifice(&self, session: u64, since: Instant) -> bool {
+        let mut inner = self.inner.lock();
+        match inner.waits.get_mut(&session) {
+            Some(wanted) if wanted.since == since && !wanted.exclusive => {
+                wanted.victim = true;
+                true
+            }
+            _ => false,
+        }
     }
 }
 
@@ -193,14 +335,16 @@ pub struct MdlExclusive {
 impl MdlExclusive {
     /// Whether `id` is among the claimed tables, or has taken the place of one.
     pub fn covers(&self, id: TableId) -> bool {
-        self.mdl.inner.lock().claim_on(id.0) == Some(self.number)
+        let inner = self.mdl.inner.lock();
+        let mut claims = inner.claims_on(id.0);
+        claims.any(|c| c.claim == self.number)
     }
 }
 
 impl Drop for MdlExclusive {
     fn drop(&mut self) {
         let mut inner = self.mdl.inner.lock();
-        inner.closing.retain(|(_, claim)| *claim != self.number);
+        inner.closing.retain(|c| c.claim != self.number);
         self.mdl
             .closing_count
             .store(inner.closing.len() as u64, Ordering::SeqCst);
@@ -229,11 +373,24 @@ impl MdlSlot {
         self.held.push(id.0);
         self.announce(at, id.0);
         self.mdl.barrier.light();
-        if self.mdl.closing_count.load(Ordering::Relaxed) != 0 && self.mdl.is_closing(id.0) {
+        if self.mdl.closing_count.load(Ordering::Relaxed) != 0
+            && self.mdl.is_closing(id.0, self.session())
+        {
             self.release_to(at);
             return Err(MdlBusy);
         }
         Ok(())
+    }
+
+    fn session(&self) -> u64 {
+        self.slot.session.load(Ordering::Relaxed)
+    }
+
+    /// Whether `other` is this slot, or another one of the same session.
+    fn is_of_session(&self, other: &Arc<Slot>) -> bool {
+        let session = self.session();
+        Arc::ptr_eq(&self.slot, other)
+            || session != 0 && other.session.load(Ordering::Relaxed) == session
     }
 
     /// Asks the processor for the slot.
@@ -293,142 +450,10 @@ impl MdlSlot {
 impl Drop for MdlSlot {
     fn drop(&mut self) {
         self.release_all();
+        self.slot.session.store(0, Ordering::Relaxed);
         self.slot.in_use.store(false, Ordering::Release);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const T1: TableId = TableId(1);
-    const T2: TableId = TableId(2);
-
-    #[test]
-    fn exclusive_excludes_and_is_excluded() {
-        let mdl = Arc::new(Mdl::new());
-        let (mut a, mut b) = (mdl.slot(), mdl.slot());
-        a.acquire(T1).unwrap();
-        assert!(mdl.try_exclusive(None, &[T1]).is_err());
-        assert!(
-            mdl.try_exclusive(Some(&a), &[T1]).is_ok(),
-            "what the caller holds itself does not count"
-        );
-        let claim = mdl.try_exclusive(None, &[T2]).unwrap();
-        assert!(claim.covers(T2) && !claim.covers(T1));
-        assert_eq!(b.acquire(T2), Err(MdlBusy));
-        assert_eq!(b.mark(), 0, "a refused announcement leaves nothing behind");
-        b.acquire(T1).unwrap();
-        assert!(mdl.try_exclusive(None, &[T2]).is_err(), "claimed twice");
-        drop(claim);
-        b.acquire(T2).unwrap();
-        a.release_all();
-        assert!(mdl.try_exclusive(None, &[T1]).is_err());
-        drop(b);
-        assert!(mdl.try_exclusive(None, &[T1, T2]).is_ok());
-    }
-
-    #[test]
-    fn a_claim_is_one_on_what_takes_the_tables_place() {
-        const T3: TableId = TableId(3);
-        const T4: TableId = TableId(4);
-        let mdl = Arc::new(Mdl::new());
-        let mut other = mdl.slot();
-        mdl.replace(T1, T2);
-        other.acquire(T2).unwrap(); // nobody had claimed T1
-        other.release_all();
-        let claim = mdl.try_exclusive(None, &[T1]).unwrap();
-        mdl.replace(T1, T3);
-        mdl.replace(T3, T4);
-        for id in [T1, T3, T4] {
-            assert!(claim.covers(id));
-            assert_eq!(other.acquire(id), Err(MdlBusy));
-            assert!(mdl.try_exclusive(None, &[id]).is_err());
-        }
-        assert!(!claim.covers(T2));
-        let unrelated = mdl.try_exclusive(None, &[T2]).unwrap();
-        drop(claim);
-        assert_eq!(other.acquire(T2), Err(MdlBusy));
-        for id in [T1, T3, T4] {
-            other.acquire(id).unwrap();
-        }
-        drop(unrelated);
-        other.acquire(T2).unwrap();
-        assert_eq!(mdl.closing_count.load(Ordering::SeqCst), 0);
-    }
-
-    #[test]
-    fn marks_and_overflow() {
-        let mdl = Arc::new(Mdl::new());
-        let mut a = mdl.slot();
-        for id in 1..=40 {
-            a.acquire(TableId(id)).unwrap();
-        }
-        let mark = a.mark();
-        a.acquire(TableId(41)).unwrap();
-        assert!(mdl.try_exclusive(None, &[TableId(41)]).is_err());
-        a.release_to(mark);
-        assert!(mdl.try_exclusive(None, &[TableId(41)]).is_ok());
-        for id in [1, 14, 15, 40] {
-            assert!(
-                mdl.try_exclusive(None, &[TableId(id)]).is_err(),
-                "table {id} is held"
-            );
-        }
-        a.release_all();
-        for id in 1..=41 {
-            assert!(mdl.try_exclusive(None, &[TableId(id)]).is_ok());
-        }
-    }
-
-    #[test]
-    fn slots_are_reused() {
-        let mdl = Arc::new(Mdl::new());
-        for _ in 0..100 {
-            let mut slot = mdl.slot();
-            slot.acquire(T1).unwrap();
-        }
-        assert_eq!(mdl.inner.lock().slots.len(), 1);
-    }
-
-    /// The point of the protocol: under a race no reader works on a table while DDL holds it.
-    #[test]
-    fn readers_and_ddl_race() {
-        let mdl = Arc::new(Mdl::new());
-        let (inside_ddl, inside_read, stop) = (
-            AtomicBool::new(false),
-            [const { AtomicBool::new(false) }; 3],
-            AtomicBool::new(false),
-        );
-        std::thread::scope(|s| {
-            for mine in &inside_read {
-                let (mdl, inside_ddl, stop) = (mdl.clone(), &inside_ddl, &stop);
-                s.spawn(move || {
-                    let mut slot = mdl.slot();
-                    while !stop.load(Ordering::Relaxed) {
-                        if slot.acquire(T1).is_ok() {
-                            mine.store(true, Ordering::SeqCst);
-                            assert!(!inside_ddl.load(Ordering::SeqCst));
-                            mine.store(false, Ordering::SeqCst);
-                            slot.release_all();
-                        }
-                        // Between two statements a session holds nothing: without the pause DDL might never find such a moment.
-                        std::thread::sleep(std::time::Duration::from_micros(20));
-                    }
-                });
-            }
-            let mut granted = 0;
-            while granted < 300 {
-                if let Ok(_claim) = mdl.try_exclusive(None, &[T1]) {
-                    inside_ddl.store(true, Ordering::SeqCst);
-                    assert!(inside_read.iter().all(|r| !r.load(Ordering::SeqCst)));
-                    inside_ddl.store(false, Ordering::SeqCst);
-                    granted += 1;
-                } else {
-                    std::thread::yield_now();
-                }
-            }
-            stop.store(true, Ordering::Relaxed);
-        });
-    }
-}
+mod tests;

@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 use crate::account::AccountSnapshot;
 use crate::mdl::Mdl;
 use crate::schema::{DatabaseDef, TableDef, TableId};
+use crate::user_locks::UserLocks;
 
 /// A database and its tables.
 #[derive(Debug, Clone)]
@@ -123,6 +124,7 @@ pub struct Catalog {
     /// Serialises publishers.
     publish: Mutex<()>,
     mdl: Arc<Mdl>,
+    user_locks: Arc<UserLocks>,
 }
 
 impl Default for Catalog {
@@ -141,6 +143,7 @@ impl Catalog {
             accounts: ArcSwap::from_pointee(AccountSnapshot::default()),
             publish: Mutex::new(()),
             mdl: Arc::new(Mdl::new()),
+            user_locks: Arc::default(),
         }
     }
 
@@ -169,6 +172,11 @@ impl Catalog {
     /// All metadata locks.
     pub fn mdl(&self) -> &Arc<Mdl> {
         &self.mdl
+    }
+
+    /// All user-level locks.
+    pub fn user_locks(&self) -> &Arc<UserLocks> {
+        &self.user_locks
     }
 
     /// Publishes a changed schema under the next version, which it returns.

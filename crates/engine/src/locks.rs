@@ -7,6 +7,8 @@ use std::fmt::Write;
 use std::hash::Hasher;
 use std::sync::Arc;
 
+use nfold_catalog::SessionWait;
+use nfold_observe::contention::Place;
 use nfold_store::TrxId;
 use nfold_txn::locks::{DeadlockInfo, LockInfo, LockKind, LockMode, OwnerInfo};
 use nfold_types::row::RowLayout;
@@ -114,6 +116,16 @@ impl Engine {
             .collect();
         out.sort_by(|a, b| (&a.waiting.id, &a.blocking.id).cmp(&(&b.waiting.id, &b.blocking.id)));
         out
+    }
+
+    /// The session's wait for a row lock.
+    pub fn row_lock_wait_of(&self, session: u64) -> Option<SessionWait> {
+        let connection = u32::try_from(session).ok()?;
+        let Place::Row(key) = self.contention().site_of(connection)?.place else {
+            return None;
+        };
+        let found = self.trx_system().locks().wait_of(session, &key);
+        found.map(|(since, blockers)| SessionWait { since, blockers })
     }
 
     /// Transactions that have changed or locked something.

@@ -61,7 +61,7 @@ impl EngineSession {
 
     pub(crate) fn open(shared: &Arc<Shared>, number: u64) -> Result<EngineSession, EngineError> {
         let trx = shared.trx.session(number)?;
-        let mdl = shared.catalog.mdl().slot();
+        let mdl = shared.catalog.mdl().slot(number);
         Ok(EngineSession {
             shared: shared.clone(),
             applier: Applier(shared.clone()),

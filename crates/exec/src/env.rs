@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use nfold_catalog::UserLockSession;
 use nfold_plan::query::ColumnMeta;
 use nfold_plan::{SqlMode, Value, VarScope};
 use nfold_types::collation::CollationId;
@@ -53,10 +54,13 @@ pub trait SessionEnv {
     fn version(&self) -> String;
     /// The next two words of the session's random sequence (`RAND()` without a seed).
     fn random(&self) -> u64;
-    /// `GET_LOCK` and its like are the session's; `None`: not supported here.
-    fn user_lock(&self, _op: UserLock, _name: &[u8], _timeout: Option<f64>) -> Option<Value> {
+    /// The session's user-level locks; `None`: not supported here.
+    fn user_locks(&self) -> Option<&UserLockSession> {
         None
     }
+    /// The session waits for a user-level lock: breaks the deadlocks that it is part of. Called when the wait begins, and again
+    /// while it lasts, as another session's wait may close a cycle.
+    fn break_user_lock_deadlocks(&self) {}
     /// `div_precision_increment`
     fn div_precision_increment(&self) -> u8 {
         4
@@ -112,16 +116,6 @@ pub trait SessionEnv {
     fn auto_increment(&self) -> (u64, u64) {
         (1, 1)
     }
-}
-
-/// Operations on user-level locks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UserLock {
-    Get,
-    Release,
-    ReleaseAll,
-    IsFree,
-    IsUsed,
 }
 
 /// Why the executor must stop.

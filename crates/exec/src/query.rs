@@ -381,7 +381,7 @@ impl Operands<'_, '_> {
         match &q.body {
             QueryBody::Block(_) => Ok(()),
             QueryBody::Rows(list) => {
-                let state = rt.state(&NoSubqueries);
+                let state = rt.state(rt);
                 let cx = EvalCx {
                     rows: &[],
                     outer: self.outer,

@@ -1,20 +1,26 @@
 //! One execution of one statement: the session, the fiber, the parameters, the warnings.
 
 use std::cell::{Cell, RefCell};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use nfold_catalog::{TableDef, TableId};
+use nfold_catalog::{TableDef, TableId, UserLockOutcome, UserLockWait};
 use nfold_engine::{
     Engine, EngineError, EngineSession, Isolation, Read, RowBatch, RowTaker, Stop, StoreError,
     Table, lend,
 };
+use nfold_observe::contention::{Site, WaitKind};
+use nfold_plan::expr::{ExprType, SubqueryUse};
 use nfold_types::{Checkpoint, ErrorCode, SqlError, Warnings};
 
 use crate::env::{Checkpoints, ExecCx, Interrupt, SessionEnv};
-use crate::eval::{ListCache, Scope, StmtState, Subqueries};
+use crate::eval::{EvalCx, ListCache, NoSubqueries, Scope, StmtState, Subqueries, Val};
 use crate::params::Params;
 use crate::query::Working;
+
+/// How often a session that waits for a user-level lock looks for deadlocks that other waits have closed.
+const DEADLOCK_SEARCH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Everything an operator may touch. Session and fiber are behind cells because a subquery runs in the middle of an expression; each
 /// is borrowed for one call at a time.
@@ -39,6 +45,31 @@ pub(crate) struct Runtime<'s> {
     /// Rows that the engine has given.
     pub examined: Cell<u64>,
     pub working: Working,
+}
+
+/// Of expressions that hold no subquery: they may wait.
+impl Subqueries for Runtime<'_> {
+    fn value<'a>(
+        &self,
+        cx: &EvalCx<'a>,
+        index: u16,
+        use_as: &'a SubqueryUse,
+        ty: &'a ExprType,
+    ) -> Result<Val<'a>, SqlError> {
+        NoSubqueries.value(cx, index, use_as, ty)
+    }
+
+    fn sleep(&self, time: Duration) -> Result<(), SqlError> {
+        Runtime::sleep(self, time)
+    }
+
+    fn wait_for_user_lock(
+        &self,
+        wait: &mut UserLockWait,
+        deadline: Option<Instant>,
+    ) -> Result<(), SqlError> {
+        Runtime::wait_for_user_lock(self, wait, deadline)
+    }
 }
 
 impl<'s> Runtime<'s> {
@@ -120,6 +151,35 @@ impl<'s> Runtime<'s> {
             return self.tick();
         }
         self.cx.cx().sleep(time).map_err(Interrupt::to_sql)
+    }
+
+    /// Waits for a user-level lock until `deadline`. The first session of the lock's queue searches for deadlocks from time to
+    /// time, for all of them.
+    pub fn wait_for_user_lock(
+        &self,
+        wait: &mut UserLockWait,
+        deadline: Option<Instant>,
+    ) -> Result<(), SqlError> {
+        let contention = self.engine.contention();
+        let ticket = contention.enter(Site::of(WaitKind::UserLock));
+        self.env.break_user_lock_deadlocks();
+        let result = loop {
+            let now = Instant::now();
+            if wait.outcome() != UserLockOutcome::Waiting || deadline.is_some_and(|d| d <= now) {
+                break Ok(());
+            }
+            let search = now + DEADLOCK_SEARCH_INTERVAL;
+            let until = deadline.map_or(search, |d| d.min(search));
+            let pinned: Pin<&mut UserLockWait> = Pin::new(wait);
+            match self.cx.cx().wait(pinned, Some(until)) {
+                Ok(()) => {}
+                Err(Interrupt::Deadline) if wait.is_first() => self.env.break_user_lock_deadlocks(),
+                Err(Interrupt::Deadline) => {}
+                Err(interrupt) => break Err(interrupt.to_sql()),
+            }
+        };
+        contention.leave(ticket, None);
+        result
     }
 
     /// Calls `f` until it no longer has to wait.

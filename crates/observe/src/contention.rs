@@ -57,6 +57,8 @@ pub enum WaitKind {
     LockShard,
     RowLock,
     MetadataLock,
+    /// GET_LOCK
+    UserLock,
     /// That all log before a commit is in the ring.
     CommitOrder,
     /// That a commit is on disk.
@@ -77,13 +79,14 @@ pub enum WaitKind {
     TransactionIds,
 }
 
-pub const KINDS: [WaitKind; 15] = [
+pub const KINDS: [WaitKind; 16] = [
     WaitKind::PageLatch,
     WaitKind::PageRead,
     WaitKind::TreeShape,
     WaitKind::LockShard,
     WaitKind::RowLock,
     WaitKind::MetadataLock,
+    WaitKind::UserLock,
     WaitKind::CommitOrder,
     WaitKind::CommitSync,
     WaitKind::LogRing,
@@ -104,6 +107,7 @@ impl WaitKind {
             WaitKind::LockShard => "lock table",
             WaitKind::RowLock => "row lock",
             WaitKind::MetadataLock => "metadata lock",
+            WaitKind::UserLock => "user lock",
             WaitKind::CommitOrder => "commit order",
             WaitKind::CommitSync => "commit sync",
             WaitKind::LogRing => "log buffer",
@@ -287,6 +291,27 @@ impl Contention {
         result
     }
 
+    /// Every wait that is under way: its connection (0: the server itself) and its site.
+    pub fn waiting(&self) -> Vec<(u32, Site)> {
+        let mut out = Vec::new();
+        for at in 0..SHARDS {
+            let shard = self.shard(at);
+            let waits = shard.waiting.values();
+            out.extend(waits.map(|w| (w.connection, w.site.clone())));
+        }
+        out
+    }
+
+    /// The site of a connection's wait.
+    pub fn site_of(&self, connection: u32) -> Option<Site> {
+        (0..SHARDS).find_map(|at| {
+            let shard = self.shard(at);
+            let mut waits = shard.waiting.values();
+            let found = waits.find(|w| w.connection == connection);
+            found.map(|w| w.site.clone())
+        })
+    }
+
     /// All sites that were waited at, the one with the most time first.
     pub fn report(&self) -> Vec<SiteReport> {
         let mut sites: HashMap<Site, Counts> = HashMap::new();
@@ -393,6 +418,9 @@ mod tests {
         assert_eq!((hot.waits, &hot.waiting[..]), (2, &[12, 13][..]));
         let sync = report.iter().find(|r| r.site.place == Place::Server);
         assert_eq!(sync.unwrap().waiting, [0]);
+        assert_eq!(contention.site_of(13), Some(page(3)));
+        assert_eq!(contention.site_of(14), None);
+        assert_eq!(contention.waiting().len(), 3);
 
         let about = PageAbout {
             page_type: 1,

@@ -276,7 +276,7 @@ fn optimizing_keeps_the_rows_and_shrinks_the_file() {
 fn the_metadata_lock_passes_to_the_table_that_takes_the_place() {
     let db = Db::new();
     let mdl = db.engine.catalog().mdl().clone();
-    let mut other = mdl.slot();
+    let mut other = mdl.slot(0);
     let old = db.table().def().clone();
     let claim = mdl.try_exclusive(None, &[old.id]).unwrap();
     db.engine.truncate_table(&old).unwrap();

@@ -181,7 +181,7 @@ fn tables_keep_their_rows_whatever_is_defined() {
         for thread in 0..4u64 {
             s.spawn(move || {
                 let mut random = Random(0x9e37_79b9 * (thread + 1) + stress_seconds(2));
-                let mut slot = mdl.slot();
+                let mut slot = mdl.slot(0);
                 while Instant::now() < end {
                     transfer(db, &mut slot, &mut random);
                     slot.release_all();

@@ -1,7 +1,8 @@
 //! What an expression cannot do alone: the executor that holds the session and its fiber runs subqueries, and waits.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use nfold_catalog::UserLockWait;
 use nfold_plan::expr::{CmpKind, ExprType, SubqueryUse};
 use nfold_types::SqlError;
 
@@ -40,6 +41,15 @@ pub trait Subqueries {
             return Ok(());
         }
         Err(SqlError::not_supported("SLEEP at this place"))
+    }
+
+    /// Waits for a user-level lock until `deadline`; error 1317 when the statement is killed meanwhile.
+    fn wait_for_user_lock(
+        &self,
+        _wait: &mut UserLockWait,
+        _deadline: Option<Instant>,
+    ) -> Result<(), SqlError> {
+        Err(SqlError::not_supported("GET_LOCK that waits at this place"))
     }
 }
 

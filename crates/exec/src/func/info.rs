@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use nfold_plan::expr::{Coercibility, Expr, ExprType};
 use nfold_plan::func::{Infer, infer_int_null};
-use nfold_types::{CollationId, ErrorCode, SqlError, Value};
+use nfold_types::{CollationId, ErrorCode, SqlError};
 
 use super::codes::no_value;
+use super::user_locks::{get_lock, is_free_lock, is_used_lock, release_all_locks, release_lock};
 use super::{Evaluated, Func, Inferred, arg, func, volatile};
-use crate::env::UserLock;
 use crate::eval::{EvalCx, Val};
 
 pub(super) static FUNCS: &[Func] = &[
@@ -73,33 +73,30 @@ pub(super) static FUNCS: &[Func] = &[
         },
         |cx, a, _| cx.val(&a[1]),
     ),
-    volatile(func("get_lock", (2, 2), infer_int_null::<1>, |cx, a, _| {
-        let timeout = cx.f64(&a[1])?;
-        lock(cx, UserLock::Get, Some(&a[0]), timeout)
-    })),
+    volatile(func("get_lock", (2, 2), infer_int_null::<1>, get_lock)),
     volatile(func(
         "release_lock",
         (1, 1),
         infer_int_null::<1>,
-        |cx, a, _| lock(cx, UserLock::Release, Some(&a[0]), None),
+        release_lock,
     )),
     volatile(func(
         "release_all_locks",
         (0, 0),
         infer_unsigned,
-        |cx, _, _| lock(cx, UserLock::ReleaseAll, None, None),
+        release_all_locks,
     )),
     volatile(func(
         "is_free_lock",
         (1, 1),
         infer_int_null::<1>,
-        |cx, a, _| lock(cx, UserLock::IsFree, Some(&a[0]), None),
+        is_free_lock,
     )),
     volatile(func(
         "is_used_lock",
         (1, 1),
         infer_unsigned_null,
-        |cx, a, _| lock(cx, UserLock::IsUsed, Some(&a[0]), None),
+        is_used_lock,
     )),
 ];
 
@@ -337,31 +334,5 @@ fn eval_inet_ntoa<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eva
             );
             Ok(Val::Null)
         }
-    }
-}
-
-/// The session keeps the locks; where it does not, error 1235.
-fn lock<'a>(
-    cx: &EvalCx<'a>,
-    op: UserLock,
-    name: Option<&'a Expr>,
-    timeout: Option<f64>,
-) -> Evaluated<'a> {
-    let name = match name {
-        None => Vec::new(),
-        Some(e) => match cx.bytes(e)? {
-            Some(name) if !name.is_empty() && name.len() <= 64 * 4 => name.into_owned(),
-            other => {
-                let shown =
-                    String::from_utf8_lossy(other.as_deref().unwrap_or(b"NULL")).into_owned();
-                return Err(SqlError::new(ErrorCode::ER_USER_LOCK_WRONG_NAME, &[&shown]));
-            }
-        },
-    };
-    match cx.env().user_lock(op, &name, timeout) {
-        None => Err(SqlError::not_supported("user-level locks")),
-        Some(Value::Int(v)) => Ok(Val::Int(v)),
-        Some(Value::UInt(v)) => Ok(Val::UInt(v)),
-        Some(_) => Ok(Val::Null),
     }
 }

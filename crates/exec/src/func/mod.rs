@@ -17,6 +17,7 @@ mod numeric;
 mod regexp;
 mod strings;
 mod text;
+mod user_locks;
 
 use std::sync::LazyLock;
 

@@ -11,7 +11,9 @@ mod set;
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
+use std::time::Instant;
 
+use nfold_catalog::UserLockWait;
 use nfold_plan::expr::{CmpKind, Expr, ExprType, SubqueryPlan, SubqueryUse};
 use nfold_sql::ast::BinaryOp;
 use nfold_types::{ErrorCode, SqlError, Value};
@@ -384,6 +386,14 @@ impl Subqueries for BlockSubqueries<'_, '_> {
 
     fn sleep(&self, time: std::time::Duration) -> Result<(), SqlError> {
         self.rt.sleep(time)
+    }
+
+    fn wait_for_user_lock(
+        &self,
+        wait: &mut UserLockWait,
+        deadline: Option<Instant>,
+    ) -> Result<(), SqlError> {
+        self.rt.wait_for_user_lock(wait, deadline)
     }
 
     fn value<'a>(

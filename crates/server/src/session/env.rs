@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use nfold_catalog::UserLockSession;
 use nfold_exec::SessionEnv;
 use nfold_plan::{SqlMode, VarScope};
 use nfold_sync::words::prefetch_line_outer;
@@ -15,9 +16,9 @@ use nfold_types::temporal::{MICROS_PER_SECOND, TimeZone};
 use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, Timestamp, TypeKind, Value};
 use rustc_hash::FxHashMap;
 
-use super::ServerState;
 use super::transaction::engine_isolation;
 use super::vars::{self, Globals, Scope, SessionVars, VarValue};
+use super::{ServerState, deadlock};
 use crate::handler::LoginInfo;
 
 /// A user variable. `collation`: that of a text, where it is not the connection's.
@@ -51,6 +52,7 @@ pub struct Env {
     pub row_count: Cell<i64>,
     statement_time: Cell<i64>,
     user_vars: RefCell<FxHashMap<Box<str>, UserVar>>,
+    user_locks: UserLockSession,
     random: Cell<u64>,
 }
 
@@ -66,6 +68,8 @@ impl Env {
     pub fn new(server: Arc<ServerState>, login: LoginInfo) -> Env {
         let globals = server.globals.clone();
         let vars = SessionVars::new(&globals);
+        let session = u64::from(login.connection_id);
+        let user_locks = server.engine.catalog().user_locks().clone();
         let now = clock_us();
         let seed = (now as u64) ^ (u64::from(login.connection_id) << 40) | 1;
         Env {
@@ -85,6 +89,7 @@ impl Env {
             row_count: Cell::new(-1),
             statement_time: Cell::new(now),
             user_vars: RefCell::default(),
+            user_locks: UserLockSession::new(user_locks, session),
             random: Cell::new(seed),
         }
     }
@@ -222,6 +227,14 @@ impl SessionEnv for Env {
 
     fn sql_mode(&self) -> SqlMode {
         self.vars.settings().mode
+    }
+
+    fn user_locks(&self) -> Option<&UserLockSession> {
+        Some(&self.user_locks)
+    }
+
+    fn break_user_lock_deadlocks(&self) {
+        deadlock::break_deadlocks(&self.server, self.connection_id());
     }
 
     fn now(&self) -> Timestamp {

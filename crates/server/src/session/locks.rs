@@ -21,10 +21,11 @@
 //! A statement that changes rows announces one id more, in its session's own slot.
 
 use std::sync::{Arc, Weak};
-use std::time::Instant;
 
-use nfold_catalog::{Mdl, MdlBusy, MdlExclusive, MdlSlot, Privileges, SchemaSnapshot, TableId};
-use nfold_exec::ExecCx;
+use nfold_catalog::{
+    Mdl, MdlBusy, MdlExclusive, MdlSlot, Privileges, SchemaSnapshot, TableDef, TableId, sharer_of,
+};
+use nfold_exec::{ExecCx, SessionEnv};
 use nfold_sql::ast::{LockTable, ObjectName, Statement};
 use nfold_types::{ErrorCode, SqlError};
 use parking_lot::Mutex;
@@ -141,19 +142,18 @@ impl Session {
         list: &[LockTable],
     ) -> Result<Response, SqlError> {
         self.release_table_locks();
-        let deadline = Instant::now().checked_add(self.env.vars.settings().lock_wait_timeout);
-        let mut waiting = MdlWait::default();
+        let mut waiting = MdlWait::new(self);
         self.table_locks = loop {
             self.refresh_schema();
             let tables = self.tables_to_lock(list)?;
-            let first: Vec<TableId> = tables.iter().map(|t| t.id).take(1).collect();
+            let permits = tables.iter().map(|t| write_permit(t.id));
+            let wanted: Vec<TableId> = tables.iter().map(|t| t.id).chain(permits).collect();
             if let Ok(locks) = self.try_lock_tables(tables)
                 && self.schema.version == self.server.engine.catalog().version()
             {
                 break locks;
             }
-            waiting.begin(self, &first);
-            Self::mdl_pause(cx, deadline)?;
+            waiting.pause(self, cx, &wanted, true)?;
         };
         self.plan_environment_changed();
         Ok(Response::ok())
@@ -199,11 +199,13 @@ impl Session {
         written.sort_unstable();
         written.dedup();
         written.extend(written.clone().into_iter().map(write_permit));
-        let mut announced = mdl.slot();
+        let mut announced = mdl.slot(self.env.connection_id());
         let mut shared = Vec::new();
         for t in tables.iter().filter(|t| !is_written(t.id)) {
             announced.acquire(t.id)?;
-            shared.push(self.server.read_permits.share(&mdl, write_permit(t.id))?);
+            let permit = write_permit(t.id);
+            announced.acquire(sharer_of(permit))?;
+            shared.push(self.server.read_permits.share(&mdl, permit)?);
         }
         let own = Some(self.engine.mdl_ref());
         Ok(TableLocks {
@@ -234,7 +236,7 @@ impl Session {
     /// Whether DDL may run under the table locks that are held.
     ///
     /// # Errors
-    /// 1100 and 1099 as for [`TableLocks::allow`], 1192 for databases.
+    /// 1100 and 1099 as for [`TableLocks::allow`], 1192 for databases and views.
     pub(super) fn table_locks_allow(&self, statement: &Statement) -> Result<(), SqlError> {
         use Statement::*;
         if self.table_locks.is_empty() {
@@ -246,16 +248,22 @@ impl Session {
         let mut opens = false;
         let makes = matches!(statement, CreateTable(_));
         match statement {
-            CreateDatabase(_) | AlterDatabase(_) | DropDatabase { .. } => {
+            CreateDatabase(_)
+            | AlterDatabase(_)
+            | DropDatabase { .. }
+            | CreateView(_)
+            | DropView { .. } => {
                 let code = ErrorCode::ER_LOCK_OR_ACTIVE_TRANSACTION;
                 return Err(SqlError::new(code, &[]));
             }
             CreateTable(c) => names.push(&c.name),
-            CreateView(v) => names.push(&v.name),
-            DropView { names: views, .. } => names.extend(views),
             DropTable(d) => names.extend(&d.names),
             Truncate(name) => names.push(name),
-            RenameTable(list) => names.extend(list.iter().map(|(old, _)| old)),
+            // A name that an earlier part of the statement gives is free.
+            RenameTable(list) => names.extend(list.iter().enumerate().filter_map(|(n, pair)| {
+                let given = |(_, new): &(ObjectName, ObjectName)| *new == pair.0;
+                (!list[..n].iter().any(given)).then_some(&pair.0)
+            })),
             AlterTable(a) => (opens, names) = (true, vec![&a.name]),
             CreateIndex(c) => (opens, names) = (true, vec![&c.table]),
             DropIndex { table, .. } => (opens, names) = (true, vec![table]),
@@ -276,7 +284,8 @@ impl Session {
         })
     }
 
-    /// After DDL: locked tables that were made anew have new ids, those that are gone are locked no more.
+    /// After DDL: locked tables that were made anew have new ids, those that were renamed have new names, and those that are gone are
+    /// locked no more.
     pub(super) fn renew_table_locks(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         if self.table_locks.is_empty() {
             return Ok(());
@@ -284,30 +293,39 @@ impl Session {
         self.refresh_schema();
         let mut locks = std::mem::take(&mut self.table_locks);
         let mut fresh = Vec::new();
+        let known: Vec<TableId> = locks.tables.iter().map(|t| t.id).collect();
+        let is_claimed = |id| locks.exclusive.iter().any(|claim| claim.covers(id));
         locks.tables.retain_mut(|t| {
-            let now = current_id(&self.schema, t);
-            if let Some(id) = now.filter(|id| *id != t.id) {
-                t.id = id;
+            let Some(now) =
+                current_def(&self.schema, t, |id| is_claimed(id) && !known.contains(&id))
+            else {
+                return false;
+            };
+            if now.id != t.id {
+                t.id = now.id;
                 // What took the place of a table that is claimed is claimed with it.
-                if !locks.exclusive.iter().any(|claim| claim.covers(id)) {
-                    fresh.push(id);
+                if !is_claimed(now.id) {
+                    fresh.push(now.id);
                 }
-                fresh.push(write_permit(id));
+                fresh.push(write_permit(now.id));
             }
-            now.is_some()
+            if *t.schema != *now.schema || *t.name != *now.name {
+                t.schema = (&*now.schema).into();
+                t.name = (&*now.name).into();
+                t.alias = t.name.clone();
+            }
+            true
         });
-        self.table_locks = locks;
+        if !locks.tables.is_empty() {
+            self.table_locks = locks;
+        }
         if !fresh.is_empty() {
             let mdl = self.server.engine.catalog().mdl().clone();
-            let deadline = Instant::now().checked_add(self.env.vars.settings().lock_wait_timeout);
-            let mut waiting = MdlWait::default();
+            let mut waiting = MdlWait::new(self);
             let claim = loop {
                 match mdl.try_exclusive(Some(self.engine.mdl_ref()), &fresh) {
                     Ok(claim) => break claim,
-                    Err(MdlBusy) => {
-                        waiting.begin(self, &fresh);
-                        Self::mdl_pause(cx, deadline)?;
-                    }
+                    Err(MdlBusy) => waiting.pause(self, cx, &fresh, true)?,
                 }
             };
             self.table_locks.exclusive.push(claim);
@@ -317,6 +335,17 @@ impl Session {
     }
 }
 
-fn current_id(schema: &SchemaSnapshot, t: &Locked) -> Option<TableId> {
-    schema.table(&t.schema, &t.name).map(|def| def.id)
+/// What a locked table has become: the table of its id, under whatever name; else what took its place, under its name or another.
+fn current_def<'s>(
+    schema: &'s SchemaSnapshot,
+    t: &Locked,
+    is_new_claim: impl Fn(TableId) -> bool,
+) -> Option<&'s Arc<TableDef>> {
+    let named = schema.table(&t.schema, &t.name);
+    if let Some(def) = named.filter(|def| def.id == t.id) {
+        return Some(def);
+    }
+    let same = schema.tables().find(|def| def.id == t.id);
+    let rebuilt = || schema.tables().find(|def| t.write && is_new_claim(def.id));
+    same.or(named).or_else(rebuilt)
 }

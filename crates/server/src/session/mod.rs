@@ -11,6 +11,7 @@
 mod account;
 pub mod cx;
 mod ddl;
+mod deadlock;
 mod dispatch;
 pub mod env;
 mod handler;

@@ -5,7 +5,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use nfold_engine::Engine;
+use nfold_observe::contention::WaitKind;
 use nfold_observe::digests::Digests;
+use parking_lot::Mutex;
 
 use super::Session;
 use super::locks::SharedPermits;
@@ -17,7 +19,7 @@ use crate::general_log::GeneralLog;
 use crate::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
 use crate::pool_list::PoolList;
 use crate::slow_log::SlowLog;
-use crate::worker::{FiberCx, Registry, WorkerCounters};
+use crate::worker::{FiberCx, ProcessInfo, Registry, WorkerCounters};
 
 /// See the module's header.
 pub struct ServerState {
@@ -25,6 +27,8 @@ pub struct ServerState {
     pub globals: Arc<Globals>,
     pub registry: Arc<Registry>,
     pub started: Instant,
+    /// Taken by each search for deadlocks that user-level locks are part of.
+    pub(super) deadlock_search: Mutex<()>,
     /// What LOCK TABLES ... READ holds.
     pub(super) read_permits: SharedPermits,
     /// Plans that sessions take over from each other.
@@ -55,6 +59,7 @@ impl ServerState {
             globals,
             registry,
             started: Instant::now(),
+            deadlock_search: Mutex::default(),
             read_permits: SharedPermits::default(),
             plans: SharedPlans::default(),
             digests: Digests::new(
@@ -83,6 +88,26 @@ impl ServerState {
             .configure(slow && to_files, file("slow_query_log_file"));
         self.general_log
             .configure(general && to_files, file("general_log_file"));
+    }
+
+    /// Connections with the states that the process list shows.
+    pub fn with_states(&self, processes: Vec<ProcessInfo>) -> Vec<(ProcessInfo, &'static str)> {
+        let waits = self.engine.contention().waiting();
+        let waits_for = |id, kind| {
+            let mut own = waits.iter().filter(|(connection, _)| *connection == id);
+            own.any(|(_, site)| site.kind == kind)
+        };
+        let state = |p: &ProcessInfo| match p.text {
+            None => "",
+            Some(_) if waits_for(p.id, WaitKind::UserLock) => "User lock",
+            Some(_) if waits_for(p.id, WaitKind::MetadataLock) => "Waiting for table metadata lock",
+            Some(_) => "executing",
+        };
+        let with_state = processes.into_iter().map(|p| {
+            let state = state(&p);
+            (p, state)
+        });
+        with_state.collect()
     }
 
     /// The global number `name`; 0 if it is none.

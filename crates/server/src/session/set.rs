@@ -11,7 +11,7 @@ use super::Session;
 use super::plan_info::{Info, evaluate};
 use super::response::Response;
 use super::storage;
-use super::tables::has_subquery;
+use super::tables::needs_query;
 use super::vars::{
     self, Assigned, Scope, VarDef, VarValue, charset_by_name, check, collation_by_name,
 };
@@ -45,7 +45,7 @@ impl Session {
         e: &Expr,
         text: &[u8],
     ) -> Result<(Value, Option<CollationId>), SqlError> {
-        if has_subquery(e) {
+        if needs_query(e) {
             return Ok((self.select_value(cx, e, text)?, None));
         }
         let warnings = RefCell::new(std::mem::take(&mut self.conditions));

@@ -41,11 +41,11 @@ pub fn tables_of(statement: &Statement, database: Option<&str>) -> Result<Vec<Ta
     }
 }
 
-/// Whether an expression holds a subquery.
-pub fn has_subquery(e: &Expr) -> bool {
+/// Whether an expression holds a subquery, or a function that may wait: it has to run as a query.
+pub fn needs_query(e: &Expr) -> bool {
     let mut walk = Walk::new(None);
     walk.expr(e);
-    walk.queries > 0
+    walk.queries > 0 || walk.may_wait
 }
 
 /// Whether an expression names a column, subqueries aside.
@@ -62,6 +62,8 @@ struct Walk<'a> {
     depth: usize,
     /// Columns met outside of queries.
     columns: usize,
+    /// A function that may suspend the statement was met.
+    may_wait: bool,
     database: Option<&'a str>,
     /// Names of common table expressions in scope.
     ctes: Vec<&'a str>,
@@ -75,6 +77,7 @@ impl<'a> Walk<'a> {
             queries: 0,
             depth: 0,
             columns: 0,
+            may_wait: false,
             database,
             ctes: Vec::new(),
             found: Vec::new(),
@@ -361,6 +364,9 @@ impl<'a> Walk<'a> {
             }
             Trim { what, expr, .. } => self.exprs(what.as_deref().into_iter().chain([&**expr])),
             Function(call) => {
+                let name = call.name.as_str();
+                let waits = |f: &&str| name.eq_ignore_ascii_case(f);
+                self.may_wait |= ["sleep", "get_lock", "benchmark"].iter().any(waits);
                 self.exprs(&call.args);
                 self.order(&call.order_by);
                 call.over.iter().for_each(|w| self.window(w));

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nfold_catalog::{MdlExclusive, TableId};
+use nfold_catalog::{MdlExclusive, MdlWaiting, TableId};
 use nfold_engine::{Isolation, Stop, TrxOptions, Wait};
-use nfold_exec::{ExecCx, Interrupt};
+use nfold_exec::{ExecCx, Interrupt, SessionEnv};
 use nfold_observe::contention::{Contention, Place, Site, Ticket, WaitKind};
 use nfold_sql::ast::{BeginOptions, CompletionOptions, IsolationLevel, SetTransaction};
 use nfold_types::{ErrorCode, Level, SqlError};
 
-use super::Session;
 use super::locks::table_of_permit;
 use super::response::Response;
 use super::vars::{VarValue, isolation_word};
+use super::{Session, deadlock};
 
 /// Pause between two tries for a metadata lock.
 const MDL_PAUSE: Duration = Duration::from_millis(1);
@@ -25,16 +25,62 @@ pub struct NextTransaction {
     pub read_only: Option<bool>,
 }
 
-/// A wait for a metadata lock, noted from the first try that failed until this is dropped.
-#[derive(Default)]
-pub(super) struct MdlWait(Option<(Arc<Contention>, Ticket)>);
+/// A wait for metadata locks, listed and noted from the first try that failed until this is dropped.
+pub(super) struct MdlWait {
+    deadline: Option<Instant>,
+    begun: Option<BegunMdlWait>,
+}
+
+struct BegunMdlWait {
+    listed: MdlWaiting,
+    contention: Arc<Contention>,
+    ticket: Option<Ticket>,
+}
 
 impl MdlWait {
-    /// `wanted`: of several tables the wait goes to the first.
-    pub(super) fn begin(&mut self, session: &Session, wanted: &[TableId]) {
-        if self.0.is_some() {
-            return;
+    /// Of a statement that has not had to wait yet, and may as long as `lock_wait_timeout` says.
+    pub(super) fn new(session: &Session) -> MdlWait {
+        let timeout = session.env.vars.settings().lock_wait_timeout;
+        MdlWait {
+            deadline: Instant::now().checked_add(timeout),
+            begun: None,
         }
+    }
+
+    /// Suspends the statement a little after a try for `wanted` that failed.
+    ///
+    /// # Errors
+    /// 1205 after the deadline, 1213 where the wait is part of a deadlock with user-level locks.
+    pub(super) fn pause(
+        &mut self,
+        session: &Session,
+        cx: &mut dyn ExecCx,
+        wanted: &[TableId],
+        exclusive: bool,
+    ) -> Result<(), SqlError> {
+        let begun = match &self.begun {
+            Some(begun) => begun,
+            None => {
+                let begun = BegunMdlWait::new(session, wanted, exclusive);
+                if session.server.engine.catalog().user_locks().any_waiting() {
+                    deadlock::break_deadlocks(&session.server, session.env.connection_id());
+                }
+                self.begun.insert(begun)
+            }
+        };
+        if begun.listed.is_victim() {
+            return Err(SqlError::new(ErrorCode::ER_LOCK_DEADLOCK, &[]));
+        }
+        if self.deadline.is_some_and(|d| Instant::now() >= d) {
+            return Err(SqlError::new(ErrorCode::ER_LOCK_WAIT_TIMEOUT, &[]));
+        }
+        cx.sleep(MDL_PAUSE).map_err(Interrupt::to_sql)
+    }
+}
+
+impl BegunMdlWait {
+    /// `wanted`: of several tables the wait site is the first.
+    fn new(session: &Session, wanted: &[TableId], exclusive: bool) -> BegunMdlWait {
         let engine = &session.server.engine;
         let (contention, schema) = (engine.contention().clone(), engine.catalog().snapshot());
         let is_table = |id: &TableId| schema.tables().any(|def| def.id == *id);
@@ -45,14 +91,19 @@ impl MdlWait {
             kind: WaitKind::MetadataLock,
             place,
         });
-        self.0 = Some((contention, ticket));
+        let mdl = engine.catalog().mdl();
+        BegunMdlWait {
+            listed: mdl.wait(session.env.connection_id(), wanted, exclusive),
+            contention,
+            ticket: Some(ticket),
+        }
     }
 }
 
-impl Drop for MdlWait {
+impl Drop for BegunMdlWait {
     fn drop(&mut self) {
-        if let Some((contention, ticket)) = self.0.take() {
-            contention.leave(ticket, None);
+        if let Some(ticket) = self.ticket.take() {
+            self.contention.leave(ticket, None);
         }
     }
 }
@@ -337,26 +388,14 @@ impl Session {
         }
     }
 
-    /// Waits a little for a metadata lock; error 1205 after `deadline`.
-    pub(super) fn mdl_pause(
-        cx: &mut dyn ExecCx,
-        deadline: Option<Instant>,
-    ) -> Result<(), SqlError> {
-        if deadline.is_some_and(|d| Instant::now() >= d) {
-            return Err(SqlError::new(ErrorCode::ER_LOCK_WAIT_TIMEOUT, &[]));
-        }
-        cx.sleep(MDL_PAUSE).map_err(Interrupt::to_sql)
-    }
-
     /// Takes shared metadata locks on the tables that `ids` finds in the newest schema, which [`Self::schema`] then is.
     pub fn lock_tables_shared(
         &mut self,
         cx: &mut dyn ExecCx,
         ids: &mut dyn FnMut(&nfold_catalog::SchemaSnapshot) -> Vec<TableId>,
     ) -> Result<(), SqlError> {
-        let deadline = Instant::now().checked_add(self.env.vars.settings().lock_wait_timeout);
         let mark = self.engine.mdl().mark();
-        let mut waiting = MdlWait::default();
+        let mut waiting = MdlWait::new(self);
         loop {
             self.refresh_schema();
             let wanted = ids(&self.schema);
@@ -367,8 +406,7 @@ impl Session {
             }
             mdl.release_to(mark);
             if taken.is_err() {
-                waiting.begin(self, &wanted);
-                Self::mdl_pause(cx, deadline)?;
+                waiting.pause(self, cx, &wanted, false)?;
             }
         }
     }
@@ -379,19 +417,15 @@ impl Session {
         cx: &mut dyn ExecCx,
         ids: &[TableId],
     ) -> Result<MdlExclusive, SqlError> {
-        let deadline = Instant::now().checked_add(self.env.vars.settings().lock_wait_timeout);
         let mdl = self.server.engine.catalog().mdl().clone();
         // What LOCK TABLES has claimed is the session's already.
         let mut wanted = ids.to_vec();
         wanted.retain(|id| !self.table_locks.claims(*id));
-        let mut waiting = MdlWait::default();
+        let mut waiting = MdlWait::new(self);
         loop {
             match mdl.try_exclusive(Some(self.engine.mdl_ref()), &wanted) {
                 Ok(claim) => return Ok(claim),
-                Err(_) => {
-                    waiting.begin(self, &wanted);
-                    Self::mdl_pause(cx, deadline)?;
-                }
+                Err(_) => waiting.pause(self, cx, &wanted, true)?,
             }
         }
     }

@@ -10,12 +10,12 @@ use crate::session::vars::{Scope, definitions};
 use crate::worker::ProcessInfo;
 
 /// Connections that the account may see: its own, or all with PROCESS.
-fn processes(cx: &Cx<'_>) -> Vec<ProcessInfo> {
+fn processes(cx: &Cx<'_>) -> Vec<(ProcessInfo, &'static str)> {
     let everyone = cx.has_global(Privileges::PROCESS);
     let own = &cx.env.login.user;
     let mut all = cx.server.registry.processes();
     all.retain(|p| everyone || p.identity.user == *own);
-    all
+    cx.server.with_states(all)
 }
 
 /// The running statement.
@@ -24,16 +24,12 @@ fn text(p: &ProcessInfo) -> Option<String> {
     Some(String::from_utf8_lossy(text).into_owned())
 }
 
-fn state(p: &ProcessInfo) -> &'static str {
-    if p.text.is_some() { "executing" } else { "" }
-}
-
 fn seconds(p: &ProcessInfo) -> Value {
     Value::Int((p.elapsed_us / 1_000_000) as i64)
 }
 
 /// One row of either PROCESSLIST.
-fn process_row(p: &ProcessInfo) -> Vec<Value> {
+fn process_row((p, state): &(ProcessInfo, &'static str)) -> Vec<Value> {
     vec![
         Value::UInt(p.id.into()),
         p.identity.user.as_str().into(),
@@ -41,7 +37,7 @@ fn process_row(p: &ProcessInfo) -> Vec<Value> {
         p.identity.database.as_deref().into(),
         command_name(p.command).into(),
         seconds(p),
-        state(p).into(),
+        (*state).into(),
         text(p).into(),
     ]
 }
@@ -61,7 +57,7 @@ pub(super) fn performance_processlist(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<
 
 /// One row for each connection: sessions have no thread of their own, so the connection's number stands for it.
 pub(super) fn threads(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
-    for p in processes(cx) {
+    for (p, state) in processes(cx) {
         let id = Value::UInt(p.id.into());
         let mut row = vec![
             id.clone(),
@@ -73,7 +69,7 @@ pub(super) fn threads(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
             p.identity.database.as_deref().into(),
             command_name(p.command).into(),
             seconds(&p),
-            state(&p).into(),
+            state.into(),
             text(&p).into(),
             Value::Null,
             Value::Null,

@@ -90,6 +90,26 @@ pub(super) fn data_locks(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError>
     Ok(())
 }
 
+/// User-level locks. The connection's number stands for its thread, as in `threads`.
+pub(super) fn metadata_locks(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    for lock in cx.server.engine.catalog().user_locks().list() {
+        put(vec![
+            text("USER LEVEL LOCK"),
+            Value::Null,
+            text(&lock.name),
+            Value::Null,
+            Value::UInt(0),
+            text("EXCLUSIVE"),
+            text("EXPLICIT"),
+            text(if lock.granted { "GRANTED" } else { "PENDING" }),
+            Value::Null,
+            Value::UInt(lock.session),
+            Value::Null,
+        ])?;
+    }
+    Ok(())
+}
+
 pub(super) fn data_lock_waits(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     let side = |lock: &DataLock| {
         [

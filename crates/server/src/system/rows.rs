@@ -161,6 +161,7 @@ fn performance(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "events_statements_summary_by_digest" => digests::summary(cx, put),
         "events_statements_histogram_by_digest" => digests::histogram(cx, put),
         "data_locks" => locks::data_locks(cx, put),
+        "metadata_locks" => locks::metadata_locks(cx, put),
         "data_lock_waits" => locks::data_lock_waits(cx, put),
         // The others measure what is not measured here, as MySQL's do with performance_schema=OFF.
         _ => Ok(()),

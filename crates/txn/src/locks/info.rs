@@ -2,10 +2,11 @@
 
 use super::owner::LockOwner;
 use super::queue::Entry;
-use super::table::{KEY_AT, LockTable, TAG_KEY};
+use super::table::{KEY_AT, LockTable, TAG_KEY, shard_of};
 use super::{DeadlockInfo, LockInfo, OwnerInfo, WaitInfo};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 fn info(key: &[u8], e: &Entry) -> LockInfo {
     let mut index = [0; 8];
@@ -56,6 +57,18 @@ impl LockTable {
             }
         }
         out
+    }
+
+    /// A session's wait at a place that a wait site names: when it began, and the sessions that it waits for.
+    pub fn wait_of(&self, session: u64, key: &[u8]) -> Option<(Instant, Vec<u64>)> {
+        let shard = self.shards[shard_of(key)].lock();
+        let queue = shard.get(key)?;
+        let is_own = |e: &Entry| e.owner.session() == session;
+        let at = queue.waiting().iter().position(is_own)?;
+        let e = &queue.waiting()[at];
+        let blockers = queue.blockers(&e.owner, e.mode, e.kind, at);
+        let sessions = blockers.map(|b| b.owner.session()).collect();
+        Some((e.waiter.as_ref()?.since, sessions))
     }
 
     /// What `waiting` waits for, and the lock of `blocking` that is in its way.

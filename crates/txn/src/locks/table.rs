@@ -90,7 +90,7 @@ fn encode(index: u64, key: LockKey<'_>) -> KeyBuf {
     out
 }
 
-fn shard_of(key: &[u8]) -> usize {
+pub(super) fn shard_of(key: &[u8]) -> usize {
     let mut hasher = FxHasher::default();
     hasher.write(key);
     (hasher.finish() >> 24) as usize % SHARDS

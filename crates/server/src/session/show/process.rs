@@ -27,7 +27,8 @@ impl Session {
         ]);
         let all = self.rights.sees_all_processes();
         let own = &self.env.login.user;
-        for p in self.server.registry.processes() {
+        let processes = self.server.registry.processes();
+        for (p, state) in self.server.with_states(processes) {
             if !all && p.identity.user != *own {
                 continue;
             }
@@ -46,7 +47,7 @@ impl Session {
                 p.identity.database.into(),
                 Value::from(command_name(p.command)),
                 Value::Int((p.elapsed_us / 1_000_000) as i64),
-                Value::from(if text.is_some() { "executing" } else { "" }),
+                Value::from(state),
                 text.into(),
             ]);
         }
