@@ -1,4 +1,4 @@
-//! CHECK, ANALYZE and OPTIMIZE TABLE: a row or more for each table.
+//! CHECK, ANALYZE, OPTIMIZE and REPAIR TABLE: a row or more for each table.
 
 use nfold_catalog::Privileges;
 use nfold_exec::ExecCx;
@@ -8,6 +8,9 @@ use nfold_types::{CollationId, ColumnType, SqlError, TextSize, TypeKind, Value};
 use super::table::refuse_view;
 use crate::session::Session;
 use crate::session::response::{Response, RowSet, text_type};
+
+/// The width that makes the protocol describe a message as MySQL does: 393,216 characters.
+const MESSAGE_BYTES: u32 = 98_304;
 
 /// Lines about one table: type (`status`, `note`, `error`) and text.
 type Lines = Vec<(&'static str, String)>;
@@ -22,22 +25,25 @@ pub fn run(
         MaintenanceKind::Check => "check",
         MaintenanceKind::Analyze => "analyze",
         MaintenanceKind::Optimize => "optimize",
-        MaintenanceKind::Repair => return Err(SqlError::not_supported("REPAIR TABLE")),
+        MaintenanceKind::Repair => "repair",
         MaintenanceKind::Checksum => return Err(SqlError::not_supported("CHECKSUM TABLE")),
     };
     if m.options.iter().any(|o| o == "HISTOGRAM") {
         return Err(SqlError::not_supported("histograms"));
     }
-    let long = ColumnType::string(
-        TypeKind::Text(TextSize::Medium),
-        CollationId::UTF8MB4_0900_AI_CI,
-    );
+    let text = TypeKind::Text(TextSize::Medium);
+    let long = ColumnType {
+        width: MESSAGE_BYTES,
+        ..ColumnType::string(text, CollationId::UTF8MB4_0900_AI_CI)
+    };
     let mut set = RowSet::new(&[
         ("Table", text_type(128)),
         ("Op", text_type(10)),
         ("Msg_type", text_type(10)),
         ("Msg_text", long),
     ]);
+    // MySQL describes it as the text of an expression, not of a column.
+    set.columns[3].made = true;
     for name in &m.tables {
         let schema = session.schema_of(name)?;
         let label = format!("{schema}.{}", name.name);
@@ -83,6 +89,9 @@ impl Session {
             ));
         }
         if kind == MaintenanceKind::Optimize {
+            let written = name.name.as_str();
+            self.table_locks
+                .allow(schema, written, Some(written), true)?;
             let (_claim, def) = self.claim_table(cx, schema, name.name.as_str(), &[])?;
             let engine = self.server.engine.clone();
             self.change(cx, move || engine.optimize_table(&def))?;
@@ -104,6 +113,10 @@ impl Session {
             return Ok(vec![("status", "OK".into())]);
         }
         refuse_view(&def)?;
+        if kind == MaintenanceKind::Repair {
+            let note = "The storage engine for the table doesn't support repair";
+            return Ok(vec![("note", note.into())]);
+        }
         let engine = self.server.engine.clone();
         let Some(table) = engine.table(def.id) else {
             return Err(SqlError::new(
