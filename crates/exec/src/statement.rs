@@ -61,33 +61,37 @@ pub enum ChangeSummary {
 }
 
 impl StatementResult {
-    /// The text of the OK packet; may be empty.
+    /// The text of the OK packet (ER_INSERT_INFO, ER_UPDATE_INFO); empty without a summary.
     pub fn info(&self) -> String {
-        self.summary.map_or_else(String::new, |s| s.to_string())
-    }
-}
-
-impl std::fmt::Display for ChangeSummary {
-    /// MySQL's text: ER_INSERT_INFO and ER_UPDATE_INFO.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            ChangeSummary::Insert {
+        let parts = match self.summary {
+            None => return String::new(),
+            Some(ChangeSummary::Insert {
                 records,
                 duplicates,
                 warnings,
-            } => write!(
-                f,
-                "Records: {records}  Duplicates: {duplicates}  Warnings: {warnings}"
-            ),
-            ChangeSummary::Update {
+            }) => [
+                ("Records: ", records),
+                ("  Duplicates: ", duplicates),
+                ("  Warnings: ", warnings),
+            ],
+            Some(ChangeSummary::Update {
                 matched,
                 changed,
                 warnings,
-            } => write!(
-                f,
-                "Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}"
-            ),
+            }) => [
+                ("Rows matched: ", matched),
+                ("  Changed: ", changed),
+                ("  Warnings: ", warnings),
+            ],
+        };
+        // Three names, and three numbers of up to 20 digits.
+        let mut text = String::with_capacity(104);
+        let mut digits = itoa::Buffer::new();
+        for (name, number) in parts {
+            text.push_str(name);
+            text.push_str(digits.format(number));
         }
+        text
     }
 }
 
