@@ -99,7 +99,8 @@ pub fn isolation_word(level: IsolationLevel) -> &'static str {
 }
 
 impl Settings {
-    /// What plans depend on, but for the zone.
+    /// The settings that plans depend on, except the time zone. A new variable that changes plans
+    /// belongs here: otherwise cached plans outlive its change.
     fn plan_key(&self) -> impl PartialEq + std::fmt::Debug + use<> {
         (
             self.mode,
