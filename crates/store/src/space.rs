@@ -154,7 +154,7 @@ impl Space {
     /// The words of its pages.
     #[inline(always)]
     pub(crate) fn dir(&self) -> &Directory {
-        self.tenancy.place()
+        self.tenancy.value()
     }
 
     /// Has it stay; see [`Held`].

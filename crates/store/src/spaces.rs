@@ -35,7 +35,7 @@ use crate::pool::flat::Arena;
 use crate::space::{
     FIRST_PAGES, Held, OpenFile, SUFFIX, Space, TEMPORARY, check_name, header_image, identify,
 };
-use nfold_sync::tenancy::NOBODY;
+use nfold_sync::tenancy::NO_TENANT;
 use parking_lot::Mutex;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::collections::HashMap;
@@ -149,9 +149,9 @@ impl Spaces {
         };
         for _ in 0..TABLE {
             let id = next.fetch_add(1, Ordering::SeqCst);
-            let Some(id) = u32::try_from(id).ok().filter(|id| *id != NOBODY) else {
-                next.store(NOBODY.into(), Ordering::SeqCst); // it never comes round
-                return Err(too_large("number of spaces ever made", NOBODY as usize));
+            let Some(id) = u32::try_from(id).ok().filter(|id| *id != NO_TENANT) else {
+                next.store(NO_TENANT.into(), Ordering::SeqCst); // it never comes round
+                return Err(too_large("number of spaces ever made", NO_TENANT as usize));
             };
             if self.is_free(id) && !self.is_leaving(id) {
                 return Ok(id);
@@ -162,7 +162,7 @@ impl Spaces {
 
     /// Whether no open space has the id's place.
     fn is_free(&self, id: SpaceId) -> bool {
-        id != NOBODY && self.look(id).is_none()
+        id != NO_TENANT && self.look(id).is_none()
     }
 
     /// Whether a dropped space that is still used had the id's place. Who drops a space holds it until its file is removed, so that no crash leaves two.
@@ -396,8 +396,8 @@ mod tests {
 
     #[test]
     fn numbers_end() {
-        let (spaces, next) = (Spaces::new(false), AtomicU64::new(u64::from(NOBODY) - 1));
-        assert_eq!(spaces.next_id(&next).unwrap(), NOBODY - 1);
+        let (spaces, next) = (Spaces::new(false), AtomicU64::new(u64::from(NO_TENANT) - 1));
+        assert_eq!(spaces.next_id(&next).unwrap(), NO_TENANT - 1);
         for _ in 0..3 {
             assert!(spaces.next_id(&next).is_err());
         }

@@ -1,25 +1,35 @@
-//! Two barriers that meet: a light one, passed all the time, and a heavy one, passed now and then. Metadata locks and snapshots use them.
+//! An asymmetric memory barrier: a light side for the frequent path and a heavy side for the rare
+//! one. Metadata locks and snapshots use it.
 //!
 //! # Picture
 //! ```text
-//!  often   store own word · light · load the other's           rarely   store or load · heavy · load all own words
+//!  frequent   store own word · light · load the other's word
+//!  rare       store or load  · heavy · load all own words
 //! ```
 //! # Concurrency
-//! Dekker's pattern: of two threads of which one passes [`Barrier::light`] and the other [`Barrier::heavy`], either what the light side did before its
-//! barrier is seen behind the heavy one, or what the heavy side did before its own is seen behind the light one. Two `fence(SeqCst)` give that. Where
-//! `membarrier(2)` works, the heavy side has the system pass a full barrier in every thread of the process that runs, between its own accesses before and behind: that barrier
-//! comes before the light side's place or behind it, in the order of that thread's instructions, which is all that a compiler fence has to keep. A
-//! thread that does not run has passed one when it was taken off its processor.
-//! Under loom both are fences.
+//! This is Dekker's store-then-load pattern. One thread passes [`Barrier::light`], another passes
+//! [`Barrier::heavy`]. Then at least one of the two sees, behind its own barrier, what the other
+//! stored before its barrier.
+//!
+//! Where `membarrier(2)` is missing, both sides run `fence(SeqCst)`.
+//!
+//! Where it works, the heavy side asks the kernel to run a full barrier in every running thread of
+//! the process. That barrier falls before or after the light side's place in the thread's
+//! instruction order, so the light side only needs a compiler fence to keep that order. A thread
+//! that is not running passed a full barrier when it was descheduled.
+//!
+//! Under loom both sides are fences.
 //! # Cost
-//! The light side: nothing where `membarrier` works, which [`Barrier::detect`] finds out. The heavy one: an interrupt for each processor that runs a thread of the process.
+//! The light side costs nothing where `membarrier` works; [`Barrier::detect`] finds out. The heavy
+//! side interrupts each processor that runs a thread of the process.
 
 #[cfg(not(loom))]
 use std::sync::atomic::compiler_fence;
 
 use crate::prim::{Ordering, fence};
 
-/// How the two sides meet; both have to use the same. See the module's header.
+/// Which pair of barriers the process uses. Both sides must use the same value. See the module's
+/// header.
 #[derive(Clone, Copy, Debug)]
 pub struct Barrier {
     #[cfg(not(loom))]
@@ -33,13 +43,14 @@ const MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED: libc::c_long = 1 << 4;
 
 #[cfg(not(loom))]
 fn membarrier(command: libc::c_long) -> bool {
-    // SAFETY: membarrier(2) takes a command and two ignored integers, and touches no memory of ours.
+    // SAFETY: membarrier(2) takes a command and two ignored integers, and touches no memory of
+    // ours.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
 #[cfg(not(loom))]
 impl Barrier {
-    /// Finds out what the system offers, and registers the process.
+    /// Finds out whether the kernel offers `membarrier`, and registers the process for it.
     pub fn detect() -> Barrier {
         Barrier {
             membarrier: !cfg!(any(miri, shuttle))
@@ -47,7 +58,7 @@ impl Barrier {
         }
     }
 
-    /// The side that is passed all the time.
+    /// The barrier of the frequent path.
     #[inline(always)]
     pub fn light(self) {
         if self.membarrier {
@@ -57,14 +68,15 @@ impl Barrier {
         }
     }
 
-    /// The other one.
+    /// The barrier of the rare path.
     pub fn heavy(self) {
         fence(Ordering::SeqCst);
         if self.membarrier {
-            // It was registered and cannot fail any more (membarrier(2), ERRORS); a failure would leave the light side without its partner.
+            // `membarrier` cannot fail after registration (membarrier(2), ERRORS). A failure would
+            // leave the light side without its partner, so the process must not go on.
             assert!(
                 membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED),
-                "membarrier was registered"
+                "membarrier works after its registration"
             );
         }
     }

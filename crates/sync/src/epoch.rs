@@ -1,20 +1,26 @@
-//! Freeing what readers may still look at: epochs without a shared write on the reader's side.
+//! Epoch-based reclamation: frees shared objects once no reader can still reach them. Readers write
+//! only to their own slot.
 //!
 //! # Picture
 //! ```text
-//! global 7   ── read by whoever pins, written by the background thread alone
-//! slots      [7] [0] [6] [7]        one padded line per thread or session, 0: not pinned
-//! garbage    (5, drop A) (6, drop B)   A goes when every pinned slot is above 5
+//! global 7   ── loaded by every pin, advanced by the background thread alone
+//! slots      [7] [0] [6] [7]           one padded line per thread or session; 0: not pinned
+//! garbage    (5, drop A) (6, drop B)   A is dropped when every pinned slot is above 5
 //! ```
 //! # Invariants
-//! - I1: an object is deferred after it was made unreachable, with the global epoch of that moment.
-//! - I2: it is dropped when every pinned slot holds a later epoch: whoever could have seen it has unpinned since.
+//! - I1: an object is deferred after it became unreachable, and is tagged with the global epoch of
+//!   that moment.
+//! - I2: an object is dropped when every pinned slot holds a later epoch. By then every reader that
+//!   could have reached it has unpinned.
 //! # Concurrency
-//! Pin: load global (Relaxed), store the own slot (Relaxed), `fence(SeqCst)`. Collect: advance global, `fence(SeqCst)`, scan. If
-//! the scan misses a pin, that reader's fence came later, so it sees the object as unreachable already. A stale epoch in a
-//! slot only delays. Unpin is a Release store: what the reader did happens before the drop.
+//! Pin: load global (Relaxed), store the own slot (Relaxed), `fence(SeqCst)`. Collect: advance
+//! global, `fence(SeqCst)`, scan the slots.
+//!
+//! If the scan misses a pin, that reader's fence came later, so the reader already sees the object
+//! as unreachable. A stale epoch in a slot only delays the drop. Unpin is a Release store, so
+//! everything the reader did happens before the drop.
 //! # Cost
-//! Pin is one store to an own line and one fence.
+//! A pin costs one store to the reader's own line and one fence.
 
 use crate::pad::CachePadded;
 use crate::prim::{AtomicU64, Mutex, Ordering, fence};
@@ -23,7 +29,7 @@ use std::sync::Arc;
 
 type Garbage = Box<dyn FnOnce() + Send>;
 
-/// All slots and all deferred objects of one kind of shared data.
+/// The slots of all readers and the deferred objects of one kind of shared data.
 pub struct Registry {
     global: CachePadded<AtomicU64>,
     slots: Mutex<Vec<Arc<CachePadded<AtomicU64>>>>,
@@ -52,7 +58,7 @@ impl Registry {
         }
     }
 
-    /// A slot for one thread or session. It leaves the registry when dropped.
+    /// Registers a slot for one thread or session. Dropping the slot removes it from the registry.
     pub fn slot(self: &Arc<Self>) -> Slot {
         let cell = Arc::new(CachePadded::new(AtomicU64::new(0)));
         locked(&self.slots).push(cell.clone());
@@ -63,14 +69,16 @@ impl Registry {
         }
     }
 
-    /// Runs `drop` once nobody who is pinned now can still look. The object must be unreachable already (I1).
+    /// Runs `drop` once no reader that is pinned now can still reach the object. The object must be
+    /// unreachable already (I1).
     pub fn defer_free(&self, drop: impl FnOnce() + Send + 'static) {
         fence(Ordering::SeqCst);
         let epoch = self.global.load(Ordering::Relaxed);
         locked(&self.garbage).push((epoch, Box::new(drop)));
     }
 
-    /// Advances the epoch and drops what nobody can see. Called by a background thread only. Gives how many were dropped.
+    /// Advances the epoch, drops every object that no reader can reach, and returns how many were
+    /// dropped. Only the background thread calls this.
     pub fn collect(&self) -> usize {
         self.global.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -103,13 +111,14 @@ impl Registry {
         count
     }
 
-    /// How many objects wait to be dropped.
+    /// The number of objects that wait to be dropped.
     pub fn pending(&self) -> usize {
         locked(&self.garbage).len()
     }
 }
 
-/// One thread's or session's place in a [`Registry`]. Not shared: pins nest by counting in the slot itself.
+/// The slot of one thread or session in a [`Registry`]. It is not shared between threads. Nested
+/// pins are counted in the slot.
 pub struct Slot {
     registry: Arc<Registry>,
     cell: Arc<CachePadded<AtomicU64>>,
@@ -117,7 +126,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// While the guard lives, nothing that is reachable now is dropped.
+    /// Pins the current epoch: while the guard lives, nothing that is reachable now is dropped.
     #[inline]
     pub fn pin(&self) -> Guard<'_> {
         let depth = self.depth.get();
@@ -132,7 +141,7 @@ impl Slot {
         Guard { slot: self }
     }
 
-    /// Whether a guard is alive.
+    /// Whether a guard of this slot is alive.
     pub fn is_pinned(&self) -> bool {
         self.depth.get() != 0
     }
@@ -144,7 +153,7 @@ impl Drop for Slot {
     }
 }
 
-/// See [`Slot::pin`].
+/// Keeps its slot pinned. See [`Slot::pin`].
 pub struct Guard<'a> {
     slot: &'a Slot,
 }
@@ -165,7 +174,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     #[test]
-    fn a_pin_holds_garbage_back() {
+    fn pin_delays_drop_of_garbage() {
         let registry = Arc::new(Registry::new());
         let freed = Arc::new(AtomicUsize::new(0));
         let (a, b) = (registry.slot(), registry.slot());
@@ -182,7 +191,7 @@ mod tests {
         assert_eq!(
             freed.load(Ordering::Relaxed),
             0,
-            "the outer guard still holds"
+            "the outer guard still pins the slot"
         );
         drop(outer);
         let later = b.pin();
@@ -190,14 +199,14 @@ mod tests {
         assert_eq!(
             freed.load(Ordering::Relaxed),
             1,
-            "a later pin does not hold it"
+            "a later pin does not delay the drop"
         );
         drop(later);
         assert_eq!(registry.pending(), 0);
     }
 
     #[test]
-    fn a_dropped_slot_holds_nothing() {
+    fn dropped_slot_delays_nothing() {
         let registry = Arc::new(Registry::new());
         let slot = registry.slot();
         assert!(!slot.is_pinned());

@@ -1,28 +1,29 @@
-//! What threads share, and nothing else: page words, racy page bytes, epochs, the log's filled prefix.
+//! The synchronisation types that threads share: page words, racy page bytes, epochs, and the
+//! filled prefix of the log.
 //!
-//! Every type here is tested under loom (`RUSTFLAGS="--cfg loom"`); [`prim`] is the one place that chooses
-//! between `std`, `loom` and `shuttle`.
+//! Loom tests (`RUSTFLAGS="--cfg loom"`) cover the types here. [`prim`] is the one module that
+//! chooses between `std`, `loom` and `shuttle`.
 
 pub mod barrier;
+pub mod coalescer;
+pub mod deferred;
 pub mod epoch;
-pub mod gathering;
-pub mod left;
 pub mod pad;
 pub mod page_word;
 pub mod planted;
 pub mod prefix;
 pub mod prim;
-pub mod requests;
+pub mod target;
 pub mod tenancy;
 pub mod wakeup;
 pub mod words;
 
 pub use barrier::Barrier;
-pub use gathering::{Gathering, HandOver};
-pub use left::Left;
+pub use coalescer::{RequestCoalescer, Submission};
+pub use deferred::DeferredTarget;
 pub use pad::CachePadded;
 pub use page_word::PageWord;
 pub use prefix::FilledPrefix;
-pub use requests::Requests;
+pub use target::TargetRequests;
 pub use tenancy::Tenancy;
 pub use wakeup::Wakeup;

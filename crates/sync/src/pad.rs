@@ -1,8 +1,8 @@
-//! A value that shares its cache lines with nobody.
+//! A value that has its cache lines to itself.
 
 use std::ops::{Deref, DerefMut};
 
-/// Aligned to 128 bytes: two lines, because adjacent lines are fetched in pairs.
+/// Aligned to 128 bytes, which is two cache lines: the CPU prefetches adjacent lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct CachePadded<T>(T);

@@ -1,4 +1,5 @@
-//! The 64-bit word that says where a page is, whether somebody changes it, and which change it is at.
+//! The page word: a 64-bit word that holds a page's frame number, its exclusive latch and its
+//! version. The buffer pool keeps one for each page.
 //!
 //! # Picture
 //! ```text
@@ -6,25 +7,33 @@
 //! [ version: 34 bits                | parked | exclusive | frame + 1    ]     frame field 0: not resident
 //! ```
 //! # Invariants
-//! - I1: two loads that give the same word saw the same page bytes in between: every change of the bytes of a frame, and every
-//!   change of what a frame holds, grows the version of the page concerned before the frame can be changed again.
-//! - I2: the version never shrinks, also not across evictions.
-//! - I3: only the thread that set `exclusive` clears it. `parked` is set only while `exclusive` is set.
-//! - I4: the frame field of a resident page changes only under `exclusive`, or with one compare-and-swap that grows the version.
+//! - I1: if two loads return the same word, the page bytes did not change in between. Every change
+//!   of a frame's bytes, and every change of the page that a frame holds, increments the version of
+//!   the page concerned before the frame can change again.
+//! - I2: the version never decreases, not even across evictions.
+//! - I3: only the thread that set `exclusive` clears it. `parked` is set only while `exclusive` is
+//!   set.
+//! - I4: the frame field of a resident page changes only under `exclusive`, or by one
+//!   compare-and-swap that increments the version.
 //! # Concurrency
-//! Reader: load (Acquire) .. relaxed loads of page words .. `fence(Acquire)` .. load (Relaxed), equal → valid.
-//! The fence pairs with the latch holder's `fence(Release)` after its compare-and-swap and before its first store: a reader
-//! that saw one of its stores sees the exclusive bit or a later word. The holder's releasing swap (Release) pairs with the next
-//! reader's first load (Acquire).
-//! Waiting threads spin, then set `parked` and sleep in `parking_lot_core` keyed by the word's address; the release
-//! swaps the whole word and so learns whether anybody sleeps. Waking is rare, so all sleepers are woken.
+//! A reader loads the word (Acquire), loads page words (Relaxed), runs `fence(Acquire)`, and loads
+//! the word again (Relaxed). If both loads are equal, the read is valid.
+//!
+//! That fence pairs with the latch holder's `fence(Release)`, which lies between its
+//! compare-and-swap and its first store. A reader that saw one of the holder's stores therefore
+//! sees the exclusive bit or a later word. The holder's releasing swap (Release) pairs with the
+//! next reader's first load (Acquire).
+//!
+//! A waiting thread spins, then sets `parked` and sleeps in `parking_lot_core` keyed by the word's
+//! address. The release swaps the whole word and so learns whether threads sleep. Waking is rare,
+//! so it wakes all of them.
 //! # Cost
 //! A read stores nothing. A latch is one compare-and-swap and one swap.
 
 use crate::planted::{self, Bug};
 use crate::prim::{AtomicU64, Ordering, fence, point, spin};
 
-/// How often a waiting thread looks before it sleeps.
+/// How many times a waiting thread checks the word before it sleeps.
 const SPINS: u32 = 64;
 
 const FRAME_BITS: u32 = 28;
@@ -69,15 +78,15 @@ impl PageWord {
         PageWord(AtomicU64::new(0))
     }
 
-    /// The word as it is, Acquire.
+    /// Loads the word with Acquire.
     #[inline(always)]
     pub fn load(&self) -> u64 {
         point();
         self.0.load(Ordering::Acquire)
     }
 
-    /// The word without the exclusive bit: the start of an optimistic read. Spins, then sleeps, while a latch is held.
-    /// Second: whether it had to wait.
+    /// Starts an optimistic read: returns the word without the exclusive bit. While a latch is
+    /// held, it spins and then sleeps.
     #[inline(always)]
     pub fn begin_read(&self) -> u64 {
         let word = self.load();
@@ -87,7 +96,8 @@ impl PageWord {
         self.wait_shared()
     }
 
-    /// True if nothing changed since `seen` was loaded: what was copied in between is one state of the page.
+    /// Whether the word is still `seen`. Then everything copied since `seen` was loaded is one
+    /// state of the page.
     #[inline(always)]
     pub fn validate(&self, seen: u64) -> bool {
         point();
@@ -95,7 +105,7 @@ impl PageWord {
         self.0.load(Ordering::Relaxed) == seen || planted::is(Bug::MissedVersion)
     }
 
-    /// Latches the page if the word still is `seen` (which has no exclusive bit).
+    /// Latches the page if the word is still `seen`, which must not have the exclusive bit.
     #[inline]
     pub fn try_latch(&self, seen: u64) -> bool {
         debug_assert!(!is_exclusive(seen), "I3: latch from an unlatched word");
@@ -111,7 +121,8 @@ impl PageWord {
         true
     }
 
-    /// Latches the page if it is resident, waiting for another holder. Gives the word before the latch.
+    /// Latches the page if it is resident, waiting for other holders. Returns the word before the
+    /// latch.
     pub fn latch_resident(&self) -> Option<u64> {
         loop {
             let word = self.begin_read();
@@ -123,29 +134,31 @@ impl PageWord {
         }
     }
 
-    /// Ends a latch under which nothing was changed. `before` is the word before the latch.
+    /// Releases a latch whose holder changed nothing. `before` is the word before the latch.
     #[inline]
     pub fn release_unchanged(&self, before: u64) {
         self.release_to(before);
     }
 
-    /// Ends a latch under which the bytes were changed: the version grows.
+    /// Releases a latch whose holder changed the bytes: increments the version.
     #[inline]
     pub fn release_changed(&self, before: u64) {
         self.release_to(grown(before));
     }
 
-    /// Ends a latch by taking the page out of its frame: the version grows, the frame field becomes 0.
+    /// Releases a latch and evicts the page from its frame: increments the version and sets the
+    /// frame field to 0.
     pub fn release_evicted(&self, before: u64) {
         self.release_to(grown(before) & !FRAME_MASK);
     }
 
-    /// Ends a latch by moving the page to `frame`, which holds the same bytes: the version grows.
+    /// Releases a latch and moves the page to `frame`, which holds the same bytes: increments the
+    /// version.
     pub fn release_moved(&self, before: u64, frame: u32) {
         self.release_to(grown(before) & !FRAME_MASK | (u64::from(frame) + 1));
     }
 
-    /// Puts a page that was not resident into `frame`; fails if the word is not `seen` any more.
+    /// Makes an absent page resident in `frame`. Fails if the word is no longer `seen`.
     pub fn install(&self, seen: u64, frame: u32) -> bool {
         debug_assert!(
             frame_of(seen).is_none() && !is_exclusive(seen),
@@ -157,7 +170,8 @@ impl PageWord {
             .is_ok()
     }
 
-    /// As [`install`](Self::install), and latches the page in the same step. Gives the word "before the latch".
+    /// As [`install`](Self::install), and latches the page in the same step. Returns the word to
+    /// pass as `before` to the release.
     pub fn install_latched(&self, seen: u64, frame: u32) -> Option<u64> {
         debug_assert!(
             frame_of(seen).is_none() && !is_exclusive(seen),
@@ -217,8 +231,9 @@ impl PageWord {
     #[cfg(not(any(loom, shuttle)))]
     fn park(&self) {
         let key = std::ptr::from_ref(self).addr();
-        // SAFETY: the key is the address of this word, which stays put while it is borrowed; `validate` only loads it, and the
-        // other callbacks do nothing, so none of them panics or calls into parking_lot.
+        // SAFETY: the key is the address of this word, which cannot move while it is borrowed. The
+        // `validate` callback only loads the word and the other callbacks do nothing, so none of
+        // them panics or calls into parking_lot.
         unsafe {
             parking_lot_core::park(
                 key,
@@ -258,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_say_what_they_hold() {
+    fn page_word_tracks_frame_and_version() {
         let w = PageWord::new();
         assert_eq!(frame_of(w.load()), None);
         assert!(w.latch_resident().is_none());
@@ -282,10 +297,7 @@ mod tests {
         w.release_evicted(before);
         let seen = w.load();
         assert_eq!((frame_of(seen), version_of(seen)), (None, 2));
-        assert!(
-            !w.install(0, 7),
-            "an old view of an absent page cannot install"
-        );
+        assert!(!w.install(0, 7), "a stale word cannot install");
         let before = w.install_latched(seen, 7).unwrap();
         assert!(is_exclusive(w.load()));
         w.release_changed(before);
@@ -297,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn sleepers_are_woken() {
+    fn release_wakes_sleepers() {
         let w = std::sync::Arc::new(PageWord::new());
         assert!(w.install(0, 0));
         let rounds = if cfg!(miri) { 3 } else { 200 };

@@ -1,43 +1,46 @@
-//! Bugs on purpose, so that the simulator can show that it finds such bugs. Only the feature `planted` compiles them in; without it [`is`] is
-//! `false` at compile time, and nothing of them is left in a binary.
+//! Deliberate bugs. The simulator and the models plant them to show that they would find such bugs.
+//!
+//! Only the feature `planted` compiles them in. Without it [`is`] is `false` at compile time, and
+//! the binary contains no trace of them.
 
 /// A bug that can be planted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Bug {
-    /// The log counts as durable without a sync.
+    /// The log reports a position as durable without a sync.
     SkippedSync = 1,
-    /// Recovery forgets the newest of the transactions that a crash left unfinished.
+    /// Recovery does not roll back the newest transaction that a crash left unfinished.
     LostUndo,
-    /// A checkpoint does not look at the pages that are still to be written.
+    /// A checkpoint ignores the dirty pages that are still to be written.
     WrongCheckpoint,
-    /// What a split moves to the new page is not in the log.
+    /// A split does not log the entries that it moves to the new page.
     UnloggedSplit,
-    /// A cursor goes on in the page where it was, without a look at whether that page is still the right one.
+    /// A cursor continues in its current page without validating that it is still the right one.
     MissedValidation,
-    /// A page that was read is taken for whole whatever its checksum says.
+    /// A page read from disk is accepted whatever its checksum says.
     MissedChecksum,
-    /// An optimistic read is taken for valid whatever has happened to the page: for the models, as one thread alone cannot notice.
+    /// An optimistic read is accepted whatever happened to the page. Only the models use it: a
+    /// single thread cannot notice.
     MissedVersion,
 }
 
 #[cfg(feature = "planted")]
 static PLANTED: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
 
-/// Plants a bug in this process, in the place of the one before.
+/// Plants a bug in this process; it replaces the bug planted before.
 #[cfg(feature = "planted")]
 pub fn plant(bug: Option<Bug>) {
     let bug = bug.map_or(0, |bug| bug as u8);
     PLANTED.store(bug, std::sync::atomic::Ordering::SeqCst);
 }
 
-/// Whether a bug is planted.
+/// Whether `bug` is planted.
 #[cfg(feature = "planted")]
 pub fn is(bug: Bug) -> bool {
     PLANTED.load(std::sync::atomic::Ordering::Relaxed) == bug as u8
 }
 
-/// Whether a bug is planted: never.
+/// Whether a bug is planted: never, as the feature is off.
 #[cfg(not(feature = "planted"))]
 #[inline(always)]
 pub const fn is(_: Bug) -> bool {

@@ -1,4 +1,5 @@
-//! Which prefix of the log has been filled, when ranges are reserved in order and filled in any order.
+//! Tracks which prefix of the log has been filled. Writers reserve ranges in order and fill them in
+//! any order.
 //!
 //! # Picture
 //! ```text
@@ -9,23 +10,28 @@
 //! ```
 //! # Invariants
 //! - I1: `horizon` never shrinks, and every byte below it was marked filled.
-//! - I2: ranges start and end at multiples of [`UNIT`], and no range is longer than the capacity; a range is
-//!   marked only when its end is at most `horizon + capacity`. So a slot's value from an earlier lap is at most the
-//!   position that the slot stands for now, and old values need no clearing.
-//! - I3: when all marks are done and nobody is inside `mark`, `horizon` is the end of the longest filled prefix: nobody has
-//!   to look again later.
+//! - I2: ranges start and end at multiples of [`UNIT`], and no range is longer than the capacity. A
+//!   range is marked only when its end is at most `horizon + capacity`. So a slot's value from an
+//!   earlier lap is at most the position that the slot stands for now, and old values need no
+//!   clearing.
+//! - I3: when every `mark` has returned, `horizon` is the end of the longest filled prefix. No
+//!   later check is needed.
 //! # Concurrency
-//! `mark` stores its slot (Release), fences, and tries to become the one that advances; the advancer clears the flag, fences and
-//! looks once more. The two `SeqCst` fences make a lost mark impossible: either the marker sees the flag clear, or the advancer
-//! sees the slot. `horizon` is stored with Release after the slots were loaded with Acquire, so whoever loads it with Acquire sees
-//! all bytes below it, and everything its writers did before they marked (a transaction's status).
+//! `mark` stores its slot (Release), fences, and tries to become the thread that advances the
+//! horizon. The advancing thread clears the flag, fences and checks the next slot once more. The
+//! two `SeqCst` fences rule out a lost mark: either the marker sees the flag clear, or the
+//! advancing thread sees the slot.
+//!
+//! `horizon` is stored with Release after the slots were loaded with Acquire. A thread that loads
+//! it with Acquire therefore sees all bytes below it, and everything that their writers did before
+//! they marked them (such as setting a transaction's status).
 //! # Cost
-//! Readers of `horizon` share one line with nothing else on it.
+//! `horizon` has a cache line to itself, so its readers share no line with the writers' slots.
 
 use crate::pad::CachePadded;
 use crate::prim::{AtomicBool, AtomicU64, Ordering, fence};
 
-/// Alignment of ranges, bytes.
+/// Alignment of ranges, in bytes.
 pub const UNIT: u64 = 16;
 
 /// See the module's header.
@@ -36,7 +42,7 @@ pub struct FilledPrefix {
 }
 
 impl FilledPrefix {
-    /// `capacity`: bytes, a power of two and at least one unit.
+    /// `capacity` is in bytes: a power of two, and at least one unit.
     pub fn new(start: u64, capacity: u64) -> Self {
         assert!(
             capacity.is_power_of_two() && capacity >= UNIT,
@@ -51,13 +57,13 @@ impl FilledPrefix {
         }
     }
 
-    /// The end of the filled prefix, Acquire.
+    /// The end of the filled prefix, loaded with Acquire.
     #[inline(always)]
     pub fn horizon(&self) -> u64 {
         self.horizon.load(Ordering::Acquire)
     }
 
-    /// The line that [`horizon`](Self::horizon) loads from.
+    /// The atomic that [`horizon`](Self::horizon) loads.
     pub fn horizon_cell(&self) -> &AtomicU64 {
         &self.horizon
     }
@@ -66,8 +72,8 @@ impl FilledPrefix {
         &self.slots[((at / UNIT) as usize) & (self.slots.len() - 1)]
     }
 
-    /// Says that `[start, end)` is filled, and moves the prefix as far as it goes. Gives the horizon it left behind when
-    /// it moved it.
+    /// Marks `[start, end)` as filled, and advances the prefix as far as possible. Returns the new
+    /// horizon if this call moved it.
     pub fn mark(&self, start: u64, end: u64) -> Option<u64> {
         debug_assert!(
             start.is_multiple_of(UNIT) && end.is_multiple_of(UNIT) && start < end,
@@ -81,7 +87,7 @@ impl FilledPrefix {
     fn advance(&self) -> Option<u64> {
         let mut moved = None;
         loop {
-            // Failing writes nothing: the line stays with whoever advances.
+            // A failed exchange stores nothing, so the line stays with the advancing thread.
             if self
                 .advancing
                 .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
@@ -116,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_prefix_waits_for_the_gap() {
+    fn prefix_stops_at_a_gap() {
         let p = FilledPrefix::new(64, 256);
         assert_eq!(p.mark(96, 128), None);
         assert_eq!(p.horizon(), 64);
@@ -129,14 +135,14 @@ mod tests {
     }
 
     #[test]
-    fn many_threads_leave_no_gap() {
+    fn prefix_reaches_end_under_many_threads() {
         let p = std::sync::Arc::new(FilledPrefix::new(0, 1 << 16));
         let next = std::sync::Arc::new(AtomicU64::new(0));
         let threads: Vec<_> = (0..4u64)
             .map(|t| {
                 let (p, next) = (p.clone(), next.clone());
                 std::thread::spawn(move || {
-                    // Miri takes about a thousand times as long.
+                    // Miri is about a thousand times slower.
                     for i in 0..if cfg!(miri) { 20 } else { 20_000u64 } {
                         let len = UNIT * (1 + (i * 7 + t) % 5);
                         let start = next.fetch_add(len, Ordering::Relaxed);

@@ -1,5 +1,7 @@
-//! The one place that picks `std`, `loom` or `shuttle`. With shuttle the types stay std's, as page words lie in mapped memory: its threads are
-//! coroutines of one thread, and only [`point`] and [`spin`] let another one run.
+//! The one module that chooses between `std`, `loom` and `shuttle`.
+//!
+//! With shuttle the types stay those of `std`, because page words lie in mapped memory. Shuttle's
+//! threads are coroutines of one thread; only [`point`] and [`spin`] let it switch to another.
 
 #[cfg(not(loom))]
 pub use std::sync::atomic::{
@@ -15,7 +17,7 @@ pub use loom::sync::atomic::{
 #[cfg(loom)]
 pub use loom::sync::{Arc, Mutex};
 
-/// One turn of a busy wait: a `pause` instruction, or a scheduling point under loom and shuttle.
+/// One round of a busy wait: a `pause` instruction, or a scheduling point under loom and shuttle.
 #[inline]
 pub fn spin() {
     #[cfg(not(any(loom, shuttle)))]
@@ -26,7 +28,8 @@ pub fn spin() {
     shuttle::thread::yield_now();
 }
 
-/// A place between two accesses to shared memory. Nothing, but under shuttle another thread may run here.
+/// Marks a place between two accesses to shared memory. It compiles to nothing, except that shuttle
+/// may switch threads here.
 #[inline(always)]
 pub fn point() {
     #[cfg(shuttle)]

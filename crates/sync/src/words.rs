@@ -1,4 +1,5 @@
-//! The one place that touches shared page bytes: relaxed 64-bit words, little-endian.
+//! Access to shared page bytes as relaxed, little-endian 64-bit words. All reads and writes of page
+//! bytes go through this module.
 //!
 //! # Picture
 //! ```text
@@ -6,15 +7,17 @@
 //! bytes    0 1 2 3 4 5 6 7 8 9 ...                  byte b is bits 8*(b%8).. of word b/8
 //! ```
 //! # Invariants
-//! - I1: page bytes are only ever written as whole aligned `AtomicU64`, and read as such or by machine instructions ([`wide`]), so races are
-//!   defined behaviour: a reader sees each byte as some writer stored it.
-//! - I2: no function panics or reads outside the slice, whatever offset or length it is given: an optimistic reader
-//!   passes numbers it has not validated yet. Bytes outside read as zero.
+//! - I1: page bytes are written only as whole aligned `AtomicU64`. They are read as such, or by
+//!   machine instructions ([`wide`]). So races are defined behaviour: a reader sees each byte as
+//!   some writer stored it.
+//! - I2: no function panics or reads outside the slice, whatever offset or length the caller
+//!   passes. Optimistic readers pass numbers that they have not validated yet. Bytes outside the
+//!   slice read as zero.
 //! # Concurrency
-//! All loads and stores are relaxed. Order comes from the page word: see [`crate::page_word`].
-//! Functions that store are called only by the holder of the exclusive latch.
+//! All loads and stores are relaxed. The page word orders them: see [`crate::page_word`]. Only the
+//! holder of the exclusive latch may call functions that store.
 //! # Cost
-//! No allocation but in [`append_out`], which appends to the caller's vector.
+//! Only the `append_*` functions can allocate, as they append to the caller's vector.
 
 use crate::prim::{AtomicU64, Ordering::Relaxed, point};
 use std::cmp::Ordering;
@@ -24,7 +27,8 @@ mod wide;
 
 pub use span::Span;
 
-/// Where `N` bytes from `off` on lie; `None` if they are not all inside, or cannot be loaded as one here.
+/// A pointer to the `N` bytes at `off`. `None` if they are not all inside the slice, or if this
+/// machine has no wide loads.
 #[inline(always)]
 fn whole<const N: usize>(words: &[AtomicU64], off: usize) -> Option<*const u8> {
     let last = (words.len() * 8).wrapping_sub(N);
@@ -51,13 +55,15 @@ pub fn load_u64(words: &[AtomicU64], off: usize) -> u64 {
     load_across(words, off)
 }
 
-/// [`load_u16`] at `low`, and [`load_u64`] at eight bytes before `low + ahead`, there, and eight bytes behind that.
+/// Returns [`load_u16`] at `low` and [`load_u64`] at `low + ahead - 8`, `low + ahead` and `low +
+/// ahead + 8`.
 #[inline(always)]
 pub fn load_u16_and_3_u64(words: &[AtomicU64], low: u32, ahead: u32) -> (u16, [u64; 3]) {
     let (low, middle) = (low as usize, low as usize + ahead as usize);
     if let Some(from) = whole::<24>(words, middle.wrapping_sub(8)) {
         let low = words.as_ptr().cast::<u8>().wrapping_add(low);
-        // SAFETY: W1; all three are inside, and so are the two bytes at `low`, which is not behind the second.
+        // SAFETY: W1; all 24 bytes are inside, and so are the two bytes at `low`, because `low` is
+        // not behind the second word.
         return unsafe {
             let low = u16::from_le(wide::load_2(low));
             let all = [0, 8, 16].map(|at| u64::from_le(wide::load_8(from.add(at))));
@@ -66,7 +72,7 @@ pub fn load_u16_and_3_u64(words: &[AtomicU64], low: u32, ahead: u32) -> (u16, [u
     }
     let before = match middle.checked_sub(8) {
         Some(before) => load_u64(words, before),
-        // What lies before the page is 0, too.
+        // Bytes before the page read as zero, too.
         None => load_u64(words, 0).unbounded_shl(8 * (8 - middle as u32)),
     };
     let all = [
@@ -120,12 +126,12 @@ pub fn load_u16(words: &[AtomicU64], off: usize) -> u16 {
     (low | (word(words, index.wrapping_add(1)) << 8)) as u16
 }
 
-/// Sixteen little-endian numbers of 4 bytes from `off` on, a multiple of 8; bytes outside are 0.
+/// Sixteen little-endian 4-byte integers at `off`, a multiple of 8; bytes outside are 0.
 #[inline(always)]
 pub fn load_16_u32(words: &[AtomicU64], off: usize) -> [u32; 16] {
     if let Some(from) = whole::<64>(words, off) {
         let mut out = [0; 16];
-        // SAFETY: W1; the array has as many bytes.
+        // SAFETY: W1; the array has 64 bytes.
         unsafe { wide::copy(from, out.as_mut_ptr().cast(), 64) };
         return out.map(u32::from_le);
     }
@@ -138,7 +144,7 @@ pub fn load_u8(words: &[AtomicU64], off: usize) -> u8 {
     (word(words, off / 8) >> ((off % 8) * 8)) as u8
 }
 
-/// Copies bytes from `off` on into `out`; zero-fills what lies outside.
+/// Copies the bytes at `off` into `out`, and zero-fills the part that lies outside.
 #[inline]
 pub fn copy_out(words: &[AtomicU64], off: usize, out: &mut [u8]) {
     point();
@@ -159,7 +165,8 @@ pub fn copy_out(words: &[AtomicU64], off: usize, out: &mut [u8]) {
         out.fill(0);
         return;
     };
-    // Whole words of output first: one load each, and no bounds checks, because the iterators end together.
+    // Whole output words first: one load each, and no bounds checks, because the iterators end
+    // together.
     let mut current = first.load(Relaxed);
     let mut following = rest.iter();
     let mut chunks = out.chunks_exact_mut(8);
@@ -169,7 +176,7 @@ pub fn copy_out(words: &[AtomicU64], off: usize, out: &mut [u8]) {
         chunk.copy_from_slice(&((current >> shift) | high).to_le_bytes());
         current = next;
     }
-    // What is left: less than a word, or the page's end.
+    // The rest: less than a word, or the bytes at the page's end.
     let mut done = out.len() - out.len() % 8;
     done = done.min((words.len() - index - 1) * 8);
     while done < out.len() {
@@ -195,24 +202,26 @@ pub fn append_out(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>
         return;
     }
     let count = len.div_ceil(8);
-    // Whole words are written, the last of them perhaps past the end.
+    // The loop writes whole words; the last one may extend past the end.
     out.reserve(count * 8);
     let to = out.spare_capacity_mut().as_mut_ptr().cast::<u64>();
     let (index, shift) = (off / 8, (off % 8) * 8);
     let mut current = word(words, index);
     for i in 0..count {
         let next = word(words, index + i + 1);
-        // The shift is split in two, so that none of them is by 64.
+        // The shift is split in two, because a shift by 64 would overflow.
         let value = (current >> shift) | ((next << 1) << (63 - shift));
-        // SAFETY: `i < count`, and `count` words of spare capacity were reserved; no alignment is asked for.
+        // SAFETY: `i < count`, and `count` words of spare capacity were reserved; the write is
+        // unaligned.
         unsafe { to.add(i).write_unaligned(value.to_le()) };
         current = next;
     }
-    // SAFETY: the loop has written `count * 8 >= len` bytes behind the vector's length, within its capacity.
+    // SAFETY: the loop has written `count * 8 >= len` bytes behind the vector's length, within its
+    // capacity.
     unsafe { out.set_len(out.len() + len) };
 }
 
-/// As [`append_out`], without a loop where `len` is no more than `16 * N`.
+/// As [`append_out`], but without a loop if `len` is at most `16 * N`.
 #[inline(always)]
 pub fn append_short<const N: usize>(
     words: &[AtomicU64],
@@ -227,15 +236,17 @@ pub fn append_short<const N: usize>(
     }
     out.reserve(room);
     let to = out.spare_capacity_mut().as_mut_ptr().cast();
-    // SAFETY: `room` bytes from `off` on are inside the slice (W1), and so many were reserved; `len` of them, at most all, are kept.
+    // SAFETY: `room` bytes from `off` on are inside the slice (W1), and `room` bytes were reserved.
+    // `len <= room` of them are kept.
     unsafe {
         wide::copy(words.as_ptr().cast::<u8>().add(off), to, room);
         out.set_len(out.len() + len);
     }
 }
 
-/// Writes `[off, off + len)`, which is inside, behind the length of `out`, which stays; what is written goes on to a multiple of [`wide::OVER`] bytes.
-/// False: that cannot be done here, or too near to the end of the page.
+/// Writes `[off, off + len)`, which must be inside the page, into the spare capacity of `out`; the
+/// vector's length stays. The copy is rounded up to a multiple of [`wide::OVER`] bytes. False: the
+/// machine has no wide loads, or the rounded copy would pass the end of the page.
 #[inline(always)]
 fn append_wide(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) -> bool {
     let rounded = len.next_multiple_of(wide::OVER);
@@ -244,15 +255,17 @@ fn append_wide(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) -
     }
     out.reserve(rounded);
     let to = out.spare_capacity_mut().as_mut_ptr().cast();
-    // SAFETY: `rounded` bytes from `off` on are inside the slice (W1), and so many were reserved.
+    // SAFETY: `rounded` bytes from `off` on are inside the slice (W1), and `rounded` bytes were
+    // reserved.
     unsafe { wide::copy(words.as_ptr().cast::<u8>().add(off), to, len) };
     true
 }
 
-/// Appends words that hold `[off, off + len)`, and gives where in `out` the bytes are: from, and how many, clamped to what is
-/// inside. `out` stays a whole number of words long if it was one.
+/// Appends words that contain `[off, off + len)`, clamped to the page. Returns the offset in `out`
+/// of the first byte, and the number of bytes. If the length of `out` was a multiple of 8 before,
+/// it is afterwards.
 ///
-/// The quickest copy there is here: nothing is shifted.
+/// This is the fastest copy in this module, because it shifts nothing.
 #[inline(always)]
 pub fn append_words(
     words: &[AtomicU64],
@@ -261,12 +274,14 @@ pub fn append_words(
     out: &mut Vec<u8>,
 ) -> (usize, usize) {
     let start = out.len();
-    // In large pieces, the last of which may go on behind the end of the bytes, but not of the page.
+    // The copy runs in pieces of 64 bytes. The last piece may extend past the end of the bytes, but
+    // not of the page.
     let (room, total) = (rounded_up::<{ wide::PIECE }>(len), words.len() * 8);
     if wide::IS_HERE && len <= LENGTH_MAX && off <= total && room <= total - off {
         out.reserve(room);
         let to = out.spare_capacity_mut().as_mut_ptr().cast();
-        // SAFETY: `room` bytes from `off` on are inside the slice (W1), and so many were reserved; those that are kept, rounded up to words, are among them.
+        // SAFETY: `room` bytes from `off` on are inside the slice (W1), and `room` bytes were
+        // reserved. The bytes that are kept, rounded up to whole words, are among them.
         unsafe {
             wide::copy_pieces(words.as_ptr().cast::<u8>().add(off), to, room);
             out.set_len(start + rounded_up::<8>(len));
@@ -276,16 +291,17 @@ pub fn append_words(
     append_at_end(words, off, len, out)
 }
 
-/// Most bytes that anything has: what is longer is garbage.
+/// The largest length that a value can have. A longer one was read before validation and is
+/// garbage.
 const LENGTH_MAX: usize = u32::MAX as usize;
 
-/// The next multiple of `N`, a power of two, of a length up to [`LENGTH_MAX`].
+/// Rounds `len`, at most [`LENGTH_MAX`], up to a multiple of `N`, a power of two.
 #[inline(always)]
 fn rounded_up<const N: usize>(len: usize) -> usize {
     len.wrapping_add(N - 1) & !(N - 1)
 }
 
-/// [`append_words`] near the page's end, or behind it.
+/// [`append_words`] for bytes near the page's end or behind it.
 #[cfg_attr(all(target_arch = "x86_64", not(any(loom, shuttle, miri))), cold)]
 fn append_at_end(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) -> (usize, usize) {
     let total = words.len() * 8;
@@ -293,14 +309,15 @@ fn append_at_end(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>)
     let len = len.min(total - off);
     let start = out.len();
     if append_wide(words, off, len, out) {
-        // SAFETY: so many bytes were written behind the vector's length, within its capacity.
+        // SAFETY: `append_wide` wrote that many bytes behind the vector's length, within its
+        // capacity.
         unsafe { out.set_len(start + len.next_multiple_of(8)) };
         return (start, len);
     }
     append_whole_words(words, off, len, out)
 }
 
-/// [`append_words`] word by word, of bytes that are inside.
+/// [`append_words`] word by word, for bytes that are inside the page.
 #[cfg_attr(all(target_arch = "x86_64", not(any(loom, shuttle, miri))), cold)]
 fn append_whole_words(
     words: &[AtomicU64],
@@ -315,7 +332,8 @@ fn append_whole_words(
     let (chunks, rest) = source.as_chunks::<8>();
     let mut at = 0;
     for chunk in chunks {
-        // SAFETY: the chunks are disjoint parts of `source`, whose length was reserved; no alignment is asked for.
+        // SAFETY: the chunks are disjoint parts of `source`, whose length was reserved; the writes
+        // are unaligned.
         let to = unsafe { to.add(at) };
         for (i, word) in chunk.iter().enumerate() {
             // SAFETY: as above.
@@ -333,8 +351,8 @@ fn append_whole_words(
     (start + off % 8, len)
 }
 
-/// Compares `[off, off + len)` with `other` as `memcmp` does, the shorter first when one is a prefix of the other.
-/// Bytes outside count as absent.
+/// Compares `[off, off + len)` with `other` as `memcmp` does, the shorter first when one is a
+/// prefix of the other. Bytes outside count as absent.
 #[inline]
 pub fn compare(words: &[AtomicU64], off: usize, len: usize, other: &[u8]) -> Ordering {
     point();
@@ -366,7 +384,7 @@ pub fn compare(words: &[AtomicU64], off: usize, len: usize, other: &[u8]) -> Ord
     len.cmp(&other.len())
 }
 
-/// Asks the CPU for the line that holds byte `off`.
+/// Prefetches the cache line that holds byte `off`.
 #[inline(always)]
 pub fn prefetch(words: &[AtomicU64], off: usize) {
     if let Some(w) = words.get(off / 8) {
@@ -374,7 +392,7 @@ pub fn prefetch(words: &[AtomicU64], off: usize) {
     }
 }
 
-/// Asks the CPU for the line where `what` begins.
+/// Prefetches the cache line where `what` begins.
 #[inline(always)]
 pub fn prefetch_line<T>(what: &T) {
     #[cfg(all(target_arch = "x86_64", not(loom)))]
@@ -388,7 +406,7 @@ pub fn prefetch_line<T>(what: &T) {
     let _ = what;
 }
 
-/// Asks the CPU for the lines that hold `[off, off + len)`, as far as they are inside.
+/// Prefetches the cache lines of `[off, off + len)` that are inside the page.
 #[inline(always)]
 pub fn prefetch_range(words: &[AtomicU64], off: usize, len: usize) {
     for at in (off..off + len).step_by(64) {
@@ -397,8 +415,8 @@ pub fn prefetch_range(words: &[AtomicU64], off: usize, len: usize) {
     prefetch(words, (off + len).saturating_sub(1));
 }
 
-/// As [`prefetch_line`], into the second cache: for many lines in a row. Few can be under way to the first one, and an ask beyond those is waited
-/// for.
+/// As [`prefetch_line`], but into the second-level cache, for many lines in a row. The first level
+/// has few fill buffers, and a prefetch beyond those stalls.
 #[inline(always)]
 pub fn prefetch_line_outer<T>(what: &T) {
     #[cfg(all(target_arch = "x86_64", not(loom)))]
@@ -412,7 +430,7 @@ pub fn prefetch_line_outer<T>(what: &T) {
     let _ = what;
 }
 
-/// As [`prefetch_line_outer`], for the line of byte `off`; nothing is asked for outside.
+/// As [`prefetch_line_outer`], for the line of byte `off`. An offset outside the page is ignored.
 #[inline(always)]
 pub fn prefetch_outer(words: &[AtomicU64], off: usize) {
     if off < words.len() * 8 {
@@ -421,7 +439,7 @@ pub fn prefetch_outer(words: &[AtomicU64], off: usize) {
     }
 }
 
-/// [`prefetch_line_outer`] for all lines of a value.
+/// [`prefetch_line_outer`] for every line of a value.
 #[inline(always)]
 pub fn prefetch_value<T>(what: &T) {
     let bytes = std::ptr::from_ref(what).cast::<u8>();
@@ -431,7 +449,8 @@ pub fn prefetch_value<T>(what: &T) {
     }
 }
 
-/// Stores `bytes` at `off`; bytes outside are dropped. Exclusive latch held.
+/// Stores `bytes` at `off`; bytes outside the page are dropped. The caller holds the exclusive
+/// latch.
 pub fn store_bytes(words: &[AtomicU64], off: usize, bytes: &[u8]) {
     point();
     let total = words.len() * 8;
@@ -459,7 +478,7 @@ pub fn store_bytes(words: &[AtomicU64], off: usize, bytes: &[u8]) {
     }
 }
 
-/// Stores bytes into a part of one word.
+/// Stores bytes into part of one word.
 #[inline]
 fn merge(word: &AtomicU64, from: usize, bytes: &[u8]) {
     let mut buf = word.load(Relaxed).to_le_bytes();
@@ -467,7 +486,7 @@ fn merge(word: &AtomicU64, from: usize, bytes: &[u8]) {
     word.store(u64::from_le_bytes(buf), Relaxed);
 }
 
-/// Stores a little-endian integer of 8 bytes at `off`. Exclusive latch held.
+/// Stores a little-endian 8-byte integer at `off`. The caller holds the exclusive latch.
 #[inline]
 pub fn store_u64(words: &[AtomicU64], off: usize, value: u64) {
     point();
@@ -480,7 +499,8 @@ pub fn store_u64(words: &[AtomicU64], off: usize, value: u64) {
     store_bytes(words, off, &value.to_le_bytes());
 }
 
-/// Moves `len` bytes inside the page, overlapping allowed. Exclusive latch held. Clamped on both sides.
+/// Moves `len` bytes inside the page, clamped on both sides; the ranges may overlap. The caller
+/// holds the exclusive latch.
 pub fn move_within(words: &[AtomicU64], from: usize, to: usize, len: usize) {
     let total = words.len() * 8;
     let len = len
@@ -512,7 +532,7 @@ pub fn move_within(words: &[AtomicU64], from: usize, to: usize, len: usize) {
     }
 }
 
-/// Moves whole words; all of them are on the page.
+/// Moves whole words, all of which must be on the page.
 fn move_words(words: &[AtomicU64], from: usize, to: usize, len: usize) {
     point();
     let copy = |(to, from): (&AtomicU64, &AtomicU64)| to.store(from.load(Relaxed), Relaxed);
@@ -524,7 +544,7 @@ fn move_words(words: &[AtomicU64], from: usize, to: usize, len: usize) {
     }
 }
 
-/// Zeroes `[off, off + len)`, clamped. Exclusive latch held.
+/// Zeroes `[off, off + len)`, clamped to the page. The caller holds the exclusive latch.
 pub fn fill_zero(words: &[AtomicU64], off: usize, len: usize) {
     let total = words.len() * 8;
     if off >= total {

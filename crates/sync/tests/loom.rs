@@ -1,23 +1,26 @@
-//! Every interleaving of the types that threads share, under loom's memory model.
+//! Loom models of the types that threads share: every interleaving under loom's memory model.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p nfold-sync --release --test loom`
 //!
-//! With a bound on preemptions loom explores little of what the main thread does behind a `spawn`, so everything that matters is in spawned threads. Each
-//! model says which weakenings it finds; each of those was planted and made it fail.
+//! With a bound on preemptions, loom explores little of what the main thread does after a `spawn`.
+//! So every step that matters runs in a spawned thread. Each model names the weakenings that it
+//! detects ("Finds"); each of them was planted once and made the model fail.
 #![cfg(loom)]
 
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use loom::thread;
 use nfold_sync::page_word::{PageWord, frame_of, is_exclusive};
 use nfold_sync::prefix::{FilledPrefix, UNIT};
-use nfold_sync::{Gathering, HandOver, Left, Requests, Tenancy, epoch::Registry, words};
+use nfold_sync::{
+    DeferredTarget, RequestCoalescer, Submission, TargetRequests, Tenancy, epoch::Registry, words,
+};
 use std::sync::Arc;
 
 fn page(n: usize) -> Vec<AtomicU64> {
     (0..n).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// An optimistic read of two words: their values if it validated.
+/// Reads two words optimistically, and returns them if the read validates.
 fn read(word: &PageWord, bytes: &[AtomicU64]) -> Option<(u64, u64)> {
     let seen = word.load();
     if is_exclusive(seen) || frame_of(seen).is_none() {
@@ -27,9 +30,10 @@ fn read(word: &PageWord, bytes: &[AtomicU64]) -> Option<(u64, u64)> {
     word.validate(seen).then_some(pair)
 }
 
-/// Finds: the fence of `validate` or of the latch left out, the load or the release relaxed, a version that does not grow.
+/// Finds: no fence in `validate` or in the latch; a relaxed load or release; a version that does
+/// not grow.
 #[test]
-fn a_validated_read_is_one_state() {
+fn validated_read_is_one_page_state() {
     loom::model(|| {
         let shared = Arc::new((PageWord::new(), page(2)));
         assert!(shared.0.install(0, 0));
@@ -53,7 +57,7 @@ fn a_validated_read_is_one_state() {
     });
 }
 
-/// Finds: the release relaxed.
+/// Finds: a relaxed release.
 #[test]
 fn latches_exclude_each_other() {
     loom::model(|| {
@@ -78,10 +82,11 @@ fn latches_exclude_each_other() {
     });
 }
 
-/// A holder that changes nothing of the page (its word is the same as before) may change what else the latch protects: whether the page is dirty.
-/// Finds: the latch's compare-and-swap or the release relaxed.
+/// A latch also protects state beside the page, such as its dirty flag. A holder may change only
+/// that, and then leaves the word as it was. Finds: a relaxed compare-and-swap in the latch, or a
+/// relaxed release.
 #[test]
-fn what_was_done_beside_the_page_is_seen_under_the_next_latch() {
+fn next_latch_sees_state_beside_the_page() {
     loom::model(|| {
         let shared = Arc::new((PageWord::new(), AtomicU64::new(0)));
         assert!(shared.0.install(0, 0));
@@ -104,11 +109,12 @@ fn what_was_done_beside_the_page_is_seen_under_the_next_latch() {
     });
 }
 
-/// Finds: the fence of `validate` or of whoever fills the frame left out, the load or `install` relaxed.
+/// Finds: no fence in `validate` or in the thread that fills the frame; a relaxed load or
+/// `install`.
 #[test]
-fn a_frame_given_to_another_page_is_noticed() {
+fn reader_notices_frame_reuse() {
     loom::model(|| {
-        // (page A, page B, the frame they take turns in, the free list)
+        // (page A, page B, the frame that they use in turn, the free list)
         let shared = Arc::new((
             PageWord::new(),
             PageWord::new(),
@@ -146,12 +152,12 @@ fn a_frame_given_to_another_page_is_noticed() {
     });
 }
 
-/// Finds: the fence of `validate` left out, the load or the release relaxed. The fence before the memory goes back is for the system's stores: for those of a
-/// thread the latch's is enough.
+/// Finds: no fence in `validate`; a relaxed load or release. The fence before the memory returns to
+/// the system is needed only for the system's stores: the latch's fence orders these.
 #[test]
-fn a_page_that_moves_to_another_frame_is_noticed() {
+fn reader_notices_move_to_another_frame() {
     loom::model(|| {
-        // The page's word, the frame it leaves, the frame it moves to.
+        // (the page's word, its old frame, its new frame)
         let shared = Arc::new((PageWord::new(), page(2), page(2)));
         assert!(shared.0.install(0, 0));
         words::store_u64(&shared.1, 0, 1);
@@ -164,7 +170,7 @@ fn a_page_that_moves_to_another_frame_is_noticed() {
                 words::store_u64(to, at, words::load_u64(from, at));
             }
             word.release_moved(before, 1);
-            // The memory goes back to the system, and reads as zeros.
+            // The memory returns to the system, and reads as zeros.
             nfold_sync::prim::fence(Ordering::SeqCst);
             words::store_u64(from, 0, 0);
             words::store_u64(from, 8, 0);
@@ -179,7 +185,7 @@ fn a_page_that_moves_to_another_frame_is_noticed() {
                 };
                 let pair = (words::load_u64(frame, 0), words::load_u64(frame, 8));
                 if shared.0.validate(seen) {
-                    assert_eq!(pair, (1, 1), "the page's bytes, in either frame");
+                    assert_eq!(pair, (1, 1), "the page's bytes, from either frame");
                 }
             }
         });
@@ -188,9 +194,9 @@ fn a_page_that_moves_to_another_frame_is_noticed() {
     });
 }
 
-/// Finds: the fence of `validate` left out, the load or `install` relaxed, a version that does not grow.
+/// Finds: no fence in `validate`; a relaxed load or `install`; a version that does not grow.
 #[test]
-fn a_page_that_left_and_came_back_is_noticed() {
+fn reader_notices_eviction_and_reload() {
     loom::model(|| {
         let shared = Arc::new((PageWord::new(), page(2)));
         assert!(shared.0.install(0, 0));
@@ -200,7 +206,7 @@ fn a_page_that_left_and_came_back_is_noticed() {
             let before = a.latch_resident().unwrap();
             a.release_evicted(before);
             for value in [2, 0] {
-                // The frame serves another page, then page A again, with its old bytes.
+                // The frame serves another page, and then page A again, with its old bytes.
                 nfold_sync::prim::fence(Ordering::Release);
                 words::store_u64(bytes, 0, value);
                 words::store_u64(bytes, 8, value);
@@ -217,9 +223,9 @@ fn a_page_that_left_and_came_back_is_noticed() {
     });
 }
 
-/// Finds: either fence, or the second look, left out; the flag's orderings relaxed.
+/// Finds: either fence or the second check left out; relaxed orderings of the flag.
 #[test]
-fn the_filled_prefix_leaves_nobody_behind() {
+fn filled_prefix_reaches_the_end() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
@@ -240,13 +246,13 @@ fn the_filled_prefix_leaves_nobody_behind() {
         assert_eq!(
             shared.0.horizon(),
             3 * UNIT,
-            "I3: the last one to leave has moved the prefix to the end"
+            "I3: the last marker moves the prefix to the end"
         );
     });
 }
 
 #[test]
-fn the_horizon_publishes_what_was_done_before() {
+fn horizon_publishes_earlier_stores() {
     loom::model(|| {
         let shared = Arc::new((
             FilledPrefix::new(0, 4 * UNIT),
@@ -286,16 +292,17 @@ fn the_horizon_publishes_what_was_done_before() {
     });
 }
 
-/// An object whose reads and whose end loom wants ordered.
+/// An object whose reads and whose drop loom requires to be ordered.
 struct Object(loom::cell::UnsafeCell<u32>);
 
-// SAFETY: loom checks each access, and fails the model where two are not ordered.
+// SAFETY: loom checks each access, and fails the model if two are not ordered.
 unsafe impl Sync for Object {}
 
-/// One thread makes an object unreachable and hands it over, another frees it, while a third may look at it. Finds: a fence of `pin`, `defer_free` or
-/// `collect` left out, the end of a pin or the look at the slots relaxed, objects freed whatever is pinned.
+/// One thread makes an object unreachable and defers it, another collects it, and a third may read
+/// it meanwhile. Finds: no fence in `pin`, `defer_free` or `collect`; a relaxed unpin or a relaxed
+/// scan of the slots; a collection that ignores pins.
 #[test]
-fn a_pinned_reader_never_sees_freed_objects() {
+fn pinned_reader_never_sees_freed_objects() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
@@ -343,10 +350,10 @@ fn a_pinned_reader_never_sees_freed_objects() {
     });
 }
 
-/// W1 and W2: a receiver that goes to sleep has no message, or is rung; and two senders ring once a sleep at most. Finds: either fence left out, a flag that
-/// is loaded and not swapped.
+/// W1 and W2: a receiver that goes to sleep has no message, or a sender rings it; two senders ring
+/// at most once per sleep. Finds: either fence left out; a flag that is loaded but not swapped.
 #[test]
-fn no_message_is_slept_over() {
+fn sleeping_receiver_misses_no_message() {
     use loom::sync::Mutex;
     use nfold_sync::Wakeup;
 
@@ -381,24 +388,25 @@ fn no_message_is_slept_over() {
         let rung = *rings.lock().unwrap();
         assert!(rung <= 1, "W2");
         if sleeps && rung == 0 {
-            // Nothing may be left in the queue: the receiver would never look.
+            // The queue must be empty here: the sleeping receiver would never look again.
             assert_eq!((received, *queue.lock().unwrap()), (2, 0), "W1");
         }
     });
 }
 
-/// What was handed over has been asked for when nobody holds anything any more. Finds: the second look left out. That these orderings may not be relaxed it
-/// does not show: loom makes read-modify-writes of several cells in one order.
+/// When no participant is left, every submitted position has been requested. Finds: the second swap
+/// left out. It cannot show that the orderings must not be relaxed, because loom executes
+/// read-modify-writes of several atomics in one total order.
 #[test]
-fn no_request_is_left_to_nobody() {
+fn coalescer_loses_no_request() {
     loom::model(|| {
-        let shared = Arc::new((Gathering::default(), AtomicU64::new(0)));
-        let turn = |shared: &(Gathering, AtomicU64), to: u64| {
-            shared.0.hold();
-            let to = match shared.0.hand_over(to) {
-                HandOver::Left => return,
-                HandOver::Alone => to,
-                HandOver::Ask(to) => to,
+        let shared = Arc::new((RequestCoalescer::default(), AtomicU64::new(0)));
+        let turn = |shared: &(RequestCoalescer, AtomicU64), to: u64| {
+            shared.0.enter();
+            let to = match shared.0.submit(to) {
+                Submission::Deferred => return,
+                Submission::Sole => to,
+                Submission::Request(to) => to,
             };
             shared.1.fetch_max(to, Ordering::AcqRel);
         };
@@ -416,89 +424,92 @@ fn no_request_is_left_to_nobody() {
     });
 }
 
-/// What is left to a thread that is about to doze is seen by it, or it is woken, by one of those who leave something. Finds: either fence left out, a flag
-/// that is loaded and not swapped.
+/// A target that is set while the receiver falls asleep is seen by the receiver, or one of the
+/// senders wakes it. Finds: either fence left out; a flag that is loaded but not swapped.
 #[test]
-fn nothing_is_left_to_one_that_dozes_on() {
+fn sleeping_receiver_misses_no_target() {
     loom::model(|| {
-        let left = Arc::new(Left::default());
+        let target = Arc::new(DeferredTarget::default());
         let threads: Vec<_> = [3, 5]
             .into_iter()
             .map(|number| {
-                let left = left.clone();
-                thread::spawn(move || left.leave(number))
+                let target = target.clone();
+                thread::spawn(move || target.raise(number))
             })
             .collect();
-        let own = left.clone();
-        let dozer = thread::spawn(move || {
+        let own = target.clone();
+        let receiver = thread::spawn(move || {
             let done = own.highest();
-            let dozes = own.may_doze(done);
-            if !dozes {
+            let sleeps = own.may_sleep(done);
+            if !sleeps {
                 own.awake();
                 assert!(own.highest() > done);
             }
-            (done, dozes)
+            (done, sleeps)
         });
-        let (done, dozes) = dozer.join().unwrap();
+        let (done, sleeps) = receiver.join().unwrap();
         let woken = threads.into_iter().map(|t| t.join().unwrap());
         let woken = woken.filter(|&w| w).count();
         assert!(woken <= 1);
-        if dozes && left.highest() > done {
+        if sleeps && target.highest() > done {
             assert_eq!(woken, 1);
         }
     });
 }
 
-/// Of requests that are made while their taker ends, each is answered by it, or whoever made it knows that it has to do it. Finds: either fence left out.
+/// A request that arrives while the server ends is either served, or its sender learns that it has
+/// to act itself. Finds: either fence left out.
 #[test]
-fn no_request_is_made_to_one_that_has_ended() {
+fn request_to_an_ended_server_is_noticed() {
     loom::model(|| {
-        let shared = Arc::new((Requests::new(0), AtomicU64::new(0)));
+        let shared = Arc::new((TargetRequests::new(0), AtomicU64::new(0)));
         let threads: Vec<_> = [1, 2]
             .into_iter()
             .map(|number| {
                 let shared = shared.clone();
                 thread::spawn(move || {
                     let (requests, done) = &*shared;
-                    requests.ask(number);
-                    if !requests.is_taken() {
+                    requests.request(number);
+                    if !requests.is_served() {
                         done.fetch_max(number, Ordering::AcqRel);
                     }
                 })
             })
             .collect();
         let own = shared.clone();
-        let taker = thread::spawn(move || {
+        let server = thread::spawn(move || {
             let (requests, done) = &*own;
             done.fetch_max(requests.highest(), Ordering::AcqRel);
-            done.fetch_max(requests.end(), Ordering::AcqRel);
+            done.fetch_max(requests.close(), Ordering::AcqRel);
         });
         for t in threads {
             t.join().unwrap();
         }
-        taker.join().unwrap();
+        server.join().unwrap();
         assert_eq!(shared.1.load(Ordering::Acquire), 2);
     });
 }
 
-/// Whoever syncs by itself, where nobody else waits or holds anything and the mutex is free, leaves no request to nobody, and nobody syncs beside it.
-/// Finds: a leader without the mutex. That it looks whether others wait is for their sake, not for durability.
+/// A commit that syncs itself, because no other commit waits and the mutex is free, loses no
+/// request of others, and no two threads sync at once. Finds: a leader without the mutex. The
+/// leader's check for waiting commits serves these commits' latency, not durability, so the model
+/// cannot find its absence.
 #[test]
-fn no_request_is_left_beside_a_leader() {
+fn leading_commit_loses_no_request() {
     use loom::sync::Mutex;
 
     #[derive(Default)]
     struct Log {
-        requests: Requests,
-        gathering: Gathering,
-        left: Left,
+        requests: TargetRequests,
+        coalescer: RequestCoalescer,
+        deferred: DeferredTarget,
         writer: Mutex<()>,
         filled: AtomicU64,
         durable: AtomicU64,
     }
 
     impl Log {
-        /// By the holder of the mutex.
+        /// Only the holder of the mutex calls this.
         fn sync(&self) {
             let to = self.filled.load(Ordering::Acquire);
             assert!(self.durable.fetch_max(to, Ordering::AcqRel) <= to);
@@ -516,7 +527,7 @@ fn no_request_is_left_beside_a_leader() {
             if done >= to {
                 return true;
             }
-            if self.requests.highest() > done || self.left.highest() > done {
+            if self.requests.highest() > done || self.deferred.highest() > done {
                 return false;
             }
             self.sync();
@@ -524,17 +535,17 @@ fn no_request_is_left_beside_a_leader() {
         }
 
         fn commit(&self, may_block: bool) {
-            self.gathering.hold();
+            self.coalescer.enter();
             let to = self.filled.fetch_add(1, Ordering::AcqRel) + 1;
-            match self.gathering.hand_over(to) {
-                HandOver::Left => drop(self.left.leave(to)),
-                HandOver::Alone if may_block && self.lead(to) => assert!(self.done() >= to),
-                HandOver::Alone => drop(self.requests.ask(to)),
-                HandOver::Ask(to) => drop(self.requests.ask(to)),
+            match self.coalescer.submit(to) {
+                Submission::Deferred => drop(self.deferred.raise(to)),
+                Submission::Sole if may_block && self.lead(to) => assert!(self.done() >= to),
+                Submission::Sole => drop(self.requests.request(to)),
+                Submission::Request(to) => drop(self.requests.request(to)),
             }
         }
 
-        /// The log thread, when it is awake.
+        /// One round of the log thread while it is awake.
         fn turn(&self) {
             let wanted = self.requests.highest();
             if wanted > self.done() {
@@ -568,25 +579,27 @@ fn no_request_is_left_beside_a_leader() {
     });
 }
 
-/// A space's object: a page word that serves one tenant after the other, and the frame that its pages lie in.
+/// A model of a space's slot: a page word that serves one tenant after another, and the frame of
+/// its pages.
 struct Place {
     tenancy: Tenancy<PageWord>,
     frame: Vec<AtomicU64>,
-    /// Whether the tenant was dropped. The store's accesses to it are sequentially consistent, which loom knows of fences only.
+    /// Whether the tenant was dropped. The store uses sequentially consistent accesses here. Loom
+    /// supports that ordering only for fences.
     gone: AtomicBool,
-    /// What who holds a tenant uses in a way that the next one may not be there for.
+    /// State that a user may access only while it keeps the tenant in its slot.
     used: loom::cell::UnsafeCell<u32>,
 }
 
-// SAFETY: loom checks each access to `used`, and fails the model where two are not ordered.
+// SAFETY: loom checks each access to `used`, and fails the model if two are not ordered.
 unsafe impl Sync for Place {}
 
 impl Place {
-    /// One whose tenant 1 has a page with the number 1.
+    /// A slot with tenant 1, whose page is resident and contains the number 1.
     fn new() -> Arc<Place> {
         let tenancy = Tenancy::new(PageWord::new());
         tenancy.occupy(1);
-        assert!(tenancy.place().install(0, 0));
+        assert!(tenancy.value().install(0, 0));
         let frame = page(2);
         words::store_u64(&frame, 0, 1);
         words::store_u64(&frame, 8, 1);
@@ -613,13 +626,13 @@ impl Place {
     }
 
     fn forget_page(&self) {
-        let word = self.tenancy.place();
+        let word = self.tenancy.value();
         if let Some(before) = word.latch_resident() {
             word.release_evicted(before);
         }
     }
 
-    /// Tenant 1, whose page was forgotten, goes, and 2 comes. False: somebody uses tenant 1.
+    /// Replaces tenant 1, whose page was evicted, by tenant 2. False: tenant 1 is in use.
     fn pass_on(&self) -> bool {
         if !self.tenancy.vacate(1) {
             return false;
@@ -630,9 +643,9 @@ impl Place {
         true
     }
 
-    /// Brings a page of `id` into the frame.
+    /// Loads a page of `id` into the frame.
     fn load_page(&self, id: u64) {
-        let word = self.tenancy.place();
+        let word = self.tenancy.value();
         let seen = word.load();
         nfold_sync::prim::fence(Ordering::Release);
         words::store_u64(&self.frame, 0, id);
@@ -640,9 +653,10 @@ impl Place {
         assert!(word.install(seen, 0));
     }
 
-    /// Looks for tenant `id` where it lives or lived; a look that counts found its page.
+    /// Reads the page of tenant `id`, which may live here no more. If the read validates, it must
+    /// have found that tenant's page.
     fn look_for(&self, id: u32) {
-        let word = self.tenancy.place();
+        let word = self.tenancy.value();
         let seen = word.load();
         if is_exclusive(seen) || frame_of(seen).is_none() || !self.tenancy.is(id) {
             return;
@@ -657,10 +671,11 @@ impl Place {
     }
 }
 
-/// Finds: the id compared before the word is loaded, or not at all, an id that is not taken away, the word's load or `install` relaxed, the fence of `validate` left
-/// out. Tenant 2 is looked for before it is there, which nobody does in the store.
+/// Finds: the id compared before the word is loaded, or not at all; an id that is not cleared; a
+/// relaxed load of the word; a relaxed `install`; no fence in `validate`. The model also looks for
+/// tenant 2 before it moves in, which the store never does.
 #[test]
-fn a_tenant_is_not_taken_for_another() {
+fn reader_tells_tenants_apart() {
     for id in [1, 2] {
         loom::model(move || {
             let shared = Place::new();
@@ -677,9 +692,10 @@ fn a_tenant_is_not_taken_for_another() {
     }
 }
 
-/// Finds: the id compared before the word is loaded, or not at all, the word's release relaxed. Between the load and the latch it may be compared as well.
+/// Finds: the id compared before the word is loaded, or not at all; a relaxed release of the word.
+/// The id may also be compared between the load and the latch.
 #[test]
-fn a_latched_page_stays_its_tenants() {
+fn latched_page_keeps_its_tenant() {
     loom::model(|| {
         let shared = Place::new();
         let other = shared.clone();
@@ -689,7 +705,7 @@ fn a_latched_page_stays_its_tenants() {
             other.load_page(2);
         });
         let writer = thread::spawn(move || {
-            let word = shared.tenancy.place();
+            let word = shared.tenancy.value();
             let seen = word.load();
             if !is_exclusive(seen) && frame_of(seen).is_some() && word.try_latch(seen) {
                 if shared.tenancy.is(1) {
@@ -697,7 +713,10 @@ fn a_latched_page_stays_its_tenants() {
                     shared.use_it();
                     assert!(shared.tenancy.is(1));
                 } else {
-                    assert!(shared.tenancy.is(2), "its page is there only while it is");
+                    assert!(
+                        shared.tenancy.is(2),
+                        "its page is resident only while it is here"
+                    );
                 }
                 word.release_unchanged(seen);
             }
@@ -707,9 +726,10 @@ fn a_latched_page_stays_its_tenants() {
     });
 }
 
-/// Finds: either fence, or the second look at the users, left out, that look or `release` relaxed, an id that is not taken away or not given back.
+/// Finds: either fence or the second check of the users left out; a relaxed check or `release`; an
+/// id that is not cleared, or not restored.
 #[test]
-fn who_holds_a_tenant_keeps_it() {
+fn hold_keeps_the_tenant() {
     loom::model(|| {
         let shared = Place::new();
         let (other, holder) = (shared.clone(), shared.clone());
@@ -731,9 +751,9 @@ fn who_holds_a_tenant_keeps_it() {
     });
 }
 
-/// Finds: the first look at the users left out; a hold that is not counted by `hold_again`.
+/// Finds: the first check of the users left out; a hold that `hold_again` does not count.
 #[test]
-fn who_has_held_a_tenant_sees_it_all_the_time() {
+fn long_standing_hold_never_misses_the_id() {
     loom::model(|| {
         let shared = Place::new();
         assert!(shared.tenancy.hold(1));
@@ -754,9 +774,9 @@ fn who_has_held_a_tenant_sees_it_all_the_time() {
     });
 }
 
-/// Finds: either fence, or the second look at the users, left out, that look or `unpin` relaxed.
+/// Finds: either fence or the second check of the users left out; a relaxed check or `unpin`.
 #[test]
-fn who_pins_a_tenant_keeps_it() {
+fn pin_keeps_the_tenant() {
     loom::model(|| {
         let shared = Place::new();
         let (other, pinner) = (shared.clone(), shared.clone());
@@ -777,10 +797,12 @@ fn who_pins_a_tenant_keeps_it() {
     });
 }
 
-/// I6 of the store's spaces: whoever drops a tenant forgets its pages unless it is pinned; then the last pin does. A pin that finds it dropped brings no page.
-/// Finds: either fence beside the mark left out; pins looked at before it is made, an end of a pin that does not look for it.
+/// I6 of the store's spaces: dropping a tenant evicts its pages unless it is pinned; then the last
+/// unpin evicts them. A pin that finds the tenant dropped loads no page. Finds: either fence beside
+/// the drop mark left out; pins checked before the mark is set; an unpin that does not check the
+/// mark.
 #[test]
-fn no_page_of_a_dropped_tenant_is_left() {
+fn drop_against_pin_leaves_no_page() {
     loom::model(|| {
         let shared = Place::new();
         shared.forget_page();
@@ -805,13 +827,14 @@ fn no_page_of_a_dropped_tenant_is_left() {
         });
         t.join().unwrap();
         pinner.join().unwrap();
-        assert_eq!(frame_of(shared.tenancy.place().load()), None);
+        assert_eq!(frame_of(shared.tenancy.value().load()), None);
     });
 }
 
-/// The same of a load, which holds the tenant: it looks whether that was dropped after its page is there. Finds: either fence, or that look, left out.
+/// The same for a load, which holds the tenant: it checks after the load whether the tenant was
+/// dropped. Finds: either fence or that check left out.
 #[test]
-fn no_load_leaves_a_page_of_a_dropped_tenant() {
+fn drop_against_load_leaves_no_page() {
     loom::model(|| {
         let shared = Place::new();
         shared.forget_page();
@@ -820,7 +843,7 @@ fn no_load_leaves_a_page_of_a_dropped_tenant() {
             other.drop_tenant();
             other.forget_page();
             if other.pass_on() {
-                assert_eq!(frame_of(other.tenancy.place().load()), None);
+                assert_eq!(frame_of(other.tenancy.value().load()), None);
             }
         });
         let loader = thread::spawn(move || {
@@ -834,14 +857,14 @@ fn no_load_leaves_a_page_of_a_dropped_tenant() {
         });
         t.join().unwrap();
         loader.join().unwrap();
-        assert_eq!(frame_of(shared.tenancy.place().load()), None);
+        assert_eq!(frame_of(shared.tenancy.value().load()), None);
     });
 }
 
-/// A pin for tenant 1 that comes too late keeps 2's page from being forgotten; then its end has to see to that. Finds: the id that is looked at before the pin
-/// ends.
+/// A pin meant for tenant 1 may come too late, and then keep tenant 2's page from being evicted.
+/// Its unpin must evict that page. Finds: the id checked before the pin ends.
 #[test]
-fn a_pin_that_comes_too_late_leaves_no_page() {
+fn late_pin_leaves_no_page() {
     loom::model(|| {
         let shared = Place::new();
         let forget = |place: &Place| {
@@ -867,6 +890,6 @@ fn a_pin_that_comes_too_late_leaves_no_page() {
         });
         t.join().unwrap();
         pinner.join().unwrap();
-        assert_eq!(frame_of(shared.tenancy.place().load()), None);
+        assert_eq!(frame_of(shared.tenancy.value().load()), None);
     });
 }

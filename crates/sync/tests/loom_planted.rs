@@ -1,4 +1,5 @@
-//! Shows that the models can fail: a read that is taken for valid without a look at the version must be found.
+//! Shows that the models can fail: it plants a read that skips the version check, and expects loom
+//! to find it.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p nfold-sync --features planted --test loom_planted`
 #![cfg(all(loom, feature = "planted"))]
@@ -11,7 +12,8 @@ use nfold_sync::words;
 use std::panic::catch_unwind;
 use std::sync::Arc;
 
-/// A writer that stores the same value twice, and a reader that must see two equal values if its read is valid.
+/// A writer that stores the same value to two words. A reader whose read validates must see equal
+/// values.
 fn model() {
     let page = (0..2).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
     let shared = Arc::new((PageWord::new(), page));
@@ -38,12 +40,12 @@ fn model() {
     reader.join().unwrap();
 }
 
-/// One test, as a planted bug is everybody's.
+/// There is only one test here, because a planted bug applies to the whole process.
 #[test]
-fn a_missed_validation_is_found() {
+fn model_finds_a_missed_validation() {
     loom::model(model);
     plant(Some(Bug::MissedVersion));
     let found = catch_unwind(|| loom::model(model));
     plant(None);
-    assert!(found.is_err(), "the model did not notice");
+    assert!(found.is_err(), "the model missed the bug");
 }

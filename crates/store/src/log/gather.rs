@@ -9,13 +9,13 @@
 //! - G1: a thread that gathers hands over what it holds before it sleeps: its waits depend on it.
 //! - G2: who leaves its request to another does not depend on when that one hands over: what was left is in [`Log::left`], and the log thread
 //!   syncs it when nobody has asked for about as long as the device takes for a sync. One that dozes, because nothing was asked for lately, is
-//!   woken for that ([`nfold_sync::Left`]).
+//!   woken for that ([`nfold_sync::DeferredTarget`]).
 //! # Concurrency
-//! `HELD` is the thread's own. Of several threads that hold something the last one asks for all ([`nfold_sync::Gathering`]).
+//! `HELD` is the thread's own. Of several threads that hold something the last one asks for all ([`nfold_sync::RequestCoalescer`]).
 
 use super::{LAZY_SYNC, Log};
 use crate::page::Lsn;
-use nfold_sync::HandOver;
+use nfold_sync::Submission;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -83,13 +83,13 @@ impl Log {
         }
         let held = HELD.get();
         if held == 0 {
-            self.gathering.hold();
+            self.gathering.enter();
         }
         HELD.set(held.max(lsn));
     }
 
     pub(super) fn request_now(&self, lsn: Lsn) {
-        if self.wanted.ask(lsn) {
+        if self.wanted.request(lsn) {
             self.kick();
         }
     }
@@ -100,11 +100,11 @@ impl Log {
         if lsn == 0 {
             return;
         }
-        match self.gathering.hand_over(lsn) {
-            HandOver::Left => self.leave(lsn),
-            HandOver::Alone if may_block && self.lead(lsn) => {}
-            HandOver::Alone => self.request_beyond_durable(lsn),
-            HandOver::Ask(lsn) => self.request_beyond_durable(lsn),
+        match self.gathering.submit(lsn) {
+            Submission::Deferred => self.leave(lsn),
+            Submission::Sole if may_block && self.lead(lsn) => {}
+            Submission::Sole => self.request_beyond_durable(lsn),
+            Submission::Request(lsn) => self.request_beyond_durable(lsn),
         }
     }
 
@@ -116,7 +116,7 @@ impl Log {
 
     /// Another thread will ask; the log thread sees to it that this one's commits do not depend on when (G2).
     fn leave(&self, lsn: Lsn) {
-        if self.left.leave(lsn) {
+        if self.left.raise(lsn) {
             self.kick();
         }
     }
@@ -129,7 +129,7 @@ impl Log {
             match patience.time().checked_sub(since.elapsed()) {
                 Some(rest) => std::thread::park_timeout(rest),
                 None => {
-                    self.wanted.ask(left);
+                    self.wanted.request(left);
                 }
             }
             return;
@@ -139,7 +139,7 @@ impl Log {
             std::thread::park_timeout(patience.time());
             return;
         }
-        if self.left.may_doze(self.durable()) {
+        if self.left.may_sleep(self.durable()) {
             std::thread::park_timeout(LAZY_SYNC / 10);
         }
         self.left.awake();

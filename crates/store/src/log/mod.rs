@@ -41,7 +41,7 @@ use gather::Patience;
 use lead::Company;
 use nfold_observe::contention::{Contention, WaitKind};
 use nfold_sync::planted::{self, Bug};
-use nfold_sync::{CachePadded, FilledPrefix, Gathering, Left, Requests};
+use nfold_sync::{CachePadded, DeferredTarget, FilledPrefix, RequestCoalescer, TargetRequests};
 use parking_lot::{Mutex, MutexGuard};
 use ring::Ring;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
@@ -153,13 +153,13 @@ pub(crate) struct Log {
     in_files: Arc<Gate>,
     pub(crate) room: Arc<Room>,
     next: CachePadded<AtomicU64>,
-    wanted: CachePadded<Requests>,
+    wanted: CachePadded<TargetRequests>,
     write_wanted: AtomicBool,
     /// Commits wait for a write and no sync.
     cached_wanted: AtomicBool,
-    gathering: CachePadded<Gathering>,
+    gathering: CachePadded<RequestCoalescer>,
     /// Up to where threads have left their requests to others ([`gather`], G2).
-    left: CachePadded<Left>,
+    left: CachePadded<DeferredTarget>,
     ring: Ring,
     files: LogFiles,
     generation: u64,
@@ -206,7 +206,7 @@ impl Log {
             in_files: Arc::new(Gate::new(start)),
             room: Arc::new(room),
             next: cell(),
-            wanted: CachePadded::new(Requests::new(start)),
+            wanted: CachePadded::new(TargetRequests::new(start)),
             write_wanted: AtomicBool::new(false),
             cached_wanted: AtomicBool::new(false),
             gathering: CachePadded::default(),
@@ -420,7 +420,7 @@ impl Log {
         }
         if self.thread.get().is_some() {
             self.request_now(lsn);
-            if self.wanted.is_taken() {
+            if self.wanted.is_served() {
                 return Wait::on(self.durable.clone(), lsn).block();
             }
         }
@@ -497,8 +497,8 @@ impl Log {
             if !self.cached_wanted.swap(true, AcqRel) {
                 self.kick();
             }
-            // As in `Requests`: either this sees that the thread has ended, or the thread sees that a write is wanted.
-            if self.thread.get().is_some() && self.wanted.is_taken() {
+            // As in `TargetRequests`: either this sees that the thread has ended, or the thread sees that a write is wanted.
+            if self.thread.get().is_some() && self.wanted.is_served() {
                 let wait = Wait::on(self.in_files.clone(), lsn);
                 return Some(wait.watched(&self.contention, WaitKind::CommitSync));
             }
@@ -564,7 +564,7 @@ impl Log {
                 self.rest(&mut patience);
             }
         }
-        let wanted = self.wanted.end();
+        let wanted = self.wanted.close();
         if self.cached_wanted.swap(false, AcqRel) {
             self.write_cached();
         }

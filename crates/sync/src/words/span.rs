@@ -1,13 +1,14 @@
-//! Bytes of a page that are read where they lie.
+//! A byte range of a page that is read in place, without a copy.
 
 use super::{AtomicU64, load_across, wide};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Some bytes inside a slice of words. What is read of them is to be believed only after the page word was validated, and two reads of the same
-/// bytes may differ.
+/// A range of bytes inside a slice of words. Values read from it count only after the page word was
+/// validated; two reads of the same bytes may differ.
 ///
-/// *Invariant*: `from <= from + len <= end`, and all three are inside the slice of words, or at its end, whose start is `words`.
+/// *Invariant*: `words` is the start of the slice. `from`, `from + len` and `end` are inside the
+/// slice or at its end, in this order.
 #[derive(Copy, Clone, Debug)]
 pub struct Span<'w> {
     words: *const AtomicU64,
@@ -18,7 +19,7 @@ pub struct Span<'w> {
 }
 
 impl<'w> Span<'w> {
-    /// `[off, off + len)`, as far as that is inside.
+    /// The part of `[off, off + len)` that is inside the slice.
     #[inline(always)]
     pub fn new(words: &'w [AtomicU64], off: usize, len: usize) -> Span<'w> {
         let bytes = words.as_ptr_range();
@@ -34,19 +35,19 @@ impl<'w> Span<'w> {
         }
     }
 
-    /// Number of bytes.
+    /// The number of bytes.
     #[inline(always)]
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether the span has no bytes.
     #[inline(always)]
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// Some of them; `None` if they are not all there.
+    /// A sub-range, or `None` if it is not fully inside the span.
     #[inline(always)]
     pub fn part(self, range: Range<usize>) -> Option<Span<'w>> {
         let there = range.start <= range.end && range.end <= self.len;
@@ -58,12 +59,13 @@ impl<'w> Span<'w> {
         })
     }
 
-    /// `N` bytes (1, 2, 4, 8, or a multiple of 16) from byte `at` on, of which those behind the end are whatever the page has there. `None`: the page ends before.
+    /// The `N` bytes (1, 2, 4, 8, or a multiple of 16) at `at`. Bytes behind the end of the span
+    /// are those that follow on the page. `None` if the page ends before.
     #[inline(always)]
     pub fn at<const N: usize>(self, at: usize) -> Option<[u8; N]> {
         let readable = (self.end as usize) - (self.from as usize);
         let there = at.checked_add(N).is_some_and(|end| end <= readable);
-        // SAFETY: so many bytes can be read (W1).
+        // SAFETY: `N` bytes can be read there (W1).
         there.then(|| unsafe { self.load(self.from.add(at)) })
     }
 
@@ -72,12 +74,12 @@ impl<'w> Span<'w> {
     #[inline(always)]
     unsafe fn load<const N: usize>(self, from: *const u8) -> [u8; N] {
         if wide::IS_HERE {
-            // SAFETY: the caller's.
+            // SAFETY: the caller promises it.
             return unsafe { wide::load(from) };
         }
         let off = (from as usize) - (self.words as usize);
         let count = ((self.end as usize) - (self.words as usize)) / 8;
-        // SAFETY: the invariant: this is the slice that the span was made of.
+        // SAFETY: by the invariant, this is the slice from which the span was made.
         let words = unsafe { std::slice::from_raw_parts(self.words, count) };
         let mut out = [0; N];
         for (i, piece) in out.chunks_mut(8).enumerate() {
@@ -87,7 +89,7 @@ impl<'w> Span<'w> {
         out
     }
 
-    /// Copies the bytes; zeros where `out` is longer.
+    /// Copies the bytes into `out`, and fills the rest of `out` with zeros.
     #[inline]
     pub fn copy_to(self, out: &mut [u8]) {
         let mut rest = self;

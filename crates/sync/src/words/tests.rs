@@ -16,7 +16,7 @@ fn bytes(words: &[AtomicU64]) -> Vec<u8> {
         .collect()
 }
 
-/// What `[off, off + len)` is when bytes outside are zero.
+/// The expected `[off, off + len)` when bytes outside are zero.
 fn padded(model: &[u8], off: usize, len: usize) -> Vec<u8> {
     (off..off + len)
         .map(|i| model.get(i).copied().unwrap_or(0))
@@ -113,7 +113,7 @@ proptest! {
                     for (i, d) in data.iter().enumerate() { if a + i < 640 { model[a + i] = *d; } }
                 }
                 1 | 3 => {
-                    // Whole words go another way.
+                    // Word-aligned ranges take another code path.
                     let unit = if kind == 3 { 8 } else { 1 };
                     let (a, b, len) = (a / unit * unit, b / unit * unit, len / unit * unit);
                     move_within(&w, a, b, len);
@@ -131,7 +131,7 @@ proptest! {
 }
 
 #[test]
-fn absurd_offsets_are_harmless() {
+fn out_of_range_offsets_read_zero() {
     let w = page(&[1; 16]);
     assert_eq!(load_u64(&w, usize::MAX), 0);
     assert_eq!(load_u16_and_3_u64(&w, u32::MAX, u32::MAX), (0, [0, 0, 0]));

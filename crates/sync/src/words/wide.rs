@@ -1,9 +1,12 @@
-//! Loads from shared page bytes at any alignment by one instruction each, where the machine has it.
+//! Loads shared page bytes at any alignment by one machine instruction each, where the machine has
+//! one.
 //!
 //! # Concurrency
-//! A plain load of bytes that somebody stores to is undefined behaviour in Rust, and an atomic one must be aligned. An instruction of the machine is
-//! neither: to the compiler it is a piece of code that reads memory, ordered with fences like any other. What it gives is whatever bytes were there, each as some
-//! writer stored it. That is as much as several aligned words give, and as little: it counts once the page word was validated.
+//! In Rust, a plain load of bytes that another thread stores to is undefined behaviour, and an
+//! atomic load must be aligned. Inline assembly is neither: to the compiler it is code that reads
+//! memory, ordered with fences like any other. It returns each byte as some writer stored it. This
+//! is the same guarantee that several aligned word loads give: the result counts only after the
+//! page word was validated.
 //!
 //! # Invariants
 //! - W1: the addresses lie inside a slice of words. The callers check that.
@@ -18,11 +21,11 @@ mod here {
     pub const IS_HERE: bool = true;
 
     /// # Safety
-    /// Eight bytes from `from` on can be read.
+    /// The caller guarantees that eight bytes can be read at `from`.
     #[inline(always)]
     pub unsafe fn load_8(from: *const u8) -> u64 {
         let value: u64;
-        // SAFETY: the caller's; the instruction changes no flags and no memory.
+        // SAFETY: the caller's guarantee; the instruction changes no flags and no memory.
         unsafe {
             asm!("mov {value}, qword ptr [{from}]", from = in(reg) from, value = lateout(reg) value,
                 options(nostack, preserves_flags, readonly));
@@ -31,7 +34,7 @@ mod here {
     }
 
     /// # Safety
-    /// Four bytes from `from` on can be read.
+    /// The caller guarantees that four bytes can be read at `from`.
     #[inline(always)]
     pub unsafe fn load_4(from: *const u8) -> u32 {
         let value: u32;
@@ -44,7 +47,7 @@ mod here {
     }
 
     /// # Safety
-    /// Two bytes from `from` on can be read.
+    /// The caller guarantees that two bytes can be read at `from`.
     #[inline(always)]
     pub unsafe fn load_2(from: *const u8) -> u16 {
         let value: u32;
@@ -57,7 +60,7 @@ mod here {
     }
 
     /// # Safety
-    /// The byte at `from` can be read.
+    /// The caller guarantees that the byte at `from` can be read.
     #[inline(always)]
     pub unsafe fn load_1(from: *const u8) -> u8 {
         let value: u32;
@@ -72,11 +75,12 @@ mod here {
     /// Copies 16 bytes.
     ///
     /// # Safety
-    /// They can be read from `from` on; from `to` on they are the caller's alone.
+    /// The caller guarantees that 16 bytes can be read at `from`, and that no other thread uses the
+    /// 16 bytes at `to`.
     #[inline(always)]
     pub unsafe fn copy_16(from: *const u8, to: *mut u8) {
         let value: __m128i;
-        // SAFETY: as in `load_8`, and the caller's.
+        // SAFETY: as in `load_8`, and the caller's guarantee for `to`.
         unsafe {
             asm!("movdqu {value}, xmmword ptr [{from}]", from = in(reg) from, value = lateout(xmm_reg) value,
                 options(nostack, preserves_flags, readonly));
@@ -87,7 +91,7 @@ mod here {
     /// Copies 64 bytes.
     ///
     /// # Safety
-    /// As for [`copy_16`].
+    /// As for [`copy_16`], for 64 bytes.
     #[inline(always)]
     pub unsafe fn copy_64(from: *const u8, to: *mut u8) {
         let (a, b, c, d): (__m128i, __m128i, __m128i, __m128i);
@@ -112,40 +116,42 @@ mod here {
 
 #[cfg(not(all(target_arch = "x86_64", not(any(loom, shuttle, miri)))))]
 mod here {
-    //! Nothing: callers ask [`IS_HERE`] first, and go word by word.
+    //! Placeholders without wide loads: callers check [`IS_HERE`] first, and use word loads
+    //! instead.
     pub const IS_HERE: bool = false;
 
     pub unsafe fn load_8(_: *const u8) -> u64 {
-        unreachable!("asked for where there are no wide loads")
+        unreachable!("this machine has no wide loads")
     }
     pub unsafe fn load_4(_: *const u8) -> u32 {
-        unreachable!("asked for where there are no wide loads")
+        unreachable!("this machine has no wide loads")
     }
     pub unsafe fn load_2(_: *const u8) -> u16 {
-        unreachable!("asked for where there are no wide loads")
+        unreachable!("this machine has no wide loads")
     }
     pub unsafe fn load_1(_: *const u8) -> u8 {
-        unreachable!("asked for where there are no wide loads")
+        unreachable!("this machine has no wide loads")
     }
     pub unsafe fn copy_16(_: *const u8, _: *mut u8) {
-        unreachable!("asked for where there are no wide loads")
+        unreachable!("this machine has no wide loads")
     }
     pub unsafe fn copy_64(_: *const u8, _: *mut u8) {
-        unreachable!("asked for where there are no wide loads")
+        unreachable!("this machine has no wide loads")
     }
 }
 
 pub(super) use here::{IS_HERE, load_2, load_4, load_8};
 
-/// `N` bytes: 1, 2, 4, 8, or a multiple of 16.
+/// Loads `N` bytes: 1, 2, 4, 8, or a multiple of 16.
 ///
 /// # Safety
-/// They can be read from `from` on.
+/// The caller guarantees that `N` bytes can be read at `from`.
 #[inline(always)]
 pub(super) unsafe fn load<const N: usize>(from: *const u8) -> [u8; N] {
     let mut out = MaybeUninit::<[u8; N]>::uninit();
     let to = out.as_mut_ptr().cast::<u8>();
-    // SAFETY: the caller's: each arm reads `N` bytes from `from` on and writes as many, so that all are initialised.
+    // SAFETY: the caller's guarantee. Each arm reads `N` bytes at `from` and writes `N` bytes, so
+    // all of `out` is initialised.
     unsafe {
         match N {
             1 => to.write(here::load_1(from)),
@@ -161,40 +167,44 @@ pub(super) unsafe fn load<const N: usize>(from: *const u8) -> [u8; N] {
     }
 }
 
-/// Bytes by which a copy may go on behind what was asked for, on both sides.
+/// A copy by [`copy`] is rounded up to a multiple of this many bytes, at the source and at the
+/// target.
 pub(super) const OVER: usize = 16;
 
-/// Bytes that [`copy_pieces`] copies at once.
+/// The number of bytes that [`copy_pieces`] copies per step.
 pub(super) const PIECE: usize = 64;
 
 /// Copies `len` bytes, a multiple of [`PIECE`].
 ///
 /// # Safety
-/// They can be read from `from` on; from `to` on they are the caller's alone.
+/// The caller guarantees that `len` bytes can be read at `from`, and that no other thread uses the
+/// `len` bytes at `to`.
 #[inline(always)]
 pub(super) unsafe fn copy_pieces(from: *const u8, to: *mut u8, len: usize) {
     let mut at = 0;
     while at < len {
-        // SAFETY: the caller's, as `at` and `len` are multiples of `PIECE`.
+        // SAFETY: the caller's guarantee, as `at` and `len` are multiples of `PIECE`.
         unsafe { here::copy_64(from.add(at), to.add(at)) };
         at += PIECE;
     }
 }
 
-/// Copies `len` bytes, in pieces of 16 and more: up to [`OVER`] bytes less one behind them are read and written as well.
+/// Copies `len` bytes in steps of 16 or 64 bytes. It reads and writes up to `OVER - 1` bytes beyond
+/// `len`.
 ///
 /// # Safety
-/// `len` rounded up to a multiple of [`OVER`] bytes can be read from `from` on; from `to` on they are the caller's alone.
+/// The caller guarantees that `len`, rounded up to a multiple of [`OVER`], bytes can be read at
+/// `from`, and that no other thread uses as many bytes at `to`.
 #[inline(always)]
 pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     let mut at = 0;
     while at + 64 <= len {
-        // SAFETY: the caller's, as `at + 64 <= len`.
+        // SAFETY: the caller's guarantee, as `at + 64 <= len`.
         unsafe { here::copy_64(from.add(at), to.add(at)) };
         at += 64;
     }
     while at < len {
-        // SAFETY: the caller's: `at` is a multiple of `OVER` below `len`.
+        // SAFETY: the caller's guarantee, as `at` is a multiple of `OVER` below `len`.
         unsafe { here::copy_16(from.add(at), to.add(at)) };
         at += OVER;
     }
