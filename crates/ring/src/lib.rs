@@ -1,38 +1,44 @@
-//! Many sends, or many receives, by one system call (io_uring). The server's workers and the threads of the lab's client use it, each its own.
+//! Batches socket sends or receives into one system call with io_uring. Each server worker, and
+//! each thread of the lab's client, owns one ring.
 //!
 //! # Picture
 //! ```text
 //! run ─▶ entries (shared with the kernel) ─ io_uring_enter ─▶ each done at once ─▶ completions (shared) ─▶ results
 //! ```
-//! Every operation says that it must not block, so none waits inside the kernel: what cannot be done now has -EAGAIN as its
-//! result, and epoll tells when it can. So nothing outlives a call of [`Ring::run`].
+//! Every operation is non-blocking, so none waits inside the kernel. An operation that would block
+//! returns -EAGAIN, and epoll reports when it can proceed. So no operation outlives a call of
+//! [`Ring::run`].
 //!
 //! # Invariants
-//! - R1: the kernel has finished with every buffer when [`Ring::run`] returns; where that cannot be made sure, the process ends.
-//! - R2: at most [`MOST`] operations are under way, and the rings have that much room.
+//! - R1: the kernel has finished with every buffer when [`Ring::run`] returns. If that cannot be
+//!   guaranteed, the process ends.
+//! - R2: at most [`MOST`] operations are in flight, and the rings have room for as many.
 //!
 //! # Concurrency
-//! Used by the thread that made it. Tail of the entries: stored here (Release), read by the kernel. Tail of the completions: stored by
-//! the kernel, loaded here (Acquire). The heads the other way round.
+//! Only the thread that created a ring uses it. This thread stores the entries' tail (Release) and
+//! the kernel loads it. The kernel stores the completions' tail and this thread loads it (Acquire).
+//! The heads go the other way.
 //!
 //! # Failure
-//! Kernels without io_uring, or that forbid it: [`Ring::new`] gives none, and the caller makes one system call for each.
+//! On a kernel that has no io_uring, or forbids it, [`Ring::new`] returns `None`, and the caller
+//! makes one system call per operation.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Operations of one call.
+/// The largest number of operations of one call.
 pub const MOST: usize = 64;
 
-/// What to do with a socket.
+/// A socket operation: the descriptor, and the bytes to send or the buffer to fill.
 pub enum Op<'a> {
     Send(RawFd, &'a [u8]),
     Receive(RawFd, &'a mut [u8]),
 }
 
-/// `struct io_sqring_offsets` and `struct io_cqring_offsets` of linux/io_uring.h: bytes from the beginning of the shared memory.
+/// `struct io_sqring_offsets` and `struct io_cqring_offsets` of linux/io_uring.h: byte offsets from
+/// the start of the shared memory.
 #[repr(C)]
 #[derive(Default, Clone, Copy)]
 struct Offsets {
@@ -40,11 +46,11 @@ struct Offsets {
     tail: u32,
     ring_mask: u32,
     ring_entries: u32,
-    /// Entries: flags; completions: overflow.
+    /// Entries: flags. Completions: overflow.
     flags: u32,
-    /// Entries: dropped; completions: cqes.
+    /// Entries: dropped. Completions: cqes.
     dropped_or_cqes: u32,
-    /// Entries: array; completions: flags.
+    /// Entries: array. Completions: flags.
     array_or_flags: u32,
     reserved: u32,
     user_addr: u64,
@@ -66,7 +72,7 @@ struct Params {
     cq: Offsets,
 }
 
-/// `struct io_uring_sqe`, as far as sends and receives use it.
+/// `struct io_uring_sqe`, with the fields that sends and receives use.
 #[repr(C)]
 #[derive(Default)]
 struct Entry {
@@ -94,13 +100,14 @@ struct Completion {
 const OP_SEND: u8 = 26;
 const OP_RECEIVE: u8 = 27;
 const ENTER_GETEVENTS: u32 = 1;
-/// Both rings in one piece of memory (Linux 5.4).
+/// Both rings share one mapping (Linux 5.4).
 const FEATURE_SINGLE_MMAP: u32 = 1;
-/// Only one thread uses it, and work is done when that thread asks (Linux 6.1).
+/// One thread submits, and the kernel does completion work only when that thread enters (Linux
+/// 6.1).
 const SETUP_OWN_THREAD: u32 = 1 << 12 | 1 << 13;
 const OFFSET_ENTRIES: i64 = 0x1000_0000;
 
-/// Memory shared with the kernel.
+/// A mapping shared with the kernel.
 struct Shared {
     start: *mut u8,
     length: usize,
@@ -108,7 +115,7 @@ struct Shared {
 
 impl Shared {
     fn map(fd: &OwnedFd, length: usize, offset: i64) -> io::Result<Shared> {
-        // SAFETY: a new mapping, of a length and offset that io_uring_setup gave.
+        // SAFETY: a new mapping, with the length and offset that io_uring_setup returned.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -128,7 +135,7 @@ impl Shared {
         }
     }
 
-    /// A pointer `offset` bytes into it, to `count` values of `T`.
+    /// A pointer to `count` values of `T` at `offset` bytes into the mapping.
     fn at<T>(&self, offset: u32, count: u32) -> io::Result<*mut T> {
         let offset = offset as usize;
         let end = offset + count as usize * size_of::<T>();
@@ -142,7 +149,8 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own; pointers into it live no longer than the ring that holds both.
+        // SAFETY: this value owns the mapping. Pointers into it live no longer than the ring that
+        // holds both.
         unsafe { libc::munmap(self.start.cast(), self.length) };
     }
 }
@@ -152,7 +160,7 @@ pub struct Ring {
     fd: OwnedFd,
     _rings: Shared,
     _entries: Shared,
-    /// [`Entry`]s and their number less one; the same for completions.
+    /// The [`Entry`]s, and their number less one (a mask). The same for the completions.
     entries: *mut Entry,
     entries_mask: u32,
     entries_tail: *const AtomicU32,
@@ -163,7 +171,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// None: not here.
+    /// `None` if the kernel does not offer io_uring.
     pub fn new() -> Option<Ring> {
         [SETUP_OWN_THREAD, 0]
             .into_iter()
@@ -175,7 +183,7 @@ impl Ring {
             flags,
             ..Params::default()
         };
-        // SAFETY: params is a live local of the layout that the call fills in.
+        // SAFETY: `params` is a live local with the layout that the call fills in.
         let fd = unsafe {
             libc::syscall(
                 libc::SYS_io_uring_setup,
@@ -186,7 +194,7 @@ impl Ring {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: a new descriptor, nobody else's.
+        // SAFETY: the descriptor is new, and nothing else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd as RawFd) };
         if params.features & FEATURE_SINGLE_MMAP == 0 || (params.sq_entries as usize) < MOST {
             return Err(io::ErrorKind::Unsupported.into());
@@ -203,7 +211,8 @@ impl Ring {
         )?;
         let array: *mut u32 = rings.at(sq.array_or_flags, params.sq_entries)?;
         for i in 0..params.sq_entries {
-            // SAFETY: inside the mapping, by `at`; nothing is submitted yet, so the kernel does not look.
+            // SAFETY: inside the mapping, by `at`. Nothing is submitted yet, so the kernel does not
+            // read it.
             unsafe { array.add(i as usize).write(i) };
         }
         Ok(Ring {
@@ -220,17 +229,19 @@ impl Ring {
         })
     }
 
-    /// Does the first [`MOST`] of `ops`; afterwards `results` has for each the number of bytes, or less than 0: an error's number.
+    /// Runs the first [`MOST`] operations of `ops`. Afterwards `results` holds one value for each:
+    /// the number of bytes, or the negative errno.
     pub fn run<'a>(&mut self, ops: impl Iterator<Item = Op<'a>>, results: &mut Vec<i32>) {
         results.clear();
-        // SAFETY: the pointers lie in mappings that live as long as self; words that the kernel touches too are atomics.
+        // SAFETY: the pointers lie in mappings that live as long as `self`. The words that the
+        // kernel also touches are atomics.
         let tail = unsafe { &*self.entries_tail };
         let first = tail.load(Ordering::Relaxed);
         let mut count = 0;
         for op in ops.take(MOST) {
             let entry = Entry::of(op, u64::from(count));
             let at = (first.wrapping_add(count) & self.entries_mask) as usize;
-            // SAFETY: masked, so inside; R2: the kernel has taken what was there before.
+            // SAFETY: masked, so inside. By R2 the kernel has consumed the previous entry there.
             unsafe { self.entries.add(at).write(entry) };
             results.push(-libc::EAGAIN);
             count += 1;
@@ -238,7 +249,7 @@ impl Ring {
         tail.store(first.wrapping_add(count), Ordering::Release);
         let (mut submitted, mut done) = (0, 0);
         while done < count {
-            // All are done at once as a rule; what is not is waited for.
+            // As a rule all operations complete at once. The loop waits for the others.
             let wait = match submitted {
                 0 => 0,
                 _ => submitted - done,
@@ -248,10 +259,11 @@ impl Ring {
         }
     }
 
-    /// How many entries the kernel took.
+    /// Submits entries, and returns how many the kernel took.
     fn enter(&self, submit: u32, wait: u32) -> u32 {
         let flags = if wait > 0 { ENTER_GETEVENTS } else { 0 };
-        // SAFETY: what the entries point to outlives the call of `run`, by the lifetimes of its operations and R1.
+        // SAFETY: the memory that the entries point to outlives the call of `run`, by the lifetimes
+        // of its operations and R1.
         let n = unsafe {
             libc::syscall(
                 libc::SYS_io_uring_enter,
@@ -282,7 +294,7 @@ impl Ring {
         }
     }
 
-    /// Takes the completions that are there; how many.
+    /// Takes the available completions, and returns their number.
     fn take(&mut self, results: &mut [i32]) -> u32 {
         // SAFETY: as in `run`.
         let (head, tail) = unsafe { (&*self.completions_head, &*self.completions_tail) };
@@ -290,7 +302,8 @@ impl Ring {
         let count = tail.load(Ordering::Acquire).wrapping_sub(first);
         for i in 0..count {
             let at = (first.wrapping_add(i) & self.completions_mask) as usize;
-            // SAFETY: masked, so inside; below the tail, so the kernel has written it and leaves it until the head has passed.
+            // SAFETY: masked, so inside. It is below the tail, so the kernel has written it and
+            // does not reuse it until the head passes it.
             let completion = unsafe { self.completions.add(at).read() };
             if let Some(result) = results.get_mut(completion.user_data as usize) {
                 *result = completion.result;
@@ -317,7 +330,7 @@ impl Entry {
             opcode,
             fd,
             address,
-            // What is longer goes in two.
+            // A longer operation transfers only a part, as a short send or receive.
             length: length.min(1 << 30) as u32,
             message_flags: (flags | libc::MSG_DONTWAIT) as u32,
             user_data,
@@ -333,27 +346,28 @@ mod tests {
 
     use super::*;
 
-    /// Kernels without io_uring, and sandboxes that forbid it, have nothing to test here.
+    /// Returns `None` on kernels without io_uring and in sandboxes that forbid it: nothing can be
+    /// tested there.
     fn ring() -> Option<Ring> {
         let ring = Ring::new();
         if ring.is_none() {
-            eprintln!("no io_uring here");
+            eprintln!("no io_uring on this machine");
         }
         ring
     }
 
     fn pair() -> (UnixStream, UnixStream) {
-        let (a, b) = UnixStream::pair().expect("two sockets");
-        a.set_nonblocking(true).expect("no blocking");
+        let (a, b) = UnixStream::pair().expect("a socket pair");
+        a.set_nonblocking(true).expect("non-blocking mode");
         (a, b)
     }
 
     #[test]
-    fn many_are_sent_and_received_by_one_call_each() {
+    fn one_call_sends_or_receives_many() {
         let Some(mut ring) = ring() else { return };
         let mut results = Vec::new();
         let mut pairs: Vec<_> = (0..MOST).map(|_| pair()).collect();
-        // More rounds than the rings have entries.
+        // More rounds than the rings have entries, so that they wrap around.
         for round in 0..5u8 {
             let texts: Vec<Vec<u8>> = (0..MOST).map(|i| vec![round + i as u8; i + 1]).collect();
             let sends = pairs
@@ -365,9 +379,10 @@ mod tests {
             assert_eq!(results, lengths);
             for ((_, b), text) in pairs.iter_mut().zip(&texts) {
                 let mut got = vec![0; text.len()];
-                b.read_exact(&mut got).expect("it was sent");
+                b.read_exact(&mut got).expect("the message was sent");
                 assert_eq!(&got, text);
-                b.write_all(&got[..1]).expect("it can be answered");
+                b.write_all(&got[..1])
+                    .expect("the socket accepts an answer");
             }
             let mut pieces = vec![0u8; MOST * 8];
             let receives = pairs
@@ -383,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_now_says_so() {
+    fn blocked_operations_return_eagain() {
         let Some(mut ring) = ring() else { return };
         let mut results = Vec::new();
         let ((empty, _kept), (full, other), (closed, gone)) = (pair(), pair(), pair());
@@ -404,7 +419,7 @@ mod tests {
         let rest = [&results[..3], &results[4..]].concat();
         let errors = [-libc::EAGAIN, 0, -libc::EPIPE, -libc::EAGAIN, -libc::EBADF];
         assert_eq!(rest, errors);
-        // Nothing to do is nothing done, and the ring goes on.
+        // An empty batch returns no results, and the ring remains usable.
         ring.run(std::iter::empty(), &mut results);
         assert_eq!(results.len(), 0);
         let mut c = [0; 4];
