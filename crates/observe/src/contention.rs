@@ -1,20 +1,22 @@
-//! Wait sites: where something waited for another, how often, how long, and who waits there now (`SHOW ENGINE NFOLD CONTENTION`).
+//! Wait statistics: which resources sessions waited for, how often and how long, and which
+//! connections wait now (`SHOW ENGINE NFOLD CONTENTION`).
 //!
 //! # Picture
 //! ```text
-//!  waiting thread ── enter(site) ──▶ own shard: sites { site → counts }, waiting { ticket → site, who, since }
-//!                 ◀── leave ───────  the time is added to the site's
-//!  report: all shards, one after the other, put together by site
+//!  waiting thread ── enter(site) ──▶ own shard: sites { site → counts }, waiting { ticket → site, connection, since }
+//!                 ◀── leave ───────  adds the time to the site's counts
+//!  report: visits all shards in turn and merges them by site
 //! ```
 //! # Invariants
-//! - C1: nothing here is touched by whoever does not wait.
-//! - C2: a shard keeps at most [`SITES`] sites. What has to go for a new one is a site with less than the mean time, the one that was waited for longest
-//!   ago; its counts go to the rest of its kind. So sums by kind are exact, and what is hot stays.
+//! - C1: a thread that does not wait touches nothing here.
+//! - C2: a shard keeps at most [`SITES`] sites. To make room it evicts a site with at most the mean
+//!   wait time, the one whose last wait is oldest, and adds its counts to its kind's
+//!   [`Place::Rest`]. So sums by kind are exact, and hot sites stay.
 //! # Concurrency
-//! A shard's mutex is taken by the threads that share the shard (as with [`crate::Sharded`]), and by whoever looks. A wait that ends on another thread than it
-//! began on knows its shard.
+//! The threads that share a shard (as with [`crate::Sharded`]) and reports take the shard's mutex.
+//! A ticket names its shard, so a wait may end on another thread than it began on.
 //! # Cost
-//! A wait takes the own shard's mutex twice and reads the clock twice.
+//! A wait takes its shard's mutex twice and reads the clock twice.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -24,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use crate::sharded::shard;
 
-/// Sites that one shard keeps.
+/// The number of sites that one shard keeps.
 const SITES: usize = 128;
 const SHARDS: usize = 32;
 
@@ -32,50 +34,50 @@ thread_local! {
     static ACTING_FOR: Cell<u32> = const { Cell::new(0) };
 }
 
-/// From now on this thread works for that connection; 0: for the server itself.
+/// Sets the connection that this thread works for from now on; 0 is the server itself.
 #[inline]
 pub fn act_for(connection: u32) {
     ACTING_FOR.set(connection);
 }
 
-/// The connection that this thread works for; 0: none.
+/// The connection that this thread works for; 0 is the server itself.
 #[inline]
 pub fn acting_for() -> u32 {
     ACTING_FOR.get()
 }
 
-/// What is waited for.
+/// The kind of resource that is waited for.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum WaitKind {
-    /// A page's latch, to change the page.
+    /// A page's exclusive latch.
     PageLatch,
-    /// That a page that is being changed can be read.
+    /// The release of a page's latch, to read the page.
     PageRead,
-    /// The mutex of a tree's splits and merges.
+    /// The mutex that serializes the splits and merges of a tree.
     TreeShape,
-    /// A change of the tables of the lock manager, one of its shards.
+    /// The latch of one shard of the lock manager.
     LockShard,
     RowLock,
     MetadataLock,
-    /// GET_LOCK
+    /// A user-level lock (GET_LOCK).
     UserLock,
-    /// That all log before a commit is in the ring.
+    /// Log records before a commit that other threads still copy into the ring.
     CommitOrder,
-    /// That a commit is on disk.
+    /// The sync that makes a commit durable.
     CommitSync,
-    /// Room in the log's ring.
+    /// Free space in the log's ring buffer.
     LogRing,
-    /// Room in the log's files: a checkpoint has to move.
+    /// Free space in the log's files, which a checkpoint has to provide.
     LogFiles,
     /// A free frame of the buffer pool.
     FreeFrame,
-    /// The list of free frames.
+    /// The mutex of the list of free frames.
     FreeList,
-    /// That pages come from the disk.
+    /// A page that is being read from disk.
     PageLoad,
-    /// That a file has blocks for more pages.
+    /// The growth of a file by more pages.
     FileGrowth,
-    /// The ceiling over transaction ids, or the turn to another undo file.
+    /// A higher ceiling of transaction ids, or the switch to another undo file.
     TransactionIds,
 }
 
@@ -121,10 +123,10 @@ impl WaitKind {
     }
 }
 
-/// Where it is waited for.
+/// The resource that is waited for, within its kind.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Place {
-    /// There is one of that kind.
+    /// The only resource of its kind.
     Server,
     Page {
         space: u32,
@@ -132,11 +134,11 @@ pub enum Place {
     },
     /// An index, by its id.
     Index(u64),
-    /// What a lock is for: the lock manager's own key.
+    /// A row lock, by the lock manager's own key.
     Row(Arc<[u8]>),
     /// A table, by its id.
     Table(u64),
-    /// All places of that kind that are not kept one by one (C2).
+    /// All resources of the kind without a site of their own (C2).
     Rest,
 }
 
@@ -147,7 +149,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// The only site of its kind.
+    /// The site of a kind that has only one resource.
     pub fn of(kind: WaitKind) -> Site {
         Site {
             kind,
@@ -163,7 +165,7 @@ impl Site {
     }
 }
 
-/// What a page is: index id and level, both as its header says.
+/// The page's type, and the index id and level in its header.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PageAbout {
     pub page_type: u16,
@@ -177,7 +179,7 @@ struct Counts {
     time: Duration,
     longest: Duration,
     about: Option<PageAbout>,
-    /// Of the shard's waits, which came last.
+    /// The shard's clock at the site's last wait.
     last: u64,
 }
 
@@ -200,11 +202,11 @@ struct Waiting {
 struct Shard {
     sites: HashMap<Site, Counts>,
     waiting: HashMap<u64, Waiting>,
-    /// Of waits; also the last ticket.
+    /// Counts the shard's waits. It also numbers the tickets.
     clock: u64,
 }
 
-/// One wait that has begun. It is to be given back to [`Contention::leave`].
+/// A wait in progress. [`Contention::leave`] takes it back.
 #[derive(Debug)]
 #[must_use]
 pub struct Ticket {
@@ -212,21 +214,21 @@ pub struct Ticket {
     number: u64,
 }
 
-/// A site as a report shows it.
+/// One site of a report.
 #[derive(Clone, Debug)]
 pub struct SiteReport {
     pub site: Site,
     pub about: Option<PageAbout>,
-    /// Waits that have begun.
+    /// The number of waits, those still in progress included.
     pub waits: u64,
-    /// Of all of them together, those that last still included.
+    /// The total wait time, that of waits still in progress included.
     pub time: Duration,
     pub longest: Duration,
-    /// The connections that wait here now, 0 for the server itself, the one that waits longest first.
+    /// The connections that wait here now, longest wait first; 0 is the server itself.
     pub waiting: Vec<u32>,
 }
 
-/// See the module's header. One per engine.
+/// The wait statistics of one engine. See the module's header.
 #[derive(Default)]
 pub struct Contention {
     shards: Shards,
@@ -250,7 +252,7 @@ impl Contention {
         shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A wait begins, of the connection that this thread [acts for](act_for).
+    /// Begins a wait of the connection that this thread [acts for](act_for).
     pub fn enter(&self, site: Site) -> Ticket {
         let at = shard() % SHARDS;
         let (connection, since) = (acting_for(), Instant::now());
@@ -269,7 +271,7 @@ impl Contention {
         Ticket { shard: at, number }
     }
 
-    /// A wait is over. `about`: what the page turned out to be.
+    /// Ends a wait. `about` describes the page, if the site is one.
     pub fn leave(&self, ticket: Ticket, about: Option<PageAbout>) {
         let now = Instant::now();
         let mut shard = self.shard(ticket.shard);
@@ -283,7 +285,7 @@ impl Contention {
         counts.about = about.or(counts.about);
     }
 
-    /// Runs `wait`, which blocks, as a wait at `site`.
+    /// Runs the blocking function `wait` as a wait at `site`.
     pub fn during<T>(&self, site: Site, wait: impl FnOnce() -> T) -> T {
         let ticket = self.enter(site);
         let result = wait();
@@ -291,7 +293,7 @@ impl Contention {
         result
     }
 
-    /// Every wait that is under way: its connection (0: the server itself) and its site.
+    /// All waits in progress: the connection (0: the server itself) and the site of each.
     pub fn waiting(&self) -> Vec<(u32, Site)> {
         let mut out = Vec::new();
         for at in 0..SHARDS {
@@ -302,7 +304,7 @@ impl Contention {
         out
     }
 
-    /// The site of a connection's wait.
+    /// The site where a connection waits now, if it does.
     pub fn site_of(&self, connection: u32) -> Option<Site> {
         (0..SHARDS).find_map(|at| {
             let shard = self.shard(at);
@@ -312,7 +314,7 @@ impl Contention {
         })
     }
 
-    /// All sites that were waited at, the one with the most time first.
+    /// All sites with waits, the one with the longest total time first.
     pub fn report(&self) -> Vec<SiteReport> {
         let mut sites: HashMap<Site, Counts> = HashMap::new();
         let mut waiting = Vec::new();
@@ -352,7 +354,7 @@ impl Contention {
 }
 
 impl Shard {
-    /// The counts of a site, with room made for it (C2).
+    /// The counts of a site. Makes room for a new site if the shard is full (C2).
     fn counts(&mut self, site: &Site) -> &mut Counts {
         if self.sites.len() >= SITES && !self.sites.contains_key(site) {
             self.make_room();
@@ -372,7 +374,7 @@ impl Shard {
             .iter()
             .filter(|(site, counts)| !kept(site) && counts.time <= mean)
             .min_by_key(|(_, counts)| counts.last);
-        // With few sites beside those of the rest, all of them may be above the mean.
+        // If only few sites are left beside the `Rest` sites, all of them may be above the mean.
         let oldest = || {
             let own = self.sites.iter().filter(|(site, _)| !kept(site));
             own.min_by_key(|(_, counts)| counts.last)
@@ -403,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_shown_while_it_waits() {
+    fn report_shows_waiting_connections() {
         let contention = Contention::default();
         assert!(contention.report().is_empty());
         act_for(12);
@@ -438,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_may_end_on_another_thread() {
+    fn wait_may_end_on_another_thread() {
         let contention = Contention::default();
         let ticket = contention.enter(page(1));
         std::thread::scope(|s| {
@@ -449,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hot_stays_and_sums_are_exact() {
+    fn eviction_keeps_hot_sites_and_exact_sums() {
         let contention = Contention::default();
         let mut begun = 0;
         let mut once = |site: Site, time: u64| {
@@ -470,7 +472,7 @@ mod tests {
         }
         let report = contention.report();
         assert!(report.len() <= SITES + 1, "C2: {}", report.len());
-        assert_eq!(report[0].site, page(0), "C2: what is hot stays");
+        assert_eq!(report[0].site, page(0), "C2: hot sites stay");
         assert_eq!(report.iter().map(|r| r.waits).sum::<u64>(), begun);
         let rest = |r: &&SiteReport| r.site.place == Place::Rest;
         assert_eq!(report.iter().filter(rest).count(), 1);

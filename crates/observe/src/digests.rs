@@ -1,35 +1,37 @@
-//! Statistics by digest: how often a kind of statement ran, how long, over how many rows.
+//! Statistics by statement digest: how often statements of one digest ran, how long they took, and
+//! how many rows they read, sent and changed.
 //!
 //! # Picture
 //! ```text
-//!  DigestId (slot, epoch) ── kept by sessions beside their plans
-//!        │ record: worker's own block of the slot, made at the first use
+//!  DigestId (slot, epoch) ── sessions keep it beside their cached plans
+//!        │ record: the worker's own block of the slot, allocated at its first use
 //!  worker 0: [ block | block |       | ... ]      registry (mutex): digest ─▶ slot, texts, first seen
-//!  worker 1: [       | block | block | ... ]      epoch: grows when everything is forgotten
+//!  worker 1: [       | block | block | ... ]      epoch: incremented by each reset
 //! ```
 //! # Invariants
-//! - D1: the block of a worker is written by that worker's thread alone: a load and a store, no locked instruction.
-//! - D2: a block whose epoch is not the table's holds nothing; its worker clears it when it meets it next. So forgetting everything writes one
-//!   number, and nothing that was counted before comes back.
-//! - D3: slot 0 stands for all digests that found no slot.
+//! - D1: only a worker's own thread writes to its blocks, by a load and a store. No locked
+//!   instruction is needed.
+//! - D2: a block with another epoch than the table's counts as empty, and its worker clears it at
+//!   the next use. So a reset writes one number, and no earlier count comes back.
+//! - D3: slot 0 collects all digests for which no slot was free.
 //!
 //! # Cost
-//! A record is about fifteen loads and stores on three lines of the own worker. 1.2 KiB for each pair of worker and digest that met, at most
-//! `size` digests a worker.
+//! Recording a run takes about fifteen loads and stores on three lines of the worker. Memory: 1.2
+//! KiB for each digest that a worker has run, for at most `size` digests per worker.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::histogram::{bucket_of, upper};
 
-/// Buckets of a latency histogram: four for each power of two.
+/// The number of buckets of a latency histogram: four for each power of two.
 pub const LATENCY_BUCKETS: usize = 128;
-/// The first bucket ends below this many nanoseconds: `bucket_of` of 1,024, less one.
+/// Latencies below 1,024 ns share the first bucket: this is `bucket_of(1024) - 1`.
 const FIRST_BUCKET: usize = 35;
-/// Entries of the map from keys to slots, as a multiple of the slots.
+/// The capacity of the map from keys to slots, as a multiple of the number of slots.
 const KEYS_PER_SLOT: usize = 4;
 
-/// The bucket of a latency.
+/// The bucket of a latency in nanoseconds.
 #[inline]
 fn latency_bucket(ns: u64) -> usize {
     bucket_of(ns)
@@ -37,7 +39,7 @@ fn latency_bucket(ns: u64) -> usize {
         .min(LATENCY_BUCKETS - 1)
 }
 
-/// Bounds of a bucket in nanoseconds: from the first up to and without the second.
+/// The bounds of a bucket in nanoseconds: from the first (included) to the second (excluded).
 pub fn latency_bounds(bucket: usize) -> (u64, u64) {
     let end = |b: usize| upper(b + FIRST_BUCKET).saturating_add(1);
     let low = bucket.checked_sub(1).map_or(0, end);
@@ -47,29 +49,29 @@ pub fn latency_bounds(bucket: usize) -> (u64, u64) {
     }
 }
 
-/// Names a digest until the statistics are reset.
+/// Identifies a digest until the statistics are reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DigestId {
     slot: u32,
-    /// 0: none.
+    /// The reset epoch; 0 is no digest.
     epoch: u32,
 }
 
-/// How the tables of a statement were read: bits of [`Run::access`].
+/// How a statement read its tables: bits of [`Run::access`].
 pub mod access {
-    /// A table was read without the help of an index.
+    /// A table was read without an index.
     pub const NO_INDEX: u8 = 1;
-    /// The first table was read as a whole.
+    /// Full scan of the first table.
     pub const SCAN: u8 = 2;
-    /// A later table was read as a whole, for each row of those before.
+    /// Full scan of a later table, once for each row combination of the tables before it.
     pub const FULL_JOIN: u8 = 4;
-    /// The first table was read by a range.
+    /// Range scan of the first table.
     pub const RANGE: u8 = 8;
-    /// A later table was read by a range.
+    /// Range scan of a later table.
     pub const RANGE_JOIN: u8 = 16;
 }
 
-/// One execution.
+/// The figures of one execution.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Run {
     pub latency_ns: u64,
@@ -84,7 +86,7 @@ pub struct Run {
     pub access: u8,
 }
 
-/// Sums of a block: what happens at each run first.
+/// The sums of a block. Those that every run updates come first.
 #[derive(Clone, Copy)]
 #[repr(usize)]
 enum Sum {
@@ -113,7 +115,7 @@ struct Block {
     buckets: [AtomicU64; LATENCY_BUCKETS],
 }
 
-/// D1: nobody else stores to it.
+/// Adds without a locked instruction, because only the owner stores to the cell (D1).
 #[inline]
 fn add(cell: &AtomicU64, n: u64) {
     cell.store(cell.load(Relaxed).wrapping_add(n), Relaxed);
@@ -189,22 +191,22 @@ impl Block {
     }
 }
 
-/// What a digest is called.
+/// The identity of a digest: its database and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DigestName {
-    /// The current database when it ran.
+    /// The current database of the session that ran it.
     pub schema: Option<Box<str>>,
     pub text: Box<str>,
-    /// The beginning of one statement of the kind, the first that was met.
+    /// The beginning of the first statement that was seen with this digest.
     pub sample: Box<str>,
     /// Microseconds since 1970.
     pub first_us: u64,
 }
 
-/// What is known of a digest, over all workers.
+/// The statistics of a digest, summed over all workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DigestRow {
-    /// `None` for what found no slot.
+    /// `None` for the digests without a slot (D3).
     pub name: Option<DigestName>,
     pub count: u64,
     pub latency_ns: u64,
@@ -225,7 +227,8 @@ pub struct DigestRow {
 }
 
 impl DigestRow {
-    /// The latency in nanoseconds that this share of the runs did not exceed, as the upper bound of its bucket and at most the maximum.
+    /// The latency in nanoseconds that the given share of the runs did not exceed: the upper bound
+    /// of its bucket, but at most the maximum.
     pub fn quantile_ns(&self, share: f64) -> u64 {
         let rank = (self.count as f64 * share).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -241,14 +244,14 @@ impl DigestRow {
 
 #[derive(Default)]
 struct Registry {
-    /// From the caller's key (a strong hash) to a slot.
+    /// Maps the caller's key (a strong hash) to a slot.
     by_key: std::collections::HashMap<u128, u32>,
     by_name: std::collections::HashMap<(Option<Box<str>>, Box<str>), u32>,
-    /// Names of slots 1, 2, ...
+    /// The names of slots 1, 2, ...
     names: Vec<DigestName>,
 }
 
-/// See the module's header.
+/// The statistics of all digests. See the module's header.
 pub struct Digests {
     workers: Box<[Box<[OnceLock<Box<Block>>]>]>,
     registry: Mutex<Registry>,
@@ -256,7 +259,7 @@ pub struct Digests {
 }
 
 impl Digests {
-    /// For so many workers and digests.
+    /// Creates statistics for `workers` workers and `size` digests.
     pub fn new(workers: usize, size: usize) -> Digests {
         let slots = || (0..=size).map(|_| OnceLock::new()).collect();
         Digests {
@@ -270,13 +273,14 @@ impl Digests {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether an id still names its digest.
+    /// Whether the id was made since the last reset.
     #[inline]
     pub fn is_current(&self, id: DigestId) -> bool {
         id.epoch == self.epoch.load(Relaxed)
     }
 
-    /// The id of a digest. `key` is a strong hash of the statement and its database; `name` is asked when it is new.
+    /// Returns the id of a digest. `key` is a strong hash of the statement and its database. `name`
+    /// is called only for a key that is not in the map.
     pub fn intern(&self, key: u128, name: impl FnOnce() -> DigestName) -> DigestId {
         let size = self.workers[0].len() - 1;
         let mut registry = self.registry();
@@ -304,7 +308,7 @@ impl Digests {
         DigestId { slot, epoch }
     }
 
-    /// Counts a run on this worker's thread.
+    /// Counts a run. Only the thread of `worker` may call this.
     #[inline]
     pub fn record(&self, worker: usize, id: DigestId, run: &Run) {
         let Some(place) = self
@@ -318,16 +322,16 @@ impl Digests {
         block.record(id.epoch, run);
     }
 
-    /// Forgets everything.
+    /// Resets all statistics.
     pub fn reset(&self) {
         let mut registry = self.registry();
         *registry = Registry::default();
-        // Behind the mutex, so that no slot is given out twice in one epoch; 0 is no epoch.
+        // Under the mutex, so that no slot is assigned twice in one epoch. Epoch 0 means no digest.
         let next = self.epoch.load(Relaxed).checked_add(1).unwrap_or(1);
         self.epoch.store(next, Relaxed);
     }
 
-    /// All digests that have run, those without a slot first.
+    /// The statistics of all digests that ran; the digests without a slot come first.
     pub fn rows(&self) -> Vec<DigestRow> {
         let (names, epoch) = {
             let registry = self.registry();
@@ -403,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_tile_the_latencies() {
+    fn buckets_cover_all_latencies() {
         let mut at = 0;
         for bucket in 0..LATENCY_BUCKETS {
             let (low, high) = latency_bounds(bucket);
@@ -417,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_add_up_against_a_model() {
+    fn rows_sum_over_workers() {
         let digests = Digests::new(4, 10);
         let ids: Vec<DigestId> = (0..3)
             .map(|n| digests.intern(n, || name(&format!("S{n}"))))
@@ -457,11 +461,14 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_one_name_share_a_slot_and_the_rest_is_counted_together() {
+    fn equal_names_share_a_slot_and_overflow_slot_0() {
         let digests = Digests::new(1, 2);
         let a = digests.intern(1, || name("a"));
         assert_eq!(a, digests.intern(2, || name("a")));
-        assert_eq!(a, digests.intern(1, || unreachable!("it is known")));
+        assert_eq!(
+            a,
+            digests.intern(1, || unreachable!("the key is in the map"))
+        );
         let b = digests.intern(3, || name("b"));
         let c = digests.intern(4, || name("c"));
         let d = digests.intern(5, || name("d"));
@@ -475,14 +482,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_reset_does_not_come_back() {
+    fn reset_counts_do_not_come_back() {
         let digests = Digests::new(2, 5);
         let a = digests.intern(1, || name("a"));
         digests.record(0, a, &run(10));
         digests.record(1, a, &run(10));
         digests.reset();
         assert!(digests.rows().is_empty() && !digests.is_current(a));
-        // A late record under the old id, and a new digest in the same slot.
+        // A late run with the old id, and a new digest in the same slot.
         digests.record(0, a, &run(10));
         let b = digests.intern(2, || name("b"));
         assert_eq!(b.slot, a.slot);

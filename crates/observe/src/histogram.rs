@@ -1,16 +1,18 @@
-//! A log-scale histogram: four buckets for each power of two, so a value is known within a quarter.
+//! A log-scale histogram. It has four buckets for each power of two, so a bucket's bounds differ by
+//! at most a quarter.
 
 use crate::sharded::Sharded;
 
 const BUCKETS: usize = 256;
 
-/// Values are u64 of any unit (name the unit at the field). Sharded like the counters.
+/// A histogram of u64 values of any unit (name the unit at the field). It is sharded like the
+/// counters.
 #[derive(Debug, Default)]
 pub struct Histogram {
     buckets: Sharded<BUCKETS>,
 }
 
-/// What a histogram held at one moment.
+/// The quantiles and the count of a histogram at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     pub count: u64,
@@ -51,7 +53,7 @@ impl Histogram {
         self.buckets.add(bucket_of(value), 1);
     }
 
-    /// Quantiles as upper bounds of their buckets.
+    /// Returns the quantiles, each as the upper bound of its bucket.
     pub fn summary(&self) -> Summary {
         let sums = self.buckets.sums();
         let count: u64 = sums.iter().sum();

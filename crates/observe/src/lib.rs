@@ -1,10 +1,12 @@
-//! Counters and histograms that writers do not share: one padded shard per worker, summed when somebody looks.
+//! Counters and histograms without shared writes: each worker adds to its own padded shard, and
+//! readers sum the shards.
 //!
 //! # Invariants
-//! - I1: two workers with different shards never write the same cache line.
-//! - I2: a sum is at least what had been added before it started; sums of several counters are not one moment.
+//! - I1: two workers with different shards never write to the same cache line.
+//! - I2: a sum includes everything that was added before it started. Sums of several counters are
+//!   not a consistent snapshot.
 //! # Cost
-//! An addition is one relaxed `fetch_add` on a line of the own worker.
+//! An addition is one relaxed `fetch_add` on the worker's own line.
 #![forbid(unsafe_code)]
 
 pub mod contention;

@@ -1,9 +1,10 @@
-//! Counters by shard.
+//! Counters with one shard per worker.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Shards of every counter. Workers beyond this share, which costs speed only.
+/// The number of shards of every counter. With more workers some of them share a shard, which costs
+/// speed only.
 pub const SHARDS: usize = 64;
 
 static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -12,7 +13,7 @@ thread_local! {
     static SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// This thread's shard: given out in turn at the first use, unless [`set_shard`] chose it.
+/// This thread's shard: assigned round-robin at the first use, unless [`set_shard`] chose it.
 #[inline]
 pub fn shard() -> usize {
     SHARD.with(|s| {
@@ -25,7 +26,7 @@ pub fn shard() -> usize {
     })
 }
 
-/// Gives this thread a shard: a worker passes its own number.
+/// Sets this thread's shard. A worker passes its own number.
 pub fn set_shard(worker: usize) {
     SHARD.with(|s| s.set(worker % SHARDS));
 }
@@ -34,7 +35,8 @@ pub fn set_shard(worker: usize) {
 #[repr(align(128))]
 struct Shard<const N: usize>([AtomicU64; N]);
 
-/// `N` counters, each in every shard. A `const` enum of indexes belongs beside each use.
+/// `N` counters, each with a value in every shard. The user of the counters defines an enum of
+/// their indexes.
 #[derive(Debug)]
 pub struct Sharded<const N: usize> {
     shards: Box<[Shard<N>]>,
@@ -62,7 +64,7 @@ impl<const N: usize> Sharded<N> {
         }
     }
 
-    /// The sum over all shards, wrapping.
+    /// The sum over all shards, with wrapping addition.
     pub fn sum(&self, which: usize) -> u64 {
         self.shards
             .iter()
@@ -70,12 +72,12 @@ impl<const N: usize> Sharded<N> {
             .fold(0, |sum, c| sum.wrapping_add(c.load(Relaxed)))
     }
 
-    /// All sums.
+    /// The sums of all counters.
     pub fn sums(&self) -> [u64; N] {
         std::array::from_fn(|i| self.sum(i))
     }
 
-    /// Each shard's own value of one counter: for proofs that a load wrote nothing.
+    /// The value of one counter in each shard. Tests use it to prove that a read wrote nothing.
     pub fn by_shard(&self, which: usize) -> Vec<u64> {
         self.shards
             .iter()
