@@ -1,5 +1,5 @@
-//! The caller's buffers: entries copied out of leaves, and the batches of keys and points that ask for them. All are kept and
-//! cleared between uses, so that a warm read allocates nothing.
+//! The caller's buffers: entries copied from leaves, and the batches of keys and points to look up.
+//! They are cleared and reused, so a warm read allocates nothing.
 
 use crate::guess::Guess;
 use crate::leaf::LeafEntry;
@@ -10,9 +10,9 @@ use nfold_sync::words;
 /// One entry in an [`EntryBatch`].
 #[derive(Copy, Clone, Debug)]
 pub struct Entry {
-    /// Number of the point that asked for it; 0 from a cursor.
+    /// The number of the point that the entry belongs to; 0 from a cursor.
     pub point: u32,
-    /// Where it was copied from.
+    /// The location that it was copied from.
     pub place: Guess,
     at: u32,
     key_len: u16,
@@ -20,14 +20,14 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Where its key lies in the batch's arena.
+    /// The range of its key in the batch's arena.
     #[inline]
     pub fn key_span(&self) -> std::ops::Range<usize> {
         let start = self.at as usize;
         start..start + self.key_len as usize
     }
 
-    /// Where its value lies in the arena of its batch.
+    /// The range of its value in the batch's arena.
     #[inline]
     pub fn value_span(&self) -> std::ops::Range<usize> {
         let start = self.at as usize + self.key_len as usize;
@@ -42,9 +42,9 @@ pub struct EntryBatch {
     entries: Vec<Entry>,
 }
 
-/// Entries whose cells are asked for ahead of the copy.
+/// The number of entries whose cells are prefetched ahead of the copy.
 const AHEAD: usize = 6;
-/// Bytes of each of the first ones, and most of any.
+/// The bytes that are prefetched of each of the first cells, and the most of any cell.
 const FIRST_CELLS: usize = 128;
 const LONGEST_AHEAD: usize = 1024;
 
@@ -60,11 +60,12 @@ impl EntryBatch {
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
-    /// Bytes of keys and values held.
+    /// The total bytes of keys and values.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
-    /// Bytes of memory kept for keys and values; what is beside them is a part of that.
+    /// The memory allocated for keys and values, in bytes. The other buffers are small in
+    /// comparison.
     #[inline]
     pub fn memory(&self) -> usize {
         self.bytes.capacity()
@@ -81,39 +82,42 @@ impl EntryBatch {
     pub fn value(&self, entry: &Entry) -> &[u8] {
         &self.bytes[entry.at as usize + entry.key_len as usize..][..entry.value_len as usize]
     }
-    /// Exchanges the arena with `other`: [`Entry::value_span`] says where the values are in it. [`key`](Self::key) and [`value`](Self::value) mean
-    /// nothing until it is changed back, or the batch cleared.
+    /// Swaps the arena with `other`, where [`Entry::value_span`] then locates the values.
+    /// [`key`](Self::key) and [`value`](Self::value) are meaningless until it is swapped back or
+    /// the batch is cleared.
     pub fn swap_bytes(&mut self, other: &mut Vec<u8>) {
         std::mem::swap(&mut self.bytes, other);
     }
-    /// (key, value) in the order they were found.
+    /// The (key, value) pairs in the order they were found.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
         self.entries.iter().map(|e| (self.key(e), self.value(e)))
     }
 
-    /// Where the batch stands, for [`cut`](Self::cut).
+    /// The current position, for [`cut`](Self::cut).
     #[inline]
     pub(crate) fn mark(&self) -> (usize, usize) {
         (self.bytes.len(), self.entries.len())
     }
-    /// Drops what was appended since `mark`, because it was not validated.
+    /// Discards everything appended since `mark`, because it did not validate.
     pub(crate) fn cut(&mut self, mark: (usize, usize)) {
         self.bytes.truncate(mark.0);
         self.entries.truncate(mark.1);
     }
-    /// Drops all entries from number `len` on.
+    /// Discards all entries from number `len` on.
     pub fn truncate(&mut self, len: usize) {
         self.entries.truncate(len);
     }
-    /// Drops the entries of points behind `last`. With the last of all their bytes are gone, too: whoever looks at [`bytes`](Self::bytes) to see whether there is enough would find a batch full
-    /// that holds nothing to go on with.
+    /// Discards the entries of points after `last`. If none remains, it also discards their bytes.
+    /// Otherwise [`bytes`](Self::bytes) would report a full batch without entries, and the scan
+    /// could make no progress.
     pub(crate) fn keep_points(&mut self, last: u32) {
         self.entries.retain(|e| e.point <= last);
         if self.entries.is_empty() {
             self.bytes.clear();
         }
     }
-    /// Appends the entries of `slots` of the page `page`, for one point. Unvalidated.
+    /// Appends the entries of `slots` of the page `page` to one point. The page is not validated
+    /// here.
     #[inline(always)]
     pub(crate) fn push_all(
         &mut self,
@@ -134,8 +138,9 @@ impl EntryBatch {
             if let Some(i) = ahead.next() {
                 words::prefetch_range(node.words(), node.slot(i).cell(), bytes);
             }
-            // Key suffix and value stand together in the cell and are copied as one, in whole words; the prefix is put before them, over
-            // what else was in the first of these.
+            // Key suffix and value are adjacent in the cell and are copied together, in whole
+            // words. Then the page's common prefix is written in front of them, over the surplus
+            // bytes of the first word.
             if prefix > PREFIX_BYTES {
                 self.bytes
                     .resize(self.bytes.len() + prefix.next_multiple_of(8), 0);
@@ -164,48 +169,51 @@ impl EntryBatch {
     }
 }
 
-/// One key of a [`GetMany`] that exists.
+/// A found key of a [`GetMany`].
 #[derive(Copy, Clone, Debug)]
 pub struct Found {
-    /// Number of the key, as [`GetMany::push`] returned it.
+    /// The key's number, as [`GetMany::push`] returned it.
     pub key: u32,
-    /// Where it was found.
+    /// The location where it was found.
     pub guess: Guess,
     pub(crate) at: u32,
     pub(crate) len: u32,
 }
 
 impl Found {
-    /// Where its value lies in the arena of values.
+    /// The range of its value in the arena of values.
     #[inline]
     pub fn span(&self) -> std::ops::Range<usize> {
         self.at as usize..(self.at + self.len) as usize
     }
 }
 
-/// Keys to look up together, each with what the caller wants to know of it again, and what was found. See
+/// A batch of keys to look up together, each with a tag of the caller, and the results. See
 /// [`TreeHandle::get_many`](crate::TreeHandle::get_many).
 #[derive(Debug)]
 pub struct GetMany<T = ()> {
     pub(crate) wanted: Vec<Wanted<T>>,
-    /// Holds the long keys.
+    /// Contains the long keys.
     arena: Vec<u8>,
-    /// The bits of all pages that they were guessed on: none, if nowhere.
+    /// The page numbers of all hints, combined by OR; 0 if there are no hints.
     pub(crate) guessed: PageNo,
-    /// Keys that met a missing page, or were not where they were guessed; taken from the end.
+    /// The keys that met a missing page, or were not at their hints. They are consumed from the
+    /// end.
     pub(crate) pending: Vec<u32>,
-    /// Keys from here on were not tried yet.
+    /// The number of the first untried key.
     pub(crate) next: u32,
     pub(crate) values: Vec<u8>,
     pub(crate) found: Vec<Found>,
-    /// What was found is not in the order of the keys.
+    /// Whether `found` is not in key order.
     pub(crate) disordered: bool,
-    /// Keys whose values a [`ValueSink`](crate::ValueSink) took: the first ones of all.
+    /// The number of keys whose values a [`ValueSink`](crate::ValueSink) consumed: the first ones
+    /// of the batch.
     pub(crate) given: u32,
-    /// Guesses that led to the key's leaf, and that did not; the caller repairs from `Found::page`.
+    /// How many hints led to the key's leaf, and how many did not. The caller repairs them from
+    /// [`Found::guess`].
     pub guess_hits: u32,
     pub guess_misses: u32,
-    /// Whether some key was found far from where it was guessed, if on the same page.
+    /// Whether some key was found on the hinted page, but far from the hinted slot.
     pub guesses_far: bool,
 }
 
@@ -213,13 +221,13 @@ pub struct GetMany<T = ()> {
 #[derive(Copy, Clone, Debug)]
 pub struct Wanted<T> {
     key: KeyPlace,
-    /// Where it is likely to be.
+    /// The row-location hint.
     guess: Guess,
     tag: T,
 }
 
 impl<T> Wanted<T> {
-    /// What was given with it.
+    /// The caller's tag.
     #[inline(always)]
     pub fn tag(&self) -> &T {
         &self.tag
@@ -249,14 +257,14 @@ impl GetMany {
     pub fn new() -> GetMany {
         GetMany::default()
     }
-    /// Adds a key, with the place where it was last seen; returns its number.
+    /// Adds a key with its row-location hint, and returns its number.
     pub fn push(&mut self, key: &[u8], guess: Guess) -> u32 {
         self.push_with(key, guess, ())
     }
 }
 
 impl<T: Copy> GetMany<T> {
-    /// Forgets keys and results, keeps the memory.
+    /// Removes keys and results, but keeps the memory.
     pub fn clear(&mut self) {
         self.wanted.clear();
         self.arena.clear();
@@ -268,24 +276,26 @@ impl<T: Copy> GetMany<T> {
         (self.guess_hits, self.guess_misses) = (0, 0);
         self.guesses_far = false;
     }
-    /// Bytes of memory kept for keys and values; what is beside them is a part of that.
+    /// The memory allocated for keys and values, in bytes. The other buffers are small in
+    /// comparison.
     #[inline]
     pub fn memory(&self) -> usize {
         self.wanted.capacity() * size_of::<Wanted<T>>()
             + self.arena.capacity()
             + self.values.capacity()
     }
-    /// Forgets results only: after they were used and `get_many` said that there is more.
+    /// Removes the results only. To be called after the caller used them, when `get_many` said that
+    /// there is more.
     pub fn clear_found(&mut self) {
         self.values.clear();
         self.found.clear();
         self.disordered = false;
     }
-    /// Makes room for so many keys.
+    /// Reserves memory for `keys` keys.
     pub fn reserve(&mut self, keys: usize) {
         self.wanted.reserve(keys);
     }
-    /// Adds a key, with the place where it was last seen; returns its number.
+    /// Adds a key with its row-location hint and a tag, and returns its number.
     #[inline]
     pub fn push_with(&mut self, key: &[u8], guess: Guess, tag: T) -> u32 {
         let key = KeyPlace::of(key, &mut self.arena);
@@ -293,8 +303,8 @@ impl<T: Copy> GetMany<T> {
         self.wanted.push(Wanted { key, guess, tag });
         self.wanted.len() as u32 - 1
     }
-    /// Adds the last `len` bytes of an entry's key; `before` are the eight bytes [before its value](LeafEntry::around_value). False, and nothing is added: it
-    /// has not so many.
+    /// Adds the last `len` bytes of an entry's key. `before` holds the eight bytes [before its
+    /// value](LeafEntry::around_value). False if the key is shorter; then nothing is added.
     #[inline(always)]
     pub fn push_key_end(
         &mut self,
@@ -317,23 +327,28 @@ impl<T: Copy> GetMany<T> {
         self.wanted.push(Wanted { key, guess, tag });
         true
     }
-    /// How many values a [`ValueSink`](crate::ValueSink) took, which are not among those found.
+    /// The number of values that a [`ValueSink`](crate::ValueSink) consumed. They are not among the
+    /// found ones.
     #[inline]
     pub fn given(&self) -> usize {
         self.given as usize
     }
-    /// The keys, none of which was looked up yet, to be put into another order.
+    /// The keys, for reordering. None may have been looked up yet.
     pub fn keys_mut(&mut self) -> &mut [Wanted<T>] {
-        debug_assert!(self.next == 0 && self.pending.is_empty(), "looked up");
+        debug_assert!(
+            self.next == 0 && self.pending.is_empty(),
+            "no key was looked up yet"
+        );
         &mut self.wanted
     }
-    /// Drops all keys from number `len` on; none of them was looked up yet.
+    /// Removes all keys from number `len` on. None may have been looked up yet.
     pub fn truncate(&mut self, len: usize) {
         self.wanted.truncate(len);
         let end = self.wanted.last().map_or(0, |last| last.key.end);
         self.arena.truncate(end as usize);
     }
-    /// Keeps the keys whose tags `keep` wants, which get new numbers in the same order; none was looked up yet.
+    /// Keeps the keys whose tags satisfy `keep`, and renumbers them in the same order. None may
+    /// have been looked up yet.
     pub fn retain(&mut self, keep: impl Fn(&T) -> bool) {
         let (arena, mut end) = (&mut self.arena, 0);
         self.wanted.retain_mut(|wanted| {
@@ -357,17 +372,17 @@ impl<T: Copy> GetMany<T> {
     pub fn key(&self, number: u32) -> &[u8] {
         self.key_of(number).bytes()
     }
-    /// What was guessed for key `number`.
+    /// The row-location hint of key `number`.
     #[inline]
     pub fn guess(&self, number: u32) -> Guess {
         self.wanted[number as usize].guess
     }
-    /// What was given with key `number`.
+    /// The tag of key `number`.
     #[inline(always)]
     pub fn tag(&self, number: u32) -> &T {
         &self.wanted[number as usize].tag
     }
-    /// What was given with the keys.
+    /// The tags of all keys.
     pub fn tags(&self) -> impl Iterator<Item = &T> {
         self.wanted.iter().map(|wanted| &wanted.tag)
     }
@@ -376,14 +391,14 @@ impl<T: Copy> GetMany<T> {
     pub(crate) fn key_of(&self, number: u32) -> Key<'_> {
         self.wanted[number as usize].key.key(&self.arena)
     }
-    /// The keys of `range`, which there are.
+    /// The keys of `range`, which must exist.
     #[inline(always)]
     pub(crate) fn keys(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = Key<'_>> {
         let arena = &*self.arena;
         let wanted = self.wanted[range].iter();
         wanted.map(move |wanted| wanted.key.key(arena))
     }
-    /// Their guesses.
+    /// The row-location hints of `range`.
     #[inline(always)]
     pub(crate) fn guesses(
         &self,
@@ -391,7 +406,7 @@ impl<T: Copy> GetMany<T> {
     ) -> impl ExactSizeIterator<Item = Guess> {
         self.wanted[range].iter().map(|wanted| wanted.guess)
     }
-    /// The keys, where values go, and what was found.
+    /// The keys, the arena for values, and the found ones, borrowed apart.
     #[inline(always)]
     pub(crate) fn parts(&mut self) -> (Lookup<'_, T>, &mut Vec<u8>, &mut Vec<Found>) {
         let keys = Lookup {
@@ -400,33 +415,33 @@ impl<T: Copy> GetMany<T> {
         };
         (keys, &mut self.values, &mut self.found)
     }
-    /// The arena that holds the values found.
+    /// The arena of the found values.
     #[inline]
     pub fn values(&self) -> &[u8] {
         &self.values
     }
-    /// Exchanges the arena that holds the values found with `other`. [`Found::span`] tells where they lie in it.
+    /// Swaps the arena of the found values with `other`, where [`Found::span`] then locates them.
     pub fn swap_values(&mut self, other: &mut Vec<u8>) {
         std::mem::swap(&mut self.values, other);
     }
-    /// The keys found so far, in the order they were found: nearly that of the keys, but a key that was not where it was guessed, or
-    /// whose page was missing, comes later.
+    /// The keys found so far, in the order they were found. This is nearly key order, but a key
+    /// that was not at its hint, or whose page was missing, comes later.
     #[inline]
     pub fn found(&self) -> &[Found] {
         &self.found
     }
-    /// The tags of the keys found from number `from` of them on, and where their values lie.
+    /// The tags and the value ranges of the found keys, from index `from` on.
     #[inline(always)]
     pub fn found_tags(&self, from: usize) -> impl Iterator<Item = (&T, std::ops::Range<usize>)> {
         let found = self.found.get(from..).unwrap_or_default();
         found.iter().map(|f| (self.tag(f.key), f.span()))
     }
-    /// Whether what was found is in the order of the keys.
+    /// Whether the found keys are in key order.
     #[inline]
     pub fn is_in_order(&self) -> bool {
         !self.disordered
     }
-    /// As [`found`](Self::found), to be put into another order.
+    /// As [`found`](Self::found), for reordering.
     pub fn found_mut(&mut self) -> &mut [Found] {
         &mut self.found
     }
@@ -435,7 +450,7 @@ impl<T: Copy> GetMany<T> {
     }
 }
 
-/// The keys of a [`GetMany`] while its results grow.
+/// The keys of a [`GetMany`], borrowed while its results grow.
 #[derive(Copy, Clone)]
 pub(crate) struct Lookup<'b, T> {
     wanted: &'b [Wanted<T>],
@@ -449,18 +464,18 @@ impl<'b, T> Lookup<'b, T> {
     }
 }
 
-/// A byte string: here, if it is short, otherwise in an arena.
+/// A byte string that is stored inline if it is short, otherwise in an arena.
 #[derive(Copy, Clone, Debug)]
 struct KeyPlace {
-    /// Its first eight bytes, zeros behind its end.
+    /// Its first eight bytes, padded with zeros.
     first: [u8; WORD_BYTES],
-    /// Where it ends in the arena; of a short one, where those before it end.
+    /// Its end in the arena. For a short string: the end of the strings before it.
     end: u32,
     len: u32,
 }
 
 impl KeyPlace {
-    /// A string of at most eight bytes, with zeros behind them.
+    /// A string of at most eight bytes, padded with zeros.
     #[inline(always)]
     fn short(first: [u8; WORD_BYTES], len: usize, arena: &[u8]) -> KeyPlace {
         let (end, len) = (arena.len() as u32, len as u32);
@@ -473,7 +488,7 @@ impl KeyPlace {
         }
         KeyPlace::short(padded_word(bytes).to_be_bytes(), bytes.len(), arena)
     }
-    /// What was appended to the arena from `start` on, which stays there only if it is long.
+    /// The string appended to the arena from `start` on. A short one is removed from the arena.
     fn from_end(start: usize, arena: &mut Vec<u8>) -> KeyPlace {
         let bytes = &arena[start..];
         let (first, len) = (padded_word(bytes).to_be_bytes(), bytes.len());
@@ -482,7 +497,8 @@ impl KeyPlace {
         }
         KeyPlace::short(first, len, arena)
     }
-    /// The last `len` bytes of an entry's key, if it has so many: long ones, and what is partly in the page's prefix.
+    /// The last `len` bytes of an entry's key, if it has that many. Handles long keys, and those
+    /// that reach into the page's common prefix.
     #[inline(never)]
     fn end_of(entry: LeafEntry<'_>, len: usize, arena: &mut Vec<u8>) -> Option<KeyPlace> {
         let start = arena.len();
@@ -502,7 +518,7 @@ impl KeyPlace {
             short: Some(&self.first),
         }
     }
-    /// Puts it behind those that end at `end`, which is not behind it; what lies between is lost.
+    /// Moves the string down to `end` in the arena. The bytes in between are lost.
     fn move_to(&mut self, end: u32, arena: &mut [u8]) {
         if self.len as usize > WORD_BYTES {
             let start = (self.end - self.len) as usize;
@@ -514,7 +530,8 @@ impl KeyPlace {
     }
 }
 
-/// Byte strings, with the first word of each beside it: looks at many keys then touch the arena for long ones only.
+/// Byte strings, each with its first word beside it. Reading many keys then touches the arena only
+/// for long ones.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     bytes: Vec<u8>,
@@ -540,7 +557,7 @@ impl Keys {
         self.places.push(KeyPlace::of(key, &mut self.bytes));
         self.places.len() as u32 - 1
     }
-    /// Adds the first `len` bytes of a word, at most eight; those behind them are zeros.
+    /// Adds the first `len` bytes (at most eight) of a word; the rest of the word must be zeros.
     #[inline]
     fn push_word(&mut self, word: u64, len: usize) {
         let place = KeyPlace::short(word.to_be_bytes(), len, &self.bytes);
@@ -557,19 +574,19 @@ impl Keys {
     }
 }
 
-/// Short ranges to read together: each point is all keys in `[lo, hi)`. See
-/// [`TreeHandle::scan_points`](crate::TreeHandle::scan_points).
+/// A batch of short ranges ("points") to read together. Each point covers all keys in `[lo, hi)`.
+/// See [`TreeHandle::scan_points`](crate::TreeHandle::scan_points).
 #[derive(Debug, Default)]
 pub struct PointScan {
-    /// Lower bound of point `i` at `2 * i`, upper at `2 * i + 1`.
+    /// The lower bound of point `i` is at `2 * i`, its upper bound at `2 * i + 1`.
     pub(crate) bounds: Keys,
     pub(crate) next: u32,
-    /// Points to go on with, and where.
+    /// The points to continue, each with the key to continue at.
     pub(crate) pending: Vec<Resume>,
-    /// Lower bounds of points that go on in a later leaf.
+    /// The lower bounds of points that continue on a later leaf.
     pub(crate) resume_keys: Keys,
     pub(crate) out: EntryBatch,
-    /// Upper fence of the leaf at hand.
+    /// The upper fence key of the current leaf.
     pub(crate) fence: Vec<u8>,
 }
 
@@ -577,7 +594,7 @@ pub struct PointScan {
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Resume {
     pub point: u32,
-    /// Number in `resume_keys`, or [`Resume::START`].
+    /// An index into `resume_keys`, or [`Resume::START`].
     pub from: u32,
 }
 
@@ -589,7 +606,7 @@ impl PointScan {
     pub fn new() -> PointScan {
         PointScan::default()
     }
-    /// Forgets points and results, keeps the memory.
+    /// Removes points and results, but keeps the memory.
     pub fn clear(&mut self) {
         self.bounds.clear();
         self.resume_keys.clear();
@@ -597,19 +614,21 @@ impl PointScan {
         self.next = 0;
         self.out.clear();
     }
-    /// Bytes of memory kept for keys and values; what is beside them is a part of that.
+    /// The memory allocated for keys and values, in bytes. The other buffers are small in
+    /// comparison.
     #[inline]
     pub fn memory(&self) -> usize {
         self.bounds.memory() + self.resume_keys.memory() + self.out.memory()
     }
-    /// Makes room for so many points.
+    /// Reserves memory for `points` points.
     pub fn reserve(&mut self, points: usize) {
         self.bounds.reserve(2 * points);
     }
-    /// Adds the range `[lo, hi)`, which is empty if `hi <= lo`; an empty `hi` means no upper bound. Returns the point's number.
+    /// Adds the range `[lo, hi)`, and returns the point's number. The range is empty if `hi <= lo`;
+    /// an empty `hi` means no upper bound.
     pub fn push(&mut self, lo: &[u8], hi: &[u8]) -> u32 {
         self.bounds.push(lo);
-        // An upper bound below the lower one would not have the prefix of the lower one's page.
+        // An upper bound below the lower one might lack the common prefix of the lower one's page.
         let hi = if hi.is_empty() || hi > lo { hi } else { lo };
         self.bounds.push(hi) / 2
     }
@@ -638,43 +657,47 @@ impl PointScan {
     /// [`push_prefix`](Self::push_prefix) for at most eight bytes, given as their [`padded_word`].
     #[inline]
     fn push_short_prefix(&mut self, word: u64, len: usize) -> u32 {
-        // What stands behind the prefix in its word.
+        // The bits behind the prefix in its word.
         let rest = 64 - 8 * len as u32;
         let number = word.unbounded_shr(rest);
         let successor = number.wrapping_add(1).unbounded_shl(rest);
-        // Bytes 0xFF at the end of the prefix are left away; of a prefix of nothing else nothing is left.
+        // Trailing 0xFF bytes of the prefix are dropped. A prefix of 0xFF bytes only has no
+        // successor.
         let full = (number.trailing_ones() / 8) as usize;
         self.bounds.push_word(word, len);
         self.bounds.push_word(successor, len - full.min(len));
         self.bounds.len() as u32 / 2 - 1
     }
-    /// Number of points.
+    /// The number of points.
     pub fn len(&self) -> usize {
         self.bounds.len() / 2
     }
     pub fn is_empty(&self) -> bool {
         self.bounds.len() == 0
     }
-    /// What was found since the last [`clear_entries`](Self::clear_entries). The entries of a point come in key order, but other
-    /// points' entries may come between them when it goes on in another leaf, and before them when a page was missing.
+    /// The entries found since the last [`clear_entries`](Self::clear_entries). The entries of a
+    /// point come in key order. Entries of other points may come between them if the point
+    /// continues on another leaf, and before them if a page was missing.
     #[inline]
     pub fn entries(&self) -> &EntryBatch {
         &self.out
     }
-    /// Forgets entries only: after they were used and `scan_points` said that there is more.
+    /// Removes the entries only. To be called after the caller used them, when `scan_points` said
+    /// that there is more.
     pub fn clear_entries(&mut self) {
         self.out.clear();
     }
-    /// The least point that is not finished, of those that were begun.
+    /// The unfinished point with the lowest number.
     pub(crate) fn first_unfinished(&self) -> Option<Resume> {
         self.pending.iter().copied().min_by_key(|p| p.point)
     }
-    /// Whether points behind `first` went on from one leaf to the next.
+    /// Whether points other than `first` continued from one leaf to the next.
     pub(crate) fn went_on_behind(&self, first: Resume) -> bool {
         let mut behind = self.pending.iter().filter(|p| p.point != first.point);
         behind.any(|p| p.from != Resume::START)
     }
-    /// Forgets the bounds of what was gone on with, so that many leaves without an entry take no memory.
+    /// Drops the bounds of finished continuations, so that many leaves without an entry take no
+    /// memory.
     pub(crate) fn forget_resumed(&mut self) {
         let mut kept = Keys::default();
         for resume in &mut self.pending {
@@ -684,7 +707,8 @@ impl PointScan {
         }
         self.resume_keys = kept;
     }
-    /// Goes back to the first unfinished point: what was found of those behind it is found again.
+    /// Returns to the first unfinished point. The entries of the points after it will be found
+    /// again.
     pub(crate) fn go_back_to(&mut self, first: Resume) {
         self.next = first.point + 1;
         self.pending.clear();
@@ -713,7 +737,8 @@ impl PointScan {
     }
 }
 
-/// Turns `bytes[start..]` into the least string above all that begin with it; empty when there is none (only 0xFF bytes).
+/// Turns `bytes[start..]` into the least string above all that begin with it. The result is empty
+/// if there is none (only 0xFF bytes).
 fn increment_prefix(bytes: &mut Vec<u8>, start: usize) {
     while bytes.len() > start {
         if let Some(last) = bytes.last_mut() {
@@ -726,7 +751,7 @@ fn increment_prefix(bytes: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// The least key above every key that begins with `prefix`; `None` when there is none.
+/// The least key above every key that begins with `prefix`, or `None` if there is none.
 pub fn prefix_successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut key = prefix.to_vec();
     increment_prefix(&mut key, 0);
@@ -738,7 +763,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_prefixes_go_the_way_of_long_ones() {
+    fn short_prefixes_equal_long_ones() {
         let ends: [&[u8]; 8] = [
             b"",
             b"\0",
@@ -768,7 +793,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_keys_move_down_with_their_words() {
+    fn retain_moves_keys_and_their_words() {
         let keys: Vec<Vec<u8>> = (0..20u8).map(|n| vec![n; usize::from(n) % 11]).collect();
         let mut get = GetMany::default();
         for (number, key) in keys.iter().enumerate() {
@@ -782,7 +807,7 @@ mod tests {
             assert_eq!((found.bytes(), found.word), (&key[..], padded_word(key)));
             assert_eq!(get.key(number as u32), &key[..]);
         }
-        // What is added behind keys that were cut off does not meet them.
+        // Keys added after a truncation must not overlap the remaining ones.
         for cut in (0..kept.len()).rev() {
             get.truncate(cut);
             get.push_with(b"a long key behind", Guess::NONE, 0);

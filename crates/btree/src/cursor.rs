@@ -1,13 +1,18 @@
-//! Range scans, forwards and backwards: one leaf at a time is copied into the caller's batch, or given to the caller as it lies.
+//! Range scans in both directions. A step copies one leaf into the caller's batch, or passes its
+//! entries to a sink in place.
 //!
 //! # Invariants
-//! - C1: a cursor's position is a key between entries, never a page: whatever splits, merges and evictions happen between two calls,
-//!   an entry that is there all the time is returned exactly once, in order.
-//! - C2: the position moves only after the copied leaf was validated.
+//! - C1: a cursor's position is a key between entries, never a page. Whatever splits, merges and
+//!   evictions happen between two calls, an entry that exists throughout is returned exactly once,
+//!   in order.
+//! - C2: the position moves only after the leaf was validated.
 //! # Cost
-//! One descent for the first leaf; later leaves are reached over the sibling link, which is checked by the fences. Once a leaf was
-//! missing, the next leaves of the range are asked for ahead of time, taken from their parents: a few at first, twice as many each time, until
-//! none of them is missing. A scan without an end begins with that at its second leaf, as its reader may want a few rows only.
+//! The first leaf takes a descent. Later leaves are reached over the sibling link, which is checked
+//! against the fence keys.
+//!
+//! Once a leaf was missing, the scan reads ahead: it requests the next leaves of the range, found
+//! in their parents, a few at first and twice as many each time, until none is missing. A scan
+//! without an end starts this only at its second leaf, because its reader may want only a few rows.
 
 use crate::batch::EntryBatch;
 use crate::leaf::LeafEntries;
@@ -19,13 +24,13 @@ use nfold_sync::planted::{self, Bug};
 use smallvec::SmallVec;
 pub use std::ops::Bound;
 
-/// Leaves that are asked for ahead of a scan that reads from disk: at first, and at most.
+/// The number of leaves that are read ahead: at first, and at most.
 const READ_AHEAD: usize = 4;
 const READ_AHEAD_MAX: usize = 64;
-/// Parents that one request takes leaves from.
+/// The number of parents from which one request takes leaves.
 const PARENTS: usize = 2;
 
-/// The keys that a [`Cursor`] goes through.
+/// The key range of a [`Cursor`].
 #[derive(Clone, Debug)]
 pub struct KeyRange {
     pub lo: Bound<Vec<u8>>,
@@ -41,10 +46,10 @@ impl KeyRange {
     }
 }
 
-/// A bound that keeps its memory when it is set anew.
+/// A bound that keeps its memory when it is reassigned.
 #[derive(Clone, Debug)]
 struct Edge {
-    /// The key means something only if it is not `Unbounded`.
+    /// The key is meaningless if this is `Unbounded`.
     kind: Bound<()>,
     key: Vec<u8>,
 }
@@ -75,40 +80,40 @@ impl Edge {
     }
 }
 
-/// A position in a tree between two entries. Holds no latch and no page, only keys (C1). A cursor that is kept and
-/// [`reset`](Self::reset) allocates nothing once it is warm.
+/// A position between two entries of a tree. It holds no latch and no page, only keys (C1). Reusing
+/// a cursor by [`reset`](Self::reset) allocates nothing once it is warm.
 #[derive(Clone, Debug, Default)]
 pub struct Cursor {
     lo: Edge,
     hi: Edge,
     reverse: bool,
-    /// What comes next: keys from here on, in the cursor's direction.
+    /// The position: the scan continues with the keys from here on, in its direction.
     at: Edge,
     done: bool,
-    /// Page to look at before descending; 0: none.
+    /// The page to try before a descent; 0: none.
     hint: PageNo,
-    /// Leaves ahead that were asked for; 0: nothing was missing lately.
+    /// The number of leaves that are still read ahead; 0: no leaf was missing lately.
     ahead: usize,
-    /// How many were asked for last; 0: none yet.
+    /// The size of the last read-ahead request; 0: none yet.
     window: usize,
-    /// Whether the first leaf is behind.
+    /// Whether the first leaf has been passed.
     moved: bool,
-    /// Number and version of the leaf that the last batch was copied from; 0: not known.
+    /// The page number and version of the leaf that the last batch came from; page 0: unknown.
     copied: (PageNo, u64),
     spare: Vec<u8>,
 }
 
-/// What follows after one leaf was copied.
+/// Where a scan continues after it took entries from a leaf.
 enum Next {
     Done,
-    /// The same leaf: `spare` is the last key returned.
+    /// In the same leaf: `spare` is the last key returned.
     Here,
-    /// The neighbour: `spare` is the fence between.
+    /// In the neighbour: `spare` is the fence key between both.
     Neighbour(PageNo),
 }
 
 impl TreeHandle {
-    /// A cursor before the first entry of `range`, or behind the last one when `reverse`.
+    /// Opens a cursor before the first entry of `range`, or behind the last one if `reverse`.
     pub fn cursor(&self, range: KeyRange, reverse: bool) -> Cursor {
         let mut cursor = Cursor::default();
         let (lo, hi) = (range.lo.as_ref(), range.hi.as_ref());
@@ -118,7 +123,8 @@ impl TreeHandle {
 }
 
 impl Cursor {
-    /// Puts the cursor before the first entry between the bounds, or behind the last one when `reverse`.
+    /// Moves the cursor before the first entry between the bounds, or behind the last one if
+    /// `reverse`.
     pub fn reset(&mut self, lo: Bound<&[u8]>, hi: Bound<&[u8]>, reverse: bool) {
         self.done = is_empty(lo, hi);
         self.lo.set(lo);
@@ -133,7 +139,7 @@ impl Cursor {
         self.copied = (0, 0);
     }
 
-    /// Goes where `other` is, in the memory that this one has.
+    /// Copies the state of `other` into this cursor, reusing its memory.
     pub fn copy_from(&mut self, other: &Cursor) {
         self.lo.copy(&other.lo);
         self.hi.copy(&other.hi);
@@ -144,7 +150,8 @@ impl Cursor {
         self.copied = other.copied;
     }
 
-    /// Goes back to right behind `key`, which the cursor has passed; `None`: to where it began. Forwards only.
+    /// Moves back to right behind `key`, which the cursor has passed; `None`: to its start. Forward
+    /// cursors only.
     pub fn back_to(&mut self, key: Option<&[u8]>) {
         match (key, self.lo.kind) {
             (Some(key), _) => self.at.set(Bound::Excluded(key)),
@@ -156,12 +163,14 @@ impl Cursor {
         self.copied = (0, 0);
     }
 
-    /// Whether the next batch begins at a leaf's lower end: what comes into the leaf before it meanwhile is not seen. Forwards only.
+    /// Whether the next batch begins at a leaf's lower end. Then entries inserted before the
+    /// position meanwhile are not seen. Forward cursors only.
     pub fn is_between_leaves(&self) -> bool {
         self.moved && matches!(self.at.kind, Bound::Included(()))
     }
 
-    /// Whether the leaf that the last batch came from is as it was then: another copy would be the same. False if that is not known.
+    /// Whether the leaf of the last batch is unchanged, so that another copy would be the same.
+    /// False if that is unknown.
     pub fn is_unchanged(&self, tree: &TreeHandle, store: &Store) -> bool {
         let (page, version) = self.copied;
         page != 0
@@ -170,8 +179,9 @@ impl Cursor {
                 .is_ok_and(|p| p.version() == version)
     }
 
-    /// Appends the next entries, at most `max_entries` (at least 1) and at most those of one leaf, to `out`. False: the range is
-    /// exhausted. True with nothing appended is possible. On `Wait` the position is kept: call again.
+    /// Appends the next entries to `out`: at most `max_entries` (at least 1), and at most those of
+    /// one leaf. False: the range is exhausted. True with nothing appended is possible. `Wait`
+    /// keeps the position: call again.
     pub fn next_batch(
         &mut self,
         tree: &TreeHandle,
@@ -183,7 +193,7 @@ impl Cursor {
         self.next_into(tree, store, max_entries, &mut Copies { out, max_bytes })
     }
 
-    /// As [`next_batch`](Self::next_batch), but `out` takes the entries where they lie, if there are any.
+    /// As [`next_batch`](Self::next_batch), but `out` consumes the entries in place.
     pub fn next_into<S: PointSink>(
         &mut self,
         tree: &TreeHandle,
@@ -219,7 +229,8 @@ impl Cursor {
                 )
             }
             Err(Stop::Wait(wait)) => {
-                // A page that was asked for is still on its way: asking anew would add a page or two at each, one read for each.
+                // If this page was read ahead and is still on its way, a new request would add only
+                // a page or two, with one read for each.
                 if self.ahead <= self.window / 2 {
                     self.read_ahead(tree, store);
                 }
@@ -235,7 +246,8 @@ impl Cursor {
         Ok(!self.done)
     }
 
-    /// Whether the key in `spare` lies ahead of the position; a damaged page could lead a cursor round in circles.
+    /// Whether the key in `spare` is ahead of the position. Without this check a damaged page could
+    /// make a cursor loop.
     fn is_progress(&self, next: &Next) -> bool {
         let order = match self.at.get() {
             Bound::Unbounded => return true,
@@ -262,7 +274,7 @@ impl Cursor {
         }
     }
 
-    /// The leaf at the position: the hinted one if it is, otherwise by descent.
+    /// The leaf at the position: the hinted page if it covers the position, otherwise by descent.
     fn find<'s>(
         &mut self,
         tree: &TreeHandle,
@@ -278,7 +290,7 @@ impl Cursor {
                     }
                 }
                 Err(Stop::Wait(wait)) => return Err(Stop::Wait(wait).into()),
-                // A page that is gone: the hint is stale.
+                // The page is gone, so the hint is stale.
                 Err(Stop::Error(_)) => {}
             }
             self.hint = 0;
@@ -288,7 +300,7 @@ impl Cursor {
         Ok(page)
     }
 
-    /// C2: after validation.
+    /// Moves the position. C2: to be called after validation.
     fn move_on(&mut self, tree: &TreeHandle, store: &Store, next: Next, page: PageNo) {
         match next {
             Next::Done => self.done = true,
@@ -301,7 +313,8 @@ impl Cursor {
                 self.hint = sibling;
                 self.moved = true;
                 let id = (sibling != 0).then(|| tree.page_id(sibling));
-                // Also where the disk keeps up and nobody ever waits: otherwise each leaf would be a read of its own.
+                // Also reads ahead if the disk keeps up and the scan never waits. Otherwise each
+                // leaf would be a read of its own.
                 let due = match self.ahead {
                     0 => id.is_some_and(|id| !store.is_resident(id)),
                     _ => self.ahead - 1 <= self.window / 2,
@@ -327,7 +340,8 @@ impl Cursor {
         };
     }
 
-    /// Gives `out` what qualifies in the leaf and puts the key to go on with into `spare`. Unvalidated.
+    /// Passes the qualifying entries of the leaf to `out`, and stores the key to continue at in
+    /// `spare`. The page is not validated here.
     #[inline]
     fn take_leaf<S: PointSink>(
         &mut self,
@@ -381,7 +395,7 @@ impl Cursor {
         }
     }
 
-    /// Forwards: the slot at the position, which the page covers.
+    /// Forward: the slot at the position, which the page covers.
     fn resume_slot(&self, node: Node<'_>, count: usize) -> usize {
         match self.at.get() {
             Bound::Included(key) => node.search(count, node.suffix(key)).0,
@@ -393,7 +407,8 @@ impl Cursor {
         }
     }
 
-    /// Forwards: behind the last slot of the range here, and whether the range ends in this page.
+    /// Forward: the slot behind the range's last one in this page, and whether the range ends in
+    /// this page.
     fn end_slot(&self, node: Node<'_>, count: usize) -> (usize, bool) {
         let last = match self.hi.get() {
             Bound::Unbounded => false,
@@ -410,7 +425,8 @@ impl Cursor {
         )
     }
 
-    /// Backwards: the first slot of the range here, and whether the range begins in this page.
+    /// Backward: the first slot of the range in this page, and whether the range begins in this
+    /// page.
     fn start_slot(&self, node: Node<'_>, count: usize) -> (usize, bool) {
         match self.lo.get() {
             Bound::Included(lo) if node.compare_lower(lo).is_le() => {
@@ -424,7 +440,7 @@ impl Cursor {
         }
     }
 
-    /// Asks for the leaves from the position on. Without effect if inner pages are missing.
+    /// Requests the leaves from the position on. Does nothing if inner pages are missing.
     fn read_ahead(&mut self, tree: &TreeHandle, store: &Store) {
         let end = if self.reverse { &self.lo } else { &self.hi };
         if self.window == 0 && !self.moved && matches!(end.kind, Bound::Unbounded) {
@@ -460,8 +476,9 @@ impl Cursor {
         }
     }
 
-    /// Adds the children of a parent of leaves, from where `seek` leads on, as far as the window and the range go. Unvalidated. Gives the
-    /// fence behind which the range goes on.
+    /// Adds the children of a leaf parent, starting where `seek` leads, within the window and the
+    /// range. Returns the fence key behind which the range continues. The page is not validated
+    /// here.
     fn children(
         &self,
         tree: &TreeHandle,
@@ -499,7 +516,8 @@ impl Cursor {
     }
 }
 
-/// Behind the last slot whose key is within the upper bound. A bound at or above the upper fence need not have the page's prefix.
+/// The slot behind the last key within the upper bound. A bound at or above the upper fence may
+/// lack the page's common prefix.
 fn upper_slot(node: Node<'_>, count: usize, bound: Bound<&[u8]>) -> usize {
     match bound {
         Bound::Unbounded => count,

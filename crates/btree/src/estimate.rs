@@ -1,24 +1,24 @@
-//! How many entries a range, or the whole tree, is likely to have.
+//! Estimates the number of entries in a range, or the size of the whole tree.
 
 use crate::node::Node;
 use crate::tree::{MAX_LEVELS, Miss, Seek, TreeHandle, count_restart};
 use nfold_store::{PageNo, Stop, Store};
 use smallvec::SmallVec;
 
-/// Pages looked at on each level by [`TreeHandle::stats`].
+/// The number of pages that [`TreeHandle::stats`] reads on each level.
 const SAMPLES: usize = 8;
 
 /// A tree's size, estimated from a few pages.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct TreeStats {
-    /// Levels, the leaf level included.
+    /// The number of levels, the leaf level included.
     pub depth: u32,
     pub leaf_pages: u64,
     pub inner_pages: u64,
     pub entries: u64,
 }
 
-/// Where a descent went through a page.
+/// A page on a descent, with the slot taken and the slot count.
 #[derive(Copy, Clone)]
 struct Stage {
     page: PageNo,
@@ -29,7 +29,8 @@ struct Stage {
 type Stages = SmallVec<[Stage; 8]>;
 
 impl TreeHandle {
-    /// Estimated number of entries in `[lo, hi)` from two descents; an empty `hi` means no upper bound. Exact within one leaf.
+    /// Estimates the number of entries in `[lo, hi)` from two descents; an empty `hi` means no
+    /// upper bound. Exact within one leaf.
     pub fn estimate_range(&self, store: &Store, lo: &[u8], hi: &[u8]) -> Result<u64, Stop> {
         if !hi.is_empty() && hi <= lo {
             return Ok(0);
@@ -50,11 +51,11 @@ impl TreeHandle {
             apart = match apart {
                 None if a.page == b.page && a.slot == b.slot => None,
                 None if a.page == b.page => Some(b.slot.saturating_sub(a.slot) as f64),
-                // The paths parted because the tree changed between the descents.
+                // The paths diverged because the tree changed between the two descents.
                 None => Some(1.0),
                 Some(pages) => {
-                    // Pages in between are taken to be as full as the one in the middle and the fuller end: the last page of a tree that
-                    // grows at its end is nearly empty.
+                    // Pages in between are assumed to be as full as the mean of the middle one and
+                    // the fuller end. The last page of a growing tree is nearly empty.
                     let end = a.count.max(b.count);
                     let full = (middle.get(level).map_or(end, |m| m.count) + end) as f64 / 2.0;
                     let ends = (a.count.saturating_sub(a.slot) + b.slot) as f64;
@@ -65,7 +66,7 @@ impl TreeHandle {
         Ok(apart.unwrap_or(0.0) as u64)
     }
 
-    /// A path between two paths, when there are pages between them.
+    /// A path halfway between two paths, if there are pages between them.
     fn middle(&self, store: &Store, from: &Stages, to: &Stages) -> Result<Stages, Stop> {
         let parted = from
             .iter()
@@ -120,11 +121,11 @@ impl TreeHandle {
             }
             count_restart(store);
         }
-        // Writers without end on this leaf: an estimate need not be had.
+        // Writers never stop changing this leaf. An estimate is optional, so this gives up.
         Ok(Stages::new())
     }
 
-    /// Estimated size of the tree, from up to [`SAMPLES`] pages of each level.
+    /// Estimates the size of the tree from up to [`SAMPLES`] pages per level.
     pub fn stats(&self, store: &Store) -> Result<TreeStats, Stop> {
         let mut stats = TreeStats {
             depth: 1,
@@ -145,7 +146,7 @@ impl TreeHandle {
                     .step_by(step)
                     .map(|i| node.child(node.slot(i)))
                     .collect();
-                // A page that changed, or is no longer the tree's, is left out of the sample.
+                // A page that changed, or no longer belongs to the tree, is left out of the sample.
                 if page.validate() && ours {
                     slots += count;
                     read += 1;

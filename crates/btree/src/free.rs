@@ -1,23 +1,27 @@
-//! Giving all pages of a tree back to its space, for DROP INDEX. (DROP TABLE unlinks the file.)
+//! Frees all pages of a tree, for DROP INDEX. (DROP TABLE unlinks the file.)
 //!
 //! # Concurrency
-//! Whoever still has a handle of the tree and changes single entries (purge, which holds no metadata lock, and finds out afterwards that the index is
-//! gone) does no harm: under the structure mutex the inner pages stand still, and leaves are latched left to right as everywhere, so nobody waits for
-//! the other in a circle. Such a one may meet a page that is none of the tree any more; it is told so, as index id and type are looked at under each latch.
+//! Another thread may still hold a handle of the tree and change single entries. Purge does: it
+//! holds no metadata lock, and finds out later that the index is gone. This is harmless. The
+//! structure mutex keeps the inner pages unchanged, and leaves are latched left to right as
+//! everywhere, so there is no deadlock. Such a thread may reach a page that no longer belongs to
+//! the tree; the check of index id and type under each latch tells it so.
 
 use crate::node::Node;
 use crate::redo;
 use crate::tree::{MAX_LEVELS, TreeHandle};
 use nfold_store::{PAGE_SIZE, PageId, PageNo, Stop, Store};
 
-/// Leaves freed by one mini-transaction.
+/// The number of leaves that one mini-transaction frees.
 const FREE_BATCH: usize = 16;
-/// Each page's own records, and a part of the free list that one of them may have to take over.
+/// The log bytes for each page's own records, and for a part of the free list that one of them may
+/// have to take over.
 const FREE_LOG_BYTES: usize = 256 * (2 * FREE_BATCH + 1) + PAGE_SIZE;
 
 impl TreeHandle {
-    /// Gives some of the tree's pages back to the space; `Ok(true)` when all are gone, the root included. Call until then; `Wait`: call
-    /// again. Nobody reads the tree, and nobody adds to it. After a crash it goes on where it was, as long as the root is still there.
+    /// Frees some of the tree's pages. Returns `Ok(true)` when all are free, the root included;
+    /// call it until then. On `Wait`, call it again. No reader may use the tree, and no writer may
+    /// add to it. After a crash it continues, as long as the root still exists.
     pub fn free_step(&self, store: &Store) -> Result<bool, Stop> {
         let _smo = self.hold_smo(store);
         let (parent, children) = self.last_children(store)?;
@@ -47,8 +51,9 @@ impl TreeHandle {
         Ok(false)
     }
 
-    /// Down the last slots to the lowest page that still has children without children: that page and its last children, last first; no
-    /// page when the root itself is the last one.
+    /// Descends along the last slots to the lowest page that still has children, all without
+    /// children of their own. Returns that page and its last children, last first; no page if only
+    /// the root is left.
     fn last_children(&self, store: &Store) -> Result<(Option<PageNo>, Vec<PageNo>), Stop> {
         let (mut page_no, mut parent) = (self.tree.root, None);
         let mut children = Vec::new();
@@ -71,7 +76,8 @@ impl TreeHandle {
                 return Err(self.corrupt(page_no, "not a page of the tree being freed"));
             }
             if level == 0 || count == 0 {
-                // An inner page without children is freed alone: its siblings may have some.
+                // An inner page without children is freed alone, because its siblings may have
+                // children.
                 children.truncate(if level == 0 { FREE_BATCH } else { 1 });
                 return Ok((parent, children));
             }

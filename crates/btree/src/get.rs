@@ -1,4 +1,4 @@
-//! Looking up many keys together.
+//! Batched lookups of many keys.
 
 use crate::batch::{Found, GetMany};
 use crate::group::{Job, LANES};
@@ -10,9 +10,12 @@ use nfold_store::{PageRef, Stop, Store};
 use smallvec::SmallVec;
 
 impl TreeHandle {
-    /// Looks up all keys of the batch, first where they are guessed, the others in groups that go down the tree together. `Ok(true)`: results reached `max_bytes` and
-    /// there is more; use what was found, [`clear_found`](GetMany::clear_found), call again. `Wait`: call again; what was found stays
-    /// found. A key that is not among the found ones at the end does not exist.
+    /// Looks up all keys of the batch: first at their row-location hints, then the others in groups
+    /// that descend together.
+    ///
+    /// `Ok(true)`: the results reached `max_bytes` and there is more. Use the found values, call
+    /// [`clear_found`](GetMany::clear_found), then call this again. `Wait`: call it again; found
+    /// values stay. At the end, a key that was not found does not exist.
     pub fn get_many<T: Copy>(
         &self,
         store: &Store,
@@ -22,8 +25,10 @@ impl TreeHandle {
         self.get_many_into(store, batch, max_bytes, None)
     }
 
-    /// As [`get_many`](Self::get_many). `sink` takes the values of the first keys, up to one that is not where it was guessed, is not there at all, or is not to its liking:
-    /// those are not among the found ones, but [given](GetMany::given). It gets each once, whatever is waited for.
+    /// As [`get_many`](Self::get_many), but `sink` consumes the values of the first keys in place.
+    /// It stops at the first key that is not at its hint, does not exist, or that the sink refuses.
+    /// Consumed keys are not among the found ones, but are counted as [given](GetMany::given). The
+    /// sink sees each value once, even if the lookup has to wait.
     pub fn get_many_into<T: Copy>(
         &self,
         store: &Store,
@@ -38,7 +43,7 @@ impl TreeHandle {
     }
 }
 
-/// Appends the value at a search's result, if the key was there.
+/// Appends the value at a search's result, if the key exists.
 #[inline(always)]
 fn copy_value(node: Node<'_>, (slot, found): (usize, bool), out: &mut Vec<u8>) -> Option<usize> {
     if !found {

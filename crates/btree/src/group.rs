@@ -1,42 +1,46 @@
-//! Staged descent: many keys go down the tree together, level by level, so that their cache misses and their page loads overlap
-//! instead of following one another. `get_many` and `scan_points` are jobs of this driver.
+//! Staged descent: a group of keys descends level by level, so that their cache misses and page
+//! loads overlap. `get_many` and `scan_points` are jobs of this driver.
 //!
 //! # Picture
 //! ```text
 //! per group of LANES keys:
-//!   root:   read hints, prefetch slots │
-//!   level:  search slots, prefetch the cell │ read the child's number, prefetch its word │ load it │ prefetch child │ validate parent, read hints, prefetch slots │ ... next level
+//!   root:   read search hints, prefetch slots │
+//!   level:  search slots, prefetch the cell │ read the child's number, prefetch its word │
+//!           load it │ prefetch child │ validate parent, read hints, prefetch slots │ ... next level
 //!   leaf:   search slots │ prefetch cells │ compare, copy, validate
 //! ```
-//! Each `│` separates loops over the whole group; prefetches of pages stand close together (see [`crate::guess`]). A key that meets a change drops out and is done alone; a key that meets a
-//! missing page is put back, and the missing pages of several groups are requested together.
+//! Each `│` separates loops over the whole group. Prefetches of pages stand close together (see
+//! [`crate::guess`]). A key that meets a concurrent change leaves the group and is looked up alone.
+//! A key that meets a missing page is put back, and the missing pages of several groups are
+//! requested together.
 //! # Cost
-//! No allocation; lanes live on the stack.
+//! No allocation: lanes live on the stack.
 
 use crate::node::{Key, Node};
 use crate::tree::{Miss, TreeHandle, count_restart};
 use nfold_store::{PageId, PageRef, SpacePages, Stop, Store, WordRef};
 use smallvec::SmallVec;
 
-/// Keys in flight together.
+/// The number of keys in flight.
 pub(crate) const LANES: usize = 16;
-/// Missing pages that are kept without an allocation. [`Store::load_batch`] says after how many a call waits: the pool must be able to hold
-/// them until the next try.
+/// The number of missing pages that are kept without an allocation. [`Store::load_batch`] limits
+/// how many a call waits for: the pool must be able to hold them until the retry.
 const MAX_MISSING: usize = 32;
-/// Bytes of a cell that are prefetched before its length is known.
+/// The bytes of a cell that are prefetched before its length is known.
 const CELL_PREFETCH: usize = 256;
 
-/// What is looked for, and what happens at the leaves.
+/// A batch of keys, and the work to do at their leaves.
 pub(crate) trait Job {
     /// One key in flight.
     type Item: Copy;
-    /// Adds items to be done, up to [`LANES`]; leaves `items` empty when there are none.
+    /// Adds items to process, up to [`LANES`]. Leaves `items` empty if none remain.
     fn take(&mut self, items: &mut SmallVec<[Self::Item; LANES]>);
-    /// The item was not done: it will be taken again.
+    /// Returns an unprocessed item to the job, which will hand it out again.
     fn put_back(&mut self, item: Self::Item);
     /// The key that leads to the item's leaf.
     fn key(&self, item: Self::Item) -> Key<'_>;
-    /// Prefetches what [`at_leaf`](Self::at_leaf) will look at, and gives up to where it knows the slots, 0 if it does not.
+    /// Prefetches the lines that [`at_leaf`](Self::at_leaf) will read. Returns the slot up to which
+    /// it knows the entries, or 0.
     fn prefetch(&self, node: Node<'_>, _: Self::Item, first: usize) -> usize {
         let cell = node.slot(first).cell();
         for line in (0..CELL_PREFETCH).step_by(64) {
@@ -44,13 +48,14 @@ pub(crate) trait Job {
         }
         0
     }
-    /// At the leaf; `first` is the first slot whose head is not below the key's, `known` what [`prefetch`](Self::prefetch) gave. False: the page changed
+    /// Processes the item at its leaf. `first` is the first slot whose key prefix is not below the
+    /// key's, `known` the result of [`prefetch`](Self::prefetch). False: the page changed
     /// meanwhile, and nothing was kept.
     fn at_leaf(&mut self, item: Self::Item, page: &PageRef<'_>, first: usize, known: usize)
     -> bool;
-    /// Does one item without company, however many restarts that takes.
+    /// Processes one item outside a group, however many restarts it takes.
     fn alone(&mut self, tree: &TreeHandle, store: &Store, item: Self::Item) -> Result<(), Stop>;
-    /// Whether the caller should take results first.
+    /// Whether the caller should consume results first.
     fn full(&self) -> bool;
 }
 
@@ -58,16 +63,16 @@ pub(crate) trait Job {
 struct Lane<'s, I> {
     page: PageRef<'s>,
     item: I,
-    /// The slot that a search found, then the child's page number.
+    /// The slot that the search found, and later the child's page number.
     next: u32,
-    /// Where the child's page word is.
+    /// The child's page word.
     word: Option<WordRef<'s>>,
     range: HintedRange,
-    /// At the leaf: up to where the slots were looked at, 0 if they were not.
+    /// At the leaf: the slot up to which the entries are known, or 0.
     known: u16,
 }
 
-/// Slots to be searched, as the hints of the page say; nobody has looked at them where it is empty.
+/// The slots to search, as the page's search hints say. If it is empty, the hints were not read.
 #[derive(Copy, Clone)]
 struct HintedRange(u16, u16);
 
@@ -83,7 +88,7 @@ impl HintedRange {
     }
 }
 
-/// Items of one group by what became of them.
+/// The items of one group, by their state.
 struct Lanes<'s, I> {
     live: SmallVec<[Lane<'s, I>; LANES]>,
     restart: SmallVec<[I; LANES]>,
@@ -91,8 +96,9 @@ struct Lanes<'s, I> {
 }
 
 impl TreeHandle {
-    /// Runs a job to its end. `Ok(true)`: the job is full and has more to do, and none of that was found missing: what waits for a page is
-    /// waited for first, or it might never come.
+    /// Runs a job to its end. `Ok(true)`: the job is full and has more to do, and no remaining item
+    /// has met a missing page. Missing pages are waited for first, because otherwise an item might
+    /// starve.
     pub(crate) fn run_groups<J: Job>(&self, store: &Store, job: &mut J) -> Result<bool, Stop> {
         let mut stalled: SmallVec<[J::Item; MAX_MISSING]> = SmallVec::new();
         let mut pages: SmallVec<[PageId; MAX_MISSING]> = SmallVec::new();
@@ -129,7 +135,7 @@ impl TreeHandle {
         result
     }
 
-    /// One group. After an error all its unfinished items were put back.
+    /// Runs one group. After an error all its unfinished items have been put back.
     fn run_group<J: Job>(
         &self,
         store: &Store,
@@ -149,7 +155,7 @@ impl TreeHandle {
                 Ok(())
             }
             Err(stop) => {
-                // None of them has reached the caller's results yet.
+                // No item has reached the caller's results yet.
                 items.iter().for_each(|i| job.put_back(*i));
                 lanes.restart.clear();
                 lanes.missing.clear();
@@ -175,7 +181,7 @@ impl TreeHandle {
         failed
     }
 
-    /// Takes items from the root down to their leaves.
+    /// Descends with the items from the root to their leaves.
     fn descend<'s, J: Job>(
         &self,
         store: &'s Store,
@@ -212,14 +218,14 @@ impl TreeHandle {
         Ok(())
     }
 
-    /// Finds each lane's slot, and asks for the cell that it leads to.
+    /// Finds each lane's slot, and prefetches the cell that it points to.
     fn search_slots<J: Job>(&self, job: &J, lanes: &mut Lanes<'_, J::Item>) {
         let mut before: Option<Chosen<'_>> = None;
         for lane in &mut lanes.live {
             let node = Node::new(lane.page.words());
             let key = job.key(lane.item);
             let (count, suffix) = (node.count(), node.suffix_of(key));
-            // Neighbours among the keys often have the same child, near the root most of all.
+            // Adjacent keys often have the same child, above all near the root.
             let slot = match before {
                 Some(b) if b.holds(&lane.page, node, count, suffix.head) => b.slot,
                 _ => {
@@ -240,7 +246,7 @@ impl TreeHandle {
         }
     }
 
-    /// Reads which children the lanes' slots lead to, and prefetches what tells where those are.
+    /// Reads the child page number of each lane's slot, and prefetches the child's page word.
     fn choose_children<'s, I: Copy>(&self, pages: SpacePages<'s>, lanes: &mut Lanes<'s, I>) {
         let Lanes { live, restart, .. } = lanes;
         let mut kept = 0;
@@ -264,7 +270,7 @@ impl TreeHandle {
         live.truncate(kept);
     }
 
-    /// Prefetches each lane's child; those that are missing are asked for together.
+    /// Prefetches each lane's child. Requests all missing children together.
     fn prefetch_children<I>(&self, store: &Store, pages: SpacePages<'_>, lanes: &Lanes<'_, I>) {
         let mut missing: SmallVec<[PageId; LANES]> = SmallVec::new();
         let mut children = [None; LANES];
@@ -289,7 +295,7 @@ impl TreeHandle {
         }
     }
 
-    /// Loads each child's word, validates the parent, and prefetches the slots that count.
+    /// Loads each child's word, validates the parent, and prefetches the slots to search.
     fn enter_children<'s, J: Job>(
         &self,
         store: &'s Store,
@@ -304,7 +310,7 @@ impl TreeHandle {
             missing,
         } = lanes;
         let mut kept = 0;
-        // The page of the lane before, which is one of this tree at this level.
+        // The previous lane's page, which belongs to this tree and level.
         let mut before: Option<PageRef<'s>> = None;
         let all = live.as_mut_slice();
         for i in 0..all.len() {
@@ -312,7 +318,8 @@ impl TreeHandle {
             if let Some(page) = before
                 && page.id().page == lane.next
             {
-                // That page was looked at before; it is this lane's child if the lane's own parent still names it.
+                // The previous lane checked that page. It is this lane's child, if this lane's
+                // parent still names it.
                 if !lane.page.validate() {
                     restart.push(lane.item);
                     continue;
@@ -357,7 +364,7 @@ impl TreeHandle {
         Ok(())
     }
 
-    /// Finishes the lanes, which are at their leaves.
+    /// Processes the lanes at their leaves.
     fn at_leaves<J: Job>(&self, job: &mut J, lanes: &mut Lanes<'_, J::Item>) {
         let Lanes { live, restart, .. } = lanes;
         for lane in live.iter_mut() {
@@ -379,18 +386,18 @@ impl TreeHandle {
     }
 }
 
-/// What was chosen for the lane before.
+/// The slot that was chosen for the previous lane.
 #[derive(Copy, Clone)]
 struct Chosen<'s> {
     page: PageRef<'s>,
     slot: usize,
-    /// Of the key.
+    /// The key prefix of the previous lane.
     head: u32,
 }
 
 impl Chosen<'_> {
-    /// Whether a key with the head `head` on the page `page` has the same slot for certain: it is above the one that this was chosen for, and below the
-    /// next slot's.
+    /// Whether a key with prefix `head` on `page` certainly has the same slot: it is above the
+    /// previous key, and below the next slot's key.
     #[inline(always)]
     fn holds(&self, page: &PageRef<'_>, node: Node<'_>, count: usize, head: u32) -> bool {
         self.page.is_same(page)
@@ -401,7 +408,8 @@ impl Chosen<'_> {
 }
 
 impl<I> Lane<'_, I> {
-    /// Reads the hints of the page just entered and prefetches the slots that they lead to.
+    /// Reads the search hints of the page just entered, and prefetches the slots that they point
+    /// to.
     #[inline(always)]
     fn enter(&mut self, key: Key<'_>) {
         let node = Node::new(self.page.words());

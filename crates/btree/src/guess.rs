@@ -1,21 +1,26 @@
-//! Guesses: where a key's entry was last seen. They are kept in values of other trees, in place, unlogged, without making a page dirty; a
-//! crash or an eviction may lose them, and whoever follows one checks what it leads to.
+//! Row-location hints: the page and slot where a key's entry was last seen. Values of other trees
+//! store such hints in place, unlogged and without making the page dirty. A crash or an eviction
+//! may lose a hint, and every user of a hint verifies it.
 //!
 //! # Picture
 //! ```text
-//!   group n        ask for the page words
-//!   group n - 1    load the page words; ask for headers, guessed slots, marks of use
-//!   group n - 2    a leaf of this tree? is the guessed slot, or one near it, the key's?  ask for its cell
-//!   group n - 3    compare the keys, use the values where they lie or copy them, validate all that was read of the pages
+//!   group n        prefetch the page words
+//!   group n - 1    load the page words; prefetch headers, hinted slots and usage marks
+//!   group n - 2    check the leaf and the slot, or slots near it; prefetch the cell
+//!   group n - 3    compare keys, consume or copy the values, validate the pages
 //! ```
-//! What a step loads was asked for a step before. Asking is a loop of its own over the keys of a group: the processor goes past a prefetch only
-//! when its address is translated, and walks through the page tables overlap as far as it looks ahead; so few instructions may stand between two
-//! prefetches. They go to the second cache, as more can be under way there than to the first.
-//! A guess that leads nowhere leaves its key to the descent.
+//! Each step loads only lines that the step before prefetched. Each step is a loop of its own over
+//! the keys of a group. The processor retires a prefetch only once its address is translated, and
+//! page-table walks overlap only within its look-ahead window; so few instructions may stand
+//! between two prefetches. Prefetches go to the second-level cache, which has more fill buffers
+//! than the first.
+//!
+//! A key whose hint is wrong is looked up by descent.
 //!
 //! # Concurrency
-//! A guess is written under the leaf's latch, so that no entry moves
-//! meanwhile; the page's version stays, because a reader that copies half of an old and half of a new guess has a wrong guess, which is allowed.
+//! A hint is written under the leaf's latch, so no entry moves meanwhile. The page's version stays.
+//! A reader may therefore copy half of an old and half of a new hint; that is a wrong hint, which
+//! is allowed.
 
 use crate::batch::{EntryBatch, Found, GetMany};
 use crate::node::{Key, NEAR, Node, SLOTS, Slot};
@@ -25,18 +30,19 @@ use nfold_store::{Glance, PageNo, SpacePages, Stop, Store, WordRef};
 use nfold_sync::words;
 use std::ops::Range;
 
-/// Keys that take each step together.
+/// The number of keys that take each step together.
 const GROUP: usize = 16;
-/// Steps, and groups in flight.
+/// The number of steps, and of groups in flight.
 const STEPS: usize = 4;
-/// Length of a cell before any was seen, about; afterwards their mean is prefetched.
+/// The assumed length of a cell before one was seen. Later the mean of those seen is prefetched.
 const CELL_BYTES: usize = 192;
-/// Bytes of a cell besides the value, about.
+/// The approximate bytes of a cell besides the value.
 const CELL_REST: usize = 16;
-/// Most bytes of a cell that are prefetched.
+/// The most bytes of a cell that are prefetched.
 const CELL_PREFETCH_MAX: usize = 1024;
 
-/// Where an entry was last seen: page 0 is nowhere. Slots above 254 are not told apart.
+/// A row-location hint: the page and slot where an entry was last seen. Page 0 means unknown. Slots
+/// above 254 are all stored as 255.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guess {
     pub page: PageNo,
@@ -45,24 +51,25 @@ pub struct Guess {
 
 impl Guess {
     pub const NONE: Guess = Guess { page: 0, slot: 0 };
-    /// Bytes of a stored guess.
+    /// The length of a stored hint, in bytes.
     pub const BYTES: usize = 5;
 
     pub fn new(page: PageNo, slot: usize) -> Guess {
         let slot = slot.min(255) as u8;
         Guess { page, slot }
     }
-    /// Whether following this one to `found` took a search of the page, or of the tree.
+    /// Whether finding the entry at `found` took a search of the page or of the tree.
     pub fn is_far_from(self, found: Guess) -> bool {
         self.page != found.page || usize::from(self.slot.abs_diff(found.slot)) > NEAR
     }
-    /// With only those bits of the page number that are in `mask`: of none, it is nowhere.
+    /// Keeps only the bits of the page number that are in `mask`. With an empty mask the hint is
+    /// unknown.
     #[inline(always)]
     pub fn if_in(self, mask: PageNo) -> Guess {
         let page = self.page & mask;
         Guess { page, ..self }
     }
-    /// As it is stored: slot, page.
+    /// The stored form: slot, page.
     pub fn to_bytes(self) -> [u8; Guess::BYTES] {
         let [a, b, c, d] = self.page.to_le_bytes();
         [self.slot, a, b, c, d]
@@ -74,27 +81,27 @@ impl Guess {
     }
 }
 
-/// What is known of the key at the expected slot.
+/// How the entry at the expected slot compares with the key.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Match {
-    /// Nothing, or another key.
+    /// It is another key, or is not known.
     None,
-    /// A key with the same head.
+    /// It has the same 4-byte key prefix.
     Head,
-    /// The key.
+    /// It is the key.
     Key,
 }
 
 /// One key in flight.
 #[derive(Copy, Clone)]
 pub(crate) struct Lane<'s> {
-    /// Nothing: the page is not in memory, or cannot have the key.
+    /// `None` if the page is not in memory, or cannot contain the key.
     page: Option<Glance<'s>>,
     guess: Guess,
-    /// Where the key is expected: guessed, then seen.
+    /// The key's slot: first the hinted one, then the one found.
     slot: u16,
     matches: Match,
-    /// What stands there.
+    /// The slot's content.
     cell: Slot,
 }
 
@@ -110,7 +117,7 @@ impl Lane<'_> {
 
 type Lanes<'s> = [Lane<'s>; GROUP];
 
-/// Asks for the words of the guessed pages.
+/// Prefetches the page words of the hinted pages.
 #[inline(never)]
 fn ask_for_words<'s>(
     pages: SpacePages<'s>,
@@ -125,10 +132,10 @@ fn ask_for_words<'s>(
     }
 }
 
-/// Looks up where the guessed pages are, and asks for what tells whether the guesses are right. A guess is not worth a read from disk: it may
-/// be wrong.
+/// Finds the frames of the hinted pages, and prefetches the lines that verify the hints. A hint may
+/// be wrong, so it is not worth a read from disk.
 ///
-/// As the other steps a function of its own, so that its loops have the registers for themselves.
+/// Each step is a function of its own, so that its loops have all registers to themselves.
 #[inline(never)]
 fn start<'s>(
     pages: SpacePages<'s>,
@@ -156,7 +163,8 @@ fn start<'s>(
 }
 
 impl Lane<'_> {
-    /// Finds the key's slot on the page by what is in the slots. False: the key is not on this page, or was moved.
+    /// Finds the key's slot by the key prefixes in the slots. False: the key is not on this page,
+    /// or has moved.
     #[inline(always)]
     fn find(&mut self, tree: &TreeHandle, node: Node<'_>, key: Key<'_>) -> bool {
         let Some(suffix) = node.suffix_here(key) else {
@@ -177,7 +185,8 @@ impl Lane<'_> {
         true
     }
 
-    /// The first slot with the head, which is not the expected one; false if there is none.
+    /// Moves to the first slot with this key prefix, if the expected one does not have it. False if
+    /// there is none.
     #[inline(never)]
     fn find_around(&mut self, node: Node<'_>, count: usize, head: u32) -> bool {
         let slot = node.search_around(self.slot.into(), count, head);
@@ -187,7 +196,7 @@ impl Lane<'_> {
     }
 }
 
-/// The keys that group `number` has of `all`.
+/// The key numbers of group `number`, out of `all`.
 #[inline(always)]
 fn keys_of(all: &Range<usize>, number: Option<usize>) -> Range<usize> {
     let Some(number) = number else { return 0..0 };
@@ -195,17 +204,17 @@ fn keys_of(all: &Range<usize>, number: Option<usize>) -> Range<usize> {
     from..(from + GROUP).min(all.end)
 }
 
-/// What became of a key at its guess.
+/// The result of a lookup at a hint.
 enum Taken {
     Found(Found),
-    /// The page is the one that would hold it.
+    /// The key does not exist: the page is the one that covers it.
     Absent,
-    /// That it is not on the page says nothing, or the page has changed.
+    /// Unknown: the page does not cover the key, or has changed.
     Unknown,
 }
 
 impl<'s> Lane<'s> {
-    /// The key's value where it lies, once its slot is known for certain.
+    /// The key's value in place, once its slot is verified.
     #[inline(always)]
     pub(crate) fn seen(&self) -> Option<SeenValue<'s>> {
         let page = self.page.filter(|_| self.matches == Match::Key)?;
@@ -213,7 +222,8 @@ impl<'s> Lane<'s> {
         Some(SeenValue::new(page, self.cell.value_at(), len))
     }
 
-    /// Makes certain of the key's slot; false where it is not on the page, or so far from where it was guessed that this is to be noted.
+    /// Verifies the key's slot. False if the key is not on the page, or so far from the hint that
+    /// the hint should be repaired.
     #[inline(always)]
     fn ascertain<'k>(&mut self, key: impl Fn() -> Key<'k>) -> bool {
         let Some(page) = self.page else { return false };
@@ -228,7 +238,7 @@ impl<'s> Lane<'s> {
         !self.guess.is_far_from(found)
     }
 
-    /// Copies the value of key `number`, for which the page was looked at.
+    /// Copies the value of key `number` from the page that its hint names.
     #[inline(always)]
     fn take<'k>(
         &self,
@@ -259,7 +269,7 @@ impl<'s> Lane<'s> {
         })
     }
 
-    /// The key's slot, where the slots have not told it for certain.
+    /// Searches the page for the key, if the slots did not decide.
     #[inline(never)]
     fn search(&self, page: &Glance<'_>, key: Key<'_>) -> Result<(u16, Slot), Taken> {
         let (node, key) = (Node::new(page.words()), key.bytes());
@@ -269,15 +279,16 @@ impl<'s> Lane<'s> {
         }
         match node.search(node.count(), suffix) {
             (slot, true) => Ok((slot as u16, node.slot(slot))),
-            // A key that is found is found, wherever the guess came from: it is in the tree once. That it is not there means nothing on
-            // another page.
+            // A found key is right wherever the hint came from, as it occurs in the tree once. Its
+            // absence proves nothing unless the page covers it.
             (_, false) if node.covers(key) && page.validate() => Err(Taken::Absent),
             (_, false) => Err(Taken::Unknown),
         }
     }
 }
 
-/// Gives `sink` the values of keys whose cells are known, up to one that it does not take, or that is not where it was guessed. Gives how many it took.
+/// Passes values with known cells to `sink`, up to one that it refuses or whose key is not at its
+/// hint. Returns how many it took.
 #[inline(never)]
 fn give_group<T: Copy>(
     batch: &mut GetMany<T>,
@@ -300,8 +311,8 @@ fn give_group<T: Copy>(
 }
 
 impl TreeHandle {
-    /// Tries the keys of a batch that were not tried yet at their guesses; what is not found there goes to `batch.pending`. True: the results
-    /// reached `max_bytes`, and there is more.
+    /// Looks up the untried keys of a batch at their hints. Keys not found there go to
+    /// `batch.pending`. True: the results reached `max_bytes`, and there is more.
     pub(crate) fn try_guesses<T: Copy>(
         &self,
         store: &Store,
@@ -309,7 +320,8 @@ impl TreeHandle {
         max_bytes: usize,
         sink: Option<&mut dyn ValueSink>,
     ) -> bool {
-        // What comes behind a value that was copied, or waits, is copied too.
+        // The sink gets a prefix of the keys only. So behind a value that was copied, or a key that
+        // waits, all values are copied.
         let mut sink = sink.filter(|_| batch.pending.is_empty() && batch.found.is_empty());
         let Some(pages) = store.pages_of(self.tree.space) else {
             return false;
@@ -362,19 +374,19 @@ impl TreeHandle {
                     cell_bytes = ((cell_bytes + last + CELL_REST) / 2).min(CELL_PREFETCH_MAX);
                 }
                 if batch.values.len() >= max_bytes {
-                    // What has begun is finished.
+                    // Groups in flight are finished first.
                     all.end = keys_of(&all, Some(number)).end;
                 }
             }
             number += 1;
         }
         batch.next = all.end as u32;
-        // They are taken from the end.
+        // `pending` is consumed from its end.
         batch.pending[waiting..].reverse();
         all.end < total
     }
 
-    /// Finds the slots of keys whose pages are known, and asks for their cells.
+    /// Finds the slots of keys whose frames are known, and prefetches their cells.
     #[inline(never)]
     fn find_slots<T: Copy>(
         &self,
@@ -401,7 +413,8 @@ impl TreeHandle {
         }
     }
 
-    /// Takes the values of keys whose cells are known; those that are not where they were guessed are left to the descent.
+    /// Copies the values of keys with known cells. Keys that are not at their hints are left to the
+    /// descent.
     #[inline(never)]
     fn take_group<T: Copy>(
         &self,
@@ -442,8 +455,8 @@ impl TreeHandle {
         batch.disordered |= disordered;
     }
 
-    /// Copies the entries of the leaf `page`, if that is one of this tree's and in memory; otherwise, or when it changes meanwhile,
-    /// copies nothing and gives false.
+    /// Copies the entries of the leaf `page`, if it belongs to this tree and is in memory. Returns
+    /// false, and copies nothing, if it does not or if it changes meanwhile.
     pub fn leaf_entries(&self, store: &Store, page: PageNo, out: &mut EntryBatch) -> bool {
         let id = self.page_id(page);
         if !store.is_resident(id) {
@@ -464,7 +477,8 @@ impl TreeHandle {
         good
     }
 
-    /// Stores guesses at byte `at` of the values of these keys, as far as they are on the leaf `page` and long enough.
+    /// Stores hints at byte `at` of the values of these keys. Skips keys that are not on the leaf
+    /// `page`, and values that are too short.
     pub fn write_guesses<'k>(
         &self,
         store: &Store,

@@ -1,30 +1,35 @@
-//! Where a thread's writers last were, by tree: whoever inserts in key order finds the next key's leaf there, without a descent.
+//! Each thread's append cursor: the leaf of its last writes, by tree. Inserts in key order find the
+//! next key's leaf there without a descent.
 //!
 //! # Concurrency
-//! The hints are the thread's own; nobody else reads or writes them. They are never believed: a leaf is taken only when the page's type,
-//! index id, level and fences say that the key belongs there, and the latch is then got for exactly the bytes that said so. A key
-//! lies within the fences of one leaf of its tree at any time, and a page given back loses its type, so nothing else has to be known of
-//! what others did meanwhile.
+//! The cursors are thread-local. They are only hints: a leaf is used only if the page's type, index
+//! id, level and fence keys say that the key belongs there, and the latch is acquired only for
+//! exactly the bytes that said so. At any time a key lies within the fences of exactly one leaf of
+//! its tree, and a freed page loses its type. So the thread needs no other knowledge of concurrent
+//! changes.
 //! # Failure
-//! Whatever is wrong with the hinted page (not in memory, in somebody's hands, damaged): the caller descends as without a hint.
+//! If the hinted page is unusable (not in memory, latched, damaged), the caller descends as without
+//! a hint.
 //! # Cost
-//! A write that comes without order pays for the look into the thread's own table, and touches no page for it.
+//! A write in random order pays for one lookup in the thread's own table, and touches no page for
+//! it.
 
 use crate::node::Node;
 use crate::tree::TreeHandle;
 use nfold_store::{Latched, Mtr, PageNo, Store};
 use std::cell::Cell;
 
-/// Trees that a thread remembers a leaf of. A row's entries go to the indexes of one table, whose ids follow each other.
+/// The number of trees that a thread remembers a leaf of. A row's entries go to the indexes of one
+/// table, whose ids are consecutive.
 const TREES: usize = 16;
 
-/// The leaf that a writer of a tree had last.
+/// The leaf of a thread's last write to a tree.
 #[derive(Copy, Clone)]
 struct Hint {
-    /// [`TreeHandle::id`]; 0: nothing is remembered.
+    /// The tree's [`TreeHandle::id`]; 0: empty.
     tree: u64,
     page: PageNo,
-    /// The last two writes went to the same leaf: worth a look.
+    /// Whether the last two writes went to this leaf, so that the next one may, too.
     again: bool,
 }
 
@@ -43,7 +48,8 @@ impl TreeHandle {
         HINTS.with(|hints| f(&hints[self.tree.index_id as usize % TREES]))
     }
 
-    /// Latches the leaf of the thread's last writes, if `key` belongs there and nobody has the page just now.
+    /// Latches the leaf of the thread's last writes, if `key` belongs there and no other thread
+    /// holds the page.
     pub(crate) fn latch_hinted(
         &self,
         store: &Store,
@@ -59,11 +65,11 @@ impl TreeHandle {
         if !self.is_ours(node, 0) || !node.covers(key) {
             return None;
         }
-        // Only if it still has the bytes that were looked at.
+        // Fails if the page no longer has the bytes that were checked.
         mtr.upgrade(&page)
     }
 
-    /// A writer was led to the leaf `page`.
+    /// Records the leaf `page` of a write.
     pub(crate) fn note_leaf(&self, page: PageNo) {
         self.with_hint(|hint| {
             let last = hint.get();

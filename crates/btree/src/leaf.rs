@@ -1,8 +1,9 @@
-//! Entries as they lie in a leaf, for those who take of them what they need rather than copies ([`PointSink`](crate::PointSink)).
+//! Entries in place in a leaf, for a [`PointSink`](crate::PointSink) that extracts what it needs
+//! without copies.
 //!
 //! # Concurrency
-//! Whatever is read here counts only when the page is validated afterwards, which is not for the reader to do; until then it may be garbage.
-//! As in [`node`](crate::node), all reads are clamped.
+//! Data read here count only if the page validates afterwards, which the caller of the sink does.
+//! Until then they may be garbage. As in [`node`](crate::node), all reads are clamped to the page.
 
 use crate::batch::EntryBatch;
 use crate::node::{CELL_HEAD, Node, Slot};
@@ -10,53 +11,54 @@ use nfold_store::PageNo;
 use nfold_sync::words;
 use std::ops::Range;
 
-/// Entries of one leaf, in the order of their keys or in the other one.
+/// Entries of one leaf, in ascending or descending key order.
 #[derive(Clone)]
 pub struct LeafEntries<'p> {
     pub(crate) node: Node<'p>,
     pub(crate) page: PageNo,
     pub(crate) slots: Range<usize>,
-    /// The last one comes first.
+    /// Whether they are in descending order.
     pub(crate) reverse: bool,
 }
 
-/// Entries whose cells are asked for ahead. Those of the first ones the scan has asked for itself.
+/// How many entries ahead cells are prefetched. The scan itself prefetches the first cells.
 const AHEAD: usize = 8;
 const CELL_BYTES: usize = 64;
 const LINE: usize = 64;
 
 impl<'p> LeafEntries<'p> {
-    /// The leaf that they are in.
+    /// The page number of the leaf.
     #[inline]
     pub fn page(&self) -> PageNo {
         self.page
     }
 
-    /// How many there are.
+    /// The number of entries.
     #[inline]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no entries.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// Whether [`each`](Self::each) gives them backwards.
+    /// Whether [`each`](Self::each) visits them in descending order.
     #[inline]
     pub fn is_reverse(&self) -> bool {
         self.reverse
     }
 
-    /// Appends what all their keys begin with.
+    /// Appends the common key prefix of the page.
     #[inline]
     pub fn append_prefix(&self, out: &mut Vec<u8>) {
         self.node.append_prefix(out);
     }
 
-    /// Gives `f` one after the other, of which it reads no more than the first `bytes` of key and value, mostly.
+    /// Calls `f` for each entry. Prefetches `bytes` bytes of key and value per entry, which should
+    /// be what `f` reads as a rule.
     #[inline(always)]
     pub fn each(&self, bytes: usize, mut f: impl FnMut(LeafEntry<'p>)) {
         let (node, Range { start, end }) = (self.node, self.slots.clone());
@@ -89,7 +91,7 @@ impl<'p> LeafEntries<'p> {
         }
     }
 
-    /// One after the other, in the order of their keys.
+    /// The entries in ascending key order.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = LeafEntry<'p>> + use<'p> {
         let (node, end) = (self.node, self.slots.end);
@@ -102,7 +104,7 @@ impl<'p> LeafEntries<'p> {
         })
     }
 
-    /// Copies one of them.
+    /// Copies one of the entries to `out`.
     #[cold]
     pub fn copy(&self, entry: LeafEntry<'p>, point: u32, out: &mut EntryBatch) {
         let slots = entry.number..entry.number + 1;
@@ -110,7 +112,7 @@ impl<'p> LeafEntries<'p> {
     }
 }
 
-/// One entry where it lies.
+/// One entry in place.
 #[derive(Copy, Clone)]
 pub struct LeafEntry<'p> {
     node: Node<'p>,
@@ -119,53 +121,56 @@ pub struct LeafEntry<'p> {
 }
 
 impl LeafEntry<'_> {
-    /// Bytes of its value.
+    /// The value's length in bytes.
     #[inline(always)]
     pub fn value_len(&self) -> usize {
         self.node.value_len(self.slot)
     }
 
-    /// Eight bytes of the value from `at` on, the first one lowest. Behind the value's end, what else lies there.
+    /// Eight bytes of the value at `at`, little-endian. Bytes behind the value's end are whatever
+    /// follows on the page.
     #[inline(always)]
     pub fn value_word(&self, at: usize) -> u64 {
         words::load_u64(self.node.words(), self.slot.value_at() + at)
     }
 
-    /// Appends the key behind what all keys of the page begin with, no more than `most` bytes.
+    /// Appends at most `most` bytes of the key, without the page's common prefix.
     #[inline(always)]
     pub fn append_suffix(&self, most: usize, out: &mut Vec<u8>) {
         let len = self.slot.key_len().min(most);
         words::append_out(self.node.words(), self.slot.key_at(), len, out);
     }
 
-    /// Bytes of the key behind what all keys of the page begin with.
+    /// The key's length without the page's common prefix, in bytes.
     #[inline(always)]
     pub fn suffix_len(&self) -> usize {
         self.slot.key_len()
     }
 
-    /// Eight bytes of that from `at` on, the first one lowest. Behind its end, what else lies there.
+    /// Eight bytes of the key suffix at `at`, little-endian. Bytes behind its end are whatever
+    /// follows on the page.
     #[inline(always)]
     pub fn suffix_word(&self, at: usize) -> u64 {
         words::load_u64(self.node.words(), self.slot.key_at() + at)
     }
 
-    /// As [`append_value`](Self::append_value), without a loop where that is no more than `16 * N` bytes.
+    /// As [`append_value`](Self::append_value), without a loop if that is at most `16 * N` bytes.
     #[inline(always)]
     pub fn append_short_value<const N: usize>(&self, from: usize, to: usize, out: &mut Vec<u8>) {
         let len = self.value_len().min(to).saturating_sub(from);
         words::append_short::<N>(self.node.words(), self.slot.value_at() + from, len, out);
     }
 
-    /// Appends the value from byte `from` to byte `to`, or to its end where that comes first.
+    /// Appends the bytes `from..to` of the value, clamped to its end.
     #[inline(always)]
     pub fn append_value(&self, from: usize, to: usize, out: &mut Vec<u8>) {
         let len = self.value_len().min(to).saturating_sub(from);
         words::append_out(self.node.words(), self.slot.value_at() + from, len, out);
     }
 
-    /// How long the value is, and words around where it begins: the eight bytes before it and the first sixteen of it, the first one lowest in each word. Behind
-    /// the value's end, what else lies there.
+    /// The value's length, and three little-endian words around its start: the eight bytes before
+    /// it and its first sixteen bytes. Bytes behind the value's end are whatever follows on the
+    /// page.
     #[inline(always)]
     pub fn around_value(self) -> (usize, [u64; 3]) {
         let (cell, to_value) = (self.slot.cell(), CELL_HEAD + self.slot.key_len());
@@ -174,7 +179,8 @@ impl LeafEntry<'_> {
         (len.into(), around)
     }
 
-    /// Appends the last `len` bytes of the key; false: it has not so many, and what was appended means nothing.
+    /// Appends the last `len` bytes of the key. False: the key is shorter, and the appended bytes
+    /// are meaningless.
     pub(crate) fn append_key_end(self, len: usize, out: &mut Vec<u8>) -> bool {
         let start = out.len();
         let at = match self.slot.key_len().checked_sub(len) {
@@ -182,7 +188,7 @@ impl LeafEntry<'_> {
                 words::append_out(self.node.words(), self.slot.key_at() + before, len, out);
                 start
             }
-            // Part of it is in the page's prefix.
+            // A part of them is in the page's common prefix.
             None => {
                 self.node.append_key(self.slot, out);
                 let whole = out.len() - start;

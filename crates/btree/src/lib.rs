@@ -1,12 +1,17 @@
-//! B+trees over the buffer pool: descend, cursor, split and merge, get_many. The transaction layer and the engine call it.
+//! B+trees over the buffer pool: descent, cursors, splits and merges, batched lookups. The
+//! transaction layer and the engine call it.
 //!
-//! A tree maps keys (byte strings, ordered as `memcmp` orders them) to values (byte strings it does not look into). Reads are
-//! optimistic: they hold no latch and store nothing that others read. Every read can be stopped by a page that is not in memory; it
-//! keeps its progress in the caller's object and goes on when it is called again. Writes happen inside a mini-transaction: latch the
-//! leaf with room for the change ([`TreeHandle::leaf_for_write`]), then change it.
+//! A tree maps keys (byte strings in `memcmp` order) to values (byte strings that it does not
+//! interpret). Reads are optimistic: they hold no latch, and store nothing that other threads read.
+//! A page that is not in memory stops a read. The read then keeps its progress in the caller's
+//! object and continues when the caller calls again.
+//!
+//! Writes happen inside a mini-transaction: latch a leaf that has room for the change
+//! ([`TreeHandle::leaf_for_write`]), then change it.
 //!
 //! # Not here
-//! Transactions, row formats, visibility and locks: values carry them, the layers above read them.
+//! Transactions, row formats, visibility and locks. Values carry them, and the layers above
+//! interpret them.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,9 @@
-//! Looking up one key: straight down the tree, and from the leaf into the caller's memory.
+//! Point lookups: straight down the tree, and from the leaf into the caller's memory.
 //!
 //! # Cost
-//! What a search compares of the key is held in registers ([`Probe`]); its bytes are fetched only for the few comparisons that these do not decide. The lines of
-//! a page are asked for together ([`shape`](crate::shape)), and a root that stands still is not looked at ([`root`](crate::root)).
+//! A search compares the key's first bytes in registers ([`Probe`]), and fetches full keys only for
+//! the few comparisons that these do not decide. The cache lines of a page are prefetched together
+//! ([`shape`](crate::shape)), and an unchanged root is not read ([`root`](crate::root)).
 
 use crate::guess::Guess;
 use crate::node::{Key, Node, Probe, Slot};
@@ -19,7 +20,7 @@ impl TreeHandle {
         Ok(self.get_entry(store, key, out)?.is_some())
     }
 
-    /// As [`get`](Self::get), with the place where it was found.
+    /// As [`get`](Self::get), and returns the entry's location as a hint.
     pub fn get_entry(
         &self,
         store: &Store,
@@ -32,8 +33,10 @@ impl TreeHandle {
         Ok(found.map(|(guess, ())| guess))
     }
 
-    /// As [`get`](Self::get), but the value need not begin where `out` ended: gives where it lies. The quickest look at one key, by a
-    /// reader that keeps `shape`. `meanwhile` is done while the leaf comes from memory, before any of it is read; again where the look starts over.
+    /// As [`get`](Self::get), but the value need not begin where `out` ended: returns its range.
+    /// This is the fastest lookup of one key, for a reader that keeps `shape`. It calls `meanwhile`
+    /// while the leaf comes from memory, before it reads any of it, and again if the lookup
+    /// restarts.
     #[inline]
     pub fn get_span(
         &self,
@@ -51,7 +54,7 @@ impl TreeHandle {
         Ok(found.map(|(_, span)| span))
     }
 
-    /// Finds `key`, and has `copy` append its value to `out`.
+    /// Finds `key`, and calls `copy` to append its value to `out`.
     #[inline(always)]
     fn look_up<T>(
         &self,
@@ -88,7 +91,7 @@ impl TreeHandle {
         }
     }
 
-    /// [`look_up`](Self::look_up), when the page was being changed at every look.
+    /// [`look_up`](Self::look_up) under the latch, after every optimistic attempt met a change.
     #[cold]
     fn look_up_latched<T>(
         &self,
@@ -109,7 +112,8 @@ impl TreeHandle {
         }))
     }
 
-    /// One try to reach the leaf that covers `key`; what the search of it will need is asked for.
+    /// Makes one attempt to reach the leaf that covers `key`, and prefetches the lines that its
+    /// search will need.
     #[inline(always)]
     fn descend_by_shape<'s>(
         &self,
@@ -144,7 +148,7 @@ impl TreeHandle {
             let (count, probe) = (node.count(), node.probe(key));
             let (at, equal) = search(node, count, &probe, expected);
             let slot = if equal { at } else { at.saturating_sub(1) };
-            // Asked for as soon as its number is known.
+            // The child is prefetched as soon as its number is known.
             let child = node.child(node.slot(slot));
             let next = self.enter_child(pages, &page, child, level)?;
             let mut known = None;
@@ -171,7 +175,8 @@ impl TreeHandle {
     }
 }
 
-/// First slot whose key is ≥ the probe's, and whether it is equal; around the expected slot first.
+/// The first slot whose key is ≥ the probe's, and whether it is equal. Searches around the
+/// predicted slot first.
 #[inline(always)]
 fn search(
     node: Node<'_>,
@@ -184,7 +189,8 @@ fn search(
     let first = match near {
         Some(first) => first,
         None => {
-            // Heads may all be the same: on the first and the last page of a level, which have no prefix.
+            // All key prefixes may be equal on the first and the last page of a level, which have
+            // no common prefix.
             if let Some(found) = expected.and_then(|slot| node.between(slot, count, probe)) {
                 return found;
             }

@@ -1,4 +1,5 @@
-//! Many short ranges together: the read path of IN lists on secondary indexes and of joins.
+//! Batched scans of many short ranges ("points"): the read path of IN lists on secondary indexes,
+//! and of joins.
 
 use crate::batch::{EntryBatch, PointScan, Resume};
 use crate::group::{Job, LANES};
@@ -8,29 +9,32 @@ use crate::tree::{Miss, Seek, TreeHandle};
 use nfold_store::{PageNo, PageRef, Stop, Store};
 use smallvec::SmallVec;
 
-/// Entries of a point whose cells are prefetched, and where such a cell ends, about.
+/// The number of entries of a point whose cells are prefetched, and the approximate length of such
+/// a cell.
 const CELLS_PREFETCHED: usize = 8;
 const CELL_BYTES: usize = 40;
 
-/// What takes the entries that a scan of points finds, or a cursor, whose only point is 0.
+/// Consumes the entries of a point scan, or of a cursor, whose only point is 0.
 pub trait PointSink {
-    /// Where it stands.
+    /// A position in the consumed entries.
     type Mark: Copy;
 
     fn mark(&self) -> Self::Mark;
-    /// Drops what was taken since `mark`: the page had changed meanwhile.
+    /// Discards all entries consumed since `mark`, because the page changed meanwhile.
     fn cut(&mut self, mark: Self::Mark);
-    /// Takes entries of a point, in the order of their keys or, from a cursor that goes backwards, in the other one. What they say may be garbage; if so, it is cut off afterwards.
+    /// Consumes entries of a point, in ascending key order, or in descending order from a reverse
+    /// cursor. The entries may be garbage; if so, `cut` follows.
     fn take(&mut self, point: u32, entries: LeafEntries<'_>);
-    /// Whether the caller should use what is there before the scan goes on.
+    /// Whether the caller should process the consumed entries before the scan continues.
     fn is_full(&self) -> bool;
-    /// Whether it has taken entries of points behind `last`.
+    /// Whether it holds entries of points after `last`.
     fn holds_behind(&self, last: u32) -> bool;
-    /// Drops the entries of all points behind `last`: they will come again. If nothing is left of what was taken, it [is not full](Self::is_full) afterwards.
+    /// Discards the entries of all points after `last`, because the scan will return them again. If
+    /// nothing remains, the sink [is not full](Self::is_full) afterwards.
     fn keep_points(&mut self, last: u32);
 }
 
-/// Copies entries until they have so many bytes.
+/// Copies entries until they reach `max_bytes`.
 pub(crate) struct Copies<'b> {
     pub out: &'b mut EntryBatch,
     pub max_bytes: usize,
@@ -66,11 +70,14 @@ impl PointSink for Copies<'_> {
 }
 
 impl TreeHandle {
-    /// Reads all points of the batch into its entries. `Ok(true)`: entries reached `max_bytes`, or many leaves gave hardly any, and there is more; use them,
-    /// [`clear_entries`](PointScan::clear_entries), call again. `Wait`: call again; what was found stays found.
+    /// Reads all points of the batch into its entries. `Ok(true)`: the entries reached `max_bytes`,
+    /// or many leaves yielded hardly any, and there is more. Process them, call
+    /// [`clear_entries`](PointScan::clear_entries), then call this again. `Wait`: call it again;
+    /// found entries stay.
     ///
-    /// The entries of a point come in key order. When it returns `Ok(true)`, the entries at hand are those of all points up to some
-    /// number, the last perhaps not complete: so sorting them by point (stably) gives the order of the points over all calls.
+    /// The entries of a point come in key order. On `Ok(true)`, the entries at hand cover all
+    /// points up to some number; the last of these may be incomplete. So a stable sort by point
+    /// yields the order of the points over all calls.
     pub fn scan_points(
         &self,
         store: &Store,
@@ -87,7 +94,8 @@ impl TreeHandle {
         result
     }
 
-    /// As [`scan_points`](Self::scan_points), but `sink` takes the entries where they lie, and says when there are enough.
+    /// As [`scan_points`](Self::scan_points), but `sink` consumes the entries in place, and decides
+    /// when there are enough.
     pub fn scan_points_into<S: PointSink>(
         &self,
         store: &Store,
@@ -118,15 +126,16 @@ impl TreeHandle {
 struct PointJob<'b, S> {
     scan: &'b mut PointScan,
     sink: &'b mut S,
-    /// Leaves behind which a point went on.
+    /// The number of times that a point continued on another leaf.
     went_on: usize,
 }
 
-/// Leaves of points that go on, after which the caller may look whether to do so.
+/// After this many continuations the caller gets a chance to stop.
 const WENT_ON_MOST: usize = 256;
 
-/// Gives the sink the entries of one leaf from `slot` on that are below `hi` (empty: no bound); `known` is the slot behind them, or 0. Gives whether the point goes on behind this leaf,
-/// whose upper fence is then in `fence`. Unvalidated.
+/// Passes the entries of one leaf to the sink, from `slot` up to `hi` (empty: no bound). `known` is
+/// the slot behind the last one, or 0 if unknown. Returns whether the point continues behind this
+/// leaf; `fence` then holds the leaf's upper fence key. The page is not validated here.
 #[inline]
 fn take_point<S: PointSink>(
     node: Node<'_>,
@@ -137,7 +146,8 @@ fn take_point<S: PointSink>(
     (sink, fence): (&mut S, &mut Vec<u8>),
 ) -> bool {
     let count = node.count();
-    // `hi` is above the point's lower bound, which has the page's prefix: without the prefix it is above all keys here.
+    // `hi` is above the point's lower bound, which has the page's common prefix. If `hi` lacks this
+    // prefix, it is above all keys of the page.
     let bounded = hi.len > 0 && node.suffix_here(hi).is_some();
     let end = if bounded && slot <= known && known <= count && known > 0 {
         known
@@ -154,7 +164,7 @@ fn take_point<S: PointSink>(
         reverse: false,
     };
     sink.take(point, entries);
-    // The fence is far from everything else on the page, so it is looked at only when it matters.
+    // The fence key is far from the other lines of the page, so it is read only when it matters.
     if end < count || (hi.len > 0 && node.compare_upper(hi.bytes()).is_ge()) {
         return false;
     }
@@ -163,7 +173,7 @@ fn take_point<S: PointSink>(
 }
 
 impl<S: PointSink> PointJob<'_, S> {
-    /// Notes that the point goes on at `fence`.
+    /// Queues the rest of the point, from `fence` on.
     fn go_on(&mut self, point: u32) {
         self.went_on += 1;
         let from = self.scan.resume_keys.push(&self.scan.fence);
@@ -181,7 +191,8 @@ impl<S: PointSink> Job for PointJob<'_, S> {
             };
             items.push(item);
         }
-        // No new points beside one that goes on: it may be long, and theirs would have to be thrown away to keep the order.
+        // Starts no new points beside one that continues. It may be long, and entries of new points
+        // would have to be discarded to keep the order.
         if items.iter().any(|item| item.from != Resume::START) {
             return;
         }
@@ -207,13 +218,15 @@ impl<S: PointSink> Job for PointJob<'_, S> {
     fn prefetch(&self, node: Node<'_>, item: Resume, first: usize) -> usize {
         let hi = node.suffix_of(self.scan.bounds.key(item.point * 2 + 1));
         let mut below = true;
-        // Entries that came one by one lie anywhere on the page.
+        // Entries that were inserted in random order lie anywhere on the page.
         for i in first..(first + CELLS_PREFETCHED).min(node.count()) {
             let slot = node.slot(i);
-            // Of two with the same head, the one that is no longer and all in its head is not above the other.
+            // If both keys have the same prefix and `hi` ends within it, the slot's key is not
+            // below `hi`, unless it is shorter.
             let above = slot.head() == hi.head && hi.len <= 4 && slot.key_len() >= hi.len;
             if slot.head() > hi.head || above {
-                // What is before it is all below the upper bound, if the last of that is so by its head.
+                // All slots before this one are below the upper bound, if the last of them is so by
+                // its key prefix.
                 return if below { i } else { 0 };
             }
             below = slot.head() < hi.head;
@@ -239,7 +252,7 @@ impl<S: PointSink> Job for PointJob<'_, S> {
             return false;
         }
         if more && *self.scan.fence <= *self.scan.lower(item).bytes() {
-            return false; // damage; it is looked at once more alone
+            return false; // the page may be damaged; `alone` decides
         }
         if more {
             self.go_on(item.point);

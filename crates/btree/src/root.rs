@@ -1,44 +1,49 @@
-//! What a reader remembers of a tree's root, so that a look at a key begins a level below it.
+//! A reader's private copy of a tree's root. With it a lookup starts one level below the root.
 //!
 //! # Picture
 //! ```text
 //!  root      | slots, cells ..................... |      page word: seen
 //!  copy      words     [ 0 | first 8 key bytes of separator 1 | of separator 2 | ... ]
 //!            children  [ . | page number                      | ...             | ... ]
-//!            below     [ . | number of the child's own first child, count, words | ... ]    as that was seen last
+//!            below     [ . | the child's first child, count and words | ... ]    as last seen
 //! ```
-//! Pages that were made one after the other have numbers one after the other. Then the number of a leaf can be told from the copy, before its parent came from
-//! memory, and the leaf is asked for at the same time ([`RootCopy::ahead`]). That is never believed, and given up where it is mostly wrong.
+//! Pages that were allocated in sequence have consecutive numbers. The copy can then predict a
+//! leaf's page number before the leaf's parent arrives from memory, and both are prefetched at the
+//! same time ([`RootCopy::ahead`]). A prediction is always verified, and predicting stops where it
+//! is mostly wrong.
 //!
 //! # Invariants
-//! - R1: the copy is what the root held when its page word was [`seen`](RootCopy::seen); page words never come back, so a root whose word is that one
-//!   holds it still. A way through the copy counts as one through the page: when the child's word was loaded, the root's is looked at again
-//!   ([`PageRef::validate`](nfold_store::PageRef::validate)).
-//! - R2: the words ascend strictly, so one that is not the key's own decides. Where it is, the page is asked.
+//! - R1: the copy equals the root's content at the page word [`seen`](RootCopy::seen). Page words
+//!   never repeat, so a root with that word still has this content. A step through the copy is as
+//!   good as one through the page: after the child's word is loaded, the root's word is validated
+//!   again ([`PageRef::validate`](nfold_store::PageRef::validate)).
+//! - R2: the words ascend strictly, so a word that differs from the key's own word decides the
+//!   comparison. If both are equal, the lookup uses the page.
 //! # Cost
-//! Belongs to one reader. A copy is made only of a root that has stood still for as many looks as it takes, so that trees that grow are not copied again and
-//! again; at most [`MOST`] slots, 36 bytes each.
+//! The copy belongs to one reader. A root is copied only after it stayed unchanged for as many
+//! lookups as the copy costs, so growing trees are not copied over and over. It has at most
+//! [`MOST`] slots of 36 bytes.
 
 use crate::node::{Node, PORTION_BITS};
 use crate::shape::{Expected, Shape, Trust};
 use nfold_store::{PageNo, PageRef, SpacePages};
 
-/// Most slots of a root that is copied.
+/// The largest root, in slots, that is copied.
 const MOST: usize = 512;
-/// Looks at the same root before it is copied, besides one for every [`SLOTS_A_LOOK`] slots.
+/// A root is copied after this many unchanged lookups, plus one for every [`SLOTS_A_LOOK`] slots.
 const LOOKS: usize = 4;
 const SLOTS_A_LOOK: usize = 4;
 
 /// See the module's header.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RootCopy {
-    /// Whose root it is.
+    /// The tree's [`TreeHandle::id`](crate::tree::TreeHandle).
     tree: u64,
-    /// The page word of the root seen last, and how often in a row it was that one.
+    /// The root's page word at the last lookup, and the number of lookups in a row that found it.
     seen: u64,
     looks: usize,
     level: u16,
-    /// Where the words are believed to lie evenly: words to slots, in parts of 2^64.
+    /// For interpolation: the number of slots per unit of word distance, in units of 2^-64.
     slots_a_word: u64,
     words: Vec<u64>,
     children: Vec<PageNo>,
@@ -46,8 +51,9 @@ pub(crate) struct RootCopy {
     numbers: Trust,
 }
 
-/// What is known of a child's own children: the number of the first, if they ascend by one, how many there are (0: nothing is known), and the words of the
-/// separators before the second and before the last, between which they are believed to lie evenly.
+/// The layout of a child, for prediction: the number of its own first child (if these numbers are
+/// consecutive), its slot count (0: unknown), and the words of its second and its last separator.
+/// Words between these two are assumed to be evenly distributed.
 #[derive(Copy, Clone, Debug, Default)]
 struct Below {
     first: PageNo,
@@ -57,7 +63,8 @@ struct Below {
 }
 
 impl Below {
-    /// The slot of a word, and how far it is on the way to the next slot, in parts of 2^32. `None`: not between the separators that are known.
+    /// Interpolates the slot of a word, and how far it is on the way to the next slot in units of
+    /// 2^-32. `None` if the word is not between the known separators.
     #[inline(always)]
     fn place(&self, word: u64) -> Option<(u32, u32)> {
         if word < self.low || word >= self.high {
@@ -68,7 +75,7 @@ impl Below {
     }
 }
 
-/// How far `word` is on the way from `low` to `high`, between which it is, in parts of 2^32.
+/// How far `word` is on the way from `low` to `high`, in units of 2^-32. It must be between them.
 #[inline(always)]
 fn far(low: u64, high: u64, word: u64) -> u32 {
     let way = high - low;
@@ -77,28 +84,30 @@ fn far(low: u64, high: u64, word: u64) -> u32 {
     (done / way).min(u64::from(u32::MAX)) as u32
 }
 
-/// The way from the root to a child.
+/// A step from the root to a child.
 pub(crate) struct Way {
     slot: usize,
     pub child: PageNo,
     /// The root's level.
     pub level: u16,
-    /// How far the key is on the way from the child's separator to the next one: see [`Node::portion_of`].
+    /// How far the key is on the way from the child's separator to the next: see
+    /// [`Node::portion_of`].
     pub portion: Option<u32>,
-    /// The number of the child's first child, and the slot of the key in the child with how far it is on the way to the next one.
+    /// The number of the child's first child, and the key's predicted slot in the child with its
+    /// distance to the next slot.
     first: PageNo,
     place: Option<(u32, u32)>,
 }
 
 impl Way {
-    /// The slot of the key in the child, if that can be told.
+    /// The key's predicted slot in the child.
     #[inline(always)]
     pub(crate) fn slot_below(&self) -> Option<usize> {
         self.place.map(|(slot, _)| slot as usize)
     }
 }
 
-/// The leaf that a key is expected on, and where.
+/// The predicted leaf of a key, and the key's predicted position on it.
 pub(crate) struct Ahead {
     leaf: PageNo,
     expected: Option<Expected>,
@@ -110,14 +119,15 @@ impl RootCopy {
         !self.words.is_empty()
     }
 
-    /// Bytes of memory held.
+    /// Heap bytes in use.
     pub(crate) fn memory(&self) -> usize {
         self.words.capacity() * size_of::<u64>()
             + self.children.capacity() * size_of::<PageNo>()
             + self.below.capacity() * size_of::<Below>()
     }
 
-    /// The way to the child that covers the key with this first word, if that can be said without a look at `root`, whose word was just loaded.
+    /// The step to the child that covers a key with first word `word`, if the copy can tell without
+    /// reading `root`, whose word was just loaded.
     #[inline(always)]
     pub(crate) fn way(&self, tree: u64, root: &PageRef<'_>, word: u64) -> Option<Way> {
         if self.seen != root.version() || self.tree != tree {
@@ -141,7 +151,8 @@ impl RootCopy {
         })
     }
 
-    /// Tells the leaf behind a child, and asks for what a look at the key on it needs.
+    /// Predicts the leaf below the child, and prefetches the lines that a lookup of the key on it
+    /// needs.
     #[inline(always)]
     pub(crate) fn ahead(&self, pages: SpacePages<'_>, way: &Way, leaves: &Shape) -> Option<Ahead> {
         let (slot, far) = way.place?;
@@ -157,7 +168,8 @@ impl RootCopy {
         Some(Ahead { leaf, expected })
     }
 
-    /// The child that `way` led to has `leaf` in `slot`, where `ahead` had been told. Gives where the key was expected, if that was the right leaf.
+    /// Compares the prediction with the actual child: `way` led to a page that has `leaf` in
+    /// `slot`. Returns the key's predicted position if the predicted leaf was right.
     #[inline(always)]
     pub(crate) fn learn(
         &mut self,
@@ -185,7 +197,7 @@ impl RootCopy {
         (slot, leaf): (usize, PageNo),
     ) {
         let (count, prefix) = (node.count(), 8 * node.prefix_len() as u32);
-        // What the page's keys have in common is the key's as well.
+        // The page's common key prefix is also the key's prefix.
         let common = word & !u64::MAX.unbounded_shr(prefix);
         let word = |slot| common | node.suffix_word(node.slot(slot)).unbounded_shr(prefix);
         let mut below = Below::default();
@@ -198,12 +210,13 @@ impl RootCopy {
         }
     }
 
-    /// The last word that is not above `word`, the one behind it, and where it stands; `None` without a copy.
+    /// The last word that is not above `word`, the word behind it, and its slot. `None` without a
+    /// copy.
     #[inline(always)]
     fn place(&self, word: u64) -> Option<(u64, Option<u64>, usize)> {
         let first = *self.words.get(1)?;
         let words = &self.words[..];
-        // Numbers lie evenly more often than not.
+        // Interpolates first: numbers are often evenly distributed.
         let far = u128::from(word.saturating_sub(first)) * u128::from(self.slots_a_word);
         let guess = 1 + (far >> 64) as usize;
         if let Some(&[low, high]) = words.get(guess..guess + 2)
@@ -216,7 +229,8 @@ impl RootCopy {
         Some((words[slot], words.get(slot + 1).copied(), slot))
     }
 
-    /// `root` was looked at, for want of a copy, and is an inner page with `count` slots. Copies it when it has stood still for long enough.
+    /// Notes a lookup that read `root`, an inner page with `count` slots, because there was no
+    /// copy. Copies the root once it stayed unchanged for long enough.
     #[inline(always)]
     pub(crate) fn look(&mut self, tree: u64, root: &PageRef<'_>, node: Node<'_>, count: usize) {
         if self.seen != root.version() || self.tree != tree {
@@ -233,7 +247,8 @@ impl RootCopy {
         }
     }
 
-    /// Memory for a copy comes with the second look at a root, so that no warm read allocates.
+    /// Memory for the copy is allocated at the second lookup of a root, so that no warm read
+    /// allocates.
     #[cold]
     fn reserve(&mut self, count: usize) {
         self.children.clear();
@@ -256,7 +271,7 @@ impl RootCopy {
         }
         self.level = node.level();
         let ascend = self.words.is_sorted_by(|a, b| a < b);
-        // The first key is nothing, below all. A root has no fences, hence no prefix.
+        // The first key is empty, below all others. A root has no fence keys, hence no prefix.
         let whole = node.prefix_len() == 0 && self.words.first() == Some(&0);
         if !ascend || !whole || count < 2 || !root.validate() {
             self.words.clear();

@@ -1,14 +1,15 @@
-//! Values where they lie on their pages, for those who use them there rather than have them copied.
+//! Zero-copy access to values on their pages.
 //!
 //! # Concurrency
-//! Bytes of a value may be garbage, and change while they are read: what was made of them counts if the page [is validated](SeenValue::validate) afterwards, and is thrown
-//! away otherwise.
+//! The bytes of a value may be garbage, and may change while they are read. A result computed from
+//! them counts only if the page [validates](SeenValue::validate) afterwards. Otherwise it must be
+//! discarded.
 
 use crate::guess::Lane;
 use nfold_store::Glance;
 use nfold_sync::words::Span;
 
-/// A value on its page.
+/// A value in place on its page.
 #[derive(Copy, Clone)]
 pub struct SeenValue<'s> {
     page: Glance<'s>,
@@ -22,13 +23,13 @@ impl<'s> SeenValue<'s> {
         SeenValue { page, at, len }
     }
 
-    /// Its bytes.
+    /// The value's bytes.
     #[inline(always)]
     pub fn bytes(&self) -> Span<'s> {
         Span::new(self.page.words(), self.at, self.len)
     }
 
-    /// Whether what was read of it until now is its value.
+    /// Whether everything read from the value so far belongs to it.
     #[inline(always)]
     #[must_use]
     pub fn validate(&self) -> bool {
@@ -36,34 +37,35 @@ impl<'s> SeenValue<'s> {
     }
 }
 
-/// Values of some keys, in their order.
+/// The values of several keys, in key order.
 #[derive(Copy, Clone)]
 pub struct SeenValues<'l, 's> {
     pub(crate) lanes: &'l [Lane<'s>],
 }
 
 impl<'s> SeenValues<'_, 's> {
-    /// How many there are.
+    /// The number of values.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.lanes.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no values.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.lanes.is_empty()
     }
 
-    /// Value number `i`.
+    /// The value of key `i`.
     #[inline(always)]
     pub fn get(&self, i: usize) -> Option<SeenValue<'s>> {
         self.lanes.get(i)?.seen()
     }
 }
 
-/// Takes the values of a lookup where they lie.
+/// Consumes the values of a lookup in place (a zero-copy row sink).
 pub trait ValueSink {
-    /// Takes values, which come in the order of their keys. Gives how many of the first of them it took: the next one and all behind it are copied, in this lookup.
+    /// Consumes values in the order of their keys. Returns how many it took, from the first on. The
+    /// lookup copies the next value and all behind it.
     fn take(&mut self, values: SeenValues<'_, '_>) -> usize;
 }

@@ -1,48 +1,52 @@
-//! What the pages of one level of a tree look like, as one reader saw them last, so that the lines of the next one can be asked for all at once.
+//! The layout of the pages on one level of a tree, as one reader last saw them. From it the reader
+//! predicts the cache lines of the next page, and prefetches all of them at once.
 //!
 //! # Picture
 //! ```text
 //!  parent    | key of the slot ....... the key ............ key of the next slot |     how far on the way: the portion
 //!  child     | header | slots ....^.... |  free | ............^........... cells |     slot and cell at that portion
 //! ```
-//! Hints lead to slots and slots to cells, so a page costs several waits for memory one after the other. Where keys lie evenly and came in
-//! ascending order, as those of AUTO_INCREMENT do, the parent already says how far into its child a key is, and with that where slot and cell
-//! lie: then all those waits are one. What is expected is asked for and looked at first, never believed.
+//! Search hints lead to slots, and slots to cells, so a page costs several dependent cache misses.
+//! If keys are evenly distributed and were inserted in ascending order, as with AUTO_INCREMENT, the
+//! parent already tells how far into its child a key is. That predicts slot and cell, and all
+//! misses overlap. Predicted positions are searched first, and always verified.
 //!
 //! # Cost
-//! Belongs to one reader; some forty instructions a page. Where the expected cells are mostly wrong, pages are searched as others do it.
+//! The layout belongs to one reader, and costs about forty instructions per page. Where the
+//! predictions are mostly wrong, pages are searched without them.
 
 use crate::node::{Node, PORTION_BITS, SLOTS, Slot};
 use crate::root::RootCopy;
 use nfold_store::PAGE_SIZE;
 use nfold_sync::words;
 
-/// Trust at the beginning, from which on what is expected is asked for, and at most.
+/// The initial score, which is also the least score at which lines are prefetched.
 const TRUST: u8 = 4;
 const TRUST_MAX: u8 = 15;
-/// What a wrong expectation costs.
+/// A wrong prediction lowers the score by this much; a right one raises it by 1.
 const MISTRUST: u8 = 2;
-/// An expected cell may lie this many bytes off.
+/// A cell may lie this many bytes away from its predicted offset.
 const SLACK: usize = 64;
-/// Slots on either side of the expected one.
+/// The slots' bytes that are prefetched on either side of the predicted slot.
 const SLOT_SLACK: usize = 48;
-/// Most bytes of a cell that are asked for.
+/// The most bytes of a cell that are prefetched.
 const CELL_MAX: usize = 512;
-/// Sixteenths of bytes.
+/// Lengths are kept in sixteenths of bytes.
 const FINE: usize = 16;
 
-/// What pages of one level look like. See the module's header.
+/// The layout of the pages of one level. See the module's header.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shape {
-    /// Slots and cell bytes of the page seen last.
+    /// The slot count and the cell bytes of the page seen last.
     count: u16,
     cell_bytes: u16,
-    /// Mean length of its cells, in units of 1 / [`FINE`].
+    /// The mean length of its cells, in units of 1 / [`FINE`] byte.
     cell: u32,
     trust: Trust,
 }
 
-/// Whether what is expected is asked for: it was right more often than not.
+/// Decides whether to prefetch predicted lines: only while predictions were right more often than
+/// not.
 #[derive(Clone, Debug)]
 pub(crate) struct Trust(u8);
 
@@ -68,7 +72,7 @@ impl Trust {
     }
 }
 
-/// See the module's header. Kept from one look to the next.
+/// What a reader remembers of a tree from one lookup to the next. See the module's header.
 #[derive(Clone, Debug, Default)]
 pub struct TreeShape {
     pub(crate) leaves: Shape,
@@ -77,12 +81,13 @@ pub struct TreeShape {
 }
 
 impl TreeShape {
-    /// Bytes of memory held.
+    /// Heap bytes in use.
     pub fn memory(&self) -> usize {
         self.root.memory()
     }
 
-    /// Asks for what a look at a page below one at `level` needs, the page just entered, where the key is at `portion` of it.
+    /// Prefetches the lines that a lookup needs on page `below`, the child of a page at `level`.
+    /// The key is at `portion` of it.
     #[inline(always)]
     pub(crate) fn ask(
         &self,
@@ -102,7 +107,7 @@ impl TreeShape {
     }
 }
 
-/// Where a key's slot and cell are expected.
+/// The predicted slot and cell offset of a key.
 #[derive(Copy, Clone)]
 pub(crate) struct Expected {
     slot: usize,
@@ -116,7 +121,7 @@ impl Expected {
         self.slot
     }
 
-    /// Whether its lines were asked for.
+    /// Whether its lines were prefetched.
     #[inline(always)]
     pub(crate) fn trusted(self) -> bool {
         self.trusted
@@ -134,17 +139,19 @@ impl Shape {
         self.trust.0
     }
 
-    /// Asks for the lines of a page just entered that a look at a key at `portion` needs; `None`: it cannot say which those are.
+    /// Prefetches the lines of a page that a lookup of a key at `portion` needs. `None` if it
+    /// cannot predict them.
     #[inline(always)]
     pub(crate) fn prefetch(&self, node: Node<'_>, portion: Option<u32>) -> Option<Expected> {
         let (portion, count) = (portion? as usize, usize::from(self.count));
-        // A separator is the first key of its page, or anything down to the key before it: so rather down than up.
+        // A separator is the first key of its page, or any key down to the one before it. So the
+        // estimate is rounded down rather than up.
         let quarter = 1 << (PORTION_BITS - 2);
         let slot = ((portion * count + quarter) >> PORTION_BITS).min(count.checked_sub(1)?);
         Some(self.prefetch_slot(node, slot))
     }
 
-    /// As [`prefetch`](Self::prefetch), where the slot is told.
+    /// As [`prefetch`](Self::prefetch), for a known slot.
     #[inline(always)]
     pub(crate) fn prefetch_slot(&self, node: Node<'_>, slot: usize) -> Expected {
         let length = self.cell as usize / FINE;
@@ -164,7 +171,8 @@ impl Shape {
         }
     }
 
-    /// The shape of a page that was looked at, and the slot of the key if it was there, whose cell had been `expected`.
+    /// Learns the layout of a searched page. `slot` is the key's slot, if the key exists; its cell
+    /// was predicted at `expected`.
     #[inline(always)]
     pub(crate) fn learn(&mut self, node: Node<'_>, expected: Option<Expected>, slot: Option<Slot>) {
         let (count, bytes) = (node.count(), PAGE_SIZE.saturating_sub(node.cell_start()));

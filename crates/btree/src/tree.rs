@@ -1,13 +1,16 @@
 //! A tree's handle, and the descent from the root to a leaf.
 //!
 //! # Concurrency
-//! A descent holds no latch. At each inner page it copies the child's number, loads the child's word and then validates the inner
-//! page: so the child covered the key when its word was loaded, and what is read from the child counts only if that word has
-//! not changed. The index id and level are checked too, for pages that are reached by a remembered number.
-//! Structure changes (splits, merges) of one tree run one at a time under `smo`; who holds it may rely on inner pages. Nothing
-//! waits for I/O under it. Writers of single leaves do not take it.
+//! A descent holds no latch. At each inner page it copies the child's page number, loads the
+//! child's page word and then validates the inner page. So the child covered the key when its word
+//! was loaded, and data read from the child count only if that word has not changed. A page that is
+//! reached by a remembered number is also checked for its index id and level.
+//!
+//! Structure changes (splits and merges) of one tree run one at a time under `smo`, so the holder
+//! of `smo` may rely on inner pages. It never waits for I/O. Writers that change a single leaf do
+//! not take it.
 //! # Cost
-//! A read stores nothing but into the caller's buffers.
+//! A read stores only into the caller's buffers.
 
 use crate::node::Node;
 #[cfg(not(shuttle))]
@@ -23,19 +26,23 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::node::edit::Format;
 use crate::redo;
 
-/// Longest key, bytes. Chosen so that an inner page of longest keys, cut in the middle, has room for one more on either side.
+/// The longest key, in bytes. An inner page full of such keys can be cut in the middle, and either
+/// half then has room for one more.
 pub const MAX_KEY: usize = 3200;
-/// Largest key plus value, bytes: three fit a page, and a page cut in the middle fits with its new fence. The engine moves long
-/// columns to overflow pages.
+/// The largest key plus value, in bytes. Three such entries fit on a page, and after a cut in the
+/// middle each half has room for its new fence key. The engine moves long columns to overflow
+/// pages.
 pub const MAX_ENTRY: usize = 5200;
-/// Levels that a descent accepts; 64-entry fan-out of the longest keys would need far more pages than 2^32.
+/// The most levels that a descent accepts. Even with the longest keys, a tree of this height needs
+/// far more than 2^32 pages.
 pub(crate) const MAX_LEVELS: usize = 40;
-/// Restarts of an optimistic read before it takes the latch.
+/// The number of restarts of an optimistic read before it takes the latch.
 pub(crate) const MAX_RESTARTS: u32 = 16;
-/// Restarts while structure changes are held off, caused by evictions, before the tree is taken to be damaged.
+/// The number of restarts while structure changes are excluded. Only evictions can cause these, so
+/// more of them mean that the tree is damaged.
 const MAX_STABLE_RESTARTS: u32 = 1000;
 
-/// Where a tree is. The root's page number never changes.
+/// Identifies a tree. The root's page number never changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
     pub space: SpaceId,
@@ -43,32 +50,34 @@ pub struct Tree {
     pub index_id: u64,
 }
 
-/// Counters of one tree since it was opened, for SHOW STATUS. Written only by structure changes.
+/// Counters of one tree since it was opened, for SHOW STATUS. Only structure changes write to them.
 #[derive(Debug, Default)]
 pub struct TreeCounters {
     pub splits: AtomicU64,
     pub merges: AtomicU64,
 }
 
-/// A tree together with what its users share: the structure change mutex and counters. Owned by the engine's index object; clones are handles of the
-/// same tree, and share both.
+/// A tree, with the structure change mutex and the counters that its users share. The engine's
+/// index object owns it. A clone is a handle of the same tree and shares both.
 #[derive(Clone, Debug)]
 pub struct TreeHandle {
     pub(crate) tree: Tree,
-    /// No other handle of the process but its clones has it, nor had it.
+    /// Unique in this process: only clones of this handle have the same id.
     pub(crate) id: u64,
     pub(crate) shape: Arc<Shape>,
 }
 
-/// What all handles of a tree share. Two that did not would change its structure at once.
+/// The state that all handles of a tree share. Without it, two handles could change the tree's
+/// structure at the same time.
 #[derive(Debug, Default)]
 pub(crate) struct Shape {
-    /// Held by whoever splits or merges; never over I/O.
+    /// Held during a split or merge, but never during I/O.
     pub(crate) smo: CachePadded<parking_lot::Mutex<()>>,
     pub(crate) counters: CachePadded<TreeCounters>,
 }
 
-/// An optimistic read that met a change and has to start over, or a real stop.
+/// Why an optimistic read did not complete: a concurrent change, after which it restarts, or a stop
+/// that goes to the caller.
 pub(crate) enum Miss {
     Restart,
     Stop(Stop),
@@ -80,14 +89,14 @@ impl From<Stop> for Miss {
     }
 }
 
-/// Which child of an inner page a descent takes.
+/// The target of a descent.
 #[derive(Copy, Clone)]
 pub(crate) enum Seek<'k> {
-    /// Towards the leaf that covers the key.
+    /// The leaf that covers the key.
     At(&'k [u8]),
-    /// Towards the leaf that covers the keys just below the key.
+    /// The leaf that covers the keys just below the key.
     Below(&'k [u8]),
-    /// Towards the last leaf.
+    /// The last leaf.
     Last,
 }
 
@@ -101,7 +110,7 @@ impl Seek<'_> {
         }
     }
 
-    /// Whether a page with these fences is where the seek ends.
+    /// Whether the seek ends at a page with these fence keys.
     pub(crate) fn covered_by(self, node: Node<'_>) -> bool {
         match self {
             Seek::At(key) => node.covers(key),
@@ -112,7 +121,7 @@ impl Seek<'_> {
 }
 
 impl TreeHandle {
-    /// A handle for an existing tree, of which there is no other: whoever needs another one clones it.
+    /// Opens the first handle for an existing tree. Further handles must be clones of it.
     pub fn open(tree: Tree) -> TreeHandle {
         static OPENED: AtomicU64 = AtomicU64::new(0);
         TreeHandle {
@@ -122,12 +131,14 @@ impl TreeHandle {
         }
     }
 
-    /// Whether `other` is a clone of this one, or this of it: what the two change of the tree's structure comes one after the other.
+    /// Whether both handles are clones of one another, so that their structure changes exclude each
+    /// other.
     pub fn is_same(&self, other: &TreeHandle) -> bool {
         Arc::ptr_eq(&self.shape, &other.shape)
     }
 
-    /// Makes an empty tree inside `mtr`, which has reserved one new page and its log space; returns the root's page number.
+    /// Creates an empty tree inside `mtr`, which must have reserved one new page and its log space.
+    /// Returns the root's page number.
     pub fn create(mtr: &mut Mtr<'_>, space: SpaceId, index_id: u64) -> PageNo {
         let root = mtr.alloc_page(space, PageType::BTREE_LEAF, 0, index_id);
         let format = Format {
@@ -143,17 +154,18 @@ impl TreeHandle {
         mtr.id(root).page
     }
 
-    /// Log bytes that [`create`](Self::create) needs.
+    /// The log bytes that [`create`](Self::create) needs.
     pub const CREATE_LOG_BYTES: usize = 256;
 
     pub fn tree(&self) -> Tree {
         self.tree
     }
 
-    /// Takes the structure change mutex; a wait for it is noted.
+    /// Takes the structure change mutex, and records a wait for it.
     #[inline]
     pub(crate) fn hold_smo(&self, store: &Store) -> parking_lot::MutexGuard<'_, ()> {
-        // Under shuttle all threads are one: who cannot have it lets the others run.
+        // Under shuttle all threads are coroutines of one thread, so a blocked one must let the
+        // others run.
         #[cfg(shuttle)]
         let _ = store;
         #[cfg(shuttle)]
@@ -203,7 +215,7 @@ impl TreeHandle {
         })
     }
 
-    /// The pages of the tree's space. Without such a space: why there is none.
+    /// The pages of the tree's space, or the reason why the space is missing.
     #[inline(always)]
     pub(crate) fn pages<'s>(&self, store: &'s Store) -> Result<SpacePages<'s>, Miss> {
         match store.pages_of(self.tree.space) {
@@ -220,7 +232,7 @@ impl TreeHandle {
         }
     }
 
-    /// Reads the root. Its level is part of what the caller validates.
+    /// Reads the root. The caller's validation also covers the root's level.
     #[inline]
     pub(crate) fn read_root<'s>(&self, store: &'s Store) -> Result<PageRef<'s>, Miss> {
         self.root_of(self.pages(store)?)
@@ -233,7 +245,7 @@ impl TreeHandle {
         Ok(page)
     }
 
-    /// The page with the root's number, if it looks like this tree's.
+    /// The page with the root's number, if it looks like this tree's root.
     #[inline(always)]
     pub(crate) fn root_node<'s>(&self, page: &PageRef<'s>) -> Result<Node<'s>, Miss> {
         let node = Node::new(page.words());
@@ -243,7 +255,8 @@ impl TreeHandle {
         Ok(node)
     }
 
-    /// A page that does not look like this tree's: changed meanwhile, or damaged.
+    /// Classifies a page that does not look like this tree's: it changed meanwhile, or it is
+    /// damaged.
     #[cold]
     fn not_ours(&self, page: &PageRef<'_>, what: &'static str) -> Miss {
         if page.validate() {
@@ -253,8 +266,8 @@ impl TreeHandle {
         }
     }
 
-    /// From inner page `page`, which was taken for one at `level`, to its child in `slot`. The child's word was loaded while `page` still had
-    /// its seen bytes.
+    /// Goes from inner page `page` at `level` to its child in `slot`. Loads the child's word while
+    /// `page` still has the bytes that were read.
     #[inline(always)]
     pub(crate) fn read_child<'s>(
         &self,
@@ -267,7 +280,7 @@ impl TreeHandle {
         self.enter_child(pages, page, node.child(node.slot(slot)), level)
     }
 
-    /// As [`read_child`](Self::read_child), when the number that `page` has for the child was read.
+    /// As [`read_child`](Self::read_child), with the child's page number already read from `page`.
     #[inline(always)]
     pub(crate) fn enter_child<'s>(
         &self,
@@ -284,7 +297,8 @@ impl TreeHandle {
         Ok(next)
     }
 
-    /// As [`enter_child`](Self::enter_child), before anything of the child is read: [`check_child`](Self::check_child) comes next.
+    /// As [`enter_child`](Self::enter_child), but reads nothing of the child yet. The caller must
+    /// call [`check_child`](Self::check_child) next.
     #[inline(always)]
     pub(crate) fn enter_child_unseen<'s>(
         &self,
@@ -294,7 +308,8 @@ impl TreeHandle {
     ) -> Result<PageRef<'s>, Miss> {
         match pages.peek(child) {
             Some(next) => {
-                // What is read first of the child is asked for before anything that has to wait for memory as well.
+                // Prefetches the child's header and first lines before any access that may stall on
+                // memory.
                 Node::new(next.words()).prefetch_entry();
                 if !page.validate() {
                     return Err(Miss::Restart);
@@ -306,7 +321,7 @@ impl TreeHandle {
         }
     }
 
-    /// Whether a page looks like one of this tree's at `level`.
+    /// Checks that a page looks like one of this tree's at `level`.
     #[inline(always)]
     pub(crate) fn check_child(&self, page: &PageRef<'_>, level: u16) -> Result<(), Miss> {
         match self.is_ours(Node::new(page.words()), level) {
@@ -315,7 +330,7 @@ impl TreeHandle {
         }
     }
 
-    /// [`read_child`](Self::read_child), when the child is latched or not in memory.
+    /// [`read_child`](Self::read_child) for a child that is latched or not in memory.
     #[inline(never)]
     fn wait_for_child<'s>(
         &self,
@@ -323,7 +338,7 @@ impl TreeHandle {
         page: &PageRef<'s>,
         child: PageNo,
     ) -> Result<PageRef<'s>, Miss> {
-        // A number that was not one of a child must not be waited for.
+        // The number must be valid before this waits for that page.
         if !page.validate() {
             return Err(Miss::Restart);
         }
@@ -334,8 +349,8 @@ impl TreeHandle {
         Ok(next?)
     }
 
-    /// One try to reach the page at `level` where `seek` leads. `visit` sees each inner page on the way, unvalidated, with the
-    /// chosen slot and the slot count.
+    /// Makes one attempt to reach the page at `level` where `seek` leads. Calls `visit` for each
+    /// inner page on the way, which is not validated yet, with the chosen slot and the slot count.
     #[inline]
     pub(crate) fn try_descend<'s>(
         &self,
@@ -361,7 +376,8 @@ impl TreeHandle {
         Ok(page)
     }
 
-    /// Runs an optimistic read again while it meets changes; `None` after [`MAX_RESTARTS`] of them: the caller then takes the latch
+    /// Runs an optimistic read, and restarts it on concurrent changes. Returns `None` after
+    /// [`MAX_RESTARTS`] restarts; the caller then takes the latch
     /// ([`latch_leaf`](Self::latch_leaf)).
     #[inline]
     pub(crate) fn optimistic<T>(
@@ -380,8 +396,9 @@ impl TreeHandle {
         Ok(None)
     }
 
-    /// Latches the leaf where `seek` leads, for a reader whose optimistic tries all met changes. Nobody else can change the inner pages
-    /// meanwhile, so that only evictions can disturb the way, and those end in a wait or are tried again; the leaf is waited for.
+    /// Latches the leaf where `seek` leads, for a reader whose optimistic attempts all failed.
+    /// Under `smo` no other thread changes the inner pages. Only evictions can disturb the descent,
+    /// and those end in a wait or a retry. The latch on the leaf is waited for.
     pub(crate) fn latch_leaf(
         &self,
         store: &Store,
@@ -391,11 +408,15 @@ impl TreeHandle {
         let _smo = self.hold_smo(store);
         match self.latch_leaf_tries(store, mtr, seek, MAX_STABLE_RESTARTS)? {
             Some(leaf) => Ok(leaf),
-            None => Err(self.corrupt(self.tree.root, "a leaf does not cover what leads to it")),
+            None => Err(self.corrupt(
+                self.tree.root,
+                "a leaf does not cover the keys of its separator",
+            )),
         }
     }
 
-    /// [`latch_leaf`](Self::latch_leaf) for writers: structure changes are held off only after many tries.
+    /// [`latch_leaf`](Self::latch_leaf) for writers: excludes structure changes only after many
+    /// attempts.
     pub(crate) fn latch_leaf_for_write(
         &self,
         store: &Store,
@@ -408,7 +429,8 @@ impl TreeHandle {
         }
     }
 
-    /// Up to `tries` times: a latched leaf that does not cover the key any more is let go, and the descent starts over.
+    /// Makes up to `tries` attempts. If the latched leaf does not cover the key any more, it
+    /// releases the leaf and descends again.
     fn latch_leaf_tries(
         &self,
         store: &Store,
@@ -433,8 +455,9 @@ impl TreeHandle {
         seek: Seek<'_>,
     ) -> Result<Latched, Miss> {
         let root = self.read_root(store)?;
-        // Only a hint. A root that is a leaf is latched by all writers of a small tree, so it may never stand still for as long as a look at it takes;
-        // under its latch it is seen what it is.
+        // This level is only a hint. The writers of a small tree all latch its root leaf, so it may
+        // never stay unchanged long enough for an optimistic read. The check under the latch below
+        // decides.
         let level = Node::new(root.words()).level();
         let page = if level == 0 {
             self.tree.root
@@ -456,8 +479,8 @@ impl TreeHandle {
         Err(Miss::Restart)
     }
 
-    /// The page numbers from the root to the leaf where `seek` leads, by level: `[0]` is the leaf. Only under `smo`, where
-    /// inner pages stand still.
+    /// The page numbers and slots from the root to the leaf where `seek` leads, by level: `[0]` is
+    /// the leaf. Call only under `smo`, which keeps inner pages unchanged.
     pub(crate) fn path(&self, store: &Store, seek: Seek<'_>) -> Result<Path, Stop> {
         loop {
             let mut path = Path::new();
@@ -477,10 +500,10 @@ impl TreeHandle {
     }
 }
 
-/// (page, slot taken in it) by level; the slot at level 0 means nothing.
+/// (page, chosen slot) by level. The slot at level 0 is meaningless.
 pub(crate) type Path = SmallVec<[(PageNo, usize); 8]>;
 
-/// An optimistic read met a change.
+/// Counts a restart of an optimistic read because of a concurrent change.
 #[cold]
 pub(crate) fn count_restart(store: &Store) {
     store.count_restart();
