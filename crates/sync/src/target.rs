@@ -1,4 +1,4 @@
-//! TargetRequests for a position to be reached, served by one thread until that thread ends.
+//! Requests for a position to be reached, served by one thread until that thread ends.
 //!
 //! # Invariants
 //! - R1: a request is either among those that the serving thread finds when it closes, or its
@@ -27,7 +27,7 @@ impl TargetRequests {
         }
     }
 
-    /// TargetRequests position `to`. True: it is the highest request so far, so the sender must
+    /// Requests position `to`. True: it is the highest request so far, so the sender must
     /// wake the server.
     pub fn request(&self, to: u64) -> bool {
         self.wanted.fetch_max(to, AcqRel) < to
