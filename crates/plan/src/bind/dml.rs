@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use nfold_catalog::schema::eq_name;
 use nfold_catalog::{ColumnDef, TableDef};
 use nfold_sql::ast::{self, ColumnRef, OrderItem, TableFactor, TableRef};
 use nfold_types::{ErrorCode, SqlError};
@@ -117,7 +118,7 @@ pub(super) fn insert(cx: &PlanCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError>
             InsertSource::Query(plan)
         }
     };
-    let on_duplicate = on_duplicate(&mut b, i, &table)?;
+    let on_duplicate = on_duplicate(&mut b, i, &table, &columns)?;
     refuse_own_table(&table, &i.table.name.value, &b.subqueries)?;
     Ok(Plan::Insert(Box::new(InsertPlan {
         table,
@@ -182,7 +183,11 @@ fn on_duplicate(
     b: &mut BlockBinder<'_>,
     i: &ast::Insert,
     table: &Arc<TableDef>,
+    given: &[usize],
 ) -> Result<Vec<Assignment>, SqlError> {
+    if let Some(alias) = &i.row_alias {
+        check_row_alias(alias, &b.scope[0].alias, given.len())?;
+    }
     if i.on_duplicate.is_empty() {
         return Ok(Vec::new());
     }
@@ -190,8 +195,12 @@ fn on_duplicate(
     let (alias, columns): (Arc<str>, _) = match &i.row_alias {
         Some(a) => {
             let mut columns = scope_columns(table);
-            for (c, name) in columns.iter_mut().zip(&a.columns) {
-                c.name = name.value.as_str().into();
+            if !a.columns.is_empty() {
+                // Columns that the statement gives no values for have no name.
+                columns.iter_mut().for_each(|c| c.name = "\0".into());
+            }
+            for (&c, name) in given.iter().zip(&a.columns) {
+                columns[c].name = name.value.as_str().into();
             }
             (Arc::from(a.name.value.as_str()), columns)
         }
@@ -217,6 +226,29 @@ fn on_duplicate(
     });
     b.values_slot = Some(1);
     assignments(b, &i.on_duplicate, table, 0)
+}
+
+/// `AS new(a, b)` names the columns that values are given for, in their order.
+///
+/// # Errors
+/// 1066 for the name of the table, 1353 where there are more or fewer names, 1060 where two are the same.
+fn check_row_alias(alias: &ast::RowAlias, table: &str, given: usize) -> Result<(), SqlError> {
+    if alias.name.value == *table {
+        let code = ErrorCode::ER_NONUNIQ_TABLE;
+        return Err(SqlError::new(code, &[&alias.name.value]));
+    }
+    let names = &alias.columns;
+    if !names.is_empty() && names.len() != given {
+        return Err(SqlError::new(ErrorCode::ER_VIEW_WRONG_LIST, &[]));
+    }
+    for (n, name) in names.iter().enumerate() {
+        let same = |other: &ast::Ident| eq_name(&other.value, &name.value);
+        if names[..n].iter().any(same) {
+            let code = ErrorCode::ER_DUP_FIELDNAME;
+            return Err(SqlError::new(code, &[&name.value]));
+        }
+    }
+    Ok(())
 }
 
 fn assignments(
