@@ -16,6 +16,8 @@ use crate::keywords::Kw;
 use crate::lexer::{LexMode, Lexer, TokenKind};
 use crate::list::{self, ListIter};
 use crate::literal::Lit;
+use crate::watch::Watch;
+use nfold_types::{Checkpoint, NoCheckpoint, SqlError};
 
 /// A set of the kinds of literals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -139,6 +141,26 @@ impl Digested {
 
     /// Walks the first statement of `text`, up to its semicolon or the end.
     pub fn read(&mut self, text: &[u8], mode: LexMode) {
+        // Nothing stops it.
+        let _ = self.read_stoppable(text, mode, &NoCheckpoint);
+    }
+
+    /// As [`Self::read`] for a text that may be large.
+    ///
+    /// # Errors
+    /// That of the checkpoint; the digest is that of the text up to there then.
+    pub fn read_stoppable(
+        &mut self,
+        text: &[u8],
+        mode: LexMode,
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<(), SqlError> {
+        let watch = Watch::new(checkpoint);
+        self.read_watched(text, mode, &watch);
+        watch.into_result()
+    }
+
+    fn read_watched(&mut self, text: &[u8], mode: LexMode, watch: &Watch<'_>) {
         self.key.clear();
         self.kinds.clear();
         self.slots.clear();
@@ -146,7 +168,8 @@ impl Digested {
         self.mode = mode;
         let mut walk = Walk {
             out: self,
-            lexer: Lexer::new(text, mode),
+            lexer: Lexer::watched(text, mode, watch),
+            watch,
             text,
             verb: Verb::Unknown,
             last: Kw::Other,
@@ -277,6 +300,7 @@ enum Verb {
 struct Walk<'d, 't> {
     out: &'d mut Digested,
     lexer: Lexer<'t>,
+    watch: &'t Watch<'t>,
     text: &'t [u8],
     verb: Verb,
     /// The keyword before this token.
@@ -436,9 +460,9 @@ impl Walk<'_, '_> {
             return false;
         }
         let found = if rows {
-            list::scan_rows(self.text, open, self.out.mode)
+            list::scan_rows(self.text, open, self.out.mode, self.watch)
         } else {
-            list::scan_list(self.text, open, self.out.mode)
+            list::scan_list(self.text, open, self.out.mode, self.watch)
         };
         let Some(found) = found else { return false };
         self.push(if found.rows && !rows {

@@ -5,6 +5,7 @@
 //! [`TokenKind::Invalid`], which the parser reports as a syntax error at that place.
 
 use crate::keywords::Kw;
+use crate::watch::{STRIDE, Watch};
 
 mod token;
 
@@ -71,6 +72,9 @@ pub struct Lexer<'a> {
     after_at: bool,
     /// The last token may be followed by optimizer hints.
     hints: bool,
+    watch: Option<&'a Watch<'a>>,
+    /// Where [`Self::watch`] is looked at next.
+    look_at: usize,
 }
 
 impl<'a> Lexer<'a> {
@@ -85,7 +89,27 @@ impl<'a> Lexer<'a> {
             after_ident: false,
             after_at: false,
             hints: false,
+            watch: None,
+            look_at: usize::MAX,
         }
+    }
+
+    /// As [`Self::new`] for a text that is large, maybe: it ends early where the statement does.
+    pub(crate) fn watched(text: &'a [u8], mode: LexMode, watch: &'a Watch<'a>) -> Self {
+        let mut lexer = Lexer::new(text, mode);
+        lexer.watch = Some(watch);
+        lexer.look_at = STRIDE;
+        lexer
+    }
+
+    /// Counts the bytes up to here.
+    #[cold]
+    fn look(&mut self) {
+        let bytes = self.pos + STRIDE - self.look_at;
+        if self.watch.is_some_and(|watch| !watch.look(bytes)) {
+            self.text = &self.text[..self.pos];
+        }
+        self.look_at = self.pos + STRIDE;
     }
 
     /// Where the next token is looked for.
@@ -115,6 +139,9 @@ impl<'a> Lexer<'a> {
         let after_dot = std::mem::take(&mut self.after_dot);
         let after_ident = std::mem::take(&mut self.after_ident);
         let hints = std::mem::take(&mut self.hints);
+        if self.pos >= self.look_at {
+            self.look();
+        }
         let before = self.pos;
         let after_at = std::mem::take(&mut self.after_at);
         if after_at && is(self.peek(0), SPACE) {

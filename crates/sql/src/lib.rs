@@ -18,3 +18,4 @@ pub mod list;
 pub mod literal;
 pub mod parser;
 pub mod printer;
+mod watch;

@@ -7,6 +7,10 @@ use crate::digest::KindSet;
 use crate::keywords::Kw;
 use crate::lexer::{LexMode, Lexer, TokenKind, is_space, string_end};
 use crate::literal::{Lit, integer, raw_string};
+use crate::watch::{STRIDE, Watch};
+
+/// Members of a list between two looks at the statement.
+const MEMBERS: u32 = 1024;
 
 /// A list that has been scanned.
 #[derive(Clone, Copy, Debug)]
@@ -22,10 +26,15 @@ pub(crate) struct Found {
 
 /// Scans `(1, 2, …)` or `((1,2), (3,4), …)` from its opening parenthesis. None where a member is no literal, where rows
 /// are of unequal width, or where a comment stands inside.
-pub(crate) fn scan_list(text: &[u8], open: usize, mode: LexMode) -> Option<Found> {
+pub(crate) fn scan_list(
+    text: &[u8],
+    open: usize,
+    mode: LexMode,
+    watch: &Watch<'_>,
+) -> Option<Found> {
     let first = skip_blanks(text, open + 1);
     if text.get(first) != Some(&b'(') {
-        let (end, count, kinds) = scan_members(text, open, mode)?;
+        let (end, count, kinds) = scan_members(text, open, mode, watch)?;
         return Some(Found {
             end,
             width: 1,
@@ -34,7 +43,7 @@ pub(crate) fn scan_list(text: &[u8], open: usize, mode: LexMode) -> Option<Found
             kinds,
         });
     }
-    let mut found = scan_row_list(text, first, mode)?;
+    let mut found = scan_row_list(text, first, mode, watch)?;
     found.end = skip_blanks(text, found.end);
     if text.get(found.end) != Some(&b')') || found.width < 2 {
         return None;
@@ -44,13 +53,18 @@ pub(crate) fn scan_list(text: &[u8], open: usize, mode: LexMode) -> Option<Found
 }
 
 /// Scans `(1,2), (3,4), …` from the first opening parenthesis.
-pub(crate) fn scan_rows(text: &[u8], open: usize, mode: LexMode) -> Option<Found> {
-    scan_row_list(text, open, mode)
+pub(crate) fn scan_rows(
+    text: &[u8],
+    open: usize,
+    mode: LexMode,
+    watch: &Watch<'_>,
+) -> Option<Found> {
+    scan_row_list(text, open, mode, watch)
 }
 
-fn scan_row_list(text: &[u8], open: usize, mode: LexMode) -> Option<Found> {
-    let (mut end, width, mut kinds) = scan_members(text, open, mode)?;
-    let mut count = 1;
+fn scan_row_list(text: &[u8], open: usize, mode: LexMode, watch: &Watch<'_>) -> Option<Found> {
+    let (mut end, width, mut kinds) = scan_members(text, open, mode, watch)?;
+    let (mut count, mut looked) = (1, open);
     loop {
         let comma = skip_blanks(text, end);
         if text.get(comma) != Some(&b',') {
@@ -66,7 +80,13 @@ fn scan_row_list(text: &[u8], open: usize, mode: LexMode) -> Option<Found> {
         if text.get(open) != Some(&b'(') {
             return None;
         }
-        let (row_end, row_width, row_kinds) = scan_members(text, open, mode)?;
+        if end - looked >= STRIDE {
+            if !watch.look(end - looked) {
+                return None;
+            }
+            looked = end;
+        }
+        let (row_end, row_width, row_kinds) = scan_members(text, open, mode, watch)?;
         if row_width != width {
             return None;
         }
@@ -78,13 +98,21 @@ fn scan_row_list(text: &[u8], open: usize, mode: LexMode) -> Option<Found> {
 
 /// Scans `(a, b, …)`: where it ends, how many members, their kinds.
 #[inline]
-fn scan_members(text: &[u8], open: usize, mode: LexMode) -> Option<(usize, u32, KindSet)> {
+fn scan_members(
+    text: &[u8],
+    open: usize,
+    mode: LexMode,
+    watch: &Watch<'_>,
+) -> Option<(usize, u32, KindSet)> {
     let (mut at, mut count, mut kinds) = (open + 1, 0, KindSet::default());
     loop {
         at = skip_blanks(text, at);
         let (lit, end) = element(text, at, mode)?;
         kinds = kinds.union(KindSet::of(&lit));
         count += 1;
+        if count % MEMBERS == 0 && !watch.look(MEMBERS as usize) {
+            return None;
+        }
         at = skip_blanks(text, end);
         match text.get(at)? {
             b',' => at += 1,

@@ -16,6 +16,9 @@ use crate::expr::{
 };
 use crate::func::Infer;
 
+/// Work of binding one expression without its operands.
+const NODE_WORK: u64 = 300;
+
 /// Whether an expression is a constant of the statement: nothing of a row is in it.
 pub fn is_constant(e: &Expr) -> bool {
     !e.any(&mut |e| {
@@ -61,6 +64,7 @@ impl BlockBinder<'_> {
     /// Binds a scalar expression.
     pub(crate) fn expr(&mut self, e: &ast::Expr) -> Result<Expr, SqlError> {
         use ast::Expr as A;
+        self.cx.checkpoint.checkpoint(NODE_WORK)?;
         match e {
             A::Literal(lit) => self.literal(lit),
             A::Param(n) => self.param(*n),

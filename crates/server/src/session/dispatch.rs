@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use nfold_exec::{ChangeSummary, ExecCx, StatementResult};
+use nfold_exec::{ChangeSummary, Checkpoints, ExecCx, StatementResult};
 use nfold_sql::ast::{Flush, FlushItem, PrepareSource, SetItem, Show, Statement};
 use nfold_sql::digest::Digested;
+use nfold_sql::parser::{Parsed, parse_parameterised_stoppable, parse_stoppable};
 use nfold_types::{ErrorCode, Level, SqlError, Value};
 
 use super::Session;
@@ -96,7 +97,8 @@ impl Session {
             self.digested = Some(digested);
             return result;
         }
-        let statement = match nfold_sql::parser::parse(text, self.env.vars.settings().lexing) {
+        let lexing = self.env.vars.settings().lexing;
+        let statement = match parse_stoppable(text, lexing, &Checkpoints::new(cx)) {
             Ok(statement) => statement,
             Err(e) => {
                 self.conditions.clear();
@@ -109,6 +111,18 @@ impl Session {
         }
     }
 
+    fn parse_with_digest(
+        &self,
+        cx: &mut dyn ExecCx,
+        text: &[u8],
+    ) -> Result<(Digested, Parsed), SqlError> {
+        let checkpoints = Checkpoints::new(cx);
+        let mut digested = Digested::new();
+        digested.read_stoppable(text, self.env.vars.settings().lexing, &checkpoints)?;
+        let parsed = parse_parameterised_stoppable(text, &digested, false, &checkpoints)?;
+        Ok((digested, parsed))
+    }
+
     /// Runs a statement that holds a query: its literals are parameters, as in a query that is run by itself.
     fn run_with_query(
         &mut self,
@@ -116,9 +130,7 @@ impl Session {
         text: &[u8],
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
-        let mut digested = nfold_sql::digest::Digested::new();
-        digested.read(text, self.env.vars.settings().lexing);
-        let parsed = nfold_sql::parser::parse_parameterised(text, &digested, false)?;
+        let (digested, parsed) = self.parse_with_digest(cx, text)?;
         self.text_warnings = parsed.deprecated;
         self.run_with_values(cx, (&parsed.statement, text), (&digested, &[]), sink)
     }
@@ -307,9 +319,7 @@ impl Session {
         use Statement::*;
         match statement {
             Query(_) | Insert(_) | Update(_) | Delete(_) | Do(_) | Explain { .. } => {
-                let mut digested = nfold_sql::digest::Digested::new();
-                digested.read(text, self.env.vars.settings().lexing);
-                let parsed = nfold_sql::parser::parse_parameterised(text, &digested, false)?;
+                let (digested, parsed) = self.parse_with_digest(cx, text)?;
                 let work = Work {
                     text,
                     digested: &digested,
@@ -420,7 +430,7 @@ impl Session {
         };
         self.log_command("Prepare", &text, &[]);
         self.prepared.close_name(name);
-        let mut statement = self.parse_prepared(&text)?;
+        let mut statement = self.parse_prepared(cx, &text)?;
         if statement.parsed.is_none() {
             let work = Work {
                 text: &statement.of.text,
@@ -442,7 +452,11 @@ impl Session {
     }
 
     /// Parses a text to be prepared; error 1461 where there are too many.
-    pub(super) fn parse_prepared(&mut self, text: &[u8]) -> Result<prepared::Statement, SqlError> {
+    pub(super) fn parse_prepared(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        text: &[u8],
+    ) -> Result<prepared::Statement, SqlError> {
         let most = self
             .env
             .globals
@@ -458,6 +472,7 @@ impl Session {
             text,
             self.env.vars.settings().lexing,
             self.env.database.clone(),
+            &Checkpoints::new(cx),
         )
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use nfold_exec::{SessionEnv, WireFormat, plan_columns};
+use nfold_exec::{Checkpoints, SessionEnv, WireFormat, plan_columns};
 use nfold_observe::digests::access;
 use nfold_protocol::command::ExecuteHeader;
 use nfold_protocol::consts::{cap, status};
@@ -59,7 +59,9 @@ impl Session {
     ) -> bool {
         self.env.begin_statement();
         self.facts = Facts::default();
-        if let Some(limit) = self.env.vars.settings().max_execution_time {
+        if let Some(limit) = self.env.vars.settings().max_execution_time
+            && !cx.has_statement_end()
+        {
             cx.set_statement_end(Instant::now().checked_add(limit));
         }
         let mut fiber = FiberExec { fiber: cx };
@@ -145,7 +147,13 @@ impl Session {
             let started = cx.now();
             let lexing = self.env.vars.settings().lexing;
             let digested = self.digested.get_or_insert_default();
-            digested.read(text, lexing);
+            if let Some(limit) = self.env.vars.settings().max_execution_time {
+                cx.set_statement_end(started.checked_add(limit));
+            }
+            let mut fiber = FiberExec { fiber: cx };
+            if let Err(e) = digested.read_stoppable(text, lexing, &Checkpoints::new(&mut fiber)) {
+                return self.refuse(out, &e);
+            }
             let (end, next) = (digested.end(), digested.next());
             if let Some(next) = next
                 && out.capabilities() & cap::MULTI_STATEMENTS == 0
@@ -177,8 +185,8 @@ impl Session {
     ) -> Result<(), SqlError> {
         self.conditions.clear();
         self.env.begin_statement();
-        let mut statement = self.parse_prepared(sql)?;
         let mut fiber = FiberExec { fiber: cx };
+        let mut statement = self.parse_prepared(&mut fiber, sql)?;
         let mut plan = None;
         if statement.parsed.is_none() {
             let work = Work {

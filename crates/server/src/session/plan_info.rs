@@ -103,6 +103,8 @@ pub fn evaluate(
     };
     let value = eval.val(&bound)?;
     let stored = convert::var_value(&eval, &value, &bound.ty);
+    // A computation that cannot fail gave up, maybe.
+    info.checkpoint.checkpoint(0)?;
     Ok((stored, convert::var_collation(&bound.ty)))
 }
 

@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use nfold_protocol::stmt::Parameters;
 use nfold_sql::digest::Digested;
 use nfold_sql::lexer::LexMode;
-use nfold_sql::parser::{Parsed, parse_parameterised};
+use nfold_sql::parser::{Parsed, parse_parameterised_stoppable};
 use nfold_sync::words::prefetch_line_outer;
 use nfold_types::sql_type::WireType;
-use nfold_types::{ErrorCode, SqlError, Value, wire};
+use nfold_types::{Checkpoint, ErrorCode, SqlError, Value, wire};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -86,15 +86,18 @@ impl Statement {
         text: &[u8],
         mode: LexMode,
         database: Option<Arc<str>>,
+        checkpoint: &dyn Checkpoint,
     ) -> Result<Statement, SqlError> {
         let mut digested = Digested::new();
-        digested.read(text, mode);
+        digested.read_stoppable(text, mode, checkpoint)?;
         if let Some(next) = digested.next() {
             return Err(nfold_sql::parser::syntax_error_at(text, next));
         }
         let parsed = match is_planned(&digested) {
             true => None,
-            false => Some(parse_parameterised(text, &digested, true)?),
+            false => Some(parse_parameterised_stoppable(
+                text, &digested, true, checkpoint,
+            )?),
         };
         if digested.markers() > MAX_PARAMETERS {
             return Err(SqlError::new(ErrorCode::ER_PS_MANY_PARAM, &[]));
@@ -313,7 +316,13 @@ mod tests {
     use nfold_protocol::consts::column_type as ty;
 
     fn statement(sql: &str) -> Statement {
-        Statement::parse(sql.as_bytes(), LexMode::default(), None).unwrap()
+        Statement::parse(
+            sql.as_bytes(),
+            LexMode::default(),
+            None,
+            &nfold_types::NoCheckpoint,
+        )
+        .unwrap()
     }
 
     #[test]
@@ -380,15 +389,25 @@ mod tests {
         assert_eq!(&*all.get(b).unwrap().of.text, b"SELECT 4");
         assert!(all.close(c) && all.close(b) && all.len() == 0);
         assert_eq!(
-            Statement::parse(b"PREPARE a FROM 'b'", LexMode::default(), None)
-                .err()
-                .map(|e| e.errno()),
+            Statement::parse(
+                b"PREPARE a FROM 'b'",
+                LexMode::default(),
+                None,
+                &nfold_types::NoCheckpoint
+            )
+            .err()
+            .map(|e| e.errno()),
             Some(1295)
         );
         assert_eq!(
-            Statement::parse(b"SELECT 1; SELECT 2", LexMode::default(), None)
-                .err()
-                .map(|e| e.errno()),
+            Statement::parse(
+                b"SELECT 1; SELECT 2",
+                LexMode::default(),
+                None,
+                &nfold_types::NoCheckpoint
+            )
+            .err()
+            .map(|e| e.errno()),
             Some(1064)
         );
     }

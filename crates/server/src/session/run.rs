@@ -206,10 +206,11 @@ impl Session {
         let parsed = match work.parsed {
             Some(parsed) => parsed,
             None => {
-                owned = nfold_sql::parser::parse_parameterised(
+                owned = nfold_sql::parser::parse_parameterised_stoppable(
                     work.text,
                     work.digested,
                     work.describe || !work.markers.is_empty(),
+                    &Checkpoints::new(cx),
                 )?;
                 &owned
             }

@@ -268,7 +268,7 @@ impl Worker {
             State::Idle(_) => self.turn(token),
             State::Running { waits, .. } => {
                 let resume = match waits {
-                    Suspend::Writable(_) => event.is_writable() || entry.peer_reset,
+                    Suspend::Writable(_) => event.is_writable() || entry.peer_closed,
                     Suspend::Wait(_) => entry.peer_closed,
                     Suspend::Yield => false,
                 };

@@ -133,6 +133,11 @@ impl FiberCx<'_> {
         self.statement_end.set(end);
     }
 
+    /// Whether the running statement has a time limit already.
+    pub fn has_statement_end(&self) -> bool {
+        self.statement_end.get().is_some()
+    }
+
     /// What PROCESSLIST shows as the running statement, where it is not the text of COM_QUERY: a prepared one's, and a number that no other
     /// text has.
     pub fn set_statement_text(&self, text: &[u8], number: u64) {
@@ -206,7 +211,8 @@ impl FiberCx<'_> {
         if self.link.slot.killed() == Some(KillKind::Connection) {
             return Err(Interrupt::Killed);
         }
-        if self.local.peer_reset.get() {
+        // A client that has closed its side reads no more, maybe: its window may stay shut for ever.
+        if self.local.peer_reset.get() || self.local.peer_closed.get() {
             return Err(Interrupt::ConnectionLost);
         }
         Ok(Instant::now() < until)

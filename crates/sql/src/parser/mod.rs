@@ -36,6 +36,8 @@ use crate::ast::{Expr, Ident, ObjectName, Span, Statement};
 use crate::digest::{Digested, LiteralRole, Slot, SlotKind};
 use crate::keywords::Kw;
 use crate::lexer::{LexMode, Lexer, Token, TokenKind, is_space};
+use crate::watch::Watch;
+use nfold_types::NoCheckpoint;
 use nfold_types::error::{ErrorCode, SqlError};
 
 pub(crate) type Result<T> = std::result::Result<T, SqlError>;
@@ -123,19 +125,53 @@ impl Deprecated {
 ///
 /// Errors: 1064 with MySQL's text, 1065 where there is nothing at all, 1436 and 1473 beyond the depth limits.
 pub fn parse(text: &[u8], mode: LexMode) -> Result<Statement> {
-    let mut parser = Parser::new(text, mode, None, false);
-    parser.whole_statement()
+    parse_stoppable(text, mode, &NoCheckpoint)
+}
+
+/// As [`parse`] for a text that may be large; also ends with an error of the checkpoint.
+pub fn parse_stoppable(
+    text: &[u8],
+    mode: LexMode,
+    checkpoint: &dyn nfold_types::Checkpoint,
+) -> Result<Statement> {
+    let watch = Watch::new(checkpoint);
+    let parsed = Parser::new(text, mode, None, false, &watch).whole_statement();
+    watch.into_result()?;
+    parsed
 }
 
 /// Parses the statement that `digested` was read from. `markers`: it is being prepared, `?` may stand in it.
 ///
 /// `Expr::Param(n)` is slot `n` of the digest, be it a literal or a marker.
 pub fn parse_parameterised(text: &[u8], digested: &Digested, markers: bool) -> Result<Parsed> {
-    let mut parser = Parser::new(text, digested.mode(), Some(digested), markers);
+    parse_parameterised_stoppable(text, digested, markers, &NoCheckpoint)
+}
+
+/// As [`parse_parameterised`] for a text that may be large; also ends with an error of the checkpoint.
+pub fn parse_parameterised_stoppable(
+    text: &[u8],
+    digested: &Digested,
+    markers: bool,
+    checkpoint: &dyn nfold_types::Checkpoint,
+) -> Result<Parsed> {
+    let watch = Watch::new(checkpoint);
+    let parsed = parse_watched(text, digested, markers, &watch);
+    watch.into_result()?;
+    parsed
+}
+
+fn parse_watched(
+    text: &[u8],
+    digested: &Digested,
+    markers: bool,
+    watch: &Watch<'_>,
+) -> Result<Parsed> {
+    let new = || Parser::new(text, digested.mode(), Some(digested), markers, watch);
+    let mut parser = new();
     let statement = match parser.whole_statement() {
         // A folded list stood where the grammar wants something else; say so as if nothing had been folded.
         Err(_) if parser.met_list => {
-            parser = Parser::new(text, digested.mode(), Some(digested), markers);
+            parser = new();
             parser.fold = false;
             parser.whole_statement()?
         }
@@ -229,8 +265,9 @@ impl<'a> Parser<'a> {
         mode: LexMode,
         digested: Option<&'a Digested>,
         markers_allowed: bool,
+        watch: &'a Watch<'a>,
     ) -> Self {
-        let lexer = Lexer::new(text, mode);
+        let lexer = Lexer::watched(text, mode, watch);
         let slots = digested.map_or(0, |d| d.slots().len());
         let none = Token {
             kind: TokenKind::End,
