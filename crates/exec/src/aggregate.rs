@@ -13,6 +13,7 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::eval::{EvalCx, Val, bits, compare, convert};
+use crate::stoppable_sort;
 use crate::tuple::KeyMaker;
 
 /// A key's cost in a set of keys beyond its bytes.
@@ -380,7 +381,8 @@ impl Acc {
                 rows.push((key, text));
                 let max = cx.env().group_concat_max_len();
                 if self.bytes - self.seen_bytes > max.saturating_mul(4).saturating_add(4096) {
-                    self.bytes = self.seen_bytes + forget_cut_off(rows, plan.separator.len(), max);
+                    self.bytes =
+                        self.seen_bytes + forget_cut_off(cx, rows, plan.separator.len(), max)?;
                 }
             }
         }
@@ -448,7 +450,7 @@ impl Acc {
                 if rows.is_empty() {
                     return Ok(Val::Null);
                 }
-                rows.sort_by(|a, b| a.0.cmp(&b.0));
+                let rows = in_order(cx, &mut rows)?;
                 let max = cx.env().group_concat_max_len();
                 let mut text = Vec::new();
                 for (n, (_, piece)) in rows.iter().enumerate() {
@@ -509,8 +511,13 @@ fn stored_extreme(func: AggFunc, best: &mut Option<Value>, v: ValueRef<'_>) {
 
 /// Of an ordered GROUP_CONCAT's rows, keeps those that `max` bytes of result have room for, and one more, which is cut. Gives the bytes
 /// held.
-fn forget_cut_off(rows: &mut Vec<(Vec<u8>, Vec<u8>)>, separator: usize, max: usize) -> usize {
-    rows.sort_by(|a, b| a.0.cmp(&b.0));
+fn forget_cut_off(
+    cx: &EvalCx<'_>,
+    rows: &mut Vec<KeyedText>,
+    separator: usize,
+    max: usize,
+) -> Result<usize, SqlError> {
+    *rows = in_order(cx, rows)?;
     let (mut text, mut bytes, mut keep) = (0, 0, 0);
     for (key, piece) in rows.iter() {
         keep += 1;
@@ -522,7 +529,22 @@ fn forget_cut_off(rows: &mut Vec<(Vec<u8>, Vec<u8>)>, separator: usize, max: usi
         }
     }
     rows.truncate(keep);
-    bytes
+    Ok(bytes)
+}
+
+/// A text of GROUP_CONCAT, behind its sort key.
+type KeyedText = (Vec<u8>, Vec<u8>);
+
+/// Takes texts in the order of their keys; those of equal keys stay in the order they came.
+fn in_order(cx: &EvalCx<'_>, rows: &mut [KeyedText]) -> Result<Vec<KeyedText>, SqlError> {
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    let keys = rows.iter().map(|(key, _)| key.len()).sum::<usize>();
+    let cost = (50 + keys / (16 * rows.len().max(1))) as u64;
+    stoppable_sort::sort_by(&mut order, cx.st.checkpoint, cost, &|&a, &b| {
+        rows[a].0.cmp(&rows[b].0).then(a.cmp(&b))
+    })?;
+    let take = |n: &usize| std::mem::take(&mut rows[*n]);
+    Ok(order.iter().map(take).collect())
 }
 
 /// An owned value as one of an evaluation.

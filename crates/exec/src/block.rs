@@ -11,7 +11,7 @@ use nfold_engine::RowLock;
 use nfold_plan::expr::{ColumnAt, Expr, ExprKind};
 use nfold_plan::query::{AccessKind, Block, GroupPlan, LimitPlan, QueryPlan, TableSource};
 use nfold_types::row::RowLayout;
-use nfold_types::{ErrorCode, SqlError};
+use nfold_types::{Checkpoint, ErrorCode, SqlError};
 use smallvec::SmallVec;
 
 use crate::batch::{Batch, KEPT_BYTES};
@@ -29,6 +29,9 @@ use crate::step::{Slot, Source, StepCx, StepExec, keeps_ids, row_lock};
 use crate::subquery::{BlockSubqueries, KeptSubquery};
 use crate::tuple::{self, KeyMaker};
 use crate::window::Windowing;
+
+/// Work of one row in an operator.
+const ROW_WORK: u64 = 200;
 
 /// Takes result rows: `select` is evaluated over `cx` as the consumer sees fit. False: it wants no more.
 pub(crate) trait RowOut {
@@ -608,6 +611,7 @@ impl Run<'_, '_> {
         let last = steps.len() - 1;
         while scx.next(steps, last, batch)? {
             let mut rows = scx.empty_rows();
+            scx.rt.checkpoint(ROW_WORK * batch.len() as u64)?;
             for i in 0..batch.len() {
                 scx.fill(batch, i, &mut rows);
                 if !each(&scx.eval(&rows))? {

@@ -181,6 +181,8 @@ pub trait ExecCx {
 pub struct Checkpoints<'c> {
     cx: RefCell<&'c mut dyn ExecCx>,
     work: Cell<u64>,
+    /// The error that a look ended with: whoever passes over it meets it again.
+    stopped: RefCell<Option<SqlError>>,
 }
 
 impl<'c> Checkpoints<'c> {
@@ -189,6 +191,7 @@ impl<'c> Checkpoints<'c> {
         Checkpoints {
             cx: RefCell::new(cx),
             work: Cell::new(0),
+            stopped: RefCell::new(None),
         }
     }
 
@@ -205,13 +208,26 @@ impl<'c> Checkpoints<'c> {
         self.work.set(if due { 0 } else { done });
         due
     }
+
+    /// Looks at the statement by `look`, unless it was stopped before.
+    #[cold]
+    pub(crate) fn look(&self, look: impl FnOnce() -> Result<(), SqlError>) -> Result<(), SqlError> {
+        let stopped = self.stopped.borrow().clone();
+        let looked = stopped.map_or_else(look, Err);
+        if let Err(e) = &looked {
+            *self.stopped.borrow_mut() = Some(e.clone());
+            // The next checkpoint is due at once.
+            self.work.set(CHECKPOINT_WORK);
+        }
+        looked
+    }
 }
 
 impl Checkpoint for Checkpoints<'_> {
     #[inline]
     fn checkpoint(&self, work: u64) -> Result<(), SqlError> {
         match self.is_due(work) {
-            true => self.cx().tick().map_err(Interrupt::to_sql),
+            true => self.look(|| self.cx().tick().map_err(Interrupt::to_sql)),
             false => Ok(()),
         }
     }

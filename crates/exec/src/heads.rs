@@ -11,15 +11,15 @@
 //! - H1: a head is the first 16 bytes of the key, zeros behind a shorter one. So unequal heads decide the order; equal ones decide nothing.
 //! - H2: equal keys keep the order in which they came (starts grow).
 
-use std::ops::Range;
 use std::thread::LocalKey;
 
-use nfold_types::SqlError;
+use nfold_types::{Checkpoint, SqlError};
 
 use crate::block::give_sorted;
 use crate::runtime::Runtime;
 use crate::scratch::{Lent, Memory, Pool};
 use crate::sort::Sorter;
+use crate::stoppable_sort;
 
 /// What makes the key of an image, or its head.
 pub(crate) trait MakeKeys {
@@ -46,6 +46,9 @@ struct Entry {
     len: u32,
 }
 
+/// Where the bytes of a key start and end.
+type Span = (usize, usize);
+
 fn head_of(key: &[u8]) -> u128 {
     let mut head = [0; HEAD];
     match key.first_chunk() {
@@ -70,7 +73,7 @@ struct Images {
     scratch: Vec<u8>,
     /// Keys of entries with equal heads.
     keys: Vec<u8>,
-    tied: Vec<(Range<usize>, Entry)>,
+    tied: Vec<(Span, Entry)>,
 }
 
 impl Memory for Images {
@@ -92,7 +95,7 @@ impl Memory for Images {
             + self.spare.capacity()
             + self.scratch.capacity()
             + self.keys.capacity()
-            + self.tied.capacity() * size_of::<(Range<usize>, Entry)>()
+            + self.tied.capacity() * size_of::<(Span, Entry)>()
     }
 }
 
@@ -105,7 +108,7 @@ impl Images {
         self.arena.len() + self.entries.len() * size_of::<Entry>()
     }
 
-    fn sort(&mut self, make: &dyn MakeKeys) -> Result<(), SqlError> {
+    fn sort(&mut self, rt: &Runtime<'_>, make: &dyn MakeKeys) -> Result<(), SqlError> {
         let Images {
             arena,
             entries,
@@ -113,18 +116,25 @@ impl Images {
             tied,
             ..
         } = self;
-        entries.sort_unstable_by_key(|e| (e.head, e.start));
+        stoppable_sort::sort_by(entries, rt, 10, &|a, b| {
+            (a.head, a.start).cmp(&(b.head, b.start))
+        })?;
         for equal in entries.chunk_by_mut(|a, b| a.head == b.head) {
             if equal.len() > 1 {
-                sort_tied(make, arena, equal, (keys, tied))?;
+                sort_tied(rt, make, arena, equal, (keys, tied))?;
             }
         }
         Ok(())
     }
 
     /// Forgets all but the first `top` rows.
-    fn keep_top(&mut self, make: &dyn MakeKeys, top: usize) -> Result<Option<u128>, SqlError> {
-        self.sort(make)?;
+    fn keep_top(
+        &mut self,
+        rt: &Runtime<'_>,
+        make: &dyn MakeKeys,
+        top: usize,
+    ) -> Result<Option<u128>, SqlError> {
+        self.sort(rt, make)?;
         let Images {
             arena,
             entries,
@@ -201,7 +211,7 @@ impl<'k> HeadSorter<'k> {
         });
         arena.extend_from_slice(image);
         if self.top != 0 && entries.len() >= 2 * self.top.max(512) {
-            self.bound = self.images.keep_top(self.keys, self.top)?;
+            self.bound = self.images.keep_top(rt, self.keys, self.top)?;
         }
         if self.images.bytes_used() > self.limit_bytes / SHARE {
             self.give_up(rt)?;
@@ -232,7 +242,7 @@ impl<'k> HeadSorter<'k> {
         if let Some(whole) = self.whole {
             return give_sorted(rt, whole, give);
         }
-        self.images.sort(self.keys)?;
+        self.images.sort(rt, self.keys)?;
         let Images { arena, entries, .. } = &*self.images;
         for (n, e) in entries.iter().enumerate() {
             if n % 1024 == 1023 {
@@ -248,20 +258,25 @@ impl<'k> HeadSorter<'k> {
 
 /// Sorts entries of equal heads by their keys.
 fn sort_tied(
+    rt: &Runtime<'_>,
     make: &dyn MakeKeys,
     arena: &[u8],
     equal: &mut [Entry],
-    (keys, tied): (&mut Vec<u8>, &mut Vec<(Range<usize>, Entry)>),
+    (keys, tied): (&mut Vec<u8>, &mut Vec<(Span, Entry)>),
 ) -> Result<(), SqlError> {
     keys.clear();
     tied.clear();
     for e in equal.iter() {
         let start = keys.len();
         make.key(image(arena, e), keys)?;
-        tied.push((start..keys.len(), *e));
+        rt.checkpoint(100 + (keys.len() - start) as u64)?;
+        tied.push(((start, keys.len()), *e));
     }
-    let key = |span: &Range<usize>| &keys[span.clone()];
-    tied.sort_unstable_by(|(a, x), (b, y)| key(a).cmp(key(b)).then(x.start.cmp(&y.start)));
+    let key = |span: &Span| &keys[span.0..span.1];
+    let cost = (keys.len() / (4 * tied.len().max(1))) as u64;
+    stoppable_sort::sort_by(tied, rt, cost, &|(a, x), (b, y)| {
+        key(a).cmp(key(b)).then(x.start.cmp(&y.start))
+    })?;
     for (to, (_, e)) in equal.iter_mut().zip(tied) {
         *to = *e;
     }

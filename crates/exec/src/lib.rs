@@ -26,6 +26,7 @@ mod sort;
 mod spill;
 mod statement;
 mod step;
+mod stoppable_sort;
 mod subquery;
 #[cfg(test)]
 mod tests;

@@ -244,7 +244,7 @@ impl Checkpoint for Runtime<'_> {
     #[inline]
     fn checkpoint(&self, work: u64) -> Result<(), SqlError> {
         match self.cx.is_due(work) {
-            true => self.pause(),
+            true => self.cx.look(|| self.pause()),
             false => Ok(()),
         }
     }

@@ -8,11 +8,12 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::thread::LocalKey;
 
-use nfold_types::SqlError;
+use nfold_types::{Checkpoint, SqlError};
 
 use crate::runtime::Runtime;
 use crate::scratch::{Lent, Memory, Pool};
 use crate::spill::{SpillReader, SpillWriter};
+use crate::stoppable_sort;
 
 /// Runs merged at a time: so many buffers are held.
 const FAN_IN: usize = 128;
@@ -77,19 +78,21 @@ impl Rows {
         &self.arena[(e.start + e.key) as usize..][..e.row as usize]
     }
 
-    fn sort(&mut self) {
+    fn sort(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
         let arena = &self.arena;
+        // Few keys are compared to their ends.
+        let cost = (arena.len() / (16 * self.entries.len().max(1))) as u64;
         let key = |e: &Entry| &arena[e.start as usize..(e.start + e.key) as usize];
         // Starts grow, so they keep equal keys in their order (S1).
-        self.entries.sort_unstable_by(|a, b| {
+        stoppable_sort::sort_by(&mut self.entries, rt, cost, &|a, b| {
             let heads = a.head.cmp(&b.head);
             heads.then_with(|| key(a).cmp(key(b)).then(a.start.cmp(&b.start)))
-        });
+        })
     }
 
     /// Forgets all but the first `top` rows.
-    fn keep_top(&mut self, top: usize) {
-        self.sort();
+    fn keep_top(&mut self, rt: &Runtime<'_>, top: usize) -> Result<(), SqlError> {
+        self.sort(rt)?;
         let Rows {
             arena,
             entries,
@@ -105,6 +108,7 @@ impl Rows {
             spare.extend_from_slice(&arena[from..from + len]);
         }
         std::mem::swap(arena, spare);
+        Ok(())
     }
 }
 
@@ -129,6 +133,7 @@ impl Sorter {
 
     /// Adds a row.
     pub fn push(&mut self, rt: &Runtime<'_>, key: &[u8], row: &[u8]) -> Result<(), SqlError> {
+        rt.checkpoint((key.len() + row.len()) as u64)?;
         let Rows { arena, entries, .. } = &mut *self.rows;
         if entries.capacity() == 0 {
             arena.reserve(FIRST_BYTES);
@@ -148,11 +153,10 @@ impl Sorter {
             arena.len() + entries.len() * size_of::<Entry>(),
         );
         if self.top != 0 && rows >= 2 * self.top.max(512) {
-            self.rows.keep_top(self.top);
+            self.rows.keep_top(rt, self.top)?;
         } else if bytes > self.limit_bytes {
             if self.top != 0 && rows > 2 * self.top {
-                self.rows.keep_top(self.top);
-                return Ok(());
+                return self.rows.keep_top(rt, self.top);
             }
             self.spill(rt)?;
         }
@@ -160,7 +164,7 @@ impl Sorter {
     }
 
     fn spill(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
-        self.rows.sort();
+        self.rows.sort(rt)?;
         let mut run = SpillWriter::new(rt)?;
         for (n, e) in self.rows.entries.iter().enumerate() {
             if n % 4096 == 0 {
@@ -176,7 +180,7 @@ impl Sorter {
 
     /// No more rows come: gives them in order.
     pub fn finish(mut self, rt: &Runtime<'_>) -> Result<Sorted, SqlError> {
-        self.rows.sort();
+        self.rows.sort(rt)?;
         if self.top != 0 && self.runs.is_empty() {
             self.rows.entries.truncate(self.top);
         }

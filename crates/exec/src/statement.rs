@@ -10,7 +10,7 @@ use std::sync::Arc;
 use nfold_engine::{Engine, EngineSession, Table};
 use nfold_plan::SqlMode;
 use nfold_plan::query::{ColumnMeta, ExplainPlan, Plan, QueryBody, TableSource};
-use nfold_types::{ErrorCode, SqlError, ValueRef, Warnings};
+use nfold_types::{Checkpoint, ErrorCode, SqlError, ValueRef, Warnings};
 
 use crate::block::{BlockExec, Counts};
 use crate::dml;
@@ -230,7 +230,9 @@ pub fn execute(
         rt.lock_reads = lock_reads;
         rt.semi_consistent = matches!(&*statement.plan, Plan::Update(_));
         rt.changes = several || matches!(&*statement.plan, Plan::Update(_) | Plan::Delete(_));
-        let mut done = run(&rt, statement, sink);
+        let done = run(&rt, statement, sink);
+        // A computation that cannot fail gave up, maybe, and gave no result.
+        let mut done = done.and_then(|done| rt.checkpoint(0).map(|()| done));
         if let Ok(done) = &mut done {
             done.examined = rt.examined.get();
         }

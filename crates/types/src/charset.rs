@@ -208,6 +208,24 @@ impl Charset {
         at
     }
 
+    /// Where a piece of about `len` bytes ends, between two characters.
+    pub fn piece_end(&self, bytes: &[u8], len: usize) -> usize {
+        if !self.is_multi_byte() || bytes.len() <= len {
+            return bytes.len().min(len);
+        }
+        if self.is_utf8() {
+            let inside = |at: &usize| bytes[*at] & 0xC0 == 0x80;
+            // Malformed bytes may be anywhere; no character has more than four.
+            let found = (len.saturating_sub(3)..=len).rev().find(|at| !inside(at));
+            return found.filter(|at| *at > 0).unwrap_or(len);
+        }
+        let mut at = 0;
+        while at < len {
+            at += self.step(&bytes[at..]);
+        }
+        at
+    }
+
     /// The first `n` characters, or all if there are fewer.
     #[inline]
     pub fn char_prefix<'a>(&self, bytes: &'a [u8], n: usize) -> &'a [u8] {

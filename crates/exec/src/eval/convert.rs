@@ -278,6 +278,9 @@ pub fn to_bytes<'a>(_: &EvalCx<'a>, v: Val<'a>, ty: &ExprType) -> Option<Cow<'a,
     }
 }
 
+/// Bytes that are converted between two checkpoints.
+const PIECE_BYTES: usize = 64 << 10;
+
 /// As text, in the character set of `collation`.
 pub fn to_text<'a>(
     cx: &EvalCx<'a>,
@@ -295,7 +298,12 @@ pub fn to_text<'a>(
         return Some(bytes);
     }
     let mut out = Vec::with_capacity(bytes.len());
-    let lost = charset::convert(from, to, &bytes, &mut out);
+    let (mut lost, mut rest) = (0, &bytes[..]);
+    while !rest.is_empty() && cx.goes_on(PIECE_BYTES as u64) {
+        let (piece, after) = rest.split_at(from.piece_end(rest, PIECE_BYTES));
+        lost += charset::convert(from, to, piece, &mut out);
+        rest = after;
+    }
     if lost > 0 && ty.class() == Class::String && ty.coercibility == Coercibility::Coercible {
         let error = nfold_plan::collate::cannot_convert(&bytes, from.name, to.name);
         cx.st.warnings.borrow_mut().raise(error);

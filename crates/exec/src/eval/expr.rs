@@ -8,6 +8,10 @@ use nfold_types::{ErrorCode, SqlError, TypeKind, ValueRef};
 
 use super::{EvalCx, RowRef, Val, arith, compare, convert};
 
+/// Work of a condition in a list, and of a function of small values.
+pub(super) const CONDITION_WORK: u64 = 20;
+const CALL_WORK: u64 = 100;
+
 impl<'a> EvalCx<'a> {
     /// The value of an expression.
     pub fn val(&self, e: &'a Expr) -> Result<Val<'a>, SqlError> {
@@ -66,6 +70,7 @@ impl<'a> EvalCx<'a> {
             }
             Case { whens, otherwise } => {
                 for (when, then) in whens {
+                    self.checkpoint(CONDITION_WORK)?;
                     if self.bool(when)? == Some(true) {
                         return self.val_alike(then, &e.ty);
                     }
@@ -86,7 +91,10 @@ impl<'a> EvalCx<'a> {
             IntervalArith { .. } | Extract { .. } | TimestampDiff { .. } | Trim { .. } => {
                 crate::func::eval_special(self, e)?
             }
-            Call { func, args } => crate::func::eval_fn(*func)(self, args, &e.ty)?,
+            Call { func, args } => {
+                self.checkpoint(CALL_WORK)?;
+                crate::func::eval_fn(*func)(self, args, &e.ty)?
+            }
             Subquery { index, use_as } => self.st.subqueries.value(self, *index, use_as, &e.ty)?,
             Default(v) => self.stored(v.as_ref(), &e.ty),
             DefaultNow(fsp) => Val::DateTime(self.now(*fsp)),
@@ -205,6 +213,7 @@ impl<'a> EvalCx<'a> {
     pub fn all(&self, list: &'a [Expr]) -> Result<Option<bool>, SqlError> {
         let mut result = Some(true);
         for e in list {
+            self.checkpoint(CONDITION_WORK)?;
             match self.bool(e)? {
                 Some(false) => return Ok(Some(false)),
                 None => result = None,
@@ -218,6 +227,7 @@ impl<'a> EvalCx<'a> {
     fn any_of(&self, list: &'a [Expr]) -> Result<Option<bool>, SqlError> {
         let mut result = Some(false);
         for e in list {
+            self.checkpoint(CONDITION_WORK)?;
             match self.bool(e)? {
                 Some(true) => return Ok(Some(true)),
                 None => result = None,
@@ -269,6 +279,7 @@ impl<'a> EvalCx<'a> {
             );
             return Ok(Val::Null);
         }
+        self.checkpoint(text.len() as u64)?;
         Ok(Val::string(text))
     }
 }

@@ -172,6 +172,11 @@ impl<'a> EvalCx<'a> {
         self.st.checkpoint.checkpoint(work)
     }
 
+    /// As [`Self::checkpoint`] for what cannot fail; false: it gives up, and the statement fails soon.
+    pub fn goes_on(&self, work: u64) -> bool {
+        self.checkpoint(work).is_ok()
+    }
+
     /// Adds a warning.
     pub fn warn(&self, code: ErrorCode, args: &[&dyn std::fmt::Display]) {
         self.st.warnings.borrow_mut().warn(code, args);

@@ -6,7 +6,7 @@ use nfold_plan::expr::{Coercibility, Expr, ExprType};
 use nfold_plan::func::Infer;
 use nfold_types::{CollationId, ErrorCode, SqlError, Value};
 
-use super::{Evaluated, Func, Inferred, arg, func, volatile};
+use super::{Evaluated, Func, Inferred, Pace, arg, func, volatile};
 use crate::eval::{EvalCx, Val};
 
 pub(super) static FUNCS: &[Func] = &[
@@ -131,7 +131,7 @@ fn run<'a>(
     cx: &EvalCx<'a>,
     args: &'a [Expr],
     name: &'static str,
-    f: fn(&Cipher, Mode, Block, &[u8]) -> Option<Vec<u8>>,
+    f: fn(&EvalCx<'_>, &Cipher, Mode, Block, &[u8]) -> Result<Option<Vec<u8>>, SqlError>,
 ) -> Evaluated<'a> {
     let Value::Bytes(setting) = cx.env().sysvar(None, "block_encryption_mode")? else {
         return Ok(Val::Null);
@@ -166,16 +166,22 @@ fn run<'a>(
     let text = arg!(cx.bytes(&args[0]));
     let key = arg!(cx.bytes(&args[1]));
     let cipher = Cipher::new(bits, &key);
-    Ok(f(&cipher, mode, iv, &text).map_or(Val::Null, Val::string))
+    Ok(f(cx, &cipher, mode, iv, &text)?.map_or(Val::Null, Val::string))
 }
 
 fn xor(a: &Block, b: &Block) -> Block {
     std::array::from_fn(|i| a[i] ^ b[i])
 }
 
-fn encrypt(cipher: &Cipher, mode: Mode, iv: Block, text: &[u8]) -> Option<Vec<u8>> {
+fn encrypt(
+    cx: &EvalCx<'_>,
+    cipher: &Cipher,
+    mode: Mode,
+    iv: Block,
+    text: &[u8],
+) -> Result<Option<Vec<u8>>, SqlError> {
     if !matches!(mode, Mode::Ecb | Mode::Cbc) {
-        return Some(stream(cipher, mode, iv, text, true));
+        return stream(cx, cipher, mode, iv, text, true).map(Some);
     }
     // PKCS #7: filled up with bytes that say how many they are.
     let fill = BLOCK - text.len() % BLOCK;
@@ -183,7 +189,9 @@ fn encrypt(cipher: &Cipher, mode: Mode, iv: Block, text: &[u8]) -> Option<Vec<u8
     padded.resize(text.len() + fill, fill as u8);
     let mut last = iv;
     let mut out = Vec::with_capacity(padded.len());
+    let mut pace = Pace::new(cx);
     for block in padded.as_chunks::<BLOCK>().0 {
+        pace.step()?;
         let block = if mode == Mode::Cbc {
             xor(block, &last)
         } else {
@@ -192,20 +200,28 @@ fn encrypt(cipher: &Cipher, mode: Mode, iv: Block, text: &[u8]) -> Option<Vec<u8
         last = cipher.forward(&block);
         out.extend_from_slice(&last);
     }
-    Some(out)
+    Ok(Some(out))
 }
 
 /// `None`: no text was encrypted to this, or not with this key.
-fn decrypt(cipher: &Cipher, mode: Mode, iv: Block, text: &[u8]) -> Option<Vec<u8>> {
+fn decrypt(
+    cx: &EvalCx<'_>,
+    cipher: &Cipher,
+    mode: Mode,
+    iv: Block,
+    text: &[u8],
+) -> Result<Option<Vec<u8>>, SqlError> {
     if !matches!(mode, Mode::Ecb | Mode::Cbc) {
-        return Some(stream(cipher, mode, iv, text, false));
+        return stream(cx, cipher, mode, iv, text, false).map(Some);
     }
     if text.is_empty() || !text.len().is_multiple_of(BLOCK) {
-        return None;
+        return Ok(None);
     }
     let mut last = iv;
     let mut out = Vec::with_capacity(text.len());
+    let mut pace = Pace::new(cx);
     for block in text.as_chunks::<BLOCK>().0 {
+        pace.step()?;
         let mut plain = cipher.backward(block);
         if mode == Mode::Cbc {
             plain = xor(&plain, &last);
@@ -213,6 +229,11 @@ fn decrypt(cipher: &Cipher, mode: Mode, iv: Block, text: &[u8]) -> Option<Vec<u8
         last = *block;
         out.extend_from_slice(&plain);
     }
+    Ok(without_fill(out))
+}
+
+/// The text without the bytes that fill its last block.
+fn without_fill(mut out: Vec<u8>) -> Option<Vec<u8>> {
     let fill = usize::from(*out.last()?);
     let rest = out.len().checked_sub(fill)?;
     let whole = (1..=BLOCK).contains(&fill) && out[rest..].iter().all(|b| usize::from(*b) == fill);
@@ -223,12 +244,21 @@ fn decrypt(cipher: &Cipher, mode: Mode, iv: Block, text: &[u8]) -> Option<Vec<u8
 }
 
 /// The modes that make a stream of the cipher: as long as the text.
-fn stream(cipher: &Cipher, mode: Mode, iv: Block, text: &[u8], forward: bool) -> Vec<u8> {
+fn stream(
+    cx: &EvalCx<'_>,
+    cipher: &Cipher,
+    mode: Mode,
+    iv: Block,
+    text: &[u8],
+    forward: bool,
+) -> Result<Vec<u8>, SqlError> {
     let mut register = iv;
+    let mut pace = Pace::new(cx);
     let mut out = Vec::with_capacity(text.len());
     match mode {
         Mode::Cfb(1) => {
             for byte in text {
+                cx.checkpoint(200)?;
                 let mut made = 0;
                 for bit in (0..8).rev() {
                     let given = byte >> bit & 1;
@@ -242,6 +272,7 @@ fn stream(cipher: &Cipher, mode: Mode, iv: Block, text: &[u8], forward: bool) ->
         }
         Mode::Cfb(8) => {
             for byte in text {
+                pace.step()?;
                 let result = byte ^ cipher.forward(&register)[0];
                 let fed = if forward { result } else { *byte };
                 register = (u128::from_be_bytes(register) << 8 | u128::from(fed)).to_be_bytes();
@@ -250,6 +281,7 @@ fn stream(cipher: &Cipher, mode: Mode, iv: Block, text: &[u8], forward: bool) ->
         }
         _ => {
             for block in text.chunks(BLOCK) {
+                pace.step()?;
                 let key = cipher.forward(&register);
                 let result: Vec<u8> = block.iter().zip(&key).map(|(a, b)| a ^ b).collect();
                 let fed: &[u8] = match (mode, forward) {
@@ -262,5 +294,5 @@ fn stream(cipher: &Cipher, mode: Mode, iv: Block, text: &[u8], forward: bool) ->
             }
         }
     }
-    out
+    Ok(out)
 }

@@ -6,7 +6,7 @@ use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, infer_int};
 use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
 
-use super::{Evaluated, Func, Inferred, arg, func};
+use super::{Evaluated, Func, Inferred, PIECE_BYTES, Pace, arg, func};
 use crate::eval::{EvalCx, Val, convert};
 
 pub(super) static FUNCS: &[Func] = &[
@@ -118,7 +118,12 @@ fn eval_hex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated
         return Ok(Val::string(format!("{v:X}").into_bytes()));
     }
     let text = arg!(cx.bytes(&args[0]));
-    Ok(Val::string(hex_of(&text, b"0123456789ABCDEF")))
+    let mut out = Vec::with_capacity(2 * text.len());
+    for piece in text.chunks(PIECE_BYTES) {
+        out.extend(hex_of(piece, b"0123456789ABCDEF"));
+        cx.checkpoint(4 * piece.len() as u64)?;
+    }
+    Ok(Val::string(out))
 }
 
 /// A number as 64 bits. A DECIMAL is a signed integer: beyond its range it is the largest of them, with a warning.
@@ -178,7 +183,9 @@ fn eval_unhex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
     let pairs = text[odd..]
         .chunks(2)
         .map(|p| Some(digit(p[0])? << 4 | digit(p[1])?));
+    let mut pace = Pace::new(cx);
     for byte in first.chain(pairs) {
+        pace.step()?;
         match byte {
             Some(b) => out.push(b),
             None => return no_value(cx, &args[0], "unhex"),
@@ -349,7 +356,9 @@ fn eval_to_base64<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eva
     let bytes = arg!(cx.bytes(&args[0]));
     let mut out = Vec::with_capacity(bytes.len() / 3 * 4 + 4);
     let mut line = 0;
+    let mut pace = Pace::new(cx);
     for group in bytes.chunks(3) {
+        pace.step()?;
         if line == 76 {
             out.push(b'\n');
             line = 0;
@@ -378,38 +387,43 @@ fn infer_from_base64(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 
 fn eval_from_base64<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let text = arg!(cx.bytes(&args[0]));
-    Ok(decode_base64(&text).map_or(Val::Null, Val::string))
+    Ok(decode_base64(cx, &text)?.map_or(Val::Null, Val::string))
 }
 
-fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
-    let symbols: Vec<u8> = text
-        .iter()
-        .copied()
-        .filter(|b| !b.is_ascii_whitespace())
-        .collect();
+fn decode_base64(cx: &EvalCx<'_>, text: &[u8]) -> Result<Option<Vec<u8>>, SqlError> {
+    let mut symbols: Vec<u8> = Vec::with_capacity(text.len());
+    for piece in text.chunks(PIECE_BYTES) {
+        symbols.extend(piece.iter().filter(|b| !b.is_ascii_whitespace()));
+        cx.checkpoint(2 * piece.len() as u64)?;
+    }
     if !symbols.len().is_multiple_of(4) {
-        return None;
+        return Ok(None);
     }
     let padding = symbols.iter().rev().take_while(|b| **b == b'=').count();
     if padding > 2 {
-        return None;
+        return Ok(None);
     }
     let mut out = Vec::with_capacity(symbols.len() / 4 * 3);
     let used = symbols.len() - padding;
+    let mut pace = Pace::new(cx);
     for (g, group) in symbols.chunks(4).enumerate() {
+        pace.step()?;
         let mut bits = 0u32;
         for (i, b) in group.iter().enumerate() {
             let value = if g * 4 + i >= used {
                 0
             } else {
-                BASE64.iter().position(|s| s == b)? as u32
+                match BASE64.iter().position(|s| s == b) {
+                    Some(value) => value as u32,
+                    None => return Ok(None),
+                }
             };
             bits = bits << 6 | value;
         }
         out.extend_from_slice(&bits.to_be_bytes()[1..]);
     }
     out.truncate(out.len() - padding);
-    Some(out)
+    Ok(Some(out))
 }
 
 /// Bits set: of a binary string in all its bytes, of anything else in its 64 bits.
@@ -418,9 +432,12 @@ fn eval_bit_count<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eva
     // Hexadecimal literals (marked by `zerofill`) count as numbers.
     if ty.class() == Class::String && ty.collation() == CollationId::BINARY && !ty.col.zerofill {
         let bytes = arg!(cx.bytes(&args[0]));
-        return Ok(Val::Int(
-            bytes.iter().map(|b| i64::from(b.count_ones())).sum(),
-        ));
+        let mut bits = 0;
+        for piece in bytes.chunks(PIECE_BYTES) {
+            bits += piece.iter().map(|b| i64::from(b.count_ones())).sum::<i64>();
+            cx.checkpoint(piece.len() as u64)?;
+        }
+        return Ok(Val::Int(bits));
     }
     let v = arg!(cx.integer(&args[0]));
     let v = if v > i128::from(u64::MAX) {

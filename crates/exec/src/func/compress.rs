@@ -9,7 +9,7 @@ use nfold_plan::expr::{Coercibility, Expr, ExprType};
 use nfold_plan::func::{Infer, infer_int};
 use nfold_types::{CollationId, ErrorCode};
 
-use super::{Evaluated, Func, Inferred, arg, func};
+use super::{Evaluated, Func, Inferred, PIECE_BYTES, arg, func};
 use crate::eval::{EvalCx, Val};
 
 pub(super) static FUNCS: &[Func] = &[
@@ -47,7 +47,12 @@ fn eval_compress<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eval
     let mut out = (text.len() as u32 & LENGTH_MASK).to_le_bytes().to_vec();
     let mut encoder = ZlibEncoder::new(&mut out, Compression::default());
     // Writing to memory cannot fail.
-    let written = encoder.write_all(&text).and_then(|()| encoder.try_finish());
+    let mut written = Ok(());
+    for piece in text.chunks(PIECE_BYTES) {
+        written = written.and_then(|()| encoder.write_all(piece));
+        cx.checkpoint(30 * piece.len() as u64)?;
+    }
+    let written = written.and_then(|()| encoder.try_finish());
     drop(encoder);
     if written.is_err() {
         return Ok(Val::Null);
@@ -79,11 +84,16 @@ fn eval_uncompress<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Ev
         return Ok(Val::Null);
     }
     let mut out = Vec::new();
-    let mut decoder = ZlibDecoder::new(packed).take(u64::from(length) + 1);
-    match decoder.read_to_end(&mut out) {
-        Ok(n) if n <= length as usize => Ok(Val::string(out)),
-        _ => corrupted(cx),
+    let mut decoder = ZlibDecoder::new(packed);
+    while out.len() <= length as usize {
+        let most = (length as usize + 1 - out.len()).min(PIECE_BYTES);
+        match (&mut decoder).take(most as u64).read_to_end(&mut out) {
+            Ok(0) => return Ok(Val::string(out)),
+            Ok(n) => cx.checkpoint(4 * n as u64)?,
+            Err(_) => break,
+        }
     }
+    corrupted(cx)
 }
 
 fn eval_length<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {

@@ -125,9 +125,11 @@ fn eval_length<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evalua
 
 fn eval_char_length<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let collation = convert::string_collation(cx, &args[0].ty);
-    Ok(cx.bytes(&args[0])?.map_or(Val::Null, |b| {
-        Val::Int(collation.known().char_len(&b) as i64)
-    }))
+    let Some(text) = cx.bytes(&args[0])? else {
+        return Ok(Val::Null);
+    };
+    let chars = super::char_len(cx, collation.known().charset, &text)?;
+    Ok(Val::Int(chars as i64))
 }
 
 fn infer_concat(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
@@ -158,7 +160,10 @@ fn eval_lower<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalua
         return Ok(Val::Bytes(text));
     }
     let mut out = Vec::with_capacity(text.len());
-    ty.collation().known().lower(&text, &mut out);
+    let known = ty.collation().known();
+    super::in_pieces(cx, known.charset, &text, 6, |piece| {
+        known.lower(piece, &mut out)
+    })?;
     Ok(Val::string(out))
 }
 

@@ -7,10 +7,10 @@ use aws_lc_rs::digest::{
 use md5::{Digest as _, Md5};
 use nfold_plan::expr::{Expr, ExprKind, ExprType};
 use nfold_plan::func::{Infer, any_nullable};
-use nfold_types::ErrorCode;
+use nfold_types::{Checkpoint, ErrorCode, SqlError};
 
 use super::codes::hex_of;
-use super::{Evaluated, Func, Inferred, arg, func};
+use super::{Evaluated, Func, Inferred, PIECE_BYTES, arg, func};
 use crate::eval::{EvalCx, Val};
 
 pub(super) static FUNCS: &[Func] = &[
@@ -20,7 +20,7 @@ pub(super) static FUNCS: &[Func] = &[
         |cx, _| infer_hex(cx, 32),
         |cx, a, _| {
             let text = arg!(cx.bytes(&a[0]));
-            Ok(Val::string(hex_of(&md5(&text), LOWER)))
+            Ok(Val::string(hex_of(&md5(cx.st.checkpoint, &text)?, LOWER)))
         },
     ),
     func("sha", (1, 1), |cx, _| infer_hex(cx, 40), eval_sha1),
@@ -32,7 +32,7 @@ pub(super) static FUNCS: &[Func] = &[
         |_, a| Ok(ExprType::ubigint(any_nullable(a)).with_width(10)),
         |cx, a, _| {
             let text = arg!(cx.bytes(&a[0]));
-            Ok(Val::UInt(u64::from(crc32(&text))))
+            Ok(Val::UInt(u64::from(crc32(cx.st.checkpoint, &text)?)))
         },
     ),
 ];
@@ -55,7 +55,7 @@ fn infer_sha2(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 fn eval_sha1<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let text = arg!(cx.bytes(&args[0]));
     Ok(Val::string(hex_of(
-        sha(&SHA1_FOR_LEGACY_USE_ONLY, &text).as_ref(),
+        sha(cx.st.checkpoint, &SHA1_FOR_LEGACY_USE_ONLY, &text)?.as_ref(),
         LOWER,
     )))
 }
@@ -75,49 +75,72 @@ fn eval_sha2<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
         384 => &SHA384,
         _ => &SHA512,
     };
-    Ok(Val::string(hex_of(sha(algorithm, &text).as_ref(), LOWER)))
+    Ok(Val::string(hex_of(
+        sha(cx.st.checkpoint, algorithm, &text)?.as_ref(),
+        LOWER,
+    )))
 }
 
-/// Bytes that go into a digest by one call. Long values are cut, so that a check for KILL can stand
-/// between two calls; there is none yet.
-const SLICE_BYTES: usize = 1 << 20;
+/// Hands a value to a digest in pieces, with a checkpoint behind each; a byte takes `cost` steps.
+fn in_pieces(
+    checkpoint: &dyn Checkpoint,
+    message: &[u8],
+    cost: u64,
+    mut update: impl FnMut(&[u8]),
+) -> Result<(), SqlError> {
+    for piece in message.chunks(PIECE_BYTES) {
+        update(piece);
+        checkpoint.checkpoint(piece.len() as u64 * cost)?;
+    }
+    Ok(())
+}
 
-fn md5(message: &[u8]) -> [u8; 16] {
+fn md5(checkpoint: &dyn Checkpoint, message: &[u8]) -> Result<[u8; 16], SqlError> {
     let mut state = Md5::new();
-    message.chunks(SLICE_BYTES).for_each(|s| state.update(s));
-    state.finalize().into()
+    in_pieces(checkpoint, message, 2, |piece| state.update(piece))?;
+    Ok(state.finalize().into())
 }
 
-fn sha(algorithm: &'static Algorithm, message: &[u8]) -> Digest {
+fn sha(
+    checkpoint: &dyn Checkpoint,
+    algorithm: &'static Algorithm,
+    message: &[u8],
+) -> Result<Digest, SqlError> {
     let mut state = Context::new(algorithm);
-    message.chunks(SLICE_BYTES).for_each(|s| state.update(s));
-    state.finish()
+    in_pieces(checkpoint, message, 2, |piece| state.update(piece))?;
+    Ok(state.finish())
 }
 
-fn crc32(message: &[u8]) -> u32 {
+fn crc32(checkpoint: &dyn Checkpoint, message: &[u8]) -> Result<u32, SqlError> {
     let mut state = crc32fast::Hasher::new();
-    message.chunks(SLICE_BYTES).for_each(|s| state.update(s));
-    state.finalize()
+    in_pieces(checkpoint, message, 1, |piece| state.update(piece))?;
+    Ok(state.finalize())
 }
 
 #[cfg(test)]
 mod tests {
+    use nfold_types::NoCheckpoint;
+
     use super::*;
 
     fn text(digest: &[u8]) -> String {
         String::from_utf8(hex_of(digest, LOWER)).unwrap()
     }
 
+    fn md5_of(message: &[u8]) -> [u8; 16] {
+        md5(&NoCheckpoint, message).unwrap()
+    }
+
     fn sha_text(algorithm: &'static Algorithm, message: &[u8]) -> String {
-        text(sha(algorithm, message).as_ref())
+        text(sha(&NoCheckpoint, algorithm, message).unwrap().as_ref())
     }
 
     /// The examples of the standards.
     #[test]
     fn digests_equal_the_standards_examples() {
-        assert_eq!(text(&md5(b"")), "d41d8cd98f00b204e9800998ecf8427e");
+        assert_eq!(text(&md5_of(b"")), "d41d8cd98f00b204e9800998ecf8427e");
         assert_eq!(
-            text(&md5(b"message digest")),
+            text(&md5_of(b"message digest")),
             "f96b697d7cb7938d525a2f31aaf161d0"
         );
         assert_eq!(
@@ -138,10 +161,10 @@ mod tests {
             "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a\
              2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f"
         );
-        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
+        assert_eq!(crc32(&NoCheckpoint, b"123456789"), Ok(0xCBF4_3926));
     }
 
-    /// FIPS 180-4's million of `a`, which is longer than a slice in the second case.
+    /// FIPS 180-4's million of `a`, which is longer than a piece in the second case.
     #[test]
     fn digests_of_long_messages() {
         let million = vec![b'a'; 1_000_000];
@@ -149,10 +172,10 @@ mod tests {
             sha_text(&SHA1_FOR_LEGACY_USE_ONLY, &million),
             "34aa973cd4c4daa4f61eeb2bdbad27316534016f"
         );
-        let long = vec![b'a'; SLICE_BYTES + 1];
+        let long = vec![b'a'; PIECE_BYTES + 1];
         let whole = aws_lc_rs::digest::digest(&SHA256, &long);
-        assert_eq!(sha(&SHA256, &long).as_ref(), whole.as_ref());
-        assert_eq!(crc32(&long), crc32fast::hash(&long));
-        assert_eq!(md5(&long), <[u8; 16]>::from(Md5::digest(&long)));
+        assert_eq!(sha_text(&SHA256, &long), text(whole.as_ref()));
+        assert_eq!(crc32(&NoCheckpoint, &long), Ok(crc32fast::hash(&long)));
+        assert_eq!(md5_of(&long), <[u8; 16]>::from(Md5::digest(&long)));
     }
 }

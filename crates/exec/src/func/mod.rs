@@ -23,7 +23,7 @@ use std::sync::LazyLock;
 
 use nfold_plan::expr::{Expr, ExprType, FuncId};
 use nfold_plan::func::{FuncDef, FuncSet, Infer, VOLATILE};
-use nfold_types::{CollationId, SqlError};
+use nfold_types::{Charset, CollationId, SqlError};
 use rustc_hash::FxHashMap;
 
 use crate::eval::{EvalCx, EvalFn, Val};
@@ -78,6 +78,78 @@ macro_rules! arg {
     };
 }
 use arg;
+
+/// Bytes of a large value between two checkpoints.
+const PIECE_BYTES: usize = 128 << 10;
+
+/// Calls `f` for a text piece by piece, each ending between two characters; a byte of them takes `cost` steps.
+fn in_pieces(
+    cx: &EvalCx<'_>,
+    set: &Charset,
+    text: &[u8],
+    cost: u64,
+    mut f: impl FnMut(&[u8]),
+) -> Result<(), SqlError> {
+    let mut rest = text;
+    while rest.len() > PIECE_BYTES {
+        let (piece, after) = rest.split_at(set.piece_end(rest, PIECE_BYTES));
+        f(piece);
+        cx.checkpoint(piece.len() as u64 * cost)?;
+        rest = after;
+    }
+    f(rest);
+    Ok(())
+}
+
+/// [`Charset::char_len`]
+fn char_len(cx: &EvalCx<'_>, set: &Charset, text: &[u8]) -> Result<usize, SqlError> {
+    let mut chars = 0;
+    in_pieces(cx, set, text, 2, |piece| chars += set.char_len(piece))?;
+    Ok(chars)
+}
+
+/// [`Charset::char_prefix_len`]
+fn char_prefix_len(
+    cx: &EvalCx<'_>,
+    set: &Charset,
+    text: &[u8],
+    chars: usize,
+) -> Result<usize, SqlError> {
+    let (mut at, mut left) = (0, chars);
+    while text.len() - at > PIECE_BYTES && left > PIECE_BYTES {
+        let piece = set.piece_end(&text[at..], PIECE_BYTES);
+        // No character is shorter than a byte.
+        left -= set.char_len(&text[at..at + piece]);
+        at += piece;
+        cx.checkpoint(4 * piece as u64)?;
+    }
+    Ok(at + set.char_prefix_len(&text[at..], left))
+}
+
+/// Counts the steps of a loop over a large value.
+struct Pace<'c, 'a> {
+    cx: &'c EvalCx<'a>,
+    steps: u32,
+}
+
+impl<'c, 'a> Pace<'c, 'a> {
+    const STEPS: u32 = 4096;
+
+    fn new(cx: &'c EvalCx<'a>) -> Pace<'c, 'a> {
+        Pace { cx, steps: 0 }
+    }
+
+    /// To be called once a round, which takes some ten steps.
+    #[inline]
+    fn step(&mut self) -> Result<(), SqlError> {
+        self.steps += 1;
+        if self.steps < Self::STEPS {
+            return Ok(());
+        }
+        self.steps = 0;
+        self.cx.checkpoint(10 * u64::from(Self::STEPS))
+    }
+}
 
 /// The collation in which a function compares its arguments.
 fn merged(cx: &EvalCx<'_>, args: &[&Expr], name: &str) -> Result<CollationId, SqlError> {

@@ -8,7 +8,9 @@ use nfold_sql::ast::TrimSide;
 use nfold_types::charset::Charset;
 use nfold_types::{CollationId, SqlError, Value};
 
-use super::{Evaluated, Func, Inferred, arg, func, merged};
+use super::{
+    Evaluated, Func, Inferred, Pace, arg, char_len, char_prefix_len, func, in_pieces, merged,
+};
 use crate::eval::{EvalCx, Val};
 
 pub(super) static FUNCS: &[Func] = &[
@@ -125,7 +127,10 @@ fn eval_upper<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalua
         return Ok(Val::Bytes(text));
     }
     let mut out = Vec::with_capacity(text.len());
-    ty.collation().known().upper(&text, &mut out);
+    let known = ty.collation().known();
+    in_pieces(cx, known.charset, &text, 6, |piece| {
+        known.upper(piece, &mut out)
+    })?;
     Ok(Val::string(out))
 }
 
@@ -135,14 +140,19 @@ fn eval_lower<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalua
         return Ok(Val::Bytes(text));
     }
     let mut out = Vec::with_capacity(text.len());
-    ty.collation().known().lower(&text, &mut out);
+    let known = ty.collation().known();
+    in_pieces(cx, known.charset, &text, 6, |piece| {
+        known.lower(piece, &mut out)
+    })?;
     Ok(Val::string(out))
 }
 
 fn eval_char_length<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let collation = crate::eval::convert::string_collation(cx, &args[0].ty);
     let text = arg!(cx.bytes(&args[0]));
-    Ok(Val::Int(collation.known().char_len(&text) as i64))
+    Ok(Val::Int(
+        char_len(cx, collation.known().charset, &text)? as i64
+    ))
 }
 
 fn charset(ty: &ExprType) -> &'static Charset {
@@ -158,7 +168,7 @@ fn eval_substring<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Ev
     };
     let set = charset(ty);
     let first = if start < 0 {
-        let chars = set.char_len(&text);
+        let chars = char_len(cx, set, &text)?;
         match chars.checked_sub(start.unsigned_abs() as usize) {
             Some(first) => first,
             None => return Ok(Val::string(Vec::new())),
@@ -168,15 +178,15 @@ fn eval_substring<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Ev
     } else {
         start as usize - 1
     };
-    let from = set.char_prefix_len(&text, first);
-    let to = from + set.char_prefix_len(&text[from..], len);
+    let from = char_prefix_len(cx, set, &text, first)?;
+    let to = from + char_prefix_len(cx, set, &text[from..], len)?;
     Ok(cut(text, from, to))
 }
 
 fn eval_left<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let text = arg!(cx.text(&args[0], ty.collation()));
     let n = usize::try_from(arg!(cx.int(&args[1]))).unwrap_or(0);
-    let to = charset(ty).char_prefix_len(&text, n);
+    let to = char_prefix_len(cx, charset(ty), &text, n)?;
     Ok(cut(text, 0, to))
 }
 
@@ -184,7 +194,8 @@ fn eval_right<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalua
     let text = arg!(cx.text(&args[0], ty.collation()));
     let n = usize::try_from(arg!(cx.int(&args[1]))).unwrap_or(0);
     let set = charset(ty);
-    let from = set.char_prefix_len(&text, set.char_len(&text).saturating_sub(n));
+    let skip = char_len(cx, set, &text)?.saturating_sub(n);
+    let from = char_prefix_len(cx, set, &text, skip)?;
     let to = text.len();
     Ok(cut(text, from, to))
 }
@@ -203,15 +214,18 @@ pub(super) fn trim<'a>(
         None => Cow::Borrowed(b" "),
     };
     let (mut from, mut to) = (0, text.len());
+    let mut pace = Pace::new(cx);
     if !what.is_empty() {
         if side != TrimSide::Trailing {
             while text[from..to].starts_with(&what) {
                 from += what.len();
+                pace.step()?;
             }
         }
         if side != TrimSide::Leading {
             while text[from..to].ends_with(&what) {
                 to -= what.len();
+                pace.step()?;
             }
         }
     }
@@ -228,9 +242,11 @@ fn eval_index<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalua
     // Delimiters are found from the left, also for those counted from the right: there the search goes backwards.
     let (mut from, mut to) = (0, text.len());
     let mut left = count.unsigned_abs();
+    let mut pace = Pace::new(cx);
     if count > 0 {
         let mut at = 0;
         while at + delimiter.len() <= text.len() {
+            pace.step()?;
             if text[at..].starts_with(&delimiter) {
                 left -= 1;
                 if left == 0 {
@@ -245,6 +261,7 @@ fn eval_index<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalua
     } else {
         let mut at = text.len();
         while at >= delimiter.len() {
+            pace.step()?;
             if text[..at].ends_with(&delimiter) {
                 left -= 1;
                 if left == 0 {
@@ -263,7 +280,15 @@ fn eval_index<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalua
 fn eval_reverse<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let text = arg!(cx.text(&args[0], ty.collation()));
     let mut out = Vec::with_capacity(text.len());
-    charset(ty).reverse(&text, &mut out);
+    let set = charset(ty);
+    let mut ends = vec![0];
+    in_pieces(cx, set, &text, 1, |piece| {
+        ends.push(ends[ends.len() - 1] + piece.len())
+    })?;
+    for ends in ends.windows(2).rev() {
+        set.reverse(&text[ends[0]..ends[1]], &mut out);
+        cx.checkpoint(4 * (ends[1] - ends[0]) as u64)?;
+    }
     Ok(Val::string(out))
 }
 
@@ -285,12 +310,16 @@ fn locate<'a>(
         },
     };
     let collation = collation.known();
-    if skip > collation.char_len(&hay) {
+    let set = collation.charset;
+    if skip > 0 && skip > char_len(cx, set, &hay)? {
         return Ok(Val::Int(0));
     }
-    let start = collation.charset.char_prefix_len(&hay, skip);
-    Ok(Val::Int(match collation.position(&hay, &needle, start) {
-        Some(at) => collation.char_len(&hay[..at]) as i64 + 1,
+    let start = char_prefix_len(cx, set, &hay, skip)?;
+    let mut goes_on = |work| cx.goes_on(work);
+    let found = collation.position_stoppable(&hay, &needle, start, &mut goes_on);
+    cx.checkpoint(0)?;
+    Ok(Val::Int(match found {
+        Some(at) => char_len(cx, set, &hay[..at])? as i64 + 1,
         None => 0,
     }))
 }
@@ -315,8 +344,13 @@ fn eval_find_in_set<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> E
     let equal = |member: &[u8]| {
         known.eq(member, &needle) && (!known.pad_space || spaces(member) == spaces(&needle))
     };
-    let place = set.split(|b| *b == b',').position(equal);
-    Ok(Val::Int(place.map_or(0, |i| i as i64 + 1)))
+    for (n, member) in set.split(|b| *b == b',').enumerate() {
+        cx.checkpoint(10 + member.len() as u64)?;
+        if equal(member) {
+            return Ok(Val::Int(n as i64 + 1));
+        }
+    }
+    Ok(Val::Int(0))
 }
 
 fn infer_field(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {

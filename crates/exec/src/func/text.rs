@@ -4,7 +4,7 @@ use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, any_nullable};
 use nfold_types::{ErrorCode, SqlError, TypeKind, Value};
 
-use super::{Evaluated, Func, Inferred, arg, func};
+use super::{Evaluated, Func, Inferred, PIECE_BYTES, Pace, arg, char_len, char_prefix_len, func};
 use crate::eval::{EvalCx, Val};
 
 pub(super) static FUNCS: &[Func] = &[
@@ -76,9 +76,9 @@ fn pad<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, left: bool) -> E
     let Ok(wanted) = usize::try_from(wanted) else {
         return Ok(Val::Null);
     };
-    let have = set.char_len(&text);
+    let have = char_len(cx, set, &text)?;
     if wanted <= have {
-        let keep = set.char_prefix_len(&text, wanted);
+        let keep = char_prefix_len(cx, set, &text, wanted)?;
         return Ok(Val::string(text[..keep].to_vec()));
     }
     let unit = set.char_len(&fill);
@@ -91,7 +91,7 @@ fn pad<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, left: bool) -> E
         return Ok(Val::Null);
     }
     let missing = wanted - have;
-    let mut padding = fill.repeat(missing / unit);
+    let mut padding = repeated(cx, &fill, missing / unit)?;
     padding.extend_from_slice(set.char_prefix(&fill, missing % unit));
     if left {
         padding.extend_from_slice(&text);
@@ -119,7 +119,23 @@ fn eval_repeat<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalu
     if too_long(cx, text.len().saturating_mul(times), "repeat") {
         return Ok(Val::Null);
     }
-    Ok(Val::string(text.repeat(times)))
+    Ok(Val::string(repeated(cx, &text, times)?))
+}
+
+/// A text so many times.
+fn repeated(cx: &EvalCx<'_>, text: &[u8], times: usize) -> Result<Vec<u8>, SqlError> {
+    if text.is_empty() || text.len().saturating_mul(times) <= PIECE_BYTES {
+        return Ok(text.repeat(times));
+    }
+    let at_once = (PIECE_BYTES / text.len()).max(1);
+    let piece = text.repeat(at_once);
+    let mut out = Vec::with_capacity(text.len() * times);
+    for _ in 0..times / at_once {
+        out.extend_from_slice(&piece);
+        cx.checkpoint(piece.len() as u64)?;
+    }
+    out.extend_from_slice(&piece[..text.len() * (times % at_once)]);
+    Ok(out)
 }
 
 fn infer_space(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
@@ -131,7 +147,7 @@ fn eval_space<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
     if too_long(cx, n, "space") {
         return Ok(Val::Null);
     }
-    Ok(Val::string(vec![b' '; n]))
+    Ok(Val::string(repeated(cx, b" ", n)?))
 }
 
 fn infer_replace(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
@@ -158,7 +174,9 @@ fn eval_replace<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eval
     }
     let mut out = Vec::with_capacity(text.len());
     let mut rest = &text[..];
+    let mut pace = Pace::new(cx);
     while !rest.is_empty() {
+        pace.step()?;
         if let Some(after) = rest.strip_prefix(&from[..]) {
             out.extend_from_slice(&to);
             rest = after;
@@ -183,16 +201,16 @@ fn eval_insert<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalu
     let text = arg!(cx.text(&args[0], ty.collation()));
     let (at, len) = (arg!(cx.int(&args[1])), arg!(cx.int(&args[2])));
     let new = arg!(cx.text(&args[3], ty.collation()));
-    let chars = set.char_len(&text);
+    let chars = char_len(cx, set, &text)?;
     let Some(at) = usize::try_from(at)
         .ok()
         .filter(|at| (1..=chars).contains(at))
     else {
         return Ok(Val::Bytes(text));
     };
-    let from = set.char_prefix_len(&text, at - 1);
+    let from = char_prefix_len(cx, set, &text, at - 1)?;
     let to = match usize::try_from(len) {
-        Ok(len) => from + set.char_prefix_len(&text[from..], len),
+        Ok(len) => from + char_prefix_len(cx, set, &text[from..], len)?,
         Err(_) => text.len(),
     };
     cx.checked_string([&text[..from], &new, &text[to..]].concat(), "insert")
@@ -304,7 +322,9 @@ fn eval_quote<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalua
         return Ok(Val::string(b"NULL".to_vec()));
     };
     let mut out = vec![b'\''];
+    let mut pace = Pace::new(cx);
     for b in text.iter() {
+        pace.step()?;
         match b {
             b'\'' | b'\\' => out.extend([b'\\', *b]),
             0 => out.extend(b"\\0"),
@@ -337,7 +357,9 @@ fn eval_soundex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eval
     let mut out = Vec::new();
     let mut last = b'0';
     let mut rest = &text[..];
+    let mut pace = Pace::new(cx);
     while !rest.is_empty() {
+        pace.step()?;
         let (c, step) = set.decode(rest).unwrap_or(('\0', 1));
         rest = &rest[step..];
         if !(c.is_ascii_alphabetic() || u32::from(c) >= 0xC0) {

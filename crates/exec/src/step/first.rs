@@ -2,9 +2,9 @@
 
 use nfold_engine::{RowBatch, RowLock, RowTaker, lend};
 use nfold_plan::query::{AccessKind, JoinStep, TableSource};
-use nfold_types::{SqlError, Value};
+use nfold_types::{Checkpoint, SqlError, Value};
 
-use super::{PIECE_BYTES, Source, StepCx, StepExec, TableReader};
+use super::{CANDIDATE_WORK, PIECE_BYTES, Source, StepCx, StepExec, TableReader};
 use crate::batch::{BATCH_ROWS, Batch};
 use crate::eval::Val;
 use crate::spill::Spool;
@@ -45,6 +45,7 @@ impl StepCx<'_, '_> {
                 let slot = &self.slots[step.table];
                 let mut rows = self.empty_rows();
                 out.selected.clear();
+                self.rt.checkpoint(CANDIDATE_WORK * out.read.len() as u64)?;
                 for i in 0..out.read.len() {
                     rows[step.table] = slot.row(Some(out.read.row(i)));
                     let cx = self.eval(&rows);
@@ -69,6 +70,7 @@ impl StepCx<'_, '_> {
         out: &mut Batch,
     ) -> Result<(), SqlError> {
         out.selected.clear();
+        self.rt.checkpoint(CANDIDATE_WORK * out.read.len() as u64)?;
         let mut i = 0;
         while i < out.read.len() {
             let passes = {

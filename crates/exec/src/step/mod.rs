@@ -16,7 +16,7 @@ mod slot;
 
 use nfold_engine::{RowBatch, RowLock, RowTaker};
 use nfold_plan::query::{AccessKind, Block, JoinStep, JoinType, PointPart, TableSource};
-use nfold_types::SqlError;
+use nfold_types::{Checkpoint, SqlError};
 use smallvec::{SmallVec, smallvec};
 
 use crate::batch::{Batch, KEPT_BYTES};
@@ -33,6 +33,9 @@ use read::{TableReader, read_spec};
 
 /// Candidates of one outer row that are looked at together, about, where there may be very many.
 const PIECE_BYTES: usize = 256 << 10;
+/// Work of looking whether one row passes, and rows between two checkpoints.
+const CANDIDATE_WORK: u64 = 100;
+const CANDIDATES: usize = 64;
 
 /// Candidates of one outer row that come in pieces, as they may be too many for memory.
 enum More {
@@ -342,6 +345,9 @@ impl<'r> StepCx<'r, '_> {
                 (_, true) => (candidates.row(candidate), candidates.row_id(candidate)),
             };
             n += 1;
+            if n % CANDIDATES == 0 {
+                self.rt.checkpoint(CANDIDATE_WORK * CANDIDATES as u64)?;
+            }
             rows[step.table] = slot.row(Some(image));
             let cx = self.eval(&rows);
             if !((promised || cx.passes(&step.access.implied)?) && cx.passes(&step.on)?) {

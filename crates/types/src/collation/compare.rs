@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::GoesOn;
 use super::keys::Sink;
 use super::weights::{Uca, Weigher};
 use crate::charset::UTF8MB4;
@@ -129,12 +130,26 @@ pub(super) fn compare_bytes_padded(table: &[u8; 256], a: &[u8], b: &[u8]) -> Ord
 }
 
 /// Whether the weights of `needle` begin those of `s`, at one level.
-fn starts_with(mut s: impl Iterator<Item = u32>, mut needle: impl Iterator<Item = u32>) -> bool {
-    needle.all(|w| s.next() == Some(w))
+fn starts_with(
+    mut s: impl Iterator<Item = u32>,
+    needle: impl Iterator<Item = u32>,
+    goes_on: GoesOn<'_>,
+) -> bool {
+    let mut steps = 0;
+    for w in needle {
+        if s.next() != Some(w) {
+            return false;
+        }
+        steps += 1;
+        if steps % 4096 == 0 && !goes_on(10 * 4096) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Whether the weights of `needle` begin those of `s`, at the first level.
-pub(super) fn has_prefix<W: Weigher>(w: W, s: &[u8], needle: &[u8]) -> bool {
+pub(super) fn has_prefix<W: Weigher>(w: W, s: &[u8], needle: &[u8], goes_on: GoesOn<'_>) -> bool {
     // Most places fail at their first character.
     if let (Some(&x), Some(&y)) = (s.first(), needle.first())
         && (x | y) < 0x80
@@ -144,14 +159,20 @@ pub(super) fn has_prefix<W: Weigher>(w: W, s: &[u8], needle: &[u8]) -> bool {
             return false;
         }
     }
-    starts_with(w.weights(s), w.weights(needle))
+    starts_with(w.weights(s), w.weights(needle), goes_on)
 }
 
 /// Whether, level by level, the weights of `needle` begin those of `s`.
-pub(super) fn has_prefix_uca(uca: &'static Uca, s: &[u8], needle: &[u8], levels: u8) -> bool {
-    has_prefix(uca, s, needle)
-        && (levels < 2 || starts_with(uca.level::<1>(s), uca.level::<1>(needle)))
-        && (levels < 3 || starts_with(uca.level::<2>(s), uca.level::<2>(needle)))
+pub(super) fn has_prefix_uca(
+    uca: &'static Uca,
+    s: &[u8],
+    needle: &[u8],
+    levels: u8,
+    goes_on: GoesOn<'_>,
+) -> bool {
+    has_prefix(uca, s, needle, goes_on)
+        && (levels < 2 || starts_with(uca.level::<1>(s), uca.level::<1>(needle), goes_on))
+        && (levels < 3 || starts_with(uca.level::<2>(s), uca.level::<2>(needle), goes_on))
 }
 
 /// A 64-bit hash of bytes, the same in every process; good for hash tables, not against an adversary.

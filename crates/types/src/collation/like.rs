@@ -71,11 +71,25 @@ fn element<M: Matcher>(m: &M, pattern: &[u8], escape: Option<char>) -> Option<(E
 }
 
 /// Whether `text` as a whole matches `pattern`. Malformed text or pattern matches nothing, from where it is looked at.
-pub(super) fn like<M: Matcher>(m: &M, text: &[u8], pattern: &[u8], escape: Option<char>) -> bool {
+pub(super) fn like<M: Matcher>(
+    m: &M,
+    text: &[u8],
+    pattern: &[u8],
+    escape: Option<char>,
+    goes_on: super::GoesOn<'_>,
+) -> bool {
     let (mut t, mut p) = (0, 0);
+    let mut steps = 0u32;
     // Where to go on after a mismatch: the pattern behind the last '%', and the text it has not swallowed yet.
     let mut retry: Option<(usize, usize)> = None;
     loop {
+        steps += 1;
+        if steps == 4096 {
+            steps = 0;
+            if !goes_on(10 * 4096) {
+                return false;
+            }
+        }
         let step = if p == pattern.len() {
             if t == text.len() {
                 return true;

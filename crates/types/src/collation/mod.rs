@@ -202,6 +202,28 @@ impl PartialEq for Collation {
 }
 impl Eq for Collation {}
 
+/// Called now and then by a long search, with the work done since the last call; false: it gives up.
+pub type GoesOn<'f> = &'f mut dyn FnMut(u64) -> bool;
+
+/// Where `needle` stands in `haystack` from byte `from` on.
+fn find_bytes(haystack: &[u8], needle: &[u8], from: usize, goes_on: GoesOn<'_>) -> Option<usize> {
+    /// Bytes that are searched at a time.
+    const PIECE: usize = 1 << 20;
+    let finder = memchr::memmem::Finder::new(needle);
+    let mut at = from;
+    loop {
+        let rest = haystack.get(at..)?;
+        let piece = &rest[..rest.len().min(PIECE.max(needle.len()) + needle.len())];
+        if let Some(found) = finder.find(piece) {
+            return Some(at + found);
+        }
+        if piece.len() == rest.len() || !goes_on(piece.len() as u64) {
+            return None;
+        }
+        at += piece.len() - needle.len() + 1;
+    }
+}
+
 impl Collation {
     /// The collation of that name, in any case; `utf8_...` is `utf8mb3_...`.
     pub fn by_name(name: &str) -> Option<&'static Collation> {
@@ -348,6 +370,18 @@ impl Collation {
 
     /// MySQL's `text LIKE pattern ESCAPE escape`; `None` is `ESCAPE ''`, a pattern without an escape character.
     pub fn like(&self, text: &[u8], pattern: &[u8], escape: Option<char>) -> bool {
+        self.like_stoppable(text, pattern, escape, &mut |_| true)
+    }
+
+    /// As [`Self::like`]; false as well where `goes_on`, which is called with the work done since the last
+    /// call, returns false.
+    pub fn like_stoppable(
+        &self,
+        text: &[u8],
+        pattern: &[u8],
+        escape: Option<char>,
+        goes_on: GoesOn<'_>,
+    ) -> bool {
         let charset = self.charset;
         match self.kind {
             Kind::Bytes | Kind::Table(_) if charset.is_multi_byte() => {
@@ -355,27 +389,55 @@ impl Collation {
                     charset,
                     same: |a, b| a == b,
                 };
-                like::like(&by_char, text, pattern, escape)
+                like::like(&by_char, text, pattern, escape, goes_on)
             }
-            Kind::Bytes => like::like(&like::ByByte(&IDENTITY), text, pattern, escape),
-            Kind::Table(table) => {
-                like::like(&like::ByByte(table), text, pattern, self.byte_of(escape))
-            }
+            Kind::Bytes => like::like(&like::ByByte(&IDENTITY), text, pattern, escape, goes_on),
+            Kind::Table(table) => like::like(
+                &like::ByByte(table),
+                text,
+                pattern,
+                self.byte_of(escape),
+                goes_on,
+            ),
             Kind::General => {
                 let same = |a, b| a == b || General.weight(a) == General.weight(b);
-                like::like(&like::ByChar { charset, same }, text, pattern, escape)
+                like::like(
+                    &like::ByChar { charset, same },
+                    text,
+                    pattern,
+                    escape,
+                    goes_on,
+                )
             }
             Kind::Uca0400 => {
                 let same = |a, b| UCA_0400.same_char(a, b, 1);
-                like::like(&like::ByChar { charset, same }, text, pattern, escape)
+                like::like(
+                    &like::ByChar { charset, same },
+                    text,
+                    pattern,
+                    escape,
+                    goes_on,
+                )
             }
             Kind::Uca0520 => {
                 let same = |a, b| UCA_0520.same_char(a, b, 1);
-                like::like(&like::ByChar { charset, same }, text, pattern, escape)
+                like::like(
+                    &like::ByChar { charset, same },
+                    text,
+                    pattern,
+                    escape,
+                    goes_on,
+                )
             }
             Kind::Uca0900(levels) => {
                 let same = |a, b| UCA_0900.same_char(a, b, levels);
-                like::like(&like::ByChar { charset, same }, text, pattern, escape)
+                like::like(
+                    &like::ByChar { charset, same },
+                    text,
+                    pattern,
+                    escape,
+                    goes_on,
+                )
             }
         }
     }
@@ -423,27 +485,43 @@ impl Collation {
     /// Byte offset of the first place at or after byte `from` (where a character starts) at which the weights of `needle` are
     /// the first ones of the rest of `haystack`: LOCATE, INSTR, and what else searches. So 'ss' is found in 'aß', and 'e' in 'é'.
     pub fn position(&self, haystack: &[u8], needle: &[u8], from: usize) -> Option<usize> {
+        self.position_stoppable(haystack, needle, from, &mut |_| true)
+    }
+
+    /// As [`Self::position`]; `None` as well where `goes_on`, which is called with the work done since the
+    /// last call, returns false.
+    pub fn position_stoppable(
+        &self,
+        haystack: &[u8],
+        needle: &[u8],
+        from: usize,
+        goes_on: GoesOn<'_>,
+    ) -> Option<usize> {
         if needle.is_empty() {
             return (from <= haystack.len()).then_some(from);
         }
         // Bytes that begin a character are found only where a character begins.
         if self.is_binary() && (!self.charset.is_multi_byte() || needle[0] & 0xC0 != 0x80) {
-            let at = memchr::memmem::find(haystack.get(from..)?, needle)?;
-            return Some(from + at);
+            return find_bytes(haystack, needle, from, goes_on);
         }
         let mut at = from;
+        let mut steps = 0;
         while at < haystack.len() {
             let rest = &haystack[at..];
-            if self.has_prefix(rest, needle) {
+            if self.has_prefix(rest, needle, goes_on) {
                 return Some(at);
             }
             at += self.charset.step(rest);
+            steps += 1;
+            if steps % 4096 == 0 && !goes_on(10 * 4096) {
+                return None;
+            }
         }
         None
     }
 
     /// Whether the weights of `prefix` begin those of `s`, level by level.
-    fn has_prefix(&self, s: &[u8], prefix: &[u8]) -> bool {
+    fn has_prefix(&self, s: &[u8], prefix: &[u8], goes_on: GoesOn<'_>) -> bool {
         match self.kind {
             Kind::Bytes => s.starts_with(prefix),
             Kind::Table(table) => {
@@ -452,10 +530,10 @@ impl Collation {
                         .zip(prefix)
                         .all(|(&a, &b)| table[usize::from(a)] == table[usize::from(b)])
             }
-            Kind::General => compare::has_prefix(General, s, prefix),
-            Kind::Uca0400 => compare::has_prefix(&UCA_0400, s, prefix),
-            Kind::Uca0520 => compare::has_prefix(&UCA_0520, s, prefix),
-            Kind::Uca0900(levels) => compare::has_prefix_uca(&UCA_0900, s, prefix, levels),
+            Kind::General => compare::has_prefix(General, s, prefix, goes_on),
+            Kind::Uca0400 => compare::has_prefix(&UCA_0400, s, prefix, goes_on),
+            Kind::Uca0520 => compare::has_prefix(&UCA_0520, s, prefix, goes_on),
+            Kind::Uca0900(levels) => compare::has_prefix_uca(&UCA_0900, s, prefix, levels, goes_on),
         }
     }
 

@@ -9,6 +9,7 @@ use nfold_plan::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
 use nfold_types::{SqlError, Time, ValueRef};
 use smallvec::SmallVec;
 
+use super::super::expr::CONDITION_WORK;
 use super::super::{EvalCx, Val, convert};
 use super::moment::{
     Listed, constant_dates, is_marker, is_no_date, listed_moment, lone_member, refuse_text,
@@ -149,6 +150,7 @@ pub(super) fn in_list<'a>(
     let mut unknown = false;
     let mixed = LazyCell::new(|| list.iter().any(|(_, m)| m.ty.class().is_number()));
     for (kind, member) in list {
+        cx.checkpoint(CONDITION_WORK)?;
         let (kind, v) = match listed_member(cx, &expr.ty, (*kind, member), several)? {
             (_, Listed::Nothing) => continue,
             (kind, Listed::Unknown) => (kind, Val::Null),

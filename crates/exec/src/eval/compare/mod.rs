@@ -12,6 +12,7 @@ use nfold_sql::ast::BinaryOp;
 use nfold_types::convert::number;
 use nfold_types::{Date, SqlError};
 
+use super::expr::CONDITION_WORK;
 use super::{EvalCx, Val, convert};
 
 pub(crate) use list::{has_numbers, is_no_time, member_type};
@@ -258,6 +259,7 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             }
             let mut unknown = false;
             for row in rows {
+                cx.checkpoint(CONDITION_WORK)?;
                 match row_equal(cx, left, row)? {
                     Some(true) => return Ok(Some(!negated)),
                     None => unknown = true,
@@ -301,9 +303,12 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                     escape_char(text.as_deref())
                 }
             };
-            Ok(Some(
-                collation.known().like(&text, &pattern, escape) != *negated,
-            ))
+            let mut goes_on = |work| cx.goes_on(work);
+            let like = collation
+                .known()
+                .like_stoppable(&text, &pattern, escape, &mut goes_on);
+            cx.checkpoint(0)?;
+            Ok(Some(like != *negated))
         }
         _ => unreachable!("only comparisons come here"),
     }
