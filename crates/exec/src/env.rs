@@ -81,6 +81,10 @@ pub trait SessionEnv {
     fn max_allowed_packet(&self) -> usize {
         64 << 20
     }
+    /// `regexp_time_limit`, `regexp_stack_limit`
+    fn regexp_limits(&self) -> crate::RegexpLimits {
+        crate::RegexpLimits::default()
+    }
     /// Memory that one sort or one hash table may use before it spills, bytes.
     fn work_memory(&self) -> usize {
         8 << 20

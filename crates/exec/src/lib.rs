@@ -35,6 +35,7 @@ mod window;
 
 pub use env::{Checkpoints, ExecCx, Interrupt, RowSink, SessionEnv, WireFormat};
 pub use loans::Loans;
+pub use nfold_regexp::Limits as RegexpLimits;
 pub use output::ResultText;
 pub use params::Params;
 pub use runtime::{drive, engine_error};

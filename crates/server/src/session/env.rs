@@ -347,6 +347,14 @@ impl SessionEnv for Env {
         self.vars.settings().max_allowed_packet
     }
 
+    fn regexp_limits(&self) -> nfold_exec::RegexpLimits {
+        let s = self.vars.settings();
+        nfold_exec::RegexpLimits {
+            time: s.regexp_time_limit,
+            stack_bytes: s.regexp_stack_limit,
+        }
+    }
+
     fn work_memory(&self) -> usize {
         let s = self.vars.settings();
         s.sort_buffer_size.max(s.tmp_table_size)

@@ -559,16 +559,20 @@ errors! {
     ER_SCHEMA_DIR_EXISTS = 3678, "HY000", "Schema directory '%.192s' already exists. This must be resolved manually (e.g. by moving the schema directory to another location).";
     ER_REGEXP_ILLEGAL_ARGUMENT = 3685, "HY000", "Illegal argument to a regular expression.";
     ER_REGEXP_INDEX_OUTOFBOUNDS_ERROR = 3686, "HY000", "Index out of bounds in regular expression search.";
+    ER_REGEXP_INTERNAL_ERROR = 3687, "HY000", "Internal error in the regular expression library.";
     ER_REGEXP_RULE_SYNTAX = 3688, "HY000", "Syntax error in regular expression on line %u, character %u.";
     ER_REGEXP_BAD_ESCAPE_SEQUENCE = 3689, "HY000", "Unrecognized escape sequence in regular expression.";
+    ER_REGEXP_UNIMPLEMENTED = 3690, "HY000", "The regular expression contains a feature that is not implemented in this library version.";
     ER_REGEXP_MISMATCHED_PAREN = 3691, "HY000", "Mismatched parenthesis in regular expression.";
     ER_REGEXP_BAD_INTERVAL = 3692, "HY000", "Incorrect description of a {min,max} interval.";
     ER_REGEXP_MAX_LT_MIN = 3693, "HY000", "The maximum is less than the minumum in a {min,max} interval.";
+    ER_REGEXP_INVALID_BACK_REF = 3694, "HY000", "Invalid back-reference in regular expression.";
     ER_REGEXP_LOOK_BEHIND_LIMIT = 3695, "HY000", "The look-behind assertion exceeds the limit in regular expression.";
     ER_REGEXP_MISSING_CLOSE_BRACKET = 3696, "HY000", "The regular expression contains an unclosed bracket expression.";
     ER_REGEXP_INVALID_RANGE = 3697, "HY000", "The regular expression contains an [x-y] character range where x comes after y.";
     ER_REGEXP_STACK_OVERFLOW = 3698, "HY000", "Overflow in the regular expression backtrack stack.";
     ER_REGEXP_TIME_OUT = 3699, "HY000", "Timeout exceeded in regular expression match.";
+    ER_REGEXP_PATTERN_TOO_BIG = 3700, "HY000", "The regular expression pattern exceeds limits on size or complexity.";
     ER_CANT_SET_ERROR_LOG_SERVICE = 3701, "HY000", "Value for %s got confusing at or around \"%s\". Syntax may be wrong, component may not be INSTALLed, or a component that does not support instances may be listed more than once.";
     ER_NOT_IMPLEMENTED_FOR_PROJECTED_SRS = 3705, "22S00", "%.192s(%.80s) has not been implemented for projected spatial reference systems.";
     ER_CANT_MODIFY_SRID_0 = 3714, "SR000", "SRID 0 is not modifiable.";
@@ -624,6 +628,7 @@ errors! {
     ER_SECOND_PASSWORD_CANNOT_BE_EMPTY = 3878, "HY000", "Empty password can not be retained as second password for user '%s'@'%s'.";
     ER_DB_ACCESS_DENIED = 3879, "HY000", "Access denied for AuthId `%.64s`@`%.64s` to database '%-.192s'.";
     ER_COLUMN_CHANGE_SIZE = 3886, "HY000", "Could not change column '%s' of table '%s'. The resulting size of index '%s' would exceed the max key length of %d bytes.";
+    ER_REGEXP_INVALID_CAPTURE_GROUP_NAME = 3887, "HY000", "A capture group has an invalid name.";
     ER_SECONDARY_ENGINE_DDL = 3890, "HY000", "You cannot perform DDLs on a table that has a secondary engine defined.";
     ER_INCORRECT_CURRENT_PASSWORD = 3891, "HY000", "Incorrect current password. Specify the correct password which has to be replaced.";
     ER_MISSING_CURRENT_PASSWORD = 3892, "HY000", "Current password needs to be specified in the REPLACE clause in order to change it.";
@@ -644,6 +649,7 @@ errors! {
     ER_INVALID_JSON_ATTRIBUTE = 3980, "HY000", "Invalid json attribute, error: \"%s\" at pos %u: '%s'";
     ER_IMPOSSIBLE_STRING_CONVERSION = 3988, "HY000", "Conversion from collation %s into %s impossible for %s";
     ER_CHARACTER_SET_MISMATCH = 3995, "HY000", "Character set '%s' cannot be used in conjunction with '%s' in call to %s.";
+    ER_REGEXP_NUMBER_TOO_BIG = 4007, "HY000", "Decimal number in regular expression is too large.";
     ER_TABLE_MUST_HAVE_A_VISIBLE_COLUMN = 4028, "HY000", "A table must have at least one visible column.";
     ER_CLIENT_INTERACTION_TIMEOUT = 4031, "HY000", "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior.";
     ER_TOO_MANY_WINDOWS = 4086, "HY000", "Too many windows in SELECT: %d. Maximum allowed is %d. Use named windows to share windows between window functions.";

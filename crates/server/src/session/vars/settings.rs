@@ -53,6 +53,9 @@ pub struct Settings {
     pub div_precision_increment: u8,
     pub max_sort_length: usize,
     pub cte_max_recursion_depth: u64,
+    /// Only the global values of these two count.
+    pub regexp_time_limit: u64,
+    pub regexp_stack_limit: u64,
     pub sort_buffer_size: usize,
     pub tmp_table_size: usize,
     pub completion_chain: bool,
@@ -74,7 +77,7 @@ places! {
     autocommit, transaction_isolation, transaction_read_only, sql_mode, time_zone, character_set_results, collation_connection, collation_server,
     max_execution_time, lock_wait_timeout, innodb_lock_wait_timeout, wait_timeout, net_read_timeout, net_write_timeout,
     max_allowed_packet, max_error_count, max_prepared_stmt_count, read_only, super_read_only, sql_notes, sql_safe_updates, sql_select_limit, auto_increment_increment,
-    auto_increment_offset, group_concat_max_len, div_precision_increment, max_sort_length, cte_max_recursion_depth, sort_buffer_size, tmp_table_size, completion_type,
+    auto_increment_offset, group_concat_max_len, div_precision_increment, max_sort_length, cte_max_recursion_depth, regexp_time_limit, regexp_stack_limit, sort_buffer_size, tmp_table_size, completion_type,
     long_query_time, min_examined_row_limit, sql_log_off,
 }
 
@@ -179,6 +182,8 @@ impl Settings {
             div_precision_increment: int(p.div_precision_increment) as u8,
             max_sort_length: size(p.max_sort_length),
             cte_max_recursion_depth: int(p.cte_max_recursion_depth),
+            regexp_time_limit: int(p.regexp_time_limit),
+            regexp_stack_limit: int(p.regexp_stack_limit),
             sort_buffer_size: size(p.sort_buffer_size),
             tmp_table_size: size(p.tmp_table_size),
             completion_chain: text(p.completion_type) == "CHAIN",

@@ -1,0 +1,5 @@
+//! Tests of whole patterns.
+
+mod bounds;
+mod recorded;
+mod syntax;
