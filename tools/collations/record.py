@@ -36,7 +36,13 @@ LATIN = "aAáÁàäÄåÅæÆéÉèëñÑöÖøØßsSuüÜyÿzþÞ€Š \xa0\xad
 MARKS = "\u0300\u0301\u0308\u030a\u0327\u0345\u0591\u200d\ufe0f\u0e47"
 # Expansions, compatibility forms, letters with odd case, Han, Hangul, Tangut, Thai, Indic, symbols.
 BMP = "ŉŊıİſǅǄǆẛẞßﬁﬀﷺΩωΣσςᾳᾼДдЁёЖжЙйא٣२กเ᭄เกாொ丨一龥鿕豈更㐀가각힣각あアｱカガ㌀①⑳™Å\u2126\u212a\u3000\u2003\u2028\ufffd\ufffe\uffff\ue000ꙁ"
+# Letters that languages sort apart, and those that contractions are made of.
+LANGUAGES = "cChHlLjJnNdDzZžŽsSgGyYtTaAåÅäÄöÖüÜøÆőűáéíóúıIiİğşçÇłśżąęėūųůřčšñÐþÞĉĝĥĵŝŭâêôăđơưạảấầاآبپتکكیيهة\u064b\u0654අආකඅංдйыөүъ\u0307\u0300\u0303"
+KANA = "あアｱァぁかガがカーゝゞヽヾんンﾝヵヶゔヴ一二三亜丂乁阿呵㐀豈"
 SUPPLEMENTARY = "😀😁👍🏽𐐀𐐨𝐀𝒜𠀀𪛖𪜀𗀀𘬀𞤀𞤢\U000e0001\U0010ffff"
+
+
+MORE = []
 
 
 def characters(charset):
@@ -44,7 +50,7 @@ def characters(charset):
         return [ASCII]
     if charset == "latin1":
         return [ASCII, LATIN]
-    return [ASCII, LATIN, MARKS, BMP] + ([SUPPLEMENTARY] if charset == "utf8mb4" else [])
+    return [ASCII, LATIN, MARKS, BMP] + MORE + ([SUPPLEMENTARY] if charset == "utf8mb4" else [])
 
 
 def random_char(rng, charset):
@@ -158,6 +164,7 @@ def main():
     questions = COLLATIONS
     if args.collations:
         questions = {}
+        MORE.extend([LANGUAGES, LANGUAGES, LANGUAGES, LANGUAGES, KANA])
         for name in args.collations:
             questions.setdefault(name.split("_")[0], []).append(name)
     db = pymysql.connect(host=args.host, port=args.port, user=args.user, password=args.password, charset="utf8mb4",

@@ -99,12 +99,7 @@ fn eval_weights<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evalu
         text.resize(text.len() + missing, b' ');
     }
     let mut key = Vec::new();
-    if !known.weights(&text, &mut key) {
-        return Err(SqlError::not_supported(format_args!(
-            "WEIGHT_STRING of a string of {}",
-            known.name
-        )));
-    }
+    known.weight_string(&text, &mut key);
     Ok(Val::string(key))
 }
 

@@ -14,6 +14,8 @@ pub(super) enum CaseMap {
     Ascii,
     /// The older Unicode mapping of general_ci, unicode_ci and utf8mb4_bin.
     General,
+    /// That mapping, but for 'I' with 'ı' and 'İ' with 'i'.
+    Turkish,
     /// Unicode 5.2.
     Uca0520,
     /// Unicode 9.0.
@@ -26,6 +28,13 @@ pub(super) fn lower(map: CaseMap, charset: &Charset, s: &[u8], out: &mut Vec<u8>
         CaseMap::None => out.extend_from_slice(s),
         CaseMap::Latin1 => out.extend(s.iter().map(|&b| LATIN1_LOWER[usize::from(b)])),
         CaseMap::Ascii => out.extend(s.iter().map(|&b| ASCII_LOWER[usize::from(b)])),
+        CaseMap::Turkish => turkish(
+            s,
+            b'I',
+            "ı",
+            |s, out| lower(CaseMap::General, charset, s, out),
+            out,
+        ),
         CaseMap::General | CaseMap::Uca0520 | CaseMap::Uca0900 => {
             convert(&table(map).lower, u8::to_ascii_lowercase, charset, s, out)
         }
@@ -38,9 +47,26 @@ pub(super) fn upper(map: CaseMap, charset: &Charset, s: &[u8], out: &mut Vec<u8>
         CaseMap::None => out.extend_from_slice(s),
         CaseMap::Latin1 => out.extend(s.iter().map(|&b| LATIN1_UPPER[usize::from(b)])),
         CaseMap::Ascii => out.extend(s.iter().map(|&b| ASCII_UPPER[usize::from(b)])),
+        CaseMap::Turkish => turkish(
+            s,
+            b'i',
+            "İ",
+            |s, out| upper(CaseMap::General, charset, s, out),
+            out,
+        ),
         CaseMap::General | CaseMap::Uca0520 | CaseMap::Uca0900 => {
             convert(&table(map).upper, u8::to_ascii_uppercase, charset, s, out)
         }
+    }
+}
+
+/// Appends `s` with `to` for each `from`, and the other characters as `convert` maps them.
+fn turkish(s: &[u8], from: u8, to: &str, convert: impl Fn(&[u8], &mut Vec<u8>), out: &mut Vec<u8>) {
+    for (i, part) in s.split(|&b| b == from).enumerate() {
+        if i > 0 {
+            out.extend_from_slice(to.as_bytes());
+        }
+        convert(part, out);
     }
 }
 

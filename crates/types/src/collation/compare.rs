@@ -130,9 +130,9 @@ pub(super) fn compare_bytes_padded(table: &[u8; 256], a: &[u8], b: &[u8]) -> Ord
 }
 
 /// Whether the weights of `needle` begin those of `s`, at one level.
-fn starts_with(
-    mut s: impl Iterator<Item = u32>,
-    needle: impl Iterator<Item = u32>,
+pub(super) fn starts_with<T: PartialEq>(
+    mut s: impl Iterator<Item = T>,
+    needle: impl Iterator<Item = T>,
     goes_on: GoesOn<'_>,
 ) -> bool {
     let mut steps = 0;

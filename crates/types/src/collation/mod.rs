@@ -8,7 +8,10 @@ mod compare;
 mod identity;
 mod keys;
 mod like;
+mod list;
 mod tables;
+mod tailored;
+mod tailoring;
 mod weights;
 
 #[cfg(test)]
@@ -19,13 +22,17 @@ mod tests;
 use std::cmp::Ordering;
 use std::hash::Hasher;
 
-use crate::charset::{ASCII, BINARY, Charset, LATIN1, UTF8MB3, UTF8MB4};
+use crate::charset::Charset;
 use case::CaseMap;
 use compare::Mixer;
 use keys::Sink;
 pub use like::LikePrefix;
-use tables::{ASCII_GENERAL_CI, IDENTITY, LATIN1_GENERAL_CI, LATIN1_GENERAL_CS, LATIN1_SWEDISH_CI};
-use weights::{General, UCA_0400, UCA_0520, UCA_0900, Weigher};
+use list::{ALL, PLACES};
+use tables::IDENTITY;
+use tailored::Tailored;
+use weights::{
+    GENERAL_CI, GENERAL_MYSQL500_CI, GENERAL_TOLOWER_CI, UCA_0400, UCA_0520, UCA_0900, Weigher,
+};
 
 /// MySQL's number of a collation, as in the protocol and in `information_schema.COLLATIONS`.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -77,12 +84,18 @@ enum Kind {
     Table(&'static [u8; 256]),
     /// MySQL's general_ci, PAD SPACE.
     General,
+    /// general_ci as it was before MySQL 5.1.24: 'ß' is not 's'.
+    General500,
+    /// Weights are the small letters' code points, PAD SPACE.
+    GeneralLower,
     /// UCA 4.0, one level, PAD SPACE.
     Uca0400,
     /// UCA 5.2, one level, PAD SPACE.
     Uca0520,
     /// UCA 9.0, NO PAD, this many levels.
     Uca0900(u8),
+    /// UCA 4.0 or 9.0 with a language's changes.
+    Tailored(Tailored),
 }
 
 /// A collation of one character set.
@@ -106,20 +119,23 @@ const fn collation(
     name: &'static str,
     charset: &'static Charset,
     kind: Kind,
+    sort_len: u8,
 ) -> Collation {
     let is_default = id == charset.default_collation.0;
-    let (pad_space, sort_len) = match kind {
-        Kind::Bytes => (false, 1),
-        Kind::Table(_) | Kind::General => (true, 1),
-        Kind::Uca0400 | Kind::Uca0520 => (true, 8),
-        Kind::Uca0900(_) => (false, 0),
+    let pad_space = match kind {
+        Kind::Bytes | Kind::Uca0900(_) => false,
+        Kind::Tailored(t) => t.pad,
+        _ => true,
     };
     let case = match (charset.name.as_bytes(), kind) {
         (b"binary", _) => CaseMap::None,
         (b"latin1", _) => CaseMap::Latin1,
         (b"ascii", _) => CaseMap::Ascii,
         (_, Kind::Uca0520) => CaseMap::Uca0520,
-        (_, Kind::Bytes | Kind::Uca0900(_)) => CaseMap::Uca0900,
+        (_, Kind::Bytes | Kind::Uca0900(_) | Kind::Tailored(Tailored { pad: false, .. })) => {
+            CaseMap::Uca0900
+        }
+        (_, Kind::Tailored(t)) if t.is_turkish() => CaseMap::Turkish,
         _ => CaseMap::General,
     };
     let id = CollationId(id);
@@ -134,60 +150,6 @@ const fn collation(
         case,
     }
 }
-
-/// Every collation, sorted by id.
-static ALL: [Collation; 19] = [
-    collation(
-        8,
-        "latin1_swedish_ci",
-        &LATIN1,
-        Kind::Table(&LATIN1_SWEDISH_CI),
-    ),
-    collation(
-        11,
-        "ascii_general_ci",
-        &ASCII,
-        Kind::Table(&ASCII_GENERAL_CI),
-    ),
-    collation(33, "utf8mb3_general_ci", &UTF8MB3, Kind::General),
-    collation(45, "utf8mb4_general_ci", &UTF8MB4, Kind::General),
-    collation(46, "utf8mb4_bin", &UTF8MB4, Kind::Table(&IDENTITY)),
-    collation(47, "latin1_bin", &LATIN1, Kind::Table(&IDENTITY)),
-    collation(
-        48,
-        "latin1_general_ci",
-        &LATIN1,
-        Kind::Table(&LATIN1_GENERAL_CI),
-    ),
-    collation(
-        49,
-        "latin1_general_cs",
-        &LATIN1,
-        Kind::Table(&LATIN1_GENERAL_CS),
-    ),
-    collation(63, "binary", &BINARY, Kind::Bytes),
-    collation(65, "ascii_bin", &ASCII, Kind::Table(&IDENTITY)),
-    collation(83, "utf8mb3_bin", &UTF8MB3, Kind::Table(&IDENTITY)),
-    collation(192, "utf8mb3_unicode_ci", &UTF8MB3, Kind::Uca0400),
-    collation(214, "utf8mb3_unicode_520_ci", &UTF8MB3, Kind::Uca0520),
-    collation(224, "utf8mb4_unicode_ci", &UTF8MB4, Kind::Uca0400),
-    collation(246, "utf8mb4_unicode_520_ci", &UTF8MB4, Kind::Uca0520),
-    collation(255, "utf8mb4_0900_ai_ci", &UTF8MB4, Kind::Uca0900(1)),
-    collation(278, "utf8mb4_0900_as_cs", &UTF8MB4, Kind::Uca0900(3)),
-    collation(305, "utf8mb4_0900_as_ci", &UTF8MB4, Kind::Uca0900(2)),
-    collation(309, "utf8mb4_0900_bin", &UTF8MB4, Kind::Bytes),
-];
-
-/// Place in `ALL` of each id; 0xFF: no such collation.
-static PLACES: [u8; 310] = {
-    let mut places = [0xFF; 310];
-    let mut i = 0;
-    while i < ALL.len() {
-        places[ALL[i].id.0 as usize] = i as u8;
-        i += 1;
-    }
-    places
-};
 
 impl std::fmt::Debug for Collation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -259,7 +221,10 @@ impl Collation {
         match self.kind {
             Kind::Bytes => a.cmp(b),
             Kind::Table(table) => compare::compare_bytes_padded(table, a, b),
-            Kind::General => compare::compare(General, a, b, true),
+            Kind::General => compare::compare(GENERAL_CI, a, b, true),
+            Kind::General500 => compare::compare(GENERAL_MYSQL500_CI, a, b, true),
+            Kind::GeneralLower => compare::compare(GENERAL_TOLOWER_CI, a, b, true),
+            Kind::Tailored(t) => t.compare(a, b),
             Kind::Uca0400 => compare::compare(&UCA_0400, a, b, true),
             Kind::Uca0520 => compare::compare(&UCA_0520, a, b, true),
             Kind::Uca0900(1) => compare::compare(&UCA_0900, a, b, false),
@@ -288,7 +253,10 @@ impl Collation {
         match self.kind {
             Kind::Bytes => out.push_all(s),
             Kind::Table(table) => keys::push_bytes_padded(table, s, out),
-            Kind::General => keys::push_padded(General, keys::PLAIN_SPACES, s, out),
+            Kind::General => keys::push_padded(GENERAL_CI, keys::PLAIN_SPACES, s, out),
+            Kind::General500 => keys::push_padded(GENERAL_MYSQL500_CI, keys::PLAIN_SPACES, s, out),
+            Kind::GeneralLower => keys::push_padded(GENERAL_TOLOWER_CI, keys::PLAIN_SPACES, s, out),
+            Kind::Tailored(t) => t.push_key(s, out),
             Kind::Uca0400 => keys::push_padded(&UCA_0400, UCA_0400.codes.spaces(), s, out),
             Kind::Uca0520 => keys::push_padded(&UCA_0520, UCA_0520.codes.spaces(), s, out),
             Kind::Uca0900(levels) => {
@@ -296,29 +264,6 @@ impl Collation {
                 keys::push_accents(&UCA_0900, s, levels, out);
             }
         }
-    }
-
-    /// Appends MySQL's weights of a string, as `WEIGHT_STRING` shows them: they order strings as [`Collation::sort_key`] does, which is
-    /// shorter. False: collations with several levels are not covered.
-    pub fn weights(&self, s: &[u8], out: &mut Vec<u8>) -> bool {
-        let mut push = |w: u32| out.extend_from_slice(&(w as u16).to_be_bytes());
-        match self.kind {
-            Kind::Table(_) if self.charset.max_len == 4 => {
-                let mut rest = s;
-                while let Some((c, len)) = self.charset.decode(rest) {
-                    out.extend_from_slice(&u32::from(c).to_be_bytes()[1..]);
-                    rest = &rest[len..];
-                }
-            }
-            Kind::Bytes => out.extend_from_slice(s),
-            Kind::Table(table) => out.extend(s.iter().map(|b| table[usize::from(*b)])),
-            Kind::General => General.weights(s).for_each(push),
-            Kind::Uca0400 => UCA_0400.weights(s).for_each(push),
-            Kind::Uca0520 => UCA_0520.weights(s).for_each(push),
-            Kind::Uca0900(1) => UCA_0900.weights(s).for_each(&mut push),
-            Kind::Uca0900(_) => return false,
-        }
-        true
     }
 
     /// Whether the string can be had back from its sort key, because the key is the string.
@@ -345,7 +290,14 @@ impl Collation {
         match self.kind {
             Kind::Bytes => out.extend_from_slice(prefix),
             Kind::Table(table) => keys::push_bytes_unended(table, prefix, out),
-            Kind::General => keys::push_unended(General, keys::PLAIN_SPACES, prefix, out),
+            Kind::General => keys::push_unended(GENERAL_CI, keys::PLAIN_SPACES, prefix, out),
+            Kind::General500 => {
+                keys::push_unended(GENERAL_MYSQL500_CI, keys::PLAIN_SPACES, prefix, out)
+            }
+            Kind::GeneralLower => {
+                keys::push_unended(GENERAL_TOLOWER_CI, keys::PLAIN_SPACES, prefix, out)
+            }
+            Kind::Tailored(t) => t.push_prefix(prefix, out),
             Kind::Uca0400 => keys::push_unended(&UCA_0400, UCA_0400.codes.spaces(), prefix, out),
             Kind::Uca0520 => keys::push_unended(&UCA_0520, UCA_0520.codes.spaces(), prefix, out),
             Kind::Uca0900(_) => keys::push_codes(&UCA_0900, prefix, out),
@@ -358,7 +310,8 @@ impl Collation {
             Kind::Bytes => (usize::from(self.charset.max_len), 0),
             // A run of spaces takes two bytes, and so do the three weights without room.
             Kind::Table(_) => (2.max(usize::from(self.charset.max_len)), 1),
-            Kind::General => (3, 1),
+            Kind::General | Kind::General500 | Kind::GeneralLower => (3, 1),
+            Kind::Tailored(t) => (t.longest_code(), 3),
             Kind::Uca0400 => (keys::MAX_0400, 1),
             Kind::Uca0520 => (keys::MAX_0520, 1),
             Kind::Uca0900(1) => (keys::MAX_0900[0], 0),
@@ -400,7 +353,39 @@ impl Collation {
                 goes_on,
             ),
             Kind::General => {
-                let same = |a, b| a == b || General.weight(a) == General.weight(b);
+                let same = |a, b| a == b || GENERAL_CI.weight(a) == GENERAL_CI.weight(b);
+                like::like(
+                    &like::ByChar { charset, same },
+                    text,
+                    pattern,
+                    escape,
+                    goes_on,
+                )
+            }
+            Kind::General500 => {
+                let weight = |c| GENERAL_MYSQL500_CI.weight(c);
+                let same = |a, b| weight(a) == weight(b);
+                like::like(
+                    &like::ByChar { charset, same },
+                    text,
+                    pattern,
+                    escape,
+                    goes_on,
+                )
+            }
+            Kind::GeneralLower => {
+                let weight = |c| GENERAL_TOLOWER_CI.weight(c);
+                let same = |a, b| weight(a) == weight(b);
+                like::like(
+                    &like::ByChar { charset, same },
+                    text,
+                    pattern,
+                    escape,
+                    goes_on,
+                )
+            }
+            Kind::Tailored(t) => {
+                let same = |a, b| t.same_char(a, b);
                 like::like(
                     &like::ByChar { charset, same },
                     text,
@@ -530,7 +515,10 @@ impl Collation {
                         .zip(prefix)
                         .all(|(&a, &b)| table[usize::from(a)] == table[usize::from(b)])
             }
-            Kind::General => compare::has_prefix(General, s, prefix, goes_on),
+            Kind::General => compare::has_prefix(GENERAL_CI, s, prefix, goes_on),
+            Kind::General500 => compare::has_prefix(GENERAL_MYSQL500_CI, s, prefix, goes_on),
+            Kind::GeneralLower => compare::has_prefix(GENERAL_TOLOWER_CI, s, prefix, goes_on),
+            Kind::Tailored(t) => t.has_prefix(s, prefix, goes_on),
             Kind::Uca0400 => compare::has_prefix(&UCA_0400, s, prefix, goes_on),
             Kind::Uca0520 => compare::has_prefix(&UCA_0520, s, prefix, goes_on),
             Kind::Uca0900(levels) => compare::has_prefix_uca(&UCA_0900, s, prefix, levels, goes_on),
@@ -555,7 +543,10 @@ impl Collation {
                 }
             }
             Kind::Table(table) => out.extend(s.iter().map(|&b| table[usize::from(b)])),
-            Kind::General => General.weights(s).for_each(push),
+            Kind::General => GENERAL_CI.weights(s).for_each(push),
+            Kind::General500 => GENERAL_MYSQL500_CI.weights(s).for_each(push),
+            Kind::GeneralLower => GENERAL_TOLOWER_CI.weights(s).for_each(push),
+            Kind::Tailored(t) => t.weight_string(s, out),
             Kind::Uca0400 => (&UCA_0400).weights(s).for_each(push),
             Kind::Uca0520 => (&UCA_0520).weights(s).for_each(push),
             Kind::Uca0900(levels) => {

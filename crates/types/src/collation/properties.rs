@@ -129,7 +129,8 @@ proptest! {
 
     #[test]
     fn a_common_beginning_does_not_change_the_order(c in any_collation(), s in "[a-zA-Z \té]{0,9}", a in text(), b in text()) {
-        let with = |t: &[u8]| [s.as_bytes(), t].concat();
+        // Nothing joins a full stop to what follows it.
+        let with = |t: &[u8]| [s.as_bytes(), b".", t].concat();
         prop_assert_eq!(c.compare(&with(&a), &with(&b)), c.compare(&a, &b));
     }
 

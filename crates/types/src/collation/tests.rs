@@ -142,7 +142,12 @@ fn conversions_are_the_servers() {
     });
 }
 
-/// Every character, and a malformed byte.
+/// Whether this is one of the collations that were there first, which no language tailors.
+fn is_first(c: &Collation) -> bool {
+    !matches!(c.kind, Kind::Tailored(_))
+}
+
+/// Every character, and a malformed byte; of the ideographs and beyond, every 97th if there are many collations like this one.
 fn all_chars(c: &Collation) -> impl Iterator<Item = Vec<u8>> {
     let mut first = vec![b"\xFF".to_vec()];
     if !c.charset.is_utf8() {
@@ -153,9 +158,13 @@ fn all_chars(c: &Collation) -> impl Iterator<Item = Vec<u8>> {
         3 => '\u{FFFF}',
         _ => '\0',
     };
-    first
-        .into_iter()
-        .chain(('\0'..=last).map(|ch| ch.to_string().into_bytes()))
+    let few = !is_first(c);
+    let some = move |ch: &char| !few || *ch < '\u{3400}' || u32::from(*ch) % 97 == 0;
+    first.into_iter().chain(
+        ('\0'..=last)
+            .filter(some)
+            .map(|ch| ch.to_string().into_bytes()),
+    )
 }
 
 #[test]
@@ -171,8 +180,11 @@ fn no_key_is_longer_than_announced() {
         };
         let added = |s: &[u8]| len(&[s, tail].concat()) - len(tail);
         let longest = all_chars(c).map(|s| added(&s)).max().unwrap();
-        assert_eq!(longest, one - none, "{}", c.name);
-        assert_eq!(len(b""), none);
+        if is_first(c) {
+            assert_eq!(longest, one - none, "{}", c.name);
+            assert_eq!(len(b""), none);
+        }
+        assert!(longest <= one - none && len(b"") <= none, "{}", c.name);
         // A run of spaces may take as much as two characters.
         assert!(len(&b"a ".repeat(100)) <= c.max_sort_key_len(200));
     }
@@ -184,7 +196,10 @@ fn keys_are_frozen() {
     let sums = Collation::all().iter().map(|c| {
         let mut sum = 0_u64;
         let mut key = Vec::new();
-        for s in all_chars(c) {
+        // Contractions, and what looks like them.
+        let joined = "chCHcHllnjǆdžddzsaaAAāīcscsz\u{307}\u{300}カーかゝヾm\u{300}";
+        let joined = (!is_first(c)).then(|| joined.as_bytes().to_vec());
+        for s in all_chars(c).chain(joined) {
             key.clear();
             c.sort_key(&[b"a ", &s[..], b"  b ", &s[..], b" "].concat(), &mut key);
             sum = key.iter().fold(sum.rotate_left(1), |h, &b| {

@@ -224,6 +224,23 @@ impl Uca {
             && (levels < 3 || self.expand_pairs::<2>(a).eq(self.expand_pairs::<2>(b)))
     }
 
+    /// Calls `each` with the weights of a code point at a level, from 0; there is none beyond the third.
+    pub(super) fn visit(&self, cp: u32, level: usize, mut each: impl FnMut(u16)) {
+        match level {
+            0 => self.expand::<0>(cp).for_each(each),
+            1 => self
+                .expand_pairs::<1>(cp)
+                .for_each(|rank| each(self.secondary(rank))),
+            2 => self.expand_pairs::<2>(cp).for_each(each),
+            _ => {}
+        }
+    }
+
+    /// Whether the weights of a code point follow from a formula.
+    pub(super) fn is_implicit(&self, cp: u32) -> bool {
+        self.entry(cp) == IMPLICIT
+    }
+
     fn expand_pairs<const LEVEL: u8>(&self, cp: u32) -> impl Iterator<Item = u16> {
         let run = self.expand::<LEVEL>(cp);
         let packed = !run.pool.is_empty();
@@ -401,52 +418,75 @@ impl Weigher for &'static Uca {
     }
 }
 
-/// MySQL's `general_ci`: one weight a character; all characters above U+FFFF weigh the same.
+/// MySQL's `general_ci` and its two variants: one weight a character; all characters above U+FFFF weigh the same.
 #[derive(Copy, Clone)]
-pub(super) struct General;
+pub(super) struct General<const VARIANT: u8>;
+
+const MYSQL500: u8 = 1;
+const TOLOWER: u8 = 2;
+pub(super) const GENERAL_CI: General<0> = General;
+pub(super) const GENERAL_MYSQL500_CI: General<MYSQL500> = General;
+pub(super) const GENERAL_TOLOWER_CI: General<TOLOWER> = General;
 
 /// What general_ci adds to a malformed byte.
 pub(super) const GENERAL_MALFORMED: u32 = 0x1_0000;
 
-static GENERAL_ASCII: [u16; 128] = {
+/// Weights of ASCII characters.
+const fn general_ascii(lower: bool) -> [u16; 128] {
     let mut out = [0; 128];
     let mut i = 0;
     while i < 128 {
-        out[i] = (i as u8).to_ascii_uppercase() as u16;
+        let c = i as u8;
+        out[i] = if lower {
+            c.to_ascii_lowercase()
+        } else {
+            c.to_ascii_uppercase()
+        } as u16;
         i += 1;
     }
     out
-};
+}
 
-static GENERAL_ASCII_CODES: [u8; 128] = {
+const fn general_codes(weights: &[u16; 128]) -> [u8; 128] {
     let mut out = [0; 128];
     let mut i = 0;
     while i < 128 {
-        out[i] = super::keys::shifted_byte((i as u8).to_ascii_uppercase());
+        out[i] = super::keys::shifted_byte(weights[i] as u8);
         i += 1;
     }
     out
-};
+}
 
-impl General {
+static GENERAL_ASCII: [u16; 128] = general_ascii(false);
+static GENERAL_ASCII_CODES: [u8; 128] = general_codes(&general_ascii(false));
+static TOLOWER_ASCII: [u16; 128] = general_ascii(true);
+static TOLOWER_ASCII_CODES: [u8; 128] = general_codes(&general_ascii(true));
+
+impl<const VARIANT: u8> General<VARIANT> {
     /// The weight of a character.
     #[inline]
     pub(super) fn weight(self, c: char) -> u32 {
         let cp = u32::from(c);
         if cp > 0xFFFF {
-            0xFFFD
-        } else {
-            GENERAL.get(cp).map_or(cp, u32::from)
+            return 0xFFFD;
+        }
+        match VARIANT {
+            MYSQL500 if c == 'ß' => cp,
+            TOLOWER => tables::CASE_GENERAL
+                .lower
+                .get(cp)
+                .map_or(cp, |delta| cp.wrapping_add_signed(delta)),
+            _ => GENERAL.get(cp).map_or(cp, u32::from),
         }
     }
 }
 
 /// The weights of a string under `general_ci`.
-pub(super) struct GeneralWeights<'a> {
+pub(super) struct GeneralWeights<'a, const VARIANT: u8> {
     rest: &'a [u8],
 }
 
-impl Iterator for GeneralWeights<'_> {
+impl<const VARIANT: u8> Iterator for GeneralWeights<'_, VARIANT> {
     type Item = u32;
 
     #[inline]
@@ -454,10 +494,10 @@ impl Iterator for GeneralWeights<'_> {
         let &first = self.rest.first()?;
         if first < 0x80 {
             self.rest = &self.rest[1..];
-            return Some(u32::from(GENERAL_ASCII[usize::from(first)]));
+            return Some(u32::from(General::<VARIANT>.ascii()[usize::from(first)]));
         }
         let (weight, len) = match UTF8MB4.decode(self.rest) {
-            Some((c, len)) => (General.weight(c), len),
+            Some((c, len)) => (General::<VARIANT>.weight(c), len),
             None => (GENERAL_MALFORMED + u32::from(first), 1),
         };
         self.rest = &self.rest[len..];
@@ -465,16 +505,20 @@ impl Iterator for GeneralWeights<'_> {
     }
 }
 
-impl Weigher for General {
-    type Weights<'a> = GeneralWeights<'a>;
+impl<const VARIANT: u8> Weigher for General<VARIANT> {
+    type Weights<'a> = GeneralWeights<'a, VARIANT>;
     const IGNORED: u16 = 0xFFFF;
 
     #[inline]
     fn ascii(self) -> &'static [u16; 128] {
-        &GENERAL_ASCII
+        if VARIANT == TOLOWER {
+            &TOLOWER_ASCII
+        } else {
+            &GENERAL_ASCII
+        }
     }
     #[inline]
-    fn weights(self, s: &[u8]) -> GeneralWeights<'_> {
+    fn weights(self, s: &[u8]) -> GeneralWeights<'_, VARIANT> {
         GeneralWeights { rest: s }
     }
     #[inline]
@@ -487,6 +531,10 @@ impl Weigher for General {
     }
     #[inline]
     fn ascii_codes(self) -> &'static [u8; 128] {
-        &GENERAL_ASCII_CODES
+        if VARIANT == TOLOWER {
+            &TOLOWER_ASCII_CODES
+        } else {
+            &GENERAL_ASCII_CODES
+        }
     }
 }
