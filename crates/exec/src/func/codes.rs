@@ -349,28 +349,37 @@ fn infer_to_base64(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 /// RFC 2045, in lines of 76 characters.
 fn eval_to_base64<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let bytes = arg!(cx.bytes(&args[0]));
-    let mut out = Vec::with_capacity(bytes.len() / 3 * 4 + 4);
-    let mut line = 0;
-    let mut pace = Pace::new(cx);
-    for group in bytes.chunks(3) {
-        pace.step()?;
-        if line == 76 {
+    let out = encode_base64(cx, &bytes)?;
+    cx.checked_string(out, "to_base64")
+}
+
+/// Bytes in one line of base64.
+const LINE_BYTES: usize = 57;
+
+fn encode_base64(cx: &EvalCx<'_>, bytes: &[u8]) -> Result<Vec<u8>, SqlError> {
+    let mut out = Vec::with_capacity(bytes.len() / 3 * 4 + bytes.len() / LINE_BYTES + 5);
+    for (n, line) in bytes.chunks(LINE_BYTES).enumerate() {
+        cx.checkpoint(line.len() as u64)?;
+        if n > 0 {
             out.push(b'\n');
-            line = 0;
         }
-        line += 4;
-        let at = |i: usize| u32::from(group.get(i).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for i in 0..4 {
-            let sextet = (bits >> (18 - 6 * i) & 63) as usize;
-            out.push(if i <= group.len() {
-                BASE64[sextet]
-            } else {
-                b'='
-            });
+        let (groups, rest) = line.as_chunks::<3>();
+        let start = out.len();
+        out.resize(start + 4 * groups.len(), 0);
+        for (to, &[a, b, c]) in out[start..].as_chunks_mut::<4>().0.iter_mut().zip(groups) {
+            let bits = u32::from_be_bytes([0, a, b, c]);
+            let symbol = |shift: u32| BASE64[(bits >> shift & 63) as usize];
+            *to = [symbol(18), symbol(12), symbol(6), symbol(0)];
+        }
+        if let [a, rest @ ..] = rest {
+            let b = rest.first();
+            let bits = u32::from_be_bytes([0, *a, b.copied().unwrap_or(0), 0]);
+            let symbol = |shift: u32| BASE64[(bits >> shift & 63) as usize];
+            let third = b.map_or(b'=', |_| symbol(6));
+            out.extend_from_slice(&[symbol(18), symbol(12), third, b'=']);
         }
     }
-    cx.checked_string(out, "to_base64")
+    Ok(out)
 }
 
 fn infer_from_base64(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
@@ -385,37 +394,46 @@ fn eval_from_base64<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> E
     Ok(decode_base64(cx, &text)?.map_or(Val::Null, Val::string))
 }
 
+/// In place of the number of a byte that is no symbol of base64.
+const NO_SYMBOL: u8 = 0xFF;
+
+/// The number of each symbol.
+static BASE64_NUMBERS: [u8; 256] = {
+    let mut numbers = [NO_SYMBOL; 256];
+    let mut n = 0;
+    while n < BASE64.len() {
+        numbers[BASE64[n] as usize] = n as u8;
+        n += 1;
+    }
+    numbers
+};
+
 fn decode_base64(cx: &EvalCx<'_>, text: &[u8]) -> Result<Option<Vec<u8>>, SqlError> {
-    let mut symbols: Vec<u8> = Vec::with_capacity(text.len());
-    for piece in text.chunks(PIECE_BYTES) {
-        symbols.extend(piece.iter().filter(|b| !b.is_ascii_whitespace()));
-        cx.checkpoint(2 * piece.len() as u64)?;
-    }
-    if !symbols.len().is_multiple_of(4) {
-        return Ok(None);
-    }
-    let padding = symbols.iter().rev().take_while(|b| **b == b'=').count();
-    if padding > 2 {
-        return Ok(None);
-    }
-    let mut out = Vec::with_capacity(symbols.len() / 4 * 3);
-    let used = symbols.len() - padding;
-    let mut pace = Pace::new(cx);
-    for (g, group) in symbols.chunks(4).enumerate() {
-        pace.step()?;
-        let mut bits = 0u32;
-        for (i, b) in group.iter().enumerate() {
-            let value = if g * 4 + i >= used {
-                0
-            } else {
-                match BASE64.iter().position(|s| s == b) {
-                    Some(value) => value as u32,
-                    None => return Ok(None),
-                }
-            };
-            bits = bits << 6 | value;
+    let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
+    let (mut bits, mut symbols, mut padding) = (0u32, 0usize, 0usize);
+    for (n, &b) in text.iter().enumerate() {
+        if n.is_multiple_of(PIECE_BYTES) {
+            cx.checkpoint(2 * PIECE_BYTES as u64)?;
         }
-        out.extend_from_slice(&bits.to_be_bytes()[1..]);
+        let number = BASE64_NUMBERS[usize::from(b)];
+        if number == NO_SYMBOL {
+            match b {
+                b'=' => padding += 1,
+                b if b.is_ascii_whitespace() => continue,
+                _ => return Ok(None),
+            }
+        } else if padding > 0 {
+            return Ok(None);
+        }
+        bits = bits << 6 | u32::from(number & 63) & u32::from(b != b'=').wrapping_neg();
+        symbols += 1;
+        if symbols.is_multiple_of(4) {
+            out.extend_from_slice(&bits.to_be_bytes()[1..]);
+            bits = 0;
+        }
+    }
+    if !symbols.is_multiple_of(4) || padding > 2 {
+        return Ok(None);
     }
     out.truncate(out.len() - padding);
     Ok(Some(out))

@@ -173,22 +173,25 @@ fn eval_replace<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eval
         return Ok(Val::Bytes(text));
     }
     let mut out = Vec::with_capacity(text.len());
-    let mut rest = &text[..];
-    let mut pace = Pace::new(cx);
-    while !rest.is_empty() {
-        pace.step()?;
-        if let Some(after) = rest.strip_prefix(&from[..]) {
-            out.extend_from_slice(&to);
-            rest = after;
-        } else {
-            out.push(rest[0]);
-            rest = &rest[1..];
-        }
-        if too_long(cx, out.len(), "replace") {
+    let mut copied = 0;
+    let mut end = |until: usize, next: usize, to: &[u8]| {
+        out.extend_from_slice(&text[copied..until]);
+        out.extend_from_slice(to);
+        copied = next;
+        too_long(cx, out.len(), "replace")
+    };
+    let mut last = 0;
+    for at in memchr::memmem::find_iter(&text, &from[..]) {
+        cx.checkpoint((at - last + to.len()) as u64)?;
+        last = at;
+        if end(at, at + from.len(), &to) {
             return Ok(Val::Null);
         }
     }
-    Ok(Val::string(out))
+    match end(text.len(), text.len(), &[]) {
+        true => Ok(Val::Null),
+        false => Ok(Val::string(out)),
+    }
 }
 
 fn infer_insert(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {

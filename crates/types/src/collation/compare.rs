@@ -10,8 +10,12 @@ use crate::charset::UTF8MB4;
 /// Length of the common prefix.
 #[inline]
 fn equal_bytes(a: &[u8], b: &[u8]) -> usize {
+    const BLOCK: usize = 256;
     let n = a.len().min(b.len());
     let mut at = 0;
+    while at + BLOCK <= n && a[at..at + BLOCK] == b[at..at + BLOCK] {
+        at += BLOCK;
+    }
     while at + 8 <= n && a[at..at + 8] == b[at..at + 8] {
         at += 8;
     }

@@ -12,6 +12,19 @@ pub(super) trait Matcher {
     fn next(&self, s: &[u8]) -> Option<(char, usize)>;
     /// Whether two characters are the same.
     fn same(&self, a: char, b: char) -> bool;
+    /// The offset of the first character that is the same as `c`; `None`: there is none, or none before malformed bytes.
+    #[inline]
+    fn find(&self, s: &[u8], c: char) -> Option<usize> {
+        let mut at = 0;
+        while let Some(rest) = s.get(at..).filter(|rest| !rest.is_empty()) {
+            let (found, len) = self.next(rest)?;
+            if self.same(found, c) {
+                return Some(at);
+            }
+            at += len;
+        }
+        None
+    }
 }
 
 /// Characters of a set, compared by a function.
@@ -43,6 +56,24 @@ impl Matcher for ByByte<'_> {
     fn same(&self, a: char, b: char) -> bool {
         let weight = |c: char| self.0[usize::from(u32::from(c) as u8)];
         weight(a) == weight(b)
+    }
+}
+
+/// Bytes that are the same only if they are equal.
+pub(super) struct Bytes;
+
+impl Matcher for Bytes {
+    #[inline]
+    fn next(&self, s: &[u8]) -> Option<(char, usize)> {
+        s.first().map(|&b| (char::from(b), 1))
+    }
+    #[inline]
+    fn same(&self, a: char, b: char) -> bool {
+        u32::from(a) as u8 == u32::from(b) as u8
+    }
+    #[inline]
+    fn find(&self, s: &[u8], c: char) -> Option<usize> {
+        memchr::memchr(u32::from(c) as u8, s)
     }
 }
 
@@ -126,8 +157,16 @@ pub(super) fn like<M: Matcher>(
         let Some((_, len)) = text.get(from..).and_then(|s| m.next(s)) else {
             return false;
         };
-        retry = Some((behind, from + len));
-        (p, t) = (behind, from + len);
+        let mut from = from + len;
+        // Places where the next literal is not are skipped at once.
+        if let Some((Element::Literal(literal), _)) = element(m, &pattern[behind..], escape) {
+            match m.find(&text[from..], literal) {
+                Some(at) => from += at,
+                None => return false,
+            }
+        }
+        retry = Some((behind, from));
+        (p, t) = (behind, from);
     }
 }
 

@@ -344,7 +344,7 @@ impl Collation {
                 };
                 like::like(&by_char, text, pattern, escape, goes_on)
             }
-            Kind::Bytes => like::like(&like::ByByte(&IDENTITY), text, pattern, escape, goes_on),
+            Kind::Bytes => like::like(&like::Bytes, text, pattern, escape, goes_on),
             Kind::Table(table) => like::like(
                 &like::ByByte(table),
                 text,
