@@ -345,7 +345,7 @@ impl<'r> StepCx<'r, '_> {
                 (_, true) => (candidates.row(candidate), candidates.row_id(candidate)),
             };
             n += 1;
-            if n % CANDIDATES == 0 {
+            if n.is_multiple_of(CANDIDATES) {
                 self.rt.checkpoint(CANDIDATE_WORK * CANDIDATES as u64)?;
             }
             rows[step.table] = slot.row(Some(image));
