@@ -150,8 +150,8 @@ impl Cursor {
         self.copied = other.copied;
     }
 
-    /// Moves back to right behind `key`, which the cursor has passed; `None`: to its start. Forward
-    /// cursors only.
+    /// Moves back to right behind `key`, which the cursor has passed; `None`: to its start, which
+    /// only a forward cursor can.
     pub fn back_to(&mut self, key: Option<&[u8]>) {
         match (key, self.lo.kind) {
             (Some(key), _) => self.at.set(Bound::Excluded(key)),

@@ -8,7 +8,8 @@
 //! O1. A chain is whole and durable no later than the row version that points to it: it is written first.
 //! O2. A page of a chain bears its owner's transaction id, and so does every pointer to the chain: a page that was freed and
 //!     taken by another chain is told apart, and freeing a chain again after a crash frees nothing.
-//! O3. A chain belongs to the versions of one row; it is freed when the last of them that names it is purged or rolled back.
+//! O3. A chain belongs to successive versions of one row: an update that leaves the column alone names the same chain. It is freed when the last version that
+//!     names it is purged, or the first one is rolled back.
 //! O4. A chain that no row names yet, or any more, is listed in the table's [`limbo`](crate::limbo).
 
 use nfold_btree::{MAX_ENTRY, MAX_KEY};
@@ -16,7 +17,7 @@ use nfold_store::{
     Latched, Mtr, PAGE_HEADER, PAGE_SIZE, PageId, PageNo, PageRef, PageType, SpaceId, Store,
     StoreError, TrxId,
 };
-use nfold_types::row::{OverflowPointer, RawField, RowLayout};
+use nfold_types::row::{OverflowPointer, RawField, RowError, RowLayout};
 
 use crate::error::{EngineError, Stop, lift};
 use crate::limbo::{SLOT_LOG, Slot};
@@ -34,6 +35,12 @@ const LOG_BYTES: usize = PAGE_SIZE + 512 + SLOT_LOG;
 const MAX_INLINE: usize = 4000;
 /// Shortest value that is worth moving out.
 const MIN_MOVED: usize = 64;
+/// Most bytes of a row image with its long values.
+const LONGEST_IMAGE: usize = 1 << 31;
+/// Buffers beyond these bytes grow by what they need, smaller ones to twice their size.
+const DOUBLED_UP_TO: usize = 256 << 10;
+/// Bytes by which a copy from a page may go on behind its end, at most.
+const OVER: usize = 64;
 
 /// Writes one value, last page first, each page in a mini-transaction of its own, and keeps its progress over waits.
 #[derive(Debug, Default)]
@@ -125,6 +132,11 @@ impl Mover {
         self.slots.len() * SLOT_LOG
     }
 
+    /// Whether it has written this chain for the row at hand.
+    pub(crate) fn has_written(&self, chain: &OverflowPointer) -> bool {
+        self.moved.iter().any(|(_, written)| written == chain)
+    }
+
     /// The row that `mtr` has stored names the chains. `limbo` comes from [`latch`](Self::latch).
     pub(crate) fn named(&mut self, mtr: &mut Mtr<'_>, limbo: Option<Latched>) {
         if let Some(limbo) = limbo {
@@ -146,9 +158,7 @@ impl Mover {
         (key_len, row): (usize, &[u8]),
         out: &mut Vec<u8>,
     ) -> Result<bool, Stop> {
-        let mut size = row.len();
-        // Key, header and image are one entry.
-        let inline = MAX_INLINE.min(MAX_ENTRY - CLUSTERED_HEADER - key_len.min(MAX_KEY));
+        let (mut size, inline) = (row.len(), longest_inline(key_len));
         if size <= inline {
             return Ok(false);
         }
@@ -194,6 +204,16 @@ impl Mover {
         rewritten.map_err(|_| table.corrupt_row())?;
         Ok(true)
     }
+}
+
+/// Longest row image that stays on a tree page behind a key of `key_len` bytes: key, header and image are one entry.
+fn longest_inline(key_len: usize) -> usize {
+    MAX_INLINE.min(MAX_ENTRY - CLUSTERED_HEADER - key_len.min(MAX_KEY))
+}
+
+/// Whether values of `row` have to move out, behind a key of `key_len` bytes.
+pub(crate) fn is_long((key_len, row): (usize, &[u8])) -> bool {
+    row.len() > longest_inline(key_len)
 }
 
 /// Appends the value of a chain to `out`. On a wait `out` is as before.
@@ -263,47 +283,74 @@ pub(crate) fn next_page(mtr: &Mtr<'_>, page: Latched) -> PageNo {
     mtr.u32(page, NEXT)
 }
 
-/// Replaces the pointers of a row image by the values they stand for: appends the whole row to `out`.
+/// Appends a row image to `out` in which the values of the `wanted` columns take the place of their overflow pointers. On an error or a wait `out` is as before.
 pub(crate) fn inflate(
     store: &Store,
     space: SpaceId,
     layout: &RowLayout,
     row: &[u8],
+    wanted: impl Fn(usize) -> bool,
     out: &mut Vec<u8>,
 ) -> Result<(), Stop> {
-    let mut values: Vec<(usize, Vec<u8>)> = Vec::new();
-    for ordinal in 0..layout.columns().len() {
-        if let Ok(RawField::External(pointer)) = layout.raw(row, ordinal) {
-            let mut value = Vec::with_capacity(pointer.length as usize);
-            read_chain(store, space, pointer, &mut value)?;
-            values.push((ordinal, value));
-        }
+    let chains = pointers_of(layout, row).filter(|(ordinal, _)| wanted(*ordinal));
+    let values = chains.map(|(_, chain)| usize::try_from(chain.length).unwrap_or(usize::MAX));
+    let bytes = values.fold(0, usize::saturating_add);
+    if bytes > LONGEST_IMAGE {
+        return Err(damaged_row(space));
     }
-    let done = layout.rewrite(row, out, |ordinal, field| {
-        values
-            .iter()
-            .find(|(o, _)| *o == ordinal)
-            .map_or(field, |(_, v)| RawField::Var(v))
-    });
-    done.map_err(|_| {
-        let page = PageId { space, page: 0 };
-        Stop::Error(EngineError::Store(StoreError::Corrupt {
-            page,
-            lsn: 0,
-            what: "a row with overflow pointers is damaged",
-        }))
-    })
+    let room = bytes + row.len() + size_of::<u32>() * layout.columns().len() + OVER;
+    match out.len() + room > DOUBLED_UP_TO {
+        true => out.reserve_exact(room),
+        false => out.reserve(room),
+    }
+    let put = |ordinal, field: RawField<'_>, out: &mut Vec<u8>| match field {
+        RawField::External(chain) if wanted(ordinal) => {
+            read_chain(store, space, chain, out).map_err(InflateStop::Stop)?;
+            Ok(false)
+        }
+        field => Ok(field.append_to(out)),
+    };
+    match layout.rewrite_with(row, out, put) {
+        Ok(()) => Ok(()),
+        Err(InflateStop::Stop(stop)) => Err(stop),
+        Err(InflateStop::Damaged) => Err(damaged_row(space)),
+    }
+}
+
+/// Why [`inflate`] ended.
+enum InflateStop {
+    Damaged,
+    Stop(Stop),
+}
+
+impl From<RowError> for InflateStop {
+    fn from(_: RowError) -> InflateStop {
+        InflateStop::Damaged
+    }
+}
+
+fn damaged_row(space: SpaceId) -> Stop {
+    let page = PageId { space, page: 0 };
+    let what = "a row with overflow pointers is damaged";
+    EngineError::Store(StoreError::Corrupt { page, lsn: 0, what }).into()
 }
 
 /// The overflow pointers of a row image.
 pub(crate) fn pointers(layout: &RowLayout, row: &[u8]) -> Vec<OverflowPointer> {
-    if !RowLayout::has_external(row) {
-        return Vec::new();
-    }
-    (0..layout.columns().len())
-        .filter_map(|ordinal| match layout.raw(row, ordinal) {
-            Ok(RawField::External(pointer)) => Some(pointer),
-            _ => None,
-        })
-        .collect()
+    pointers_of(layout, row).map(|(_, chain)| chain).collect()
+}
+
+/// Columns on overflow pages, each with its pointer.
+fn pointers_of<'r>(
+    layout: &'r RowLayout,
+    row: &'r [u8],
+) -> impl Iterator<Item = (usize, OverflowPointer)> + 'r {
+    let columns = match RowLayout::has_external(row) {
+        true => layout.columns().len(),
+        false => 0,
+    };
+    (0..columns).filter_map(|ordinal| match layout.raw(row, ordinal) {
+        Ok(RawField::External(chain)) => Some((ordinal, chain)),
+        _ => None,
+    })
 }

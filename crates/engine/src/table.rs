@@ -403,7 +403,8 @@ impl Table {
     /// The row with its long columns.
     pub(crate) fn whole_row(&self, row: &[u8]) -> Result<Vec<u8>, Stop> {
         let mut whole = Vec::new();
-        overflow::inflate(&self.store, self.def.space, &self.layout, row, &mut whole)?;
+        let (space, layout) = (self.def.space, &self.layout);
+        overflow::inflate(&self.store, space, layout, row, |_| true, &mut whole)?;
         Ok(whole)
     }
 

@@ -19,6 +19,7 @@ mod direct;
 mod in_place;
 mod latch_order;
 mod lock_races;
+mod long_values;
 mod mvcc;
 mod old_reader;
 mod purge_beside_ddl;

@@ -2,16 +2,21 @@
 
 /// Buffers from this size on are given back to the system when they are freed.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const LARGE_BYTES: libc::c_int = 1 << 20;
+const LARGE_BYTES: libc::c_int = 16 << 20;
 
-/// To be called before the first thread is made. glibc moves its bound for large buffers up to 32 MiB by what is freed: sort buffers,
-/// statements and results of a few MiB would then stay in the heaps of the threads that used them last.
+/// Free memory at the end of a thread's heap beyond which that is given back.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const HEAP_END_BYTES: libc::c_int = 32 << 20;
+
+/// To be called before the first thread is made. glibc moves its bound for large buffers up to 32 MiB by what is freed: sort buffers and results of many MiB
+/// would then stay in the heaps of the threads that used them last. With a low bound each large value would be read into new memory, and the system clears
+/// new memory page by page, which takes longer than copying the value.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn give_back_large_buffers() {
     // SAFETY: mallopt only sets parameters of the allocator, and no other thread exists yet. It cannot fail for these values.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 4 * LARGE_BYTES);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, HEAP_END_BYTES);
     }
 }
 

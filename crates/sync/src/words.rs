@@ -246,18 +246,30 @@ pub fn append_short<const N: usize>(
 
 /// Writes `[off, off + len)`, which must be inside the page, into the spare capacity of `out`; the
 /// vector's length stays. The copy is rounded up to a multiple of [`wide::OVER`] bytes. False: the
-/// machine has no wide loads, or the rounded copy would pass the end of the page.
+/// machine has no wide loads.
 #[inline(always)]
 fn append_wide(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) -> bool {
-    let rounded = len.next_multiple_of(wide::OVER);
-    if !wide::IS_HERE || rounded > words.len() * 8 - off {
+    if !wide::IS_HERE {
         return false;
     }
+    let rounded = len.next_multiple_of(wide::OVER);
     out.reserve(rounded);
-    let to = out.spare_capacity_mut().as_mut_ptr().cast();
-    // SAFETY: `rounded` bytes from `off` on are inside the slice (W1), and `rounded` bytes were
-    // reserved.
-    unsafe { wide::copy(words.as_ptr().cast::<u8>().add(off), to, len) };
+    let to: *mut u8 = out.spare_capacity_mut().as_mut_ptr().cast();
+    // Near the end of the page the last bytes are loaded word by word.
+    let wide_len = match rounded <= words.len() * 8 - off {
+        true => len,
+        false => len - len % wide::OVER,
+    };
+    // SAFETY: `wide_len` rounded up is `rounded`, or `wide_len` is a multiple of `OVER`: so many bytes from `off` on are inside the slice (W1), and
+    // as many were reserved.
+    unsafe { wide::copy(words.as_ptr().cast::<u8>().add(off), to, wide_len) };
+    let mut at = wide_len;
+    while at < len {
+        let word = load_u64(words, off + at).to_le_bytes();
+        // SAFETY: `at` is below `len` and a multiple of 8, so the word ends within the `rounded` bytes that were reserved; no alignment is asked for.
+        unsafe { to.add(at).cast::<[u8; 8]>().write(word) };
+        at += 8;
+    }
     true
 }
 

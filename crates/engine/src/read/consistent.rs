@@ -248,6 +248,8 @@ struct Consistent {
     slice: usize,
     /// Entries of a range that are certainly wanted: no more than these are brought as long as there are any.
     wanted: usize,
+    /// Entries of a range that are brought at a time, where their rows are long; 0: they are not.
+    long_rows: usize,
     points: PointSet,
     /// The keys at hand are not all that come before the next rows.
     filling: bool,
@@ -296,6 +298,7 @@ impl Consistent {
             spec.first_rows.min(SLICE)
         };
         self.wanted = spec.first_rows;
+        self.long_rows = 0;
         self.entries.clear();
         self.order.clear();
         self.get.clear();
@@ -513,7 +516,7 @@ fn emit(
     value: &[u8],
     scratch: &Scratch,
     origin: Origin<'_>,
-    (row, out): (&mut Vec<u8>, &mut RowBatch),
+    out: &mut RowBatch,
 ) -> Result<(), Stop> {
     if settled == Settled::Gone {
         return Ok(());
@@ -522,7 +525,7 @@ fn emit(
     if newest::is_unsteady(view, image) {
         return newest::emit_newest(table, spec, session, origin, value, out);
     }
-    push_image(table, spec, session, image, origin.point, row, out)
+    push_image(table, spec, session, image, origin.point, out)
 }
 
 /// Whether some of these columns are on overflow pages.
@@ -539,18 +542,29 @@ pub(super) fn push_image(
     session: &EngineSession,
     image: &[u8],
     point: u32,
-    row: &mut Vec<u8>,
     out: &mut RowBatch,
 ) -> Result<(), Stop> {
     if needs_chains(table, &spec.columns, image) {
-        let (layout, space) = (table.layout(), table.def().space);
-        row.clear();
-        overflow::inflate(session.store(), space, layout, image, row)?;
-        out.push(point as usize, row);
+        let start = out.bytes();
+        inflate_used(table, spec, session, image, out.arena())?;
+        out.push_span(point as usize, start..out.bytes());
     } else {
         out.push(point as usize, image);
     }
     Ok(())
+}
+
+/// Appends a row image with those long columns that are needed.
+fn inflate_used(
+    table: &Table,
+    spec: &ReadSpec,
+    session: &EngineSession,
+    image: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), Stop> {
+    let (layout, space) = (table.layout(), table.def().space);
+    let used = |ordinal| spec.columns.contains(&ordinal);
+    overflow::inflate(session.store(), space, layout, image, used, out)
 }
 
 /// Whether the row image has the entry's key. (Original bytes do not count: rows that differ in them only share the entry.)

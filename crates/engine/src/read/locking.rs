@@ -608,8 +608,7 @@ fn give_unlocked(
     given: &mut Given<'_>,
 ) -> Result<(), Stop> {
     let (_, image) = RowHeader::split(version).ok_or_else(damaged)?;
-    let row = &mut *given.buffers.2;
-    push_image(table, spec, session, image, given.at as u32, row, given.out)?;
+    push_image(table, spec, session, image, given.at as u32, given.out)?;
     give_row_id(table, key, given.out);
     let note = RowNote {
         unlocked: true,
@@ -635,8 +634,7 @@ fn give_out(
     let found = if spec.index == 0 {
         let (header, image) = RowHeader::split(value).ok_or_else(damaged)?;
         if !header.deleted {
-            let row = &mut *given.buffers.2;
-            push_image(table, spec, session, image, given.at as u32, row, given.out)?;
+            push_image(table, spec, session, image, given.at as u32, given.out)?;
             give_row_id(table, key, given.out);
         }
         !header.deleted
@@ -705,7 +703,7 @@ fn give_row_of(
     given: &mut Given<'_>,
 ) -> Result<bool, Stop> {
     let tree = &table.index(0).tree;
-    let (key_buffer, value_buffer, row) = &mut given.buffers;
+    let (key_buffer, value_buffer, _) = &mut given.buffers;
     let mut new = false;
     loop {
         value_buffer.clear();
@@ -738,7 +736,7 @@ fn give_row_of(
         if header.deleted || !has_key(table, spec.index, image, (key, primary), key_buffer)? {
             return Ok(false);
         }
-        push_image(table, spec, session, image, given.at as u32, row, given.out)?;
+        push_image(table, spec, session, image, given.at as u32, given.out)?;
         give_row_id(table, primary, given.out);
         return Ok(true);
     }

@@ -99,7 +99,7 @@ pub(super) fn lock_row(
         return Ok(true);
     };
     let key = key.to_vec();
-    let (mut value, mut row) = (Vec::new(), Vec::new());
+    let mut value = Vec::new();
     let index = table.def().indexes[0].id.0;
     let mut new = false;
     loop {
@@ -124,7 +124,7 @@ pub(super) fn lock_row(
             return Ok(false);
         }
         let point = batch.point(i) as u32;
-        push_image(table, spec, session, image, point, &mut row, batch)?;
+        push_image(table, spec, session, image, point, batch)?;
         batch.replace_by_last(i);
         return Ok(true);
     }

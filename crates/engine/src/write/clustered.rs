@@ -7,7 +7,7 @@ use nfold_txn::undo::{OldVersion, RowChange, UndoKind, UndoPrep};
 use nfold_types::row::RowLayout;
 
 use crate::error::{EngineError, Stop, lift};
-use crate::overflow::Mover;
+use crate::overflow::{self, Mover};
 use crate::read::damaged;
 use crate::record::{CLUSTERED_HEADER, RowHeader};
 use crate::session::EngineSession;
@@ -42,14 +42,14 @@ pub(super) fn reserve(mtr: &mut Mtr<'_>, table: &Table, bytes: usize) -> Result<
         .map_err(lift)
 }
 
-/// What the undo log is told of a change of the row `current` (header and image; empty: there was none). `same_keys`: the new version has the
-/// same entries in all indexes, so purge need not look for those of the old one.
+/// What the undo log is told of a change of the row `current` (header and image; empty: there was none). `leaves_nothing`: the new version has the
+/// same entries in all indexes, and names all overflow chains of the old one, so purge need not look for those.
 fn replaced<'a>(
     kind: UndoKind,
     table: &Table,
     key: &'a [u8],
     current: &'a [u8],
-    same_keys: bool,
+    leaves_nothing: bool,
 ) -> Result<RowChange<'a>, Stop> {
     let (old, image): (OldVersion, _) = match kind {
         UndoKind::Insert => (OldVersion::default(), &[][..]),
@@ -61,7 +61,7 @@ fn replaced<'a>(
     // As `undo::purge` has it.
     let quiet = match kind {
         UndoKind::Insert => true,
-        UndoKind::Update => same_keys && !RowLayout::has_external(image),
+        UndoKind::Update => leaves_nothing,
         _ => false,
     };
     Ok(RowChange {
@@ -168,6 +168,28 @@ pub(super) fn insert(
     Ok(Inserted::Done(place))
 }
 
+/// Whether a row stands under `key`; it is locked shared then. For rows with long columns, before these are written to pages of their own: it decides what the
+/// [`insert`] would find afterwards.
+pub(super) fn is_duplicate(
+    session: &mut EngineSession,
+    table: &Table,
+    key: &[u8],
+    current: &mut Vec<u8>,
+) -> Result<bool, Stop> {
+    current.clear();
+    let tree = &table.index(0).tree;
+    if !tree.get(table.store(), key, current).map_err(lift)? {
+        return Ok(false);
+    }
+    let (header, _) = RowHeader::split(current).ok_or_else(damaged)?;
+    let holder = session.active_other(header.trx);
+    if header.deleted && holder.is_none() {
+        return Ok(false);
+    }
+    let inserted = duplicate_under_lock(session, table, key, holder, current)?;
+    Ok(inserted == Inserted::Duplicate)
+}
+
 /// A row stands where one is to be inserted: locks it shared, and says whether it is still there then.
 fn duplicate_under_lock(
     session: &mut EngineSession,
@@ -225,6 +247,27 @@ pub(super) enum Change<'a> {
     Delete,
 }
 
+/// Whether the new image names all overflow chains of the row `current` (header and image).
+///
+/// # Errors
+/// The new image names a chain that neither that row names nor `mover` has written (O3).
+fn keeps_chains(table: &Table, current: &[u8], new: &[u8], mover: &Mover) -> Result<bool, Stop> {
+    let (_, old) = RowHeader::split(current).ok_or_else(damaged)?;
+    if !RowLayout::has_external(old) && !RowLayout::has_external(new) {
+        return Ok(true);
+    }
+    let old = overflow::pointers(table.layout(), old);
+    let new = overflow::pointers(table.layout(), new);
+    if !new
+        .iter()
+        .all(|chain| old.contains(chain) || mover.has_written(chain))
+    {
+        let what = "an overflow chain of another version";
+        return Err(EngineError::Dictionary(what.into()).into());
+    }
+    Ok(old.iter().all(|chain| new.contains(chain)))
+}
+
 /// Changes the row under `key`, which this transaction has locked exclusively. The version before it goes to the undo log and is left in
 /// `current`. Gives the leaf.
 pub(super) fn change(
@@ -258,11 +301,14 @@ pub(super) fn change(
         .implicit_holder(holder)
         .becomes_implicit();
     session.lock(&wanted)?;
-    let (kind, bytes, same_keys) = match change {
-        Change::Image(image, same_keys) => (UndoKind::Update, image.len(), same_keys),
+    let (kind, bytes, leaves_nothing) = match change {
+        Change::Image(image, same_keys) => {
+            let keeps = keeps_chains(table, current, image, mover)?;
+            (UndoKind::Update, image.len(), same_keys && keeps)
+        }
         Change::Delete => (UndoKind::DeleteMark, CLUSTERED_HEADER, false),
     };
-    let old = replaced(kind, table, key, current, same_keys)?;
+    let old = replaced(kind, table, key, current, leaves_nothing)?;
     let limbo = mover.latch(&mut mtr)?;
     let bytes = bytes + key.len() + mover.log_bytes();
     let prep = prepare(session, &mut mtr, table, bytes, old.body_len())?;

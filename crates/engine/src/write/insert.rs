@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Stop;
+use crate::overflow;
 use crate::session::EngineSession;
 use crate::table::Table;
 use crate::write::clustered::{self, Inserted};
@@ -58,6 +59,12 @@ impl InsertOp {
             table.check_keys(row, &work.primary, &mut work.key)?;
             let owner = session.write_id()?;
             let long = (work.primary.len(), &row[..]);
+            if overflow::is_long(long)
+                && !table.has_hidden_row_id()
+                && clustered::is_duplicate(session, table, &work.primary, &mut work.current)?
+            {
+                return Ok(WriteOutcome::Duplicate { index: 0 });
+            }
             work.moved_out =
                 work.mover
                     .run(session.store(), table, owner, long, &mut work.moved)?;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use nfold_types::row::RowLayout;
+
 use crate::error::Stop;
 use crate::overflow::Mover;
 use crate::session::EngineSession;
@@ -48,8 +50,8 @@ impl UpdateOp {
         }
     }
 
-    /// The old row as a locking read gave it (long columns brought in), with its hidden row id if the table has one, and the new
-    /// row's image, emptied, for the caller to fill.
+    /// The old row as a locking read gave it, with its hidden row id if the table has one, and the new row's image, emptied, for the caller to fill. A column
+    /// that stays as it was may be the same overflow pointer in both. Columns of the primary key are values.
     pub fn row(&mut self, old: &[u8], row_id: Option<u64>) -> &mut Vec<u8> {
         self.work.reset();
         (self.row_id, self.moves, self.left) = (row_id, false, false);
@@ -68,7 +70,9 @@ impl UpdateOp {
     pub(crate) fn run(&mut self, session: &mut EngineSession) -> Result<WriteOutcome, Stop> {
         if self.work.progress == Progress::Start {
             if self.work.primary.is_empty() {
-                self.begin(session)?;
+                // A wait for pages of a long column: the next call begins again.
+                let begun = self.begin(session);
+                begun.inspect_err(|_| self.work.primary.clear())?;
             }
             if let Some(outcome) = self.change_row(session)? {
                 return Ok(outcome);
@@ -90,6 +94,10 @@ impl UpdateOp {
         locate(table, &self.old, self.row_id, &mut self.old_primary)?;
         locate(table, &self.new, self.row_id, &mut self.work.primary)?;
         self.moves = self.old_primary != self.work.primary;
+        if self.moves && RowLayout::has_external(&self.new) {
+            // O3: under another key it is another row, which has chains of its own.
+            self.new = table.whole_row(&self.new)?;
+        }
         if self.moves || self.differs.contains(&Differs::Key) {
             table.check_keys(&self.new, &self.work.primary, &mut self.work.key)?;
         }

@@ -177,13 +177,9 @@ impl<'p> Assigner<'p> {
         out: &mut Vec<u8>,
     ) -> Result<(), SqlError> {
         let layout = self.table.layout();
-        let mut values = Vec::with_capacity(layout.columns().len());
-        for c in 0..layout.columns().len() {
-            values.push(match changed.iter().find(|(n, _)| *n == c) {
-                Some((_, v)) => v.as_ref(),
-                None => layout.get(old, c).map_err(|e| row_error(&e))?,
-            });
-        }
-        layout.encode(values, out).map_err(|e| row_error(&e))
+        let value = |c| changed.iter().find(|(n, _)| *n == c);
+        let value = |c| value(c).map(|(_, v)| v.as_ref());
+        let done = layout.encode_changed(old, value, out);
+        done.map_err(|e| row_error(&e))
     }
 }

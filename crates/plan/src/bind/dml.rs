@@ -269,6 +269,7 @@ fn assignments(
             ));
         }
         let column = ordinal(table, &a.column, "field list")?;
+        b.mark_used(target, column);
         out.push(Assignment {
             column,
             value: value(b, &a.value, &table.columns[column])?,
@@ -363,11 +364,14 @@ pub(super) fn found(
 ) -> Result<Block, SqlError> {
     let used = b.used.take();
     for (t, (slot, used)) in b.tables.iter_mut().zip(used).enumerate() {
-        // What is changed is read whole.
-        slot.used = match changed >> t & 1 == 1 {
-            true => vec![true; slot.source.column_types().len()],
-            false => used,
-        };
+        slot.used = used;
+        // The keys of a row that changes are made anew. Its other columns go into the new version as they are stored.
+        if changed >> t & 1 == 1
+            && let TableSource::Table(def) = &slot.source
+        {
+            let parts = def.indexes.iter().flat_map(|index| &index.parts);
+            parts.for_each(|part| slot.used[part.column] = true);
+        }
     }
     let mut block = Block {
         tables: b.tables,

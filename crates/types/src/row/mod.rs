@@ -267,41 +267,119 @@ impl RowLayout {
         out: &mut Vec<u8>,
         start: usize,
     ) -> Result<(), RowError> {
-        out.extend_from_slice(&self.version.to_le_bytes());
-        out.push(0);
-        // Room for wide offsets; closed up below when they are not needed.
-        let var_at = self.ends_at + 4 * self.var_count;
-        out.resize(start + var_at, 0);
+        self.begin_image(out, start);
         let mut values = values.into_iter();
-        for (ordinal, slot) in self.slots.iter().enumerate() {
+        for ordinal in 0..self.slots.len() {
             let value = values.next().ok_or(RowError::WrongCount)?;
-            if value.is_null() {
-                if slot.null_bit == NOT_NULL {
-                    return Err(RowError::NullInNotNull { ordinal });
-                }
-                let bit = slot.null_bit as usize;
-                out[start + HEADER_BYTES + bit / 8] |= 1 << (bit % 8);
-            } else if slot.width > 0 {
-                let at = start + slot.place as usize;
-                let field = &mut out[at..at + slot.width as usize];
-                write_fixed(slot.kind, value, field).ok_or(RowError::TypeMismatch { ordinal })?;
-            } else {
-                let bytes = value.as_bytes().ok_or(RowError::TypeMismatch { ordinal })?;
-                out.extend_from_slice(bytes);
-            }
-            if slot.width == 0 {
-                let end = out.len() - start - var_at;
-                if end > 0x7FFF_FFFF {
-                    return Err(RowError::TooLarge);
-                }
-                let at = start + self.ends_at + 4 * slot.place as usize;
-                out[at..at + 4].copy_from_slice(&(end as u32).to_le_bytes());
-            }
+            self.put_value(ordinal, value, out, start)?;
         }
         if values.next().is_some() {
             return Err(RowError::WrongCount);
         }
         self.narrow(out, start);
+        Ok(())
+    }
+
+    /// Appends a copy of the image `old` with other values in the `changed` columns. Fields on overflow pages stay
+    /// there, named by the same pointers. On an error `out` is as before.
+    pub fn encode_changed<'v>(
+        &self,
+        old: &[u8],
+        changed: impl Fn(usize) -> Option<ValueRef<'v>>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RowError> {
+        let start = out.len();
+        self.begin_image(out, start);
+        let done = (0..self.slots.len()).try_for_each(|ordinal| match changed(ordinal) {
+            Some(value) => self.put_value(ordinal, value, out, start),
+            None => self.put_field(ordinal, self.raw(old, ordinal)?, out, start),
+        });
+        match done {
+            Ok(()) => self.narrow(out, start),
+            Err(_) => out.truncate(start),
+        }
+        done
+    }
+
+    /// Appends the beginning of an image without values, with room for wide offsets. [`narrow`](Self::narrow) closes that up where they are not needed.
+    fn begin_image(&self, out: &mut Vec<u8>, start: usize) {
+        out.extend_from_slice(&self.version.to_le_bytes());
+        out.push(0);
+        out.resize(start + self.ends_at + 4 * self.var_count, 0);
+    }
+
+    /// Puts the next value into the image that begins at `start`.
+    fn put_value(
+        &self,
+        ordinal: usize,
+        value: ValueRef<'_>,
+        out: &mut Vec<u8>,
+        start: usize,
+    ) -> Result<(), RowError> {
+        let slot = &self.slots[ordinal];
+        if value.is_null() {
+            return self.put_field(ordinal, RawField::Null, out, start);
+        }
+        if slot.width == 0 {
+            let bytes = value.as_bytes();
+            let bytes = bytes.ok_or(RowError::TypeMismatch { ordinal })?;
+            return self.put_field(ordinal, RawField::Var(bytes), out, start);
+        }
+        let at = start + slot.place as usize;
+        let field = &mut out[at..at + slot.width as usize];
+        write_fixed(slot.kind, value, field).ok_or(RowError::TypeMismatch { ordinal })
+    }
+
+    /// Puts the next field, as it is stored, into the image that begins at `start`.
+    fn put_field(
+        &self,
+        ordinal: usize,
+        field: RawField<'_>,
+        out: &mut Vec<u8>,
+        start: usize,
+    ) -> Result<(), RowError> {
+        let slot = &self.slots[ordinal];
+        match field {
+            RawField::Null if slot.null_bit == NOT_NULL => {
+                return Err(RowError::NullInNotNull { ordinal });
+            }
+            RawField::Null => {
+                let bit = slot.null_bit as usize;
+                out[start + HEADER_BYTES + bit / 8] |= 1 << (bit % 8);
+            }
+            RawField::Fixed(bytes) => {
+                let at = start + slot.place as usize;
+                out[at..at + slot.width as usize].copy_from_slice(bytes);
+            }
+            RawField::Var(_) | RawField::External(_) => {}
+        }
+        match slot.width {
+            0 => {
+                let external = field.append_to(out);
+                self.end_field(slot, external, out, start)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes that the variable field of `slot` ends where `out` ends.
+    fn end_field(
+        &self,
+        slot: &Slot,
+        external: bool,
+        out: &mut [u8],
+        start: usize,
+    ) -> Result<(), RowError> {
+        let end = out.len() - start - self.ends_at - 4 * self.var_count;
+        if end > 0x7FFF_FFFF {
+            return Err(RowError::TooLarge);
+        }
+        if external {
+            out[start + 2] |= FLAG_EXTERNAL;
+        }
+        let at = start + self.ends_at + 4 * slot.place as usize;
+        let mark = u32::from(external) << 31;
+        out[at..at + 4].copy_from_slice(&(end as u32 | mark).to_le_bytes());
         Ok(())
     }
 
@@ -510,43 +588,60 @@ impl RowLayout {
         out: &mut Vec<u8>,
         mut change: impl FnMut(usize, RawField<'a>) -> RawField<'a>,
     ) -> Result<(), RowError> {
+        self.rewrite_with(row, out, |ordinal, field, out| {
+            Ok(change(ordinal, field).append_to(out))
+        })
+    }
+
+    /// As [`rewrite`](Self::rewrite), but `put` appends the bytes of each variable field itself, and returns whether they are an overflow pointer.
+    pub fn rewrite_with<'a, E: From<RowError>>(
+        &self,
+        row: &'a [u8],
+        out: &mut Vec<u8>,
+        mut put: impl FnMut(usize, RawField<'a>, &mut Vec<u8>) -> Result<bool, E>,
+    ) -> Result<(), E> {
+        let start = out.len();
+        let done = self.rewrite_fields(row, out, &mut put);
+        match done {
+            Ok(()) => self.narrow(out, start),
+            Err(_) => out.truncate(start),
+        }
+        done
+    }
+
+    fn rewrite_fields<'a, E: From<RowError>>(
+        &self,
+        row: &'a [u8],
+        out: &mut Vec<u8>,
+        put: &mut impl FnMut(usize, RawField<'a>, &mut Vec<u8>) -> Result<bool, E>,
+    ) -> Result<(), E> {
         let start = out.len();
         let head = row
             .get(..self.ends_at)
             .ok_or(RowError::Corrupt("fixed columns cut off"))?;
         out.extend_from_slice(head);
         out[start + 2] = 0;
-        let var_at = self.ends_at + 4 * self.var_count;
-        out.resize(start + var_at, 0);
+        out.resize(start + self.ends_at + 4 * self.var_count, 0);
         for (ordinal, slot) in self.slots.iter().enumerate().filter(|(_, s)| s.width == 0) {
-            let field = match self.raw(row, ordinal) {
-                Ok(RawField::Null) => RawField::Null,
-                Ok(field) => change(ordinal, field),
-                Err(e) => {
-                    out.truncate(start);
-                    return Err(e);
-                }
+            let external = match self.raw(row, ordinal)? {
+                RawField::Null => false,
+                field => put(ordinal, field, out)?,
             };
-            let mut mark = 0;
-            match field {
-                RawField::Var(bytes) => out.extend_from_slice(bytes),
-                RawField::External(pointer) => {
-                    out.extend_from_slice(&pointer.to_bytes());
-                    out[start + 2] |= FLAG_EXTERNAL;
-                    mark = 1 << 31;
-                }
-                RawField::Null | RawField::Fixed(_) => {}
-            }
-            let end = out.len() - start - var_at;
-            if end > 0x7FFF_FFFF {
-                out.truncate(start);
-                return Err(RowError::TooLarge);
-            }
-            let at = start + self.ends_at + 4 * slot.place as usize;
-            out[at..at + 4].copy_from_slice(&(end as u32 | mark).to_le_bytes());
+            self.end_field(slot, external, out, start)?;
         }
-        self.narrow(out, start);
         Ok(())
+    }
+}
+
+impl RawField<'_> {
+    /// Appends the bytes of a variable field; whether they are an overflow pointer.
+    pub fn append_to(self, out: &mut Vec<u8>) -> bool {
+        match self {
+            RawField::Var(bytes) => out.extend_from_slice(bytes),
+            RawField::External(pointer) => out.extend_from_slice(&pointer.to_bytes()),
+            RawField::Null | RawField::Fixed(_) => {}
+        }
+        matches!(self, RawField::External(_))
     }
 }
 

@@ -241,6 +241,20 @@ proptest! {
             other => other,
         }).expect("rewrites");
         prop_assert_eq!(back, row);
+        // Changed columns are values, the others stay where they are.
+        for changed in 0..values.len() {
+            let mut copy = vec![9];
+            let value = |i: usize| (i == changed).then(|| values[i].as_ref());
+            layout.encode_changed(&stored, value, &mut copy).expect("encodes");
+            prop_assert_eq!(layout.validate(&copy[1..]), Ok(()));
+            for (i, value) in values.iter().enumerate() {
+                let expected = match moved.iter().any(|m| m.0 == i) && i != changed {
+                    true => layout.get(&stored, i),
+                    false => Ok(value.as_ref()),
+                };
+                prop_assert_eq!(layout.get(&copy[1..], i), expected);
+            }
+        }
     }
 }
 

@@ -28,6 +28,8 @@ use nfold_types::row::{EntryWords, KeyRows};
 const COVERING_BYTES: usize = 48;
 /// Leaves that a range is read from in one go, where they give hardly a row.
 const LEAVES: usize = 64;
+/// Bytes of rows after which a range leaves the entries behind them for the next call: rows with long columns are handed over few at a time.
+const LONG_ROWS_BYTES: usize = 128 << 10;
 /// Bytes of a row that are asked for ahead, at most.
 const LONGEST_AHEAD: usize = 1024;
 
@@ -339,19 +341,26 @@ impl Consistent {
             };
             // Of leaves that give nothing, so many before the caller may look whether it is to go on.
             for _ in 0..LEAVES {
-                // Where all rows are wanted, a leaf is taken as a whole.
-                let entries = match spec.first_rows {
-                    0 => usize::MAX,
+                // Where all rows are wanted, a leaf is taken as a whole, unless rows are long.
+                let entries = match (spec.first_rows, self.long_rows) {
+                    (0, 0) => usize::MAX,
+                    (0, rows) => rows,
                     _ => most - (sink.out.len() - base.0),
                 };
                 self.more = self
                     .cursor
                     .next_into(tree, store, entries, &mut sink)
                     .map_err(lift)?;
-                if !self.more || sink.is_full() || sink.out.len() - base.0 >= most {
+                let taken = sink.out.len() - base.0;
+                let enough = taken >= most || self.long_rows != 0 && taken != 0;
+                if !self.more || sink.is_full() || enough {
                     break;
                 }
             }
+            if self.long_rows >= SLICE {
+                self.long_rows = 0;
+            }
+            self.long_rows *= 2;
             self.wanted = self.wanted.saturating_sub(out.len() - base.0);
             self.slice = (self.slice * 2).min(SLICE.max(self.slice));
         }
@@ -368,13 +377,16 @@ impl Consistent {
         view: &View<'_>,
         out: &mut RowBatch,
     ) -> Result<(), Stop> {
-        let (base, _) = self.base.unwrap_or_default();
+        let (base, bytes) = self.base.unwrap_or_default();
         if !self.entries.is_empty() {
             for i in base..out.len() {
                 if let Some(n) = out.gap(i) {
                     let end = out.len();
                     self.settle_entry(table, spec, session, view, n, out)?;
                     out.fill_gap(i, end);
+                    if out.bytes() - bytes >= LONG_ROWS_BYTES && self.leave_rest(spec, n, i, out) {
+                        break;
+                    }
                 }
             }
             out.close_gaps(base);
@@ -383,6 +395,25 @@ impl Consistent {
         self.base = None;
         self.stage = Stage::Fill;
         Ok(())
+    }
+
+    /// Drops the rows behind row `i`, which was made of copied entry `n`, and goes back to right behind that entry, so that the next call brings them. False, and
+    /// nothing happens: there are none, or the source cannot go back.
+    fn leave_rest(&mut self, spec: &ReadSpec, n: usize, i: usize, out: &mut RowBatch) -> bool {
+        let (base, _) = self.base.unwrap_or_default();
+        let dropped = out.len() - (i + 1);
+        if dropped == 0 || !matches!(self.source, Source::Range) {
+            return false;
+        }
+        out.truncate(i + 1, out.bytes());
+        let entry = &self.entries.entries()[n];
+        self.cursor.back_to(Some(self.entries.key(entry)));
+        self.more = true;
+        self.long_rows = i + 1 - base;
+        if spec.first_rows != 0 {
+            self.wanted += dropped;
+        }
+        true
     }
 
     /// Appends the row of a copied entry, if there is one; nothing when it stops.
@@ -414,10 +445,9 @@ impl Consistent {
             entry: None,
             point: entry.point,
         };
-        let to = (&mut self.row, out);
         let scratch = &self.scratch;
         emit(
-            table, spec, session, view, settled, value, scratch, origin, to,
+            table, spec, session, view, settled, value, scratch, origin, out,
         )
     }
 }

@@ -9,7 +9,6 @@
 use super::has_key;
 use crate::batch::RowBatch;
 use crate::error::{Stop, lift};
-use crate::overflow;
 use crate::read::settle::damaged;
 use crate::read::{ReadSpec, View};
 use crate::record::RowHeader;
@@ -86,9 +85,8 @@ fn whole_row(
     image: &[u8],
     row: &mut Vec<u8>,
 ) -> Result<(), Stop> {
-    let (layout, space) = (table.layout(), table.def().space);
     if super::needs_chains(table, &spec.columns, image) {
-        overflow::inflate(session.store(), space, layout, image, row)
+        super::inflate_used(table, spec, session, image, row)
     } else {
         row.extend_from_slice(image);
         Ok(())

@@ -86,7 +86,6 @@ impl Consistent {
         self.copy.clear();
         self.copy.extend_from_slice(value);
         out.arena().truncate(start);
-        let buffers = (&mut self.row, out);
         let origin = Origin {
             primary: self.points.key(0),
             entry: None,
@@ -101,7 +100,7 @@ impl Consistent {
             &self.copy,
             &self.scratch,
             origin,
-            buffers,
+            out,
         )
     }
 }

@@ -194,7 +194,7 @@ impl Consistent {
                 &self.copy,
                 &self.scratch,
                 origin,
-                (&mut self.row, out),
+                out,
             )?;
         }
         self.stage = if by_key || matches!(self.source, Source::Leads) {
