@@ -157,17 +157,15 @@ fn definition(space: SpaceId, root: PageNo) -> TableDef {
     }
 }
 
-/// Takes `n` ids for tables and indexes (D2). Blocks.
-pub(crate) fn take_ids(store: &Store, space: SpaceId, n: u64) -> Result<u64, EngineError> {
-    block(|| -> Result<u64, Stop> {
-        let mut mtr = store.mtr();
-        mtr.reserve(256, space, 0).map_err(lift)?;
-        let page = mtr.latch(PageId { space, page: 0 }).map_err(lift)?;
-        let first = mtr.u64(page, AT_NEXT_ID).max(FIRST_ID);
-        mtr.write(page, AT_NEXT_ID, &(first + n).to_le_bytes());
-        mtr.commit();
-        Ok(first)
-    })
+/// Takes `n` ids for tables and indexes (D2).
+pub(crate) fn take_ids(store: &Store, space: SpaceId, n: u64) -> Result<u64, Stop> {
+    let mut mtr = store.mtr();
+    mtr.reserve(256, space, 0).map_err(lift)?;
+    let page = mtr.latch(PageId { space, page: 0 }).map_err(lift)?;
+    let first = mtr.u64(page, AT_NEXT_ID).max(FIRST_ID);
+    mtr.write(page, AT_NEXT_ID, &(first + n).to_le_bytes());
+    mtr.commit();
+    Ok(first)
 }
 
 /// Reads everything.

@@ -346,6 +346,13 @@ impl Engine {
         self.shared.tables.write().insert(def.id, table);
     }
 
+    /// Opens a table that no restart keeps.
+    pub(crate) fn open_private_table(&self, def: &Arc<TableDef>) {
+        let table = Table::new(def.clone(), self.shared.store.clone());
+        let table = Arc::new(table.of_one_session());
+        self.shared.tables.write().insert(def.id, table);
+    }
+
     /// Opens a table whose rows were put there just now: snapshots that are open cannot read it (error 1412).
     pub(crate) fn open_new_table(&self, def: &Arc<TableDef>) {
         let table = Table::new(def.clone(), self.shared.store.clone());

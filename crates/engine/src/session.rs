@@ -50,6 +50,8 @@ pub struct EngineSession {
     mark: u32,
     /// A read of the statement at hand met a table or index that is newer than its snapshot.
     refused: bool,
+    /// The transaction has changed a table that a restart keeps: only then has its commit to be durable.
+    is_kept: bool,
 }
 
 static NEXT_INTERNAL: AtomicU64 = AtomicU64::new(1 << 32);
@@ -68,6 +70,7 @@ impl EngineSession {
             trx,
             mdl,
             explicit: false,
+            is_kept: false,
             mark: 0,
             refused: false,
         })
@@ -195,6 +198,7 @@ impl EngineSession {
     fn commit_changes(&mut self) -> Result<(), Stop> {
         if self.trx.is_active() {
             let flush = match self.shared.flush_at_commit.load(Relaxed) {
+                _ if !self.is_kept => FlushAtCommit::Lazy,
                 0 => FlushAtCommit::Lazy,
                 2 => FlushAtCommit::Written,
                 _ => FlushAtCommit::Durable,
@@ -224,6 +228,7 @@ impl EngineSession {
     #[inline]
     fn end(&mut self) {
         self.explicit = false;
+        self.is_kept = false;
         self.mark = 0;
         self.mdl.release_all();
     }
@@ -253,19 +258,26 @@ impl EngineSession {
 
     /// Inserts a row; call again with the same operation after a wait.
     pub fn insert(&mut self, op: &mut InsertOp) -> Result<WriteOutcome, Stop> {
-        op.table().check_sound()?;
+        self.note_change(op.table())?;
         op.run(self)
+    }
+
+    /// Before a change of a row of `table`.
+    fn note_change(&mut self, table: &Table) -> Result<(), Stop> {
+        table.check_sound()?;
+        self.is_kept |= !table.is_private();
+        Ok(())
     }
 
     /// Changes a row that a locking read of this transaction gave.
     pub fn update(&mut self, op: &mut UpdateOp) -> Result<WriteOutcome, Stop> {
-        op.table().check_sound()?;
+        self.note_change(op.table())?;
         op.run(self)
     }
 
     /// Deletes a row that a locking read of this transaction gave.
     pub fn delete(&mut self, op: &mut DeleteOp) -> Result<WriteOutcome, Stop> {
-        op.table().check_sound()?;
+        self.note_change(op.table())?;
         op.run(self)
     }
 

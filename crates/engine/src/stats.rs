@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use nfold_btree::{EntryBatch, KeyRange};
 use nfold_catalog::{IndexStats, TableStats};
-use nfold_store::{Stop as StoreStop, Store};
+use nfold_store::{Stop as StoreStop, Store, Wait};
 
 use crate::ddl::stop;
 use crate::error::EngineError;
@@ -100,10 +100,21 @@ pub fn block<T, E>(mut call: impl FnMut() -> Result<T, StoreStop<E>>) -> Result<
 where
     EngineError: From<E>,
 {
+    finish(&mut Wait::block, &mut call)
+}
+
+/// Calls again after each wait, which `wait` waits for.
+pub(crate) fn finish<T, E>(
+    wait: &mut dyn FnMut(Wait),
+    mut call: impl FnMut() -> Result<T, StoreStop<E>>,
+) -> Result<T, EngineError>
+where
+    EngineError: From<E>,
+{
     loop {
         match call() {
             Ok(value) => return Ok(value),
-            Err(StoreStop::Wait(wait)) => wait.block(),
+            Err(StoreStop::Wait(until)) => wait(until),
             Err(StoreStop::Error(e)) => return Err(e.into()),
         }
     }

@@ -103,6 +103,8 @@ pub struct Table {
     damaged: AtomicBool,
     limbo: Arc<Limbo>,
     lost: LostEntries,
+    /// No restart keeps it.
+    private: bool,
 }
 
 /// Upper ends of the logged blocks of automatic values.
@@ -142,6 +144,7 @@ impl Table {
             damaged: AtomicBool::new(false),
             limbo,
             lost: LostEntries::default(),
+            private: false,
         }
     }
 
@@ -236,6 +239,17 @@ impl Table {
     /// The newest statistics, with the row count as it is estimated now.
     pub fn stats(&self) -> Arc<TableStats> {
         self.stats.read().clone()
+    }
+
+    /// The table is one that no restart keeps.
+    pub(crate) fn of_one_session(mut self) -> Table {
+        self.private = true;
+        self
+    }
+
+    /// Whether no restart keeps it.
+    pub(crate) fn is_private(&self) -> bool {
+        self.private
     }
 
     /// The table was filled just now, with the newest versions alone: older snapshots cannot read it.

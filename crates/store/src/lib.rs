@@ -16,6 +16,7 @@ mod options;
 mod page;
 mod page_ref;
 mod pool;
+mod private_file;
 mod recovery;
 mod redo;
 mod scratch;

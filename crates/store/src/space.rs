@@ -11,7 +11,7 @@
 //! ```
 //! # Invariants
 //! - I1: space ids are never reused: the control file's limit is raised, durably, before an id below it is given out.
-//! - I2: a file named `x.nfd` has a valid page 0: it is made under another name, synced, and renamed.
+//! - I2: a file named `x.nfd` has a valid page 0: it is made under another name, synced, and renamed. A private space ([`crate::private_file`]) has no such file.
 //! - I3: `file_pages` ≥ `pages` + `claimed`: a claimed page number has blocks in the file.
 //! - I4: page 0 stays resident while there are pins.
 //! - I5: a [`Space`] object lives until the store is dropped. When its space was dropped and forgotten it is given to another ([`crate::spaces`]),
@@ -31,6 +31,7 @@ use crate::page::{PAGE_SIZE, PageId, PageNo, PageType, SpaceId, header, seal};
 use crate::pool::directory::Directory;
 use crate::pool::flat::Arena;
 use crate::pool::load::Load;
+use crate::private_file::PrivateFile;
 use nfold_sync::Tenancy;
 use parking_lot::Mutex;
 use std::ops::Deref;
@@ -80,6 +81,8 @@ struct Open {
     name: Arc<str>,
     /// `None` once dropped.
     file: Option<Arc<dyn DiskFile>>,
+    /// As in [`OpenFile`].
+    private: Option<Arc<PrivateFile>>,
 }
 
 /// A growth of the file under way, and the error of the last one until somebody has seen it.
@@ -117,6 +120,7 @@ impl Space {
         *self.open.lock() = Open {
             name: file.name.into(),
             file: Some(file.file),
+            private: file.private,
         };
         self.forgotten.store(false, Ordering::SeqCst);
         self.gone.store(false, Ordering::SeqCst);
@@ -186,6 +190,11 @@ impl Space {
         self.open.lock().name.clone()
     }
 
+    /// The file of a private space, which goes with its last user.
+    pub(crate) fn take_private_file(&self) -> Option<Arc<PrivateFile>> {
+        self.open.lock().private.take()
+    }
+
     pub(crate) fn file(&self) -> Result<Arc<dyn DiskFile>, StoreError> {
         let file = self.open.lock().file.clone();
         file.ok_or_else(|| StoreError::SpaceGone(self.id()))
@@ -227,6 +236,8 @@ pub(crate) struct OpenFile<'a> {
     /// As on page 0.
     pub(crate) pages: u32,
     pub(crate) file_pages: u32,
+    /// Where no restart keeps the space: its file, again.
+    pub(crate) private: Option<Arc<PrivateFile>>,
 }
 
 /// A space that stays what it is as long as this lives, dropped or not.

@@ -32,6 +32,7 @@ use crate::disk::{Disk, OpenMode};
 use crate::error::StoreError;
 use crate::page::{PAGE_SIZE, SpaceId};
 use crate::pool::flat::Arena;
+use crate::private_file::{PRIVATE_PAGES, PrivateFile};
 use crate::space::{
     FIRST_PAGES, Held, OpenFile, SUFFIX, Space, TEMPORARY, check_name, header_image, identify,
 };
@@ -289,6 +290,29 @@ impl Spaces {
                 file,
                 pages,
                 file_pages,
+                private: None,
+            },
+        )
+    }
+
+    /// Opens a new space whose file is made only when it is needed, and that no restart keeps.
+    pub(crate) fn create_private(
+        &self,
+        disk: &Arc<dyn Disk>,
+        id: SpaceId,
+        name: &str,
+    ) -> Result<Held, StoreError> {
+        check_name(name)?;
+        let file = Arc::new(PrivateFile::new(disk.clone(), id, name));
+        let (pages, file_pages) = (1, PRIVATE_PAGES);
+        self.insert(
+            id,
+            OpenFile {
+                name,
+                file: file.clone(),
+                pages,
+                file_pages,
+                private: Some(file),
             },
         )
     }
@@ -329,6 +353,7 @@ impl Spaces {
                 file,
                 pages,
                 file_pages,
+                private: None,
             },
         )
     }

@@ -29,7 +29,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 /// Space ids are made durable this many at a time.
-const SPACE_IDS: u64 = 64;
+const SPACE_IDS: u64 = 1024;
 
 /// The filled prefix of the log, on a cache line of its own.
 #[derive(Copy, Clone)]
@@ -122,6 +122,25 @@ impl Store {
     /// Makes the file `name.nfd`, durable when this returns, with page 0 as its header. The id is never reused, also not after
     /// a crash. `name`: letters, digits, `_ # . - @ $`, at most 200 bytes. Blocks on the disk for a moment.
     pub fn create_space(&self, name: &str) -> Result<SpaceId, Stop> {
+        let id = self.new_space_id()?;
+        self.core.spaces.create(&*self.core.disk, id, name)?;
+        Ok(id)
+    }
+
+    /// A new space that no restart keeps: its file is made when one of its pages has to leave memory. Blocks on the disk only where the control file's limit of ids is
+    /// raised.
+    pub fn create_private_space(&self, name: &str) -> Result<SpaceId, Stop> {
+        let core = &*self.core;
+        let id = self.new_space_id()?;
+        let space = core.spaces.create_private(&core.disk, id, name)?;
+        if core.has_free_frames() {
+            // Nothing is read for it, so that is done before an I/O thread could be asked.
+            core.load_now(&space, space::header_page(id))?;
+        }
+        Ok(id)
+    }
+
+    fn new_space_id(&self) -> Result<SpaceId, Stop> {
         let core = &*self.core;
         if core.stopping() {
             return Err(Stop::Error(StoreError::ShuttingDown));
@@ -131,7 +150,6 @@ impl Store {
             let limit = u64::from(id) + SPACE_IDS;
             core.update_control(|c| c.space_limit = c.space_limit.max(limit));
         }
-        core.spaces.create(&*core.disk, id, name)?;
         Ok(id)
     }
 
@@ -145,6 +163,10 @@ impl Store {
     pub fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
         let core = &*self.core;
         let space = core.spaces.remove(id).ok_or(StoreError::SpaceGone(id))?;
+        if let Some(file) = space.take_private_file() {
+            core.forget_private(space, file);
+            return Ok(());
+        }
         let name = format!("{}{}", space.name(), space::SUFFIX);
         let removed = core.disk.remove(&name).and_then(|()| core.disk.sync_dir());
         core.forget_later(space);

@@ -37,11 +37,8 @@ impl Engine {
         }
         self.finish_rollbacks()?;
         let one = shared.ddl.lock();
-        let first = dictionary::take_ids(
-            &shared.store,
-            shared.dictionary.def().space,
-            add.len().max(1) as u64,
-        )?;
+        let (ids, of) = (add.len().max(1) as u64, shared.dictionary.def().space);
+        let first = block(|| dictionary::take_ids(&shared.store, of, ids))?;
         let mut new = TableDef::clone(table);
         new.indexes.retain(|i| !drop.contains(&i.id));
         let mut made = Vec::new();

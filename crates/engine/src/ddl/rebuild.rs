@@ -9,6 +9,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use nfold_catalog::TableDef;
+use nfold_store::Wait;
 
 use super::build::{Filler, OwnBytes};
 use super::index::fill_one;
@@ -102,7 +103,7 @@ impl Engine {
             }
             _ => 1,
         };
-        self.begin_auto_increment(new, next.max(wanted))
+        self.begin_auto_increment(new, next.max(wanted), &mut Wait::block)
     }
 
     fn copy_rows<E>(

@@ -6,13 +6,13 @@ use nfold_btree::TreeHandle;
 use nfold_catalog::{
     ColumnDef, IndexDef, IndexId, IndexKind, IndexPart, TableDef, TableId, TableOptions,
 };
-use nfold_store::{PageNo, SpaceId};
+use nfold_store::{PageNo, SpaceId, Wait};
 use nfold_types::collation::CollationId;
 
 use crate::dictionary::{self, Kind};
 use crate::engine::Engine;
 use crate::error::{EngineError, Stop, lift};
-use crate::stats::{block, now};
+use crate::stats::{block, finish, now};
 use crate::table::Table;
 
 /// An index to be made.
@@ -76,7 +76,7 @@ impl Engine {
         let _one = self.shared().ddl.lock();
         let def = Arc::new(self.make_table(&spec)?);
         let done = self
-            .begin_auto_increment(&def, spec.auto_increment)
+            .begin_auto_increment(&def, spec.auto_increment, &mut Wait::block)
             .and_then(|()| self.change_dictionary(|s| self.put_table(s, &def)));
         self.unless_failed(done, def.space)?;
         self.open_new_table(&def);
@@ -93,18 +93,26 @@ impl Engine {
         Ok(def)
     }
 
-    /// An empty table that no schema will name, for one session: also a transaction whose snapshot is older can use it. A crash removes it.
-    /// [`Engine::abandon_table`] is to follow.
-    pub fn create_private_table(&self, spec: TableSpec) -> Result<Arc<TableDef>, EngineError> {
-        let def = self.make_unnamed(&spec)?;
-        self.open_table(&def);
+    /// An empty table that no schema will name, for one session: also a transaction whose snapshot is older can use it. It ends with the process, so nothing waits for
+    /// the disk, and its commits are not durable. [`Engine::abandon_table`] is to follow. `wait` waits for pages in other hands.
+    pub fn create_private_table(
+        &self,
+        spec: &TableSpec,
+        wait: &mut dyn FnMut(Wait),
+    ) -> Result<Arc<TableDef>, EngineError> {
+        let store = &self.shared().store;
+        let create = |name: &str| store.create_private_space(name);
+        let def = Arc::new(self.make_table_in(spec, create, wait)?);
+        let begun = self.begin_auto_increment(&def, spec.auto_increment, wait);
+        self.unless_failed(begun, def.space)?;
+        self.open_private_table(&def);
         Ok(def)
     }
 
     fn make_unnamed(&self, spec: &TableSpec) -> Result<Arc<TableDef>, EngineError> {
         let _one = self.shared().ddl.lock();
         let def = Arc::new(self.make_table(spec)?);
-        let begun = self.begin_auto_increment(&def, spec.auto_increment);
+        let begun = self.begin_auto_increment(&def, spec.auto_increment, &mut Wait::block);
         self.unless_failed(begun, def.space)?;
         Ok(def)
     }
@@ -130,19 +138,28 @@ impl Engine {
 
     /// Makes the space and the empty trees of a table; nothing names them yet.
     pub(super) fn make_table(&self, spec: &TableSpec) -> Result<TableDef, EngineError> {
+        let create = |name: &str| self.shared().store.create_space(name);
+        self.make_table_in(spec, create, &mut Wait::block)
+    }
+
+    /// As [`make_table`](Self::make_table), in a space that `create` makes under a name.
+    fn make_table_in(
+        &self,
+        spec: &TableSpec,
+        create: impl Fn(&str) -> Result<SpaceId, nfold_store::Stop>,
+        wait: &mut dyn FnMut(Wait),
+    ) -> Result<TableDef, EngineError> {
         let indexes = spec.ordered_indexes();
         let shared = self.shared();
-        let first = dictionary::take_ids(
-            &shared.store,
-            shared.dictionary.def().space,
-            1 + indexes.len() as u64,
-        )?;
-        let space = block(|| shared.store.create_space(&format!("t{first}")))?;
+        let (ids, of) = (1 + indexes.len() as u64, shared.dictionary.def().space);
+        let first = finish(wait, || dictionary::take_ids(&shared.store, of, ids))?;
+        let name = format!("t{first}");
+        let space = finish(wait, || create(&name))?;
         let mut defs = Vec::with_capacity(indexes.len());
         for (n, index) in indexes.into_iter().enumerate() {
             let id = first + 1 + n as u64;
             let root = self
-                .make_tree(space, id)
+                .make_tree_waiting(space, id, wait)
                 .inspect_err(|_| self.abandon_space(space))?;
             let IndexSpec {
                 name,
@@ -178,8 +195,17 @@ impl Engine {
 
     /// Makes an empty tree; its root page.
     pub(super) fn make_tree(&self, space: SpaceId, index: u64) -> Result<PageNo, EngineError> {
+        self.make_tree_waiting(space, index, &mut Wait::block)
+    }
+
+    fn make_tree_waiting(
+        &self,
+        space: SpaceId,
+        index: u64,
+        wait: &mut dyn FnMut(Wait),
+    ) -> Result<PageNo, EngineError> {
         let store = &self.shared().store;
-        block(|| -> Result<PageNo, Stop> {
+        finish(wait, || -> Result<PageNo, Stop> {
             let mut mtr = store.mtr();
             mtr.reserve(TreeHandle::CREATE_LOG_BYTES, space, 1)
                 .map_err(lift)?;
@@ -210,11 +236,12 @@ impl Engine {
         &self,
         new: &TableDef,
         first: u64,
+        wait: &mut dyn FnMut(Wait),
     ) -> Result<(), EngineError> {
         if first > 1 && new.auto_increment_column().is_some() {
             let store = &self.shared().store;
             let table = Table::new(Arc::new(new.clone()), store.clone());
-            block(|| table.auto_increment_observe(first - 1))?;
+            finish(wait, || table.auto_increment_observe(first - 1))?;
             table.save_counters(store)?;
         }
         Ok(())

@@ -9,7 +9,7 @@ use nfold_types::collation::CollationId;
 use crate::dictionary::{self, Kind};
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::stats::now;
+use crate::stats::{block, now};
 
 /// A view to be made.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,8 @@ impl Engine {
         let shared = self.shared();
         let _one = shared.ddl.lock();
         let dictionary = &shared.dictionary;
-        let id = dictionary::take_ids(&shared.store, dictionary.def().space, 1)?;
+        let space = dictionary.def().space;
+        let id = block(|| dictionary::take_ids(&shared.store, space, 1))?;
         let name = (TableId(id), spec.schema, spec.name);
         let def = TableDef::of_view(name, spec.collation, now(), spec.columns, spec.view);
         let stored = StoredView(def);

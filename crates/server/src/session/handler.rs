@@ -367,7 +367,7 @@ impl SessionHandler for Session {
     fn change_user(&mut self, cx: &FiberCx<'_>, login: LoginInfo) -> Result<(), ClientError> {
         let ended = self.rollback(&mut FiberExec { fiber: cx });
         ended.map_err(|e| ClientError::from(&e))?;
-        self.drop_all_temporary(&mut FiberExec { fiber: cx });
+        self.drop_all_temporary();
         *self = Session::open(self.server.clone(), login).map_err(|e| ClientError::from(&e))?;
         self.publish(cx);
         self.log_login("Change user");
@@ -431,6 +431,6 @@ impl SessionHandler for Session {
                 self.env.login.connection_id
             );
         }
-        self.drop_all_temporary(&mut FiberExec { fiber: cx });
+        self.drop_all_temporary();
     }
 }

@@ -147,7 +147,7 @@ impl Session {
     pub fn reset(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         let ended = self.rollback(cx);
         self.release_table_locks();
-        self.drop_all_temporary(cx);
+        self.drop_all_temporary();
         let mut login = self.env.login.clone();
         login.database = None;
         let database = self.env.database.take();

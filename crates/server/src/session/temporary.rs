@@ -4,10 +4,11 @@
 //! - V1: no other session sees them; plans of a session that has some are not shared. They have no metadata locks and need no privileges once made.
 //! - V2: making and dropping them commits nothing and is not rolled back; their rows are, as any other's. What a crash leaves is removed by the next start.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use nfold_catalog::{Privileges, SchemaSnapshot, TableDef};
-use nfold_engine::{Engine, EngineError, TableSpec};
+use nfold_engine::{Engine, TableSpec, Wait};
 use nfold_exec::ExecCx;
 use nfold_sql::ast::{CreateTable, ObjectName};
 use nfold_types::{ErrorCode, Level, SqlError};
@@ -175,7 +176,7 @@ impl Session {
         match filled.and_then(|result| ended.map(|()| result)) {
             Ok(result) => Ok(self.after_rows(result, sink)),
             Err(e) => {
-                self.drop_temporary(cx, &def);
+                self.drop_temporary(&def);
                 Err(e)
             }
         }
@@ -212,8 +213,9 @@ impl Session {
         cx: &mut dyn ExecCx,
         spec: TableSpec,
     ) -> Result<Arc<TableDef>, SqlError> {
-        let engine = self.server.engine.clone();
-        self.change(cx, move || engine.create_private_table(spec))
+        let wait = &mut |mut wait: Wait| cx.wait_through(Pin::<&mut Wait>::new(&mut wait));
+        let made = self.server.engine.create_private_table(&spec, wait);
+        made.map_err(|e| nfold_exec::engine_error(&e))
     }
 
     /// TRUNCATE TABLE: an empty table in its place.
@@ -224,29 +226,22 @@ impl Session {
     ) -> Result<Response, SqlError> {
         let new = self.make_private(cx, ddl::table::spec_of(old))?;
         self.temporary.put(new);
-        self.drop_temporary(cx, old);
+        self.drop_temporary(old);
         Ok(Response::ok())
     }
 
     /// Drops one.
-    pub(super) fn drop_temporary(&mut self, cx: &mut dyn ExecCx, table: &Arc<TableDef>) {
+    pub(super) fn drop_temporary(&mut self, table: &Arc<TableDef>) {
         self.temporary.dropped |= self.engine.in_transaction();
         self.temporary.take(table);
         self.plan_environment_changed();
-        let (engine, table) = (self.server.engine.clone(), table.clone());
-        let gone = self.change(cx, move || {
-            engine.abandon_table(&table);
-            Ok::<(), EngineError>(())
-        });
-        if let Err(error) = gone {
-            tracing::warn!(%error, "a temporary table is left to the next start");
-        }
+        self.server.engine.abandon_table(table);
     }
 
     /// The session's end, or as good as that.
-    pub(super) fn drop_all_temporary(&mut self, cx: &mut dyn ExecCx) {
+    pub(super) fn drop_all_temporary(&mut self) {
         while let Some(table) = self.temporary.tables.last().cloned() {
-            self.drop_temporary(cx, &table);
+            self.drop_temporary(&table);
         }
     }
 }

@@ -25,12 +25,14 @@ use crate::error::StoreError;
 use crate::page::SpaceId;
 use crate::pool::directory::Place;
 use crate::pool::load::Job;
+use crate::private_file::{PRIVATE_PAGES, PrivateFile};
 use crate::space::{Held, Space};
 use nfold_observe::contention::{Site, WaitKind};
 use nfold_sync::PageWord;
 use nfold_sync::page_word::{frame_of, is_exclusive};
 use parking_lot::MutexGuard;
 use resize::FreeFrames;
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
@@ -60,6 +62,11 @@ impl Core {
             self.note_given(frame);
         }
         frame
+    }
+
+    /// Whether enough frames are free for a page to be made without a wait.
+    pub(crate) fn has_free_frames(&self) -> bool {
+        self.free_count() > self.stock() / 2
     }
 
     /// How many free frames the cleaner keeps ready.
@@ -246,6 +253,25 @@ impl Core {
             while let Some((space, from)) = next {
                 next = self.forget_some(space, from);
             }
+        }
+    }
+
+    /// Forgets the pages of a dropped private space: at once where they are few, as nobody reads them any more. A file that was made for it is removed by an I/O
+    /// thread.
+    pub(crate) fn forget_private(&self, space: Held, file: Arc<PrivateFile>) {
+        let few = space.pages.load(Ordering::Acquire) <= PRIVATE_PAGES;
+        match few {
+            false => self.forget_later(space),
+            true => {
+                let mut next = Some((space, Place::default()));
+                while let Some((space, from)) = next {
+                    next = self.forget_some(space, from);
+                }
+            }
+        }
+        if self.threaded() && file.is_made() {
+            self.jobs
+                .push_other(Job::Call(Box::new(move |_| drop(file))));
         }
     }
 

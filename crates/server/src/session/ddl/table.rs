@@ -199,7 +199,7 @@ impl Session {
         } else if !names.is_empty() {
             self.drop_named(cx, d, &names)?;
         }
-        own.iter().for_each(|table| self.drop_temporary(cx, table));
+        own.iter().for_each(|table| self.drop_temporary(table));
         Ok(Response::ok())
     }
 
