@@ -8,7 +8,8 @@
 //! O1. A chain is whole and durable no later than the row version that points to it: it is written first.
 //! O2. A page of a chain bears its owner's transaction id, and so does every pointer to the chain: a page that was freed and
 //!     taken by another chain is told apart, and freeing a chain again after a crash frees nothing.
-//! O3. A chain belongs to successive versions of one row: an update that leaves the column alone names the same chain. It is freed when the last version that
+//! O3. A chain belongs to successive versions of one row: an update that leaves the column alone
+//!     names the same chain. It is freed when the last version that
 //!     names it is purged, or the first one is rolled back.
 //! O4. A chain that no row names yet, or any more, is listed in the table's [`limbo`](crate::limbo).
 
@@ -206,7 +207,8 @@ impl Mover {
     }
 }
 
-/// Longest row image that stays on a tree page behind a key of `key_len` bytes: key, header and image are one entry.
+/// Longest row image that stays on a tree page behind a key of `key_len` bytes: key, header and
+/// image are one entry.
 fn longest_inline(key_len: usize) -> usize {
     MAX_INLINE.min(MAX_ENTRY - CLUSTERED_HEADER - key_len.min(MAX_KEY))
 }
@@ -283,7 +285,8 @@ pub(crate) fn next_page(mtr: &Mtr<'_>, page: Latched) -> PageNo {
     mtr.u32(page, NEXT)
 }
 
-/// Appends a row image to `out` in which the values of the `wanted` columns take the place of their overflow pointers. On an error or a wait `out` is as before.
+/// Appends a row image to `out` in which the values of the `wanted` columns take the place of their
+/// overflow pointers. On an error or a wait `out` is as before.
 pub(crate) fn inflate(
     store: &Store,
     space: SpaceId,

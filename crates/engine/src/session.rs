@@ -50,7 +50,8 @@ pub struct EngineSession {
     mark: u32,
     /// A read of the statement at hand met a table or index that is newer than its snapshot.
     refused: bool,
-    /// The transaction has changed a table that a restart keeps: only then has its commit to be durable.
+    /// The transaction has changed a table that a restart keeps: only then has its commit to be
+    /// durable.
     is_kept: bool,
 }
 

@@ -1,16 +1,20 @@
-//! The file of a private space: one that no restart keeps. It is made when the first page has to leave memory, or when the space becomes large, never synced, and
+//! The file of a private space: one that no restart keeps. It is made when the first page has to
+//! leave memory, or when the space becomes large, never synced, and
 //! removed with its last user. Most private spaces are dropped before they have one.
 //!
 //! # Picture
 //! ```text
-//!   in memory alone: length, page 0 as it was made ──▶ first write, or length above SPARSE_BYTES ──▶ a file named as an unfinished space
+//! in memory alone: length, page 0 as it was made ──▶ first write, or length above SPARSE_BYTES ──▶
+//! a file named as an unfinished space
 //! ```
 //! # Invariants
-//! - P1: the file's name ends in [`TEMPORARY`]: the next start removes it before recovery, which skips the redo of spaces without a file.
+//! - P1: the file's name ends in [`TEMPORARY`]: the next start removes it before recovery, which
+//!   skips the redo of spaces without a file.
 //! - P2: the pool reads no page that it has not written before, but for page 0.
 //!
 //! # Failure
-//! Up to `SPARSE_BYTES` the disk has promised no blocks: on a full disk a page of such a space stays in memory until there is room. Beyond it blocks are
+//! Up to `SPARSE_BYTES` the disk has promised no blocks: on a full disk a page of such a space
+//! stays in memory until there is room. Beyond it blocks are
 //! allocated as for any space, so that a full disk is the error of the statement that needs them.
 
 use std::io;

@@ -11,7 +11,8 @@
 //! ```
 //! # Invariants
 //! - I1: space ids are never reused: the control file's limit is raised, durably, before an id below it is given out.
-//! - I2: a file named `x.nfd` has a valid page 0: it is made under another name, synced, and renamed. A private space ([`crate::private_file`]) has no such file.
+//! - I2: a file named `x.nfd` has a valid page 0: it is made under another name, synced, and
+//!   renamed. A private space ([`crate::private_file`]) has no such file.
 //! - I3: `file_pages` ≥ `pages` + `claimed`: a claimed page number has blocks in the file.
 //! - I4: page 0 stays resident while there are pins.
 //! - I5: a [`Space`] object lives until the store is dropped. When its space was dropped and forgotten it is given to another ([`crate::spaces`]),

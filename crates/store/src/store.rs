@@ -127,7 +127,8 @@ impl Store {
         Ok(id)
     }
 
-    /// A new space that no restart keeps: its file is made when one of its pages has to leave memory. Blocks on the disk only where the control file's limit of ids is
+    /// A new space that no restart keeps: its file is made when one of its pages has to leave
+    /// memory. Blocks on the disk only where the control file's limit of ids is
     /// raised.
     pub fn create_private_space(&self, name: &str) -> Result<SpaceId, Stop> {
         let core = &*self.core;

@@ -260,13 +260,15 @@ fn append_wide(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) -
         true => len,
         false => len - len % wide::OVER,
     };
-    // SAFETY: `wide_len` rounded up is `rounded`, or `wide_len` is a multiple of `OVER`: so many bytes from `off` on are inside the slice (W1), and
+    // SAFETY: `wide_len` rounded up is `rounded`, or `wide_len` is a multiple of `OVER`: so many
+    // bytes from `off` on are inside the slice (W1), and
     // as many were reserved.
     unsafe { wide::copy(words.as_ptr().cast::<u8>().add(off), to, wide_len) };
     let mut at = wide_len;
     while at < len {
         let word = load_u64(words, off + at).to_le_bytes();
-        // SAFETY: `at` is below `len` and a multiple of 8, so the word ends within the `rounded` bytes that were reserved; no alignment is asked for.
+        // SAFETY: `at` is below `len` and a multiple of 8, so the word ends within the `rounded`
+        // bytes that were reserved; no alignment is asked for.
         unsafe { to.add(at).cast::<[u8; 8]>().write(word) };
         at += 8;
     }

@@ -93,8 +93,10 @@ impl Engine {
         Ok(def)
     }
 
-    /// An empty table that no schema will name, for one session: also a transaction whose snapshot is older can use it. It ends with the process, so nothing waits for
-    /// the disk, and its commits are not durable. [`Engine::abandon_table`] is to follow. `wait` waits for pages in other hands.
+    /// An empty table that no schema will name, for one session: also a transaction whose snapshot
+    /// is older can use it. It ends with the process, so nothing waits for
+    /// the disk, and its commits are not durable. [`Engine::abandon_table`] is to follow. `wait`
+    /// waits for pages in other hands.
     pub fn create_private_table(
         &self,
         spec: &TableSpec,

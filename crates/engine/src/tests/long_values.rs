@@ -1,4 +1,5 @@
-//! Rows with values on overflow pages: how they are read, and how an update that leaves them alone shares them.
+//! Rows with values on overflow pages: how they are read, and how an update that leaves them alone
+//! shares them.
 
 use super::*;
 use crate::error::lift;

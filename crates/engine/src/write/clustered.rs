@@ -42,8 +42,10 @@ pub(super) fn reserve(mtr: &mut Mtr<'_>, table: &Table, bytes: usize) -> Result<
         .map_err(lift)
 }
 
-/// What the undo log is told of a change of the row `current` (header and image; empty: there was none). `leaves_nothing`: the new version has the
-/// same entries in all indexes, and names all overflow chains of the old one, so purge need not look for those.
+/// What the undo log is told of a change of the row `current` (header and image; empty: there was
+/// none). `leaves_nothing`: the new version has the
+/// same entries in all indexes, and names all overflow chains of the old one, so purge need not
+/// look for those.
 fn replaced<'a>(
     kind: UndoKind,
     table: &Table,
@@ -168,7 +170,8 @@ pub(super) fn insert(
     Ok(Inserted::Done(place))
 }
 
-/// Whether a row stands under `key`; it is locked shared then. For rows with long columns, before these are written to pages of their own: it decides what the
+/// Whether a row stands under `key`; it is locked shared then. For rows with long columns, before
+/// these are written to pages of their own: it decides what the
 /// [`insert`] would find afterwards.
 pub(super) fn is_duplicate(
     session: &mut EngineSession,

@@ -50,8 +50,10 @@ impl UpdateOp {
         }
     }
 
-    /// The old row as a locking read gave it, with its hidden row id if the table has one, and the new row's image, emptied, for the caller to fill. A column
-    /// that stays as it was may be the same overflow pointer in both. Columns of the primary key are values.
+    /// The old row as a locking read gave it, with its hidden row id if the table has one, and the
+    /// new row's image, emptied, for the caller to fill. A column
+    /// that stays as it was may be the same overflow pointer in both. Columns of the primary key
+    /// are values.
     pub fn row(&mut self, old: &[u8], row_id: Option<u64>) -> &mut Vec<u8> {
         self.work.reset();
         (self.row_id, self.moves, self.left) = (row_id, false, false);

@@ -365,7 +365,8 @@ pub(super) fn found(
     let used = b.used.take();
     for (t, (slot, used)) in b.tables.iter_mut().zip(used).enumerate() {
         slot.used = used;
-        // The keys of a row that changes are made anew. Its other columns go into the new version as they are stored.
+        // The keys of a row that changes are made anew. Its other columns go into the new version
+        // as they are stored.
         if changed >> t & 1 == 1
             && let TableSource::Table(def) = &slot.source
         {

@@ -256,7 +256,8 @@ impl Core {
         }
     }
 
-    /// Forgets the pages of a dropped private space: at once where they are few, as nobody reads them any more. A file that was made for it is removed by an I/O
+    /// Forgets the pages of a dropped private space: at once where they are few, as nobody reads
+    /// them any more. A file that was made for it is removed by an I/O
     /// thread.
     pub(crate) fn forget_private(&self, space: Held, file: Arc<PrivateFile>) {
         let few = space.pages.load(Ordering::Acquire) <= PRIVATE_PAGES;

@@ -12,7 +12,8 @@ pub(super) trait Matcher {
     fn next(&self, s: &[u8]) -> Option<(char, usize)>;
     /// Whether two characters are the same.
     fn same(&self, a: char, b: char) -> bool;
-    /// The offset of the first character that is the same as `c`; `None`: there is none, or none before malformed bytes.
+    /// The offset of the first character that is the same as `c`; `None`: there is none, or none
+    /// before malformed bytes.
     #[inline]
     fn find(&self, s: &[u8], c: char) -> Option<usize> {
         let mut at = 0;

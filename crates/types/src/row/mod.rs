@@ -280,7 +280,8 @@ impl RowLayout {
         Ok(())
     }
 
-    /// Appends a copy of the image `old` with other values in the `changed` columns. Fields on overflow pages stay
+    /// Appends a copy of the image `old` with other values in the `changed` columns. Fields on
+    /// overflow pages stay
     /// there, named by the same pointers. On an error `out` is as before.
     pub fn encode_changed<'v>(
         &self,
@@ -301,7 +302,8 @@ impl RowLayout {
         done
     }
 
-    /// Appends the beginning of an image without values, with room for wide offsets. [`narrow`](Self::narrow) closes that up where they are not needed.
+    /// Appends the beginning of an image without values, with room for wide offsets.
+    /// [`narrow`](Self::narrow) closes that up where they are not needed.
     fn begin_image(&self, out: &mut Vec<u8>, start: usize) {
         out.extend_from_slice(&self.version.to_le_bytes());
         out.push(0);
@@ -593,7 +595,8 @@ impl RowLayout {
         })
     }
 
-    /// As [`rewrite`](Self::rewrite), but `put` appends the bytes of each variable field itself, and returns whether they are an overflow pointer.
+    /// As [`rewrite`](Self::rewrite), but `put` appends the bytes of each variable field itself,
+    /// and returns whether they are an overflow pointer.
     pub fn rewrite_with<'a, E: From<RowError>>(
         &self,
         row: &'a [u8],

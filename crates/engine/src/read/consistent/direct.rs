@@ -28,7 +28,8 @@ use nfold_types::row::{EntryWords, KeyRows};
 const COVERING_BYTES: usize = 48;
 /// Leaves that a range is read from in one go, where they give hardly a row.
 const LEAVES: usize = 64;
-/// Bytes of rows after which a range leaves the entries behind them for the next call: rows with long columns are handed over few at a time.
+/// Bytes of rows after which a range leaves the entries behind them for the next call: rows with
+/// long columns are handed over few at a time.
 const LONG_ROWS_BYTES: usize = 128 << 10;
 /// Bytes of a row that are asked for ahead, at most.
 const LONGEST_AHEAD: usize = 1024;
@@ -397,7 +398,8 @@ impl Consistent {
         Ok(())
     }
 
-    /// Drops the rows behind row `i`, which was made of copied entry `n`, and goes back to right behind that entry, so that the next call brings them. False, and
+    /// Drops the rows behind row `i`, which was made of copied entry `n`, and goes back to right
+    /// behind that entry, so that the next call brings them. False, and
     /// nothing happens: there are none, or the source cannot go back.
     fn leave_rest(&mut self, spec: &ReadSpec, n: usize, i: usize, out: &mut RowBatch) -> bool {
         let (base, _) = self.base.unwrap_or_default();
