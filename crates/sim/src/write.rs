@@ -324,7 +324,7 @@ impl Writing {
                     same_long: true,
                     ..
                 } => {
-                    let changed = |column| (column != B).then(|| new[column].as_ref());
+                    let changed = |column: usize| (column != B).then(|| new[column].as_ref());
                     let out = self.update.row(image, *row_id);
                     let encoded = layout.encode_changed(image, changed, out);
                     encoded.expect("the model's rows fit the table");
