@@ -242,10 +242,10 @@ fn check_row_alias(alias: &ast::RowAlias, table: &str, given: usize) -> Result<(
         return Err(SqlError::new(ErrorCode::ER_VIEW_WRONG_LIST, &[]));
     }
     for (n, name) in names.iter().enumerate() {
-        let same = |other: &ast::Ident| eq_name(&other.value, &name.value);
-        if names[..n].iter().any(same) {
+        let same = |other: &&ast::Ident| eq_name(&other.value, &name.value);
+        if let Some(first) = names[..n].iter().find(same) {
             let code = ErrorCode::ER_DUP_FIELDNAME;
-            return Err(SqlError::new(code, &[&name.value]));
+            return Err(SqlError::new(code, &[&first.value]));
         }
     }
     Ok(())
