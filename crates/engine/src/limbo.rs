@@ -14,7 +14,7 @@
 //! L1. Every page of a chain that a committed mini-transaction has written is reached from a row, from an undo record that is not purged, or from a
 //!     slot.
 //! L2. A slot on the page that nobody in memory owns is garbage: its chain is freed in the background. After a start all are.
-//! L3. Freeing a chain stops at a page that is not the owner's (O2). So a chain that purge lists a second time, after a crash, is freed once.
+//! L3. Freeing a chain stops at a page that is not the owner's (overflow::O2). So a chain that purge lists a second time, after a crash, is freed once.
 //!
 //! # Concurrency
 //! Latch order: tree pages, the limbo page, undo pages, overflow pages, the space header. The mutex covers the lists in memory, and making the page.

@@ -6,7 +6,7 @@
 //! U2. *Purge* removes an entry or a row only if it is delete-marked and no version newer than the record needs it; that is checked
 //!     under the leaf's latch and is as good the second time as the first.
 //! U3. A restored entry, or one that is marked again, gets the transaction id of the row version that comes back. The id of the one that is rolled
-//!     back would be wrong for itself: after a savepoint it reads on, sees its own id, and would take the entry for visible (V1).
+//!     back would be wrong for itself: after a savepoint it reads on, sees its own id, and would take the entry for visible (settle::V1).
 //! U4. Purge passes over a delete-marked row that a newer transaction has revived. When that one is undone, and the mark's transaction is
 //!     purgeable, undoing takes the row and its entries away as if they had been inserted: nobody else will. The same with an entry that
 //!     purge has passed over because an unfinished transaction brought its key back: undoing leaves it marked only if purge has still to come
@@ -537,7 +537,7 @@ fn purge(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop
             None => false,
         };
         if !needed {
-            // A writer that revives the entry after the walk has made a version with this key first (W1): it unmarks under the
+            // A writer that revives the entry after the walk has made a version with this key first (write::W1): it unmarks under the
             // latch, or finds the entry gone and inserts it.
             remove_entry(shared, table, n, &key, |entry| entry.deleted)?;
         }

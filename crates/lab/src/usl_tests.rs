@@ -10,7 +10,7 @@ fn curve(law: &Law, counts: &[f64]) -> Vec<Point> {
 const COUNTS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 24.0, 32.0];
 
 proptest! {
-    /// U1: a curve of the law gives back its parameters.
+    /// Fitting a curve of the law returns its parameters.
     #[test]
     fn known_parameters_come_back(lambda in 1.0f64..1e6, sigma in 0.0f64..0.5, kappa in 0.0f64..0.01) {
         let law = Law { lambda, sigma, kappa };
@@ -21,7 +21,8 @@ proptest! {
         prop_assert!(found.r_squared > 0.999_999 || sigma > 0.45);
     }
 
-    /// U2: σ and κ are never negative, whatever was measured, and the curve is finite and positive as far as it goes.
+    /// For all measurements σ and κ are not negative, and the curve is finite and positive over its
+    /// whole range.
     #[test]
     fn any_positive_table_has_a_sane_curve(values in prop::collection::vec(0.1f64..1e6, 3..10)) {
         let points: Vec<Point> = values.iter().enumerate().map(|(i, x)| (2f64.powi(i as i32), *x)).collect();
@@ -33,7 +34,8 @@ proptest! {
     }
 }
 
-/// U3: of many curves with 3 % noise the 95 % band at the largest N holds the true value nearly always.
+/// Of many curves with 3 % noise, the 95 % band at the largest N nearly always contains the true
+/// value.
 #[test]
 fn bands_hold_the_truth() {
     let law = Law {

@@ -369,7 +369,7 @@ impl TrxSystem {
         Ok(false)
     }
 
-    /// Undoes the newest change, or passes over it if its table is damaged; the first such is kept in `stuck` (T3). Gives whether there was one.
+    /// Undoes the newest change, or passes over it if its table is damaged; the first such is kept in `stuck` (system::T3). Gives whether there was one.
     pub(crate) fn undo_or_skip(
         &self,
         undo: &mut TrxUndo,

@@ -473,7 +473,7 @@ impl Trx {
         })))
     }
 
-    /// Rolls back everything; what damaged tables keep from being undone is left to the background (T3). Made again after a wait it goes on.
+    /// Rolls back everything; what damaged tables keep from being undone is left to the background (system::T3). Made again after a wait it goes on.
     pub fn rollback(&mut self, applier: &dyn RowApplier) -> Step<()> {
         match self.state {
             State::Idle => {

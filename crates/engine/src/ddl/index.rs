@@ -42,7 +42,7 @@ impl Engine {
         let mut new = TableDef::clone(table);
         new.indexes.retain(|i| !drop.contains(&i.id));
         let mut made = Vec::new();
-        // A crash from here on finds the new trees by these rows (D1): by their ids first, then by their roots.
+        // A crash from here on finds the new trees by these rows (dictionary::D1): by their ids first, then by their roots.
         let listed = |made: &[IndexDef]| {
             self.change_dictionary(|s| {
                 made.iter()

@@ -213,11 +213,11 @@ struct Asked {
 }
 
 impl Asked {
-    /// In place of an entry that decided by itself (V1).
+    /// In place of an entry that decided by itself (settle::V1).
     const NO_ENTRY: u32 = Self::STANDS - 1;
     const STANDS: u32 = 1 << 31;
 
-    /// `stands`: the row counts as it stands, if its newest version is visible: it was asked for by its own key, or by an entry that stands (V1).
+    /// `stands`: the row counts as it stands, if its newest version is visible: it was asked for by its own key, or by an entry that stands (settle::V1).
     #[inline(always)]
     fn new(place: u32, point: u32, leaf: u32, stands: bool) -> Asked {
         debug_assert!(place <= Self::NO_ENTRY, "an arena has fewer entries");
@@ -411,7 +411,7 @@ impl Consistent {
             if matches!(view, View::Snapshot(..)) {
                 return self.fill_leads(table, spec.index, session, view);
             }
-            self.source = Source::Points; // V4: no entry stands by itself
+            self.source = Source::Points; // newest::V4: no entry stands by itself
         }
         let store = session.store();
         let tree = &table.index(spec.index).tree;
@@ -476,7 +476,7 @@ impl Consistent {
             let value = SecondaryEntry::parse(entries.value(entry)).ok_or_else(damaged)?;
             let seen = view.sees(value.trx);
             if value.deleted && seen {
-                continue; // V1
+                continue; // settle::V1
             }
             let primary = value.primary_key(entries.key(entry)).ok_or_else(damaged)?;
             let guess = if guessing { value.guess } else { Guess::NONE };
@@ -609,7 +609,7 @@ fn cover(
                 return Err(damaged());
             }
         }
-        return Ok(()); // V1
+        return Ok(()); // settle::V1
     }
     row.clear();
     let primary = entry.primary_key(key).ok_or_else(damaged)?;
@@ -626,7 +626,7 @@ fn cover(
         return Ok(());
     }
     let image = image_of(settled, row, scratch)?;
-    // V2: the key decides; original bytes come from the row itself, whose version may differ in them only.
+    // settle::V2: the key decides; original bytes come from the row itself, whose version may differ in them only.
     if !has_key(table, spec.index, image, (key, primary), buffer)? {
         return Ok(());
     }

@@ -88,7 +88,7 @@ impl<'p> RowInPlace<'p> {
 pub(super) struct Standing<'t> {
     pub view: &'t View<'t>,
     pub taker: &'t mut dyn RowTaker,
-    /// So many of the first values belong to entries that stand (V1).
+    /// So many of the first values belong to entries that stand (settle::V1).
     pub most: usize,
 }
 

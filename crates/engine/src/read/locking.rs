@@ -210,7 +210,7 @@ impl LockingRead {
         out: &mut RowBatch,
     ) -> Result<(), Stop> {
         let gaps = session.locks_gaps();
-        let here = self.here.as_mut().expect("K0: next() made it");
+        let here = self.here.as_mut().expect("next() sets it before each step");
         let tree = &table.index(spec.index).tree;
         if gaps && self.reverse && !here.end_locked {
             lock_end(table, spec, session, here, &mut self.first)?;

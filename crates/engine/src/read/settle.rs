@@ -5,7 +5,7 @@
 //!     is needed. An entry with one, whose newest change is visible, belongs to no visible version.
 //! V2. Everything else is settled through the clustered row: its visible version counts if it has the entry's key.
 //!
-//! V3 and V4 (`consistent::newest`) are those of READ UNCOMMITTED, which has no moment that it sees.
+//! READ UNCOMMITTED has no snapshot; its invariants are `newest::V3` and `newest::V4`.
 //!
 //! V1 holds because a transaction changes the clustered row before the entries, and rolls entries back before the row.
 

@@ -150,7 +150,7 @@ fn try_insert(s: &mut EngineSession, table: &Arc<Table>, r: &Row) -> bool {
     }
 }
 
-/// K7: a row that comes into a gap before the read has locked it is read, also behind the last entry of a leaf and behind the last one of all.
+/// locking::K7: a row that comes into a gap before the read has locked it is read, also behind the last entry of a leaf and behind the last one of all.
 #[test]
 fn what_comes_before_a_gap_is_locked_is_read() {
     let long = |id| (id, Some(5), Some(format!("s{id}")), Some("x".repeat(300)));

@@ -78,7 +78,8 @@ fn read(
 }
 
 proptest! {
-    /// I1: whatever the pieces, the rows are the rows, counted the same whether they are kept, hashed or skipped.
+    /// The rows do not depend on how the bytes are cut into pieces, and are counted the same whether
+    /// they are stored, hashed or skipped.
     #[test]
     fn pieces_do_not_matter(
         rows in prop::collection::vec(prop::collection::vec(0u8..=0xfb, 0..40), 0..20),
@@ -103,7 +104,7 @@ proptest! {
         prop_assert_eq!(other.checksum, kept.checksum);
     }
 
-    /// L1: garbage is an error or an answer, never a panic.
+    /// Garbage is an error or an answer, never a panic.
     #[test]
     fn garbage_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), prepare in any::<bool>()) {
         let mut response = Response::new(cap::DEPRECATE_EOF, true);

@@ -7,6 +7,9 @@
 //! ```
 //! No row is stored: each read makes the rows of the whole table from the schema snapshot, the engine's statistics, the accounts and
 //! the registry of connections. What an account may not see is left out there.
+//!
+//! # Invariants
+//! - Y1: every `CREATE TABLE` text of `*.sql` parses and binds.
 
 mod accounts;
 mod activity;

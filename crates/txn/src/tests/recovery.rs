@@ -29,7 +29,7 @@ fn the_committed_stays_and_the_rest_is_undone() {
     );
     assert!(w.system.is_active(lost), "T2");
     let Err(Stop::Wait(wait)) = w.try_write(&mut c, b"a", Some(b"3")) else {
-        panic!("T2: the row is locked")
+        panic!("system::T2: the row is locked")
     };
     w.settle();
     wait.block();
@@ -42,7 +42,7 @@ fn the_committed_stays_and_the_rest_is_undone() {
     assert_eq!(w.scan(&mut w.begun()), rows(&[("a", "3")]));
 }
 
-/// U3: the page with a commit record outlives the pages with the data.
+/// undo::U3: the page with a commit record outlives the pages with the data.
 #[test]
 fn a_commit_record_outlives_its_data() {
     let w = World::new(0);

@@ -58,7 +58,7 @@ impl UndoLog {
         }
     }
 
-    /// A page; `VersionGone` if there is none of this number, because its file is gone (F1).
+    /// A page; `VersionGone` if there is none of this number, because its file is gone (spaces::F1).
     fn page(&self, number: PageNo, offset: u16) -> Step<PageRef<'_>> {
         let page = self.id(number);
         self.store.read(page).map_err(|stop| match stop {

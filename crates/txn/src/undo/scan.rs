@@ -3,7 +3,7 @@
 //! # Failure
 //! A damaged page hides which transactions wrote on it, and which of them committed: a change that was committed would be undone, or one that was
 //! not would stand. So it stops the start, with its file and offset, unless nobody needs it: it is on the free list, or nothing was unfinished
-//! at the shutdown before (F5); then it costs what purge would have removed.
+//! at the shutdown before (spaces::F5); then it costs what purge would have removed.
 
 use super::log::{Ended, PageList};
 use super::record::{HEADER, UndoHeader, UndoKind, UndoPtr};

@@ -17,7 +17,7 @@
 //! - F4: while nobody has turned to a generation, nothing points into a file of it: a file that an attempt which failed has left is removed for the
 //!   next one. After a crash such a file is the newest, and is turned to.
 //! - F5: "at rest" equals the ceiling if, and only if, every transaction that ever began had ended at a shutdown, and none began since: the ceiling
-//!   is raised before the first id is given out (T1). Then no undo page is needed but for purging.
+//!   is raised before the first id is given out (system::T1). Then no undo page is needed but for purging.
 //! # Concurrency
 //! Whoever takes new pages counts itself in `turning`, then looks at `active` once more; the purger stores `active`, then looks at `turning`. All
 //! four are SeqCst: one of the two sees the other. Turning and retiring belong to the purge thread.

@@ -90,7 +90,7 @@ fn who_sees_the_later_commit_sees_the_earlier() {
     });
 }
 
-/// I4, S1: a reader that asks for an id while its chunk is recycled and used again gets the right answer. Finds: the fence before the words are cleared, or the second look
+/// I4, status::S1: a reader that asks for an id while its chunk is recycled and used again gets the right answer. Finds: the fence before the words are cleared, or the second look
 /// at the tag, left out; the fence behind the word's load left out where that load is relaxed; a tag that recycling leaves.
 #[test]
 fn a_recycled_chunk_does_not_lie() {
@@ -126,7 +126,7 @@ fn a_recycled_chunk_does_not_lie() {
     });
 }
 
-/// S2: two writers take ids of a chunk that served others before; one of them makes it anew, and the other, which finds it made, sees its own id as active. Finds:
+/// status::S2: two writers take ids of a chunk that served others before; one of them makes it anew, and the other, which finds it made, sees its own id as active. Finds:
 /// the stores of the chunk's place and tag relaxed.
 #[test]
 fn an_id_in_a_chunk_that_another_made_is_active() {

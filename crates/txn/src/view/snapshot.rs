@@ -91,7 +91,7 @@ impl Snapshots {
         self.floor.load(Ordering::Acquire)
     }
 
-    /// A new id, active from now on. `None`: the span of the status ring is used up (S3).
+    /// A new id, active from now on. `None`: the span of the status ring is used up (status::S3).
     pub fn allocate(&self) -> Option<TrxId> {
         if !self.status.has_room(self.next.load(Ordering::Relaxed)) {
             return None;

@@ -3,10 +3,10 @@
 //!
 //! # Picture
 //! ```text
-//!   entry in its leaf ──▶ newest change visible? ── yes, marked as deleted: nothing (V1)
+//!   entry in its leaf ──▶ newest change visible? ── yes, marked as deleted: nothing (settle::V1)
 //!                               │                    yes: the row, as far as its columns are wanted ──▶ RowBatch
 //!                               └── no, or the row is not all there: a copy of the entry, and a gap in the batch,
-//!                                   which is filled when the leaf is behind (V2)
+//!                                   which is filled when the leaf is behind (settle::V2)
 //! ```
 //! # Concurrency
 //! What is read of a leaf counts when the tree has validated the leaf. Until then it may be garbage, and what became of it is cut off. An entry that
@@ -166,7 +166,7 @@ impl Direct<'_> {
                 if !head.deleted {
                     self.leave(point, &entry, entries);
                 }
-                return; // V1
+                return; // settle::V1
             }
             let arena = self.out.arena();
             let start = arena.len();
@@ -192,7 +192,7 @@ impl Direct<'_> {
             if head.bare && !head.deleted {
                 self.leave(point, &entry, entries);
             } else if !head.deleted {
-                self.cover_by_key(point, rows, &entry, entries); // V1
+                self.cover_by_key(point, rows, &entry, entries); // settle::V1
             }
         });
     }

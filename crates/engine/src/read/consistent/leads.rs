@@ -2,9 +2,9 @@
 //!
 //! # Picture
 //! ```text
-//!   entry in its leaf ──▶ newest change visible? ── yes, marked as deleted: nothing (V1)
+//!   entry in its leaf ──▶ newest change visible? ── yes, marked as deleted: nothing (settle::V1)
 //!                                   │                 yes: primary key, guess ──▶ GetMany; its row needs no second look
-//!                                   └── no: the same, and a copy of the entry, as the row has to be compared with it (V2)
+//!                                   └── no: the same, and a copy of the entry, as the row has to be compared with it (settle::V2)
 //! ```
 //! # Concurrency
 //! What is read of a leaf counts when the scan has validated the leaf. Until then it may be garbage, and what became of it is cut off.
@@ -62,7 +62,7 @@ impl Leads<'_> {
             return self.push_unseen(point, entry, entries);
         }
         if head.deleted {
-            return; // V1
+            return; // settle::V1
         }
         let asked = Asked::new(Asked::NO_ENTRY, point, entries.page(), true);
         let guess = head.guess.if_in(self.guessing);
@@ -74,7 +74,7 @@ impl Leads<'_> {
         }
     }
 
-    /// An entry whose newest change the view does not see: the row is compared with a copy of it (V2).
+    /// An entry whose newest change the view does not see: the row is compared with a copy of it (settle::V2).
     #[cold]
     fn push_unseen(&mut self, point: u32, entry: LeafEntry<'_>, entries: &LeafEntries<'_>) {
         let (value_len, [before, first, second]) = entry.around_value();

@@ -61,7 +61,7 @@ impl Consistent {
         }
     }
 
-    /// Counts how the guesses did, and notes the leaves of those that were wrong (G2).
+    /// Counts how the guesses did, and notes the leaves of those that were wrong (guess::G2).
     pub(super) fn note_guesses(&self, table: &Table, session: &EngineSession) {
         let guesses = session.guesses();
         if !guesses.on() {
@@ -157,7 +157,7 @@ impl Consistent {
             } else if asked.place() == Asked::NO_ENTRY {
                 Origin {
                     primary: self.get.key(found.key),
-                    entry: None, // V1
+                    entry: None, // settle::V1
                     point: asked.point,
                 }
             } else {
@@ -170,7 +170,7 @@ impl Consistent {
                     && !newest::is_unsteady(view, image)
                     && !has_key(table, spec.index, image, (key, primary), &mut self.key)?
                 {
-                    continue; // V2, V4
+                    continue; // settle::V2, newest::V4
                 }
                 Origin {
                     primary,

@@ -67,7 +67,7 @@ impl Default for Outcome {
 /// One microsecond to an hour, three digits; longer times are taken for an hour.
 fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3)
-        .expect("O1: the bounds are those of the library's documentation")
+        .expect("the bounds are those of the library's documentation")
 }
 
 impl Outcome {

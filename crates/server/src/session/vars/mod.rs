@@ -1,5 +1,8 @@
 //! System variables: the options' table, the global values, and each session's own.
 //!
+//! # Invariants
+//! - V1: the table of options has every variable that the server itself reads.
+//!
 //! # Concurrency
 //! [`Globals`] is replaced as a whole under a mutex; a session copies the `Arc` when it begins and again only when it reads or sets
 //! a global value. A session's own values are an `Arc` that it copies before its first SET.

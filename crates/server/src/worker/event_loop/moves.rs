@@ -16,7 +16,7 @@ use crate::worker::slot::KillKind;
 use crate::worker::table::{Entry, State};
 use crate::worker::{Token, counters_add};
 
-/// Whether nothing holds a connection at its worker (B1).
+/// Whether nothing holds a connection at its worker (balance::B1).
 fn may_go(entry: &Entry) -> bool {
     let State::Idle(conn) = &entry.state else {
         return false;
