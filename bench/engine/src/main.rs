@@ -3,7 +3,9 @@
 //! Without `--engine` this is the parent: it runs itself once for each engine and size, and prints the tables. With it, the child: one engine
 //! in one process, figures as lines of JSON.
 
+#[allow(unsafe_code)]
 mod child;
+#[allow(unsafe_code)]
 mod control;
 mod data;
 mod engines;

@@ -1,4 +1,5 @@
 //! A warm read allocates nothing: counted by an allocator of this test binary's own.
+#![allow(unsafe_code)]
 
 use nfold_btree::*;
 use nfold_store::{RealDisk, Stop, Store, StoreOptions};

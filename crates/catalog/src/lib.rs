@@ -4,7 +4,7 @@
 //! number per statement, so a warm statement counts no reference and takes no lock.
 //!
 //! *Invariant:* nothing here knows of pages, transactions or SQL text; the engine fills the snapshots, the layers above read them.
-#![deny(clippy::undocumented_unsafe_blocks)]
+#![forbid(unsafe_code)]
 
 pub mod account;
 pub mod codec;

@@ -2,8 +2,10 @@
 
 mod backend;
 mod logging;
+#[allow(unsafe_code)]
 mod memory;
 mod serve;
+#[allow(unsafe_code)]
 mod signals;
 
 use std::process::ExitCode;

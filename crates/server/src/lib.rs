@@ -5,8 +5,6 @@
 //! config, auth, tls: what they are given
 //! ```
 
-#![deny(unsafe_op_in_unsafe_fn)]
-
 pub mod auth;
 pub mod config;
 pub mod conn;

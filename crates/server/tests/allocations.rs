@@ -1,4 +1,5 @@
 //! A warm command allocates nothing on its worker, from the packet to the answer.
+#![allow(unsafe_code)]
 
 mod common;
 #[path = "../examples/instructions/connection.rs"]

@@ -1,4 +1,5 @@
 //! What idle connections cost: a test in a process of its own, because it weighs the process.
+#![allow(unsafe_code)]
 
 mod common;
 

@@ -28,6 +28,7 @@
 //!
 //! A failure names its seed, which replays it. The disk itself lies in the store's crate ([`nfold_store::disk::sim`]), so that the crates below
 //! the engine can test over it too.
+#![forbid(unsafe_code)]
 
 /// Whether every step is told on standard error.
 pub static TELL: AtomicBool = AtomicBool::new(false);

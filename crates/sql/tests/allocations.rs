@@ -1,4 +1,5 @@
 //! A warm digest allocates nothing. This binary counts every allocation of its only thread.
+#![allow(unsafe_code)]
 
 use nfold_sql::digest::Digested;
 use nfold_sql::lexer::LexMode;

@@ -3,6 +3,7 @@
 //! The layers above see [`Store`], which hands out optimistic [`PageRef`]s for reading and [`Mtr`]s for atomic change,
 //! and never blocks a worker: what has to wait says so with a [`Wait`].
 
+#[allow(unsafe_code)]
 mod buf;
 mod cleaner;
 mod contention;
@@ -21,6 +22,7 @@ mod recovery;
 mod redo;
 mod scratch;
 mod space;
+#[allow(unsafe_code)]
 mod spaces;
 mod status;
 mod store;

@@ -3,6 +3,7 @@
 //! The allocator of this binary puts what one thread allocates while it says so into one mapping. The store is opened (inline, so
 //! by that thread alone) and warmed, the mapping and the frames are protected, and threads read. A store by any of them ends the
 //! process with SIGSEGV.
+#![allow(unsafe_code)]
 
 use nfold_store::*;
 use std::alloc::{GlobalAlloc, Layout, System};

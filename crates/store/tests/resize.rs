@@ -1,5 +1,6 @@
 //! The pool grows and shrinks under load: nobody notices, nothing is lost, and memory that was given back is not written to (it is
 //! read-only, so a store there ends the test with SIGSEGV).
+#![allow(unsafe_code)]
 
 mod common;
 

@@ -4,11 +4,13 @@
 //! Loom tests (`RUSTFLAGS="--cfg loom"`) cover the types here. [`prim`] is the one module that
 //! chooses between `std`, `loom` and `shuttle`.
 
+#[allow(unsafe_code)]
 pub mod barrier;
 pub mod coalescer;
 pub mod deferred;
 pub mod epoch;
 pub mod pad;
+#[allow(unsafe_code)]
 pub mod page_word;
 pub mod planted;
 pub mod prefix;
@@ -16,6 +18,7 @@ pub mod prim;
 pub mod target;
 pub mod tenancy;
 pub mod wakeup;
+#[allow(unsafe_code)]
 pub mod words;
 
 pub use barrier::Barrier;

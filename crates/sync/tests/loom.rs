@@ -6,6 +6,7 @@
 //! So every step that matters runs in a spawned thread. Each model names the weakenings that it
 //! detects ("Finds"); each of them was planted once and made the model fail.
 #![cfg(loom)]
+#![allow(unsafe_code)]
 
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use loom::thread;

@@ -7,6 +7,7 @@
 #[cfg(feature = "peers")]
 pub mod fjall;
 #[cfg(feature = "peers")]
+#[allow(unsafe_code)]
 pub mod lmdb;
 pub mod nfold;
 #[cfg(feature = "peers")]

@@ -1,6 +1,7 @@
 //! Requests to the valgrind that runs this process; outside of one they do nothing and give 0.
 //!
 //! Source: `valgrind.h` and `callgrind.h` of Valgrind 3.x ("client requests"), whose macros are instructions without effect on a real processor.
+#![allow(unsafe_code)]
 
 /// "CT": callgrind's own requests.
 const CALLGRIND: usize = (b'C' as usize) << 24 | (b'T' as usize) << 16;

@@ -212,6 +212,7 @@ impl Drop for EndProcessOnPanic {
 }
 
 /// The CPUs this process may run on, in order.
+#[allow(unsafe_code)]
 fn allowed_cpus() -> Vec<usize> {
     // SAFETY: cpu_set_t is plain bits, for which all zeros is a value; the call writes at most its size into it.
     let (set, rc) = unsafe {
@@ -228,6 +229,7 @@ fn allowed_cpus() -> Vec<usize> {
         .collect()
 }
 
+#[allow(unsafe_code)]
 fn pin_to(cpu: usize) {
     // SAFETY: cpu_set_t is plain bits; `cpu` came out of a set of the same size.
     let rc = unsafe {

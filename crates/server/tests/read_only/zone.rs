@@ -7,6 +7,7 @@
 //! Memory of the zone is never used again. What is aligned to 64 bytes or more, which is how the program asks for cache lines of its own (slots,
 //! counters), has pages of its own. While the zone is protected, a store to such an allocation is noted and let through if it was made by one of
 //! those that may (by its stack); a store anywhere else in the zone, in the frames or in the program's statics is a failure, and is printed with where it came from.
+#![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;

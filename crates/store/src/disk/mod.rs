@@ -8,6 +8,7 @@
 use std::io;
 use std::sync::Arc;
 
+#[allow(unsafe_code)]
 pub mod real;
 pub mod sim;
 

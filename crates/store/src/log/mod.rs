@@ -28,6 +28,7 @@ mod fill;
 pub(crate) mod format;
 pub(crate) mod gather;
 mod lead;
+#[allow(unsafe_code)]
 mod ring;
 pub(crate) mod scan;
 
@@ -296,6 +297,7 @@ impl Log {
 
     /// Appends one mini-transaction. `claimed`: what it had reserved. `stamp(start, end)` runs between the reservation
     /// of the range and its publication.
+    #[allow(unsafe_code)]
     pub(crate) fn append(
         &self,
         records: &[u8],
@@ -349,6 +351,7 @@ impl Log {
         self.write_filled(&mut self.writer.lock(), Way::Cached);
     }
 
+    #[allow(unsafe_code)]
     fn write_filled(&self, writer: &mut MutexGuard<'_, Writer>, way: Way) {
         let (target, synced) = (self.horizon(), self.durable());
         let Writer {

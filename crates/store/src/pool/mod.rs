@@ -10,8 +10,11 @@
 //! # Cost
 //! A reader of a resident page stores at most the clock's mark, when it is clear.
 
+#[allow(unsafe_code)]
 pub(crate) mod directory;
+#[allow(unsafe_code)]
 pub(crate) mod flat;
+#[allow(unsafe_code)]
 pub(crate) mod frames;
 pub(crate) mod load;
 pub(crate) mod probation;
