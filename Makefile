@@ -7,7 +7,7 @@ CARGO   ?= cargo
 # Extra words for bench/demo.
 DEMO ?=
 
-.PHONY: help run demo build test check-format check-lints check-unit check-models check-sql check-isolation check-clients check-apps check-lab crash check-deep \
+.PHONY: help run demo build test tidy check-format check-lints check-unit check-models check-sql check-isolation check-clients check-apps check-lab crash check-deep \
         compare-answers compare-digest day-in-the-life recovery-time stalls beside-writers commits idle \
         lockstep check-lockstep differential record fixture-v1 bench bench-sysbench bench-cliffs bench-engine bench-instructions sim sim-planted clean test-tools
 
@@ -23,11 +23,15 @@ run: build ## build, create DATADIR if there is none, serve on 127.0.0.1:PORT
 test-tools: ## what the tests need from Debian's packages
 	@tests/install-tools
 
-test: test-tools check-format check-lints check-unit check-models check-lockstep check-sql check-isolation check-clients check-apps check-lab ## everything that a change must pass
+test: test-tools tidy check-format check-lints check-unit check-models check-lockstep check-sql check-isolation check-clients check-apps check-lab ## everything that a change must pass
 	@$(MAKE) --no-print-directory sim SEEDS=200 CRASHES=3
 	@$(MAKE) --no-print-directory crash ROUNDS=3
 	@$(MAKE) --no-print-directory bench-instructions
 	@echo "make test: all passed"
+
+tidy: ## what is either true or false of the sources and documents (tests/tidy/README.md)
+	tests/tidy/selftest
+	tests/tidy/run
 
 check-format:
 	$(CARGO) fmt --all --check
