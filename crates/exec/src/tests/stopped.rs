@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use nfold_types::{CHECKPOINT_WORK, Checkpoint};
 
-use super::Fiber;
+use super::{Db, Fiber};
 use crate::Loans;
 use crate::env::Checkpoints;
 
@@ -21,4 +21,26 @@ fn checkpoint_ticks_when_work_is_due() {
     }
     assert_eq!(left.get(), 1, "once for each CHECKPOINT_WORK");
     assert!(checkpoints.checkpoint(u64::MAX).is_err(), "killed");
+}
+
+#[test]
+fn killed_computation_ends_with_error_1317() {
+    let db = Db::new();
+    for sql in [
+        "SELECT REPEAT('a', 3000000) LIKE '%b%'",
+        "SELECT SHA2(REPEAT('a', 4000000), 512)",
+        "SELECT REVERSE(REPEAT('abc', 1000000)) = UPPER(REPEAT('abc', 1000000))",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900)
+         SELECT MAX(a.i) FROM n a, n b ORDER BY MAX(b.i)",
+    ] {
+        let ticks = db.ticks(sql);
+        assert!(ticks > 3, "{ticks} ticks of {sql}");
+        for at in [1, ticks / 2, ticks - 1] {
+            let error = db.killed_at(at, sql);
+            assert!(
+                error.starts_with("ERROR 1317"),
+                "tick {at} of {sql}: {error}"
+            );
+        }
+    }
 }
