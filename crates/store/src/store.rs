@@ -29,7 +29,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 /// Space ids are made durable this many at a time.
-const SPACE_IDS: u64 = 1024;
+const SPACE_IDS: u64 = 64;
 
 /// The filled prefix of the log, on a cache line of its own.
 #[derive(Copy, Clone)]
