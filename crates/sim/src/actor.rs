@@ -412,8 +412,7 @@ impl Actor {
 
     /// A locking read has given all its rows: M4, then what is to be done with them.
     fn locked(&mut self, rng: &mut SimRng, around: &Around<'_>) -> Result<(), String> {
-        let Doing::Lock(mut locking) =
-            std::mem::replace(&mut self.doing, Doing::EndStatement(true))
+        let Doing::Lock(locking) = std::mem::replace(&mut self.doing, Doing::EndStatement(true))
         else {
             return Ok(());
         };

@@ -8,12 +8,11 @@ use nfold_engine::{
     UpdateOp, WriteOutcome,
 };
 use nfold_store::SimRng;
-use nfold_types::row::RowLayout;
-use nfold_types::{Value, ValueRef};
+use nfold_types::Value;
 
 use crate::model::{Changes, Row, Rows, difference};
 use crate::select::{Wanted, some_k, some_s};
-use crate::shape::{self, B, S, decode, encode, id_of};
+use crate::shape::{self, S, decode, encode, id_of};
 
 /// How large ids, rows and statements are.
 #[derive(Clone, Copy, Debug)]
@@ -82,10 +81,6 @@ pub struct Locking {
     pub batch: RowBatch,
     pub intent: Intent,
     pub policy: LockWaitPolicy,
-    /// Long columns are not read: the images have overflow pointers in their places.
-    spares_long: bool,
-    /// The rows of the batch, as [`check`](Self::check) has found them.
-    rows: Vec<Arc<Row>>,
 }
 
 impl Locking {
@@ -104,11 +99,7 @@ impl Locking {
         };
         let shared = intent == Intent::Nothing && rng.one_in(2);
         let reverse = rng.one_in(4);
-        let spares_long = rng.one_in(2);
         let (read, ..) = wanted.read(table, 0, reverse, |spec| {
-            if spares_long {
-                spec.columns.retain(|&column| column != B);
-            }
             spec.wait = policy;
             spec.lock = if shared {
                 RowLock::Shared
@@ -124,21 +115,17 @@ impl Locking {
             batch: RowBatch::new(),
             intent,
             policy,
-            spares_long,
-            rows: Vec::new(),
         }
     }
 
     /// Compares what came with the newest rows (M4). `gaps`: what is not there is locked too.
-    pub fn check(&mut self, current: Rows, gaps: bool) -> Result<(), String> {
+    pub fn check(&self, current: Rows, gaps: bool) -> Result<(), String> {
         let mut expected = self.wanted.of(current);
         let mut found = Rows::new();
         for image in self.batch.iter() {
-            let row = self.decode(image, &expected).ok_or("a damaged row")?;
+            let row = decode(self.table.layout(), image).ok_or("a damaged row")?;
             let id = id_of(&row).ok_or("a row without an id")?;
-            let row = Arc::new(row);
-            self.rows.push(row.clone());
-            if found.insert(id, row).is_some() {
+            if found.insert(id, Arc::new(row)).is_some() {
                 return Err(format!("a locking read gives row {id} twice"));
             }
         }
@@ -152,30 +139,14 @@ impl Locking {
         Ok(())
     }
 
-    /// The row of an image. The long value that was not read is taken from the expected row.
-    fn decode(&self, image: &[u8], expected: &Rows) -> Option<Row> {
-        let layout = self.table.layout();
-        if !self.spares_long || !RowLayout::has_external(image) {
-            return decode(layout, image);
-        }
-        let mut short = Vec::new();
-        let without_long = |column| (column == B).then_some(ValueRef::Null);
-        layout
-            .encode_changed(image, without_long, &mut short)
-            .ok()?;
-        let mut row = decode(layout, &short)?;
-        row[B] = expected.get(&id_of(&row)?)?[B].clone();
-        Some(row)
-    }
-
-    /// The changes that are to follow a [`check`](Self::check).
+    /// The changes that are to follow.
     pub fn changes(&self, scale: &Scale, rng: &mut SimRng) -> VecDeque<Change> {
         let columns = self.table.def().columns.len();
         let mut changes = VecDeque::new();
         for n in 0..self.batch.len() {
             let image = self.batch.row(n).to_vec();
             let row_id = self.batch.row_id(n);
-            let Some((row, id)) = self.rows.get(n).and_then(|row| Some((row, id_of(row)?))) else {
+            let Some(id) = decode(self.table.layout(), &image).and_then(|row| id_of(&row)) else {
                 continue;
             };
             let change = match self.intent {
@@ -188,22 +159,21 @@ impl Locking {
                         id
                     };
                     let mut new = scale.row(to, columns, rng);
-                    let one_column = rng.one_in(2);
-                    let mut same_long = false;
-                    if one_column {
-                        let column = 1 + rng.below(columns as u64 - 1) as usize;
-                        let mut row = Row::clone(row);
-                        row[column] = new[column].clone();
+                    if rng.one_in(2)
+                        && let Some(old) = decode(self.table.layout(), &image)
+                    {
+                        // Only one column changes.
+                        let keep = 1 + rng.below(columns as u64 - 1) as usize;
+                        let mut row = old;
+                        row[keep] = new[keep].clone();
                         row[shape::ID] = Value::Int(to);
                         new = Arc::new(row);
-                        same_long = column != B;
                     }
                     Change::Update {
                         id,
                         image,
                         row_id,
                         new,
-                        same_long,
                     }
                 }
             };
@@ -223,8 +193,6 @@ pub enum Change {
         image: Vec<u8>,
         row_id: Option<u64>,
         new: Arc<Row>,
-        /// The long column stays as it is stored, in its place or on overflow pages.
-        same_long: bool,
     },
     Delete {
         id: i64,
@@ -317,18 +285,6 @@ impl Writing {
         if !self.begun {
             match change {
                 Change::Insert { new } => encode(layout, new, self.insert.row()),
-                Change::Update {
-                    image,
-                    row_id,
-                    new,
-                    same_long: true,
-                    ..
-                } => {
-                    let changed = |column: usize| (column != B).then(|| new[column].as_ref());
-                    let out = self.update.row(image, *row_id);
-                    let encoded = layout.encode_changed(image, changed, out);
-                    encoded.expect("the model's rows fit the table");
-                }
                 Change::Update {
                     image, row_id, new, ..
                 } => encode(layout, new, self.update.row(image, *row_id)),
