@@ -26,7 +26,8 @@ VARIABLE = re.compile(r"\b([A-Z][A-Z_]*)=")
 MODULE_PATH = re.compile(r"(?<![\w/.:$])([A-Za-z_]\w*)((?:::[A-Za-z_]\w*)+)")
 OPTION = re.compile(r"(?<!\S)--([a-z][a-z0-9-]+)")
 SOURCE_SUFFIXES = (".rs", ".py", ".lua", ".test", ".iso")
-SHELLS = ("", "sh", "bash", "shell", "console", "text", "sql")
+SHELLS = ("", "sh", "bash", "shell", "console")
+PLACEHOLDER = re.compile(r"(?:.*/)?(?:my|your)_\w+\.\w+")
 SCRIPT_ITEM = re.compile(r"\b(?:def|class|function)\s+(\w+)|^(\w+)\(\)", re.M)
 MEMBER = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?(?:r#)?([A-Za-z_]\w*)\s*(?:[:,({=]|$)", re.M)
 
@@ -42,30 +43,33 @@ def check(tree, crates):
         if source is None:
             continue
         names.folder = os.path.dirname(path)
-        for line, text, is_code_block in code_of(source):
-            for advice in check_code(names, text, is_code_block):
+        for line, text, where in code_of(source):
+            for advice in check_code(names, text, where):
                 yield Finding("name", path, line, advice)
         yield from check_links(tree, path, source)
 
 
 def code_of(source):
-    """Each code span and each line of a code block: (line, text, whether of a block)."""
+    """Each code span and each line of a code block: (line, text, where): `span`, `shell`, `text`."""
     text = source.text
     for number in indented_code(source.lines):
         line = source.lines[number - 1]
-        yield number, line.strip(), True
+        yield number, line.strip(), "shell"
         start = source.line_starts[number - 1]
         text = text[:start] + " " * len(line) + text[start + len(line) :]
     for m in FENCE.finditer(source.text):
-        if m["language"].strip() in SHELLS:
+        language = m["language"].strip()
+        if language in SHELLS or language == "text":
             for number, line in enumerate(m["body"].split("\n")):
-                yield source.line_of(m.start("body")) + number, line, True
+                where = "shell" if language in SHELLS else "text"
+                yield source.line_of(m.start("body")) + number, line, where
         text = text[: m.start()] + re.sub(r"[^\n]", " ", m.group()) + text[m.end() :]
     for m in SPAN.finditer(text):
-        yield source.line_of(m.start()), m.group(2).replace("\n", " "), False
+        yield source.line_of(m.start()), m.group(2).replace("\n", " "), "span"
 
 
-def check_code(names, text, is_block):
+def check_code(names, text, where):
+    is_block = where != "span"
     text = re.sub(r"(^|\s)#\s.*", "", text) if is_block else text
     for m in MAKE.finditer(text):
         if m[2] not in names.targets and (not is_block or text.lstrip().startswith(("make", "$"))):
@@ -84,7 +88,7 @@ def check_code(names, text, is_block):
         m = re.fullmatch(r"([a-z_]\w*)::", text)
         if m and not names.modules.get(m[1]):
             yield f"there is no module `{m[1]}`: correct the name"
-    for command in re.split(r"\s[|;]\s|&&|\|\|", text):
+    for command in re.split(r"\s[|;]\s|&&|\|\|", text) if where != "text" else ():
         yield from check_command(names, command)
 
 
@@ -93,6 +97,8 @@ def check_path(names, token, is_block):
     path, _, function = token.partition("::")
     path = re.sub(r":\d+(-\d+)?$", "", path)
     if not re.fullmatch(r"[\w*][\w.*/+@?-]*", path) or "//" in path or "..." in path:
+        return None
+    if PLACEHOLDER.fullmatch(path):
         return None
     if "/" not in path and (not path.endswith(SOURCE_SUFFIXES) or is_block or "*" in path):
         return None

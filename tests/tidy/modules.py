@@ -131,7 +131,8 @@ class Crate:
         for file in tree.with_suffix(".rs"):
             if file.startswith(src + "/") and tree.text(file):
                 path = module_path(file[len(src) + 1 :])
-                if path is not None:
+                is_beside_library = file == f"{src}/main.rs" and f"{src}/lib.rs" in tree.present
+                if path is not None and not is_beside_library:
                     self.modules[path] = Module(name, path, file, tree.text(file))
         for path, module in self.modules.items():
             if path:
