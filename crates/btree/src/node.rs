@@ -184,7 +184,7 @@ impl<'a> Node<'a> {
     #[inline(always)]
     pub(crate) fn new(words: &'a [AtomicU64]) -> Node<'a> {
         Node {
-            words: words.try_into().expect("N0: a page has PAGE_WORDS words"),
+            words: words.try_into().expect("a page has PAGE_WORDS words"),
         }
     }
 

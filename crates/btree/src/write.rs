@@ -187,7 +187,7 @@ impl TreeHandle {
         let node = Node::new(mtr.words(pos.leaf));
         debug_assert!(
             !pos.found && node.covers(key),
-            "N1: an entry is inserted where it belongs"
+            "node::N1: an entry is inserted where it belongs"
         );
         redo::log_insert(mtr, pos.leaf, pos.slot, node.suffix(key), value);
         pos.found = true;

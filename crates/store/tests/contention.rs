@@ -40,7 +40,7 @@ fn page_latches_are_named_with_who_waits() {
     finish(|| store.read(a).map(drop));
     finish(|| store.read(b).map(drop));
     let quiet = sites(&store, WaitKind::PageLatch).len() + sites(&store, WaitKind::PageRead).len();
-    assert_eq!(quiet, 0, "C1: nothing waited");
+    assert_eq!(quiet, 0, "contention::C1: nothing waited");
     std::thread::scope(|s| {
         let mut mtr = store.mtr();
         finish(|| mtr.latch(a));

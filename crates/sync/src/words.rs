@@ -49,7 +49,7 @@ fn word(words: &[AtomicU64], index: usize) -> u64 {
 #[inline(always)]
 pub fn load_u64(words: &[AtomicU64], off: usize) -> u64 {
     if let Some(from) = whole::<8>(words, off) {
-        // SAFETY: W1.
+        // SAFETY: wide::W1.
         return u64::from_le(unsafe { wide::load_8(from) });
     }
     load_across(words, off)
@@ -62,8 +62,8 @@ pub fn load_u16_and_3_u64(words: &[AtomicU64], low: u32, ahead: u32) -> (u16, [u
     let (low, middle) = (low as usize, low as usize + ahead as usize);
     if let Some(from) = whole::<24>(words, middle.wrapping_sub(8)) {
         let low = words.as_ptr().cast::<u8>().wrapping_add(low);
-        // SAFETY: W1; all 24 bytes are inside, and so are the two bytes at `low`, because `low` is
-        // not behind the second word.
+        // SAFETY: wide::W1; all 24 bytes are inside, and so are the two bytes at `low`, because `low`
+        // is not behind the second word.
         return unsafe {
             let low = u16::from_le(wide::load_2(low));
             let all = [0, 8, 16].map(|at| u64::from_le(wide::load_8(from.add(at))));
@@ -99,7 +99,7 @@ fn load_across(words: &[AtomicU64], off: usize) -> u64 {
 pub fn load_u32(words: &[AtomicU64], off: usize) -> u32 {
     point();
     if let Some(from) = whole::<4>(words, off) {
-        // SAFETY: W1.
+        // SAFETY: wide::W1.
         return u32::from_le(unsafe { wide::load_4(from) });
     }
     let (index, shift) = (off / 8, (off % 8) * 8);
@@ -115,7 +115,7 @@ pub fn load_u32(words: &[AtomicU64], off: usize) -> u32 {
 pub fn load_u16(words: &[AtomicU64], off: usize) -> u16 {
     point();
     if let Some(from) = whole::<2>(words, off) {
-        // SAFETY: W1.
+        // SAFETY: wide::W1.
         return u16::from_le(unsafe { wide::load_2(from) });
     }
     let (index, shift) = (off / 8, (off % 8) * 8);
@@ -131,7 +131,7 @@ pub fn load_u16(words: &[AtomicU64], off: usize) -> u16 {
 pub fn load_16_u32(words: &[AtomicU64], off: usize) -> [u32; 16] {
     if let Some(from) = whole::<64>(words, off) {
         let mut out = [0; 16];
-        // SAFETY: W1; the array has 64 bytes.
+        // SAFETY: wide::W1; the array has 64 bytes.
         unsafe { wide::copy(from, out.as_mut_ptr().cast(), 64) };
         return out.map(u32::from_le);
     }
@@ -236,8 +236,8 @@ pub fn append_short<const N: usize>(
     }
     out.reserve(room);
     let to = out.spare_capacity_mut().as_mut_ptr().cast();
-    // SAFETY: `room` bytes from `off` on are inside the slice (W1), and `room` bytes were reserved.
-    // `len <= room` of them are kept.
+    // SAFETY: `room` bytes from `off` on are inside the slice (wide::W1), and `room` bytes were
+    // reserved. `len <= room` of them are kept.
     unsafe {
         wide::copy(words.as_ptr().cast::<u8>().add(off), to, room);
         out.set_len(out.len() + len);
@@ -261,7 +261,7 @@ fn append_wide(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) -
         false => len - len % wide::OVER,
     };
     // SAFETY: `wide_len` rounded up is `rounded`, or `wide_len` is a multiple of `OVER`: so many
-    // bytes from `off` on are inside the slice (W1), and
+    // bytes from `off` on are inside the slice (wide::W1), and
     // as many were reserved.
     unsafe { wide::copy(words.as_ptr().cast::<u8>().add(off), to, wide_len) };
     let mut at = wide_len;
@@ -294,7 +294,7 @@ pub fn append_words(
     if wide::IS_HERE && len <= LENGTH_MAX && off <= total && room <= total - off {
         out.reserve(room);
         let to = out.spare_capacity_mut().as_mut_ptr().cast();
-        // SAFETY: `room` bytes from `off` on are inside the slice (W1), and `room` bytes were
+        // SAFETY: `room` bytes from `off` on are inside the slice (wide::W1), and `room` bytes were
         // reserved. The bytes that are kept, rounded up to whole words, are among them.
         unsafe {
             wide::copy_pieces(words.as_ptr().cast::<u8>().add(off), to, room);

@@ -247,7 +247,7 @@ fn filled_prefix_reaches_the_end() {
         assert_eq!(
             shared.0.horizon(),
             3 * UNIT,
-            "I3: the last marker moves the prefix to the end"
+            "prefix::I3: the last marker moves the prefix to the end"
         );
     });
 }
@@ -351,8 +351,8 @@ fn pinned_reader_never_sees_freed_objects() {
     });
 }
 
-/// W1 and W2: a receiver that goes to sleep has no message, or a sender rings it; two senders ring
-/// at most once per sleep. Finds: either fence left out; a flag that is loaded but not swapped.
+/// wakeup::W1 and wakeup::W2: a receiver that goes to sleep has no message, or a sender rings it;
+/// two senders ring at most once per sleep. Finds: either fence left out; a flag that is loaded but not swapped.
 #[test]
 fn sleeping_receiver_misses_no_message() {
     use loom::sync::Mutex;

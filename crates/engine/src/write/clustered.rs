@@ -253,7 +253,7 @@ pub(super) enum Change<'a> {
 /// Whether the new image names all overflow chains of the row `current` (header and image).
 ///
 /// # Errors
-/// The new image names a chain that neither that row names nor `mover` has written (O3).
+/// The new image names a chain that neither that row names nor `mover` has written (overflow::O3).
 fn keeps_chains(table: &Table, current: &[u8], new: &[u8], mover: &Mover) -> Result<bool, Stop> {
     let (_, old) = RowHeader::split(current).ok_or_else(damaged)?;
     if !RowLayout::has_external(old) && !RowLayout::has_external(new) {

@@ -97,7 +97,7 @@ impl UpdateOp {
         locate(table, &self.new, self.row_id, &mut self.work.primary)?;
         self.moves = self.old_primary != self.work.primary;
         if self.moves && RowLayout::has_external(&self.new) {
-            // O3: under another key it is another row, which has chains of its own.
+            // overflow::O3: under another key it is another row, which has chains of its own.
             self.new = table.whole_row(&self.new)?;
         }
         if self.moves || self.differs.contains(&Differs::Key) {

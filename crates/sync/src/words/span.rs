@@ -65,7 +65,7 @@ impl<'w> Span<'w> {
     pub fn at<const N: usize>(self, at: usize) -> Option<[u8; N]> {
         let readable = (self.end as usize) - (self.from as usize);
         let there = at.checked_add(N).is_some_and(|end| end <= readable);
-        // SAFETY: `N` bytes can be read there (W1).
+        // SAFETY: `N` bytes can be read there (wide::W1).
         there.then(|| unsafe { self.load(self.from.add(at)) })
     }
 
