@@ -5,14 +5,17 @@
 //! page of type OVERFLOW:  header (64; newest transaction = the owner) │ u32 next page, 0 = last │ u32 bytes here │ bytes ...
 //! ```
 //! # Invariants
-//! O1. A chain is whole and durable no later than the row version that points to it: it is written first.
-//! O2. A page of a chain bears its owner's transaction id, and so does every pointer to the chain: a page that was freed and
-//!     taken by another chain is told apart, and freeing a chain again after a crash frees nothing.
-//! O3. A chain belongs to successive versions of one row. It is freed when the last version that names
-//!     it is purged, or the first one is rolled back. An update may name the chain of a column that it
-//!     leaves alone, but no statement does so yet: with such updates in its model the simulator found
-//!     delete-marked rows that purge leaves behind (seeds 5071 and 20218 of commit bc8a999).
-//! O4. A chain that no row names yet, or any more, is listed in the table's [`limbo`](crate::limbo).
+//! O1. A chain is whole and durable no later than the row version that points to it: it is written
+//!     first.
+//! O2. A page of a chain bears its owner's transaction id, and so does every pointer to the chain: a
+//!     page that was freed and taken by another chain is told apart, and freeing a chain again after
+//!     a crash frees nothing.
+//! O3. A chain belongs to successive versions of one row. It is freed when the last version that
+//!     names it is purged, or the first one is rolled back. An update may name the chain of a column
+//!     that it leaves alone. No statement does so yet: with such updates in its model the simulator
+//!     found delete-marked rows that purge leaves behind (seeds 5071 and 20218 of commit bc8a999).
+//! O4. A chain that no row names yet, or any more, is listed in the table's
+//!     [`limbo`](crate::limbo).
 
 use nfold_btree::{MAX_ENTRY, MAX_KEY};
 use nfold_store::{
@@ -124,7 +127,8 @@ impl Mover {
         self.slots.clear();
     }
 
-    /// For the mini-transaction that stores the row, before its first change: latches the limbo page, if the row has chains.
+    /// For the mini-transaction that stores the row, before its first change: latches the limbo page,
+    /// if the row has chains.
     pub(crate) fn latch(&self, mtr: &mut Mtr<'_>) -> Result<Option<Latched>, Stop> {
         self.slots.first().map(|slot| slot.latch(mtr)).transpose()
     }
@@ -270,7 +274,8 @@ pub(crate) fn is_gone(stop: &Stop) -> bool {
     matches!(stop, Stop::Error(EngineError::Store(StoreError::Corrupt { what, .. })) if *what == GONE)
 }
 
-/// Page `id` as it is now, if it is one of a chain of `owner` (O2). Before a latch is held: it may be any page, in anybody's hands.
+/// Page `id` as it is now, if it is one of a chain of `owner` (O2). Called before a latch is held, so
+/// the page may be any, and may change.
 pub(crate) fn look(store: &Store, id: PageId, owner: TrxId) -> Result<Option<PageRef<'_>>, Stop> {
     loop {
         let page = store.read(id).map_err(lift)?;
