@@ -16,7 +16,7 @@ use crate::keywords::Kw;
 use crate::lexer::{LexMode, Lexer, TokenKind};
 use crate::list::{self, ListIter};
 use crate::literal::Lit;
-use crate::watch::Watch;
+use crate::watch::{STRIDE, Watch};
 use nfold_types::{Checkpoint, NoCheckpoint, SqlError};
 
 /// A set of the kinds of literals.
@@ -144,6 +144,9 @@ impl Digested {
         // Nothing stops it.
         let _ = self.read_stoppable(text, mode, &NoCheckpoint);
     }
+
+    /// Texts of up to so many bytes are read without a look at the checkpoint.
+    pub const SHORT_TEXT: usize = STRIDE;
 
     /// As [`Self::read`] for a text that may be large.
     ///

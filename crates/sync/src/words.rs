@@ -253,26 +253,36 @@ fn append_wide(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) -
         return false;
     }
     let rounded = len.next_multiple_of(wide::OVER);
+    if rounded > words.len() * 8 - off {
+        append_wide_at_end(words, off, len, out);
+        return true;
+    }
     out.reserve(rounded);
+    let to = out.spare_capacity_mut().as_mut_ptr().cast();
+    // SAFETY: `rounded` bytes from `off` on are inside the slice (wide::W1), and `rounded` bytes were
+    // reserved.
+    unsafe { wide::copy(words.as_ptr().cast::<u8>().add(off), to, len) };
+    true
+}
+
+/// As [`append_wide`] where the rounded copy would pass the end of the page: the last bytes are loaded
+/// word by word.
+#[inline(never)]
+fn append_wide_at_end(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) {
+    out.reserve(len.next_multiple_of(wide::OVER));
     let to: *mut u8 = out.spare_capacity_mut().as_mut_ptr().cast();
-    // Near the end of the page the last bytes are loaded word by word.
-    let wide_len = match rounded <= words.len() * 8 - off {
-        true => len,
-        false => len - len % wide::OVER,
-    };
-    // SAFETY: `wide_len` rounded up is `rounded`, or `wide_len` is a multiple of `OVER`: so many
-    // bytes from `off` on are inside the slice (wide::W1), and
-    // as many were reserved.
+    let wide_len = len - len % wide::OVER;
+    // SAFETY: `wide_len` is a multiple of `OVER` and at most `len`: so many bytes from `off` on are
+    // inside the slice (wide::W1), and at least as many were reserved.
     unsafe { wide::copy(words.as_ptr().cast::<u8>().add(off), to, wide_len) };
     let mut at = wide_len;
     while at < len {
         let word = load_u64(words, off + at).to_le_bytes();
-        // SAFETY: `at` is below `len` and a multiple of 8, so the word ends within the `rounded`
-        // bytes that were reserved; no alignment is asked for.
+        // SAFETY: `at` is below `len` and a multiple of 8, so the word ends within the rounded bytes
+        // that were reserved; bytes need no alignment.
         unsafe { to.add(at).cast::<[u8; 8]>().write(word) };
         at += 8;
     }
-    true
 }
 
 /// Appends words that contain `[off, off + len)`, clamped to the page. Returns the offset in `out`

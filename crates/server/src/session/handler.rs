@@ -7,6 +7,7 @@ use nfold_observe::digests::access;
 use nfold_protocol::command::ExecuteHeader;
 use nfold_protocol::consts::{cap, status};
 use nfold_protocol::response::Column;
+use nfold_sql::digest::Digested;
 use nfold_sync::words::prefetch_value;
 use nfold_types::{ErrorCode, SqlError};
 
@@ -147,12 +148,17 @@ impl Session {
             let started = cx.now();
             let lexing = self.env.vars.settings().lexing;
             let digested = self.digested.get_or_insert_default();
-            if let Some(limit) = self.env.vars.settings().max_execution_time {
-                cx.set_statement_end(started.checked_add(limit));
-            }
-            let mut fiber = FiberExec { fiber: cx };
-            if let Err(e) = digested.read_stoppable(text, lexing, &Checkpoints::new(&mut fiber)) {
-                return self.refuse(out, &e);
+            if text.len() <= Digested::SHORT_TEXT {
+                digested.read(text, lexing);
+            } else {
+                if let Some(limit) = self.env.vars.settings().max_execution_time {
+                    cx.set_statement_end(started.checked_add(limit));
+                }
+                let mut fiber = FiberExec { fiber: cx };
+                let checkpoint = Checkpoints::new(&mut fiber);
+                if let Err(e) = digested.read_stoppable(text, lexing, &checkpoint) {
+                    return self.refuse(out, &e);
+                }
             }
             let (end, next) = (digested.end(), digested.next());
             if let Some(next) = next

@@ -311,6 +311,7 @@ impl RowLayout {
     }
 
     /// Puts the next value into the image that begins at `start`.
+    #[inline]
     fn put_value(
         &self,
         ordinal: usize,
@@ -365,6 +366,7 @@ impl RowLayout {
     }
 
     /// Notes that the variable field of `slot` ends where `out` ends.
+    #[inline]
     fn end_field(
         &self,
         slot: &Slot,
