@@ -145,7 +145,7 @@ impl Digested {
         let _ = self.read_stoppable(text, mode, &NoCheckpoint);
     }
 
-    /// Texts of up to so many bytes are read without a look at the checkpoint.
+    /// Longest text, in bytes, that is read without a look at the checkpoint.
     pub const SHORT_TEXT: usize = STRIDE;
 
     /// As [`Self::read`] for a text that may be large.

@@ -259,14 +259,14 @@ fn append_wide(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) -
     }
     out.reserve(rounded);
     let to = out.spare_capacity_mut().as_mut_ptr().cast();
-    // SAFETY: `rounded` bytes from `off` on are inside the slice (wide::W1), and `rounded` bytes were
+    // SAFETY: `rounded` bytes from `off` on are inside the slice (wide::W1), and as many were
     // reserved.
     unsafe { wide::copy(words.as_ptr().cast::<u8>().add(off), to, len) };
     true
 }
 
-/// As [`append_wide`] where the rounded copy would pass the end of the page: the last bytes are loaded
-/// word by word.
+/// As [`append_wide`] where the rounded copy would pass the end of the page: the last bytes are
+/// loaded word by word.
 #[inline(never)]
 fn append_wide_at_end(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) {
     out.reserve(len.next_multiple_of(wide::OVER));
@@ -278,8 +278,8 @@ fn append_wide_at_end(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec
     let mut at = wide_len;
     while at < len {
         let word = load_u64(words, off + at).to_le_bytes();
-        // SAFETY: `at` is below `len` and a multiple of 8, so the word ends within the rounded bytes
-        // that were reserved; bytes need no alignment.
+        // SAFETY: `at` is below `len` and a multiple of 8, so the word ends within the rounded
+        // bytes that were reserved; bytes need no alignment.
         unsafe { to.add(at).cast::<[u8; 8]>().write(word) };
         at += 8;
     }
