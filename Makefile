@@ -7,7 +7,7 @@ CARGO   ?= cargo
 # Extra words for bench/demo.
 DEMO ?=
 
-.PHONY: help run demo build test tidy check-format check-lints check-unit check-models check-sql check-isolation check-clients check-apps check-lab crash check-deep \
+.PHONY: help run demo build test tidy check-format check-lints check-unit check-models check-sql check-isolation check-clients check-apps check-lab bounded crash check-deep \
         compare-answers compare-digest day-in-the-life recovery-time stalls beside-writers commits idle \
         lockstep check-lockstep differential record fixture-v1 bench bench-sysbench bench-cliffs bench-engine bench-instructions sim sim-planted clean test-tools
 
@@ -65,6 +65,11 @@ check-apps: server-binary ## WordPress from Debian's package: installed, filled,
 
 check-lab: server-binary ## the lab against running servers, its reports in a browser
 	tests/lab/run
+
+# Parts of names of kinds (tests/bounded/kinds.py); the whole list takes many minutes.
+BOUNDED ?=
+bounded: server-binary ## expensive statements, stopped in three ways beside probes: BOUNDED='sort list'
+	tests/bounded/run $(BOUNDED)
 
 ROUNDS ?= 25
 crash: server-binary ## kill -9 under load, ROUNDS times
