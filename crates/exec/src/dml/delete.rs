@@ -3,14 +3,11 @@
 use nfold_plan::query::DeletePlan;
 use nfold_types::SqlError;
 
-use super::pipeline::TableChanges;
+use super::pipeline::{ROWS_PER_TICK, TableChanges};
 use super::target_rows::each_target;
 use crate::block::BlockExec;
 use crate::runtime::Runtime;
 use crate::statement::StatementResult;
-
-/// Rows between two looks at KILL and the time slice.
-const ROWS_PER_TICK: u64 = 256;
 
 /// Runs a DELETE; `exec`: the operators that find its rows, made at the first use.
 pub(crate) fn delete(

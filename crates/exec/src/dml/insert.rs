@@ -9,7 +9,7 @@ use nfold_types::row::RowLayout;
 use nfold_types::{CollationId, SqlError, TypeKind, Value, ValueRef};
 
 use super::auto_increment::AutoIncrement;
-use super::pipeline::TableChanges;
+use super::pipeline::{ROWS_PER_TICK, TableChanges};
 use crate::column_values::ColumnValues;
 use crate::eval::{EvalCx, NoSubqueries, RowRef, StmtState, Val, convert, row_error};
 use crate::query::KeptQuery;
@@ -18,9 +18,6 @@ use crate::spill::Spool;
 use crate::statement::{ChangeSummary, StatementResult};
 use crate::subquery::{BlockSubqueries, KeptSubquery};
 use crate::tuple;
-
-/// Rows between two looks at KILL and the time slice.
-const ROWS_PER_TICK: u64 = 256;
 
 /// One INSERT under way.
 pub(super) struct Inserting<'i, 's> {

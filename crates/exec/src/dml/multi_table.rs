@@ -22,7 +22,7 @@ use super::assignment::Assigner;
 use super::auto_increment::observe_updated;
 use super::duplicate::{duplicate_error, fail_or_warn, index_key, read_locked};
 use super::encounters::{Encounter, Encounters};
-use super::pipeline::TableChanges;
+use super::pipeline::{ROWS_PER_TICK, TableChanges};
 use crate::batch::Batch;
 use crate::block::{BlockExec, Limits};
 use crate::column_values::ColumnValues;
@@ -31,9 +31,6 @@ use crate::runtime::Runtime;
 use crate::spill::Spool;
 use crate::statement::{ChangeSummary, StatementResult, full_table};
 use crate::step::{RowRefs, StepCx, is_named_once};
-
-/// Rows between two looks at KILL and the time slice.
-const ROWS_PER_TICK: u64 = 256;
 
 /// Replaces `out` by the key of a row in the clustered index.
 fn clustered_key(

@@ -7,6 +7,9 @@ use nfold_types::SqlError;
 
 use crate::runtime::Runtime;
 
+/// Rows between two looks at KILL and the time slice.
+pub(super) const ROWS_PER_TICK: u64 = 256;
+
 /// The changes of one statement to one table. The engine's operations are made when they are first
 /// needed, and reused from row to row.
 ///

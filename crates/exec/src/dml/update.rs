@@ -7,7 +7,7 @@ use nfold_types::SqlError;
 use super::assignment::Assigner;
 use super::auto_increment::observe_updated;
 use super::duplicate::{duplicate_error, fail_or_warn};
-use super::pipeline::TableChanges;
+use super::pipeline::{ROWS_PER_TICK, TableChanges};
 use super::target_rows::each_target;
 use crate::block::BlockExec;
 use crate::column_values::ColumnValues;
@@ -15,9 +15,6 @@ use crate::eval::{Scope, StmtState};
 use crate::runtime::Runtime;
 use crate::statement::{ChangeSummary, StatementResult};
 use crate::subquery::{BlockSubqueries, KeptSubquery};
-
-/// Rows between two looks at KILL and the time slice.
-const ROWS_PER_TICK: u64 = 256;
 
 /// Runs an UPDATE; `exec`: the operators that find its rows, made at the first use.
 pub(crate) fn update(
