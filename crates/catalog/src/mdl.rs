@@ -18,8 +18,8 @@
 //! I4. A claim on a table is one on the table that takes its place ([`Mdl::replace`]): it is entered before the schema names the new id, so nobody
 //!     can have announced that. `closing_count` is not zero all the while, so whoever learns the id looks into `closing`.
 //!
-//! I5. A session never waits for itself: neither its own announcements nor its own claims keep it from another one. Session 0 stands
-//!     for all that have no number; such sessions exclude each other.
+//! I5. A session never waits for itself: its own announcements and claims do not block its next
+//!     claim. Sessions without an id share the number 0, and block each other.
 //!
 //! # Concurrency
 //! Dekker's pattern. Shared side: store own entry (Relaxed), light barrier, load `closing_count`. Exclusive side: publish
@@ -58,7 +58,8 @@ pub struct MdlBusy;
 #[repr(align(128))]
 struct Slot {
     entries: [AtomicU64; INLINE],
-    /// The session that uses the slot; 0: none that waits are searched for.
+    /// Id of the session that uses the slot. 0: a session without an id, which the search for
+    /// deadlocks skips.
     session: AtomicU64,
     /// How many ids stand in `overflow`; tells a scan whether to take the mutex.
     overflow_len: AtomicU64,

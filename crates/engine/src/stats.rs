@@ -103,7 +103,7 @@ where
     finish(&mut Wait::block, &mut call)
 }
 
-/// Calls again after each wait, which `wait` waits for.
+/// Repeats `call` until it no longer has to wait; `wait` carries out each wait.
 pub(crate) fn finish<T, E>(
     wait: &mut dyn FnMut(Wait),
     mut call: impl FnMut() -> Result<T, StoreStop<E>>,

@@ -170,9 +170,9 @@ pub(super) fn insert(
     Ok(Inserted::Done(place))
 }
 
-/// Whether a row stands under `key`; it is locked shared then. For rows with long columns, before
-/// these are written to pages of their own: it decides what the
-/// [`insert`] would find afterwards.
+/// Whether the clustered index has a live row with this key; that row is then locked in shared
+/// mode. Inserts of rows with long columns call this before they write overflow pages, so that a
+/// duplicate key writes none. The outcome is the one that [`insert`] would have.
 pub(super) fn is_duplicate(
     session: &mut EngineSession,
     table: &Table,

@@ -269,7 +269,6 @@ fn assignments(
             ));
         }
         let column = ordinal(table, &a.column, "field list")?;
-        b.mark_used(target, column);
         out.push(Assignment {
             column,
             value: value(b, &a.value, &table.columns[column])?,

@@ -69,17 +69,11 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// Column `column` of slot `table` has to be read.
-    pub(super) fn mark_used(&self, table: usize, column: usize) {
-        let mut used = self.used.borrow_mut();
-        if let Some(flag) = used.get_mut(table).and_then(|u| u.get_mut(column)) {
-            *flag = true;
-        }
-    }
-
     fn column_ty(&self, at: ColumnAt) -> ExprType {
         let (t, i) = (usize::from(at.table), usize::from(at.column));
-        self.mark_used(t, i);
+        if let Some(flag) = self.used.borrow_mut().get_mut(t).and_then(|u| u.get_mut(i)) {
+            *flag = true;
+        }
         let column = &self.scope[t].columns[i];
         let nullable = column.nullable || self.tables.get(t).is_some_and(|s| s.nullable);
         let coercibility = match crate::expr::Class::of(&column.ty) {

@@ -43,7 +43,6 @@ pub(super) fn update(cx: &PlanCx<'_>, u: &ast::Update) -> Result<Plan, SqlError>
     for (a, at) in u.assignments.iter().zip(places) {
         let (slot, column) = (usize::from(at.table), usize::from(at.column));
         let table = changeable(&b, at, matches!(u.tables.as_slice(), [_]))?;
-        b.mark_used(slot, column);
         let assignment = Assignment {
             column,
             value: value(&mut b, &a.value, &table.columns[column])?,

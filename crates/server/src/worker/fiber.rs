@@ -211,7 +211,8 @@ impl FiberCx<'_> {
         if self.link.slot.killed() == Some(KillKind::Connection) {
             return Err(Interrupt::Killed);
         }
-        // A client that has closed its side reads no more, maybe: its window may stay shut for ever.
+        // The send buffer is full, and the client has closed its sending side. It may never read
+        // again, so waiting for room could take for ever.
         if self.local.peer_reset.get() || self.local.peer_closed.get() {
             return Err(Interrupt::ConnectionLost);
         }

@@ -398,9 +398,9 @@ impl Consistent {
         Ok(())
     }
 
-    /// Drops the rows behind row `i`, which was made of copied entry `n`, and goes back to right
-    /// behind that entry, so that the next call brings them. False, and
-    /// nothing happens: there are none, or the source cannot go back.
+    /// Ends the batch after row `i`, which came from copied entry `n`. The cursor moves back to
+    /// just behind that entry, so the next call reads the dropped rows again. Returns false and
+    /// changes nothing if `i` is the last row, or if the source is not a range.
     fn leave_rest(&mut self, spec: &ReadSpec, n: usize, i: usize, out: &mut RowBatch) -> bool {
         let (base, _) = self.base.unwrap_or_default();
         let dropped = out.len() - (i + 1);
