@@ -1,4 +1,5 @@
-//! Nanoseconds per row of the tree's read and insert paths, all pages in memory: `cargo run --release -p nfold-btree --example tree_reads [rows] [name]`.
+//! Measures the tree's read and insert paths in nanoseconds per row, with all pages in memory:
+//! `cargo run --release -p nfold-btree --example tree_reads [rows] [name]`.
 
 use nfold_btree::*;
 use nfold_store::{RealDisk, Stop, Store, StoreOptions};
@@ -66,7 +67,8 @@ fn insert(store: &Store, tree: &TreeHandle, key: &[u8], value: &[u8]) {
     });
 }
 
-/// Runs `work`, which gives the number of rows it read, and prints the best of many rounds, so that what else the machine does counts little.
+/// Runs `work`, which returns the number of rows it read, and prints the best of many rounds, to
+/// reduce the influence of other load on the machine.
 fn measure(name: &str, mut work: impl FnMut() -> usize) {
     if std::env::args()
         .nth(2)
@@ -113,7 +115,8 @@ fn main() {
     );
     let points = rows / 5;
     let mut rng = Rng(88172645463325252);
-    // Rows come in the order of their keys, each with an entry somewhere in the secondary tree.
+    // Rows are inserted in key order, each with an entry at a random position of the secondary
+    // tree.
     let secondary = tree(&store, space, 2, std::iter::empty());
     let mut groups: Vec<u32> = (0..rows as u32).map(|i| i / 5).collect();
     for i in (1..groups.len()).rev() {
@@ -148,7 +151,7 @@ fn main() {
     all.found()
         .iter()
         .for_each(|f| places[f.key as usize] = f.guess);
-    measure("guesses pushed, not followed", || {
+    measure("hints pushed, not followed", || {
         batch.clear();
         for _ in 0..512 {
             let key = rng.below(rows) as u32;

@@ -1,8 +1,11 @@
-//! Filling an empty tree from a sorted stream, for CREATE INDEX: leaves are written once and nearly full.
+//! Bulk load for CREATE INDEX: fills an empty tree from a sorted stream, and writes each leaf once
+//! and nearly full.
 //!
 //! # Invariants
-//! - B1: the tree is whole at all times: what was written so far can be read, checked and freed.
-//! - B2: all pending keys are above every key in the tree, whose last leaf is empty until the end.
+//! - B1: the tree is consistent at all times. The entries written so far can be read, checked and
+//!   freed.
+//! - B2: all pending keys are above every key in the tree, and its last leaf is empty until the
+//!   end.
 
 use crate::node::edit::push_cell;
 use crate::node::{CAPACITY, ENTRY_OVERHEAD, Node, common_prefix};
@@ -11,17 +14,18 @@ use crate::split::{SPLIT_LOG_BYTES, separator};
 use crate::tree::{MAX_ENTRY, MAX_KEY, Seek, TreeHandle};
 use nfold_store::{PAGE_SIZE, Stop, Store, StoreError, TrxId};
 
-/// How full a leaf is made: a sixteenth stays free for updates.
+/// The fill target of a leaf. A sixteenth stays free for updates.
 const FILL: usize = CAPACITY / 16 * 15;
 
-/// Collects entries for one leaf at a time. The tree must be empty and used by nobody else until [`finish`](Self::finish).
+/// Collects the entries of one leaf at a time. The tree must be empty, and no other thread may use
+/// it until [`finish`](Self::finish) returns.
 #[derive(Debug, Default)]
 pub struct Builder {
-    /// Keys and values of the pending entries.
+    /// The keys and values of the pending entries.
     bytes: Vec<u8>,
-    /// (key length, value length) of each.
+    /// The (key length, value length) of each pending entry.
     lens: Vec<(u16, u16)>,
-    /// Lower fence of the leaf that they go to.
+    /// The lower fence of the leaf that the pending entries will fill.
     lower: Vec<u8>,
     newest_trx: TrxId,
     entries: u64,
@@ -36,18 +40,19 @@ impl Builder {
         }
     }
 
-    /// Entries from now on may come from a newer transaction.
+    /// Raises the newest transaction id for the entries from here on.
     pub fn raise_newest_trx(&mut self, id: TrxId) {
         self.newest_trx = self.newest_trx.max(id);
     }
 
-    /// Entries taken so far.
+    /// The number of entries added so far.
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// Adds an entry whose key is above all before it. `Wait`: nothing was taken, call again. An entry that is too large, or a key that is not
-    /// above the last, is an error.
+    /// Adds an entry. Its key must be above all keys added before; otherwise the result is a
+    /// `Corrupt` error. An entry that is too large is a `TooLarge` error. On `Wait`, nothing was
+    /// added; call again.
     pub fn push(
         &mut self,
         tree: &TreeHandle,
@@ -82,9 +87,10 @@ impl Builder {
         Ok(())
     }
 
-    /// Writes what is left. `Wait`: call again.
+    /// Writes the remaining entries. On `Wait`, call again.
     pub fn finish(&mut self, tree: &TreeHandle, store: &Store) -> Result<(), Stop> {
-        // The last leaf has no upper fence, so its keys have no common prefix that would save bytes.
+        // The last leaf has no upper fence, so its keys have no common prefix that could save
+        // bytes.
         while self.lower.len() + self.raw_bytes() > CAPACITY {
             self.flush(tree, store, None)?;
         }
@@ -119,7 +125,7 @@ impl Builder {
         Some(&self.bytes[start..start + *key as usize])
     }
 
-    /// Offset of each pending key, in order.
+    /// The key of pending entry `i`.
     fn key_at(&self, i: usize) -> &[u8] {
         let start: usize = self.lens[..i]
             .iter()
@@ -128,7 +134,8 @@ impl Builder {
         &self.bytes[start..start + self.lens[i].0 as usize]
     }
 
-    /// The first `count` pending entries as cells of a page with a common prefix of `prefix` bytes.
+    /// The first `count` pending entries, as cells for a page with a common prefix of `prefix`
+    /// bytes.
     fn cells(&self, count: usize, prefix: usize) -> Vec<u8> {
         let mut cells = Vec::with_capacity(PAGE_SIZE);
         let mut rest = &self.bytes[..];
@@ -150,7 +157,8 @@ impl Builder {
         self.lens.drain(..count);
     }
 
-    /// Writes as many pending entries as fit to the last leaf and opens a new one behind it. `next` is the key that follows the pending ones.
+    /// Writes as many pending entries as fit into the last leaf, and adds an empty leaf after it.
+    /// `next` is the key that follows the pending ones.
     fn flush(&mut self, tree: &TreeHandle, store: &Store, next: Option<&[u8]>) -> Result<(), Stop> {
         let most = if next.is_some() {
             self.lens.len()

@@ -1,8 +1,11 @@
-//! CHECK TABLE for one tree: every page is read and every invariant of the layout verified, beside readers and writers.
+//! CHECK TABLE for one tree: reads every page and verifies every invariant of the layout,
+//! concurrently with readers and writers.
 //!
 //! # Concurrency
-//! For each leaf the path from the root is read anew, each page copied and validated, and the child's word loaded while the parent was valid: so
-//! a disagreement between parent and child is real, and not a split seen halfway. Neighbours are compared only while both are unchanged.
+//! For each leaf, the path from the root is read again. Each page is copied and validated, and a
+//! child's page word is loaded while the parent is valid. So a mismatch between parent and child is
+//! a real error and not a split in progress. Sibling links are compared only if neither leaf has
+//! changed.
 
 use crate::node::edit::Copied;
 use crate::node::{CELL_HEAD, HINTS, Node, OFF_HINTS, SLOTS, common_prefix};
@@ -12,27 +15,27 @@ use nfold_store::{PAGE_SIZE, PageNo, PageRef, Stop, Store};
 use nfold_sync::words;
 use std::cmp::Ordering;
 
-/// Problems that are kept.
+/// The most problems that are reported.
 const MAX_PROBLEMS: usize = 32;
-/// Leaves per step, so that the caller can see whether it was killed.
+/// The number of leaves per step. The caller checks for KILL between steps.
 const LEAVES_PER_STEP: usize = 16;
 
-/// Progress and findings of a check of a whole tree.
+/// The progress and findings of a check of a whole tree.
 #[derive(Clone, Debug, Default)]
 pub struct TreeCheck {
     pub leaf_pages: u64,
     pub inner_pages: u64,
     pub entries: u64,
-    /// What is wrong, at most [`MAX_PROBLEMS`] lines.
+    /// Descriptions of the problems found, at most [`MAX_PROBLEMS`].
     pub problems: Vec<String>,
-    /// Lower fence of the next leaf.
+    /// The lower fence of the next leaf.
     at: Vec<u8>,
-    /// The leaf before: page number, page word, right link.
+    /// The previous leaf: page number, page word, right link.
     before: Option<(PageNo, u64, PageNo)>,
     done: bool,
 }
 
-/// What was found at one leaf, kept once the leaf is validated.
+/// The findings at one leaf. They count only if the leaf validates.
 struct Leaf<'s> {
     page: PageRef<'s>,
     copy: Copied,
@@ -41,8 +44,9 @@ struct Leaf<'s> {
 }
 
 impl TreeHandle {
-    /// Goes through some leaves and verifies order, fences, levels, sibling links, slot bounds. `Ok(true)`: the whole tree was seen;
-    /// `Ok(false)`, `Wait`: call again. `visit` sees each entry (key, value) of a leaf that is in order.
+    /// Checks the next few leaves: order, fences, levels, sibling links and slot bounds. Returns
+    /// `Ok(true)` when the whole tree is checked. On `Ok(false)` or `Wait`, call again. `visit`
+    /// receives each (key, value) of an undamaged leaf.
     pub fn check_step(
         &self,
         store: &Store,
@@ -145,7 +149,7 @@ impl TreeHandle {
         check.problems.extend(problems.into_iter().take(space_left));
         check.before = Some((no, leaf.page.version(), node.right()));
         match upper_fence(node) {
-            // A damaged fence must not make the check go round in circles.
+            // A damaged fence must not make the check run in circles.
             Some(upper) if upper > check.at => check.at = upper,
             Some(_) => check.done = true,
             None => {
@@ -171,7 +175,8 @@ fn visit_entries(node: Node<'_>, visit: &mut dyn FnMut(&[u8], &[u8])) {
     }
 }
 
-/// What is wrong with a page that is about to be restructured, if anything: damage must not spread, and not end the process.
+/// The first problem of a page that is about to be restructured. Restructuring a damaged page would
+/// spread the damage, or panic.
 pub(crate) fn first_problem(node: Node<'_>) -> Option<&'static str> {
     let mut first = None;
     check_node(node, &mut |what| {
@@ -180,7 +185,7 @@ pub(crate) fn first_problem(node: Node<'_>) -> Option<&'static str> {
     first
 }
 
-/// Verifies N1 to N5 on a page that nobody changes meanwhile.
+/// Verifies N1 to N5 on a page that no other thread changes meanwhile.
 pub(crate) fn check_node(node: Node<'_>, wrong: &mut dyn FnMut(&'static str)) {
     let (lower, upper) = (lower_fence(node), upper_fence(node));
     let fences_at = PAGE_SIZE
@@ -199,7 +204,7 @@ pub(crate) fn check_node(node: Node<'_>, wrong: &mut dyn FnMut(&'static str)) {
     if upper.as_ref().is_some_and(|u| *u <= lower) {
         wrong("the upper fence is not above the lower one");
     }
-    // (offset << 16 | length) of each cell
+    // (offset << 16 | length) of each cell.
     let mut cells: Vec<u32> = Vec::with_capacity(count);
     let mut suffix: Vec<u8> = Vec::new();
     for i in 0..count {
@@ -234,7 +239,7 @@ pub(crate) fn check_node(node: Node<'_>, wrong: &mut dyn FnMut(&'static str)) {
             node.append_key(node.slot(i), &mut key);
             key
         };
-        // Keys in order lie between the first and the last.
+        // The keys are in order, so all of them lie between the first and the last.
         let (first, last) = (key(0), key(count - 1));
         if first < lower || upper.as_ref().is_some_and(|u| last >= *u) {
             wrong("a key lies outside the fences (N1)");

@@ -1,10 +1,13 @@
-//! Giving space back: underfull pages are merged with a neighbour under the same parent, and a root with one child takes its place.
+//! Merges: an underfull page is merged with a sibling under the same parent. A root with a single
+//! child takes over the child's contents.
 //!
 //! # Concurrency
-//! Under the tree's structure mutex. Order: leaves left to right, then inner pages (S1 of [`split`](crate::split)). Readers on their way to the
-//! freed page start over: its word has changed.
+//! The caller holds the tree's structure mutex. The latch order is: leaves from left to right, then
+//! inner pages (S1 of [`split`](crate::split)). A reader that descends to the freed page restarts,
+//! because the page word has changed.
 //! # Failure
-//! Each merge is one mini-transaction. On `Wait` nothing was changed by the merge that waits; those before it stand.
+//! Each merge is one mini-transaction. If a merge returns `Wait`, it changed nothing; earlier
+//! merges remain.
 
 use crate::check::first_problem;
 use crate::node::edit::{Format, push_cell};
@@ -15,19 +18,21 @@ use crate::tree::{Path, Seek, TreeHandle};
 use nfold_store::{Latched, Mtr, PAGE_SIZE, PageNo, Stop, Store, header};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Log bytes of one merge: a page image, fences, links, and a part of the free list that the freed page may have to take over.
+/// The log bytes of one merge: a page image, fences, links, and the part of the free list that may
+/// move into the freed page.
 const MERGE_LOG_BYTES: usize = 3 * PAGE_SIZE;
-/// A merged page is at most so full, so that it is not split again at once.
+/// The most bytes in a merged page, so that it is not split again at once.
 const MERGED_MAX: usize = CAPACITY / 4 * 3;
 
-/// Whether a page is so empty that it should be merged with a neighbour.
+/// Whether a page contains so little that it should be merged with a sibling.
 pub(crate) fn is_underfull(node: Node<'_>) -> bool {
     node.used_bytes() < CAPACITY / 4
 }
 
 impl TreeHandle {
-    /// Merges the leaf that covers `key` with a neighbour if it is underfull and both fit one page; then likewise the pages above it.
-    /// Called after removals (by purge), with no latch held. `Wait`: call again.
+    /// Merges the leaf that covers `key` with a sibling, if it is underfull and both fit into one
+    /// page. Then does the same for its ancestors. Purge calls this after removals. The caller must
+    /// hold no latch. On `Wait`, call again.
     pub fn compact(&self, store: &Store, key: &[u8]) -> Result<(), Stop> {
         let _smo = self.hold_smo(store);
         let path = self.path(store, Seek::At(key))?;
@@ -48,8 +53,8 @@ impl TreeHandle {
         self.collapse_root(store)
     }
 
-    /// The children of the parent of the path's page at `level`, as (parent, its children, slot of the path's page); `None` if that page is
-    /// not underfull.
+    /// Returns (parent, its children, slot of the path's page) for the page of the path at `level`,
+    /// or `None` if that page is not underfull.
     fn neighbours(
         &self,
         store: &Store,
@@ -77,7 +82,8 @@ impl TreeHandle {
         }
     }
 
-    /// Merges two neighbours under `parent`, `right_slot` being the right one's slot there, if they fit one page.
+    /// Merges two siblings under `parent` if they fit into one page. `right_slot` is the right
+    /// sibling's slot in the parent. Returns whether they were merged.
     fn merge(
         &self,
         store: &Store,
@@ -142,7 +148,7 @@ impl TreeHandle {
         Ok(true)
     }
 
-    /// Gives `page` new contents, part of which came from `freed`, and frees that.
+    /// Replaces the contents of `page`, which now include those of `freed`, and frees `freed`.
     fn refill(
         &self,
         mtr: &mut Mtr<'_>,
@@ -158,7 +164,7 @@ impl TreeHandle {
         mtr.free_page(freed);
     }
 
-    /// While the root has a single child, the root takes over the child's contents.
+    /// As long as the root has a single child, moves the child's contents into the root.
     fn collapse_root(&self, store: &Store) -> Result<(), Stop> {
         loop {
             let root = store.read(self.page_id(self.tree.root))?;
@@ -195,7 +201,7 @@ impl TreeHandle {
     }
 }
 
-/// Appends all entries to a list of cells for a page with a common prefix of `prefix` bytes.
+/// Appends all entries to a list of cells, for a page with a common prefix of `prefix` bytes.
 fn push_entries(node: Node<'_>, prefix: usize, cells: &mut Vec<u8>) {
     let (mut key, mut value) = (Vec::new(), Vec::new());
     for i in 0..node.count() {

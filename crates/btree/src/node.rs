@@ -1,34 +1,54 @@
-//! Tree pages: byte layout and the functions that read one. Used by every other module of this crate.
+//! Tree pages: the byte layout, and the functions that read a page. Every other module of this
+//! crate uses them.
 //!
 //! # Picture
 //! ```text
 //!   0  page header of the store (64 bytes; page type, level, index id, newest transaction id ...)
-//!  64  u16 slot count        66  u16 cell start       68  u16 garbage bytes      70  u16 prefix length
-//!  72  u16 lower fence len   74  u16 upper fence len  76  u16 last insert slot   78  u16 ascending inserts in a row
-//!  80  u32 left sibling      84  u32 right sibling    88  first 8 bytes of the prefix
-//!  96  16 search hints, u32: the heads of the slots at 1, 2, ... 16 times (slot count / 17)
+//!  64  u16 slot count         66  u16 cell start
+//!  68  u16 garbage bytes      70  u16 prefix length
+//!  72  u16 lower fence len    74  u16 upper fence len
+//!  76  u16 last insert slot   78  u16 ascending inserts in a row
+//!  80  u32 left sibling       84  u32 right sibling
+//!  88  first 8 bytes of the prefix
+//!  96  16 search hints, u32: the key head of the slots at 1, 2, ... 16 times (slot count / 17)
 //! 160  slots, growing up: u64 = key head << 32 | cell offset << 16 | length of the key's suffix
 //!      ...free...
-//!      cells, growing down: [u16 value length][key suffix][value]      (inner page: the value is the child, u32)
+//!      cells, growing down: [u16 value length][key suffix][value]
 //!      upper fence, lower fence: the last bytes of the page
 //! ```
-//! A page holds the keys of `[lower fence, upper fence)`; an upper fence length of 0xFFFF means "no upper bound", an empty
-//! lower fence is below every key. All its keys share `prefix length` bytes, the common prefix of the fences, which are stored
-//! once, as the first bytes of the lower fence; `suffix` is what follows. `key head` is the first 4 bytes of the suffix as a
-//! big-endian number, zero-padded. Slot `i` of an inner page covers the keys from its own key up to that of slot `i + 1`;
-//! its slot 0 holds the page's lower fence. The hints lead a search to a seventeenth of the slots, so that it touches one or two cache
-//! lines of them and not all. Siblings are linked at level 0 only; page number 0 (the space header) means none.
+//! In an inner page, the value of a cell is a child's page number (u32).
+//!
+//! A page contains the keys of `[lower fence, upper fence)`. An upper fence length of 0xFFFF means
+//! "no upper bound". An empty lower fence is below every key.
+//!
+//! All keys of a page share their first `prefix length` bytes, which are the common prefix of the
+//! two fences. They are stored once, at the beginning of the lower fence. The rest of a key is its
+//! `suffix`. A `key head` is the first 4 bytes of the suffix as a big-endian number, padded with
+//! zeros.
+//!
+//! Slot `i` of an inner page covers the keys from its own key up to the key of slot `i + 1`. The
+//! key of slot 0 is the page's lower fence.
+//!
+//! The search hints narrow a search to a seventeenth of the slots, so it touches only one or two of
+//! their cache lines.
+//!
+//! Only leaves (level 0) have sibling links. Page number 0, the space header, means "no sibling".
 //!
 //! # Invariants
-//! - N1: slots are sorted by key, strictly; every key lies within the fences.
-//! - N2: slots end at or before `cell start`; cells and fences fill the rest, except for `garbage bytes`.
-//! - N3: the prefix is the whole common prefix of the fences (0 without an upper fence).
-//! - N5: hints and prefix bytes are what slots and fences say; hints are 0 below 17 slots.
-//! - N4: an inner page has at least one slot, and slot 0's key is the lower fence.
+//! - N1: slots are strictly sorted by key, and every key lies within the fences.
+//! - N2: the slots end at or before `cell start`. Cells and fences fill the rest of the page,
+//!   except for `garbage bytes`.
+//! - N3: the prefix is the whole common prefix of the fences, and empty if there is no upper fence.
+//! - N4: an inner page has at least one slot, and the key of slot 0 is the lower fence.
+//! - N5: the search hints and the prefix bytes match the slots and the fences. The hints are 0 if
+//!   there are fewer than 17 slots.
 //! # Concurrency
-//! Readers hold no latch: what they read may be torn. Each function here clamps what it reads, so that it neither panics, reads
-//! outside the page nor loops for long; the caller validates the page word before it believes anything.
+//! Readers hold no latch, so they may read torn data. Every function here clamps the numbers that
+//! it reads: it neither panics, nor reads outside the page, nor loops for long. The caller must
+//! validate the page word before it trusts a result.
 //! # Cost
+//! Nothing is allocated, except when a result is appended to the caller's vector. Each step of the
+//! binary search is one aligned load.
 //! No allocation but for appending to the caller's vectors; a probe of the binary search is one aligned load.
 
 use nfold_store::{PAGE_SIZE, PageNo, header};
@@ -55,32 +75,35 @@ pub(crate) const OFF_RUN: usize = 78;
 pub(crate) const OFF_LEFT: usize = 80;
 pub(crate) const OFF_RIGHT: usize = 84;
 pub(crate) const OFF_PREFIX_BYTES: usize = 88;
-/// Bytes of a key's head, and of the first word of a [`Key`].
+/// The bytes of a key head.
 const HEAD_BYTES: usize = 4;
+/// The bytes of the first word of a [`Key`].
 pub(crate) const WORD_BYTES: usize = 8;
-/// Bytes of the prefix that stand in the header.
+/// The bytes of the common prefix that are stored in the page header.
 pub(crate) const PREFIX_BYTES: usize = 8;
 pub(crate) const OFF_HINTS: usize = 96;
 pub(crate) const HINTS: usize = 16;
 pub(crate) const SLOTS: usize = OFF_HINTS + 4 * HINTS;
 pub(crate) const SLOT_WORD: usize = SLOTS / 8;
 pub(crate) const MAX_SLOTS: usize = (PAGE_SIZE - SLOTS) / 8;
-/// Most bytes of slots that are prefetched.
+/// The most bytes of slots that are prefetched at once.
 const PREFETCH_MAX: usize = 512;
-/// End of the slots that are prefetched blindly: 108 of them.
+/// The end of the slots that are prefetched before the slot count is known: the first 108 slots.
 const FIRST_SLOTS: usize = 1024;
-/// Slots on either side of an expected one that are tried before the whole page.
+/// The number of slots on either side of the expected one that are tried before the whole page is
+/// searched.
 pub(crate) const NEAR: usize = 4;
-/// Bytes a cell has besides key suffix and value.
+/// The size of a cell without key suffix and value.
 pub(crate) const CELL_HEAD: usize = 2;
-/// Bytes of an entry besides key suffix and value: slot and cell head.
+/// The size of an entry without key suffix and value: its slot and its cell header.
 pub(crate) const ENTRY_OVERHEAD: usize = 8 + CELL_HEAD;
-/// `upper fence len` of a page without an upper bound.
+/// The `upper fence len` of a page without an upper bound.
 pub(crate) const NO_UPPER: u16 = u16::MAX;
-/// Bytes for slots, cells and fences.
+/// The bytes available for slots, cells and fences.
 pub(crate) const CAPACITY: usize = PAGE_SIZE - SLOTS;
 
-/// The first 4 bytes of `suffix` as a big-endian number, zero-padded: equal heads decide nothing, unequal heads decide the order.
+/// The key head of `suffix`: its first 4 bytes as a big-endian number, padded with zeros. Two keys
+/// whose heads differ have the order of their heads; if the heads are equal, the rest decides.
 #[inline(always)]
 pub(crate) fn head_of(suffix: &[u8]) -> u32 {
     match suffix.first_chunk::<4>() {
@@ -89,7 +112,8 @@ pub(crate) fn head_of(suffix: &[u8]) -> u32 {
     }
 }
 
-/// [`head_of`] for less than four bytes: two loads that overlap, where a copy of unknown length would be a call.
+/// [`head_of`] for fewer than four bytes. Two overlapping loads replace a copy of unknown length,
+/// which would be a function call.
 #[inline(always)]
 fn short_head(suffix: &[u8]) -> u32 {
     match (suffix.first_chunk::<2>(), suffix.last_chunk::<2>()) {
@@ -101,16 +125,18 @@ fn short_head(suffix: &[u8]) -> u32 {
     }
 }
 
-/// A key with its first word: enough for most looks at a page, so that the bytes are fetched when it does not decide.
+/// A key with its first word beside it. The word decides most comparisons, so the bytes are rarely
+/// read.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Key<'k> {
     /// [`padded_word`] of the bytes.
     pub word: u64,
     pub len: usize,
-    /// Where the bytes end in `arena`.
+    /// The end of the key's bytes in `arena`.
     pub end: usize,
     pub arena: &'k [u8],
-    /// Where the bytes are if there are no more than these.
+    /// The key's bytes, if it has at most [`WORD_BYTES`] of them. Then `arena` does not contain
+    /// them.
     pub short: Option<&'k [u8; WORD_BYTES]>,
 }
 
@@ -123,7 +149,8 @@ impl<'k> Key<'k> {
         let start = self.end.wrapping_sub(self.len);
         self.arena.get(start..self.end).unwrap_or(&[])
     }
-    /// Whether the word holds all that a page with a common prefix of `prefix` bytes needs of the head.
+    /// Whether the word contains the whole key head on a page with a common prefix of `prefix`
+    /// bytes.
     #[inline(always)]
     fn has_head_behind(self, prefix: usize) -> bool {
         prefix <= WORD_BYTES - HEAD_BYTES || (self.len <= WORD_BYTES && prefix < WORD_BYTES)
@@ -142,7 +169,7 @@ impl<'k> From<&'k [u8]> for Key<'k> {
     }
 }
 
-/// One slot as it was loaded.
+/// A slot, as loaded from the page.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Slot(pub u64);
 
@@ -158,7 +185,7 @@ impl Slot {
     pub(crate) fn cell(self) -> usize {
         (self.0 >> 16) as usize & 0xFFFF
     }
-    /// Length of the key's suffix.
+    /// The length of the key's suffix.
     #[inline(always)]
     pub(crate) fn key_len(self) -> usize {
         self.0 as usize & 0xFFFF
@@ -173,14 +200,15 @@ impl Slot {
     }
 }
 
-/// A page's words, read as a tree page. What it returns is to be believed only after the page word was validated.
+/// The words of a page, read as a tree page. Results must not be trusted until the caller has
+/// validated the page word.
 #[derive(Copy, Clone)]
 pub(crate) struct Node<'a> {
     words: &'a [AtomicU64; PAGE_WORDS],
 }
 
 impl<'a> Node<'a> {
-    /// `words` are the whole page.
+    /// `words` must be the whole page.
     #[inline(always)]
     pub(crate) fn new(words: &'a [AtomicU64]) -> Node<'a> {
         Node {
@@ -198,13 +226,13 @@ impl<'a> Node<'a> {
         self.words[index % PAGE_WORDS].load(Relaxed)
     }
 
-    /// Asks the CPU for the line of byte `off`, one of many; any offset is safe.
+    /// Prefetches the cache line of byte `off` into the outer cache. Any offset is safe.
     #[inline(always)]
     pub(crate) fn prefetch(self, off: usize) {
         words::prefetch_outer(self.words, off % PAGE_SIZE);
     }
 
-    /// Asks for `bytes` bytes, of which there are some, from byte `at` on, as far as they are on the page.
+    /// Prefetches `bytes` bytes (at least one) from offset `at` on, as far as they lie on the page.
     #[inline(always)]
     pub(crate) fn prefetch_cell(self, at: usize, bytes: usize) {
         let last = (at + bytes - 1).min(PAGE_SIZE - 1);
@@ -216,13 +244,13 @@ impl<'a> Node<'a> {
         words::prefetch_outer(self.words, last);
     }
 
-    /// A number of two bytes in the page's header, which does not straddle words.
+    /// A two-byte header field. Header fields do not straddle words.
     #[inline(always)]
     fn header_u16(self, off: usize) -> u16 {
         (self.word(off / 8) >> (8 * (off % 8))) as u16
     }
 
-    /// Number of slots, at most [`MAX_SLOTS`].
+    /// The number of slots, at most [`MAX_SLOTS`].
     #[inline(always)]
     pub(crate) fn count(self) -> usize {
         (self.word(OFF_COUNT / 8) as usize & 0xFFFF).min(MAX_SLOTS)
@@ -243,7 +271,7 @@ impl<'a> Node<'a> {
     pub(crate) fn lower_len(self) -> usize {
         self.header_u16(OFF_LOWER_LEN) as usize
     }
-    /// Length of the upper fence; `None`: no upper bound.
+    /// The length of the upper fence; `None` if the page has no upper bound.
     #[inline(always)]
     pub(crate) fn upper_len(self) -> Option<usize> {
         let len = self.header_u16(OFF_UPPER_LEN);
@@ -294,7 +322,7 @@ impl<'a> Node<'a> {
             out,
         );
     }
-    /// Appends the upper fence; false without one.
+    /// Appends the upper fence. Returns false if there is none.
     pub(crate) fn append_upper(self, out: &mut Vec<u8>) -> bool {
         let Some(len) = self.upper_len() else {
             return false;
@@ -305,7 +333,7 @@ impl<'a> Node<'a> {
     pub(crate) fn compare_lower(self, key: &[u8]) -> Ordering {
         words::compare(self.words, self.lower_at(), self.lower_len(), key)
     }
-    /// How the upper fence compares with `key`; above every key when there is none.
+    /// Compares the upper fence with `key`. A missing upper fence is greater than every key.
     pub(crate) fn compare_upper(self, key: &[u8]) -> Ordering {
         match self.upper_len() {
             None => Ordering::Greater,
@@ -316,24 +344,26 @@ impl<'a> Node<'a> {
     pub(crate) fn covers(self, key: &[u8]) -> bool {
         self.compare_lower(key).is_le() && self.compare_upper(key).is_gt()
     }
-    /// Whether the keys just below `key` belong here: `key` in `(lower fence, upper fence]`.
+    /// Whether this page covers the keys just below `key`: `key` lies in `(lower fence, upper
+    /// fence]`.
     pub(crate) fn covers_below(self, key: &[u8]) -> bool {
         self.compare_lower(key).is_lt() && self.compare_upper(key).is_ge()
     }
 
-    /// Slot `i`; any index is safe.
+    /// Slot `i`. Any index is safe.
     #[inline(always)]
     pub(crate) fn slot(self, i: usize) -> Slot {
         Slot(self.word(SLOT_WORD + i))
     }
 
-    /// Slots per hint, 0 when the page has too few to need hints.
+    /// The distance between two hinted slots; 0 if the page has too few slots for hints.
     #[inline(always)]
     pub(crate) fn hint_step(count: usize) -> usize {
         count / (HINTS + 1)
     }
 
-    /// Slots among which the first one with a head ≥ `head` is, or behind the last of them; from the hints.
+    /// The range of slots that contains the first slot with a head ≥ `head`, according to the
+    /// hints. That slot may also be the one directly behind the range.
     #[inline(always)]
     pub(crate) fn hinted(self, count: usize, head: u32) -> (usize, usize) {
         let step = Self::hint_step(count);
@@ -354,7 +384,7 @@ impl<'a> Node<'a> {
         )
     }
 
-    /// Prefetches what a search of the page begins with: header and hints.
+    /// Prefetches the parts where a search of the page begins: header and hints.
     #[inline(always)]
     pub(crate) fn prefetch_entry(self) {
         for off in (0..SLOTS + 8).step_by(64) {
@@ -362,7 +392,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Prefetches as many slots as a leaf mostly has, before anything is known of it.
+    /// Prefetches the slots of a typical leaf, before the slot count is known.
     #[inline(always)]
     pub(crate) fn prefetch_first_slots(self) {
         for off in (192..FIRST_SLOTS).step_by(64) {
@@ -370,7 +400,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Prefetches the slots of a range that [`hinted`](Self::hinted) gave, a few lines at most.
+    /// Prefetches the slots of a range returned by [`hinted`](Self::hinted), up to [`PREFETCH_MAX`]
+    /// bytes.
     #[inline(always)]
     pub(crate) fn prefetch_slots(self, (from, to): (usize, usize)) {
         let mut off = SLOTS + from * 8;
@@ -382,25 +413,28 @@ impl<'a> Node<'a> {
         self.prefetch(end - 1);
     }
 
-    /// How the key of `slot` compares with `suffix`, whose head equals the slot's.
+    /// Compares the key of `slot` with `suffix`, which has the same head.
     #[inline]
     fn compare_tail(self, slot: Slot, suffix: &[u8]) -> Ordering {
-        // Equal heads hold the whole of both: no need to look at the cell.
+        // Both suffixes lie within the head, so only their lengths can differ. The cell need not be
+        // read.
         if slot.key_len() <= 4 && suffix.len() <= 4 {
             return slot.key_len().cmp(&suffix.len());
         }
         self.compare_tail_word(slot, suffix, padded_word(suffix.get(4..).unwrap_or(&[])))
     }
 
-    /// [`compare_tail`](Self::compare_tail), when the eight bytes of `suffix` behind its head are `wanted`: nearly always they decide.
+    /// [`compare_tail`](Self::compare_tail) for a suffix whose eight bytes behind the head are
+    /// `wanted`. These bytes nearly always decide.
     #[inline(always)]
     fn compare_tail_word(self, slot: Slot, suffix: &[u8], wanted: u64) -> Ordering {
         let (have, len) = (self.tail_word(slot), slot.key_len());
-        // Words padded with zeros that differ are in the order of the keys.
+        // Unequal zero-padded words have the order of their keys.
         if have != wanted {
             return have.cmp(&wanted);
         }
-        // Equal ones: if neither key goes on behind them, they differ at most in zeros at the end of the longer one.
+        // The words are equal. If neither key is longer than the word, they can differ only in
+        // zeros at the end of the longer one.
         if len <= 12 && suffix.len() <= 12 {
             return len.cmp(&suffix.len());
         }
@@ -408,13 +442,14 @@ impl<'a> Node<'a> {
         words::compare(self.words, at, len, suffix.get(4..).unwrap_or(&[]))
     }
 
-    /// First slot in `[from, to)` for which `before(slot)` is false; `before` is true for a prefix of the slots.
+    /// The first slot in `[from, to)` for which `before(slot)` is false. `before` must be true for
+    /// a prefix of the range and false for the rest.
     #[inline(always)]
     fn partition(self, from: usize, to: usize, before: impl Fn(Slot) -> bool) -> usize {
         let (mut base, mut len) = (from, to.saturating_sub(from));
         while len > 1 {
             let half = len / 2;
-            // Not a branch: it would be mispredicted every other time.
+            // Not a branch, because it would be mispredicted half of the time.
             let skip = before(self.slot(base + half - 1));
             base = std::hint::select_unpredictable(skip, base + half, base);
             len -= half;
@@ -422,7 +457,7 @@ impl<'a> Node<'a> {
         base + usize::from(len == 1 && before(self.slot(base)))
     }
 
-    /// First slot whose head is ≥ `head`.
+    /// The first slot whose head is ≥ `head`.
     #[inline(always)]
     pub(crate) fn search_head(self, count: usize, head: u32) -> usize {
         let range = self.hinted(count, head);
@@ -432,38 +467,39 @@ impl<'a> Node<'a> {
         self.search_hinted(range, head)
     }
 
-    /// As [`search_head`](Self::search_head), when the slot is expected a few from `guess`.
+    /// As [`search_head`](Self::search_head), but tries the slots around `expected` first.
     #[inline(never)]
-    pub(crate) fn search_around(self, guess: usize, count: usize, head: u32) -> usize {
+    pub(crate) fn search_around(self, expected: usize, count: usize, head: u32) -> usize {
         let before = |i: usize| self.slot(i).head() < head;
-        let (from, to) = (guess.saturating_sub(NEAR), (guess + NEAR).min(count));
+        let (from, to) = (expected.saturating_sub(NEAR), (expected + NEAR).min(count));
         if from < to && (from == 0 || before(from - 1)) && !before(to - 1) {
             return self.partition(from, to, |s| s.head() < head);
         }
         self.search_head(count, head)
     }
 
-    /// Whether the key of `slot` is `suffix`, whose head equals the slot's.
+    /// Whether `suffix`, which has the same head as `slot`, is the key of `slot`.
     #[inline]
     pub(crate) fn tail_equals(self, slot: Slot, suffix: &[u8]) -> bool {
-        // Equal heads of equal lengths are the whole of keys of up to four bytes.
+        // With equal heads and equal lengths, suffixes of up to four bytes are equal.
         slot.key_len() == suffix.len()
             && (suffix.len() <= 4 || self.compare_tail(slot, suffix).is_eq())
     }
 
-    /// First slot whose head is ≥ `head`, within what [`hinted`](Self::hinted) gave.
+    /// The first slot whose head is ≥ `head`, within a range returned by [`hinted`](Self::hinted).
     #[inline(always)]
     pub(crate) fn search_hinted(self, (from, to): (usize, usize), head: u32) -> usize {
         self.partition(from, to, |s| s.head() < head)
     }
 
-    /// First slot whose key is ≥ `suffix`, and whether it is equal.
+    /// The first slot whose key is ≥ `suffix`, and whether its key is equal.
     #[inline]
     pub(crate) fn search(self, count: usize, suffix: &[u8]) -> (usize, bool) {
         self.search_from(self.search_head(count, head_of(suffix)), count, suffix)
     }
 
-    /// [`search_from`](Self::search_from) for a key whose suffix is known as far as most searches need it.
+    /// [`search_from`](Self::search_from) that computes the suffix's bytes only if the head does
+    /// not decide.
     #[inline(always)]
     pub(crate) fn search_key(
         self,
@@ -478,7 +514,8 @@ impl<'a> Node<'a> {
         self.search_from(first, count, self.suffix(key.bytes()))
     }
 
-    /// [`search`](Self::search) when [`search_head`](Self::search_head) gave `first`: the part that may read cells.
+    /// The second half of [`search`](Self::search): `first` is the slot that
+    /// [`search_head`](Self::search_head) returned. This half may read cells.
     #[inline(always)]
     pub(crate) fn search_from(self, first: usize, count: usize, suffix: &[u8]) -> (usize, bool) {
         let head = head_of(suffix);
@@ -495,7 +532,8 @@ impl<'a> Node<'a> {
         self.search_equal_heads(first + 1, count, head, suffix)
     }
 
-    /// [`search`](Self::search) from `first` on, whose head is `head`, as are those of slots that follow. What comes after the head decides nearly
+    /// Continues [`search`](Self::search) at slot `first`, whose head is `head`, as may be the
+    /// heads of the following slots. The first eight bytes behind the head nearly always decide.
     /// always with its first eight bytes.
     #[inline(never)]
     fn search_equal_heads(
@@ -506,7 +544,8 @@ impl<'a> Node<'a> {
         suffix: &[u8],
     ) -> (usize, bool) {
         let key = Tail::of(suffix);
-        // Numbers lie evenly more often than not: the place that the first and the last key suggest, and the next, before any halving.
+        // Keys are often evenly spaced. Before the binary search, interpolate between the first and
+        // the last key, and try that slot and the next one.
         let (mut from, mut to) = (first, count);
         let last = self.slot(count - 1);
         if count - first > 4 && last.head() == head {
@@ -538,11 +577,12 @@ impl<'a> Node<'a> {
         (at, found)
     }
 
-    /// Whether the key of `slot`, whose head is `head` or above it, is below the one with that head and tail.
+    /// Whether the key of `slot` is below `key`, which has the head `head`. The slot's head must be
+    /// at least `head`.
     #[inline(always)]
     fn is_tail_below(self, slot: Slot, head: u32, key: &Tail<'_>) -> bool {
         let have = self.tail_word(slot);
-        // Almost never equal, so that this is no branch that depends on the key.
+        // Equality is rare, so this branch is well predicted.
         if have == key.word {
             return slot.head() == head
                 && self.compare_tail_word(slot, key.suffix, key.word).is_lt();
@@ -550,16 +590,16 @@ impl<'a> Node<'a> {
         (slot.head() == head) & (have < key.word)
     }
 
-    /// The eight key bytes behind a slot's head, big-endian, zeros behind the key's end.
+    /// The eight bytes of the slot's key behind its head, big-endian, padded with zeros.
     #[inline(always)]
     fn tail_word(self, slot: Slot) -> u64 {
-        // What lies beyond the page is behind the key's end.
         let word = words::load_u64(self.words, slot.key_at() + 4).swap_bytes();
         let bits = 8 * slot.key_len().saturating_sub(4).min(8);
         word & !u64::MAX.checked_shr(bits as u32).unwrap_or(0)
     }
 
-    /// First slot from `from` on whose key is ≥ `suffix`, expected near: a linear look first.
+    /// The first slot at or after `from` whose key is ≥ `suffix`. It is expected nearby, so the
+    /// first eight slots are searched one by one.
     #[inline(always)]
     pub(crate) fn end_from(self, from: usize, count: usize, suffix: &[u8]) -> usize {
         let key = Tail::of(suffix);
@@ -578,19 +618,20 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The slot of an inner page that covers `suffix`: the last whose key is ≤ it.
+    /// The slot of an inner page that covers `suffix`: the last one whose key is ≤ `suffix`.
     #[inline]
     pub(crate) fn child_slot(self, count: usize, suffix: &[u8]) -> usize {
         let (at, equal) = self.search(count, suffix);
         if equal { at } else { at.saturating_sub(1) }
     }
 
-    /// The slot of an inner page that covers the keys just below `suffix`: the last whose key is < it.
+    /// The slot of an inner page that covers the keys just below `suffix`: the last one whose key
+    /// is < `suffix`.
     pub(crate) fn child_slot_below(self, count: usize, suffix: &[u8]) -> usize {
         self.search(count, suffix).0.saturating_sub(1)
     }
 
-    /// Child page number in `slot` of an inner page.
+    /// The child page number in `slot` of an inner page.
     #[inline(always)]
     pub(crate) fn child(self, slot: Slot) -> PageNo {
         words::load_u32(self.words, slot.value_at())
@@ -619,14 +660,15 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// A word that ends with the common prefix, of `len` bytes; nothing useful where that is longer.
+    /// A word whose last `len` bytes are the common prefix, which must be `len` bytes long.
+    /// Meaningless if the prefix is longer than the word.
     #[inline(always)]
     pub(crate) fn short_prefix(self, len: usize) -> [u8; PREFIX_BYTES] {
         let word = self.word(OFF_PREFIX_BYTES / 8);
         (word << (PREFIX_BYTES.saturating_sub(len) * 8 % 64)).to_le_bytes()
     }
 
-    /// Puts the common prefix, `len` bytes, at the end of `out`.
+    /// Copies the common prefix, `len` bytes long, to the end of `out`.
     #[inline(never)]
     pub(crate) fn copy_long_prefix(self, out: &mut [u8], len: usize) {
         if let Some(start) = out.len().checked_sub(len) {
@@ -648,7 +690,8 @@ impl<'a> Node<'a> {
         words::compare(self.words, self.lower_at(), prefix, start).is_eq()
     }
 
-    /// What a search needs of `key`; `None`: it does not begin with the common prefix.
+    /// The head and length of `key`'s suffix on this page; `None` if `key` does not begin with the
+    /// common prefix.
     #[inline(always)]
     pub(crate) fn suffix_here(self, key: Key<'_>) -> Option<Suffix> {
         let prefix = self.prefix_len();
@@ -656,7 +699,8 @@ impl<'a> Node<'a> {
             return self.long_suffix_here(key.bytes());
         }
         let len = key.len.checked_sub(prefix)?;
-        // By as many bits as the prefix has, in two steps, as it may be none.
+        // Shifted in two steps, because the prefix may be empty and a shift by 64 bits is not
+        // defined.
         let differ = self.word(OFF_PREFIX_BYTES / 8).swap_bytes() ^ key.word;
         if (differ >> 1) >> (63 - 8 * prefix) != 0 {
             return None;
@@ -675,7 +719,8 @@ impl<'a> Node<'a> {
         Some(Suffix { head, len })
     }
 
-    /// What a search needs of `key`, which begins with the common prefix: this page covers it.
+    /// The head and length of the suffix of `key`, which must begin with the common prefix because
+    /// this page covers it.
     #[inline(always)]
     pub(crate) fn suffix_of(self, key: Key<'_>) -> Suffix {
         let prefix = self.prefix_len();
@@ -711,7 +756,8 @@ impl<'a> Node<'a> {
         words::append_out(self.words, slot.value_at(), self.value_len(slot), out);
     }
 
-    /// What is wrong with the header's lengths and offsets, if anything. A latched page is checked before it is changed.
+    /// Checks the lengths and offsets in the header and returns the first error found. A writer
+    /// calls this on a latched page before it changes it.
     pub(crate) fn bounds_problem(self) -> Option<&'static str> {
         let fences = self.lower_len() + self.upper_len().unwrap_or(0);
         if fences > CAPACITY || self.prefix_len() > self.lower_len() {
@@ -724,30 +770,31 @@ impl<'a> Node<'a> {
         None
     }
 
-    /// What the head of `slot` should be, by its cell.
+    /// The key head that `slot` should have according to its cell.
     pub(crate) fn cell_head(self, slot: Slot) -> u32 {
         let head = words::load_u32(self.words, slot.key_at()).swap_bytes();
         let unused = 32 - 8 * slot.key_len().min(4) as u32;
         head & u32::MAX.checked_shl(unused).unwrap_or(0)
     }
 
-    /// Whether the slot's cell lies in the cell area.
+    /// Whether the slot's cell lies within the cell area.
     pub(crate) fn holds_cell(self, slot: Slot) -> bool {
         let end = slot.value_at() + self.value_len(slot);
         slot.cell() >= self.cell_start() && end <= self.upper_at()
     }
 
-    /// Bytes free for entries, garbage included.
+    /// The bytes free for new entries, including garbage.
     pub(crate) fn free_bytes(self) -> usize {
         (self.cell_start() + self.garbage()).saturating_sub(SLOTS + self.count() * 8)
     }
 
-    /// Bytes between slots and cells.
+    /// The unused bytes between slots and cells.
     pub(crate) fn open_bytes(self) -> usize {
         self.cell_start().saturating_sub(SLOTS + self.count() * 8)
     }
 
-    /// Whether cells and garbage together are what lies between the cell start and the fences (N2): what putting the cells
+    /// Whether cells and garbage together fill the area between the cell start and the fences (N2).
+    /// Compaction relies on this.
     /// side by side relies on.
     pub(crate) fn is_tight(self) -> bool {
         let cells: usize = (0..self.count())
@@ -757,28 +804,28 @@ impl<'a> Node<'a> {
         self.cell_start() + cells + self.garbage() == self.upper_at()
     }
 
-    /// Bytes that slots and living cells take (fences not counted).
+    /// The bytes used by slots and live cells, without fences.
     pub(crate) fn used_bytes(self) -> usize {
         self.upper_at()
             .saturating_sub(SLOTS)
             .saturating_sub(self.free_bytes())
     }
 
-    /// `key` without this page's prefix. Only for a key that this page covers.
+    /// `key` without the page's common prefix. The page must cover `key`.
     #[inline(always)]
     pub(crate) fn suffix(self, key: &[u8]) -> &[u8] {
         key.get(self.prefix_len()..).unwrap_or(&[])
     }
 }
 
-/// Of a key's suffix: the head, and how long it is.
+/// The head and the length of a key's suffix.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Suffix {
     pub head: u32,
     pub len: usize,
 }
 
-/// A key's suffix, and its eight bytes behind the head.
+/// A key's suffix, with the eight bytes behind its head as a word.
 struct Tail<'k> {
     suffix: &'k [u8],
     word: u64,
@@ -792,19 +839,20 @@ impl<'k> Tail<'k> {
     }
 }
 
-/// Bits of a [`portion`].
+/// The number of bits in a [`portion`].
 pub(crate) const PORTION_BITS: u32 = 16;
 
-/// How far `key` lies on the way from `low` to `high`: 0 to `1 << PORTION_BITS`, less than that below `high`.
+/// The relative position of `key` between `low` and `high`: from 0 at `low` to `1 << PORTION_BITS`
+/// at `high`.
 #[inline(always)]
 fn portion(low: u64, high: u64, key: u64) -> u32 {
     let way = high.saturating_sub(low) >> PORTION_BITS;
     let done = key.saturating_sub(low);
-    // Ways shorter than the unit are rare, and then any place will do.
+    // A distance shorter than one unit is rare, and any result is good enough for it.
     (done / way.max(1)).min(1 << PORTION_BITS) as u32
 }
 
-/// The first eight bytes, big-endian, zeros behind the end.
+/// The first eight bytes as a big-endian number, padded with zeros.
 #[inline(always)]
 pub fn padded_word(bytes: &[u8]) -> u64 {
     if let Some(word) = bytes.first_chunk::<8>() {
@@ -819,7 +867,7 @@ pub fn padded_word(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Length of the common prefix of `a` and `b`.
+/// The length of the common prefix of `a` and `b`.
 pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }

@@ -1,9 +1,11 @@
-//! Redo operations of tree pages: the only way this crate changes a page, at run time and at recovery.
+//! The redo operations of tree pages. This crate changes pages only through them, at run time and
+//! at recovery.
 //!
 //! # Picture
-//! Payloads, little-endian; `suffix` is a key without its page's common prefix.
+//! The payloads are little-endian. `suffix` is a key without its page's common prefix.
 //! ```text
-//! 0x20 FORMAT       [u16 page type][u16 level][u64 index id][u32 left][u32 right][u16 lower len][u16 upper len | FFFF][lower][upper]
+//! 0x20 FORMAT       [u16 page type][u16 level][u64 index id][u32 left][u32 right]
+//!                   [u16 lower len][u16 upper len | FFFF][lower][upper]
 //! 0x21 INSERT       [u16 slot][u16 suffix len][suffix][value]
 //! 0x22 REMOVE       [u16 slot]
 //! 0x23 REPLACE      [u16 slot][value]
@@ -13,7 +15,7 @@
 //! 0x27 LINKS        [u32 left][u32 right]
 //! ```
 //! # Failure
-//! A payload that does not fit the page is [`StoreError::Corrupt`]; it never panics.
+//! A payload that does not fit the page is a [`StoreError::Corrupt`]. No payload causes a panic.
 
 use crate::node::NO_UPPER;
 use crate::node::edit::{self, Format};
@@ -30,7 +32,8 @@ pub(crate) const OP_TRUNCATE: u8 = 0x25;
 pub(crate) const OP_APPEND: u8 = 0x26;
 pub(crate) const OP_LINKS: u8 = 0x27;
 
-/// Applies the operations 0x20..=0x5f. The engine's handler passes these on; tests use it alone.
+/// Applies the operations 0x20..=0x5f. The engine's redo handler delegates these to it; tests use
+/// it directly.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct BtreeRedo;
 
@@ -40,7 +43,7 @@ impl RedoHandler for BtreeRedo {
     }
 }
 
-/// Reads a payload from its front.
+/// Reads fields from the front of a payload.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -122,7 +125,7 @@ fn apply(op: u8, payload: &[u8], page: &PageMut<'_>) -> Result<(), edit::Damage>
     }
 }
 
-/// Two bytes of a payload.
+/// `n` as a two-byte field of a payload.
 fn two(n: usize) -> [u8; 2] {
     (n as u16).to_le_bytes()
 }
@@ -172,7 +175,7 @@ pub(crate) fn log_truncate(mtr: &mut Mtr<'_>, p: Latched, from: usize, right: u3
     mtr.op_pieces(p, OP_TRUNCATE, &payload);
 }
 
-/// `cells` as built with [`edit::push_cell`].
+/// `cells` is a list built with [`edit::push_cell`].
 pub(crate) fn log_append(mtr: &mut Mtr<'_>, p: Latched, cells: &[u8]) {
     mtr.op(p, OP_APPEND, cells);
 }

@@ -1,14 +1,18 @@
-//! Making room: a full leaf is cut in two, and its parents where they lack room for the new separator.
+//! Splits: a full leaf is split in two, and so are those of its ancestors that have no room for the
+//! new separator.
 //!
 //! # Invariants
-//! - S1: inner pages are latched by the holder of the tree's structure mutex only. So it may latch a leaf first and the inner pages
-//!   after it, bottom-up: nobody waits for a leaf while holding an inner page.
-//! - S2: everything a split needs (log space, new pages, latches of all pages to be changed) is there before its first change.
+//! - S1: only the holder of the tree's structure mutex latches inner pages. It may therefore latch
+//!   a leaf first and then the inner pages above it, bottom-up: no other thread waits for a leaf
+//!   while it holds an inner page.
+//! - S2: a split acquires everything that it needs before its first change: log space, new pages,
+//!   and the latches of all pages that it changes.
 //! # Concurrency
-//! Order: structure mutex, leaf, leaf's right sibling, inner pages upwards. Readers that pass meanwhile wait for a latch shortly or start
-//! over.
+//! The latch order is: structure mutex, leaf, the leaf's right sibling, inner pages upwards.
+//! Concurrent readers wait briefly for a latch, or restart.
 //! # Failure
-//! A split is one mini-transaction: after a crash it is there or not. On `Wait` nothing was changed.
+//! A split is one mini-transaction, so a crash leaves either all or nothing of it. If it returns
+//! `Wait`, nothing was changed.
 
 use crate::check::first_problem;
 use crate::node::edit::{Format, push_cell, push_cell_of};
@@ -21,41 +25,42 @@ use nfold_store::{
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Log bytes that one level of a split needs at most: the moved half, fences, separators.
+/// The most log bytes that the split of one level needs: the moved half, fences and separators.
 pub(crate) const SPLIT_LOG_BYTES: usize = PAGE_SIZE + 4 * crate::tree::MAX_KEY + 512;
-/// Inserts in ascending order, in a row, that make a split leave the left page full.
+/// After this many ascending inserts in a row, a split leaves the left page full.
 const ASCENDING_RUN: usize = 4;
-/// Below so many entries the position of one insert says nothing about a pattern.
+/// With fewer entries than this, the position of one insert does not show a pattern.
 const PATTERN_MIN: usize = 8;
 
-/// Where a page is cut: slots from `at` on move to the right page, whose lower fence is `separator`.
+/// A split point: the slots from `at` on move to the right page, whose lower fence is `separator`.
 struct Cut {
     at: usize,
-    /// The entry that made the page too small goes to the right page.
+    /// Whether the new entry, for which there was no room, belongs to the right page.
     new_right: bool,
     separator: Vec<u8>,
 }
 
-/// What is done to one page of the path, from the leaf upwards.
+/// The change to one page of the path. Steps are ordered from the leaf upwards.
 struct Step {
     page: Latched,
-    /// Where the separator of the level below goes.
+    /// The slot at which the separator of the level below is inserted.
     slot: usize,
-    /// `None`: it has room.
+    /// `None` if the page has room and is not split.
     cut: Option<Cut>,
 }
 
-/// The entry for which there is no room.
+/// The entry that the page has no room for.
 struct NewEntry<'a> {
     key: &'a [u8],
     value_len: usize,
     slot: usize,
-    /// It takes the place of the one in `slot`.
+    /// Whether it replaces the entry at `slot`.
     replaces: bool,
 }
 
 impl TreeHandle {
-    /// Splits the leaf that covers `key` once, unless it has room for the key with a value of `value_len` bytes.
+    /// Splits the leaf that covers `key` once, unless it has room for the key with a value of
+    /// `value_len` bytes.
     pub(crate) fn make_room(
         &self,
         store: &Store,
@@ -102,7 +107,7 @@ impl TreeHandle {
         Ok(())
     }
 
-    /// Latches the pages above the leaf that change, and decides how.
+    /// Latches the ancestors that must change, and chooses how to change each.
     fn plan(
         &self,
         mtr: &mut Mtr<'_>,
@@ -152,8 +157,9 @@ impl TreeHandle {
         Ok(steps)
     }
 
-    /// Cuts the last leaf, which is empty, at `separator`; gives the left of the two empty leaves. Nothing else is changed, and `mtr` is
-    /// not committed. The caller holds the structure mutex and has reserved log space and pages.
+    /// Splits the last leaf, which must be empty, at `separator`, and returns the left one of the
+    /// two empty leaves. Changes nothing else, and does not commit `mtr`. The caller holds the
+    /// structure mutex and has reserved log space and pages.
     pub(crate) fn cut_empty_last(
         &self,
         mtr: &mut Mtr<'_>,
@@ -185,7 +191,8 @@ impl TreeHandle {
         Ok(self.carry_out(mtr, steps, None))
     }
 
-    /// Changes the pages (S2); gives the left half of the leaf. `sibling` is the leaf's right neighbour.
+    /// Changes the pages (S2), and returns the left half of the leaf. `sibling` is the leaf's right
+    /// sibling.
     fn carry_out(
         &self,
         mtr: &mut Mtr<'_>,
@@ -229,7 +236,7 @@ impl TreeHandle {
         left_leaf
     }
 
-    /// Moves the slots from the cut on to a new page on the right.
+    /// Moves the slots from the split point on to a new page on the right.
     fn split_page(&self, mtr: &mut Mtr<'_>, page: Latched, cut: &Cut) -> Latched {
         let node = Node::new(mtr.words(page));
         let upper = upper_fence(node);
@@ -255,7 +262,8 @@ impl TreeHandle {
         right
     }
 
-    /// Moves the root's slots to two new pages, its only children from now on; its page number stays.
+    /// Moves the root's slots to two new pages, which become its only children. The root keeps its
+    /// page number.
     fn split_root(&self, mtr: &mut Mtr<'_>, root: Latched, cut: &Cut) -> (Latched, Latched) {
         let node = Node::new(mtr.words(root));
         let (level, count) = (node.level(), node.count());
@@ -282,7 +290,7 @@ impl TreeHandle {
         (left, right)
     }
 
-    /// Makes the root an empty inner page of `level`.
+    /// Formats the root as an empty inner page of `level`.
     fn log_inner_root(&self, mtr: &mut Mtr<'_>, root: Latched, level: u16) {
         let page_type = PageType::BTREE_INNER;
         let format = Format {
@@ -297,7 +305,7 @@ impl TreeHandle {
         redo::log_format(mtr, root, &format);
     }
 
-    /// A new page of the same level and with the same newest transaction as `like`.
+    /// Allocates a page of the same level, and with the same newest transaction id, as `like`.
     pub(crate) fn new_page(
         &self,
         mtr: &mut Mtr<'_>,
@@ -327,7 +335,7 @@ impl TreeHandle {
         page
     }
 
-    /// Appends a range of `from`'s slots to the page `to`, whose prefix is at least as long.
+    /// Appends a range of slots of `from` to the page `to`, whose prefix is at least as long.
     fn copy_slots(
         &self,
         mtr: &mut Mtr<'_>,
@@ -373,13 +381,13 @@ fn insert_child(mtr: &mut Mtr<'_>, page: Latched, slot: usize, separator: &[u8],
     );
 }
 
-/// The shortest key that is above `left` and not above `right`; `left < right`.
+/// The shortest key that is above `left` and not above `right`. `left` must be below `right`.
 pub(crate) fn separator<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
     &right[..right.len().min(common_prefix(left, right) + 1)]
 }
 
 impl NewEntry<'_> {
-    /// Free bytes that the page needs for it.
+    /// The free bytes that the page needs for the entry.
     fn bytes(&self, node: Node<'_>) -> usize {
         if self.replaces {
             return self
@@ -390,11 +398,11 @@ impl NewEntry<'_> {
     }
 }
 
-/// The slots of a page with the new entry in its place; positions are counted with it.
+/// The slots of a page together with the new entry. A position counts both.
 struct Combined<'a> {
     node: Node<'a>,
     new: &'a NewEntry<'a>,
-    /// Bytes of all entries before each position; one more at the end.
+    /// The total size of the entries before each position, and of all entries at the end.
     before: Vec<usize>,
     lower: Vec<u8>,
     upper: Option<Vec<u8>>,
@@ -436,7 +444,7 @@ impl<'a> Combined<'a> {
         self.before.len() - 1
     }
 
-    /// Slot of the page at a position; for the new entry, the slot behind it.
+    /// The slot of the page at a position. For the new entry's position, this is the slot after it.
     fn slot_at(&self, position: usize) -> usize {
         if self.new.replaces || position <= self.new.slot {
             position
@@ -463,7 +471,8 @@ impl<'a> Combined<'a> {
         separator(&self.key_at(position - 1), &right).to_vec()
     }
 
-    /// Whether both pages of a cut before `position` have room, with or without the new entry.
+    /// Whether both halves of a split before `position` have room for their entries, including the
+    /// new entry if `with_new`.
     fn fits(&self, position: usize, separator: &[u8], with_new: bool) -> bool {
         let prefix = self.node.prefix_len();
         let spared = |a: &[u8], b: Option<&[u8]>| b.map_or(0, |b| common_prefix(a, b)) - prefix;
@@ -497,7 +506,7 @@ impl<'a> Combined<'a> {
             && right - counts.1 * spared(separator, self.upper.as_deref()) <= CAPACITY
     }
 
-    /// Where the cut should be: position of the right page's first entry.
+    /// The preferred split point: the position of the right page's first entry.
     fn preferred(&self) -> usize {
         let (slot, count) = (self.new.slot, self.node.count());
         if !self.new.replaces {
@@ -518,7 +527,7 @@ impl<'a> Combined<'a> {
     }
 }
 
-/// A cut of a page that is in order.
+/// Chooses a split point. Returns an error if the page is damaged.
 fn sound_cut(page: PageId, node: Node<'_>, new: &NewEntry<'_>) -> Result<Cut, StoreError> {
     let corrupt = |what| StoreError::Corrupt { page, lsn: 0, what };
     if let Some(what) = first_problem(node) {
@@ -527,12 +536,14 @@ fn sound_cut(page: PageId, node: Node<'_>, new: &NewEntry<'_>) -> Result<Cut, St
     choose_cut(node, new).ok_or(corrupt("no way to split the page"))
 }
 
-/// Picks the cut nearest to the preferred one where both pages have room for what they hold, and better also for the new entry.
+/// Chooses the split point nearest to the preferred one at which both pages have room for their
+/// entries, if possible including the new entry.
 fn choose_cut(node: Node<'_>, new: &NewEntry<'_>) -> Option<Cut> {
     let all = Combined::of(node, new);
     let last = all.len().checked_sub(1).filter(|last| *last >= 1)?;
     let preferred = all.preferred().clamp(1, last);
-    // A separator in an inner page is inserted at once; an entry of a leaf is inserted later, and the leaf may be split again before.
+    // A separator is inserted into an inner page at once. An entry of a leaf is inserted later, and
+    // the leaf may be split again before that.
     let rounds: &[bool] = if node.level() > 0 {
         &[true]
     } else {

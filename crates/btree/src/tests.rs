@@ -1,4 +1,4 @@
-//! Trees over a real store, against models.
+//! Tests of trees over a real store, most of them against models.
 
 mod build;
 mod cold;
@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Makes a call until it is not stopped by a wait.
+/// Repeats a call, and waits between the attempts, until it returns a result.
 fn finish<T>(mut call: impl FnMut() -> Result<T, Stop>) -> Result<T, StoreError> {
     loop {
         match call() {
@@ -35,7 +35,7 @@ struct World {
     store: Arc<Store>,
     tree: TreeHandle,
     dir: tempfile::TempDir,
-    /// End LSN of the last `put` or `remove`.
+    /// The end LSN of the last `put` or `remove`.
     ended: AtomicU64,
 }
 
@@ -129,7 +129,7 @@ impl World {
             .then_some(value)
     }
 
-    /// As [`get`](Self::get), by a reader that remembers what pages look like.
+    /// As [`get`](Self::get), by a reader that caches the tree's shape.
     fn look(&self, key: &[u8], shape: &mut TreeShape) -> Option<Vec<u8>> {
         let mut values = vec![9; 3];
         let found = finish(|| {
@@ -137,7 +137,7 @@ impl World {
                 .get_span(&self.store, key, shape, &mut values, || ())
         });
         found.unwrap().map(|span| {
-            assert!(span.start >= 3, "the caller's bytes are left alone");
+            assert!(span.start >= 3, "the caller's bytes are unchanged");
             values[span].to_vec()
         })
     }
@@ -170,7 +170,7 @@ impl World {
         check
     }
 
-    fn assert_holds(&self, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    fn assert_matches(&self, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
         let check = self.check();
         assert_eq!(check.entries, model.len() as u64);
         let all: Vec<_> = model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
@@ -178,7 +178,7 @@ impl World {
     }
 }
 
-/// A small deterministic generator.
+/// A small deterministic pseudorandom generator (xorshift).
 struct Rng(u64);
 
 impl Rng {

@@ -1,12 +1,18 @@
-//! Changing single leaves: find and latch the leaf with room for the change, then change it. Structure changes happen before,
-//! in mini-transactions of their own.
+//! Changes to single leaves: find and latch the leaf, make room for the change, then change it.
+//! Splits happen before the change, in mini-transactions of their own.
 //!
 //! # Concurrency
-//! A mini-transaction latches leaves of one tree, and holds no latch at all when it calls [`TreeHandle::leaf_for_write`]: the descent sleeps for a page
-//! whose number is not protected by a latch, which may be any page by then, of a tree or of the free list; and making room takes the tree's
-//! structure mutex and latches from the top. The limbo page, undo pages and space headers come after all tree pages.
+//! A mini-transaction may latch several leaves of one tree, but it must hold no latch when it calls
+//! [`TreeHandle::leaf_for_write`], for two reasons.
+//!
+//! First, the descent waits for a page whose number no latch protects. By then, the number may
+//! belong to any page, of any tree or of the free list. Second, making room takes the tree's
+//! structure mutex and latches pages from the top.
+//!
+//! The orphaned-page list, undo pages and space headers are latched after all tree pages.
 //! # Failure
-//! Nothing is changed before a function of the second half (`insert_at` ...) is called, and those cannot fail.
+//! Nothing changes until one of the changing functions (`insert_at` ...) is called, and these
+//! cannot fail.
 
 use crate::guess::Guess;
 use crate::node::{CELL_HEAD, ENTRY_OVERHEAD, Node};
@@ -15,33 +21,37 @@ use crate::tree::{MAX_ENTRY, MAX_KEY, Seek, TreeHandle};
 use nfold_store::{Latched, Mtr, Stop, Store, StoreError, TrxId, header};
 use nfold_sync::words;
 
-/// Room that a leaf must have before it is handed out.
+/// The room that a leaf must have before it is returned.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// None: the change keeps all sizes, or removes, or is only being thought about.
+    /// None: the change keeps all sizes, removes the entry, or may not happen at all.
     InPlace,
-    /// Room to insert the key with a value of so many bytes, or to give the key that value if it exists.
+    /// Room to insert the key with a value of this length in bytes, or to replace its value by one
+    /// of this length.
     Value(usize),
 }
 
-/// A place in a latched leaf. Changes through it keep it right for the entry it names; other changes of the leaf make it stale.
+/// A position in a latched leaf. Changes made through it keep it valid. Any other change of the
+/// leaf makes it stale.
 #[derive(Copy, Clone, Debug)]
 pub struct LeafPos {
     pub leaf: Latched,
-    /// Whether the key is there.
+    /// Whether the key exists.
     pub found: bool,
-    /// Its slot, or where it would go.
+    /// The key's slot, or the slot where it would be inserted.
     pub slot: usize,
 }
 
-/// Log bytes that one change of one entry needs at most, besides the bytes of key and value.
+/// The most log bytes that one change of one entry needs, not counting key and value.
 pub const ENTRY_LOG_OVERHEAD: usize = 64;
 
 impl TreeHandle {
-    /// Latches the leaf where `key` belongs, with `room`, and finds the key in it. When room is lacking the leaf is split first,
-    /// in a mini-transaction of its own. `mtr` holds no latch.
+    /// Latches the leaf that covers `key`, makes sure that it has `room`, and finds the key in it.
+    /// If the leaf lacks room, it is first split in a separate mini-transaction. `mtr` must hold no
+    /// latch.
     ///
-    /// Errors: `TooLarge` for keys above [`MAX_KEY`] and entries above [`MAX_ENTRY`]. On `Wait` the latch is not held.
+    /// Errors: `TooLarge` for keys longer than [`MAX_KEY`] and entries larger than [`MAX_ENTRY`];
+    /// `Corrupt` for a damaged leaf. On `Wait`, the latch is not held.
     pub fn leaf_for_write(
         &self,
         store: &Store,
@@ -49,10 +59,7 @@ impl TreeHandle {
         key: &[u8],
         room: Room,
     ) -> Result<LeafPos, Stop> {
-        debug_assert!(
-            mtr.holds_nothing(),
-            "the latch order: a descent with a latch held"
-        );
+        debug_assert!(mtr.holds_nothing(), "no latch is held before a descent");
         if key.len() > MAX_KEY {
             return Err(StoreError::TooLarge {
                 what: "index key",
@@ -90,7 +97,8 @@ impl TreeHandle {
             match room {
                 Room::Value(len) if !fits(node, &pos, key, len) => {
                     mtr.unlatch(leaf);
-                    // From now on by descent, as that is where room is made; fences that are damaged may have led elsewhere.
+                    // `make_room` finds the leaf by descent. From here on, this loop must do so
+                    // too: a damaged fence may have led the hint to another leaf.
                     self.make_room(store, key, len)?;
                 }
                 Room::Value(len) if !lies_open(node, &pos, key, len) && !node.is_tight() => {
@@ -102,8 +110,9 @@ impl TreeHandle {
         }
     }
 
-    /// Whether the leaf has room to insert `key` with, or give it, a value of `value_len` bytes. Never of a damaged leaf that would have to be
-    /// put in order for it.
+    /// Whether the leaf has room to insert `key` with a value of `value_len` bytes, or to replace
+    /// the key's value by one of that length. False for a damaged leaf that would have to be
+    /// compacted first.
     pub fn has_room(&self, mtr: &Mtr<'_>, pos: &LeafPos, key: &[u8], value_len: usize) -> bool {
         let node = Node::new(mtr.words(pos.leaf));
         key.len() + value_len <= MAX_ENTRY
@@ -111,43 +120,46 @@ impl TreeHandle {
             && (lies_open(node, pos, key, value_len) || node.is_tight())
     }
 
-    /// Where the entry at `pos` is, or goes.
+    /// The row-location hint for the entry at `pos`.
     pub fn place(&self, mtr: &Mtr<'_>, pos: &LeafPos) -> Guess {
         Guess::new(mtr.id(pos.leaf).page, pos.slot)
     }
 
-    /// Newest transaction id on the latched leaf.
+    /// The newest transaction id on the latched leaf.
     pub fn newest_trx(&self, mtr: &Mtr<'_>, pos: &LeafPos) -> TrxId {
         mtr.u64(pos.leaf, header::NEWEST_TRX)
     }
 
-    /// Appends the value of the entry at `pos`, which was found.
+    /// Appends the value of the entry at `pos`, which must exist.
     pub fn value(&self, mtr: &Mtr<'_>, pos: &LeafPos, out: &mut Vec<u8>) {
         let node = Node::new(mtr.words(pos.leaf));
         node.append_value(node.slot(pos.slot), out);
     }
 
-    /// Length of the value at `pos`, bytes.
+    /// The length of the value at `pos` in bytes. The entry must exist.
     pub fn value_len(&self, mtr: &Mtr<'_>, pos: &LeafPos) -> usize {
         let node = Node::new(mtr.words(pos.leaf));
         node.value_len(node.slot(pos.slot))
     }
 
-    /// Copies `out.len()` bytes of the value at `pos` from `off` on.
+    /// Copies `out.len()` bytes of the value at `pos`, from offset `off` on.
     pub fn value_bytes(&self, mtr: &Mtr<'_>, pos: &LeafPos, off: usize, out: &mut [u8]) {
         let node = Node::new(mtr.words(pos.leaf));
         words::copy_out(node.words(), node.slot(pos.slot).value_at() + off, out);
     }
 
-    /// Appends the key of the entry at `pos`, which was found.
+    /// Appends the key of the entry at `pos`, which must exist.
     pub fn key(&self, mtr: &Mtr<'_>, pos: &LeafPos, out: &mut Vec<u8>) {
         let node = Node::new(mtr.words(pos.leaf));
         node.append_key(node.slot(pos.slot), out);
     }
 
-    /// Finds the first entry above the key of `pos` (which exists or would go there) and appends its key to `out`; `None` at the
-    /// tree's end. When it is on a later leaf, that leaf (and every empty one between) is latched too, left to right, and stays so:
-    /// until this mini-transaction ends nobody inserts between the two. `Wait` leaves the leaves latched so far latched.
+    /// Finds the first entry above the key of `pos`, whether that key exists or not, and appends
+    /// its key to `out`. Returns `None` at the end of the tree.
+    ///
+    /// If the entry is on a later leaf, that leaf and the empty leaves before it are latched too,
+    /// from left to right, and stay latched. So nothing can be inserted between the two entries
+    /// until this mini-transaction ends. `Wait` keeps the leaves latched so far.
     pub fn next_entry(
         &self,
         mtr: &mut Mtr<'_>,
@@ -182,20 +194,20 @@ impl TreeHandle {
         }
     }
 
-    /// Inserts `key` at `pos`, which was not found and has room.
+    /// Inserts `key` at `pos`. The key must not exist, and the leaf must have room.
     pub fn insert_at(&self, mtr: &mut Mtr<'_>, pos: &mut LeafPos, key: &[u8], value: &[u8]) {
         let node = Node::new(mtr.words(pos.leaf));
         debug_assert!(
             !pos.found && node.covers(key),
-            "node::N1: an entry is inserted where it belongs"
+            "node::N1: the leaf covers the new key"
         );
         redo::log_insert(mtr, pos.leaf, pos.slot, node.suffix(key), value);
         pos.found = true;
     }
 
-    /// Gives the entry at `pos` another value, for which there is room.
+    /// Replaces the value of the entry at `pos`. The entry must exist, and the leaf must have room.
     pub fn replace_value_at(&self, mtr: &mut Mtr<'_>, pos: &LeafPos, value: &[u8]) {
-        debug_assert!(pos.found, "an entry is replaced that is there");
+        debug_assert!(pos.found, "only an existing entry can be replaced");
         redo::log_replace(mtr, pos.leaf, pos.slot, value);
     }
 
@@ -203,36 +215,37 @@ impl TreeHandle {
     pub fn write_value_bytes(&self, mtr: &mut Mtr<'_>, pos: &LeafPos, off: usize, bytes: &[u8]) {
         debug_assert!(
             pos.found && off + bytes.len() <= self.value_len(mtr, pos),
-            "bytes are written inside a value"
+            "the bytes lie inside the value"
         );
         redo::log_value_bytes(mtr, pos.leaf, pos.slot, off, bytes);
     }
 
-    /// Removes the entry at `pos`. True: the leaf is now so empty that [`compact`](Self::compact) is worth calling with its key, after this
-    /// mini-transaction.
+    /// Removes the entry at `pos`. Returns true if the leaf is now underfull: then call
+    /// [`compact`](Self::compact) with the key after this mini-transaction.
     pub fn remove_at(&self, mtr: &mut Mtr<'_>, pos: &mut LeafPos) -> bool {
-        debug_assert!(pos.found, "an entry is removed that is there");
+        debug_assert!(pos.found, "only an existing entry can be removed");
         redo::log_remove(mtr, pos.leaf, pos.slot);
         pos.found = false;
         crate::merge::is_underfull(Node::new(mtr.words(pos.leaf)))
     }
 
-    /// Raises the leaf's newest transaction id.
+    /// Sets the leaf's newest transaction id to `id`, unless it is already newer.
     pub fn set_newest_trx(&self, mtr: &mut Mtr<'_>, pos: &LeafPos, id: TrxId) {
         mtr.set_newest_trx(pos.leaf, id);
     }
 }
 
+/// Whether the leaf has room for the entry, possibly after compaction.
 fn fits(node: Node<'_>, pos: &LeafPos, key: &[u8], value_len: usize) -> bool {
     let suffix = key.len().saturating_sub(node.prefix_len());
     if pos.found {
-        // The old cell is freed first.
+        // The old value's bytes become free first.
         return node.value_len(node.slot(pos.slot)) + node.free_bytes() >= value_len;
     }
     node.free_bytes() >= ENTRY_OVERHEAD + suffix + value_len
 }
 
-/// Whether the bytes that [`fits`] found are between slots and cells, so that no cell has to move.
+/// Whether the room that [`fits`] found lies between slots and cells, so no compaction is needed.
 fn lies_open(node: Node<'_>, pos: &LeafPos, key: &[u8], value_len: usize) -> bool {
     let open = node.open_bytes();
     if pos.found {

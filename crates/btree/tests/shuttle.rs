@@ -1,9 +1,12 @@
-//! Random schedules of writers that split and merge pages, and of readers beside them: what is in the tree all the time is found by every read, and no read gives
-//! a value that nobody wrote. Under shuttle the threads are coroutines, and every look at a page word, every copy out of a page and every store into one is a place where
-//! another may run (`nfold_sync::prim::point`).
+//! Random schedules of writers that split and merge pages, and of concurrent readers. Every read
+//! finds all permanent entries, and no read returns a value that was never written.
 //!
-//! `RUSTFLAGS="--cfg shuttle" cargo test -p nfold-btree --test shuttle` (`tests/models` does); `SHUTTLE_SCHEDULES` says how many schedules.
-//! A failure prints its schedule, which `shuttle::replay` takes.
+//! Under shuttle, threads are coroutines. They switch at every access to a page word, every copy
+//! out of a page, and every store into one (`nfold_sync::prim::point`).
+//!
+//! To run: `RUSTFLAGS="--cfg shuttle" cargo test -p nfold-btree --test shuttle`, as `tests/models`
+//! does. `SHUTTLE_SCHEDULES` sets the number of schedules. A failure prints its schedule, which
+//! `shuttle::replay` can run again.
 #![cfg(shuttle)]
 
 use std::collections::BTreeMap;
@@ -15,17 +18,19 @@ use nfold_store::{RealDisk, Stop, Store, StoreOptions};
 use shuttle::scheduler::RandomScheduler;
 use shuttle::{Config, Runner, thread};
 
-/// Keys divisible by this stay for ever; the others come and go.
+/// Keys divisible by this are permanent. The others come and go.
 const STABLE: u32 = 6;
 const KEYS: u32 = 48;
-/// Long keys and values: few fit a page, so that few changes split and merge leaves and inner pages.
+/// Keys and values are long, so that few fit a page and few changes suffice to split and merge
+/// leaves and inner pages.
 const KEY_BYTES: usize = 1800;
 
-/// Splits and merges of all schedules together.
+/// The total splits and merges of all schedules.
 static SPLITS: AtomicU64 = AtomicU64::new(0);
 static MERGES: AtomicU64 = AtomicU64::new(0);
 
-/// Keys differ in their first bytes, not in their last: inner pages are copied by readers then, and seldom split.
+/// Whether keys differ in their first bytes rather than in their last. Then readers copy inner
+/// pages, and these seldom split.
 static NUMBER_FIRST: AtomicBool = AtomicBool::new(false);
 
 fn key(n: u32) -> Vec<u8> {
@@ -42,10 +47,10 @@ fn number(key: &[u8]) -> u32 {
         true => key.first_chunk(),
         false => key.last_chunk(),
     };
-    u32::from_be_bytes(*number.expect("a key of ours"))
+    u32::from_be_bytes(*number.expect("a key of this test has four bytes"))
 }
 
-/// Begins and ends with the number, so that a value put together of two is noticed.
+/// A value that begins and ends with parts of its number, so a mix of two values is noticed.
 fn value(n: u32) -> Vec<u8> {
     let mut value = vec![n as u8; 2600 + n as usize % 5];
     value[..4].copy_from_slice(&n.to_be_bytes());
@@ -70,7 +75,8 @@ struct World {
 impl World {
     fn new() -> World {
         let dir = tempfile::tempdir().expect("a folder");
-        // Everything stays in memory, and nothing runs in the background: only the tree's own races are wanted.
+        // Everything stays in memory and nothing runs in the background, so the only races are
+        // those of the tree.
         let options = StoreOptions {
             pool_bytes: 256 << 14,
             log_bytes: 8 << 20,
@@ -110,7 +116,7 @@ impl World {
             let mut pos =
                 self.tree
                     .leaf_for_write(&self.store, &mut mtr, &key, Room::Value(value.len()))?;
-            assert!(!pos.found, "nobody else inserts this key");
+            assert!(!pos.found, "no other writer inserts this key");
             self.tree.insert_at(&mut mtr, &mut pos, &key, &value);
             mtr.commit();
             Ok(())
@@ -125,7 +131,7 @@ impl World {
             let mut pos = self
                 .tree
                 .leaf_for_write(&self.store, &mut mtr, &key, Room::InPlace)?;
-            assert!(pos.found, "nobody else removes this key");
+            assert!(pos.found, "no other writer removes this key");
             let underfull = self.tree.remove_at(&mut mtr, &mut pos);
             mtr.commit();
             Ok(underfull)
@@ -135,21 +141,21 @@ impl World {
         }
     }
 
-    /// A stretch of keys comes and goes.
+    /// Inserts and then removes the non-permanent keys of a range.
     fn write(&self, from: u32, to: u32) {
         let mine = || (from..to).filter(|n| n % STABLE != 0);
         mine().for_each(|n| self.put(n));
         mine().for_each(|n| self.remove(n));
     }
 
-    fn point(&self, n: u32) {
+    fn get(&self, n: u32) {
         let mut found = Vec::new();
         let there = finish(|| self.tree.get(&self.store, &key(n), &mut found));
         assert!(there || n % STABLE != 0, "key {n} was missed");
         assert!(!there || found == value(n), "a wrong value for key {n}");
     }
 
-    /// As [`point`](Self::point), by a reader that remembers what it saw of the tree.
+    /// As [`get`](Self::get), by a reader that caches the tree's shape.
     fn look(&self, n: u32, shape: &mut TreeShape) {
         let mut found = Vec::new();
         let span = finish(|| {
@@ -206,15 +212,15 @@ impl World {
         }
         assert!(
             seen.is_sorted_by(|a, b| a < b),
-            "sorted, nothing twice: {seen:?}"
+            "keys are sorted and distinct: {seen:?}"
         );
         seen.retain(|n| n % STABLE == 0);
         let expected: Vec<u32> = (0..KEYS).step_by(STABLE as usize).collect();
-        assert_eq!(seen, expected, "what is there all the time is seen");
+        assert_eq!(seen, expected, "all permanent keys are found");
     }
 }
 
-/// Two writers, each with a half of the keys, and four readers.
+/// Runs two writers, each on one half of the keys, beside four readers.
 fn races() {
     let world = Arc::new(World::new());
     let spawn = |work: fn(&World)| {
@@ -224,7 +230,7 @@ fn races() {
     let threads = [
         spawn(|w| w.write(0, KEYS / 2)),
         spawn(|w| w.write(KEYS / 2, KEYS)),
-        spawn(|w| (0..KEYS).step_by(3).for_each(|n| w.point(n))),
+        spawn(|w| (0..KEYS).step_by(3).for_each(|n| w.get(n))),
         spawn(|w| {
             let mut shape = TreeShape::default();
             (0..3 * KEYS).for_each(|n| w.look(n * 5 % KEYS, &mut shape));
@@ -262,13 +268,13 @@ fn run(seed: u64, schedules: usize, number_first: bool) {
 }
 
 fn schedules() -> usize {
-    let told = std::env::var("SHUTTLE_SCHEDULES").ok();
-    told.and_then(|n| n.parse().ok()).unwrap_or(60)
+    let wanted = std::env::var("SHUTTLE_SCHEDULES").ok();
+    wanted.and_then(|n| n.parse().ok()).unwrap_or(60)
 }
 
-/// One test, as a planted bug is everybody's.
+/// A single test, because a planted bug affects all threads of the process.
 #[test]
-fn readers_find_everything_in_any_schedule() {
+fn readers_find_permanent_keys_in_any_schedule() {
     run(1, schedules(), false);
     let (splits, merges) = (SPLITS.load(Relaxed), MERGES.load(Relaxed));
     println!(
@@ -285,7 +291,7 @@ fn readers_find_everything_in_any_schedule() {
     planted();
 }
 
-/// A read that is taken for valid whatever has happened to its page must be found.
+/// Plants a bug that skips validation. Some schedule must notice it.
 #[cfg(feature = "planted")]
 fn planted() {
     use nfold_sync::planted::{Bug, plant};

@@ -1,4 +1,5 @@
-//! A warm read allocates nothing: counted by an allocator of this test binary's own.
+//! Proves that a warm read allocates nothing, with an allocator that counts the calls of each
+//! thread.
 #![allow(unsafe_code)]
 
 use nfold_btree::*;
@@ -13,11 +14,11 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is passed on to the system's allocator unchanged.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|n| n.set(n.get() + 1));
-        // SAFETY: the caller's promises are the ones that `System` asks for.
+        // SAFETY: the caller keeps the promises that `System` requires.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
@@ -90,7 +91,7 @@ fn warm_reads_allocate_nothing() {
         )));
         for i in (0..ROWS).step_by(97) {
             batch.push(&i.to_be_bytes(), guesses[i as usize]);
-            // Some of these go on in a second leaf.
+            // Some of these continue on a second leaf.
             scan.push(&i.to_be_bytes(), &(i + 40).to_be_bytes());
         }
         assert!(!finish(|| tree.get_many(&store, &mut batch, usize::MAX)));

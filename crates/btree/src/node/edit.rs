@@ -1,20 +1,24 @@
-//! Changes of one tree page, as the redo operations apply them: at run time through a mini-transaction, and at recovery.
+//! Changes to one tree page, as the redo operations apply them: at run time through a
+//! mini-transaction, and at recovery.
 //!
 //! # Invariants
-//! - E1: what a function leaves behind depends on the page's bytes and its arguments alone, so that replay gives equal bytes.
-//! - E2: no function panics or writes outside the page, whatever the page holds; it returns what is wrong.
+//! - E1: the result of a function depends only on the page's bytes and its arguments, so replay
+//!   produces the same bytes.
+//! - E2: no function panics or writes outside the page, whatever the page contains. It returns an
+//!   error instead.
 //! # Concurrency
-//! The exclusive latch is held.
+//! The caller holds the page's exclusive latch.
 //! # Failure
-//! A returned error leaves the page unchanged.
+//! A function that returns an error may leave a damaged page partly changed. On an undamaged page,
+//! an error leaves the page unchanged.
 
 use super::*;
 use nfold_sync::words::{store_bytes, store_u64};
 
-/// What is wrong with a page or an operation's arguments.
+/// A description of the damage in a page, or of an invalid argument.
 pub(crate) type Damage = &'static str;
 
-/// A page's place in the tree.
+/// The header fields and fences of a new tree page.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Format<'a> {
     pub page_type: u16,
@@ -23,7 +27,7 @@ pub(crate) struct Format<'a> {
     pub left: PageNo,
     pub right: PageNo,
     pub lower: &'a [u8],
-    /// `None`: no upper bound.
+    /// `None` means no upper bound.
     pub upper: Option<&'a [u8]>,
 }
 
@@ -35,7 +39,7 @@ fn fence_bytes(lower: &[u8], upper: Option<&[u8]>) -> usize {
     lower.len() + upper.map_or(0, <[u8]>::len)
 }
 
-/// Makes an empty tree page; the store's header fields besides type, level and index id stay.
+/// Formats an empty tree page. Of the store's header fields, it sets only type, level and index id.
 pub(crate) fn format(words: &[AtomicU64], f: &Format<'_>) -> Result<(), Damage> {
     if fence_bytes(f.lower, f.upper) > CAPACITY {
         return Err("fences larger than a page");
@@ -50,7 +54,7 @@ pub(crate) fn format(words: &[AtomicU64], f: &Format<'_>) -> Result<(), Damage> 
     Ok(())
 }
 
-/// Writes fences, prefix length and an empty cell area.
+/// Writes the fences and the prefix length, and makes the cell area empty.
 fn store_fences(words: &[AtomicU64], lower: &[u8], upper: Option<&[u8]>) {
     let lower_at = PAGE_SIZE - lower.len();
     let upper_at = lower_at - upper.map_or(0, <[u8]>::len);
@@ -73,7 +77,7 @@ fn store_fences(words: &[AtomicU64], lower: &[u8], upper: Option<&[u8]>) {
     store_u16(words, OFF_GARBAGE, 0);
 }
 
-/// Checks the fields that the functions below rely on; returns (slot count, cell start).
+/// Checks the fields that the functions below rely on. Returns (slot count, cell start).
 fn checked_bounds(node: Node<'_>) -> Result<(usize, usize), Damage> {
     match node.bounds_problem() {
         None => Ok((node.count(), node.cell_start())),
@@ -85,7 +89,7 @@ fn cell_bytes(node: Node<'_>, slot: Slot) -> usize {
     CELL_HEAD + slot.key_len() + node.value_len(slot)
 }
 
-/// Writes a cell that ends at `end`; returns its offset.
+/// Writes a cell that ends at offset `end`, and returns its offset.
 fn store_cell(words: &[AtomicU64], end: usize, suffix: &[u8], value: &[u8]) -> usize {
     let cell = end - (CELL_HEAD + suffix.len() + value.len());
     store_u16(words, cell, value.len());
@@ -98,7 +102,7 @@ fn store_slot(words: &[AtomicU64], i: usize, slot: Slot) {
     store_u64(words, SLOTS + i * 8, slot.0);
 }
 
-/// Sets the slot count and the hints that go with it (N5).
+/// Sets the slot count, and the search hints that depend on it (N5).
 fn store_count(words: &[AtomicU64], count: usize) {
     store_u16(words, OFF_COUNT, count);
     let node = Node::new(words);
@@ -119,7 +123,7 @@ fn store_count(words: &[AtomicU64], count: usize) {
     }
 }
 
-/// Inserts an entry at `slot`, compacting the page when its free bytes are scattered.
+/// Inserts an entry at `slot`. Compacts the page if its free bytes are scattered.
 pub(crate) fn insert(
     words: &[AtomicU64],
     slot: usize,
@@ -189,7 +193,7 @@ pub(crate) fn remove(words: &[AtomicU64], slot: usize) -> Result<(), Damage> {
     Ok(())
 }
 
-/// Gives the entry at `slot` another value.
+/// Replaces the value of the entry at `slot`.
 pub(crate) fn replace(words: &[AtomicU64], slot: usize, value: &[u8]) -> Result<(), Damage> {
     let node = Node::new(words);
     let (count, mut cell_start) = checked_bounds(node)?;
@@ -215,7 +219,7 @@ pub(crate) fn replace(words: &[AtomicU64], slot: usize, value: &[u8]) -> Result<
     node.append_suffix(old, &mut suffix);
     store_u16(words, OFF_GARBAGE, node.garbage() + old_cell);
     if cell_start < SLOTS + count * 8 + cell {
-        // Compaction drops the old cell: the slot is given an empty one for the moment.
+        // Compaction drops the old cell, because a slot of 0 has no cell.
         store_slot(words, slot, Slot(0));
         cell_start = compact(words, count)?;
         if cell_start < SLOTS + count * 8 + cell {
@@ -251,7 +255,8 @@ pub(crate) fn set_links(words: &[AtomicU64], left: PageNo, right: PageNo) -> Res
     Ok(())
 }
 
-/// Drops the slots from `from` on and sets a lower upper fence and the right link: the left half of a split.
+/// Drops the slots from `from` on, and sets a lower upper fence and the right link. This produces
+/// the left half of a split.
 pub(crate) fn truncate(
     words: &[AtomicU64],
     from: usize,
@@ -287,7 +292,8 @@ pub(crate) fn truncate(
     Ok(())
 }
 
-/// Appends entries behind the last slot; `cells` is a sequence of `[u16 suffix length][u16 value length][suffix][value]`.
+/// Appends entries after the last slot. `cells` is a sequence of `[u16 suffix length][u16 value
+/// length][suffix][value]`.
 pub(crate) fn append(words: &[AtomicU64], cells: &[u8]) -> Result<(), Damage> {
     let node = Node::new(words);
     let (mut count, mut start) = checked_bounds(node)?;
@@ -322,7 +328,7 @@ pub(crate) fn append(words: &[AtomicU64], cells: &[u8]) -> Result<(), Damage> {
     Ok(())
 }
 
-/// One entry of [`append`]'s list, for the caller that builds one.
+/// Adds one entry to a list for [`append`].
 pub(crate) fn push_cell(cells: &mut Vec<u8>, suffix: &[u8], value: &[u8]) {
     cells.extend_from_slice(&(suffix.len() as u16).to_le_bytes());
     cells.extend_from_slice(&(value.len() as u16).to_le_bytes());
@@ -330,7 +336,8 @@ pub(crate) fn push_cell(cells: &mut Vec<u8>, suffix: &[u8], value: &[u8]) {
     cells.extend_from_slice(value);
 }
 
-/// [`push_cell`] of an entry of a page that is in order, without the first `cut` bytes of its suffix.
+/// As [`push_cell`], for an entry of an undamaged page, without the first `cut` bytes of its
+/// suffix.
 pub(crate) fn push_cell_of(node: Node<'_>, slot: Slot, cut: usize, cells: &mut Vec<u8>) {
     let (key_len, value_len) = (slot.key_len().saturating_sub(cut), node.value_len(slot));
     cells.extend_from_slice(&(key_len as u16).to_le_bytes());
@@ -343,7 +350,8 @@ pub(crate) fn push_cell_of(node: Node<'_>, slot: Slot, cut: usize, cells: &mut V
     );
 }
 
-/// The first entry of [`append`]'s list, and the list behind it.
+/// Splits the first entry off a list for [`append`]. Returns its suffix, its value, and the rest of
+/// the list.
 fn split_cell(cells: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let (head, rest) = cells.split_first_chunk::<4>()?;
     let key_len = u16::from_le_bytes([head[0], head[1]]) as usize;
@@ -353,7 +361,7 @@ fn split_cell(cells: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     Some((suffix, value, rest))
 }
 
-/// Rewrites all cells without gaps; returns the new cell start.
+/// Rewrites all cells without gaps, and returns the new cell start.
 fn compact(words: &[AtomicU64], count: usize) -> Result<usize, Damage> {
     let node = Node::new(words);
     let upper_at = node.upper_at();
@@ -368,7 +376,8 @@ fn compact(words: &[AtomicU64], count: usize) -> Result<usize, Damage> {
     Ok(start)
 }
 
-/// A page's first cells, copied out so that they can be put back in another place. Slots that are 0 have no cell.
+/// A copy of the first cells of a page, from which they are stored at new offsets. Slots that are 0
+/// have no cell.
 struct Cells {
     page: Vec<u8>,
     slots: Vec<Slot>,
@@ -384,13 +393,13 @@ impl Cells {
         }
     }
 
-    /// Length of the value in the cell of `slot`; 0 outside the page.
+    /// The length of the value in the cell of `slot`; 0 if the cell lies outside the page.
     fn value_len(&self, slot: Slot) -> usize {
         let len = self.page.get(slot.cell()..slot.cell() + CELL_HEAD);
         len.map_or(0, |len| usize::from(u16::from_le_bytes([len[0], len[1]])))
     }
 
-    /// Bytes of all cells.
+    /// The total size of all cells in bytes.
     fn len(&self) -> usize {
         let cells = self.slots.iter().filter(|slot| slot.0 != 0);
         cells
@@ -398,8 +407,8 @@ impl Cells {
             .sum()
     }
 
-    /// Stores the cells below the fences of `words`, and their slots, without the first `cut` bytes of each suffix; gives the cell start. The
-    /// caller has checked that they fit.
+    /// Stores the cells directly below the fences of `words`, and their slots, without the first
+    /// `cut` bytes of each suffix. Returns the cell start. The caller has checked that they fit.
     fn store(&self, words: &[AtomicU64], cut: usize) -> usize {
         let mut image = CellImage::new(Node::new(words).upper_at(), self.len());
         for (i, slot) in self.slots.iter().enumerate() {
@@ -407,7 +416,8 @@ impl Cells {
                 continue;
             }
             let (len, value_len) = (slot.key_len().saturating_sub(cut), self.value_len(*slot));
-            // Of a cell that is partly outside a damaged page, what is inside.
+            // A cell of a damaged page may lie partly outside the page; only the part inside is
+            // copied.
             let at = (slot.key_at() + cut).min(PAGE_SIZE);
             let both = &self.page[at..(at + len + value_len).min(PAGE_SIZE)];
             let suffix = &both[..len.min(both.len())];
@@ -418,17 +428,18 @@ impl Cells {
     }
 }
 
-/// Cells as they will lie on the page, put together from the last byte down and stored at once.
+/// An image of the cell area. Cells are added from the last byte down, and stored together.
 struct CellImage {
     bytes: Vec<u8>,
-    /// Offset of `bytes` on the page.
+    /// The offset of `bytes` on the page.
     base: usize,
-    /// Where the cells begin in `bytes`.
+    /// The offset in `bytes` where the cells begin.
     start: usize,
 }
 
 impl CellImage {
-    /// For cells of `len` bytes at most, `end` being where they end on the page, which has room.
+    /// An image for cells of at most `len` bytes that end at offset `end` on the page. The page
+    /// must have room for them.
     fn new(end: usize, len: usize) -> CellImage {
         CellImage {
             bytes: vec![0; len],
@@ -437,7 +448,7 @@ impl CellImage {
         }
     }
 
-    /// Adds the cell of `suffix_and_value`; gives its offset on the page.
+    /// Adds a cell with the contents `suffix_and_value`, and returns its offset on the page.
     fn push(&mut self, suffix_and_value: &[u8], value_len: usize) -> usize {
         let key_at = self.start - suffix_and_value.len();
         self.bytes[key_at..self.start].copy_from_slice(suffix_and_value);
@@ -446,7 +457,7 @@ impl CellImage {
         self.base + self.start
     }
 
-    /// Stores the cells; gives where they begin on the page.
+    /// Stores the cells, and returns the offset where they begin on the page.
     fn store(&self, words: &[AtomicU64]) -> usize {
         let start = self.base + self.start;
         store_bytes(words, start, &self.bytes[self.start..]);
@@ -458,7 +469,8 @@ impl CellImage {
 pub(crate) struct Copied(Box<[AtomicU64]>);
 
 impl Copied {
-    /// Copies the page word by word; torn if a writer is at it and nobody validates.
+    /// Copies the page word by word. The copy is torn if a writer changes the page meanwhile and
+    /// the caller does not validate it.
     pub(crate) fn of(words: &[AtomicU64]) -> Copied {
         Copied(
             words

@@ -1,17 +1,18 @@
-//! Searching a page for a key of which what is compared stands in registers.
+//! Searches a page for a key whose compared bytes are held in registers.
 
 use super::{Key, Node, PORTION_BITS, Slot, head_of, padded_word, portion};
 use nfold_sync::words;
 use std::cmp::Ordering;
 
-/// Slots on either side of an expected one that are looked at together.
+/// The number of slots on either side of the expected one that are compared together.
 const AROUND: usize = 4;
 
-/// A key as one page compares it: its suffix behind the page's prefix. The page covers it.
+/// A key prepared for comparison on one page, which covers it: its suffix after the page's common
+/// prefix.
 #[derive(Copy, Clone)]
 pub(crate) struct Probe<'k> {
     pub head: u32,
-    /// The eight bytes behind the head, big-endian, zeros behind the key's end.
+    /// The eight bytes of the suffix behind the head, big-endian, padded with zeros.
     tail: u64,
     len: usize,
     prefix: usize,
@@ -19,20 +20,20 @@ pub(crate) struct Probe<'k> {
 }
 
 impl Probe<'_> {
-    /// The suffix behind the head, for the comparisons that the tail does not decide.
+    /// The suffix behind the head, for comparisons that `tail` does not decide.
     fn rest(&self) -> &[u8] {
         self.key.bytes().get(self.prefix + 4..).unwrap_or(&[])
     }
 }
 
 impl<'a> Node<'a> {
-    /// What a search of this page needs of `key`.
+    /// Prepares `key` for a search of this page.
     #[inline(always)]
     pub(crate) fn probe(self, key: Key<'_>) -> Probe<'_> {
         let prefix = self.prefix_len();
         let len = key.len.saturating_sub(prefix);
         let (head, tail) = if key.len <= 8 {
-            // All of it is in the word.
+            // The word contains the whole key.
             let word = key.word.unbounded_shl(8 * prefix as u32);
             ((word >> 32) as u32, word << 32)
         } else {
@@ -49,39 +50,41 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The first eight bytes of a slot's suffix, big-endian, zeros behind its end.
+    /// The first eight bytes of a slot's suffix, big-endian, padded with zeros.
     #[inline]
     pub(crate) fn suffix_word(self, slot: Slot) -> u64 {
         u64::from(slot.head()) << 32 | self.tail_word(slot) >> 32
     }
 
-    /// First slot whose head is ≥ `head`, if that is one of those around `guess`.
+    /// The first slot whose head is ≥ `head`, or `None` if it is not among the slots around
+    /// `expected`.
     #[inline(always)]
-    pub(crate) fn near(self, guess: usize, count: usize, head: u32) -> Option<usize> {
-        let from = guess.saturating_sub(AROUND);
+    pub(crate) fn near(self, expected: usize, count: usize, head: u32) -> Option<usize> {
+        let from = expected.saturating_sub(AROUND);
         if from + 2 * AROUND > count {
             return None;
         }
-        // A slot begins with its head.
+        // The head is the upper half of a slot's word.
         let least = u64::from(head) << 32;
         let below: usize = (0..2 * AROUND)
             .map(|i| usize::from(self.slot(from + i).0 < least))
             .sum();
-        // Slots ascend: the first is below, or nothing is before it; the last is not.
+        // Slots ascend. The answer lies inside if the first slot is below `head`, or is slot 0, and
+        // the last one is not below it.
         let inside = (below > 0 || from == 0) && below < 2 * AROUND;
         inside.then_some(from + below)
     }
 
-    /// [`search_behind`](Self::search_behind)'s answer, if the key is above that of a slot near `guess` and no higher than that of the next one, and all
-    /// have one head.
+    /// The result of [`search_behind`](Self::search_behind) if it lies near `expected`: the key is
+    /// above one slot and not above the next, and both have the key's head. Otherwise `None`.
     #[inline]
     pub(crate) fn between(
         self,
-        guess: usize,
+        expected: usize,
         count: usize,
         probe: &Probe<'_>,
     ) -> Option<(usize, bool)> {
-        let mut at = guess;
+        let mut at = expected;
         for _ in 0..AROUND {
             let (low, high) = (self.slot(at), self.slot(at + 1));
             if at + 1 >= count || low.head() != probe.head || high.head() != probe.head {
@@ -100,14 +103,14 @@ impl<'a> Node<'a> {
         None
     }
 
-    /// First slot whose head is ≥ `head`.
+    /// [`search_head`](Self::search_head) as a function call, for callers that seldom need it.
     #[inline(never)]
     pub(crate) fn search_head_slowly(self, count: usize, head: u32) -> usize {
         self.search_head(count, head)
     }
 
-    /// First slot whose key is ≥ the probe's, and whether it is equal, when `first` is the first one whose head is not below: the part that may read
-    /// cells.
+    /// The first slot whose key is ≥ the probe's key, and whether its key is equal. `first` is the
+    /// first slot whose head is not below the probe's. May read cells.
     #[inline(always)]
     pub(crate) fn search_behind(
         self,
@@ -130,20 +133,22 @@ impl<'a> Node<'a> {
         self.search_equal_heads(first + 1, count, probe.head, suffix)
     }
 
-    /// How the key of `slot`, whose head is the probe's, compares with it.
+    /// Compares the key of `slot`, which has the probe's head, with the probe's key.
     #[inline(always)]
     fn compare_probe(self, slot: Slot, probe: &Probe<'_>) -> Ordering {
         let len = slot.key_len();
-        // Equal heads hold the whole of both: no need to look at the cell.
+        // Both suffixes lie within the head, so only their lengths can differ. The cell need not be
+        // read.
         if len <= 4 && probe.len <= 4 {
             return len.cmp(&probe.len);
         }
         let have = self.tail_word(slot);
-        // Words padded with zeros that differ are in the order of the keys.
+        // Unequal zero-padded words have the order of their keys.
         if have != probe.tail {
             return have.cmp(&probe.tail);
         }
-        // Equal ones: if neither key goes on behind them, they differ at most in zeros at the end of the longer one.
+        // The words are equal. If neither key is longer than the word, they can differ only in
+        // zeros at the end of the longer one.
         if len <= 12 && probe.len <= 12 {
             return len.cmp(&probe.len);
         }
@@ -156,8 +161,9 @@ impl<'a> Node<'a> {
         words::compare(self.words, slot.key_at() + 4, len, probe.rest())
     }
 
-    /// How far the probe lies on the way from the key of an inner page's slot to that of the next, in units of [`PORTION_BITS`]; `None` behind the
-    /// last slot, where the page does not say.
+    /// The relative position of the probe between the key of slot `slot` of an inner page and the
+    /// key of the next slot, in [`PORTION_BITS`] bits. `None` for the last slot, because the page
+    /// does not contain the end of its range.
     #[inline(always)]
     pub(crate) fn portion_of(self, slot: usize, count: usize, probe: &Probe<'_>) -> Option<u32> {
         if slot + 1 >= count {
@@ -165,7 +171,7 @@ impl<'a> Node<'a> {
         }
         let (low, high) = (self.slot(slot), self.slot(slot + 1));
         if low.head() != high.head() {
-            // The keys' further bytes are less than what a portion tells apart.
+            // The bytes behind the head make too small a difference for a portion to show.
             let way = u64::from(high.head().wrapping_sub(low.head()));
             let done = u64::from(probe.head.saturating_sub(low.head()));
             return Some(((done << PORTION_BITS) / way).min(1 << PORTION_BITS) as u32);

@@ -1,4 +1,4 @@
-//! One page against a model, replay of its redo, and random bytes.
+//! Tests of a single page: against a model, replay of its redo, and random bytes.
 
 use super::edit::{Copied, push_cell};
 use super::*;
@@ -16,17 +16,18 @@ fn bytes_of(words: &[AtomicU64]) -> Vec<u64> {
     words.iter().map(|w| w.load(Relaxed)).collect()
 }
 
-/// Cases of each property: `PROPTEST_CASES`, or some for every run. Miri takes about a thousand times as long.
+/// The number of cases of each property: `PROPTEST_CASES`, or a small default. Miri takes about a
+/// thousand times as long.
 fn cases() -> u32 {
-    let some = if cfg!(miri) { 2 } else { 48 };
-    let asked = std::env::var("PROPTEST_CASES");
-    asked.ok().and_then(|n| n.parse().ok()).unwrap_or(some)
+    let default = if cfg!(miri) { 2 } else { 48 };
+    let wanted = std::env::var("PROPTEST_CASES");
+    wanted.ok().and_then(|n| n.parse().ok()).unwrap_or(default)
 }
 const CHANGES: usize = if cfg!(miri) { 10 } else { 200 };
-/// Keys that searches go over: their work grows with the square.
+/// The most keys of a search test. The work grows with the square of this number.
 const KEYS: usize = if cfg!(miri) { 12 } else { 60 };
 
-/// Applies operations to one page and keeps them for replay.
+/// A page that records the operations applied to it, for replay.
 struct Logged {
     words: Vec<AtomicU64>,
     log: Vec<(u8, Vec<u8>)>,
@@ -91,7 +92,7 @@ impl Logged {
         let expected: Vec<_> = model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
         assert_eq!(entries, expected);
     }
-    /// The same operations on a zero page give the same bytes.
+    /// Asserts that the same operations on a zeroed page produce the same bytes.
     fn assert_replays(&self) {
         let words = page();
         let page = PageMut::detached(PageId { space: 1, page: 2 }, &words);
@@ -110,7 +111,8 @@ enum Change {
 }
 
 fn key() -> impl Strategy<Value = Vec<u8>> {
-    // Few letters and shared beginnings: many equal heads, prefixes of one another, zero bytes.
+    // Few letters and shared prefixes make many keys with the same head, keys that are prefixes of
+    // others, and zero bytes.
     let tail = prop_oneof![
         prop::collection::vec(0u8..3, 0..8),
         prop::collection::vec(any::<u8>(), 0..40),
@@ -135,7 +137,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_page_behaves_like_a_map(fenced in any::<bool>(), changes in prop::collection::vec(change(), 1..CHANGES), cut in any::<prop::sample::Index>()) {
+    fn page_matches_btreemap(fenced in any::<bool>(), changes in prop::collection::vec(change(), 1..CHANGES), cut in any::<prop::sample::Index>()) {
         let (lower, upper): (&[u8], Option<&[u8]>) = if fenced { (b"comm", Some(b"commz")) } else { (b"", None) };
         let mut page = Logged::new(lower, upper);
         let mut model = BTreeMap::new();
@@ -151,7 +153,7 @@ proptest! {
                     let done = if found { page.at_slot(OP_REPLACE, slot, &value) } else { page.insert(&key, &value) };
                     match done {
                         Ok(()) => { model.insert(key, value); }
-                        // Full: nothing was changed.
+                        // The page is full. It must be unchanged.
                         Err(_) => prop_assert_eq!(before, bytes_of(&page.words)),
                     }
                 }
@@ -196,13 +198,13 @@ proptest! {
                 page.apply(OP_TRUNCATE, payload).unwrap();
                 prop_assert_eq!(page.node().right(), 9);
                 page.assert_equals(&model);
-                // And back again, as cells.
+                // Append the moved entries again, as cells.
                 let prefix = page.node().prefix_len();
                 let mut cells = Vec::new();
                 for (key, value) in right.iter().filter(|(k, _)| k.get(..prefix) == upper.get(..prefix)) {
                     push_cell(&mut cells, &key[prefix..], value);
                 }
-                // They lie outside the fences now; only replay is looked at.
+                // They now lie outside the fences. Only their replay is tested.
                 let _ = page.apply(OP_APPEND, cells);
             }
         }
@@ -210,7 +212,7 @@ proptest! {
     }
 
     #[test]
-    fn searches_agree_with_a_sorted_list(keys in prop::collection::btree_set(key(), 0..KEYS), probes in prop::collection::vec(key(), 1..KEYS / 2)) {
+    fn searches_match_sorted_list(keys in prop::collection::btree_set(key(), 0..KEYS), probes in prop::collection::vec(key(), 1..KEYS / 2)) {
         let mut page = Logged::new(b"", None);
         let mut held = Vec::new();
         for key in &keys {
@@ -231,9 +233,10 @@ proptest! {
         }
     }
 
-    /// What a reader meets while a page is being changed, or after damage: nothing may panic, hang, or read outside.
+    /// A reader can see arbitrary bytes while a page is being changed or after damage. It must not
+    /// panic, hang, or read outside the page.
     #[test]
-    fn random_bytes_are_survived(seed in any::<u64>(), header in prop::collection::vec(any::<u16>(), 16), key in key(), plausible in any::<bool>(), op in 0x20u8..0x29, payload in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn random_bytes_cause_no_panic(seed in any::<u64>(), header in prop::collection::vec(any::<u16>(), 16), key in key(), plausible in any::<bool>(), op in 0x20u8..0x29, payload in prop::collection::vec(any::<u8>(), 0..64)) {
         let words = page();
         let mut state = seed | 1;
         for w in &words {
@@ -272,7 +275,7 @@ proptest! {
         node.prefetch_slots(range);
         node.has_prefix(&key);
         check_node(node, &mut |_| ());
-        // And a writer that meets damage, or a damaged log.
+        // A writer can meet a damaged page or a damaged log record.
         let damaged = Copied::of(&words);
         let page = PageMut::detached(PageId { space: 1, page: 2 }, damaged.words());
         let _ = BtreeRedo.apply(op, &payload, &page);
@@ -282,7 +285,7 @@ proptest! {
 }
 
 #[test]
-fn damaged_payloads_are_errors() {
+fn damaged_payloads_return_errors() {
     let mut page = Logged::new(b"", None);
     page.insert(b"a", b"1").unwrap();
     for (op, payload) in [
@@ -305,18 +308,19 @@ fn damaged_payloads_are_errors() {
 }
 
 #[test]
-fn heads_order_like_keys() {
+fn key_head_order_matches_key_order() {
     assert!(head_of(b"") <= head_of(b"\0"));
     assert_eq!(head_of(b"ab"), head_of(b"ab\0\0zz"));
     assert!(head_of(b"ab\x01") > head_of(b"ab"));
     assert_eq!(common_prefix(b"abc", b"abd"), 2);
 }
 
-/// Keys that share their first bytes, with zeros at their ends and prefixes of one another, straddling what a search compares at once.
+/// The keys share their head, end in zeros, are prefixes of one another, and have lengths around
+/// the sizes of the words that a search compares.
 #[test]
-fn keys_of_equal_heads_are_found() {
+fn search_finds_keys_with_equal_head() {
     let mut keys: Vec<Vec<u8>> = vec![vec![7; 4], vec![7; 3]];
-    // Interpreted by miri, all lengths would take minutes.
+    // Under miri, testing all lengths would take minutes.
     for len in (0..14).step_by(if cfg!(miri) { 6 } else { 1 }) {
         for last in [0u8, 1, 200] {
             let mut key = vec![7; 4];

@@ -1,4 +1,4 @@
-//! Bulk building, and giving trees back.
+//! Tests of bulk loads, and of freeing whole trees.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn build(world: &World, entries: &[(Vec<u8>, Vec<u8>)]) {
 }
 
 #[test]
-fn a_built_tree_holds_its_stream() {
+fn bulk_load_writes_all_entries() {
     let mut rng = Rng(5);
     for (count, longest_key, longest_value) in [
         (0, 1, 1),
@@ -32,7 +32,7 @@ fn a_built_tree_holds_its_stream() {
         }
         let entries: Vec<_> = model.clone().into_iter().collect();
         build(&world, &entries);
-        world.assert_holds(&model);
+        world.assert_matches(&model);
         let check = world.check();
         if count == 5000 {
             let used: usize = entries.iter().map(|(k, v)| k.len() + v.len() + 10).sum();
@@ -42,7 +42,7 @@ fn a_built_tree_holds_its_stream() {
                 check.leaf_pages
             );
         }
-        // It goes on as an ordinary tree.
+        // The tree then accepts ordinary changes.
         for (key, value) in entries.iter().step_by(3) {
             assert!(world.remove(key));
             model.remove(key);
@@ -52,12 +52,12 @@ fn a_built_tree_holds_its_stream() {
             world.put(&key, value).unwrap();
             model.insert(key, value.clone());
         }
-        world.assert_holds(&model);
+        world.assert_matches(&model);
     }
 }
 
 #[test]
-fn keys_out_of_order_are_refused() {
+fn bulk_load_rejects_keys_out_of_order() {
     let world = World::new(64, 0);
     let mut builder = Builder::new(1);
     builder.push(&world.tree, &world.store, b"b", b"").unwrap();
@@ -66,7 +66,7 @@ fn keys_out_of_order_are_refused() {
 }
 
 #[test]
-fn a_freed_tree_leaves_its_pages_to_others() {
+fn freed_pages_are_reused_by_other_trees() {
     let world = World::new(256, 0);
     let space = world.tree.tree().space;
     let entries: Vec<_> = (0..30_000u32)
@@ -86,7 +86,7 @@ fn a_freed_tree_leaves_its_pages_to_others() {
     let grown = world.store.space_pages(space).unwrap() - pages;
     assert!(
         grown < 150,
-        "freed pages are used again, but the space grew by {grown}"
+        "the space grew by {grown} pages although freed pages could be reused"
     );
     assert_eq!(world.check().entries, 30_000);
 }

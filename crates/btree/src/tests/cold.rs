@@ -1,4 +1,4 @@
-//! Trees whose pages are on disk: what is asked for ahead, and together.
+//! Trees whose pages are on disk: read-ahead, and batched page requests.
 
 use super::*;
 use nfold_store::StoreStatus;
@@ -9,12 +9,12 @@ fn key(i: u32) -> [u8; 4] {
     i.to_be_bytes()
 }
 
-/// A tree of some 500 leaves, all of them on disk only.
+/// A tree of about 500 leaves. None of its pages is in memory.
 fn cold() -> World {
     cold_with(4)
 }
 
-/// The same with so many I/O threads; without any, what is read when does not depend on how fast they are.
+/// As [`cold`], with `io_threads` I/O threads. Without any, the reads do not depend on timing.
 fn cold_with(io_threads: usize) -> World {
     let mut world = World::new(1024, 0);
     let mut builder = Builder::new(1);
@@ -30,7 +30,8 @@ fn cold_with(io_threads: usize) -> World {
     world
 }
 
-/// Reads the range, `max` entries at most; gives the keys, how often it had to wait, and what the store did.
+/// Reads at most `max` entries of the range. Returns the keys, the number of waits, and the store's
+/// counters.
 fn scan(
     world: &World,
     range: KeyRange,
@@ -62,7 +63,7 @@ fn scan(
 }
 
 #[test]
-fn scans_read_ahead_in_large_pieces() {
+fn scans_read_ahead_in_large_runs() {
     for (reverse, io_threads) in [(false, 0), (true, 0), (false, 4), (true, 4)] {
         let world = cold_with(io_threads);
         let (keys, _, status) = scan(&world, KeyRange::all(), reverse, usize::MAX);
@@ -73,21 +74,21 @@ fn scans_read_ahead_in_large_pieces() {
         assert!(keys == expected, "reverse {reverse}");
         assert!(status.pages_read > 400, "{status:?}");
         if io_threads > 0 {
-            continue; // a page that is waited for may come before the run that it was asked for with
+            continue; // A page that the scan waits for may be read before the rest of its run.
         }
         assert!(
             status.reads * 4 <= status.pages_read,
-            "neighbours are read together: {status:?}"
+            "neighbouring pages are read together: {status:?}"
         );
         assert!(
             status.read_misses * 4 <= status.pages_read,
-            "pages are asked for ahead: {status:?}"
+            "pages are requested ahead of time: {status:?}"
         );
     }
 }
 
 #[test]
-fn a_short_range_reads_what_it_needs() {
+fn short_range_reads_few_pages() {
     let range = |from: u32, to: u32| KeyRange {
         lo: Bound::Included(key(from).to_vec()),
         hi: Bound::Excluded(key(to).to_vec()),
@@ -112,7 +113,7 @@ fn a_short_range_reads_what_it_needs() {
 }
 
 #[test]
-fn cold_pages_of_many_keys_are_asked_for_together() {
+fn get_many_requests_missing_pages_together() {
     let world = cold();
     let mut batch = GetMany::new();
     for i in (0..ROWS).step_by(ROWS as usize / 200) {
@@ -138,13 +139,14 @@ fn cold_pages_of_many_keys_are_asked_for_together() {
     assert!(waits <= 25, "{waits} waits for 200 pages");
 }
 
-/// A point whose leaf is missing, before points that fill the batch while it is waited for: these are dropped, as they will come again, and the scan must go on.
+/// The first point's leaf is missing, and the later points fill the batch while it is being read.
+/// Their entries are dropped and found again later, and the scan must make progress.
 #[test]
-fn points_that_filled_the_batch_too_early_come_again() {
+fn points_found_too_early_are_found_again() {
     let points: Vec<u32> = (0..40).map(|n| 700 + n * 1_400).collect();
     for max_bytes in [1, 1_000, 10_000] {
         let world = cold_with(0);
-        // All but the leaf of the first one are in memory.
+        // All leaves but the first point's are in memory.
         for &from in &points[1..] {
             let range = KeyRange {
                 lo: Bound::Included(key(from).to_vec()),
@@ -168,7 +170,7 @@ fn points_that_filled_the_batch_too_early_come_again() {
                     if !more {
                         break;
                     }
-                    // As a reader does that has something to use.
+                    // The reader consumes a batch only if it contains entries.
                     if !entries.is_empty() {
                         batch.clear_entries();
                     }
@@ -181,6 +183,6 @@ fn points_that_filled_the_batch_too_early_come_again() {
         let expected = (0..points.len() as u32).flat_map(|point| [point; 20]);
         assert!(found.into_iter().eq(expected), "{max_bytes}");
         let read = world.store.status().pages_read - before;
-        assert!(read > 0, "the first leaf was in memory");
+        assert!(read > 0, "the first point's leaf was already in memory");
     }
 }

@@ -1,4 +1,4 @@
-//! A tree that is given back while somebody who came before its end still changes entries of it, as purge does with an index that is dropped.
+//! Frees a tree while a writer still changes its entries, as purge does with a dropped index.
 
 use super::*;
 use std::sync::mpsc;
@@ -8,16 +8,17 @@ fn key(i: u32) -> [u8; 4] {
     i.to_be_bytes()
 }
 
-/// A leaf is latched, and then the one right of it: whoever frees both may not do it the other way round.
+/// The writer latches a leaf and then its right sibling. Freeing both must use the same order, or
+/// the two would deadlock.
 #[test]
-fn a_writer_between_two_leaves_and_the_end_of_the_tree() {
-    let (told, done) = mpsc::channel();
+fn freeing_a_tree_does_not_deadlock_with_a_writer() {
+    let (finished, done) = mpsc::channel();
     std::thread::spawn(move || {
         let world = World::new(1_000, 2);
         for i in 0..1000 {
             world.put(&key(i), &[7; 120]).unwrap();
         }
-        // The last entry of a leaf; its successor is on the leaf right of it.
+        // `last` is the last entry of a leaf; its successor is on the next leaf.
         let leaf_of = |i: u32| {
             let mut mtr = world.store.mtr();
             let leaf = finish(|| {
@@ -37,7 +38,7 @@ fn a_writer_between_two_leaves_and_the_end_of_the_tree() {
         std::thread::scope(|s| {
             let freeing =
                 s.spawn(|| while !finish(|| world.tree.free_step(&world.store)).unwrap() {});
-            // It has come to the latch that is held here.
+            // Give the freeing thread time to reach the latch held here.
             std::thread::sleep(Duration::from_millis(300));
             assert!(!freeing.is_finished());
             let mut next = Vec::new();
@@ -45,7 +46,7 @@ fn a_writer_between_two_leaves_and_the_end_of_the_tree() {
             assert_eq!((found.is_some(), &next[..]), (true, &key(last + 1)[..]));
             drop(mtr);
         });
-        // Whoever comes now is told that there is no such tree.
+        // Later writers get an error, because the tree no longer exists.
         let mut mtr = world.store.mtr();
         let gone = finish(|| {
             world
@@ -56,15 +57,16 @@ fn a_writer_between_two_leaves_and_the_end_of_the_tree() {
         drop(mtr);
         let gone = finish(|| world.tree.compact(&world.store, &key(last)));
         assert!(matches!(gone, Err(StoreError::Corrupt { .. })), "{gone:?}");
-        told.send(()).unwrap();
+        finished.send(()).unwrap();
     });
     done.recv_timeout(Duration::from_secs(30))
-        .expect("they wait for each other, or one of them has failed");
+        .expect("no deadlock, and no thread failed");
 }
 
-/// Two handles of one tree, as two definitions of a table have them, change its structure one after the other.
+/// Two handles of one tree, as two versions of a table have them, change the tree's structure one
+/// after the other.
 #[test]
-fn clones_have_one_structure_mutex() {
+fn cloned_handles_share_the_structure_mutex() {
     let world = World::new(100, 0);
     let other = world.tree.clone();
     let held = world.tree.hold_smo(&world.store);

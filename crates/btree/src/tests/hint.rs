@@ -1,11 +1,12 @@
-//! Writers that come in key order, and what they must not believe.
+//! Writers that insert in key order and skip the descent, and the stale or damaged pages they must
+//! not trust.
 
 use super::*;
 use crate::node::{OFF_GARBAGE, OFF_UPPER_LEN};
 use nfold_store::PageId;
 
 impl World {
-    /// Whether the thread's next write of `key` would need no descent.
+    /// Whether this thread's next write of `key` would skip the descent.
     fn is_hinted(&self, key: &[u8]) -> bool {
         let mut mtr = self.store.mtr();
         self.tree.latch_hinted(&self.store, &mut mtr, key).is_some()
@@ -20,7 +21,7 @@ impl World {
         mtr.id(pos.unwrap().leaf).page
     }
 
-    /// Overwrites a field of a page as nobody should.
+    /// Overwrites a header field of a page with a wrong value.
     fn damage(&self, page: u32, off: usize, value: u16) {
         let space = self.tree.tree().space;
         let mut mtr = self.store.mtr();
@@ -31,9 +32,10 @@ impl World {
     }
 }
 
-/// Rows that come in order are put where the last one went, and leave full leaves behind.
+/// Rows inserted in key order go to the leaf of the last insert, without a descent, and leave full
+/// leaves behind.
 #[test]
-fn ascending_inserts_need_no_descent_and_leave_full_leaves() {
+fn ascending_inserts_skip_the_descent_and_fill_leaves() {
     const ROWS: u32 = 20_000;
     let world = World::new(2_000, 0);
     let mut hits = 0;
@@ -41,7 +43,7 @@ fn ascending_inserts_need_no_descent_and_leave_full_leaves() {
         hits += u32::from(world.is_hinted(&i.to_be_bytes()));
         assert!(!world.put(&i.to_be_bytes(), &[7; 120]).unwrap());
     }
-    // An entry takes 134 bytes: some 120 of them fill a leaf.
+    // An entry takes 134 bytes, so a leaf has room for about 120.
     let leaves = world.tree.counters().splits.load(Relaxed) as u32 + 1;
     assert!(leaves <= ROWS / 118, "{leaves} leaves");
     assert!(hits >= ROWS - 3 * leaves, "{hits} of {ROWS} by the hint");
@@ -49,16 +51,17 @@ fn ascending_inserts_need_no_descent_and_leave_full_leaves() {
     assert_eq!(entries, u64::from(ROWS));
 }
 
-/// A leaf that another thread split, merged away or gave to another tree is not taken for what it was.
+/// A leaf that another thread split, merged away, or gave to another tree is not mistaken for the
+/// old one.
 #[test]
-fn what_others_did_to_the_hinted_leaf_is_noticed() {
+fn write_hint_notices_split_merge_and_reuse() {
     let world = World::new(2_000, 0);
     let key = |i: u32| i.to_be_bytes();
     for i in 0..1000 {
         world.put(&key(2 * i), &[7; 120]).unwrap();
     }
     let elsewhere = |f: &(dyn Fn() + Sync)| std::thread::scope(|s| s.spawn(f).join().unwrap());
-    // Split by another thread: the part that went to the right is not found by the hint.
+    // Another thread splits the leaf: the hint does not lead to the part that moved to the right.
     for i in [600, 600] {
         world.put(&key(i), &[8; 120]).unwrap();
     }
@@ -79,7 +82,7 @@ fn what_others_did_to_the_hinted_leaf_is_noticed() {
     });
     assert!(!world.is_hinted(&key(last)));
     assert!(world.put(&key(last), &[3; 120]).unwrap());
-    // Merged away by another thread.
+    // Another thread merges the leaf away.
     for _ in 0..2 {
         world.put(&key(last), &[4; 120]).unwrap();
     }
@@ -90,7 +93,7 @@ fn what_others_did_to_the_hinted_leaf_is_noticed() {
     });
     assert!(!world.put(&key(last), &[5; 120]).unwrap());
     assert_eq!(world.get(&key(last)).unwrap(), [5; 120]);
-    // Another tree with the same number of an index starts from nothing.
+    // Another tree with the same index number has no hint at first.
     let other = World::new_tree(&world.store, world.tree.tree().space, 7);
     let mut mtr = world.store.mtr();
     let hinted = other.latch_hinted(&world.store, &mut mtr, &key(last));
@@ -99,9 +102,9 @@ fn what_others_did_to_the_hinted_leaf_is_noticed() {
     world.check();
 }
 
-/// A leaf whose cells are not what its header says is never put in order: that would end the process.
+/// A leaf whose cells do not match its header is never compacted, because compaction would panic.
 #[test]
-fn a_damaged_leaf_is_not_compacted() {
+fn damaged_leaf_is_not_compacted() {
     for (off, value) in [(OFF_GARBAGE, 120), (OFF_UPPER_LEN, 9000)] {
         let world = World::new(256, 0);
         let value_of = |len: usize| vec![1; len];

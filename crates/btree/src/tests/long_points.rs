@@ -1,4 +1,5 @@
-//! Scans of points that go on over hundreds of leaves, of which the sink wants few entries or none.
+//! Scans of points that extend over hundreds of leaves, with a sink that takes few of their entries
+//! or none.
 
 use super::*;
 
@@ -6,14 +7,14 @@ const POINTS: u32 = 5;
 const ENTRIES: u64 = 8_000;
 
 /// Takes the entries whose numbers are divisible by `every`.
-struct Few {
+struct EveryNth {
     every: u64,
     leaves: usize,
-    /// Point, number.
+    /// (point, number).
     taken: Vec<(u32, u64)>,
 }
 
-impl PointSink for Few {
+impl PointSink for EveryNth {
     type Mark = usize;
     fn mark(&self) -> usize {
         self.taken.len()
@@ -38,9 +39,10 @@ impl PointSink for Few {
     }
 }
 
-/// The caller gets to go on now and then, entries come in the order of the points, and leaves that give nothing are read once.
+/// Long scans return control to the caller regularly, entries arrive in point order, and leaves
+/// without a taken entry are read once.
 #[test]
-fn points_that_give_little_are_left_and_gone_on_with() {
+fn sparse_long_points_resume_without_rereading() {
     for cold in [false, true] {
         let mut world = World::new(3000, 0);
         let mut builder = Builder::new(1);
@@ -65,9 +67,9 @@ fn points_that_give_little_are_left_and_gone_on_with() {
             for point in 0..POINTS {
                 scan.push_prefix(&point.to_be_bytes());
             }
-            let (mut found, mut calls, mut looked) = (Vec::new(), 0, 0);
+            let (mut found, mut calls, mut leaves_read) = (Vec::new(), 0, 0);
             loop {
-                let mut few = Few {
+                let mut sink = EveryNth {
                     every,
                     leaves: 0,
                     taken: Vec::new(),
@@ -75,21 +77,21 @@ fn points_that_give_little_are_left_and_gone_on_with() {
                 let more = finish(|| {
                     world
                         .tree
-                        .scan_points_into(&world.store, &mut scan, &mut few)
+                        .scan_points_into(&world.store, &mut scan, &mut sink)
                 })
                 .unwrap();
-                few.taken.sort_by_key(|(point, _)| *point);
-                found.extend(few.taken);
-                (calls, looked) = (calls + 1, looked + few.leaves);
+                sink.taken.sort_by_key(|(point, _)| *point);
+                found.extend(sink.taken);
+                (calls, leaves_read) = (calls + 1, leaves_read + sink.leaves);
                 assert!(
                     scan.memory() < 64 << 10,
-                    "what was gone on with is forgotten"
+                    "the keys of finished continuations are dropped"
                 );
                 if !more {
                     break;
                 }
-                // With waits it is several calls of the tree.
-                assert!(cold || few.leaves < 300, "{}", few.leaves);
+                // In the cold case, waits make several calls of one.
+                assert!(cold || sink.leaves < 300, "{}", sink.leaves);
             }
             let numbers = |point| {
                 (1..=ENTRIES)
@@ -100,7 +102,10 @@ fn points_that_give_little_are_left_and_gone_on_with() {
             assert!(found == expected, "{every}");
             assert!(cold || calls > leaves / 300, "{every}: {calls}");
             if every == u64::MAX {
-                assert!(looked < leaves * 5 / 4, "{looked} of {leaves} leaves");
+                assert!(
+                    leaves_read < leaves * 5 / 4,
+                    "{leaves_read} of {leaves} leaves"
+                );
             }
         }
     }

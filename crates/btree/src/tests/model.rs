@@ -1,19 +1,20 @@
-//! One thread, random operations, every read path against a `BTreeMap`.
+//! Random operations on one thread; compares every read path with a `BTreeMap`.
 
 use super::*;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// How keys and values of one run look.
+/// The key and value distribution of a run.
 #[derive(Copy, Clone, Debug)]
 enum Shape {
-    /// 4-byte numbers, rows of about 190 bytes, mostly ascending.
+    /// Rows of a clustered index: 4-byte keys, mostly ascending, and values of about 190 bytes.
     Rows,
-    /// A number with many duplicates ‖ a number, no value: a secondary index.
+    /// Entries of a secondary index: a number with many duplicates, followed by a row number, and a
+    /// short value.
     Secondary,
-    /// Random bytes of all lengths, some keys and values as long as they may be.
-    Wild,
-    /// Text with long common beginnings.
+    /// Random bytes of all lengths. Some keys and values have the maximum length.
+    Arbitrary,
+    /// Text with long common prefixes.
     Text,
 }
 
@@ -36,7 +37,7 @@ fn entry(shape: Shape, rng: &mut Rng, i: usize) -> (Vec<u8>, Vec<u8>) {
             .concat();
             (key, vec![i as u8; 11])
         }
-        Shape::Wild => {
+        Shape::Arbitrary => {
             let longest = if rng.below(8) == 0 { MAX_KEY } else { 60 };
             let len = rng.below(longest + 1);
             let key = rng.bytes(len);
@@ -78,7 +79,7 @@ fn in_range(range: &KeyRange, key: &Vec<u8>) -> bool {
     })
 }
 
-/// A key that exists, or one near it, or any.
+/// An existing key, a key near one, or an arbitrary key.
 fn probe(shape: Shape, rng: &mut Rng, model: &Model) -> Vec<u8> {
     let any = entry(shape, rng, rng.0 as usize % 3000).0;
     match model.range(any.clone()..).next() {
@@ -96,7 +97,7 @@ fn probe(shape: Shape, rng: &mut Rng, model: &Model) -> Vec<u8> {
 }
 
 fn compare_reads(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
-    world.assert_holds(model);
+    world.assert_matches(model);
     let mut seen = TreeShape::default();
     for _ in 0..40 {
         let key = probe(shape, rng, model);
@@ -125,7 +126,8 @@ fn compare_reads(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
 fn compare_get_many(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
     let mut batch = GetMany::new();
     let mut places = BTreeMap::new();
-    // The second round has guesses from the first: some right, some of other pages or slots, some absurd.
+    // The second round has row-location hints from the first. Some are right, some name other pages
+    // or slots, some are impossible.
     for round in 0..2 {
         batch.clear();
         let mut expected = BTreeMap::new();
@@ -162,18 +164,19 @@ fn compare_get_many(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
     }
 }
 
-/// Takes the last bytes of keys, and the first of values, where they lie.
+/// A sink that reads the last bytes of keys and the first bytes of values on the page.
 #[derive(Default)]
 struct Ends {
-    /// Each with its point.
+    /// The last bytes of the keys, each tagged with its point.
     keys: GetMany<u32>,
-    /// Point, the leaf's page, length of the value, its first bytes as far as it has them.
+    /// (point, page number of the leaf, length of the value, its first eight bytes or 0 if it is
+    /// shorter).
     seen: Vec<(u32, u32, usize, u64)>,
     copied: EntryBatch,
     most: usize,
 }
 
-/// Bytes of a key that are taken; a shorter one is left out.
+/// The number of bytes taken from the end of each key of a point. Shorter keys are skipped.
 fn end_len(point: u32) -> usize {
     [0, 1, 4, 8, 13][point as usize % 5]
 }
@@ -217,7 +220,7 @@ impl PointSink for Ends {
     }
 }
 
-/// What a sink takes where it lies is what the model has.
+/// Compares the key ends and value beginnings that a sink reads on the page with the model.
 fn compare_ends(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
     let (mut scan, mut expected) = (PointScan::new(), BTreeMap::new());
     for point in 0..60 {
@@ -274,7 +277,7 @@ fn compare_points(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
     for _ in 0..120 {
         let mut lo = probe(shape, rng, model);
         let hi = match rng.below(4) {
-            // All keys with a prefix.
+            // All keys with a given prefix.
             0..2 => {
                 lo.truncate(lo.len().min(4 + rng.below(50)));
                 assert_eq!(scan.push_prefix(&lo), expected.len() as u32);
@@ -308,7 +311,7 @@ fn compare_points(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
         let batch = scan.entries();
         let points = batch.entries().iter().map(|e| e.point);
         if let (Some(first), Some(last)) = (points.clone().min(), points.max()) {
-            assert!(first >= reached, "points come in order over the calls");
+            assert!(first >= reached, "successive calls return points in order");
             reached = last;
         }
         for e in batch.entries() {
@@ -331,7 +334,7 @@ fn run(shape: Shape, seed: u64, pool_pages: u64, io_threads: usize, steps: usize
     let seed = seed + std::env::var("SOAK").map_or(0, |s| s.parse::<u64>().unwrap()) * 7919;
     let mut rng = Rng(seed | 1);
     for i in 0..steps {
-        // Growing, shrinking, growing again.
+        // The tree grows, shrinks, and grows again.
         let removing = i % steps > steps / 3 && i % steps < steps * 2 / 3;
         if rng.below(10) < if removing { 8 } else { 2 } {
             let key = probe(shape, &mut rng, &model);
@@ -354,9 +357,9 @@ fn run(shape: Shape, seed: u64, pool_pages: u64, io_threads: usize, steps: usize
             .splits
             .load(std::sync::atomic::Ordering::Relaxed)
             > 2,
-        "the run was too small to matter"
+        "the run was too small to split pages"
     );
-    // Down to nothing: pages are merged and freed until the root is a leaf again.
+    // Remove all entries. Pages are merged and freed until the root is a leaf again.
     let mut keys: Vec<_> = model.keys().cloned().collect();
     while !keys.is_empty() {
         let key = keys.swap_remove(rng.below(keys.len()));
@@ -376,37 +379,37 @@ fn run(shape: Shape, seed: u64, pool_pages: u64, io_threads: usize, steps: usize
 }
 
 #[test]
-fn rows_behave_like_a_map() {
+fn rows_match_btreemap() {
     run(Shape::Rows, 11, 512, 0, 4000);
 }
 
 #[test]
-fn rows_behave_like_a_map_in_a_tiny_pool() {
+fn rows_match_btreemap_under_eviction() {
     run(Shape::Rows, 12, 40, 0, 3000);
 }
 
 #[test]
-fn secondary_entries_behave_like_a_map() {
+fn secondary_entries_match_btreemap() {
     run(Shape::Secondary, 13, 512, 0, 8000);
 }
 
 #[test]
-fn wild_entries_behave_like_a_map() {
-    run(Shape::Wild, 14, 512, 0, 3000);
+fn arbitrary_entries_match_btreemap() {
+    run(Shape::Arbitrary, 14, 512, 0, 3000);
 }
 
 #[test]
-fn wild_entries_behave_like_a_map_in_a_tiny_pool_with_waits() {
-    run(Shape::Wild, 15, 64, 2, 1200);
+fn arbitrary_entries_match_btreemap_under_eviction() {
+    run(Shape::Arbitrary, 15, 64, 2, 1200);
 }
 
 #[test]
-fn text_behaves_like_a_map() {
+fn text_matches_btreemap() {
     run(Shape::Text, 16, 512, 0, 4000);
 }
 
 #[test]
-fn too_large_entries_are_refused() {
+fn put_rejects_too_large_entries() {
     let world = World::new(64, 0);
     assert!(matches!(
         world.put(&vec![1; MAX_KEY + 1], b""),
@@ -423,7 +426,7 @@ fn too_large_entries_are_refused() {
 }
 
 #[test]
-fn ascending_rows_leave_full_pages() {
+fn ascending_inserts_fill_pages() {
     let world = World::new(512, 0);
     for i in 0..4000u32 {
         world.put(&i.to_be_bytes(), &[3; 190]).unwrap();
@@ -440,7 +443,7 @@ fn ascending_rows_leave_full_pages() {
 }
 
 #[test]
-fn estimates_are_near() {
+fn range_estimates_are_accurate() {
     let world = World::new(512, 0);
     for i in 0..20_000u32 {
         world.put(&(i * 2).to_be_bytes(), &[3; 60]).unwrap();
@@ -472,7 +475,7 @@ fn estimates_are_near() {
 }
 
 #[test]
-fn the_next_entry_is_found_across_leaves() {
+fn next_entry_crosses_leaves() {
     let world = World::new(512, 0);
     let keys: Vec<[u8; 4]> = (0..600u32).map(|i| (i * 3).to_be_bytes()).collect();
     for key in &keys {
@@ -493,9 +496,10 @@ fn the_next_entry_is_found_across_leaves() {
     }
 }
 
-/// Damage that a checksum would catch on disk, but not in memory: errors or wrong answers, no hang and no panic.
+/// Damage in memory, which no checksum catches, may cause errors or wrong answers, but no endless
+/// loop and no panic.
 #[test]
-fn damaged_fences_do_not_trap_anybody() {
+fn damaged_fences_cause_no_hang_or_panic() {
     use crate::node::{OFF_LOWER_LEN, OFF_PREFIX, OFF_UPPER_LEN};
     use nfold_store::{PageId, PageType};
     let fields = [
@@ -570,7 +574,7 @@ fn damaged_fences_do_not_trap_anybody() {
         }
         assert!(
             errors + check.problems.len() > 0,
-            "damage at {off} was not noticed by anybody"
+            "no reader, writer or check noticed the damage at {off}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What the log makes of a tree after a crash is what was there, byte for byte.
+//! Recovery rebuilds trees from the log byte for byte.
 
 use super::*;
 use nfold_store::{PAGE_WORDS, PageId};
@@ -16,7 +16,7 @@ fn copy_dir(from: &Path, to: &Path) {
     }
 }
 
-/// The words of a page without its checksum.
+/// The words of a page, without its checksum.
 fn page_words(store: &Store, id: PageId) -> Vec<u64> {
     finish(|| {
         let page = store.read(id)?;
@@ -29,7 +29,7 @@ fn page_words(store: &Store, id: PageId) -> Vec<u64> {
 }
 
 #[test]
-fn replay_gives_the_same_bytes() {
+fn replay_reproduces_pages_byte_for_byte() {
     for (seed, checkpoint) in [(3u64, false), (4, true)] {
         let world = World::new(512, 0);
         let mut rng = Rng(seed);
@@ -66,7 +66,7 @@ fn replay_gives_the_same_bytes() {
             dir: copy,
             ended: AtomicU64::new(0),
         };
-        recovered.assert_holds(&model);
+        recovered.assert_matches(&model);
         let pages = world.store.space_pages(space).unwrap();
         assert!(pages > 10);
         for page in 1..pages {
@@ -82,10 +82,12 @@ fn replay_gives_the_same_bytes() {
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// One change, and the end of its log range: it survives a crash if and only if the log does up to there.
+/// A change, and the end LSN of its log records. It survives a crash if and only if the log does up
+/// to that LSN.
 type Change = (u64, Vec<u8>, Option<Vec<u8>>);
 
-/// Random changes; appended to `history` and applied to the tree.
+/// Makes random changes to the tree and appends them to `history`. Returns the LSN up to which the
+/// log was awaited.
 fn work(world: &World, model: &mut Model, history: &mut Vec<Change>, rng: &mut Rng) -> u64 {
     let mut durable = 0;
     for _ in 0..100 + rng.below(700) {
@@ -136,7 +138,7 @@ fn open_sim(disk: &nfold_store::SimDisk) -> (Arc<Store>, nfold_store::RecoveryRe
 }
 
 #[test]
-fn a_power_failure_leaves_a_whole_tree_of_what_the_log_kept() {
+fn tree_after_power_failure_matches_the_durable_log() {
     for seed in 1..12u64 {
         let mut rng = Rng(seed * 1_000_003);
         let mut disk = nfold_store::SimDisk::new();
@@ -161,7 +163,10 @@ fn a_power_failure_leaves_a_whole_tree_of_what_the_log_kept() {
             disk = disk.crash(rng.next());
             let (store, report) = open_sim(&disk);
             store.open_space(space, "t").unwrap();
-            assert!(report.end_lsn >= durable, "what was waited for is there");
+            assert!(
+                report.end_lsn >= durable,
+                "the awaited log survives the crash"
+            );
             assert!(
                 report.corrupt_pages.is_empty(),
                 "{:?}",
@@ -178,7 +183,7 @@ fn a_power_failure_leaves_a_whole_tree_of_what_the_log_kept() {
                     None => model.remove(&key),
                 };
             }
-            world.assert_holds(&model);
+            world.assert_matches(&model);
         }
     }
 }

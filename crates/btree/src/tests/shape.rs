@@ -1,4 +1,5 @@
-//! A reader that expects cells where keys suggest them finds the same rows, whether they are there or not.
+//! A reader that predicts a cell's position from its key finds the same rows, whether the
+//! predictions are right or not.
 
 use super::*;
 
@@ -12,8 +13,8 @@ fn value(i: usize) -> Vec<u8> {
     vec![i as u8; 2_000]
 }
 
-/// Looks at every row in a random order, and beside each.
-fn look_at_all(world: &World, shape: &mut TreeShape, value: impl Fn(usize) -> Vec<u8>) {
+/// Reads rows in random order, and for each a key between rows that does not exist.
+fn read_random_rows(world: &World, shape: &mut TreeShape, value: impl Fn(usize) -> Vec<u8>) {
     let mut rng = Rng(7);
     for _ in 0..2 * ROWS {
         let i = rng.below(ROWS);
@@ -24,14 +25,14 @@ fn look_at_all(world: &World, shape: &mut TreeShape, value: impl Fn(usize) -> Ve
 }
 
 #[test]
-fn rows_that_came_in_order_lie_where_they_are_expected() {
+fn predictions_are_trusted_after_ordered_inserts() {
     let world = World::new(3_000, 0);
     for i in 0..ROWS {
         world.put(&key(i), &value(i)).unwrap();
     }
     assert!(world.check().inner_pages > 2, "three levels");
     let mut shape = TreeShape::default();
-    look_at_all(&world, &mut shape, value);
+    read_random_rows(&world, &mut shape, value);
     let trust = (shape.leaves.trust(), shape.parents.trust());
     assert!(
         shape.leaves.is_trusted() && shape.parents.is_trusted(),
@@ -40,7 +41,7 @@ fn rows_that_came_in_order_lie_where_they_are_expected() {
 }
 
 #[test]
-fn rows_that_came_in_any_order_are_found_as_well() {
+fn predictions_are_not_trusted_after_random_inserts() {
     let world = World::new(3_000, 0);
     let value = |i: usize| vec![i as u8; 20 + i * 7 % 500];
     let mut order: Vec<usize> = (0..ROWS).collect();
@@ -52,6 +53,6 @@ fn rows_that_came_in_any_order_are_found_as_well() {
         world.put(&key(i), &value(i)).unwrap();
     }
     let mut shape = TreeShape::default();
-    look_at_all(&world, &mut shape, value);
+    read_random_rows(&world, &mut shape, value);
     assert!(!shape.leaves.is_trusted(), "{:?}", shape.leaves.trust());
 }

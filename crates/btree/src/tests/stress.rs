@@ -1,9 +1,10 @@
-//! Several threads: writers make the tree grow and shrink while readers look for what must be there all the time.
+//! Multi-threaded tests: writers make the tree grow and shrink, while readers verify that permanent
+//! entries are always found.
 
 use super::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Keys divisible by this stay for ever; the others come and go.
+/// Keys divisible by this are permanent. The others come and go.
 const STABLE: u32 = 8;
 const KEYS: u32 = 6000;
 
@@ -15,7 +16,8 @@ fn key_of(key: &[u8]) -> u32 {
     u32::from_be_bytes(key.try_into().expect("keys of 4 bytes"))
 }
 
-/// Inserts and removes stretches of unstable keys of its own residue class, so that leaves split and merge.
+/// Inserts and removes runs of non-permanent keys of this writer's residue class, so that leaves
+/// split and merge.
 fn write(world: &World, writer: u32, writers: u32, rounds: usize) {
     let mut rng = Rng(u64::from(writer) * 77 + 1);
     for _ in 0..rounds {
@@ -30,17 +32,18 @@ fn write(world: &World, writer: u32, writers: u32, rounds: usize) {
         for key in &mine {
             assert!(
                 world.remove(&key.to_be_bytes()),
-                "a key that nobody else removes"
+                "no other writer removes this key"
             );
         }
     }
 }
 
-/// A stretch that a cursor returned: sorted, stable keys complete and right.
-fn assert_stretch(entries: &[(Vec<u8>, Vec<u8>)], lo: u32, hi: u32) {
+/// Asserts that a run returned by a cursor is sorted, and that its permanent entries are complete
+/// and correct.
+fn assert_run(entries: &[(Vec<u8>, Vec<u8>)], lo: u32, hi: u32) {
     assert!(
         entries.windows(2).all(|w| w[0].0 < w[1].0),
-        "sorted, nothing twice"
+        "keys are sorted and distinct"
     );
     let stable: Vec<u32> = entries
         .iter()
@@ -48,7 +51,7 @@ fn assert_stretch(entries: &[(Vec<u8>, Vec<u8>)], lo: u32, hi: u32) {
         .filter(|k| k % STABLE == 0)
         .collect();
     let expected: Vec<u32> = (lo..hi).filter(|k| k % STABLE == 0).collect();
-    assert_eq!(stable, expected, "what is there all the time is seen");
+    assert_eq!(stable, expected, "all permanent keys are found");
     for (key, value) in entries {
         if key_of(key).is_multiple_of(STABLE) {
             assert_eq!(*value, stable_value(key_of(key)));
@@ -75,7 +78,7 @@ fn read(world: &World, reader: u64, stop: &AtomicBool, reads: &AtomicU64) {
         if reverse {
             entries.reverse();
         }
-        assert_stretch(&entries, lo, hi);
+        assert_run(&entries, lo, hi);
         batch.clear();
         scan.clear();
         let mut wanted = Vec::new();
@@ -110,7 +113,7 @@ fn read(world: &World, reader: u64, stop: &AtomicBool, reads: &AtomicU64) {
                     )
                 })
                 .collect();
-            assert_stretch(&entries, *key, (*key + 30).min(KEYS));
+            assert_run(&entries, *key, (*key + 30).min(KEYS));
         }
         reads.fetch_add(1, Relaxed);
     }
@@ -128,7 +131,7 @@ fn run(pool_pages: u64, io_threads: usize, rounds: usize) {
     }
     let (stop, reads) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
-        // Readers stop also when a writer fails, so that the failure is seen.
+        // Readers also stop when a writer fails, so that the failure is reported.
         struct StopAtEnd<'a>(&'a AtomicBool);
         impl Drop for StopAtEnd<'_> {
             fn drop(&mut self) {
@@ -154,7 +157,7 @@ fn run(pool_pages: u64, io_threads: usize, rounds: usize) {
         .step_by(STABLE as usize)
         .map(|k| (k.to_be_bytes().to_vec(), stable_value(k)))
         .collect();
-    world.assert_holds(&model);
+    world.assert_matches(&model);
     let counters = world.tree.counters();
     assert!(
         counters.splits.load(Relaxed) > 20 && counters.merges.load(Relaxed) > 5,
@@ -164,11 +167,11 @@ fn run(pool_pages: u64, io_threads: usize, rounds: usize) {
 }
 
 #[test]
-fn readers_find_everything_while_pages_split_and_merge() {
+fn readers_find_permanent_keys_during_splits_and_merges() {
     run(1024, 2, 40);
 }
 
 #[test]
-fn readers_find_everything_while_pages_are_evicted() {
+fn readers_find_permanent_keys_under_eviction() {
     run(96, 2, 12);
 }

@@ -1,13 +1,14 @@
-//! A leaf that others always have: whoever comes waits for its turn.
+//! Waiting for a leaf latch that other writers hold almost all the time.
 
 use super::*;
 use crate::tree::Seek;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The root of a small tree is its only leaf, which writers latch without the structure mutex: holding that keeps nobody away from it. So to be latched
-/// it need not stand still first.
+/// The root of a small tree is its only leaf. Writers latch it without the structure mutex, so
+/// holding that mutex does not keep them away. A thread that latches it must wait its turn in the
+/// latch's queue, and must not depend on a moment without changes.
 #[test]
-fn a_root_that_is_a_leaf_is_latched_in_turn() {
+fn latching_a_leaf_root_waits_without_restarts() {
     let world = World::new(100, 0);
     let key = |i: u32| (i % 50).to_be_bytes();
     for i in 0..50 {
@@ -32,5 +33,9 @@ fn a_root_that_is_a_leaf_is_latched_in_turn() {
         }
         done.store(true, Relaxed);
     });
-    assert_eq!(restarts(), 0, "its latch was waited for, and no more");
+    assert_eq!(
+        restarts(),
+        0,
+        "the descent waited for the latch and did not restart"
+    );
 }
