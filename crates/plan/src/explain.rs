@@ -7,8 +7,8 @@ use nfold_sql::ast::SetOp;
 use nfold_types::collation::CollationId;
 use nfold_types::{ColumnType, TextSize, TypeKind};
 
-use crate::bind::{PlanCx, is_constant};
-use crate::expr::{Expr, ExprKind};
+use crate::logical::context::PlanCx;
+use crate::logical::expr::{Expr, ExprKind, is_constant};
 use crate::query::{
     Access, AccessKind, Block, ColumnMeta, ExplainPlan, ExplainProbe, InsertSource, JoinStep,
     JoinType, Plan, PointPart, QueryBody, QueryPlan, RowLocking, TableSlot, TableSource,

@@ -7,20 +7,18 @@
 
 mod access;
 pub mod bind;
-pub mod collate;
 pub mod explain;
-pub mod expr;
-pub mod func;
-mod merge;
-pub mod mode;
+mod logical;
 pub mod query;
 mod reads;
 pub mod results;
 mod size;
 mod walk;
 
-pub use bind::{ParamType, PlanCx, PlanInfo, param_types, plan_statement};
-pub use mode::SqlMode;
+pub use bind::plan_statement;
+pub use logical::context::{ParamType, PlanCx, PlanInfo, hex_type, param_types};
+pub use logical::mode::SqlMode;
+pub use logical::{collate, expr, func};
 pub use nfold_sql::ast::VarScope;
 pub use nfold_types::Value;
 pub use query::Plan;

@@ -7,7 +7,7 @@ use nfold_catalog::{ColumnDef, TableDef};
 use nfold_sql::ast::{LockStrength, LockWait, SetOp};
 use nfold_types::{ColumnType, Value};
 
-use crate::expr::{CmpKind, ColumnAt, Expr, ExprType, SubqueryPlan};
+use crate::logical::expr::{CmpKind, ColumnAt, Expr, ExprType};
 
 /// A planned statement.
 #[allow(clippy::large_enum_variant)] // one for each planned statement
@@ -744,4 +744,38 @@ impl Block {
         let (ty, nullable) = slot.source.column_types()[usize::from(at.column)].clone();
         (ty, nullable || slot.nullable)
     }
+}
+
+/// A subquery of a query block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SubqueryPlan {
+    pub plan: Box<QueryPlan>,
+    /// It names columns of an enclosing query, so it runs once per row.
+    pub correlated: bool,
+    /// Another way to answer EXISTS or IN.
+    pub keyed: Option<Box<KeyedPlan>>,
+}
+
+/// A correlated subquery of EXISTS or IN without what correlates it, which are equalities: its rows are a set that each outer row asks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyedPlan {
+    /// Selects the inner side of each of `keys`, then what IN compares.
+    pub plan: Box<QueryPlan>,
+    pub keys: Vec<KeyedPart>,
+    /// Conditions of the subquery on outer rows alone, as the query that it belongs to sees them.
+    pub conditions: Vec<Expr>,
+    /// Rows that it reads, estimated.
+    pub rows: f64,
+    /// Values of one kind become values of another on the way, with warnings or, in changes, errors.
+    pub converts: bool,
+}
+
+/// An equality of a [`KeyedPlan`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyedPart {
+    /// Its outer side, as the query that the subquery belongs to sees it.
+    pub outer: Expr,
+    pub kind: CmpKind,
+    /// `<=>`: NULL equals NULL.
+    pub null_safe: bool,
 }

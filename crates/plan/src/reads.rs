@@ -1,6 +1,6 @@
 //! How a plan reads its tables, for statistics.
 
-use crate::expr::SubqueryPlan;
+use crate::query::SubqueryPlan;
 use crate::query::{AccessKind, Block, InsertSource, Plan, QueryBody, QueryPlan, TableSource};
 
 /// Whether stored tables are read as a whole or by ranges; of the first table of a block, or of a later one.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nfold_catalog::ColumnDef;
 use nfold_types::{ColumnType, TypeKind};
 
-use crate::expr::{Expr, ExprKind, ExprType};
+use crate::logical::expr::{Expr, ExprKind, ExprType};
 use crate::query::{AggFunc, Block, QueryBody, QueryPlan, TableSource};
 
 /// A column for one of a query's results.

@@ -8,7 +8,8 @@ use std::mem::{size_of, size_of_val};
 use nfold_types::Value;
 
 use crate::access::each_expr;
-use crate::expr::{Expr, ExprKind, SubqueryPlan};
+use crate::logical::expr::{Expr, ExprKind};
+use crate::query::SubqueryPlan;
 use crate::query::{
     Access, AccessKind, Assignment, Block, ColumnMeta, InsertSource, JoinStep, LimitPlan, OrderKey,
     Plan, QueryBody, QueryPlan, TableSource, UpdateTarget,

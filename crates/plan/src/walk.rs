@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::expr::{ColumnAt, Expr, ExprKind, ExprType};
+use crate::logical::expr::{ColumnAt, Expr, ExprKind, ExprType};
 use crate::query::{Access, AccessKind, Block, LimitPlan, PointPart, QueryBody, QueryPlan};
 
 /// What is done with a column of the enclosing query: its type and its place there, which may be changed.

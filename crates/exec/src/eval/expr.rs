@@ -259,7 +259,7 @@ impl<'a> EvalCx<'a> {
         a: &'a Expr,
         b: &'a Expr,
     ) -> Result<Option<std::cmp::Ordering>, SqlError> {
-        let sides = [nfold_plan::bind::operand(a), nfold_plan::bind::operand(b)];
+        let sides = [nfold_plan::expr::operand(a), nfold_plan::expr::operand(b)];
         let connection = self.env().collation();
         let kind = nfold_plan::collate::comparison(&a.ty, &b.ty, sides, connection, "=")?;
         let (x, y) = (self.val(a)?, self.val(b)?);

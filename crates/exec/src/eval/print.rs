@@ -5,7 +5,7 @@
 
 mod window;
 
-use nfold_plan::bind::is_constant;
+use nfold_plan::expr::is_constant;
 use nfold_plan::expr::{BitOp, Class, ColumnAt, Expr, ExprKind};
 use nfold_plan::func::FuncSet;
 use nfold_plan::query::{AggFunc, Aggregate, Block, QueryBody, TableSource};

@@ -437,7 +437,7 @@ fn extreme_date<'a>(
 /// Digits after the point that an argument beside DATETIMEs gives the result; a constant text has those that are written.
 fn digits_among_dates<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<u8, SqlError> {
     Ok(match e.ty.class() {
-        Class::String if nfold_plan::bind::is_constant(e) && !e.ty.col.zerofill => {
+        Class::String if nfold_plan::expr::is_constant(e) && !e.ty.col.zerofill => {
             let v = cx.val(e)?;
             convert::to_datetime(cx, &v, &e.ty).map_or(6, |d| d.fsp)
         }

@@ -8,7 +8,7 @@ mod range;
 mod value;
 
 use nfold_engine::{KeyBytes, KeyRange, PointSet, Table};
-use nfold_plan::bind::is_constant;
+use nfold_plan::expr::is_constant;
 use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, ExprType};
 use nfold_plan::query::{AccessKind, PointPart, RangePart};
 use nfold_types::key::KeyLayout;

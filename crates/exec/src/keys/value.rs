@@ -1,6 +1,6 @@
 //! Values as the parts of a key need them.
 
-use nfold_plan::bind::is_constant;
+use nfold_plan::expr::is_constant;
 use nfold_plan::expr::{Class, Expr, ExprType};
 use nfold_types::{ColumnType, Decimal, SqlError, Timestamp, TypeKind, Value, ValueRef};
 

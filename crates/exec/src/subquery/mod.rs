@@ -14,7 +14,8 @@ use std::cmp::Ordering;
 use std::time::Instant;
 
 use nfold_catalog::UserLockWait;
-use nfold_plan::expr::{CmpKind, Expr, ExprType, SubqueryPlan, SubqueryUse};
+use nfold_plan::expr::{CmpKind, Expr, ExprType, SubqueryUse};
+use nfold_plan::query::SubqueryPlan;
 use nfold_sql::ast::BinaryOp;
 use nfold_types::{ErrorCode, SqlError, Value};
 use smallvec::SmallVec;

@@ -13,7 +13,8 @@
 //! - S1: two images are the same bytes exactly when their columns are equal as they are compared, NULL being equal to NULL.
 
 use nfold_engine::RowBatch;
-use nfold_plan::expr::{CmpKind, Expr, ExprType, KeyedPart};
+use nfold_plan::expr::{CmpKind, Expr, ExprType};
+use nfold_plan::query::KeyedPart;
 use nfold_plan::query::QueryPlan;
 use nfold_types::SqlError;
 use nfold_types::row::RowLayout;

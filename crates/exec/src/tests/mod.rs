@@ -13,8 +13,8 @@ use nfold_catalog::{
 use nfold_engine::{
     Engine, EngineOptions, EngineSession, IndexSpec, Isolation, RealDisk, StoreOptions, TableSpec,
 };
-use nfold_plan::bind::{ParamType, PlanCx, PlanInfo, param_types, plan_statement};
 use nfold_plan::query::ColumnMeta;
+use nfold_plan::{ParamType, PlanCx, PlanInfo, param_types, plan_statement};
 use nfold_plan::{Plan, SqlMode, Value, VarScope};
 use nfold_sql::digest::Digested;
 use nfold_sql::lexer::LexMode;
@@ -394,10 +394,6 @@ impl Db {
         let cx = PlanCx {
             select_limit: None,
             safe_updates: false,
-            ctes: None,
-            depth: 0,
-            derived: false,
-            keeps_derived: false,
             snapshot: &snapshot,
             stored: &snapshot,
             db: Some("d"),

@@ -5,8 +5,9 @@ use nfold_catalog::{IndexKind, TableDef, TableStats};
 use super::order::{self, Wish};
 use super::predicate::{OnColumn, Reader, Says, merge_range};
 use super::{LIST_ROWS_MAX, SCAN_ROWS_MIN, UNKNOWN_ROWS};
-use crate::bind::{Hints, ParamType, PlanCx};
-use crate::expr::Expr;
+use crate::bind::Hints;
+use crate::logical::context::{ParamType, PlanCx};
+use crate::logical::expr::Expr;
 use crate::query::{Access, AccessKind, Block, PointPart, RangePart};
 
 /// Cost of a row read in order from a leaf, of one looked up in the clustered index, and of a descent.

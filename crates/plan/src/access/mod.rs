@@ -11,8 +11,10 @@ mod predicate;
 
 use nfold_types::TypeKind;
 
-use crate::bind::{FromInfo, PlanCx};
-use crate::expr::{Expr, ExprKind};
+use crate::bind::FromInfo;
+use crate::logical::context::PlanCx;
+use crate::logical::expr::{Expr, ExprKind};
+use crate::logical::func::is_volatile;
 use crate::query::{Access, AccessKind, Block, HashKey, JoinStep, JoinType, TableSource};
 
 pub(crate) use candidate::{Candidate, each_expr};
@@ -70,7 +72,7 @@ pub(crate) fn optimize(
     let mut outer = OuterJoins::new(joins, block, &mut pending);
     let (constant, mut pending): (Vec<Expr>, Vec<Expr>) = pending
         .into_iter()
-        .partition(|e| slots_of(e, block) == 0 && !is_volatile(cx, e));
+        .partition(|e| slots_of(e, block) == 0 && !is_volatile(cx.funcs, e));
     block.constant_filter = constant;
 
     let n = block.tables.len();
@@ -118,15 +120,6 @@ pub(crate) fn optimize(
     }
     block.joins = steps;
     order::settle(block);
-}
-
-/// Whether an expression may give another value each time, or does something besides.
-pub(crate) fn is_volatile(cx: &PlanCx<'_>, e: &Expr) -> bool {
-    e.any(&mut |e| match &e.kind {
-        ExprKind::Call { func, .. } => cx.funcs.get(*func).flags & crate::func::VOLATILE != 0,
-        ExprKind::AssignUserVar(..) => true,
-        _ => false,
-    })
 }
 
 #[allow(clippy::too_many_arguments)]

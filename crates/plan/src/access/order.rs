@@ -4,7 +4,7 @@ use nfold_catalog::TableDef;
 
 use super::candidate::{Candidate, has_subquery};
 use super::orders_like_key;
-use crate::expr::{ColumnAt, Expr};
+use crate::logical::expr::{ColumnAt, Expr};
 use crate::query::{Access, AccessKind, AggFunc, Block, PointPart, TableSource};
 
 /// What an order of the first table would be good for.

@@ -4,7 +4,7 @@ use nfold_sql::ast::{BinaryOp, IsTest};
 
 use super::slots_of;
 use crate::bind::OuterJoin;
-use crate::expr::{Expr, ExprKind};
+use crate::logical::expr::{Expr, ExprKind};
 use crate::query::{Block, NestEnd, NestStep};
 
 /// An outer join that is left.

@@ -6,8 +6,7 @@ use nfold_sql::ast::{BinaryOp, IsTest};
 use nfold_types::{ColumnType, TypeKind};
 
 use super::slots_of;
-use crate::bind::is_constant;
-use crate::expr::{Class, CmpKind, ColumnAt, Expr, ExprKind, SubqueryUse};
+use crate::logical::expr::{Class, CmpKind, ColumnAt, Expr, ExprKind, SubqueryUse, is_constant};
 use crate::query::{Block, PointPart, RangePart};
 
 /// What a condition says about a column.

@@ -8,7 +8,7 @@ use nfold_types::{ErrorCode, SqlError};
 
 use super::types::aggregate_type;
 use super::{AGGREGATES, BlockBinder};
-use crate::expr::{Class, ColumnAt, Expr, ExprKind};
+use crate::logical::expr::{Class, ColumnAt, Expr, ExprKind};
 use crate::query::{AggFunc, Aggregate, OrderKey};
 
 impl BlockBinder<'_> {
@@ -42,7 +42,7 @@ impl BlockBinder<'_> {
             && text.ty.class() == Class::String
         {
             let inner = std::mem::replace(text, Expr::null());
-            text.ty = crate::expr::ExprType::double(inner.ty.nullable);
+            text.ty = crate::logical::expr::ExprType::double(inner.ty.nullable);
             text.kind = ExprKind::Cast(Box::new(inner));
         }
         let level = self.home(&args, &order).ok_or_else(misplaced)?;

@@ -13,8 +13,9 @@ use super::keyed::{self, Asked};
 use super::rollup::{self, Grouped};
 use super::set::{ordered, result_order, set_body, whole_table};
 use super::window::{self, Draft, Specs};
-use super::{BlockBinder, MAX_DEPTH, PlanCx, Unplanned, with};
-use crate::expr::{ColumnAt, Expr, ExprKind, ExprType, KeyedPlan};
+use super::{BindCx, BlockBinder, MAX_DEPTH, Unplanned, with};
+use crate::logical::expr::{ColumnAt, Expr, ExprKind, ExprType, is_constant};
+use crate::query::KeyedPlan;
 use crate::query::{
     AggFunc, Block, ColumnMeta, LimitPlan, OrderKey, QueryBody, QueryPlan, RowLocking, TableSource,
 };
@@ -22,7 +23,7 @@ use crate::walk::outer_columns;
 
 /// Binds a query that stands alone or as a derived table.
 pub(crate) fn bind_query(
-    cx: &PlanCx<'_>,
+    cx: &BindCx<'_>,
     q: &Query,
     outer: Option<&BlockBinder<'_>>,
 ) -> Result<QueryPlan, SqlError> {
@@ -39,7 +40,7 @@ pub(crate) struct Bound {
 
 /// Binds a subquery of `outer`, which is asked for something.
 pub(crate) fn bind_subquery(
-    cx: &PlanCx<'_>,
+    cx: &BindCx<'_>,
     q: &Query,
     outer: &BlockBinder<'_>,
     asked: Asked,
@@ -48,7 +49,7 @@ pub(crate) fn bind_subquery(
 }
 
 pub(super) fn bind_in(
-    cx: &PlanCx<'_>,
+    cx: &BindCx<'_>,
     q: &Query,
     outer: Option<&BlockBinder<'_>>,
     asked: Asked,
@@ -61,7 +62,7 @@ pub(super) fn bind_in(
 
 /// [`bind_in`], with what the query's WITH defines in sight.
 fn bind_within(
-    cx: &PlanCx<'_>,
+    cx: &BindCx<'_>,
     q: &Query,
     outer: Option<&BlockBinder<'_>>,
     asked: Asked,
@@ -111,7 +112,7 @@ fn bind_within(
 
 /// `LIMIT`: constants and parameters.
 pub(super) fn limit(
-    cx: &PlanCx<'_>,
+    cx: &BindCx<'_>,
     l: Option<&ast::Limit>,
 ) -> Result<Option<LimitPlan>, SqlError> {
     let Some(l) = l else { return Ok(None) };
@@ -174,7 +175,7 @@ impl Kept {
             }
         } else if e.any(&mut |e| aggregate(e).is_some()) {
             Kept::OfAggregates
-        } else if super::is_constant(e) {
+        } else if is_constant(e) {
             Kept::Constant
         } else {
             Kept::Value
@@ -201,7 +202,7 @@ pub(super) struct Item {
 }
 
 pub(super) fn block(
-    (cx, asked): (&PlanCx<'_>, Asked),
+    (cx, asked): (&BindCx<'_>, Asked),
     s: &Select,
     order_by: &[OrderItem],
     limit: Option<LimitPlan>,
@@ -210,7 +211,7 @@ pub(super) fn block(
 ) -> Result<Bound, SqlError> {
     let tells_apart = s.distinct && keyed::tells_apart(asked, limit.as_ref());
     let derived = cx.derived;
-    let cx = &PlanCx {
+    let cx = &BindCx {
         derived: false,
         ..*cx
     };
@@ -304,7 +305,10 @@ pub(super) fn block(
         added = std::mem::take(&mut g.subqueries);
         group = Some(g.finish());
     } else if tells_apart {
-        if cx.mode.has(crate::SqlMode::ONLY_FULL_GROUP_BY) {
+        if cx
+            .mode
+            .has(crate::logical::mode::SqlMode::ONLY_FULL_GROUP_BY)
+        {
             distinct_order(&order, &select, &drafts, &b)?;
         }
         // As groups of the whole row, which spill; where the first few rows are enough, rows are compared as they come.

@@ -3,12 +3,15 @@
 use nfold_sql::ast::{self, BinaryOp, InList};
 use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
 
-use super::expr::{is_constant, operand, selected};
+use super::BlockBinder;
+use super::expr::selected;
 use super::keyed::{self, Asked};
 use super::types::{and, is_hex, list_kind};
-use super::{BlockBinder, ParamType};
-use crate::collate::{self, Operand};
-use crate::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, SubqueryUse};
+use crate::logical::collate::{self, Operand, listed_number};
+use crate::logical::context::ParamType;
+use crate::logical::expr::{
+    Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, SubqueryUse, is_constant, operand,
+};
 
 impl BlockBinder<'_> {
     /// `a op b`, with the comparison that MySQL would choose.
@@ -43,7 +46,7 @@ impl BlockBinder<'_> {
         let year = matches!(column.ty.col.kind, TypeKind::Year) && column.ty.col.width == 0;
         let value = e.ty.class() != Class::Null;
         let beside = operand(column) == Operand::Column && operand(&e) == Operand::Constant;
-        match self.cx.funcs.find(crate::func::YEAR_CONSTANT) {
+        match self.cx.funcs.find(crate::logical::func::YEAR_CONSTANT) {
             Some((func, _)) if year && value && beside => Expr {
                 ty: ExprType::bigint(e.ty.nullable),
                 kind: ExprKind::Call {
@@ -513,16 +516,6 @@ pub(super) fn row_kind(
         }
         Class::Time | Class::Null => None,
     })
-}
-
-/// How numbers in a list of several are compared with a moment of class `left`: as moments where all of the list are constant numbers, otherwise as
-/// numbers. `alone`: whether they are.
-pub fn listed_number(left: Class, alone: bool) -> CmpKind {
-    match (alone, left) {
-        (false, _) => CmpKind::Double,
-        (true, Class::Time) => CmpKind::Time,
-        (true, _) => CmpKind::DateTime,
-    }
 }
 
 /// The opposite, if `negated`.

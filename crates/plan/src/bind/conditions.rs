@@ -4,7 +4,7 @@ use nfold_sql::ast::{BinaryOp, IsTest};
 use nfold_types::{Date, DateTime, TypeKind, Value};
 
 use super::BlockBinder;
-use crate::expr::{CmpKind, ColumnAt, Expr, ExprKind, ExprType};
+use crate::logical::expr::{CmpKind, ColumnAt, Expr, ExprKind, ExprType};
 
 impl BlockBinder<'_> {
     /// Takes the condition of a WHERE apart: AND, NOT of OR, and NOT of NOT. One that stands alone and says that a date which cannot be NULL is

@@ -9,8 +9,10 @@ use nfold_types::{ErrorCode, SqlError};
 
 use super::from::FromInfo;
 use super::names::display;
-use super::{BlockBinder, ParamType, PlanCx, ScopeColumn, ScopeSlot, block, stored, tables, with};
-use crate::expr::{Expr, SubqueryPlan};
+use super::{BindCx, BlockBinder, ScopeColumn, ScopeSlot, block, stored, tables, with};
+use crate::logical::context::ParamType;
+use crate::logical::expr::Expr;
+use crate::query::SubqueryPlan;
 use crate::query::{
     AccessKind, Assignment, Block, DeletePlan, InsertPlan, InsertSource, JoinStep, LimitPlan,
     OrderKey, Plan, QueryBody, QueryPlan, RowLocking, TableSlot, TableSource, UpdatePlan,
@@ -44,7 +46,7 @@ fn ordinal(def: &TableDef, c: &ColumnRef, clause: &str) -> Result<usize, SqlErro
         .ok_or_else(|| SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[&display(c), &clause]))
 }
 
-pub(super) fn insert(cx: &PlanCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError> {
+pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError> {
     if !i.partitions.is_empty() {
         return Err(SqlError::not_supported("PARTITION selection"));
     }
@@ -105,7 +107,7 @@ pub(super) fn insert(cx: &PlanCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError>
         }
         ast::InsertSource::Query(q) => {
             // Its rows are read before the table changes, or with it in sight anyway.
-            let source = PlanCx {
+            let source = BindCx {
                 keeps_derived: false,
                 ..*cx
             };
@@ -316,7 +318,7 @@ struct Found {
 
 /// WHERE, ORDER BY and LIMIT of a statement that changes the rows it finds.
 fn find_rows(
-    cx: &PlanCx<'_>,
+    cx: &BindCx<'_>,
     mut b: BlockBinder<'_>,
     mut info: FromInfo,
     selection: Option<&ast::Expr>,
@@ -354,7 +356,7 @@ pub(super) fn conditions(
 
 /// The block that finds the rows to change: those of the slots `changed`, a bit set. Error 1175 with `sql_safe_updates`.
 pub(super) fn found(
-    cx: &PlanCx<'_>,
+    cx: &BindCx<'_>,
     mut b: BlockBinder<'_>,
     mut info: FromInfo,
     conditions: Vec<Expr>,
@@ -415,11 +417,11 @@ pub(super) fn found(
     Ok(block)
 }
 
-pub(super) fn update(cx: &PlanCx<'_>, u: &ast::Update) -> Result<Plan, SqlError> {
+pub(super) fn update(cx: &BindCx<'_>, u: &ast::Update) -> Result<Plan, SqlError> {
     with::in_sight(cx, u.with.as_ref(), None, |cx| update_within(cx, u))
 }
 
-fn update_within(cx: &PlanCx<'_>, u: &ast::Update) -> Result<Plan, SqlError> {
+fn update_within(cx: &BindCx<'_>, u: &ast::Update) -> Result<Plan, SqlError> {
     let Some(factor) = single(&u.tables) else {
         return tables::update(cx, u);
     };
@@ -458,11 +460,11 @@ fn update_within(cx: &PlanCx<'_>, u: &ast::Update) -> Result<Plan, SqlError> {
     })))
 }
 
-pub(super) fn delete(cx: &PlanCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError> {
+pub(super) fn delete(cx: &BindCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError> {
     with::in_sight(cx, d.with.as_ref(), None, |cx| delete_within(cx, d))
 }
 
-fn delete_within(cx: &PlanCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError> {
+fn delete_within(cx: &BindCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError> {
     let (Some(factor), true) = (single(&d.from), d.targets.is_empty()) else {
         return tables::delete(cx, d);
     };

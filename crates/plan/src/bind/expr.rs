@@ -4,42 +4,21 @@ use nfold_sql::ast::{self, BinaryOp, Literal, TypeKind as AstKind, TypeSpec, Una
 use nfold_types::collation::CollationId;
 use nfold_types::{ColumnType, Decimal, ErrorCode, SqlError, TypeKind, Value};
 
+use super::BlockBinder;
 use super::compare::listed_comparison;
 use super::keyed::Asked;
 use super::names::display;
 use super::types::{aggregate_named, arith_type, bits_type, charset_collation, collation_named};
-use super::{BlockBinder, ParamType, hex_type};
-use crate::collate::{self, Operand};
-use crate::expr::{
+use crate::logical::collate::{self, Operand};
+use crate::logical::context::{ParamType, hex_type};
+use crate::logical::expr::{
     ArithOp, BitOp, Class, CmpKind, Coercibility, ColumnAt, Expr, ExprKind, ExprType, SubqueryUse,
-    string_type,
+    is_constant, string_type,
 };
-use crate::func::Infer;
+use crate::logical::func::Infer;
 
 /// Work of binding one expression without its operands.
 const NODE_WORK: u64 = 300;
-
-/// Whether an expression is a constant of the statement: nothing of a row is in it.
-pub fn is_constant(e: &Expr) -> bool {
-    !e.any(&mut |e| {
-        matches!(
-            e.kind,
-            ExprKind::Column(_)
-                | ExprKind::Outer { .. }
-                | ExprKind::Subquery { .. }
-                | ExprKind::AssignUserVar(..)
-        )
-    })
-}
-
-/// What an expression is as a side of a comparison.
-pub fn operand(e: &Expr) -> Operand {
-    match e.kind {
-        ExprKind::Column(_) | ExprKind::Outer { .. } => Operand::Column,
-        _ if is_constant(e) => Operand::Constant,
-        _ => Operand::Other,
-    }
-}
 
 /// Characters of EXTRACT's result, its sign among them.
 fn extract_length(unit: ast::IntervalUnit) -> u32 {

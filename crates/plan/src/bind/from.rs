@@ -14,9 +14,10 @@ use nfold_sql::parser::parse;
 use nfold_types::{ErrorCode, SqlError};
 
 use super::keyed::Asked;
-use super::{BlockBinder, PlanCx, ScopeColumn, ScopeSlot, block};
-use crate::SqlMode;
-use crate::expr::{ColumnAt, Expr, ExprKind};
+use super::{BindCx, BlockBinder, ScopeColumn, ScopeSlot, block};
+use crate::logical::context::PlanCx;
+use crate::logical::expr::{ColumnAt, Expr, ExprKind};
+use crate::logical::mode::SqlMode;
 use crate::query::{QueryPlan, TableSlot, TableSource};
 use crate::results::ResultColumn;
 
@@ -96,7 +97,7 @@ impl BlockBinder<'_> {
                 if *lateral {
                     return Err(SqlError::not_supported("LATERAL"));
                 }
-                let cx = PlanCx {
+                let cx = BindCx {
                     derived: !self.cx.keeps_derived,
                     ..*self.cx
                 };
@@ -449,19 +450,22 @@ impl BlockBinder<'_> {
 }
 
 /// The plan of a view's query.
-pub(crate) fn plan_view(cx: &PlanCx<'_>, view: &ViewDef) -> Result<QueryPlan, SqlError> {
+pub(crate) fn plan_view(cx: &BindCx<'_>, view: &ViewDef) -> Result<QueryPlan, SqlError> {
     let text = &view.text;
     let Statement::Query(query) = parse(text, LexMode::from_bits(view.lexing))? else {
         return Err(SqlError::not_supported("this view"));
     };
-    let cx = PlanCx {
-        snapshot: cx.stored,
-        db: view.database.as_deref(),
-        mode: SqlMode(view.mode),
-        connection: view.collation,
-        text,
-        params: &[],
-        select_limit: None,
+    let cx = BindCx {
+        plan: PlanCx {
+            snapshot: cx.stored,
+            db: view.database.as_deref(),
+            mode: SqlMode(view.mode),
+            connection: view.collation,
+            text,
+            params: &[],
+            select_limit: None,
+            ..cx.plan
+        },
         ctes: None,
         derived: !cx.keeps_derived,
         ..cx.deeper()?
@@ -474,7 +478,7 @@ pub(crate) fn plan_view(cx: &PlanCx<'_>, view: &ViewDef) -> Result<QueryPlan, Sq
 /// # Errors
 /// 1351 where it names a variable, and what binding it gives.
 pub fn view_results(cx: &PlanCx<'_>, view: &ViewDef) -> Result<Vec<ResultColumn>, SqlError> {
-    let mut plan = plan_view(cx, view)?;
+    let mut plan = plan_view(&BindCx::new(cx), view)?;
     let mut variables = false;
     crate::walk::all(&mut plan, &mut |e| {
         use ExprKind::{AssignUserVar, SysVar, UserVar};

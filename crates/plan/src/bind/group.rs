@@ -5,9 +5,11 @@ use nfold_types::{ErrorCode, SqlError};
 
 use super::rollup::{self, Grouped};
 use super::window::Draft;
-use super::{AGGREGATES, BlockBinder, GROUPINGS, OuterJoin, ParamType, WINDOWS};
-use crate::expr::{ColumnAt, Expr, ExprKind, SubqueryPlan};
-use crate::mode::SqlMode;
+use super::{AGGREGATES, BlockBinder, GROUPINGS, OuterJoin, WINDOWS};
+use crate::logical::context::ParamType;
+use crate::logical::expr::{ColumnAt, Expr, ExprKind, is_constant};
+use crate::logical::mode::SqlMode;
+use crate::query::SubqueryPlan;
 use crate::query::{AggFunc, Aggregate, GroupPlan, TableSource};
 use crate::walk::outer_columns;
 
@@ -54,7 +56,7 @@ impl BlockBinder<'_> {
     fn varies(&self, e: &Expr) -> bool {
         e.any(&mut |e| match e.kind {
             ExprKind::Call { func, .. } => {
-                self.cx.funcs.get(func).flags & crate::func::VOLATILE != 0
+                self.cx.funcs.get(func).flags & crate::logical::func::VOLATILE != 0
             }
             _ => false,
         })
@@ -345,10 +347,10 @@ fn determined(
                 let Some(at) = column.as_column() else {
                     continue;
                 };
-                let once = matches!(&other.kind, ExprKind::Subquery { index, use_as: crate::expr::SubqueryUse::Scalar }
+                let once = matches!(&other.kind, ExprKind::Subquery { index, use_as: crate::logical::expr::SubqueryUse::Scalar }
                     if !block.subqueries[usize::from(*index)].correlated);
                 let fixed = once
-                    || super::expr::is_constant(other)
+                    || is_constant(other)
                     || other.as_column().is_some_and(|o| known.contains(&o));
                 if fixed && !known.contains(&at) {
                     known.push(at);

@@ -9,14 +9,14 @@
 use nfold_sql::ast::BinaryOp;
 use nfold_types::TypeKind;
 
-use super::{FromInfo, PlanCx, is_constant};
-use crate::SqlMode;
+use super::{BindCx, FromInfo};
 use crate::access::each_expr;
-use crate::expr::{
-    ArithOp, Class, CmpKind, ColumnAt, Expr, ExprKind, ExprType, KeyedPart, KeyedPlan,
-    SubqueryPlan, SubqueryUse,
+use crate::logical::expr::{
+    ArithOp, Class, CmpKind, ColumnAt, Expr, ExprKind, ExprType, SubqueryUse, is_constant,
 };
+use crate::logical::mode::SqlMode;
 use crate::query::{Block, LimitPlan, QueryBody, QueryPlan, TableSource};
+use crate::query::{KeyedPart, KeyedPlan, SubqueryPlan};
 use crate::walk;
 
 /// What a subquery is asked for.
@@ -73,7 +73,7 @@ pub(super) struct Draft {
 impl Draft {
     /// `None` where the block has no keyed form. `conditions`: WHERE's, and those of inner joins.
     pub fn of(
-        (cx, asked): (&PlanCx<'_>, Asked),
+        (cx, asked): (&BindCx<'_>, Asked),
         block: &Block,
         conditions: &[Expr],
         info: &FromInfo,
@@ -144,7 +144,7 @@ impl Draft {
     }
 
     /// Plans it; `None` where the `correlated` block looks its rows, few of them, up by an index already.
-    pub fn plan(self, cx: &PlanCx<'_>, info: &FromInfo, correlated: &Block) -> Option<KeyedPlan> {
+    pub fn plan(self, cx: &BindCx<'_>, info: &FromInfo, correlated: &Block) -> Option<KeyedPlan> {
         let mut looked_up = false;
         if let Some(first) = correlated.joins.first().filter(|j| j.rows <= LOOKED_UP_MAX) {
             each_expr(&first.access.kind, &mut |e| looked_up |= names_outer(e));
@@ -287,7 +287,7 @@ fn some(count: &Expr) -> Expr {
 }
 
 /// Whether subqueries and derived tables of the block name no column of the next query out, and give the same whenever they run.
-fn nested_is_steady(cx: &PlanCx<'_>, block: &mut Block) -> bool {
+fn nested_is_steady(cx: &BindCx<'_>, block: &mut Block) -> bool {
     let mut steady = true;
     walk::each_expr(block, 1, &mut |e, level| {
         steady &=
@@ -297,16 +297,18 @@ fn nested_is_steady(cx: &PlanCx<'_>, block: &mut Block) -> bool {
 }
 
 /// Whether this node may have another value each time.
-fn varies(cx: &PlanCx<'_>, e: &Expr) -> bool {
+fn varies(cx: &BindCx<'_>, e: &Expr) -> bool {
     match &e.kind {
-        ExprKind::Call { func, .. } => cx.funcs.get(*func).flags & crate::func::VOLATILE != 0,
+        ExprKind::Call { func, .. } => {
+            cx.funcs.get(*func).flags & crate::logical::func::VOLATILE != 0
+        }
         ExprKind::UserVar(_) | ExprKind::AssignUserVar(..) => true,
         _ => false,
     }
 }
 
 /// Whether it may be evaluated for rows that it would not have met: it gives no error, and has no effect.
-fn is_tame(cx: &PlanCx<'_>, e: &Expr) -> bool {
+fn is_tame(cx: &BindCx<'_>, e: &Expr) -> bool {
     use ExprKind::*;
     !e.any(&mut |e| {
         let tame = match &e.kind {

@@ -11,10 +11,10 @@
 //! What columns are called and described as was settled before: nothing of that changes.
 
 use super::from::FromInfo;
-use super::{MAX_TABLES, PlanCx};
-use crate::SqlMode;
-use crate::access::is_volatile;
-use crate::expr::{Expr, ExprKind};
+use super::{BindCx, MAX_TABLES};
+use crate::logical::expr::{Expr, ExprKind};
+use crate::logical::func::is_volatile;
+use crate::logical::mode::SqlMode;
 use crate::query::{Block, OrderKey, QueryBody, TableSource};
 
 /// A block as it was before its access paths were chosen.
@@ -28,7 +28,7 @@ pub(crate) struct Unplanned {
 impl Unplanned {
     /// Of a block that can be merged.
     pub fn of(
-        cx: &PlanCx<'_>,
+        cx: &BindCx<'_>,
         block: &Block,
         conditions: &[Expr],
         info: &FromInfo,
@@ -46,7 +46,7 @@ impl Unplanned {
         let all = block.select.iter().chain(conditions).chain(joined);
         let mut all = all.chain(block.order.iter().map(|k| &k.expr));
         let steady = |e: &Expr| {
-            !is_volatile(cx, e) && !e.any(&mut |e| matches!(e.kind, ExprKind::UserVar(_)))
+            !is_volatile(cx.funcs, e) && !e.any(&mut |e| matches!(e.kind, ExprKind::UserVar(_)))
         };
         (plain && all.all(steady)).then(|| {
             Box::new(Unplanned {

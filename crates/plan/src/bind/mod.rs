@@ -9,6 +9,7 @@ mod aggregate;
 mod block;
 mod compare;
 mod conditions;
+mod context;
 mod dml;
 mod expr;
 mod from;
@@ -27,25 +28,17 @@ mod with;
 
 use std::sync::Arc;
 
-use nfold_catalog::{SchemaSnapshot, TableDef, TableId, TableStats};
-use nfold_sql::ast::VarScope;
-use nfold_sql::digest::{Digested, KindSet, SlotKind};
-use nfold_types::collation::CollationId;
-use nfold_types::{Checkpoint, ColumnType, ErrorCode, SqlError};
+use nfold_types::{ColumnType, SqlError};
 
-use crate::expr::{Coercibility, Expr, ExprType, SubqueryPlan};
-use crate::func::FuncSet;
-use crate::mode::SqlMode;
-use crate::query::{Aggregate, LimitPlan, Plan, TableSlot};
+use crate::logical::context::PlanCx;
+use crate::logical::expr::{Coercibility, Expr, ExprType};
+use crate::query::{Aggregate, LimitPlan, Plan, SubqueryPlan, TableSlot};
 
-pub use compare::listed_number;
-pub use expr::{is_constant, operand};
+use context::{BindCx, MAX_DEPTH, too_deep};
 pub use from::view_results;
 pub(crate) use from::{FromInfo, Hints, MAX_TABLES, OuterJoin};
 use keyed::Asked;
 pub(crate) use merged::Unplanned;
-pub use types::bind_type;
-pub use with::Ctes;
 
 /// While binding: the slot of aggregates, before they have their place in the grouped row.
 pub(crate) const AGGREGATES: u16 = u16::MAX;
@@ -56,171 +49,16 @@ pub(crate) const GROUPINGS: u16 = u16::MAX - 1;
 /// While binding: the slot of window functions, before they have their place in the slots of the passes. Columns of tables are below it.
 pub(crate) const WINDOWS: u16 = u16::MAX - 2;
 
-/// What the binder asks of the layers above, besides the schema.
-pub trait PlanInfo {
-    fn stats(&self, table: TableId) -> Option<Arc<TableStats>>;
-    /// Type of a system variable; error 1193 for an unknown one.
-    fn sysvar_type(&self, scope: Option<VarScope>, name: &str) -> Result<ColumnType, SqlError>;
-    /// Type of a user variable's present value.
-    fn user_var_type(&self, name: &str) -> ColumnType;
-    /// A system table, looked for where the schema has no such table.
-    fn virtual_table(&self, schema: &str, name: &str) -> Option<Arc<TableDef>>;
-}
-
-/// Everything a plan depends on but the statement itself.
-#[derive(Clone, Copy)]
-pub struct PlanCx<'a> {
-    pub snapshot: &'a SchemaSnapshot,
-    /// What views see: the same without temporary tables.
-    pub stored: &'a SchemaSnapshot,
-    /// Current database.
-    pub db: Option<&'a str>,
-    pub mode: SqlMode,
-    /// `collation_connection`
-    pub connection: CollationId,
-    pub funcs: &'static dyn FuncSet,
-    pub info: &'a dyn PlanInfo,
-    /// Looks at KILL and gives way to other sessions while a large statement is planned.
-    pub checkpoint: &'a dyn Checkpoint,
-    /// The statement's text, which names columns.
-    pub text: &'a [u8],
-    /// Types of the parameter slots.
-    pub params: &'a [ParamType],
-    /// `sql_select_limit`: rows of a SELECT without LIMIT.
-    pub select_limit: Option<u64>,
-    /// `sql_safe_updates`: UPDATE and DELETE need a key or a LIMIT.
-    pub safe_updates: bool,
-    /// What WITH has defined around the query at hand.
-    pub ctes: Option<&'a Ctes<'a>>,
-    /// Queries around the one at hand, one in the other, in whatever place.
-    pub depth: usize,
-    /// The query at hand is a derived table.
-    pub derived: bool,
-    /// Derived tables stay tables of their own: the statement changes what they may read.
-    pub keeps_derived: bool,
-}
-
-impl<'a> PlanCx<'a> {
-    /// Of a statement that changes rows.
-    fn changing(&self) -> PlanCx<'a> {
-        PlanCx {
-            keeps_derived: true,
-            ..*self
-        }
-    }
-
-    /// One query deeper.
-    ///
-    /// # Errors
-    /// 1473. The parser sees how deep queries stand in one another, but not that of common table expressions.
-    pub(crate) fn deeper(&self) -> Result<PlanCx<'a>, SqlError> {
-        match self.depth < MAX_DEPTH {
-            true => Ok(PlanCx {
-                depth: self.depth + 1,
-                ..*self
-            }),
-            false => Err(too_deep()),
-        }
-    }
-}
-
-fn too_deep() -> SqlError {
-    SqlError::new(
-        ErrorCode::ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT,
-        &[&MAX_DEPTH],
-    )
-}
-
-/// Type of a parameter slot.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ParamType {
-    One(ExprType),
-    /// A folded list: the types its members have, its width, and how many there are (an estimate for costs; never for meaning).
-    List {
-        members: Vec<ExprType>,
-        width: usize,
-        count: usize,
-    },
-}
-
-fn kind_types(kinds: KindSet, connection: CollationId) -> Vec<ExprType> {
-    let mut out = Vec::new();
-    let mut add = |kind: KindSet, ty: ExprType| {
-        if kinds.contains(kind) {
-            out.push(ty);
-        }
-    };
-    add(KindSet::INT, ExprType::bigint(false));
-    add(KindSet::BOOL, ExprType::boolean(false));
-    add(KindSet::BIG_INT, ExprType::ubigint(false));
-    add(KindSet::DECIMAL, ExprType::decimal(65, 30, false));
-    add(KindSet::FLOAT, ExprType::double(false));
-    add(
-        KindSet::STRING,
-        ExprType::string(255, connection, Coercibility::Coercible, false),
-    );
-    add(
-        KindSet::NATIONAL,
-        ExprType::string(
-            255,
-            CollationId::UTF8MB3_GENERAL_CI,
-            Coercibility::Coercible,
-            false,
-        ),
-    );
-    add(KindSet::HEX, hex_type(8));
-    add(KindSet::BIT, hex_type(8));
-    add(KindSet::NULL, ExprType::null());
-    out
-}
-
-/// Type of a hexadecimal or bit literal: a binary string that acts as a number, which `zerofill` marks.
-pub fn hex_type(bytes: u64) -> ExprType {
-    let mut ty = ExprType::string(bytes, CollationId::BINARY, Coercibility::Coercible, false);
-    ty.col.zerofill = true;
-    ty
-}
-
-/// Types of the slots of a statement: literals by their kind, `?` by what is bound to them.
-pub fn param_types(
-    digest: &Digested,
-    markers: &[ExprType],
-    connection: CollationId,
-) -> Vec<ParamType> {
-    let one = |kinds: KindSet| {
-        kind_types(kinds, connection)
-            .into_iter()
-            .next()
-            .unwrap_or_else(ExprType::null)
-    };
-    digest
-        .slots()
-        .iter()
-        .map(|slot| match slot.kind {
-            SlotKind::Literal(_) => ParamType::One(one(slot.kinds)),
-            SlotKind::Marker(n) => {
-                ParamType::One(markers.get(n as usize).cloned().unwrap_or_else(|| {
-                    ExprType::string(255, connection, Coercibility::Coercible, true)
-                }))
-            }
-            SlotKind::List | SlotKind::Rows => ParamType::List {
-                members: kind_types(slot.kinds, connection),
-                width: slot.width.max(1) as usize,
-                count: slot.count as usize,
-            },
-        })
-        .collect()
-}
-
 /// Binds and plans a statement.
 ///
 /// # Errors
 /// Whatever MySQL says of unknown names and impossible combinations; 1235 for what is not supported.
 pub fn plan_statement(
-    cx: &PlanCx<'_>,
+    plan: &PlanCx<'_>,
     statement: &nfold_sql::ast::Statement,
 ) -> Result<Plan, SqlError> {
     use nfold_sql::ast::Statement;
+    let (cx, changes) = (&BindCx::new(plan), &BindCx::of_changes(plan));
     match statement {
         Statement::Query(q) => {
             let mut plan = block::bind_query(cx, q, None)?;
@@ -229,9 +67,9 @@ pub fn plan_statement(
             }
             Ok(Plan::Query(plan))
         }
-        Statement::Insert(i) => dml::insert(&cx.changing(), i),
-        Statement::Update(u) => dml::update(&cx.changing(), u),
-        Statement::Delete(d) => dml::delete(&cx.changing(), d),
+        Statement::Insert(i) => dml::insert(changes, i),
+        Statement::Update(u) => dml::update(changes, u),
+        Statement::Delete(d) => dml::delete(changes, d),
         Statement::Do(list) => {
             let mut block = BlockBinder::new(cx, None);
             let exprs = list
@@ -250,7 +88,7 @@ pub fn plan_statement(
                     "EXPLAIN ANALYZE, FORMAT=JSON and FORMAT=TREE",
                 ));
             }
-            let inner = plan_statement(cx, statement)?;
+            let inner = plan_statement(plan, statement)?;
             Ok(Plan::Explain(Box::new(crate::explain::explain(cx, &inner))))
         }
         _ => Err(SqlError::not_supported("this statement as a plan")),
@@ -259,7 +97,7 @@ pub fn plan_statement(
 
 /// Binds a single expression over the columns of one virtual table (`SHOW … WHERE`), or over nothing (`SET`, `KILL`).
 pub fn bind_free(cx: &PlanCx<'_>, e: &nfold_sql::ast::Expr) -> Result<Expr, SqlError> {
-    BlockBinder::new(cx, None).expr(e)
+    BlockBinder::new(&BindCx::new(cx), None).expr(e)
 }
 
 /// A name that slots are searched for.
@@ -283,7 +121,7 @@ pub(crate) struct ScopeSlot {
 
 /// Binds one query block.
 pub(crate) struct BlockBinder<'b> {
-    pub cx: &'b PlanCx<'b>,
+    pub cx: &'b BindCx<'b>,
     pub outer: Option<&'b BlockBinder<'b>>,
     pub scope: Vec<ScopeSlot>,
     pub tables: Vec<TableSlot>,
@@ -330,11 +168,8 @@ pub(crate) struct BlockBinder<'b> {
     pub constants_only: bool,
 }
 
-/// Query blocks may nest so deep (MySQL: 63).
-pub(crate) const MAX_DEPTH: usize = 63;
-
 impl<'b> BlockBinder<'b> {
-    pub fn new(cx: &'b PlanCx<'b>, outer: Option<&'b BlockBinder<'b>>) -> Self {
+    pub fn new(cx: &'b BindCx<'b>, outer: Option<&'b BlockBinder<'b>>) -> Self {
         BlockBinder {
             cx,
             outer,

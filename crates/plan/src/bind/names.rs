@@ -7,7 +7,7 @@ use nfold_types::{ErrorCode, SqlError};
 use super::aggregate::moved_in;
 use super::window::{alias_misplaced, has_window};
 use super::{AGGREGATES, BlockBinder};
-use crate::expr::{Coercibility, ColumnAt, Expr, ExprKind, ExprType};
+use crate::logical::expr::{Coercibility, ColumnAt, Expr, ExprKind, ExprType};
 
 /// A name as an error message shows it.
 pub(super) fn display(c: &ColumnRef) -> String {
@@ -76,8 +76,10 @@ impl BlockBinder<'_> {
         }
         let column = &self.scope[t].columns[i];
         let nullable = column.nullable || self.tables.get(t).is_some_and(|s| s.nullable);
-        let coercibility = match crate::expr::Class::of(&column.ty) {
-            crate::expr::Class::String => column.coercibility.unwrap_or(Coercibility::Implicit),
+        let coercibility = match crate::logical::expr::Class::of(&column.ty) {
+            crate::logical::expr::Class::String => {
+                column.coercibility.unwrap_or(Coercibility::Implicit)
+            }
             _ if matches!(column.ty.kind, nfold_types::TypeKind::Bit(_)) => Coercibility::Implicit,
             _ => Coercibility::Numeric,
         };

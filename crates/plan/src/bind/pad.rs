@@ -3,14 +3,17 @@
 
 use nfold_types::TypeKind;
 
-use super::PlanCx;
 use super::from::OuterJoin;
-use crate::expr::{Expr, ExprKind};
+use crate::logical::context::PlanCx;
+use crate::logical::expr::{Expr, ExprKind};
 use crate::query::{Block, TableSource};
 
 /// Wraps the CHAR columns in `e` of the slots for which `stored` holds, and those of enclosing queries.
 pub(super) fn pad(cx: &PlanCx<'_>, stored: &dyn Fn(usize) -> bool, e: &mut Expr) {
-    if !cx.mode.has(crate::SqlMode::PAD_CHAR_TO_FULL_LENGTH) {
+    if !cx
+        .mode
+        .has(crate::logical::mode::SqlMode::PAD_CHAR_TO_FULL_LENGTH)
+    {
         return;
     }
     let own = match e.kind {
@@ -18,9 +21,11 @@ pub(super) fn pad(cx: &PlanCx<'_>, stored: &dyn Fn(usize) -> bool, e: &mut Expr)
         ExprKind::Outer { .. } | ExprKind::Default(_) => true,
         _ => return e.each_child_mut(&mut |child| pad(cx, stored, child)),
     };
-    if let (true, TypeKind::Char(_), Some((func, _))) =
-        (own, &e.ty.col.kind, cx.funcs.find(crate::func::PADDED))
-    {
+    if let (true, TypeKind::Char(_), Some((func, _))) = (
+        own,
+        &e.ty.col.kind,
+        cx.funcs.find(crate::logical::func::PADDED),
+    ) {
         let column = std::mem::replace(e, Expr::null());
         e.ty = column.ty.clone();
         e.kind = ExprKind::Call {
@@ -37,7 +42,10 @@ pub(crate) fn pad_block(
     conditions: &mut [Expr],
     outer_joins: &mut [OuterJoin],
 ) {
-    if !cx.mode.has(crate::SqlMode::PAD_CHAR_TO_FULL_LENGTH) {
+    if !cx
+        .mode
+        .has(crate::logical::mode::SqlMode::PAD_CHAR_TO_FULL_LENGTH)
+    {
         return;
     }
     let tables = std::mem::take(&mut block.tables);

@@ -9,7 +9,7 @@ use nfold_types::{ErrorCode, SqlError, TypeKind, Value};
 
 use super::block::{Kept, OF_TABLES, made_column};
 use super::{BlockBinder, GROUPINGS};
-use crate::expr::{BitOp, CmpKind, ColumnAt, Expr, ExprKind, ExprType};
+use crate::logical::expr::{BitOp, CmpKind, ColumnAt, Expr, ExprKind, ExprType};
 use crate::query::{Block, ColumnMeta, GroupPlan};
 
 /// Arguments of GROUPING at most: each is a bit of its value.

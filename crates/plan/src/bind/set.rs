@@ -7,9 +7,9 @@ use nfold_types::{CollationId, ErrorCode, SqlError};
 
 use super::block::{Bound, bind_in, block, made_column};
 use super::keyed::Asked;
-use super::{BlockBinder, FromInfo, Hints, PlanCx, ScopeColumn, ScopeSlot};
-use crate::collate;
-use crate::expr::{Class, Coercibility, ColumnAt, Expr, ExprKind, ExprType};
+use super::{BindCx, BlockBinder, FromInfo, Hints, ScopeColumn, ScopeSlot};
+use crate::logical::collate;
+use crate::logical::expr::{Class, Coercibility, ColumnAt, Expr, ExprKind, ExprType};
 use crate::query::{
     Block, ColumnMeta, LimitPlan, OrderKey, QueryBody, QueryPlan, ResultOrder, RowLocking,
     TableSlot, TableSource,
@@ -17,11 +17,11 @@ use crate::query::{
 
 /// Binds what a query consists of.
 pub(super) fn set_body(
-    around: &PlanCx<'_>,
+    around: &BindCx<'_>,
     body: &AstBody,
     outer: Option<&BlockBinder<'_>>,
 ) -> Result<Bound, SqlError> {
-    let cx = &PlanCx {
+    let cx = &BindCx {
         derived: false,
         ..*around
     };
@@ -123,7 +123,7 @@ pub(super) fn whole_table(name: &ast::ObjectName) -> Select {
 }
 
 fn values(
-    cx: &PlanCx<'_>,
+    cx: &BindCx<'_>,
     rows: &[Vec<ast::Expr>],
     outer: Option<&BlockBinder<'_>>,
 ) -> Result<Bound, SqlError> {
@@ -224,7 +224,7 @@ fn result_column(plan: &QueryPlan, e: &ast::Expr) -> Result<Option<usize>, SqlEr
 /// # Errors
 /// 3028 of aggregates and window functions.
 pub(super) fn ordered(
-    cx: &PlanCx<'_>,
+    cx: &BindCx<'_>,
     bound: Bound,
     order: &[OrderItem],
     limit: Option<LimitPlan>,
@@ -240,7 +240,7 @@ pub(super) fn ordered(
         .zip(&types)
         .map(|(c, ty)| kept_column(c.name.clone(), ty))
         .collect();
-    let cx = &PlanCx {
+    let cx = &BindCx {
         derived: false,
         ..*cx
     };

@@ -5,8 +5,8 @@
 
 use nfold_catalog::ColumnDef;
 
-use super::PlanCx;
-use crate::expr::{Class, Coercibility, Expr, ExprKind, ExprType, SubqueryUse};
+use super::BindCx;
+use crate::logical::expr::{Class, Coercibility, Expr, ExprKind, ExprType, SubqueryUse};
 use crate::query::{QueryBody, QueryPlan};
 
 /// Functions that pass on one of their arguments.
@@ -14,7 +14,7 @@ const PASSING: [&str; 6] = ["if", "ifnull", "coalesce", "nullif", "greatest", "l
 
 /// Whether this hands over its text when it is stored. `implicit`: it stands above a grouping without GROUP BY, whose only row is in no
 /// temporary table.
-pub(super) fn by_its_text(cx: &PlanCx<'_>, e: &Expr, implicit: bool) -> bool {
+pub(super) fn by_its_text(cx: &BindCx<'_>, e: &Expr, implicit: bool) -> bool {
     if !e.ty.class().is_temporal() && !e.ty.col.is_enum_or_set() {
         return false;
     }
@@ -66,7 +66,7 @@ pub(super) fn members_as_texts(e: &mut Expr) {
 
 /// The same for what a query selects into these columns. Rows that DISTINCT or UNION have kept are columns of a temporary table.
 pub(super) fn selected<'c>(
-    cx: &PlanCx<'_>,
+    cx: &BindCx<'_>,
     plan: &mut QueryPlan,
     into: impl Iterator<Item = &'c ColumnDef>,
 ) {

@@ -11,14 +11,14 @@ use nfold_types::{ErrorCode, SqlError};
 
 use super::dml::{conditions, found, refuse_own_table, value};
 use super::names::display;
-use super::{BlockBinder, PlanCx, is_constant};
-use crate::expr::{ColumnAt, Expr};
+use super::{BindCx, BlockBinder};
+use crate::logical::expr::{ColumnAt, Expr, is_constant};
 use crate::query::{
     AccessKind, Assignment, Block, DeleteTablesPlan, JoinStep, Plan, PointPart, QueryBody,
     TableSource, UpdateTablesPlan, UpdateTarget,
 };
 
-pub(super) fn update(cx: &PlanCx<'_>, u: &ast::Update) -> Result<Plan, SqlError> {
+pub(super) fn update(cx: &BindCx<'_>, u: &ast::Update) -> Result<Plan, SqlError> {
     let mut b = BlockBinder::new(cx, None);
     let mut info = b.from(&u.tables)?;
     for (there, what) in [
@@ -180,7 +180,7 @@ fn is_one_row(table: &TableDef, step: &JoinStep) -> bool {
     }
 }
 
-pub(super) fn delete(cx: &PlanCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError> {
+pub(super) fn delete(cx: &BindCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError> {
     let slots = slots_of(cx.db, d)?;
     let mut b = BlockBinder::new(cx, None);
     let mut info = b.from(&d.from)?;

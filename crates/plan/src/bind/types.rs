@@ -4,12 +4,13 @@ use nfold_types::collation::{Collation, CollationId};
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
 
-use super::compare::{is_double, is_year_text, listed_number, row_kind};
-use super::expr::operand;
-use crate::collate::{self, Operand};
-use crate::expr::{ArithOp, Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
-use crate::merge::float_shape;
-use crate::mode::SqlMode;
+use super::compare::{is_double, is_year_text, row_kind};
+use crate::logical::collate::{self, Operand, listed_number};
+use crate::logical::common_type::float_shape;
+use crate::logical::expr::{
+    ArithOp, Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, operand,
+};
+use crate::logical::mode::SqlMode;
 use crate::query::AggFunc;
 
 /// Conditions put together with AND; a single one stays as it is.
@@ -311,9 +312,4 @@ pub(crate) fn collation_named(name: &str) -> Result<CollationId, SqlError> {
     Collation::by_name(name)
         .map(|c| c.id)
         .ok_or_else(|| SqlError::new(ErrorCode::ER_UNKNOWN_COLLATION, &[&name]))
-}
-
-/// For SET and SHOW: the type of an expression that stands alone.
-pub fn bind_type(e: &Expr) -> &ColumnType {
-    &e.ty.col
 }

@@ -11,9 +11,11 @@ use nfold_types::{CollationId, ErrorCode, SqlError, TextSize, TypeKind, Value};
 
 use super::group::{Grouper, Place};
 use super::types::{aggregate_named, aggregate_type, arith_type};
-use super::{BlockBinder, WINDOWS, is_constant};
-use crate::collate;
-use crate::expr::{ArithOp, Class, CmpKind, ColumnAt, Expr, ExprKind, ExprType};
+use super::{BlockBinder, WINDOWS};
+use crate::logical::collate;
+use crate::logical::expr::{
+    ArithOp, Class, CmpKind, ColumnAt, Expr, ExprKind, ExprType, is_constant,
+};
 use crate::query::{
     AggFunc, FrameBound, OrderKey, WindowCall, WindowFrame, WindowFunc, WindowPass,
 };

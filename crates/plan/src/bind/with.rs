@@ -13,9 +13,9 @@ use nfold_sql::ast::{self, ObjectName, QueryBody as AstBody, SetOp, With};
 use nfold_types::{CollationId, ErrorCode, SqlError};
 
 use super::keyed::Asked;
-use super::{BlockBinder, PlanCx, block, set};
-use crate::access::is_volatile;
-use crate::expr::{Class, Coercibility, ExprType};
+use super::{BindCx, BlockBinder, block, set};
+use crate::logical::expr::{Class, Coercibility, ExprType};
+use crate::logical::func::is_volatile;
 use crate::query::{ColumnMeta, QueryBody, QueryPlan, Recursion, TableSource};
 use crate::walk;
 
@@ -47,7 +47,7 @@ pub struct Ctes<'a> {
 struct Own {
     /// Its rows.
     rows: QueryPlan,
-    /// [`PlanCx::depth`] of that part.
+    /// [`BindCx::depth`] of that part.
     depth: usize,
     named: Cell<bool>,
 }
@@ -57,10 +57,10 @@ struct Own {
 /// # Errors
 /// Two of one name; those of `f`.
 pub(super) fn in_sight<T>(
-    cx: &PlanCx<'_>,
+    cx: &BindCx<'_>,
     with: Option<&With>,
     outer: Option<&BlockBinder<'_>>,
-    f: impl FnOnce(&PlanCx<'_>) -> Result<T, SqlError>,
+    f: impl FnOnce(&BindCx<'_>) -> Result<T, SqlError>,
 ) -> Result<T, SqlError> {
     let Some(with) = with else { return f(cx) };
     let tables = with.tables.as_slice();
@@ -85,7 +85,7 @@ pub(super) fn in_sight<T>(
         outer,
         around: cx.ctes,
     };
-    f(&PlanCx {
+    f(&BindCx {
         ctes: Some(&ctes),
         ..*cx
     })
@@ -132,7 +132,7 @@ impl<'b> BlockBinder<'b> {
             asked: None,
             ..ctes
         };
-        let cx = PlanCx {
+        let cx = BindCx {
             ctes: Some(&before),
             derived: !self.cx.keeps_derived,
             ..*self.cx
@@ -258,7 +258,7 @@ struct Parts<'q> {
 
 /// Takes a definition apart; `None` where it is no UNION.
 fn parts<'q>(
-    cx: &PlanCx<'_>,
+    cx: &BindCx<'_>,
     ctes: &Ctes<'_>,
     query: &'q ast::Query,
     outer: Option<&BlockBinder<'_>>,
@@ -292,7 +292,7 @@ fn parts<'q>(
 
 /// Whether a part of the definition at hand names what is being defined: it is bound to see.
 fn names_itself(
-    cx: &PlanCx<'_>,
+    cx: &BindCx<'_>,
     ctes: &Ctes<'_>,
     body: &AstBody,
     outer: Option<&BlockBinder<'_>>,
@@ -304,7 +304,7 @@ fn names_itself(
         asked: Some(&asked),
         ..*ctes
     };
-    let cx = PlanCx {
+    let cx = BindCx {
         ctes: Some(&trial),
         ..*cx
     };
@@ -331,7 +331,7 @@ fn all_distinct(steps: &[(bool, &AstBody)]) -> Result<bool, SqlError> {
 
 /// Binds the definition of `ctes`' next one, where it names itself: `None` where it does not. `number` tells it from others.
 fn recursion(
-    cx: &PlanCx<'_>,
+    cx: &BindCx<'_>,
     ctes: &Ctes<'_>,
     query: &ast::Query,
     number: u32,
@@ -430,7 +430,7 @@ fn any_value_of(mut ty: ExprType) -> ExprType {
 
 /// Binds a recursive query block, in which the name of what is being defined is that of the rows `own`; `None` where it does not stand there.
 fn bind_step(
-    cx: &PlanCx<'_>,
+    cx: &BindCx<'_>,
     ctes: &Ctes<'_>,
     body: &AstBody,
     outer: Option<&BlockBinder<'_>>,
@@ -445,7 +445,7 @@ fn bind_step(
         own: Some(&own),
         ..*ctes
     };
-    let inside = PlanCx {
+    let inside = BindCx {
         ctes: Some(&inside),
         ..*cx
     };
@@ -502,8 +502,8 @@ fn check_step(name: &str, step: &QueryPlan, number: u32, whole: bool) -> Result<
     Ok(())
 }
 
-fn is_volatile_query(cx: &PlanCx<'_>, plan: &mut QueryPlan) -> bool {
+fn is_volatile_query(cx: &BindCx<'_>, plan: &mut QueryPlan) -> bool {
     let mut found = false;
-    walk::all(plan, &mut |e| found = found || is_volatile(cx, e));
+    walk::all(plan, &mut |e| found = found || is_volatile(cx.funcs, e));
     found
 }

@@ -7,8 +7,9 @@ use nfold_catalog::{SchemaSnapshot, TableDef, TableId, TableStats};
 use nfold_engine::Engine;
 use nfold_exec::eval::{EvalCx, ListCache, NoSubqueries, StmtState, convert};
 use nfold_exec::{Params, SessionEnv};
-use nfold_plan::bind::{PlanCx, PlanInfo, bind_free};
+use nfold_plan::bind::bind_free;
 use nfold_plan::{ParamType, VarScope};
+use nfold_plan::{PlanCx, PlanInfo};
 use nfold_sql::ast;
 use nfold_types::{Checkpoint, CollationId, ColumnType, SqlError, Value, Warnings};
 
@@ -63,10 +64,6 @@ pub fn plan_cx<'a>(
         params,
         select_limit: (settings.sql_select_limit != u64::MAX).then_some(settings.sql_select_limit),
         safe_updates: settings.sql_safe_updates,
-        ctes: None,
-        depth: 0,
-        derived: false,
-        keeps_derived: false,
     }
 }
 

@@ -3,8 +3,8 @@
 use std::cell::LazyCell;
 use std::cmp::Ordering;
 
-use nfold_plan::bind::listed_number;
 use nfold_plan::collate::Operand;
+use nfold_plan::collate::listed_number;
 use nfold_plan::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
 use nfold_types::{SqlError, Time, ValueRef};
 use smallvec::SmallVec;
@@ -55,7 +55,7 @@ fn same_bits(x: &Val<'_>, v: &Val<'_>) -> bool {
 fn is_walked(left: &ExprType, list: &[(CmpKind, Expr)]) -> bool {
     let types = list.iter().map(|(_, m)| &m.ty);
     left.class() == Class::Int
-        && (are_several(types) || list.iter().any(|(_, m)| !nfold_plan::bind::is_constant(m)))
+        && (are_several(types) || list.iter().any(|(_, m)| !nfold_plan::expr::is_constant(m)))
 }
 
 /// Whether members of these types are compared with an integer in several ways.
@@ -238,7 +238,7 @@ fn in_times<'a>(
     list: &'a [(CmpKind, Expr)],
     negated: bool,
 ) -> Result<Option<bool>, SqlError> {
-    let constant = list.iter().all(|(_, m)| nfold_plan::bind::is_constant(m));
+    let constant = list.iter().all(|(_, m)| nfold_plan::expr::is_constant(m));
     let found = convert::to_time(cx, x.0, x.1);
     let left = found.unwrap_or_default().micros();
     let mixed = LazyCell::new(|| list.iter().any(|(_, m)| m.ty.class().is_number()));
@@ -294,7 +294,7 @@ pub(super) fn row_equal<'a>(
 pub(crate) fn member_type(cx: &EvalCx<'_>, list: u32, i: usize, v: &Val<'_>) -> ExprType {
     match v {
         Val::Bytes(b) if cx.st.params.is_binary_member(list, i) => {
-            nfold_plan::bind::hex_type(b.len() as u64)
+            nfold_plan::hex_type(b.len() as u64)
         }
         Val::Bytes(b) => ExprType::string(
             b.len() as u64,

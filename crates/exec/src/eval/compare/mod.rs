@@ -6,7 +6,7 @@ mod prepared;
 
 use std::cmp::Ordering;
 
-use nfold_plan::bind::is_constant;
+use nfold_plan::expr::is_constant;
 use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, ExprType};
 use nfold_sql::ast::BinaryOp;
 use nfold_types::convert::number;

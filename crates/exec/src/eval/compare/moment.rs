@@ -218,7 +218,7 @@ pub(crate) fn day_of_text<'v>(
     other: &ColumnType,
 ) -> Val<'v> {
     let text = matches!(v, Val::Bytes(_)) && !e.ty.col.is_enum_or_set();
-    if !text || other.kind != TypeKind::Date || nfold_plan::bind::is_constant(e) {
+    if !text || other.kind != TypeKind::Date || nfold_plan::expr::is_constant(e) {
         return v;
     }
     match convert::to_datetime(cx, &v, &e.ty) {
@@ -343,7 +343,7 @@ pub(crate) fn refuse_no_date(
             && !values[date].is_null()
             && !is_marker(cx, e);
         let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_) | ExprKind::SysVar { .. });
-        if constant && nfold_plan::bind::is_constant(e) && !e.any(&mut |e| variable(e)) {
+        if constant && nfold_plan::expr::is_constant(e) && !e.any(&mut |e| variable(e)) {
             refuse_text(cx, values[text], &e.ty, &other.col)?;
         }
     }
@@ -378,7 +378,7 @@ pub(crate) fn refuse_text(
 pub(super) fn beside<'v>(cx: &EvalCx<'v>, e: &Expr, v: Val<'v>, other: &Expr) -> Val<'v> {
     let column = matches!(other.kind, ExprKind::Column(_) | ExprKind::Outer { .. });
     if column && other.ty.class().is_temporal() && !e.ty.class().is_temporal() {
-        let constant = nfold_plan::bind::is_constant(e);
+        let constant = nfold_plan::expr::is_constant(e);
         return if constant {
             as_column(cx, &e.ty, v, &other.ty.col, is_marker(cx, e))
         } else {
@@ -396,5 +396,5 @@ pub(crate) fn is_no_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> bool {
 /// Whether the members of a list that is compared as dates are constants, and none is a DATETIME: beside a DATE what is no date is not even
 /// the zero date there.
 pub(crate) fn constant_dates<'e>(mut members: impl Iterator<Item = &'e Expr>) -> bool {
-    members.all(|m| m.ty.class() != Class::DateTime && nfold_plan::bind::is_constant(m))
+    members.all(|m| m.ty.class() != Class::DateTime && nfold_plan::expr::is_constant(m))
 }

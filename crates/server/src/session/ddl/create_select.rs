@@ -13,8 +13,8 @@ use std::sync::Arc;
 use nfold_catalog::{DatabaseDef, Privileges, SchemaSnapshot, TableDef};
 use nfold_exec::{Checkpoints, ExecCx, Executable, StatementResult, execute};
 use nfold_plan::Plan;
-use nfold_plan::bind::{PlanCx, plan_statement};
 use nfold_plan::results::ResultColumn;
+use nfold_plan::{PlanCx, plan_statement};
 use nfold_sql::ast::{
     CreateTable, Ident, Insert, InsertSource, ObjectName, OnExisting, Query, Statement,
 };

@@ -3,8 +3,8 @@
 use nfold_types::collation::CollationId;
 use nfold_types::{ErrorCode, SqlError, TypeKind, Value};
 
-use crate::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
-pub use crate::merge::common_type;
+pub use super::common_type::common_type;
+use super::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
 
 /// A collation and how firmly it is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -332,4 +332,14 @@ pub fn comparison(
         // An integer column against a constant string that is an integer compares as integers; the executor looks at the value.
         _ => CmpKind::Double,
     })
+}
+
+/// How numbers in a list of several are compared with a moment of class `left`: as moments where all of the list are constant numbers, otherwise as
+/// numbers. `alone`: whether they are.
+pub fn listed_number(left: Class, alone: bool) -> CmpKind {
+    match (alone, left) {
+        (false, _) => CmpKind::Double,
+        (true, Class::Time) => CmpKind::Time,
+        (true, _) => CmpKind::DateTime,
+    }
 }

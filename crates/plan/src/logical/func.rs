@@ -3,8 +3,8 @@
 use nfold_types::collation::CollationId;
 use nfold_types::{ErrorCode, SqlError, TypeKind};
 
-use crate::collate::{self, Merged};
-use crate::expr::{Class, Coercibility, Expr, ExprType, FuncId, long_string_type};
+use super::collate::{self, Merged};
+use super::expr::{Class, Coercibility, Expr, ExprKind, ExprType, FuncId, long_string_type};
 
 /// Never the same value twice in a statement, or a side effect: it is evaluated for each row (`RAND()`, `SLEEP()`, `UUID()`).
 pub const VOLATILE: u8 = 1;
@@ -150,4 +150,13 @@ pub fn infer_numeric_of(args: &[Expr]) -> ExprType {
     };
     ty.col.width = arg.max_length() as u32;
     ty
+}
+
+/// Whether an expression may have another value at each evaluation, or has a side effect.
+pub(crate) fn is_volatile(funcs: &dyn FuncSet, e: &Expr) -> bool {
+    e.any(&mut |e| match &e.kind {
+        ExprKind::Call { func, .. } => funcs.get(*func).flags & VOLATILE != 0,
+        ExprKind::AssignUserVar(..) => true,
+        _ => false,
+    })
 }

@@ -5,8 +5,8 @@ use nfold_types::collation::CollationId;
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
 use nfold_types::{ColumnType, SqlError, TextSize, TypeKind};
 
-use crate::collate::merge;
-use crate::expr::{Class, ExprType};
+use super::collate::merge;
+use super::expr::{Class, ExprType};
 
 /// What a kind is to merging. Integers, strings and blobs are in the order in which the larger wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

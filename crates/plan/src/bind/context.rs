@@ -1,0 +1,75 @@
+//! What a query is bound in: the statement's context, and where in the statement the query stands.
+
+use std::ops::Deref;
+
+use nfold_types::{ErrorCode, SqlError};
+
+use super::with::Ctes;
+use crate::logical::context::PlanCx;
+
+/// Query blocks may be nested this deep (MySQL: 63).
+pub(crate) const MAX_DEPTH: usize = 63;
+
+/// The context of a query: a [`PlanCx`], to which it dereferences, and the query's place.
+#[derive(Clone, Copy)]
+pub(crate) struct BindCx<'a> {
+    /// The statement's; in a view's query, the schema, database, mode and text are the view's.
+    pub plan: PlanCx<'a>,
+    /// Common table expressions that the query may name.
+    pub ctes: Option<&'a Ctes<'a>>,
+    /// How many queries are around this one, in whatever place.
+    pub depth: usize,
+    /// The query is a derived table, a view or a common table expression.
+    pub derived: bool,
+    /// The statement changes rows that its derived tables may read, so they are computed first.
+    pub keeps_derived: bool,
+}
+
+impl<'a> Deref for BindCx<'a> {
+    type Target = PlanCx<'a>;
+
+    fn deref(&self) -> &PlanCx<'a> {
+        &self.plan
+    }
+}
+
+impl<'a> BindCx<'a> {
+    /// The context of a statement that reads.
+    pub fn new(plan: &PlanCx<'a>) -> BindCx<'a> {
+        BindCx {
+            plan: *plan,
+            ctes: None,
+            depth: 0,
+            derived: false,
+            keeps_derived: false,
+        }
+    }
+
+    /// The context of a statement that changes rows.
+    pub fn of_changes(plan: &PlanCx<'a>) -> BindCx<'a> {
+        BindCx {
+            keeps_derived: true,
+            ..BindCx::new(plan)
+        }
+    }
+
+    /// The context one query deeper.
+    ///
+    /// # Errors
+    /// 1473. The parser counts how deep queries are nested, but not common table expressions.
+    pub fn deeper(&self) -> Result<BindCx<'a>, SqlError> {
+        match self.depth < MAX_DEPTH {
+            true => Ok(BindCx {
+                depth: self.depth + 1,
+                ..*self
+            }),
+            false => Err(too_deep()),
+        }
+    }
+}
+
+/// Error 1473.
+pub(super) fn too_deep() -> SqlError {
+    let code = ErrorCode::ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT;
+    SqlError::new(code, &[&MAX_DEPTH])
+}

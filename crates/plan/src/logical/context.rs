@@ -1,0 +1,130 @@
+//! What a statement is planned in: the schema, the session's settings, and the types of its parameters.
+
+use std::sync::Arc;
+
+use nfold_catalog::{SchemaSnapshot, TableDef, TableId, TableStats};
+use nfold_sql::ast::VarScope;
+use nfold_sql::digest::{Digested, KindSet, SlotKind};
+use nfold_types::collation::CollationId;
+use nfold_types::{Checkpoint, ColumnType, SqlError};
+
+use super::func::FuncSet;
+use super::mode::SqlMode;
+use super::types::{Coercibility, ExprType};
+
+/// What the planner reads of the layers above, besides the schema.
+pub trait PlanInfo {
+    fn stats(&self, table: TableId) -> Option<Arc<TableStats>>;
+    /// Type of a system variable; error 1193 for an unknown one.
+    fn sysvar_type(&self, scope: Option<VarScope>, name: &str) -> Result<ColumnType, SqlError>;
+    /// Type of a user variable's present value.
+    fn user_var_type(&self, name: &str) -> ColumnType;
+    /// A system table, looked for where the schema has no such table.
+    fn virtual_table(&self, schema: &str, name: &str) -> Option<Arc<TableDef>>;
+}
+
+/// Everything a plan depends on but the statement itself.
+#[derive(Clone, Copy)]
+pub struct PlanCx<'a> {
+    pub snapshot: &'a SchemaSnapshot,
+    /// What views see: the same without temporary tables.
+    pub stored: &'a SchemaSnapshot,
+    /// Current database.
+    pub db: Option<&'a str>,
+    pub mode: SqlMode,
+    /// `collation_connection`
+    pub connection: CollationId,
+    pub funcs: &'static dyn FuncSet,
+    pub info: &'a dyn PlanInfo,
+    /// Looks at KILL and gives way to other sessions while a large statement is planned.
+    pub checkpoint: &'a dyn Checkpoint,
+    /// The statement's text, which names columns.
+    pub text: &'a [u8],
+    /// Types of the parameter slots.
+    pub params: &'a [ParamType],
+    /// `sql_select_limit`: rows of a SELECT without LIMIT.
+    pub select_limit: Option<u64>,
+    /// `sql_safe_updates`: UPDATE and DELETE need a key or a LIMIT.
+    pub safe_updates: bool,
+}
+
+/// Type of a parameter slot.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ParamType {
+    One(ExprType),
+    /// A folded list: the types its members have, its width, and how many there are (an estimate for costs; never for meaning).
+    List {
+        members: Vec<ExprType>,
+        width: usize,
+        count: usize,
+    },
+}
+
+fn kind_types(kinds: KindSet, connection: CollationId) -> Vec<ExprType> {
+    let mut out = Vec::new();
+    let mut add = |kind: KindSet, ty: ExprType| {
+        if kinds.contains(kind) {
+            out.push(ty);
+        }
+    };
+    add(KindSet::INT, ExprType::bigint(false));
+    add(KindSet::BOOL, ExprType::boolean(false));
+    add(KindSet::BIG_INT, ExprType::ubigint(false));
+    add(KindSet::DECIMAL, ExprType::decimal(65, 30, false));
+    add(KindSet::FLOAT, ExprType::double(false));
+    add(
+        KindSet::STRING,
+        ExprType::string(255, connection, Coercibility::Coercible, false),
+    );
+    add(
+        KindSet::NATIONAL,
+        ExprType::string(
+            255,
+            CollationId::UTF8MB3_GENERAL_CI,
+            Coercibility::Coercible,
+            false,
+        ),
+    );
+    add(KindSet::HEX, hex_type(8));
+    add(KindSet::BIT, hex_type(8));
+    add(KindSet::NULL, ExprType::null());
+    out
+}
+
+/// Type of a hexadecimal or bit literal: a binary string that acts as a number, which `zerofill` marks.
+pub fn hex_type(bytes: u64) -> ExprType {
+    let mut ty = ExprType::string(bytes, CollationId::BINARY, Coercibility::Coercible, false);
+    ty.col.zerofill = true;
+    ty
+}
+
+/// Types of the slots of a statement: literals by their kind, `?` by what is bound to them.
+pub fn param_types(
+    digest: &Digested,
+    markers: &[ExprType],
+    connection: CollationId,
+) -> Vec<ParamType> {
+    let one = |kinds: KindSet| {
+        kind_types(kinds, connection)
+            .into_iter()
+            .next()
+            .unwrap_or_else(ExprType::null)
+    };
+    digest
+        .slots()
+        .iter()
+        .map(|slot| match slot.kind {
+            SlotKind::Literal(_) => ParamType::One(one(slot.kinds)),
+            SlotKind::Marker(n) => {
+                ParamType::One(markers.get(n as usize).cloned().unwrap_or_else(|| {
+                    ExprType::string(255, connection, Coercibility::Coercible, true)
+                }))
+            }
+            SlotKind::List | SlotKind::Rows => ParamType::List {
+                members: kind_types(slot.kinds, connection),
+                width: slot.width.max(1) as usize,
+                count: slot.count as usize,
+            },
+        })
+        .collect()
+}

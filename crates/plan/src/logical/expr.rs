@@ -1,0 +1,337 @@
+//! The bound expression: names resolved to places in rows, every node with a type. It holds no engine handle and no value of
+//! a parameter, so one tree serves every execution.
+
+use nfold_sql::ast::{BinaryOp, IntervalUnit, IsTest, TrimSide, VarScope};
+use nfold_types::Value;
+use nfold_types::collation::CollationId;
+
+use super::collate::Operand;
+pub use super::types::{Class, CmpKind, Coercibility, ExprType, long_string_type, string_type};
+
+/// Arithmetic operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArithOp {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    IntDiv,
+    Mod,
+}
+
+/// Operators on bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BitOp {
+    And,
+    Or,
+    Xor,
+    ShiftLeft,
+    ShiftRight,
+}
+
+/// A function of the registry, by its place there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FuncId(pub u16);
+
+/// Where a column of the current row is: `table` counts the row slots of the query block (base and derived tables in join
+/// order of the FROM clause; after grouping there is a single slot), `column` its columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ColumnAt {
+    pub table: u16,
+    pub column: u16,
+}
+
+/// A typed expression.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expr {
+    pub kind: ExprKind,
+    pub ty: ExprType,
+}
+
+/// What an expression computes. Operands are in the order written.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExprKind {
+    Const(Value),
+    /// The value of a parameter slot of the statement.
+    Param(u32),
+    Column(ColumnAt),
+    /// A column of an enclosing query's current row; `level` 1 is the next one out.
+    Outer {
+        level: u16,
+        at: ColumnAt,
+    },
+    UserVar(Box<str>),
+    AssignUserVar(Box<str>, Box<Expr>),
+    SysVar {
+        scope: Option<VarScope>,
+        name: Box<str>,
+    },
+    Neg(Box<Expr>),
+    BitNot(Box<Expr>),
+    /// The result's class (integer, decimal, double) says how.
+    Arith(ArithOp, Box<[Expr; 2]>),
+    Bit(BitOp, Box<[Expr; 2]>),
+    Compare {
+        op: BinaryOp,
+        kind: CmpKind,
+        sides: Box<[Expr; 2]>,
+    },
+    /// Row constructors of equal width; one `CmpKind` each.
+    CompareRows {
+        op: BinaryOp,
+        kinds: Vec<CmpKind>,
+        left: Vec<Expr>,
+        right: Vec<Expr>,
+    },
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    Xor(Box<[Expr; 2]>),
+    Not(Box<Expr>),
+    Is {
+        expr: Box<Expr>,
+        test: IsTest,
+        negated: bool,
+    },
+    /// expr, low, high; each bound with its own comparison.
+    Between {
+        parts: Box<[Expr; 3]>,
+        kinds: [CmpKind; 2],
+        negated: bool,
+    },
+    /// `expr IN (…)` with written-out members: one comparison for each.
+    In {
+        expr: Box<Expr>,
+        list: Vec<(CmpKind, Expr)>,
+        negated: bool,
+    },
+    /// `(a, b) IN ((…), …)` with written-out members.
+    InRows {
+        left: Vec<Expr>,
+        rows: Vec<Vec<(CmpKind, Expr)>>,
+        negated: bool,
+    },
+    /// IN with the list of a parameter slot: `left` has the list's width.
+    InParam {
+        left: Vec<Expr>,
+        kinds: Vec<CmpKind>,
+        list: u32,
+        negated: bool,
+    },
+    Like {
+        expr: Box<Expr>,
+        pattern: Box<Expr>,
+        escape: Option<Box<Expr>>,
+        collation: CollationId,
+        negated: bool,
+    },
+    /// Whens in order, then ELSE.
+    Case {
+        whens: Vec<(Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+    },
+    /// To the type of this node.
+    Cast(Box<Expr>),
+    /// Only the collation of the type differs from the operand's.
+    Collate(Box<Expr>),
+    IntervalArith {
+        expr: Box<Expr>,
+        amount: Box<Expr>,
+        unit: IntervalUnit,
+        subtract: bool,
+    },
+    Extract {
+        unit: IntervalUnit,
+        expr: Box<Expr>,
+    },
+    TimestampDiff {
+        unit: IntervalUnit,
+        from: Box<Expr>,
+        to: Box<Expr>,
+    },
+    Trim {
+        side: TrimSide,
+        what: Option<Box<Expr>>,
+        expr: Box<Expr>,
+    },
+    Call {
+        func: FuncId,
+        args: Vec<Expr>,
+    },
+    /// A subquery of this query block, by its place in [`crate::query::QueryPlan::subqueries`].
+    Subquery {
+        index: u16,
+        use_as: SubqueryUse,
+    },
+    /// The column's DEFAULT.
+    Default(Value),
+    /// The value of a DEFAULT CURRENT_TIMESTAMP(fsp).
+    DefaultNow(u8),
+}
+
+/// What a subquery stands for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SubqueryUse {
+    /// One value; more than one row is error 1242.
+    Scalar,
+    /// A column of its only row, where it stands for a row.
+    Column(u16),
+    Exists,
+    /// `left [NOT] IN (subquery)`; also `= ANY` and `<> ALL`.
+    In {
+        left: Vec<Expr>,
+        kinds: Vec<CmpKind>,
+        negated: bool,
+    },
+    /// `left op ANY|ALL (subquery)`
+    Quantified {
+        left: Box<Expr>,
+        op: BinaryOp,
+        kind: CmpKind,
+        all: bool,
+    },
+}
+
+/// Whether an expression is a constant of the statement: nothing of a row is in it.
+pub fn is_constant(e: &Expr) -> bool {
+    !e.any(&mut |e| {
+        matches!(
+            e.kind,
+            ExprKind::Column(_)
+                | ExprKind::Outer { .. }
+                | ExprKind::Subquery { .. }
+                | ExprKind::AssignUserVar(..)
+        )
+    })
+}
+
+/// What an expression is as a side of a comparison.
+pub fn operand(e: &Expr) -> Operand {
+    match e.kind {
+        ExprKind::Column(_) | ExprKind::Outer { .. } => Operand::Column,
+        _ if is_constant(e) => Operand::Constant,
+        _ => Operand::Other,
+    }
+}
+
+/// Calls `$f` on each direct operand of `$kind`; `$iter` is `iter` or `iter_mut`.
+macro_rules! each_operand {
+    ($kind:expr, $f:ident, $iter:ident) => {{
+        use ExprKind::*;
+        match $kind {
+            Const(_)
+            | Param(_)
+            | Column(_)
+            | Outer { .. }
+            | UserVar(_)
+            | SysVar { .. }
+            | Default(_)
+            | DefaultNow(_) => {}
+            AssignUserVar(_, e) | Neg(e) | BitNot(e) | Not(e) | Cast(e) | Collate(e) => $f(e),
+            Is { expr, .. } | Extract { expr, .. } => $f(expr),
+            Arith(_, s) | Bit(_, s) | Xor(s) => s.$iter().for_each(&mut *$f),
+            Compare { sides, .. } => sides.$iter().for_each(&mut *$f),
+            CompareRows { left, right, .. } => left.$iter().chain(right).for_each(&mut *$f),
+            And(list) | Or(list) => list.$iter().for_each(&mut *$f),
+            Between { parts, .. } => parts.$iter().for_each(&mut *$f),
+            In { expr, list, .. } => {
+                $f(expr);
+                list.$iter().for_each(|(_, e)| $f(e));
+            }
+            InRows { left, rows, .. } => {
+                left.$iter().for_each(&mut *$f);
+                rows.$iter().flatten().for_each(|(_, e)| $f(e));
+            }
+            InParam { left, .. } => left.$iter().for_each(&mut *$f),
+            Like {
+                expr,
+                pattern,
+                escape,
+                ..
+            } => {
+                $f(expr);
+                $f(pattern);
+                if let Some(e) = escape {
+                    $f(e);
+                }
+            }
+            Case { whens, otherwise } => {
+                for (when, then) in whens {
+                    $f(when);
+                    $f(then);
+                }
+                if let Some(e) = otherwise {
+                    $f(e);
+                }
+            }
+            IntervalArith { expr, amount, .. } => {
+                $f(expr);
+                $f(amount);
+            }
+            TimestampDiff { from, to, .. } => {
+                $f(from);
+                $f(to);
+            }
+            Trim { what, expr, .. } => {
+                if let Some(e) = what {
+                    $f(e);
+                }
+                $f(expr);
+            }
+            Call { args, .. } => args.$iter().for_each(&mut *$f),
+            Subquery { use_as, .. } => match use_as {
+                SubqueryUse::Scalar | SubqueryUse::Column(_) | SubqueryUse::Exists => {}
+                SubqueryUse::In { left, .. } => left.$iter().for_each(&mut *$f),
+                SubqueryUse::Quantified { left, .. } => $f(left),
+            },
+        }
+    }};
+}
+
+impl Expr {
+    /// A constant of the given type.
+    pub fn constant(value: Value, ty: ExprType) -> Expr {
+        Expr {
+            kind: ExprKind::Const(value),
+            ty,
+        }
+    }
+
+    /// The integer constant `v`.
+    pub fn int(v: i64) -> Expr {
+        let digits = v.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
+        Expr::constant(Value::Int(v), ExprType::int(digits + 1, false))
+    }
+
+    /// The NULL constant.
+    pub fn null() -> Expr {
+        Expr::constant(Value::Null, ExprType::null())
+    }
+
+    /// Calls `f` on each direct operand.
+    pub fn each_child<'e>(&'e self, f: &mut dyn FnMut(&'e Expr)) {
+        each_operand!(&self.kind, f, iter)
+    }
+
+    /// Calls `f` on each direct operand, mutably.
+    pub fn each_child_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
+        each_operand!(&mut self.kind, f, iter_mut)
+    }
+
+    /// Whether `f` holds for this node or one below it.
+    pub fn any(&self, f: &mut dyn FnMut(&Expr) -> bool) -> bool {
+        if f(self) {
+            return true;
+        }
+        let mut found = false;
+        self.each_child(&mut |e| found = found || e.any(f));
+        found
+    }
+
+    /// The column this is, if it is nothing but a column of the current row.
+    pub fn as_column(&self) -> Option<ColumnAt> {
+        match self.kind {
+            ExprKind::Column(at) => Some(at),
+            _ => None,
+        }
+    }
+}
