@@ -14,6 +14,7 @@ pub mod func;
 mod group;
 mod hash;
 mod heads;
+mod kernels;
 mod keys;
 mod loans;
 mod output;

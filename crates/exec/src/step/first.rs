@@ -1,14 +1,29 @@
 //! The first step: the rows of one table, locked where they pass, or of a derived table or view.
 
 use nfold_engine::{RowBatch, RowLock, RowTaker, lend};
+use nfold_plan::expr::Expr;
 use nfold_plan::query::{AccessKind, JoinStep, TableSource};
 use nfold_types::{Checkpoint, SqlError, Value};
 
-use super::{CANDIDATE_WORK, PIECE_BYTES, Source, StepCx, StepExec, TableReader};
+use super::{CANDIDATE_WORK, COMPILE_AFTER, PIECE_BYTES, Source, StepCx, StepExec, TableReader};
 use crate::batch::{BATCH_ROWS, Batch};
 use crate::eval::Val;
+use crate::kernels::RowFilter;
 use crate::spill::Spool;
 use crate::tuple;
+
+/// Work of testing one row by compiled conditions.
+const KERNEL_WORK: u64 = 10;
+
+/// The conditions on the rows of the first step, in order: first those that the access path implies, unless its values were converted
+/// exactly, then the filter.
+fn conditions(step: &JoinStep, exact: bool) -> impl Iterator<Item = &Expr> {
+    let implied = match exact {
+        true => &[],
+        false => step.access.implied.as_slice(),
+    };
+    implied.iter().chain(&step.filter)
+}
 
 impl StepCx<'_, '_> {
     /// The next rows; false: no more. `taker` gets those that need neither a filter nor a copy.
@@ -42,23 +57,53 @@ impl StepCx<'_, '_> {
             {
                 self.select_locked(me, reader, step, out)?;
             } else if filtered {
-                let slot = &self.slots[step.table];
-                let mut rows = self.empty_rows();
-                out.selected.clear();
-                self.rt.checkpoint(CANDIDATE_WORK * out.read.len() as u64)?;
-                for i in 0..out.read.len() {
-                    rows[step.table] = slot.row(Some(out.read.row(i)));
-                    let cx = self.eval(&rows);
-                    if (me.exact || cx.passes(&step.access.implied)?) && cx.passes(&step.filter)? {
-                        out.selected.push(i as u32);
-                    }
-                }
+                self.select(me, step, out)?;
             }
             let some = !out.is_empty() || out.read.taken() > 0;
             if some || !more {
                 return Ok(some || more);
             }
         }
+    }
+
+    /// Selects the rows that pass.
+    fn select(&self, me: &mut StepExec, step: &JoinStep, out: &mut Batch) -> Result<(), SqlError> {
+        let slot = &self.slots[step.table];
+        let mut rows = self.empty_rows();
+        out.selected.clear();
+        if me.kernel.evaluated >= COMPILE_AFTER && !me.kernel.tried {
+            let conditions = conditions(step, me.exact);
+            me.kernel.tried = true;
+            me.kernel.filter = RowFilter::compile(&self.eval(&rows), step.table, slot, conditions);
+        }
+        if let Some(filter) = &me.kernel.filter {
+            self.rt.checkpoint(KERNEL_WORK * out.read.len() as u64)?;
+            let layout = slot.layout();
+            for i in 0..out.read.len() {
+                let image = out.read.row(i);
+                let evaluate = |condition: usize| {
+                    self.rt.checkpoint(CANDIDATE_WORK)?;
+                    rows[step.table] = slot.row(Some(image));
+                    let condition = conditions(step, me.exact).nth(condition);
+                    let cx = self.eval(&rows);
+                    condition.map_or(Ok(true), |e| Ok(cx.bool(e)? == Some(true)))
+                };
+                if filter.passes(layout, image, evaluate)? {
+                    out.selected.push(i as u32);
+                }
+            }
+            return Ok(());
+        }
+        self.rt.checkpoint(CANDIDATE_WORK * out.read.len() as u64)?;
+        me.kernel.evaluated += out.read.len();
+        for i in 0..out.read.len() {
+            rows[step.table] = slot.row(Some(out.read.row(i)));
+            let cx = self.eval(&rows);
+            if (me.exact || cx.passes(&step.access.implied)?) && cx.passes(&step.filter)? {
+                out.selected.push(i as u32);
+            }
+        }
+        Ok(())
     }
 
     /// Selects the rows of a locking read that pass: they are locked then, those that do not pass are let go.

@@ -22,6 +22,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::batch::{Batch, KEPT_BYTES};
 use crate::eval::{EvalCx, RowRef, StmtState};
 use crate::hash::{self, HashTable, Place};
+use crate::kernels::RowFilter;
 use crate::runtime::Runtime;
 use crate::spill::SpoolRows;
 
@@ -88,7 +89,21 @@ pub(crate) struct StepExec {
     started: bool,
     /// Rows of a derived table or view that is the first step.
     made: Option<SpoolRows>,
+    kernel: Kernel,
 }
+
+/// The compiled conditions of the first step.
+#[derive(Default)]
+struct Kernel {
+    /// Rows that the evaluator has tested.
+    evaluated: usize,
+    /// Made once `evaluated` has reached [`COMPILE_AFTER`]; `None` also where nothing can be compiled.
+    filter: Option<RowFilter>,
+    tried: bool,
+}
+
+/// A short statement does not pay for compiling its conditions: the evaluator tests as many rows first.
+const COMPILE_AFTER: usize = 256;
 
 impl StepExec {
     pub fn new(
@@ -146,6 +161,7 @@ impl StepExec {
             exact: true,
             started: false,
             made: None,
+            kernel: Kernel::default(),
         })
     }
 
@@ -194,6 +210,9 @@ impl StepExec {
         (self.matched, self.exact, self.started) = (false, true, false);
         self.found.fill(false);
         (self.made, self.more) = (None, More::No);
+        if self.kernel.tried || self.kernel.evaluated > 0 {
+            self.kernel = Kernel::default();
+        }
         if let Some(kept) = &mut self.kept {
             kept.clear();
         }

@@ -29,6 +29,28 @@ impl Decimal {
         Decimal::from_parts(negative, m, scale)
     }
 
+    /// The greatest integer that is not above this number times 10^`scale`, and whether the two are equal; `None` if it
+    /// needs more than 127 bits.
+    pub fn floor_unscaled(&self, scale: u8) -> Option<(i128, bool)> {
+        let magnitude = self.magnitude();
+        let (whole, exact) = match self.scale.checked_sub(scale) {
+            None | Some(0) => {
+                let unit = POW10[usize::from(scale - self.scale)];
+                (magnitude.checked_mul(unit)?, true)
+            }
+            Some(more) => {
+                let unit = POW10[usize::from(more)];
+                (magnitude / unit, magnitude % unit == U256::ZERO)
+            }
+        };
+        let whole = i128::try_from(whole).ok()?;
+        Some(match (self.negative, exact) {
+            (false, _) => (whole, exact),
+            (true, true) => (-whole, true),
+            (true, false) => (-whole - 1, false),
+        })
+    }
+
     /// Appends `width` bytes: the unscaled number plus 2^(8*width-1), big-endian, so that `memcmp` orders numbers of one scale.
     /// `None`, with nothing appended, if the number does not fit or has digits beyond `scale`.
     pub fn write_sortable(&self, scale: u8, width: usize, out: &mut Vec<u8>) -> Option<()> {

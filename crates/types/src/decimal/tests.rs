@@ -308,3 +308,19 @@ proptest! {
         prop_assert_eq!(Decimal::read_sortable(&out, 20), Some(x));
     }
 }
+
+#[test]
+fn floor_unscaled_rounds_towards_negative_infinity() {
+    let floor = |text: &str, scale| {
+        Decimal::parse(text)
+            .expect("a decimal")
+            .floor_unscaled(scale)
+    };
+    assert_eq!(floor("1.25", 2), Some((125, true)));
+    assert_eq!(floor("1.25", 4), Some((12_500, true)));
+    assert_eq!(floor("1.25", 1), Some((12, false)));
+    assert_eq!(floor("-1.25", 1), Some((-13, false)));
+    assert_eq!(floor("-1.20", 1), Some((-12, true)));
+    assert_eq!(floor("0", 30), Some((0, true)));
+    assert_eq!(floor(&"9".repeat(60), 0), None);
+}

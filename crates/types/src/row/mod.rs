@@ -47,7 +47,7 @@ mod ordered;
 pub use encoder::{General, RowEncoder};
 pub use from_key::{EntryWords, KeyRows, KeySource, LeafRows, NULL_TEXT};
 pub use image::Image;
-pub use ordered::OrderedField;
+pub use ordered::{OrderedField, UnscaledField};
 
 use crate::{ColumnType, TypeKind, ValueRef};
 use field::{FieldKind, read_fixed, write_fixed};

@@ -1,7 +1,8 @@
-//! Numbers and moments of fixed width, read from row images as integers in the same order: what sums, counts and extremes over many rows need.
+//! Columns of fixed width, read from row images as integers in the order of their values: sums, extremes and
+//! conditions over many rows work on these integers.
 
 use super::field::FieldKind;
-use super::{HEADER_BYTES, NOT_NULL, RowLayout};
+use super::{HEADER_BYTES, NOT_NULL, RowLayout, Slot};
 
 /// A column whose values are ordered as integers are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,11 +34,74 @@ impl RowLayout {
             shift: 64 - 8 * slot.width as u8,
             signed,
             integer,
-            null: match slot.null_bit {
-                NOT_NULL => (0, 0),
-                bit => (HEADER_BYTES as u32 + bit / 8, 1 << (bit % 8)),
-            },
+            null: null_place(slot),
         })
+    }
+
+    /// How the DECIMAL column `ordinal` is read as an unscaled integer; `None` for other types, and for a DECIMAL that
+    /// takes more than eight bytes (more than 18 digits).
+    pub fn unscaled_field(&self, ordinal: usize) -> Option<UnscaledField> {
+        let slot = self.slots.get(ordinal)?;
+        let FieldKind::Decimal { scale } = slot.kind else {
+            return None;
+        };
+        (slot.width <= 8).then(|| UnscaledField {
+            place: slot.place,
+            shift: 64 - 8 * slot.width as u8,
+            scale,
+            null: null_place(slot),
+        })
+    }
+}
+
+/// Byte and bit of a column in the null map; no bit for a NOT NULL column.
+fn null_place(slot: &Slot) -> (u32, u8) {
+    match slot.null_bit {
+        NOT_NULL => (0, 0),
+        bit => (HEADER_BYTES as u32 + bit / 8, 1 << (bit % 8)),
+    }
+}
+
+/// A DECIMAL column of at most 18 digits, read as an integer: the value times 10 to the power of the column's scale.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnscaledField {
+    /// Offset of the field, and 64 less its bits.
+    place: u32,
+    shift: u8,
+    scale: u8,
+    /// Byte and bit of the null map; no bit for a NOT NULL column.
+    null: (u32, u8),
+}
+
+impl UnscaledField {
+    /// Digits after the decimal point.
+    pub fn scale(&self) -> u8 {
+        self.scale
+    }
+
+    /// The unscaled value; `None`: it is NULL. The result for a damaged image is unspecified.
+    #[inline(always)]
+    pub fn key(&self, row: &[u8]) -> Option<i64> {
+        if is_null(row, self.null) {
+            return None;
+        }
+        // Big-endian, with the sign bit turned over (see `decimal_width`).
+        let word = word_at(row, self.place as usize).swap_bytes() ^ SIGN;
+        Some(word as i64 >> (self.shift & 63))
+    }
+}
+
+#[inline(always)]
+fn is_null(row: &[u8], (byte, bit): (u32, u8)) -> bool {
+    bit != 0 && row.get(byte as usize).is_some_and(|b| b & bit != 0)
+}
+
+/// The eight bytes from `at` on as a little-endian word.
+#[inline(always)]
+fn word_at(row: &[u8], at: usize) -> u64 {
+    match row.get(at..at + 8).and_then(|b| b.first_chunk()) {
+        Some(word) => u64::from_le_bytes(*word),
+        None => short(row, at),
     }
 }
 
@@ -50,28 +114,34 @@ impl OrderedField {
     /// The field of a row: a number that is less where the value is less. `None`: it is NULL. Of a damaged image, anything.
     #[inline(always)]
     pub fn key(&self, row: &[u8]) -> Option<i64> {
-        let (byte, bit) = self.null;
-        if bit != 0 && row.get(byte as usize).is_some_and(|b| b & bit != 0) {
+        if is_null(row, self.null) {
             return None;
         }
-        let at = self.place as usize;
-        let word = match row.get(at..at + 8).and_then(|b| b.first_chunk()) {
-            Some(word) => u64::from_le_bytes(*word),
-            None => short(row, at),
-        };
-        let top = word << (self.shift & 63);
+        let top = word_at(row, self.place as usize) << (self.shift & 63);
         let top = if self.signed { top } else { top ^ SIGN };
         Some(top as i64 >> (self.shift & 63))
     }
 
-    /// What a key of an integer stands for.
+    /// The number that the key of an integer column stands for.
     #[inline(always)]
     pub fn number(&self, key: i64) -> i128 {
-        let least = match self.signed {
+        i128::from(key) - self.zero()
+    }
+
+    /// The key of a stored integer, also of one that lies outside of the column's range. A DATE is stored as its packed
+    /// value, a DATETIME without fraction as its packed value shifted right by 20 bits, any other DATETIME as its
+    /// packed value.
+    pub fn key_of(&self, stored: i128) -> i128 {
+        stored.saturating_add(self.zero())
+    }
+
+    /// The key of 0.
+    #[inline(always)]
+    fn zero(&self) -> i128 {
+        match self.signed {
             true => 0,
-            false => i64::MIN >> (self.shift & 63),
-        };
-        i128::from(key) - i128::from(least)
+            false => i128::from(i64::MIN >> (self.shift & 63)),
+        }
     }
 }
 

@@ -737,3 +737,38 @@ fn ordered_fields_have_the_order_of_their_values() {
         }
     }
 }
+
+#[test]
+fn unscaled_fields_hold_the_unscaled_value() {
+    for (precision, scale) in [(1u8, 0u8), (4, 2), (9, 4), (15, 2), (18, 18), (18, 0)] {
+        let ty = ColumnType::new(TypeKind::Decimal { precision, scale });
+        for nullable in [false, true] {
+            let layout = RowLayout::new(1, [col(ty.clone(), nullable)]);
+            let field = layout.unscaled_field(0).expect("at most 18 digits");
+            assert_eq!(field.scale(), scale);
+            let max = 10i64.pow(precision.into()) - 1;
+            for unscaled in [0, 1, -1, max, -max, max / 3, -max / 7] {
+                let magnitude = unscaled.unsigned_abs().into();
+                let value = Decimal::from_parts(unscaled < 0, magnitude, scale).expect("fits");
+                let row = encode(&layout, &[Value::Decimal(value)]);
+                assert_eq!(
+                    field.key(&row),
+                    Some(unscaled),
+                    "DECIMAL({precision}, {scale})"
+                );
+            }
+            if nullable {
+                assert_eq!(field.key(&encode(&layout, &[Value::Null])), None);
+            }
+        }
+    }
+    let wide = ColumnType::new(TypeKind::Decimal {
+        precision: 30,
+        scale: 2,
+    });
+    assert!(
+        RowLayout::new(1, [col(wide, false)])
+            .unscaled_field(0)
+            .is_none()
+    );
+}

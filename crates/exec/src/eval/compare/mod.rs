@@ -17,14 +17,13 @@ use super::{EvalCx, Val, convert};
 
 pub(crate) use list::{has_numbers, is_no_time, member_type};
 pub(crate) use moment::{
-    Listed, as_column, constant_dates, date_side, day_of_text, is_marker, is_no_date,
-    listed_moment, lone_member, refuse_no_date, refuse_text, rounded, row_member, settled,
-    time_side, year_constant,
+    Listed, as_column, beside, constant_dates, date_side, day_of_text, is_marker, is_no_date,
+    listed_moment, lone_member, number_bounds, refuse_no_date, refuse_text, rounded, row_member,
+    settled, time_side, year_constant,
 };
 pub use prepared::ListCache;
 
 use list::{in_list, in_param, in_result, row_equal, searched_rows};
-use moment::{beside, number_bounds};
 
 /// The order of two values under a comparison; `None` where either is NULL (or no date at all, in a comparison of dates).
 pub fn order(

@@ -33,6 +33,12 @@ pub(crate) fn date_side(
     v: (&Val<'_>, &ExprType),
     other: &ColumnType,
 ) -> Option<DateTime> {
+    match v.0 {
+        // A stored date is compared as it is, also one that is no day of the calendar.
+        Val::Date(date) => return Some(date.at_midnight()),
+        Val::DateTime(date) => return Some(*date),
+        _ => {}
+    }
     if !is_number(v.0) || v.1.col.is_enum_or_set() {
         return Some(convert::to_datetime(cx, v.0, v.1).unwrap_or(DateTime::ZERO));
     }
@@ -375,7 +381,7 @@ pub(crate) fn refuse_text(
 }
 
 /// [`as_column`] where `e` is a constant, and the other side a column.
-pub(super) fn beside<'v>(cx: &EvalCx<'v>, e: &Expr, v: Val<'v>, other: &Expr) -> Val<'v> {
+pub(crate) fn beside<'v>(cx: &EvalCx<'v>, e: &Expr, v: Val<'v>, other: &Expr) -> Val<'v> {
     let column = matches!(other.kind, ExprKind::Column(_) | ExprKind::Outer { .. });
     if column && other.ty.class().is_temporal() && !e.ty.class().is_temporal() {
         let constant = nfold_plan::expr::is_constant(e);

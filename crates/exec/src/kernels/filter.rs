@@ -1,0 +1,285 @@
+//! The conditions of a scan, compiled for one execution.
+//!
+//! # Invariants
+//! - F1: conditions are tested in the order in which they stand, and the first that fails ends the test, as in
+//!   [`EvalCx::passes`]. So the evaluator warns of the same rows as without a kernel.
+//! - F2: a condition is compiled only if evaluating it warns of nothing and fails for no row.
+
+use std::cell::RefCell;
+use std::cmp::Ordering;
+
+use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, is_constant};
+use nfold_sql::ast::{BinaryOp, IsTest};
+use nfold_types::collation::Collation;
+use nfold_types::row::{RawField, RowLayout};
+use nfold_types::{SqlError, Warnings};
+
+use super::threshold::{ALL, KeyField, Keys, constant_text, threshold};
+use crate::eval::compare::{holds, number_bounds};
+use crate::eval::{EvalCx, StmtState};
+use crate::step::Slot;
+
+/// One condition over a row image.
+#[derive(Debug)]
+enum Test {
+    /// A column's key lies between two others, or (`negated`) does not.
+    Range {
+        field: KeyField,
+        first: i64,
+        last: i64,
+        negated: bool,
+    },
+    /// Two columns of one type.
+    Columns { sides: [KeyField; 2], op: BinaryOp },
+    /// A text column and a constant.
+    Text {
+        ordinal: usize,
+        collation: &'static Collation,
+        op: BinaryOp,
+        text: Vec<u8>,
+        /// Number of the condition, for values on overflow pages.
+        condition: usize,
+    },
+    /// `IS NULL`, or (`negated`) `IS NOT NULL`.
+    Null { ordinal: usize, negated: bool },
+    /// The condition of this number is left to the evaluator.
+    Evaluate(usize),
+}
+
+/// The conditions on the rows of one table, all of which must hold.
+#[derive(Debug, Default)]
+pub(crate) struct RowFilter {
+    tests: Vec<Test>,
+}
+
+impl RowFilter {
+    /// Compiles the conditions on the rows of slot `table`. `cx` sees no row of it. `None`: the evaluator decides all of them.
+    pub fn compile<'a>(
+        cx: &EvalCx<'a>,
+        table: usize,
+        slot: &Slot,
+        conditions: impl Iterator<Item = &'a Expr>,
+    ) -> Option<RowFilter> {
+        let warnings = RefCell::new(Warnings::default());
+        let state = StmtState {
+            warnings: &warnings,
+            ..*cx.st
+        };
+        let quiet = EvalCx {
+            rows: cx.rows,
+            outer: cx.outer,
+            st: &state,
+        };
+        let compiler = Compiler {
+            cx: &quiet,
+            table,
+            slot,
+        };
+        let mut tests = Vec::new();
+        for (number, e) in conditions.enumerate() {
+            let start = tests.len();
+            let known = compiler.condition(e, number, &mut tests).is_some();
+            let mut warned = warnings.borrow_mut();
+            let silent = warned.total() == 0 && warned.take_raised().is_none();
+            if !known || !silent {
+                warned.clear();
+                tests.truncate(start);
+                tests.push(Test::Evaluate(number));
+            }
+        }
+        let some = tests.iter().any(|t| !matches!(t, Test::Evaluate(_)));
+        some.then_some(RowFilter { tests })
+    }
+
+    /// Whether a row image passes. `evaluate` tells whether a condition holds, by its number.
+    #[inline]
+    pub fn passes(
+        &self,
+        layout: &RowLayout,
+        image: &[u8],
+        mut evaluate: impl FnMut(usize) -> Result<bool, SqlError>,
+    ) -> Result<bool, SqlError> {
+        for test in &self.tests {
+            let holds = match test {
+                Test::Range {
+                    field,
+                    first,
+                    last,
+                    negated,
+                } => field
+                    .key(image)
+                    .is_some_and(|key| (*first <= key && key <= *last) != *negated),
+                Test::Columns { sides, op } => match (sides[0].key(image), sides[1].key(image)) {
+                    (Some(x), Some(y)) => holds(*op, x.cmp(&y)),
+                    _ => false,
+                },
+                Test::Text {
+                    ordinal,
+                    collation,
+                    op,
+                    text,
+                    condition,
+                } => match layout.raw(image, *ordinal) {
+                    Ok(RawField::Var(value)) => {
+                        let order = match value == text.as_slice() {
+                            true => Ordering::Equal,
+                            false => collation.compare(value, text),
+                        };
+                        holds(*op, order)
+                    }
+                    Ok(RawField::Null) => false,
+                    _ => evaluate(*condition)?,
+                },
+                Test::Null { ordinal, negated } => {
+                    let null = layout.is_null(image, *ordinal);
+                    null.map_err(|e| crate::eval::row_error(&e))? != *negated
+                }
+                Test::Evaluate(condition) => evaluate(*condition)?,
+            };
+            if !holds {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+struct Compiler<'c, 'a> {
+    cx: &'c EvalCx<'a>,
+    table: usize,
+    slot: &'c Slot,
+}
+
+impl<'a> Compiler<'_, 'a> {
+    /// Adds the tests of a condition; `None`: it is not compiled.
+    fn condition(&self, e: &'a Expr, number: usize, tests: &mut Vec<Test>) -> Option<()> {
+        match &e.kind {
+            ExprKind::Compare { op, kind, sides } => {
+                let [a, b] = &**sides;
+                let test = match (self.ordinal(a), self.ordinal(b)) {
+                    (Some(x), Some(y)) => self.columns(*op, *kind, (a, x), (b, y))?,
+                    (Some(x), None) => self.comparison(*op, *kind, (a, x), b, number)?,
+                    (None, Some(y)) => self.comparison(mirrored(*op)?, *kind, (b, y), a, number)?,
+                    (None, None) => return None,
+                };
+                tests.push(test);
+            }
+            ExprKind::Between {
+                parts,
+                kinds,
+                negated,
+            } => {
+                let ordinal = self.ordinal(&parts[0])?;
+                let field = KeyField::of(self.slot.layout(), ordinal)?;
+                if number_bounds(self.cx, parts, kinds).ok()?.is_some() {
+                    return None;
+                }
+                let keys = |n: usize, op| {
+                    let column = (&parts[0], field);
+                    threshold(self.cx, kinds[n - 1], column, &parts[n], false)?.keys(op)
+                };
+                let (low, high) = (keys(1, BinaryOp::Ge)?, keys(2, BinaryOp::Le)?);
+                tests.push(range(field, (low.0, high.1), *negated));
+            }
+            ExprKind::Is {
+                expr,
+                test: IsTest::Null,
+                negated,
+            } => tests.push(Test::Null {
+                ordinal: self.ordinal(expr)?,
+                negated: *negated,
+            }),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Where images hold the column that `e` is; `None` where it is not a column of the table.
+    fn ordinal(&self, e: &Expr) -> Option<usize> {
+        let at = e.as_column()?;
+        (usize::from(at.table) == self.table).then(|| self.slot.ordinal(at.column.into()))?
+    }
+
+    fn columns(
+        &self,
+        op: BinaryOp,
+        kind: CmpKind,
+        (a, x): (&Expr, usize),
+        (b, y): (&Expr, usize),
+    ) -> Option<Test> {
+        let exact = matches!(kind, CmpKind::Int | CmpKind::Decimal | CmpKind::DateTime);
+        let alike = a.ty.col.kind == b.ty.col.kind && a.ty.col.unsigned == b.ty.col.unsigned;
+        let layout = self.slot.layout();
+        let sides = [KeyField::of(layout, x)?, KeyField::of(layout, y)?];
+        // NULL <=> NULL holds.
+        let usual = exact && alike && op != BinaryOp::NullSafeEq;
+        usual.then_some(Test::Columns { sides, op })
+    }
+
+    fn comparison(
+        &self,
+        op: BinaryOp,
+        kind: CmpKind,
+        (column, ordinal): (&'a Expr, usize),
+        e: &'a Expr,
+        condition: usize,
+    ) -> Option<Test> {
+        if !is_constant(e) {
+            return None;
+        }
+        if let CmpKind::String(collation) = kind {
+            let ty = &column.ty;
+            let plain = ty.class() == Class::String
+                && ty.col.is_string()
+                && !ty.col.is_enum_or_set()
+                && ty.col.collation.known().charset == collation.known().charset;
+            return plain.then_some(Test::Text {
+                ordinal,
+                collation: collation.known(),
+                op,
+                text: constant_text(self.cx, e, collation)?,
+                condition,
+            });
+        }
+        let field = KeyField::of(self.slot.layout(), ordinal)?;
+        let found = threshold(self.cx, kind, (column, field), e, true)?;
+        Some(match (op, found.keys(op)) {
+            (_, Some(keys)) => range(field, keys, false),
+            (BinaryOp::Ne, None) => match found.exact {
+                true => range(field, (found.floor, found.floor), true),
+                false => range(field, ALL, false),
+            },
+            _ => return None,
+        })
+    }
+}
+
+/// The test for keys of a range, or for all others.
+fn range(field: KeyField, (first, last): Keys, negated: bool) -> Test {
+    let least = i128::from(i64::MIN);
+    let most = i128::from(i64::MAX);
+    let empty = first > last || first > most || last < least;
+    let bound = |key: i128| key.clamp(least, most) as i64;
+    let (first, last) = match empty {
+        true => (i64::MAX, i64::MIN),
+        false => (bound(first), bound(last)),
+    };
+    Test::Range {
+        field,
+        first,
+        last,
+        negated,
+    }
+}
+
+/// The operator with its sides exchanged.
+fn mirrored(op: BinaryOp) -> Option<BinaryOp> {
+    Some(match op {
+        BinaryOp::Eq | BinaryOp::NullSafeEq | BinaryOp::Ne => op,
+        BinaryOp::Lt => BinaryOp::Gt,
+        BinaryOp::Le => BinaryOp::Ge,
+        BinaryOp::Gt => BinaryOp::Lt,
+        BinaryOp::Ge => BinaryOp::Le,
+        _ => return None,
+    })
+}
