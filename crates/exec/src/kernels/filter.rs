@@ -1,8 +1,8 @@
 //! The conditions of a scan, compiled for one execution.
 //!
 //! # Invariants
-//! - F1: conditions are tested in the order in which they stand, and the first that fails ends the test, as in
-//!   [`EvalCx::passes`]. So the evaluator warns of the same rows as without a kernel.
+//! - F1: conditions are tested in the order in which they stand, and the first that fails ends the
+//!   test, as in [`EvalCx::passes`]. So the evaluator warns of the same rows as without a kernel.
 //! - F2: a condition is compiled only if evaluating it warns of nothing and fails for no row.
 
 use std::cell::RefCell;
@@ -53,7 +53,8 @@ pub(crate) struct RowFilter {
 }
 
 impl RowFilter {
-    /// Compiles the conditions on the rows of slot `table`. `cx` sees no row of it. `None`: the evaluator decides all of them.
+    /// Compiles the conditions on the rows of slot `table`. `cx` sees no row of it. `None`: the
+    /// evaluator decides all of them.
     pub fn compile<'a>(
         cx: &EvalCx<'a>,
         table: usize,

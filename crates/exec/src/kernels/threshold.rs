@@ -32,7 +32,8 @@ impl KeyField {
     }
 }
 
-/// A constant among the keys of a column: `floor` is the greatest key that is not above the constant.
+/// A constant among the keys of a column: `floor` is the greatest key that is not above the
+/// constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Threshold {
     pub floor: i128,
@@ -47,7 +48,8 @@ pub(super) const ALL: Keys = (i128::MIN, i128::MAX);
 const NO_KEY: Keys = (1, 0);
 
 impl Threshold {
-    /// The keys of values for which `value op constant` holds; `None` for `<>`, which no single range has.
+    /// The keys of values for which `value op constant` holds; `None` for `<>`, which no single
+    /// range has.
     pub fn keys(self, op: BinaryOp) -> Option<Keys> {
         let after = self.floor.saturating_add(1);
         Some(match op {
@@ -64,9 +66,10 @@ impl Threshold {
     }
 }
 
-/// The constant `e` of a comparison of `kind` beside the column `column`, whose images hold `field`. `None`: the evaluator
-/// must compare, since the constant is NULL, fails, or compares in another way. Where evaluating it warns, the caller must
-/// leave the comparison to the evaluator as well. `refuses`: a text that is no date is an error beside a date.
+/// The constant `e` of a comparison of `kind` beside the column `column`, whose images hold
+/// `field`. `None`: the evaluator must compare, since the constant is NULL, fails, or compares in
+/// another way. Where evaluating it warns, the caller must leave the comparison to the evaluator as
+/// well. `refuses`: a text that is no date is an error beside a date.
 pub(super) fn threshold<'a>(
     cx: &EvalCx<'a>,
     kind: CmpKind,
@@ -151,7 +154,8 @@ fn is_exact_number(v: &Val<'_>) -> bool {
     matches!(v, Val::Int(_) | Val::UInt(_) | Val::Decimal(_))
 }
 
-/// The value of a constant expression that has no effect but its value; `None` where it has another effect, fails, or is NULL.
+/// The value of a constant expression that has no effect but its value; `None` where it has another
+/// effect, fails, or is NULL.
 fn constant<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Option<Val<'a>> {
     let pure = |e: &Expr| {
         matches!(

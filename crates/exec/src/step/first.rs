@@ -15,8 +15,8 @@ use crate::tuple;
 /// Work of testing one row by compiled conditions.
 const KERNEL_WORK: u64 = 10;
 
-/// The conditions on the rows of the first step, in order: first those that the access path implies, unless its values were converted
-/// exactly, then the filter.
+/// The conditions on the rows of the first step, in order: first those that the access path
+/// implies, unless its values were converted exactly, then the filter.
 fn conditions(step: &JoinStep, exact: bool) -> impl Iterator<Item = &Expr> {
     let implied = match exact {
         true => &[],
@@ -106,7 +106,8 @@ impl StepCx<'_, '_> {
         Ok(())
     }
 
-    /// Selects the rows of a locking read that pass: they are locked then, those that do not pass are let go.
+    /// Selects the rows of a locking read that pass: they are locked then, those that do not pass
+    /// are let go.
     fn select_locked(
         &self,
         me: &StepExec,

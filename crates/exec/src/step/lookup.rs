@@ -1,4 +1,5 @@
-//! The candidates of outer rows: by points of many of them in one read, one by one, or from a hash table.
+//! The candidates of outer rows: by points of many of them in one read, one by one, or from a hash
+//! table.
 
 use nfold_engine::PointSet;
 use nfold_plan::expr::{CmpKind, Expr, ExprKind};
@@ -123,7 +124,8 @@ impl StepCx<'_, '_> {
         self.next_piece(me)
     }
 
-    /// The candidates at hand are done with: the locks of those that no joined row has are given up.
+    /// The candidates at hand are done with: the locks of those that no joined row has are given
+    /// up.
     pub(super) fn give_up(&self, me: &mut StepExec) {
         let (Some(kept), Some(reader)) = (&mut me.kept, &me.reader) else {
             return;
@@ -332,7 +334,8 @@ impl StepCx<'_, '_> {
     }
 }
 
-/// Conditions that a row of the step's table alone decides, as often as they are asked: a row that does not pass is part of no joined row.
+/// Conditions that a row of the step's table alone decides, as often as they are asked: a row that
+/// does not pass is part of no joined row.
 fn conditions_of(step: &JoinStep) -> Vec<&Expr> {
     let conditions = match (step.kind, &step.nest) {
         (JoinType::Inner, None) => &step.filter,

@@ -1,4 +1,5 @@
-//! Steps of a join pipeline: the first reads its table, each later one joins its table to the rows before it.
+//! Steps of a join pipeline: the first reads its table, each later one joins its table to the rows
+//! before it.
 //!
 //! # Picture
 //! ```text
@@ -77,8 +78,8 @@ pub(crate) struct StepExec {
     looking: Looking,
     /// The hash key at hand.
     key: Vec<u8>,
-    /// Which of the candidates at hand are part of a joined row, where the locks of the others are given up: the rows are locked, and read under no other
-    /// name. READ COMMITTED alone does so.
+    /// Which of the candidates at hand are part of a joined row, where the locks of the others are
+    /// given up: the rows are locked, and read under no other name. READ COMMITTED alone does so.
     kept: Option<Vec<bool>>,
     /// Behind the candidates at hand.
     more: More,
@@ -97,12 +98,14 @@ pub(crate) struct StepExec {
 struct Kernel {
     /// Rows that the evaluator has tested.
     evaluated: usize,
-    /// Made once `evaluated` has reached [`COMPILE_AFTER`]; `None` also where nothing can be compiled.
+    /// Made once `evaluated` has reached [`COMPILE_AFTER`]; `None` also where nothing can be
+    /// compiled.
     filter: Option<RowFilter>,
     tried: bool,
 }
 
-/// A short statement does not pay for compiling its conditions: the evaluator tests as many rows first.
+/// A short statement does not pay for compiling its conditions: the evaluator tests as many rows
+/// first.
 const COMPILE_AFTER: usize = 256;
 
 impl StepExec {
@@ -265,14 +268,16 @@ impl<'r> StepCx<'r, '_> {
         }
     }
 
-    /// Whether some rows of the only step may go to a [`RowTaker`]: they are looked up by what a secondary index says, all of them.
+    /// Whether some rows of the only step may go to a [`RowTaker`]: they are looked up by what a
+    /// secondary index says, all of them.
     #[inline]
     pub fn may_be_taken(&self, steps: &[StepExec]) -> bool {
         let reader = steps.first().and_then(|step| step.reader.as_ref());
         reader.is_some_and(|reader| reader.looks_up_rows())
     }
 
-    /// The next batch of rows of the only step; false: no more. `taker` gets those that need no copy.
+    /// The next batch of rows of the only step; false: no more. `taker` gets those that need no
+    /// copy.
     pub fn next_into(
         &self,
         steps: &mut [StepExec],
@@ -349,7 +354,8 @@ impl<'r> StepCx<'r, '_> {
         }
         let (start, end) = me.spans[me.outer_at - me.group_start];
         let slot = &self.slots[step.table];
-        // What the access path promises is tested where values did not convert exactly, and for hash keys.
+        // What the access path promises is tested where values did not convert exactly, and for
+        // hash keys.
         let (candidates, promised) = match &me.lookup {
             Lookup::Hash(table) if table.is_spilled() => (&me.inner, false),
             Lookup::Hash(table) => (&table.rows, false),

@@ -32,7 +32,8 @@ pub(super) fn begins(step: &JoinStep) -> bool {
     step.nest.as_ref().is_some_and(|nest| nest.begins)
 }
 
-/// Whether a row goes on behind the nests that end with the step. `found`: of each, whether a row has matched since it was last left.
+/// Whether a row goes on behind the nests that end with the step. `found`: of each, whether a row
+/// has matched since it was last left.
 #[inline]
 pub(super) fn leave<'a>(
     cx: &EvalCx<'a>,

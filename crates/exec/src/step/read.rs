@@ -136,7 +136,8 @@ impl TableReader {
         Ok(self.bound.exact)
     }
 
-    /// Where the values of a subquery are not looked up, the table itself is read: there is no order to keep.
+    /// Where the values of a subquery are not looked up, the table itself is read: there is no
+    /// order to keep.
     fn scan_clustered(&mut self, access: &Access) {
         let by_subquery = |p: &PointPart| matches!(p, PointPart::Subquery { .. });
         let AccessKind::Points(parts) = &access.kind else {
@@ -160,7 +161,8 @@ impl TableReader {
         }
     }
 
-    /// The only point of an access path whose members are all single values; `None` where there is none.
+    /// The only point of an access path whose members are all single values; `None` where there is
+    /// none.
     pub fn point<'a>(
         &mut self,
         cx: &EvalCx<'a>,
@@ -183,7 +185,8 @@ impl TableReader {
         self.open = true;
     }
 
-    /// Whether it looks up the rows that a secondary index leads to, without locks, and all of them.
+    /// Whether it looks up the rows that a secondary index leads to, without locks, and all of
+    /// them.
     #[inline]
     pub fn looks_up_rows(&self) -> bool {
         let spec = &self.spec;
@@ -253,7 +256,8 @@ impl TableReader {
         }
     }
 
-    /// Row `i` of the rows read last matches: locked now if it is not yet. False: it is gone, or has changed and is to be looked at again.
+    /// Row `i` of the rows read last matches: locked now if it is not yet. False: it is gone, or
+    /// has changed and is to be looked at again.
     pub fn lock_row(
         &self,
         rt: &Runtime<'_>,

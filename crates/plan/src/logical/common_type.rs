@@ -1,5 +1,6 @@
-//! The type of values that stand for one another: IF, CASE, COALESCE, GREATEST, the columns of UNION. What MySQL calls aggregating
-//! types (`Item::aggregate_type`, `Field::field_type_merge`): kinds merge two by two, then length and digits follow from all.
+//! The type of values that stand for one another: IF, CASE, COALESCE, GREATEST, the columns of
+//! UNION. What MySQL calls aggregating types (`Item::aggregate_type`, `Field::field_type_merge`):
+//! kinds merge two by two, then length and digits follow from all.
 
 use nfold_types::collation::CollationId;
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
@@ -8,7 +9,8 @@ use nfold_types::{ColumnType, SqlError, TextSize, TypeKind};
 use super::collate::merge;
 use super::expr::{Class, ExprType};
 
-/// What a kind is to merging. Integers, strings and blobs are in the order in which the larger wins.
+/// What a kind is to merging. Integers, strings and blobs are in the order in which the larger
+/// wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Year,

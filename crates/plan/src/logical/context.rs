@@ -1,4 +1,5 @@
-//! What a statement is planned in: the schema, the session's settings, and the types of its parameters.
+//! What a statement is planned in: the schema, the session's settings, and the types of its
+//! parameters.
 
 use std::sync::Arc;
 
@@ -52,7 +53,8 @@ pub struct PlanCx<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ParamType {
     One(ExprType),
-    /// A folded list: the types its members have, its width, and how many there are (an estimate for costs; never for meaning).
+    /// A folded list: the types its members have, its width, and how many there are (an estimate
+    /// for costs; never for meaning).
     List {
         members: Vec<ExprType>,
         width: usize,
@@ -91,7 +93,8 @@ fn kind_types(kinds: KindSet, connection: CollationId) -> Vec<ExprType> {
     out
 }
 
-/// Type of a hexadecimal or bit literal: a binary string that acts as a number, which `zerofill` marks.
+/// Type of a hexadecimal or bit literal: a binary string that acts as a number, which `zerofill`
+/// marks.
 pub fn hex_type(bytes: u64) -> ExprType {
     let mut ty = ExprType::string(bytes, CollationId::BINARY, Coercibility::Coercible, false);
     ty.col.zerofill = true;

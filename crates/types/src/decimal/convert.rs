@@ -4,7 +4,8 @@ use super::{Decimal, POW10};
 use ethnum::U256;
 
 impl Decimal {
-    /// Reads the order-preserving form of [`Decimal::write_sortable`]: the width of the slice tells the precision class.
+    /// Reads the order-preserving form of [`Decimal::write_sortable`]: the width of the slice tells
+    /// the precision class.
     pub fn read_sortable(bytes: &[u8], scale: u8) -> Option<Decimal> {
         let width = bytes.len();
         if width == 0 || width > 32 {
@@ -29,8 +30,8 @@ impl Decimal {
         Decimal::from_parts(negative, m, scale)
     }
 
-    /// The greatest integer that is not above this number times 10^`scale`, and whether the two are equal; `None` if it
-    /// needs more than 127 bits.
+    /// The greatest integer that is not above this number times 10^`scale`, and whether the two are
+    /// equal; `None` if it needs more than 127 bits.
     pub fn floor_unscaled(&self, scale: u8) -> Option<(i128, bool)> {
         let magnitude = self.magnitude();
         let (whole, exact) = match self.scale.checked_sub(scale) {
@@ -51,8 +52,9 @@ impl Decimal {
         })
     }
 
-    /// Appends `width` bytes: the unscaled number plus 2^(8*width-1), big-endian, so that `memcmp` orders numbers of one scale.
-    /// `None`, with nothing appended, if the number does not fit or has digits beyond `scale`.
+    /// Appends `width` bytes: the unscaled number plus 2^(8*width-1), big-endian, so that `memcmp`
+    /// orders numbers of one scale. `None`, with nothing appended, if the number does not fit or
+    /// has digits beyond `scale`.
     pub fn write_sortable(&self, scale: u8, width: usize, out: &mut Vec<u8>) -> Option<()> {
         let start = out.len();
         out.resize(start + width, 0);
@@ -119,8 +121,8 @@ impl Decimal {
         self.to_string().parse().unwrap_or(0.0)
     }
 
-    /// The decimal that prints as the shortest text of the double; `None` for infinities, NaN and numbers past 65 digits.
-    /// Digits beyond 30 after the point are rounded off.
+    /// The decimal that prints as the shortest text of the double; `None` for infinities, NaN and
+    /// numbers past 65 digits. Digits beyond 30 after the point are rounded off.
     pub fn from_f64(v: f64) -> Option<Decimal> {
         if !v.is_finite() {
             return None;

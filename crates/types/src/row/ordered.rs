@@ -1,5 +1,5 @@
-//! Columns of fixed width, read from row images as integers in the order of their values: sums, extremes and
-//! conditions over many rows work on these integers.
+//! Columns of fixed width, read from row images as integers in the order of their values: sums,
+//! extremes and conditions over many rows work on these integers.
 
 use super::field::FieldKind;
 use super::{HEADER_BYTES, NOT_NULL, RowLayout, Slot};
@@ -19,7 +19,8 @@ pub struct OrderedField {
 }
 
 impl RowLayout {
-    /// How column `ordinal` is read as an integer; `None` where its values have another order, or no fixed place.
+    /// How column `ordinal` is read as an integer; `None` where its values have another order, or
+    /// no fixed place.
     pub fn ordered_field(&self, ordinal: usize) -> Option<OrderedField> {
         use FieldKind as F;
         let slot = self.slots.get(ordinal)?;
@@ -38,8 +39,8 @@ impl RowLayout {
         })
     }
 
-    /// How the DECIMAL column `ordinal` is read as an unscaled integer; `None` for other types, and for a DECIMAL that
-    /// takes more than eight bytes (more than 18 digits).
+    /// How the DECIMAL column `ordinal` is read as an unscaled integer; `None` for other types, and
+    /// for a DECIMAL that takes more than eight bytes (more than 18 digits).
     pub fn unscaled_field(&self, ordinal: usize) -> Option<UnscaledField> {
         let slot = self.slots.get(ordinal)?;
         let FieldKind::Decimal { scale } = slot.kind else {
@@ -62,7 +63,8 @@ fn null_place(slot: &Slot) -> (u32, u8) {
     }
 }
 
-/// A DECIMAL column of at most 18 digits, read as an integer: the value times 10 to the power of the column's scale.
+/// A DECIMAL column of at most 18 digits, read as an integer: the value times 10 to the power of
+/// the column's scale.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UnscaledField {
     /// Offset of the field, and 64 less its bits.
@@ -111,7 +113,8 @@ impl OrderedField {
         self.integer
     }
 
-    /// The field of a row: a number that is less where the value is less. `None`: it is NULL. Of a damaged image, anything.
+    /// The field of a row: a number that is less where the value is less. `None`: it is NULL. Of a
+    /// damaged image, anything.
     #[inline(always)]
     pub fn key(&self, row: &[u8]) -> Option<i64> {
         if is_null(row, self.null) {
@@ -128,9 +131,9 @@ impl OrderedField {
         i128::from(key) - self.zero()
     }
 
-    /// The key of a stored integer, also of one that lies outside of the column's range. A DATE is stored as its packed
-    /// value, a DATETIME without fraction as its packed value shifted right by 20 bits, any other DATETIME as its
-    /// packed value.
+    /// The key of a stored integer, also of one that lies outside of the column's range. A DATE is
+    /// stored as its packed value, a DATETIME without fraction as its packed value shifted right by
+    /// 20 bits, any other DATETIME as its packed value.
     pub fn key_of(&self, stored: i128) -> i128 {
         stored.saturating_add(self.zero())
     }
