@@ -17,7 +17,7 @@ use crate::lexer::{LexMode, Lexer, TokenKind};
 use crate::list::{self, ListIter};
 use crate::literal::Lit;
 use crate::watch::{STRIDE, Watch};
-use nfold_types::{Checkpoint, NoCheckpoint, SqlError};
+use nfold_types::{Checkpoint, SqlError};
 
 /// A set of the kinds of literals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -141,8 +141,7 @@ impl Digested {
 
     /// Walks the first statement of `text`, up to its semicolon or the end.
     pub fn read(&mut self, text: &[u8], mode: LexMode) {
-        // Nothing stops it.
-        let _ = self.read_stoppable(text, mode, &NoCheckpoint);
+        self.read_watched(text, mode, None);
     }
 
     /// Longest text, in bytes, that is read without a look at the checkpoint.
@@ -158,12 +157,16 @@ impl Digested {
         mode: LexMode,
         checkpoint: &dyn Checkpoint,
     ) -> Result<(), SqlError> {
+        if text.len() <= Self::SHORT_TEXT {
+            self.read_watched(text, mode, None);
+            return Ok(());
+        }
         let watch = Watch::new(checkpoint);
-        self.read_watched(text, mode, &watch);
+        self.read_watched(text, mode, Some(&watch));
         watch.into_result()
     }
 
-    fn read_watched(&mut self, text: &[u8], mode: LexMode, watch: &Watch<'_>) {
+    fn read_watched(&mut self, text: &[u8], mode: LexMode, watch: Option<&Watch<'_>>) {
         self.key.clear();
         self.kinds.clear();
         self.slots.clear();
@@ -303,7 +306,7 @@ enum Verb {
 struct Walk<'d, 't> {
     out: &'d mut Digested,
     lexer: Lexer<'t>,
-    watch: &'t Watch<'t>,
+    watch: Option<&'t Watch<'t>>,
     text: &'t [u8],
     verb: Verb,
     /// The keyword before this token.

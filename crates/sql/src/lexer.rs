@@ -55,6 +55,15 @@ pub fn is_space(b: u8) -> bool {
     is(b, SPACE)
 }
 
+/// The last token was a dot behind an identifier: no keyword may follow.
+const AFTER_DOT: u8 = 1;
+/// The last token was an identifier right before a dot, which begins no number.
+const AFTER_IDENT: u8 = 2;
+/// The last token was `@@`, which a name must follow without a blank.
+const AFTER_AT: u8 = 4;
+/// The last token may be followed by optimizer hints.
+const AFTER_HINTED: u8 = 8;
+
 /// Walks one text. `next` after the end keeps returning `End`.
 ///
 /// Texts of 4 GiB and more are not lexed beyond that length; `max_allowed_packet` is at most 1 GiB.
@@ -65,13 +74,8 @@ pub struct Lexer<'a> {
     mode: LexMode,
     /// Inside `/*! … */`, whose end is skipped when it comes.
     in_version_comment: bool,
-    /// The last token ended in an identifier right before a dot, or was such a dot: no keyword, no number may follow.
-    after_dot: bool,
-    after_ident: bool,
-    /// The last token was `@@`, which a name must follow without a blank.
-    after_at: bool,
-    /// The last token may be followed by optimizer hints.
-    hints: bool,
+    /// What of the last token concerns the next one: a set of `AFTER_*`.
+    after: u8,
     watch: Option<&'a Watch<'a>>,
     /// Where [`Self::watch`] is looked at next.
     look_at: usize,
@@ -85,20 +89,21 @@ impl<'a> Lexer<'a> {
             pos: 0,
             mode,
             in_version_comment: false,
-            after_dot: false,
-            after_ident: false,
-            after_at: false,
-            hints: false,
+            after: 0,
             watch: None,
             look_at: usize::MAX,
         }
     }
 
-    /// As [`Self::new`] for a text that is large, maybe: it ends early where the statement does.
-    pub(crate) fn watched(text: &'a [u8], mode: LexMode, watch: &'a Watch<'a>) -> Self {
+    /// As [`Self::new`] for a text that may be large: with a watch, the text ends early where the
+    /// statement does.
+    #[inline]
+    pub(crate) fn watched(text: &'a [u8], mode: LexMode, watch: Option<&'a Watch<'a>>) -> Self {
         let mut lexer = Lexer::new(text, mode);
-        lexer.watch = Some(watch);
-        lexer.look_at = STRIDE;
+        if watch.is_some() {
+            lexer.watch = watch;
+            lexer.look_at = STRIDE;
+        }
         lexer
     }
 
@@ -122,10 +127,7 @@ impl<'a> Lexer<'a> {
     #[inline]
     pub fn jump(&mut self, pos: usize) {
         self.pos = pos.min(self.text.len());
-        self.after_dot = false;
-        self.after_ident = false;
-        self.after_at = false;
-        self.hints = false;
+        self.after = 0;
     }
 
     #[inline]
@@ -136,18 +138,16 @@ impl<'a> Lexer<'a> {
     /// The next token.
     #[inline]
     pub fn next_token(&mut self) -> Token {
-        let after_dot = std::mem::take(&mut self.after_dot);
-        let after_ident = std::mem::take(&mut self.after_ident);
-        let hints = std::mem::take(&mut self.hints);
+        let after = std::mem::take(&mut self.after);
         if self.pos >= self.look_at {
             self.look();
         }
         let before = self.pos;
-        let after_at = std::mem::take(&mut self.after_at);
+        let after_at = after & AFTER_AT != 0;
         if after_at && is(self.peek(0), SPACE) {
             return self.token(TokenKind::Invalid, before);
         }
-        if let Some(special) = self.skip_blanks(hints) {
+        if let Some(special) = self.skip_blanks(after & AFTER_HINTED != 0) {
             return special;
         }
         let start = self.pos;
@@ -160,12 +160,12 @@ impl<'a> Lexer<'a> {
             };
             return self.token(kind, start);
         };
-        if after_dot && start == before && is(b, IDENT) {
+        if after & AFTER_DOT != 0 && start == before && is(b, IDENT) {
             return self.plain_word(start);
         }
         match b {
             b'0'..=b'9' => self.number(start),
-            b'.' => self.dot(start, after_ident && start == before),
+            b'.' => self.dot(start, after & AFTER_IDENT != 0 && start == before),
             b'\'' => self.string(start, TokenKind::Str),
             b'"' if self.mode.has(LexMode::ANSI_QUOTES) => self.quoted_ident(start, b'"'),
             b'"' => self.string(start, TokenKind::Str),
@@ -312,7 +312,9 @@ impl<'a> Lexer<'a> {
     /// Notes whether a dot follows directly.
     #[inline]
     fn end_of_ident(&mut self) {
-        self.after_ident = self.peek(0) == b'.';
+        if self.peek(0) == b'.' {
+            self.after |= AFTER_IDENT;
+        }
     }
 
     /// A word that no keyword can be: right after a dot.
@@ -339,7 +341,7 @@ impl<'a> Lexer<'a> {
         self.skip_class(IDENT);
         let word = &self.text[start..self.pos];
         self.end_of_ident();
-        if self.after_ident
+        if self.after & AFTER_IDENT != 0
             && !after_at
             && self.text.get(self.pos + 1).is_some_and(|&b| is(b, IDENT))
         {
@@ -353,10 +355,9 @@ impl<'a> Lexer<'a> {
         if kw.is_function() && !self.parenthesis_follows() {
             kw = Kw::Other;
         }
-        self.hints = matches!(
-            kw,
-            Kw::SELECT | Kw::INSERT | Kw::REPLACE | Kw::UPDATE | Kw::DELETE
-        );
+        if let Kw::SELECT | Kw::INSERT | Kw::REPLACE | Kw::UPDATE | Kw::DELETE = kw {
+            self.after |= AFTER_HINTED;
+        }
         Token {
             kind: TokenKind::Word,
             kw,
@@ -475,7 +476,9 @@ impl<'a> Lexer<'a> {
         if is(next, DIGIT) && !after_ident {
             return self.fraction(start);
         }
-        self.after_dot = is(next, IDENT);
+        if is(next, IDENT) {
+            self.after |= AFTER_DOT;
+        }
         self.token(TokenKind::Dot, start)
     }
 
@@ -518,7 +521,7 @@ impl<'a> Lexer<'a> {
         match self.peek(0) {
             b'@' => {
                 self.pos += 1;
-                self.after_at = true;
+                self.after |= AFTER_AT;
                 self.token(TokenKind::AtAt, start)
             }
             b'\'' => self.string(start, TokenKind::UserVar),

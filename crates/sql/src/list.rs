@@ -7,7 +7,7 @@ use crate::digest::KindSet;
 use crate::keywords::Kw;
 use crate::lexer::{LexMode, Lexer, TokenKind, is_space, string_end};
 use crate::literal::{Lit, integer, raw_string};
-use crate::watch::{STRIDE, Watch};
+use crate::watch::{STRIDE, Watch, look};
 
 /// Members of a list between two looks at the statement.
 const MEMBERS: u32 = 1024;
@@ -30,7 +30,7 @@ pub(crate) fn scan_list(
     text: &[u8],
     open: usize,
     mode: LexMode,
-    watch: &Watch<'_>,
+    watch: Option<&Watch<'_>>,
 ) -> Option<Found> {
     let first = skip_blanks(text, open + 1);
     if text.get(first) != Some(&b'(') {
@@ -57,12 +57,17 @@ pub(crate) fn scan_rows(
     text: &[u8],
     open: usize,
     mode: LexMode,
-    watch: &Watch<'_>,
+    watch: Option<&Watch<'_>>,
 ) -> Option<Found> {
     scan_row_list(text, open, mode, watch)
 }
 
-fn scan_row_list(text: &[u8], open: usize, mode: LexMode, watch: &Watch<'_>) -> Option<Found> {
+fn scan_row_list(
+    text: &[u8],
+    open: usize,
+    mode: LexMode,
+    watch: Option<&Watch<'_>>,
+) -> Option<Found> {
     let (mut end, width, mut kinds) = scan_members(text, open, mode, watch)?;
     let (mut count, mut looked) = (1, open);
     loop {
@@ -81,7 +86,7 @@ fn scan_row_list(text: &[u8], open: usize, mode: LexMode, watch: &Watch<'_>) -> 
             return None;
         }
         if end - looked >= STRIDE {
-            if !watch.look(end - looked) {
+            if !look(watch, end - looked) {
                 return None;
             }
             looked = end;
@@ -102,7 +107,7 @@ fn scan_members(
     text: &[u8],
     open: usize,
     mode: LexMode,
-    watch: &Watch<'_>,
+    watch: Option<&Watch<'_>>,
 ) -> Option<(usize, u32, KindSet)> {
     let (mut at, mut count, mut kinds) = (open + 1, 0, KindSet::default());
     loop {
@@ -110,7 +115,7 @@ fn scan_members(
         let (lit, end) = element(text, at, mode)?;
         kinds = kinds.union(KindSet::of(&lit));
         count += 1;
-        if count % MEMBERS == 0 && !watch.look(MEMBERS as usize) {
+        if count % MEMBERS == 0 && !look(watch, MEMBERS as usize) {
             return None;
         }
         at = skip_blanks(text, end);

@@ -9,6 +9,12 @@ pub(crate) const STRIDE: usize = 4096;
 /// Work of one byte: a token is a few bytes long.
 const BYTE_WORK: u64 = 10;
 
+/// [`Watch::look`], where the text is watched.
+#[inline]
+pub(crate) fn look(watch: Option<&Watch<'_>>, bytes: usize) -> bool {
+    watch.is_none_or(|watch| watch.look(bytes))
+}
+
 /// What the lexers of one text share. After a failure they see the text end where they are.
 pub(crate) struct Watch<'c> {
     checkpoint: &'c dyn Checkpoint,

@@ -184,41 +184,43 @@ impl Transport {
     }
 
     /// Sends what fits. WouldBlock if nothing does.
+    #[inline]
     pub fn send(&mut self, buf: &[u8]) -> io::Result<usize> {
-        let Some(tls) = &mut self.tls else {
-            return self.socket.send(buf);
-        };
-        // Only a socket that has refused bytes will report that it takes some again: WouldBlock is never made up here while
-        // it still does.
-        if tls.is_handshaking() || !drain_tls(tls, &mut self.socket)? {
-            return Err(io::ErrorKind::WouldBlock.into());
+        match &mut self.tls {
+            None => self.socket.send(buf),
+            Some(tls) => send_tls(tls, &mut self.socket, buf),
         }
-        let n = tls.writer().write(buf)?;
-        drain_tls(tls, &mut self.socket)?;
-        Ok(n)
     }
 
     /// Sends what TLS still holds back. True: nothing is left.
+    #[inline]
     pub fn flush_tls(&mut self) -> io::Result<bool> {
-        let Some(tls) = &mut self.tls else {
-            return Ok(true);
-        };
-        drain_tls(tls, &mut self.socket)
+        match &mut self.tls {
+            None => Ok(true),
+            Some(tls) => drain_tls(tls, &mut self.socket),
+        }
     }
 
     /// Asks for, or does without, the writable edge.
+    #[inline]
     pub fn want_writable(&mut self, registry: &Registry, want: bool) -> io::Result<()> {
-        if self.wants_writable != want {
-            let interest = if want {
-                Interest::READABLE | Interest::WRITABLE
-            } else {
-                Interest::READABLE
-            };
-            if let Some(source) = self.socket.source() {
-                registry.reregister(source, self.token, interest)?;
-            }
-            self.wants_writable = want;
+        if self.wants_writable == want {
+            return Ok(());
         }
+        self.register_writable(registry, want)
+    }
+
+    #[cold]
+    fn register_writable(&mut self, registry: &Registry, want: bool) -> io::Result<()> {
+        let interest = if want {
+            Interest::READABLE | Interest::WRITABLE
+        } else {
+            Interest::READABLE
+        };
+        if let Some(source) = self.socket.source() {
+            registry.reregister(source, self.token, interest)?;
+        }
+        self.wants_writable = want;
         Ok(())
     }
 
@@ -253,6 +255,19 @@ impl Transport {
             tracing::warn!("cannot take a socket out of epoll: {e}");
         }
     }
+}
+
+/// Encrypts and sends what fits. WouldBlock if nothing does.
+#[inline(never)]
+fn send_tls(tls: &mut ServerConnection, socket: &mut Socket, buf: &[u8]) -> io::Result<usize> {
+    // Only a socket that has refused bytes will report that it takes some again: WouldBlock is never
+    // made up here while it still does.
+    if tls.is_handshaking() || !drain_tls(tls, socket)? {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
+    let n = tls.writer().write(buf)?;
+    drain_tls(tls, socket)?;
+    Ok(n)
 }
 
 /// Sends encrypted bytes that wait. False: the socket takes no more.

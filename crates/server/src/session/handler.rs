@@ -147,19 +147,14 @@ impl Session {
             let text = &sql[at..];
             let started = cx.now();
             let lexing = self.env.vars.settings().lexing;
-            let digested = self.digested.get_or_insert_default();
-            if text.len() <= Digested::SHORT_TEXT {
-                digested.read(text, lexing);
-            } else {
-                if let Some(limit) = self.env.vars.settings().max_execution_time {
-                    cx.set_statement_end(started.checked_add(limit));
-                }
-                let mut fiber = FiberExec { fiber: cx };
-                let checkpoint = Checkpoints::new(&mut fiber);
-                if let Err(e) = digested.read_stoppable(text, lexing, &checkpoint) {
+            if text.len() > Digested::SHORT_TEXT {
+                if let Err(e) = self.digest_long(cx, text) {
                     return self.refuse(out, &e);
                 }
+            } else {
+                self.digested.get_or_insert_default().read(text, lexing);
             }
+            let digested = self.digested.get_or_insert_default();
             let (end, next) = (digested.end(), digested.next());
             if let Some(next) = next
                 && out.capabilities() & cap::MULTI_STATEMENTS == 0
@@ -181,6 +176,18 @@ impl Session {
                 _ => break,
             }
         }
+    }
+
+    /// Reads the digest of a text that may be large: the statement's end stops it.
+    #[cold]
+    fn digest_long(&mut self, cx: &FiberCx<'_>, text: &[u8]) -> Result<(), SqlError> {
+        if let Some(limit) = self.env.vars.settings().max_execution_time {
+            cx.set_statement_end(cx.now().checked_add(limit));
+        }
+        let lexing = self.env.vars.settings().lexing;
+        let digested = self.digested.get_or_insert_default();
+        let mut fiber = FiberExec { fiber: cx };
+        digested.read_stoppable(text, lexing, &Checkpoints::new(&mut fiber))
     }
 
     fn open_statement(

@@ -37,7 +37,6 @@ use crate::digest::{Digested, LiteralRole, Slot, SlotKind};
 use crate::keywords::Kw;
 use crate::lexer::{LexMode, Lexer, Token, TokenKind, is_space};
 use crate::watch::Watch;
-use nfold_types::NoCheckpoint;
 use nfold_types::error::{ErrorCode, SqlError};
 
 pub(crate) type Result<T> = std::result::Result<T, SqlError>;
@@ -125,7 +124,7 @@ impl Deprecated {
 ///
 /// Errors: 1064 with MySQL's text, 1065 where there is nothing at all, 1436 and 1473 beyond the depth limits.
 pub fn parse(text: &[u8], mode: LexMode) -> Result<Statement> {
-    parse_stoppable(text, mode, &NoCheckpoint)
+    Parser::new(text, mode, None, false, None).whole_statement()
 }
 
 /// As [`parse`] for a text that may be large; also ends with an error of the checkpoint.
@@ -134,8 +133,11 @@ pub fn parse_stoppable(
     mode: LexMode,
     checkpoint: &dyn nfold_types::Checkpoint,
 ) -> Result<Statement> {
+    if text.len() <= Digested::SHORT_TEXT {
+        return parse(text, mode);
+    }
     let watch = Watch::new(checkpoint);
-    let parsed = Parser::new(text, mode, None, false, &watch).whole_statement();
+    let parsed = Parser::new(text, mode, None, false, Some(&watch)).whole_statement();
     watch.into_result()?;
     parsed
 }
@@ -144,7 +146,7 @@ pub fn parse_stoppable(
 ///
 /// `Expr::Param(n)` is slot `n` of the digest, be it a literal or a marker.
 pub fn parse_parameterised(text: &[u8], digested: &Digested, markers: bool) -> Result<Parsed> {
-    parse_parameterised_stoppable(text, digested, markers, &NoCheckpoint)
+    parse_watched(text, digested, markers, None)
 }
 
 /// As [`parse_parameterised`] for a text that may be large; also ends with an error of the checkpoint.
@@ -154,8 +156,11 @@ pub fn parse_parameterised_stoppable(
     markers: bool,
     checkpoint: &dyn nfold_types::Checkpoint,
 ) -> Result<Parsed> {
+    if text.len() <= Digested::SHORT_TEXT {
+        return parse_watched(text, digested, markers, None);
+    }
     let watch = Watch::new(checkpoint);
-    let parsed = parse_watched(text, digested, markers, &watch);
+    let parsed = parse_watched(text, digested, markers, Some(&watch));
     watch.into_result()?;
     parsed
 }
@@ -164,7 +169,7 @@ fn parse_watched(
     text: &[u8],
     digested: &Digested,
     markers: bool,
-    watch: &Watch<'_>,
+    watch: Option<&Watch<'_>>,
 ) -> Result<Parsed> {
     let new = || Parser::new(text, digested.mode(), Some(digested), markers, watch);
     let mut parser = new();
@@ -265,7 +270,7 @@ impl<'a> Parser<'a> {
         mode: LexMode,
         digested: Option<&'a Digested>,
         markers_allowed: bool,
-        watch: &'a Watch<'a>,
+        watch: Option<&'a Watch<'a>>,
     ) -> Self {
         let lexer = Lexer::watched(text, mode, watch);
         let slots = digested.map_or(0, |d| d.slots().len());

@@ -269,9 +269,9 @@ impl RowLayout {
     ) -> Result<(), RowError> {
         self.begin_image(out, start);
         let mut values = values.into_iter();
-        for ordinal in 0..self.slots.len() {
+        for (ordinal, slot) in self.slots.iter().enumerate() {
             let value = values.next().ok_or(RowError::WrongCount)?;
-            self.put_value(ordinal, value, out, start)?;
+            self.put_value((ordinal, slot), value, out, start)?;
         }
         if values.next().is_some() {
             return Err(RowError::WrongCount);
@@ -291,8 +291,9 @@ impl RowLayout {
     ) -> Result<(), RowError> {
         let start = out.len();
         self.begin_image(out, start);
-        let done = (0..self.slots.len()).try_for_each(|ordinal| match changed(ordinal) {
-            Some(value) => self.put_value(ordinal, value, out, start),
+        let mut slots = self.slots.iter().enumerate();
+        let done = slots.try_for_each(|(ordinal, slot)| match changed(ordinal) {
+            Some(value) => self.put_value((ordinal, slot), value, out, start),
             None => self.put_field(ordinal, self.raw(old, ordinal)?, out, start),
         });
         match done {
@@ -304,6 +305,7 @@ impl RowLayout {
 
     /// Appends the beginning of an image without values, with room for wide offsets.
     /// [`narrow`](Self::narrow) closes that up where they are not needed.
+    #[inline]
     fn begin_image(&self, out: &mut Vec<u8>, start: usize) {
         out.extend_from_slice(&self.version.to_le_bytes());
         out.push(0);
@@ -311,22 +313,21 @@ impl RowLayout {
     }
 
     /// Puts the next value into the image that begins at `start`.
-    #[inline]
+    #[inline(always)]
     fn put_value(
         &self,
-        ordinal: usize,
+        (ordinal, slot): (usize, &Slot),
         value: ValueRef<'_>,
         out: &mut Vec<u8>,
         start: usize,
     ) -> Result<(), RowError> {
-        let slot = &self.slots[ordinal];
         if value.is_null() {
             return self.put_field(ordinal, RawField::Null, out, start);
         }
         if slot.width == 0 {
             let bytes = value.as_bytes();
-            let bytes = bytes.ok_or(RowError::TypeMismatch { ordinal })?;
-            return self.put_field(ordinal, RawField::Var(bytes), out, start);
+            out.extend_from_slice(bytes.ok_or(RowError::TypeMismatch { ordinal })?);
+            return self.end_field(slot, false, out, start);
         }
         let at = start + slot.place as usize;
         let field = &mut out[at..at + slot.width as usize];
