@@ -31,12 +31,16 @@
 //! A warm statement stores one word into its own slot and loads `closing_count`, which only DDL writes.
 //!
 //! # Not here
-//! Waiting: both sides return busy, and the caller tries again after a short sleep, so a waiting DDL never blocks a worker
-//! and, since it withdraws its claim between tries, never piles up readers. A waiting session is listed here ([`MdlWaiting`]), so
-//! that the search for deadlocks finds its blockers.
+//! Waiting: both sides return busy, and the caller tries again later, so a waiting DDL never blocks a worker and, since it
+//! withdraws its claim between tries, never piles up readers. A waiting session is listed here ([`MdlWaiting`]), so that the
+//! search for deadlocks finds its blockers, and so that the end of a claim wakes it. The end of a shared lock wakes nobody:
+//! statements would have to look for waiting sessions.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use nfold_sync::Barrier;
@@ -99,6 +103,17 @@ struct Wanted {
     ids: Vec<u64>,
     exclusive: bool,
     victim: bool,
+    /// It is worth trying again.
+    changed: bool,
+    waker: Option<Waker>,
+}
+
+impl Wanted {
+    /// Ends the pause between two tries; the caller wakes the session once the mutex is released.
+    fn change(&mut self) -> Option<Waker> {
+        self.changed = true;
+        self.waker.take()
+    }
 }
 
 #[derive(Default)]
@@ -120,6 +135,32 @@ impl Inner {
     fn is_claimed_by_other(&self, id: u64, session: u64) -> bool {
         self.claims_on(id)
             .any(|c| c.session == 0 || c.session != session)
+    }
+
+    /// Ends a claim. Sessions that want to announce one of its tables can go on; of those that want to claim one, the first in
+    /// the queue, if the claim was a granted one (so that a DDL that tries does not wake another one that does).
+    fn end_claim(&mut self, number: u64, granted: bool) -> Vec<Waker> {
+        let ended: SmallVec<[u64; 4]> = self
+            .closing
+            .iter()
+            .filter(|c| c.claim == number)
+            .map(|c| c.table)
+            .collect();
+        self.closing.retain(|c| c.claim != number);
+        let mut first: Option<&mut Wanted> = None;
+        let mut woken = Vec::new();
+        for wanted in self.waits.values_mut() {
+            if !wanted.ids.iter().any(|id| ended.contains(id)) {
+                continue;
+            }
+            if !wanted.exclusive {
+                woken.extend(wanted.change());
+            } else if granted && first.as_ref().is_none_or(|f| wanted.since < f.since) {
+                first = Some(wanted);
+            }
+        }
+        woken.extend(first.and_then(Wanted::change));
+        woken
     }
 
     /// The sessions that keep `session` from what it wants.
@@ -174,6 +215,30 @@ impl MdlWaiting {
     pub fn is_victim(&self) -> bool {
         let inner = self.mdl.inner.lock();
         inner.waits.get(&self.session).is_some_and(|w| w.victim)
+    }
+
+    /// Ready when the session should try again: a claim that was in its way has ended, or it is a deadlock's victim.
+    pub fn changed(&self) -> MdlChanged<'_> {
+        MdlChanged(self)
+    }
+}
+
+/// See [`MdlWaiting::changed`].
+pub struct MdlChanged<'w>(&'w MdlWaiting);
+
+impl Future for MdlChanged<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<()> {
+        let mut inner = self.0.mdl.inner.lock();
+        let Some(wanted) = inner.waits.get_mut(&self.0.session) else {
+            return Poll::Ready(());
+        };
+        if std::mem::take(&mut wanted.changed) {
+            return Poll::Ready(());
+        }
+        wanted.waker = Some(task.waker().clone());
+        Poll::Pending
     }
 }
 
@@ -258,9 +323,10 @@ impl Mdl {
         }));
         self.closing_count
             .store(inner.closing.len() as u64, Ordering::SeqCst);
-        let claim = MdlExclusive {
+        let mut claim = MdlExclusive {
             mdl: self.clone(),
             number,
+            granted: false,
         };
         self.barrier.heavy();
         let busy = inner.slots.iter().any(|slot| {
@@ -268,6 +334,7 @@ impl Mdl {
             !ours && ids.iter().any(|id| slot.holds(id.0))
         });
         drop(inner); // the claim's Drop takes the mutex
+        claim.granted = !busy;
         if busy { Err(MdlBusy) } else { Ok(claim) }
     }
 
@@ -296,6 +363,8 @@ impl Mdl {
             ids: ids.iter().map(|id| id.0).collect(),
             exclusive,
             victim: false,
+            changed: false,
+            waker: None,
         };
         self.inner.lock().waits.insert(session, wanted);
         MdlWaiting {
@@ -317,13 +386,15 @@ impl Mdl {
     /// Makes the session's wait that began at `since` end in a deadlock. False for an exclusive lock: DDL is no victim.
     pub fn sacrifice(&self, session: u64, since: Instant) -> bool {
         let mut inner = self.inner.lock();
-        match inner.waits.get_mut(&session) {
-            Some(wanted) if wanted.since == since && !wanted.exclusive => {
-                wanted.victim = true;
-                true
-            }
-            _ => false,
-        }
+        let wanted = match inner.waits.get_mut(&session) {
+            Some(wanted) if wanted.since == since && !wanted.exclusive => wanted,
+            _ => return false,
+        };
+        wanted.victim = true;
+        let waker = wanted.change();
+        drop(inner);
+        waker.into_iter().for_each(Waker::wake);
+        true
     }
 }
 
@@ -331,6 +402,8 @@ impl Mdl {
 pub struct MdlExclusive {
     mdl: Arc<Mdl>,
     number: u64,
+    /// No other session used the tables.
+    granted: bool,
 }
 
 impl MdlExclusive {
@@ -345,10 +418,12 @@ impl MdlExclusive {
 impl Drop for MdlExclusive {
     fn drop(&mut self) {
         let mut inner = self.mdl.inner.lock();
-        inner.closing.retain(|c| c.claim != self.number);
+        let woken = inner.end_claim(self.number, self.granted);
         self.mdl
             .closing_count
             .store(inner.closing.len() as u64, Ordering::SeqCst);
+        drop(inner);
+        woken.into_iter().for_each(Waker::wake);
     }
 }
 

@@ -179,3 +179,71 @@ fn readers_and_ddl_race() {
         stop.store(true, Ordering::Relaxed);
     });
 }
+
+/// Counts how often a session is woken.
+#[derive(Default)]
+struct Wakes(AtomicU64);
+
+impl std::task::Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether a session's pause is over; otherwise it will be woken.
+fn pause_is_over(waiting: &MdlWaiting, wakes: &Arc<Wakes>) -> bool {
+    let waker = Waker::from(wakes.clone());
+    let mut changed = std::pin::pin!(waiting.changed());
+    changed
+        .as_mut()
+        .poll(&mut Context::from_waker(&waker))
+        .is_ready()
+}
+
+#[test]
+fn end_of_a_claim_wakes_readers_and_one_writer() {
+    let mdl = Arc::new(Mdl::new());
+    let owner = mdl.slot(1);
+    let claim = mdl.try_exclusive(Some(&owner), &[T1]).expect("free");
+    let reads = [mdl.wait(2, &[T1], false), mdl.wait(3, &[T1], false)];
+    let writes = [mdl.wait(4, &[T1], true), mdl.wait(5, &[T1, T2], true)];
+    let other = mdl.wait(6, &[T2], false);
+    let wakes: [Arc<Wakes>; 5] = Default::default();
+    let waiting = || reads.iter().chain(&writes).chain([&other]).zip(&wakes);
+    assert!(waiting().all(|(w, wakes)| !pause_is_over(w, wakes)));
+    drop(claim);
+    let woken: Vec<u64> = wakes.iter().map(|w| w.0.load(Ordering::Relaxed)).collect();
+    assert_eq!(woken, [1, 1, 1, 0, 0], "the writer that waits longest");
+    let over: Vec<bool> = waiting()
+        .map(|(w, wakes)| pause_is_over(w, wakes))
+        .collect();
+    assert_eq!(over, [true, true, true, false, false]);
+    assert!(waiting().all(|(w, wakes)| !pause_is_over(w, wakes)), "once");
+}
+
+#[test]
+fn claim_that_is_withdrawn_wakes_no_writer() {
+    let mdl = Arc::new(Mdl::new());
+    let (mut reader, ddl) = (mdl.slot(1), mdl.slot(2));
+    reader.acquire(T1).expect("no claim");
+    let (read, write) = (mdl.wait(3, &[T1], false), mdl.wait(2, &[T1], true));
+    let wakes = Arc::new(Wakes::default());
+    assert!(mdl.try_exclusive(Some(&ddl), &[T1]).is_err(), "in use");
+    assert!(
+        !pause_is_over(&write, &wakes),
+        "it would try without a pause"
+    );
+    assert!(pause_is_over(&read, &wakes), "the claim was in its way");
+}
+
+#[test]
+fn victim_of_a_deadlock_is_woken() {
+    let mdl = Arc::new(Mdl::new());
+    let read = mdl.wait(2, &[T1], false);
+    let wakes = Arc::new(Wakes::default());
+    assert!(!pause_is_over(&read, &wakes));
+    let since = mdl.wait_of(2).expect("it waits").since;
+    assert!(mdl.sacrifice(2, since));
+    assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+    assert!(pause_is_over(&read, &wakes) && read.is_victim());
+}

@@ -15,8 +15,11 @@ use super::response::Response;
 use super::vars::{VarValue, isolation_word};
 use super::{Session, deadlock};
 
-/// Pause between two tries for a metadata lock.
+/// Pause between the first two tries for a metadata lock. Each further one is longer by a half, up to the second
+/// constant where the end of shared locks is waited for, else up to the third. The end of a claim ends any of them.
 const MDL_PAUSE: Duration = Duration::from_millis(1);
+const MDL_PAUSE_EXCLUSIVE: Duration = Duration::from_millis(10);
+const MDL_PAUSE_SHARED: Duration = Duration::from_millis(50);
 
 /// `SET TRANSACTION` without a scope: how the next transaction is to be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,6 +31,8 @@ pub struct NextTransaction {
 /// A wait for metadata locks, listed and noted from the first try that failed until this is dropped.
 pub(super) struct MdlWait {
     deadline: Option<Instant>,
+    /// How long the next pause is.
+    pause: Duration,
     begun: Option<BegunMdlWait>,
 }
 
@@ -43,6 +48,7 @@ impl MdlWait {
         let timeout = session.env.vars.settings().lock_wait_timeout;
         MdlWait {
             deadline: Instant::now().checked_add(timeout),
+            pause: MDL_PAUSE,
             begun: None,
         }
     }
@@ -74,7 +80,18 @@ impl MdlWait {
         if self.deadline.is_some_and(|d| Instant::now() >= d) {
             return Err(SqlError::new(ErrorCode::ER_LOCK_WAIT_TIMEOUT, &[]));
         }
-        cx.sleep(MDL_PAUSE).map_err(Interrupt::to_sql)
+        let longest = if exclusive {
+            MDL_PAUSE_EXCLUSIVE
+        } else {
+            MDL_PAUSE_SHARED
+        };
+        let until = Instant::now() + self.pause;
+        let until = self.deadline.map_or(until, |d| d.min(until));
+        self.pause = (self.pause * 3 / 2).min(longest);
+        match cx.wait(std::pin::pin!(begun.listed.changed()), Some(until)) {
+            Ok(()) | Err(Interrupt::Deadline) => Ok(()),
+            Err(why) => Err(why.to_sql()),
+        }
     }
 }
 
