@@ -16,7 +16,8 @@
 //! One thread's own. A fiber that waits keeps what it has taken; whoever comes meanwhile gets others.
 //!
 //! # Cost
-//! No allocation for a plan that ran here before. At most [`BUCKETS`] times [`PER_BUCKET`] operators wait, and [`PARAMS`] parameters. What one
+//! No allocation for a plan that ran here before. Hundreds of statements may wait for the lock of one hot row, each with operators of its own,
+//! so a place keeps up to [`PER_BUCKET`] of them. Those beyond [`ALWAYS_KEPT`] that no statement has used between two looks go again. What one
 //! piece of an operator may keep is bounded by itself; what all keep is looked at once in [`LOOK_EVERY`] statements, and the largest go where it
 //! is more than [`MOST_BYTES`].
 
@@ -30,20 +31,59 @@ use crate::statement::Executable;
 
 /// Places to look for a plan's operators.
 const BUCKETS: usize = 256;
-/// Operators in one place: of plans that share it, or of one that runs several times at once.
-const PER_BUCKET: usize = 8;
-/// Parameters that wait.
+/// Operators in one place: of plans that share it, or of one that runs many times at once.
+const PER_BUCKET: usize = 512;
+/// As many of them stay, also unused.
+const ALWAYS_KEPT: usize = 8;
+/// Parameters that wait, of any size.
 const PARAMS: usize = 64;
+/// Parameters that wait, with at most [`SMALL_PARAMS`] bytes each.
+const MANY_PARAMS: usize = 512;
+const SMALL_PARAMS: usize = 4 << 10;
 
 /// Statements between two looks at how much memory waits.
 const LOOK_EVERY: u32 = 1024;
 /// Bytes that may wait in all.
 const MOST_BYTES: usize = 32 << 20;
 
+/// Operators that wait in one place, the last used last.
+#[derive(Default)]
+struct Bucket {
+    list: Vec<Executable>,
+    /// The shortest that `list` was since the last look: so many of the first were not used.
+    unused: usize,
+}
+
+impl Bucket {
+    fn take(&mut self, plan: &Arc<Plan>) -> Option<Executable> {
+        let at = self
+            .list
+            .iter()
+            .rposition(|e| Arc::ptr_eq(e.plan(), plan))?;
+        let operators = self.list.remove(at);
+        self.unused = self.unused.min(self.list.len());
+        Some(operators)
+    }
+
+    /// The oldest of a full place go.
+    fn give(&mut self, operators: Executable) {
+        if self.list.len() >= PER_BUCKET {
+            self.list.drain(..PER_BUCKET / 2);
+        }
+        self.list.push(operators);
+    }
+
+    /// Operators that were not used since the last look go, but for a few.
+    fn drop_unused(&mut self) {
+        self.list.drain(..self.unused.saturating_sub(ALWAYS_KEPT));
+        self.unused = self.list.len();
+    }
+}
+
 /// See the module's header.
 #[derive(Default)]
 pub struct Loans {
-    buckets: RefCell<Vec<Vec<Executable>>>,
+    buckets: RefCell<Vec<Bucket>>,
     /// Operators that were taken back so far.
     given: Cell<u32>,
     /// Schema version of what waits.
@@ -79,31 +119,24 @@ impl Loans {
             self.schema_version.set(schema_version);
         }
         let mut buckets = self.buckets.borrow_mut();
-        if let Some(list) = buckets.get_mut(bucket(plan))
-            && let Some(at) = list.iter().rposition(|e| Arc::ptr_eq(e.plan(), plan))
-        {
-            return list.swap_remove(at);
-        }
-        Executable::new(plan.clone())
+        let kept = buckets.get_mut(bucket(plan)).and_then(|b| b.take(plan));
+        kept.unwrap_or_else(|| Executable::new(plan.clone()))
     }
 
-    /// Takes operators of a plan of this schema version back. The oldest of a full place go.
+    /// Takes operators of a plan of this schema version back.
     pub fn give_operators(&self, operators: Executable, schema_version: u64) {
         if self.schema_version.get() != schema_version {
             return; // the schema moved while they ran: nobody will ask for them
         }
         let mut buckets = self.buckets.borrow_mut();
         if buckets.is_empty() {
-            buckets.resize_with(BUCKETS, Vec::new);
+            buckets.resize_with(BUCKETS, Bucket::default);
         }
-        let list = &mut buckets[bucket(operators.plan())];
-        if list.len() >= PER_BUCKET {
-            list.remove(0);
-        }
-        list.push(operators);
+        buckets[bucket(operators.plan())].give(operators);
         let given = self.given.get().wrapping_add(1);
         self.given.set(given);
         if given.is_multiple_of(LOOK_EVERY) {
+            buckets.iter_mut().for_each(Bucket::drop_unused);
             drop(buckets);
             self.trim(MOST_BYTES);
         }
@@ -112,7 +145,8 @@ impl Loans {
     /// Bytes that wait here with operators, near enough.
     pub fn memory(&self) -> usize {
         let buckets = self.buckets.borrow();
-        buckets.iter().flatten().map(Executable::memory).sum()
+        let waiting = buckets.iter().flat_map(|b| &b.list);
+        waiting.map(Executable::memory).sum()
     }
 
     /// Where more than `most` bytes wait, the largest operators go, until half of that is left.
@@ -122,10 +156,14 @@ impl Loans {
             return;
         }
         let mut buckets = self.buckets.borrow_mut();
-        let mut sizes: Vec<usize> = buckets.iter().flatten().map(Executable::memory).collect();
+        let waiting = buckets.iter().flat_map(|b| &b.list);
+        let mut sizes: Vec<usize> = waiting.map(Executable::memory).collect();
         let largest = largest_kept(&mut sizes, most / 2);
-        for list in &mut *buckets {
-            list.retain(|operators| operators.memory() <= largest);
+        for bucket in &mut *buckets {
+            bucket
+                .list
+                .retain(|operators| operators.memory() <= largest);
+            bucket.unused = bucket.unused.min(bucket.list.len());
         }
     }
 
@@ -144,7 +182,11 @@ impl Loans {
     pub fn give_params(&self, mut params: Params) {
         params.release();
         let mut waiting = self.params.borrow_mut();
-        if waiting.len() < PARAMS {
+        let limit = match params.memory() {
+            ..=SMALL_PARAMS => MANY_PARAMS,
+            _ => PARAMS,
+        };
+        if waiting.len() < limit {
             waiting.push(params);
         }
     }
@@ -177,9 +219,24 @@ mod tests {
             loans.give_operators(Executable::new(a.clone()), 2);
         }
         loans.give_operators(anew, 2);
-        assert_eq!(Arc::strong_count(&a), 1 + PER_BUCKET);
+        assert_eq!(Arc::strong_count(&a), 2 + PER_BUCKET / 2);
         loans.give_operators(Executable::new(b.clone()), 1);
         assert_eq!(Arc::strong_count(&b), 1, "late ones are not kept");
+    }
+
+    #[test]
+    fn operators_that_many_statements_used_at_once_go_again() {
+        let (loans, a) = (Loans::default(), plan());
+        let many: Vec<Executable> = (0..200).map(|_| loans.operators(&a, 1)).collect();
+        for operators in many {
+            loans.give_operators(operators, 1);
+        }
+        assert_eq!(Arc::strong_count(&a), 1 + 200, "all wait for the next use");
+        for _ in 0..2 * LOOK_EVERY {
+            let operators = loans.operators(&a, 1);
+            loans.give_operators(operators, 1);
+        }
+        assert_eq!(Arc::strong_count(&a), 1 + ALWAYS_KEPT + 1);
     }
 
     #[test]

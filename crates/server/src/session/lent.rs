@@ -6,12 +6,24 @@ use nfold_exec::Loans;
 use nfold_sql::digest::Digested;
 use nfold_types::Value;
 
-/// Pieces of one kind that wait.
+/// Pieces of one kind that wait, of any size.
 const PIECES: usize = 64;
+/// Pieces of one kind that wait, with at most [`SMALL_PIECE`] bytes each: hundreds of statements may
+/// wait for one lock.
+const MANY_PIECES: usize = 512;
+const SMALL_PIECE: usize = 4 << 10;
 /// Values of `?` that memory is kept for.
 const KEPT_VALUES: usize = 4096;
 /// Bytes of a text's digest that are kept.
 const KEPT_DIGEST: usize = 256 << 10;
+
+/// How many pieces of one kind may wait for one of `bytes` to be among them.
+fn limit(bytes: usize) -> usize {
+    match bytes {
+        ..=SMALL_PIECE => MANY_PIECES,
+        _ => PIECES,
+    }
+}
 
 /// One thread's own.
 #[derive(Default)]
@@ -35,7 +47,8 @@ impl Lent {
     /// Takes it back.
     pub fn give_digested(&self, digested: Box<Digested>) {
         let mut waiting = self.digested.borrow_mut();
-        if waiting.len() < PIECES && digested.memory() <= KEPT_DIGEST {
+        let bytes = digested.memory();
+        if waiting.len() < limit(bytes) && bytes <= KEPT_DIGEST {
             waiting.push(digested);
         }
     }
@@ -50,7 +63,7 @@ impl Lent {
         values.clear();
         values.shrink_to(KEPT_VALUES);
         let mut waiting = self.values.borrow_mut();
-        if waiting.len() < PIECES {
+        if waiting.len() < limit(values.capacity() * size_of::<Value>()) {
             waiting.push(values);
         }
     }
