@@ -76,11 +76,12 @@ fn replaced<'a>(
     })
 }
 
-/// Inserts a row under `key`, over a delete-marked one if there is one.
+/// Inserts a row under `key`, over a delete-marked one if there is one. `duplicates`: how a row that
+/// is there already is locked.
 pub(super) fn insert(
     session: &mut EngineSession,
     table: &Table,
-    key: &[u8],
+    (key, duplicates): (&[u8], LockMode),
     image: &[u8],
     mover: &mut Mover,
     (current, next, value): (&mut Vec<u8>, &mut Vec<u8>, &mut Vec<u8>),
@@ -106,7 +107,7 @@ pub(super) fn insert(
         if holder.is_some() || !header.deleted {
             // Whoever has the row may still give it up: its lock decides. The row is looked at again under it.
             drop(mtr);
-            return duplicate_under_lock(session, table, key, holder, current);
+            return duplicate_under_lock(session, table, (key, duplicates), holder, current);
         }
         let wanted = LockRequest::new(index, LockKey::Key(key), LockMode::X, LockKind::Record)
             .becomes_implicit();
@@ -170,13 +171,13 @@ pub(super) fn insert(
     Ok(Inserted::Done(place))
 }
 
-/// Whether the clustered index has a live row with this key; that row is then locked in shared
-/// mode. Inserts of rows with long columns call this before they write overflow pages, so that a
+/// Whether the clustered index has a live row with this key; that row is then locked in `mode`.
+/// Inserts of rows with long columns call this before they write overflow pages, so that a
 /// duplicate key writes none. The outcome is the one that [`insert`] would have.
 pub(super) fn is_duplicate(
     session: &mut EngineSession,
     table: &Table,
-    key: &[u8],
+    (key, mode): (&[u8], LockMode),
     current: &mut Vec<u8>,
 ) -> Result<bool, Stop> {
     current.clear();
@@ -189,21 +190,21 @@ pub(super) fn is_duplicate(
     if header.deleted && holder.is_none() {
         return Ok(false);
     }
-    let inserted = duplicate_under_lock(session, table, key, holder, current)?;
+    let inserted = duplicate_under_lock(session, table, (key, mode), holder, current)?;
     Ok(inserted == Inserted::Duplicate)
 }
 
-/// A row stands where one is to be inserted: locks it shared, and says whether it is still there then.
+/// A row stands where one is to be inserted: locks it in `mode`, and says whether it is still there then.
 fn duplicate_under_lock(
     session: &mut EngineSession,
     table: &Table,
-    key: &[u8],
+    (key, mode): (&[u8], LockMode),
     holder: Option<TrxId>,
     current: &mut Vec<u8>,
 ) -> Result<Inserted, Stop> {
     let index = table.def().indexes[0].id.0;
-    let wanted = LockRequest::new(index, LockKey::Key(key), LockMode::S, LockKind::Record)
-        .implicit_holder(holder);
+    let wanted =
+        LockRequest::new(index, LockKey::Key(key), mode, LockKind::Record).implicit_holder(holder);
     let locked = session.lock(&wanted)?;
     current.clear();
     let store = table.store();
@@ -214,7 +215,7 @@ fn duplicate_under_lock(
         .map(|(header, _)| header);
     if locked == Locked::New && header.is_some_and(|h| session.active_other(h.trx).is_some()) {
         // Somebody's change came between: the lock did not know of it (K6 of `read::locking`).
-        session.unlock(index, key, LockMode::S, LockKind::Record);
+        session.unlock(index, key, mode, LockKind::Record);
         return Err(Stop::Wait(nfold_store::Wait::ready()));
     }
     if header.is_some_and(|h| !h.deleted) {

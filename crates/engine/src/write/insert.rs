@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use nfold_txn::locks::LockMode;
+
 use crate::error::Stop;
 use crate::overflow;
 use crate::session::EngineSession;
@@ -24,6 +26,12 @@ impl InsertOp {
             work: Work::new(),
             row: buffers::take(),
         }
+    }
+
+    /// Whether a row of the same key is to be changed then: it is locked exclusively at once, as two
+    /// sessions that share its lock could not both go on.
+    pub fn changes_duplicates(&mut self, yes: bool) {
+        self.work.duplicates = if yes { LockMode::X } else { LockMode::S };
     }
 
     /// The row image to insert, emptied, for the caller to fill. The operation starts over.
@@ -61,7 +69,12 @@ impl InsertOp {
             let long = (work.primary.len(), &row[..]);
             if overflow::is_long(long)
                 && !table.has_hidden_row_id()
-                && clustered::is_duplicate(session, table, &work.primary, &mut work.current)?
+                && clustered::is_duplicate(
+                    session,
+                    table,
+                    (&work.primary, work.duplicates),
+                    &mut work.current,
+                )?
             {
                 return Ok(WriteOutcome::Duplicate { index: 0 });
             }
@@ -71,7 +84,8 @@ impl InsertOp {
             let image = if work.moved_out { &work.moved } else { &*row };
             let buffers = (&mut work.current, &mut work.next, &mut work.value);
             let mover = &mut work.mover;
-            match clustered::insert(session, table, &work.primary, image, mover, buffers)? {
+            let key = (&work.primary[..], work.duplicates);
+            match clustered::insert(session, table, key, image, mover, buffers)? {
                 Inserted::Done(place) => {
                     work.place = place;
                     work.progress = Progress::Index { n: 1, half: false };
@@ -101,7 +115,13 @@ fn insert_entries(
         if table.index(n).unique {
             work.key.clear();
             table.secondary_key(n, row, &[], &mut work.key)?;
-            if secondary::unique_conflict(session, table, n, &work.key, &work.primary)? {
+            if secondary::unique_conflict(
+                session,
+                table,
+                n,
+                &work.key,
+                (&work.primary, work.duplicates),
+            )? {
                 work.progress = Progress::Undoing { index: n };
                 break;
             }

@@ -26,6 +26,7 @@ mod secondary;
 mod update;
 
 use nfold_btree::Guess;
+use nfold_txn::locks::LockMode;
 
 use crate::overflow::Mover;
 
@@ -71,6 +72,8 @@ pub(crate) struct Work {
     /// The new row as it goes on the tree page, if long columns had to move out.
     pub moved: Vec<u8>,
     pub moved_out: bool,
+    /// How a row of the same key is locked.
+    pub duplicates: LockMode,
 }
 
 impl Work {
@@ -87,6 +90,7 @@ impl Work {
             mover: Mover::default(),
             moved: Vec::new(),
             moved_out: false,
+            duplicates: LockMode::S,
         }
     }
 

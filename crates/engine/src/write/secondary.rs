@@ -19,7 +19,7 @@ pub(super) fn unique_conflict(
     table: &Table,
     n: usize,
     own_key: &[u8],
-    primary: &[u8],
+    (primary, duplicates): (&[u8], LockMode),
 ) -> Result<bool, Stop> {
     let index = table.index(n);
     if !index.unique
@@ -53,7 +53,7 @@ pub(super) fn unique_conflict(
             if !others || (entry.deleted && holder.is_none()) {
                 continue;
             }
-            if live_under_lock(session, table, (n, key), holder)? {
+            if live_under_lock(session, table, (n, key, duplicates), holder)? {
                 return Ok(true);
             }
         }
@@ -61,18 +61,18 @@ pub(super) fn unique_conflict(
     Ok(false)
 }
 
-/// Whether an entry of another row is live once it is locked shared; it was copied before.
+/// Whether an entry of another row is live once it is locked in `mode`; it was copied before.
 fn live_under_lock(
     session: &mut EngineSession,
     table: &Table,
-    (n, key): (usize, &[u8]),
+    (n, key, mode): (usize, &[u8], LockMode),
     mut holder: Option<TrxId>,
 ) -> Result<bool, Stop> {
     let id = table.def().indexes[n].id.0;
     let mut now = Vec::new();
     loop {
-        let wanted = LockRequest::new(id, LockKey::Key(key), LockMode::S, LockKind::Record)
-            .implicit_holder(holder);
+        let wanted =
+            LockRequest::new(id, LockKey::Key(key), mode, LockKind::Record).implicit_holder(holder);
         let locked = session.lock(&wanted)?;
         now.clear();
         let tree = &table.index(n).tree;
@@ -84,7 +84,7 @@ fn live_under_lock(
         holder = entry.as_ref().and_then(|e| session.active_other(e.trx));
         if locked == Locked::New && (holder.is_some() || looked.is_err()) {
             // Somebody's change came between: the lock did not know of it (K6 of `read::locking`).
-            session.unlock(id, key, LockMode::S, LockKind::Record);
+            session.unlock(id, key, mode, LockKind::Record);
             looked?;
             continue;
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use nfold_txn::locks::LockMode;
 use nfold_types::row::RowLayout;
 
 use crate::error::Stop;
@@ -129,7 +130,8 @@ impl UpdateOp {
         if self.moves {
             let buffers = (&mut work.current, &mut work.next, &mut work.value);
             let mover = &mut work.mover;
-            match clustered::insert(session, table, &work.primary, image, mover, buffers)? {
+            let key = (&work.primary[..], LockMode::S);
+            match clustered::insert(session, table, key, image, mover, buffers)? {
                 Inserted::Done(place) => work.place = place,
                 Inserted::Duplicate => {
                     work.progress = Progress::Undoing { index: 0 };
@@ -169,7 +171,8 @@ impl UpdateOp {
                     table.secondary_key(n, &self.new, &[], &mut work.key)?;
                     // An entry of the row itself does not count, under its old primary key or its new one.
                     let own = &self.old_primary;
-                    if secondary::unique_conflict(session, table, n, &work.key, own)? {
+                    if secondary::unique_conflict(session, table, n, &work.key, (own, LockMode::S))?
+                    {
                         work.progress = Progress::Undoing { index: n };
                         break;
                     }

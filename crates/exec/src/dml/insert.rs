@@ -76,7 +76,7 @@ pub(crate) fn insert(
 
 impl<'i> Inserting<'i, '_> {
     /// What the client and the session learn.
-    fn result(self, several: bool) -> StatementResult {
+    fn result(&self, several: bool) -> StatementResult {
         let AutoIncrement {
             generated,
             explicit,
@@ -306,8 +306,9 @@ impl<'i> Inserting<'i, '_> {
 
     /// Inserts the row; false: another row was updated instead, or the row was skipped.
     fn write(&mut self, table: &Table) -> Result<bool, SqlError> {
+        let changes_duplicates = self.plan.replace || !self.plan.on_duplicate.is_empty();
         loop {
-            let image = self.changes.begin_insert();
+            let image = self.changes.begin_insert(changes_duplicates);
             table
                 .layout()
                 .encode(self.row.iter().map(Value::as_ref), image)

@@ -18,8 +18,9 @@ pub(super) const ROWS_PER_TICK: u64 = 256;
 pub(crate) struct TableChanges {
     table: Arc<Table>,
     insert: Option<InsertOp>,
-    update: Option<UpdateOp>,
-    delete: Option<DeleteOp>,
+    /// Boxed, as most statements need one kind alone.
+    update: Option<Box<UpdateOp>>,
+    delete: Option<Box<DeleteOp>>,
 }
 
 impl TableChanges {
@@ -38,12 +39,13 @@ impl TableChanges {
         &self.table
     }
 
-    /// The empty image of a row to insert, for the caller to fill.
-    pub fn begin_insert(&mut self) -> &mut Vec<u8> {
+    /// The empty image of a row to insert, for the caller to fill. `changes_duplicates`: the
+    /// statement changes or replaces rows of the same key.
+    pub fn begin_insert(&mut self, changes_duplicates: bool) -> &mut Vec<u8> {
         let TableChanges { table, insert, .. } = self;
-        insert
-            .get_or_insert_with(|| InsertOp::new(table.clone()))
-            .row()
+        let op = insert.get_or_insert_with(|| InsertOp::new(table.clone()));
+        op.changes_duplicates(changes_duplicates);
+        op.row()
     }
 
     /// The image of the row that was inserted last, or could not be.
@@ -65,7 +67,7 @@ impl TableChanges {
     pub fn begin_update(&mut self, old: &[u8], row_id: Option<u64>) -> &mut Vec<u8> {
         let TableChanges { table, update, .. } = self;
         update
-            .get_or_insert_with(|| UpdateOp::new(table.clone()))
+            .get_or_insert_with(|| Box::new(UpdateOp::new(table.clone())))
             .row(old, row_id)
     }
 
@@ -82,14 +84,14 @@ impl TableChanges {
             ..
         } = self;
         let image = update
-            .get_or_insert_with(|| UpdateOp::new(table.clone()))
+            .get_or_insert_with(|| Box::new(UpdateOp::new(table.clone())))
             .row(old, row_id);
         (insert.as_ref().map_or(&[], InsertOp::image), image)
     }
 
     /// The new image of the row that was updated last, or could not be.
     pub fn updated(&self) -> &[u8] {
-        self.update.as_ref().map_or(&[], UpdateOp::image)
+        self.update.as_ref().map_or(&[], |op| op.image())
     }
 
     /// Updates the row. A duplicate is an outcome, not an error, and leaves the table unchanged.
@@ -112,7 +114,7 @@ impl TableChanges {
         row_id: Option<u64>,
     ) -> Result<(), SqlError> {
         let TableChanges { table, delete, .. } = self;
-        let op = delete.get_or_insert_with(|| DeleteOp::new(table.clone()));
+        let op = delete.get_or_insert_with(|| Box::new(DeleteOp::new(table.clone())));
         op.row(image, row_id);
         rt.drive(|session| session.delete(op)).map(|_| ())
     }
