@@ -483,9 +483,16 @@ errors! {
     ER_INVALID_JSON_CHARSET_IN_FUNCTION = 3145, "22032", "Invalid JSON character data provided to function %s: '%s'; utf8 is required.";
     ER_INVALID_TYPE_FOR_JSON = 3146, "22032", "Invalid data type for JSON data in argument %u to function %s; a JSON string or JSON type is required.";
     ER_INVALID_CAST_TO_JSON = 3147, "22032", "Cannot CAST value to JSON.";
+    ER_INVALID_JSON_PATH_WILDCARD = 3149, "42000", "In this situation, path expressions may not contain the * and ** tokens or an array range.";
+    ER_JSON_VALUE_TOO_BIG = 3150, "22032", "The JSON value is too big to be stored in a JSON column.";
+    ER_JSON_KEY_TOO_BIG = 3151, "22032", "The JSON object contains a key name that is too long.";
     ER_JSON_USED_AS_KEY = 3152, "42000", "JSON column '%-.192s' supports indexing only via generated columns on a specified JSON path.";
     ER_JSON_VACUOUS_PATH = 3153, "42000", "The path expression '$' is not allowed in this context.";
+    ER_JSON_BAD_ONE_OR_ALL_ARG = 3154, "42000", "The oneOrAll argument to %s may take these values: 'one' or 'all'.";
+    ER_NUMERIC_JSON_VALUE_OUT_OF_RANGE = 3155, "22003", "Out of range JSON value for CAST to %s%-.0s from column %s at row %ld";
     ER_INVALID_JSON_VALUE_FOR_CAST = 3156, "22018", "Invalid JSON value for CAST to %s%-.0s from column %s at row %ld";
+    ER_JSON_DOCUMENT_TOO_DEEP = 3157, "22032", "The JSON document exceeds the maximum depth.";
+    ER_JSON_DOCUMENT_NULL_KEY = 3158, "22032", "JSON documents may not contain NULL member names.";
     ER_SECURE_TRANSPORT_REQUIRED = 3159, "HY000", "Connections using insecure transport are prohibited while --require_secure_transport=ON.";
     ER_NO_SECURE_TRANSPORTS_CONFIGURED = 3160, "HY000", "No secure transports (SSL or Shared Memory) are configured, unable to set --require_secure_transport=ON.";
     ER_USER_DOES_NOT_EXIST = 3162, "HY000", "Authorization ID %s does not exist.";

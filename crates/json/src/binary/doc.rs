@@ -1,0 +1,402 @@
+//! Reading a document in place.
+
+use nfold_types::{Date, DateTime, Decimal, ErrorCode, SqlError, Time};
+
+use super::*;
+use crate::tree::{self, FieldType, Json, Opaque, Work};
+
+/// A value inside a document's bytes. Nothing is read before it is needed.
+#[derive(Clone, Copy, Debug)]
+pub struct Doc<'a> {
+    type_byte: u8,
+    /// The value, and maybe more behind it.
+    bytes: &'a [u8],
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DocKind {
+    /// An object.
+    Object,
+    /// An array.
+    Array,
+    /// Anything else.
+    Scalar,
+}
+
+/// A value that is neither array nor object.
+#[derive(Clone, Copy, Debug)]
+pub enum Scalar<'a> {
+    /// `null`
+    Null,
+    /// `true`, `false`
+    Bool(bool),
+    /// A signed integer.
+    Int(i64),
+    /// An unsigned integer.
+    UInt(u64),
+    /// A double.
+    Double(f64),
+    /// A DECIMAL.
+    Decimal(Decimal),
+    /// A string.
+    String(&'a str),
+    /// A DATE.
+    Date(Date),
+    /// A TIME.
+    Time(Time),
+    /// A DATETIME.
+    DateTime(DateTime),
+    /// A TIMESTAMP, in the time zone of the session that made the document.
+    Timestamp(DateTime),
+    /// Bytes of another SQL type.
+    Opaque(FieldType, &'a [u8]),
+}
+
+/// Error 3142 (I3).
+fn damaged() -> SqlError {
+    SqlError::new(ErrorCode::ER_INVALID_JSON_BINARY_DATA, &[])
+}
+
+fn number(bytes: &[u8], at: usize, width: usize) -> Result<usize, SqlError> {
+    let end = at.checked_add(width).ok_or_else(damaged)?;
+    let field = bytes.get(at..end).ok_or_else(damaged)?;
+    Ok(field.iter().rev().fold(0, |n, b| n << 8 | usize::from(*b)))
+}
+
+/// The bytes behind their length.
+fn counted(bytes: &[u8]) -> Result<&[u8], SqlError> {
+    let mut length = 0usize;
+    for (i, byte) in bytes.iter().take(5).enumerate() {
+        length |= usize::from(byte & 0x7F) << (7 * i);
+        if byte & 0x80 == 0 {
+            return bytes[i + 1..].get(..length).ok_or_else(damaged);
+        }
+    }
+    Err(damaged())
+}
+
+/// The head of an array or an object.
+#[derive(Clone, Copy)]
+struct Head {
+    large: bool,
+    count: usize,
+    /// Where the entries of values begin.
+    values: usize,
+}
+
+impl<'a> Doc<'a> {
+    /// The document of these bytes. An empty text, which an implicit default may leave in a column,
+    /// is `null`, as in MySQL.
+    ///
+    /// # Errors
+    /// 3142, if they begin with no type.
+    pub fn new(bytes: &'a [u8]) -> Result<Doc<'a>, SqlError> {
+        let Some((&type_byte, value)) = bytes.split_first() else {
+            return Ok(Doc {
+                type_byte: LITERAL,
+                bytes: &[LITERAL_NULL],
+            });
+        };
+        if type_byte > STRING && type_byte != OPAQUE {
+            return Err(damaged());
+        }
+        Ok(Doc {
+            type_byte,
+            bytes: value,
+        })
+    }
+
+    /// What it is.
+    pub fn kind(self) -> DocKind {
+        match self.type_byte {
+            SMALL_OBJECT | LARGE_OBJECT => DocKind::Object,
+            SMALL_ARRAY | LARGE_ARRAY => DocKind::Array,
+            _ => DocKind::Scalar,
+        }
+    }
+
+    /// Tells values of one document apart: two of them have the same address only if they are one.
+    pub(crate) fn address(self) -> usize {
+        self.bytes.as_ptr() as usize
+    }
+
+    fn head(self) -> Result<Option<Head>, SqlError> {
+        let (large, object) = match self.type_byte {
+            SMALL_OBJECT => (false, true),
+            LARGE_OBJECT => (true, true),
+            SMALL_ARRAY => (false, false),
+            LARGE_ARRAY => (true, false),
+            _ => return Ok(None),
+        };
+        let count = number(self.bytes, 0, offset_width(large))?;
+        let names = if object { name_entry_width(large) } else { 0 };
+        let values = 2 * offset_width(large) + count * names;
+        if values + count * value_entry_width(large) > self.bytes.len() {
+            return Err(damaged());
+        }
+        Ok(Some(Head {
+            large,
+            count,
+            values,
+        }))
+    }
+
+    /// Elements of an array, members of an object, 1 for a scalar.
+    ///
+    /// # Errors
+    /// 3142
+    pub fn length(self) -> Result<usize, SqlError> {
+        Ok(self.head()?.map_or(1, |head| head.count))
+    }
+
+    fn child(self, head: Head, place: usize) -> Result<Doc<'a>, SqlError> {
+        let entry = head.values + place * value_entry_width(head.large);
+        let type_byte = *self.bytes.get(entry).ok_or_else(damaged)?;
+        if is_inlined(type_byte, head.large) {
+            let bytes = self.bytes.get(entry + 1..).ok_or_else(damaged)?;
+            return Ok(Doc { type_byte, bytes });
+        }
+        let at = number(self.bytes, entry + 1, offset_width(head.large))?;
+        // A child lies behind all entries, so a damaged document makes no cycle.
+        if at < head.values {
+            return Err(damaged());
+        }
+        let bytes = self.bytes.get(at..).ok_or_else(damaged)?;
+        Ok(Doc { type_byte, bytes })
+    }
+
+    fn name(self, head: Head, place: usize) -> Result<&'a [u8], SqlError> {
+        let width = offset_width(head.large);
+        let entry = 2 * width + place * name_entry_width(head.large);
+        let at = number(self.bytes, entry, width)?;
+        let length = number(self.bytes, entry + width, 2)?;
+        let end = at.checked_add(length).ok_or_else(damaged)?;
+        self.bytes.get(at..end).ok_or_else(damaged)
+    }
+
+    /// Element `place` of an array.
+    ///
+    /// # Errors
+    /// 3142
+    pub fn element(self, place: usize) -> Result<Option<Doc<'a>>, SqlError> {
+        match self.head()? {
+            Some(head) if self.kind() == DocKind::Array && place < head.count => {
+                self.child(head, place).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The member of an object called `name`, found by binary search (I1).
+    ///
+    /// # Errors
+    /// 3142
+    pub fn member(self, name: &str) -> Result<Option<Doc<'a>>, SqlError> {
+        let Some(head) = self.head()? else {
+            return Ok(None);
+        };
+        if self.kind() != DocKind::Object {
+            return Ok(None);
+        }
+        let (mut low, mut high) = (0, head.count);
+        while low < high {
+            let middle = (low + high) / 2;
+            let found = self.name(head, middle)?;
+            let order = found.len().cmp(&name.len());
+            match order.then_with(|| found.cmp(name.as_bytes())) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => return self.child(head, middle).map(Some),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The elements of an array; those of other values are none.
+    ///
+    /// # Errors
+    /// 3142
+    pub fn elements(self) -> Result<Elements<'a>, SqlError> {
+        let head = self.head()?.filter(|_| self.kind() == DocKind::Array);
+        Ok(Elements {
+            doc: self,
+            head,
+            next: 0,
+        })
+    }
+
+    /// The members of an object; those of other values are none.
+    ///
+    /// # Errors
+    /// 3142
+    pub fn members(self) -> Result<Members<'a>, SqlError> {
+        let head = self.head()?.filter(|_| self.kind() == DocKind::Object);
+        Ok(Members {
+            doc: self,
+            head,
+            next: 0,
+        })
+    }
+
+    /// The value, if it is neither array nor object.
+    ///
+    /// # Errors
+    /// 3142
+    pub fn scalar(self) -> Result<Option<Scalar<'a>>, SqlError> {
+        let signed = |width: usize| {
+            let bits = number(self.bytes, 0, width)? as u64;
+            let unused = 64 - 8 * width as u32;
+            Ok::<i64, SqlError>((bits << unused) as i64 >> unused)
+        };
+        let unsigned = |width: usize| Ok::<u64, SqlError>(number(self.bytes, 0, width)? as u64);
+        Ok(Some(match self.type_byte {
+            LITERAL => match self.bytes.first() {
+                Some(&LITERAL_NULL) => Scalar::Null,
+                Some(&LITERAL_TRUE) => Scalar::Bool(true),
+                Some(&LITERAL_FALSE) => Scalar::Bool(false),
+                _ => return Err(damaged()),
+            },
+            INT16 => Scalar::Int(signed(2)?),
+            INT32 => Scalar::Int(signed(4)?),
+            INT64 => Scalar::Int(signed(8)?),
+            UINT16 => Scalar::UInt(unsigned(2)?),
+            UINT32 => Scalar::UInt(unsigned(4)?),
+            UINT64 => Scalar::UInt(unsigned(8)?),
+            DOUBLE => Scalar::Double(f64::from_bits(unsigned(8)?)),
+            STRING => {
+                let text = counted(self.bytes)?;
+                Scalar::String(std::str::from_utf8(text).map_err(|_| damaged())?)
+            }
+            OPAQUE => self.opaque()?,
+            _ => return Ok(None),
+        }))
+    }
+
+    fn opaque(self) -> Result<Scalar<'a>, SqlError> {
+        let (&field_type, rest) = self.bytes.split_first().ok_or_else(damaged)?;
+        let bytes = counted(rest)?;
+        let field_type = FieldType(field_type);
+        let value = match field_type {
+            FieldType::DECIMAL => tree::read_decimal(bytes).map(Scalar::Decimal),
+            FieldType::TIME => tree::read_time(bytes).map(Scalar::Time),
+            FieldType::DATE => tree::read_datetime(bytes).map(|v| Scalar::Date(v.date())),
+            FieldType::DATETIME => tree::read_datetime(bytes).map(Scalar::DateTime),
+            FieldType::TIMESTAMP => tree::read_datetime(bytes).map(Scalar::Timestamp),
+            other => Some(Scalar::Opaque(other, bytes)),
+        };
+        value.ok_or_else(damaged)
+    }
+
+    /// Bytes of the value, without its type.
+    fn stored_len(self) -> Result<usize, SqlError> {
+        let behind = |bytes: &[u8]| bytes.as_ptr() as usize - self.address() + bytes.len();
+        Ok(match self.type_byte {
+            LITERAL => 1,
+            INT16 | UINT16 => 2,
+            INT32 | UINT32 => 4,
+            INT64 | UINT64 | DOUBLE => 8,
+            STRING => behind(counted(self.bytes)?),
+            OPAQUE => behind(counted(self.bytes.get(1..).ok_or_else(damaged)?)?),
+            _ => {
+                let width = offset_width(matches!(self.type_byte, LARGE_OBJECT | LARGE_ARRAY));
+                number(self.bytes, width, width)?
+            }
+        })
+    }
+
+    /// Appends the value as a document of its own.
+    ///
+    /// # Errors
+    /// 3142
+    pub fn write_to(self, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        let length = self.stored_len()?;
+        out.push(self.type_byte);
+        out.extend_from_slice(self.bytes.get(..length).ok_or_else(damaged)?);
+        Ok(())
+    }
+
+    /// The value as a tree.
+    ///
+    /// # Errors
+    /// 3142; a statement that must end.
+    pub fn to_json(self, work: &Work<'_>) -> Result<Json, SqlError> {
+        work.add(30)?;
+        let Some(scalar) = self.scalar()? else {
+            return match self.kind() {
+                DocKind::Object => {
+                    let members = self.members()?.map(|member| {
+                        let (name, value) = member?;
+                        Ok((name.to_string(), value.to_json(work)?))
+                    });
+                    Ok(Json::Object(members.collect::<Result<_, SqlError>>()?))
+                }
+                _ => {
+                    let elements = self.elements()?.map(|element| element?.to_json(work));
+                    Ok(Json::Array(elements.collect::<Result<_, SqlError>>()?))
+                }
+            };
+        };
+        Ok(match scalar {
+            Scalar::Null => Json::Null,
+            Scalar::Bool(v) => Json::Bool(v),
+            Scalar::Int(v) => Json::Int(v),
+            Scalar::UInt(v) => Json::UInt(v),
+            Scalar::Double(v) => Json::Double(v),
+            Scalar::String(text) => {
+                work.add(text.len() / 8)?;
+                Json::String(text.to_string())
+            }
+            _ => Json::Opaque(Opaque {
+                field_type: FieldType(self.bytes[0]),
+                bytes: counted(&self.bytes[1..])?.to_vec(),
+            }),
+        })
+    }
+}
+
+/// See [`Doc::elements`].
+pub struct Elements<'a> {
+    doc: Doc<'a>,
+    head: Option<Head>,
+    next: usize,
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Result<Doc<'a>, SqlError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let head = self.head?;
+        let place = self.next;
+        if place == head.count {
+            return None;
+        }
+        self.next += 1;
+        Some(self.doc.child(head, place))
+    }
+}
+
+/// See [`Doc::members`].
+pub struct Members<'a> {
+    doc: Doc<'a>,
+    head: Option<Head>,
+    next: usize,
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = Result<(&'a str, Doc<'a>), SqlError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let head = self.head?;
+        let place = self.next;
+        if place == head.count {
+            return None;
+        }
+        self.next += 1;
+        let name = self.doc.name(head, place);
+        Some(name.and_then(|name| {
+            let name = std::str::from_utf8(name).map_err(|_| damaged())?;
+            Ok((name, self.doc.child(head, place)?))
+        }))
+    }
+}

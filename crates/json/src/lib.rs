@@ -1,0 +1,55 @@
+//! JSON documents as MySQL stores, prints and compares them.
+//!
+//! # Picture
+//!
+//! ```text
+//! text ─ text::parse ─► Json tree ─ binary::encode ─► bytes ─► Doc ─ path ─► members
+//!                          ▲                                    │
+//!                          └──────────── Doc::to_json ──────────┤
+//!                        edit: set, remove, merge               └─ text::print, compare, contains
+//! ```
+//!
+//! A document is the bytes of MySQL's binary layout ([`binary`]). [`Doc`] reads it in place; only
+//! functions that change a document make a tree ([`Json`]) of it.
+//!
+//! # Invariants
+//!
+//! - I1: the members of an object are sorted by the length of their name, then by its bytes, and no
+//!   name occurs twice.
+//! - I2: no document is deeper than [`MAX_DEPTH`], so functions may recurse over it.
+//! - I3: no offset or length of a stored document is trusted: a damaged one is error 3142.
+//!
+//! # Not here
+//!
+//! SQL NULL, character sets other than UTF-8, and conversions from and to SQL types: those are the
+//! executor's.
+#![forbid(unsafe_code)]
+
+mod aggregate;
+pub mod binary;
+mod compare;
+mod contains;
+mod edit;
+mod path;
+mod read;
+mod search;
+mod sort_key;
+mod text;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+pub use aggregate::{ArrayBuilder, ObjectBuilder};
+pub use binary::{Doc, DocKind, Scalar};
+pub use compare::compare;
+pub use contains::{contains, overlaps};
+pub use edit::{EditMode, array_append, array_insert, merge_patch, merge_preserve, remove, set};
+pub use path::{Index, Leg, Path, PathError};
+pub use read::{depth, keys, seek, seek_one, type_name};
+pub use search::search;
+pub use sort_key::{append_hash_key, append_sort_key};
+pub use text::{
+    ParseError, is_valid, parse, print, print_pretty, print_unquoted, quote, unquote, write_quoted,
+};
+pub use tree::{FieldType, Json, MAX_DEPTH, Opaque, Work};

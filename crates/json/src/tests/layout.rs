@@ -1,0 +1,107 @@
+//! The binary layout: large containers, damaged bytes, keys for sorting and hashing.
+
+use std::cmp::Ordering;
+
+use super::*;
+
+/// Documents of every size class.
+fn documents() -> Vec<Json> {
+    let lines = include_str!("recorded.tsv").lines();
+    let texts = lines.filter_map(|line| line.strip_prefix("depth\t")?.split('\t').next());
+    let mut documents: Vec<Json> = texts
+        .map(|text| tree(&unescaped(text), 1, "").unwrap())
+        .collect();
+    let long = |n: usize| Json::String("x".repeat(n));
+    let numbers = [-1, 40_000, 1 << 40].map(Json::Int);
+    let mut large: Vec<Json> = numbers.to_vec();
+    large.extend([long(127), long(128), long(70_000), Json::UInt(u64::MAX)]);
+    documents.push(Json::Array(large.clone()));
+    documents.push(Json::Array(vec![Json::Array(large.clone()), Json::Int(-5)]));
+    documents.push(Json::object(
+        large
+            .into_iter()
+            .enumerate()
+            .map(|(i, v)| (format!("k{i}"), v))
+            .collect(),
+    ));
+    documents.push(Json::Array(vec![Json::Null; 70_000]));
+    documents
+}
+
+#[test]
+fn what_is_encoded_is_read_back() {
+    for value in documents() {
+        let bytes = stored(&value);
+        assert_eq!(Doc::new(&bytes).unwrap().to_json(&work()).unwrap(), value);
+        let mut copy = Vec::new();
+        Doc::new(&bytes).unwrap().write_to(&mut copy).unwrap();
+        assert_eq!(copy, bytes);
+    }
+}
+
+#[test]
+fn small_containers_have_mysqls_bytes() {
+    let value = tree(r#"{"a": 1, "bb": "x", "c": [true, -70000]}"#, 1, "").unwrap();
+    let expected = [
+        0x00, 3, 0, 51, 0, // small object, 3 members, 51 bytes
+        25, 0, 1, 0, 26, 0, 1, 0, 27, 0, 2, 0, // names: a, c, bb
+        5, 1, 0, 2, 31, 0, 12, 49, 0, // 1 in place, the array, the string
+        b'a', b'c', b'b', b'b', // names
+    ];
+    let bytes = stored(&value);
+    assert_eq!(bytes[5..17], [25, 0, 1, 0, 26, 0, 1, 0, 27, 0, 2, 0]);
+    assert_eq!(bytes[1..3], expected[1..3]);
+    assert_eq!(usize::from(bytes[3]), bytes.len() - 1);
+    assert_eq!(&bytes[26..30], b"acbb");
+}
+
+#[test]
+fn damaged_bytes_are_errors_and_never_panics() {
+    let mut random = 1u64;
+    for value in documents().iter().filter(|v| stored(v).len() < 500) {
+        let bytes = stored(value);
+        for _ in 0..50 {
+            let mut damaged = bytes.clone();
+            random = random
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            let at = (random >> 33) as usize % damaged.len();
+            damaged[at] ^= (random >> 20) as u8 | 1;
+            damaged.truncate(damaged.len() - (random >> 60) as usize % damaged.len().min(3));
+            let Ok(doc) = Doc::new(&damaged) else {
+                continue;
+            };
+            let mut out = Vec::new();
+            let _ = print(doc, &work(), &mut out);
+            let _ = doc.to_json(&work());
+            let _ = compare(doc, doc, &work());
+        }
+    }
+}
+
+#[test]
+fn keys_order_and_hash_as_comparisons_do() {
+    let documents = documents();
+    let stored: Vec<Vec<u8>> = documents.iter().map(stored).collect();
+    for a in &stored {
+        for b in stored.iter().filter(|b| b.len() < 2000 || a.len() < 2000) {
+            let (left, right) = (Doc::new(a).unwrap(), Doc::new(b).unwrap());
+            let order = compare(left, right, &work()).unwrap();
+            let key = |doc| {
+                let mut key = Vec::new();
+                let scalar = append_sort_key(doc, &mut key).unwrap();
+                (key, scalar)
+            };
+            let ((a, scalar), (b, other)) = (key(left), key(right));
+            if scalar || other {
+                assert_eq!(a.cmp(&b), order, "{left:?} {right:?}");
+            }
+            let hash = |doc| {
+                let mut key = Vec::new();
+                append_hash_key(doc, &work(), &mut key).unwrap();
+                key
+            };
+            assert_eq!(hash(left) == hash(right), order == Ordering::Equal);
+        }
+    }
+}
