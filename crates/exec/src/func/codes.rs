@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, infer_int};
-use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
+use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind, Value};
 
 use super::{Evaluated, Func, Inferred, PIECE_BYTES, Pace, arg, func};
 use crate::eval::{EvalCx, Val, convert};
@@ -37,7 +37,7 @@ pub(super) static FUNCS: &[Func] = &[
         |_, _| Ok(ExprType::int(10, false)),
         |_, a, _| Ok(Val::Int(a[0].ty.coercibility as i64)),
     ),
-    func("weight_string", (1, 1), infer_weights, eval_weights),
+    func("weight_string", (1, 4), infer_weights, eval_weights),
     func("bit_count", (1, 1), infer_int::<21>, eval_bit_count),
 ];
 
@@ -75,12 +75,34 @@ fn infer_weights(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
         (_, true) => 16,
         _ => 2,
     };
-    Ok(binary(ty.byte_length().saturating_mul(weights), true))
+    let longest = match weights_form(args) {
+        [0, chars, _] => chars.saturating_mul(u64::from(known.charset.max_len)),
+        [length, ..] => return Ok(binary(length, true)),
+    };
+    let bytes = ty.byte_length().max(longest);
+    Ok(binary(bytes.saturating_mul(weights), true))
 }
 
-/// The weights of a string, filled up with spaces to the length of `AS CHAR(n)`; an integer or a date as eight bytes that sort alike. NULL for other numbers.
-fn eval_weights<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+/// Flag of WEIGHT_STRING: the result is filled up to its length.
+const PAD_TO_LENGTH: u64 = 0x80;
+
+/// The second to fourth argument of WEIGHT_STRING; 0 where it has one.
+fn weights_form(args: &[Expr]) -> [u64; 3] {
     use nfold_plan::expr::ExprKind;
+    std::array::from_fn(|n| match args.get(n + 1).map(|e| &e.kind) {
+        Some(ExprKind::Const(Value::Int(n))) => *n as u64,
+        Some(ExprKind::Const(Value::UInt(n))) => *n,
+        _ => 0,
+    })
+}
+
+/// The weights of a string; an integer or a date as eight bytes that sort alike. NULL for other
+/// numbers.
+///
+/// The further arguments, if any, are how many bytes the result has at most, how many characters
+/// count, and flags; 0 is no limit. A collation with PAD SPACE adds spaces up to that number of
+/// characters.
+fn eval_weights<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let arg = &args[0];
     let v = cx.val(arg)?;
     let signed = |v: i64| Val::string((v as u64 ^ 1 << 63).to_be_bytes().to_vec());
@@ -94,13 +116,41 @@ fn eval_weights<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evalu
     let collation = arg.ty.collation();
     let mut text = arg!(cx.bytes(arg)).into_owned();
     let known = collation.known();
-    if let (ExprKind::Cast(_), TypeKind::VarChar(n)) = (&arg.kind, &arg.ty.col.kind) {
-        let missing = (*n as usize).saturating_sub(known.char_len(&text));
-        text.resize(text.len() + missing, b' ');
+    let mut space = Vec::new();
+    match known.pad_space {
+        true => known.weight_string(b" ", &mut space),
+        false => space.push(0),
+    }
+    let [length, chars, flags] = weights_form(args).map(|n| usize::try_from(n).unwrap_or(0));
+    let mut missing = 0;
+    if chars > 0 {
+        text.truncate(known.char_prefix(&text, chars).len());
+        missing = match known.pad_space {
+            true => chars - known.char_len(&text),
+            false => 0,
+        };
     }
     let mut key = Vec::new();
     known.weight_string(&text, &mut key);
-    Ok(Val::string(key))
+    let max = cx.env().max_allowed_packet();
+    let padded = key
+        .len()
+        .saturating_add(missing.saturating_mul(space.len()));
+    let mut end = match length {
+        0 => padded,
+        _ => padded.min(length),
+    };
+    if flags as u64 & PAD_TO_LENGTH != 0 {
+        end = end.max(length);
+    }
+    if end > max {
+        let code = ErrorCode::ER_WARN_ALLOWED_PACKET_OVERFLOWED;
+        cx.warn(code, &[&"weight_string", &max]);
+        return Ok(Val::Null);
+    }
+    let spaces = space.into_iter().cycle();
+    let weights: Vec<u8> = key.into_iter().chain(spaces).take(end).collect();
+    Ok(Val::string(weights))
 }
 
 /// Numbers are shown in base 16, strings and dates byte by byte.

@@ -143,6 +143,10 @@ fn values(
                 .collect::<Result<Vec<_>, _>>()?,
         );
     }
+    if width == 0 {
+        let code = ErrorCode::ER_TABLE_VALUE_CONSTRUCTOR_MUST_HAVE_COLUMNS;
+        return Err(SqlError::new(code, &[]));
+    }
     let mut types = Vec::with_capacity(width);
     for i in 0..width {
         let column: Vec<&ExprType> = bound.iter().map(|r: &Vec<Expr>| &r[i].ty).collect();

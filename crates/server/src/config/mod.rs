@@ -4,6 +4,7 @@
 
 mod datadir;
 mod ini;
+pub mod switches;
 pub mod table;
 mod values;
 

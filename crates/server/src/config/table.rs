@@ -307,7 +307,7 @@ pub static OPTIONS: &[OptionDef] = &[
     option("optimizer_max_subgraph_pairs", Kind::Int { default: 100_000, min: 1, max: 2_147_483_647 }, Scope::Both).inert(),
     option("optimizer_prune_level", Kind::Int { default: 1, min: 0, max: 1 }, Scope::Both).inert(),
     option("optimizer_search_depth", Kind::Int { default: 62, min: 0, max: 62 }, Scope::Both).inert(),
-    text_both("optimizer_switch", "").inert(),
+    text_both("optimizer_switch", super::switches::DEFAULT).inert(),
     option("optimizer_trace", Kind::Text { default: Some("enabled=off,one_line=off") }, Scope::Both).inert(),
     option("optimizer_trace_features", Kind::Text { default: Some("greedy_search=on,range_optimizer=on,dynamic_range=on,repeated_subselect=on") }, Scope::Both).inert(),
     option("optimizer_trace_limit", Kind::Int { default: 1, min: 0, max: 9_223_372_036_854_775_807 }, Scope::Both).inert(),

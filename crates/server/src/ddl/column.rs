@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use nfold_catalog::{ColumnDef, ColumnDefault};
 use nfold_sql::ast::{self, DefaultValue, Expr, Literal, TypeSpec, UnaryOp};
+use nfold_sql::parser::Deprecated;
 use nfold_types::collation::CollationId;
 use nfold_types::convert::{StoreCx, StoreMode, number, store_value};
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
@@ -73,7 +74,7 @@ pub fn bind_type(
     use ast::TypeKind as K;
     let mut ty = match spec.kind {
         K::TinyInt | K::SmallInt | K::MediumInt | K::Int | K::BigInt | K::Bool | K::Serial => {
-            integer(name, spec, cx)?
+            integer(name, spec)?
         }
         K::Decimal => decimal(name, spec)?,
         K::Float | K::Double => float(name, spec)?,
@@ -84,10 +85,7 @@ pub fn bind_type(
         },
         K::Year => {
             match spec.length {
-                None => {}
-                Some(4) => cx
-                    .warnings
-                    .warn(ErrorCode::ER_WARN_DEPRECATED_SYNTAX, &[&"YEAR(4)", &"YEAR"]),
+                None | Some(4) => {}
                 Some(_) => return Err(error(ErrorCode::ER_INVALID_YEAR_COLUMN_LENGTH, &[])),
             }
             ColumnType::new(TypeKind::Year)
@@ -106,48 +104,32 @@ pub fn bind_type(
         if !ty.is_numeric() {
             return Err(error(ErrorCode::ER_WRONG_FIELD_SPEC, &[&name]));
         }
-        if matches!(spec.kind, K::Float | K::Double) && spec.decimals.is_some() {
-            deprecated(cx, DIGITS);
-        }
-        if matches!(spec.kind, K::Decimal | K::Float | K::Double) && spec.unsigned {
-            deprecated(cx, UNSIGNED);
-        }
         ty.unsigned = true;
         ty.zerofill = spec.zerofill;
-    } else if matches!(spec.kind, K::Float | K::Double) && spec.decimals.is_some() {
-        deprecated(cx, DIGITS);
     }
     Ok(ty)
 }
-
-const UNSIGNED: &str = "UNSIGNED for decimal and floating point data types is deprecated and support for it will be removed in a future release.";
-const ZEROFILL: &str = "The ZEROFILL attribute is deprecated and will be removed in a future release. Use the LPAD function to zero-pad numbers, or \
-                        store the formatted numbers in a CHAR column.";
-const DIGITS: &str = "Specifying number of digits for floating point data types is deprecated and will be removed in a future release.";
 
 /// What is deprecated of a type that was not written.
 pub(super) fn warn_of_type(ty: &ColumnType, cx: &mut DdlCx<'_>) {
     let real = matches!(ty.kind, TypeKind::Float | TypeKind::Double);
     if ty.unsigned && (real || matches!(ty.kind, TypeKind::Decimal { .. })) {
-        deprecated(cx, UNSIGNED);
+        deprecated(cx, Deprecated::UnsignedReal);
     }
     if real && ty.decimals < NOT_FIXED_DECIMALS {
-        deprecated(cx, DIGITS);
+        deprecated(cx, Deprecated::RealDigits);
     }
     if ty.zerofill {
-        deprecated(cx, ZEROFILL);
+        deprecated(cx, Deprecated::Zerofill);
     }
 }
 
-/// Warning 1681 with a text of its own.
-fn deprecated(cx: &mut DdlCx<'_>, what: &str) {
-    let code = ErrorCode::ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT;
-    let warning = SqlError::with_message(code, what);
+fn deprecated(cx: &mut DdlCx<'_>, what: Deprecated) {
     cx.warnings
-        .push_error(nfold_types::Level::Warning, &warning);
+        .push_error(nfold_types::Level::Warning, &what.warning());
 }
 
-fn integer(name: &str, spec: &TypeSpec, cx: &mut DdlCx<'_>) -> Result<ColumnType, SqlError> {
+fn integer(name: &str, spec: &TypeSpec) -> Result<ColumnType, SqlError> {
     use ast::TypeKind as K;
     let kind = match spec.kind {
         K::TinyInt | K::Bool => TypeKind::TinyInt,
@@ -167,18 +149,9 @@ fn integer(name: &str, spec: &TypeSpec, cx: &mut DdlCx<'_>) -> Result<ColumnType
             return Err(error(ErrorCode::ER_TOO_BIG_DISPLAYWIDTH, &[&name, &255]));
         }
         let boolean = ty.kind == TypeKind::TinyInt && width == 1;
-        if spec.kind != K::Bool {
-            deprecated(
-                cx,
-                "Integer display width is deprecated and will be removed in a future release.",
-            );
-        }
         if boolean || spec.zerofill {
             ty.width = width as u32;
         }
-    }
-    if spec.zerofill {
-        deprecated(cx, ZEROFILL);
     }
     Ok(ty)
 }

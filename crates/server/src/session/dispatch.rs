@@ -44,6 +44,15 @@ fn commits(statement: &Statement) -> bool {
     }
 }
 
+/// Statements that the executor runs by a plan.
+fn is_query(statement: &Statement) -> bool {
+    use Statement::*;
+    matches!(
+        statement,
+        Query(_) | Insert(_) | Update(_) | Delete(_) | Do(_) | Explain { .. }
+    )
+}
+
 /// Statements about the conditions of the one before leave them as they are.
 fn keeps_conditions(statement: &Statement) -> bool {
     matches!(
@@ -99,7 +108,10 @@ impl Session {
         }
         let lexing = self.env.vars.settings().lexing;
         let statement = match parse_stoppable(text, lexing, &Checkpoints::new(cx)) {
-            Ok(statement) => statement,
+            Ok((statement, deprecated)) => {
+                self.text_warnings = deprecated;
+                statement
+            }
             Err(e) => {
                 self.conditions.clear();
                 return Err(e);
@@ -156,7 +168,6 @@ impl Session {
         let result = self.run_statement(cx, statement, text, sink);
         self.free_types.clear();
         self.free_params.clear();
-        self.text_warnings.clear();
         result
     }
 
@@ -285,6 +296,14 @@ impl Session {
     ) -> Result<Response, SqlError> {
         if !keeps_conditions(statement) {
             self.conditions.clear();
+        }
+        // Queries, and statements that change rows, warn when their plan is run.
+        let planned = is_query(statement);
+        for deprecated in std::mem::take(&mut self.text_warnings) {
+            if !planned {
+                let warning = deprecated.warning();
+                self.conditions.push_error(Level::Warning, &warning);
+            }
         }
         self.rights.refresh(self.server.engine.catalog());
         if commits(statement) {
@@ -468,12 +487,22 @@ impl Session {
                 &[&most],
             ));
         }
-        prepared::Statement::parse(
+        let statement = prepared::Statement::parse(
             text,
             self.env.vars.settings().lexing,
             self.env.database.clone(),
             &Checkpoints::new(cx),
-        )
+        )?;
+        // Of what is planned the plan warns.
+        if let Some(parsed) = &statement.parsed
+            && !is_query(&parsed.statement)
+        {
+            for deprecated in &parsed.deprecated {
+                let warning = deprecated.warning();
+                self.conditions.push_error(Level::Warning, &warning);
+            }
+        }
+        Ok(statement)
     }
 
     /// EXECUTE

@@ -12,6 +12,8 @@ use super::plan_info::{Info, evaluate};
 use super::response::Response;
 use super::storage;
 use super::tables::needs_query;
+use crate::config::switches;
+
 use super::vars::{
     self, Assigned, Scope, VarDef, VarValue, charset_by_name, check, collation_by_name,
 };
@@ -175,7 +177,17 @@ impl Session {
                     e => self.evaluate(cx, e, text)?,
                 };
                 let mut warnings = std::mem::take(&mut self.conditions);
-                let checked = check(def, &value, &mut warnings);
+                let checked = match def.name {
+                    "optimizer_switch" => {
+                        let present = match scope {
+                            VarScope::Session => self.env.vars.get(at).show(),
+                            _ => self.env.globals.with_value(at, VarValue::show),
+                        };
+                        switches::assign(&present, &value)
+                            .map(|text| vec![(at, VarValue::text(text))])
+                    }
+                    _ => check(def, &value, &mut warnings),
+                };
                 self.conditions = warnings;
                 checked?
             }

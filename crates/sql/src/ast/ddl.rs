@@ -358,6 +358,7 @@ pub enum AlterAction {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateView {
     pub or_replace: bool,
+    pub if_not_exists: bool,
     /// ALTER: it is there already.
     pub alter: bool,
     pub algorithm: ViewAlgorithm,

@@ -1,8 +1,8 @@
 //! INSERT, REPLACE, UPDATE, DELETE.
 
-use super::{Parser, Result};
+use super::{Deprecated, Parser, Result};
 use crate::ast::*;
-use crate::digest::LiteralRole;
+use crate::digest::{Digested, KindSet, LiteralRole};
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
 
@@ -64,7 +64,14 @@ impl Parser<'_> {
     fn insert_source(&mut self) -> Result<InsertSource> {
         let values = self.at(Kw::VALUE) || (self.at(Kw::VALUES) && self.peek().kw != Kw::ROW);
         if !values {
-            return Ok(InsertSource::Query(Box::new(self.query_statement()?)));
+            let query = self.query_statement()?;
+            // Only an INSERT may have a row without values, which is one of defaults.
+            return Ok(match query.body {
+                QueryBody::Values(rows) if rows.iter().all(Vec::is_empty) => {
+                    InsertSource::Values(rows)
+                }
+                _ => InsertSource::Query(Box::new(query)),
+            });
         }
         self.advance();
         if self.is(TokenKind::List) {
@@ -74,6 +81,10 @@ impl Parser<'_> {
                 return self.unexpected();
             };
             self.roles[n as usize] = LiteralRole::Parameter;
+            let national = |d: &Digested| d.slots()[n as usize].kinds.contains(KindSet::NATIONAL);
+            if self.digested.is_some_and(national) {
+                self.deprecated.push(Deprecated::National);
+            }
             return Ok(InsertSource::RowsParam(n));
         }
         Ok(InsertSource::Values(self.comma_list(Self::row_values)?))

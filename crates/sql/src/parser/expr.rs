@@ -7,7 +7,7 @@
 
 use super::{Deprecated, Parser, Result};
 use crate::ast::{BinaryOp, Expr, InList, IsTest, Query, UnaryOp};
-use crate::digest::LiteralRole;
+use crate::digest::{KindSet, LiteralRole};
 use crate::keywords::Kw;
 use crate::lexer::{LexMode, TokenKind};
 use crate::list::ListIter;
@@ -150,7 +150,7 @@ impl Parser<'_> {
             }
             Kw::COLLATE if may(level::COLLATE, level::SIMPLE) => {
                 self.advance();
-                let collation = self.collation_name()?;
+                let collation = self.collation_operand()?;
                 (
                     Expr::Collate {
                         expr: Box::new(left),
@@ -466,11 +466,14 @@ impl Parser<'_> {
         let (Some(n), Some(digested)) = (self.slot_at(token.start), self.digested) else {
             return self.unexpected();
         };
+        let slot = digested.slots()[n as usize];
+        if slot.kinds.contains(KindSet::NATIONAL) {
+            self.deprecated.push(Deprecated::National);
+        }
         if self.structural == 0 {
             self.roles[n as usize] = LiteralRole::Parameter;
             return Ok(InList::ListParam(n));
         }
-        let slot = digested.slots()[n as usize];
         let mut literals = digested.list(n, self.text);
         let mut members = Vec::with_capacity(slot.count as usize);
         for _ in 0..slot.count {

@@ -2,7 +2,7 @@
 
 use super::expr::level;
 use super::{Parser, Result};
-use crate::ast::{Expr, Ident, IntervalUnit, TrimSide, TypeKind};
+use crate::ast::{Expr, Ident, IntervalUnit, Literal, TrimSide, TypeKind, TypeSpec};
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
 use nfold_types::error::{ErrorCode, SqlError};
@@ -451,25 +451,57 @@ impl Parser<'_> {
         Ok(Expr::Match { columns, against })
     }
 
-    /// `WEIGHT_STRING(expr [AS CHAR(n) | AS BINARY(n)])`: the second form is the function over the cast.
+    /// `WEIGHT_STRING(expr)`, `WEIGHT_STRING(expr AS CHAR(n))`, `WEIGHT_STRING(expr AS BINARY(n))`,
+    /// and the undocumented `WEIGHT_STRING(expr, bytes, characters, flags)`. The call has one or
+    /// four arguments; `AS BINARY(n)` is the function over the cast.
     #[inline(never)]
     fn weight_string(&mut self) -> Result<Expr> {
         let start = self.token.start;
         self.open()?;
-        let mut expr = self.keeping_literals(Self::expr)?;
+        let mut args = vec![self.keeping_literals(Self::expr)?];
         if self.accept_kw(Kw::AS) {
-            let ty = Box::new(self.cast_type()?);
-            if !matches!(ty.kind, TypeKind::Char | TypeKind::Binary) {
-                return self.unexpected();
+            let binary = self.accept_kw(Kw::BINARY);
+            if !binary && !self.accept_kw(Kw::CHAR) {
+                self.expect_kw(Kw::CHARACTER)?;
             }
-            expr = Expr::Cast {
-                expr: Box::new(expr),
-                ty,
-                array: false,
+            self.expect(TokenKind::LParen)?;
+            let at = self.token.start as usize;
+            let chars = match self.number()? {
+                0 => return Err(super::syntax_error_at(self.text, at)),
+                chars => chars,
             };
+            self.expect(TokenKind::RParen)?;
+            if binary {
+                let mut ty = Box::new(TypeSpec::new(TypeKind::Binary));
+                ty.length = Some(chars);
+                args = args.into_iter().map(|e| cast(e, ty.clone())).collect();
+            } else {
+                args.extend([0, chars, 0].map(|n| Expr::Literal(Literal::Int(n))));
+            }
+        } else if self.is(TokenKind::Comma) {
+            for _ in 0..3 {
+                self.expect(TokenKind::Comma)?;
+                let n = self.number_or_hex()?;
+                args.push(Expr::Literal(Literal::Int(n)));
+            }
         }
         self.expect(TokenKind::RParen)?;
-        Ok(self.builtin("weight_string", start, vec![expr]))
+        Ok(self.builtin("weight_string", start, args))
+    }
+
+    /// An unsigned integer in decimal or hexadecimal digits.
+    fn number_or_hex(&mut self) -> Result<u64> {
+        if !self.is(TokenKind::HexNumber) {
+            return self.number();
+        }
+        let digits = std::str::from_utf8(&self.bytes()[2..]).unwrap_or_default();
+        match u64::from_str_radix(digits, 16) {
+            Ok(n) => {
+                self.advance();
+                Ok(n)
+            }
+            Err(_) => self.unexpected(),
+        }
     }
 
     // Units
@@ -509,6 +541,14 @@ impl Parser<'_> {
             }
             None => self.unexpected(),
         }
+    }
+}
+
+fn cast(expr: Expr, ty: Box<TypeSpec>) -> Expr {
+    Expr::Cast {
+        expr: Box::new(expr),
+        ty,
+        array: false,
     }
 }
 

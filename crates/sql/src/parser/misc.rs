@@ -1,6 +1,6 @@
 //! Which statement it is, and the small ones.
 
-use super::{Parser, Result};
+use super::{Deprecated, Parser, Result};
 use crate::ast::*;
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
@@ -244,7 +244,10 @@ impl Parser<'_> {
         let what = self.comma_list(|p| {
             let first = p.kw();
             let item = match first {
-                Kw::PRIVILEGES => FlushItem::Privileges,
+                Kw::PRIVILEGES => {
+                    p.deprecated.push(Deprecated::FlushPrivileges);
+                    FlushItem::Privileges
+                }
                 Kw::STATUS => FlushItem::Status,
                 Kw::LOGS | Kw::USER_RESOURCES | Kw::OPTIMIZER_COSTS => {
                     FlushItem::Other(first.name().into())

@@ -19,6 +19,7 @@ mod aggregate;
 mod alter;
 mod column;
 mod create;
+mod deprecated;
 mod dml;
 mod expr;
 mod function;
@@ -37,6 +38,7 @@ use crate::digest::{Digested, LiteralRole, Slot, SlotKind};
 use crate::keywords::Kw;
 use crate::lexer::{LexMode, Lexer, Token, TokenKind, is_space};
 use crate::watch::Watch;
+pub use deprecated::Deprecated;
 use nfold_types::error::{ErrorCode, SqlError};
 
 pub(crate) type Result<T> = std::result::Result<T, SqlError>;
@@ -66,60 +68,6 @@ pub struct Parsed {
     pub deprecated: Vec<Deprecated>,
 }
 
-/// Syntax that is taken with a warning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deprecated {
-    /// `!a`
-    Bang,
-    /// `a && b`
-    Ampersands,
-    /// `a || b` that is OR
-    Bars,
-    /// SQL_NO_CACHE
-    NoCache,
-    /// `@a := b`
-    Assignment,
-    /// `VALUES(column)`
-    ValuesFunction,
-    /// SQL_CALC_FOUND_ROWS
-    CalcFoundRows,
-    /// `FOUND_ROWS()`
-    FoundRows,
-}
-
-impl Deprecated {
-    /// The warning: 1287 or 1681.
-    pub fn warning(self) -> SqlError {
-        use ErrorCode::{
-            ER_WARN_DEPRECATED_SYNTAX as INSTEAD, ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT as ALONE,
-        };
-        match self {
-            Deprecated::Bang => SqlError::new(INSTEAD, &[&"!", &"NOT"]),
-            Deprecated::Ampersands => SqlError::new(INSTEAD, &[&"&&", &"AND"]),
-            Deprecated::Bars => SqlError::new(INSTEAD, &[&"|| as a synonym for OR", &"OR"]),
-            Deprecated::NoCache => SqlError::new(ALONE, &[&"SQL_NO_CACHE"]),
-            Deprecated::Assignment => SqlError::with_message(
-                INSTEAD,
-                "Setting user variables within expressions is deprecated and will be removed in a future release. Consider alternatives: \
-                 'SET variable=expression, ...', or 'SELECT expression(s) INTO variables(s)'.",
-            ),
-            Deprecated::ValuesFunction => {
-                let alias = "an alias (INSERT INTO ... VALUES (...) AS alias) and replace VALUES(col) in the ON DUPLICATE KEY UPDATE clause \
-                             with alias.col";
-                SqlError::new(INSTEAD, &[&"VALUES function", &alias])
-            }
-            Deprecated::CalcFoundRows => SqlError::with_message(
-                INSTEAD,
-                "SQL_CALC_FOUND_ROWS is deprecated and will be removed in a future release. Consider using two separate queries instead.",
-            ),
-            Deprecated::FoundRows => SqlError::with_message(
-                INSTEAD,
-                "FOUND_ROWS() is deprecated and will be removed in a future release. Consider using COUNT(*) instead.",
-            ),
-        }
-    }
-}
-
 /// Parses the first statement of `text`, all literals in the tree.
 ///
 /// Errors: 1064 with MySQL's text, 1065 where there is nothing at all, 1436 and 1473 beyond the depth limits.
@@ -128,18 +76,23 @@ pub fn parse(text: &[u8], mode: LexMode) -> Result<Statement> {
 }
 
 /// As [`parse`] for a text that may be large; also ends with an error of the checkpoint.
+/// Returns the deprecated syntax of the text, too.
 pub fn parse_stoppable(
     text: &[u8],
     mode: LexMode,
     checkpoint: &dyn nfold_types::Checkpoint,
-) -> Result<Statement> {
+) -> Result<(Statement, Vec<Deprecated>)> {
     if text.len() <= Digested::SHORT_TEXT {
-        return parse(text, mode);
+        let mut parser = Parser::new(text, mode, None, false, None);
+        let statement = parser.whole_statement()?;
+        return Ok((statement, parser.deprecated));
     }
     let watch = Watch::new(checkpoint);
-    let parsed = Parser::new(text, mode, None, false, Some(&watch)).whole_statement();
+    let mut parser = Parser::new(text, mode, None, false, Some(&watch));
+    let parsed = parser.whole_statement();
+    let deprecated = parser.deprecated;
     watch.into_result()?;
-    parsed
+    Ok((parsed?, deprecated))
 }
 
 /// Parses the statement that `digested` was read from. `markers`: it is being prepared, `?` may stand in it.
@@ -222,6 +175,7 @@ struct Checkpoint<'a> {
     lexer: Lexer<'a>,
     token: Token,
     end: u32,
+    deprecated: usize,
 }
 
 pub(crate) struct Parser<'a> {
@@ -252,6 +206,8 @@ pub(crate) struct Parser<'a> {
     subqueries: u32,
     /// The statement is a query, whose result may go INTO something.
     into_allowed: bool,
+    /// An INTO stands in a subquery, or before the last query of a set operation.
+    misplaced_into: bool,
     nodes: u32,
 }
 
@@ -300,6 +256,7 @@ impl<'a> Parser<'a> {
             ctes: Vec::new(),
             subqueries: 0,
             into_allowed: false,
+            misplaced_into: false,
             nodes: 0,
         };
         if !digested.is_some_and(Digested::is_parameterisable) {
@@ -325,6 +282,9 @@ impl<'a> Parser<'a> {
         }
         let statement = self.statement()?;
         match self.token.kind {
+            TokenKind::End | TokenKind::Semicolon if self.misplaced_into => {
+                Err(SqlError::new(ErrorCode::ER_MISPLACED_INTO, &[]))
+            }
             TokenKind::End | TokenKind::Semicolon => Ok(statement),
             _ => self.unexpected(),
         }
@@ -398,6 +358,7 @@ impl<'a> Parser<'a> {
             lexer: self.lexer.clone(),
             token: self.token,
             end: self.end,
+            deprecated: self.deprecated.len(),
         }
     }
 
@@ -405,6 +366,7 @@ impl<'a> Parser<'a> {
         self.lexer = to.lexer;
         self.token = to.token;
         self.end = to.end;
+        self.deprecated.truncate(to.deprecated);
     }
 
     #[inline]

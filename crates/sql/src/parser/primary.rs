@@ -9,6 +9,7 @@ use crate::digest::LiteralRole;
 use crate::keywords::Kw;
 use crate::lexer::{LexMode, Token, TokenKind};
 use crate::literal::{Lit, bit_bytes, hex_bytes};
+use nfold_types::collation::Collation;
 
 impl Parser<'_> {
     /// One operand (`simple_expr` without its binary operators).
@@ -80,6 +81,9 @@ impl Parser<'_> {
         let Some(lit) = Lit::read(token.kind, text, self.mode) else {
             return self.unexpected();
         };
+        if token.kind == TokenKind::NStr {
+            self.deprecated.push(Deprecated::National);
+        }
         if matches!(token.kind, TokenKind::Str | TokenKind::NStr) && self.is(TokenKind::Str) {
             return self.adjacent_strings(lit);
         }
@@ -109,11 +113,7 @@ impl Parser<'_> {
     fn introduced(&mut self) -> Result<Expr> {
         let charset = self.advance();
         let charset = utf8(charset.text(self.text)[1..].to_ascii_lowercase())?;
-        let charset = if charset == "utf8" {
-            "utf8mb3".to_string()
-        } else {
-            charset
-        };
+        let charset = self.known_charset(charset);
         if !matches!(
             self.kind(),
             TokenKind::Str
@@ -208,6 +208,7 @@ impl Parser<'_> {
     #[inline(never)]
     fn system_variable(&mut self) -> Result<Expr> {
         let (scope, name) = self.system_variable_name()?;
+        self.deprecated.extend(Deprecated::variable(&name));
         Ok(Expr::SysVar { scope, name })
     }
 
@@ -435,21 +436,45 @@ impl Parser<'_> {
     }
 
     /// A collation's or character set's name in lower case: a name, a string, or BINARY.
-    pub(super) fn charset_name(&mut self) -> Result<String> {
+    fn charset_or_collation(&mut self) -> Result<String> {
         if self.at(Kw::BINARY) || self.at(Kw::ASCII) {
             let token: Token = self.advance();
             return utf8(token.text(self.text).to_ascii_lowercase());
         }
-        let name = self.ident_or_text()?.to_ascii_lowercase();
-        Ok(if name == "utf8" {
-            "utf8mb3".into()
-        } else {
-            name
-        })
+        Ok(self.ident_or_text()?.to_ascii_lowercase())
     }
 
+    /// A character set's name in lower case; utf8 is utf8mb3.
+    pub(super) fn charset_name(&mut self) -> Result<String> {
+        let name = self.charset_or_collation()?;
+        Ok(self.known_charset(name))
+    }
+
+    /// Notes the names of utf8mb3, which are deprecated.
+    fn known_charset(&mut self, name: String) -> String {
+        match name.as_str() {
+            "utf8" => self.deprecated.push(Deprecated::Utf8),
+            "utf8mb3" => self.deprecated.push(Deprecated::Utf8mb3),
+            _ => return name,
+        }
+        "utf8mb3".into()
+    }
+
+    /// A collation's name in lower case, in a definition or an option.
     pub(super) fn collation_name(&mut self) -> Result<String> {
-        let name = self.charset_name()?;
+        let name = self.collation_operand()?;
+        if let Some(known) = Collation::by_name(&name)
+            && known.charset.name == "utf8mb3"
+        {
+            self.deprecated
+                .push(Deprecated::Utf8mb3Collation(known.name));
+        }
+        Ok(name)
+    }
+
+    /// A collation's name in lower case, behind the operator COLLATE.
+    pub(super) fn collation_operand(&mut self) -> Result<String> {
+        let name = self.charset_or_collation()?;
         Ok(match name.strip_prefix("utf8_") {
             Some(rest) => format!("utf8mb3_{rest}"),
             None => name,

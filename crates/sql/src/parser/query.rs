@@ -72,6 +72,7 @@ impl Parser<'_> {
         }
         let mut into = None;
         let first = self.query_primary(&mut into)?;
+        self.misplaced_into |= into.is_some() && self.at_set_operation();
         let mut query = Query {
             with,
             into,
@@ -94,6 +95,10 @@ impl Parser<'_> {
                 | Kw::LOCK
                 | Kw::INTO
         )
+    }
+
+    fn at_set_operation(&self) -> bool {
+        matches!(self.kw(), Kw::UNION | Kw::INTERSECT | Kw::EXCEPT)
     }
 
     /// INTO belongs to the outermost query of a query statement.
@@ -239,6 +244,9 @@ impl Parser<'_> {
         let items = self.keeping_literals(Self::select_items)?;
         if self.at(Kw::INTO) && self.may_select_into() {
             *into = Some(self.select_into()?);
+        } else if self.at(Kw::INTO) && self.subqueries > 0 {
+            self.select_into()?;
+            self.misplaced_into = true;
         }
         let mut from = Vec::new();
         if self.accept_kw(Kw::FROM) && !self.accept_kw(Kw::DUAL) {

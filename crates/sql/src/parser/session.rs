@@ -1,6 +1,6 @@
 //! SET, transactions, table locks.
 
-use super::{Parser, Result, bare_column};
+use super::{Deprecated, Parser, Result, bare_column};
 use crate::ast::*;
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
@@ -104,6 +104,7 @@ impl Parser<'_> {
             }
             TokenKind::AtAt => {
                 let (scope, name) = self.system_variable_name()?;
+                self.deprecated.extend(Deprecated::variable(&name));
                 self.set_operator()?;
                 return Ok(SetItem::SysVar {
                     scope,
@@ -123,7 +124,7 @@ impl Parser<'_> {
                 let charset = if self.accept_kw(Kw::DEFAULT) {
                     None
                 } else {
-                    Some(self.charset_name()?)
+                    Some(self.silent_charset_name()?)
                 };
                 return Ok(SetItem::CharacterSet(charset));
             }
@@ -142,6 +143,7 @@ impl Parser<'_> {
             name.push('.');
             name.push_str(&self.ident_after_dot()?.value);
         }
+        self.deprecated.extend(Deprecated::variable(&name));
         self.set_operator()?;
         Ok(SetItem::SysVar {
             scope,
@@ -177,6 +179,14 @@ impl Parser<'_> {
             self.peek().kind,
             TokenKind::Comma | TokenKind::End | TokenKind::Semicolon
         )
+    }
+
+    /// The name of SET CHARACTER SET, which is taken without a warning.
+    fn silent_charset_name(&mut self) -> Result<String> {
+        let warned = self.deprecated.len();
+        let name = self.charset_name();
+        self.deprecated.truncate(warned);
+        name
     }
 
     fn set_names(&mut self) -> Result<SetItem> {

@@ -1,6 +1,6 @@
 //! SHOW, DESCRIBE and EXPLAIN.
 
-use super::{Parser, Result};
+use super::{Deprecated, Parser, Result};
 use crate::ast::*;
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
@@ -173,8 +173,14 @@ impl Parser<'_> {
                 Show::ReplicaStatus
             }
             Kw::REPLICAS => return self.unsupported_show("SHOW REPLICAS"),
-            Kw::PROFILES => Show::Profiles,
-            Kw::PROFILE => return self.unsupported_show("SHOW PROFILE"),
+            Kw::PROFILES => {
+                self.deprecated.push(Deprecated::Profiles("SHOW PROFILES"));
+                Show::Profiles
+            }
+            Kw::PROFILE => {
+                self.deprecated.push(Deprecated::Profiles("SHOW PROFILE"));
+                return self.unsupported_show("SHOW PROFILE");
+            }
             Kw::BINLOG => return self.unsupported_show("SHOW BINLOG EVENTS"),
             Kw::RELAYLOG => return self.unsupported_show("SHOW RELAYLOG EVENTS"),
             Kw::PARSE_TREE => return self.unsupported_show("SHOW PARSE_TREE"),

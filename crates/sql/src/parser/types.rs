@@ -1,6 +1,6 @@
 //! Data types, of columns and of CAST.
 
-use super::{Parser, Result};
+use super::{Deprecated, Parser, Result};
 use crate::ast::{TypeKind, TypeSpec};
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
@@ -49,43 +49,79 @@ impl Parser<'_> {
         };
         self.advance();
         let mut ty = TypeSpec::new(kind);
-        match kind {
+        self.non_character_type(kw, &mut ty)?;
+        Ok(ty)
+    }
+
+    /// What follows the first word of a type that is no character type.
+    fn non_character_type(&mut self, kw: Kw, ty: &mut TypeSpec) -> Result<()> {
+        match ty.kind {
             TypeKind::Double => {
                 if kw == Kw::DOUBLE {
                     self.accept_kw(Kw::PRECISION);
                 }
-                self.two_numbers(&mut ty, true)?;
-                self.numeric_attributes(&mut ty)?;
+                self.two_numbers(ty, true)?;
+                self.numeric_attributes(ty)?;
             }
             TypeKind::Decimal | TypeKind::Float => {
-                self.two_numbers(&mut ty, false)?;
-                self.numeric_attributes(&mut ty)?;
+                self.two_numbers(ty, false)?;
+                self.numeric_attributes(ty)?;
             }
             TypeKind::TinyInt
             | TypeKind::SmallInt
             | TypeKind::MediumInt
             | TypeKind::Int
             | TypeKind::BigInt => {
-                self.length(&mut ty)?;
-                self.numeric_attributes(&mut ty)?;
+                self.length(ty)?;
+                self.numeric_attributes(ty)?;
             }
             TypeKind::Year => {
-                self.length(&mut ty)?;
-                self.numeric_attributes(&mut ty)?;
+                self.length(ty)?;
+                self.numeric_attributes(ty)?;
             }
             TypeKind::VarBinary => {
                 if !self.is(TokenKind::LParen) {
                     return self.unexpected();
                 }
-                self.length(&mut ty)?;
+                self.length(ty)?;
             }
             TypeKind::Bit | TypeKind::Time | TypeKind::DateTime | TypeKind::Timestamp => {
-                self.length(&mut ty)?
+                self.length(ty)?
             }
-            TypeKind::Binary | TypeKind::Blob | TypeKind::Vector => self.length(&mut ty)?,
+            TypeKind::Binary | TypeKind::Blob | TypeKind::Vector => self.length(ty)?,
             _ => {}
         }
-        Ok(ty)
+        self.warn_of_type(ty);
+        Ok(())
+    }
+
+    /// Notes what is deprecated of a number's type, in MySQL's order.
+    fn warn_of_type(&mut self, ty: &TypeSpec) {
+        use Deprecated::{DisplayWidth, RealDigits, UnsignedReal, YearLength, Zerofill};
+        let real = matches!(ty.kind, TypeKind::Float | TypeKind::Double);
+        let integer = matches!(
+            ty.kind,
+            TypeKind::TinyInt
+                | TypeKind::SmallInt
+                | TypeKind::MediumInt
+                | TypeKind::Int
+                | TypeKind::BigInt
+        );
+        let warnings = [
+            (ty.zerofill, Zerofill),
+            (integer && ty.length.is_some(), DisplayWidth),
+            (real && ty.decimals.is_some(), RealDigits),
+            (
+                ty.unsigned && (real || ty.kind == TypeKind::Decimal),
+                UnsignedReal,
+            ),
+            (
+                ty.kind == TypeKind::Year && ty.length == Some(4),
+                YearLength,
+            ),
+        ];
+        let met = warnings.into_iter().filter(|(met, _)| *met);
+        self.deprecated.extend(met.map(|(_, warning)| warning));
     }
 
     /// `(n)` where it stands.
@@ -195,7 +231,8 @@ impl Parser<'_> {
         }
         if national {
             ty.charset = Some("utf8mb3".into());
-            ty.binary = self.accept_kw(Kw::BINARY);
+            ty.binary = self.binary_attribute();
+            self.deprecated.push(Deprecated::National);
         } else {
             self.charset_attributes(&mut ty)?;
         }
@@ -204,7 +241,7 @@ impl Parser<'_> {
 
     /// `[CHARACTER SET x | CHARSET x | ASCII | UNICODE | BYTE] [BINARY]`, in either order.
     fn charset_attributes(&mut self, ty: &mut TypeSpec) -> Result<()> {
-        ty.binary = self.accept_kw(Kw::BINARY);
+        ty.binary = self.binary_attribute();
         match self.kw() {
             Kw::CHARACTER => {
                 self.advance();
@@ -222,10 +259,13 @@ impl Parser<'_> {
             }
             Kw::ASCII => {
                 self.advance();
+                self.deprecated.push(Deprecated::CharsetAttribute("ASCII"));
                 ty.charset = Some("latin1".into());
             }
             Kw::UNICODE => {
                 self.advance();
+                let word = Deprecated::CharsetAttribute("UNICODE");
+                self.deprecated.push(word);
                 ty.charset = Some("ucs2".into());
             }
             Kw::BYTE => {
@@ -235,9 +275,18 @@ impl Parser<'_> {
             _ => {}
         }
         if !ty.binary {
-            ty.binary = self.accept_kw(Kw::BINARY);
+            ty.binary = self.binary_attribute();
         }
         Ok(())
+    }
+
+    /// Takes BINARY where it is an attribute of a character type.
+    fn binary_attribute(&mut self) -> bool {
+        let found = self.accept_kw(Kw::BINARY);
+        if found {
+            self.deprecated.push(Deprecated::BinaryAttribute);
+        }
+        found
     }
 
     /// The type of a CAST or CONVERT.
@@ -279,6 +328,7 @@ impl Parser<'_> {
                     self.charset_attributes(&mut ty)?;
                 } else {
                     ty.charset = Some("utf8mb3".into());
+                    self.deprecated.push(Deprecated::National);
                 }
             }
             TypeKind::Binary | TypeKind::Time | TypeKind::DateTime | TypeKind::Float => {

@@ -6,8 +6,8 @@ use crate::keywords::Kw;
 use crate::lexer::TokenKind;
 
 impl Parser<'_> {
-    /// What stands behind CREATE or ALTER: `[OR REPLACE] [ALGORITHM = x] [DEFINER = account] [SQL SECURITY x] VIEW name [(columns)] AS query
-    /// [WITH [CASCADED | LOCAL] CHECK OPTION]`.
+    /// What stands behind CREATE or ALTER: `[OR REPLACE] [ALGORITHM = x] [DEFINER = account]
+    /// [SQL SECURITY x] VIEW [IF NOT EXISTS] name [(columns)] AS query [WITH [CASCADED | LOCAL] CHECK OPTION]`.
     pub(super) fn view(&mut self, alter: bool) -> Result<Statement> {
         let or_replace = self.at(Kw::OR) && self.accept_kws(&[Kw::OR, Kw::REPLACE])?;
         let algorithm = match self.accept_kw(Kw::ALGORITHM) {
@@ -36,6 +36,10 @@ impl Parser<'_> {
             Kw::EVENT => return self.unsupported("CREATE EVENT"),
             _ => self.expect_kw(Kw::VIEW)?,
         };
+        let if_not_exists = !or_replace
+            && !alter
+            && self.at(Kw::IF)
+            && self.accept_kws(&[Kw::IF, Kw::NOT, Kw::EXISTS])?;
         let name = self.object_name()?;
         let columns = match self.is(TokenKind::LParen) && !self.query_follows_paren() {
             true => self.paren_list(Self::ident)?,
@@ -56,6 +60,7 @@ impl Parser<'_> {
         }
         Ok(Statement::CreateView(Box::new(CreateView {
             or_replace,
+            if_not_exists,
             alter,
             algorithm,
             definer,

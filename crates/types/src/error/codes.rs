@@ -612,6 +612,7 @@ errors! {
     ER_DEFAULT_VAL_GENERATED_VARIABLES = 3772, "HY000", "Default value expression of column '%s' cannot refer user or system variables.";
     ER_DEFAULT_AS_VAL_GENERATED = 3773, "HY000", "DEFAULT function cannot be used with default value expressions";
     ER_UNSUPPORTED_ACTION_ON_DEFAULT_VAL_GENERATED = 3774, "HY000", "'%s' is not supported for default value expressions.";
+    ER_WARN_DEPRECATED_UTF8MB3_COLLATION = 3778, "HY000", "'%s' is a collation of the deprecated character set UTF8MB3. Please consider using UTF8MB4 with an appropriate collation instead.";
     ER_FK_INCOMPATIBLE_COLUMNS = 3780, "HY000", "Referencing column '%s' and referenced column '%s' in foreign key constraint '%s' are incompatible.";
     ER_SLOW_LOG_MODE_IGNORED_WHEN_NOT_LOGGING_TO_FILE = 3795, "HY000", "slow query log file format changed as requested, but setting will have no effect when not actually logging to a file.";
     ER_GRP_TRX_CONSISTENCY_BEGIN_NOT_ALLOWED = 3799, "HY000", "The Group Replication plugin is stopping, therefore new transactions are not allowed to start.";
@@ -652,6 +653,8 @@ errors! {
     ER_CLIENT_QUERY_FAILURE_INVALID_NON_ROW_FORMAT = 3944, "HY000", "The query does not comply with variable require_row_format restrictions.";
     ER_REQUIRE_ROW_FORMAT_INVALID_VALUE = 3945, "HY000", "The requested value %s is invalid for REQUIRE_ROW_FORMAT, must be either 0 or 1.";
     ER_DA_OOM = 3950, "HY000", "Out of memory";
+    ER_MULTIPLE_INTO_CLAUSES = 3953, "42000", "Multiple INTO clauses in one query block.";
+    ER_MISPLACED_INTO = 3954, "42000", "Misplaced INTO clause, INTO is not allowed inside subqueries, and must be placed at end of UNION clauses.";
     ER_USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK = 3955, "HY000", "Access denied for user '%-.48s'@'%-.64s'. Account is blocked for %s day(s) (%s day(s) remaining) due to %u consecutive failed logins.";
     ER_INVALID_JSON_ATTRIBUTE = 3980, "HY000", "Invalid json attribute, error: \"%s\" at pos %u: '%s'";
     ER_IMPOSSIBLE_STRING_CONVERSION = 3988, "HY000", "Conversion from collation %s into %s impossible for %s";

@@ -50,10 +50,6 @@ impl Session {
         if !self.is_free(c, &schema)? {
             return Ok(Response::ok());
         }
-        for deprecated in std::mem::take(&mut self.text_warnings) {
-            self.conditions
-                .push_error(Level::Warning, &deprecated.warning());
-        }
         if query.into.is_some() {
             return Err(SqlError::not_supported("CREATE TABLE ... SELECT ... INTO"));
         }

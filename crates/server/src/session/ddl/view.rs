@@ -101,6 +101,11 @@ impl Session {
         let _claim = self.lock_tables_exclusive(cx, &[DATABASES])?;
         self.refresh_schema();
         let database = self.target_database(&schema)?;
+        if v.if_not_exists && self.schema.table(&schema, name).is_some() {
+            let there = SqlError::new(ErrorCode::ER_TABLE_EXISTS_ERROR, &[&name]);
+            self.conditions.push_error(Level::Note, &there);
+            return Ok(Response::ok());
+        }
         let old = self.place_of_view(v, &schema)?;
         let columns = self.view_columns(cx, v, &schema, &view)?;
         let spec = ViewSpec {

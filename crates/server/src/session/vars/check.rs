@@ -1,9 +1,10 @@
 //! What SET does to a value before it is stored: MySQL's checks, adjustments and their warnings.
 
+use nfold_sql::parser::Deprecated;
 use nfold_types::charset::Charset;
 use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
-use nfold_types::{Collation, ErrorCode, SqlError, Value, Warnings};
+use nfold_types::{Collation, ErrorCode, Level, SqlError, Value, Warnings};
 
 use super::modes::ModeSet;
 use super::{VarDef, VarValue, find, parse_modes};
@@ -65,8 +66,8 @@ pub fn check(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Ass
                 .ok_or_else(|| SqlError::new(ErrorCode::ER_UNKNOWN_TIME_ZONE, &[&text]))?;
             own(VarValue::text(zone.to_string()))
         }
-        name if name.starts_with("character_set_") => charset(def, value),
-        name if name.starts_with("collation_") => collation(def, value),
+        name if name.starts_with("character_set_") => charset(def, value, warnings),
+        name if name.starts_with("collation_") => collation(def, value, warnings),
         "default_storage_engine" | "default_tmp_storage_engine" => {
             let text = text_of(def.name, value)?;
             if !text.eq_ignore_ascii_case("innodb") {
@@ -282,13 +283,24 @@ fn collation_by_number(value: &Value) -> Option<&'static Collation> {
     CollationId(id).get()
 }
 
-fn charset(def: &VarDef, value: &Value) -> Result<Assigned, SqlError> {
+fn charset(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Assigned, SqlError> {
     if value.is_null() && def.name == "character_set_results" {
         return Ok(vec![(find(def.name)?, VarValue::Text(None))]);
     }
     let set = match collation_by_number(value) {
         Some(collation) => collation.charset,
-        None => charset_by_name(&text_of(def.name, value)?)?,
+        None => {
+            let name = text_of(def.name, value)?;
+            let set = charset_by_name(&name)?;
+            if set.name == "utf8mb3" {
+                let warning = match name.eq_ignore_ascii_case("utf8") {
+                    true => Deprecated::Utf8,
+                    false => Deprecated::Utf8mb3,
+                };
+                warnings.push_error(Level::Warning, &warning.warning());
+            }
+            set
+        }
     };
     let mut changes = vec![(find(def.name)?, VarValue::text(set.name))];
     let follower = def.name.replace("character_set_", "collation_");
@@ -298,11 +310,15 @@ fn charset(def: &VarDef, value: &Value) -> Result<Assigned, SqlError> {
     Ok(changes)
 }
 
-fn collation(def: &VarDef, value: &Value) -> Result<Assigned, SqlError> {
+fn collation(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Assigned, SqlError> {
     let collation = match collation_by_number(value) {
         Some(collation) => collation,
         None => collation_by_name(&text_of(def.name, value)?)?,
     };
+    if collation.charset.name == "utf8mb3" {
+        let warning = Deprecated::Utf8mb3Collation(collation.name).warning();
+        warnings.push_error(Level::Warning, &warning);
+    }
     let set = def.name.replace("collation_", "character_set_");
     Ok(vec![
         (find(def.name)?, VarValue::text(collation.name)),

@@ -1,0 +1,133 @@
+//! Syntax that MySQL takes with a warning.
+
+use nfold_types::error::{ErrorCode, SqlError};
+
+/// Deprecated syntax that a text uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deprecated {
+    /// `!a`
+    Bang,
+    /// `a && b`
+    Ampersands,
+    /// `a || b` that is OR
+    Bars,
+    /// SQL_NO_CACHE
+    NoCache,
+    /// `@a := b`
+    Assignment,
+    /// `VALUES(column)`
+    ValuesFunction,
+    /// SQL_CALC_FOUND_ROWS
+    CalcFoundRows,
+    /// `FOUND_ROWS()`
+    FoundRows,
+    /// The character set utf8mb3.
+    Utf8mb3,
+    /// The character set utf8mb3 by the name utf8.
+    Utf8,
+    /// A collation of utf8mb3, by its name.
+    Utf8mb3Collation(&'static str),
+    /// `N'x'`, `NCHAR(1)`
+    National,
+    /// `CHAR(1) BINARY`
+    BinaryAttribute,
+    /// `CHAR(1) ASCII`, `CHAR(1) UNICODE`: the word
+    CharsetAttribute(&'static str),
+    /// `INT(1)`
+    DisplayWidth,
+    /// ZEROFILL
+    Zerofill,
+    /// UNSIGNED of a number that is no integer.
+    UnsignedReal,
+    /// `FLOAT(7, 3)`
+    RealDigits,
+    /// `YEAR(4)`
+    YearLength,
+    /// FLUSH PRIVILEGES
+    FlushPrivileges,
+    /// SHOW PROFILE and SHOW PROFILES
+    Profiles(&'static str),
+    /// A system variable, by its name.
+    Variable(&'static str),
+}
+
+/// System variables that MySQL 9.7 deprecates, whether they are read or set.
+const VARIABLES: &[&str] = &[
+    "binlog_format",
+    "have_profiling",
+    "log_bin_trust_function_creators",
+    "profiling",
+    "profiling_history_size",
+    "transaction_prealloc_size",
+];
+
+const DISPLAY_WIDTH: &str =
+    "Integer display width is deprecated and will be removed in a future release.";
+const UNSIGNED: &str = "UNSIGNED for decimal and floating point data types is deprecated and \
+                        support for it will be removed in a future release.";
+const ZEROFILL: &str = "The ZEROFILL attribute is deprecated and will be removed in a future \
+                        release. Use the LPAD function to zero-pad numbers, or store the \
+                        formatted numbers in a CHAR column.";
+const DIGITS: &str = "Specifying number of digits for floating point data types is deprecated and \
+                      will be removed in a future release.";
+const ASSIGNMENT: &str = "Setting user variables within expressions is deprecated and will be \
+                          removed in a future release. Consider alternatives: 'SET \
+                          variable=expression, ...', or 'SELECT expression(s) INTO variables(s)'.";
+const CALC_FOUND_ROWS: &str = "SQL_CALC_FOUND_ROWS is deprecated and will be removed in a future \
+                               release. Consider using two separate queries instead.";
+const FOUND_ROWS: &str = "FOUND_ROWS() is deprecated and will be removed in a future release. \
+                          Consider using COUNT(*) instead.";
+const ROW_ALIAS: &str = "an alias (INSERT INTO ... VALUES (...) AS alias) and replace VALUES(col) \
+                         in the ON DUPLICATE KEY UPDATE clause with alias.col";
+
+impl Deprecated {
+    /// The deprecated system variable of this name.
+    pub(super) fn variable(name: &str) -> Option<Deprecated> {
+        let known = VARIABLES.iter().find(|v| v.eq_ignore_ascii_case(name))?;
+        Some(Deprecated::Variable(known))
+    }
+
+    /// The warning: 1287, 1681, 3719, 3720 or 3778.
+    pub fn warning(self) -> SqlError {
+        use ErrorCode::{
+            ER_WARN_DEPRECATED_SYNTAX as INSTEAD, ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT as ALONE,
+        };
+        let with_text = |code, text: &str| SqlError::with_message(code, text);
+        match self {
+            Deprecated::Bang => SqlError::new(INSTEAD, &[&"!", &"NOT"]),
+            Deprecated::Ampersands => SqlError::new(INSTEAD, &[&"&&", &"AND"]),
+            Deprecated::Bars => SqlError::new(INSTEAD, &[&"|| as a synonym for OR", &"OR"]),
+            Deprecated::NoCache => SqlError::new(ALONE, &[&"SQL_NO_CACHE"]),
+            Deprecated::Assignment => with_text(INSTEAD, ASSIGNMENT),
+            Deprecated::ValuesFunction => SqlError::new(INSTEAD, &[&"VALUES function", &ROW_ALIAS]),
+            Deprecated::CalcFoundRows => with_text(INSTEAD, CALC_FOUND_ROWS),
+            Deprecated::FoundRows => with_text(INSTEAD, FOUND_ROWS),
+            Deprecated::Utf8mb3 => SqlError::new(INSTEAD, &[&"utf8mb3", &"utf8mb4"]),
+            Deprecated::Utf8 => SqlError::new(ErrorCode::ER_DEPRECATED_UTF8_ALIAS, &[]),
+            Deprecated::Utf8mb3Collation(name) => {
+                SqlError::new(ErrorCode::ER_WARN_DEPRECATED_UTF8MB3_COLLATION, &[&name])
+            }
+            Deprecated::National => SqlError::new(ErrorCode::ER_DEPRECATED_NATIONAL, &[]),
+            Deprecated::BinaryAttribute => {
+                let clause = "a CHARACTER SET clause with _bin collation";
+                SqlError::new(INSTEAD, &[&"BINARY as attribute of a type", &clause])
+            }
+            Deprecated::CharsetAttribute(word) => {
+                SqlError::new(INSTEAD, &[&word, &"CHARACTER SET charset_name"])
+            }
+            Deprecated::DisplayWidth => with_text(ALONE, DISPLAY_WIDTH),
+            Deprecated::Zerofill => with_text(ALONE, ZEROFILL),
+            Deprecated::UnsignedReal => with_text(ALONE, UNSIGNED),
+            Deprecated::RealDigits => with_text(ALONE, DIGITS),
+            Deprecated::YearLength => SqlError::new(INSTEAD, &[&"YEAR(4)", &"YEAR"]),
+            Deprecated::FlushPrivileges => SqlError::new(ALONE, &[&"FLUSH PRIVILEGES"]),
+            Deprecated::Profiles(command) => {
+                SqlError::new(INSTEAD, &[&command, &"Performance Schema"])
+            }
+            Deprecated::Variable(name) => with_text(
+                INSTEAD,
+                &format!("'@@{name}' is deprecated and will be removed in a future release."),
+            ),
+        }
+    }
+}
