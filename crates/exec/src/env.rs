@@ -175,6 +175,8 @@ pub trait ExecCx {
         job: Box<dyn FnOnce() + Send>,
         asked: &AtomicBool,
     ) -> Result<(), Interrupt>;
+    /// From its start on the statement may take so long; `None`: there is no limit.
+    fn limit_time(&mut self, limit: Option<Duration>);
     /// Suspends for so long.
     fn sleep(&mut self, time: Duration) -> Result<(), Interrupt>;
     /// What the thread lends to its statements.

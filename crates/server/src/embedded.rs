@@ -242,6 +242,7 @@ impl Client<'_> {
                 local: &local,
                 slice_end: Cell::new(slice_end),
                 now: Cell::new(now),
+                statement_start: Cell::new(now),
                 statement_end: Cell::new(None),
                 masked: Cell::new(false),
             };

@@ -18,4 +18,7 @@ pub mod list;
 pub mod literal;
 pub mod parser;
 pub mod printer;
+mod time_limit;
 mod watch;
+
+pub use time_limit::begins_query;

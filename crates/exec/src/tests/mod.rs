@@ -173,6 +173,8 @@ impl ExecCx for Fiber<'_> {
     ) -> Result<(), Interrupt> {
         self.offload(job)
     }
+    fn limit_time(&mut self, _: Option<Duration>) {}
+
     fn sleep(&mut self, _: Duration) -> Result<(), Interrupt> {
         Ok(())
     }

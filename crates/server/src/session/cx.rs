@@ -83,6 +83,10 @@ impl ExecCx for FiberExec<'_, '_> {
         Ok(())
     }
 
+    fn limit_time(&mut self, limit: Option<Duration>) {
+        self.fiber.limit_statement(limit);
+    }
+
     fn sleep(&mut self, time: Duration) -> Result<(), ExecInterrupt> {
         match self
             .fiber

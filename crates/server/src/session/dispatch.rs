@@ -102,6 +102,7 @@ impl Session {
                 hint: None,
             };
             self.conditions.clear();
+            self.limit_query(cx, text);
             let result = self.run_rows(cx, &work, sink);
             self.digested = Some(digested);
             return result;
@@ -224,6 +225,7 @@ impl Session {
     ) -> Result<Response, SqlError> {
         let Some(parsed) = &statement.parsed else {
             self.conditions.clear();
+            self.limit_query(cx, &statement.of.text);
             let work = Work {
                 text: &statement.of.text,
                 digested: &statement.of.digested,
@@ -338,6 +340,7 @@ impl Session {
         use Statement::*;
         match statement {
             Query(_) | Insert(_) | Update(_) | Delete(_) | Do(_) | Explain { .. } => {
+                self.limit_query(cx, text);
                 let (digested, parsed) = self.parse_with_digest(cx, text)?;
                 let work = Work {
                     text,

@@ -1,7 +1,5 @@
 //! Commands of a connection: each becomes statements, and each statement an answer.
 
-use std::time::Instant;
-
 use nfold_exec::{Checkpoints, SessionEnv, WireFormat, plan_columns};
 use nfold_observe::digests::access;
 use nfold_protocol::command::ExecuteHeader;
@@ -60,11 +58,6 @@ impl Session {
     ) -> bool {
         self.env.begin_statement();
         self.facts = Facts::default();
-        if let Some(limit) = self.env.vars.settings().max_execution_time
-            && !cx.has_statement_end()
-        {
-            cx.set_statement_end(Instant::now().checked_add(limit));
-        }
         let mut fiber = FiberExec { fiber: cx };
         out.set_more_results(more);
         out.set_charset(self.env.name_charset());
@@ -90,7 +83,7 @@ impl Session {
                 result = Err(e);
             }
         }
-        cx.set_statement_end(None);
+        cx.limit_statement(None);
         if self.env.changes() != before {
             self.publish(cx);
         }
@@ -146,8 +139,10 @@ impl Session {
         loop {
             let text = &sql[at..];
             let started = cx.now();
+            cx.begin_statement();
             let lexing = self.env.vars.settings().lexing;
             if text.len() > Digested::SHORT_TEXT {
+                self.limit_query(&mut FiberExec { fiber: cx }, text);
                 if let Err(e) = self.digest_long(cx, text) {
                     return self.refuse(out, &e);
                 }
@@ -181,9 +176,6 @@ impl Session {
     /// Reads the digest of a text that may be large: the statement's end stops it.
     #[cold]
     fn digest_long(&mut self, cx: &FiberCx<'_>, text: &[u8]) -> Result<(), SqlError> {
-        if let Some(limit) = self.env.vars.settings().max_execution_time {
-            cx.set_statement_end(cx.now().checked_add(limit));
-        }
         let lexing = self.env.vars.settings().lexing;
         let digested = self.digested.get_or_insert_default();
         let mut fiber = FiberExec { fiber: cx };
@@ -265,6 +257,7 @@ impl SessionHandler for Session {
         out: &mut ResponseWriter<'_>,
     ) {
         let (id, started) = (header.statement, cx.now());
+        cx.begin_statement();
         let Some(mut statement) = self.prepared.take(id) else {
             let e = SqlError::new(
                 ErrorCode::ER_UNKNOWN_STMT_HANDLER,

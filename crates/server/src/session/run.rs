@@ -12,6 +12,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use nfold_catalog::{Privileges, SchemaSnapshot, TableId};
 use nfold_exec::{Checkpoints, ExecCx, Executable, RowSink, SessionEnv, StatementResult, execute};
@@ -20,6 +21,7 @@ use nfold_plan::Plan;
 use nfold_plan::expr::{Coercibility, ExprType};
 use nfold_plan::{ParamType, PlanCx, param_types, plan_statement};
 use nfold_sql::ast::Statement;
+use nfold_sql::begins_query;
 use nfold_sql::digest::Digested;
 use nfold_sql::parser::Parsed;
 use nfold_types::{ColumnType, ErrorCode, SqlError, Value};
@@ -78,6 +80,16 @@ fn writes(statement: &Statement) -> bool {
 }
 
 impl Session {
+    /// `max_execution_time` limits the statement if its text begins as a query does.
+    #[inline]
+    pub(super) fn limit_query(&self, cx: &mut dyn ExecCx, text: &[u8]) {
+        if let Some(limit) = self.env.vars.settings().max_execution_time
+            && begins_query(text, self.env.vars.settings().lexing)
+        {
+            cx.limit_time(Some(limit));
+        }
+    }
+
     /// Runs a query, INSERT, UPDATE, DELETE, DO or EXPLAIN.
     pub(super) fn run(
         &mut self,
@@ -215,6 +227,11 @@ impl Session {
                 &owned
             }
         };
+        let hinted = parsed.statement.max_execution_ms();
+        let time_limit = hinted.map(|ms| Duration::from_millis(ms.into()));
+        if time_limit.is_some() {
+            cx.limit_time(time_limit);
+        }
         let database = self.env.database.clone();
         let mut uses = tables_of(&parsed.statement, database.as_deref())?;
         self.temporary.leave_out(&mut uses);
@@ -263,6 +280,7 @@ impl Session {
             ids,
             schema_version: self.schema.version,
             writes: writes(&parsed.statement),
+            time_limit,
             deprecated: parsed.deprecated.clone(),
             text: OnceLock::new(),
         });
@@ -304,7 +322,12 @@ impl Session {
         (plan, operators): (&Cached, &mut Executable),
         sink: &mut dyn RowSink,
     ) -> Result<StatementResult, SqlError> {
+        if let Some(limit) = plan.shared.time_limit {
+            cx.limit_time(Some(limit));
+        }
         if plan.shared.writes {
+            // WITH may begin a change of rows.
+            cx.limit_time(None);
             self.refuse_read_only()?;
             self.refuse_read_only_server()?;
         }

@@ -20,6 +20,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use nfold_catalog::TableId;
 use nfold_plan::query::Plan;
@@ -140,6 +141,8 @@ pub struct SharedPlan {
     pub schema_version: u64,
     /// Rows may change.
     pub writes: bool,
+    /// Of the hint MAX_EXECUTION_TIME.
+    pub time_limit: Option<Duration>,
     /// How tables are read: `nfold_observe::digests::access`.
     pub access: u8,
     /// What the text has that MySQL deprecates: preparing it warns of these, or running it as it is.

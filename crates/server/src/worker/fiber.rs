@@ -93,6 +93,8 @@ pub struct FiberCx<'a> {
     pub(crate) slice_end: Cell<Instant>,
     /// The clock when it was read last.
     pub(crate) now: Cell<Instant>,
+    /// When the statement at hand began, and when its time is over.
+    pub(crate) statement_start: Cell<Instant>,
     pub(crate) statement_end: Cell<Option<Instant>>,
     /// Interrupts are off (the session is closing).
     pub(crate) masked: Cell<bool>,
@@ -128,14 +130,17 @@ impl FiberCx<'_> {
         self.link.limits.set(limits);
     }
 
-    /// `max_execution_time`: the running statement is interrupted at `end`. Cleared when the command is over.
-    pub fn set_statement_end(&self, end: Option<Instant>) {
-        self.statement_end.set(end);
+    /// A statement begins, with no limit of its time.
+    pub fn begin_statement(&self) {
+        self.statement_start.set(self.now());
+        self.statement_end.set(None);
     }
 
-    /// Whether the running statement has a time limit already.
-    pub fn has_statement_end(&self) -> bool {
-        self.statement_end.get().is_some()
+    /// `max_execution_time`: the running statement is interrupted when it has taken so long. Cleared
+    /// when the statement is over.
+    pub fn limit_statement(&self, limit: Option<Duration>) {
+        let end = limit.and_then(|limit| self.statement_start.get().checked_add(limit));
+        self.statement_end.set(end);
     }
 
     /// What PROCESSLIST shows as the running statement, where it is not the text of COM_QUERY: a prepared one's, and a number that no other

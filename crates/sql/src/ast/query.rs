@@ -76,6 +76,8 @@ pub struct SelectOptions {
     pub sql_small_result: bool,
     pub sql_big_result: bool,
     pub sql_buffer_result: bool,
+    /// Milliseconds, of the hint `MAX_EXECUTION_TIME(…)`; never 0.
+    pub max_execution_ms: Option<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -209,6 +209,8 @@ pub(crate) struct Parser<'a> {
     /// An INTO stands in a subquery, or before the last query of a set operation.
     misplaced_into: bool,
     nodes: u32,
+    /// The optimizer hint that was met last.
+    hint: Option<Token>,
 }
 
 /// A common table expression that was met.
@@ -258,6 +260,7 @@ impl<'a> Parser<'a> {
             into_allowed: false,
             misplaced_into: false,
             nodes: 0,
+            hint: None,
         };
         if !digested.is_some_and(Digested::is_parameterisable) {
             parser.structural = 1;
@@ -290,10 +293,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The next token: of the lexer, or a folded list whole. Optimizer hints are passed over.
+    /// The next token: of the lexer, or a folded list whole. An optimizer hint before it goes to
+    /// `hint`.
     fn lex(&mut self) -> Token {
         let mut token = self.lexer.next_token();
         while token.kind == TokenKind::Hint {
+            self.hint = Some(token);
             token = self.lexer.next_token();
         }
         if token.kind == TokenKind::LParen

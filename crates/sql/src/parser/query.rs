@@ -5,6 +5,7 @@ use super::{CteSeen, MAX_SUBQUERIES, Parser, Result};
 use crate::ast::*;
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
+use crate::time_limit;
 use nfold_types::error::{ErrorCode, SqlError};
 
 impl Parser<'_> {
@@ -239,8 +240,11 @@ impl Parser<'_> {
     }
 
     fn select(&mut self, into: &mut Option<SelectInto>) -> Result<Select> {
+        self.hint = None;
         self.expect_kw(Kw::SELECT)?;
-        let (distinct, options) = self.select_options()?;
+        let hint = self.hint.take();
+        let (distinct, mut options) = self.select_options()?;
+        options.max_execution_ms = hint.and_then(|h| time_limit::of_hint(h.text(self.text)));
         let items = self.keeping_literals(Self::select_items)?;
         if self.at(Kw::INTO) && self.may_select_into() {
             *into = Some(self.select_into()?);

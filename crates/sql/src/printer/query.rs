@@ -145,6 +145,9 @@ impl Display for Select {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.write_str("select ")?;
         let options = &self.options;
+        if let Some(ms) = options.max_execution_ms {
+            write!(f, "/*+ max_execution_time({ms}) */ ")?;
+        }
         for (on, word) in [
             (self.distinct, "distinct "),
             (options.straight_join, "straight_join "),

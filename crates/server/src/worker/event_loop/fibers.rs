@@ -70,6 +70,7 @@ impl Worker {
                 local: &local,
                 slice_end: std::cell::Cell::new(slice_end),
                 now: std::cell::Cell::new(now),
+                statement_start: std::cell::Cell::new(now),
                 statement_end: std::cell::Cell::new(None),
                 masked: std::cell::Cell::new(false),
             };
