@@ -2,8 +2,8 @@
 //! entries to a sink in place.
 //!
 //! # Invariants
-//! - C1: a cursor's position is a key between entries, never a page. Whatever splits, merges and
-//!   evictions happen between two calls, an entry that exists throughout is returned exactly once,
+//! - C1: a cursor's position is a key between entries, never a page. Splits, merges and evictions
+//!   may happen between two calls: an entry that exists throughout is still returned exactly once,
 //!   in order.
 //! - C2: the position moves only after the leaf was validated.
 //! # Cost

@@ -26,7 +26,7 @@ use crate::batch::{EntryBatch, Found, GetMany};
 use crate::node::{Key, NEAR, Node, SLOTS, Slot};
 use crate::seen::{SeenValue, SeenValues, ValueSink};
 use crate::tree::TreeHandle;
-use nfold_store::{Glance, PageNo, SpacePages, Stop, Store, WordRef};
+use nfold_store::{PageNo, PagePeek, SpacePages, Stop, Store, WordRef};
 use nfold_sync::words;
 use std::ops::Range;
 
@@ -96,7 +96,7 @@ enum Match {
 #[derive(Copy, Clone)]
 pub(crate) struct Lane<'s> {
     /// `None` if the page is not in memory, or cannot contain the key.
-    page: Option<Glance<'s>>,
+    page: Option<PagePeek<'s>>,
     guess: Guess,
     /// The key's slot: first the hinted one, then the one found.
     slot: u16,
@@ -148,7 +148,7 @@ fn start<'s>(
         (lane.guess, lane.slot, lane.matches) = (guess, guess.slot.into(), Match::None);
         lane.page = None;
         let Some(word) = *word else { continue };
-        let Some(page) = pages.glance_at(word) else {
+        let Some(page) = pages.peek_page_at(word) else {
             continue;
         };
         lane.page = Some(page);
@@ -242,7 +242,7 @@ impl<'s> Lane<'s> {
     #[inline(always)]
     fn take<'k>(
         &self,
-        page: Glance<'_>,
+        page: PagePeek<'_>,
         number: u32,
         key: impl Fn() -> Key<'k>,
         values: &mut Vec<u8>,
@@ -271,7 +271,7 @@ impl<'s> Lane<'s> {
 
     /// Searches the page for the key, if the slots did not decide.
     #[inline(never)]
-    fn search(&self, page: &Glance<'_>, key: Key<'_>) -> Result<(u16, Slot), Taken> {
+    fn search(&self, page: &PagePeek<'_>, key: Key<'_>) -> Result<(u16, Slot), Taken> {
         let (node, key) = (Node::new(page.words()), key.bytes());
         let suffix = node.suffix(key);
         if self.matches == Match::Head && node.tail_equals(self.cell, suffix) {
@@ -400,7 +400,7 @@ impl TreeHandle {
         let mut misses = 0;
         for (key, lane) in batch.keys(keys).zip(&mut *lanes) {
             let Some(page) = lane.page else { continue };
-            pages.touch_glanced(&page);
+            pages.touch_peeked(&page);
             if !lane.find(self, Node::new(page.words()), key) {
                 lane.page = None;
                 misses += 1;

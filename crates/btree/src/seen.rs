@@ -6,20 +6,20 @@
 //! discarded.
 
 use crate::guess::Lane;
-use nfold_store::Glance;
+use nfold_store::PagePeek;
 use nfold_sync::words::Span;
 
 /// A value in place on its page.
 #[derive(Copy, Clone)]
 pub struct SeenValue<'s> {
-    page: Glance<'s>,
+    page: PagePeek<'s>,
     at: usize,
     len: usize,
 }
 
 impl<'s> SeenValue<'s> {
     #[inline(always)]
-    pub(crate) fn new(page: Glance<'s>, at: usize, len: usize) -> SeenValue<'s> {
+    pub(crate) fn new(page: PagePeek<'s>, at: usize, len: usize) -> SeenValue<'s> {
         SeenValue { page, at, len }
     }
 

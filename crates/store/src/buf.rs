@@ -1,4 +1,4 @@
-//! A buffer that direct I/O accepts.
+//! A buffer aligned for direct I/O.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 const ALIGN: usize = 4096;
 
-/// Zeroed bytes at an address that is a multiple of 4096.
+/// A zeroed byte buffer whose address is a multiple of 4096.
 pub(crate) struct AlignedBuf {
     data: NonNull<u8>,
     len: usize,
@@ -18,7 +18,7 @@ unsafe impl Send for AlignedBuf {}
 unsafe impl Sync for AlignedBuf {}
 
 impl AlignedBuf {
-    /// `len` is above 0.
+    /// `len` must be above 0.
     pub(crate) fn new(len: usize) -> Self {
         let layout = Self::layout(len);
         // SAFETY: the layout's size is not zero.

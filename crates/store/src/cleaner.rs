@@ -1,31 +1,41 @@
-//! Writes dirty pages in batches, and takes checkpoints.
+//! The page cleaner: writes dirty pages in batches, and takes checkpoints.
 //!
 //! # Picture
 //! ```text
-//! choose dirty frames → copy each image, its rec_lsn becomes 0 and "writing" is set → log durable up to the newest LSN
-//!   → doublewrite, sync → pages in place, sync → "writing" cleared → (sometimes) checkpoint
+//! choose dirty frames
+//!   → copy each image; its rec_lsn becomes 0 and "writing" is set
+//!   → log durable up to the newest LSN
+//!   → doublewrite, sync → pages in place, sync → "writing" cleared
+//!   → (sometimes) checkpoint
 //! ```
 //! # Invariants
-//! - I1: one batch at a time: the `cleaner` mutex is held from the copy to the last sync. A checkpoint is computed under the same
-//!   mutex, so no page is between "taken" and "on disk" then. No I/O thread ever takes it: reads would wait for a batch. So pages of a dropped
-//!   space leave their frames whether a batch is being written or not (`Core::forget`).
-//! - I2: WAL: the log is durable up to the LSN of each image before the image is written anywhere.
-//! - I3: the checkpoint is the filled prefix, loaded *first*, or the smallest `rec_lsn` found after that. A mini-transaction below
-//!   the prefix has set its pages' `rec_lsn` before it marked its range, so it cannot be missed; one above starts above.
-//! - I4: who writes is paced: each round moves the oldest change forward by as much log as was made since the last, times a factor that
-//!   grows with the age of the log (none below a quarter of it, once at a half, twice at three quarters). So the age settles, checkpoints follow
-//!   by themselves, and writers meet the end of the log only when the disk cannot keep up. A round writes no more than the upper I/O capacity
-//!   allows, until the log is three quarters old.
-//! - I5: whoever waits for a frame while pages are written waits for a batch, not for all of them: the free list is refilled after each.
+//! - I1: one batch is written at a time: the `cleaner` mutex is held from the copy to the last
+//!   sync. A checkpoint is computed under the same mutex, so no page is between "copied" and "on
+//!   disk" then. I/O threads never lock this mutex, because reads would wait for a batch. So the
+//!   pages of a dropped space are discarded even while a batch is being written (`Core::discard`).
+//! - I2: write-ahead logging: the log is durable up to the LSN of each image before the image is
+//!   written anywhere.
+//! - I3: the checkpoint is the horizon, which is loaded *first*, or the smallest `rec_lsn` found
+//!   afterwards, if that is lower. A mini-transaction below the horizon set the `rec_lsn` of its
+//!   pages before it marked its range, so this scan cannot miss it. One above the horizon starts
+//!   above the checkpoint.
+//! - I4: page writing is paced. Each round advances the oldest change by the amount of log produced
+//!   since the last round, times a factor that grows with the log's age: 0 up to a quarter of the
+//!   usable log, 1 at a half, 2 at three quarters. So the age stabilizes, checkpoints advance, and
+//!   writers run out of log only if the disk cannot keep up. Until the log is three quarters full,
+//!   a round writes no more than the upper I/O capacity allows.
+//! - I5: a thread that waits for a frame during page writing waits for one batch, not for all: the
+//!   free list is refilled after each batch.
 //! # Failure
-//! A failed page write makes its pages dirty again, with their old `rec_lsn`. A failed sync ends the process.
+//! A failed page write makes the batch's pages dirty again, with their old `rec_lsn`. A failed sync
+//! ends the process.
 
 use crate::buf::AlignedBuf;
 use crate::core::{Core, Count};
 use crate::doublewrite::{BATCH, Doublewrite, HEADER};
 use crate::error::StoreError;
 use crate::page::{Lsn, PAGE_SIZE, PageId, image_lsn, seal};
-use crate::space::Held;
+use crate::space::HeldSpace;
 use nfold_sync::page_word::{frame_of, is_exclusive};
 use nfold_sync::planted::{self, Bug};
 use nfold_sync::words;
@@ -34,23 +44,24 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::{Duration, Instant};
 
-/// How often the background cleaner looks when nobody calls it.
+/// The interval of background rounds when the cleaner is not woken.
 const ROUND: Duration = Duration::from_millis(1000 / ROUNDS_A_SECOND as u64);
 const ROUNDS_A_SECOND: usize = 10;
-/// Pages written between two checkpoints when log space is short.
+/// The pages written between two checkpoints when log space is short.
 const SLICE: usize = 8 * BATCH;
-/// Threads that write a batch in place, and sync its files, when background threads run.
+/// The number of threads that write a batch in place and sync its files, when background threads
+/// run.
 const WRITERS: usize = 4;
-/// A checkpoint is recorded at least this often while there is something new.
+/// The longest interval between checkpoints while there is new log.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(5);
 
-/// The batch being written.
+/// The state of the page cleaner, with the batch being written.
 pub(crate) struct Cleaner {
     doublewrite: Option<Doublewrite>,
-    /// Header place of the doublewrite file, then the images.
+    /// Room for the header of the doublewrite file, followed by the images.
     buf: AlignedBuf,
     checkpointed_at: Instant,
-    /// When the last paced round was, and the horizon then.
+    /// The time of the last paced round, and the horizon at that time.
     paced_at: Instant,
     paced_to: Lsn,
 }
@@ -58,18 +69,19 @@ pub(crate) struct Cleaner {
 struct Item {
     frame: u32,
     id: PageId,
-    space: Held,
+    space: HeldSpace,
     rec: Lsn,
 }
 
 impl Item {
-    /// Whether this page is the next one of the same file.
+    /// Whether this page follows `other` in the same file.
     fn follows(&self, other: &Item) -> bool {
         self.id.space == other.id.space && self.id.page == other.id.page + 1
     }
 }
 
-/// Page writes a second: what to aim at, and what to go up to under pressure. May be set at any time.
+/// The I/O capacity in page writes per second: the target rate, and the highest rate under
+/// pressure. May be changed at any time.
 pub(crate) struct IoCapacity {
     low: AtomicU32,
     high: AtomicU32,
@@ -88,13 +100,13 @@ impl IoCapacity {
         self.high.store(high, Ordering::Relaxed);
     }
 
-    /// Pages a second; the second at least the first.
+    /// (Target rate, highest rate) in pages per second. The latter is at least the former.
     pub(crate) fn get(&self) -> (usize, usize) {
         let low = self.low.load(Ordering::Relaxed) as usize;
         (low, low.max(self.high.load(Ordering::Relaxed) as usize))
     }
 
-    /// Of one round, at least one page.
+    /// The same per round; at least one page.
     fn of_a_round(&self) -> (usize, usize) {
         let (low, high) = self.get();
         (
@@ -104,8 +116,9 @@ impl IoCapacity {
     }
 }
 
-/// Pages to write in one round because `dirty` of `count` are: nothing up to a tenth, a share of the lower capacity up to a half, then ever
-/// more up to the upper capacity at three quarters, beyond which there is no bound.
+/// The number of pages to write in one round when `dirty` of `count` pages are dirty: none up to a
+/// tenth, a share of the lower capacity up to a half, then increasingly more up to the upper
+/// capacity at three quarters. Above that, [`Core::clean_round`] writes without a limit.
 fn due(dirty: usize, count: usize, (low, high): (usize, usize)) -> usize {
     if dirty * 10 <= count {
         0
@@ -129,7 +142,8 @@ impl Cleaner {
 }
 
 impl Core {
-    /// Dirty frames whose `rec_lsn` is below `below`, the `limit` oldest of them.
+    /// The frames whose `rec_lsn` is below `below`. If there are more than `limit`, the oldest
+    /// ones.
     fn dirty_frames(&self, below: Lsn, limit: usize) -> Vec<u32> {
         let mut found: Vec<(Lsn, u32)> = (0..self.frames.extent() as u32)
             .map(|f| (self.frames.rec_lsn(f), f))
@@ -142,19 +156,20 @@ impl Core {
         found.into_iter().map(|(_, f)| f).collect()
     }
 
-    /// Writes some of the oldest dirty pages. Gives how many.
+    /// Writes the `limit` oldest dirty pages, and returns the number written.
     pub(crate) fn clean_some(&self, limit: usize) -> Result<usize, StoreError> {
         let mut cleaner = self.cleaner.lock();
         self.flush(&mut cleaner, &self.dirty_frames(Lsn::MAX, limit))
     }
 
-    /// Writes these frames, as far as they are dirty. Gives how many.
+    /// Writes those of `frames` that are dirty, and returns the number written.
     pub(crate) fn clean_frames(&self, frames: &[u32]) -> Result<usize, StoreError> {
         let mut cleaner = self.cleaner.lock();
         self.flush(&mut cleaner, frames)
     }
 
-    /// Writes the `limit` oldest pages that were dirty before `below`, then records a checkpoint.
+    /// Writes the `limit` oldest pages with changes from before `below`, records a checkpoint, and
+    /// returns the number of pages written.
     pub(crate) fn clean_below(&self, below: Lsn, limit: usize) -> Result<usize, StoreError> {
         let mut cleaner = self.cleaner.lock();
         let n = self.flush(&mut cleaner, &self.dirty_frames(below, limit))?;
@@ -162,7 +177,8 @@ impl Core {
         Ok(n)
     }
 
-    /// Writes every page that is dirty now, and records a checkpoint. A page that stays latched all the time is left out.
+    /// Writes every page that is dirty now, and records a checkpoint. A page that is latched all
+    /// the time is skipped after some attempts.
     pub(crate) fn checkpoint_now(&self) -> Result<Lsn, StoreError> {
         let below = self.log.horizon();
         let mut cleaner = self.cleaner.lock();
@@ -179,14 +195,14 @@ impl Core {
         Ok(self.record_checkpoint(&mut cleaner))
     }
 
-    /// Writes all dirty pages, and records nothing: for recovery.
+    /// Writes all dirty pages without recording a checkpoint. For recovery.
     pub(crate) fn flush_everything(&self) -> Result<(), StoreError> {
         let mut cleaner = self.cleaner.lock();
         let frames = self.dirty_frames(Lsn::MAX, usize::MAX);
         self.flush(&mut cleaner, &frames)?;
         debug_assert!(
             self.frames.dirty_count() == 0,
-            "recovery is alone: no page is latched or changed meanwhile"
+            "during recovery, no other thread latches or changes pages"
         );
         Ok(())
     }
@@ -207,7 +223,8 @@ impl Core {
         self.log.checkpoint()
     }
 
-    /// Writes the images of `frames`, as far as they are dirty and not latched. Gives how many.
+    /// Writes the images of those `frames` that are dirty and not latched, and returns the number
+    /// written.
     fn flush(
         &self,
         cleaner: &mut MutexGuard<'_, Cleaner>,
@@ -249,7 +266,8 @@ impl Core {
         Ok(written)
     }
 
-    /// Copies one page's bytes, and takes over its dirt.
+    /// Copies the image of a dirty page, and marks the page as clean and being written. `None` if
+    /// the page is clean, latched, or no longer in the frame.
     fn take_image(&self, frame: u32, image: &mut [u8]) -> Option<Item> {
         let id = self.frames.page(frame)?;
         let space = self.spaces.hold(id.space)?;
@@ -260,7 +278,8 @@ impl Core {
             if frame_of(seen) != Some(frame) || is_exclusive(seen) {
                 return None;
             }
-            // The copy is made without the latch, so readers and writers go on; a page that keeps changing is copied under it.
+            // The copy is made without a latch, so that readers and writers can continue. A page
+            // that keeps changing is copied under its latch.
             let copied = turn < 3;
             if copied {
                 words::copy_out(bytes, 0, image);
@@ -303,7 +322,8 @@ impl Core {
         let mut runs = Vec::new();
         let mut from = 0;
         for to in 1..=batch.len() {
-            // Neighbours in the file are neighbours in the buffer: one write.
+            // Pages that are adjacent in the file are adjacent in the buffer, so one call writes
+            // them.
             if to == batch.len() || !batch[to].follows(&batch[to - 1]) {
                 runs.push(from..to);
                 from = to;
@@ -313,7 +333,7 @@ impl Core {
         self.in_parallel(&runs, |run| {
             let Item { space, id, .. } = &batch[run.start];
             let Ok(file) = space.file() else {
-                return Ok(()); // dropped meanwhile
+                return Ok(()); // The space was dropped meanwhile.
             };
             let images = &images[run.start * PAGE_SIZE..run.end * PAGE_SIZE];
             let end = id.page + run.len() as u32;
@@ -336,8 +356,8 @@ impl Core {
         Ok(())
     }
 
-    /// Calls `f` for all of `work`, on several threads if there is enough of it; inline mode keeps its order. Gives the first error; the rest
-    /// is tried all the same.
+    /// Calls `f` for all of `work`, on several threads if there is enough work. Inline mode keeps
+    /// the order. Returns the first error, but tries all items.
     fn in_parallel<T: Sync>(
         &self,
         work: &[T],
@@ -361,7 +381,8 @@ impl Core {
 
     fn end_batch(&self, batch: &[Item], failed: bool) {
         for item in batch {
-            // Still resident and in that frame, as a frame that is being written is not evicted, unless its space was dropped.
+            // The page is still in its frame, because a frame that is being written is not evicted,
+            // unless its space was dropped.
             let word = item.space.dir().get(item.id.page).filter(|_| failed);
             let latched = word.and_then(|word| Some((word, word.latch_resident()?)));
             if let Some((_, before)) = latched
@@ -376,12 +397,13 @@ impl Core {
         }
     }
 
-    /// One round of background work. Gives whether anything was done.
+    /// Does one round of background work. Returns whether there was any.
     pub(crate) fn clean_round(&self) -> Result<bool, StoreError> {
         let mut busy = self.stock_up()?;
         if self.resize_step()? {
             busy = true;
-            self.cleaner_kicked.store(true, Ordering::SeqCst); // no pause before the next slice
+            // No pause before the next slice.
+            self.cleaner_kicked.store(true, Ordering::SeqCst);
         }
         let count = self.frames.count();
         while self.frames.dirty_count() > count * 3 / 4 && !self.stopping() {
@@ -391,7 +413,7 @@ impl Core {
             busy = true;
         }
         let usable = self.log.usable();
-        // In slices, so that whoever waits for log space goes on as soon as there is some.
+        // In slices, so that threads waiting for log space can continue as soon as there is some.
         while self.log.age() > usable / 4 * 3 && !self.stopping() {
             let below = self.log.checkpoint() + self.log.age() / 4;
             if self.clean_below(below, SLICE)? == 0 {
@@ -404,15 +426,16 @@ impl Core {
             busy |= self.clean_paced(&mut cleaner)? > 0;
         }
         let moved = self.log.horizon() > self.log.checkpoint();
-        // Inline mode does the same whatever the clock says: a simulation is replayed exactly.
-        let late = !self.threaded() || cleaner.checkpointed_at.elapsed() > CHECKPOINT_EVERY;
-        if moved && (late || self.log.age() > usable / 4) {
+        // Inline mode ignores the clock, so that a simulation can be replayed exactly.
+        let is_due = !self.threaded() || cleaner.checkpointed_at.elapsed() > CHECKPOINT_EVERY;
+        if moved && (is_due || self.log.age() > usable / 4) {
             self.record_checkpoint(&mut cleaner);
         }
         Ok(busy)
     }
 
-    /// Writes what this round should (I4), and beyond that what is [`due`] because so much is dirty.
+    /// Writes the pages that this round must write to keep pace with the log (I4), and then those
+    /// [`due`] because of the share of dirty pages.
     fn clean_paced(&self, cleaner: &mut MutexGuard<'_, Cleaner>) -> Result<usize, StoreError> {
         let horizon = self.log.horizon();
         let produced = horizon - cleaner.paced_to.clamp(self.log.checkpoint(), horizon);
@@ -434,7 +457,7 @@ impl Core {
         Ok(written)
     }
 
-    /// The smallest `rec_lsn` of a dirty page; `horizon` if none is dirty.
+    /// The smallest `rec_lsn` of all dirty pages, or `horizon` if no page is dirty.
     fn oldest_change(&self, horizon: Lsn) -> Lsn {
         (0..self.frames.extent() as u32)
             .map(|f| self.frames.rec_lsn(f))
@@ -442,7 +465,7 @@ impl Core {
             .fold(horizon, Lsn::min)
     }
 
-    /// Refills the free list: by eviction, and if the cold pages are dirty, by writing them first.
+    /// Refills the free list by eviction. If the cold pages are dirty, they are written first.
     fn stock_up(&self) -> Result<bool, StoreError> {
         let (short, evicted) = self.evict_short();
         if short == 0 {
@@ -458,11 +481,12 @@ impl Core {
         Ok(true)
     }
 
-    /// Refills the free list from clean pages. Gives how many frames it lacked, and how many it got.
+    /// Refills the free list by evicting clean pages. Returns (missing frames, evicted frames).
     fn evict_short(&self) -> (usize, usize) {
         let short = self.stock().saturating_sub(self.free_count());
         let mut evicted = 0;
-        // Each turn makes what is in use colder. Where there is no frame at all, somebody waits.
+        // Each turn clears clock marks, so that more pages become cold. Further turns are taken
+        // only if no frame is free at all, because then threads are waiting.
         for turn in 0..3 {
             if short > 0 && (turn == 0 || (evicted == 0 && self.free_count() == 0)) {
                 evicted += self.evict(short);
@@ -471,7 +495,7 @@ impl Core {
         (short, evicted)
     }
 
-    /// Body of the cleaner thread.
+    /// The body of the cleaner thread.
     pub(crate) fn run_cleaner(&self) {
         let _ = self.cleaner_thread.set(std::thread::current());
         let mut failing = false;
@@ -498,7 +522,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_dirtier_the_pool_the_more_is_written() {
+    fn pages_due_grow_with_dirty_pages() {
         let of = |dirty| due(dirty, 1000, (50, 400));
         assert_eq!([of(0), of(100), of(101), of(250)], [0, 0, 11, 25]);
         assert_eq!([of(500), of(501), of(625)], [50, 51, 225]);
@@ -508,7 +532,7 @@ mod tests {
         assert_eq!(
             capacity.get(),
             (300, 300),
-            "the upper is never below the lower"
+            "the upper capacity is never below the lower one"
         );
         capacity.set(5, 70);
         assert_eq!(capacity.of_a_round(), (1, 7));

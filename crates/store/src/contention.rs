@@ -1,4 +1,5 @@
-//! What the store notes about waits: see [`nfold_observe::contention`]. Everything here is behind a test that failed.
+//! Records the store's waits; see [`nfold_observe::contention`]. All code here is on the slow path,
+//! after a first attempt failed.
 
 use crate::core::{Core, Count};
 use crate::page::{PageId, header};
@@ -10,7 +11,8 @@ use nfold_sync::words;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
-/// A wait of a statement that lets its worker go meanwhile: begins when it is first found not to be over.
+/// The record of a wait that releases its worker meanwhile. It begins when the wait is first found
+/// to be unfinished.
 pub(crate) struct Watched {
     contention: Arc<Contention>,
     kind: WaitKind,
@@ -41,7 +43,7 @@ impl Drop for Watched {
     }
 }
 
-/// Takes a mutex; a wait for it is noted.
+/// Locks a mutex, and records the wait if there is one.
 pub fn lock_watched<'m, T>(
     mutex: &'m Mutex<T>,
     contention: &Contention,
@@ -54,7 +56,9 @@ pub fn lock_watched<'m, T>(
 }
 
 impl Core {
-    /// Latches a resident page. A wait for another holder is noted.
+    /// Latches a resident page, and records the wait for another holder if there is one. Returns
+    /// the page word from before, or `None` if the page is not resident or belongs to another
+    /// space.
     #[inline]
     pub(crate) fn latch_word(&self, id: PageId, at: (&Space, &PageWord)) -> Option<u64> {
         let (space, word) = at;
@@ -65,7 +69,8 @@ impl Core {
             }
             frame_of(seen)?;
             if word.try_latch(seen) {
-                // A page that is latched is not forgotten, so from here on it stays this space's (T3 of `spaces`).
+                // A latched page cannot be evicted, so it stays this space's page from here on (T3
+                // of `spaces`).
                 let right = space.is(id.space);
                 if !right {
                     word.release_unchanged(seen);
@@ -75,8 +80,9 @@ impl Core {
         }
     }
 
-    /// The caller may have latched other pages. The order of latches is one of what pages are, so nobody sleeps for a word that may be another
-    /// space's by now: the space is held meanwhile.
+    /// Waits for the latch while the space is held. The caller may have latched other pages, and
+    /// the latch order depends on the kind of page. So it must not sleep on a word that may belong
+    /// to another space by then.
     #[cold]
     fn latch_after_wait(&self, id: PageId, (space, word): (&Space, &PageWord)) -> Option<u64> {
         self.counters.add(Count::LatchWaits as usize, 1);
@@ -91,12 +97,13 @@ impl Core {
         before
     }
 
-    /// Waits until a page is not latched; gives its word then, or 0 if it is another space's.
+    /// Waits until a page is not latched exclusively, and returns its word, or 0 if it belongs to
+    /// another space.
     #[cold]
     pub(crate) fn wait_to_read(&self, id: PageId, (space, word): (&Space, &PageWord)) -> u64 {
         self.counters.add(Count::LatchWaits as usize, 1);
         if !space.hold(id.space) {
-            return 0; // as in `latch_after_wait`
+            return 0; // For the reason given at `latch_after_wait`.
         }
         let ticket = self.enter_page(WaitKind::PageRead, id);
         let seen = word.begin_read();
@@ -109,7 +116,8 @@ impl Core {
         self.contention.enter(Site::page(kind, id.space, id.page))
     }
 
-    /// What the page under this word is. Another may have come into the frame, which would put a wrong name to a number.
+    /// Describes the page under this word. The frame may contain another page by now; then the
+    /// description is wrong, which only mislabels a number.
     fn about(&self, word: u64) -> Option<PageAbout> {
         let words = self.frames.words(frame_of(word)?);
         Some(PageAbout {

@@ -1,4 +1,4 @@
-//! What all parts of the store share.
+//! The state that all parts of the store share.
 //!
 //! # Picture
 //! ```text
@@ -10,8 +10,8 @@
 //!                   └ cleaner                   page writes, checkpoints (cleaner.rs)
 //! ```
 //! # Concurrency
-//! Lock order: `cleaner` → page latch → `control`, log writer, `free`. A page latch is never held over I/O, but for a blocking
-//! load in a fallback of [`crate::Mtr::free_page`].
+//! The lock order is: `cleaner`, page latch, then `control`, the log writer and `free`. No page
+//! latch is held during I/O, except in a fallback of [`crate::Mtr::free_page`] that loads a page.
 
 use crate::cleaner::{Cleaner, IoCapacity};
 use crate::disk::Disk;
@@ -57,7 +57,7 @@ pub(crate) const COUNTS: usize = 12;
 
 type TrxSource = Box<dyn Fn() -> TrxId + Send + Sync>;
 
-/// See the module's header.
+/// See the module header.
 pub(crate) struct Core {
     pub(crate) frames: Frames,
     pub(crate) spaces: Spaces,
@@ -66,7 +66,7 @@ pub(crate) struct Core {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) redo: Arc<dyn RedoHandler>,
     pub(crate) free: Mutex<FreeFrames>,
-    /// Counts frames that became free.
+    /// Counts the frames that became free.
     pub(crate) freed: Arc<Gate>,
     pub(crate) hand: CachePadded<AtomicUsize>,
     pub(crate) probation: Probation,
@@ -81,7 +81,7 @@ pub(crate) struct Core {
     pub(crate) cleaner_thread: OnceLock<Thread>,
     pub(crate) cleaner_kicked: AtomicBool,
     pub(crate) counters: Sharded<COUNTS>,
-    /// Who waited where; the log has it too.
+    /// The wait sites. The log has a reference to the same object.
     pub(crate) contention: Arc<Contention>,
     pub(crate) fatal: FatalHook,
     trx_source: Mutex<Option<TrxSource>>,
@@ -90,7 +90,7 @@ pub(crate) struct Core {
     stopping: AtomicBool,
 }
 
-/// The hook when the options name none.
+/// The fatal hook if the options contain none: prints the message and aborts.
 pub(crate) fn default_fatal() -> FatalHook {
     Arc::new(|message| {
         tracing::error!("{message}");
@@ -157,7 +157,8 @@ impl Core {
         })
     }
 
-    /// Whether I/O threads run: a miss then waits instead of reading in place.
+    /// Whether I/O threads run. Then a missing page returns `Wait` instead of being read by the
+    /// caller.
     #[inline]
     pub(crate) fn threaded(&self) -> bool {
         self.threaded.load(Ordering::Acquire)
@@ -171,7 +172,7 @@ impl Core {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Tells all threads to end.
+    /// Tells all threads to stop.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.kick_cleaner();
@@ -187,6 +188,7 @@ impl Core {
         }
     }
 
+    /// Ends the process with `message`, because continuing would lose data.
     pub(crate) fn die(&self, message: &str) -> ! {
         (self.fatal)(message);
         std::process::abort();
@@ -202,7 +204,8 @@ impl Core {
         floor.max(now)
     }
 
-    /// Writes the control file with a change. A failure ends the process: which checkpoint counts would be unknown.
+    /// Applies a change to the control file and writes it. A failure ends the process, because it
+    /// would be unknown which checkpoint is valid.
     pub(crate) fn update_control(&self, change: impl FnOnce(&mut Control)) {
         let next_trx = self.next_trx();
         let mut file = self.control.lock();

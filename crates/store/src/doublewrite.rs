@@ -1,15 +1,21 @@
-//! A second place for page images, so that a page torn by a crash can be put right.
+//! The doublewrite file: a second copy of the page images being written, from which pages torn by a
+//! crash are repaired.
 //!
 //! # Picture
 //! ```text
-//! "nfold.doublewrite":  | header, 4096 bytes | image 0 | image 1 | ...        one batch, written by one call
-//! header: 0 u32 CRC-32C of bytes 4..4096   4 u32 images   8 8 bytes "NFOLDDBW"   16 u64 batch number   64 (u32 space, u32 page) each
+//! "nfold.doublewrite":  | header, 4096 bytes | image 0 | image 1 | ...   one batch, one write call
+//!
+//! header:  0 u32 CRC-32C of bytes 4..4096   4 u32 number of images
+//!          8 8 bytes "NFOLDDBW"            16 u64 batch number
+//!         64 (u32 space, u32 page) of each image
 //! ```
 //! # Invariants
-//! - I1: a batch is written and synced here before any of its pages is written in place, and overwritten only after those
-//!   writes were synced. So at most one batch can have torn pages, and it is the one whose header is here.
+//! - I1: a batch is written and synced here before any of its pages is written in place. It is
+//!   overwritten only after those writes were synced. So at most one batch can have torn pages, and
+//!   that batch is in this file.
 //! # Failure
-//! A torn header or image here means that its pages were not yet touched in place: nothing to repair.
+//! If the header or an image in this file is torn, its pages were not yet written in place, and
+//! there is nothing to repair.
 
 use crate::buf::AlignedBuf;
 use crate::disk::{Disk, DiskFile, OpenMode};
@@ -21,9 +27,9 @@ use std::sync::Arc;
 const NAME: &str = "nfold.doublewrite";
 const MAGIC: &[u8; 8] = b"NFOLDDBW";
 const IDS: usize = 64;
-/// Bytes before the first image.
+/// The size of the header: the offset of the first image.
 pub(crate) const HEADER: usize = 4096;
-/// Pages of a batch at most.
+/// The most pages of a batch.
 pub(crate) const BATCH: usize = 128;
 
 pub(crate) struct Doublewrite {
@@ -36,7 +42,7 @@ fn io(what: &'static str) -> impl Fn(std::io::Error) -> StoreError {
 }
 
 impl Doublewrite {
-    /// Opens the file, making it if missing, with real blocks.
+    /// Opens the file. Creates it with allocated blocks if it is missing.
     pub(crate) fn open(disk: &dyn Disk) -> Result<Doublewrite, StoreError> {
         let file = disk.open(NAME, OpenMode::OrCreate).map_err(io("open"))?;
         let len = (HEADER + BATCH * PAGE_SIZE) as u64;
@@ -48,7 +54,8 @@ impl Doublewrite {
         Ok(Doublewrite { file, batch: 0 })
     }
 
-    /// Writes a batch. `buf` is the header's place followed by the sealed images of `ids`. Not synced yet.
+    /// Writes a batch without a sync. `buf` contains room for the header, followed by the sealed
+    /// images of `ids`.
     pub(crate) fn write(&mut self, ids: &[PageId], buf: &mut [u8]) -> Result<(), StoreError> {
         self.batch += 1;
         let header = &mut buf[..HEADER];
@@ -72,7 +79,8 @@ impl Doublewrite {
     }
 }
 
-/// Forgets the last batch: pages are going to be written without this file, and an old image must not replace one of them.
+/// Removes the file. To be called before pages are written without it, because an old image must
+/// not overwrite one of them later.
 pub(crate) fn remove(disk: &dyn Disk) -> Result<(), StoreError> {
     if disk.exists(NAME).map_err(io("look up"))? {
         disk.remove(NAME).map_err(io("remove"))?;
@@ -81,16 +89,16 @@ pub(crate) fn remove(disk: &dyn Disk) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What [`repair`] found.
+/// The result of [`repair`].
 #[derive(Default)]
 pub(crate) struct Repaired {
-    /// Pages put right.
+    /// The number of repaired pages.
     pub(crate) pages: u64,
-    /// The newest image in the last batch.
+    /// The LSN and the page of the newest image in the last batch.
     pub(crate) newest: Option<(Lsn, PageId)>,
 }
 
-/// Puts torn pages right after a crash. `names`: the space files.
+/// Repairs torn pages after a crash. `names` maps the spaces to their files' names.
 pub(crate) fn repair(
     disk: &dyn Disk,
     names: &HashMap<SpaceId, String>,
@@ -138,8 +146,8 @@ pub(crate) fn repair(
     Ok(repaired)
 }
 
-/// After a kill, pages of the batch may be whole in the system's cache only: they have to be on disk before the batch here is
-/// written over (I1).
+/// Syncs a space file. After a kill, pages of the batch may be complete only in the page cache.
+/// They must be on disk before the batch in the doublewrite file is overwritten (I1).
 fn sync_space(disk: &dyn Disk, name: &str) -> Result<(), StoreError> {
     let file = disk
         .open(
@@ -162,7 +170,7 @@ fn repair_page(disk: &dyn Disk, name: &str, id: PageId, image: &[u8]) -> Result<
     let whole = off + PAGE_SIZE as u64 <= file.len().map_err(io("space length"))?;
     if whole {
         file.read_at(off, &mut now).map_err(io("read page"))?;
-        // A page of zeros counts as torn here: the batch may have been about to fill it for the first time.
+        // A page of zeros counts as torn, because this batch may have been its first write.
         if crate::page::checksum_matches(&now) && check_image(id, &now).is_ok() {
             return Ok(false);
         }

@@ -1,37 +1,38 @@
-//! What can go wrong below the trees, and how a call says that it has to wait.
+//! Errors of the storage layer, and the result of a call that has to wait.
 
 use crate::page::{Lsn, PageId, SpaceId};
 use crate::wait::Wait;
 use std::fmt;
 use std::io;
 
-/// Errors of the storage layer. Cheap to clone, because all waiters of a page get the same one.
+/// An error of the storage layer. Cheap to clone, because all waiters of a page get the same error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreError {
-    /// The operating system refused; `what` names the file and the operation.
+    /// The operating system returned an error. `what` names the file and the operation.
     Io { kind: io::ErrorKind, what: String },
-    /// Bytes that cannot be right. `lsn` is the page's own, 0 when unknown.
+    /// A page contains invalid bytes. `lsn` is the page's LSN, or 0 if unknown.
     Corrupt {
         page: PageId,
         lsn: Lsn,
         what: &'static str,
     },
-    /// A file of the store itself (control, log) is unusable.
+    /// A file of the store itself (control file, log) is unusable.
     BadFile { file: String, what: String },
     /// No space left on the device (MySQL 1114 or 1021).
     DiskFull,
-    /// The space was dropped, or never opened.
+    /// The space was dropped, or was never opened.
     SpaceGone(SpaceId),
-    /// A space of that name exists.
+    /// A space of that name already exists.
     SpaceExists(String),
-    /// A request larger than the store can ever serve: `what` says which limit.
+    /// A request exceeds what the store can ever serve. `what` names the limit.
     TooLarge { what: &'static str, limit: u64 },
     /// The store is shutting down.
     ShuttingDown,
 }
 
 impl StoreError {
-    /// An I/O error with the file it concerns; "no space", a quota and a limit on the size of files become [`StoreError::DiskFull`].
+    /// Converts an I/O error on `what`. A full device, a quota and a file size limit become
+    /// [`StoreError::DiskFull`].
     pub fn io(error: &io::Error, what: impl Into<String>) -> StoreError {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         if matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge) {
@@ -69,7 +70,7 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// Why a call did not finish: it has to wait (and the same call is then made again), or it failed.
+/// Why a call did not finish: the caller has to wait and repeat it, or it failed.
 #[derive(Debug)]
 pub enum Stop<E = StoreError> {
     Wait(Wait),
@@ -77,12 +78,12 @@ pub enum Stop<E = StoreError> {
 }
 
 impl<E> Stop<E> {
-    /// Turns the error into the error of the crate above; a wait stays a wait.
+    /// Converts the error into the error type of the crate above. A wait stays a wait.
     pub fn lift<F: From<E>>(self) -> Stop<F> {
         self.map_err(F::from)
     }
 
-    /// As [`lift`](Self::lift), with a function.
+    /// As [`lift`](Self::lift), with a conversion function.
     pub fn map_err<F>(self, f: impl FnOnce(E) -> F) -> Stop<F> {
         match self {
             Stop::Wait(w) => Stop::Wait(w),

@@ -1,7 +1,7 @@
-//! Disk trait, page layout, log, mini-transactions and buffer pool.
+//! Storage: files, pages, the buffer pool, the redo log and mini-transactions.
 //!
-//! The layers above see [`Store`], which hands out optimistic [`PageRef`]s for reading and [`Mtr`]s for atomic change,
-//! and never blocks a worker: what has to wait says so with a [`Wait`].
+//! The layers above use [`Store`]. It returns optimistic [`PageRef`]s for reading and [`Mtr`]s for
+//! atomic changes. It never blocks a worker: a call that has to wait returns a [`Wait`].
 
 #[allow(unsafe_code)]
 mod buf;
@@ -38,7 +38,7 @@ pub use page::{
     Lsn, PAGE_HEADER, PAGE_SIZE, PAGE_WORDS, PageId, PageMut, PageNo, PageType, SpaceId, TrxId,
     header,
 };
-pub use page_ref::{Glance, PageRef};
+pub use page_ref::{PagePeek, PageRef};
 pub use pool::resize::{ResizePhase, ResizeStatus};
 pub use redo::{NoRedo, RedoHandler};
 pub use scratch::Scratch;

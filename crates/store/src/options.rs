@@ -1,45 +1,51 @@
-//! What the store is told at start.
+//! The configuration of a store.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Called with a message when going on would lose data (a failed sync, a broken log). It must not return normally: the
-/// default prints and aborts; tests panic.
+/// Called with a message when continuing would lose data, such as after a failed sync. It must not
+/// return normally. The default prints the message and aborts; tests panic.
 pub type FatalHook = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Sizes in bytes. `Default` is what a small test wants: inline I/O, 8 MiB pool, 4 MiB of log.
+/// Sizes are in bytes. `Default` suits a small test: inline I/O, a pool of 8 MiB, a log of 4 MiB.
 #[derive(Clone)]
 pub struct StoreOptions {
-    /// Page frames; rounded down to whole pages, at least 32.
+    /// The size of the buffer pool. Rounded down to whole pages; at least 32 pages.
     pub pool_bytes: u64,
-    /// What [`Store::resize_pool`](crate::Store::resize_pool) may raise that to: addresses are reserved for as much, and 21 bytes a frame that
-    /// the system gives when they are used. Below `pool_bytes`: as much as that.
+    /// The largest size that [`Store::resize_pool`](crate::Store::resize_pool) may set. Address
+    /// space is reserved for it, and 21 bytes per frame, which take memory only when used. Values
+    /// below `pool_bytes` mean `pool_bytes`.
     pub pool_max_bytes: u64,
-    /// All log files together; rounded to whole files, at least 128 KiB.
+    /// The size of all log files together. Rounded to whole files; at least 128 KiB.
     pub log_bytes: u64,
-    /// A fresh log up to this size is filled with zeros when it is made; a larger one in the background, where there are I/O threads.
+    /// A new log of at most this size is filled with zeros at creation. A larger one is filled in
+    /// the background if there are I/O threads.
     pub log_fill_bytes: u64,
-    /// The log's ring buffer; rounded up to a power of two. A mini-transaction fits into a quarter of it.
+    /// The size of the log's ring buffer. Rounded up to a power of two. A mini-transaction uses at
+    /// most a quarter of it.
     pub log_buffer_bytes: u64,
-    /// Threads that read and write pages. 0: inline mode. A miss reads in place and never returns `Wait`, the log is written by
-    /// whoever asks, and background work is done in `step_background` and when something runs out.
+    /// The number of threads that read and write pages. 0 means inline mode: a miss reads the page
+    /// in the calling thread and never returns `Wait`, callers write the log themselves, and
+    /// background work happens in `step_background` or when a resource runs out.
     pub io_threads: usize,
-    /// Page writes a second that background flushing aims at when nothing presses.
+    /// The target rate of background flushing without pressure, in page writes per second.
     pub io_capacity: u32,
-    /// Page writes a second that it goes up to when the log grows old or the pool becomes dirty. Beyond, writes are without bound.
+    /// The highest rate of background flushing, in page writes per second, used when the log grows
+    /// old or the pool becomes dirty. Under still more pressure, the rate is unlimited.
     pub io_capacity_max: u32,
-    /// Pages go to the doublewrite file first, so that a torn page can be repaired.
+    /// Whether pages are first written to the doublewrite file, from which torn pages are repaired.
     pub doublewrite: bool,
-    /// Ask for 2 MiB pages for the frames.
+    /// Whether to request 2 MiB pages for the frames.
     pub huge_pages: bool,
-    /// Bytes by which a space file grows at a time, once it is larger than that.
+    /// The increment by which a space file grows once it is larger than this.
     pub extend_bytes: u64,
     /// See [`FatalHook`].
     pub fatal: Option<FatalHook>,
 }
 
 impl StoreOptions {
-    /// What [`log_fill_bytes`](Self::log_fill_bytes) usually is: about a second's writing.
+    /// The usual value of [`log_fill_bytes`](Self::log_fill_bytes): about what one second can
+    /// write.
     pub const LOG_FILL_BYTES: u64 = 512 << 20;
 }
 

@@ -1,4 +1,4 @@
-//! Pages: identity, header layout, checksum, and the writable view that redo is applied to.
+//! Pages: identity, header layout, checksum, and the writable view to which redo is applied.
 //!
 //! # Picture
 //! ```text
@@ -12,28 +12,30 @@
 //! 64  body
 //! ```
 //! # Invariants
-//! - I1: the checksum is right on disk, and unspecified in memory: it is computed over the copy that is written.
-//! - I2: a page of only zero bytes was never written; it is valid and has type [`PageType::UNUSED`].
+//! - I1: the checksum is valid on disk and unspecified in memory. It is computed over the copy that
+//!   is written.
+//! - I2: a page of only zero bytes was never written. It is valid and has type
+//!   [`PageType::UNUSED`].
 
 use nfold_sync::planted::{self, Bug};
 use nfold_sync::prim::AtomicU64;
 use nfold_sync::words;
 use std::fmt;
 
-/// Bytes of a page, on disk and in memory.
+/// The size of a page in bytes, on disk and in memory.
 pub const PAGE_SIZE: usize = 16384;
-/// 64-bit words of a page.
+/// The size of a page in 64-bit words.
 pub const PAGE_WORDS: usize = PAGE_SIZE / 8;
-/// Bytes of the page header; the body starts here.
+/// The size of the page header in bytes. The page body follows it.
 pub const PAGE_HEADER: usize = 64;
 
 pub type SpaceId = u32;
 pub type PageNo = u32;
-/// Log position, bytes. 0: none.
+/// A position in the log, in bytes. 0 means none.
 pub type Lsn = u64;
 pub type TrxId = u64;
 
-/// A page's place: file and number in it.
+/// The identity of a page: its space and its number within it.
 #[derive(Copy, Clone, Eq, PartialEq, Hash, Ord, PartialOrd, Debug)]
 pub struct PageId {
     pub space: SpaceId,
@@ -63,7 +65,7 @@ impl fmt::Display for PageId {
     }
 }
 
-/// Byte offsets in the page header.
+/// Byte offsets of the page header's fields.
 pub mod header {
     pub const CHECKSUM: usize = 0;
     pub const PAGE_TYPE: usize = 4;
@@ -80,7 +82,7 @@ pub mod header {
     pub const NONCE: usize = 52;
     /// The page format that this version writes.
     pub const FORMAT_V1: u8 = 1;
-    /// The format of a page that redo did not apply to: no reader accepts it.
+    /// The format of a page to which redo could not be applied. No reader accepts it.
     pub const FORMAT_BROKEN: u8 = 0xFF;
 }
 
@@ -89,27 +91,27 @@ pub mod header {
 pub struct PageType;
 
 impl PageType {
-    /// Never written since the file grew.
+    /// The page was not written since the file grew.
     pub const UNUSED: u16 = 0;
-    /// Page 0 of a space.
+    /// Page 0 of a space: its header page.
     pub const SPACE_HEADER: u16 = 1;
-    /// Given back; on the free list.
+    /// A freed page on the free list.
     pub const FREE: u16 = 2;
-    /// Given back, and holds a part of the free list.
+    /// A freed page that contains a part of the free list.
     pub const FREE_TRUNK: u16 = 3;
-    /// Trees: leaf and inner pages.
+    /// Leaf and inner pages of trees.
     pub const BTREE_LEAF: u16 = 0x10;
     pub const BTREE_INNER: u16 = 0x11;
-    /// Long column values.
+    /// Pages of long column values.
     pub const OVERFLOW: u16 = 0x18;
-    /// Undo stream pages.
+    /// Pages of the undo log.
     pub const UNDO: u16 = 0x20;
     pub const UNDO_HEADER: u16 = 0x21;
-    /// From here on free for the crates above.
+    /// The first page type for use by higher crates.
     pub const USER: u16 = 0x40;
 }
 
-/// CRC-32C as page checksums use it.
+/// The checksum of a page image: a CRC-32C.
 pub(crate) fn checksum(page: &[u8]) -> u32 {
     crc32c::crc32c(&page[4..])
 }
@@ -120,10 +122,10 @@ pub(crate) fn seal(page: &mut [u8]) {
     page[..4].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// What a page is reported for whose LSN lies beyond the log.
+/// The message for a page whose LSN lies beyond the end of the log.
 pub(crate) const NEWER: &str = "newer than the log, which has lost its end";
 
-/// Checks an image read from disk. `Err` says what is wrong with it.
+/// Checks an image of page `id` read from disk. Returns what is wrong with it as an error.
 pub(crate) fn check_image(id: PageId, page: &[u8]) -> Result<(), &'static str> {
     let field =
         |at: usize| u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]);
@@ -145,16 +147,17 @@ pub(crate) fn check_image(id: PageId, page: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The LSN in a page image.
+/// The LSN of a page image.
 pub(crate) fn image_lsn(page: &[u8]) -> Lsn {
     let mut bytes = [0u8; 8];
     bytes.copy_from_slice(&page[header::LSN..header::LSN + 8]);
     u64::from_le_bytes(bytes)
 }
 
-/// A page under the exclusive latch: what redo is applied to, at run time and at recovery.
+/// A page under its exclusive latch, to which redo is applied at run time and at recovery.
 ///
-/// Writes here are not logged. Code outside [`crate::RedoHandler::apply`] changes pages through [`crate::Mtr`] only.
+/// Writes through it are not logged. Code outside [`crate::RedoHandler::apply`] must change pages
+/// through [`crate::Mtr`].
 pub struct PageMut<'a> {
     id: PageId,
     words: &'a [AtomicU64],
@@ -165,7 +168,8 @@ impl<'a> PageMut<'a> {
         PageMut { id, words }
     }
 
-    /// A page outside the pool, for tests of redo handlers: `words` are the bytes, and nobody else changes them.
+    /// A page outside the pool, for tests of redo handlers. `words` are its bytes, which no other
+    /// thread may change.
     pub fn detached(id: PageId, words: &'a [AtomicU64]) -> Self {
         PageMut { id, words }
     }
@@ -232,7 +236,7 @@ impl<'a> PageMut<'a> {
     }
 }
 
-/// Whether an image carries its own checksum (a page of zeros does not).
+/// Whether the image's checksum is valid. For a page of zeros, it is not.
 pub(crate) fn checksum_matches(page: &[u8]) -> bool {
     u32::from_le_bytes([page[0], page[1], page[2], page[3]]) == checksum(page)
 }

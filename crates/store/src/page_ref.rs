@@ -1,18 +1,19 @@
-//! An optimistic look at a resident page.
+//! Optimistic references to resident pages.
 //!
 //! # Concurrency
-//! Nothing is held: a writer may change the bytes, or the frame may be given to another page, at any moment. What was
-//! read counts only after [`PageRef::validate`] returned true; until then offsets, lengths and numbers taken from
-//! the page are garbage until proven otherwise. All reads are clamped, so garbage cannot fault.
+//! A reference holds no latch and no pin. At any moment, a writer may change the bytes, or the
+//! frame may receive another page. The data read is valid only if [`PageRef::validate`] returns
+//! true afterwards. Until then, offsets, lengths and numbers from the page are unverified. All
+//! reads are clamped to the page, so unverified values cannot cause a fault.
 //! # Cost
-//! A `PageRef` is five words on the stack; reading stores nothing.
+//! A `PageRef` takes five words on the stack. Reading writes no shared memory.
 
 use crate::page::{PAGE_WORDS, PageId, TrxId, header};
 use nfold_sync::PageWord;
 use nfold_sync::prim::AtomicU64;
 use nfold_sync::words;
 
-/// See the module's header.
+/// An optimistic reference to a resident page. See the module header.
 #[derive(Copy, Clone)]
 pub struct PageRef<'a> {
     pub(crate) id: PageId,
@@ -21,15 +22,16 @@ pub struct PageRef<'a> {
     pub(crate) seen: u64,
 }
 
-/// A [`PageRef`] of one who knows which page it is: nothing but where the bytes are, and the word that was seen.
+/// A [`PageRef`] without the page id, for a caller that knows it. It consists only of the address
+/// of the bytes and the page word seen.
 #[derive(Copy, Clone)]
-pub struct Glance<'a> {
+pub struct PagePeek<'a> {
     pub(crate) words: &'a [AtomicU64; PAGE_WORDS],
     pub(crate) word: &'a PageWord,
     pub(crate) seen: u64,
 }
 
-impl<'a> Glance<'a> {
+impl<'a> PagePeek<'a> {
     #[inline(always)]
     pub fn words(&self) -> &'a [AtomicU64; PAGE_WORDS] {
         self.words
@@ -74,32 +76,34 @@ impl<'a> PageRef<'a> {
         words::load_u64(self.words, off)
     }
 
-    /// Copies bytes from `off` on; zero-fills beyond the page.
+    /// Copies the bytes from `off` on. Bytes beyond the page become zeros.
     #[inline]
     pub fn copy(&self, off: usize, out: &mut [u8]) {
         words::copy_out(self.words, off, out);
     }
 
-    /// Appends `[off, off + len)` to `out`; bytes beyond the page are not appended.
+    /// Appends the bytes `[off, off + len)` to `out`, without those beyond the page.
     #[inline]
     pub fn append(&self, off: usize, len: usize, out: &mut Vec<u8>) {
         words::append_out(self.words, off, len, out);
     }
 
-    /// True if all that was read through this reference so far is one state of the page.
+    /// Returns true if everything read through this reference so far belongs to a single state of
+    /// the page.
     #[inline(always)]
     #[must_use]
     pub fn validate(&self) -> bool {
         self.word.validate(self.seen)
     }
 
-    /// Whether the other one is a look at the same page in the same state.
+    /// Whether `other` refers to the same page in the same state.
     #[inline(always)]
     pub fn is_same(&self, other: &PageRef<'_>) -> bool {
         self.seen == other.seen && std::ptr::eq(self.word, other.word)
     }
 
-    /// The page word that was seen: equal values mean equal bytes. A hint for resuming.
+    /// The page word seen. Equal values mean equal bytes, so it can serve as a hint for resuming a
+    /// read.
     #[inline(always)]
     pub fn version(&self) -> u64 {
         self.seen
@@ -120,7 +124,7 @@ impl<'a> PageRef<'a> {
         self.u64(header::INDEX_ID)
     }
 
-    /// The newest transaction that changed the page.
+    /// The id of the newest transaction that changed the page.
     #[inline(always)]
     pub fn newest_trx(&self) -> TrxId {
         self.u64(header::NEWEST_TRX)

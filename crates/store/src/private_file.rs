@@ -1,21 +1,23 @@
-//! The file of a private space: one that no restart keeps. It is made when the first page has to
-//! leave memory, or when the space becomes large, never synced, and
-//! removed with its last user. Most private spaces are dropped before they have one.
+//! The file of a private space: a space that does not survive a restart. Its file is created when
+//! its first page is evicted or when the space becomes large. It is never synced, and is removed
+//! with its last user. Most private spaces are dropped before they have a file.
 //!
 //! # Picture
 //! ```text
-//! in memory alone: length, page 0 as it was made ──▶ first write, or length above SPARSE_BYTES ──▶
-//! a file named as an unfinished space
+//! only in memory: length, initial page 0
+//!    │ first write, or a length above SPARSE_BYTES
+//!    ▼
+//! a file named like an unfinished space
 //! ```
 //! # Invariants
-//! - P1: the file's name ends in [`TEMPORARY`]: the next start removes it before recovery, which
-//!   skips the redo of spaces without a file.
-//! - P2: the pool reads no page that it has not written before, but for page 0.
+//! - P1: the file's name ends in [`TEMPORARY`]. The next start removes it before recovery, and
+//!   recovery skips the redo of spaces without a file.
+//! - P2: apart from page 0, the pool reads only pages that it has written before.
 //!
 //! # Failure
-//! Up to `SPARSE_BYTES` the disk has promised no blocks: on a full disk a page of such a space
-//! stays in memory until there is room. Beyond it blocks are
-//! allocated as for any space, so that a full disk is the error of the statement that needs them.
+//! Up to `SPARSE_BYTES`, no disk blocks are reserved. If the disk is full, a page of such a space
+//! stays in memory until there is room. Beyond that size, blocks are allocated as for any space, so
+//! a full disk is an error of the statement that needs them.
 
 use std::io;
 use std::sync::Arc;
@@ -26,12 +28,12 @@ use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::page::{PAGE_SIZE, SpaceId};
 use crate::space::{TEMPORARY, header_image};
 
-/// Bytes that the space may have without a file that has blocks for them.
+/// The bytes of a private space that need no allocated file.
 const SPARSE_BYTES: u64 = 1 << 20;
-/// Pages that a new private space has room for.
+/// The pages for which a new private space has room.
 pub(crate) const PRIVATE_PAGES: u32 = (SPARSE_BYTES / PAGE_SIZE as u64) as u32;
 
-/// See the module's header.
+/// See the module header.
 pub(crate) struct PrivateFile {
     disk: Arc<dyn Disk>,
     id: SpaceId,
@@ -41,12 +43,12 @@ pub(crate) struct PrivateFile {
 
 struct State {
     file: Option<Arc<dyn DiskFile>>,
-    /// Bytes, where there is no file.
+    /// The length in bytes, as long as there is no file.
     len: u64,
 }
 
 impl PrivateFile {
-    /// For space `id`, whose name is `name`.
+    /// The file of space `id`, which has the name `name`.
     pub(crate) fn new(disk: Arc<dyn Disk>, id: SpaceId, name: &str) -> PrivateFile {
         PrivateFile {
             disk,
@@ -59,8 +61,8 @@ impl PrivateFile {
         }
     }
 
-    /// Whether there is a file on the disk.
-    pub(crate) fn is_made(&self) -> bool {
+    /// Whether the file exists on disk.
+    pub(crate) fn exists(&self) -> bool {
         self.state.lock().file.is_some()
     }
 
@@ -68,8 +70,8 @@ impl PrivateFile {
         self.state.lock().file.clone()
     }
 
-    /// The file, made if there is none.
-    fn made(&self) -> io::Result<Arc<dyn DiskFile>> {
+    /// Returns the file, which is created if it does not exist.
+    fn create_if_missing(&self) -> io::Result<Arc<dyn DiskFile>> {
         let mut state = self.state.lock();
         if let Some(file) = &state.file {
             return Ok(file.clone());
@@ -95,14 +97,14 @@ impl DiskFile for PrivateFile {
     }
 
     fn write_at(&self, off: u64, buf: &[u8]) -> io::Result<()> {
-        self.made()?.write_at(off, buf)
+        self.create_if_missing()?.write_at(off, buf)
     }
 
     fn write_cached_at(&self, off: u64, buf: &[u8]) -> io::Result<()> {
-        self.made()?.write_cached_at(off, buf)
+        self.create_if_missing()?.write_cached_at(off, buf)
     }
 
-    /// Nothing: no crash leaves anything of it that is needed.
+    /// Does nothing, because no data of this file is needed after a crash.
     fn sync_data(&self) -> io::Result<()> {
         Ok(())
     }
@@ -115,11 +117,11 @@ impl DiskFile for PrivateFile {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.made()?.set_len(len)
+        self.create_if_missing()?.set_len(len)
     }
 
     fn allocate(&self, off: u64, len: u64) -> io::Result<()> {
-        self.made()?.allocate(off, len)
+        self.create_if_missing()?.allocate(off, len)
     }
 }
 
@@ -140,7 +142,7 @@ mod tests {
     use crate::disk::RealDisk;
 
     #[test]
-    fn file_is_made_at_the_first_write_and_removed_at_the_end() {
+    fn private_file_exists_from_first_write_to_drop() {
         let dir = tempfile::tempdir().unwrap();
         let disk: Arc<dyn Disk> = Arc::new(RealDisk::new(dir.path(), false));
         let file = PrivateFile::new(disk.clone(), 7, "t1");

@@ -1,23 +1,25 @@
-//! Opening: makes a new store, or brings an old one to the state at the end of its log.
+//! Opening a store: creates a new one, or recovers an old one to the state at the end of its log.
 //!
 //! # Picture
 //! ```text
 //! control file → checkpoint C, generation g
-//!   → torn pages put right from the doublewrite file
-//!   → scan the log of generation g from C to its end E           (first pass: where is E)
-//!   → sync the log: after a kill its end may be in the system's cache only
-//!   → apply every record to pages whose LSN is below its end     (second pass, in parallel by page: recovery/replay.rs)
-//!   → write all pages → control file: checkpoint E', generation g+1, E' = E rounded up to a block
+//!   → repair torn pages from the doublewrite file
+//!   → scan the log of generation g from C to its end E      (first pass: finds E)
+//!   → sync the log: after a kill, its end may be only in the page cache
+//!   → apply every record to pages whose LSN is below its end (second pass: recovery/replay.rs)
+//!   → write all pages
+//!   → control file: checkpoint E', generation g+1, where E' = E rounded up to a block
 //! ```
 //! # Invariants
-//! - I1: nothing is written to the log, and the control file stays as it is, until all recovered pages are on disk. So a crash
-//!   during recovery starts it over.
+//! - I1: until all recovered pages are on disk, nothing is written to the log, and the control file
+//!   is unchanged. So after a crash during recovery, recovery starts over.
 //! # Failure
-//! A page that cannot be read, or that a record does not apply to, is reported and left as it is on disk; the rest is recovered. Records
-//! of a space without a file are skipped: it was dropped. Log that was lost to damage is not taken for the end of the log where that can be
-//! known (recovery/damage.rs).
+//! A page that cannot be read, or to which a record does not apply, is reported and the other pages
+//! are recovered. Records of a space without a file are skipped, because the space was dropped. If
+//! log is lost because of damage and this can be detected, recovery fails (recovery/damage.rs).
 //! # Cost
-//! Reading the log from the checkpoint twice, reading the pages it names, writing them once. The log's size bounds all three.
+//! It reads the log from the checkpoint twice, and reads and writes the pages named there once. The
+//! size of the log bounds all three.
 
 use crate::cleaner::Cleaner;
 use crate::core::{Core, default_fatal};
@@ -41,8 +43,8 @@ use std::sync::Arc;
 mod damage;
 mod replay;
 
-/// Reports (phase, redo applied up to, end of the log).
-type Tell<'a> = dyn Fn(RecoveryPhase, Lsn, Lsn) + 'a;
+/// A progress callback: (phase, redo applied up to this LSN, end of the log).
+type ReportProgress<'a> = dyn Fn(RecoveryPhase, Lsn, Lsn) + 'a;
 
 pub(crate) fn open(
     options: StoreOptions,
@@ -173,7 +175,8 @@ fn recover(
     if let Some(damage) = &report.log_damage {
         tracing::warn!("{damage}");
     }
-    // After a kill, the end of the log may be in the system's cache only, and so may names: pages are about to be written that rely on both.
+    // After a kill, the end of the log and file names may be only in the page cache. The pages
+    // written below depend on both.
     files.sync_all()?;
     disk.sync_dir()
         .map_err(|e| StoreError::io(&e, "syncing the directory"))?;
@@ -195,9 +198,9 @@ fn recover(
     }
     core.flush_everything()?;
     for id in &report.corrupt_pages {
-        // From now on it is what the file says it is.
+        // From now on, the page is read from the file.
         if let Some(word) = core.spaces.get(id.space).and_then(|s| s.dir().get(id.page)) {
-            core.forget(word);
+            core.discard(word);
         }
     }
 
@@ -226,7 +229,8 @@ fn recover(
     Ok((core, report))
 }
 
-/// First pass: the end of the last whole mini-transaction, and the block that was not there, if that ended it.
+/// The first pass. Returns the end of the last complete mini-transaction, and the sequence of the
+/// missing block if that ended the log.
 fn find_end(files: &LogFiles, control: &Control) -> Result<(Lsn, Option<u64>), StoreError> {
     let mut scan = Scan::new(files, control.generation, control.checkpoint);
     let mut records = Vec::new();

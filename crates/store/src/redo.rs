@@ -1,11 +1,13 @@
-//! Redo records of the store itself, and the trait through which upper crates apply theirs.
+//! Redo records of the store itself, and the trait by which higher crates apply theirs.
 //!
 //! # Picture
 //! ```text
-//! 1 WRITE   u16 offset, bytes                            2 INIT  u16 type, u16 level, u64 index id, u32 incarnation
-//! 3 ZERO    u16 offset, u16 length                       4 NEWEST_TRX  u64 id: raises the header field to it
+//! 1 WRITE       u16 offset, bytes
+//! 2 INIT        u16 type, u16 level, u64 index id, u32 incarnation
+//! 3 ZERO        u16 offset, u16 length
+//! 4 NEWEST_TRX  u64 id: raises the header field to it
 //! ```
-//! INIT zeroes the page and writes its header, so recovery needs nothing of what was there before.
+//! INIT zeroes the page and writes its header, so recovery does not need the page's old contents.
 
 use crate::error::StoreError;
 use crate::page::{PAGE_SIZE, PageMut, TrxId, header};
@@ -14,19 +16,20 @@ pub(crate) const WRITE: u8 = 1;
 pub(crate) const INIT: u8 = 2;
 pub(crate) const ZERO: u8 = 3;
 pub(crate) const NEWEST_TRX: u8 = 4;
-/// Ops below this belong to the store.
+/// Operations below this belong to the store.
 pub(crate) const FIRST_USER_OP: u8 = 0x20;
 
-/// Applies the redo operations of the crates above (ops from 0x20 on). The same function is called at run time, by
-/// [`crate::Mtr::op`], and at recovery.
+/// Applies the redo operations of the crates above (operations from 0x20 on). The same function is
+/// called at run time, by [`crate::Mtr::op`], and at recovery.
 pub trait RedoHandler: Send + Sync {
-    /// Changes `page` as `op` and `payload` say. Deterministic: the result depends on the page's bytes and the payload only.
-    /// An error at recovery marks the page as corrupt; at run time it ends the process, so whoever logs an op has
-    /// checked that it applies.
+    /// Changes `page` according to `op` and `payload`. Must be deterministic: the result may depend
+    /// only on the page's bytes and the payload. An error at recovery marks the page as corrupt. At
+    /// run time it ends the process, so the caller that logs an operation must have checked that it
+    /// applies.
     fn apply(&self, op: u8, payload: &[u8], page: &PageMut<'_>) -> Result<(), StoreError>;
 }
 
-/// For a store that nobody logs own operations in.
+/// The handler of a store whose users log no operations of their own.
 #[derive(Debug, Default)]
 pub struct NoRedo;
 
@@ -63,7 +66,7 @@ fn u64_of(payload: &[u8], at: usize) -> Option<u64> {
     ))
 }
 
-/// Applies any record.
+/// Applies any redo record.
 pub(crate) fn apply(
     handler: &dyn RedoHandler,
     op: u8,
@@ -109,7 +112,7 @@ fn apply_own(op: u8, payload: &[u8], page: &PageMut<'_>) -> Option<()> {
     }
 }
 
-/// A fresh page: zero but for its header.
+/// Initializes a page: its header, followed by zeros.
 pub(crate) fn init(
     page: &PageMut<'_>,
     page_type: u16,

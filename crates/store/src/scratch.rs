@@ -1,18 +1,19 @@
-//! Files for what does not fit in memory, such as sorted entries of an index being built. Nobody needs them after a crash.
+//! Temporary files for data that does not fit in memory, such as the sorted entries of an index
+//! being built. They are not needed after a crash.
 //!
 //! # Failure
-//! A file goes with its [`Scratch`]; those that a crash left are removed at the next start. Nothing here is synced. An error fails the call
-//! that met it, nothing else.
+//! A file is removed with its [`Scratch`]. Files left by a crash are removed at the next start.
+//! Nothing is synced. An I/O error fails only the call that met it.
 
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::StoreError;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-/// What the names of scratch files end in; a space's name cannot, its file's name ends in another way.
+/// The suffix of scratch files. Space files have a different suffix, so the names cannot collide.
 const SUFFIX: &str = ".scratch";
 
-/// A file that is removed when this is dropped. All calls block on the disk.
+/// A temporary file that is removed when this is dropped. All calls block on the disk.
 pub struct Scratch {
     disk: Arc<dyn Disk>,
     file: Arc<dyn DiskFile>,
@@ -44,7 +45,7 @@ impl Scratch {
         self.file.write_at(off, bytes).map_err(failed)
     }
 
-    /// Fills `buf` with what was written at `off`.
+    /// Fills `buf` with the bytes written at `off`.
     pub fn read_at(&self, off: u64, buf: &mut [u8]) -> Result<(), StoreError> {
         let failed = |e| StoreError::io(&e, format!("{}: read at offset {off}", self.name));
         self.file.read_at(off, buf).map_err(failed)
@@ -59,7 +60,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes what a crash left.
+/// Removes the scratch files that a crash left behind.
 pub(crate) fn sweep(disk: &dyn Disk) -> Result<(), StoreError> {
     let failed = |e: std::io::Error| StoreError::io(&e, "removing scratch files");
     for name in disk.list("").map_err(failed)? {

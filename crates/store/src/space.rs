@@ -1,30 +1,39 @@
-//! Spaces: one file of pages each, and the header page that says which pages are free.
+//! Spaces. Each is a file of pages, with a header page that contains the free list.
 //!
 //! # Picture
 //! ```text
 //! page 0, type SPACE_HEADER
-//!  64 u32 magic "NFSP"       68 u32 pages: numbers from here on were never used
-//!  72 u32 newest trunk page of the free list (0: none)     76 u32 entries of the list below
+//!  64 u32 magic "NFSP"
+//!  68 u32 pages: numbers from here on were never used
+//!  72 u32 newest trunk page of the free list (0: none)
+//!  76 u32 entries of the list below
 //! 128 user area, 256 bytes
 //! 512 u32 free page numbers, up to 3968: a stack
-//! a trunk page (type FREE_TRUNK) holds 3968 more: 64 u32 next trunk   512 u32 numbers, always all of them
+//!
+//! trunk page, type FREE_TRUNK
+//!  64 u32 next trunk page
+//! 512 u32 free page numbers, always 3968
 //! ```
 //! # Invariants
-//! - I1: space ids are never reused: the control file's limit is raised, durably, before an id below it is given out.
-//! - I2: a file named `x.nfd` has a valid page 0: it is made under another name, synced, and
-//!   renamed. A private space ([`crate::private_file`]) has no such file.
+//! - I1: space ids are never reused: the control file's limit is raised durably before an id below
+//!   it is assigned.
+//! - I2: a file named `x.nfd` has a valid page 0, because it is created under another name, synced,
+//!   and renamed. A private space ([`crate::private_file`]) has no such file.
 //! - I3: `file_pages` ≥ `pages` + `claimed`: a claimed page number has blocks in the file.
-//! - I4: page 0 stays resident while there are pins.
-//! - I5: a [`Space`] object lives until the store is dropped. When its space was dropped and forgotten it is given to another ([`crate::spaces`]),
-//!   so what was looked at without a hold counts only if the object was the right space's at the end ([`nfold_sync::tenancy`]).
-//! - I6: pages of a dropped space are forgotten only while it has no pins, and who pins it after it was marked as gone lets go at once: what a
-//!   mini-transaction has reserved in it stays to its end, and no page comes into memory after its pages were forgotten.
+//! - I4: page 0 stays resident while the space is pinned.
+//! - I5: a [`Space`] object lives until the store is dropped. After its space was dropped and its
+//!   pages discarded, another space may reuse the object ([`crate::spaces`]). So data read without
+//!   a hold is valid only if the object still belonged to the right space at the end of the read
+//!   ([`nfold_sync::tenancy`]).
+//! - I6: the pages of a dropped space are discarded only while it has no pins. A thread that pins
+//!   it after it was marked as gone unpins it at once. So the reservations of a mini-transaction
+//!   stay valid to its end, and no page becomes resident after that.
 //! # Concurrency
-//! A reader touches `tenancy` alone, and of it what changes with the tenant. Everything else is for who holds or pins the space, or knows that it does
-//! not matter.
+//! A reader accesses only `tenancy`, in particular the parts that change with the tenant. All other
+//! fields are for threads that hold or pin the space, or for which a wrong value does no harm.
 //! # Failure
-//! A crash while a space is made leaves a `.tmp` file, removed at the next start. A dropped space's redo is skipped at
-//! recovery: its file is gone, and its id never comes back.
+//! A crash during the creation of a space leaves a `.tmp` file, which the next start removes.
+//! Recovery skips the redo of a dropped space, because its file is gone and its id is never reused.
 
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::StoreError;
@@ -39,9 +48,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Byte offset of the user area on page 0 of a space.
+/// The byte offset of the user area on page 0 of a space.
 pub const USER_AREA: usize = 128;
-/// Length of the user area, bytes.
+/// The length of the user area in bytes.
 pub const USER_AREA_LEN: usize = 256;
 
 pub(crate) const MAGIC_OFF: usize = 64;
@@ -50,43 +59,43 @@ pub(crate) const TRUNK_OFF: usize = 72;
 pub(crate) const COUNT_OFF: usize = 76;
 pub(crate) const LIST_OFF: usize = 512;
 pub(crate) const LIST_MAX: usize = (PAGE_SIZE - LIST_OFF) / 4;
-/// In a trunk page.
+/// An offset in a trunk page.
 pub(crate) const NEXT_TRUNK_OFF: usize = 64;
 const MAGIC: u32 = u32::from_le_bytes(*b"NFSP");
 
-/// Pages of a new file.
+/// The number of pages of a new file.
 pub(crate) const FIRST_PAGES: u32 = 4;
 pub(crate) const SUFFIX: &str = ".nfd";
 pub(crate) const TEMPORARY: &str = ".nfd.tmp";
 
 /// An open space, or a dropped one that is still in use.
 pub(crate) struct Space {
-    /// Where its pages are, and whose they are.
+    /// The owner of the object, and its page words.
     tenancy: Tenancy<Directory>,
-    /// Also closed: its pages are to be forgotten.
+    /// Set when the space was dropped: its file is closed, and its pages must be discarded.
     pub(crate) gone: AtomicBool,
-    /// No page is in memory any more, nor comes back.
-    pub(crate) forgotten: AtomicBool,
-    /// As on page 0.
+    /// Set when no page is resident any more, and none can become resident.
+    pub(crate) discarded: AtomicBool,
+    /// The page count, as on page 0.
     pub(crate) pages: AtomicU32,
     pub(crate) file_pages: AtomicU32,
-    /// Page numbers promised to mini-transactions.
+    /// The number of page numbers reserved by mini-transactions.
     pub(crate) claimed: AtomicU32,
     pub(crate) growth: Mutex<Growth>,
     open: Mutex<Open>,
 }
 
-/// What a space was opened from.
+/// The name and files of a space.
 #[derive(Default)]
 struct Open {
     name: Arc<str>,
-    /// `None` once dropped.
+    /// `None` once the space was dropped.
     file: Option<Arc<dyn DiskFile>>,
     /// As in [`OpenFile`].
     private: Option<Arc<PrivateFile>>,
 }
 
-/// A growth of the file under way, and the error of the last one until somebody has seen it.
+/// The growth of the file that is in progress, and the error of the last one until it was reported.
 #[derive(Default)]
 pub(crate) struct Growth {
     pub(crate) running: Option<Arc<Load>>,
@@ -94,12 +103,12 @@ pub(crate) struct Growth {
 }
 
 impl Space {
-    /// Nobody's.
+    /// A vacant object.
     pub(crate) fn new(arena: &Arc<Arena>) -> Space {
         Space {
             tenancy: Tenancy::new(Directory::new(arena.clone())),
             gone: AtomicBool::new(true),
-            forgotten: AtomicBool::new(true),
+            discarded: AtomicBool::new(true),
             pages: AtomicU32::new(0),
             file_pages: AtomicU32::new(0),
             claimed: AtomicU32::new(0),
@@ -108,7 +117,7 @@ impl Space {
         }
     }
 
-    /// Gives an object that is nobody's to a space.
+    /// Assigns a vacant object to a space.
     pub(crate) fn begin(&self, id: SpaceId, file: OpenFile<'_>) {
         debug_assert_eq!(
             self.claimed.load(Ordering::SeqCst),
@@ -123,20 +132,21 @@ impl Space {
             file: Some(file.file),
             private: file.private,
         };
-        self.forgotten.store(false, Ordering::SeqCst);
+        self.discarded.store(false, Ordering::SeqCst);
         self.gone.store(false, Ordering::SeqCst);
         self.tenancy.occupy(id);
     }
 
-    /// Marks it as dropped, and closes its file.
+    /// Marks the space as dropped and closes its file.
     pub(crate) fn close(&self) {
         self.gone.store(true, Ordering::SeqCst);
         self.open.lock().file = None;
     }
 
-    /// Takes the object, and the memory of its page words, from a space that was forgotten. False: somebody uses it. One thread at a time.
+    /// Makes the object vacant and frees the memory of its page words, if its space's pages are
+    /// discarded. Returns false if it is still in use. Only one thread may call this at a time.
     pub(crate) fn end(&self, id: SpaceId) -> bool {
-        let may = self.forgotten.load(Ordering::SeqCst) && self.tenancy.vacate(id);
+        let may = self.discarded.load(Ordering::SeqCst) && self.tenancy.vacate(id);
         if may {
             self.dir().give_back();
             self.open.lock().name = Arc::default();
@@ -144,41 +154,42 @@ impl Space {
         may
     }
 
-    /// For sure only while it is held or pinned.
+    /// The id of the space. Stable only while the space is held or pinned.
     #[inline(always)]
     pub(crate) fn id(&self) -> SpaceId {
         self.tenancy.id()
     }
 
-    /// Whether the word that was loaded before this belonged to a page of space `id`.
+    /// Whether the page word loaded before this call belonged to space `id`.
     #[inline(always)]
     pub(crate) fn is(&self, id: SpaceId) -> bool {
         self.tenancy.is(id)
     }
 
-    /// The words of its pages.
+    /// The page words of the space.
     #[inline(always)]
     pub(crate) fn dir(&self) -> &Directory {
         self.tenancy.value()
     }
 
-    /// Has it stay; see [`Held`].
+    /// Keeps the object from being reused; see [`HeldSpace`]. Returns false if it does not belong
+    /// to space `id`.
     #[must_use]
     pub(crate) fn hold(&self, id: SpaceId) -> bool {
         self.tenancy.hold(id)
     }
 
-    /// Ends a [`hold`](Self::hold).
+    /// Releases a [`hold`](Self::hold).
     pub(crate) fn release(&self) {
         self.tenancy.release();
     }
 
-    /// Has it and its header page stay. The caller looks at the id and at `gone` next.
+    /// Pins the space: it and its header page stay. The caller must then check the id and `gone`.
     pub(crate) fn pin(&self) {
         self.tenancy.pin();
     }
 
-    /// Ends a pin; whether it was the last one.
+    /// Releases a pin. Returns whether it was the last one.
     pub(crate) fn unpin(&self) -> bool {
         self.tenancy.unpin()
     }
@@ -191,7 +202,7 @@ impl Space {
         self.open.lock().name.clone()
     }
 
-    /// The file of a private space, which goes with its last user.
+    /// Takes the file of a private space, which is removed with its last user.
     pub(crate) fn take_private_file(&self) -> Option<Arc<PrivateFile>> {
         self.open.lock().private.take()
     }
@@ -205,7 +216,7 @@ impl Space {
         StoreError::io(e, format!("{}{SUFFIX}: {what}", self.name()))
     }
 
-    /// Gives the file real blocks for at least `pages` pages; blocks.
+    /// Allocates blocks for at least `pages` pages. Blocks on the disk.
     pub(crate) fn grow(&self, pages: u32, step_bytes: u64) -> Result<(), StoreError> {
         let file = self.file()?;
         let have = self.file_pages.load(Ordering::Acquire);
@@ -230,41 +241,41 @@ impl Space {
     }
 }
 
-/// A space's file, opened.
+/// The opened file of a space.
 pub(crate) struct OpenFile<'a> {
     pub(crate) name: &'a str,
     pub(crate) file: Arc<dyn DiskFile>,
-    /// As on page 0.
+    /// The page count, as on page 0.
     pub(crate) pages: u32,
     pub(crate) file_pages: u32,
-    /// Where no restart keeps the space: its file, again.
+    /// For a private space: its file again, with its own type.
     pub(crate) private: Option<Arc<PrivateFile>>,
 }
 
-/// A space that stays what it is as long as this lives, dropped or not.
-pub(crate) struct Held(Arc<Space>);
+/// A hold on a space: while it lives, the object is not reused, even if the space is dropped.
+pub(crate) struct HeldSpace(Arc<Space>);
 
-impl Held {
-    /// `None`: the object is not that space's.
-    pub(crate) fn new(space: Arc<Space>, id: SpaceId) -> Option<Held> {
-        space.hold(id).then(|| Held(space))
+impl HeldSpace {
+    /// `None` if the object does not belong to space `id`.
+    pub(crate) fn new(space: Arc<Space>, id: SpaceId) -> Option<HeldSpace> {
+        space.hold(id).then(|| HeldSpace(space))
     }
 }
 
-impl Clone for Held {
-    fn clone(&self) -> Held {
+impl Clone for HeldSpace {
+    fn clone(&self) -> HeldSpace {
         self.0.tenancy.hold_again();
-        Held(self.0.clone())
+        HeldSpace(self.0.clone())
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldSpace {
     fn drop(&mut self) {
         self.0.release();
     }
 }
 
-impl Deref for Held {
+impl Deref for HeldSpace {
     type Target = Space;
 
     fn deref(&self) -> &Space {
@@ -283,7 +294,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Page 0 of a new space.
+/// The image of page 0 of a new space.
 pub(crate) fn header_image(id: SpaceId) -> crate::buf::AlignedBuf {
     let mut page = crate::buf::AlignedBuf::new(PAGE_SIZE);
     let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
@@ -297,8 +308,8 @@ pub(crate) fn header_image(id: SpaceId) -> crate::buf::AlignedBuf {
     page
 }
 
-/// Which space a file is, from the fields of page 0 that never change and lie in its first sector: a torn write cannot hurt
-/// them. `None`: it is no space file.
+/// The space id of a file, or `None` if it is not a space file. It is read from fields of page 0
+/// that never change and lie in its first sector, so a torn write cannot damage them.
 pub(crate) fn identify(file: &dyn DiskFile) -> std::io::Result<Option<SpaceId>> {
     let mut page = crate::buf::AlignedBuf::new(4096);
     if file.len()? < PAGE_SIZE as u64 {
@@ -311,7 +322,8 @@ pub(crate) fn identify(file: &dyn DiskFile) -> std::io::Result<Option<SpaceId>> 
     Ok(right.then(|| field(header::SPACE)))
 }
 
-/// All space files of a directory: (id, name). Files that are none are skipped with a message.
+/// All space files of a directory as (id, name). Other files with that suffix are skipped with a
+/// message in the error log.
 pub(crate) fn discover(disk: &dyn Disk) -> Result<Vec<(SpaceId, String)>, StoreError> {
     let failed = |e: std::io::Error| StoreError::io(&e, "listing space files");
     let mut found = Vec::new();
@@ -334,7 +346,7 @@ pub(crate) fn discover(disk: &dyn Disk) -> Result<Vec<(SpaceId, String)>, StoreE
     Ok(found)
 }
 
-/// The names of all files that are named as space files are.
+/// The names of all files with the suffix of space files, without the suffix.
 pub(crate) fn names(disk: &dyn Disk) -> Result<Vec<String>, StoreError> {
     let failed = |e: std::io::Error| StoreError::io(&e, "listing space files");
     let files = disk.list("").map_err(failed)?;
@@ -342,7 +354,7 @@ pub(crate) fn names(disk: &dyn Disk) -> Result<Vec<String>, StoreError> {
     Ok(names.map(str::to_string).collect())
 }
 
-/// Removes what a crash in [`Spaces::create`](crate::spaces::Spaces::create) left.
+/// Removes the files left by a crash in [`Spaces::create`](crate::spaces::Spaces::create).
 pub(crate) fn sweep_temporaries(disk: &dyn Disk) -> Result<(), StoreError> {
     let failed = |e: std::io::Error| StoreError::io(&e, "removing unfinished space files");
     for name in disk.list("").map_err(failed)? {
@@ -353,7 +365,7 @@ pub(crate) fn sweep_temporaries(disk: &dyn Disk) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A number in the free list of a header or trunk page.
+/// The offset of entry `at` of the free list in a header or trunk page.
 pub(crate) fn list_entry(at: usize) -> usize {
     LIST_OFF + 4 * at
 }

@@ -1,32 +1,43 @@
-//! The open spaces by id, and what becomes of dropped ones.
+//! The table of open spaces, and the life cycle of dropped ones.
 //!
 //! # Picture
 //! ```text
-//! table   2^22 places, that of a space by the low bits of its id:   [ ─ | ● | ─ | ● | ... ]
-//!                                                                         ▼       ▼
-//! objects   one for each space open at the same time, at most:          Space   Space   Space ...
+//! table   2^22 slots, indexed by the low bits of a space's id:   [ ─ | ● | ─ | ● | ... ]
+//!                                                                      ▼       ▼
+//! objects   at most one per space open at the same time:             Space   Space   Space ...
 //!
-//! an object:   vacant ──► open ──► dropped (no new user; pages are forgotten, the last users end) ──► vacant
+//! an object:   vacant ──► open ──► dropped (no new users; pages are discarded, last users end) ──►
+//! vacant
 //! ```
 //! # Invariants
-//! - T1: two spaces that are open, or have a file, never have the same place: an id whose place is taken is not given out.
-//! - T2: an object stays allocated as long as the store, and so do the page words that it had: whoever got hold of either may look at it at any time. What
-//!   it finds counts only if the object is still the space's (I5 of [`crate::space`]).
-//! - T3: an object becomes vacant when its space was dropped, its pages are forgotten and nobody holds or pins it; its page words go back to the arena,
-//!   not resident and with their versions, so no word that was seen under the old space is valid under a new one.
+//! - T1: two spaces that are open, or have a file, never share a slot: an id whose slot is taken is
+//!   not assigned.
+//! - T2: an object stays allocated for the life of the store, and so do the page words that it had.
+//!   So a thread with a pointer to either may read it at any time. The data read is valid only if
+//!   the object still belongs to the space (I5 of [`crate::space`]).
+//! - T3: an object becomes vacant when its space was dropped, its pages are discarded, and no
+//!   thread holds or pins it. Its page words return to the arena as not resident and keep their
+//!   versions. So no page word seen under the old space validates under a new one.
 //! # Concurrency
-//! `all` is locked for changes of the table, `dropped` for what comes after; the first before the second. Who finds its space by the table takes no lock: it
-//! loads the pointer, what it wants of the space, and compares the id. That comparison also tells a space from one whose id has the same low bits. An id is
-//! known only when its space is open, so nobody has looked for it in the object while that was another's.
+//! `all` is locked for changes of the table, `dropped` for the steps after that. `all` is locked
+//! before `dropped`.
 //!
-//! Who may still use a dropped space, and what keeps its object from the next one:
-//! - a reader that holds nothing: nothing has to. It compares the id after the page word (Acquire), so it believes only what was the space's, and its
-//!   validation fails from the moment on that the page is forgotten (versions only grow).
-//! - who has latched a page of it: forgetting takes that latch.
-//! - a mini-transaction that has reserved in it: its pin (I6 of [`crate::space`]).
-//! - a load, a growth of the file, a batch of the cleaner, who sleeps for a latch: a hold each.
+//! A lookup in the table takes no lock: it loads the pointer, reads from the space, and then
+//! compares the id. The comparison also detects a space whose id has the same low bits. An id
+//! becomes known only when its space is open, so no thread can have looked it up while the object
+//! belonged to another space.
+//!
+//! Threads that may still use a dropped space, and what keeps its object from being reused:
+//! - A reader holds nothing and needs nothing. It compares the id after it loaded the page word
+//!   (Acquire), so it accepts only data of its space. Its validation fails once the page is
+//!   discarded, because versions only grow.
+//! - A thread that has latched a page of the space: discarding takes that latch.
+//! - A mini-transaction with reservations in the space: its pin (I6 of [`crate::space`]).
+//! - A load, a growth of the file, a batch of the cleaner, a thread that waits for a latch: each
+//!   has a hold.
 //! # Cost
-//! A dropped space leaves an object of half a KiB and its page words for the next ones: as many as were open at once, in all.
+//! A dropped space leaves an object of half a KiB and its page words for later spaces. In total,
+//! there are as many objects as spaces were open at once.
 
 use crate::disk::{Disk, OpenMode};
 use crate::error::StoreError;
@@ -34,7 +45,7 @@ use crate::page::{PAGE_SIZE, SpaceId};
 use crate::pool::flat::Arena;
 use crate::private_file::{PRIVATE_PAGES, PrivateFile};
 use crate::space::{
-    FIRST_PAGES, Held, OpenFile, SUFFIX, Space, TEMPORARY, check_name, header_image, identify,
+    FIRST_PAGES, HeldSpace, OpenFile, SUFFIX, Space, TEMPORARY, check_name, header_image, identify,
 };
 use nfold_sync::tenancy::NO_TENANT;
 use parking_lot::Mutex;
@@ -44,10 +55,10 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// Spaces that can be open at the same time; a power of two.
+/// The most spaces that can be open at the same time; a power of two.
 const TABLE: usize = 1 << 22;
 
-/// See the module's header.
+/// See the module header.
 pub(crate) struct Spaces {
     table: *mut AtomicPtr<Space>,
     /// The page words of all spaces.
@@ -58,15 +69,15 @@ pub(crate) struct Spaces {
 
 #[derive(Default)]
 struct Dropped {
-    /// Dropped, and not yet vacant.
+    /// The dropped spaces that are not yet vacant.
     leaving: HashMap<SpaceId, Arc<Space>>,
     vacant: Vec<Arc<Space>>,
-    /// All objects there are, for T2.
+    /// All objects, which keeps them allocated (T2).
     objects: Vec<Arc<Space>>,
 }
 
 impl Dropped {
-    /// Takes the objects of dropped spaces that nobody uses any more.
+    /// Moves the objects of dropped spaces without users to `vacant`.
     fn collect(&mut self) {
         let vacant = &mut self.vacant;
         self.leaving.retain(|id, space| {
@@ -79,7 +90,8 @@ impl Dropped {
     }
 }
 
-// SAFETY: the table is owned, and its entries are atomics that point to `Sync` objects kept alive by `objects`.
+// SAFETY: the table is owned, and its entries are atomics that point to `Sync` objects kept alive
+// by `objects`.
 unsafe impl Send for Spaces {}
 // SAFETY: as above.
 unsafe impl Sync for Spaces {}
@@ -89,9 +101,10 @@ fn table_layout() -> Layout {
 }
 
 impl Spaces {
-    /// `huge`: in huge pages.
+    /// `huge`: whether the arena uses huge pages.
     pub(crate) fn new(huge: bool) -> Spaces {
-        // SAFETY: the layout's size is not zero. Null pointers are zero bytes; untouched parts stay uncommitted.
+        // SAFETY: the layout's size is not zero. Null pointers are zero bytes; untouched parts stay
+        // uncommitted.
         let table = unsafe { alloc_zeroed(table_layout()) }.cast::<AtomicPtr<Space>>();
         if table.is_null() {
             handle_alloc_error(table_layout());
@@ -106,43 +119,47 @@ impl Spaces {
 
     #[inline(always)]
     fn cell(&self, id: SpaceId) -> &AtomicPtr<Space> {
-        // SAFETY: the table has `TABLE` zeroed (null) or published entries and lives as long as `self`.
+        // SAFETY: the table has `TABLE` zeroed (null) or published entries and lives as long as
+        // `self`.
         unsafe { &*self.table.add(id as usize % TABLE) }
     }
 
-    /// The object to look for space `id` in. Whatever is found there counts only if the object [is](Space::is) the space's afterwards.
+    /// The object in the slot of space `id`. Data read from it is valid only if the object belongs
+    /// to the space ([`Space::is`]) afterwards.
     #[inline(always)]
     pub(crate) fn look(&self, id: SpaceId) -> Option<&Space> {
         let space = self.cell(id).load(Ordering::Acquire);
-        // SAFETY: a published pointer came from an `Arc` that `objects` keeps until `self` is dropped (T2).
+        // SAFETY: a published pointer came from an `Arc` that `objects` keeps until `self` is
+        // dropped (T2).
         unsafe { space.as_ref() }
     }
 
-    /// The object of space `id`, which was open just now.
+    /// The object of space `id` if the space is open at this moment.
     #[inline]
     pub(crate) fn get(&self, id: SpaceId) -> Option<&Space> {
         self.look(id).filter(|space| space.is(id))
     }
 
-    /// Space `id`, held.
-    pub(crate) fn hold(&self, id: SpaceId) -> Option<Held> {
+    /// Space `id` with a hold, if it is open.
+    pub(crate) fn hold(&self, id: SpaceId) -> Option<HeldSpace> {
         let space: *const Space = self.look(id)?;
-        // SAFETY: the pointer came from `Arc::as_ptr` in `insert`, and `objects` keeps that `Arc` until `self` is dropped (T2).
+        // SAFETY: the pointer came from `Arc::as_ptr` in `insert`, and `objects` keeps that `Arc`
+        // until `self` is dropped (T2).
         let space = unsafe {
             Arc::increment_strong_count(space);
             Arc::from_raw(space)
         };
-        Held::new(space, id)
+        HeldSpace::new(space, id)
     }
 
-    /// All that are open.
-    pub(crate) fn list(&self) -> Vec<Held> {
+    /// All open spaces.
+    pub(crate) fn list(&self) -> Vec<HeldSpace> {
         let all = self.all.lock();
-        let held = |(id, space): (&SpaceId, &Arc<Space>)| Held::new(space.clone(), *id);
+        let held = |(id, space): (&SpaceId, &Arc<Space>)| HeldSpace::new(space.clone(), *id);
         all.iter().filter_map(held).collect()
     }
 
-    /// The next id that a new space may have (T1). `next`: the one behind all that were given out.
+    /// Assigns the id of a new space (T1). `next` is the id after all assigned ones.
     pub(crate) fn next_id(&self, next: &AtomicU64) -> Result<SpaceId, StoreError> {
         let too_large = |what, limit: usize| StoreError::TooLarge {
             what,
@@ -151,7 +168,7 @@ impl Spaces {
         for _ in 0..TABLE {
             let id = next.fetch_add(1, Ordering::SeqCst);
             let Some(id) = u32::try_from(id).ok().filter(|id| *id != NO_TENANT) else {
-                next.store(NO_TENANT.into(), Ordering::SeqCst); // it never comes round
+                next.store(NO_TENANT.into(), Ordering::SeqCst); // It never wraps around.
                 return Err(too_large("number of spaces ever made", NO_TENANT as usize));
             };
             if self.is_free(id) && !self.is_leaving(id) {
@@ -161,12 +178,13 @@ impl Spaces {
         Err(too_large("number of open spaces", TABLE))
     }
 
-    /// Whether no open space has the id's place.
+    /// Whether no open space occupies the slot of `id`.
     fn is_free(&self, id: SpaceId) -> bool {
         id != NO_TENANT && self.look(id).is_none()
     }
 
-    /// Whether a dropped space that is still used had the id's place. Who drops a space holds it until its file is removed, so that no crash leaves two.
+    /// Whether a dropped space that is still in use occupied the slot of `id`. A drop keeps a hold
+    /// until the file is removed, so that a crash never leaves two files of the same slot.
     fn is_leaving(&self, id: SpaceId) -> bool {
         let dropped = self.dropped.lock();
         dropped
@@ -175,11 +193,11 @@ impl Spaces {
             .any(|of| ((of ^ id) as usize).is_multiple_of(TABLE))
     }
 
-    /// Publishes an open space. If it is there already, that one stays.
-    fn insert(&self, id: SpaceId, file: OpenFile<'_>) -> Result<Held, StoreError> {
+    /// Publishes an open space. If the space is open already, returns that one.
+    fn insert(&self, id: SpaceId, file: OpenFile<'_>) -> Result<HeldSpace, StoreError> {
         let mut all = self.all.lock();
         if let Some(space) = all.get(&id) {
-            return Held::new(space.clone(), id).ok_or(StoreError::SpaceGone(id));
+            return HeldSpace::new(space.clone(), id).ok_or(StoreError::SpaceGone(id));
         }
         if !self.is_free(id) {
             return Err(StoreError::BadFile {
@@ -195,10 +213,10 @@ impl Spaces {
         all.insert(id, space.clone());
         self.cell(id)
             .store(Arc::as_ptr(&space).cast_mut(), Ordering::Release);
-        Held::new(space, id).ok_or(StoreError::SpaceGone(id))
+        HeldSpace::new(space, id).ok_or(StoreError::SpaceGone(id))
     }
 
-    /// A vacant object, a new one if there is none.
+    /// Takes a vacant object, or creates one.
     fn object(&self) -> Arc<Space> {
         let mut dropped = self.dropped.lock();
         dropped.collect();
@@ -209,25 +227,26 @@ impl Spaces {
         })
     }
 
-    /// Takes a space out of the table and closes its file. The caller has its pages forgotten.
-    pub(crate) fn remove(&self, id: SpaceId) -> Option<Held> {
+    /// Removes a space from the table and closes its file. The caller has its pages discarded.
+    pub(crate) fn remove(&self, id: SpaceId) -> Option<HeldSpace> {
         let mut all = self.all.lock();
         let space = all.remove(&id)?;
-        let held = Held::new(space.clone(), id)?;
+        let held = HeldSpace::new(space.clone(), id)?;
         self.cell(id).store(null_mut(), Ordering::Release);
         space.close();
         self.dropped.lock().leaving.insert(id, space);
         Some(held)
     }
 
-    /// A space that was [removed](Self::remove) and is not forgotten, held.
-    pub(crate) fn dropped(&self, id: SpaceId) -> Option<Held> {
+    /// A space that was [removed](Self::remove) and is not yet vacant, with a hold.
+    pub(crate) fn dropped(&self, id: SpaceId) -> Option<HeldSpace> {
         let dropped = self.dropped.lock();
         let space = dropped.leaving.get(&id)?;
-        Held::new(space.clone(), id)
+        HeldSpace::new(space.clone(), id)
     }
 
-    /// Takes back what a dropped and forgotten space had, if nobody uses it any more. Who still does leaves that to the next space made.
+    /// Makes the object of a dropped and discarded space vacant if it has no users. Otherwise the
+    /// next creation of a space does so.
     pub(crate) fn vacate(&self, id: SpaceId) {
         let mut dropped = self.dropped.lock();
         if dropped.leaving.get(&id).is_some_and(|space| space.end(id)) {
@@ -236,19 +255,19 @@ impl Spaces {
         }
     }
 
-    /// Bytes of all objects and page words, in use or vacant.
+    /// The memory in bytes of all objects and page words, in use or vacant.
     pub(crate) fn bytes(&self) -> usize {
         let objects = self.dropped.lock().objects.len();
         objects * size_of::<Space>() + self.arena.bytes()
     }
 
-    /// Makes the file of a new space, durable, with nothing but page 0, and opens it.
+    /// Creates the file of a new space with only page 0, durably, and opens it.
     pub(crate) fn create(
         &self,
         disk: &dyn Disk,
         id: SpaceId,
         name: &str,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<HeldSpace, StoreError> {
         check_name(name)?;
         let (file_name, temporary) = (format!("{name}{SUFFIX}"), format!("{name}{TEMPORARY}"));
         let failed = |what: &'static str| {
@@ -274,11 +293,11 @@ impl Spaces {
         })();
         if let Err(e) = made {
             for name in [&temporary, &file_name] {
-                let _ = disk.remove(name); // missing is as good
+                let _ = disk.remove(name); // Fails if the file is missing, which is fine.
             }
             return Err(e);
         }
-        // Opened again by its own name: what kind of file it is may depend on it.
+        // Reopened under its final name, because the disk opens files with that suffix differently.
         let file = disk
             .open(&file_name, OpenMode::Existing)
             .map_err(failed("open"))?;
@@ -295,13 +314,14 @@ impl Spaces {
         )
     }
 
-    /// Opens a new space whose file is made only when it is needed, and that no restart keeps.
+    /// Opens a new private space. Its file is created only when needed, and does not survive a
+    /// restart.
     pub(crate) fn create_private(
         &self,
         disk: &Arc<dyn Disk>,
         id: SpaceId,
         name: &str,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<HeldSpace, StoreError> {
         check_name(name)?;
         let file = Arc::new(PrivateFile::new(disk.clone(), id, name));
         let (pages, file_pages) = (1, PRIVATE_PAGES);
@@ -317,13 +337,14 @@ impl Spaces {
         )
     }
 
-    /// Opens an existing file. `pages` starts at the file's length, and is set from page 0 by the caller.
+    /// Opens an existing file. `pages` is set to the file's length at first; the caller then sets
+    /// it from page 0.
     pub(crate) fn open(
         &self,
         disk: &dyn Disk,
         id: SpaceId,
         name: &str,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<HeldSpace, StoreError> {
         if let Some(space) = self.hold(id) {
             return Ok(space);
         }
@@ -361,7 +382,8 @@ impl Spaces {
 
 impl Drop for Spaces {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout, and nobody uses it any more; the objects belong to `dropped`.
+        // SAFETY: the table was allocated in `new` with this layout, and it has no users any more.
+        // The objects belong to `dropped`.
         unsafe { dealloc(self.table.cast(), table_layout()) };
     }
 }
@@ -372,7 +394,7 @@ mod tests {
     use crate::disk::SimDisk;
 
     #[test]
-    fn spaces_whose_numbers_share_a_place() {
+    fn spaces_with_the_same_low_bits_do_not_share_a_slot() {
         let (spaces, disk) = (Spaces::new(false), SimDisk::new());
         let (low, high) = (5, 5 + TABLE as u32);
         let next = AtomicU64::new(low.into());
@@ -388,7 +410,7 @@ mod tests {
         assert_eq!(
             spaces.next_id(&next).unwrap(),
             high + 1,
-            "T1: the place is taken"
+            "T1: the slot is taken"
         );
 
         let gone = spaces.remove(low).unwrap();
@@ -398,11 +420,11 @@ mod tests {
         assert_eq!(
             spaces.next_id(&next).unwrap(),
             high + 1,
-            "T1: its file may be there"
+            "T1: the slot may still have a file"
         );
-        gone.forgotten.store(true, Ordering::SeqCst);
+        gone.discarded.store(true, Ordering::SeqCst);
         spaces.vacate(low);
-        assert!(gone.is(low), "T3: it is held");
+        assert!(gone.is(low), "T3: the space is held");
         drop(gone);
         spaces.vacate(low);
         assert!(spaces.dropped(low).is_none());
@@ -414,13 +436,13 @@ mod tests {
         assert_eq!(
             spaces.dropped.lock().objects.len(),
             1,
-            "the old one's object"
+            "the new space reuses the object"
         );
         assert!(there.is(high) && !there.gone.load(Ordering::SeqCst));
     }
 
     #[test]
-    fn numbers_end() {
+    fn space_ids_run_out() {
         let (spaces, next) = (Spaces::new(false), AtomicU64::new(u64::from(NO_TENANT) - 1));
         assert_eq!(spaces.next_id(&next).unwrap(), NO_TENANT - 1);
         for _ in 0..3 {

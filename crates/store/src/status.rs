@@ -1,14 +1,14 @@
-//! What the store tells about itself: recovery's report and the counters of `SHOW STATUS`.
+//! The store's reports about itself: the result of recovery, and the counters of `SHOW STATUS`.
 
 use crate::core::{Core, Count};
 use crate::page::{Lsn, PageId, SpaceId};
 use crate::pool::resize::ResizeStatus;
 use std::sync::atomic::Ordering;
 
-/// Where recovery is.
+/// The current phase of recovery.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum RecoveryPhase {
-    /// Torn pages are put right from the doublewrite file.
+    /// Torn pages are repaired from the doublewrite file.
     RepairPages,
     Redo,
     /// Recovered pages are written.
@@ -19,35 +19,35 @@ pub enum RecoveryPhase {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RecoveryProgress {
     pub phase: RecoveryPhase,
-    /// Where the last checkpoint was.
+    /// The LSN of the last checkpoint.
     pub from_lsn: Lsn,
-    /// Redo is applied up to here.
+    /// Redo has been applied up to this LSN.
     pub at_lsn: Lsn,
-    /// End of the log; 0 while unknown.
+    /// The end of the log; 0 while unknown.
     pub end_lsn: Lsn,
 }
 
-/// What opening found.
+/// The findings of opening a store.
 #[derive(Clone, Debug, Default)]
 pub struct RecoveryReport {
-    /// The directory was empty and a new store was made.
+    /// The directory was empty, and a new store was created.
     pub created: bool,
-    /// The last shutdown was clean: there was no redo to apply.
+    /// The last shutdown was clean, so there was no redo to apply.
     pub clean: bool,
     pub checkpoint_lsn: Lsn,
-    /// End of the last whole mini-transaction in the log.
+    /// The end of the last complete mini-transaction in the log.
     pub end_lsn: Lsn,
     pub redo_records: u64,
     pub repaired_pages: u64,
-    /// Whole blocks of log follow its end: names the file and the offset.
+    /// Set if the log is damaged: valid blocks follow its end. Names the file and the offset.
     pub log_damage: Option<String>,
-    /// Pages that redo could not be applied to.
+    /// The pages to which redo could not be applied.
     pub corrupt_pages: Vec<PageId>,
-    /// Spaces named in the log that have no file (dropped).
+    /// The spaces that the log names and that have no file, because they were dropped.
     pub missing_spaces: Vec<SpaceId>,
 }
 
-/// Counters since start, for `SHOW STATUS`.
+/// Counters since the store was opened, for `SHOW STATUS`.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct StoreStatus {
@@ -56,30 +56,30 @@ pub struct StoreStatus {
     pub pool_pages_dirty: u64,
     /// Pages read from disk.
     pub pages_read: u64,
-    /// Calls that read them: neighbours are read together.
+    /// Read calls for these pages. Neighbouring pages are read by one call.
     pub reads: u64,
-    /// Pages asked for ahead of a scan.
+    /// Pages requested by read-ahead.
     pub read_ahead: u64,
     pub pages_written: u64,
     pub pages_created: u64,
-    /// Times a reader met a page that was not there.
+    /// Reads of a page that was not resident.
     pub read_misses: u64,
     pub pages_evicted: u64,
-    /// Bytes of log since the store was made.
+    /// Bytes of log since the store was created.
     pub log_bytes_written: u64,
     pub log_writes: u64,
     pub log_syncs: u64,
-    /// Times a mini-transaction had to wait for log space.
+    /// Waits of mini-transactions for log space.
     pub log_waits: u64,
-    /// Times somebody met a latched page.
+    /// Waits for a page latched by another thread.
     pub latch_waits: u64,
     /// Page latches taken by mini-transactions. Reads of cached pages take none.
     pub latches_acquired: u64,
-    /// Optimistic reads that met a change and started over.
+    /// Optimistic reads that restarted because of a concurrent change.
     pub optimistic_restarts: u64,
-    /// Reads that gave up being optimistic and took a latch.
+    /// Reads that took a latch after repeated restarts.
     pub latch_fallbacks: u64,
-    /// Times a reader had to set the clock's mark.
+    /// Reads that had to set a frame's clock mark.
     pub clock_marks: u64,
     pub checkpoint_lsn: Lsn,
     pub durable_lsn: Lsn,

@@ -1,10 +1,11 @@
-//! The store's facade.
+//! The public facade of the storage layer.
 //!
 //! # Concurrency
-//! Everything is `&self`, from any thread. See [`crate::core`] for the parts and the lock order.
+//! Every method takes `&self` and may be called from any thread. See [`crate::core`] for the parts
+//! and the lock order.
 //! # Cost
-//! [`Store::read`] of a resident page: space pointer, chunk pointer, page word, the clock's mark; no store but the mark when it
-//! is clear.
+//! [`Store::read`] of a resident page loads the space pointer, the chunk pointer, the page word and
+//! the frame's clock mark. It writes only the clock mark, and only if that is clear.
 
 use crate::core::{Core, Count};
 use crate::disk::Disk;
@@ -12,7 +13,7 @@ use crate::error::{Stop, StoreError};
 use crate::mtr::Mtr;
 use crate::options::StoreOptions;
 use crate::page::{Lsn, PAGE_SIZE, PAGE_WORDS, PageId, PageNo, SpaceId, TrxId};
-use crate::page_ref::{Glance, PageRef};
+use crate::page_ref::{PagePeek, PageRef};
 use crate::redo::RedoHandler;
 use crate::scratch::Scratch;
 use crate::space;
@@ -28,39 +29,41 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-/// Space ids are made durable this many at a time.
+/// The number of space ids that one write of the control file reserves.
 const SPACE_IDS: u64 = 64;
 
-/// The filled prefix of the log, on a cache line of its own.
+/// The horizon: the end of the contiguous filled prefix of the log. It has its own cache line.
 #[derive(Copy, Clone)]
 pub struct Horizon<'a>(&'a AtomicU64);
 
 impl Horizon<'_> {
-    /// Acquire: everything below was filled, and what its writers did in `commit_with` is visible.
+    /// Loads the horizon with Acquire ordering. All log below it is filled, and the effects of its
+    /// writers' `commit_with` callbacks are visible.
     #[inline(always)]
     pub fn load(&self) -> Lsn {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// What [`Store::prefetch`] found.
+/// The result of [`Store::prefetch`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Residency {
     Resident,
-    /// A load was queued, or is under way.
+    /// A load of the page is queued or in progress.
     Loading,
-    /// There is no such page: reading it says why.
+    /// The page does not exist. Reading it returns the reason.
     Absent,
 }
 
-/// See the crate's header.
+/// An open store. See the crate documentation.
 pub struct Store {
     core: Arc<Core>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Store {
-    /// Opens what `disk` holds, recovering it if needed; makes a new store when it is empty.
+    /// Opens the store on `disk` and recovers it if needed. Creates a new store if the disk is
+    /// empty. `progress` is called during recovery.
     pub fn open(
         options: StoreOptions,
         disk: Arc<dyn Disk>,
@@ -102,7 +105,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes everything, takes a checkpoint, stops the threads. The store then refuses changes.
+    /// Writes all dirty pages, takes a checkpoint and stops the threads. Afterwards, the store
+    /// rejects changes.
     pub fn shutdown(&self) -> Result<(), StoreError> {
         self.core.log.sync_to(self.core.log.horizon());
         let result = self.core.checkpoint_now();
@@ -119,23 +123,24 @@ impl Store {
         }
     }
 
-    /// Makes the file `name.nfd`, durable when this returns, with page 0 as its header. The id is never reused, also not after
-    /// a crash. `name`: letters, digits, `_ # . - @ $`, at most 200 bytes. Blocks on the disk for a moment.
+    /// Creates the space file `name.nfd`, with page 0 as its header. It is durable when this
+    /// returns, and its id is never reused, even after a crash. `name` may contain letters, digits
+    /// and `_ # . - @ $`, at most 200 bytes. Blocks briefly on the disk.
     pub fn create_space(&self, name: &str) -> Result<SpaceId, Stop> {
         let id = self.new_space_id()?;
         self.core.spaces.create(&*self.core.disk, id, name)?;
         Ok(id)
     }
 
-    /// A new space that no restart keeps: its file is made when one of its pages has to leave
-    /// memory. Blocks on the disk only where the control file's limit of ids is
-    /// raised.
+    /// Creates a space that does not survive a restart. Its file is created only when one of its
+    /// pages must be evicted. Blocks on the disk only when the control file's limit of space ids
+    /// must be raised.
     pub fn create_private_space(&self, name: &str) -> Result<SpaceId, Stop> {
         let core = &*self.core;
         let id = self.new_space_id()?;
         let space = core.spaces.create_private(&core.disk, id, name)?;
         if core.has_free_frames() {
-            // Nothing is read for it, so that is done before an I/O thread could be asked.
+            // No disk read is needed, so the header page is made here instead of by an I/O thread.
             core.load_now(&space, space::header_page(id))?;
         }
         Ok(id)
@@ -154,42 +159,47 @@ impl Store {
         Ok(id)
     }
 
-    /// Opens `name.nfd`, checking that it is space `id`. Nothing to do if it is open. Blocks on the disk.
+    /// Opens `name.nfd` after checking that it is space `id`. Does nothing if the space is open.
+    /// Blocks on the disk.
     pub fn open_space(&self, id: SpaceId, name: &str) -> Result<(), StoreError> {
         self.core.open_space(id, name)
     }
 
-    /// Unlinks the file and forgets the pages in the background. Whoever still uses the space is told [`StoreError::SpaceGone`]; a mini-transaction
-    /// that has reserved pages of it ends as if it were there.
+    /// Deletes the file, and discards the space's pages in the background. Later uses of the space
+    /// return [`StoreError::SpaceGone`]. A mini-transaction that has already reserved pages of the
+    /// space ends normally.
     pub fn drop_space(&self, id: SpaceId) -> Result<(), StoreError> {
         let core = &*self.core;
         let space = core.spaces.remove(id).ok_or(StoreError::SpaceGone(id))?;
         if let Some(file) = space.take_private_file() {
-            core.forget_private(space, file);
+            core.discard_private(space, file);
             return Ok(());
         }
         let name = format!("{}{}", space.name(), space::SUFFIX);
         let removed = core.disk.remove(&name).and_then(|()| core.disk.sync_dir());
-        core.forget_later(space);
+        core.discard_later(space);
         removed.map_err(|e| StoreError::io(&e, format!("{name}: remove")))
     }
 
-    /// A new file for what does not fit in memory. Blocks on the disk.
+    /// Creates a temporary file. Blocks on the disk.
     pub fn scratch(&self) -> Result<Scratch, StoreError> {
         Scratch::create(&self.core.disk)
     }
 
-    /// All space files: (id, name). Blocks on the disk. A file that cannot be read is an error: it is not that there is none.
+    /// All space files as (id, name). Blocks on the disk. A file that cannot be read is an error
+    /// and not just missing from the result.
     pub fn spaces_on_disk(&self) -> Result<Vec<(SpaceId, String)>, StoreError> {
         space::discover(&*self.core.disk)
     }
 
-    /// The names of all files that are named as space files are, also of those with damaged headers, which are none. Blocks on the disk.
+    /// The names of all files that have the name of a space file, including those with damaged
+    /// headers. Blocks on the disk.
     pub fn space_names(&self) -> Result<Vec<String>, StoreError> {
         space::names(&*self.core.disk)
     }
 
-    /// Pages of the space in use or once used: page numbers are below this.
+    /// The number of pages of the space that are or were in use. All its page numbers are below
+    /// this.
     pub fn space_pages(&self, id: SpaceId) -> Result<u32, StoreError> {
         let space = self.core.spaces.look(id);
         let pages = space.map(|space| (space, space.pages.load(Ordering::Acquire)));
@@ -199,7 +209,8 @@ impl Store {
         Ok(pages)
     }
 
-    /// The page numbers on the space's free list, for checks at rest: nobody allocates or frees meanwhile. Blocks.
+    /// The page numbers on the space's free list. No other thread may allocate or free pages
+    /// meanwhile. Blocks. For tests.
     #[doc(hidden)]
     pub fn free_pages(&self, id: SpaceId) -> Result<Vec<PageNo>, StoreError> {
         let read = |page| loop {
@@ -223,25 +234,26 @@ impl Store {
         Ok(free)
     }
 
-    /// Bytes that spaces take beside their pages: objects and page words.
+    /// The memory in bytes of all space objects and page words. For tests.
     #[doc(hidden)]
     pub fn space_bytes(&self) -> usize {
         self.core.spaces.bytes()
     }
 
-    /// Who waited where, of all that works on this store.
+    /// The wait statistics of everything that works on this store.
     pub fn contention(&self) -> &Arc<Contention> {
         &self.core.contention
     }
 
-    /// An optimistic look at a page. Waits shortly while somebody changes it; `Wait` if it is not resident (its load is queued).
-    /// A page number beyond the space's end is an error, which counts only once the page that named it is validated.
+    /// Reads a page optimistically. Waits briefly while another thread changes it. If the page is
+    /// not resident, queues its load and returns `Wait`. A page number beyond the end of the space
+    /// is an error, which is valid only if the page that contained the number validates.
     #[inline]
     pub fn read(&self, id: PageId) -> Result<PageRef<'_>, Stop> {
         self.core.read(id)
     }
 
-    /// The pages of one space, to look at many of them; `None` if it is not open.
+    /// A handle for reading many pages of one space; `None` if the space is not open.
     #[inline]
     pub fn pages_of(&self, space: SpaceId) -> Option<SpacePages<'_>> {
         let core = &*self.core;
@@ -249,7 +261,8 @@ impl Store {
         Some(SpacePages { core, space, id })
     }
 
-    /// Resident: asks the CPU for the page's first lines. Otherwise queues its load. Never waits.
+    /// Prefetches the first cache lines of a resident page, or queues the load of a missing one.
+    /// Never waits.
     #[inline]
     pub fn prefetch(&self, id: PageId) -> Residency {
         if let Some(pages) = self.pages_of(id.space)
@@ -268,14 +281,15 @@ impl Store {
         }
     }
 
-    /// Whether the page is in memory just now. Never queues a load.
+    /// Whether the page is resident at this moment. Never queues a load.
     #[inline]
     pub fn is_resident(&self, id: PageId) -> bool {
         self.core.is_resident(id)
     }
 
-    /// Queues the loads of all pages that are missing, neighbours as one read; over when all are done. `None` if none is missing. Pages
-    /// that cannot be loaded are not waited for: reading them says why.
+    /// Queues the loads of all missing pages, with neighbouring pages in one read, and returns a
+    /// wait for all of them. `None` if no page is missing. The wait also ends when pages cannot be
+    /// loaded; reading these returns the error.
     pub fn wait_for(&self, ids: &[PageId]) -> Option<Wait> {
         let mut waits = Vec::new();
         self.core
@@ -284,30 +298,34 @@ impl Store {
             .then(|| Wait::all(waits).watched(&self.core.contention, WaitKind::PageLoad))
     }
 
-    /// Queues the loads of all pages that are missing, as [`wait_for`](Self::wait_for) does, for whoever is going to read them.
+    /// Queues the loads of all missing pages like [`wait_for`](Self::wait_for), but returns no
+    /// wait.
     pub fn start_loads(&self, ids: &[PageId]) {
         self.core.load_many(ids, false, |_| ());
     }
 
-    /// Asks for pages that a scan will come to; waits for nothing, and such pages leave memory first. Gives how many were missing.
+    /// Queues the loads of pages that a scan will soon need, and returns the number of missing
+    /// ones. Does not wait. These pages are evicted before others.
     pub fn read_ahead(&self, ids: &[PageId]) -> usize {
         let mut missing = 0;
         self.core.load_many(ids, true, |_| missing += 1);
         missing
     }
 
-    /// At most `percent` of the pages in memory, the most used first.
+    /// Up to `percent` percent of the pages in memory, the most frequently used first.
     pub fn pages_in_memory(&self, percent: u32) -> Vec<PageId> {
         self.core.pages_in_memory(percent)
     }
 
-    /// Loads those of `ids` that exist and are missing, neighbours together and behind what somebody waits for, and blocks until they are there.
-    /// Gives how many were missing.
+    /// Loads those of `ids` that exist and are missing, and blocks until they are loaded.
+    /// Neighbouring pages share a read, and loads with waiters come first. Returns the number of
+    /// missing pages.
     pub fn warm(&self, ids: &[PageId]) -> usize {
         self.core.warm(ids)
     }
 
-    /// How many missing pages one caller should ask for at a time: as many will still be there when it looks.
+    /// The recommended number of missing pages per request. That number stays resident until the
+    /// caller reads them.
     pub fn load_batch(&self) -> usize {
         self.core.probation.batch()
     }
@@ -316,62 +334,68 @@ impl Store {
         Mtr::new(&self.core)
     }
 
-    /// The filled prefix of the log.
+    /// The horizon of the log.
     #[inline(always)]
     pub fn horizon(&self) -> Horizon<'_> {
         Horizon(self.core.log.filled.prefix.horizon_cell())
     }
 
-    /// Everything below is on disk.
+    /// The LSN up to which the log is durable.
     pub fn durable_lsn(&self) -> Lsn {
         self.core.log.durable()
     }
 
-    /// `None` if the log is durable up to `lsn`; otherwise asks for it, and gives what to wait for. In inline mode it is made
-    /// durable in place.
+    /// Requests a sync of the log up to `lsn`, and returns a wait for it. `None` if the log is
+    /// durable up to there. In inline mode, this syncs the log itself and returns `None`.
     pub fn wait_durable(&self, lsn: Lsn) -> Option<Wait> {
         self.core.log.wait_durable(lsn)
     }
 
-    /// Asks for the syncs that this thread has held back; see [`crate::gather_syncs`]. A thread that `may_block` for the time of a sync, because nothing
-    /// else waits for it, makes the log durable itself where a sync is short and nobody else waits for one.
+    /// Requests the syncs that this thread has deferred; see [`crate::gather_syncs`]. A thread that
+    /// `may_block` for the time of a sync, because it has no other work, may sync the log itself if
+    /// syncs are short and no other thread waits for one.
     pub fn settle_syncs(&self, may_block: bool) {
         self.core.log.request_held(may_block);
     }
 
-    /// `None` if the horizon has reached `lsn`.
+    /// A wait until the horizon reaches `lsn`; `None` if it has.
     pub fn wait_filled(&self, lsn: Lsn) -> Option<Wait> {
         self.core.log.wait_filled(lsn)
     }
 
-    /// `None` if the log up to `lsn`, which the horizon has reached, is in the operating system's hands, without a sync: it survives the end of the process. Otherwise asks for
-    /// that, and gives what to wait for. In inline mode it is written here.
+    /// Requests that the log up to `lsn` be written to the operating system without a sync, and
+    /// returns a wait for it. Such log survives the end of the process but not a power failure.
+    /// `None` if it has been written. The horizon must have reached `lsn`. In inline mode, this
+    /// writes the log itself.
     pub fn wait_written(&self, lsn: Lsn) -> Option<Wait> {
         self.core.log.wait_written(lsn)
     }
 
-    /// Writes all pages that are dirty now and records a checkpoint; gives its LSN. Blocks: not for workers.
+    /// Writes all pages that are dirty now, records a checkpoint and returns its LSN. Blocks, so
+    /// workers must not call it.
     pub fn checkpoint(&self) -> Result<Lsn, StoreError> {
         self.core.checkpoint_now()
     }
 
-    /// Has the pool grow or shrink to `bytes` in the background: whole frames, at least 32, at most [`max_pool_bytes`](Self::max_pool_bytes).
-    /// Gives the size that it will have. The last call wins.
+    /// Resizes the pool to `bytes` in the background, in whole frames, to at least 32 frames and at
+    /// most [`max_pool_bytes`](Self::max_pool_bytes). Returns the size that it will have. A later
+    /// call overrides an earlier one.
     pub fn resize_pool(&self, bytes: u64) -> u64 {
-        self.core.ask_size(bytes)
+        self.core.request_size(bytes)
     }
 
-    /// Page writes a second that background writing aims at, and goes up to under pressure.
+    /// Sets the target rate and the highest rate of background flushing, in page writes per second.
     pub fn set_io_capacity(&self, low: u32, high: u32) {
         self.core.io_capacity.set(low, high);
     }
 
-    /// What the pool can grow to.
+    /// The largest size of the pool in bytes.
     pub fn max_pool_bytes(&self) -> u64 {
         (self.core.frames.max() * PAGE_SIZE) as u64
     }
 
-    /// Inline mode: one round of what the background threads would do. Gives whether there was anything to do.
+    /// In inline mode: does one round of the background threads' work. Returns whether there was
+    /// any.
     pub fn step_background(&self) -> Result<bool, StoreError> {
         let log = &self.core.log;
         let behind = log.durable() < log.horizon();
@@ -379,19 +403,20 @@ impl Store {
         Ok(self.core.clean_round()? || behind)
     }
 
-    /// An optimistic reader met a change and starts over.
+    /// Counts an optimistic read that restarts because of a concurrent change.
     pub fn count_restart(&self) {
         self.core
             .counters
             .add(Count::OptimisticRestarts as usize, 1);
     }
 
-    /// A reader met changes again and again, and takes a latch.
+    /// Counts a read that takes a latch after repeated restarts.
     pub fn count_latch_fallback(&self) {
         self.core.counters.add(Count::LatchFallbacks as usize, 1);
     }
 
-    /// Address and length of the frames' mapping, for tests that make it read-only to prove that nobody writes there.
+    /// The address and length of the frames' memory. Tests make it read-only to prove that reads do
+    /// not write there.
     #[doc(hidden)]
     pub fn frame_memory(&self) -> (usize, usize) {
         self.core.frames.memory()
@@ -401,39 +426,40 @@ impl Store {
         self.core.status()
     }
 
-    /// After opening: no transaction id at or above this was ever used by a change in the log or in a page it touched.
+    /// After opening: a transaction id above all ids that changes in the log or in pages ever used.
     pub fn next_trx_id_floor(&self) -> TrxId {
         self.core.trx_floor.load(Ordering::Relaxed)
     }
 
-    /// Where checkpoints get the next transaction id from.
+    /// Sets the function from which checkpoints get the next transaction id.
     pub fn set_trx_id_source(&self, source: impl Fn() -> TrxId + Send + Sync + 'static) {
         self.core.set_trx_source(Box::new(source));
     }
 }
 
 impl Drop for Store {
-    /// Stops the threads, and writes nothing: what a crash would leave, less what was synced.
+    /// Stops the threads and writes nothing. The files are left as after a crash.
     fn drop(&mut self) {
         self.stop_threads();
     }
 }
 
-/// The pages of one open space. See [`Store::pages_of`].
+/// A handle for reading the pages of one open space. See [`Store::pages_of`].
 #[derive(Copy, Clone)]
 pub struct SpacePages<'a> {
     core: &'a Core,
-    /// Where to look; whether it is this space's is told by every look anew.
+    /// The space object. It may be reused for another space, so every read checks that it still
+    /// belongs to `id`.
     space: &'a space::Space,
     id: SpaceId,
 }
 
-/// Where a page's word is.
+/// A reference to a page's page word.
 #[derive(Copy, Clone)]
 pub struct WordRef<'a>(&'a PageWord);
 
 impl<'a> SpacePages<'a> {
-    /// Where the word of a page is, which says where the page is; asked for from memory, for [`peek_at`](Self::peek_at) a little later.
+    /// The page word of a page, for a later [`peek_at`](Self::peek_at). Prefetches the word.
     #[inline(always)]
     pub fn word(self, page: PageNo) -> Option<WordRef<'a>> {
         let word = self.space.dir().get(page)?;
@@ -441,7 +467,8 @@ impl<'a> SpacePages<'a> {
         Some(WordRef(word))
     }
 
-    /// The bytes of the page with this word if it is resident just now, to be asked for only: nothing read from them would count.
+    /// The bytes of the page with this word if it is resident. They may only be prefetched, because
+    /// nothing validates a read from them.
     #[inline(always)]
     pub fn resident_at(self, WordRef(word): WordRef<'a>) -> Option<&'a [AtomicU64; PAGE_WORDS]> {
         let frame = frame_of(word.load())?;
@@ -449,18 +476,19 @@ impl<'a> SpacePages<'a> {
         Some(self.core.frames.words(frame))
     }
 
-    /// An optimistic look at a page that is resident and not being changed just now. Never waits, never queues a load. Asks the CPU
-    /// for what [`touch`](Self::touch) needs, which the caller calls later.
+    /// Reads a page optimistically if it is resident and not latched exclusively; otherwise returns
+    /// `None`. Never waits and never queues a load. Prefetches the clock mark for a later
+    /// [`touch`](Self::touch).
     #[inline(always)]
     pub fn peek(self, page: PageNo) -> Option<PageRef<'a>> {
         let word = self.space.dir().get(page)?;
         self.peek_at(WordRef(word), page)
     }
 
-    /// As [`peek`](Self::peek), with the word of this page.
+    /// As [`peek`](Self::peek), with the page's word.
     #[inline(always)]
     pub fn peek_at(self, word: WordRef<'a>, page: PageNo) -> Option<PageRef<'a>> {
-        let Glance { words, word, seen } = self.glance_at(word)?;
+        let PagePeek { words, word, seen } = self.peek_page_at(word)?;
         let space = self.id;
         Some(PageRef {
             id: PageId { space, page },
@@ -470,9 +498,9 @@ impl<'a> SpacePages<'a> {
         })
     }
 
-    /// As [`peek_at`](Self::peek_at), where the caller knows which page it is.
+    /// As [`peek_at`](Self::peek_at), for a caller that knows the page id.
     #[inline(always)]
-    pub fn glance_at(self, WordRef(word): WordRef<'a>) -> Option<Glance<'a>> {
+    pub fn peek_page_at(self, WordRef(word): WordRef<'a>) -> Option<PagePeek<'a>> {
         let seen = word.load();
         let frame = frame_of(seen)?;
         if is_exclusive(seen) || !self.space.is(self.id) {
@@ -480,18 +508,18 @@ impl<'a> SpacePages<'a> {
         }
         self.core.frames.prefetch_mark(frame);
         let words = self.core.frames.words(frame);
-        Some(Glance { words, word, seen })
+        Some(PagePeek { words, word, seen })
     }
 
-    /// Marks the frame of a page that was [peeked](Self::peek) at as used.
+    /// Sets the clock mark of a page that [`peek`](Self::peek) returned.
     #[inline(always)]
     pub fn touch(self, page: &PageRef<'_>) {
         self.touch_seen(page.seen);
     }
 
-    /// The same for one that was [glanced](Self::glance_at) at.
+    /// As [`touch`](Self::touch), for a page that [`peek_page_at`](Self::peek_page_at) returned.
     #[inline(always)]
-    pub fn touch_glanced(self, page: &Glance<'_>) {
+    pub fn touch_peeked(self, page: &PagePeek<'_>) {
         self.touch_seen(page.seen);
     }
 
@@ -516,7 +544,7 @@ impl<'a> SpacePages<'a> {
         }
     }
 
-    /// As [`read`](Self::read), when [`peek`](Self::peek) found nothing.
+    /// The slow path of [`read`](Self::read), for when [`peek`](Self::peek) returned `None`.
     #[inline(never)]
     pub fn read_slow(self, page: PageNo) -> Result<PageRef<'a>, Stop> {
         self.core.read(PageId {
@@ -537,7 +565,8 @@ impl Core {
                 if is_exclusive(seen) {
                     seen = self.wait_to_read(id, (space, word));
                 }
-                // The word first: then it was this space's (T2 of `spaces`).
+                // The word is loaded before this check. So the word was this space's when it was
+                // loaded (T2 of `spaces`).
                 if let Some(frame) = frame_of(seen)
                     && space.is(id.space)
                 {
@@ -565,7 +594,7 @@ impl Core {
         self.take_page_count(&opened)
     }
 
-    /// Sets the in-memory page count from page 0.
+    /// Reads the space's page count from page 0 into memory.
     pub(crate) fn take_page_count(&self, space: &space::Space) -> Result<(), StoreError> {
         let id = space::header_page(space.id());
         loop {

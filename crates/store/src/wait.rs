@@ -1,10 +1,12 @@
-//! The future that a call hands out when it cannot go on.
+//! [`Wait`]: the future returned by a call that cannot continue.
 //!
 //! # Invariants
-//! - I1: a source becomes ready before its waiters are woken, and a waiter looks again after it registered: no wakeup is lost.
-//! - I2: dropping a [`Wait`] takes its waker out of the source's list.
+//! - I1: a source becomes ready before its waiters are woken, and a waiter checks the source again
+//!   after it registered. So no wakeup is lost.
+//! - I2: dropping a [`Wait`] removes its waker from the source's list.
 //! # Not here
-//! Row-lock waits live in the transaction layer, which wraps its own future with [`Wait::boxed`].
+//! Waits for row locks. The transaction layer has its own future for them and wraps it with
+//! [`Wait::boxed`].
 
 use crate::contention::Watched;
 use nfold_observe::contention::{Contention, WaitKind};
@@ -18,7 +20,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// A `Future<Output = ()>` that is ready when the call it came from is worth repeating. Dropping it cancels the wait.
+/// A `Future<Output = ()>` that becomes ready when the call that returned it should be repeated.
+/// Dropping it cancels the wait.
 pub struct Wait(Inner);
 
 enum Inner {
@@ -33,18 +36,20 @@ enum Inner {
     All(Vec<Wait>, Option<Watched>),
 }
 
-/// Something of this crate that becomes ready: a page load, the durable log position, log space.
+/// An object that becomes ready: a page load, the durable log position, log space.
 pub(crate) trait Source: Send + Sync {
-    /// `arg` is the source's own (an LSN, a count).
+    /// Whether the source is ready for `arg`, whose meaning depends on the source (an LSN, a
+    /// count).
     fn ready(&self, arg: u64) -> bool;
     fn wakers(&self) -> &WakeList;
 }
 
-/// The sleeping waiters of one source.
+/// The waiting wakers of one source.
 #[derive(Default)]
 pub(crate) struct WakeList {
     next_key: AtomicU64,
-    /// Number of entries; lets `wake` do nothing but a fence and a load when nobody sleeps.
+    /// The number of entries. It lets `wake` return after a fence and a load if there are no
+    /// waiters.
     count: AtomicUsize,
     /// By key: (argument, waker).
     entries: Mutex<FxHashMap<u64, (u64, Waker)>>,
@@ -59,10 +64,13 @@ impl WakeList {
         entries.insert(*key, (arg, waker.clone()));
         self.count.store(entries.len(), Ordering::Relaxed);
         drop(entries);
-        fence(Ordering::SeqCst); // pairs with the one in `wake`: the source sees the entry, or this waiter sees it ready
+        // Pairs with the fence in `wake`: either the source sees the entry, or this waiter sees
+        // that the source is ready.
+        fence(Ordering::SeqCst);
     }
 
-    /// After a wakeup this finds nothing, most often without the lock.
+    /// Removes an entry. After a wakeup there is none, and most often this does not even take the
+    /// lock.
     fn cancel(&self, key: u64) {
         if self.is_empty() {
             return;
@@ -72,12 +80,13 @@ impl WakeList {
         self.count.store(entries.len(), Ordering::Relaxed);
     }
 
-    /// Whether nobody sleeps. A waiter that registers at this moment may be missed: see `wake`.
+    /// Whether there are no waiters. A waiter that registers at this moment may be missed; see I1.
     fn is_empty(&self) -> bool {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// Wakes the waiters whose argument satisfies `ready`. Called after the source became ready (I1).
+    /// Wakes the waiters whose argument satisfies `ready`. To be called after the source became
+    /// ready (I1).
     pub(crate) fn wake(&self, ready: impl Fn(u64) -> bool) {
         fence(Ordering::SeqCst);
         if self.is_empty() {
@@ -100,7 +109,7 @@ impl WakeList {
     }
 }
 
-/// A number that grows; ready when it has reached the argument.
+/// A number that only grows, as a source: it is ready once it has reached the argument.
 #[derive(Default)]
 pub(crate) struct Gate {
     value: CachePadded<AtomicU64>,
@@ -120,7 +129,7 @@ impl Gate {
         self.value.load(Ordering::Acquire)
     }
 
-    /// Raises the value, and wakes whom it satisfies.
+    /// Raises the value to at least `to`, and wakes the waiters that it satisfies.
     pub(crate) fn raise(&self, to: u64) {
         let before = self.value.fetch_max(to, Ordering::AcqRel);
         if before < to {
@@ -128,7 +137,7 @@ impl Gate {
         }
     }
 
-    /// Raises the value by one.
+    /// Increments the value, and wakes the waiters that it satisfies.
     pub(crate) fn bump(&self) {
         let now = self.value.fetch_add(1, Ordering::AcqRel) + 1;
         self.wakers.wake(|arg| arg <= now);
@@ -146,17 +155,17 @@ impl Source for Gate {
 }
 
 impl Wait {
-    /// A wait that is over: the call is repeated at once.
+    /// A wait that is already over: the call can be repeated at once.
     pub fn ready() -> Wait {
         Wait(Inner::Ready)
     }
 
-    /// Wraps a future of an upper crate.
+    /// Wraps a future of a higher crate.
     pub fn boxed(future: impl Future<Output = ()> + Send + 'static) -> Wait {
         Wait(Inner::Boxed(Box::pin(future)))
     }
 
-    /// Ready when all of `waits` are.
+    /// A wait for all of `waits`.
     pub fn all(waits: Vec<Wait>) -> Wait {
         Wait(Inner::All(waits, None))
     }
@@ -170,7 +179,7 @@ impl Wait {
         })
     }
 
-    /// The same wait, noted as one of `kind` if it is not over at once.
+    /// The same wait, recorded as one of `kind` unless it is over at its first poll.
     pub(crate) fn watched(mut self, contention: &Arc<Contention>, kind: WaitKind) -> Wait {
         if let Inner::Source { watched, .. } | Inner::All(_, watched) = &mut self.0 {
             *watched = Some(Watched::new(contention, kind));
@@ -178,7 +187,8 @@ impl Wait {
         self
     }
 
-    /// Parks this thread until the wait is over. For tests and background threads; a worker never calls it.
+    /// Blocks this thread until the wait is over. For tests and background threads; a worker must
+    /// not call it.
     pub fn block(self) {
         struct Unpark(std::thread::Thread);
         impl Wake for Unpark {
@@ -294,11 +304,11 @@ mod tests {
         ])
         .block();
         t.join().unwrap();
-        assert!(flag.wakers.is_empty(), "I2: no waker is left behind");
+        assert!(flag.wakers.is_empty(), "I2: no waker remains registered");
     }
 
     #[test]
-    fn dropping_cancels() {
+    fn drop_removes_the_waker() {
         let flag = Arc::new(Flag::default());
         let mut wait = Wait::on(flag.clone(), 1);
         let mut context = Context::from_waker(Waker::noop());

@@ -1,9 +1,9 @@
-//! The store as the layers above use it: one thread, inline I/O.
+//! The store as higher layers use it, with one thread and inline I/O.
 
 use nfold_store::*;
 use std::sync::Arc;
 
-/// Op 0x20: fills the body with the payload's one byte.
+/// Operation 0x20 fills the page body with the payload's only byte.
 struct Fill;
 
 impl RedoHandler for Fill {
@@ -44,11 +44,11 @@ fn check(store: &Store, id: PageId, byte: u8) {
     );
     assert_eq!(page.newest_trx(), 1000 + u64::from(byte));
     assert!(page.validate());
-    assert!(out.iter().all(|b| *b == byte), "page {id} holds {byte}");
+    assert!(out.iter().all(|b| *b == byte), "page {id} contains {byte}");
 }
 
 #[test]
-fn pages_survive_shutdown_on_a_real_disk() {
+fn pages_survive_shutdown_on_real_disk() {
     on_a_real_disk(false);
     on_a_real_disk(true);
 }
@@ -83,7 +83,7 @@ fn on_a_real_disk(direct: bool) {
 }
 
 #[test]
-fn committed_pages_survive_a_kill_with_a_small_pool() {
+fn committed_pages_survive_kill_with_small_pool() {
     let disk = SimDisk::new();
     let options = StoreOptions {
         pool_bytes: 40 * PAGE_SIZE as u64,
@@ -122,7 +122,7 @@ fn committed_pages_survive_a_kill_with_a_small_pool() {
 }
 
 #[test]
-fn an_optimistic_read_sees_a_change() {
+fn optimistic_read_detects_change() {
     let (store, _) = open(Arc::new(SimDisk::new()), StoreOptions::default());
     let space = store.create_space("t").unwrap();
     let id = new_page(&store, space, 1);
@@ -133,9 +133,12 @@ fn an_optimistic_read_sees_a_change() {
     let p = mtr.upgrade(&page).unwrap();
     assert_eq!(mtr.find(id), Some(p));
     assert_eq!(mtr.latch(id).unwrap(), p);
-    assert!(!page.validate(), "latched pages do not validate");
+    assert!(!page.validate(), "a latched page does not validate");
     mtr.unlatch(p);
-    assert!(page.validate(), "an unused latch changes nothing");
+    assert!(
+        page.validate(),
+        "a latch without a change keeps the version"
+    );
 
     let p = mtr.latch(id).unwrap();
     mtr.write(p, 100, b"hello");
@@ -152,7 +155,7 @@ fn an_optimistic_read_sees_a_change() {
 }
 
 #[test]
-fn an_unchanged_mtr_releases_and_costs_no_log() {
+fn unchanged_mtr_releases_latches_and_writes_no_log() {
     let (store, _) = open(Arc::new(SimDisk::new()), StoreOptions::default());
     let space = store.create_space("t").unwrap();
     let id = new_page(&store, space, 1);
@@ -168,7 +171,7 @@ fn an_unchanged_mtr_releases_and_costs_no_log() {
     assert_eq!(store.horizon().load(), before);
 }
 
-/// A pool for more pages than the list of free ones in a space's header holds.
+/// A pool for more pages than the free list in a space's header has room for.
 fn roomy() -> (Arc<Store>, SpaceId) {
     let options = StoreOptions {
         pool_bytes: 96 << 20,
@@ -181,9 +184,9 @@ fn roomy() -> (Arc<Store>, SpaceId) {
 }
 
 #[test]
-fn freed_pages_come_back_also_from_trunks() {
+fn freed_pages_are_reused_also_from_trunk_pages() {
     let (store, space) = roomy();
-    let many = 4100u32; // one more than a header page's list holds
+    let many = 4100u32; // More than a header page's list has room for.
     let ids: Vec<_> = (0..many)
         .map(|i| new_page(&store, space, i as u8))
         .collect();
@@ -199,17 +202,17 @@ fn freed_pages_come_back_also_from_trunks() {
         .map(|i| new_page(&store, space, i as u8))
         .collect();
     again.sort();
-    assert_eq!(again, ids, "each number once");
+    assert_eq!(again, ids, "each number is allocated once");
     assert_eq!(store.space_pages(space).unwrap(), many + 1);
 }
 
-/// Whoever claims pages with a latch held (an undo record's page, after those of the row) must not wait for the trunk page of somebody who goes on
-/// to latch more.
+/// A thread that claims pages with a latch held, such as an undo page after the row's pages, must
+/// not wait for a trunk page whose holder goes on to latch more pages.
 #[test]
-fn who_holds_a_latch_does_not_wait_for_a_trunk_page() {
+fn reserve_with_a_latch_does_not_wait_for_a_trunk_page() {
     let (store, space) = roomy();
     let leaf = new_page(&store, space, 1);
-    let many = 3969; // the last one freed becomes a trunk page, and the header's list is empty
+    let many = 3969; // The last freed page becomes a trunk page, and the header's list is empty.
     let ids: Vec<_> = (0..many).map(|_| new_page(&store, space, 2)).collect();
     for id in &ids {
         let mut mtr = store.mtr();
@@ -221,7 +224,7 @@ fn who_holds_a_latch_does_not_wait_for_a_trunk_page() {
     let pages = store.space_pages(space).unwrap();
 
     let mut first = store.mtr();
-    first.reserve(64, space, 1).unwrap(); // has the trunk page
+    first.reserve(64, space, 1).unwrap(); // Latches the trunk page.
     let (done, is_done) = std::sync::mpsc::channel();
     let other = store.clone();
     let second = std::thread::spawn(move || {
@@ -236,7 +239,7 @@ fn who_holds_a_latch_does_not_wait_for_a_trunk_page() {
     let from_the_end = is_done
         .recv_timeout(std::time::Duration::from_secs(20))
         .expect(
-            "it waits for the trunk page, with the latch that the first one is about to wait for",
+            "it waits for the trunk page while holding the latch that the first one needs next",
         );
     second.join().unwrap();
     assert_eq!(from_the_end, PageId::new(space, pages));
@@ -245,16 +248,20 @@ fn who_holds_a_latch_does_not_wait_for_a_trunk_page() {
     assert_eq!(
         Some(&first.id(p)),
         ids.last(),
-        "the trunk page's own number"
+        "the number of the trunk page itself"
     );
     first.commit();
     let mut again: Vec<_> = (1..many).map(|_| new_page(&store, space, 3)).collect();
     again.sort();
-    assert_eq!(again, ids[..ids.len() - 1], "what the trunk page listed");
+    assert_eq!(
+        again,
+        ids[..ids.len() - 1],
+        "the pages listed in the trunk page"
+    );
 }
 
 #[test]
-fn wrong_page_numbers_are_errors() {
+fn invalid_page_numbers_return_errors() {
     let (store, _) = open(Arc::new(SimDisk::new()), StoreOptions::default());
     let space = store.create_space("t").unwrap();
     let bad = PageId::new(space, u32::MAX);
@@ -274,7 +281,7 @@ fn wrong_page_numbers_are_errors() {
 }
 
 #[test]
-fn dropped_spaces_leave_nothing_behind() {
+fn dropped_space_is_gone_after_recovery() {
     let disk = SimDisk::new();
     let (store, _) = open(Arc::new(disk.clone()), StoreOptions::default());
     let (a, b) = (
@@ -296,20 +303,20 @@ fn dropped_spaces_leave_nothing_behind() {
     assert_eq!(
         report.missing_spaces,
         [a],
-        "its redo is in the log, its file is gone"
+        "its redo is in the log, but its file is gone"
     );
     assert_eq!(
         disk.list("a.nfd").unwrap(),
         Vec::<String>::new(),
-        "recovery makes nothing new"
+        "recovery creates no file"
     );
     check(&store, kept, 9);
     assert!(store.create_space("a").unwrap() > b);
 }
 
-/// Beside the pages: what is remembered of spaces is as much as there are at the same time.
+/// Apart from pages, the memory for spaces is bounded by the number that are open at the same time.
 #[test]
-fn thousands_of_dropped_spaces_take_no_memory() {
+fn dropped_spaces_take_no_memory() {
     let disk = SimDisk::new();
     let (store, _) = open(Arc::new(disk), StoreOptions::default());
     let kept = store.create_space("kept").unwrap();
@@ -318,7 +325,7 @@ fn thousands_of_dropped_spaces_take_no_memory() {
     for i in 0..4_000u32 {
         let space = store.create_space("t").unwrap();
         if i % 100 == 0 {
-            // One with a page beyond those of the first page words.
+            // One of them has a page beyond the first chunk of page words.
             let mut mtr = store.mtr();
             mtr.reserve(1024, space, 100).unwrap();
             for _ in 0..100 {
@@ -334,9 +341,9 @@ fn thousands_of_dropped_spaces_take_no_memory() {
     check(&store, kept, 9);
 }
 
-/// A pinned, latched or loaded page keeps the object of its space from the next one.
+/// A pin, a latch or a load keeps the object of a dropped space from being reused.
 #[test]
-fn who_uses_a_dropped_space_keeps_it() {
+fn users_of_a_dropped_space_keep_its_object() {
     let disk = SimDisk::new();
     let (store, _) = open(Arc::new(disk), StoreOptions::default());
     let (a, b) = (
@@ -349,15 +356,18 @@ fn who_uses_a_dropped_space_keeps_it() {
     let mut mtr = store.mtr();
     mtr.reserve(1024, a, 1).unwrap();
     store.drop_space(a).unwrap();
-    assert!(page.validate(), "not forgotten while it is pinned");
+    assert!(
+        page.validate(),
+        "the page is not discarded while it is pinned"
+    );
     let next = store.create_space("c").unwrap();
     let other = new_page(&store, next, 2);
     assert_eq!(other.page, old.page);
     let p = mtr.alloc_page(a, PageType::USER, 3, 77);
     mtr.op(p, 0x20, &[2]);
     mtr.commit();
-    assert!(!page.validate(), "forgotten with the last pin");
-    // The object is the next one's now.
+    assert!(!page.validate(), "the page is discarded with the last pin");
+    // The object now belongs to the next space.
     let last = store.create_space("d").unwrap();
     let last = new_page(&store, last, 3);
     assert_eq!(last.page, old.page);
@@ -371,7 +381,7 @@ fn who_uses_a_dropped_space_keeps_it() {
 }
 
 #[test]
-fn a_mini_transaction_outlives_its_space() {
+fn mini_transaction_survives_the_drop_of_its_space() {
     let disk = SimDisk::new();
     let (store, _) = open(Arc::new(disk.clone()), StoreOptions::default());
     let space = store.create_space("a").unwrap();
@@ -380,7 +390,7 @@ fn a_mini_transaction_outlives_its_space() {
         store.status().pool_pages_free,
         store.status().pool_pages_dirty,
     );
-    // One that changes nothing, one that takes pages and gives one back.
+    // One mini-transaction changes nothing; another one allocates pages and frees one.
     let mut idle = store.mtr();
     idle.reserve(256, space, 1).unwrap();
     let mut mtr = store.mtr();
@@ -400,20 +410,21 @@ fn a_mini_transaction_outlives_its_space() {
     let after = store.status();
     assert!(
         after.pool_pages_free >= free + 2,
-        "header and page are forgotten"
+        "header and page are discarded"
     );
     assert!(after.pool_pages_dirty <= dirty.saturating_sub(2));
     assert!(store.checkpoint().unwrap() > 0);
     let (_, report) = open(Arc::new(disk.crash(3)), StoreOptions::default());
     assert!(
         report.missing_spaces.is_empty(),
-        "the checkpoint is past it"
+        "the checkpoint has advanced past it"
     );
 }
 
-/// The log is read through the system's cache and written past it: both see the same bytes, at any length and place.
+/// Log files are read through the page cache and written directly. Both see the same bytes, at any
+/// length and offset.
 #[test]
-fn log_files_read_what_was_written() {
+fn log_file_reads_see_direct_writes() {
     let dir = tempfile::tempdir().unwrap();
     let disk = RealDisk::new(dir.path(), true);
     let file = disk.open("redo.0000", OpenMode::CreateNew).unwrap();
@@ -423,7 +434,7 @@ fn log_files_read_what_was_written() {
     let mut read = vec![0u8; model.len()];
     for round in 0..200usize {
         memory.fill(round as u8 + 1);
-        // Every third write is one that may go past the cache.
+        // Every third write is aligned, so it can be direct.
         let (skip, off, len) = if round % 3 == 0 {
             let aligned = memory.as_ptr().addr().wrapping_neg() % 4096;
             (aligned, round % 12 * 4096, 4096 * (1 + round % 4))

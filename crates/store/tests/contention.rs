@@ -1,6 +1,6 @@
-//! Waits are noted where they happen, with who waits, and only then.
+//! Waits are recorded at their sites with their waiters, and nothing is recorded without a wait.
 
-#[allow(dead_code)] // parts of it
+#[allow(dead_code)] // Not all of it is used here.
 mod common;
 
 use common::{finish, new_page, options, read_number, transfer};
@@ -22,8 +22,8 @@ fn sites(store: &Store, kind: WaitKind) -> Vec<SiteReport> {
     all
 }
 
-/// Waits until somebody waits for something of that kind.
-fn somebody_waits(store: &Store, kind: WaitKind) -> SiteReport {
+/// Waits until some thread waits at a site of that kind.
+fn wait_for_waiter(store: &Store, kind: WaitKind) -> SiteReport {
     loop {
         let mut all = sites(store, kind);
         all.retain(|r| !r.waiting.is_empty());
@@ -35,12 +35,15 @@ fn somebody_waits(store: &Store, kind: WaitKind) -> SiteReport {
 }
 
 #[test]
-fn page_latches_are_named_with_who_waits() {
+fn latch_waits_are_recorded_with_page_and_waiter() {
     let (store, a, b) = opened();
     finish(|| store.read(a).map(drop));
     finish(|| store.read(b).map(drop));
     let quiet = sites(&store, WaitKind::PageLatch).len() + sites(&store, WaitKind::PageRead).len();
-    assert_eq!(quiet, 0, "contention::C1: nothing waited");
+    assert_eq!(
+        quiet, 0,
+        "contention::C1: nothing is recorded without a wait"
+    );
     std::thread::scope(|s| {
         let mut mtr = store.mtr();
         finish(|| mtr.latch(a));
@@ -58,7 +61,7 @@ fn page_latches_are_named_with_who_waits() {
             page: a.page,
         };
         for (kind, connection) in [(WaitKind::PageRead, 7), (WaitKind::PageLatch, 8)] {
-            let site = somebody_waits(store, kind);
+            let site = wait_for_waiter(store, kind);
             assert_eq!(
                 (site.site.place, &site.waiting[..]),
                 (place.clone(), &[connection][..])
@@ -74,7 +77,7 @@ fn page_latches_are_named_with_who_waits() {
 }
 
 #[test]
-fn a_commit_that_waits_for_the_disk_is_noted_and_one_that_need_not_is_not() {
+fn only_commits_that_wait_for_the_disk_are_recorded() {
     let (store, a, b) = opened();
     let end = transfer(&store, a, b, 1);
     let before = sites(&store, WaitKind::CommitSync);
@@ -85,9 +88,9 @@ fn a_commit_that_waits_for_the_disk_is_noted_and_one_that_need_not_is_not() {
     assert!(store.wait_durable(end).is_none());
     let after = sites(&store, WaitKind::CommitSync);
     let after = after.first().map_or(0, |s| s.waits);
-    // The log may have been synced before anybody had to wait.
+    // The log may have been synced before a commit had to wait.
     assert!(after - before <= 1, "{before} {after}");
-    // A wait that is given up is over.
+    // A cancelled wait is over.
     let end = transfer(&store, a, b, 1);
     drop(store.wait_durable(end));
     assert!(
@@ -97,9 +100,9 @@ fn a_commit_that_waits_for_the_disk_is_noted_and_one_that_need_not_is_not() {
     );
 }
 
-/// Pages that are not in memory: one wait of the connection that asks, whatever number they are.
+/// Waits for several missing pages count as one wait of the requesting connection.
 #[test]
-fn waits_for_pages_are_one_place() {
+fn waits_for_pages_share_one_site() {
     let (store, a, _) = opened();
     let pages: Vec<_> = (0..100).map(|_| new_page(&store, a.space)).collect();
     store.checkpoint().unwrap();
@@ -109,7 +112,7 @@ fn waits_for_pages_are_one_place() {
         sites.iter().map(|r| r.waits).sum()
     };
     let (before, mut asked) = (waits(), 0);
-    // What has come by the time somebody looks for it is no wait.
+    // A page that arrives before it is read causes no wait.
     while waits() == before {
         if let Some(wait) = store.wait_for(&pages) {
             wait.block();

@@ -1,7 +1,9 @@
-//! Random mini-transactions against a model, a power failure at any write, recovery, comparison. By seed.
+//! Random mini-transactions, a power failure at any write, recovery, and a comparison with a model,
+//! for many seeds.
 //!
-//! What must hold after each crash: the log ends at or behind everything that was acknowledged as durable; every page has
-//! exactly the bytes that the mini-transactions before that end gave it; the free lists hold exactly the freed pages.
+//! After each crash, the log must not end before anything acknowledged as durable. Every page must
+//! have exactly the bytes that the mini-transactions up to the end of the log produced. The free
+//! lists must contain exactly the freed pages.
 
 use nfold_store::*;
 use std::collections::BTreeMap;
@@ -10,7 +12,8 @@ use std::sync::Arc;
 
 const BODY: usize = PAGE_SIZE - PAGE_HEADER;
 
-/// Op 0x30: adds the payload's second byte to every byte of the body from the offset in its first (times 64) on.
+/// Operation 0x30: adds the payload's second byte to every byte of the page body, from offset 64 *
+/// its first byte on.
 struct Add;
 
 impl RedoHandler for Add {
@@ -27,29 +30,29 @@ impl RedoHandler for Add {
     }
 }
 
-/// Pages by id: body bytes; `None`: freed.
+/// The body bytes of pages by id; `None` for freed pages.
 type Pages = BTreeMap<PageId, Option<Vec<u8>>>;
 
 #[derive(Default)]
 struct Model {
-    /// State at the last recovery.
+    /// The state at the last recovery.
     base: Pages,
-    /// Committed since: (end LSN, pages changed).
+    /// The mini-transactions committed since then: (end LSN, pages changed).
     history: Vec<(Lsn, Pages)>,
     now: Pages,
     spaces: BTreeMap<SpaceId, String>,
-    /// Of a creation or drop that the crash interrupted: may be there or not.
+    /// The space whose creation or drop was interrupted by the crash. It may exist or not.
     unsure: Option<SpaceId>,
     acknowledged: Lsn,
-    /// Where recoveries since the last comparison found the log to end: one that the power failed in may have moved on to a
-    /// fresh block already.
+    /// The ends of the log found by recoveries since the last comparison. A recovery that was
+    /// interrupted by a power failure may already have moved on to a new block.
     log_end: std::cell::Cell<Option<Lsn>>,
     names: u32,
 }
 
 fn options(rng: &mut SimRng) -> StoreOptions {
     StoreOptions {
-        // Small: pages come and go. Large: pages stay dirty, and checkpoints leave them so.
+        // A small pool causes evictions. In a large one, pages stay dirty across checkpoints.
         pool_bytes: if rng.one_in(2) {
             34 + rng.below(30)
         } else {
@@ -58,7 +61,7 @@ fn options(rng: &mut SimRng) -> StoreOptions {
         log_bytes: (1 + rng.below(3)) << 17,
         log_buffer_bytes: 1 << 17,
         extend_bytes: 1 << 17,
-        // The hook must not return; unwinding lets the test go on with the crash.
+        // The hook must not return. By unwinding, the test continues with the crash.
         fatal: Some(Arc::new(|message| {
             resume_unwind(Box::new(message.to_string()))
         })),
@@ -81,10 +84,10 @@ fn body_of<'m>(model: &'m Model, change: &'m mut Pages, id: PageId) -> &'m mut V
         .entry(id)
         .or_insert_with(|| model.now[&id].clone())
         .as_mut()
-        .expect("only live pages are changed")
+        .expect("only allocated pages are changed")
 }
 
-/// One mini-transaction over up to three pages.
+/// Runs a mini-transaction on up to three pages.
 fn change_some(store: &Store, model: &mut Model, rng: &mut SimRng) -> Result<(), Stop> {
     let Some(space) = model
         .spaces
@@ -111,7 +114,7 @@ fn change_some(store: &Store, model: &mut Model, rng: &mut SimRng) -> Result<(),
         let id = mtr.id(p);
         assert!(
             !matches!(model.now.get(&id), Some(Some(_))),
-            "page {id} was given out twice"
+            "page {id} was allocated twice"
         );
         change.insert(id, Some(vec![0; BODY]));
         latched.push((p, id));
@@ -140,7 +143,7 @@ fn change_some(store: &Store, model: &mut Model, rng: &mut SimRng) -> Result<(),
         }
     }
     if rng.one_in(20) && !mtr.changed() {
-        return Ok(()); // dropped without a change
+        return Ok(()); // Dropped without a change.
     }
     let end = mtr.commit();
     model.now.extend(change.clone());
@@ -157,7 +160,10 @@ fn step(store: &Store, model: &mut Model, rng: &mut SimRng) -> Result<(), Stop> 
             model.spaces.insert(id, name);
         }
         2 if model.spaces.len() > 1 => {
-            let (id, _) = model.spaces.pop_first().expect("more than one");
+            let (id, _) = model
+                .spaces
+                .pop_first()
+                .expect("there is more than one space");
             model.unsure = Some(id);
             for pages in std::iter::once(&mut model.base)
                 .chain(model.history.iter_mut().map(|(_, p)| p))
@@ -190,7 +196,7 @@ fn note_end(model: &Model, progress: RecoveryProgress) {
     }
 }
 
-/// Compares a recovered store with the model, and makes its state the model's new base.
+/// Compares a recovered store with the model, whose new base state it becomes.
 fn verify(store: &Store, report: &RecoveryReport, model: &mut Model, seed: u64) {
     assert!(report.corrupt_pages.is_empty(), "seed {seed}: {report:?}");
     assert!(
@@ -216,7 +222,7 @@ fn verify(store: &Store, report: &RecoveryReport, model: &mut Model, seed: u64) 
         assert_eq!(
             on_disk.get(id),
             Some(name),
-            "seed {seed}: space {id} is there"
+            "seed {seed}: space {id} exists"
         );
         store
             .open_space(*id, name)
@@ -224,10 +230,10 @@ fn verify(store: &Store, report: &RecoveryReport, model: &mut Model, seed: u64) 
     }
     for (id, name) in on_disk {
         if !model.spaces.contains_key(&id) {
-            // What the engine's orphan sweep does.
+            // This is what the engine's removal of orphaned spaces does.
             assert!(
                 model.unsure == Some(id) || model.unsure.is_none(),
-                "seed {seed}: dropped space {id} came back"
+                "seed {seed}: dropped space {id} reappeared"
             );
             store
                 .open_space(id, &name)
@@ -271,7 +277,7 @@ fn verify(store: &Store, report: &RecoveryReport, model: &mut Model, seed: u64) 
         assert_eq!(
             used as u32 + free + 1,
             pages,
-            "seed {seed}: every page of space {id} is in use or free"
+            "seed {seed}: every page of space {id} is either in use or free"
         );
     }
     model.base = expected.clone();
@@ -280,7 +286,7 @@ fn verify(store: &Store, report: &RecoveryReport, model: &mut Model, seed: u64) 
     model.unsure = None;
 }
 
-/// Runs `f`; true if the power failed in it (an error, or the fatal hook).
+/// Runs `f`. Returns true if the power failed meanwhile (an error, or a call of the fatal hook).
 fn until_dead(disk: &SimDisk, seed: u64, f: impl FnOnce() -> Result<(), Stop>) -> bool {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(Ok(())) => false,
@@ -345,7 +351,8 @@ fn run(seed: u64) {
     verify(&store, &report, &mut model, seed);
 }
 
-/// The power may fail while the comparison reads and drops orphans: then nothing was learnt, and the model stays.
+/// As [`verify`], if the power does not fail during the comparison. If it does, the model stays
+/// unchanged.
 fn verify_alive(
     store: &Store,
     report: &RecoveryReport,
@@ -376,7 +383,7 @@ fn describe(payload: &(dyn std::any::Any + Send)) -> String {
 }
 
 #[test]
-fn every_crash_leaves_a_prefix() {
+fn crash_preserves_a_prefix_of_the_mini_transactions() {
     let only = std::env::var("NFOLD_SEED")
         .ok()
         .and_then(|s| s.parse().ok());
@@ -386,7 +393,8 @@ fn every_crash_leaves_a_prefix() {
         .unwrap_or(40);
     match only {
         Some(seed) => run(seed),
-        // 597: a kill, then a power failure, found that recovery has to sync what the killed process had only written.
+        // Seed 597, a kill followed by a power failure, showed that recovery must sync the log that
+        // the killed process had only written.
         None => (0..count).chain([124, 597]).for_each(run),
     }
 }

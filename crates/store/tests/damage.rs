@@ -1,5 +1,6 @@
-//! Damaged files: a byte flipped in each kind, files cut off, another version, redo that does not apply. What is damaged is named, the rest
-//! works, and nothing is lost in silence.
+//! Damaged files: a flipped byte in each kind of file, truncated files, another format version,
+//! redo that does not apply. The error names the damaged file or page, everything else works, and
+//! no data is lost silently.
 
 use nfold_store::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,7 +24,7 @@ fn options(io_threads: usize, doublewrite: bool) -> StoreOptions {
     }
 }
 
-/// Op 0x20: the payload goes to offset 128 of the page, unless the page is the one that this fails for.
+/// Operation 0x20 copies the payload to offset 128 of the page. It fails for one chosen page.
 struct Put(AtomicU64);
 
 impl RedoHandler for Put {
@@ -95,7 +96,8 @@ impl World {
         }
     }
 
-    /// Changes two pages in each of `count` mini-transactions, some 500 bytes each, durably.
+    /// Changes two pages in each of `count` mini-transactions of some 500 bytes, and makes them
+    /// durable.
     fn write(&mut self, count: usize) {
         for _ in 0..count {
             let mut mtr = self.store.mtr();
@@ -123,14 +125,15 @@ impl World {
     }
 }
 
-/// No answer is a panic.
+/// Damage must be reported without a panic.
 fn no_panic<T>(f: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(f)).expect("damage is reported, not panicked over")
+    catch_unwind(AssertUnwindSafe(f)).expect("damage is reported without a panic")
 }
 
 #[test]
-fn a_damaged_control_block_loses_nothing_in_silence() {
-    // Without and with a lap of the log since the older block; and over a restart, which begins a generation.
+fn damaged_control_block_loses_nothing_silently() {
+    // Without and with a lap of the log since the older block was written, and with a restart,
+    // which begins a new generation.
     for (writes, checkpoints, restart) in [(50, 1, false), (300, 6, false), (40, 1, true)] {
         let mut world = World::new(true);
         for _ in 0..checkpoints {
@@ -162,22 +165,28 @@ fn a_damaged_control_block_loses_nothing_in_silence() {
                 }
             }
         }
-        assert!(whole >= 6, "the older block damaged: {whole}");
+        assert!(
+            whole >= 6,
+            "damage to the older block does no harm: {whole}"
+        );
         if checkpoints > 1 || restart {
-            assert_eq!(refused, 6, "the newer one damaged, and its log gone");
+            assert_eq!(
+                refused, 6,
+                "damage to the newer block is detected, because its log is overwritten"
+            );
         }
     }
 }
 
 #[test]
-fn a_damaged_log_is_never_taken_for_its_end() {
+fn damaged_log_is_not_mistaken_for_its_end() {
     for flush in [false, true] {
         let mut world = World::new(true);
         world.write(200);
         world.store.checkpoint().unwrap();
         world.write(300);
         if flush {
-            // Pages are on disk that say how far the log went: the checkpoint that would cover them is not.
+            // Pages on disk show how far the log went, but the checkpoint after them is missing.
             world.disk.inject(
                 FaultOn::Write,
                 "nfold.control",
@@ -206,7 +215,7 @@ fn a_damaged_log_is_never_taken_for_its_end() {
                         assert_eq!(
                             at / 4096,
                             last_block % blocks,
-                            "only the last block looks like a crash"
+                            "only damage in the last block looks like a crash"
                         );
                         tail += 1;
                     }
@@ -225,7 +234,7 @@ fn a_damaged_log_is_never_taken_for_its_end() {
         if flush {
             assert!(
                 refused > 20 && reported == 0,
-                "there is proof: {refused} {reported}"
+                "all damage is proven: {refused} {reported}"
             );
         } else {
             assert!(reported > 20, "{reported}");
@@ -234,7 +243,7 @@ fn a_damaged_log_is_never_taken_for_its_end() {
 }
 
 #[test]
-fn what_was_synced_before_the_last_write_is_not_lost_in_silence() {
+fn log_synced_before_the_last_write_is_not_lost_silently() {
     let mut world = World::new(true);
     world.write(200);
     let from = world.store.checkpoint().unwrap();
@@ -248,7 +257,7 @@ fn what_was_synced_before_the_last_write_is_not_lost_in_silence() {
     assert!(last > first + 20 && known / 4064 == last, "{known} {end}");
     let half = LOG / 2 / 4096;
     let (mut whole, mut tail, mut refused) = (0, 0, 0);
-    // Everywhere in the last block and the one before, and here and there in the others.
+    // All bytes of the last two blocks, and some bytes of the others.
     let places = (first * 4096..(last - 1) * 4096).step_by(811);
     for at in places.chain(((last - 1) * 4096..(last + 1) * 4096).step_by(31)) {
         let (sequence, off) = (at / 4096 % (2 * half), at % 4096);
@@ -276,7 +285,7 @@ fn what_was_synced_before_the_last_write_is_not_lost_in_silence() {
 }
 
 #[test]
-fn a_damaged_doublewrite_file_does_no_harm() {
+fn damaged_doublewrite_file_does_no_harm() {
     let mut world = World::new(true);
     world.write(200);
     world.store.checkpoint().unwrap();
@@ -295,7 +304,7 @@ fn a_damaged_doublewrite_file_does_no_harm() {
 }
 
 #[test]
-fn a_torn_page_is_repaired_and_a_damaged_one_is_named() {
+fn torn_page_is_repaired_and_damaged_page_is_named() {
     let mut world = World::new(true);
     world.write(200);
     world.store.checkpoint().unwrap();
@@ -306,7 +315,7 @@ fn a_torn_page_is_repaired_and_a_damaged_one_is_named() {
     let (store, report) = try_open(&image, options(0, true), 0).unwrap();
     assert_eq!(report.repaired_pages, 1);
     assert!(world.all_there(&store));
-    // The same without the doublewrite file: an error of that page, and of no other.
+    // Without the doublewrite file, reads of that page fail, and all others work.
     for off in [0, 4, 9, 17, 40, 130, 16_000] {
         let image = world.disk.kill();
         assert!(image.flip_bit("t.nfd", at + off));
@@ -324,7 +333,7 @@ fn a_torn_page_is_repaired_and_a_damaged_one_is_named() {
 }
 
 #[test]
-fn a_damaged_space_header_concerns_that_space() {
+fn damaged_space_header_affects_only_that_space() {
     let mut world = World::new(false);
     let other = world.store.create_space("other").unwrap();
     world.write(50);
@@ -344,7 +353,7 @@ fn a_damaged_space_header_concerns_that_space() {
 }
 
 #[test]
-fn files_cut_off_are_named() {
+fn truncated_files_are_named() {
     let mut world = World::new(true);
     world.write(200);
     world.store.shutdown().unwrap();
@@ -365,7 +374,7 @@ fn files_cut_off_are_named() {
         let (store, _) = no_panic(|| try_open(&image, options(0, true), 0)).unwrap();
         assert!(world.all_there(&store));
         let image = world.disk.kill();
-        image.remove("nfold.doublewrite").unwrap(); // it would repair them
+        image.remove("nfold.doublewrite").unwrap(); // It would repair them.
         let file = image.open("t.nfd", OpenMode::Existing).unwrap();
         file.set_len(part * 8 * PAGE_SIZE as u64 + 100).unwrap();
         let (store, _) = no_panic(|| try_open(&image, options(0, false), 0)).unwrap();
@@ -392,7 +401,7 @@ fn files_cut_off_are_named() {
 }
 
 #[test]
-fn another_version_is_refused() {
+fn other_format_version_is_rejected() {
     let world = World::new(true);
     world.store.shutdown().unwrap();
     let image = world.disk.kill();
@@ -414,7 +423,7 @@ fn another_version_is_refused() {
 }
 
 #[test]
-fn a_page_that_redo_does_not_apply_to_is_not_taken_for_whole() {
+fn page_with_inapplicable_redo_stays_an_error() {
     for io_threads in [0, 4] {
         let mut world = World::new(true);
         world.store.checkpoint().unwrap();
@@ -439,13 +448,13 @@ fn a_page_that_redo_does_not_apply_to_is_not_taken_for_whole() {
         store.open_space(world.space, "t").unwrap();
         assert!(
             matches!(read(&store, bad), Err(StoreError::Corrupt { page, .. }) if page == bad),
-            "also after the next start"
+            "also after a restart"
         );
     }
 }
 
 #[test]
-fn parallel_recovery_gives_what_serial_recovery_gives() {
+fn parallel_recovery_equals_serial_recovery() {
     for seed in 0..12 {
         let mut world = World::new(true);
         world.write(100 + 17 * seed as usize);
@@ -463,10 +472,11 @@ fn parallel_recovery_gives_what_serial_recovery_gives() {
     }
 }
 
-/// The last block of the log is written again and again: each mixture of sectors of its last two images is what a power failure may leave, and holds
-/// everything that was synced before. A header that is not whole is none of them.
+/// The last block of the log is rewritten as it fills up. After a power failure it may be any
+/// mixture of sectors of its last two images, and each of these contains everything that was synced
+/// before. None of them has an invalid header.
 #[test]
-fn a_torn_last_block_loses_nothing_and_a_damaged_header_is_refused() {
+fn torn_last_block_loses_nothing_but_its_header_is_checked() {
     const BLOCK: u64 = 4096;
     const SECTOR: usize = 512;
     let mut world = World::new(true);
@@ -479,7 +489,7 @@ fn a_torn_last_block_loses_nothing_and_a_damaged_header_is_refused() {
             at % file_blocks * BLOCK,
         )
     };
-    // Both ends in one block, a few sectors apart.
+    // Both images end in the same block, a few sectors apart.
     let (name, offset, known, old, new) = loop {
         let end = world.store.horizon().load();
         let (name, offset) = place(end);
@@ -517,7 +527,7 @@ fn a_torn_last_block_loses_nothing_and_a_damaged_header_is_refused() {
         }
         whole += u32::from(world.all_there(&store));
     }
-    assert!(whole >= 1, "the new image is one of them");
+    assert!(whole >= 1, "the complete new image is one of the mixtures");
     for at in 0..32 {
         let mut block = new.clone();
         block[at] ^= 1;

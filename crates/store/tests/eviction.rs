@@ -1,5 +1,6 @@
-//! Who stays in a pool that is too small: point reads by Zipf's law over five times as many pages as there are frames, alone and with
-//! full scans beside them. The measure is a cache that knew the future: the pages read most often, for ever.
+//! The hit rate of a pool that is too small: point reads with Zipf's distribution over five times
+//! as many pages as there are frames, alone and beside full scans. The yardstick is the best static
+//! cache, which always contains the most frequently read pages.
 
 use nfold_store::*;
 use std::cell::Cell;
@@ -40,7 +41,7 @@ impl World {
         World { store, ids, misses }
     }
 
-    /// Reads a page as a statement does: several looks in a row. Whether it was there.
+    /// Reads a page like a statement: several reads in a row. Returns whether it was resident.
     fn read(&self, page: usize) -> bool {
         for _ in 0..4 {
             assert!(self.store.read(self.ids[page]).unwrap().validate());
@@ -50,7 +51,7 @@ impl World {
     }
 }
 
-/// Ranks by Zipf's law with exponent `theta`, scattered over the pages.
+/// Ranks with Zipf's distribution of exponent `theta`, scattered over the pages.
 struct Zipf {
     below: Vec<f64>,
     place: Vec<usize>,
@@ -81,8 +82,8 @@ impl Zipf {
     }
 }
 
-/// The share of the best static cache's hits that the pool reached; `scan_every`: a scan goes on by a page after so many reads, in runs
-/// of 16 as read-ahead does.
+/// Returns the hits as a share of the best static cache's hits. With `scan_every`, a scan advances
+/// by one page after that many point reads, in runs of 16 as read-ahead does.
 fn against_the_best(theta: f64, scan_every: Option<usize>) -> f64 {
     let world = World::new();
     let mut zipf = Zipf::new(theta, 7);
@@ -103,7 +104,7 @@ fn against_the_best(theta: f64, scan_every: Option<usize>) -> f64 {
         }
     }
     if scan_every.is_some() {
-        assert!(scan > 4 * PAGES, "the whole was scanned again and again");
+        assert!(scan > 4 * PAGES, "the scan covered all pages several times");
     }
     counts.sort_unstable_by(|a, b| b.cmp(a));
     let best: usize = counts[..FRAMES].iter().sum();
@@ -116,7 +117,7 @@ fn against_the_best(theta: f64, scan_every: Option<usize>) -> f64 {
 }
 
 #[test]
-fn point_reads_keep_their_pages() {
+fn point_reads_keep_hot_pages_resident() {
     for theta in [0.8, 0.99, 1.2] {
         let share = against_the_best(theta, None);
         assert!(share >= 0.85, "theta {theta}: {share}");
@@ -124,7 +125,7 @@ fn point_reads_keep_their_pages() {
 }
 
 #[test]
-fn a_scan_does_not_wipe_them_out() {
+fn scans_do_not_evict_hot_pages() {
     for theta in [0.8, 0.99, 1.2] {
         for every in if theta == 0.99 { vec![1, 4] } else { vec![1] } {
             let share = against_the_best(theta, Some(every));
@@ -134,7 +135,7 @@ fn a_scan_does_not_wipe_them_out() {
 }
 
 #[test]
-fn a_working_set_that_fits_is_marked_rarely() {
+fn resident_working_set_is_rarely_marked() {
     let world = World::new();
     let set = FRAMES / 2;
     let pass = || {
@@ -146,11 +147,7 @@ fn a_working_set_that_fits_is_marked_rarely() {
     pass();
     let marks = world.store.status().clock_marks;
     for _ in 0..50 {
-        assert_eq!(pass(), set, "all of it stays");
+        assert_eq!(pass(), set, "all pages stay resident");
     }
-    assert_eq!(
-        world.store.status().clock_marks,
-        marks,
-        "hits store nothing"
-    );
+    assert_eq!(world.store.status().clock_marks, marks, "hits set no marks");
 }

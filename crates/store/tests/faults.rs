@@ -1,4 +1,4 @@
-//! Errors of the disk: full, failing reads and writes, failing syncs.
+//! Disk errors: a full disk, failing reads and writes, failing syncs.
 
 use nfold_store::*;
 use std::io::ErrorKind;
@@ -72,10 +72,10 @@ fn full_disk(io_threads: usize) {
             Ok(id) => ids.push(id),
             Err(e) => break e,
         }
-        assert!(ids.len() < 1000, "the disk is full long before");
+        assert!(ids.len() < 1000, "the disk is full long before that");
     };
     assert_eq!(error, StoreError::DiskFull);
-    assert!(ids.len() > 40, "what fits is used: {}", ids.len());
+    assert!(ids.len() > 40, "the available space is used: {}", ids.len());
     let made = store.create_space("other");
     assert!(
         matches!(made, Err(Stop::Error(StoreError::DiskFull))),
@@ -84,7 +84,7 @@ fn full_disk(io_threads: usize) {
     assert_eq!(
         store.spaces_on_disk().unwrap().len(),
         1,
-        "no half-made file"
+        "no unfinished file remains"
     );
     for (i, id) in ids.iter().enumerate() {
         assert_eq!(try_read(&store, *id).unwrap(), i as u64);
@@ -105,13 +105,13 @@ fn full_disk(io_threads: usize) {
 }
 
 #[test]
-fn a_full_disk_is_an_error_and_nothing_is_lost() {
+fn full_disk_returns_errors_and_loses_nothing() {
     full_disk(0);
     full_disk(2);
 }
 
 #[test]
-fn failed_page_writes_are_tried_again() {
+fn failed_page_writes_are_repeated() {
     let disk = SimDisk::new();
     let store = open(&disk, options(0));
     let space = store.create_space("t").unwrap();
@@ -126,7 +126,7 @@ fn failed_page_writes_are_tried_again() {
         );
         assert!(
             store.status().pool_pages_dirty >= 20,
-            "they are dirty again"
+            "the pages are dirty again"
         );
     }
     store.wait_durable(store.horizon().load());
@@ -138,7 +138,7 @@ fn failed_page_writes_are_tried_again() {
         assert_eq!(
             try_read(&store, *id).unwrap(),
             i as u64,
-            "the log still covers them"
+            "the log still contains their changes"
         );
     }
 }
@@ -159,7 +159,7 @@ fn failed_writes_do_not_stop_the_background_cleaner() {
 }
 
 #[test]
-fn failed_reads_are_errors_of_that_read() {
+fn failed_reads_fail_only_that_read() {
     for io_threads in [0, 1] {
         let disk = SimDisk::new();
         let store = open(&disk, options(0));
@@ -176,14 +176,16 @@ fn failed_reads_are_errors_of_that_read() {
     }
 }
 
-/// What the fatal hook was called with.
+/// The message with which the fatal hook was called.
 fn fatal_message(f: impl FnOnce()) -> String {
     let payload = catch_unwind(AssertUnwindSafe(f)).expect_err("the fatal hook was called");
-    *payload.downcast::<String>().expect("with a message")
+    *payload
+        .downcast::<String>()
+        .expect("the fatal hook panics with its message")
 }
 
 #[test]
-fn a_failed_sync_ends_the_process() {
+fn failed_sync_ends_the_process() {
     for (file, says) in [
         ("redo.", "log"),
         ("t.nfd", "t.nfd: sync"),
@@ -203,9 +205,9 @@ fn a_failed_sync_ends_the_process() {
     }
 }
 
-/// Also that of a thread which syncs the log itself, and whose commit is not taken for durable.
+/// A failed sync by a worker ends the process, too, and its commit does not count as durable.
 #[test]
-fn a_failed_sync_of_a_leader_ends_the_process() {
+fn failed_sync_by_a_worker_ends_the_process() {
     gather_syncs();
     for _ in 0..1000 {
         let disk = SimDisk::new();
@@ -240,14 +242,15 @@ fn a_failed_sync_of_a_leader_ends_the_process() {
             assert!(store.durable_lsn() < store.horizon().load());
             return;
         }
-        // Somebody else asked for one, or a sync took long: the log thread met the error. It has ended.
+        // Another sync was requested, or a sync took long, so the log thread got the error. It has
+        // ended.
         std::mem::forget(store);
     }
-    panic!("it never syncs by itself");
+    panic!("the worker never did a sync itself");
 }
 
 #[test]
-fn a_changed_mtr_must_be_committed() {
+fn dropping_a_changed_mtr_ends_the_process() {
     let store = open(&SimDisk::new(), options(0));
     let space = store.create_space("t").unwrap();
     let id = try_new_page(&store, space, 1).unwrap();
@@ -262,7 +265,7 @@ fn a_changed_mtr_must_be_committed() {
 }
 
 #[test]
-fn damaged_files_are_named() {
+fn damaged_control_file_is_named() {
     let disk = SimDisk::new();
     let store = open(&disk, options(0));
     store.create_space("t").unwrap();
@@ -286,12 +289,12 @@ fn damaged_files_are_named() {
     broken.remove("nfold.control").unwrap();
     assert!(
         try_open(&broken).contains("missing"),
-        "a lost control file is not taken for an empty directory"
+        "a lost control file is not mistaken for an empty directory"
     );
 }
 
 #[test]
-fn the_log_can_be_resized() {
+fn log_size_can_change_at_restart() {
     let disk = SimDisk::new();
     let store = open(&disk, options(0));
     let space = store.create_space("t").unwrap();

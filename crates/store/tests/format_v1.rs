@@ -1,7 +1,8 @@
-//! Format v1 opens for ever: a directory written by the first version, after a kill, with pages on disk and redo in the log.
+//! Format v1 must open for ever: a directory written by the first version and left by a kill, with
+//! pages on disk and redo in the log.
 //!
-//! The directory was made by `make` below, and is not made again: a change that cannot read it needs a new format
-//! version and a reader for this one.
+//! `make` below created the directory. It must not be created again: a change that cannot read it
+//! needs a new format version and a reader for this one.
 
 use nfold_store::*;
 use std::path::{Path, PathBuf};
@@ -19,10 +20,10 @@ fn options() -> StoreOptions {
     }
 }
 
-/// Op 0x21: the payload goes to offset 4096.
-struct Place;
+/// Operation 0x21 copies the payload to offset 4096.
+struct PutBytes;
 
-impl RedoHandler for Place {
+impl RedoHandler for PutBytes {
     fn apply(&self, op: u8, payload: &[u8], page: &PageMut<'_>) -> Result<(), StoreError> {
         if op != 0x21 {
             return Err(page.corrupt("unknown op"));
@@ -34,7 +35,7 @@ impl RedoHandler for Place {
 
 fn open(dir: &Path) -> (Arc<Store>, RecoveryReport) {
     let disk = Arc::new(RealDisk::new(dir, false));
-    Store::open(options(), disk, Arc::new(Place), &|_| {}).unwrap()
+    Store::open(options(), disk, Arc::new(PutBytes), &|_| {}).unwrap()
 }
 
 fn put(store: &Store, space: SpaceId, free_again: bool, text: &str) -> PageId {
@@ -52,7 +53,7 @@ fn put(store: &Store, space: SpaceId, free_again: bool, text: &str) -> PageId {
     id
 }
 
-/// How the fixture was made.
+/// Creates the fixture.
 fn make(dir: &Path) {
     let (store, _) = open(dir);
     store.set_trx_id_source(|| 65_536);
@@ -90,7 +91,7 @@ fn check(store: &Store, id: PageId, text: &str) {
 }
 
 #[test]
-fn the_first_format_opens_reads_and_writes() {
+fn first_format_opens_reads_and_writes() {
     let dir = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(fixture()).unwrap() {
         let entry = entry.unwrap();
@@ -124,15 +125,15 @@ fn the_first_format_opens_reads_and_writes() {
             assert_eq!(
                 store.create_space("third").unwrap(),
                 65,
-                "ids go on behind what was promised"
+                "new ids follow the reserved ones"
             );
         }
     }
 }
 
-/// A change of the writer and the reader together would pass the test above.
+/// The test above would not notice a change of both the writer and the reader.
 #[test]
-fn the_same_calls_write_the_same_bytes() {
+fn same_calls_write_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();
     make(dir.path());
     for entry in std::fs::read_dir(fixture()).unwrap() {
@@ -140,7 +141,8 @@ fn the_same_calls_write_the_same_bytes() {
         let read = |dir: &Path| std::fs::read(dir.join(&name)).unwrap();
         let (old, mut new) = (read(&fixture()), read(dir.path()));
         if name.to_string_lossy().starts_with("redo.") {
-            // Was zero when the fixture was made, and is not looked at by versions of that time: up to where the log was synced.
+            // This field, the LSN up to which the log was synced, was zero when the fixture was
+            // created. Versions of that time ignore it.
             for block in new.chunks_exact_mut(4096).filter(|b| b[..32] != [0; 32]) {
                 assert_eq!(&block[..4], crc32c::crc32c(&block[4..32]).to_le_bytes());
                 block[24..32].fill(0);

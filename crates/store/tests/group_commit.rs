@@ -1,4 +1,4 @@
-//! Group commit over a device whose syncs end when the test says so.
+//! Group commit on a device whose syncs end only when the test permits it.
 
 #[path = "common/gate.rs"]
 mod gate;
@@ -15,7 +15,8 @@ fn open(disk: &GateDisk) -> Arc<Store> {
     open_with(disk, 16 << 20)
 }
 
-/// A small log makes for short syncs: the simulated disk checks a whole file after each.
+/// The log is small to keep syncs short, because the simulated disk compares a whole file after
+/// each sync.
 fn open_with(disk: &GateDisk, log_bytes: u64) -> Arc<Store> {
     let options = StoreOptions {
         pool_bytes: 512 * PAGE_SIZE as u64,
@@ -38,7 +39,7 @@ fn finish<T>(mut call: impl FnMut() -> Result<T, Stop>) -> T {
     }
 }
 
-/// A page of the space, or another change of it: where its mini-transaction ends.
+/// Creates or changes a page of the space. Returns its id and the end LSN of the mini-transaction.
 fn change(store: &Store, space: SpaceId, page: Option<PageId>) -> (PageId, Lsn) {
     finish(|| {
         let mut mtr = store.mtr();
@@ -52,9 +53,9 @@ fn change(store: &Store, space: SpaceId, page: Option<PageId>) -> (PageId, Lsn) 
     })
 }
 
-/// A commit that comes while a sync is under way waits for the end of that one and for the next, and for nothing else.
+/// A commit during a sync waits only for the end of that sync and of the next one.
 #[test]
-fn a_commit_waits_for_two_syncs_at_most() {
+fn commit_waits_for_at_most_two_syncs() {
     let disk = GateDisk::new("redo.");
     let store = open(&disk);
     let space = store.create_space("t").unwrap();
@@ -69,10 +70,10 @@ fn a_commit_waits_for_two_syncs_at_most() {
             s.allowed = Some(begun);
         });
         let first = change(&store, space, Some(page)).1;
-        let wait = store.wait_durable(first).expect("no sync may end");
+        let wait = store.wait_durable(first).expect("the sync has not ended");
         disk.wait_until(|s| s.begun > begun);
         let second = change(&store, space, Some(page)).1;
-        let next = store.wait_durable(second).expect("no sync may end");
+        let next = store.wait_durable(second).expect("the sync has not ended");
         disk.change(|s| s.allowed = Some(begun + 1));
         wait.block();
         disk.wait_until(|s| s.begun > begun + 1);
@@ -86,9 +87,10 @@ fn a_commit_waits_for_two_syncs_at_most() {
     }
 }
 
-/// A commit that is only to be with the operating system (`innodb_flush_log_at_trx_commit=2`) waits for a write and asks for no sync.
+/// A commit that only needs to reach the operating system (`innodb_flush_log_at_trx_commit=2`)
+/// waits for a write and requests no sync.
 #[test]
-fn a_written_commit_asks_for_no_sync() {
+fn cached_commit_requests_no_sync() {
     let disk = GateDisk::new("redo.");
     let store = open(&disk);
     let space = store.create_space("t").unwrap();
@@ -109,15 +111,16 @@ fn a_written_commit_asks_for_no_sync() {
         assert!(disk.syncs.0.lock().unwrap().writes > before);
         assert!(store.wait_written(end).is_none());
     }
-    // The log thread makes one a second.
+    // The log thread syncs once a second.
     let lazy = started.elapsed().as_secs() + 1;
     assert!(disk.syncs.0.lock().unwrap().begun - begun <= lazy);
     store.shutdown().unwrap();
 }
 
-/// What was only written is synced after a second, even if another commit asks for a write during each one.
+/// Written log is synced after a second, even if every sync is accompanied by another request for a
+/// write.
 #[test]
-fn writes_without_end_are_synced_all_the_same() {
+fn endless_writes_do_not_prevent_syncs() {
     let disk = GateDisk::new("redo.");
     let store = open(&disk);
     let space = store.create_space("t").unwrap();
@@ -147,10 +150,10 @@ fn writes_without_end_are_synced_all_the_same() {
     store.shutdown().unwrap();
 }
 
-/// Whoever needs a durable log asks the log thread, also for a checkpoint: a sync of another thread's own would come between two groups of commits,
-/// and they would wait for that thread to get a processor.
+/// The log thread does all syncs, including those for checkpoints. A sync by another thread would
+/// come between two groups of commits, and these would wait until that thread is scheduled.
 #[test]
-fn the_log_thread_makes_all_syncs() {
+fn log_thread_does_all_syncs() {
     let disk = GateDisk::new("redo.");
     let store = open(&disk);
     let space = store.create_space("t").unwrap();
@@ -164,11 +167,11 @@ fn the_log_thread_makes_all_syncs() {
     store.shutdown().unwrap();
     let by = std::mem::take(&mut disk.syncs.0.lock().unwrap().by);
     assert_eq!(by.into_iter().collect::<Vec<_>>(), ["nfold-log"]);
-    // The log thread has ended: whoever asks now does it.
+    // The log thread has ended, so this thread does the sync itself.
     store.shutdown().unwrap();
 }
 
-/// Notes how many writes there had been when it was woken.
+/// A waker that records the number of writes at the time of its wakeup.
 struct WritesWhenWoken {
     disk: GateDisk,
     noted: Mutex<Option<u64>>,
@@ -181,9 +184,10 @@ impl Wake for WritesWhenWoken {
     }
 }
 
-/// Where a sync takes much longer than a write, what the next one needs is written before those that waited for the first are woken.
+/// If a sync takes much longer than a write, the log for the next sync is written before the
+/// waiters of the first one are woken.
 #[test]
-fn the_next_group_is_written_before_the_last_one_is_woken() {
+fn next_group_is_written_before_waiters_are_woken() {
     let disk = GateDisk::new("redo.");
     let store = open(&disk);
     let space = store.create_space("t").unwrap();
@@ -192,7 +196,7 @@ fn the_next_group_is_written_before_the_last_one_is_woken() {
         wait.block();
     }
     let mut written_first = 0;
-    // A write that lost its processor may have taken as long as a sync: there is another round.
+    // A write that was descheduled may have taken as long as a sync. Then another round is needed.
     for _ in 0..50 {
         let mut begun = 0;
         disk.change(|s| {
@@ -200,7 +204,7 @@ fn the_next_group_is_written_before_the_last_one_is_woken() {
             s.allowed = Some(begun);
         });
         let first = change(&store, space, Some(page)).1;
-        let mut wait = store.wait_durable(first).expect("no sync may end");
+        let mut wait = store.wait_durable(first).expect("the sync has not ended");
         disk.wait_until(|s| s.begun > begun);
         let woken = Arc::new(WritesWhenWoken {
             disk: disk.clone(),
@@ -210,23 +214,24 @@ fn the_next_group_is_written_before_the_last_one_is_woken() {
         let polled = Pin::new(&mut wait).poll(&mut Context::from_waker(&waker));
         assert!(polled.is_pending());
         let second = change(&store, space, Some(page)).1;
-        let next = store.wait_durable(second).expect("no sync may end");
+        let next = store.wait_durable(second).expect("the sync has not ended");
         let before = disk.syncs.0.lock().unwrap().writes;
-        std::thread::sleep(Duration::from_millis(5)); // the sync takes as long
+        std::thread::sleep(Duration::from_millis(5)); // The sync takes at least this long.
         disk.change(|s| s.allowed = None);
         next.block();
-        let noted = woken.noted.lock().unwrap().expect("it was woken");
+        let noted = woken.noted.lock().unwrap().expect("the waiter was woken");
         written_first += u64::from(noted > before);
         if written_first == 3 {
             return;
         }
     }
-    panic!("written first {written_first} times");
+    panic!("written before waking {written_first} times");
 }
 
-/// A thread that gathers asks for all of its commits at once, also for those of another that left it to this one.
+/// A thread that defers requests submits all of its commits at once, including those that another
+/// thread deferred to it.
 #[test]
-fn gathered_commits_are_asked_for_together() {
+fn deferred_commits_share_one_request() {
     let disk = GateDisk::new("redo.");
     let store = open(&disk);
     let space = store.create_space("t").unwrap();
@@ -258,9 +263,10 @@ fn gathered_commits_are_asked_for_together() {
     }
 }
 
-/// A thread that has left its request to another does not depend on when that one hands over: here it never does before the first is answered.
+/// A thread that deferred its request to another does not depend on when that one submits. In this
+/// test, it submits only after the first thread's commit is complete.
 #[test]
-fn a_commit_does_not_wait_for_another_threads_turn() {
+fn deferred_commit_does_not_wait_for_the_other_thread() {
     const ROUNDS: u32 = 20;
     let disk = GateDisk::new("redo.");
     let store = open(&disk);
@@ -278,7 +284,7 @@ fn a_commit_does_not_wait_for_another_threads_turn() {
                 let end = change(&store, space, Some(page)).1;
                 let wait = store.wait_durable(end);
                 held.wait();
-                answered.wait(); // busy with something that does not give way
+                answered.wait(); // A task that does not yield.
                 store.settle_syncs(false);
                 wait.into_iter().for_each(Wait::block);
             });
@@ -294,13 +300,14 @@ fn a_commit_does_not_wait_for_another_threads_turn() {
             });
         });
     }
-    // The log is synced once a second whoever asks: that is what it would take otherwise.
+    // Without this mechanism, the commit would take up to a second, until the log thread's next
+    // sync.
     let otherwise = std::time::Duration::from_secs(1) * ROUNDS / 2;
     assert!(begun.elapsed() < otherwise, "{:?}", begun.elapsed());
 }
 
-/// A commit of this thread, for which it may block.
-fn lead(store: &Store, space: SpaceId, page: PageId) -> Lsn {
+/// Commits on this thread, which may block for the sync.
+fn commit_blocking(store: &Store, space: SpaceId, page: PageId) -> Lsn {
     let end = change(store, space, Some(page)).1;
     let wait = store.wait_durable(end);
     store.settle_syncs(true);
@@ -309,21 +316,22 @@ fn lead(store: &Store, space: SpaceId, page: PageId) -> Lsn {
     end
 }
 
-/// Commits of this thread until one of their syncs was its own.
-fn lead_at_last(disk: &GateDisk, store: &Store, space: SpaceId, page: PageId) {
+/// Commits on this thread until it has done one of the syncs itself.
+fn commit_until_own_sync(disk: &GateDisk, store: &Store, space: SpaceId, page: PageId) {
     let me = std::thread::current().name().unwrap().to_string();
     for _ in 0..100_000 {
         disk.change(|s| s.by.clear());
-        lead(store, space, page);
+        commit_blocking(store, space, page);
         if disk.syncs.0.lock().unwrap().by.contains(&me) {
             return;
         }
     }
-    panic!("it never syncs by itself");
+    panic!("the thread never did a sync itself");
 }
 
-/// From now on no sync ends that has not ended yet. Gives how many have begun so far, and forgets who made them.
-fn let_none_end(disk: &GateDisk) -> u64 {
+/// Lets no sync in progress or later sync end. Returns the number of syncs begun so far, and clears
+/// the list of threads that began them.
+fn block_syncs(disk: &GateDisk) -> u64 {
     let mut begun = 0;
     disk.change(|s| {
         begun = s.begun;
@@ -333,10 +341,10 @@ fn let_none_end(disk: &GateDisk) -> u64 {
     begun
 }
 
-/// A thread with nothing else to do syncs by itself where nobody else commits; the log thread sees to whoever comes meanwhile, so that they wait for two
-/// syncs as ever.
+/// A thread without other work syncs the log itself if no other thread commits. The log thread
+/// handles commits that arrive meanwhile, so these wait for at most two syncs, as usual.
 #[test]
-fn a_commit_beside_a_leader_waits_for_two_syncs_at_most() {
+fn commit_during_a_worker_sync_waits_for_two_syncs() {
     let disk = GateDisk::new("redo.");
     let store = open_with(&disk, 1 << 20);
     let space = store.create_space("t").unwrap();
@@ -345,16 +353,16 @@ fn a_commit_beside_a_leader_waits_for_two_syncs_at_most() {
         let leader = std::thread::Builder::new().name("leader".into());
         let run = || {
             gather_syncs();
-            let mut led = 0;
+            let mut worker_syncs = 0;
             for round in 0..20 {
-                lead_at_last(&disk, &store, space, page);
-                let begun = let_none_end(&disk);
+                commit_until_own_sync(&disk, &store, space, page);
+                let begun = block_syncs(&disk);
                 std::thread::scope(|scope| {
                     let second = scope.spawn(|| {
                         disk.wait_until(|s| s.begun > begun);
-                        let led = disk.syncs.0.lock().unwrap().by.contains("leader");
+                        let worker_syncs = disk.syncs.0.lock().unwrap().by.contains("leader");
                         let end = change(&store, space, Some(page)).1;
-                        let wait = store.wait_durable(end).expect("no sync may end");
+                        let wait = store.wait_durable(end).expect("the sync has not ended");
                         disk.change(|s| s.allowed = Some(begun + 1));
                         disk.wait_until(|s| s.begun > begun + 1);
                         assert!(store.durable_lsn() < end);
@@ -362,23 +370,28 @@ fn a_commit_beside_a_leader_waits_for_two_syncs_at_most() {
                         wait.block();
                         let by = disk.syncs.0.lock().unwrap().by.clone();
                         assert!(by.contains("nfold-log"), "{round}: {by:?}");
-                        led
+                        worker_syncs
                     });
-                    lead(&store, space, page);
-                    // Where a sync took long, or for another reason, the log thread was asked: the next round may lead.
-                    led += u32::from(second.join().unwrap());
+                    commit_blocking(&store, space, page);
+                    // A sync took long, or there was another reason to use the log thread. A worker
+                    // may sync in the next round.
+                    worker_syncs += u32::from(second.join().unwrap());
                 });
                 disk.change(|s| s.allowed = None);
             }
-            assert!(led > 0, "nobody ever came beside a leader");
+            assert!(
+                worker_syncs > 0,
+                "no commit ever arrived during a worker's sync"
+            );
         };
         leader.spawn_scoped(scope, run).unwrap();
     });
 }
 
-/// A thread that may block does not, while somebody else's sync is under way or others hold something back.
+/// A thread that may block does not sync the log itself during another thread's sync, or while
+/// other threads have deferred requests.
 #[test]
-fn nobody_leads_beside_others() {
+fn worker_does_not_sync_beside_other_commits() {
     let disk = GateDisk::new("redo.");
     let store = open_with(&disk, 1 << 20);
     let space = store.create_space("t").unwrap();
@@ -387,9 +400,9 @@ fn nobody_leads_beside_others() {
         let leader = std::thread::Builder::new().name("leader".into());
         let run = || {
             gather_syncs();
-            lead_at_last(&disk, &store, space, page);
-            let begun = let_none_end(&disk);
-            // Another thread's, by the log thread.
+            commit_until_own_sync(&disk, &store, space, page);
+            let begun = block_syncs(&disk);
+            // A sync for another thread, by the log thread.
             let other = scope.spawn(|| {
                 let end = change(&store, space, Some(page)).1;
                 store.wait_durable(end).into_iter().for_each(Wait::block);
@@ -397,14 +410,14 @@ fn nobody_leads_beside_others() {
             disk.wait_until(|s| s.begun > begun);
             let end = change(&store, space, Some(page)).1;
             let wait = store.wait_durable(end);
-            store.settle_syncs(true); // comes back, though no sync may end
+            store.settle_syncs(true); // Returns although no sync may end.
             disk.change(|s| s.allowed = None);
             wait.into_iter().for_each(Wait::block);
             other.join().unwrap();
             let by = std::mem::take(&mut disk.syncs.0.lock().unwrap().by);
             assert_eq!(by.into_iter().collect::<Vec<_>>(), ["nfold-log"]);
-            // Others that hold something.
-            lead_at_last(&disk, &store, space, page);
+            // Other threads have deferred requests.
+            commit_until_own_sync(&disk, &store, space, page);
             let (held, done) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
             std::thread::scope(|scope| {
                 scope.spawn(|| {
@@ -420,7 +433,7 @@ fn nobody_leads_beside_others() {
                 let end = change(&store, space, Some(page)).1;
                 let wait = store.wait_durable(end);
                 held.wait();
-                store.settle_syncs(true); // leaves it to the other one
+                store.settle_syncs(true); // Defers the request to the other thread.
                 done.wait();
                 wait.into_iter().for_each(Wait::block);
             });
@@ -431,9 +444,10 @@ fn nobody_leads_beside_others() {
     });
 }
 
-/// Leaders, gatherers, a checkpoint and a power failure: what was said to be durable is.
+/// Workers that sync themselves, workers that defer, a checkpoint and a power failure: everything
+/// that was reported as durable survives.
 #[test]
-fn what_leaders_made_durable_outlives_a_crash() {
+fn log_synced_by_workers_survives_a_crash() {
     let disk = GateDisk::new("redo.");
     let store = open_with(&disk, 1 << 20);
     let space = store.create_space("t").unwrap();

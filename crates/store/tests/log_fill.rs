@@ -1,4 +1,5 @@
-//! A log's files are filled with zeros in the background while it is written: crashes at any moment lose nothing.
+//! The log's files are filled with zeros in the background while the log is written. Crashes at any
+//! moment lose nothing.
 
 mod common;
 
@@ -20,9 +21,10 @@ fn options_of(io_threads: usize) -> StoreOptions {
     }
 }
 
-/// The log comes to its second file before that is filled, in the middle of it, or long after; then the machine loses power.
+/// The log reaches its second file before, during or long after the filling of that file. Then the
+/// power fails.
 #[test]
-fn a_crash_beside_the_filling_loses_nothing() {
+fn crash_during_filling_loses_nothing() {
     for round in 0..12u64 {
         let disk = SimDisk::new();
         let opened = Store::open(
@@ -34,7 +36,7 @@ fn a_crash_beside_the_filling_loses_nothing() {
         let store = opened.unwrap().0;
         let space = store.create_space("t").unwrap();
         let pages: Vec<_> = (0..8).map(|_| new_page(&store, space)).collect();
-        // Long changes, so that the log gets far in the time that filling takes.
+        // Long changes, so that the log advances far during the filling.
         let fill = |page: PageId, value: u8| {
             finish(|| {
                 let mut mtr = store.mtr();
@@ -46,7 +48,7 @@ fn a_crash_beside_the_filling_loses_nothing() {
         };
         let begun = Instant::now();
         let (mut durable, mut made) = (0, 0);
-        // Up to three laps.
+        // Up to three laps of the log.
         let goal = LOG / FILES * (round / 2 + 1);
         while store.durable_lsn() < goal {
             transfer(&store, pages[made % 8], pages[(made + 3) % 8], 1);
@@ -66,7 +68,7 @@ fn a_crash_beside_the_filling_loses_nothing() {
         drop(store);
         let (store, report) =
             Store::open(options_of(0), Arc::new(left), Arc::new(NoRedo), &|_| {}).unwrap();
-        // Recovery opens it, unless the last checkpoint left it nothing to do.
+        // Recovery opens the space, unless nothing is left to recover after the last checkpoint.
         store.open_space(space, "t").unwrap();
         assert!(report.end_lsn >= durable, "{report:?}");
         assert!(report.log_damage.is_none(), "{report:?}");

@@ -1,5 +1,5 @@
-//! Background writing keeps ahead of the log, in even steps: a steady load never meets the end of the log, and no round writes much
-//! more than the others.
+//! Background writing keeps ahead of the log in even steps: under a steady load, writers never run
+//! out of log, and no round writes much more than the others.
 
 use nfold_store::*;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Load {
         }
     }
 
-    /// Changes some pages at random; about `bytes` of log.
+    /// Changes random pages until about `bytes` bytes of log are written.
     fn write(&mut self, bytes: usize) {
         for _ in 0..bytes / 1000 {
             let id = self.ids[self.rng.below(self.ids.len() as u64) as usize];
@@ -56,7 +56,7 @@ impl Load {
     }
 }
 
-/// Rounds of a steady load; gives the pages written in each of the later ones.
+/// Runs `count` rounds of a steady load. Returns the pages written in each of the later rounds.
 fn rounds(load: &mut Load, count: usize, bytes: usize) -> Vec<u64> {
     let mut written = Vec::new();
     for round in 0..count {
@@ -71,29 +71,32 @@ fn rounds(load: &mut Load, count: usize, bytes: usize) -> Vec<u64> {
 }
 
 #[test]
-fn writers_do_not_meet_the_end_of_the_log() {
-    // A capacity of nearly nothing: only the age of the log drives the writing.
+fn steady_load_never_waits_for_log_space() {
+    // With a minimal capacity, only the age of the log causes writes.
     let mut load = Load::new(10, 20_000);
     let written = rounds(&mut load, 300, 100_000);
     let status = load.store.status();
     assert!(
         status.log_bytes_written > 3 * LOG,
-        "the log went round: {status:?}"
+        "the log wrapped around: {status:?}"
     );
-    assert_eq!(status.log_waits, 0, "nobody waited for log space");
+    assert_eq!(status.log_waits, 0, "no writer waited for log space");
     let mean = written.iter().sum::<u64>() / written.len() as u64;
     let most = written.iter().max().copied().unwrap_or(0);
     assert!(mean > 5, "{written:?}");
-    assert!(most <= 4 * mean, "even steps, mean {mean}: {written:?}");
+    assert!(
+        most <= 4 * mean,
+        "the rounds are even, mean {mean}: {written:?}"
+    );
     let age = status.horizon_lsn - status.checkpoint_lsn;
     assert!(
         age > LOG / 5 && age < LOG * 3 / 4,
-        "the age settles: {age} of {LOG}"
+        "the age stabilizes: {age} of {LOG}"
     );
 }
 
 #[test]
-fn a_burst_is_caught_up_with() {
+fn cleaner_catches_up_after_a_burst() {
     let mut load = Load::new(10, 20_000);
     for _ in 0..20 {
         load.write(LOG as usize / 8);
@@ -103,7 +106,7 @@ fn a_burst_is_caught_up_with() {
 }
 
 #[test]
-fn dirty_pages_are_written_within_the_capacity() {
+fn dirty_pages_are_written_at_the_lower_capacity() {
     let mut load = Load::new(500, 1000);
     load.write(1_200_000);
     let dirty = load.store.status().pool_pages_dirty;
@@ -122,12 +125,12 @@ fn dirty_pages_are_written_within_the_capacity() {
     assert_eq!(
         load.store.status().pool_pages_dirty,
         left,
-        "few dirty pages stay: they may be changed again"
+        "a few dirty pages stay, because they may be changed again"
     );
 }
 
 #[test]
-fn a_dirty_pool_is_written_up_to_the_upper_capacity() {
+fn dirty_pool_is_written_at_the_upper_capacity() {
     let mut load = Load::new(100, 3000);
     let step = |load: &Load| {
         let before = load.store.status().pages_written;
@@ -143,28 +146,28 @@ fn a_dirty_pool_is_written_up_to_the_upper_capacity() {
     let dirty = load.store.status().pool_pages_dirty;
     assert!(
         (1500..1950).contains(&dirty),
-        "between a half and three quarters: {dirty}"
+        "between a half and three quarters of the pool is dirty: {dirty}"
     );
     let most = step(&load);
     assert!((50..=300).contains(&most), "{most}");
     let mut last = most;
     while load.store.status().pool_pages_dirty > 2600 / 2 {
         let now = step(&load);
-        assert!(now <= last, "less and less: {now} after {last}");
+        assert!(now <= last, "the writes decrease: {now} after {last}");
         last = now;
     }
     assert!(step(&load) <= 10, "no more than the capacity");
 
-    // The same, with both set while it runs.
+    // The same, with both capacities changed at run time.
     load.store.set_io_capacity(50, 50);
     load.write(2_800_000);
     assert!(step(&load) <= 5);
 }
 
 #[test]
-fn an_old_log_is_followed_up_to_the_upper_capacity() {
+fn old_log_is_advanced_at_the_upper_capacity() {
     let mut load = Load::new(10, 200);
-    // Behind the middle of the log, and before three quarters of it.
+    // The log's age is between a half and three quarters of its size.
     while load.store.status().horizon_lsn - load.store.status().checkpoint_lsn < LOG * 9 / 16 {
         load.write(50_000);
     }

@@ -1,8 +1,9 @@
-//! Proof that a warm read stores nothing: everything that the store owns is made read-only memory, and then it is read.
+//! Proves that a warm read writes nothing: all memory that the store owns is made read-only, and
+//! then the store is read.
 //!
-//! The allocator of this binary puts what one thread allocates while it says so into one mapping. The store is opened (inline, so
-//! by that thread alone) and warmed, the mapping and the frames are protected, and threads read. A store by any of them ends the
-//! process with SIGSEGV.
+//! The allocator of this test binary can place the allocations of a thread into one mapping. The
+//! store is opened in inline mode, so by that thread alone, and warmed. Then the mapping and the
+//! frames are protected, and threads read. A write by any of them ends the process with SIGSEGV.
 #![allow(unsafe_code)]
 
 use nfold_store::*;
@@ -23,11 +24,12 @@ static USED: AtomicUsize = AtomicUsize::new(0);
 
 struct Zoned;
 
-// SAFETY: the zone hands out disjoint pieces of a mapping that is never unmapped, aligned as asked; everything else is `System`'s.
+// SAFETY: the zone hands out disjoint pieces of a mapping that is never unmapped, with the
+// requested alignment. All other calls go to `System`.
 unsafe impl GlobalAlloc for Zoned {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !IN_ZONE.try_with(Cell::get).unwrap_or(false) {
-            // SAFETY: the caller's layout is passed on.
+            // SAFETY: the caller's layout is passed unchanged.
             return unsafe { System.alloc(layout) };
         }
         let from = USED.fetch_add(layout.size() + layout.align(), Ordering::Relaxed);
@@ -41,7 +43,7 @@ unsafe impl GlobalAlloc for Zoned {
     unsafe fn dealloc(&self, p: *mut u8, layout: Layout) {
         let base = BASE.load(Ordering::Relaxed);
         if !(base..base + ZONE).contains(&p.addr()) {
-            // SAFETY: not from the zone, so from `System`, with the same layout.
+            // SAFETY: not from the zone, so it was allocated by `System` with the same layout.
             unsafe { System.dealloc(p, layout) }
         }
     }
@@ -51,14 +53,15 @@ unsafe impl GlobalAlloc for Zoned {
 static ALLOCATOR: Zoned = Zoned;
 
 fn protect(address: usize, len: usize, how: i32) {
-    // SAFETY: a mapping of this process; what is written there while it is protected is the bug this test looks for.
+    // SAFETY: changes the protection of a mapping of this process. A write to it meanwhile is the
+    // bug that this test looks for.
     let rc = unsafe { libc::mprotect(std::ptr::with_exposed_provenance_mut(address), len, how) };
     assert_eq!(rc, 0);
 }
 
 #[test]
-fn a_warm_read_stores_nothing() {
-    // SAFETY: a fresh anonymous mapping.
+fn warm_read_writes_nothing() {
+    // SAFETY: creates an anonymous mapping.
     let base = unsafe {
         libc::mmap(
             null_mut(),
@@ -94,7 +97,7 @@ fn a_warm_read_stores_nothing() {
     IN_ZONE.set(false);
     assert!(
         USED.load(Ordering::Relaxed) > 1 << 20,
-        "the store lies in the zone"
+        "the store was allocated in the zone"
     );
 
     let (frames, frames_len) = store.frame_memory();
@@ -129,6 +132,6 @@ fn a_warm_read_stores_nothing() {
     assert_eq!(
         store.status().clock_marks,
         marks,
-        "the one store that is allowed was not needed"
+        "no clock mark had to be set"
     );
 }

@@ -1,5 +1,6 @@
-//! The pool grows and shrinks under load: nobody notices, nothing is lost, and memory that was given back is not written to (it is
-//! read-only, so a store there ends the test with SIGSEGV).
+//! The pool grows and shrinks under load. Other threads are not disturbed, nothing is lost, and
+//! memory returned to the system is not written: it is read-only, so a write there ends the test
+//! with SIGSEGV.
 #![allow(unsafe_code)]
 
 mod common;
@@ -28,11 +29,13 @@ fn inline(frames: u64) -> StoreOptions {
     }
 }
 
-/// Pages of the frames' mapping from frame `from` to `to` that the system keeps memory for.
+/// The number of pages of the frames' mapping, from frame `from` to `to`, for which the system has
+/// memory.
 fn backed(store: &Store, from: usize, to: usize) -> usize {
     let base = store.frame_memory().0 + from * PAGE_SIZE;
     let mut there = vec![0u8; (to - from) * (PAGE_SIZE / 4096)];
-    // SAFETY: asks about pages of the store's mapping; one byte comes back for each.
+    // SAFETY: queries pages of the store's mapping. The call writes one byte per page to the
+    // vector.
     let rc = unsafe {
         let address = std::ptr::with_exposed_provenance_mut(base);
         libc::mincore(address, (to - from) * PAGE_SIZE, there.as_mut_ptr())
@@ -42,7 +45,7 @@ fn backed(store: &Store, from: usize, to: usize) -> usize {
 }
 
 #[test]
-fn what_is_in_memory_moves_and_what_is_not_fits_leaves() {
+fn shrinking_moves_pages_and_evicts_the_surplus() {
     let disk = SimDisk::new();
     let store = open(&disk, inline(500));
     assert_eq!(store.max_pool_bytes(), 1000 * PAGE);
@@ -54,7 +57,7 @@ fn what_is_in_memory_moves_and_what_is_not_fits_leaves() {
     let numbers: Vec<u64> = ids.iter().map(|id| read_number(&store, *id)).collect();
     let all = || ids.iter().map(|id| read_number(&store, *id));
 
-    // Dirty as they are, the pages fit into the smaller pool, and none has to be read again.
+    // All pages fit into the smaller pool, although they are dirty, and none has to be read again.
     let before = store.status();
     assert_eq!(store.resize_pool(320 * PAGE + 5), 320 * PAGE);
     while store.status().resize.ended.is_none() {
@@ -66,9 +69,13 @@ fn what_is_in_memory_moves_and_what_is_not_fits_leaves() {
     assert_eq!(status.resize.to_bytes, 320 * PAGE);
     assert!(all().eq(numbers.iter().copied()));
     assert_eq!(store.status().pages_read, before.pages_read);
-    assert_eq!(backed(&store, 320, 500), 0, "the memory went back");
+    assert_eq!(
+        backed(&store, 320, 500),
+        0,
+        "the memory was returned to the system"
+    );
 
-    // Here they do not fit any more.
+    // Now the pages do not fit any more.
     store.resize_pool(64 * PAGE);
     while store.step_background().unwrap() {}
     assert_eq!(store.status().pool_pages_total, 64);
@@ -76,7 +83,7 @@ fn what_is_in_memory_moves_and_what_is_not_fits_leaves() {
     assert!(store.status().pages_read > before.pages_read);
     assert_eq!(backed(&store, 64, 500), 0);
 
-    // And now all of them again, beyond the size at start.
+    // Now all of them fit again, in a pool larger than at the start.
     assert_eq!(store.resize_pool(u64::MAX), 1000 * PAGE);
     store.step_background().unwrap();
     assert_eq!(store.status().pool_pages_total, 1000);
@@ -88,7 +95,7 @@ fn what_is_in_memory_moves_and_what_is_not_fits_leaves() {
 }
 
 #[test]
-fn a_change_in_a_page_that_moved_survives() {
+fn changes_in_moved_pages_survive() {
     let disk = SimDisk::new();
     let store = open(&disk, inline(400));
     let space = store.create_space("t").unwrap();
@@ -128,7 +135,7 @@ fn resize_at_random(store: &Store, seed: u64, done: &AtomicU32, stop: &AtomicBoo
 }
 
 #[test]
-fn readers_and_writers_go_on_while_the_pool_changes_its_size() {
+fn readers_and_writers_continue_during_resizes() {
     let disk = SimDisk::new();
     let options = StoreOptions {
         pool_max_bytes: 400 * PAGE,
@@ -162,7 +169,8 @@ fn readers_and_writers_go_on_while_the_pool_changes_its_size() {
         }
         s.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                new_page(&store, space); // frames in hands, and pages that come into being while the pool shrinks
+                // Frames in use and new pages while the pool shrinks.
+                new_page(&store, space);
                 std::thread::sleep(Duration::from_micros(300));
             }
         });
@@ -170,7 +178,8 @@ fn readers_and_writers_go_on_while_the_pool_changes_its_size() {
         let mut images = VecDeque::new();
         let mut images_taken = 0;
         let begun = Instant::now();
-        // A busy machine carries out few resizes a second, so the test lasts as long as they take.
+        // A busy machine completes few resizes per second, so the test lasts until there are
+        // enough.
         while images_taken < 60 || resizes.load(Ordering::Relaxed) <= 10 {
             if begun.elapsed() > Duration::from_secs(60) {
                 break;
@@ -188,18 +197,18 @@ fn readers_and_writers_go_on_while_the_pool_changes_its_size() {
     });
     let resizes = resizes.into_inner();
     assert!(resizes > 10, "{resizes} resizes in a minute");
-    assert_eq!(sum(&store, &ids), 0, "transfers keep the sum");
+    assert_eq!(sum(&store, &ids), 0, "transfers preserve the sum");
     drop(store);
     for (durable, image) in images {
         let store = open(&image, options.clone());
         store.open_space(space, "t").unwrap();
         assert!(store.horizon().load() >= durable);
-        assert_eq!(sum(&store, &ids), 0, "no transfer is half there");
+        assert_eq!(sum(&store, &ids), 0, "no transfer is incomplete");
     }
 }
 
 #[test]
-fn a_disk_that_fails_holds_shrinking_up_only() {
+fn failing_writes_only_delay_shrinking() {
     let disk = SimDisk::new();
     let store = open(&disk, inline(400));
     let space = store.create_space("t").unwrap();
@@ -215,7 +224,7 @@ fn a_disk_that_fails_holds_shrinking_up_only() {
     assert_eq!(finish(|| Ok(sum(&store, &ids))), 0);
 }
 
-/// Waits until `done` holds.
+/// Waits until `done` returns true.
 fn wait_for(what: &str, done: impl Fn() -> bool) {
     let begun = Instant::now();
     while !done() {
@@ -225,7 +234,7 @@ fn wait_for(what: &str, done: impl Fn() -> bool) {
 }
 
 #[test]
-fn frames_have_memory_before_they_are_needed_and_few_more_have_it() {
+fn frames_are_populated_a_little_ahead_of_their_use() {
     const FRAMES: usize = 8192;
     let disk = SimDisk::new();
     let options = StoreOptions {
@@ -237,19 +246,24 @@ fn frames_have_memory_before_they_are_needed_and_few_more_have_it() {
     };
     let store = open(&disk, options);
     let space = store.create_space("t").unwrap();
-    let used = 20; // and the space's header, and perhaps pages of the store's own
+    let used = 20; // Besides the space's header, and perhaps pages of the store itself.
     for _ in 0..used {
         new_page(&store, space);
     }
-    // A part of 1/32 of the pool is kept ready, at least a half of that at any time.
+    // 1/32 of the pool is populated ahead, and at least half of that at any time.
     let pages = PAGE_SIZE / 4096;
     let ready = |store: &Store| backed(store, 0, 1024);
-    wait_for("memory is there ahead of its use", || {
+    wait_for("memory is populated ahead of its use", || {
         ready(&store) >= (used + FRAMES / 64) * pages
     });
-    assert_eq!(backed(&store, 1024, FRAMES), 0, "nobody needs that");
+    assert_eq!(
+        backed(&store, 1024, FRAMES),
+        0,
+        "unneeded frames have no memory"
+    );
 
-    // What a shrinking pool gives back stays away, and a pool that grows begins with its lowest frames.
+    // Memory returned by a shrinking pool is not populated again. A growing pool uses its lowest
+    // frames first.
     for frames in [100, 2 * FRAMES] {
         store.resize_pool(frames as u64 * PAGE);
         wait_for("the pool has its new size", || {
@@ -259,8 +273,12 @@ fn frames_have_memory_before_they_are_needed_and_few_more_have_it() {
     for _ in 0..used + 100 {
         new_page(&store, space);
     }
-    wait_for("memory is there again", || {
+    wait_for("memory is populated again", || {
         ready(&store) >= (100 + FRAMES / 64) * pages
     });
-    assert_eq!(backed(&store, 2048, 2 * FRAMES), 0, "nobody needs that");
+    assert_eq!(
+        backed(&store, 2048, 2 * FRAMES),
+        0,
+        "unneeded frames have no memory"
+    );
 }

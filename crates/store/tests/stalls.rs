@@ -1,6 +1,7 @@
-//! Who waits for a cold page waits for the disk's answer to that, not for what else the store has under way.
+//! A thread that waits for a cold page waits only for the disk, and not for other work of the
+//! store.
 
-#[allow(dead_code)] // parts of it
+#[allow(dead_code)] // Not all of it is used here.
 mod common;
 #[allow(dead_code)]
 #[path = "common/gate.rs"]
@@ -25,7 +26,7 @@ fn opened(disk: &GateDisk, io_threads: usize) -> Arc<Store> {
     store
 }
 
-/// Lets no more syncs of the gate's files end; gives how many have begun.
+/// Lets no more syncs of the gate's files end. Returns the number of syncs that have begun.
 fn close(disk: &GateDisk) -> u64 {
     let mut begun = 0;
     disk.change(|s| {
@@ -35,10 +36,11 @@ fn close(disk: &GateDisk) -> u64 {
     begun
 }
 
-/// Tables are dropped while a batch of pages is being written: cold pages are read meanwhile, with one I/O thread and with several, and by the pages of
-/// what was dropped nobody is held up either.
+/// Spaces are dropped while a batch of pages is being written. Cold pages can be read meanwhile,
+/// with one I/O thread and with several. Discarding the pages of the dropped spaces does not delay
+/// reads either.
 #[test]
-fn drops_beside_a_batch_hold_up_no_read() {
+fn dropping_spaces_during_a_batch_delays_no_read() {
     for io_threads in [1, 4] {
         let disk = GateDisk::new("nfold.doublewrite");
         let store = opened(&disk, io_threads);
@@ -68,7 +70,7 @@ fn drops_beside_a_batch_hold_up_no_read() {
             for page in cold {
                 read_number(&store, *page);
             }
-            assert!(!batch.is_finished(), "the batch was to be under way");
+            assert!(!batch.is_finished(), "the batch is still in progress");
             disk.change(|s| s.allowed = None);
             batch.join().unwrap();
         });
@@ -83,9 +85,10 @@ fn drops_beside_a_batch_hold_up_no_read() {
     }
 }
 
-/// Pages of a space that is dropped while a batch has their images: whoever gets their frames next is not taken for written, and nothing is lost.
+/// A space is dropped while a batch has images of its pages. Pages that reuse their frames are not
+/// marked as written, and no change is lost.
 #[test]
-fn frames_of_a_dropped_space_are_used_while_its_pages_are_written() {
+fn frames_of_a_dropped_space_are_reused_during_its_batch() {
     let disk = GateDisk::new("nfold.doublewrite");
     let store = opened(&disk, 2);
     let kept = store.create_space("kept").unwrap();
@@ -103,12 +106,13 @@ fn frames_of_a_dropped_space_are_used_while_its_pages_are_written() {
             while free() < POOL / 4 {
                 std::thread::yield_now();
             }
-            // They come into those frames and are changed there, while the batch is still under way.
+            // New pages are loaded into those frames and changed there while the batch is in
+            // progress.
             let pages: Vec<_> = (0..POOL / 4 - 4).map(|_| new_page(&store, kept)).collect();
             for pair in pages.chunks_exact(2) {
                 transfer(&store, pair[0], pair[1], round + 1);
             }
-            assert!(!batch.is_finished(), "the batch was to be under way");
+            assert!(!batch.is_finished(), "the batch is still in progress");
             disk.change(|s| s.allowed = None);
             batch.join().unwrap();
             store.checkpoint().unwrap();
@@ -121,9 +125,10 @@ fn frames_of_a_dropped_space_are_used_while_its_pages_are_written() {
     store.shutdown().unwrap();
 }
 
-/// Many dirty pages are written at one go: whoever needs a frame gets one after the first batch.
+/// Many dirty pages are written at once. A thread that needs a frame gets one after the first
+/// batch.
 #[test]
-fn a_frame_is_waited_for_no_longer_than_a_batch() {
+fn waiting_for_a_frame_takes_at_most_one_batch() {
     let disk = GateDisk::new("nfold.doublewrite");
     let options = StoreOptions {
         pool_bytes: (512 * PAGE_SIZE) as u64,
@@ -144,7 +149,7 @@ fn a_frame_is_waited_for_no_longer_than_a_batch() {
         let begun = close(&disk);
         let batch = scope.spawn(|| store.checkpoint().unwrap());
         disk.wait_until(|s| s.begun > begun);
-        // One batch may end, and the next, or the cleaner's, not.
+        // One batch may end. The next one, or the cleaner's, may not.
         disk.change(|s| s.allowed = Some(begun + 1));
         disk.wait_until(|s| s.begun > begun + 1);
         assert!(
@@ -156,7 +161,7 @@ fn a_frame_is_waited_for_no_longer_than_a_batch() {
         for page in &cold {
             read_number(&store, *page);
         }
-        assert!(!batch.is_finished(), "there was to be another batch");
+        assert!(!batch.is_finished(), "another batch is still in progress");
         disk.change(|s| s.allowed = None);
         batch.join().unwrap();
     });

@@ -1,4 +1,5 @@
-//! Many threads over a pool much smaller than the data, with background I/O; then crashes and shutdowns.
+//! Many threads over a pool much smaller than the data, with I/O threads; crashes and shutdowns
+//! follow.
 
 mod common;
 
@@ -57,7 +58,7 @@ fn hammer(store: &Arc<Store>, ids: &[PageId], rounds: u64) -> Lsn {
 }
 
 #[test]
-fn threads_over_a_small_pool() {
+fn transfers_preserve_the_sum_in_a_small_pool() {
     let disk = SimDisk::new();
     let open = |disk: &SimDisk| {
         Store::open(options(), Arc::new(disk.clone()), Arc::new(NoRedo), &|_| {}).unwrap()
@@ -66,14 +67,14 @@ fn threads_over_a_small_pool() {
     let space = store.create_space("t").unwrap();
     let ids: Vec<_> = (0..200).map(|_| new_page(&store, space)).collect();
     let durable = hammer(&store, &ids, 1000);
-    assert_eq!(sum(&store, &ids), 0, "transfers keep the sum");
+    assert_eq!(sum(&store, &ids), 0, "transfers preserve the sum");
     let status = store.status();
     assert!(
         status.pages_evicted > 100 && status.log_syncs > 10,
         "{status:?}"
     );
 
-    let after = disk.crash_image(3); // the store may write until it is dropped
+    let after = disk.crash_image(3); // The store may write until it is dropped.
     drop(store);
     let (store, report) = open(&after);
     assert!(
@@ -81,7 +82,7 @@ fn threads_over_a_small_pool() {
         "{report:?}"
     );
     store.open_space(space, "t").unwrap();
-    assert_eq!(sum(&store, &ids), 0, "no transfer is half there");
+    assert_eq!(sum(&store, &ids), 0, "no transfer is incomplete");
 
     hammer(&store, &ids, 200);
     let before: Vec<_> = ids.iter().map(|id| read_number(&store, *id)).collect();
@@ -99,7 +100,7 @@ fn threads_over_a_small_pool() {
 }
 
 #[test]
-fn power_failures_while_threads_run() {
+fn power_failure_during_transfers_loses_nothing() {
     let disk = SimDisk::new();
     let small = StoreOptions {
         log_bytes: 1 << 18,
@@ -139,7 +140,7 @@ fn power_failures_while_threads_run() {
                 }
             });
         }
-        // Until the log went around, which is when its files are written over.
+        // Until the log wraps around and its files are overwritten.
         let mut images = std::collections::VecDeque::new();
         while images.len() < 25 || store.status().checkpoint_lsn < 2 * small.log_bytes {
             std::thread::sleep(std::time::Duration::from_millis(10));
@@ -163,13 +164,13 @@ fn power_failures_while_threads_run() {
         assert_eq!(
             sum(&store, &ids),
             0,
-            "image {seed}: no transfer is half there"
+            "image {seed}: no transfer is incomplete"
         );
     }
 }
 
 #[test]
-fn batched_waits_and_prefetch() {
+fn batched_loads_read_each_page_once() {
     let disk = SimDisk::new();
     let (store, _) =
         Store::open(options(), Arc::new(disk.clone()), Arc::new(NoRedo), &|_| {}).unwrap();
@@ -184,7 +185,7 @@ fn batched_waits_and_prefetch() {
     store.wait_for(batch).expect("a cold pool").block();
     assert!(
         store.wait_for(batch).is_none(),
-        "pages loaded for a waiter are there at its next try"
+        "pages loaded for a waiter are resident at its next attempt"
     );
     for id in batch {
         assert_eq!(store.prefetch(*id), Residency::Resident);
@@ -193,17 +194,17 @@ fn batched_waits_and_prefetch() {
     assert_eq!(
         store.status().pages_read,
         17,
-        "each page once, and the header"
+        "each page is read once, and the header"
     );
 }
 
 #[test]
-fn a_corrupt_page_fails_its_waiters_only() {
+fn corrupt_page_fails_only_its_readers() {
     let disk = SimDisk::new();
     let options = StoreOptions {
         doublewrite: false,
         ..options()
-    }; // it would repair the page
+    }; // It would repair the page.
     let (store, _) = Store::open(
         options.clone(),
         Arc::new(disk.clone()),
@@ -245,11 +246,11 @@ fn a_corrupt_page_fails_its_waiters_only() {
             other => other.is_ok(),
         }
     });
-    assert!(healed, "errors are not remembered for ever");
+    assert!(healed, "errors expire");
 }
 
 #[test]
-fn dropping_a_space_under_load() {
+fn dropped_space_returns_errors_under_load() {
     let disk = SimDisk::new();
     let (store, _) =
         Store::open(options(), Arc::new(disk.clone()), Arc::new(NoRedo), &|_| {}).unwrap();
@@ -274,9 +275,10 @@ fn dropping_a_space_under_load() {
     store.shutdown().unwrap();
 }
 
-/// Readers that go on looking where a dropped space was: others live there soon, and are not taken for it.
+/// Readers keep reading a dropped space. Other spaces soon reuse its object, and must not be
+/// mistaken for it.
 #[test]
-fn readers_never_take_a_space_for_another() {
+fn readers_never_mistake_one_space_for_another() {
     let (store, _) = Store::open(
         options(),
         Arc::new(SimDisk::new()),
@@ -291,7 +293,7 @@ fn readers_never_take_a_space_for_another() {
         let Some(there) = store.pages_of(space) else {
             return;
         };
-        // Long after it was dropped, perhaps.
+        // This may run long after the drop.
         for turn in 0..2000 {
             let page = match there.read(1 + turn % pages) {
                 Ok(page) => page,
@@ -375,9 +377,10 @@ fn readers_never_take_a_space_for_another() {
     store.shutdown().unwrap();
 }
 
-/// Nobody waits for those that use a space before it is dropped: they end, or are told, and nothing of it stays in memory.
+/// A drop waits for no user of the space. The users finish or get errors, and no page of the space
+/// stays in memory.
 #[test]
-fn dropping_a_space_that_is_used() {
+fn dropping_a_space_in_use_leaves_no_pages() {
     let disk = SimDisk::new();
     let (store, _) = Store::open(options(), Arc::new(disk), Arc::new(NoRedo), &|_| {}).unwrap();
     let kept = store.create_space("keep").unwrap();
@@ -433,7 +436,7 @@ fn dropping_a_space_that_is_used() {
     });
     assert!(done > 200, "{done}");
     store.drop_space(current.into_inner()).unwrap();
-    // The last one's pages are forgotten in the background.
+    // The pages of the last space are discarded in the background.
     let end = Instant::now() + Duration::from_secs(30);
     loop {
         store.checkpoint().unwrap();
@@ -441,7 +444,7 @@ fn dropping_a_space_that_is_used() {
         if dirty == 0 {
             break;
         }
-        assert!(Instant::now() < end, "{dirty} dirty pages are left");
+        assert!(Instant::now() < end, "{dirty} dirty pages remain");
         std::thread::sleep(Duration::from_millis(1));
     }
     store.shutdown().unwrap();

@@ -1,9 +1,10 @@
-//! The file system as the engine sees it. All calls block; they are made from I/O threads, or in place in inline mode.
+//! The interface to the file system. All calls block. They are made from I/O threads, or by the
+//! caller in inline mode.
 //!
 //! # Failure
-//! What a crash leaves behind is what these calls promise, no more: bytes written and not followed by a successful
-//! [`DiskFile::sync_data`] may be there, missing, or torn at sector boundaries in any combination; a created, renamed or removed
-//! name is certain only after [`Disk::sync_dir`].
+//! After a crash, only the promises of these calls hold. Bytes that were written without a later
+//! successful [`DiskFile::sync_data`] may be present, missing, or torn at sector boundaries in any
+//! combination. A created, renamed or removed name is certain only after [`Disk::sync_dir`].
 
 use std::io;
 use std::sync::Arc;
@@ -20,43 +21,46 @@ pub use sim::{FaultOn, SimDisk, SimRng};
 pub enum OpenMode {
     /// The file must exist.
     Existing,
-    /// The file is made if missing.
+    /// The file is created if it is missing.
     OrCreate,
     /// The file must not exist.
     CreateNew,
 }
 
-/// One directory of files. Names have no separators.
+/// A directory of files. Names contain no path separators.
 pub trait Disk: Send + Sync {
     fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// Replaces `to` if it exists.
+    /// Renames a file, and replaces `to` if it exists.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Names that start with `prefix`, sorted.
+    /// The names that start with `prefix`, sorted.
     fn list(&self, prefix: &str) -> io::Result<Vec<String>>;
     /// Makes creations, renames and removals durable.
     fn sync_dir(&self) -> io::Result<()>;
     fn exists(&self, name: &str) -> io::Result<bool>;
 }
 
-/// An open file; positions are bytes.
+/// An open file. Positions and lengths are in bytes.
 pub trait DiskFile: Send + Sync {
-    /// Fills `buf`; bytes beyond the end of the file are an `UnexpectedEof` error.
+    /// Fills `buf` from offset `off` on. Reading beyond the end of the file is an `UnexpectedEof`
+    /// error.
     fn read_at(&self, off: u64, buf: &mut [u8]) -> io::Result<()>;
-    /// Writes all of `buf`, growing the file if needed.
+    /// Writes all of `buf` at offset `off`, and extends the file if needed.
     fn write_at(&self, off: u64, buf: &[u8]) -> io::Result<()>;
-    /// As [`write_at`](Self::write_at), for bytes that nobody syncs soon: through the system's cache, where there is one, so that it does not wait for the disk.
+    /// As [`write_at`](Self::write_at), for bytes that are not synced soon: through the page cache,
+    /// if there is one, so that the call does not wait for the disk.
     fn write_cached_at(&self, off: u64, buf: &[u8]) -> io::Result<()> {
         self.write_at(off, buf)
     }
-    /// Makes all completed writes of this file durable, its length included.
+    /// Makes all completed writes of this file durable, including its length.
     fn sync_data(&self) -> io::Result<()>;
-    /// Bytes.
+    /// The length of the file.
     fn len(&self) -> io::Result<u64>;
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
     fn set_len(&self, len: u64) -> io::Result<()>;
-    /// Makes sure `[off, off + len)` has real blocks, and that the file is at least that long; new bytes are zero.
+    /// Allocates blocks for `[off, off + len)`, and extends the file to that length if needed. New
+    /// bytes are zero.
     fn allocate(&self, off: u64, len: u64) -> io::Result<()>;
 }

@@ -1,11 +1,13 @@
-//! A directory of the operating system.
+//! A directory of the operating system's file system.
 //!
-//! With `direct`, the log's files are read through the system's cache and written past it where that is possible: a sync has nothing to look for in the cache then, which
-//! takes a third off its processor time. Reading them past the cache would only make recovery slow. What is written to them without a sync to follow goes through the cache; the
-//! system writes it out before it writes to the same place past the cache.
+//! With `direct`, the log's files are read through the page cache and, if possible, written with
+//! direct I/O. A sync then finds nothing in the page cache, which saves a third of its processor
+//! time. Reading them with direct I/O would only slow down recovery. Log writes without a later
+//! sync go through the page cache. The operating system writes these pages out before a direct
+//! write to the same place.
 //!
 //! # Failure
-//! An interrupted system call is repeated; a short write is continued.
+//! Interrupted system calls are repeated, and short writes are continued.
 
 use super::{Disk, DiskFile, OpenMode};
 use crate::log::files::PREFIX as LOG_PREFIX;
@@ -17,10 +19,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// What `O_DIRECT` asks of addresses, offsets and lengths, here and on any disk.
+/// The alignment of addresses, offsets and lengths that `O_DIRECT` requires; sufficient for all
+/// disks.
 const DIRECT_ALIGN: usize = 4096;
 
-/// Files in one directory, by `pread` and `pwrite`.
+/// The files of one directory, accessed with `pread` and `pwrite`.
 #[derive(Debug)]
 pub struct RealDisk {
     dir: PathBuf,
@@ -28,7 +31,8 @@ pub struct RealDisk {
 }
 
 impl RealDisk {
-    /// `dir` exists. `direct`: open files with `O_DIRECT` where their name ends in `.nfd`, and write the log's so, where the file system takes it.
+    /// `dir` must exist. `direct`: open files whose name ends in `.nfd` with `O_DIRECT`, and write
+    /// log files with it, if the file system supports that.
     pub fn new(dir: impl AsRef<Path>, direct: bool) -> Self {
         RealDisk {
             dir: dir.as_ref().to_path_buf(),
@@ -74,7 +78,8 @@ impl Disk for RealDisk {
                 Err(e) => return Err(e),
             }
             if mode == OpenMode::CreateNew {
-                options.create_new(false).create(true); // the failed attempt may have made the name
+                // The failed attempt may have created the file.
+                options.create_new(false).create(true);
             }
         }
         let mut file = RealFile::new(options.open(&path)?);
@@ -116,15 +121,15 @@ impl Disk for RealDisk {
     }
 }
 
-/// A second descriptor of a file, for whole blocks that are to go past the system's cache.
+/// A second descriptor of a file, for direct writes of complete blocks.
 struct DirectWriter {
     file: File,
-    /// The file system has refused such a write.
+    /// Set when the file system has rejected such a write.
     refused: AtomicBool,
 }
 
 impl DirectWriter {
-    /// `None` where the file system has no such descriptors.
+    /// `None` if the file system does not support direct I/O.
     fn open(path: &Path) -> Option<DirectWriter> {
         let mut options = OpenOptions::new();
         options.write(true).custom_flags(libc::O_DIRECT);
@@ -133,7 +138,7 @@ impl DirectWriter {
         Some(DirectWriter { file, refused })
     }
 
-    /// Whether it was written. What it was not is to be written through the cache.
+    /// Returns whether the bytes were written. If not, they must be written through the page cache.
     fn write_at(&self, off: u64, buf: &[u8]) -> io::Result<bool> {
         let fits = |n: usize| n.is_multiple_of(DIRECT_ALIGN);
         if self.refused.load(Relaxed)
@@ -193,7 +198,8 @@ impl DiskFile for RealFile {
             i64::try_from(len).map_err(too_large)?,
         );
         loop {
-            // SAFETY: the descriptor is open for as long as `self` lives; the call touches no memory of ours.
+            // SAFETY: the descriptor is open as long as `self` lives, and the call accesses no
+            // memory of this process.
             let rc = unsafe { libc::fallocate(self.file.as_raw_fd(), 0, off, len) };
             if rc == 0 {
                 return Ok(());
@@ -215,7 +221,7 @@ impl RealFile {
         RealFile { file, writer: None }
     }
 
-    /// For file systems without `fallocate`: writes zeros beyond the current end.
+    /// For file systems without `fallocate`: writes zeros after the current end.
     fn allocate_by_writing(&self, off: u64, len: u64) -> io::Result<()> {
         let (mut at, end) = (self.len()?.max(off), off + len);
         let zeros = vec![0u8; 1 << 16];

@@ -1,18 +1,21 @@
-//! A disk in memory that forgets what was not synced: for tests, and for the simulator above.
+//! A simulated disk in memory that loses unsynced writes at a crash. For tests, and for the
+//! simulator of the whole server.
 //!
 //! # Picture
 //! ```text
 //! file     durable bytes + writes since the last sync, in order; readers see all of them
-//! crash    per 512-byte sector: the durable bytes, or those after any one of the later writes to it, by chance
-//! names    durable directory + changes since the last sync_dir; a crash keeps some first part of the changes
+//! crash    per 512-byte sector: the durable bytes plus a random prefix of the later writes to it
+//! names    durable directory + changes since the last sync_dir; a crash keeps a random prefix
 //! ```
 //! # Invariants
-//! - I1: after a crash a sector holds what some prefix of the writes to it left; sectors choose independently, so writes are lost,
-//!   torn and reordered, and nothing else.
-//! - I2: the same seed and the same calls give the same crash image.
+//! - D1: after a crash, a sector contains the result of some prefix of the writes to it. Sectors
+//!   choose their prefixes independently. So writes can be lost, torn and reordered, and nothing
+//!   else can happen.
+//! - D2: the same seed and the same calls produce the same crash image.
 //! # Failure
-//! Faults can be injected: an error on the n-th write or sync of files with a name prefix, a full disk, and a power failure
-//! after the n-th write, after which every call fails until [`SimDisk::crash`] gives the disk that survived.
+//! Faults can be injected: an error of the n-th write or sync of files with a name prefix, a full
+//! disk, and a power failure after the n-th write. After a power failure, every call fails.
+//! [`SimDisk::crash`] returns the disk that survives it.
 
 use super::{Disk, DiskFile, OpenMode};
 use parking_lot::Mutex;
@@ -22,7 +25,7 @@ use std::sync::Arc;
 
 const SECTOR: usize = 512;
 
-/// A small generator, the same everywhere (SplitMix64).
+/// A small portable pseudorandom generator (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct SimRng(u64);
 
@@ -39,18 +42,18 @@ impl SimRng {
         z ^ (z >> 31)
     }
 
-    /// Below `n` (0 when `n` is 0).
+    /// A number below `n`, or 0 if `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         if n == 0 { 0 } else { self.next_u64() % n }
     }
 
-    /// True once in `n` times.
+    /// True with probability 1 / `n`.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 }
 
-/// What an injected fault hits.
+/// The kind of call that an injected fault affects.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FaultOn {
     Read,
@@ -62,9 +65,9 @@ pub enum FaultOn {
 struct Fault {
     on: FaultOn,
     prefix: String,
-    /// Matching calls to let through first.
+    /// The number of matching calls that succeed first.
     skip: u64,
-    /// Matching calls to fail after that.
+    /// The number of matching calls that fail after that.
     count: u64,
     kind: io::ErrorKind,
 }
@@ -98,12 +101,12 @@ struct State {
     changes: Vec<NameChange>,
     faults: Vec<Fault>,
     capacity: Option<u64>,
-    /// Writes (and syncs) until the power fails.
+    /// The number of steps (writes, syncs, name changes) until the power fails.
     power: Option<u64>,
     dead: bool,
     writes: u64,
     syncs: u64,
-    /// Of all steps, in order.
+    /// A digest of all steps in order.
     trace: u64,
 }
 
@@ -132,7 +135,8 @@ impl State {
         }
     }
 
-    /// Counts one durable-state step (write, sync, name change) with what makes it differ from others; fails it when the power goes.
+    /// Counts a step that changes the disk (write, sync, name change) and adds `what` to the trace.
+    /// Fails if the power fails at this step.
     fn step(&mut self, what: u64) -> io::Result<()> {
         self.alive()?;
         self.trace = SimRng::new(self.trace ^ what).next_u64();
@@ -166,7 +170,7 @@ impl State {
         self.changes.push(change);
     }
 
-    /// Makes room for a file to have `len` bytes, if the disk has it.
+    /// Extends a file to at least `len` bytes, if the disk has room.
     fn extend(&mut self, file: usize, len: usize) -> io::Result<()> {
         if len <= self.files[file].now.len() {
             return Ok(());
@@ -186,7 +190,7 @@ impl State {
     }
 }
 
-/// See the module's header. Clones share the disk.
+/// See the module header. Clones share the disk.
 #[derive(Clone, Default)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
@@ -197,14 +201,16 @@ impl SimDisk {
         SimDisk::default()
     }
 
-    /// What survives a power failure now, as a disk of its own without faults. The old disk is dead from here on.
+    /// Simulates a power failure: returns the disk that survives it, without faults. Calls on this
+    /// disk fail from now on.
     pub fn crash(&self, seed: u64) -> SimDisk {
         let image = self.crash_image(seed);
         self.state.lock().dead = true;
         image
     }
 
-    /// What would survive a power failure at this moment; the disk itself goes on.
+    /// Returns the disk that would survive a power failure at this moment. This disk continues to
+    /// work.
     pub fn crash_image(&self, seed: u64) -> SimDisk {
         let mut rng = SimRng::new(seed);
         let old = self.state.lock();
@@ -231,11 +237,12 @@ impl SimDisk {
         }
     }
 
-    /// The process is gone, the operating system lives: all completed writes are there.
+    /// Simulates a kill of the process: the operating system keeps all completed writes. Calls on
+    /// this disk fail from now on.
     pub fn kill(&self) -> SimDisk {
         let mut old = self.state.lock();
         old.dead = true;
-        // What was not synced stays so: names too.
+        // Unsynced writes and names stay unsynced.
         let new = State {
             files: old.files.clone(),
             names: old.names.clone(),
@@ -249,7 +256,7 @@ impl SimDisk {
         }
     }
 
-    /// The same bytes once more; this disk goes on. Every name is durable there, and nothing is unsynced.
+    /// Returns a copy with the same bytes, all of them durable. This disk continues to work.
     pub fn copy(&self) -> SimDisk {
         let old = self.state.lock();
         let files = old.files.iter().map(|file| FileState {
@@ -269,7 +276,7 @@ impl SimDisk {
         }
     }
 
-    /// The power fails at the write, sync or name change after `steps` more of them.
+    /// Lets the power fail after `steps` more writes, syncs or name changes.
     pub fn fail_power_after(&self, steps: u64) {
         self.state.lock().power = Some(steps);
     }
@@ -279,7 +286,8 @@ impl SimDisk {
         self.state.lock().dead
     }
 
-    /// After `skip` matching calls on files whose name starts with `prefix`, the next `count` fail with `kind`.
+    /// Injects a fault: of the matching calls on files whose name starts with `prefix`, the first
+    /// `skip` succeed, and the next `count` fail with `kind`.
     pub fn inject(&self, on: FaultOn, prefix: &str, skip: u64, count: u64, kind: io::ErrorKind) {
         self.state.lock().faults.push(Fault {
             on,
@@ -290,17 +298,17 @@ impl SimDisk {
         });
     }
 
-    /// Takes all injected faults away.
+    /// Removes all injected faults.
     pub fn clear_faults(&self) {
         self.state.lock().faults.clear();
     }
 
-    /// Limits the bytes that all files together may have; `None`: no limit.
+    /// Limits the total size of all files to `bytes`. `None` means no limit.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.state.lock().capacity = bytes;
     }
 
-    /// Bytes of all files together.
+    /// The total size of all files in bytes.
     pub fn used(&self) -> u64 {
         let state = self.state.lock();
         state
@@ -310,23 +318,25 @@ impl SimDisk {
             .sum()
     }
 
-    /// Writes and syncs so far.
+    /// The number of writes and of syncs so far.
     pub fn counts(&self) -> (u64, u64) {
         let state = self.state.lock();
         (state.writes, state.syncs)
     }
 
-    /// A digest of all writes, syncs and name changes so far (of their places, not their bytes), in order.
+    /// A digest of all writes, syncs and name changes so far, in order. It covers their positions
+    /// and not the bytes written.
     pub fn trace(&self) -> u64 {
         self.state.lock().trace
     }
 
-    /// Flips the lowest bit of a byte of a file, durably. False if there is no such byte.
+    /// Flips the lowest bit of a byte of a file, durably. Returns false if the byte does not exist.
     pub fn flip_bit(&self, name: &str, off: u64) -> bool {
         self.flip_bit_of(name, off, 0)
     }
 
-    /// Flips bit `bit` (0 to 7) of a byte of a file, durably. False if there is no such byte.
+    /// Flips bit `bit` (0 to 7) of a byte of a file, durably. Returns false if the byte does not
+    /// exist.
     pub fn flip_bit_of(&self, name: &str, off: u64, bit: u32) -> bool {
         let mut state = self.state.lock();
         let Some(file) = state.names.get(name).copied() else {
@@ -345,16 +355,17 @@ impl SimDisk {
     }
 }
 
-/// A number for a step at a place of a file.
+/// A number for the trace that identifies a position in a file.
 fn place(file: usize, off: u64, len: u64) -> u64 {
     ((file as u64) << 48) ^ (len << 32) ^ off
 }
 
-/// I1: each sector as some prefix of the pending writes left it.
+/// The bytes of a file after a crash: to each sector, a random prefix of the pending writes is
+/// applied (D1).
 fn survivor(file: &FileState, rng: &mut SimRng) -> Vec<u8> {
     let mut bytes = file.durable.clone();
     let mut choice: BTreeMap<usize, u64> = BTreeMap::new();
-    // Some crashes keep nearly all, some nearly nothing, most a mixture.
+    // Some crashes keep nearly all writes, some nearly none, most a mixture.
     let keep_of_8 = rng.below(9);
     for write in &file.pending {
         let end = write.off + write.bytes.len();
@@ -362,7 +373,8 @@ fn survivor(file: &FileState, rng: &mut SimRng) -> Vec<u8> {
         while at < end {
             let sector = at / SECTOR;
             let to = ((sector + 1) * SECTOR).min(end);
-            // Once a write to a sector is lost, later ones to it may still arrive only in order: they are lost too.
+            // Once a write to a sector is lost, all later writes to it are lost, because each
+            // sector keeps a prefix.
             let lost = choice.entry(sector).or_insert(0);
             if *lost == 0 && rng.below(8) >= keep_of_8 {
                 *lost = 1;
@@ -485,7 +497,8 @@ impl DiskFile for SimFile {
         state.alive()?;
         state.fault(FaultOn::Write, self.file)?;
         let off = off as usize;
-        // A write that the power failure cuts short may be there in part: it counts as pending, and fails.
+        // A write that is interrupted by the power failure fails, but counts as pending, because a
+        // part of it may survive.
         let result = state.step(place(self.file, off as u64, buf.len() as u64));
         state.extend(self.file, off + buf.len())?;
         state.writes += 1;
@@ -512,13 +525,16 @@ impl DiskFile for SimFile {
         } = &mut state.files[self.file];
         durable.resize(now.len(), 0);
         for write in pending.drain(..) {
-            // Clipped, should the file have been cut since.
+            // Clipped, because the file may have been truncated since the write.
             if write.off < durable.len() {
                 let n = write.bytes.len().min(durable.len() - write.off);
                 durable[write.off..write.off + n].copy_from_slice(&write.bytes[..n]);
             }
         }
-        debug_assert!(durable == now, "a synced file is what readers see");
+        debug_assert!(
+            durable == now,
+            "after a sync, the durable bytes are the bytes that readers see"
+        );
         Ok(())
     }
 
@@ -535,7 +551,7 @@ impl DiskFile for SimFile {
         state.extend(self.file, len)?;
         let file = &mut state.files[self.file];
         if len < file.now.len() {
-            // Cutting is taken as durable at once: nothing here relies on a cut being undone.
+            // Truncation is durable at once. No code relies on a truncation being undone.
             file.now.truncate(len);
             file.durable.truncate(len);
             for write in &mut file.pending {

@@ -1,15 +1,20 @@
-//! The control file: where the last checkpoint is, and what must never be forgotten.
+//! The control file: the position of the last checkpoint, and limits that must survive a crash.
 //!
 //! # Picture
 //! ```text
-//! "nfold.control": two blocks of 4096 bytes, written in turn; the valid one with the larger sequence counts
-//!  0 u32 CRC-32C of bytes 4..128   4 u32 format version (1)   8 8 bytes "NFOLDCTL"   16 u64 sequence
-//! 24 u64 checkpoint LSN  32 u64 log generation  40 u64 next transaction id  48 u64 space ids below this may be in use
-//! 56 u64 number of the first log file  64 u64 log files  72 u64 blocks in each
+//! "nfold.control": two blocks of 4096 bytes, written alternately
+//!  0 u32 CRC-32C of bytes 4..128    4 u32 format version (1)
+//!  8 8 bytes "NFOLDCTL"            16 u64 sequence
+//! 24 u64 checkpoint LSN            32 u64 log generation
+//! 40 u64 next transaction id       48 u64 limit of space ids: ids below it may be in use
+//! 56 u64 number of the first log file
+//! 64 u64 log files                 72 u64 blocks in each log file
 //! ```
+//! The valid block with the higher sequence is the current one.
 //! # Failure
-//! A torn write leaves the other block: an older checkpoint of the same generation, whose log is still there, because log
-//! space is reused only after the write was synced.
+//! A torn write leaves the other block, with an older checkpoint of the same generation. The log
+//! from that checkpoint still exists, because log space is reused only after the control file was
+//! synced.
 
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::StoreError;
@@ -57,7 +62,8 @@ impl Control {
         b
     }
 
-    /// `Ok(None)`: not a valid block. `Err`: valid, but of another version.
+    /// Decodes a block. Returns `Ok(None)` if it is not valid, and the version as an error if it is
+    /// valid but of another version.
     fn decode(b: &[u8]) -> Result<Option<Control>, u32> {
         let u32_at = |at: usize| u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
         let field = |i: usize| {
@@ -84,7 +90,7 @@ impl Control {
     }
 }
 
-/// The open control file and what it holds.
+/// The open control file and its current contents.
 pub(crate) struct ControlFile {
     file: Arc<dyn DiskFile>,
     pub(crate) now: Control,
@@ -95,7 +101,7 @@ fn io(what: &str) -> impl Fn(std::io::Error) -> StoreError + '_ {
 }
 
 impl ControlFile {
-    /// Reads the file. `None` if it is missing or was never completely made.
+    /// Opens the file. `None` if it does not exist, which includes an unfinished creation.
     pub(crate) fn open(disk: &dyn Disk) -> Result<Option<ControlFile>, StoreError> {
         if !disk.exists(NAME).map_err(io("look up"))? {
             return Ok(None);
@@ -143,7 +149,8 @@ impl ControlFile {
         }
     }
 
-    /// Makes the file with `first` in both blocks; durable, and complete or absent.
+    /// Creates the file with `first` in both blocks. It is durable on return. After a crash, it is
+    /// either complete or absent.
     pub(crate) fn create(disk: &dyn Disk, first: Control) -> Result<ControlFile, StoreError> {
         let temporary = "nfold.control.tmp";
         let file = disk
@@ -169,7 +176,7 @@ impl ControlFile {
         Ok(ControlFile { file, now })
     }
 
-    /// Writes `next` over the older block, durably.
+    /// Writes `next` over the older block and syncs it.
     pub(crate) fn write(&mut self, next: Control) -> Result<(), StoreError> {
         let next = Control {
             sequence: self.now.sequence + 1,

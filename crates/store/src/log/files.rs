@@ -1,12 +1,14 @@
-//! Where a log block lies: a ring of preallocated files.
+//! The log files: a ring of preallocated files that contain the log's blocks.
 //!
 //! # Picture
 //! ```text
-//! block sequence s → place s % (files * file_blocks) → file redo.NNNN (place / file_blocks), offset (place % file_blocks) * 4096
+//! block sequence s → place p = s % (files * file_blocks)
+//!                  → file redo.NNNN (p / file_blocks), offset (p % file_blocks) * 4096
 //! ```
 //! # Failure
-//! Files are whole before the control file names them. A changed log size makes a new set of files, with new numbers, when
-//! the store opens, after everything in the old set is checkpointed; the old set is removed last.
+//! Files are complete before the control file names them. If the log size has changed when the
+//! store opens, a new set of files with new numbers is created after everything in the old set is
+//! checkpointed. The old set is removed last.
 
 use super::fill::Ahead;
 use super::format::{BLOCK, BlockHead, PAYLOAD, block_head, is_head_damaged};
@@ -17,28 +19,32 @@ use crate::page::Lsn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the names of the log's files begin with.
+/// The prefix of the log files' names.
 pub(crate) const PREFIX: &str = "redo.";
-/// Of a log that is not filled when it is made, one part in so many of the limit is, from where it begins.
+/// Of a log that is not filled at creation, the part 1 / `FILL_FIRST` of the limit is filled, from
+/// its beginning on.
 const FILL_FIRST: u64 = 4;
 
 /// How blocks are written.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Way {
-    /// A sync follows, or space is needed.
+pub(crate) enum WriteMode {
+    /// With direct I/O, if available, because a sync follows or because space is needed.
     Direct,
-    /// Somebody waits until the operating system has them, and, as the log has one writer, for a sync that is under way.
+    /// Through the page cache, because commits wait until the operating system has the blocks. The
+    /// log has a single writer, so these commits also wait for a sync in progress.
     Cached,
 }
 
 pub(crate) struct LogFiles {
-    /// Number of the first one.
+    /// The number of the first file.
     first: u64,
     pub(super) files: Vec<Arc<dyn DiskFile>>,
     pub(super) file_blocks: u64,
-    /// Fresh files that are filled in the background.
+    /// The progress of the log in new files, which are filled in the background. `None` if no files
+    /// need filling.
     pub(super) ahead: Option<Ahead>,
-    /// Bit per file (the last one stands for all above 63): written since its last sync.
+    /// A bit per file, set if it was written since its last sync. The last bit covers all files
+    /// above 63.
     unsynced: AtomicU64,
 }
 
@@ -50,8 +56,8 @@ pub(super) fn io(what: &'static str) -> impl Fn(std::io::Error) -> StoreError {
     move |e| StoreError::io(&e, format!("log: {what}"))
 }
 
-/// Writes zeros over a fresh file: with blocks that were only allocated, each first sync of a block would also have to
-/// write the file system's own log.
+/// Fills a part of a new file with zeros. With blocks that were only allocated, the first sync of
+/// each block would also have to write the file system's own journal.
 fn fill(file: &dyn DiskFile, mut at: u64, end: u64) -> Result<(), StoreError> {
     let zeros = vec![0u8; 1 << 20];
     while at < end {
@@ -64,15 +70,17 @@ fn fill(file: &dyn DiskFile, mut at: u64, end: u64) -> Result<(), StoreError> {
 }
 
 impl LogFiles {
-    /// How a log of `bytes` is cut: (files, blocks in each).
+    /// The layout of a log of `bytes` bytes: (files, blocks in each).
     pub(crate) fn geometry(bytes: u64) -> (u64, u64) {
         let blocks = (bytes / BLOCK as u64).max(32);
         let files = (bytes / (128 << 20)).clamp(2, 32);
         (files, blocks / files)
     }
 
-    /// Makes a set of files with real blocks, durable when this returns, for a log that goes on at `start`. Up to `fill_limit` bytes it is filled with
-    /// zeros (about a second for half a gigabyte), a larger one for a part of that: the rest is left to the background.
+    /// Creates a set of files for a log that continues at `start`. Their blocks are allocated, and
+    /// the files are durable when this returns. A log of up to `fill_limit` bytes is filled with
+    /// zeros, which takes about a second per 512 MiB. A larger one is filled only in part; the
+    /// background thread fills the rest.
     pub(crate) fn create(
         disk: &dyn Disk,
         first: u64,
@@ -150,7 +158,7 @@ impl LogFiles {
         })
     }
 
-    /// Removes log files that are not of the set `first..first + files`.
+    /// Removes all log files that do not belong to the set `first..first + files`.
     pub(crate) fn sweep(disk: &dyn Disk, first: u64, files: u64) -> Result<(), StoreError> {
         let keep: Vec<String> = (first..first + files).map(name).collect();
         for found in disk.list(PREFIX).map_err(io("list"))? {
@@ -161,7 +169,7 @@ impl LogFiles {
         Ok(())
     }
 
-    /// Bytes of stream that fit before a block would be written over.
+    /// The number of log bytes that fit into the files before a block is overwritten.
     pub(crate) fn capacity(&self) -> u64 {
         self.blocks() * PAYLOAD
     }
@@ -170,7 +178,7 @@ impl LogFiles {
         self.files.len() as u64 * self.file_blocks
     }
 
-    /// (file, offset, blocks up to the end of that file)
+    /// The position of a block: (file, offset, number of blocks up to the end of that file).
     fn place(&self, sequence: u64) -> (usize, u64, u64) {
         let place = sequence % self.blocks();
         let (file, block) = (place / self.file_blocks, place % self.file_blocks);
@@ -181,32 +189,33 @@ impl LogFiles {
         )
     }
 
-    /// Name of the file that a log position lies in, and the offset of its block there.
+    /// The name of the file that contains a log position, and the offset of its block in the file.
     pub(crate) fn locate(&self, lsn: Lsn) -> (String, u64) {
         let (file, off, _) = self.place(lsn / PAYLOAD);
         (name(self.first + file as u64), off)
     }
 
-    /// What the header at the place of block `sequence` says. `None`: it is not whole.
+    /// The header of the block at the place of block `sequence`; `None` if it is not valid.
     pub(crate) fn block_head(&self, sequence: u64) -> Result<Option<BlockHead>, StoreError> {
         let mut block = AlignedBuf::new(BLOCK);
         self.read(sequence, &mut block)?;
         Ok(block_head(&block))
     }
 
-    /// Whether the header at the place of block `sequence` is such as no crash leaves it.
+    /// Whether the header at the place of block `sequence` is damaged in a way that no crash
+    /// causes.
     pub(crate) fn is_head_damaged(&self, sequence: u64) -> Result<bool, StoreError> {
         let mut block = AlignedBuf::new(BLOCK);
         self.read(sequence, &mut block)?;
         Ok(is_head_damaged(&block))
     }
 
-    /// Writes whole blocks, the first of which is block `sequence`.
+    /// Writes complete blocks, of which the first one is block `sequence`.
     pub(crate) fn write(
         &self,
         mut sequence: u64,
         mut blocks: &[u8],
-        way: Way,
+        mode: WriteMode,
     ) -> Result<(), StoreError> {
         while !blocks.is_empty() {
             let (file, off, room) = self.place(sequence);
@@ -214,9 +223,9 @@ impl LogFiles {
             self.enter(file);
             self.unsynced.fetch_or(1 << file.min(63), Ordering::Relaxed);
             let (file, now) = (&self.files[file], &blocks[..n]);
-            match way {
-                Way::Direct => file.write_at(off, now),
-                Way::Cached => file.write_cached_at(off, now),
+            match mode {
+                WriteMode::Direct => file.write_at(off, now),
+                WriteMode::Cached => file.write_cached_at(off, now),
             }
             .map_err(io("write"))?;
             blocks = &blocks[n..];
@@ -225,7 +234,8 @@ impl LogFiles {
         Ok(())
     }
 
-    /// Fills `out` (whole blocks) from block `sequence` on; may fill less, at a file's end. Gives the bytes filled.
+    /// Reads complete blocks into `out`, from block `sequence` on. Returns the bytes read, which
+    /// may be fewer than requested at the end of a file.
     pub(crate) fn read(&self, sequence: u64, out: &mut [u8]) -> Result<usize, StoreError> {
         let (file, off, room) = self.place(sequence);
         let n = (out.len() as u64).min(room * BLOCK as u64) as usize;
@@ -235,13 +245,13 @@ impl LogFiles {
         Ok(n)
     }
 
-    /// Makes everything in the files durable, whoever wrote it.
+    /// Syncs all files, including data written by an earlier process.
     pub(crate) fn sync_all(&self) -> Result<(), StoreError> {
         self.unsynced.store(u64::MAX, Ordering::Relaxed);
         self.sync()
     }
 
-    /// Makes everything written so far durable.
+    /// Syncs everything written through this object.
     pub(crate) fn sync(&self) -> Result<(), StoreError> {
         let bits = self.unsynced.swap(0, Ordering::Relaxed);
         for (at, file) in self.files.iter().enumerate() {

@@ -1,23 +1,30 @@
-//! Writes zeros over files of a fresh log before the log comes to them.
+//! Fills the files of a new log with zeros before the log reaches them.
 //!
-//! Blocks that were only allocated cost each first sync of them a write of the file system's own log. A small log is filled when it is made. Of a large
-//! one what the log comes to first is; the rest follows in the background, a quarter of the device's time, and more where syncing [`SYNC`] bytes takes longer than some 70 ms.
+//! The first sync of a block that was only allocated also costs a write of the file system's own
+//! journal. A small log is filled with zeros at creation. A large log is filled at creation only
+//! where it begins. A background thread fills the rest: it uses a quarter of the device's time, or
+//! more if a sync of [`SYNC`] bytes takes longer than about 70 ms.
 //!
 //! # Picture
 //! ```text
 //!  files, from the one in which the log begins   | 0 #####| 1 #####| 2 ##   | 3      |
-//!                                                    entered ▲         ▲ being filled: never one that was entered
+//!                                                    entered ▲         ▲ being filled: after
+//!                                                    `entered`
 //! ```
 //! # Invariants
-//! - Z1: zeros go only to files that the log has not entered since they were made. Who writes the log counts a file as entered before the first write of it,
-//!   under `filling`; who fills looks at that under the same mutex, which it holds for one write.
-//! - Z2: what is filled was zero before: files are made by allocating blocks, which read as zeros. So at any moment of a crash the files hold the same.
+//! - Z1: zeros are written only to files that the log has not entered since their creation. The log
+//!   writer marks a file as entered before its first write to it, under the mutex `filling`. The
+//!   filler checks that mark under the same mutex, and holds the mutex during one write.
+//! - Z2: a filled file was zero before, because allocated blocks read as zeros. So a crash at any
+//!   moment leaves the same contents.
 //! # Concurrency
-//! `entered` grows, by the holder of the log's mutex. The log waits for the filler once a file, for one write of [`STEP`] bytes at most; its first sync of a file that was being
-//! filled a moment ago also syncs up to [`SYNC`] bytes of zeros.
+//! The holder of the log's mutex raises `entered`. The log waits for the filler at most once per
+//! file, for one write of [`STEP`] bytes. Its first sync of a file that was being filled may also
+//! have to sync up to [`SYNC`] bytes of zeros.
 //! # Failure
-//! A write that fails ends the filling. A failed sync ends the process: the log may have entered the file meanwhile, and would not be told again.
-//! After a restart nothing is known of what was filled, and nothing more is.
+//! A failed write ends the filling. A failed sync ends the process: the log may have entered the
+//! file meanwhile, and a later sync would not report the error again. After a restart, filling does
+//! not continue.
 
 use super::Log;
 use super::files::{LogFiles, io};
@@ -28,18 +35,18 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 use std::time::{Duration, Instant};
 
-/// Bytes of one write.
+/// The bytes of one write.
 const STEP: usize = 1 << 20;
-/// Bytes written before a sync.
+/// The bytes written between two syncs.
 const SYNC: u64 = 16 << 20;
-/// Between two writes at least, and at most.
+/// The shortest and the longest pause between two writes.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(200));
 
-/// What is left to be filled of fresh files.
+/// The position of the log in a new set of files, which limits the filling.
 pub(super) struct Ahead {
-    /// The file in which the log begins; files count from there.
+    /// The index of the file in which the log begins. Other files are counted from it.
     home: usize,
-    /// Files up to this one belong to the log.
+    /// The log has entered the files up to this one.
     entered: AtomicUsize,
     filling: Mutex<()>,
 }
@@ -53,7 +60,7 @@ impl Ahead {
         }
     }
 
-    /// The log is about to write to a file, the `nth` from its first one on.
+    /// Called before the log writes to the `nth` file, counted from its first one.
     pub(super) fn enter(&self, nth: usize) {
         if nth > self.entered.load(Relaxed) {
             let _filling = self.filling.lock(); // Z1
@@ -62,7 +69,7 @@ impl Ahead {
     }
 }
 
-/// How far the filling is: of the `nth` file, so many bytes.
+/// The progress of filling: `written` bytes of the `nth` file, of which `synced` bytes are synced.
 pub(super) struct Filling {
     nth: usize,
     written: u64,
@@ -82,24 +89,25 @@ impl Default for Filling {
 }
 
 impl LogFiles {
-    /// The file that is the `nth` from the log's first one on.
+    /// The index of the `nth` file, counted from file `home`.
     fn nth_file(&self, home: usize, nth: usize) -> usize {
         (home + nth) % self.files.len()
     }
 
-    /// Which one a file is, counted so.
+    /// The number of a file, counted from file `home`.
     pub(super) fn nth_of(&self, home: usize, file: usize) -> usize {
         (file + self.files.len() - home) % self.files.len()
     }
 
-    /// Says that block `sequence`'s file is the log's from now on.
+    /// Marks file `file` as entered by the log.
     pub(super) fn enter(&self, file: usize) {
         if let Some(ahead) = &self.ahead {
             ahead.enter(self.nth_of(ahead.home, file));
         }
     }
 
-    /// Writes some zeros, ahead of the log. False: there is nothing left. `Err` of the inner one: a sync failed.
+    /// Writes some zeros ahead of the log. Returns false if nothing is left to fill. The inner
+    /// result is an error if a sync failed, the outer one if a write failed.
     pub(super) fn fill_some(
         &self,
         at: &mut Filling,
@@ -138,12 +146,13 @@ impl LogFiles {
 }
 
 impl Log {
-    /// Whether there is anything for [`fill_ahead`](Self::fill_ahead) to do.
+    /// Whether [`fill_ahead`](Self::fill_ahead) has work to do.
     pub(crate) fn is_to_fill(&self) -> bool {
         self.files().ahead.is_some()
     }
 
-    /// Body of a thread: fills the log's files ahead of it; returns when that is done, or after [`stop`](Self::stop).
+    /// The body of the filling thread. Returns when all files are filled, or after
+    /// [`stop`](Self::stop).
     pub(crate) fn fill_ahead(&self) {
         let mut at = Filling::default();
         while !self.stop.load(Acquire) {
@@ -168,21 +177,25 @@ impl Log {
 mod tests {
     use super::*;
     use crate::disk::{Disk, OpenMode, SimDisk};
-    use crate::log::files::Way;
+    use crate::log::files::WriteMode;
     use crate::log::format::{FIRST_LSN, PAYLOAD};
 
     const FILES: u64 = 4;
-    const BLOCKS: u64 = 600; // more than one step a file
+    const BLOCKS: u64 = 600; // More than one step per file.
 
-    /// A log that begins in some file and runs ahead at some pace, beside the filling: no block of it is lost, and in the end all files are written.
+    /// The log runs ahead at different paces while the files are being filled. No block of it is
+    /// overwritten, and in the end all files are written.
     #[test]
     #[cfg_attr(miri, ignore = "megabytes, byte by byte, and nothing unsafe")]
-    fn the_log_is_never_filled_over() {
+    fn filling_never_overwrites_the_log() {
         for (home, pace) in [(0, 1), (2, 97), (3, 300), (1, 900)] {
             let disk = SimDisk::new();
             let start = FIRST_LSN.next_multiple_of(PAYLOAD) + home * BLOCKS * PAYLOAD;
             let files = LogFiles::create(&disk, 0, (FILES, BLOCKS), (start, 1 << 20)).unwrap();
-            assert!(files.ahead.is_some(), "larger than what is filled at once");
+            assert!(
+                files.ahead.is_some(),
+                "the log is larger than the limit for filling at creation"
+            );
             let first = start / PAYLOAD;
             let (mut next, end) = (first, first + FILES * BLOCKS);
             let mut at = Filling::default();
@@ -192,7 +205,7 @@ mod tests {
                 for _ in 0..pace.min(end - next) {
                     let mut block = AlignedBuf::new(BLOCK);
                     block.fill(next as u8 | 1);
-                    files.write(next, &block, Way::Direct).unwrap();
+                    files.write(next, &block, WriteMode::Direct).unwrap();
                     next += 1;
                 }
             }
@@ -204,10 +217,10 @@ mod tests {
         }
     }
 
-    /// The log stands still: everything but its first file is filled, and that nothing else changes is Z2.
+    /// While the log does not move, all files but its first are filled, and no byte changes (Z2).
     #[test]
     #[cfg_attr(miri, ignore = "megabytes, byte by byte, and nothing unsafe")]
-    fn what_is_filled_is_zero_before_and_behind() {
+    fn filled_files_stay_zero() {
         let disk = SimDisk::new();
         let files = LogFiles::create(&disk, 0, (FILES, BLOCKS), (FIRST_LSN, 1 << 20)).unwrap();
         let image = |n: u64| {
@@ -230,6 +243,6 @@ mod tests {
         );
         assert!((0..FILES).all(zero));
         let small = LogFiles::create(&disk, 9, (FILES, 8), (FIRST_LSN, 1 << 20)).unwrap();
-        assert!(small.ahead.is_none(), "filled when it was made");
+        assert!(small.ahead.is_none(), "the log was filled at creation");
     }
 }

@@ -1,41 +1,51 @@
-//! Bytes of the log: blocks in the files, mini-transactions in the stream of block payloads.
+//! The byte layout of the log: blocks in the files, and mini-transactions in the stream of their
+//! payloads.
 //!
 //! # Picture
 //! ```text
-//! block of 4096 bytes, written whole, the last one again and again while it fills
+//! block of 4096 bytes
 //!  0 u32 CRC-32C of bytes 4..32      4 u32 payload bytes used when it was written
 //!  8 u64 sequence = LSN / 4064      16 u64 generation
-//! 24 u64 synced: the log was durable up to this LSN when the block was written; 0: not said (written by an earlier version)
+//! 24 u64 synced: the log was durable up to this LSN when the block was written;
+//!        0 if unknown (written by an earlier version)
 //! 32 payload, 4064 bytes
 //!
-//! LSN = byte offset in the endless stream of payloads
-//! mini-transaction, at a multiple of 16:
-//!  0 u32 length of the records   4 u32 CRC-32C over records, length, start LSN, generation   8 records   zeros up to 16
+//! mini-transaction, at a multiple of 16
+//!  0 u32 length of the records
+//!  4 u32 CRC-32C over records, length, start LSN, generation
+//!  8 records, then zeros up to a multiple of 16
+//!
 //! record: u8 op, u32 space, u32 page, u16 payload length, payload
 //! ```
+//! Blocks are always written whole. The last block is rewritten while it fills up. An LSN is a byte
+//! offset in the endless stream of block payloads.
+//!
 //! # Invariants
-//! - I1: rewriting a block changes its header and appends to its payload; so whatever mixture of sectors of the
-//!   old and the new image a crash leaves, all bytes that were synced before are there. The header lies in one sector.
-//! - I2: the generation grows with each opening of the store, and log is only ever written after the control file
-//!   names it: bytes of an earlier life, or of an earlier lap, are never taken for this one's. The CRC of a mini-transaction
-//!   contains its own position and generation for the same reason.
+//! - F1: rewriting a block changes its header and appends to its payload. So any mixture of sectors
+//!   of the old and the new image, as a crash may leave it, contains all bytes synced before. The
+//!   header lies in one sector.
+//! - F2: the generation increases with each opening of the store, and log is written only after the
+//!   control file contains its generation. So bytes of an earlier generation or an earlier lap are
+//!   never mistaken for current ones. For the same reason, the CRC of a mini-transaction covers its
+//!   position and generation.
 //! # Failure
-//! The log ends at the first block whose header, or mini-transaction whose CRC, is wrong. Nothing behind was acknowledged.
+//! The log ends at the first block with an invalid header, or the first mini-transaction with an
+//! invalid CRC. No commit after that point was acknowledged.
 
 use crate::page::{Lsn, PageId};
 
-/// Bytes of a block.
+/// The size of a block.
 pub(crate) const BLOCK: usize = 4096;
 pub(crate) const BLOCK_HEADER: usize = 32;
-/// Payload bytes of a block.
+/// The payload bytes of a block.
 pub(crate) const PAYLOAD: u64 = (BLOCK - BLOCK_HEADER) as u64;
-/// Bytes before a mini-transaction's records.
+/// The bytes before the records of a mini-transaction.
 pub(crate) const MTR_HEADER: usize = 8;
-/// Bytes before a record's payload.
+/// The bytes before the payload of a record.
 pub(crate) const RECORD_HEADER: usize = 11;
 /// Mini-transactions start at multiples of this.
 pub(crate) const ALIGN: u64 = nfold_sync::prefix::UNIT;
-/// The first LSN of a new store: 0 means "none" everywhere.
+/// The first LSN of a new store. LSN 0 means "none" everywhere.
 pub(crate) const FIRST_LSN: Lsn = PAYLOAD;
 
 const _: () = assert!(PAYLOAD.is_multiple_of(ALIGN));
@@ -48,17 +58,18 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
-/// Bytes that a mini-transaction with `records` bytes of records takes in the log.
+/// The bytes of log used by a mini-transaction with `records` bytes of records.
 pub(crate) fn mtr_len(records: usize) -> u64 {
     ((MTR_HEADER + records) as u64).next_multiple_of(ALIGN)
 }
 
-/// The first LSN of the block after the one that holds `lsn - 1`.
+/// The start of the first block at or after `lsn`.
 pub(crate) fn next_block(lsn: Lsn) -> Lsn {
     lsn.next_multiple_of(PAYLOAD)
 }
 
-/// Fills in a block's header. `used`: payload bytes. `synced`: the log is durable up to there.
+/// Fills in a block's header. `used` is the number of payload bytes. The log is durable up to
+/// `synced`.
 pub(crate) fn seal_block(
     block: &mut [u8],
     sequence: u64,
@@ -74,16 +85,16 @@ pub(crate) fn seal_block(
     block[..4].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// What a whole header says.
+/// The contents of a valid block header.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct BlockHead {
     pub(crate) sequence: u64,
     pub(crate) generation: u64,
-    /// 0: not said.
+    /// 0 if unknown.
     pub(crate) synced: Lsn,
 }
 
-/// A block's header, if it is whole.
+/// Decodes a block's header; `None` if it is not valid.
 pub(crate) fn block_head(block: &[u8]) -> Option<BlockHead> {
     let whole = u32_at(block, 0) == crc32c::crc32c(&block[4..BLOCK_HEADER]);
     whole.then(|| BlockHead {
@@ -93,17 +104,18 @@ pub(crate) fn block_head(block: &[u8]) -> Option<BlockHead> {
     })
 }
 
-/// Whether a block's header is neither whole nor, as before its first write, zeros. It lies in one sector, so no crash leaves it so.
+/// Whether a block's header is neither valid nor all zeros, as it is before its first write. A
+/// crash cannot cause this, because the header lies in one sector.
 pub(crate) fn is_head_damaged(block: &[u8]) -> bool {
     block_head(block).is_none() && block[..BLOCK_HEADER].iter().any(|b| *b != 0)
 }
 
-/// Whether a block as read is block `sequence` of `generation`.
+/// Whether `block` is block `sequence` of `generation`.
 pub(crate) fn check_block(block: &[u8], sequence: u64, generation: u64) -> bool {
     block_head(block).is_some_and(|b| b.sequence == sequence && b.generation == generation)
 }
 
-/// The part of a mini-transaction's CRC that does not depend on its place.
+/// The part of a mini-transaction's CRC that does not depend on its position.
 pub(crate) fn records_crc(records: &[u8]) -> u32 {
     crc32c::crc32c_append(
         crc32c::crc32c(records),
@@ -111,7 +123,7 @@ pub(crate) fn records_crc(records: &[u8]) -> u32 {
     )
 }
 
-/// The header of a mini-transaction at `start`; `crc` from [`records_crc`].
+/// The header of a mini-transaction at `start`. `crc` comes from [`records_crc`].
 pub(crate) fn mtr_header(len: usize, crc: u32, start: Lsn, generation: u64) -> [u8; MTR_HEADER] {
     let mut place = [0u8; 16];
     place[..8].copy_from_slice(&start.to_le_bytes());
@@ -122,12 +134,12 @@ pub(crate) fn mtr_header(len: usize, crc: u32, start: Lsn, generation: u64) -> [
     header
 }
 
-/// The records' length that a header claims.
+/// The length of the records according to a header, which is not verified.
 pub(crate) fn claimed_len(header: &[u8; MTR_HEADER]) -> usize {
     u32_at(header, 0) as usize
 }
 
-/// One redo record in a mini-transaction's bytes.
+/// A redo record of a mini-transaction.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
     pub(crate) op: u8,
@@ -135,10 +147,10 @@ pub(crate) struct Record<'a> {
     pub(crate) payload: &'a [u8],
 }
 
-/// Appends a record. `payload` is below 64 KiB.
+/// Appends a record. Its payload must be shorter than 64 KiB.
 pub(crate) fn push_record(out: &mut Vec<u8>, op: u8, id: PageId, payload: &[&[u8]]) {
     let len: usize = payload.iter().map(|p| p.len()).sum();
-    let len = u16::try_from(len).expect("I: a record's payload is below 64 KiB");
+    let len = u16::try_from(len).expect("a record's payload is below 64 KiB");
     let mut header = [0u8; RECORD_HEADER];
     header[0] = op;
     header[1..5].copy_from_slice(&id.space.to_le_bytes());
@@ -151,7 +163,8 @@ pub(crate) fn push_record(out: &mut Vec<u8>, op: u8, id: PageId, payload: &[&[u8
     }
 }
 
-/// Walks the records of a mini-transaction. Ends early (with `false` from [`Records::whole`]) when they do not tile it.
+/// Iterates over the records of a mini-transaction. Stops early if they do not exactly fill it;
+/// then [`Records::whole`] is false.
 pub(crate) struct Records<'a> {
     bytes: &'a [u8],
 }
@@ -218,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_bound_to_its_place() {
+    fn mtr_header_covers_position_and_generation() {
         let crc = records_crc(b"hello");
         let a = mtr_header(5, crc, 4064, 1);
         assert_eq!(claimed_len(&a), 5);
@@ -227,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_say_who_they_are() {
+    fn block_header_identifies_the_block() {
         let mut block = vec![9u8; BLOCK];
         seal_block(&mut block, 12, 3, 100, 777);
         assert_eq!(block_head(&block).map(|b| b.synced), Some(777));
@@ -237,7 +250,10 @@ mod tests {
         block[5] ^= 1;
         assert!(!check_block(&block, 12, 3));
         assert!(is_head_damaged(&block));
-        assert!(!check_block(&[0; BLOCK], 0, 0), "zeros are no block");
+        assert!(
+            !check_block(&[0; BLOCK], 0, 0),
+            "zeros are not a valid block"
+        );
         assert!(!is_head_damaged(&[0; BLOCK]));
     }
 }

@@ -1,17 +1,21 @@
-//! Requests for a sync that a thread holds back until it has nothing else to do, so that all commits of its turn share one sync.
+//! Sync requests that a worker defers until it has no other work, so that all commits of one turn
+//! of its event loop share a sync.
 //!
 //! # Picture
 //! ```text
-//! worker:  commit  commit  commit  nothing left to do ─ hand over ─▶ wanted ─▶ log thread wakes once
+//! worker:  commit  commit  commit  no more work ─ submit ─▶ wanted ─▶ log thread wakes once
 //!             └───────┴───────┴── HELD: the highest LSN
 //! ```
 //! # Invariants
-//! - G1: a thread that gathers hands over what it holds before it sleeps: its waits depend on it.
-//! - G2: who leaves its request to another does not depend on when that one hands over: what was left is in [`Log::left`], and the log thread
-//!   syncs it when nobody has asked for about as long as the device takes for a sync. One that dozes, because nothing was asked for lately, is
-//!   woken for that ([`nfold_sync::DeferredTarget`]).
+//! - G1: a thread that defers requests submits them before it sleeps, because its commits wait for
+//!   them.
+//! - G2: a request that was deferred to another thread does not depend on when that thread submits.
+//!   Its LSN is recorded in [`Log::deferred`]. If no thread submits for about the time of a sync,
+//!   the log thread syncs up to that LSN. A log thread that sleeps, because nothing was requested
+//!   recently, is woken for this ([`nfold_sync::DeferredTarget`]).
 //! # Concurrency
-//! `HELD` is the thread's own. Of several threads that hold something the last one asks for all ([`nfold_sync::RequestCoalescer`]).
+//! `HELD` is thread-local. If several threads have deferred requests, the last one that submits
+//! requests a sync for all of them ([`nfold_sync::RequestCoalescer`]).
 
 use super::{LAZY_SYNC, Log};
 use crate::page::Lsn;
@@ -21,62 +25,63 @@ use std::time::{Duration, Instant};
 
 thread_local! {
     static GATHERS: Cell<bool> = const { Cell::new(false) };
-    /// Up to where this thread's commits want the log durable; 0: nothing is held.
+    /// The LSN up to which this thread's commits need the log durable; 0 if no request is deferred.
     static HELD: Cell<Lsn> = const { Cell::new(0) };
 }
 
-/// From now on this thread's requests for a durable log are held back until it calls [`crate::Store::settle_syncs`], which it does before it
-/// sleeps (G1). For a worker of one store.
+/// From now on, this thread defers its sync requests until it calls [`crate::Store::settle_syncs`],
+/// which it must do before it sleeps (G1). For worker threads, which use a single store.
 pub fn gather_syncs() {
     GATHERS.set(true);
 }
 
-/// Whether this thread holds requests back.
+/// Whether this thread has deferred requests.
 #[inline]
 pub fn holds_syncs() -> bool {
     HELD.get() != 0
 }
 
-/// How long the log thread waits for whoever is to ask for what others have left to it: what the device's last sync took, within bounds, so that
-/// waiting at most doubles what a commit takes.
-pub(super) struct Patience {
+/// How long the log thread waits for another thread to submit the requests that were deferred to
+/// it: as long as the last sync took, within bounds. So this wait at most doubles the time of a
+/// commit.
+pub(super) struct DeferralTimer {
     synced_at: Instant,
     took: Duration,
-    /// Since when something that was left waits.
+    /// When the oldest deferred request was first seen.
     since: Option<Instant>,
 }
 
-const LEAST_PATIENCE: Duration = Duration::from_millis(1);
-const MOST_PATIENCE: Duration = Duration::from_millis(20);
+const MIN_DEFERRAL: Duration = Duration::from_millis(1);
+const MAX_DEFERRAL: Duration = Duration::from_millis(20);
 
-impl Patience {
-    pub(super) fn new() -> Patience {
-        Patience {
+impl DeferralTimer {
+    pub(super) fn new() -> DeferralTimer {
+        DeferralTimer {
             synced_at: Instant::now(),
-            took: LEAST_PATIENCE,
+            took: MIN_DEFERRAL,
             since: None,
         }
     }
 
-    /// A sync is over that began at this moment.
+    /// Records that a sync that began at `begun` has ended.
     pub(super) fn synced(&mut self, begun: Instant) {
         self.synced_at = Instant::now();
         self.took = self.synced_at - begun;
         self.since = None;
     }
 
-    /// When the last sync was over.
+    /// When the last sync ended.
     pub(super) fn synced_at(&self) -> Instant {
         self.synced_at
     }
 
     fn time(&self) -> Duration {
-        self.took.clamp(LEAST_PATIENCE, MOST_PATIENCE)
+        self.took.clamp(MIN_DEFERRAL, MAX_DEFERRAL)
     }
 }
 
 impl Log {
-    /// Asks for a durable log up to `lsn`, now or when this thread has nothing else to do.
+    /// Requests a sync of the log up to `lsn`, at once or when this thread has no other work.
     pub(super) fn request(&self, lsn: Lsn) {
         if !GATHERS.get() {
             return self.request_now(lsn);
@@ -94,14 +99,15 @@ impl Log {
         }
     }
 
-    /// Hands over what this thread has held back, or makes it durable itself where it `may_block` and that keeps nobody ([`lead`](super::lead)).
+    /// Submits the requests that this thread has deferred. If it `may_block` and no other thread is
+    /// affected, it may sync the log itself instead ([`lead`](super::lead)).
     pub(crate) fn request_held(&self, may_block: bool) {
         let lsn = HELD.replace(0);
         if lsn == 0 {
             return;
         }
         match self.gathering.submit(lsn) {
-            Submission::Deferred => self.leave(lsn),
+            Submission::Deferred => self.defer(lsn),
             Submission::Sole if may_block && self.lead(lsn) => {}
             Submission::Sole => self.request_beyond_durable(lsn),
             Submission::Request(lsn) => self.request_beyond_durable(lsn),
@@ -114,34 +120,35 @@ impl Log {
         }
     }
 
-    /// Another thread will ask; the log thread sees to it that this one's commits do not depend on when (G2).
-    fn leave(&self, lsn: Lsn) {
-        if self.left.raise(lsn) {
+    /// Leaves the request to another thread, which will submit. The log thread makes sure that this
+    /// thread's commits do not depend on when it does (G2).
+    fn defer(&self, lsn: Lsn) {
+        if self.deferred.raise(lsn) {
             self.kick();
         }
     }
 
-    /// The log thread has nothing to do. Sleeps until it may have; `patience`: see [`Patience`].
-    pub(super) fn rest(&self, patience: &mut Patience) {
-        let left = self.left.highest();
-        if left > self.durable() {
-            let since = *patience.since.get_or_insert_with(Instant::now);
-            match patience.time().checked_sub(since.elapsed()) {
+    /// Called when the log thread has no work. Sleeps until there may be some.
+    pub(super) fn rest(&self, timer: &mut DeferralTimer) {
+        let deferred = self.deferred.highest();
+        if deferred > self.durable() {
+            let since = *timer.since.get_or_insert_with(Instant::now);
+            match timer.time().checked_sub(since.elapsed()) {
                 Some(rest) => std::thread::park_timeout(rest),
                 None => {
-                    self.wanted.request(left);
+                    self.wanted.request(deferred);
                 }
             }
             return;
         }
-        patience.since = None;
-        if patience.synced_at.elapsed() < patience.time() {
-            std::thread::park_timeout(patience.time());
+        timer.since = None;
+        if timer.synced_at.elapsed() < timer.time() {
+            std::thread::park_timeout(timer.time());
             return;
         }
-        if self.left.may_sleep(self.durable()) {
+        if self.deferred.may_sleep(self.durable()) {
             std::thread::park_timeout(LAZY_SYNC / 10);
         }
-        self.left.awake();
+        self.deferred.awake();
     }
 }

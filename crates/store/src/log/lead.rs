@@ -1,44 +1,51 @@
-//! A worker that syncs the log itself: waking the log thread and being woken by it takes as long as a fast device's sync, and with one writer
-//! nobody shares that.
+//! A worker that syncs the log itself, without the log thread. Two thread switches, to the log
+//! thread and back, take as long as a sync of a fast device. With a single writer, no other commit
+//! shares that cost.
 //!
 //! # Picture
 //! ```text
-//! worker:  commit ─ nothing left to do ─ alone? ─ yes ─▶ write, sync ─▶ answer
-//!                                          └───── no ──▶ wanted ─▶ log thread
+//! worker:  commit ─ no more work ─ alone? ─ yes ─▶ write, sync ─▶ answer
+//!                                     └───── no ──▶ wanted ─▶ log thread
 //! ```
 //! # Invariants
-//! - L1: a thread leads only where the log thread has nothing to do and nobody else holds a request back; it never waits for the log's mutex.
-//! - L2: whatever is asked for while a thread leads is the log thread's, which is woken as ever and finds the mutex taken, as the asker would find a
-//!   sync under way: a commit waits for two syncs at most. The next one does not lead, because more is wanted than is durable.
-//! - L3: a thread that may not lead asks as it would otherwise.
+//! - L1: a worker syncs the log itself only if the log thread has no work and no other thread has
+//!   deferred a request. It never waits for the log's mutex.
+//! - L2: requests made during such a sync go to the log thread as usual. It is woken and finds the
+//!   mutex locked, just as a request finds a sync in progress. So a commit waits for at most two
+//!   syncs. The next commit does not sync itself, because more log is wanted than is durable.
+//! - L3: a worker that must not sync the log itself requests the sync from the log thread.
 //! # Concurrency
-//! [`Company`] belongs to the holder of the log's mutex. That more is wanted is read there, too; a request that is made at that moment is
-//! either found, or its asker wakes the log thread, which waits for the mutex: nothing depends on which.
+//! [`SyncHistory`] belongs to the holder of the log's mutex. `wanted` is read under that mutex,
+//! too. A request made at that moment is either seen, or its sender wakes the log thread, which
+//! waits for the mutex. Both are correct.
 //! # Not here
-//! Whether a worker has anything else to do while it is blocked: its event loop knows.
+//! Whether the worker has other work. Its event loop knows that.
 
 use super::Log;
 use crate::page::Lsn;
 use std::time::Duration;
 
-/// A write and a sync of the log by a worker may usually take so long: half of what a statement may keep a worker from the next one. Handing over takes
-/// 50 to 100 us, which a slower device hides.
+/// The longest usual time of a write and a sync for which a worker syncs the log itself. It is half
+/// of the time for which one statement may delay the next one on the same worker. Going through the
+/// log thread takes 50 to 100 us more, which does not matter on a slower device.
 const MOST: Duration = Duration::from_millis(1);
-/// Syncs in a row during which nobody asked for another, before a thread leads: with several writers the log thread has the next group waiting
-/// when a sync ends, and does not have to be handed the mutex first.
-const QUIET_SYNCS: u32 = 32;
+/// The number of consecutive syncs without another request before a worker syncs the log itself.
+/// With several writers, the log thread already has the next group of commits when a sync ends, and
+/// does not have to wait for the mutex.
+const MIN_QUIET_SYNCS: u32 = 32;
 
-/// What the last syncs were like.
+/// Statistics of the recent syncs.
 #[derive(Default)]
-pub(super) struct Company {
-    /// What a write and a sync take: a moving average.
+pub(super) struct SyncHistory {
+    /// The moving average of the time of a write and a sync.
     usual: Duration,
-    /// Syncs since one during which somebody asked for more.
+    /// The number of syncs since the last one during which another sync was requested.
     quiet: u32,
 }
 
-impl Company {
-    /// A sync is over that `took` so long, with the write before it. `more`: another one is wanted already.
+impl SyncHistory {
+    /// Records a sync that `took` this time, including the write before it. `more`: another sync
+    /// was requested meanwhile.
     pub(super) fn synced(&mut self, took: Duration, more: bool) {
         self.usual = (self.usual * 7 + took) / 8;
         self.quiet = if more {
@@ -49,12 +56,13 @@ impl Company {
     }
 
     fn allows_leading(&self) -> bool {
-        self.quiet >= QUIET_SYNCS && self.usual <= MOST
+        self.quiet >= MIN_QUIET_SYNCS && self.usual <= MOST
     }
 }
 
 impl Log {
-    /// Makes the log durable up to `lsn`, which is in the ring, on this thread, if nobody else would do that or wait for it (L1). Whether it did.
+    /// Makes the log durable up to `lsn`, which must be in the ring, on this thread, if L1 permits.
+    /// Returns whether it did.
     pub(super) fn lead(&self, lsn: Lsn) -> bool {
         let Some(mut writer) = self.writer.try_lock() else {
             return false;
@@ -63,8 +71,9 @@ impl Log {
         if durable >= lsn {
             return true;
         }
-        let nobody_waits = self.wanted.highest() <= durable && self.left.highest() <= durable;
-        if self.horizon() < lsn || !nobody_waits || !writer.company.allows_leading() {
+        let no_request_waits =
+            self.wanted.highest() <= durable && self.deferred.highest() <= durable;
+        if self.horizon() < lsn || !no_request_waits || !writer.history.allows_leading() {
             return false;
         }
         self.sync_once(&mut writer);
@@ -77,25 +86,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_short_syncs_that_nobody_else_waited_for_are_led() {
+    fn worker_syncs_only_if_syncs_are_short_and_unshared() {
         let (short, long) = (Duration::from_micros(150), Duration::from_millis(20));
-        let mut company = Company::default();
-        for _ in 0..QUIET_SYNCS {
-            assert!(!company.allows_leading());
-            company.synced(short, false);
+        let mut history = SyncHistory::default();
+        for _ in 0..MIN_QUIET_SYNCS {
+            assert!(!history.allows_leading());
+            history.synced(short, false);
         }
-        assert!(company.allows_leading());
-        company.synced(short, true);
-        for _ in 0..QUIET_SYNCS {
-            assert!(!company.allows_leading(), "somebody waited");
-            company.synced(short, false);
+        assert!(history.allows_leading());
+        history.synced(short, true);
+        for _ in 0..MIN_QUIET_SYNCS {
+            assert!(
+                !history.allows_leading(),
+                "another sync was requested recently"
+            );
+            history.synced(short, false);
         }
-        assert!(company.allows_leading());
-        company.synced(long, false);
-        assert!(!company.allows_leading(), "the device is slow");
+        assert!(history.allows_leading());
+        history.synced(long, false);
+        assert!(!history.allows_leading(), "the device is slow");
         for _ in 0..40 {
-            company.synced(short, false);
+            history.synced(short, false);
         }
-        assert!(company.allows_leading());
+        assert!(history.allows_leading());
     }
 }

@@ -1,4 +1,5 @@
-//! The redo log: reserved by `fetch_add`, filled in parallel, published in order, written and synced by one thread at a time.
+//! The redo log. Writers reserve ranges with `fetch_add` and fill them in parallel. The ranges are
+//! published in order, and one thread at a time writes and syncs them.
 //!
 //! # Picture
 //! ```text
@@ -8,19 +9,31 @@
 //!                                       |<----- at most the ring's size --------->|
 //! ```
 //! # Invariants
-//! - I1: checkpoint ≤ durable or nothing to recover; durable ≤ written ≤ horizon ≤ next ≤ claimed.
-//! - I2: `claimed - checkpoint` stays below the files' capacity less a margin, so a block that recovery may need is never written over.
-//! - I3: pages are written only when the log is durable up to their LSN (the caller of the page writes sees to it).
-//! - I4: a failed write or sync of the log ends the process: what is on disk is unknown from then on.
+//! - I1: durable ≤ written ≤ horizon ≤ next ≤ claimed. Checkpoint ≤ durable, unless there is
+//!   nothing to recover.
+//! - I2: `claimed - checkpoint` stays below the files' capacity less a margin, so a block that
+//!   recovery may need is never overwritten.
+//! - I3: a page is written only when the log is durable up to the page's LSN. The page writer
+//!   ensures this.
+//! - I4: a failed write or sync of the log ends the process, because the contents of the disk are
+//!   unknown from then on.
 //! # Concurrency
-//! `next` and `claimed`: fetch_add by writers. `written`: stored under the `writer` mutex. The horizon: see
-//! [`nfold_sync::prefix`]. Whoever wants a durable log raises `wanted` and wakes the log thread, which writes and syncs all that is there: while the device
-//! is busy, requests gather, so the device sets the pace of group commit; workers hold theirs back to the end of a turn ([`gather`]). When a sync
-//! is over and the next one is wanted already, what that one needs is written before those that waited are woken ([`Pace`]): their work takes all
-//! processors there are, and the device would wait for the log thread to get one. Whoever else needs a durable log (page writer, checkpoint) asks the
-//! log thread as well. A worker that has nothing else to do and nobody's company syncs by itself ([`lead`]). In inline mode the caller does it itself.
+//! Writers change `next` and `claimed` with `fetch_add`. `written` is stored under the `writer`
+//! mutex. For the horizon, see [`nfold_sync::prefix`].
+//!
+//! A thread that needs the log durable raises `wanted` and wakes the log thread, which writes and
+//! syncs everything that is filled. While the device is busy, requests accumulate, so the device
+//! sets the pace of group commit. Workers defer their requests to the end of a turn ([`gather`]).
+//! The page writer and checkpoints request syncs from the log thread, too.
+//!
+//! When a sync ends and another one is already requested, the log thread writes the log for the
+//! next sync before it wakes the waiters ([`SyncTiming`]). The waiters would occupy all processors,
+//! and the device would idle until the log thread gets one.
+//!
+//! A worker with no other work, beside which no other thread commits, syncs the log itself
+//! ([`lead`]). In inline mode, every caller does.
 //! # Failure
-//! A crash loses what was not synced; the scan stops at the first damaged mini-transaction.
+//! A crash loses the log that was not synced. The scan stops at the first damaged mini-transaction.
 
 pub(crate) mod control;
 pub(crate) mod files;
@@ -36,10 +49,10 @@ use crate::buf::AlignedBuf;
 use crate::options::FatalHook;
 use crate::page::Lsn;
 use crate::wait::{Gate, Source, Wait, WakeList};
-use files::{LogFiles, Way};
+use files::{LogFiles, WriteMode};
 use format::*;
-use gather::Patience;
-use lead::Company;
+use gather::DeferralTimer;
+use lead::SyncHistory;
 use nfold_observe::contention::{Contention, WaitKind};
 use nfold_sync::planted::{self, Bug};
 use nfold_sync::{CachePadded, DeferredTarget, FilledPrefix, RequestCoalescer, TargetRequests};
@@ -50,15 +63,16 @@ use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// Blocks written by one call.
+/// The most blocks of one write call.
 const WRITE_BLOCKS: usize = 256;
-/// How often a commit looks at the horizon before it goes to sleep over log before its own that is not in the ring yet: some microseconds. What is
-/// missing is another thread's copy of some bytes, unless that thread has lost its core; sleeping and being woken takes several times as long.
-const HORIZON_LOOKS: u32 = 128;
-/// How long a log position may stay unsynced when nobody asks.
+/// How often a commit polls the horizon before it sleeps until earlier log is filled; this takes a
+/// few microseconds. The missing log is a short copy by another thread, unless that thread was
+/// descheduled. Sleeping and waking takes several times as long.
+const HORIZON_POLLS: u32 = 128;
+/// The longest time that log stays unsynced without a request.
 const LAZY_SYNC: Duration = Duration::from_secs(1);
 
-/// The horizon as something to wait for.
+/// The horizon, as a source of waits.
 pub(crate) struct Filled {
     pub(crate) prefix: FilledPrefix,
     wakers: WakeList,
@@ -74,9 +88,9 @@ impl Source for Filled {
     }
 }
 
-/// How much log there is room for, as something to wait for; the argument is the bytes wanted.
+/// The free space of the log, as a source of waits. The argument is the number of bytes wanted.
 pub(crate) struct Room {
-    /// End of everything reserved, whether it has a place already or not.
+    /// The end of all reserved log, including reservations without a position.
     claimed: CachePadded<AtomicU64>,
     written: CachePadded<AtomicU64>,
     checkpoint: CachePadded<AtomicU64>,
@@ -86,7 +100,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// What would be short if the claimed end were `end`.
+    /// The resource that would be short if the claimed end were `end`.
     fn short(&self, end: Lsn) -> Option<Short> {
         if end.saturating_sub(self.checkpoint.load(Acquire)) > self.usable {
             Some(Short::Files)
@@ -97,7 +111,7 @@ impl Room {
         }
     }
 
-    /// After `claimed` fell, or `written` or `checkpoint` rose.
+    /// Wakes waiters. To be called after `claimed` fell, or `written` or `checkpoint` rose.
     fn wake(&self) {
         self.wakers.wake(|n| self.ready(n));
     }
@@ -114,31 +128,33 @@ impl Source for Room {
 }
 
 struct Writer {
-    /// The block that `written` lies in, as last written.
+    /// The block that contains the position `written`, as last written.
     tail: Box<[u8; BLOCK]>,
     buf: AlignedBuf,
-    pace: Pace,
-    company: Company,
+    timing: SyncTiming,
+    history: SyncHistory,
 }
 
-/// What the last write and the last sync of the log took; zero where nothing asks a clock.
+/// The times of the last write and the last sync of the log; zero in inline mode, which reads no
+/// clock.
 #[derive(Default)]
-struct Pace {
+struct SyncTiming {
     write: Duration,
     sync: Duration,
 }
 
-impl Pace {
-    /// A write before the waiters of a sync are woken may keep them for so large a part of a sync: 1 / this.
-    const PART: u32 = 4;
+impl SyncTiming {
+    /// A write may delay the waking of a sync's waiters by at most 1 / `MAX_PART` of the sync's
+    /// time.
+    const MAX_PART: u32 = 4;
 
-    /// Whether writing is so much shorter than syncing that it may come before waking.
+    /// Whether writing is so much faster than syncing that it may come before waking.
     fn writes_first(&self) -> bool {
-        self.write * Pace::PART <= self.sync
+        self.write * SyncTiming::MAX_PART <= self.sync
     }
 }
 
-/// Numbers for the status.
+/// Counters for the status.
 #[derive(Default)]
 pub(crate) struct LogCounters {
     pub(crate) writes: AtomicU64,
@@ -146,21 +162,21 @@ pub(crate) struct LogCounters {
     pub(crate) waits: AtomicU64,
 }
 
-/// See the module's header.
+/// The redo log. See the module header.
 pub(crate) struct Log {
     pub(crate) filled: Arc<Filled>,
     pub(crate) durable: Arc<Gate>,
-    /// `room.written` as something to wait for.
+    /// The position `room.written`, as a source of waits.
     in_files: Arc<Gate>,
     pub(crate) room: Arc<Room>,
     next: CachePadded<AtomicU64>,
     wanted: CachePadded<TargetRequests>,
     write_wanted: AtomicBool,
-    /// Commits wait for a write and no sync.
+    /// Whether commits wait for a write without a sync.
     cached_wanted: AtomicBool,
     gathering: CachePadded<RequestCoalescer>,
-    /// Up to where threads have left their requests to others ([`gather`], G2).
-    left: CachePadded<DeferredTarget>,
+    /// The highest LSN of the requests deferred to other threads ([`gather`], G2).
+    deferred: CachePadded<DeferredTarget>,
     ring: Ring,
     files: LogFiles,
     generation: u64,
@@ -174,7 +190,8 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// A log whose next byte is `start`, at the beginning of a block; everything before is checkpointed.
+    /// A log whose next byte is `start`, which must be the beginning of a block. All log before it
+    /// is checkpointed.
     pub(crate) fn new(
         files: LogFiles,
         generation: u64,
@@ -211,15 +228,15 @@ impl Log {
             write_wanted: AtomicBool::new(false),
             cached_wanted: AtomicBool::new(false),
             gathering: CachePadded::default(),
-            left: CachePadded::default(),
+            deferred: CachePadded::default(),
             ring: Ring::new(ring as usize),
             files,
             generation,
             writer: Mutex::new(Writer {
                 tail: Box::new([0; BLOCK]),
                 buf: AlignedBuf::new(WRITE_BLOCKS * BLOCK),
-                pace: Pace::default(),
-                company: Company::default(),
+                timing: SyncTiming::default(),
+                history: SyncHistory::default(),
             }),
             inline,
             thread: OnceLock::new(),
@@ -251,23 +268,24 @@ impl Log {
         self.room.checkpoint.load(Acquire)
     }
 
-    /// The control file names `lsn` now: log before it may be written over.
+    /// Called after the control file was written with checkpoint `lsn`. Older log may now be
+    /// overwritten.
     pub(crate) fn set_checkpoint(&self, lsn: Lsn) {
         self.room.checkpoint.fetch_max(lsn, AcqRel);
         self.room.wake();
     }
 
-    /// Bytes of log that may lie between the checkpoint and the claimed end.
+    /// The most bytes of log between the checkpoint and the claimed end.
     pub(crate) fn usable(&self) -> u64 {
         self.room.usable
     }
 
-    /// The largest mini-transaction, bytes of log.
+    /// The size of the largest mini-transaction in bytes of log.
     pub(crate) fn max_mtr(&self) -> u64 {
         (self.ring.size() / 4).min(self.usable() / 4)
     }
 
-    /// Bytes between the checkpoint and the claimed end.
+    /// The bytes between the checkpoint and the claimed end.
     pub(crate) fn age(&self) -> u64 {
         self.room
             .claimed
@@ -275,7 +293,7 @@ impl Log {
             .saturating_sub(self.checkpoint())
     }
 
-    /// Reserves `n` bytes, or says why not.
+    /// Reserves `n` bytes, or returns the resource that is short.
     pub(crate) fn try_claim(&self, n: u64) -> Result<(), Short> {
         let end = self.room.claimed.fetch_add(n, AcqRel) + n;
         match self.room.short(end) {
@@ -287,7 +305,7 @@ impl Log {
         }
     }
 
-    /// Gives back a reservation that is not needed.
+    /// Releases a reservation that is not needed.
     pub(crate) fn unclaim(&self, n: u64) {
         if n > 0 {
             self.room.claimed.fetch_sub(n, AcqRel);
@@ -295,8 +313,8 @@ impl Log {
         }
     }
 
-    /// Appends one mini-transaction. `claimed`: what it had reserved. `stamp(start, end)` runs between the reservation
-    /// of the range and its publication.
+    /// Appends one mini-transaction, which had reserved `claimed` bytes, and returns its range.
+    /// `stamp(start, end)` runs after the range is reserved and before it is published.
     #[allow(unsafe_code)]
     pub(crate) fn append(
         &self,
@@ -317,7 +335,8 @@ impl Log {
         }
         let header = mtr_header(records.len(), crc, start, self.generation);
         let pad = total as usize - MTR_HEADER - records.len();
-        // SAFETY: `[start, end)` was just reserved, is marked below only, and fits behind the written position.
+        // SAFETY: `[start, end)` was just reserved, is marked only below, and fits into the ring
+        // after the written position.
         unsafe {
             self.ring.put(start, &header);
             self.ring.put(start + MTR_HEADER as u64, records);
@@ -331,7 +350,8 @@ impl Log {
         (start, end)
     }
 
-    /// Reservations keep the ring from filling up; a mini-transaction that logged more than it had reserved comes here.
+    /// Waits until the ring has room up to `end`. Reservations normally ensure this. Only a
+    /// mini-transaction that logs more than it reserved gets here.
     #[cold]
     fn wait_for_ring(&self, end: Lsn) {
         self.counters.waits.fetch_add(1, Relaxed);
@@ -341,21 +361,22 @@ impl Log {
         }
     }
 
-    /// Writes what is filled to the files, without a sync.
+    /// Writes all filled log to the files, without a sync.
     pub(crate) fn write_out(&self) {
-        self.write_filled(&mut self.writer.lock(), Way::Direct);
+        self.write_filled(&mut self.writer.lock(), WriteMode::Direct);
     }
 
-    /// The same, for those who wait until the operating system has it.
+    /// As [`write_out`](Self::write_out), for commits that wait until the operating system has the
+    /// log.
     fn write_cached(&self) {
-        self.write_filled(&mut self.writer.lock(), Way::Cached);
+        self.write_filled(&mut self.writer.lock(), WriteMode::Cached);
     }
 
     #[allow(unsafe_code)]
-    fn write_filled(&self, writer: &mut MutexGuard<'_, Writer>, way: Way) {
+    fn write_filled(&self, writer: &mut MutexGuard<'_, Writer>, mode: WriteMode) {
         let (target, synced) = (self.horizon(), self.durable());
         let Writer {
-            tail, buf, pace, ..
+            tail, buf, timing, ..
         } = &mut **writer;
         let mut at = self.written();
         let started = at < target;
@@ -371,8 +392,8 @@ impl Log {
                     block.copy_from_slice(&tail[..]);
                 }
                 let from = BLOCK_HEADER + off;
-                // SAFETY: `[at, at + n)` lies between the written position, which only the holder of this mutex moves, and
-                // the horizon, loaded with Acquire.
+                // SAFETY: `[at, at + n)` lies above the written position, which only the holder of
+                // this mutex moves, and below the horizon, which was loaded with Acquire.
                 unsafe { self.ring.get(at, &mut block[from..from + n]) };
                 block[from + n..].fill(0);
                 seal_block(
@@ -386,9 +407,9 @@ impl Log {
                 blocks += 1;
             }
             if at > self.checkpoint() / PAYLOAD * PAYLOAD + self.files.capacity() {
-                self.die("I2: the log would write over what recovery needs");
+                self.die("I2: the log would overwrite blocks that recovery needs");
             }
-            if let Err(e) = self.files.write(sequence, &buf[..blocks * BLOCK], way) {
+            if let Err(e) = self.files.write(sequence, &buf[..blocks * BLOCK], mode) {
                 self.die(&format!(
                     "writing the log failed, and what is on disk is unknown: {e}"
                 ));
@@ -398,13 +419,13 @@ impl Log {
             self.room.written.store(at, Release);
         }
         if started {
-            pace.write = begun.map_or(Duration::ZERO, |b| b.elapsed());
+            timing.write = begun.map_or(Duration::ZERO, |b| b.elapsed());
             self.in_files.raise(at);
             self.room.wake();
         }
     }
 
-    /// The time, for [`Pace`]; none in inline mode, which is to do the same every time.
+    /// The time for [`SyncTiming`]. `None` in inline mode, which must be deterministic.
     fn clock(&self) -> Option<Instant> {
         (!self.inline).then(Instant::now)
     }
@@ -414,9 +435,12 @@ impl Log {
         std::process::abort();
     }
 
-    /// Makes the log durable up to `lsn` at least; blocks. `lsn` is the end of a mini-transaction that was reserved. Where there is a log thread
-    /// it is asked: a sync made beside it would take the mutex between two of its own, and the commits of a whole group would wait for
-    /// whoever has it to get a processor.
+    /// Makes the log durable at least up to `lsn`, which must be the end of a reserved
+    /// mini-transaction. Blocks.
+    ///
+    /// If there is a log thread, it does the sync. A sync by this thread would take the mutex
+    /// between two syncs of the log thread, and the commits of a whole group would wait until this
+    /// thread is scheduled.
     pub(crate) fn sync_to(&self, lsn: Lsn) {
         if self.durable() >= lsn {
             return;
@@ -430,12 +454,13 @@ impl Log {
         self.sync_here(lsn);
     }
 
-    /// [`sync_to`](Self::sync_to) on this thread: the log's own, or any where there is none.
+    /// As [`sync_to`](Self::sync_to), but always on this thread: the log thread, or any thread if
+    /// there is none.
     fn sync_here(&self, lsn: Lsn) {
         let mut turns = 0;
         while self.durable() < lsn {
             if self.horizon() < lsn {
-                // Somebody is between reservation and mark: a copy of some bytes away.
+                // Another thread has reserved log but not yet marked it. It is only copying bytes.
                 turns += 1;
                 if turns < 100 {
                     std::thread::yield_now()
@@ -452,9 +477,9 @@ impl Log {
         }
     }
 
-    /// Writes what is filled, and makes it durable.
+    /// Writes all filled log and syncs it.
     fn sync_once(&self, writer: &mut MutexGuard<'_, Writer>) {
-        self.write_filled(writer, Way::Direct);
+        self.write_filled(writer, WriteMode::Direct);
         let to = self.written();
         if planted::is(Bug::SkippedSync) {
             return self.durable.raise(to);
@@ -466,17 +491,20 @@ impl Log {
             ));
         }
         self.counters.syncs.fetch_add(1, Relaxed);
-        writer.pace.sync = begun.map_or(Duration::ZERO, |b| b.elapsed());
+        writer.timing.sync = begun.map_or(Duration::ZERO, |b| b.elapsed());
         let more = self.wanted.highest() > to;
-        let Writer { pace, company, .. } = &mut **writer;
-        company.synced(pace.write + pace.sync, more);
-        if more && pace.writes_first() {
-            self.write_filled(writer, Way::Direct);
+        let Writer {
+            timing, history, ..
+        } = &mut **writer;
+        history.synced(timing.write + timing.sync, more);
+        if more && timing.writes_first() {
+            self.write_filled(writer, WriteMode::Direct);
         }
         self.durable.raise(to);
     }
 
-    /// `None`: durable up to `lsn`.
+    /// Requests a sync up to `lsn` and returns a wait for it; `None` if the log is durable up to
+    /// there.
     pub(crate) fn wait_durable(&self, lsn: Lsn) -> Option<Wait> {
         if self.durable() >= lsn {
             return None;
@@ -491,7 +519,8 @@ impl Log {
         Some(wait.watched(&self.contention, WaitKind::CommitSync))
     }
 
-    /// `None`: the log up to `lsn`, which is filled, has been handed to the operating system.
+    /// Requests a write up to `lsn`, which must be filled, and returns a wait for it; `None` if
+    /// that log has been written to the operating system.
     pub(crate) fn wait_written(&self, lsn: Lsn) -> Option<Wait> {
         if self.written() >= lsn {
             return None;
@@ -500,7 +529,8 @@ impl Log {
             if !self.cached_wanted.swap(true, AcqRel) {
                 self.kick();
             }
-            // As in `TargetRequests`: either this sees that the thread has ended, or the thread sees that a write is wanted.
+            // As in `TargetRequests`: either this thread sees that the log thread has ended, or the
+            // log thread sees the request.
             if self.thread.get().is_some() && self.wanted.is_served() {
                 let wait = Wait::on(self.in_files.clone(), lsn);
                 return Some(wait.watched(&self.contention, WaitKind::CommitSync));
@@ -510,9 +540,10 @@ impl Log {
         None
     }
 
+    /// A wait until the horizon reaches `lsn`; `None` if it has.
     pub(crate) fn wait_filled(&self, lsn: Lsn) -> Option<Wait> {
         let lsn = lsn.min(self.next.load(Relaxed));
-        for _ in 0..HORIZON_LOOKS {
+        for _ in 0..HORIZON_POLLS {
             if self.horizon() >= lsn {
                 return None;
             }
@@ -522,7 +553,7 @@ impl Log {
         Some(wait.watched(&self.contention, WaitKind::CommitOrder))
     }
 
-    /// Until there is room for `bytes` more.
+    /// A wait until there is room for `bytes` more bytes.
     pub(crate) fn wait_room(&self, short: Short, bytes: u64) -> Wait {
         let kind = match short {
             Short::Ring => WaitKind::LogRing,
@@ -537,34 +568,35 @@ impl Log {
         }
     }
 
-    /// Asks the log thread to empty the ring.
+    /// Requests the log thread to write the ring's contents.
     pub(crate) fn want_write(&self) {
         if !self.write_wanted.swap(true, AcqRel) {
             self.kick();
         }
     }
 
-    /// Body of the log thread; returns after [`stop`](Self::stop).
+    /// The body of the log thread. Returns after [`stop`](Self::stop).
     pub(crate) fn run(&self) {
         let _ = self.thread.set(std::thread::current());
-        let mut patience = Patience::new();
+        let mut timer = DeferralTimer::new();
         while !self.stop.load(Acquire) {
             let (wanted, durable) = (self.wanted.highest(), self.durable());
             if wanted > durable {
                 let begun = Instant::now();
                 self.sync_here(wanted);
-                patience.synced(begun);
-            } else if patience.synced_at().elapsed() >= LAZY_SYNC {
-                // Before the writes, which may never end: what was only written is durable after a second.
+                timer.synced(begun);
+            } else if timer.synced_at().elapsed() >= LAZY_SYNC {
+                // This comes before the writes, which may never end: all log is durable after one
+                // second.
                 let begun = Instant::now();
                 self.sync_here(self.horizon());
-                patience.synced(begun);
+                timer.synced(begun);
             } else if self.write_wanted.swap(false, AcqRel) {
                 self.write_out();
             } else if self.cached_wanted.swap(false, AcqRel) {
                 self.write_cached();
             } else {
-                self.rest(&mut patience);
+                self.rest(&mut timer);
             }
         }
         let wanted = self.wanted.close();
@@ -580,11 +612,11 @@ impl Log {
     }
 }
 
-/// What [`Log::try_claim`] lacked.
+/// The resource that [`Log::try_claim`] lacked.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Short {
-    /// A checkpoint has to move.
+    /// Space in the files: the checkpoint has to advance.
     Files,
-    /// The log has to be written.
+    /// Space in the ring: the log has to be written.
     Ring,
 }

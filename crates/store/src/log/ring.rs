@@ -1,9 +1,9 @@
-//! The log's bytes in memory, until the log thread has written them.
+//! The log's ring buffer. It holds the log's bytes until the log thread has written them.
 //!
 //! # Invariants
-//! - I1: a byte position is written by one thread only between its reservation and its mark, and not before what lay there a
-//!   lap earlier was written to the files.
-//! - I2: a byte is read by the log writer only below the horizon, that is after its writer marked it.
+//! - R1: a thread writes a byte only between the reservation of its range and the mark that
+//!   publishes it, and only after the byte that lay there one lap earlier was written to the files.
+//! - R2: the log writer reads a byte only below the horizon, so after its writer marked it.
 
 use std::cell::UnsafeCell;
 
@@ -11,11 +11,11 @@ pub(crate) struct Ring {
     bytes: Box<[UnsafeCell<u8>]>,
 }
 
-// SAFETY: the bytes are plain data; I1 and I2 keep accesses from different threads apart.
+// SAFETY: the bytes are plain data; R1 and R2 keep accesses from different threads apart.
 unsafe impl Sync for Ring {}
 
 impl Ring {
-    /// `size`: a power of two.
+    /// `size` must be a power of two.
     pub(crate) fn new(size: usize) -> Ring {
         assert!(size.is_power_of_two(), "ring sizes are powers of two");
         Ring {
@@ -31,34 +31,37 @@ impl Ring {
         let from = at as usize & (self.bytes.len() - 1);
         assert!(
             len <= self.bytes.len(),
-            "I1: a range is no longer than the ring"
+            "R1: a range is no longer than the ring"
         );
         (from, len.min(self.bytes.len() - from))
     }
 
-    /// Copies `data` to stream position `at`.
+    /// Copies `data` into the ring at log position `at`.
     ///
     /// # Safety
-    /// The caller has reserved `[at, at + data.len())`, has not marked it yet, and `at + data.len()` is at most the
-    /// written position plus the ring's size (I1).
+    /// The caller has reserved `[at, at + data.len())` and has not marked it yet, and `at +
+    /// data.len()` is at most the written position plus the ring's size (R1).
     pub(crate) unsafe fn put(&self, at: u64, data: &[u8]) {
         let (from, first) = self.pieces(at, data.len());
         let base = self.bytes.as_ptr().cast::<u8>().cast_mut();
-        // SAFETY: both pieces lie inside the ring (`pieces`), and by the caller's promise nobody else accesses them now.
+        // SAFETY: both pieces lie inside the ring (`pieces`). By the caller's promise, no other
+        // thread accesses them now.
         unsafe {
             std::ptr::copy_nonoverlapping(data.as_ptr(), base.add(from), first);
             std::ptr::copy_nonoverlapping(data.as_ptr().add(first), base, data.len() - first);
         }
     }
 
-    /// Copies from stream position `at` into `out`.
+    /// Copies the bytes at log position `at` into `out`.
     ///
     /// # Safety
-    /// `[at, at + out.len())` lies below the horizon, loaded with Acquire, and above the written position (I2).
+    /// `[at, at + out.len())` lies above the written position and below the horizon, which was
+    /// loaded with Acquire (R2).
     pub(crate) unsafe fn get(&self, at: u64, out: &mut [u8]) {
         let (from, first) = self.pieces(at, out.len());
         let base = self.bytes.as_ptr().cast::<u8>();
-        // SAFETY: as in `put`; the bytes are not written again before the caller has moved the written position.
+        // SAFETY: as in `put`. The bytes are not overwritten before the caller moves the written
+        // position.
         unsafe {
             std::ptr::copy_nonoverlapping(base.add(from), out.as_mut_ptr(), first);
             std::ptr::copy_nonoverlapping(base, out.as_mut_ptr().add(first), out.len() - first);
@@ -71,12 +74,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wraps_around() {
+    fn copies_wrap_around() {
         let ring = Ring::new(64);
         let data: Vec<u8> = (0..48).collect();
         for at in [0u64, 16, 48, 64 * 7 + 40] {
             let mut out = vec![0; 48];
-            // SAFETY: one thread.
+            // SAFETY: only one thread uses the ring.
             unsafe {
                 ring.put(at, &data);
                 ring.get(at, &mut out);

@@ -1,4 +1,4 @@
-//! Reads the log back: whole mini-transactions from a checkpoint on, until it ends.
+//! Reads the log from a checkpoint to its end, one complete mini-transaction at a time.
 
 use super::files::LogFiles;
 use super::format::*;
@@ -7,24 +7,25 @@ use crate::page::Lsn;
 
 const CHUNK: usize = 64 * BLOCK;
 
-/// A forward reader of one generation of log.
+/// A forward reader of one generation of the log.
 pub(crate) struct Scan<'a> {
     files: &'a LogFiles,
     generation: u64,
-    /// Next block to look at, and its bytes if `chunk` holds them.
+    /// A cached run of blocks. The first one is block `chunk_first`.
     chunk: Vec<u8>,
     chunk_first: u64,
-    /// Position in the stream: start of the next mini-transaction.
+    /// The log position of the next mini-transaction.
     at: Lsn,
-    /// Where reading must stop: the position `at` one lap later would be the start again.
+    /// Where reading must stop: one lap after the start, where the files would contain the start
+    /// again.
     limit: Lsn,
     max_len: usize,
-    /// The block that was not there when reading ended.
+    /// The missing block at which reading ended.
     missing: Option<u64>,
 }
 
 impl<'a> Scan<'a> {
-    /// `from` is the start of a mini-transaction, or the end of the log. `max_len`: no mini-transaction has more bytes of records.
+    /// `from` is the start of a mini-transaction, or the end of the log.
     pub(crate) fn new(files: &'a LogFiles, generation: u64, from: Lsn) -> Self {
         let limit = from / PAYLOAD * PAYLOAD + files.capacity();
         Scan {
@@ -39,17 +40,20 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Start of the next mini-transaction; when [`next`](Self::next) gave `None`, the end of the log.
+    /// The start of the next mini-transaction. After [`next`](Self::next) returned `None`, the end
+    /// of the log.
     pub(crate) fn position(&self) -> Lsn {
         self.at
     }
 
-    /// When [`next`](Self::next) gave `None` because a block is not one of this log: which.
+    /// The sequence of the block at which reading ended, if [`next`](Self::next) returned `None`
+    /// because that block does not belong to this log.
     pub(crate) fn missing(&self) -> Option<u64> {
         self.missing
     }
 
-    /// The records of the next mini-transaction into `records`. Gives (start, end), `None` at the end of the log.
+    /// Reads the records of the next mini-transaction into `records`. Returns (start, end), or
+    /// `None` at the end of the log.
     pub(crate) fn next(&mut self, records: &mut Vec<u8>) -> Result<Option<(Lsn, Lsn)>, StoreError> {
         let start = self.at;
         let mut header = [0u8; MTR_HEADER];
@@ -65,7 +69,8 @@ impl<'a> Scan<'a> {
             return Ok(None);
         }
         records.clear();
-        // A wrong length may be large: look at a piece at a time, and stop where the log does.
+        // The length may be wrong and very large. So the records are read in chunks, and reading
+        // stops where the log does.
         while records.len() < len {
             let have = records.len();
             let n = (len - have).min(CHUNK);
@@ -81,7 +86,7 @@ impl<'a> Scan<'a> {
         Ok(Some((start, end)))
     }
 
-    /// Stream bytes at `lsn`; false where the log ends before.
+    /// Copies log bytes from `lsn` on. Returns false if the log ends before `out` is full.
     fn copy(&mut self, mut lsn: Lsn, mut out: &mut [u8]) -> Result<bool, StoreError> {
         while !out.is_empty() {
             if lsn >= self.limit {

@@ -1,10 +1,11 @@
-//! Taking pages from a space, and giving them back.
+//! Allocation of pages from a space, and freeing them.
 //!
 //! # Picture
 //! See [`crate::space`] for the free list: a stack in the header page, continued in trunk pages.
 //! # Concurrency
-//! The space's header page is latched from the first allocation to the commit, so numbers are given out one mini-transaction at a
-//! time, and a page freed here is given out by others only after this one's log range is reserved.
+//! The space's header page is latched from the first allocation to the commit. So one
+//! mini-transaction at a time allocates page numbers. A page freed by this one can be allocated by
+//! others only after this one's log range is reserved.
 
 use super::{Latched, Mtr};
 use crate::core::Count;
@@ -15,7 +16,8 @@ use nfold_sync::page_word::{frame_of, is_exclusive};
 use std::sync::atomic::Ordering;
 
 impl<'a> Mtr<'a> {
-    /// A new page, zero but for its header, latched. Reserved before; never fails.
+    /// Allocates a page, which is returned latched: its header, followed by zeros. It must have
+    /// been reserved, and cannot fail.
     pub fn alloc_page(
         &mut self,
         space: SpaceId,
@@ -27,12 +29,12 @@ impl<'a> Mtr<'a> {
             .claims
             .iter()
             .position(|c| c.space.id() == space)
-            .expect("I2: reserve() comes before alloc_page()");
+            .expect("I2: reserve() is called before alloc_page()");
         let claim = &mut self.claims[at];
         claim.pages = claim
             .pages
             .checked_sub(1)
-            .expect("I2: no more pages are taken than were reserved");
+            .expect("I2: no more pages are allocated than were reserved");
         let space = claim.space;
         let page = self.take_number(at);
         space.claimed.fetch_sub(1, Ordering::SeqCst);
@@ -42,7 +44,7 @@ impl<'a> Mtr<'a> {
         p
     }
 
-    /// A page number: from the header's list, the trunk page, or the end of the space.
+    /// Takes a page number from the header page's list, the trunk page, or the end of the space.
     fn take_number(&mut self, claim: usize) -> u32 {
         let (space, trunk) = (self.claims[claim].space, self.claims[claim].trunk);
         let h = self.latch_header(space);
@@ -70,7 +72,8 @@ impl<'a> Mtr<'a> {
         page
     }
 
-    /// The space's header page; resident, because `reserve` pinned it, even if the space was dropped since.
+    /// Latches the space's header page. It is resident because `reserve` pinned it, even if the
+    /// space was dropped since.
     fn latch_header(&mut self, space: &'a Space) -> Latched {
         let id = space::header_page(space.id());
         if let Some(p) = self.find(id) {
@@ -88,10 +91,10 @@ impl<'a> Mtr<'a> {
         }
     }
 
-    /// Latches a page whose old content does not matter, resident or not.
+    /// Latches a page whose old contents do not matter, whether it is resident or not.
     fn latch_new(&mut self, space: &'a Space, id: PageId) -> Latched {
         if let Some(p) = self.find(id) {
-            return p; // a trunk page that gave its own number
+            return p; // The number is that of a trunk page whose list was used up.
         }
         let word = space.dir().get_or_make(id.page);
         loop {
@@ -119,19 +122,19 @@ impl<'a> Mtr<'a> {
         }
     }
 
-    /// Gives the page back to its space. It stays latched until the end.
+    /// Frees a page. It stays latched until the end.
     pub fn free_page(&mut self, p: Latched) {
         let id = self.id(p);
-        assert!(id.page != 0, "I: a space's header page is never freed");
+        assert!(id.page != 0, "a space's header page is never freed");
         debug_assert!(
             self.u16(p, header::PAGE_TYPE) != PageType::FREE,
-            "I: a page is freed once"
+            "a page is freed only once"
         );
         let at = self
             .claims
             .iter()
             .position(|c| c.space.id() == id.space)
-            .expect("I2: reserve() comes before free_page()");
+            .expect("I2: reserve() is called before free_page()");
         let h = self.latch_header(self.claims[at].space);
         let count = self.u32(h, space::COUNT_OFF) as usize;
         if count < space::LIST_MAX {

@@ -1,26 +1,33 @@
-//! Mini-transactions: the unit of atomic change.
+//! Mini-transactions: the unit of atomic change of pages.
 //!
 //! # Picture
 //! ```text
 //! reserve (may wait) → latch pages (may wait) → write / op / alloc_page / free_page → commit
-//!                                                 └ each changes the page and appends a redo record to `records`
-//! commit: reserve the log range, copy the records in, run the caller's function, stamp pages (LSN, rec_lsn),
-//!         release latches, mark the range filled
+//!                                               each changes a page and appends a redo record
+//! commit: reserve the log range, copy the records in, run the caller's function,
+//!         stamp pages (LSN, rec_lsn), release latches, mark the range filled
 //! ```
 //! # Invariants
-//! - I1: a changed mini-transaction is committed; dropping it ends the process, because its pages cannot be put back.
-//! - I2: from the first change on nothing waits for a lock of the layers above, for I/O, or for space; all of that was reserved.
+//! - I1: a changed mini-transaction is committed. Dropping it ends the process, because its changes
+//!   cannot be undone.
+//! - I2: after the first change, it does not wait for locks of the layers above, for I/O, or for
+//!   space. All of these were reserved before.
 //! - I3: a changed page stays latched until its LSN and `rec_lsn` are set.
-//! - I4: a page is latched at most once by a mini-transaction.
+//! - I4: a mini-transaction latches a page at most once.
 //! # Concurrency
-//! Latch order: pages of one tree (leaves left to right, then inner pages upwards) → the table's limbo page → undo pages → overflow pages → space
-//! header pages. [`Mtr::alloc_page`] and [`Mtr::free_page`] latch the header page of the space, so they come after all other latches, one space at
-//! a time in rising order of ids. [`Mtr::reserve`] may latch a trunk page of the free list, which has no place in the order: nobody sleeps for one
-//! that is latched ([`Mtr::upgrade`] and `try_latch` do not sleep either).
+//! The latch order is: pages of one tree (leaves from left to right, then inner pages upwards), the
+//! table's orphaned-page list, undo pages, overflow pages, header pages of spaces.
 //!
-//! The order is one of what pages *are*. A number that is not protected by a latch (of the parent, of the left sibling, of the page that lists it) may name
-//! any page by the time of the latch; so who sleeps for such a one holds nothing, and lets go of it before it sleeps for another. That is why a
-//! mini-transaction latches pages of one tree only: it descends to it by unprotected numbers.
+//! [`Mtr::alloc_page`] and [`Mtr::free_page`] latch the header page of the space. So they come
+//! after all other latches, one space at a time in ascending order of ids. [`Mtr::reserve`] may
+//! latch a trunk page of the free list. That page has no place in the order, because no thread
+//! waits for its latch. [`Mtr::upgrade`] and `try_latch` do not wait either.
+//!
+//! The order depends on the kind of page. A page number that is not protected by a latch (of the
+//! parent, of the left sibling, of the page that contains it) may belong to any kind of page by the
+//! time of the latch. So a thread that waits for the latch of such a page must hold no latch, and
+//! must release it before it waits for another. Therefore a mini-transaction latches pages of one
+//! tree only: the descent uses unprotected page numbers.
 
 mod alloc;
 mod reserve;
@@ -39,7 +46,7 @@ use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::Ordering;
 
-/// Records buffers larger than this are not kept for reuse.
+/// Buffers for records that are larger than this are not reused.
 const KEEP_RECORDS: usize = 256 << 10;
 
 thread_local! {
@@ -47,16 +54,17 @@ thread_local! {
     static HERE: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Mini-transactions that this thread has open: after a panic, whether its place lay inside one.
+/// The number of mini-transactions that this thread has open. After a panic, this shows whether the
+/// panic happened inside one.
 pub fn mini_transactions_here() -> u32 {
     HERE.get()
 }
 
-/// A page that an [`Mtr`] has latched: its index there.
+/// A handle for a page that an [`Mtr`] has latched.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Latched(pub(crate) u32);
 
-/// The log range of a committed mini-transaction; `start == end` if it changed nothing.
+/// The log range of a committed mini-transaction. `start == end` if it changed nothing.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MtrEnd {
     pub start: Lsn,
@@ -70,7 +78,7 @@ enum State {
     Released,
 }
 
-struct Held<'a> {
+struct LatchedPage<'a> {
     id: PageId,
     word: &'a PageWord,
     words: &'a [AtomicU64; PAGE_WORDS],
@@ -79,17 +87,18 @@ struct Held<'a> {
     state: State,
 }
 
-/// What was reserved in one space.
+/// The reservations in one space.
 struct Claim<'a> {
     space: &'a Space,
     pages: u32,
     trunk: Option<Latched>,
 }
 
-/// See the module's header. Dropping it without changes releases the latches; with changes it ends the process.
+/// A mini-transaction. See the module header. Dropping it releases the latches if it changed
+/// nothing; otherwise it ends the process.
 pub struct Mtr<'a> {
     core: &'a Core,
-    pages: SmallVec<[Held<'a>; 8]>,
+    pages: SmallVec<[LatchedPage<'a>; 8]>,
     records: Vec<u8>,
     log_claimed: u64,
     frames: SmallVec<[u32; 4]>,
@@ -112,7 +121,9 @@ impl<'a> Mtr<'a> {
         }
     }
 
-    /// Latches a page exclusively; sleeps while another holds it; `Wait` if it is not resident. A page latched already stays so.
+    /// Latches a page exclusively, and waits while another thread holds the latch. Returns `Wait`
+    /// if the page is not resident. Does nothing if this mini-transaction has already latched the
+    /// page.
     pub fn latch(&mut self, id: PageId) -> Result<Latched, Stop> {
         if let Some(p) = self.find(id) {
             return Ok(p);
@@ -121,7 +132,7 @@ impl<'a> Mtr<'a> {
         self.latch_in(space, id)
     }
 
-    /// As [`latch`](Self::latch), in a space at hand.
+    /// As [`latch`](Self::latch), for a page of `space`.
     fn latch_in(&mut self, space: &'a Space, id: PageId) -> Result<Latched, Stop> {
         let core = self.core;
         loop {
@@ -139,7 +150,8 @@ impl<'a> Mtr<'a> {
         Ok(space.ok_or(StoreError::SpaceGone(id.space))?)
     }
 
-    /// As [`latch`](Self::latch) of a page that this mini-transaction has not latched, but `None` where that would sleep.
+    /// As [`latch`](Self::latch), for a page that this mini-transaction has not latched. Returns
+    /// `None` instead of waiting for another holder.
     fn try_latch(&mut self, id: PageId) -> Result<Option<Latched>, Stop> {
         debug_assert!(self.find(id).is_none(), "I4: a page is latched once");
         let (core, space) = (self.core, self.space(id)?);
@@ -163,17 +175,17 @@ impl<'a> Mtr<'a> {
         }
     }
 
-    /// Whether no latch is held.
+    /// Whether this mini-transaction holds no latch.
     pub fn holds_nothing(&self) -> bool {
         self.pages.iter().all(|h| h.state == State::Released)
     }
 
     fn hold(&mut self, id: PageId, word: &'a PageWord, before: u64) -> Latched {
-        let frame = frame_of(before).expect("I: a latched page is resident");
+        let frame = frame_of(before).expect("a latched page is resident");
         self.core.counters.add(Count::LatchesAcquired as usize, 1);
         self.core.frames.touch(frame);
         let words = self.core.frames.words(frame);
-        self.pages.push(Held {
+        self.pages.push(LatchedPage {
             id,
             word,
             words,
@@ -184,14 +196,15 @@ impl<'a> Mtr<'a> {
         Latched(self.pages.len() as u32 - 1)
     }
 
-    /// Latches the page that was read, if it is unchanged since.
+    /// Latches a page that was read before, unless it has changed since.
     pub fn upgrade(&mut self, page: &PageRef<'_>) -> Option<Latched> {
         let id = page.id();
         if let Some(p) = self.find(id) {
             let held = self.held(p);
             return (held.before == page.seen && held.state == State::Unchanged).then_some(p);
         }
-        // The latch is had only while the page is still the one that was read, and so the space's.
+        // `try_latch` succeeds only if the page is still the one that was read, and so a page of
+        // this space.
         let word = self.core.spaces.get(id.space)?.dir().get(id.page)?;
         if !std::ptr::eq(word, page.word) || !word.try_latch(page.seen) {
             return None;
@@ -199,7 +212,7 @@ impl<'a> Mtr<'a> {
         Some(self.hold(id, word, page.seen))
     }
 
-    /// The latch that this mini-transaction already has on `id`, if any.
+    /// The handle of page `id` if this mini-transaction has latched it.
     pub fn find(&self, id: PageId) -> Option<Latched> {
         let at = self
             .pages
@@ -208,7 +221,7 @@ impl<'a> Mtr<'a> {
         Some(Latched(at as u32))
     }
 
-    /// Releases a latch early. Panics if the page was changed by this mini-transaction.
+    /// Releases a latch before the end. Panics if this mini-transaction has changed the page.
     pub fn unlatch(&mut self, p: Latched) {
         let held = &mut self.pages[p.0 as usize];
         assert!(
@@ -219,11 +232,11 @@ impl<'a> Mtr<'a> {
         held.word.release_unchanged(held.before);
     }
 
-    fn held(&self, p: Latched) -> &Held<'a> {
+    fn held(&self, p: Latched) -> &LatchedPage<'a> {
         let held = &self.pages[p.0 as usize];
         debug_assert!(
             held.state != State::Released,
-            "I: a released latch is not used"
+            "a released latch is not used"
         );
         held
     }
@@ -256,7 +269,8 @@ impl<'a> Mtr<'a> {
         words::copy_out(self.words(p), off, out);
     }
 
-    /// Changes page `p`, and logs it as `op` with `payload` in pieces.
+    /// Changes page `p` with `apply`, and logs the change as `op`. `payload` is concatenated from
+    /// its pieces.
     fn change(&mut self, p: Latched, op: u8, payload: &[&[u8]], apply: impl FnOnce(&PageMut<'_>)) {
         let held = &mut self.pages[p.0 as usize];
         assert!(held.state != State::Released, "I3: changes need the latch");
@@ -265,11 +279,11 @@ impl<'a> Mtr<'a> {
         apply(&PageMut::new(held.id, held.words));
     }
 
-    /// Stores `bytes` at `off`, and logs them. They lie within the page.
+    /// Stores `bytes` at `off`, and logs them. They must lie within the page.
     pub fn write(&mut self, p: Latched, off: usize, bytes: &[u8]) {
         assert!(
             off + bytes.len() <= crate::PAGE_SIZE,
-            "I: writes lie within the page"
+            "writes lie within the page"
         );
         self.change(
             p,
@@ -281,17 +295,15 @@ impl<'a> Mtr<'a> {
 
     /// Zeroes `[off, off + len)`, and logs that in a few bytes.
     pub fn zero(&mut self, p: Latched, off: usize, len: usize) {
-        assert!(
-            off + len <= crate::PAGE_SIZE,
-            "I: writes lie within the page"
-        );
+        assert!(off + len <= crate::PAGE_SIZE, "writes lie within the page");
         let payload = [(off as u16).to_le_bytes(), (len as u16).to_le_bytes()];
         self.change(p, redo::ZERO, &[&payload[0], &payload[1]], |page| {
             page.fill_zero(off, len)
         });
     }
 
-    /// Logs `op` (0x20 and above) with `payload` (below 64 KiB), and applies it through the [`crate::RedoHandler`].
+    /// Logs operation `op` (at least 0x20) with `payload` (less than 64 KiB), and applies it
+    /// through the [`crate::RedoHandler`].
     pub fn op(&mut self, p: Latched, op: u8, payload: &[u8]) {
         self.op_pieces(p, op, &[payload]);
     }
@@ -316,7 +328,7 @@ impl<'a> Mtr<'a> {
         }
     }
 
-    /// Raises the page's newest transaction id to `id`; logged.
+    /// Raises the page's newest transaction id to `id`, and logs that.
     pub fn set_newest_trx(&mut self, p: Latched, id: TrxId) {
         if self.u64(p, header::NEWEST_TRX) < id {
             self.change(p, redo::NEWEST_TRX, &[&id.to_le_bytes()], |page| {
@@ -325,7 +337,7 @@ impl<'a> Mtr<'a> {
         }
     }
 
-    /// Makes `p` a fresh page: zero but for its header. For reusing a page that is latched.
+    /// Initializes `p`: its header, followed by zeros. For reusing a latched page.
     pub fn init_page(&mut self, p: Latched, page_type: u16, level: u16, index_id: u64) {
         let payload = redo::init_payload(page_type, level, index_id, 1);
         self.change(p, redo::INIT, &[&payload], |page| {
@@ -333,36 +345,37 @@ impl<'a> Mtr<'a> {
         });
     }
 
-    /// Stores bytes that carry no meaning of their own: they are not logged, do not make the page dirty, and readers need not start over
-    /// because of them.
+    /// Stores bytes that are only a hint. They are not logged, do not make the page dirty, and do
+    /// not invalidate concurrent reads.
     pub fn write_hint(&mut self, p: Latched, off: usize, bytes: &[u8]) {
         words::store_bytes(self.words(p), off, bytes);
     }
 
-    /// Whether anything was changed: from then on only `commit` is allowed to end this.
+    /// Whether anything was changed. If so, the mini-transaction must end with a commit.
     pub fn changed(&self) -> bool {
         !self.records.is_empty()
     }
 
-    /// Forgets the redo after the first `len` bytes, as if it had never been logged.
+    /// Removes the redo after the first `len` bytes, as if it had not been logged.
     #[cfg(feature = "planted")]
     pub fn unlog(&mut self, len: usize) {
         self.records.truncate(len);
     }
 
-    /// Bytes of redo so far.
+    /// The bytes of redo so far.
     pub fn log_len(&self) -> usize {
         self.records.len()
     }
 
-    /// Appends the redo to the log, stamps and releases the pages. Does not wait for the disk.
+    /// Appends the redo to the log, stamps the changed pages and releases all latches. Does not
+    /// wait for the disk.
     pub fn commit(self) -> MtrEnd {
         self.commit_with(|_| {})
     }
 
-    /// As [`commit`](Self::commit); `f` gets the end LSN after the log range is reserved, and runs before the range counts as
-    /// filled: what it stores is visible to whoever reads a horizon at or past that LSN. If nothing was changed, `f` gets
-    /// the current horizon.
+    /// As [`commit`](Self::commit). Calls `f` with the end LSN after the log range is reserved and
+    /// before it is marked as filled. So the effects of `f` are visible to every thread that reads
+    /// a horizon at or above that LSN. If nothing was changed, `f` receives the current horizon.
     pub fn commit_with(mut self, f: impl FnOnce(Lsn)) -> MtrEnd {
         if !self.changed() {
             let lsn = self.core.log.horizon();
@@ -391,7 +404,7 @@ impl<'a> Mtr<'a> {
         MtrEnd { start, end }
     }
 
-    /// A corruption error about a latched page.
+    /// A corruption error that names a latched page.
     pub fn corrupt(&self, p: Latched, what: &'static str) -> StoreError {
         StoreError::Corrupt {
             page: self.id(p),
@@ -424,7 +437,7 @@ impl Drop for Mtr<'_> {
         }
         let records = std::mem::take(&mut self.records);
         if records.capacity() > 0 && records.capacity() <= KEEP_RECORDS {
-            // Fails only while the thread's locals are torn down: the buffer is then simply dropped.
+            // Fails only while the thread's locals are being destroyed. Then the buffer is dropped.
             let _ = RECORDS.try_with(|pool| pool.borrow_mut().push(records));
         }
     }

@@ -1,10 +1,12 @@
-//! What a mini-transaction secures before its first change: log space, page numbers with blocks behind them, frames, and a
-//! resident header page.
+//! The reservations of a mini-transaction before its first change: log space, page numbers with
+//! blocks in the file, frames, and a resident header page.
 //!
 //! # Invariants
-//! - I2 of [`super`]: after this nothing has to wait. What was taken here and not used goes back when the [`Mtr`] ends.
+//! - I2 of [`super`]: after the reservations, it does not wait. Unused reservations are released
+//!   when the [`Mtr`] ends.
 //! # Failure
-//! A full disk, a full pool or too large a request is an error here, where nothing has been changed yet.
+//! A full disk, a full pool or a request that is too large is an error here, before anything has
+//! changed.
 
 use super::{Claim, Mtr};
 use crate::core::Core;
@@ -19,15 +21,19 @@ use nfold_sync::page_word::frame_of;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Log bytes that allocating one page takes at most, unless a trunk page is used up.
+/// The most log bytes of one page allocation that does not consume a trunk page.
 const ALLOC_LOG: usize = 160;
-/// Log bytes that moving a trunk page into the header takes.
+/// The log bytes for moving the contents of a trunk page into the header page.
 const TRUNK_LOG: usize = crate::PAGE_SIZE + 128;
+
 impl Mtr<'_> {
-    /// Before the first change: log space for `log_bytes` of redo in all, and for `new_pages` calls of
-    /// [`alloc_page`](Self::alloc_page) on `space` frames and file space (their own redo is added). Also needed before
-    /// [`free_page`](Self::free_page) (with `new_pages` 0), because it makes the space's header page resident and keeps it so.
-    /// May be called several times, for several spaces; not after a change.
+    /// Reserves resources before the first change: `log_bytes` bytes of redo in total, and frames
+    /// and file space for `new_pages` calls of [`alloc_page`](Self::alloc_page) on `space`, whose
+    /// redo is added automatically.
+    ///
+    /// Also required before [`free_page`](Self::free_page), with `new_pages` 0, because it makes
+    /// the space's header page resident and pins it. May be called several times, for several
+    /// spaces, but not after a change. On `Wait`, call again.
     pub fn reserve(
         &mut self,
         log_bytes: usize,
@@ -86,11 +92,13 @@ impl Mtr<'_> {
                 }
             }
         }
-        // The oldest dirty page is latched, perhaps by this very caller: it has to let go and come back.
+        // The oldest dirty page is latched, perhaps by this very caller. It has to release its
+        // latches and try again.
         Err(Stop::Wait(Wait::ready()))
     }
 
-    /// The claim on a space, with its header page resident and pinned. Gives its index.
+    /// The claim on a space, whose header page is made resident and pinned. Returns the claim's
+    /// index.
     fn claim_space(&mut self, id: SpaceId) -> Result<usize, Stop> {
         let core = self.core;
         let at = match self.claims.iter().position(|c| c.space.id() == id) {
@@ -100,7 +108,8 @@ impl Mtr<'_> {
                 space.pin();
                 if !space.is(id) || space.gone.load(Ordering::SeqCst) {
                     core.unpin_header(space);
-                    return Err(Stop::Error(StoreError::SpaceGone(id))); // I6 of `space`: pinned too late
+                    // I6 of `space`: the pin came too late.
+                    return Err(Stop::Error(StoreError::SpaceGone(id)));
                 }
                 self.claims.push(Claim {
                     space,
@@ -114,12 +123,16 @@ impl Mtr<'_> {
         Ok(at)
     }
 
-    /// If the list in the header page is too short, latches the trunk page that continues it. Gives whether it did.
+    /// Latches the trunk page that continues the list in the header page, if that list is too short
+    /// for `pages`. Returns whether it did.
     ///
-    /// Never waits for that latch: who has it goes on to latch whatever its change needs, and the caller may hold some of that (the row's leaf and
-    /// the stream's page, when an undo record needs a page); besides, the number may name another page by now, whose place in the order nobody
-    /// knows. Whoever finds it taken does without: who has it is about to move its list into the header, and until then numbers come from the end
-    /// of the space.
+    /// This never waits for the latch, for two reasons. The holder goes on to latch the pages that
+    /// it needs, and this caller may hold some of those (the row's leaf and the undo page, when an
+    /// undo record needs a page). Besides, the number may belong to another page by now, with an
+    /// unknown place in the latch order.
+    ///
+    /// If the trunk page is latched, the caller does without it: its holder is about to move the
+    /// list into the header page. Until then, page numbers come from the end of the space.
     fn claim_trunk(&mut self, claim: usize, pages: u32) -> Result<bool, Stop> {
         let Claim { space, trunk, .. } = &self.claims[claim];
         if trunk.is_some() {
@@ -129,7 +142,7 @@ impl Mtr<'_> {
         let header = self.core.read(space::header_page(id))?;
         let (count, trunk) = (header.u32(space::COUNT_OFF), header.u32(space::TRUNK_OFF));
         if !header.validate() || count >= pages || trunk == 0 {
-            return Ok(false); // without the trunk page, numbers come from the end of the space
+            return Ok(false); // Page numbers come from the end of the space.
         }
         let Some(latched) = self.try_latch(PageId::new(id, trunk))? else {
             return Ok(false);
@@ -142,7 +155,7 @@ impl Mtr<'_> {
         Ok(true)
     }
 
-    /// Promises page numbers, with blocks in the file behind them.
+    /// Reserves page numbers, with blocks in the file.
     fn claim_pages(&mut self, claim: usize, pages: u32) -> Result<(), Stop> {
         let core = self.core;
         let space = self.claims[claim].space;
@@ -201,7 +214,7 @@ impl Mtr<'_> {
 }
 
 impl Core {
-    /// Makes a page resident, or says what to wait for.
+    /// Makes a page resident, or returns the wait for it.
     fn resident(&self, space: &Space, id: PageId) -> Result<(), Stop> {
         loop {
             if let Some(word) = space.dir().get(id.page)
@@ -213,7 +226,8 @@ impl Core {
         }
     }
 
-    /// Has an I/O thread grow a space's file to `pages`; the answer to the caller.
+    /// Lets an I/O thread grow the space's file to `pages` pages. Returns the wait for that, or the
+    /// error of the last growth.
     fn grow_later(&self, space: &Space, pages: u32) -> Stop {
         let Some(space) = self.spaces.hold(space.id()) else {
             return Stop::Error(StoreError::SpaceGone(space.id()));

@@ -1,15 +1,19 @@
-//! From page number to page word, per space.
+//! The page directory of a space: maps page numbers to page words.
 //!
 //! # Picture
 //! ```text
-//! chunks[k]  → 64 << k page words: chunk 0 holds pages 0..64, chunk 1 64..192, chunk 2 192..448, ...
-//! in a chunk   the low bits of the place are rotated up by four, so neighbouring pages do not share 128 bytes
+//! chunks[k]        → 64 << k page words: chunk 0 has pages 0..64, chunk 1 64..192, chunk 2
+//! 192..448
+//! within a chunk   the low bits of the index are rotated up by four, so that neighbouring pages
+//!                  do not share 128 bytes
 //! ```
 //! # Invariants
-//! - I1: a chunk comes from the store's arena, with no page resident, and stays a chunk of its size while the store lives, of this space or of a later
-//!   one ([`Directory::give_back`]): whoever has a reference to a word of it may look.
+//! - D1: a chunk comes from the store's arena, with no page resident. It stays a chunk of its size
+//!   for the life of the store, of this space or of a later one ([`Directory::give_back`]). So a
+//!   thread with a reference to one of its words may read it at any time.
 //! # Cost
-//! A lookup is two dependent loads (chunk, word), no lock; of those only the word is one of many.
+//! A lookup takes two dependent loads (chunk pointer, word) and no lock. The chunk pointers stay in
+//! cache.
 
 use crate::page::PageNo;
 use crate::pool::flat::Arena;
@@ -22,24 +26,24 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 const FIRST_BITS: u32 = 6;
 const CHUNKS: usize = 27;
-/// Words of 8 bytes on 128 bytes: 2^4.
+/// log2 of the number of page words in 128 bytes.
 const ROTATE: u32 = 4;
 
-/// See the module's header.
+/// See the module header.
 pub(crate) struct Directory {
     chunks: [AtomicPtr<PageWord>; CHUNKS],
-    /// Where chunks come from, held while one is made.
+    /// The allocator of chunks. Locked during an allocation.
     arena: Mutex<Arc<Arena>>,
 }
 
-/// How far a [visit](Directory::visit) has come.
+/// The position of a [visit](Directory::visit).
 #[derive(Copy, Clone, Default)]
-pub(crate) struct Place {
+pub(crate) struct VisitPosition {
     chunk: usize,
     word: usize,
 }
 
-/// Chunk and place in it.
+/// The chunk of a page's word, and its index there.
 #[inline(always)]
 fn locate(page: PageNo) -> (usize, usize) {
     let index = u64::from(page) + (1 << FIRST_BITS);
@@ -50,7 +54,7 @@ fn locate(page: PageNo) -> (usize, usize) {
     ((bits - FIRST_BITS) as usize, place as usize)
 }
 
-/// Words of a chunk.
+/// The number of words in a chunk.
 fn words_of(chunk: usize) -> usize {
     1 << (FIRST_BITS as usize + chunk)
 }
@@ -63,7 +67,7 @@ impl Directory {
         }
     }
 
-    /// The word of `page`, if its chunk was ever needed.
+    /// The word of `page`, if its chunk was ever allocated.
     #[inline(always)]
     pub(crate) fn get(&self, page: PageNo) -> Option<&PageWord> {
         let (chunk, place) = locate(page);
@@ -71,11 +75,13 @@ impl Directory {
         if base.is_null() {
             return None;
         }
-        // SAFETY: a non-null chunk holds `64 << chunk` words for as long as the arena lives, longer than `self` (I1), and `place` is below that.
+        // SAFETY: a non-null chunk has `64 << chunk` words and lives as long as the arena, so
+        // longer than `self` (D1). `place` is below that number.
         Some(unsafe { &*base.add(place) })
     }
 
-    /// The word of `page`; makes its chunk if needed. The caller has checked `page` against the space's size.
+    /// The word of `page`. Allocates its chunk if necessary. The caller must have checked `page`
+    /// against the size of the space.
     pub(crate) fn get_or_make(&self, page: PageNo) -> &PageWord {
         if let Some(word) = self.get(page) {
             return word;
@@ -83,19 +89,21 @@ impl Directory {
         let (chunk, _) = locate(page);
         let arena = self.arena.lock();
         if self.chunks[chunk].load(Ordering::Acquire).is_null() {
-            // Words that are zero, or as they were given back, are valid: a `PageWord` is a transparent `AtomicU64`.
+            // A `PageWord` is a transparent `AtomicU64`, so words that are zero or as they were
+            // given back are valid.
             let fresh = arena.take(words_of(chunk) * size_of::<PageWord>());
             self.chunks[chunk].store(fresh.cast().as_ptr(), Ordering::Release);
         }
         drop(arena);
-        self.get(page).expect("I1: the chunk was just made")
+        self.get(page).expect("D1: the chunk was just allocated")
     }
 
-    /// Gives all chunks back to the arena: for a space that was forgotten and that nobody uses. No page is resident.
+    /// Returns all chunks to the arena. No page may be resident, and no thread may use the space
+    /// any more.
     pub(crate) fn give_back(&self) {
         if cfg!(debug_assertions) {
-            self.visit(Place::default(), usize::MAX / 2, |word| {
-                assert_eq!(frame_of(word.load()), None, "I1: nothing is resident")
+            self.visit(VisitPosition::default(), usize::MAX / 2, |word| {
+                assert_eq!(frame_of(word.load()), None, "D1: no page is resident")
             });
         }
         let arena = self.arena.lock();
@@ -107,13 +115,14 @@ impl Directory {
         }
     }
 
-    /// Calls `f` with up to `most` words of made chunks, from a place on. Gives the place to go on from, `None` at the end.
+    /// Calls `f` with up to `most` words of the allocated chunks, from a position on. Returns the
+    /// position to continue at, or `None` at the end.
     pub(crate) fn visit(
         &self,
-        from: Place,
+        from: VisitPosition,
         most: usize,
         mut f: impl FnMut(&PageWord),
-    ) -> Option<Place> {
+    ) -> Option<VisitPosition> {
         let (mut left, mut first) = (most, from.word);
         for chunk in from.chunk..CHUNKS {
             let base = self.chunks[chunk].load(Ordering::Acquire);
@@ -124,7 +133,7 @@ impl Directory {
                     f(unsafe { &*base.add(word) });
                 }
                 if end < words_of(chunk) {
-                    return Some(Place { chunk, word: end });
+                    return Some(VisitPosition { chunk, word: end });
                 }
                 left -= end - first;
             }
@@ -140,7 +149,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn places_are_distinct_and_neighbours_apart() {
+    fn words_are_distinct_and_neighbours_apart() {
         let mut seen = HashSet::new();
         for page in 0..if cfg!(miri) { 300 } else { 10_000u32 } {
             let (chunk, place) = locate(page);
@@ -156,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stay_where_they_are() {
+    fn words_keep_their_addresses() {
         let d = Directory::new(Arc::new(Arena::new(false)));
         assert!(d.get(5).is_none());
         let a = std::ptr::from_ref(d.get_or_make(5));
@@ -169,7 +178,7 @@ mod tests {
         assert!(std::ptr::eq(a, d.get_or_make(5)));
         assert!(!std::ptr::eq(a, d.get_or_make(6)));
         for most in [1, 7, 64, 65, usize::MAX / 2] {
-            let (mut seen, mut next) = (HashSet::new(), Some(Place::default()));
+            let (mut seen, mut next) = (HashSet::new(), Some(VisitPosition::default()));
             while let Some(from) = next {
                 let before = seen.len();
                 next = d.visit(from, most, |word| {
@@ -182,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_serve_the_next_space_with_their_versions() {
+    fn reused_chunks_keep_page_versions() {
         let arena = Arc::new(Arena::new(false));
         let (a, b) = (Directory::new(arena.clone()), Directory::new(arena));
         let word = a.get_or_make(70);
@@ -194,11 +203,7 @@ mod tests {
         assert!(a.get(70).is_none());
         let next = b.get_or_make(70);
         assert!(std::ptr::eq(next, word), "the same memory");
-        assert_eq!(
-            next.load(),
-            left,
-            "what was seen before is never valid again"
-        );
+        assert_eq!(next.load(), left, "an old page word never validates again");
         assert!(b.get(0).is_none() && b.get_or_make(0).load() == 0);
     }
 }

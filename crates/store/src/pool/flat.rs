@@ -1,16 +1,18 @@
-//! Zeroed memory for the arrays that every read looks into at a random place: in 2 MiB pages where the system gives them, so that a look costs
-//! no walk through page tables of its own.
+//! Zeroed memory for arrays that every read accesses at a random index. It uses 2 MiB pages if
+//! possible, so that an access does not cost a page table walk of its own.
 //!
 //! # Picture
 //! ```text
-//! Flat     one array                        | entry 0 | entry 1 | ...                    the clock's marks
-//! Arena    many arrays, in blocks           | 512 B | 1 KiB | ... | 512 B | left over |  the page words of all spaces
+//! Flat     one array                      | entry 0 | entry 1 | ...             the clock marks
+//! Arena    many arrays, in blocks         | 512 B | 1 KiB | ... | 512 B | rest |   all page words
 //! ```
 //! # Invariants
-//! - I1: memory given out stays where it is, and is nobody else's, until the `Flat` or the `Arena` is dropped, or it is given back to the `Arena`.
-//! - I2: what was given back to an `Arena` is given out again as it was, for an array of the same length only: whoever still looks at it sees a value.
+//! - A1: allocated memory keeps its address and has one owner, until the `Flat` or the `Arena` is
+//!   dropped or the memory is returned to the `Arena`.
+//! - A2: memory returned to an `Arena` is allocated again unchanged, and only for an array of the
+//!   same length. So a thread that still reads it sees a valid value.
 //! # Cost
-//! Memory that nobody has touched is only reserved; with huge pages it comes 2 MiB at a time.
+//! Untouched memory is only reserved. With huge pages, it is committed 2 MiB at a time.
 
 use parking_lot::Mutex;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -18,15 +20,16 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::ptr::{NonNull, null_mut};
 
-/// A huge page, and a block of an [`Arena`].
+/// The size of a huge page, and of a block of an [`Arena`].
 const BLOCK: usize = 2 << 20;
 
-/// All bits clear is a value of it, and it needs no drop.
+/// A type for which all bits clear is a valid value, and which needs no drop.
 pub(crate) trait Zeroable {}
 impl Zeroable for nfold_sync::prim::AtomicU64 {}
 impl Zeroable for std::sync::atomic::AtomicU8 {}
 
-/// Zeroed memory: a mapping of its own for huge pages, otherwise the allocator's, where the read-only proof finds it.
+/// Zeroed memory. It is a separate mapping for huge pages, and otherwise comes from the allocator,
+/// where the read-only proof covers it.
 #[derive(Debug)]
 struct Mapping {
     base: NonNull<u8>,
@@ -34,15 +37,17 @@ struct Mapping {
     huge: bool,
 }
 
-/// Of what is not mapped: a line, and its neighbour that the processor may bring with it.
+/// The alignment of memory that is not mapped: a cache line, and its neighbour, which the processor
+/// may fetch with it.
 const ALIGN: usize = 128;
 
 fn layout(len: usize) -> Layout {
-    Layout::from_size_align(len, ALIGN).expect("a size that was asked for")
+    Layout::from_size_align(len, ALIGN).expect("array sizes are far below isize::MAX")
 }
 
 impl Mapping {
-    /// At least `len` zero bytes: where they begin (with huge pages at a multiple of [`BLOCK`]), and what holds them.
+    /// At least `len` zero bytes. Returns their start, which is a multiple of [`BLOCK`] with huge
+    /// pages, and the object that owns them.
     fn new(len: usize, huge: bool) -> (NonNull<u8>, Mapping) {
         if huge {
             return Mapping::huge(len);
@@ -56,7 +61,7 @@ impl Mapping {
 
     fn huge(len: usize) -> (NonNull<u8>, Mapping) {
         let total = len.max(1).next_multiple_of(BLOCK) + BLOCK;
-        // SAFETY: a fresh private anonymous mapping; the result is checked.
+        // SAFETY: creates a private anonymous mapping; the result is checked.
         let base = unsafe {
             libc::mmap(
                 null_mut(),
@@ -70,9 +75,9 @@ impl Mapping {
         let base = (base != libc::MAP_FAILED).then(|| NonNull::new(base.cast::<u8>()));
         let base = base.flatten();
         let base = base.unwrap_or_else(|| handle_alloc_error(layout(total)));
-        // SAFETY: the mapping goes on for another block behind `len`.
+        // SAFETY: the mapping extends one more block beyond `len`.
         let start = unsafe { base.add(base.align_offset(BLOCK)) };
-        // SAFETY: advice about the mapping just made; failing is harmless.
+        // SAFETY: advice about the new mapping; failing is harmless.
         unsafe {
             libc::madvise(
                 start.as_ptr().cast(),
@@ -87,7 +92,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: made in `new` with this length, in this way; who owns it hands out nothing that outlives it (I1).
+        // SAFETY: made by `new` with this length and in this way. The owner hands out no reference
+        // that outlives it (A1).
         unsafe {
             if self.huge {
                 libc::munmap(self.base.as_ptr().cast(), self.len);
@@ -98,20 +104,20 @@ impl Drop for Mapping {
     }
 }
 
-/// See the module's header.
+/// An array in zeroed memory. See the module header.
 pub(crate) struct Flat<T> {
     start: NonNull<T>,
     len: usize,
     _mapping: Mapping,
 }
 
-// SAFETY: owns its memory, as a boxed slice does.
+// SAFETY: it owns its memory, as a boxed slice does.
 unsafe impl<T: Send> Send for Flat<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for Flat<T> {}
 
 impl<T: Zeroable> Flat<T> {
-    /// `len` entries, all bits clear.
+    /// An array of `len` entries with all bits clear.
     pub(crate) fn new(len: usize, huge: bool) -> Flat<T> {
         let (start, mapping) = Mapping::new(len * size_of::<T>(), huge);
         Flat {
@@ -127,12 +133,13 @@ impl<T> Deref for Flat<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: the mapping has room for `len` entries, is aligned and zeroed, which is a value of `T`, and lives as long as `self`.
+        // SAFETY: the mapping has room for `len` entries, is aligned, and is zeroed, which is a
+        // valid `T`. It lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
-/// See the module's header.
+/// An allocator of arrays in zeroed memory. See the module header.
 pub(crate) struct Arena {
     huge: bool,
     blocks: Mutex<Blocks>,
@@ -141,14 +148,15 @@ pub(crate) struct Arena {
 #[derive(Default)]
 struct Blocks {
     mappings: Vec<Mapping>,
-    /// What is left of the newest block that small arrays come from.
+    /// The unused rest of the newest block, from which small arrays are allocated.
     rest: Option<NonNull<u8>>,
     left: usize,
-    /// What was given back, by its length.
+    /// The returned arrays by length.
     back: HashMap<usize, Vec<NonNull<u8>>>,
 }
 
-// SAFETY: the blocks are owned, and what is left of them or was given back is touched under the mutex only.
+// SAFETY: the blocks are owned. Their unused rest and the returned arrays are accessed only under
+// the mutex.
 unsafe impl Send for Blocks {}
 
 impl Arena {
@@ -159,7 +167,8 @@ impl Arena {
         }
     }
 
-    /// Memory of `len` bytes, aligned to 128 at least: as it was [given back](Self::give_back), or zeroed. `len` is a multiple of 128.
+    /// Allocates `len` bytes, aligned to at least 128. They are zeroed, or as they were when [given
+    /// back](Self::give_back). `len` must be a multiple of 128.
     pub(crate) fn take(&self, len: usize) -> NonNull<u8> {
         debug_assert!(len.is_multiple_of(128));
         let mut blocks = self.blocks.lock();
@@ -182,17 +191,19 @@ impl Arena {
             }
         };
         blocks.left -= len;
-        // SAFETY: `left` was at least `len`, so this is inside of the block or just behind it.
+        // SAFETY: `left` was at least `len`, so this pointer is inside the block or one past its
+        // end.
         blocks.rest = Some(unsafe { start.add(len) });
         start
     }
 
-    /// Bytes of all blocks.
+    /// The total size of all blocks in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.blocks.lock().mappings.iter().map(|m| m.len).sum()
     }
 
-    /// Takes memory back that [`take`](Self::take) gave for this length. Whoever looks at it as an array of atomics may go on.
+    /// Returns memory that [`take`](Self::take) allocated with this length. Other threads may
+    /// continue to read it as an array of atomics.
     pub(crate) fn give_back(&self, start: NonNull<u8>, len: usize) {
         self.blocks.lock().back.entry(len).or_default().push(start);
     }
@@ -204,8 +215,8 @@ mod tests {
     use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
     #[test]
-    fn arrays_begin_clear_and_keep_what_is_stored() {
-        // Miri knows no madvise.
+    fn flat_array_starts_zeroed_and_keeps_values() {
+        // Miri does not support madvise.
         let len = if cfg!(miri) { 1000 } else { 100_000 };
         for huge in [false, true] {
             if cfg!(miri) && huge {
@@ -221,18 +232,18 @@ mod tests {
     }
 
     #[test]
-    fn an_arenas_parts_are_zero_and_apart() {
+    fn arena_arrays_are_zeroed_and_disjoint() {
         let arena = Arena::new(false);
         let mut taken: Vec<(usize, usize)> = Vec::new();
-        // Miri takes microseconds for a byte.
+        // Under miri, each byte takes microseconds.
         let (rounds, sizes) = if cfg!(miri) { (7, 3) } else { (40, 14) };
         for round in 0..rounds {
             let len = 512 << (round % sizes);
             let at = arena.take(len);
             assert!(at.addr().get().is_multiple_of(128));
-            // SAFETY: `len` bytes were given out, and nobody else has them.
+            // SAFETY: these `len` bytes were just allocated and have no other user.
             let bytes = unsafe { std::slice::from_raw_parts_mut(at.as_ptr(), len) };
-            assert!(bytes.iter().all(|b| *b == 0), "given out before");
+            assert!(bytes.iter().all(|b| *b == 0), "the bytes are in use");
             bytes.fill(0xFF);
             taken.push((at.addr().get(), len));
         }
@@ -244,8 +255,11 @@ mod tests {
         let (a, b) = (arena.take(len), arena.take(len));
         arena.give_back(a, len);
         let other = arena.take(2 * len);
-        assert!(a != other && a != arena.take(len / 2), "of another length");
-        assert_eq!(arena.take(len), a, "I2");
+        assert!(
+            a != other && a != arena.take(len / 2),
+            "memory of another length"
+        );
+        assert_eq!(arena.take(len), a, "A2: returned memory is allocated again");
         assert_ne!(arena.take(len), b);
     }
 }

@@ -1,23 +1,29 @@
-//! The memory that pages lie in, and what is known about each frame.
+//! The frames: the memory that contains the pages, and the state of each frame.
 //!
 //! # Picture
 //! ```text
-//! base ─► | frame 0 | frame 1 | ... | extent .. max: only reserved |    one mapping, never unmapped while the store lives
-//! page    [ id     ][ free    ] ...            flat arrays beside it, one entry a frame
-//! rec_lsn [ 0      ][ 8128    ] ...            0: clean
-//! used    [ 1      ][ 0       ] ...            the clock's mark: 2 loaded for a waiter, 1 used, 0 cold
-//! trial   [ 0      ][ 1       ] ...            on probation (pool/probation.rs): not the clock's
-//! writing [ 0      ][ 1       ] ...            its image is on the way to disk
+//! base ─► | frame 0 | frame 1 | ... | extent .. max: only reserved |   one mapping for the store's
+//! life
+//!
+//! flat arrays beside it, one entry per frame:
+//! page    [ id     ][ free    ] ...
+//! rec_lsn [ 0      ][ 8128    ] ...   0: clean
+//! used    [ 1      ][ 0       ] ...   the clock mark: 2 loaded for a waiter, 1 used, 0 cold
+//! trial   [ 0      ][ 1       ] ...   on probation (pool/probation.rs), ignored by the clock
+//! writing [ 0      ][ 1       ] ...   the page's image is being written to disk
 //! ```
 //! # Invariants
-//! - I1: `rec_lsn` and `writing` change only under the exclusive latch of the frame's page; `writing` is also cleared, and `rec_lsn`
-//!   lowered again, by the flusher that set it, when its batch is over.
-//! - I2: a frame whose `rec_lsn` is not 0, or that is being written, is not evicted.
-//! - I3: `rec_lsn` is at most the start of the first mini-transaction whose change of the page is not on disk.
-//! - I4: `count` ≤ `extent` ≤ `max`. Frames from `count` to `extent` are being withdrawn (pool/resize.rs); those from `extent` on hold nothing.
-//!   What was withdrawn stays readable, as zeros, for readers with an old page word; a store to it ends the process.
+//! - F1: `rec_lsn` and `writing` change only under the exclusive latch of the frame's page. In
+//!   addition, the flusher that set `writing` clears it, and may restore `rec_lsn`, at the end of
+//!   its batch.
+//! - F2: a frame whose `rec_lsn` is not 0, or that is being written, is not evicted.
+//! - F3: `rec_lsn` is at most the start of the first mini-transaction whose change of the page is
+//!   not on disk.
+//! - F4: `count` ≤ `extent` ≤ `max`. Frames from `count` to `extent` are being withdrawn
+//!   (pool/resize.rs). Frames from `extent` on contain no page. Withdrawn memory stays readable, as
+//!   zeros, for readers with an old page word. A store to it ends the process.
 //! # Cost
-//! A reader loads one byte of `used` and stores it only when it is clear.
+//! A reader loads one byte of `used`, and stores it only if it is clear.
 
 use crate::page::{Lsn, PAGE_SIZE, PAGE_WORDS, PageId};
 use crate::pool::flat::{Flat, Zeroable};
@@ -27,10 +33,11 @@ use std::ops::Range;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::*, fence};
 
-/// In `page`, which holds a page's number inverted, so that memory nobody has touched says "free".
+/// The value of a free frame in `page`. Page ids are stored inverted, so that untouched memory
+/// means "free".
 const FREE: u64 = 0;
 
-/// See the module's header.
+/// See the module header.
 pub(crate) struct Frames {
     base: NonNull<[AtomicU64; PAGE_WORDS]>,
     max: usize,
@@ -44,17 +51,18 @@ pub(crate) struct Frames {
     dirty: AtomicUsize,
 }
 
-// SAFETY: the mapping is owned, and its bytes are only touched as atomics.
+// SAFETY: the mapping is owned, and its bytes are accessed only as atomics.
 unsafe impl Send for Frames {}
 // SAFETY: as above.
 unsafe impl Sync for Frames {}
 
 impl Frames {
-    /// Maps `count` frames, and reserves addresses for `max` of them (at least `count`). `None` if the system gives no memory.
+    /// Maps `count` frames, and reserves addresses for `max` of them (at least `count`). `None` if
+    /// the system has no memory.
     pub(crate) fn new(count: usize, max: usize, huge_pages: bool) -> Option<Frames> {
         let max = max.max(count);
         let len = max * PAGE_SIZE;
-        // SAFETY: a fresh private anonymous mapping; the result is checked.
+        // SAFETY: creates a private anonymous mapping; the result is checked.
         let base = unsafe {
             libc::mmap(
                 null_mut(),
@@ -69,7 +77,7 @@ impl Frames {
             return None;
         }
         if huge_pages {
-            // SAFETY: advice about the mapping just made; failing is harmless.
+            // SAFETY: advice about the new mapping; failing is harmless.
             unsafe { libc::madvise(base, len, libc::MADV_HUGEPAGE) };
         }
         let frames = Frames {
@@ -87,30 +95,31 @@ impl Frames {
         frames.extend(count).then_some(frames)
     }
 
-    /// Address and length of the mapping that is in use.
+    /// The address and length in bytes of the mapping's part that is in use.
     pub(crate) fn memory(&self) -> (usize, usize) {
         (self.base.as_ptr().addr(), self.extent() * PAGE_SIZE)
     }
 
-    /// How many frames the pool is to have.
+    /// The number of frames that the pool should have.
     pub(crate) fn count(&self) -> usize {
         self.count.load(Acquire)
     }
 
-    /// Pages lie in frames below this.
+    /// The end of the frames that may contain pages.
     pub(crate) fn extent(&self) -> usize {
         self.extent.load(Acquire)
     }
 
-    /// The most that [`extend`](Self::extend) can give.
+    /// The largest number of frames that [`extend`](Self::extend) accepts.
     pub(crate) fn max(&self) -> usize {
         self.max
     }
 
-    /// Makes frames up to `count` usable. False if the system gives no memory. Only by whoever resizes the pool.
+    /// Makes the frames below `count` usable. Returns false if the system has no memory. Only for
+    /// the thread that resizes the pool.
     pub(crate) fn extend(&self, count: usize) -> bool {
         let extent = self.extent();
-        debug_assert!(count <= self.max, "I4");
+        debug_assert!(count <= self.max, "F4");
         if count > extent {
             if !self.protect(extent..count, libc::PROT_READ | libc::PROT_WRITE) {
                 return false;
@@ -121,32 +130,37 @@ impl Frames {
         true
     }
 
-    /// The pool is to have fewer frames. Only by whoever resizes the pool.
+    /// Lowers the number of frames that the pool should have. Only for the thread that resizes the
+    /// pool.
     pub(crate) fn lower_count(&self, count: usize) {
-        debug_assert!(count <= self.count(), "I4");
+        debug_assert!(count <= self.count(), "F4");
         self.count.store(count, Release);
     }
 
-    /// Frames from `count` on are not part of the pool any more: no page lies there. Gives them. Only by whoever resizes the pool.
+    /// Lowers the extent to `count`, and returns the frames above it, which must contain no pages.
+    /// Only for the thread that resizes the pool.
     pub(crate) fn lower_extent(&self) -> Range<usize> {
         let (count, extent) = (self.count(), self.extent());
         debug_assert!(
             (count..extent).all(|f| self.page(f as u32).is_none()),
-            "I4: withdrawn frames hold nothing"
+            "F4: withdrawn frames contain no page"
         );
         self.extent.store(count, Release);
         count..extent
     }
 
-    /// Gives the memory of [such](Self::lower_extent) frames back to the system. Only by whoever resizes the pool, before it grows again.
+    /// Returns the memory of frames from [`lower_extent`](Self::lower_extent) to the system. Only
+    /// for the thread that resizes the pool, and before the pool grows again.
     pub(crate) fn give_back(&self, frames: Range<usize>) {
-        debug_assert!(self.extent() <= frames.start, "I4");
+        debug_assert!(self.extent() <= frames.start, "F4");
         if frames.is_empty() {
             return;
         }
-        // A reader of a page that lay there, and that sees a zero, sees that page's word changed.
+        // A reader of a page that lay there and that sees a zero also sees that its page word has
+        // changed.
         fence(SeqCst);
-        // SAFETY: whole pages of the mapping; they stay mapped, and read as zeros from now on.
+        // SAFETY: these are whole pages of the mapping. They stay mapped and read as zeros from now
+        // on.
         unsafe {
             libc::madvise(
                 self.base.as_ptr().add(frames.start).cast(),
@@ -157,10 +171,12 @@ impl Frames {
         self.protect(frames, libc::PROT_READ);
     }
 
-    /// Has the system find memory for these frames, whatever they hold; waits for it. False if it cannot do that ahead of the first touch.
-    pub(crate) fn bring_memory(&self, range: Range<usize>) -> bool {
-        debug_assert!(range.end <= self.max, "I4");
-        // SAFETY: whole pages of the mapping; what they hold stays. Where stores are not allowed (frames that were given back), nothing happens.
+    /// Lets the system allocate memory for these frames without changing their contents, and waits
+    /// for it. Returns false if the system cannot do that ahead of the first touch.
+    pub(crate) fn populate_memory(&self, range: Range<usize>) -> bool {
+        debug_assert!(range.end <= self.max, "F4");
+        // SAFETY: these are whole pages of the mapping, and their contents stay. If stores are not
+        // allowed there (returned frames), nothing happens.
         let rc = unsafe {
             let from = self.base.as_ptr().add(range.start);
             libc::madvise(
@@ -173,26 +189,28 @@ impl Frames {
     }
 
     fn protect(&self, range: Range<usize>, how: i32) -> bool {
-        // SAFETY: whole pages of the mapping. Nobody stores into frames at or beyond `extent` (I4), which is where access is taken away.
+        // SAFETY: these are whole pages of the mapping. Access is removed only at or beyond
+        // `extent`, and no thread stores there (F4).
         unsafe {
             let from = self.base.as_ptr().add(range.start);
             libc::mprotect(from.cast(), range.len() * PAGE_SIZE, how) == 0
         }
     }
 
-    /// The bytes of a frame.
+    /// The contents of a frame.
     #[inline(always)]
     pub(crate) fn words(&self, frame: u32) -> &[AtomicU64; PAGE_WORDS] {
         debug_assert!(
             (frame as usize) < self.max,
-            "page words name frames of this pool"
+            "the frame number is one of this pool"
         );
-        // SAFETY: only frame numbers below `extent` are ever put into page words, and what was below it stays readable (I4); the
-        // mapping is aligned, zeroed at the start, lives as long as `self`, and is only accessed as atomics.
+        // SAFETY: page words contain only frame numbers below `extent`, and memory that was below
+        // it stays readable (F4). The mapping is aligned, initially zeroed, lives as long as
+        // `self`, and is accessed only as atomics.
         unsafe { self.base.add(frame as usize).as_ref() }
     }
 
-    /// Marks a frame as used, storing only when the mark is clear. True if it had to store.
+    /// Marks a frame as used. Stores only if the mark is clear, and returns whether it did.
     #[inline(always)]
     pub(crate) fn touch(&self, frame: u32) -> bool {
         let used = &self.used[frame as usize];
@@ -203,7 +221,7 @@ impl Frames {
         false
     }
 
-    /// Asks the CPU for what [`touch`](Self::touch) looks at.
+    /// Prefetches the mark that [`touch`](Self::touch) reads.
     #[inline(always)]
     pub(crate) fn prefetch_mark(&self, frame: u32) {
         if let Some(used) = self.used.get(frame as usize) {
@@ -223,7 +241,7 @@ impl Frames {
         self.trial[frame as usize].load(Relaxed) != 0
     }
 
-    /// The clock passes: lowers the mark by one. Gives the mark before.
+    /// Lowers the clock mark by one, when the clock's hand passes. Returns the previous mark.
     pub(crate) fn cool(&self, frame: u32) -> u8 {
         let used = &self.used[frame as usize];
         let mark = used.load(Relaxed);
@@ -244,17 +262,17 @@ impl Frames {
         }
     }
 
-    /// Before the frame is installed under a page word, or after it was taken out.
+    /// To be called before the frame is installed under a page word, or after it was removed.
     pub(crate) fn set_page(&self, frame: u32, id: Option<PageId>) {
         self.page[frame as usize].store(id.map_or(FREE, |id| !id.packed()), Release);
     }
 
-    /// 0: clean.
+    /// The LSN of the frame's oldest change that is not on disk; 0 if the page is clean.
     pub(crate) fn rec_lsn(&self, frame: u32) -> Lsn {
         self.rec_lsn[frame as usize].load(Acquire)
     }
 
-    /// Under the page's latch: the page changes from `start` on.
+    /// Marks the page as changed from LSN `start` on. The caller holds its latch.
     pub(crate) fn mark_dirty(&self, frame: u32, start: Lsn) {
         let cell = &self.rec_lsn[frame as usize];
         if cell.load(Relaxed) == 0 {
@@ -263,7 +281,8 @@ impl Frames {
         }
     }
 
-    /// Under the page's latch: its present bytes are on their way to disk, or given up. Gives the `rec_lsn` it had.
+    /// Marks the page as clean, because its bytes are being written or are discarded. Returns its
+    /// `rec_lsn`. The caller holds its latch.
     pub(crate) fn take_dirty(&self, frame: u32) -> Lsn {
         let rec = self.rec_lsn[frame as usize].swap(0, AcqRel);
         if rec != 0 {
@@ -272,20 +291,25 @@ impl Frames {
         rec
     }
 
-    /// Under the page's latch: the write that `take_dirty` was for failed; the page is as old as `rec` again (I3).
+    /// Restores the `rec_lsn` that `take_dirty` returned, because the write failed (F3). The caller
+    /// holds the page's latch.
     pub(crate) fn restore_dirty(&self, frame: u32, rec: Lsn) {
         if self.rec_lsn[frame as usize].swap(rec, AcqRel) == 0 {
             self.dirty.fetch_add(1, Relaxed);
         }
     }
 
-    /// Both pages latched, or the second frame in the caller's hands: `to` is to the clock and to the cleaner what `from` was, and `from` is
-    /// clean. Under the `cleaner` mutex, so that nobody looks for dirty pages between the two.
+    /// Moves the state of frame `from` to frame `to`, and marks `from` as clean. The caller has
+    /// latched the page in `from`, owns `to`, and holds the `cleaner` mutex, so no thread searches
+    /// for dirty pages meanwhile.
     pub(crate) fn move_state(&self, from: u32, to: u32) {
         let (from, to) = (from as usize, to as usize);
         self.used[to].store(self.used[from].load(Relaxed), Relaxed);
         self.trial[to].store(self.trial[from].load(Relaxed), Relaxed);
-        debug_assert!(!self.is_writing(from as u32), "I2: not while it is written");
+        debug_assert!(
+            !self.is_writing(from as u32),
+            "F2: the page is not being written"
+        );
         let rec = self.rec_lsn[from].load(Relaxed);
         self.rec_lsn[to].store(rec, Release);
         self.rec_lsn[from].store(0, Release);
@@ -304,15 +328,16 @@ impl Frames {
     }
 }
 
-/// Zeroed memory for `count` atomics, which the system gives when it is touched.
+/// Zeroed memory for `count` atomics. The system commits it when it is touched.
 pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Box<[T]> {
-    // SAFETY: `T` is an atomic integer, for which all bits clear is a value.
+    // SAFETY: `T` is an atomic integer, for which all bits clear is a valid value.
     unsafe { Box::new_zeroed_slice(count).assume_init() }
 }
 
 impl Drop for Frames {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made in `new` with this length, and all references borrow `self`.
+        // SAFETY: `new` made the mapping with this length, and all references into it borrow
+        // `self`.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.max * PAGE_SIZE) };
     }
 }

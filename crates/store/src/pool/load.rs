@@ -1,22 +1,26 @@
-//! Bringing pages in: one load per page however many want it, a waker list each, errors kept for the waiters' next try.
+//! Page loads by the I/O threads. Concurrent requests for a page share one load and its list of
+//! wakers. Errors are kept for the waiters' next attempt.
 //!
 //! # Invariants
-//! - I1: a page that is being loaded has one [`Load`] in the table, and its word stays "not resident" until the bytes in the frame
-//!   are complete and their checksum is right. Whoever else installs the page first wins; the load then drops its frame.
-//! - I2: a load that is over has left the table, then counts as ready, then wakes.
-//! - I3: pages asked for together are read in runs of neighbours, one call each. Reads ahead of a scan wait behind those that somebody waits
-//!   for, but not for ever.
-//! - I4: what is no load, and may take long (a file grows, memory is fetched, pages of a dropped space are forgotten), keeps half of the I/O threads busy
-//!   at most, and where there is one, every second turn; nothing an I/O thread does waits for a mutex that somebody holds over I/O. So whoever
-//!   waits for a cold page waits for the disk and for pages that were asked for before.
+//! - L1: a page that is being loaded has one [`Load`] in the table. Its word stays "not resident"
+//!   until the bytes in the frame are complete and the checksum is verified. If another thread
+//!   installs the page first, the load drops its frame.
+//! - L2: a finished load first leaves the table, then becomes ready, then wakes its waiters.
+//! - L3: pages requested together are read in runs of neighbouring pages, one call per run.
+//!   Read-ahead has lower priority than loads with waiters, but does not starve.
+//! - L4: long jobs that are not loads (a file grows, memory is populated, pages of a dropped space
+//!   are discarded) occupy at most half of the I/O threads, and a single I/O thread alternates
+//!   between loads and such jobs. No job of an I/O thread waits for a mutex that is held during
+//!   I/O. So a thread that waits for a cold page waits only for the disk and for earlier loads.
 //! # Failure
-//! A failed or corrupt read fails the waiters (they find the error when they try again) and is tried anew after a second.
+//! A failed or corrupt read fails its waiters: they find the error when they try again. After a
+//! second, the page is read again.
 
 use crate::core::{Core, Count};
 use crate::error::{Stop, StoreError};
 use crate::page::{NEWER, PAGE_SIZE, PageId, check_image, image_lsn};
-use crate::pool::directory::Place;
-use crate::space::{Held, Space};
+use crate::pool::directory::VisitPosition;
+use crate::space::{HeldSpace, Space};
 use crate::wait::{Source, Wait, WakeList};
 use nfold_observe::contention::WaitKind;
 use nfold_sync::page_word::frame_of;
@@ -30,16 +34,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const SHARDS: usize = 16;
-/// Pages that one call reads at most.
+/// The most pages read by one call.
 const RUN: usize = 16;
-/// Every so many turns, a page that is read ahead comes first.
+/// Every `FAIR`-th turn, read-ahead has priority.
 const FAIR: u32 = 5;
-/// How long an error is handed out before the page is read again.
+/// How long an error is returned before the page is read again.
 const ERROR_AGE: Duration = Duration::from_secs(1);
-/// Errors remembered at most.
+/// The most errors that are remembered.
 const MAX_ERRORS: usize = 1024;
 
-/// Something under way on an I/O thread.
+/// An operation in progress on an I/O thread, as a source of waits.
 #[derive(Default)]
 pub(crate) struct Load {
     done: AtomicBool,
@@ -63,7 +67,7 @@ impl Source for Load {
     }
 }
 
-/// Loads under way, and errors of recent ones.
+/// The loads in progress, and the errors of recent ones.
 #[derive(Default)]
 pub(crate) struct Loads {
     running: [Mutex<HashMap<PageId, Arc<Load>>>; SHARDS],
@@ -76,7 +80,7 @@ impl Loads {
         &self.running[(id.page ^ id.space) as usize % SHARDS]
     }
 
-    fn remember(&self, id: PageId, error: StoreError) {
+    fn remember_error(&self, id: PageId, error: StoreError) {
         let mut errors = self.errors.lock();
         if errors.len() >= MAX_ERRORS {
             errors.retain(|_, (at, _)| at.elapsed() < ERROR_AGE);
@@ -102,26 +106,26 @@ impl Loads {
     }
 }
 
-/// What I/O threads do.
+/// A job of the I/O threads.
 pub(crate) enum Job {
-    /// Neighbours in one file; whether they are read ahead of a scan.
-    Load(Held, Run, bool),
-    Grow(Held, u32, Arc<Load>),
-    /// Pages of a dropped space, from there on.
-    Forget(Held, Place),
+    /// Loads a run of neighbouring pages of one file. The flag is set for read-ahead.
+    Load(HeldSpace, Run, bool),
+    Grow(HeldSpace, u32, Arc<Load>),
+    /// Discards pages of a dropped space, from a position on.
+    Discard(HeldSpace, VisitPosition),
     Call(Box<dyn FnOnce(&Core) + Send>),
 }
 
-/// Pages with consecutive numbers that are being loaded.
+/// Pages with consecutive numbers that are being loaded, each with its load.
 pub(crate) type Run = SmallVec<[(PageId, Arc<Load>); 1]>;
 
 #[derive(Default)]
 struct Queue {
     urgent: VecDeque<Job>,
     ahead: VecDeque<Job>,
-    /// No loads (I4).
+    /// Jobs that are not loads (L4).
     others: VecDeque<Job>,
-    /// How many of those are being done, and may be at once.
+    /// The number of those that are running, and the limit for it.
     busy: usize,
     most: usize,
     turn: u32,
@@ -154,7 +158,7 @@ impl Queue {
     }
 }
 
-/// The queue of the I/O threads.
+/// The job queue of the I/O threads.
 #[derive(Default)]
 pub(crate) struct Jobs {
     queue: Mutex<Queue>,
@@ -162,7 +166,7 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    /// For so many I/O threads, before they run.
+    /// Sets the number of I/O threads, before they start.
     pub(crate) fn set_threads(&self, threads: usize) {
         self.queue.lock().most = (threads / 2).max(1);
     }
@@ -172,25 +176,25 @@ impl Jobs {
         self.bell.notify_one();
     }
 
-    /// A job that is no load (I4).
+    /// Queues a job that is not a load (L4).
     pub(crate) fn push_other(&self, job: Job) {
         self.queue.lock().others.push_back(job);
         self.bell.notify_one();
     }
 
-    /// One that is no load is over: its thread comes for the next.
+    /// Called when a job that is not a load has ended. Wakes a thread for the next one.
     fn other_ended(&self) {
         let mut queue = self.queue.lock();
         queue.busy -= 1;
         let more = !queue.others.is_empty();
         drop(queue);
         if more {
-            self.bell.notify_one(); // this thread may take a load first
+            self.bell.notify_one(); // This thread may take a load first.
         }
     }
 
-    /// Loads of runs, all at once.
-    fn push_loads(&self, runs: Vec<(Held, Run)>, ahead: bool) {
+    /// Queues the loads of several runs together.
+    fn push_loads(&self, runs: Vec<(HeldSpace, Run)>, ahead: bool) {
         let count = runs.len();
         let jobs = runs
             .into_iter()
@@ -231,7 +235,7 @@ thread_local! {
 }
 
 impl Core {
-    /// Body of an I/O thread.
+    /// The body of an I/O thread.
     pub(crate) fn run_jobs(&self) {
         while let Some(job) = self.jobs.pop() {
             match job {
@@ -247,11 +251,11 @@ impl Core {
                     drop(growth);
                     load.finish();
                 }
-                Job::Forget(space, from) => {
+                Job::Discard(space, from) => {
                     if !self.stopping()
-                        && let Some((space, next)) = self.forget_some(space, from)
+                        && let Some((space, next)) = self.discard_some(space, from)
                     {
-                        self.jobs.push_other(Job::Forget(space, next));
+                        self.jobs.push_other(Job::Discard(space, next));
                     }
                 }
                 Job::Call(f) => f(self),
@@ -260,7 +264,8 @@ impl Core {
         }
     }
 
-    /// The page is not resident (or its space unknown): loads it in place in inline mode, queues the load otherwise.
+    /// Handles a page that is not resident. In inline mode, loads it and returns `Ok`. Otherwise
+    /// queues the load and returns `Wait`.
     #[cold]
     pub(crate) fn miss(&self, id: PageId) -> Result<(), Stop> {
         self.counters.add(Count::ReadMisses as usize, 1);
@@ -272,7 +277,8 @@ impl Core {
             return self.load_now(&space, id).map_err(Stop::Error);
         }
         if self.stopping() {
-            return Err(Stop::Error(StoreError::ShuttingDown)); // nobody would do the load
+            // The I/O threads are stopping and would not do the load.
+            return Err(Stop::Error(StoreError::ShuttingDown));
         }
         match self.queue_load(space, id) {
             Some(load) => {
@@ -285,8 +291,8 @@ impl Core {
         }
     }
 
-    /// The space of a page that exists.
-    pub(crate) fn space_for(&self, id: PageId) -> Result<Held, StoreError> {
+    /// The space of a page. An error if the space does not exist or the page lies beyond its end.
+    pub(crate) fn space_for(&self, id: PageId) -> Result<HeldSpace, StoreError> {
         let space = self
             .spaces
             .hold(id.space)
@@ -301,8 +307,8 @@ impl Core {
         Ok(space)
     }
 
-    /// Queues a load unless one is under way. `None`: it is resident after all.
-    pub(crate) fn queue_load(&self, space: Held, id: PageId) -> Option<Arc<Load>> {
+    /// Queues a load unless one is in progress. `None` if the page has become resident.
+    pub(crate) fn queue_load(&self, space: HeldSpace, id: PageId) -> Option<Arc<Load>> {
         let (load, new) = self.register_load(&space, id)?;
         if new {
             let run = SmallVec::from_iter([(id, load.clone())]);
@@ -311,13 +317,14 @@ impl Core {
         Some(load)
     }
 
-    /// The load of a page that is not resident, and whether the caller has to start it.
+    /// The load of a page that is not resident, and whether the caller must start it. `None` if the
+    /// page is resident.
     fn register_load(&self, space: &Space, id: PageId) -> Option<(Arc<Load>, bool)> {
         let mut running = self.loads.shard(id).lock();
         if let Some(load) = running.get(&id) {
             return Some((load.clone(), false));
         }
-        // I2: a load that is over installed its page before it left the table.
+        // L2: a finished load has installed its page before it left the table.
         if frame_of(space.dir().get_or_make(id.page).load()).is_some() {
             return None;
         }
@@ -326,14 +333,15 @@ impl Core {
         Some((load, true))
     }
 
-    /// Starts the loads of all of `ids` that are neither resident nor under way, runs of neighbours together, and hands each
-    /// load to `waits`. Pages that cannot be loaded are left out: reading them says why.
+    /// Starts the loads of all of `ids` that are neither resident nor being loaded, with
+    /// neighbouring pages in one run, and passes each load to `waits`. Skips pages that cannot be
+    /// loaded; reading them returns the error.
     pub(crate) fn load_many(&self, ids: &[PageId], ahead: bool, mut waits: impl FnMut(Arc<Load>)) {
         let mut missing: SmallVec<[PageId; 32]> = SmallVec::new();
         missing.extend(ids.iter().copied().filter(|id| !self.is_resident(*id)));
         missing.sort_unstable();
         missing.dedup();
-        let mut runs: Vec<(Held, Run)> = Vec::new();
+        let mut runs: Vec<(HeldSpace, Run)> = Vec::new();
         for id in missing {
             let count = if ahead {
                 Count::ReadAhead
@@ -378,14 +386,14 @@ impl Core {
         word.is_some_and(|(space, word)| frame_of(word.load()).is_some() && space.is(id.space))
     }
 
-    /// Loads a run, with one read if all goes well, and ends its loads (I2).
+    /// Loads a run, with a single read if possible, and finishes its loads (L2).
     fn load_run(&self, space: &Space, run: &[(PageId, Arc<Load>)], ahead: bool) {
         let together = run.len() > 1 && self.load_together(space, run, ahead).is_ok();
         for (id, load) in run {
             if !together && let Err(e) = self.load_now(space, *id) {
-                // Inline, whoever reads the page finds out anew.
+                // In inline mode, the reader of the page gets the error from its own attempt.
                 if self.threaded() {
-                    self.loads.remember(*id, e);
+                    self.loads.remember_error(*id, e);
                 }
             }
             self.loads.shard(*id).lock().remove(id);
@@ -393,7 +401,8 @@ impl Core {
         }
     }
 
-    /// One read for all. An error says nothing about which page it concerns: they are then loaded one by one.
+    /// Reads a run with a single call. If it fails, the error may concern any of the pages, so the
+    /// caller loads them one by one.
     fn load_together(
         &self,
         space: &Space,
@@ -418,7 +427,7 @@ impl Core {
         })
     }
 
-    /// Reads a page into a frame and installs it; blocks. Nothing to do if it is resident.
+    /// Reads a page into a frame and installs it, unless it is resident. Blocks.
     pub(crate) fn load_now(&self, space: &Space, id: PageId) -> Result<(), StoreError> {
         let seen = space.dir().get_or_make(id.page).begin_read();
         if frame_of(seen).is_some() {
@@ -431,7 +440,8 @@ impl Core {
         })
     }
 
-    /// Puts an image that was read after the word was `seen` into a frame, and the frame under the word.
+    /// Copies `image` into a frame, and installs the frame under the page's word, unless the word
+    /// has changed from `seen`. `seen` must have been loaded before the image was read.
     fn install_image(
         &self,
         space: &Space,
@@ -442,8 +452,9 @@ impl Core {
     ) -> Result<(), StoreError> {
         let word = space.dir().get_or_make(id.page);
         let frame = self.frame_blocking()?;
-        // The frame's last page was taken out of it before this (the free list's mutex orders it): a reader of that page
-        // that sees one of these stores sees its page word changed.
+        // The frame's previous page was removed before this; the free list's mutex orders the two.
+        // So a reader of that page that sees one of the following stores also sees that its page
+        // word has changed.
         fence(Release);
         for (word, bytes) in self.frames.words(frame).iter().zip(image.chunks_exact(8)) {
             let mut chunk = [0u8; 8];
@@ -454,19 +465,21 @@ impl Core {
         self.frames.set_used(frame, 2);
         self.probation.admit(&self.frames, frame, id, scan);
         if !word.install(seen, frame) {
-            self.give_frame(frame); // I1: somebody else was first
+            self.give_frame(frame); // L1: another thread was first.
             return Ok(());
         }
         self.probation.enter(&self.frames, frame, id);
-        fence(Ordering::SeqCst); // with the one in `forget_some`: it finds this page, or this finds the space gone
+        // Pairs with the fence in `discard_some`: either that finds this page, or this thread sees
+        // that the space is gone.
+        fence(Ordering::SeqCst);
         if space.gone.load(Ordering::SeqCst) {
-            self.forget(word);
+            self.discard(word);
             return Err(StoreError::SpaceGone(id.space));
         }
         Ok(())
     }
 
-    /// Reads a page's image from its file, and checks it.
+    /// Reads a page's image from its file and verifies it.
     pub(crate) fn read_image(
         &self,
         space: &Space,
@@ -480,7 +493,7 @@ impl Core {
     fn check(&self, id: PageId, image: &[u8]) -> Result<(), StoreError> {
         let lsn = image_lsn(image);
         let checked = check_image(id, image).and_then(|()| {
-            // The log was durable up to here before the page was written.
+            // The log was durable up to the page's LSN before the page was written.
             let known = lsn <= self.log.horizon();
             known.then_some(()).ok_or(NEWER)
         });
@@ -491,7 +504,7 @@ impl Core {
         })
     }
 
-    /// Fills `buf`, whole pages, from page `id` on.
+    /// Reads whole pages into `buf`, from page `id` on.
     fn read_bytes(&self, space: &Space, id: PageId, buf: &mut [u8]) -> Result<(), StoreError> {
         let file = space.file()?;
         let pages = (buf.len() / PAGE_SIZE) as u64;
@@ -509,14 +522,14 @@ impl Core {
     }
 }
 
-/// Whether `id` is the page behind a run's last.
+/// Whether page `id` directly follows the last page of a run.
 fn follows(run: &Run, id: PageId) -> bool {
     run.last().is_some_and(|(last, _)| {
         last.space == id.space && last.page.checked_add(1) == Some(id.page)
     })
 }
 
-/// The thread's buffer for a run of pages; made at its first use.
+/// Calls `f` with this thread's buffer for a run of pages, which is allocated at its first use.
 fn with_buffer<T>(f: impl FnOnce(&mut crate::buf::AlignedBuf) -> T) -> T {
     PAGES.with_borrow_mut(|buf| {
         f(buf.get_or_insert_with(|| crate::buf::AlignedBuf::new(RUN * PAGE_SIZE)))

@@ -1,14 +1,16 @@
-//! The buffer pool: frames, who is in them, and who has to leave.
+//! The buffer pool: frames, the pages in them, and eviction.
 //!
 //! # Invariants
-//! - I1: a frame is in exactly one place: the free list, the withdrawn ones (resize.rs), a mini-transaction's reserve, a loader's hands, or
-//!   under one page word.
-//! - I2: a page leaves its frame only under its exclusive latch, clean, not being written, and not a pinned header page.
+//! - I1: a frame is in exactly one place: on the free list, withdrawn (resize.rs), reserved by a
+//!   mini-transaction, held by a loading thread, or under one page word.
+//! - I2: a page leaves its frame only under its exclusive latch, and only if it is clean, is not
+//!   being written, and is not a pinned header page.
 //! # Concurrency
-//! A page begins on probation ([`probation`]) and joins the main pages when it is used again; the clock goes over those.
-//! The clock's hand is a shared counter, moved by loaders and the cleaner, never by a reader of resident pages in threaded mode.
+//! A page starts on probation ([`probation`]) and becomes a main page when it is used again. Main
+//! pages are evicted by the clock algorithm. The clock's hand is a shared counter. Loading threads
+//! and the cleaner move it; in threaded mode, readers of resident pages never do.
 //! # Cost
-//! A reader of a resident page stores at most the clock's mark, when it is clear.
+//! A reader of a resident page writes at most the frame's clock mark, and only if it is clear.
 
 #[allow(unsafe_code)]
 pub(crate) mod directory;
@@ -26,10 +28,10 @@ use crate::contention::{Watched, lock_watched};
 use crate::core::{Core, Count};
 use crate::error::StoreError;
 use crate::page::SpaceId;
-use crate::pool::directory::Place;
+use crate::pool::directory::VisitPosition;
 use crate::pool::load::Job;
 use crate::private_file::{PRIVATE_PAGES, PrivateFile};
-use crate::space::{Held, Space};
+use crate::space::{HeldSpace, Space};
 use nfold_observe::contention::{Site, WaitKind};
 use nfold_sync::PageWord;
 use nfold_sync::page_word::{frame_of, is_exclusive};
@@ -39,14 +41,16 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
-/// Turns without a free frame after which inline mode gives up.
+/// The number of attempts after which inline mode stops looking for a free frame.
 const INLINE_TRIES: u32 = 100;
-/// Naps of 50 us after which an I/O thread without a frame looks around again: some milliseconds, in which waiters have come to their pages.
-const LOOK_AGAIN: u32 = 64;
-/// Dirty pages written at a time when inline mode needs a frame.
+/// An I/O thread without a frame tries to evict a page again after this many pauses of 50 us. In
+/// these milliseconds, waiters can read the pages loaded for them.
+const PAUSES_BETWEEN_EVICTIONS: u32 = 64;
+/// The number of dirty pages written at a time when inline mode needs a frame.
 const INLINE_FLUSH: usize = 64;
-/// Places for pages of a dropped space that are looked at before an I/O thread turns to what others wait for: at most a millisecond or two.
-const FORGET: usize = 4096;
+/// The number of page words of a dropped space that are visited before an I/O thread takes the next
+/// job: a millisecond or two at most.
+const DISCARD_STEP: usize = 4096;
 
 impl Core {
     pub(crate) fn free_count(&self) -> usize {
@@ -62,22 +66,22 @@ impl Core {
             self.kick_cleaner();
         }
         if let Some(frame) = frame {
-            self.note_given(frame);
+            self.note_handed_out(frame);
         }
         frame
     }
 
-    /// Whether enough frames are free for a page to be made without a wait.
+    /// Whether there are enough free frames to create a page without waiting.
     pub(crate) fn has_free_frames(&self) -> bool {
         self.free_count() > self.stock() / 2
     }
 
-    /// How many free frames the cleaner keeps ready.
+    /// The number of free frames that the cleaner maintains.
     pub(crate) fn stock(&self) -> usize {
         (self.frames.count() / 32).clamp(4, 2048)
     }
 
-    /// Puts an empty frame on the free list.
+    /// Returns an empty frame to the free list.
     pub(crate) fn give_frame(&self, frame: u32) {
         self.frames.set_page(frame, None);
         self.lock_free().put(frame);
@@ -89,7 +93,8 @@ impl Core {
         lock_watched(&self.free, &self.contention, site)
     }
 
-    /// A free frame; evicts, and if need be waits for the cleaner (or cleans in place, inline).
+    /// Returns a free frame. Evicts a page, and if necessary waits for the cleaner, or in inline
+    /// mode writes dirty pages itself.
     pub(crate) fn frame_blocking(&self) -> Result<u32, StoreError> {
         let mut tries = 0;
         let mut watched = None;
@@ -98,9 +103,10 @@ impl Core {
                 return Ok(frame);
             }
             if self.threaded() {
-                // One look around; after that it is the cleaner's: whoever goes round and round takes pages from under the
-                // waiters that they were just loaded for. But the cleaner may be writing for long, so there is another look now and then.
-                if tries % LOOK_AGAIN == 0 && self.evict(1) > 0 {
+                // Evict only once, and then leave it to the cleaner. Repeated eviction would take
+                // pages from waiters for which they were just loaded. But the cleaner may be
+                // writing for a long time, so try again now and then.
+                if tries % PAUSES_BETWEEN_EVICTIONS == 0 && self.evict(1) > 0 {
                     continue;
                 }
                 if self.stopping() {
@@ -111,7 +117,7 @@ impl Core {
                 watched.get_or_insert_with(free).begin();
                 std::thread::sleep(Duration::from_micros(50));
             } else if self.evict(1) > 0 {
-                continue; // it is free now, or withdrawn from a pool that shrinks
+                continue; // The frame is free now, or was withdrawn from a shrinking pool.
             } else {
                 let cold = self.cold_dirty_frames(INLINE_FLUSH);
                 if cold.is_empty() || self.clean_frames(&cold)? == 0 {
@@ -129,30 +135,31 @@ impl Core {
         }
     }
 
-    /// Makes `want` frames free: from the pages on probation while those are many, otherwise by the clock; from the other side if one
-    /// has nothing to give. Gives how many.
+    /// Frees `want` frames by eviction and returns the number freed. Takes pages on probation while
+    /// there are many of these, otherwise main pages by the clock. If one group has no page to
+    /// evict, it takes the other.
     pub(crate) fn evict(&self, want: usize) -> usize {
         let mut done = 0;
-        // Each page is looked at once: what is dirty or in use comes round with the next call.
-        let mut looks = self.probation.aged();
-        while done < want && looks > 0 && self.probation.is_over() {
-            done += usize::from(self.evict_on_probation(&mut looks));
+        // Each page is examined once. Dirty and used pages are examined again by the next call.
+        let mut budget = self.probation.aged();
+        while done < want && budget > 0 && self.probation.is_over() {
+            done += usize::from(self.evict_on_probation(&mut budget));
         }
         if done < want {
             done += self.evict_by_clock(want - done);
         }
-        while done < want && looks > 0 {
-            done += usize::from(self.evict_on_probation(&mut looks));
+        while done < want && budget > 0 {
+            done += usize::from(self.evict_on_probation(&mut budget));
         }
         self.counters.add(Count::PagesEvicted as usize, done as u64);
         done
     }
 
-    /// Looks at the oldest page on probation. Whether its frame is free now.
-    fn evict_on_probation(&self, looks: &mut usize) -> bool {
-        *looks -= 1;
+    /// Examines the oldest page on probation. Returns whether its frame is free now.
+    fn evict_on_probation(&self, budget: &mut usize) -> bool {
+        *budget -= 1;
         let Some((frame, id)) = self.probation.next() else {
-            *looks = 0;
+            *budget = 0;
             return false;
         };
         if self.frames.page(frame) != Some(id) || !self.frames.on_probation(frame) {
@@ -170,7 +177,8 @@ impl Core {
         false
     }
 
-    /// Moves the clock's hand until `want` clean, cold main pages have left, or once around. Gives how many.
+    /// Moves the clock's hand until `want` clean, cold main pages are evicted, or once around.
+    /// Returns the number evicted.
     fn evict_by_clock(&self, want: usize) -> usize {
         let count = self.frames.count();
         let mut done = 0;
@@ -190,7 +198,7 @@ impl Core {
         done
     }
 
-    /// Dirty pages that would be evicted next if they were clean.
+    /// The dirty pages that would be evicted next if they were clean.
     pub(crate) fn cold_dirty_frames(&self, limit: usize) -> Vec<u32> {
         let cold_dirty = |f: u32| self.frames.rec_lsn(f) != 0 && self.frames.is_cold(f);
         let mut found = self.probation.select(limit, cold_dirty);
@@ -217,8 +225,8 @@ impl Core {
         if is_exclusive(seen) || frame_of(seen) != Some(frame) || !word.try_latch(seen) {
             return false;
         }
-        fence(Ordering::SeqCst); // pairs with the one in `Tenancy::pin`
-        let busy = !space.is(id.space) // with the latch, it stays what it is
+        fence(Ordering::SeqCst); // Pairs with the fence in `Tenancy::pin`.
+        let busy = !space.is(id.space) // With the latch held, this does not change any more.
             || self.frames.rec_lsn(frame) != 0
             || self.frames.is_writing(frame)
             || (id.page == 0 && space.is_pinned());
@@ -231,57 +239,61 @@ impl Core {
         true
     }
 
-    /// Takes a pin back. The last one of a dropped space has its pages forgotten (I6 of [`crate::space`]).
+    /// Releases a pin. After the last pin of a dropped space, its pages are discarded (I6 of
+    /// [`crate::space`]).
     pub(crate) fn unpin_header(&self, space: &Space) {
         if space.unpin() && space.gone.load(Ordering::SeqCst) {
-            // Whoever's it is: a pin that came too late may have kept another one's pages from being forgotten.
-            self.forget_unpinned(space.id());
+            // The object may belong to another space by now. A pin that came too late may have
+            // delayed the discarding of that one's pages.
+            self.discard_unpinned(space.id());
         }
     }
 
     #[cold]
-    fn forget_unpinned(&self, id: SpaceId) {
-        // If it is not there yet, `remove` is under way, and its caller has the pages forgotten.
+    fn discard_unpinned(&self, id: SpaceId) {
+        // If the space is not in the table of dropped spaces yet, `remove` is in progress, and its
+        // caller discards the pages.
         if let Some(space) = self.spaces.dropped(id) {
-            self.forget_later(space);
+            self.discard_later(space);
         }
     }
 
-    /// Has the pages of a dropped space forgotten, in the background if there is one.
-    pub(crate) fn forget_later(&self, space: Held) {
+    /// Discards the pages of a dropped space, in the background if there are I/O threads.
+    pub(crate) fn discard_later(&self, space: HeldSpace) {
         if self.threaded() {
-            self.jobs.push_other(Job::Forget(space, Place::default()));
+            self.jobs
+                .push_other(Job::Discard(space, VisitPosition::default()));
         } else {
-            let mut next = Some((space, Place::default()));
+            let mut next = Some((space, VisitPosition::default()));
             while let Some((space, from)) = next {
-                next = self.forget_some(space, from);
+                next = self.discard_some(space, from);
             }
         }
     }
 
-    /// Forgets the pages of a dropped private space: at once where they are few, as nobody reads
-    /// them any more. A file that was made for it is removed by an I/O
-    /// thread.
-    pub(crate) fn forget_private(&self, space: Held, file: Arc<PrivateFile>) {
+    /// Discards the pages of a dropped private space. A few pages are discarded at once, because
+    /// they have no readers any more. An I/O thread removes the file if there is one.
+    pub(crate) fn discard_private(&self, space: HeldSpace, file: Arc<PrivateFile>) {
         let few = space.pages.load(Ordering::Acquire) <= PRIVATE_PAGES;
         match few {
-            false => self.forget_later(space),
+            false => self.discard_later(space),
             true => {
-                let mut next = Some((space, Place::default()));
+                let mut next = Some((space, VisitPosition::default()));
                 while let Some((space, from)) = next {
-                    next = self.forget_some(space, from);
+                    next = self.discard_some(space, from);
                 }
             }
         }
-        if self.threaded() && file.is_made() {
+        if self.threaded() && file.exists() {
             self.jobs
                 .push_other(Job::Call(Box::new(move |_| drop(file))));
         }
     }
 
-    /// Drops a page of a dropped space from memory, dirty or not. A batch that has its image may be under way: the image goes nowhere, or into a file
-    /// that has no name any more, and the frame counts as being written to the end of that batch, whatever lies in it by then.
-    pub(crate) fn forget(&self, word: &PageWord) {
+    /// Discards a resident page of a dropped space, dirty or not. A batch with the page's image may
+    /// be in progress: then the image is written to a deleted file or nowhere. The frame counts as
+    /// being written until the end of that batch, even if it contains another page by then.
+    pub(crate) fn discard(&self, word: &PageWord) {
         let Some(before) = word.latch_resident() else {
             return;
         };
@@ -293,19 +305,27 @@ impl Core {
         self.give_frame(frame);
     }
 
-    /// Drops some pages of a dropped space, from a place on, and takes none but page latches. Gives where to go on; at the end, takes back what the space
-    /// had.
-    pub(crate) fn forget_some(&self, space: Held, from: Place) -> Option<(Held, Place)> {
+    /// Discards some pages of a dropped space, from a position on, and takes no locks but page
+    /// latches. Returns the position to continue at. At the end, makes the space object vacant.
+    pub(crate) fn discard_some(
+        &self,
+        space: HeldSpace,
+        from: VisitPosition,
+    ) -> Option<(HeldSpace, VisitPosition)> {
         if space.is_pinned() {
-            return None; // whoever takes the last pin back begins anew
+            return None; // The release of the last pin starts over.
         }
-        // Seen once without pins after it was marked as gone, it has none any more that brings pages (I6 of [`crate::space`]); a load holds the space, and
-        // whatever it brings is found here, or taken out again by itself.
-        fence(Ordering::SeqCst); // pairs with the one in `install_image`
-        if let Some(next) = space.dir().visit(from, FORGET, |word| self.forget(word)) {
+        // A space that was seen without pins after it was marked as gone will have no more pins
+        // that make pages resident (I6 of [`crate::space`]). A load has a hold on the space. A page
+        // that it installs is found here, or is discarded by the load itself.
+        fence(Ordering::SeqCst); // Pairs with the fence in `install_image`.
+        if let Some(next) = space
+            .dir()
+            .visit(from, DISCARD_STEP, |word| self.discard(word))
+        {
             return Some((space, next));
         }
-        space.forgotten.store(true, Ordering::SeqCst);
+        space.discarded.store(true, Ordering::SeqCst);
         let id = space.id();
         drop(space);
         self.spaces.vacate(id);

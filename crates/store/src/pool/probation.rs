@@ -1,21 +1,27 @@
-//! Where a page has to prove itself before it may displace pages that are used: a scan passes through here, and through nothing else.
+//! Probation: a page must be used again before it may displace pages in use. A scan passes only
+//! through the probation queues.
 //!
 //! # Picture
 //! ```text
-//! loaded ─► fresh ───────────────► aged ───────────────► evicted ─► ghost: its number is remembered for a while
-//!           touches count not:      a touch sets the        │         │
-//!           they belong to one use  mark, so it comes back ─┤         └─► loaded again soon: at once among the main pages
-//!                                                           ▼
-//!                                                     main pages: the clock
+//! loaded ─► fresh ───────────────► aged ───────────────► evicted ─► ghost: its id is remembered
+//!           touches do not count:   a touch sets the       │         │
+//!           they belong to one use  mark, and the page     │         └─► loaded again soon:
+//!                                   is promoted ───────────┤             becomes a main page at
+//!                                   once
+//!                                                          ▼
+//!                                                    main pages: the clock
 //! ```
-//! A page's first touches follow its load within one statement and say nothing; only a touch at a distance, when the page has
-//! moved on to `aged`, does. After 2Q (Johnson, Shasha, VLDB 1994) and S3-FIFO (Yang et al., SOSP 2023).
+//! The first touches of a page follow its load within one statement and do not show that it will be
+//! used again. Only a later touch counts, when the page has moved on to `aged`. After 2Q (Johnson,
+//! Shasha, VLDB 1994) and S3-FIFO (Yang et al., SOSP 2023).
 //! # Invariants
-//! - I1: a frame on probation has an entry in one of the queues, or is about to get one (between `admit` and `enter`), or is in the hands of
-//!   one `evict` that puts it back, promotes it or frees it. An entry whose frame holds another page by now means nothing.
-//! - I2: `fresh` is bounded while pages come in, so waiters find what was loaded for them: nothing is evicted from there.
+//! - Q1: a frame on probation has an entry in one of the queues, or will get one soon (between
+//!   `admit` and `enter`), or is being examined by a single `evict`, which puts it back, promotes
+//!   it or frees it. An entry whose frame contains another page by now is ignored.
+//! - Q2: `fresh` keeps a minimum of the newest pages, and none is evicted from it. So waiters find
+//!   the pages that were loaded for them.
 //! # Cost
-//! One short critical section per page load and per eviction; a hit on a page never comes here.
+//! One short critical section per page load and per eviction. A hit on a page does not get here.
 
 use super::frames::{Frames, zeroed};
 use crate::page::PageId;
@@ -23,11 +29,12 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// See the module's header.
+/// See the module header.
 pub(crate) struct Probation {
     queues: Mutex<Queues>,
     fresh_target: AtomicUsize,
-    /// Above this many pages on probation the next victim comes from here, below it from the main pages.
+    /// While more pages than this are on probation, they are evicted first; otherwise main pages
+    /// are.
     target: AtomicUsize,
     ghosts: Ghosts,
 }
@@ -39,7 +46,7 @@ struct Queues {
 }
 
 impl Probation {
-    /// For a pool of `frames`, which may grow to `max`.
+    /// For a pool of `frames` frames that may grow to `max`.
     pub(crate) fn new(frames: usize, max: usize) -> Probation {
         let probation = Probation {
             queues: Mutex::default(),
@@ -51,7 +58,7 @@ impl Probation {
         probation
     }
 
-    /// The pool has `frames` from now on.
+    /// Adapts the targets to a pool of `frames` frames.
     pub(crate) fn resize(&self, frames: usize) {
         let fresh = (frames / 16).max(16).min(frames / 3);
         self.fresh_target.store(fresh, Relaxed);
@@ -59,13 +66,15 @@ impl Probation {
         self.ghosts.resize(frames);
     }
 
-    /// Decides where a page begins, before it is installed in `frame`, which names it already: nobody else can take the frame meanwhile.
-    /// `scan`: it comes ahead of a scan, which says nothing about its use.
+    /// Decides whether a page starts on probation, before it is installed in `frame`. The frame
+    /// must already name it, so that no other thread can take the frame meanwhile. `scan`: the page
+    /// was read ahead, which says nothing about its use.
     pub(crate) fn admit(&self, frames: &Frames, frame: u32, id: PageId, scan: bool) {
         frames.set_on_probation(frame, scan || !self.ghosts.take(id));
     }
 
-    /// After the page was installed: queues it if it is on probation. (If it left again at once, the entry means nothing.)
+    /// Queues a page on probation after it was installed. If it has already left its frame, the
+    /// entry is ignored.
     pub(crate) fn enter(&self, frames: &Frames, frame: u32, id: PageId) {
         if !frames.on_probation(frame) {
             return;
@@ -84,28 +93,29 @@ impl Probation {
         }
     }
 
-    /// Pages that may come in together and still be there when they are looked for, one asker out of a few.
+    /// The number of pages that can be loaded together and stay resident until their requester
+    /// reads them, even with a few requesters at a time.
     pub(crate) fn batch(&self) -> usize {
         (self.fresh_target.load(Relaxed) / 4).clamp(8, 256)
     }
 
-    /// Whether the next victim should come from here.
+    /// Whether the next page to evict should be one on probation.
     pub(crate) fn is_over(&self) -> bool {
         let queues = self.queues.lock();
         queues.fresh.len() + queues.aged.len() > self.target.load(Relaxed)
     }
 
-    /// How many pages there are that [`next`](Self::next) may give.
+    /// The number of pages that [`next`](Self::next) can return.
     pub(crate) fn aged(&self) -> usize {
         self.queues.lock().aged.len()
     }
 
-    /// The oldest aged page, taken out (I1).
+    /// Removes and returns the oldest aged page (Q1).
     pub(crate) fn next(&self) -> Option<(u32, PageId)> {
         self.queues.lock().aged.pop_front()
     }
 
-    /// A page that cannot be evicted now comes round again.
+    /// Queues a page again that cannot be evicted now.
     pub(crate) fn put_back(&self, frame: u32, id: PageId) {
         self.queues.lock().aged.push_back((frame, id));
     }
@@ -114,7 +124,7 @@ impl Probation {
         self.ghosts.put(id);
     }
 
-    /// Aged pages in the order of their eviction for which `wanted` holds, at most `limit`.
+    /// Up to `limit` aged pages that satisfy `wanted`, in the order of their eviction.
     pub(crate) fn select(&self, limit: usize, wanted: impl Fn(u32) -> bool) -> Vec<u32> {
         let queues = self.queues.lock();
         let frames = queues.aged.iter().map(|(frame, _)| *frame);
@@ -122,18 +132,19 @@ impl Probation {
     }
 }
 
-/// Pages that left not long ago, by hash: about as many as there are frames. Forgetting one, or taking one for another, costs a
-/// little of the hit rate and nothing else.
+/// The hashes of recently evicted pages: about as many as there are frames. A lost entry or a
+/// collision costs only a little of the hit rate.
 struct Ghosts {
-    /// High half: hash of the page; low half: number of the eviction. 0: empty.
+    /// High half: hash of the page id. Low half: number of the eviction. 0: empty.
     slots: Box<[AtomicU64]>,
-    /// How many of the slots are used, a power of two. Whatever was remembered under another number is forgotten.
+    /// The number of slots in use, a power of two. After a change, older entries are no longer
+    /// found.
     used: AtomicUsize,
     evictions: AtomicU32,
 }
 
 impl Ghosts {
-    /// For at most `max` frames.
+    /// For a pool of at most `max` frames.
     fn new(max: usize) -> Ghosts {
         let slots = max.next_power_of_two();
         Ghosts {
@@ -163,7 +174,8 @@ impl Ghosts {
         slot.store(hash << 32 | u64::from(at), Relaxed);
     }
 
-    /// Whether the page left within the last evictions, as many as there are slots.
+    /// Removes the page's entry. Returns whether the page was among the last evictions, as many as
+    /// there are slots.
     fn take(&self, id: PageId) -> bool {
         let (slot, hash) = self.locate(id);
         let found = slot.load(Relaxed);
@@ -181,27 +193,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ghosts_are_remembered_for_a_while() {
+    fn ghosts_expire() {
         let ghosts = Ghosts::new(64);
         let id = |page| PageId::new(1, page);
         assert!(!ghosts.take(id(1)));
         ghosts.put(id(1));
-        assert!(ghosts.take(id(1)) && !ghosts.take(id(1)), "once");
+        assert!(ghosts.take(id(1)) && !ghosts.take(id(1)), "found only once");
         ghosts.put(id(1));
         for page in 2..1000 {
             ghosts.put(id(page));
         }
-        assert!(!ghosts.take(id(1)), "too long ago");
-        let kept = (900..1000).filter(|page| ghosts.take(id(*page))).count();
-        assert!((20..=64).contains(&kept), "{kept}");
+        assert!(!ghosts.take(id(1)), "the entry has expired");
+        let found = (900..1000).filter(|page| ghosts.take(id(*page))).count();
+        assert!((20..=64).contains(&found), "{found}");
     }
 
     #[test]
-    #[cfg_attr(
-        miri,
-        ignore = "frames reserve memory that nobody may touch yet, which miri does not know"
-    )]
-    fn a_page_ages_and_its_early_touches_do_not_count() {
+    #[cfg_attr(miri, ignore = "miri does not support the reserved memory of frames")]
+    fn early_touches_of_a_page_do_not_count() {
         let frames = Frames::new(64, 64, false).expect("a megabyte");
         let probation = Probation::new(64, 64);
         for frame in 0..20 {
@@ -210,10 +219,13 @@ mod tests {
             frames.set_used(frame, 2);
             probation.admit(&frames, frame, id, false);
             probation.enter(&frames, frame, id);
-            assert!(!frames.touch(frame), "a fresh page is not marked");
+            assert!(!frames.touch(frame), "a touch does not mark a fresh page");
         }
-        assert_eq!(probation.aged(), 4, "16 stay fresh");
-        assert!(frames.touch(1) && !frames.touch(1), "an aged one is, once");
+        assert_eq!(probation.aged(), 4, "16 of 20 pages stay fresh");
+        assert!(
+            frames.touch(1) && !frames.touch(1),
+            "the first touch marks an aged page"
+        );
         assert_eq!(probation.next(), Some((0, PageId::new(1, 0))));
         frames.set_page(19, Some(PageId::new(2, 7)));
         assert_eq!(probation.select(9, |f| f != 2), [1, 3]);

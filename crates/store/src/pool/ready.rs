@@ -1,49 +1,56 @@
-//! Frames get their memory before somebody needs them.
+//! Populates frames with memory before they are needed.
 //!
-//! The first touch of a frame makes the system find memory and clear it, 2 MiB at a time with huge pages: milliseconds, on some machines. Whoever
-//! needs a frame for a new page touches it under the page's latch, and with a split under the tree's structure mutex, so everybody who comes
-//! near would wait. An I/O thread does it ahead.
+//! At the first touch of a frame, the operating system allocates and clears memory for it, with
+//! huge pages 2 MiB at a time. That takes milliseconds on some machines. A frame for a new page is
+//! touched under the page's latch, and during a split also under the tree's structure mutex. Other
+//! threads would wait for these locks meanwhile. So an I/O thread touches frames ahead of time.
 //!
 //! # Picture
 //! ```text
 //! frames   0 ........... high ............ until ................ extent
-//!          | given out     | have memory    | addresses only            until - high: at most AHEAD, asked for anew at a half of it
+//!          | handed out  | have memory    | only reserved addresses
+//!
+//! until - high is at most `ahead`; more is requested when it falls to half of that
 //! ```
 //! # Invariants
-//! - M1: frames that never held a page are given out in ascending order ([`FreeFrames`](super::resize::FreeFrames)), so that `until` runs ahead of
-//!   them. Where the order is another one, memory comes at the first touch, which is slower and nothing else.
-//! - M2: memory that a shrinking pool gave back does not return before the pool grows again: both happen under `bringing`.
+//! - M1: frames that never contained a page are handed out in ascending order
+//!   ([`FreeFrames`](super::resize::FreeFrames)), so `until` stays ahead of them. In any other
+//!   order, memory is allocated at the first touch, which is only slower.
+//! - M2: memory that a shrinking pool returned to the system is not populated again before the pool
+//!   grows: both steps hold the mutex `populating`.
 //! # Cost
-//! Whoever takes a frame does two loads. A server that uses little of its pool has at most [`Core::ahead`] frames more than it uses.
+//! Taking a frame costs two loads. A server that uses little of its pool has at most
+//! [`Core::ahead`] more frames in memory than it uses.
 
 use crate::core::Core;
 use crate::pool::load::Job;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// Frames that get memory by one call: a huge page.
+/// The frames populated by one call: one huge page.
 const STEP: usize = (2 << 20) / crate::PAGE_SIZE;
-/// Of the pool, one part in so many is kept ready.
+/// The share of the pool that is kept populated ahead: 1 / `SHARE`.
 const SHARE: usize = 32;
-/// Frames kept ready at most: 64 MiB.
-const MOST: usize = 32 * STEP;
+/// The most frames that are populated ahead: 64 MiB.
+const MAX_AHEAD: usize = 32 * STEP;
 
-/// See the module's header.
+/// See the module header.
 #[derive(Default)]
 pub(crate) struct Ready {
-    /// Frames below this were given out before.
+    /// Frames below this were handed out before.
     high: AtomicUsize,
-    /// Frames below this have memory, or whoever touches them sees to it.
+    /// Frames below this have memory. `usize::MAX` if the system cannot populate memory ahead of
+    /// time.
     until: AtomicUsize,
-    /// A job is queued or running.
+    /// Whether a populating job is queued or running.
     busy: AtomicBool,
-    bringing: Mutex<()>,
+    populating: Mutex<()>,
 }
 
 impl Ready {
-    /// Frames from `count` on have lost their memory; `give_back` takes it (M2).
+    /// Returns the memory of the frames from `count` on to the system, by calling `give_back` (M2).
     pub(crate) fn withdraw(&self, count: usize, give_back: impl FnOnce()) {
-        let _bringing = self.bringing.lock();
+        let _populating = self.populating.lock();
         give_back();
         self.high.fetch_min(count, Relaxed);
         self.until.fetch_min(count, Relaxed);
@@ -51,36 +58,36 @@ impl Ready {
 }
 
 impl Core {
-    /// How many frames are to have memory before they are needed.
+    /// The number of frames that should have memory before they are needed.
     fn ahead(&self) -> usize {
-        (self.frames.count() / SHARE).clamp(1, MOST)
+        (self.frames.count() / SHARE).clamp(1, MAX_AHEAD)
     }
 
-    /// `frame` was given out.
+    /// Called when `frame` is handed out. Queues a populating job if few populated frames are left.
     #[inline]
-    pub(crate) fn note_given(&self, frame: u32) {
-        let given = frame as usize + 1;
-        if given > self.ready.high.load(Relaxed) {
-            self.bring_ahead_of(given);
+    pub(crate) fn note_handed_out(&self, frame: u32) {
+        let handed_out = frame as usize + 1;
+        if handed_out > self.ready.high.load(Relaxed) {
+            self.populate_ahead_of(handed_out);
         }
     }
 
     #[cold]
-    fn bring_ahead_of(&self, given: usize) {
-        self.ready.high.fetch_max(given, Relaxed);
+    fn populate_ahead_of(&self, handed_out: usize) {
+        self.ready.high.fetch_max(handed_out, Relaxed);
         let until = self.ready.until.load(Relaxed);
-        let enough = given + self.ahead() / 2 < until || until >= self.frames.extent();
+        let enough = handed_out + self.ahead() / 2 < until || until >= self.frames.extent();
         if !enough && self.threaded() && !self.ready.busy.swap(true, Relaxed) {
             self.jobs
-                .push_other(Job::Call(Box::new(Core::bring_memory)));
+                .push_other(Job::Call(Box::new(Core::populate_memory)));
         }
     }
 
-    /// On an I/O thread: memory for the frames that are given out next.
-    fn bring_memory(&self) {
+    /// The populating job of an I/O thread: populates the frames that will be handed out next.
+    fn populate_memory(&self) {
         while !self.stopping() {
-            let Some(_bringing) = self.ready.bringing.try_lock() else {
-                break; // memory is being given back: whoever needs more asks anew
+            let Some(_populating) = self.ready.populating.try_lock() else {
+                break; // The pool is shrinking. The next frame handed out starts a new job.
             };
             let (high, until) = (
                 self.ready.high.load(Relaxed),
@@ -92,8 +99,9 @@ impl Core {
                 break;
             }
             let to = (from + STEP).min(self.frames.extent());
-            if !self.frames.bring_memory(from..to) {
-                self.ready.until.store(usize::MAX, Relaxed); // this system cannot: it comes at the first touch
+            if !self.frames.populate_memory(from..to) {
+                // Not supported by this system, so memory is allocated at the first touch.
+                self.ready.until.store(usize::MAX, Relaxed);
                 break;
             }
             self.ready.until.store(to, Relaxed);

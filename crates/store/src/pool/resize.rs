@@ -1,24 +1,32 @@
-//! The pool grows and shrinks while it is used.
+//! Grows and shrinks the pool while it is in use.
 //!
 //! # Picture
 //! ```text
 //!            0                count               extent                max
-//!  growing   | frames in use    | ───────────────►  |  made accessible, then put on the free list
-//!  shrinking | frames in use    | being withdrawn   |  addresses only, or zeros that were frames once
-//!                                 free ones: set aside          pages: moved below `count`, or evicted
-//!                                 in somebody's hands: set aside when they come back (`give_frame`)
+//!  growing   | frames in use    | ───────────────►  |  made accessible, then added to the free
+//!  list
+//!  shrinking | frames in use    | being withdrawn   |  only addresses, or frames that were
+//!  returned
+//!
+//!            a frame being withdrawn:  free             set aside
+//!                                      with a page      page moved below `count`, or evicted
+//!                                      held by a thread set aside by `give_frame`
 //! ```
 //! # Invariants
-//! - R1: `count` and `extent` change under the free list's mutex. Once `count` is lower, no frame from there on leaves that list, so their number
-//!   under page words and in hands only shrinks, but for those in hands that go under a page word.
-//! - R2: memory goes back when every frame from `count` to `extent` is set aside: nobody stores there then. Readers with an old page word may
-//!   still load from it; their page's word has changed.
-//! - R3: a page moves under its exclusive latch and the `cleaner` mutex: no batch is being written, and nobody looks for the oldest change.
+//! - R1: `count` and `extent` change under the free list's mutex. Once `count` is lower, no frame
+//!   from `count` on is taken from the free list. So fewer and fewer of them are in use; only those
+//!   already held by a thread can still receive a page.
+//! - R2: memory is returned to the system when every frame from `count` to `extent` is set aside,
+//!   so no thread stores there. Readers with an old page word may still load from it, but their
+//!   page's word has changed.
+//! - R3: a page moves under its exclusive latch and the `cleaner` mutex, so no batch is being
+//!   written, and no checkpoint is being computed.
 //! # Concurrency
-//! The cleaner does the work in slices, between its rounds; a reader waits for a page no longer than one copy of it. The size asked for last
-//! wins, at any moment.
+//! The cleaner does the work in slices, between its rounds. A reader waits for a page no longer
+//! than one copy of it takes. The most recently requested size wins, at any moment.
 //! # Failure
-//! If the system gives no memory, the pool stays as large as it was. If pages cannot be written, it shrinks when they can.
+//! If the system has no memory, the pool keeps its size. If pages cannot be written, the pool
+//! shrinks once they can.
 
 use crate::core::Core;
 use crate::error::StoreError;
@@ -28,19 +36,19 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::time::SystemTime;
 
-/// Frames looked at, and pages moved, by one step at most.
-const LOOKS: usize = 1 << 16;
-const MOVES: usize = 512;
+/// The most frames examined, and the most pages moved, by one step.
+const MAX_EXAMINED: usize = 1 << 16;
+const MAX_MOVES: usize = 512;
 
-/// How many whole frames `bytes` are, and no fewer than the least.
+/// The number of whole frames in `bytes`, but at least 32.
 pub(crate) fn frames_in(bytes: u64) -> usize {
     (bytes / PAGE_SIZE as u64).max(32) as usize
 }
 
-/// Frames in nobody's hands.
+/// The free frames.
 pub(crate) struct FreeFrames {
     pub(crate) frames: Vec<u32>,
-    /// From `count` on.
+    /// The withdrawn frames: those from `count` on.
     aside: Vec<u32>,
     count: u32,
 }
@@ -54,7 +62,7 @@ impl FreeFrames {
         }
     }
 
-    /// An empty frame comes back.
+    /// Returns an empty frame.
     pub(crate) fn put(&mut self, frame: u32) {
         if frame < self.count {
             self.frames.push(frame);
@@ -63,13 +71,13 @@ impl FreeFrames {
         }
     }
 
-    /// New ones, behind all that are free already, the lowest first (`pool::ready`, M1).
+    /// Adds new frames after all free ones, in ascending order of their use (`pool::ready`, M1).
     fn add_new(&mut self, frames: std::ops::Range<usize>) {
         let new = (frames.start as u32..frames.end as u32).rev();
         self.frames.splice(0..0, new);
     }
 
-    /// Sorts all anew by another count.
+    /// Sorts all frames again for another count.
     fn set_count(&mut self, count: usize) {
         self.count = count as u32;
         let all = [
@@ -80,35 +88,35 @@ impl FreeFrames {
     }
 }
 
-/// What a resize is doing, as `Innodb_buffer_pool_resize_status_code` numbers it.
+/// The phase of a resize, with the numbers of `Innodb_buffer_pool_resize_status_code`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum ResizePhase {
-    /// Nothing; perhaps it has been done.
+    /// No resize is in progress.
     #[default]
     Idle = 0,
     Withdrawing = 3,
     Resizing = 5,
-    /// The system gave no memory.
+    /// The system had no memory.
     Failed = 7,
 }
 
-/// How far the last resize of the pool is.
+/// The progress of the last resize of the pool.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ResizeStatus {
     pub phase: ResizePhase,
-    /// Of the phase.
+    /// The progress of the phase.
     pub percent: u8,
     pub from_bytes: u64,
     pub to_bytes: u64,
-    /// When it was done, or failed. `None`: under way, or there never was one.
+    /// When the resize was completed or failed. `None` if it is in progress, or if there was none.
     pub ended: Option<SystemTime>,
 }
 
-/// See the module's header.
+/// See the module header.
 pub(crate) struct Resize {
-    /// Frames that the pool is to have.
+    /// The requested number of frames.
     wanted: AtomicUsize,
-    /// Where the search for pages to move goes on.
+    /// Where the search for pages to move continues.
     next: AtomicUsize,
     status: Mutex<ResizeStatus>,
 }
@@ -126,9 +134,11 @@ impl Resize {
         self.status.lock().clone()
     }
 
-    /// Of the way to `count` frames; nothing if another size was asked for meanwhile.
-    fn tell(&self, count: usize, phase: ResizePhase, percent: usize) {
-        let mut status = self.status.lock(); // `ask_size` changes both under it
+    /// Records the progress of the resize to `count` frames, unless another size was requested
+    /// meanwhile.
+    fn record(&self, count: usize, phase: ResizePhase, percent: usize) {
+        // `request_size` also changes both under this mutex.
+        let mut status = self.status.lock();
         if self.wanted.load(Ordering::SeqCst) != count {
             return;
         }
@@ -140,8 +150,9 @@ impl Resize {
 }
 
 impl Core {
-    /// Asks for another size: rounded down to whole frames, at least 32, at most what was reserved. Gives the bytes that it will be.
-    pub(crate) fn ask_size(&self, bytes: u64) -> u64 {
+    /// Requests another size, rounded down to whole frames, at least 32 and at most the reserved
+    /// maximum. Returns that size in bytes.
+    pub(crate) fn request_size(&self, bytes: u64) -> u64 {
         let wanted = frames_in(bytes).min(self.frames.max());
         let mut status = self.resize.status.lock();
         let before = self.resize.wanted.swap(wanted, Ordering::SeqCst);
@@ -162,13 +173,13 @@ impl Core {
         in_bytes(wanted)
     }
 
-    /// Whether there is anything for [`resize_step`](Self::resize_step) to do.
+    /// Whether [`resize_step`](Self::resize_step) has work to do.
     pub(crate) fn is_resizing(&self) -> bool {
         let wanted = self.resize.wanted.load(Ordering::SeqCst);
         wanted != self.frames.count() || wanted != self.frames.extent()
     }
 
-    /// A slice of the way to the size asked for. Gives whether it changed anything.
+    /// Does one slice of the resize. Returns whether it changed anything.
     pub(crate) fn resize_step(&self) -> Result<bool, StoreError> {
         if !self.is_resizing() {
             return Ok(false);
@@ -196,8 +207,8 @@ impl Core {
             drop(free);
             tracing::error!("the system gives no memory for a larger buffer pool");
             let now = self.frames.count();
-            self.resize.tell(wanted, ResizePhase::Failed, 0);
-            // Unless another size was asked for meanwhile.
+            self.resize.record(wanted, ResizePhase::Failed, 0);
+            // Unless another size was requested meanwhile.
             let _ = self.resize.wanted.compare_exchange(
                 wanted,
                 now,
@@ -212,46 +223,50 @@ impl Core {
         self.probation.resize(wanted);
         self.freed.bump();
         if wanted >= extent {
-            self.resize.tell(wanted, ResizePhase::Idle, 100);
+            self.resize.record(wanted, ResizePhase::Idle, 100);
         }
     }
 
-    /// Moves or evicts some of the pages that lie from `count` on. Gives how many.
+    /// Moves or evicts some of the pages from frame `count` on. Returns the number of pages.
     fn withdraw(&self) -> Result<usize, StoreError> {
         let (count, extent) = (self.frames.count(), self.frames.extent());
         let (mut moved, mut dirty) = (0, Vec::new());
         {
             let _cleaner = self.cleaner.lock(); // R3
             let from = self.resize.next.load(Ordering::Relaxed);
-            let mut looks = 0;
-            while looks < LOOKS.min(extent - count) && moved < MOVES && dirty.len() < MOVES {
-                let frame = count + (from + looks) % (extent - count);
-                looks += 1;
+            let mut examined = 0;
+            while examined < MAX_EXAMINED.min(extent - count)
+                && moved < MAX_MOVES
+                && dirty.len() < MAX_MOVES
+            {
+                let frame = count + (from + examined) % (extent - count);
+                examined += 1;
                 let frame = frame as u32;
                 if self.frames.page(frame).is_none() {
                     continue;
                 }
                 let room = self.free_count() > self.stock() / 2 || self.evict(1) > 0;
-                // Where there is no room, the page itself has to leave.
+                // If there is no free frame to move the page to, the page itself is evicted.
                 if (room && self.move_page(frame)) || self.try_evict(frame) {
                     moved += 1;
                 } else if self.frames.rec_lsn(frame) != 0 {
                     dirty.push(frame);
                 }
             }
-            self.resize.next.store(from + looks, Ordering::Relaxed);
+            self.resize.next.store(from + examined, Ordering::Relaxed);
         }
-        moved += self.clean_frames(&dirty)?; // they can leave now
+        moved += self.clean_frames(&dirty)?; // A later step can evict them.
         Ok(moved)
     }
 
-    /// Moves the page in `from` to a free frame, if it is not latched and there is one.
+    /// Moves the page in frame `from` to a free frame. Returns false if the page is latched or no
+    /// frame is free.
     fn move_page(&self, from: u32) -> bool {
         let Some(id) = self.frames.page(from) else {
             return false;
         };
         let Some(space) = self.spaces.hold(id.space) else {
-            return false; // dropped: about to be forgotten
+            return false; // The space was dropped, and its pages are about to be discarded.
         };
         let Some(word) = space.dir().get(id.page) else {
             return false;
@@ -264,7 +279,8 @@ impl Core {
             word.release_unchanged(seen);
             return false;
         };
-        fence(Ordering::Release); // as in `install_image`: readers of the page that lay in `to`
+        // As in `install_image`, for readers of the page that lay in `to`.
+        fence(Ordering::Release);
         let (source, target) = (self.frames.words(from), self.frames.words(to));
         for (source, target) in source.iter().zip(target) {
             target.store(source.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -279,7 +295,7 @@ impl Core {
         true
     }
 
-    /// Gives the memory back once all frames are withdrawn (R2). Whether it did.
+    /// Returns the memory to the system once all frames are withdrawn (R2). Returns whether it did.
     fn finish_shrinking(&self) -> bool {
         let mut free = self.free.lock(); // R1
         let going = self.frames.extent() - self.frames.count();
@@ -288,16 +304,18 @@ impl Core {
             drop(free);
             let percent = done * 100 / going;
             let count = self.frames.count();
-            self.resize.tell(count, ResizePhase::Withdrawing, percent);
+            self.resize.record(count, ResizePhase::Withdrawing, percent);
             return false;
         }
         free.aside = Vec::new();
         let going = self.frames.lower_extent();
-        drop(free); // the system takes its time over many pages, and who misses a page needs that mutex
+        // Released first, because the system takes its time for many pages, and every miss needs
+        // this mutex.
+        drop(free);
         self.ready
             .withdraw(going.start, || self.frames.give_back(going));
         self.resize
-            .tell(self.frames.count(), ResizePhase::Idle, 100);
+            .record(self.frames.count(), ResizePhase::Idle, 100);
         true
     }
 }

@@ -1,10 +1,12 @@
-//! What is in memory, as a list to keep, and bringing such a list back in: a pool that begins warm.
+//! Lists the pages in memory, and loads such a list again, so that a restarted pool is warm.
 //!
 //! # Concurrency
-//! The list is looked up frame by frame while pages come and go: what it says of a page was true at some moment. Warming asks for pages as a scan's
-//! read-ahead does, so that whoever waits for a page comes first, and pages that nobody touches leave first.
+//! The list is collected frame by frame while pages come and go. Each entry was true at some
+//! moment. Warming requests pages like the read-ahead of a scan: loads with waiters come first, and
+//! untouched pages are evicted first.
 //! # Failure
-//! A page that does not exist any more, or cannot be read, is passed over: whoever reads it is told.
+//! Pages that no longer exist or cannot be read are skipped. A later read of such a page returns
+//! the error.
 
 use crate::core::Core;
 use crate::page::PageId;

@@ -1,18 +1,25 @@
-//! What tells a damaged log or control file from one that a crash cut short.
+//! Distinguishes a damaged log or control file from one that a crash cut short.
 //!
-//! A crash leaves a log that ends at some byte; so does a flipped bit in the middle of it, and whatever follows would be lost in silence.
-//! Five things prove damage. A block's header lies in one sector, which no crash leaves half written:
-//! - a header that is neither whole nor zeros, where the log ends.
+//! After a crash, the log ends at some byte. A flipped bit in the middle of the log looks similar,
+//! and the log after it would be lost silently. Five observations prove damage. The first one
+//! follows from the size of a block's header, which lies in one sector and so is never half
+//! written:
+//! - a block header at the end of the log that is neither valid nor all zeros.
 //!
-//! The others are known to come after log in time, so that finding one without the log before it is proof of damage:
-//! - a page on disk (in place or in the doublewrite file): log was durable up to its LSN before it was written;
-//! - a block of a later generation, or of a later lap, where the control file says that the log begins or ends: the control file was durable before
-//!   such a block was written, so its newer block is gone;
-//! - a block that says that the log was synced up to an LSN beyond the end: each block says so when it is written, the last one again and again.
+//! The others are written after log, so finding them without that log proves damage:
+//! - A page on disk, in place or in the doublewrite file: the log was durable up to the page's LSN
+//!   before the page was written.
+//! - A block of a later generation or a later lap, at the position where the log begins or ends
+//!   according to the control file: the control file was durable before such a block was written,
+//!   so its newer block is lost.
+//! - A block whose header contains a synced LSN beyond the end of the log. Every block header
+//!   contains the LSN up to which the log was synced when the block was written.
 //!
-//! What cannot be told from a write that the crash cut short: a flipped byte in what the very last write to the log appended.
+//! One kind of damage looks like a write that the crash cut short: a flipped byte in the log that
+//! the very last write appended.
 //!
-//! Without proof, whole blocks behind the end are reported: a power failure may leave such, a kill never does.
+//! Without proof of damage, complete blocks after the end are reported. A power failure may leave
+//! such blocks; a kill cannot.
 
 use crate::error::StoreError;
 use crate::log::control::{self, Control};
@@ -20,10 +27,10 @@ use crate::log::files::LogFiles;
 use crate::log::format::{PAYLOAD, next_block};
 use crate::page::{Lsn, PageId};
 
-/// Blocks behind the end of the log that are looked at.
+/// The number of blocks after the end of the log that are examined.
 const LOOK_AHEAD: u64 = 1024;
 
-/// The log at the checkpoint and at its `end` is of the control file's time.
+/// Checks that the log at the checkpoint and at its `end` is not newer than the control file.
 pub(super) fn check_control(
     files: &LogFiles,
     control: &Control,
@@ -51,8 +58,9 @@ pub(super) fn check_control(
     Ok(())
 }
 
-/// Where the log ends, if whole blocks of it follow: file, offset, LSN. An error if there is proof that it went on: `missing` is the block at
-/// which reading ended.
+/// Examines the blocks after the end of the log. `missing` is the block at which reading ended.
+/// Returns an error if there is proof that the log continued. Returns a description with file,
+/// offset and LSN if complete blocks follow.
 pub(super) fn look_behind(
     files: &LogFiles,
     control: &Control,
@@ -93,12 +101,12 @@ pub(super) fn look_behind(
     Ok((blocks > 0).then(|| {
         format!(
             "{file}: the log ends in the block at offset {offset} (LSN {end}), and {blocks} whole blocks of it follow: after a power failure \
-             they may be writes that nobody waited for; otherwise the file is damaged there, and what follows is lost"
+             they may be writes without an acknowledged sync; otherwise the file is damaged there, and what follows is lost"
         )
     }))
 }
 
-/// A page that was written when the log had gone on beyond its `end`.
+/// The error for a page that was written when the log extended beyond its present `end`.
 pub(super) fn newer_page(files: &LogFiles, end: Lsn, id: PageId, lsn: Lsn) -> StoreError {
     let (file, offset) = files.locate(end);
     StoreError::BadFile {

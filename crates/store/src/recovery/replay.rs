@@ -1,22 +1,28 @@
-//! The second pass over the log: every record is applied to its page.
+//! The second pass over the log: applies every record to its page.
 //!
 //! # Picture
 //! ```text
-//! log ─► reader: splits each mini-transaction by page ─┬─► part 0: the pages whose hash is 0, in the order of the log
+//! log ─► reader: splits each mini-transaction by page ─┬─► part 0: pages with hash 0, in log order
 //!                                                      ├─► part 1
-//!                                                      └─► ...      each loads, applies and stamps its pages alone
+//!                                                      └─► ...  each loads, applies and stamps
 //! ```
 //! # Invariants
-//! - I1: all records of a page go to one part, in the order of the log; a record changes one page and needs no other.
-//! - I2: the records of one mini-transaction on a page are applied as a whole: the page stays latched until then, and gets the end as its LSN.
-//!   Pages of one mini-transaction may be written at different times: until recovery is over, it would start from the same checkpoint.
-//! - I3: INIT starts a page's life: the page is not read, because every later change of it is in the log behind.
-//! - I4: a page that a record does not apply to is marked, and written so: whoever reads it later is told, and nobody takes it for whole.
-//! - I5: no page is newer than the end of the log: it was durable up to each page that was written. One that is proves that log is lost.
+//! - R1: all records of a page go to one part, in log order. A record changes one page and depends
+//!   on no other.
+//! - R2: the records of one mini-transaction on a page are applied together: the page stays latched
+//!   until then, and gets the mini-transaction's end as its LSN. Different pages of a
+//!   mini-transaction may be written at different times, because recovery would start again from
+//!   the same checkpoint.
+//! - R3: INIT starts the life of a page. The page is not read, because every later change of it
+//!   follows in the log.
+//! - R4: a page to which a record does not apply is marked as broken and written that way. So later
+//!   readers get an error.
+//! - R5: no page is newer than the end of the log, because the log was durable up to each page that
+//!   was written. A newer page proves that log was lost.
 //! # Concurrency
-//! Inline mode is one part, on the caller's thread, and so does the same on each run.
+//! In inline mode there is one part, on the caller's thread, so the order is deterministic.
 
-use super::Tell;
+use super::ReportProgress;
 use crate::core::Core;
 use crate::error::StoreError;
 use crate::log::control::Control;
@@ -33,37 +39,37 @@ use std::panic::resume_unwind;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Progress is reported every so many bytes of log.
+/// The bytes of log between two progress reports.
 const REPORT_EVERY: u64 = 4 << 20;
-/// Parts at most.
+/// The most parts.
 const PARTS: usize = 8;
-/// Frames per part at least: each holds the pages of a mini-transaction latched.
+/// The fewest frames per part, because each part holds the pages of a mini-transaction latched.
 const FRAMES_PER_PART: usize = 64;
-/// Bytes of records handed over at a time, and batches that may wait.
+/// The bytes of records sent to a part at a time, and the number of batches that may be queued.
 const BATCH_BYTES: usize = 64 << 10;
 const BATCHES: usize = 8;
 
-/// What the pass came across.
+/// The result of the second pass.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct ReplayResult {
     pub(super) records: u64,
     pub(super) missing: BTreeSet<SpaceId>,
     pub(super) corrupt: BTreeSet<PageId>,
 }
 
-impl Found {
-    fn add(&mut self, other: Found) {
+impl ReplayResult {
+    fn add(&mut self, other: ReplayResult) {
         self.records += other.records;
         self.missing.extend(other.missing);
         self.corrupt.extend(other.corrupt);
     }
 }
 
-/// Records of several mini-transactions for one part.
+/// The records of several mini-transactions for one part.
 #[derive(Default)]
 struct Batch {
     bytes: Vec<u8>,
-    /// Start, end, bytes of records.
+    /// The mini-transactions as (start, end, bytes of records).
     mtrs: Vec<(Lsn, Lsn, usize)>,
 }
 
@@ -73,8 +79,8 @@ pub(super) fn replay(
     names: &HashMap<SpaceId, String>,
     control: &Control,
     end: Lsn,
-    tell: &Tell<'_>,
-) -> Result<Found, StoreError> {
+    tell: &ReportProgress<'_>,
+) -> Result<ReplayResult, StoreError> {
     let parts = core
         .options
         .io_threads
@@ -114,7 +120,7 @@ pub(super) fn replay(
             match next(&mut records) {
                 Ok(Some((start, stop))) => {
                     read = split(&records, start, stop, &mut batches);
-                    // A part that failed has hung up; its error is what counts.
+                    // A part that failed has closed its channel. Its error is reported below.
                     if read.is_err() || !hand_over(&mut batches, &senders, BATCH_BYTES) {
                         break;
                     }
@@ -130,7 +136,7 @@ pub(super) fn replay(
             }
         }
         drop(senders);
-        let mut found = Found::default();
+        let mut found = ReplayResult::default();
         for thread in threads {
             match thread.join().unwrap_or_else(|e| resume_unwind(e)) {
                 Ok(part) => found.add(part),
@@ -141,7 +147,7 @@ pub(super) fn replay(
     })
 }
 
-/// I1: adds the records to the batches of their pages' parts.
+/// Adds the records of a mini-transaction to the batches of their pages' parts (R1).
 fn split(bytes: &[u8], start: Lsn, end: Lsn, batches: &mut [Batch]) -> Result<(), StoreError> {
     let before: Vec<usize> = batches.iter().map(|b| b.bytes.len()).collect();
     let mut records = Records::new(bytes);
@@ -162,7 +168,8 @@ fn split(bytes: &[u8], start: Lsn, end: Lsn, batches: &mut [Batch]) -> Result<()
     }
 }
 
-/// Sends the batches that have at least `bytes`. False if somebody has hung up.
+/// Sends the batches that have at least `bytes` bytes. Returns false if a part has closed its
+/// channel.
 fn hand_over(batches: &mut [Batch], senders: &[SyncSender<Batch>], bytes: usize) -> bool {
     batches
         .iter_mut()
@@ -178,30 +185,31 @@ fn unfit(start: Lsn) -> StoreError {
     }
 }
 
-/// A page being changed by the mini-transaction at hand.
-struct Held {
+/// A page latched for the current mini-transaction.
+struct HeldPage {
     id: PageId,
-    /// `None`: its LSN says that the change is in already.
+    /// Whether the mini-transaction's changes must be applied. If not, the page's LSN shows that
+    /// they have been.
     apply: bool,
     frame: u32,
     before: u64,
-    space: space::Held,
+    space: space::HeldSpace,
 }
 
-impl Held {
+impl HeldPage {
     fn word(&self) -> &PageWord {
         self.space.dir().get_or_make(self.id.page)
     }
 }
 
-/// Applies records to the pages that are its own: all of them, or one part of several.
+/// Applies records to the pages of one part, or to all pages.
 struct Redo<'a> {
     core: &'a Core,
     names: &'a HashMap<SpaceId, String>,
-    /// End of the log.
+    /// The end of the log.
     end: Lsn,
-    found: Found,
-    held: Vec<Held>,
+    found: ReplayResult,
+    held: Vec<HeldPage>,
 }
 
 impl<'a> Redo<'a> {
@@ -210,12 +218,12 @@ impl<'a> Redo<'a> {
             core,
             names,
             end,
-            found: Found::default(),
+            found: ReplayResult::default(),
             held: Vec::new(),
         }
     }
 
-    fn run(mut self, batches: Receiver<Batch>) -> Result<Found, StoreError> {
+    fn run(mut self, batches: Receiver<Batch>) -> Result<ReplayResult, StoreError> {
         for batch in batches {
             let mut rest = &batch.bytes[..];
             for (start, end, len) in batch.mtrs {
@@ -254,13 +262,14 @@ impl<'a> Redo<'a> {
         let page = PageMut::new(held.id, self.core.frames.words(held.frame));
         if let Err(e) = redo::apply(&*self.core.redo, record.op, record.payload, &page) {
             tracing::error!("redo up to LSN {end}: {e}");
-            page.write(header::FORMAT, &[header::FORMAT_BROKEN]); // I4
+            page.write(header::FORMAT, &[header::FORMAT_BROKEN]); // R4
             self.found.corrupt.insert(record.id);
         }
         Ok(())
     }
 
-    /// Latches the record's page for the rest of the mini-transaction. `None`: the page is lost or gone.
+    /// Latches the record's page for the rest of the mini-transaction. `None` if the page is
+    /// corrupt or its space was dropped.
     fn hold(&mut self, record: Record<'_>, end: Lsn) -> Result<Option<usize>, StoreError> {
         let id = record.id;
         let fresh = record.op == redo::INIT;
@@ -276,7 +285,7 @@ impl<'a> Redo<'a> {
             return Ok(None);
         };
         let word = space.dir().get_or_make(id.page);
-        // Others bring pages in beside this one, so it may leave again before it is latched.
+        // Other parts load pages, too, so the page may be evicted again before it is latched.
         let before = loop {
             if fresh {
                 self.install_empty(word, id)?;
@@ -296,7 +305,7 @@ impl<'a> Redo<'a> {
                 break before;
             }
         };
-        let frame = frame_of(before).expect("I: a latched page is resident");
+        let frame = frame_of(before).expect("a latched page is resident");
         let bytes = self.core.frames.words(frame);
         let lsn = words::load_u64(bytes, header::LSN);
         if lsn > self.end {
@@ -315,7 +324,7 @@ impl<'a> Redo<'a> {
             return Ok(None);
         }
         self.core.frames.touch(frame);
-        self.held.push(Held {
+        self.held.push(HeldPage {
             id,
             apply: lsn < end,
             frame,
@@ -325,7 +334,7 @@ impl<'a> Redo<'a> {
         Ok(Some(self.held.len() - 1))
     }
 
-    /// I3: a frame for a page whose old bytes do not matter.
+    /// Installs an empty frame for a page whose old contents do not matter (R3).
     fn install_empty(&self, word: &PageWord, id: PageId) -> Result<(), StoreError> {
         if frame_of(word.load()).is_some() {
             return Ok(());
@@ -345,7 +354,7 @@ impl<'a> Redo<'a> {
         Ok(())
     }
 
-    fn space(&mut self, id: SpaceId) -> Result<Option<space::Held>, StoreError> {
+    fn space(&mut self, id: SpaceId) -> Result<Option<space::HeldSpace>, StoreError> {
         if let Some(space) = self.core.spaces.hold(id) {
             return Ok(Some(space));
         }
@@ -356,7 +365,7 @@ impl<'a> Redo<'a> {
         self.core.spaces.open(&*self.core.disk, id, name).map(Some)
     }
 
-    /// I2: stamps and releases the pages of the mini-transaction `[start, end)`.
+    /// Stamps and releases the pages of the mini-transaction `[start, end)` (R2).
     fn release(&mut self, start: Lsn, end: Lsn) {
         for held in self.held.drain(..) {
             let bytes = self.core.frames.words(held.frame);

@@ -1,26 +1,27 @@
-//! A disk whose syncs of some files end when the test says so.
+//! A disk on which the syncs of some files end only when the test permits it.
 
 use nfold_store::*;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
 
-/// Syncs of those files that have begun, and how many may end; writes of them that are over.
+/// The syncs of these files that have begun, the number that may end, and the completed writes to
+/// them.
 #[derive(Default)]
 pub struct Syncs {
     pub begun: u64,
     pub allowed: Option<u64>,
     pub writes: u64,
-    /// Called behind each of those writes, by whoever made it.
+    /// Called after each of those writes, by the writing thread.
     pub on_write: Option<Arc<dyn Fn() + Send + Sync>>,
-    /// Names of the threads that began them.
+    /// The names of the threads that began the syncs.
     pub by: std::collections::BTreeSet<String>,
 }
 
-/// A [`SimDisk`] with a say in when syncs of some files are over.
+/// A [`SimDisk`] that delays the end of syncs of some files.
 #[derive(Clone)]
 pub struct GateDisk {
     pub inner: SimDisk,
-    /// What the names of those files begin with.
+    /// The prefix of the names of those files.
     prefix: &'static str,
     pub syncs: Arc<(Mutex<Syncs>, Condvar)>,
 }
@@ -47,7 +48,7 @@ impl GateDisk {
 
 struct GateFile {
     inner: Arc<dyn DiskFile>,
-    /// Of one of those files.
+    /// The gate, if it is one of those files.
     gate: Option<GateDisk>,
 }
 

@@ -1,8 +1,9 @@
-//! Pages with numbers on them, between which threads move amounts: the sum stays, and the two copies on each page agree.
+//! Helpers for tests that move amounts between numbers on pages. The sum of all numbers stays the
+//! same, and the two copies of each number agree.
 
 use nfold_store::*;
 
-/// A pool much smaller than the data, with background I/O.
+/// A pool much smaller than the data, with I/O threads.
 pub fn options() -> StoreOptions {
     StoreOptions {
         pool_bytes: 48 * PAGE_SIZE as u64,
@@ -12,7 +13,7 @@ pub fn options() -> StoreOptions {
     }
 }
 
-/// Repeats a call until it does not have to wait.
+/// Repeats a call, and waits between the attempts, until it returns a result.
 pub fn finish<T>(mut call: impl FnMut() -> Result<T, Stop>) -> T {
     loop {
         match call() {
@@ -23,7 +24,7 @@ pub fn finish<T>(mut call: impl FnMut() -> Result<T, Stop>) -> T {
     }
 }
 
-/// A page whose number is 0.
+/// Creates a page with the number 0.
 pub fn new_page(store: &Store, space: SpaceId) -> PageId {
     finish(|| {
         let mut mtr = store.mtr();
@@ -35,7 +36,8 @@ pub fn new_page(store: &Store, space: SpaceId) -> PageId {
     })
 }
 
-/// Takes `by` from the number on one page and adds it to that on another; both copies on each page change together.
+/// Subtracts `by` from the number on one page and adds it to the number on another. Both copies on
+/// each page change together.
 pub fn transfer(store: &Store, from: PageId, to: PageId, by: u64) -> Lsn {
     let (low, high) = (from.min(to), from.max(to));
     finish(|| {
@@ -56,7 +58,7 @@ pub fn transfer(store: &Store, from: PageId, to: PageId, by: u64) -> Lsn {
     })
 }
 
-/// The number on a page, read optimistically; checks that its two copies agree.
+/// Reads the number on a page optimistically, and checks that its two copies agree.
 pub fn read_number(store: &Store, id: PageId) -> u64 {
     loop {
         let (a, b, valid) = finish(|| {
@@ -69,13 +71,13 @@ pub fn read_number(store: &Store, id: PageId) -> u64 {
             ))
         });
         if valid {
-            assert_eq!(a, b, "a validated read is one state of the page");
+            assert_eq!(a, b, "a validated read sees a single state of the page");
             return a;
         }
     }
 }
 
-/// Of the numbers on these pages, modulo 2^64.
+/// The sum of the numbers on these pages, modulo 2^64.
 pub fn sum(store: &Store, ids: &[PageId]) -> u64 {
     ids.iter()
         .fold(0, |sum, id| sum.wrapping_add(read_number(store, *id)))

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn synced_bytes_survive_and_others_may_not() {
+fn crash_keeps_synced_bytes_only() {
     let (mut lost, mut kept, mut torn) = (0, 0, 0);
     for seed in 0..200 {
         let disk = SimDisk::new();
@@ -22,7 +22,7 @@ fn synced_bytes_survive_and_others_may_not() {
         let sectors: Vec<u8> = bytes.chunks(512).map(|s| s[0]).collect();
         assert!(
             bytes.chunks(512).all(|s| s.iter().all(|b| *b == s[0])),
-            "I1: sectors are whole"
+            "D1: sectors are not torn"
         );
         assert!(
             sectors
@@ -44,7 +44,7 @@ fn synced_bytes_survive_and_others_may_not() {
 }
 
 #[test]
-fn names_need_a_directory_sync() {
+fn crash_undoes_unsynced_name_changes() {
     let mut seen = std::collections::BTreeSet::new();
     for seed in 0..100 {
         let disk = SimDisk::new();
@@ -64,12 +64,12 @@ fn names_need_a_directory_sync() {
     assert_eq!(
         seen.into_iter().collect::<Vec<_>>(),
         expected,
-        "every prefix of the changes, and nothing else"
+        "exactly the prefixes of the changes"
     );
 }
 
 #[test]
-fn faults_and_limits() {
+fn disk_injects_faults_and_limits() {
     let disk = SimDisk::new();
     disk.inject(FaultOn::Write, "a", 1, 1, io::ErrorKind::Other);
     disk.set_capacity(Some(1000));
