@@ -13,6 +13,7 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::eval::{EvalCx, Val, bits, compare, convert};
+use crate::kernels::NumberKernel;
 use crate::stoppable_sort;
 use crate::tuple::KeyMaker;
 
@@ -66,7 +67,8 @@ enum State {
     ConcatOrdered(Vec<(Vec<u8>, Vec<u8>)>),
 }
 
-/// How an aggregate's distinct values and GROUP_CONCAT's order are keyed, and its arguments laid out; made once.
+/// How an aggregate's distinct values and GROUP_CONCAT's order are keyed, and its arguments laid
+/// out; made once.
 pub(crate) struct AggShape {
     distinct: KeyMaker,
     order: KeyMaker,
@@ -169,7 +171,8 @@ impl Acc {
         }
     }
 
-    /// Whether [`Acc::add_stored`] will do for an argument of this type: a count, or a sum or an extreme of numbers or dates, without DISTINCT.
+    /// Whether [`Acc::add_stored`] will do for an argument of this type: a count, or a sum or an
+    /// extreme of numbers or dates, without DISTINCT.
     pub fn takes_stored(&self, ty: Option<&ExprType>) -> bool {
         if self.seen.is_some() {
             return false;
@@ -225,8 +228,10 @@ impl Acc {
         Ok(())
     }
 
-    /// Takes in `field` of many rows at once, where that gives what [`add_stored`](Self::add_stored) would of one after the other; `None`: it
-    /// would not, and nothing was taken in. Of an extreme it gives the row that remains to be added, if there is one.
+    /// Takes in `field` of many rows at once, where that gives what
+    /// [`add_stored`](Self::add_stored) would of one after the other; `None`: it would not, and
+    /// nothing was taken in. Of an extreme it gives the row that remains to be added, if there is
+    /// one.
     #[inline]
     pub fn add_ordered<'i>(
         &mut self,
@@ -263,8 +268,56 @@ impl Acc {
         Some(None)
     }
 
-    /// Takes one row in. With `full` memory it does not grow: what it would have to keep is put off under the key given back, equal for
-    /// values that count once.
+    /// Takes in the number that `kernel` computes of each row; `evaluate` computes it where the
+    /// kernel cannot. Only a sum or average of class DECIMAL does so.
+    pub fn add_numbers<'i>(
+        &mut self,
+        kernel: &NumberKernel,
+        images: impl Iterator<Item = &'i [u8]>,
+        mut evaluate: impl FnMut(&[u8]) -> Result<Option<Decimal>, SqlError>,
+    ) -> Result<(), SqlError> {
+        let State::SumDecimal { sum, count } = &mut self.state else {
+            debug_assert!(false, "kernels are made for sums alone");
+            return Ok(());
+        };
+        let mut add = |number: Option<Decimal>| {
+            let total = number.and_then(|number| sum.add(&number));
+            *sum = total.ok_or_else(sum_overflow)?;
+            Ok::<(), SqlError>(())
+        };
+        let decimal = |unscaled: i128| {
+            let magnitude = unscaled.unsigned_abs().into();
+            Decimal::from_parts(unscaled < 0, magnitude, kernel.scale())
+        };
+        let (mut part, mut some) = (0i128, false);
+        for image in images {
+            match kernel.value(image) {
+                Ok(None) => continue,
+                Ok(Some(v)) => {
+                    some = true;
+                    part = match part.checked_add(v) {
+                        Some(total) => total,
+                        None => {
+                            add(decimal(part))?;
+                            v
+                        }
+                    };
+                }
+                Err(_) => match evaluate(image)? {
+                    Some(number) => add(Some(number))?,
+                    None => continue,
+                },
+            }
+            *count += 1;
+        }
+        if some {
+            add(decimal(part))?;
+        }
+        Ok(())
+    }
+
+    /// Takes one row in. With `full` memory it does not grow: what it would have to keep is put off
+    /// under the key given back, equal for values that count once.
     pub fn add(
         &mut self,
         cx: &EvalCx<'_>,
@@ -278,7 +331,8 @@ impl Acc {
         if skips_null && args.iter().any(Val::is_null) {
             return Ok(None);
         }
-        // Once a row was put off, the later ones follow: nothing is counted twice, and texts keep their order.
+        // Once a row was put off, the later ones follow: nothing is counted twice, and texts keep
+        // their order.
         let full = full || self.put_off > 0;
         if let Some(seen) = &mut self.seen
             && plan.func != AggFunc::CountStar
@@ -509,8 +563,8 @@ fn stored_extreme(func: AggFunc, best: &mut Option<Value>, v: ValueRef<'_>) {
     }
 }
 
-/// Of an ordered GROUP_CONCAT's rows, keeps those that `max` bytes of result have room for, and one more, which is cut. Gives the bytes
-/// held.
+/// Of an ordered GROUP_CONCAT's rows, keeps those that `max` bytes of result have room for, and one
+/// more, which is cut. Gives the bytes held.
 fn forget_cut_off(
     cx: &EvalCx<'_>,
     rows: &mut Vec<KeyedText>,

@@ -1,15 +1,18 @@
-//! One query block: join steps, then grouping, HAVING, DISTINCT, ORDER BY and LIMIT, then the result's consumer.
+//! One query block: join steps, then grouping, HAVING, DISTINCT, ORDER BY and LIMIT, then the
+//! result's consumer.
 //!
-//! Rows are pulled from the join steps in batches and pushed through the rest one by one; whoever has enough says so, and the
-//! pull ends.
+//! Rows are pulled from the join steps in batches and pushed through the rest one by one; whoever
+//! has enough says so, and the pull ends.
 
 mod late;
 mod rolled_up;
 mod windowed;
 
 use nfold_engine::RowLock;
-use nfold_plan::expr::{ColumnAt, Expr, ExprKind};
-use nfold_plan::query::{AccessKind, Block, GroupPlan, LimitPlan, QueryPlan, TableSource};
+use nfold_plan::expr::{Class, ColumnAt, Expr, ExprKind};
+use nfold_plan::query::{
+    AccessKind, AggFunc, Aggregate, Block, GroupPlan, LimitPlan, QueryPlan, TableSource,
+};
 use nfold_types::row::RowLayout;
 use nfold_types::{Checkpoint, ErrorCode, SqlError};
 use smallvec::SmallVec;
@@ -18,7 +21,8 @@ use crate::batch::{Batch, KEPT_BYTES};
 use crate::distinct::Distinct;
 use crate::env::RowSink;
 use crate::eval::{EvalCx, RowRef, Scope, StmtState, Val};
-use crate::group::{self, Grouper, Grouping, PlainColumn};
+use crate::group::{self, Grouper, Grouping, ImageInput, PlainColumn};
+use crate::kernels::NumberKernel;
 use crate::output::{Direct, DirectRows};
 use crate::plain::Plain;
 use crate::query::KeptQuery;
@@ -33,7 +37,8 @@ use crate::window::Windowing;
 /// Work of one row in an operator.
 const ROW_WORK: u64 = 200;
 
-/// Takes result rows: `select` is evaluated over `cx` as the consumer sees fit. False: it wants no more.
+/// Takes result rows: `select` is evaluated over `cx` as the consumer sees fit. False: it wants no
+/// more.
 pub(crate) trait RowOut {
     fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError>;
 
@@ -107,7 +112,8 @@ pub(crate) struct BlockExec {
     /// Of sorted rows: the select list as plain columns.
     projected: Vec<Expr>,
     direct: Option<Direct>,
-    /// Boxed, as `made` and `grouping` are: most statements have none of these, and each session keeps many.
+    /// Boxed, as `made` and `grouping` are: most statements have none of these, and each session
+    /// keeps many.
     plain: Option<Box<Plain>>,
     made: Option<Box<Made>>,
     grouping: Option<Box<Grouping>>,
@@ -193,8 +199,8 @@ impl BlockExec {
         }
         let slots: Vec<Slot> = slots.into_iter().flatten().collect();
         let grouping = block.group.as_ref().map(|plan| {
-            let columns = plain_columns(block, &slots, plan);
-            Box::new(Grouping::new(plan, columns))
+            let inputs = image_inputs(block, &slots, plan);
+            Box::new(Grouping::new(plan, inputs))
         });
         let direct = Direct::open(block, slots.first());
         let plain = Plain::open(rt, block, slots.first()).map(Box::new);
@@ -622,6 +628,33 @@ impl Run<'_, '_> {
         Ok(())
     }
 
+    /// The kernels of [`Grouping::inputs`], by aggregate; empty if there is none. `None`: the rows'
+    /// images are not enough.
+    fn number_kernels(
+        &self,
+        plan: &GroupPlan,
+        grouping: &Grouping,
+    ) -> Option<Vec<Option<NumberKernel>>> {
+        let inputs = grouping.inputs.as_ref()?;
+        let sums = |agg: &Aggregate| {
+            matches!(agg.func, AggFunc::Sum | AggFunc::Avg)
+                && agg.args.iter().all(|e| e.ty.class() == Class::Decimal)
+        };
+        if !plan.aggregates.iter().any(sums) {
+            return Some(Vec::new());
+        }
+        let (scx, table) = (self.scx, self.scx.block.joins.first()?.table);
+        let rows = scx.empty_rows();
+        let cx = scx.eval(&rows);
+        let kernel = |(input, agg): (&ImageInput, &Aggregate)| {
+            let compile = |e| NumberKernel::compile(&cx, table, &scx.slots[0], e);
+            let kernel = agg.args.first().filter(|_| sums(agg)).and_then(compile);
+            let missing = kernel.is_none() && matches!(input, ImageInput::Number);
+            (!missing).then_some(kernel)
+        };
+        inputs.iter().zip(&plan.aggregates).map(kernel).collect()
+    }
+
     fn grouped(
         self,
         plan: &GroupPlan,
@@ -665,12 +698,23 @@ impl Run<'_, '_> {
             while scx.next(self.steps, last, self.batch)? {
                 grouper.count_rows(self.batch.len() as u64);
             }
-        } else if grouping.columns.is_some() && !self.nothing {
-            let layout = scx.slots[0].layout();
+        } else if let Some(kernels) = self.number_kernels(plan, grouping)
+            && !self.nothing
+        {
+            let slot = &scx.slots[0];
+            let layout = slot.layout();
+            let evaluate = |image: &[u8], e: &Expr| {
+                let mut rows = scx.empty_rows();
+                rows[block.joins[0].table] = slot.row(Some(image));
+                scx.eval(&rows).decimal(e)
+            };
             while scx.next(self.steps, 0, self.batch)? {
+                let read = &self.batch.read;
                 match self.batch.is_whole() {
-                    true => grouper.add_images(layout, self.batch.read.iter())?,
-                    false => grouper.add_images(layout, self.batch.images())?,
+                    true => grouper.add_images(layout, &kernels, read.iter(), evaluate)?,
+                    false => {
+                        grouper.add_images(layout, &kernels, self.batch.images(), evaluate)?;
+                    }
                 }
             }
         } else {
@@ -699,19 +743,15 @@ impl Run<'_, '_> {
     }
 }
 
-/// See [`Grouping::columns`]; `None` also where the rows are not those of one table.
-fn plain_columns(
-    block: &Block,
-    slots: &[Slot],
-    plan: &GroupPlan,
-) -> Option<Vec<Option<PlainColumn>>> {
+/// See [`Grouping::inputs`]; `None` also where the rows are not those of one table.
+fn image_inputs(block: &Block, slots: &[Slot], plan: &GroupPlan) -> Option<Vec<ImageInput>> {
     let ([step], [slot]) = (block.joins.as_slice(), slots) else {
         return None;
     };
     if plan.first_row_only || !matches!(slot.source, Source::Table(_)) {
         return None;
     }
-    group::plain_columns(plan, |e| match e.kind {
+    group::image_inputs(plan, step.table, |e| match e.kind {
         ExprKind::Column(at) if usize::from(at.table) == step.table => {
             let ordinal = slot.ordinal(at.column.into())?;
             Some(PlainColumn {

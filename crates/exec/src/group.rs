@@ -1,8 +1,10 @@
 //! Grouping: a hash table of groups, or groups that come together in order.
 //!
-//! When the table outgrows its memory, rows of groups that are not in it go to partition files by the hash of their key, keys and
-//! arguments evaluated; each partition is then grouped in the same way, by other bits of the hash. What groups that are in the table
-//! would have to keep (values of DISTINCT, texts of GROUP_CONCAT) goes to a sorted file, and is taken in group by group at the end.
+//! When the table outgrows its memory, rows of groups that are not in it go to partition files by
+//! the hash of their key, keys and arguments evaluated; each partition is then grouped in the same
+//! way, by other bits of the hash. What groups that are in the table would have to keep (values of
+//! DISTINCT, texts of GROUP_CONCAT) goes to a sorted file, and is taken in group by group at the
+//! end.
 
 mod rollup;
 
@@ -11,13 +13,14 @@ use std::thread::LocalKey;
 
 use hashbrown::HashTable;
 use nfold_plan::expr::{Expr, ExprType};
-use nfold_plan::query::{Aggregate, GroupPlan};
-use nfold_types::SqlError;
+use nfold_plan::query::{AggFunc, Aggregate, GroupPlan};
 use nfold_types::row::{OrderedField, RowLayout};
+use nfold_types::{Decimal, SqlError};
 use rustc_hash::FxHasher;
 
 use crate::aggregate::{Acc, AggInfo, AggShape, Values};
 use crate::eval::{EvalCx, Val, row_error};
+use crate::kernels::NumberKernel;
 use crate::runtime::Runtime;
 use crate::scratch::{Lent, Memory, Pool};
 use crate::sort::{Sorted, Sorter};
@@ -111,7 +114,8 @@ impl Groups {
     }
 }
 
-/// What is made of a GROUP BY once and kept with its plan: how keys, values and results are laid out.
+/// What is made of a GROUP BY once and kept with its plan: how keys, values and results are laid
+/// out.
 pub(crate) struct Grouping {
     infos: Vec<AggShape>,
     key_maker: KeyMaker,
@@ -120,8 +124,19 @@ pub(crate) struct Grouping {
     pub result: RowLayout,
     /// Keys, then all arguments: what is spilled.
     spill_layout: RowLayout,
-    /// Where the rows are images of one table and that is all that is needed of them: see [`plain_columns`].
-    pub columns: Option<Vec<Option<PlainColumn>>>,
+    /// What each aggregate takes from row images, where images of one table are enough: see
+    /// [`image_inputs`].
+    pub inputs: Option<Vec<ImageInput>>,
+}
+
+/// What an aggregate takes from the image of a row.
+#[derive(Clone, Copy)]
+pub(crate) enum ImageInput {
+    /// That there is a row.
+    Row,
+    Column(PlainColumn),
+    /// A [`NumberKernel`], compiled for each execution.
+    Number,
 }
 
 /// A column of row images that an aggregate is made of.
@@ -133,36 +148,45 @@ pub(crate) struct PlainColumn {
 }
 
 impl Grouping {
-    pub fn new(plan: &GroupPlan, columns: Option<Vec<Option<PlainColumn>>>) -> Grouping {
+    pub fn new(plan: &GroupPlan, inputs: Option<Vec<ImageInput>>) -> Grouping {
         let keys = || plan.keys.iter().map(|k| &k.ty);
-        let inputs = plan
+        let arguments = plan
             .aggregates
             .iter()
             .flat_map(crate::aggregate::input_types);
-        let spilled: Vec<ExprType> = keys().cloned().chain(inputs).collect();
+        let spilled: Vec<ExprType> = keys().cloned().chain(arguments).collect();
         Grouping {
             infos: plan.aggregates.iter().map(AggShape::new).collect(),
             key_maker: KeyMaker::new(keys().map(|t| (t, false))),
             key_layout: tuple::layout_of(keys()),
             result: tuple::layout_of(&result_types(plan)),
             spill_layout: tuple::layout_of(&spilled),
-            columns,
+            inputs,
         }
     }
 }
 
-/// For aggregates of a whole table that count rows, or count, sum or compare plain columns: the argument's column, if it has one, of each.
-/// `column`: where the images hold what an expression names.
-pub(crate) fn plain_columns(
+/// The inputs of aggregates over a whole table `table` that count rows, count, sum or compare plain
+/// columns, or sum exact numbers computed of columns; `None` if one of them needs more. `column`
+/// tells where the images hold the column that an expression is.
+pub(crate) fn image_inputs(
     plan: &GroupPlan,
+    table: usize,
     column: impl Fn(&Expr) -> Option<PlainColumn>,
-) -> Option<Vec<Option<PlainColumn>>> {
+) -> Option<Vec<ImageInput>> {
     if !plan.implicit {
         return None;
     }
     let argument = |agg: &Aggregate| match agg.args.as_slice() {
-        [] => Acc::new(agg).takes_stored(None).then_some(None),
-        [arg] if Acc::new(agg).takes_stored(Some(&arg.ty)) => column(arg).map(Some),
+        [] => Acc::new(agg).takes_stored(None).then_some(ImageInput::Row),
+        [arg] if Acc::new(agg).takes_stored(Some(&arg.ty)) => {
+            let sums = matches!(agg.func, AggFunc::Sum | AggFunc::Avg);
+            let number = sums && NumberKernel::is_possible(arg, table);
+            match column(arg) {
+                Some(column) => Some(ImageInput::Column(column)),
+                None => number.then_some(ImageInput::Number),
+            }
+        }
         _ => None,
     };
     plan.aggregates.iter().map(argument).collect()
@@ -309,7 +333,6 @@ impl<'p> Grouper<'p> {
 
     /// `COUNT(*)` and nothing else of everything: rows need not be looked at.
     pub fn counts_only(&self) -> bool {
-        use nfold_plan::query::AggFunc;
         self.plan.implicit
             && self
                 .plan
@@ -322,17 +345,26 @@ impl<'p> Grouper<'p> {
         self.only().iter_mut().for_each(|a| a.count_rows(n));
     }
 
-    /// Takes rows in by their images, where [`Grouping::columns`] says that this is enough.
+    /// Takes rows in by their images, where [`Grouping::inputs`] says that this is enough.
+    /// `kernels` holds one for each aggregate with [`ImageInput::Number`]; `evaluate` computes an
+    /// expression of a row for which its kernel fails.
     pub fn add_images<'i>(
         &mut self,
         layout: &RowLayout,
+        kernels: &[Option<NumberKernel>],
         images: impl Iterator<Item = &'i [u8]> + Clone,
+        mut evaluate: impl FnMut(&[u8], &Expr) -> Result<Option<Decimal>, SqlError>,
     ) -> Result<(), SqlError> {
         let (plan, shape) = (self.plan, self.shape);
-        let columns = shape.columns.as_deref().unwrap_or_default();
-        let aggregates = plan.aggregates.iter().zip(columns);
-        for (acc, (agg, column)) in self.only().iter_mut().zip(aggregates) {
-            let Some(column) = column else {
+        let inputs = shape.inputs.as_deref().unwrap_or_default();
+        let aggregates = plan.aggregates.iter().zip(inputs).enumerate();
+        for (acc, (n, (agg, input))) in self.only().iter_mut().zip(aggregates) {
+            if let Some(Some(kernel)) = kernels.get(n) {
+                let evaluate = |image: &[u8]| evaluate(image, &agg.args[0]);
+                acc.add_numbers(kernel, images.clone(), evaluate)?;
+                continue;
+            }
+            let ImageInput::Column(column) = input else {
                 acc.count_rows(images.clone().count() as u64);
                 continue;
             };

@@ -1,9 +1,11 @@
-//! Kernels: conditions over many rows of one table, compiled for one execution. They work on the
-//! bytes of row images, without a value for each row. The evaluator ([`crate::eval`]) stays the
-//! definition of every answer, error and warning; a kernel covers only cases in which it gives the
-//! same answer without a warning.
+//! Kernels: conditions and sums over many rows of one table, compiled for one execution. They work
+//! on the bytes of row images, without a value for each row. The evaluator ([`crate::eval`]) stays
+//! the definition of every answer, error and warning; a kernel covers only cases in which it gives
+//! the same answer without a warning.
 
 mod filter;
+mod number;
 mod threshold;
 
 pub(crate) use filter::RowFilter;
+pub(crate) use number::NumberKernel;

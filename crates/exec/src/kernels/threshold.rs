@@ -150,13 +150,13 @@ fn is_date(ty: &ColumnType) -> bool {
     matches!(ty.kind, TypeKind::Date | TypeKind::DateTime(_))
 }
 
-fn is_exact_number(v: &Val<'_>) -> bool {
+pub(super) fn is_exact_number(v: &Val<'_>) -> bool {
     matches!(v, Val::Int(_) | Val::UInt(_) | Val::Decimal(_))
 }
 
 /// The value of a constant expression that has no effect but its value; `None` where it has another
 /// effect, fails, or is NULL.
-fn constant<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Option<Val<'a>> {
+pub(super) fn constant<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Option<Val<'a>> {
     let pure = |e: &Expr| {
         matches!(
             e.kind,
