@@ -170,6 +170,18 @@ impl FiberCx<'_> {
         }
     }
 
+    /// An error where the client has closed its side: nothing will read the answer, and the
+    /// statement may have hours before it. A statement that ends within a time slice goes on, since
+    /// its client may have sent it and closed. The time counts from the statement's start, because
+    /// a statement that often waits for a file never uses up a slice.
+    fn client_waits(&self) -> Result<(), Interrupt> {
+        let gone = self.local.peer_closed.get() && !self.masked.get();
+        if gone && self.now() - self.statement_start.get() >= self.local.slice {
+            return Err(Interrupt::ConnectionLost);
+        }
+        Ok(())
+    }
+
     pub(crate) fn suspend(&self, why: Suspend) {
         self.yielder.suspend(why);
         nfold_observe::contention::act_for(self.link.slot.id);
@@ -266,12 +278,8 @@ impl Waiter for FiberCx<'_> {
         if over {
             self.suspend(Suspend::Yield);
             self.interrupted()?;
-            // Nobody will read the answer; a statement may have hours before it.
-            if self.local.peer_closed.get() && !self.masked.get() {
-                return Err(Interrupt::ConnectionLost);
-            }
         }
-        Ok(())
+        self.client_waits()
     }
 }
 
