@@ -97,8 +97,13 @@ impl Item {
     }
 }
 
-/// The digest text of the first statement of `text`.
+/// Bytes of a statement that its digest text is made of.
+const READ_BYTES: usize = 64 << 10;
+
+/// The digest text of the first statement of `text`. That of a very long one ends early, in `...`.
 pub fn digest_text(text: &[u8], mode: LexMode) -> String {
+    let is_cut = text.len() > READ_BYTES;
+    let text = &text[..text.len().min(READ_BYTES)];
     let mut reducer = Reducer {
         text,
         items: Vec::new(),
@@ -106,8 +111,12 @@ pub fn digest_text(text: &[u8], mode: LexMode) -> String {
         parens: 0,
         by: None,
     };
-    reducer.run(Lexer::new(text, mode), mode);
-    reducer.print()
+    let at_end = reducer.run(Lexer::new(text, mode), mode, is_cut);
+    let mut digest = reducer.print();
+    if is_cut && at_end {
+        digest.push_str(" ...");
+    }
+    digest
 }
 
 struct Reducer<'a> {
@@ -121,14 +130,19 @@ struct Reducer<'a> {
 }
 
 impl Reducer<'_> {
-    fn run(&mut self, mut lexer: Lexer<'_>, mode: LexMode) {
+    /// Reads a statement; whether it ends with the text. The last token of a text that `is_cut` may
+    /// be a part of one, and is left out.
+    fn run(&mut self, mut lexer: Lexer<'_>, mode: LexMode, is_cut: bool) -> bool {
         let mut next = lexer.next_token();
         loop {
             let token = next;
             if matches!(token.kind, TokenKind::End | TokenKind::Semicolon) {
-                return;
+                return token.kind == TokenKind::End;
             }
             next = lexer.next_token();
+            if is_cut && next.kind == TokenKind::End {
+                return true;
+            }
             if self.items.is_empty() {
                 self.definition = matches!(token.kw, Kw::CREATE | Kw::ALTER);
             }
@@ -386,5 +400,27 @@ fn canonical(kw: Kw) -> &'static str {
         Kw::QUARTER => "SQL_TSI_QUARTER",
         Kw::SECOND => "SQL_TSI_SECOND",
         other => other.name(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digest_text_of_long_statement_is_cut() {
+        let digest = |text: &str| digest_text(text.as_bytes(), LexMode::default());
+        let sum = digest(&format!("SELECT a {} FROM t", "+ a ".repeat(100_000)));
+        assert!(
+            sum.starts_with("SELECT `a` + `a`") && sum.ends_with(" ..."),
+            "{}",
+            &sum[..40]
+        );
+        assert!(sum.len() < 4 * READ_BYTES);
+        // A literal that is cut is not shown.
+        let secret = digest(&format!("SELECT 1, a = 'x{}'", "y\\n".repeat(100_000)));
+        assert_eq!(secret, "SELECT ? , `a` = ...");
+        let two = digest(&format!("SELECT 1; SELECT '{}'", "x".repeat(100_000)));
+        assert_eq!(two, "SELECT ?");
     }
 }
