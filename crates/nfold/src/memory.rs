@@ -25,3 +25,25 @@ pub fn give_back_large_buffers() {
 /// Other allocators do so by themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn give_back_large_buffers() {}
+
+/// Starts a thread that gives free memory back to the system after statements that took long. The
+/// memory that they have freed lies between memory that is in use, so the allocator keeps it.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub fn give_back_after_heavy_statements() {
+    let trim = || {
+        nfold_server::heavy::follow(|| {
+            // SAFETY: malloc_trim may be called at any time, from any thread.
+            unsafe { libc::malloc_trim(0) };
+        })
+    };
+    let started = std::thread::Builder::new()
+        .name("nfold-memory".into())
+        .spawn(trim);
+    if let Err(e) = started {
+        tracing::warn!("no thread gives free memory back: {e}");
+    }
+}
+
+/// Other allocators do so by themselves.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn give_back_after_heavy_statements() {}

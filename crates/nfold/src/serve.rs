@@ -12,7 +12,7 @@ use nfold_server::server::{Bound, Server, StartError};
 use nfold_server::worker::Registry;
 
 use crate::signals::Signals;
-use crate::{backend, logging, signals};
+use crate::{backend, logging, memory, signals};
 
 /// Command line of `serve`; it outweighs the option file.
 #[derive(clap::Args)]
@@ -100,6 +100,7 @@ fn run(mut options: ServerOptions) -> Result<(), StartError> {
         options.server_version,
         std::process::id()
     );
+    memory::give_back_after_heavy_statements();
     for name in options.values.without_effect() {
         tracing::warn!("the option {name} is accepted, but nothing here depends on it");
     }

@@ -13,6 +13,7 @@ pub mod ddl;
 pub mod embedded;
 mod general_log;
 pub mod handler;
+pub mod heavy;
 mod listen;
 mod log_file;
 pub mod pool_list;

@@ -15,6 +15,7 @@ use nfold_types::Value;
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::Session;
+use crate::heavy;
 use crate::slow_log::{Entry, with_values, without_secrets};
 use crate::worker::FiberCx;
 
@@ -60,6 +61,9 @@ impl Session {
         self.server
             .digests
             .record(cx.worker(), self.facts.digest, run);
+        if run.latency_ns >= heavy::HEAVY_NS {
+            heavy::note();
+        }
         let settings = self.env.vars.settings();
         if run.latency_ns >= settings.long_query_ns {
             self.log_slow(text, values);
