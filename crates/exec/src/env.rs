@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -24,6 +25,17 @@ pub trait SessionEnv {
     fn sysvar(&self, scope: Option<VarScope>, name: &str) -> Result<Value, SqlError>;
     /// `@name` (lower case); NULL where it was never set.
     fn user_var(&self, name: &str) -> Value;
+    /// As [`Self::user_var`], but of a text longer than `max` bytes the length as an error.
+    fn short_user_var(&self, name: &str, max: usize) -> Result<Value, usize> {
+        let _ = max;
+        Ok(self.user_var(name))
+    }
+    /// Appends these bytes of a user variable's text; nothing where it has become shorter.
+    fn append_user_var(&self, name: &str, range: Range<usize>, to: &mut Vec<u8>) {
+        if let Value::Bytes(text) = self.user_var(name) {
+            to.extend_from_slice(text.get(range).unwrap_or_default());
+        }
+    }
     /// `@name := value`; `collation`: that of a text, where it is not the connection's.
     fn set_user_var(&self, name: &str, value: Value, collation: Option<CollationId>);
     fn sql_mode(&self) -> SqlMode;

@@ -2,9 +2,13 @@
 
 use nfold_sql::digest::{Digested, SlotKind};
 use nfold_sql::literal::Lit;
-use nfold_types::{Decimal, Value, ValueRef};
+use nfold_types::{Checkpoint, Decimal, SqlError, Value, ValueRef};
 
 use crate::batch::KEPT_BYTES;
+
+/// Members of a list, or slots, between two checkpoints, and the work of one.
+const MEMBERS: usize = 1024;
+const MEMBER_WORK: u64 = 50;
 
 /// A bound value; strings lie in the arena.
 #[derive(Debug, Clone, Copy)]
@@ -67,16 +71,23 @@ impl Params {
     }
 
     /// Binds the literals of a text; `markers` are the values of its `?`, in order.
-    pub fn bind(&mut self, digest: &Digested, text: &[u8], markers: &[Value]) {
+    ///
+    /// # Errors
+    /// That of the checkpoint.
+    pub fn bind(
+        &mut self,
+        digest: &Digested,
+        text: &[u8],
+        markers: &[Value],
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<(), SqlError> {
         self.clear();
         for (n, slot) in digest.slots().iter().enumerate() {
             let n = n as u32;
             let value = match slot.kind {
                 SlotKind::Literal(_) => {
-                    let bound = digest
-                        .literal(n, text)
-                        .map_or(Bound::Value(ValueRef::Null), |lit| self.literal(&lit));
-                    SlotValue::One(bound)
+                    let lit = digest.literal(n, text).unwrap_or(Lit::Null);
+                    SlotValue::One(self.literal(&lit, checkpoint)?)
                 }
                 SlotKind::Marker(m) => {
                     SlotValue::One(self.value(markers.get(m as usize).unwrap_or(&Value::Null)))
@@ -89,9 +100,12 @@ impl Params {
                     for lit in digest.list(n, text) {
                         let bound = match lit {
                             Lit::Int { negative, value } => Bound::Value(integer(negative, value)),
-                            _ => self.literal(&lit),
+                            _ => self.literal(&lit, checkpoint)?,
                         };
                         self.members.push(bound);
+                        if self.members.len().is_multiple_of(MEMBERS) {
+                            checkpoint.checkpoint(MEMBER_WORK * MEMBERS as u64)?;
+                        }
                     }
                     SlotValue::Many {
                         start,
@@ -102,7 +116,11 @@ impl Params {
             };
             self.slots.push(value);
             self.markers.push(matches!(slot.kind, SlotKind::Marker(_)));
+            if self.slots.len().is_multiple_of(MEMBERS) {
+                checkpoint.checkpoint(MEMBER_WORK * MEMBERS as u64)?;
+            }
         }
+        Ok(())
     }
 
     /// Adds a slot with one value (statements that are not read from a text).
@@ -146,12 +164,12 @@ impl Params {
         }
     }
 
-    fn literal(&mut self, lit: &Lit<'_>) -> Bound {
+    fn literal(&mut self, lit: &Lit<'_>, checkpoint: &dyn Checkpoint) -> Result<Bound, SqlError> {
         let start = self.arena.len() as u32;
         let value = match lit {
             Lit::Null => ValueRef::Null,
             Lit::Bool(b) => ValueRef::Int(i64::from(*b)),
-            Lit::Int { negative, value } => return Bound::Value(integer(*negative, *value)),
+            Lit::Int { negative, value } => return Ok(Bound::Value(integer(*negative, *value))),
             Lit::Decimal { negative, text } => {
                 let d = Decimal::parse_prefix(text).value;
                 ValueRef::Decimal(if *negative { d.neg() } else { d })
@@ -164,25 +182,25 @@ impl Params {
                 ValueRef::Double(if *negative { -v } else { v })
             }
             Lit::String(raw) => match raw.plain() {
-                Some(plain) => return self.bytes(plain),
+                Some(plain) => return Ok(self.bytes(plain)),
                 None => {
-                    raw.append_to(&mut self.arena);
-                    return Bound::Bytes {
+                    raw.append_stoppable(&mut self.arena, checkpoint)?;
+                    return Ok(Bound::Bytes {
                         start,
                         len: self.arena.len() as u32 - start,
-                    };
+                    });
                 }
             },
             Lit::Hex(digits) => {
                 let bytes = nfold_sql::literal::hex_bytes(digits);
-                return self.binary(&bytes);
+                return Ok(self.binary(&bytes));
             }
             Lit::Bit(digits) => {
                 let bytes = nfold_sql::literal::bit_bytes(digits);
-                return self.binary(&bytes);
+                return Ok(self.binary(&bytes));
             }
         };
-        Bound::Value(value)
+        Ok(Bound::Value(value))
     }
 
     #[inline]

@@ -485,11 +485,8 @@ impl<'a> Lexer<'a> {
     /// At the opening quote (after `n` for NStr).
     #[inline]
     fn string(&mut self, start: usize, kind: TokenKind) -> Token {
-        match string_end(
-            self.text,
-            self.pos,
-            self.mode.has(LexMode::NO_BACKSLASH_ESCAPES),
-        ) {
+        let no_backslash = self.mode.has(LexMode::NO_BACKSLASH_ESCAPES);
+        match string_end(self.text, self.pos, no_backslash, self.watch) {
             Some(end) => {
                 self.pos = end;
                 self.token(kind, start)
@@ -611,9 +608,15 @@ impl<'a> Lexer<'a> {
 
 /// The end (after the closing quote) of the string whose opening quote stands at `open`; none: it is not closed.
 #[inline]
-pub(crate) fn string_end(text: &[u8], open: usize, no_backslash: bool) -> Option<usize> {
+pub(crate) fn string_end(
+    text: &[u8],
+    open: usize,
+    no_backslash: bool,
+    watch: Option<&Watch<'_>>,
+) -> Option<usize> {
     let quote = text[open];
     let mut at = open + 1;
+    let mut look_at = open + STRIDE;
     loop {
         let found = if no_backslash {
             memchr::memchr(quote, &text[at..])
@@ -621,6 +624,12 @@ pub(crate) fn string_end(text: &[u8], open: usize, no_backslash: bool) -> Option
             memchr::memchr2(quote, b'\\', &text[at..])
         };
         at += found?;
+        if at >= look_at {
+            look_at = at + STRIDE;
+            if watch.is_some_and(|watch| !watch.look(STRIDE)) {
+                return None;
+            }
+        }
         if text[at] == b'\\' && !no_backslash {
             at += 2;
             if at > text.len() {

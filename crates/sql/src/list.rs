@@ -144,7 +144,7 @@ fn element(text: &[u8], at: usize, mode: LexMode) -> Option<(Lit<'_>, usize)> {
             if quote == b'"' && mode.has(LexMode::ANSI_QUOTES) {
                 return None;
             }
-            let end = string_end(text, at, mode.has(LexMode::NO_BACKSLASH_ESCAPES))?;
+            let end = string_end(text, at, mode.has(LexMode::NO_BACKSLASH_ESCAPES), None)?;
             Some((Lit::String(raw_string(&text[at..end], mode, false)), end))
         }
         sign @ (b'-' | b'+') => {

@@ -2,6 +2,11 @@
 
 use crate::ast::{Literal, StringLiteral};
 use crate::lexer::{LexMode, TokenKind};
+use crate::watch::STRIDE;
+use nfold_types::{Checkpoint, NoCheckpoint, SqlError};
+
+/// Work of a byte between escapes.
+const ESCAPE_WORK: u64 = 5;
 
 /// A literal as it stands in the text; nothing is copied.
 ///
@@ -57,8 +62,26 @@ impl<'a> RawString<'a> {
 
     /// Appends the string, escapes resolved.
     pub fn append_to(&self, out: &mut Vec<u8>) {
+        // Nothing stops it.
+        let _ = self.append_stoppable(out, &NoCheckpoint);
+    }
+
+    /// As [`Self::append_to`] for a string that may be large.
+    ///
+    /// # Errors
+    /// That of the checkpoint.
+    pub fn append_stoppable(
+        &self,
+        out: &mut Vec<u8>,
+        checkpoint: &dyn Checkpoint,
+    ) -> Result<(), SqlError> {
         let mut raw = self.raw;
+        let mut look_at = out.len() + STRIDE;
         loop {
+            if out.len() >= look_at {
+                look_at = out.len() + STRIDE;
+                checkpoint.checkpoint(STRIDE as u64 * ESCAPE_WORK)?;
+            }
             let at = if self.no_backslash {
                 memchr::memchr(self.quote, raw)
             } else {
@@ -66,7 +89,7 @@ impl<'a> RawString<'a> {
             };
             let Some(at) = at else {
                 out.extend_from_slice(raw);
-                return;
+                return Ok(());
             };
             out.extend_from_slice(&raw[..at]);
             match (raw[at], raw.get(at + 1)) {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use nfold_plan::expr::{Class, Coercibility, ExprType};
-use nfold_types::convert::number;
+use nfold_types::convert::{long_number, number};
 use nfold_types::{CollationId, Decimal, ErrorCode, SqlError, TypeKind, Value, charset};
 
 pub(crate) use super::temporal::*;
@@ -22,6 +22,8 @@ const SHOWN_BYTES: usize = 128;
 /// its first zero byte; in either case not more than [`SHOWN_BYTES`].
 pub(super) fn shown(cx: &EvalCx<'_>, text: &[u8], ty: &ExprType) -> String {
     let charset = string_collation(cx, ty).known().charset;
+    // Four bytes are the longest character.
+    let text = &text[..text.len().min(charset.piece_end(text, 4 * SHOWN_BYTES + 4))];
     if charset.is_binary() {
         let mut out = String::new();
         for b in text {
@@ -61,6 +63,14 @@ fn is_text_column(ty: &ExprType) -> bool {
     ty.col.is_blob() && ty.col.width == 0
 }
 
+/// A text of which a number is read; a very long one is made short, with looks at the statement.
+fn number_text<'t>(cx: &EvalCx<'_>, text: &'t [u8]) -> Cow<'t, [u8]> {
+    match text.len() {
+        ..=PIECE_BYTES => Cow::Borrowed(text),
+        _ => Cow::Owned(long_number::shortened(text, &mut |work| cx.goes_on(work))),
+    }
+}
+
 /// Truth: a number that is not zero.
 pub fn to_bool(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<bool> {
     Some(match v {
@@ -87,7 +97,7 @@ pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
             if binary_number(ty) {
                 return Some(i128::from(bytes_as_number(text)));
             }
-            let parsed = number::parse_integer(text);
+            let parsed = number::parse_integer(&number_text(cx, text));
             if (parsed.truncated || parsed.overflow) && !is_text_column(ty) {
                 warn_incorrect(cx, "INTEGER", text, ty);
             }
@@ -152,9 +162,10 @@ pub fn to_f64(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<f64> {
             if binary_number(ty) {
                 return Some(bytes_as_number(text) as f64);
             }
-            let parsed = number::parse_double(text);
+            let short = number_text(cx, text);
+            let parsed = number::parse_double(&short);
             // As in MySQL, a blank string is zero without a word.
-            let blank = text.iter().all(u8::is_ascii_whitespace);
+            let blank = short.iter().all(u8::is_ascii_whitespace);
             if ((parsed.truncated && !blank) || parsed.overflow) && !is_text_column(ty) {
                 warn_incorrect(cx, "DOUBLE", text, ty);
             }
@@ -196,7 +207,7 @@ pub fn to_decimal(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Decimal
             if binary_number(ty) {
                 return Some(Decimal::from(bytes_as_number(text)));
             }
-            let parsed = number::parse_decimal(text);
+            let parsed = number::parse_decimal(&number_text(cx, text));
             if ((parsed.truncated && !text.is_empty()) || parsed.overflow) && !is_text_column(ty) {
                 warn_incorrect(cx, "DECIMAL", text, ty);
             }
@@ -326,19 +337,18 @@ fn to_lossy_text<'a>(
 }
 
 /// What a user variable keeps: integers, decimals, doubles and text.
-pub fn var_value(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Value {
+pub fn var_value(cx: &EvalCx<'_>, v: Val<'_>, ty: &ExprType) -> Value {
     match v {
         Val::Date(_) | Val::DateTime(_) | Val::Time(_) => {
             let mut out = Vec::new();
-            write_text(v, ty, &mut out);
+            write_text(&v, ty, &mut out);
             Value::Bytes(out)
         }
-        Val::Float(f) => Value::Double(f64::from(*f)),
+        Val::Float(f) => Value::Double(f64::from(f)),
         Val::UInt(_) if ty.col.is_enum_or_set() => {
-            to_bytes(cx, Val::from_ref(v.as_value_ref()), ty)
-                .map_or(Value::Null, |b| Value::Bytes(b.into_owned()))
+            to_bytes(cx, v.borrowed(), ty).map_or(Value::Null, |b| Value::Bytes(b.into_owned()))
         }
-        other => other.to_value(),
+        other => other.into_value(),
     }
 }
 
@@ -393,7 +403,7 @@ pub fn cast<'a>(
             if let Val::Bytes(text) = &v
                 && !binary_number(from)
             {
-                let parsed = number::parse_integer(text);
+                let parsed = number::parse_integer(&number_text(cx, text));
                 if (parsed.truncated || parsed.overflow) && is_text_column(from) {
                     warn_incorrect(cx, "INTEGER", text, from);
                 }

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use nfold_plan::expr::{Class, ColumnAt, Expr, ExprKind, ExprType};
 use nfold_sql::ast::IsTest;
-use nfold_types::{ErrorCode, SqlError, TypeKind, ValueRef};
+use nfold_types::{ErrorCode, SqlError, TypeKind, Value, ValueRef};
 
-use super::{EvalCx, RowRef, Val, arith, compare, convert};
+use super::{COPY_BYTES, EvalCx, RowRef, Val, arith, compare, convert};
 
 /// Work of a condition in a list, and of a function of small values.
 pub(super) const CONDITION_WORK: u64 = 20;
@@ -31,10 +31,16 @@ impl<'a> EvalCx<'a> {
                     None => return Err(SqlError::not_supported("outer reference at this place")),
                 }
             }
-            UserVar(name) => Self::owned(self.env().user_var(name)),
+            UserVar(name) => self.user_var(name)?,
             AssignUserVar(name, value) => {
                 let v = self.val(value)?;
-                let stored = convert::var_value(self, &v, &value.ty);
+                let stored = match &v {
+                    Val::Bytes(text) if text.len() > COPY_BYTES => {
+                        let copy = |start, end, to: &mut Vec<u8>| to.extend(&text[start..end]);
+                        Value::Bytes(self.in_pieces(text.len(), copy)?)
+                    }
+                    v => convert::var_value(self, v.borrowed(), &value.ty),
+                };
                 let collation = convert::var_collation(&value.ty);
                 self.env().set_user_var(name, stored, collation);
                 v
@@ -49,7 +55,13 @@ impl<'a> EvalCx<'a> {
             | InParam { .. }
             | Like { .. } => Val::from_bool(compare::eval(self, e)?),
             And(list) => Val::from_bool(self.all(list)?),
-            Or(list) => Val::from_bool(self.any_of(list)?),
+            Or(list) => {
+                let found = compare::in_ranges(self, e, list)?;
+                Val::from_bool(match found {
+                    Some(found) => found,
+                    None => self.any_of(list)?,
+                })
+            }
             Xor(sides) => {
                 let (a, b) = (self.bool(&sides[0])?, self.bool(&sides[1])?);
                 Val::from_bool(a.zip(b).map(|(a, b)| a != b))
@@ -178,6 +190,16 @@ impl<'a> EvalCx<'a> {
             ValueRef::Timestamp(t) => Val::DateTime(convert::local(self, t, t.fsp)),
             other => Val::from_ref(other),
         }
+    }
+
+    /// A user variable's value. A long text is copied in pieces.
+    fn user_var(&self, name: &str) -> Result<Val<'a>, SqlError> {
+        let bytes = match self.env().short_user_var(name, COPY_BYTES) {
+            Ok(value) => return Ok(Self::owned(value)),
+            Err(bytes) => bytes,
+        };
+        let piece = |start, end, to: &mut Vec<u8>| self.env().append_user_var(name, start..end, to);
+        Ok(Val::string(self.in_pieces(bytes, piece)?))
     }
 
     fn owned(v: nfold_types::Value) -> Val<'a> {

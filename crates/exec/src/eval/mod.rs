@@ -59,6 +59,14 @@ impl<'a> Val<'a> {
         v.map_or(Val::Null, |b| Val::Int(i64::from(b)))
     }
 
+    /// The same value; a text is not copied.
+    pub fn borrowed(&self) -> Val<'_> {
+        match self {
+            Val::Bytes(text) => Val::Bytes(Cow::Borrowed(text)),
+            other => other.clone(),
+        }
+    }
+
     /// As a stored value.
     pub fn as_value_ref(&self) -> ValueRef<'_> {
         match self {
@@ -72,6 +80,14 @@ impl<'a> Val<'a> {
             Val::Date(v) => ValueRef::Date(*v),
             Val::DateTime(v) => ValueRef::DateTime(*v),
             Val::Time(v) => ValueRef::Time(*v),
+        }
+    }
+
+    /// As [`Self::to_value`]; a text that it owns is not copied.
+    pub fn into_value(self) -> Value {
+        match self {
+            Val::Bytes(Cow::Owned(text)) => Value::Bytes(text),
+            other => other.to_value(),
         }
     }
 
@@ -156,6 +172,11 @@ pub struct EvalCx<'a> {
     pub st: &'a StmtState<'a>,
 }
 
+/// Bytes of a large text that are copied between two checkpoints, and the work of it: the memory is
+/// new, and the system clears it.
+pub(crate) const COPY_BYTES: usize = 64 << 10;
+const COPY_WORK: u64 = COPY_BYTES as u64 / 2;
+
 /// A built-in function: arguments are evaluated by itself, through `cx`.
 pub type EvalFn = for<'a> fn(&EvalCx<'a>, &'a [Expr], &'a ExprType) -> Result<Val<'a>, SqlError>;
 
@@ -175,6 +196,40 @@ impl<'a> EvalCx<'a> {
     /// As [`Self::checkpoint`] for what cannot fail; false: it gives up, and the statement fails soon.
     pub fn goes_on(&self, work: u64) -> bool {
         self.checkpoint(work).is_ok()
+    }
+
+    /// Appends a text, with checkpoints if it is large.
+    #[inline]
+    pub fn append(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
+        if text.len() <= COPY_BYTES {
+            out.extend_from_slice(text);
+            return Ok(());
+        }
+        out.reserve(text.len());
+        for piece in text.chunks(COPY_BYTES) {
+            out.extend_from_slice(piece);
+            self.checkpoint(COPY_WORK)?;
+        }
+        Ok(())
+    }
+
+    /// An owned text, made of pieces that `append` adds to it, given where each begins and ends.
+    pub fn in_pieces(
+        &self,
+        bytes: usize,
+        mut append: impl FnMut(usize, usize, &mut Vec<u8>),
+    ) -> Result<Vec<u8>, SqlError> {
+        let mut text = Vec::with_capacity(bytes);
+        while text.len() < bytes {
+            let start = text.len();
+            let end = bytes.min(start + COPY_BYTES);
+            append(start, end, &mut text);
+            if text.len() < end {
+                break;
+            }
+            self.checkpoint(COPY_WORK)?;
+        }
+        Ok(text)
     }
 
     /// Adds a warning.

@@ -141,7 +141,7 @@ fn eval_concat<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalu
     let mut out = Vec::new();
     for arg in args {
         match cx.text(arg, ty.collation())? {
-            Some(text) => out.extend_from_slice(&text),
+            Some(text) => cx.append(&text, &mut out)?,
             None => return Ok(Val::Null),
         }
     }

@@ -8,12 +8,12 @@ use nfold_types::temporal::calendar::{
 };
 use nfold_types::temporal::{MICROS_PER_SECOND, parse};
 use nfold_types::{
-    ColumnType, Date, DateTime, ErrorCode, SqlError, Time, Timestamp, TypeKind, Value,
+    Charset, ColumnType, Date, DateTime, ErrorCode, Time, Timestamp, TypeKind, Value,
 };
 
 use super::dates::seconds_fsp;
 use super::moments::{date_of, datetime_of, moment, whole_date};
-use super::{Evaluated, Func, Inferred, arg, func};
+use super::{Evaluated, Func, Inferred, PIECE_BYTES, arg, func};
 use crate::eval::{EvalCx, Val};
 
 pub(super) static FUNCS: &[Func] = &[
@@ -108,6 +108,12 @@ fn filled_length(format: &str) -> u64 {
     length
 }
 
+/// Work of a field of a format, and characters of one between two checkpoints.
+const FIELD_WORK: u64 = 20;
+const FIELDS: usize = 1024;
+/// Bytes of a text that a warning gets; it shows fewer.
+const SHOWN_BYTES: usize = 64 << 10;
+
 /// The ending of an ordinal number.
 fn ordinal(n: u32) -> &'static str {
     match (n % 100, n % 10) {
@@ -120,7 +126,7 @@ fn ordinal(n: u32) -> &'static str {
 }
 
 /// Fills a format; `hours` may exceed a day. `None` where a name is asked for that the date does not have.
-fn fill(format: &str, date: Date, time: (u32, u32, u32, u32), negative: bool) -> Option<String> {
+fn fill(format: &str, date: Date, time: (u32, u32, u32, u32), out: &mut String) -> Option<()> {
     use std::fmt::Write;
     let (hour, minute, second, micros) = time;
     let whole = date.month() > 0 && date.day() > 0;
@@ -131,10 +137,6 @@ fn fill(format: &str, date: Date, time: (u32, u32, u32, u32), negative: bool) ->
     let twelve = (half + 11) % 12 + 1;
     let noon = if half < 12 { "AM" } else { "PM" };
     let week_of = |mode: u32| week(date, WeekMode::new(mode));
-    let mut out = String::new();
-    if negative {
-        out.push('-');
-    }
     let mut chars = format.chars();
     while let Some(c) = chars.next() {
         if c != '%' {
@@ -187,33 +189,68 @@ fn fill(format: &str, date: Date, time: (u32, u32, u32, u32), negative: bool) ->
         };
         written.ok()?;
     }
-    Some(out)
+    Some(())
 }
 
-fn format_text<'a>(
+/// Where a piece of a long format ends: between two characters, and not behind the `%` of a field.
+fn format_piece_end(set: &Charset, format: &[u8]) -> usize {
+    let end = set.piece_end(format, PIECE_BYTES);
+    if end == format.len() {
+        return end;
+    }
+    let percents = format[..end]
+        .iter()
+        .rev()
+        .take_while(|&&b| b == b'%')
+        .count();
+    match end - percents % 2 {
+        0 => format.len(),
+        end => end,
+    }
+}
+
+/// Fills a format, piece by piece.
+fn formatted<'a>(
     cx: &EvalCx<'a>,
-    e: &'a Expr,
-    ty: &'a ExprType,
-) -> Result<Option<String>, SqlError> {
-    let text = cx.text(e, ty.collation())?;
-    Ok(text
-        .filter(|t| !t.is_empty())
-        .map(|t| String::from_utf8_lossy(&t).into_owned()))
+    (format, ty): (&'a Expr, &'a ExprType),
+    date: Date,
+    time: (u32, u32, u32, u32),
+    negative: bool,
+) -> Evaluated<'a> {
+    let Some(text) = cx.text(format, ty.collation())?.filter(|t| !t.is_empty()) else {
+        return Ok(Val::Null);
+    };
+    let set = ty.collation().known().charset;
+    let mut out = String::new();
+    if negative {
+        out.push('-');
+    }
+    let mut rest = &text[..];
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(format_piece_end(set, rest));
+        if fill(&String::from_utf8_lossy(piece), date, time, &mut out).is_none() {
+            return Ok(Val::Null);
+        }
+        cx.checkpoint(FIELD_WORK * piece.len() as u64)?;
+        rest = after;
+    }
+    Ok(Val::string(out.into_bytes()))
 }
 
 fn eval_date_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let d = arg!(datetime_of(cx, &args[0]));
-    let format = arg!(format_text(cx, &args[1], ty));
-    let filled = fill(&format, d.date(), d.time().parts(), false);
-    Ok(filled.map_or(Val::Null, |s| Val::string(s.into_bytes())))
+    formatted(cx, (&args[1], ty), d.date(), d.time().parts(), false)
 }
 
 fn eval_time_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let t = arg!(moment(cx, &args[0])).time();
-    let format = arg!(format_text(cx, &args[1], ty));
-    let date = Date::new(0, 0, 0);
-    let filled = fill(&format, date, t.parts(), t.is_negative());
-    Ok(filled.map_or(Val::Null, |s| Val::string(s.into_bytes())))
+    formatted(
+        cx,
+        (&args[1], ty),
+        Date::new(0, 0, 0),
+        t.parts(),
+        t.is_negative(),
+    )
 }
 
 fn infer_from_unixtime(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
@@ -254,9 +291,7 @@ fn eval_from_unixtime<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -
     let Some(format) = args.get(1) else {
         return Ok(Val::DateTime(local));
     };
-    let format = arg!(format_text(cx, format, ty));
-    let filled = fill(&format, local.date(), local.time().parts(), false);
-    Ok(filled.map_or(Val::Null, |s| Val::string(s.into_bytes())))
+    formatted(cx, (format, ty), local.date(), local.time().parts(), false)
 }
 
 fn eval_get_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
@@ -340,6 +375,7 @@ struct Read {
 
 struct Reader<'t> {
     text: &'t [u8],
+    goes_on: &'t dyn Fn(u64) -> bool,
 }
 
 impl Reader<'_> {
@@ -382,6 +418,9 @@ impl Reader<'_> {
         while at < format.len() {
             let c = format[at];
             at += 1;
+            if at.is_multiple_of(FIELDS) && !(self.goes_on)(FIELD_WORK * FIELDS as u64) {
+                return None;
+            }
             if c != b'%' || at == format.len() {
                 if c.is_ascii_whitespace() {
                     self.skip_spaces();
@@ -531,7 +570,11 @@ impl Read {
 fn eval_str_to_date<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let text = arg!(cx.bytes(&args[0]));
     let format = arg!(cx.bytes(&args[1]));
-    let mut reader = Reader { text: &text };
+    let goes_on = |work| cx.goes_on(work);
+    let mut reader = Reader {
+        text: &text,
+        goes_on: &goes_on,
+    };
     let mut read = Read::default();
     let kind = if matches!(ty.col.kind, TypeKind::Time(_)) {
         "time"
@@ -539,7 +582,7 @@ fn eval_str_to_date<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> 
         "datetime"
     };
     let refuse = || {
-        let shown = String::from_utf8_lossy(&text);
+        let shown = String::from_utf8_lossy(&text[..text.len().min(SHOWN_BYTES)]);
         cx.warn(
             ErrorCode::ER_WRONG_VALUE_FOR_TYPE,
             &[&kind, &shown, &"str_to_date"],
@@ -554,7 +597,7 @@ fn eval_str_to_date<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> 
         return refuse();
     };
     if !reader.text.trim_ascii_start().is_empty() {
-        let shown = String::from_utf8_lossy(&text);
+        let shown = String::from_utf8_lossy(&text[..text.len().min(SHOWN_BYTES)]);
         let kind = match ty.col.kind {
             TypeKind::Date => "date",
             TypeKind::Time(_) => "time",

@@ -243,7 +243,7 @@ fn eval_concat_ws<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Ev
                 out.extend_from_slice(&separator);
             }
             first = false;
-            out.extend_from_slice(&text);
+            cx.append(&text, &mut out)?;
         }
     }
     cx.checked_string(out, "concat_ws")

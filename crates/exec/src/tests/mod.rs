@@ -21,7 +21,8 @@ use nfold_sql::lexer::LexMode;
 use nfold_sql::parser::parse_parameterised;
 use nfold_types::temporal::TimeZone;
 use nfold_types::{
-    CollationId, ColumnType, ErrorCode, SqlError, TextSize, Timestamp, TypeKind, Warnings,
+    CollationId, ColumnType, ErrorCode, NoCheckpoint, SqlError, TextSize, Timestamp, TypeKind,
+    Warnings,
 };
 
 use crate::Loans;
@@ -437,7 +438,9 @@ impl Db {
         self.warnings.borrow_mut().clear();
         let (plan, digest) = self.plan(sql)?;
         let mut params = Params::new();
-        params.bind(&digest, sql.as_bytes(), &[]);
+        params
+            .bind(&digest, sql.as_bytes(), &[], &NoCheckpoint)
+            .unwrap();
         let mut statement = Executable::new(Arc::new(plan));
         let mut session = self.session.borrow_mut();
         let mut sink = Texts::default();

@@ -165,8 +165,10 @@ impl Session {
             _ => Vec::new(),
         };
         self.free_types = nfold_plan::param_types(digested, &types, collation);
-        self.free_params.bind(digested, text, markers);
-        let result = self.run_statement(cx, statement, text, sink);
+        let checkpoints = Checkpoints::new(cx);
+        let bound = (self.free_params).bind(digested, text, markers, &checkpoints);
+        drop(checkpoints);
+        let result = bound.and_then(|()| self.run_statement(cx, statement, text, sink));
         self.free_types.clear();
         self.free_params.clear();
         result

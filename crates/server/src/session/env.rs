@@ -4,6 +4,7 @@
 //! what stands in cells.
 
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -218,6 +219,21 @@ impl SessionEnv for Env {
             .get(name)
             .map(|v| v.value.clone())
             .unwrap_or_default()
+    }
+
+    fn short_user_var(&self, name: &str, max: usize) -> Result<Value, usize> {
+        let vars = self.user_vars.borrow();
+        match vars.get(name).map(|v| &v.value) {
+            Some(Value::Bytes(text)) if text.len() > max => Err(text.len()),
+            found => Ok(found.cloned().unwrap_or_default()),
+        }
+    }
+
+    fn append_user_var(&self, name: &str, range: Range<usize>, to: &mut Vec<u8>) {
+        let vars = self.user_vars.borrow();
+        if let Some(Value::Bytes(text)) = vars.get(name).map(|v| &v.value) {
+            to.extend_from_slice(text.get(range).unwrap_or_default());
+        }
     }
 
     fn set_user_var(&self, name: &str, value: Value, collation: Option<CollationId>) {

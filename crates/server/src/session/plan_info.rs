@@ -99,7 +99,7 @@ pub fn evaluate(
         st: &st,
     };
     let value = eval.val(&bound)?;
-    let stored = convert::var_value(&eval, &value, &bound.ty);
+    let stored = convert::var_value(&eval, value, &bound.ty);
     // A computation that cannot fail gave up, maybe.
     info.checkpoint.checkpoint(0)?;
     Ok((stored, convert::var_collation(&bound.ty)))

@@ -15,7 +15,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nfold_catalog::{Privileges, SchemaSnapshot, TableId};
-use nfold_exec::{Checkpoints, ExecCx, Executable, RowSink, SessionEnv, StatementResult, execute};
+use nfold_exec::{
+    Checkpoints, ExecCx, Executable, Params, RowSink, SessionEnv, StatementResult, execute,
+};
 use nfold_observe::digests::access;
 use nfold_plan::Plan;
 use nfold_plan::expr::{Coercibility, ExprType};
@@ -332,7 +334,22 @@ impl Session {
             self.refuse_read_only_server()?;
         }
         let mut params = cx.loans().params();
-        params.bind(work.digested, work.text, work.markers);
+        let (digested, text) = (work.digested, work.text);
+        let bound = params.bind(digested, text, work.markers, &Checkpoints::new(cx));
+        let result =
+            bound.and_then(|()| self.execute_bound(cx, work, (plan, operators, &params), sink));
+        cx.loans().give_params(params);
+        result
+    }
+
+    /// Executes a plan whose parameters are bound.
+    fn execute_bound(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        work: &Work<'_>,
+        (plan, operators, params): (&Cached, &mut Executable, &Params),
+        sink: &mut dyn RowSink,
+    ) -> Result<StatementResult, SqlError> {
         // Of one that was prepared its preparation has said it.
         if work.hint.is_none() {
             plan.shared.warn_of_text(&mut self.conditions);
@@ -343,7 +360,7 @@ impl Session {
         let result = execute(
             operators,
             &self.server.engine,
-            &params,
+            params,
             &mut self.engine,
             cx,
             &self.env,
@@ -351,7 +368,6 @@ impl Session {
             sink,
         );
         self.conditions = warnings.into_inner();
-        cx.loans().give_params(params);
         result
     }
 }

@@ -7,6 +7,87 @@ use super::keys::Sink;
 use super::weights::{Uca, Weigher};
 use crate::charset::UTF8MB4;
 
+/// Looks at the statement during a comparison.
+pub(super) trait Progress {
+    /// To be called with each character or weight; false: the comparison gives up.
+    fn step(&mut self) -> bool;
+}
+
+/// Of short strings.
+pub(super) struct Unwatched;
+
+impl Progress for Unwatched {
+    #[inline(always)]
+    fn step(&mut self) -> bool {
+        true
+    }
+}
+
+/// Steps between two looks, and the work of one.
+const STEPS: u32 = 4096;
+const STEP_WORK: u64 = 10;
+
+/// Of long strings.
+pub(super) struct Watched<'f> {
+    goes_on: GoesOn<'f>,
+    steps: u32,
+    has_given_up: bool,
+}
+
+impl<'f> Watched<'f> {
+    pub(super) fn new(goes_on: GoesOn<'f>) -> Watched<'f> {
+        Watched {
+            goes_on,
+            steps: 0,
+            has_given_up: false,
+        }
+    }
+}
+
+impl Progress for Watched<'_> {
+    #[inline]
+    fn step(&mut self) -> bool {
+        self.steps += 1;
+        if self.steps < STEPS || self.has_given_up {
+            return !self.has_given_up;
+        }
+        self.steps = 0;
+        self.has_given_up |= !(self.goes_on)(u64::from(STEPS) * STEP_WORK);
+        !self.has_given_up
+    }
+}
+
+/// Length of the common prefix of two long strings, or of a part of it.
+pub(super) fn equal_bytes_watched(a: &[u8], b: &[u8], goes_on: GoesOn<'_>) -> usize {
+    const PIECE: usize = 64 << 10;
+    let n = a.len().min(b.len());
+    let mut at = 0;
+    while at + PIECE <= n && a[at..at + PIECE] == b[at..at + PIECE] && goes_on(PIECE as u64) {
+        at += PIECE;
+    }
+    at
+}
+
+/// The order of two sequences of weights; equal where it gives up.
+pub(super) fn order<T: Ord, P: Progress>(
+    mut a: impl Iterator<Item = T>,
+    mut b: impl Iterator<Item = T>,
+    progress: &mut P,
+) -> Ordering {
+    loop {
+        if !progress.step() {
+            return Ordering::Equal;
+        }
+        match (a.next(), b.next()) {
+            (Some(x), Some(y)) if x == y => {}
+            (x, y) => match x.cmp(&y) {
+                Ordering::Equal => return Ordering::Equal,
+                order => return order,
+            },
+        }
+    }
+}
+
 /// Length of the common prefix.
 #[inline]
 fn equal_bytes(a: &[u8], b: &[u8]) -> usize {
@@ -38,12 +119,21 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 
 /// Compares at the first level; `pad` continues the shorter string with spaces.
 #[inline]
-pub(super) fn compare<W: Weigher>(w: W, a: &[u8], b: &[u8], pad: bool) -> Ordering {
+pub(super) fn compare<W: Weigher, P: Progress>(
+    w: W,
+    a: &[u8],
+    b: &[u8],
+    pad: bool,
+    progress: &mut P,
+) -> Ordering {
     let at = common_prefix(a, b);
     let (mut a, mut b) = (&a[at..], &b[at..]);
     let table = w.ascii();
     // Character by character, as long as each has one weight.
     while let (Some(&x), Some(&y)) = (a.first(), b.first()) {
+        if !progress.step() {
+            return Ordering::Equal;
+        }
         if (x | y) < 0x80 {
             let (wx, wy) = (table[usize::from(x)], table[usize::from(y)]);
             if wx != wy {
@@ -68,52 +158,80 @@ pub(super) fn compare<W: Weigher>(w: W, a: &[u8], b: &[u8], pad: bool) -> Orderi
         }
         (a, b) = (&a[c_len..], &b[d_len..]);
     }
-    compare_weights(w, a, b, pad)
+    compare_weights(w, a, b, pad, progress)
 }
 
-fn compare_weights<W: Weigher>(w: W, a: &[u8], b: &[u8], pad: bool) -> Ordering {
+fn compare_weights<W: Weigher, P: Progress>(
+    w: W,
+    a: &[u8],
+    b: &[u8],
+    pad: bool,
+    progress: &mut P,
+) -> Ordering {
     let (mut a, mut b) = (w.weights(a), w.weights(b));
-    loop {
+    while progress.step() {
         match (a.next(), b.next()) {
             (Some(x), Some(y)) if x == y => {}
             (Some(x), Some(y)) => return x.cmp(&y),
             (None, None) => return Ordering::Equal,
-            (Some(x), None) if pad => return against_spaces(x, a, w.space()),
-            (None, Some(y)) if pad => return against_spaces(y, b, w.space()).reverse(),
+            (Some(x), None) if pad => return against_spaces(x, a, w.space(), progress),
+            (None, Some(y)) if pad => {
+                return against_spaces(y, b, w.space(), progress).reverse();
+            }
             (Some(_), None) => return Ordering::Greater,
             (None, Some(_)) => return Ordering::Less,
         }
     }
+    Ordering::Equal
 }
 
-fn against_spaces(first: u32, rest: impl Iterator<Item = u32>, space: u32) -> Ordering {
-    std::iter::once(first)
-        .chain(rest)
-        .find(|&w| w != space)
-        .map_or(Ordering::Equal, |w| w.cmp(&space))
+/// The order of weights and as many of the space; equal where it gives up.
+pub(super) fn against_spaces<T: Ord, P: Progress>(
+    first: T,
+    rest: impl Iterator<Item = T>,
+    space: T,
+    progress: &mut P,
+) -> Ordering {
+    let mut weights = std::iter::once(first).chain(rest);
+    let other = weights.find(|w| *w != space || !progress.step());
+    other.map_or(Ordering::Equal, |w| w.cmp(&space))
 }
 
 /// Compares at the second level and, with three levels, at the third: for strings that are equal at the first.
-pub(super) fn compare_accents(uca: &'static Uca, a: &[u8], b: &[u8], levels: u8) -> Ordering {
+pub(super) fn compare_accents<P: Progress>(
+    uca: &'static Uca,
+    a: &[u8],
+    b: &[u8],
+    levels: u8,
+    progress: &mut P,
+) -> Ordering {
     if levels < 2 || a == b {
         return Ordering::Equal;
     }
     let at = common_prefix(a, b);
     let (a, b) = (&a[at..], &b[at..]);
-    let order = uca.level::<1>(a).cmp(uca.level::<1>(b));
+    let second = order(uca.level::<1>(a), uca.level::<1>(b), progress);
     if levels < 3 {
-        order
+        second
     } else {
-        order.then_with(|| uca.level::<2>(a).cmp(uca.level::<2>(b)))
+        second.then_with(|| order(uca.level::<2>(a), uca.level::<2>(b), progress))
     }
 }
 
 /// Compares byte weights, the shorter string continued with spaces.
 #[inline]
-pub(super) fn compare_bytes_padded(table: &[u8; 256], a: &[u8], b: &[u8]) -> Ordering {
+pub(super) fn compare_bytes_padded<P: Progress>(
+    table: &[u8; 256],
+    a: &[u8],
+    b: &[u8],
+    progress: &mut P,
+) -> Ordering {
     let at = equal_bytes(a, b);
     let (a, b) = (&a[at..], &b[at..]);
     for (&x, &y) in a.iter().zip(b) {
+        if !progress.step() {
+            return Ordering::Equal;
+        }
         let (wx, wy) = (table[usize::from(x)], table[usize::from(y)]);
         if wx != wy {
             return wx.cmp(&wy);

@@ -6,20 +6,27 @@
 
 use crate::charset::Charset;
 
+/// Bytes that are searched for a character between two looks at the statement.
+const FIND_BYTES: usize = 32 << 10;
+/// Work between two looks, and that of one step.
+const LOOK_WORK: u64 = 40_000;
+const STEP_WORK: u64 = 10;
+
 /// How characters of one collation are found and compared.
 pub(super) trait Matcher {
     /// The first character and its length in bytes; `s` is not empty. `None`: malformed.
     fn next(&self, s: &[u8]) -> Option<(char, usize)>;
     /// Whether two characters are the same.
     fn same(&self, a: char, b: char) -> bool;
-    /// The offset of the first character that is the same as `c`; `None`: there is none, or none
-    /// before malformed bytes.
+    /// The offset of the first character that is the same as `c`, or of one about [`FIND_BYTES`]
+    /// from the start, if there is none before it; `None`: there is none, or none before malformed
+    /// bytes.
     #[inline]
     fn find(&self, s: &[u8], c: char) -> Option<usize> {
         let mut at = 0;
         while let Some(rest) = s.get(at..).filter(|rest| !rest.is_empty()) {
             let (found, len) = self.next(rest)?;
-            if self.same(found, c) {
+            if self.same(found, c) || at >= FIND_BYTES {
                 return Some(at);
             }
             at += len;
@@ -74,7 +81,8 @@ impl Matcher for Bytes {
     }
     #[inline]
     fn find(&self, s: &[u8], c: char) -> Option<usize> {
-        memchr::memchr(u32::from(c) as u8, s)
+        let piece = &s[..s.len().min(FIND_BYTES)];
+        memchr::memchr(u32::from(c) as u8, piece).or((piece.len() < s.len()).then_some(FIND_BYTES))
     }
 }
 
@@ -111,16 +119,16 @@ pub(super) fn like<M: Matcher>(
     goes_on: super::GoesOn<'_>,
 ) -> bool {
     let (mut t, mut p) = (0, 0);
-    let mut steps = 0u32;
+    let mut work = 0;
     // Where to go on after a mismatch: the pattern behind the last '%', and the text it has not swallowed yet.
     let mut retry: Option<(usize, usize)> = None;
     loop {
-        steps += 1;
-        if steps == 4096 {
-            steps = 0;
-            if !goes_on(10 * 4096) {
+        work += STEP_WORK;
+        if work >= LOOK_WORK {
+            if !goes_on(work) {
                 return false;
             }
+            work = 0;
         }
         let step = if p == pattern.len() {
             if t == text.len() {
@@ -162,7 +170,10 @@ pub(super) fn like<M: Matcher>(
         // Places where the next literal is not are skipped at once.
         if let Some((Element::Literal(literal), _)) = element(m, &pattern[behind..], escape) {
             match m.find(&text[from..], literal) {
-                Some(at) => from += at,
+                Some(at) => {
+                    from += at;
+                    work += at as u64;
+                }
                 None => return false,
             }
         }

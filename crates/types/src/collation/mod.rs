@@ -24,7 +24,7 @@ use std::hash::Hasher;
 
 use crate::charset::Charset;
 use case::CaseMap;
-use compare::Mixer;
+use compare::{Mixer, Progress, Unwatched, Watched};
 use keys::Sink;
 pub use like::LikePrefix;
 use list::{ALL, PLACES};
@@ -164,6 +164,11 @@ impl PartialEq for Collation {
 }
 impl Eq for Collation {}
 
+/// Strings of which both are longer are compared with looks at the statement.
+const LONG_BYTES: usize = 64 << 10;
+/// Bytes before a difference that are compared once more; a contraction is shorter.
+const CONTEXT_BYTES: usize = 64;
+
 /// Called now and then by a long search, with the work done since the last call; false: it gives up.
 pub type GoesOn<'f> = &'f mut dyn FnMut(u64) -> bool;
 
@@ -218,18 +223,42 @@ impl Collation {
     /// The order of two strings.
     #[inline]
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        self.compare_by(a, b, &mut Unwatched)
+    }
+
+    /// As [`Self::compare`] for strings that may be long; meaningless where `goes_on`, which is
+    /// called with the work done since the last call, returns false.
+    pub fn compare_stoppable(&self, a: &[u8], b: &[u8], goes_on: GoesOn<'_>) -> Ordering {
+        if a.len().min(b.len()) < LONG_BYTES {
+            return self.compare(a, b);
+        }
+        let equal = compare::equal_bytes_watched(a, b, goes_on);
+        if self.is_binary() {
+            // What is left differs soon, or the strings are equal, or `goes_on` has returned false.
+            return self.compare(&a[equal..], &b[equal..]);
+        }
+        // The part before the difference holds what a contraction may join to it.
+        let mut start = equal.saturating_sub(CONTEXT_BYTES);
+        while start > 0 && a[start] & 0xC0 == 0x80 && self.charset.is_multi_byte() {
+            start -= 1;
+        }
+        self.compare_by(&a[start..], &b[start..], &mut Watched::new(goes_on))
+    }
+
+    #[inline]
+    fn compare_by<P: Progress>(&self, a: &[u8], b: &[u8], p: &mut P) -> Ordering {
         match self.kind {
             Kind::Bytes => a.cmp(b),
-            Kind::Table(table) => compare::compare_bytes_padded(table, a, b),
-            Kind::General => compare::compare(GENERAL_CI, a, b, true),
-            Kind::General500 => compare::compare(GENERAL_MYSQL500_CI, a, b, true),
-            Kind::GeneralLower => compare::compare(GENERAL_TOLOWER_CI, a, b, true),
-            Kind::Tailored(t) => t.compare(a, b),
-            Kind::Uca0400 => compare::compare(&UCA_0400, a, b, true),
-            Kind::Uca0520 => compare::compare(&UCA_0520, a, b, true),
-            Kind::Uca0900(1) => compare::compare(&UCA_0900, a, b, false),
-            Kind::Uca0900(levels) => compare::compare(&UCA_0900, a, b, false)
-                .then_with(|| compare::compare_accents(&UCA_0900, a, b, levels)),
+            Kind::Table(table) => compare::compare_bytes_padded(table, a, b, p),
+            Kind::General => compare::compare(GENERAL_CI, a, b, true, p),
+            Kind::General500 => compare::compare(GENERAL_MYSQL500_CI, a, b, true, p),
+            Kind::GeneralLower => compare::compare(GENERAL_TOLOWER_CI, a, b, true, p),
+            Kind::Tailored(t) => t.compare(a, b, p),
+            Kind::Uca0400 => compare::compare(&UCA_0400, a, b, true, p),
+            Kind::Uca0520 => compare::compare(&UCA_0520, a, b, true, p),
+            Kind::Uca0900(1) => compare::compare(&UCA_0900, a, b, false, p),
+            Kind::Uca0900(levels) => compare::compare(&UCA_0900, a, b, false, p)
+                .then_with(|| compare::compare_accents(&UCA_0900, a, b, levels, p)),
         }
     }
 

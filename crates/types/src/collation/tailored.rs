@@ -11,7 +11,7 @@
 use std::cmp::Ordering;
 
 use super::GoesOn;
-use super::compare::starts_with;
+use super::compare::{Progress, against_spaces, order, starts_with};
 use super::keys::{Code, Sink};
 use super::tailoring::{Buffer, COMPLEX, LEVELS, Language, Tailoring};
 use crate::charset::UTF8MB4;
@@ -166,30 +166,31 @@ impl Tailored {
         }
     }
 
-    pub(super) fn compare(self, a: &[u8], b: &[u8]) -> Ordering {
+    pub(super) fn compare<P: Progress>(self, a: &[u8], b: &[u8], progress: &mut P) -> Ordering {
         let at = self.common_prefix(a, b);
         let (a, b) = (&a[at..], &b[at..]);
-        let first = self.compare_first(a, b);
-        (1..usize::from(self.levels)).fold(first, |order, level| {
-            order.then_with(|| self.weights(level, a).cmp(self.weights(level, b)))
+        let first = self.compare_first(a, b, progress);
+        (1..usize::from(self.levels)).fold(first, |before, level| {
+            before.then_with(|| order(self.weights(level, a), self.weights(level, b), progress))
         })
     }
 
-    fn compare_first(self, a: &[u8], b: &[u8]) -> Ordering {
+    fn compare_first<P: Progress>(self, a: &[u8], b: &[u8], progress: &mut P) -> Ordering {
         let (mut a, mut b) = (self.weights(0, a), self.weights(0, b));
         if !self.pad {
-            return a.cmp(b);
+            return order(a, b, progress);
         }
         let space = self.space();
-        loop {
+        while progress.step() {
             match (a.next(), b.next()) {
                 (Some(x), Some(y)) if x == y => {}
                 (None, None) => return Ordering::Equal,
                 (Some(x), Some(y)) => return x.cmp(&y),
-                (Some(x), None) => return against_spaces(x, a, space),
-                (None, Some(y)) => return against_spaces(y, b, space).reverse(),
+                (Some(x), None) => return against_spaces(x, a, space, progress),
+                (None, Some(y)) => return against_spaces(y, b, space, progress).reverse(),
             }
         }
+        Ordering::Equal
     }
 
     pub(super) fn push_key<S: Sink>(self, s: &[u8], out: &mut S) {
@@ -286,11 +287,4 @@ impl Tailored {
             .most_weights
             .max(18 * usize::from(self.levels))
     }
-}
-
-fn against_spaces(first: u16, rest: impl Iterator<Item = u16>, space: u16) -> Ordering {
-    std::iter::once(first)
-        .chain(rest)
-        .find(|&w| w != space)
-        .map_or(Ordering::Equal, |w| w.cmp(&space))
 }

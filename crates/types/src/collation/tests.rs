@@ -211,3 +211,76 @@ fn keys_are_frozen() {
     let frozen = include_str!("fixtures/keys.txt");
     assert_eq!(sums.collect::<Vec<_>>(), frozen.lines().collect::<Vec<_>>());
 }
+
+#[test]
+fn long_strings_compare_as_short_ones() {
+    let endings: [&[u8]; 9] = [
+        b"",
+        b"a",
+        b"A",
+        b"b   ",
+        "\u{e9}".as_bytes(),
+        "e\u{301}".as_bytes(),
+        b"ch",
+        b"\xC3",
+        "\u{e9}\u{e9}A ".as_bytes(),
+    ];
+    for collation in Collation::all() {
+        for (unit, times) in [("x", 70_000), ("\u{e4}", 40_000), ("ch ", 30_000)] {
+            let prefix = unit.repeat(times).into_bytes();
+            for a in endings {
+                for b in endings {
+                    let long = |end| [&prefix[..], end].concat();
+                    let (a, b) = (long(a), long(b));
+                    let mut looks = 0;
+                    let watched = collation.compare_stoppable(&a, &b, &mut |_| {
+                        looks += 1;
+                        true
+                    });
+                    assert_eq!(watched, collation.compare(&a, &b), "{collation:?} {unit}");
+                    assert!(looks > 0, "{collation:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_comparison_gives_up() {
+    // Equal at every level but by bytes, so that each character is looked at.
+    let (a, b) = ("\u{e4}".repeat(200_000), "\u{c4}".repeat(200_000));
+    for collation in Collation::all() {
+        let mut looks = 0;
+        collation.compare_stoppable(a.as_bytes(), b.as_bytes(), &mut |_| {
+            looks += 1;
+            looks < 3
+        });
+        assert!(looks <= 3, "{collation:?}");
+    }
+}
+
+#[test]
+fn like_looks_while_it_searches() {
+    for name in [
+        "utf8mb4_0900_ai_ci",
+        "utf8mb4_bin",
+        "latin1_swedish_ci",
+        "binary",
+    ] {
+        let collation = Collation::by_name(name).unwrap();
+        let text = "ab".repeat(200_000);
+        for (pattern, expected) in [("%a%b%c", false), ("%a%c", false), ("%b%a%b", true)] {
+            let mut work = 0;
+            let like = |goes_on: GoesOn<'_>| {
+                collation.like_stoppable(text.as_bytes(), pattern.as_bytes(), None, goes_on)
+            };
+            let found = like(&mut |more| {
+                assert!(more < 100_000, "{name} {pattern}");
+                work += more;
+                true
+            });
+            assert_eq!(found, expected, "{name} {pattern}");
+            assert!(expected || work >= 350_000, "{name} {pattern}: {work}");
+        }
+    }
+}

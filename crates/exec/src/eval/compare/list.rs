@@ -16,6 +16,7 @@ use super::moment::{
     row_member,
 };
 use super::prepared::{Form, PreparedList, is_moment};
+use super::ranges::{RANGES_MIN, column_of, range_of};
 use super::{as_text, exact, is_exact_constant, order};
 
 /// The order of an operand and a member of its list. Texts among times are as much of a time as they are; with `zero`, one that is none
@@ -484,4 +485,46 @@ pub(super) fn in_param<'a>(
         }
     }
     Ok(in_result(false, unknown, negated))
+}
+
+/// The truth of the disjunction `e` of `members`; `None`: it is not one of ranges of a column.
+pub(in super::super) fn in_ranges<'a>(
+    cx: &EvalCx<'a>,
+    e: &'a Expr,
+    members: &'a [Expr],
+) -> Result<Option<Option<bool>>, SqlError> {
+    if members.len() < RANGES_MIN {
+        return Ok(None);
+    }
+    let Some(column) = column_of(&members[0]) else {
+        return Ok(None);
+    };
+    let constant = |e: &Expr| match &e.kind {
+        ExprKind::Const(v) => integer(v.as_ref()),
+        ExprKind::Param(n) => integer(cx.st.params.get(*n)),
+        _ => None,
+    };
+    let id = std::ptr::from_ref(e) as usize;
+    let prepare = |prepared: &mut PreparedList| {
+        prepared.prepare_ranges(members.iter().map(|m| range_of(m, column, &constant)));
+    };
+    if cx.st.lists.with(id, prepare, |prepared| prepared.form) != Form::Ranges {
+        return Ok(None);
+    }
+    let value = match cx.val(column)? {
+        Val::Null => return Ok(Some(None)),
+        Val::Int(v) => i128::from(v),
+        Val::UInt(v) => i128::from(v),
+        _ => return Ok(None),
+    };
+    let look = |prepared: &mut PreparedList| prepared.has_in_range(value);
+    Ok(Some(Some(cx.st.lists.with(id, |_| {}, look))))
+}
+
+fn integer(v: ValueRef<'_>) -> Option<i128> {
+    match v {
+        ValueRef::Int(v) => Some(v.into()),
+        ValueRef::UInt(v) => Some(v.into()),
+        _ => None,
+    }
 }

@@ -3,6 +3,7 @@
 mod list;
 mod moment;
 mod prepared;
+mod ranges;
 
 use std::cmp::Ordering;
 
@@ -15,6 +16,7 @@ use nfold_types::{Date, SqlError};
 use super::expr::CONDITION_WORK;
 use super::{EvalCx, Val, convert};
 
+pub(super) use list::in_ranges;
 pub(crate) use list::{has_numbers, is_no_time, member_type};
 pub(crate) use moment::{
     Listed, as_column, beside, constant_dates, date_side, day_of_text, is_marker, is_no_date,
@@ -46,9 +48,10 @@ pub fn order(
         }
         CmpKind::Double => double_order(cx, a, b),
         CmpKind::String(collation) => {
-            let x = convert::to_text(cx, a.0.clone(), a.1, collation)?;
-            let y = convert::to_text(cx, b.0.clone(), b.1, collation)?;
-            Some(collation.known().compare(&x, &y))
+            let x = convert::to_text(cx, a.0.borrowed(), a.1, collation)?;
+            let y = convert::to_text(cx, b.0.borrowed(), b.1, collation)?;
+            let mut goes_on = |work| cx.goes_on(work);
+            Some(collation.known().compare_stoppable(&x, &y, &mut goes_on))
         }
         CmpKind::DateTime => {
             let (x, y) = (date_side(cx, a, &b.1.col), date_side(cx, b, &a.1.col));

@@ -28,6 +28,8 @@ pub(super) enum Form {
     Kinds,
     /// Of rows, whose columns have `kinds`.
     Rows,
+    /// Of ranges: the first and the last integer of each in `ints`.
+    Ranges,
     /// Compared one by one.
     #[default]
     Walk,
@@ -324,6 +326,31 @@ impl PreparedList {
     fn sort_keys(&mut self) {
         let PreparedList { arena, keys, .. } = self;
         keys.sort_unstable_by(|a, b| key_at(arena, *a).cmp(key_at(arena, *b)));
+    }
+
+    /// Of ranges of integers; walked where one of them is `None`.
+    pub fn prepare_ranges(&mut self, ranges: impl Iterator<Item = Option<(i128, i128)>>) {
+        self.has_null = false;
+        self.form = Form::Walk;
+        let Some(mut ranges) = ranges.collect::<Option<Vec<_>>>() else {
+            return;
+        };
+        ranges.retain(|(first, last)| first <= last);
+        ranges.sort_unstable();
+        for (first, last) in ranges {
+            match self.ints.last_mut() {
+                Some(end) if first <= *end => *end = last.max(*end),
+                _ => self.ints.extend([first, last]),
+            }
+        }
+        self.form = Form::Ranges;
+    }
+
+    /// Whether a value is in one of the ranges.
+    pub fn has_in_range(&self, v: i128) -> bool {
+        let ranges = self.ints.as_chunks::<2>().0;
+        let next = ranges.partition_point(|[_, last]| *last < v);
+        ranges.get(next).is_some_and(|[first, _]| *first <= v)
     }
 
     pub fn has_int(&self, v: i128) -> bool {
