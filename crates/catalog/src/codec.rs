@@ -2,7 +2,8 @@
 //!
 //! # Picture
 //! Integers are little-endian, strings are `u32 length, bytes`, lists are `u32 count, items`. Every object starts with a version
-//! byte (1), so that a later format can tell.
+//! byte (1), so that a later format can tell. A table that has foreign keys has version 2: version
+//! 1, then a list of sections `u8 kind, bytes`; a reader refuses kinds that it does not know.
 //!
 //! # Failure
 //! A decoder answers [`BadObject`] on bytes that it did not write; it never panics and never allocates more than the input holds.
@@ -12,12 +13,17 @@ use nfold_types::collation::CollationId;
 use nfold_types::row::{RowColumn, RowLayout};
 
 use crate::account::{Account, Privileges};
+use crate::foreign_key::{ForeignKeyDef, ReferentialAction};
 use crate::schema::{
     ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, TableDef,
     TableId, TableOptions, ViewAlgorithm, ViewDef,
 };
 
 const VERSION: u8 = 1;
+/// A table with sections behind version 1.
+const VERSION_SECTIONS: u8 = 2;
+/// The section of the foreign keys.
+const SECTION_FOREIGN_KEYS: u8 = 1;
 
 /// The bytes are not a dictionary object of this kind; says which field failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,9 +166,40 @@ impl Stored for Account {
     }
 }
 
+/// The sections behind version 1 of a table; none: the table is stored as version 1.
+fn sections_of(table: &TableDef) -> Vec<(u8, Vec<u8>)> {
+    let mut sections = Vec::new();
+    if !table.foreign_keys.is_empty() {
+        let mut bytes = Vec::new();
+        put_list(&mut bytes, &table.foreign_keys, put_foreign_key);
+        sections.push((SECTION_FOREIGN_KEYS, bytes));
+    }
+    sections
+}
+
+/// Reads the sections behind version 1 into the table.
+fn get_sections(r: &mut Reader<'_>, table: &mut TableDef) -> Result<(), BadObject> {
+    r.list("sections", |r| {
+        let kind = r.u8("section")?;
+        let mut section = Reader(r.bytes("section")?);
+        match kind {
+            SECTION_FOREIGN_KEYS => {
+                table.foreign_keys = section.list("foreign keys", get_foreign_key)?;
+            }
+            _ => return Err(BadObject("section")),
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
 impl Stored for TableDef {
     fn encode(&self, out: &mut Vec<u8>) {
-        out.push(VERSION);
+        let sections = sections_of(self);
+        out.push(match sections.is_empty() {
+            true => VERSION,
+            false => VERSION_SECTIONS,
+        });
         out.extend_from_slice(&self.id.0.to_le_bytes());
         put_bytes(out, self.schema.as_bytes());
         put_bytes(out, self.name.as_bytes());
@@ -181,12 +218,21 @@ impl Stored for TableDef {
         );
         put_list(out, &self.columns, put_column);
         put_list(out, &self.indexes, put_index);
+        if !sections.is_empty() {
+            put_list(out, &sections, |out, (kind, bytes)| {
+                out.push(*kind);
+                put_bytes(out, bytes);
+            });
+        }
     }
 
     fn decode(input: &[u8]) -> Result<Self, BadObject> {
         let mut r = Reader(input);
-        r.version()?;
-        let table = TableDef {
+        let version = r.u8("version")?;
+        if !matches!(version, VERSION | VERSION_SECTIONS) {
+            return Err(BadObject("version"));
+        }
+        let mut table = TableDef {
             id: TableId(r.u64("table id")?),
             schema: r.text("schema")?.into(),
             name: r.text("name")?.into(),
@@ -202,19 +248,26 @@ impl Stored for TableDef {
             },
             columns: r.list("columns", get_column)?,
             indexes: r.list("indexes", get_index)?,
+            foreign_keys: Vec::new(),
             view: None,
         };
+        if version == VERSION_SECTIONS {
+            get_sections(&mut r, &mut table)?;
+        }
         let columns = table.columns.len();
         let parts_exist = table
             .indexes
             .iter()
             .flat_map(|i| &i.parts)
             .all(|p| p.column < columns);
+        let keys_fit = table.foreign_keys.iter().all(|k| {
+            k.columns.len() == k.parent_columns.len() && k.columns.iter().all(|c| *c < columns)
+        });
         let clustered_first = table.indexes.first().is_some_and(IndexDef::is_clustered);
-        if parts_exist && clustered_first {
-            Ok(table)
-        } else {
-            Err(BadObject("indexes"))
+        match (parts_exist && clustered_first, keys_fit) {
+            (true, true) => Ok(table),
+            (true, false) => Err(BadObject("foreign keys")),
+            (false, _) => Err(BadObject("indexes")),
         }
     }
 }
@@ -361,6 +414,8 @@ fn default_layout(ty: &ColumnType) -> RowLayout {
 
 /// Beside the kind of an index: `USING BTREE` was written.
 const USING_BTREE: u8 = 0x10;
+/// Beside the kind of an index: it was made for a foreign key.
+const GENERATED: u8 = 0x20;
 /// Beside a column's nullability: its character set was written.
 const OWN_CHARSET: u8 = 0x10;
 
@@ -373,7 +428,9 @@ fn put_index(out: &mut Vec<u8>, i: &IndexDef) {
         IndexKind::Unique => 2,
         IndexKind::Secondary => 3,
     };
-    out.push(kind | if i.btree { USING_BTREE } else { 0 });
+    let marks = [(i.btree, USING_BTREE), (i.generated, GENERATED)];
+    let marks = marks.iter().filter(|(on, _)| *on).map(|(_, bit)| bit);
+    out.push(kind | marks.sum::<u8>());
     out.extend_from_slice(&i.root.to_le_bytes());
     put_bytes(out, i.comment.as_bytes());
     put_list(out, &i.parts, |out, p| {
@@ -391,7 +448,8 @@ fn get_index(r: &mut Reader<'_>) -> Result<IndexDef, BadObject> {
         id,
         name,
         btree: kind & USING_BTREE != 0,
-        kind: match kind & !USING_BTREE {
+        generated: kind & GENERATED != 0,
+        kind: match kind & !(USING_BTREE | GENERATED) {
             0 => IndexKind::Primary,
             1 => IndexKind::HiddenRowId,
             2 => IndexKind::Unique,
@@ -407,6 +465,51 @@ fn get_index(r: &mut Reader<'_>) -> Result<IndexDef, BadObject> {
                 desc: r.bool("part order")?,
             })
         })?,
+    })
+}
+
+fn put_foreign_key(out: &mut Vec<u8>, k: &ForeignKeyDef) {
+    for text in [&k.name, &k.parent_schema, &k.parent_table] {
+        put_bytes(out, text.as_bytes());
+    }
+    put_list(out, &k.columns, |out, c| {
+        out.extend_from_slice(&(*c as u16).to_le_bytes());
+    });
+    put_list(out, &k.parent_columns, |out, name| {
+        put_bytes(out, name.as_bytes());
+    });
+    for action in [k.on_delete, k.on_update] {
+        out.push(match action {
+            ReferentialAction::NoAction => 0,
+            ReferentialAction::Restrict => 1,
+            ReferentialAction::Cascade => 2,
+            ReferentialAction::SetNull => 3,
+            ReferentialAction::SetDefault => 4,
+        });
+    }
+}
+
+fn get_foreign_key(r: &mut Reader<'_>) -> Result<ForeignKeyDef, BadObject> {
+    let action = |r: &mut Reader<'_>| {
+        Ok(match r.u8("referential action")? {
+            0 => ReferentialAction::NoAction,
+            1 => ReferentialAction::Restrict,
+            2 => ReferentialAction::Cascade,
+            3 => ReferentialAction::SetNull,
+            4 => ReferentialAction::SetDefault,
+            _ => return Err(BadObject("referential action")),
+        })
+    };
+    Ok(ForeignKeyDef {
+        name: r.text("foreign key name")?.into(),
+        parent_schema: r.text("parent database")?.into(),
+        parent_table: r.text("parent table")?.into(),
+        columns: r.list("foreign key columns", |r| {
+            Ok(r.u16("foreign key column")?.into())
+        })?,
+        parent_columns: r.list("parent columns", |r| Ok(r.text("parent column")?.into()))?,
+        on_delete: action(r)?,
+        on_update: action(r)?,
     })
 }
 
@@ -464,7 +567,9 @@ mod tests {
                 root: 4,
                 comment: Box::default(),
                 btree: false,
+                generated: true,
             }],
+            foreign_keys: Vec::new(),
             collation: CollationId(255),
             options: TableOptions {
                 comment: "c".into(),
@@ -506,10 +611,48 @@ mod tests {
         assert_eq!(Account::decode(&bytes), Ok(account));
     }
 
+    fn child() -> TableDef {
+        TableDef {
+            foreign_keys: vec![ForeignKeyDef {
+                name: "t_ibfk_1".into(),
+                columns: vec![0, 1],
+                parent_schema: "d".into(),
+                parent_table: "p".into(),
+                parent_columns: vec!["a".into(), "b".into()],
+                on_delete: ReferentialAction::Cascade,
+                on_update: ReferentialAction::SetNull,
+            }],
+            ..table()
+        }
+    }
+
+    #[test]
+    fn tables_with_foreign_keys_round_trip() {
+        let mut bytes = Vec::new();
+        child().encode(&mut bytes);
+        assert_eq!(bytes[0], VERSION_SECTIONS);
+        assert_eq!(TableDef::decode(&bytes), Ok(child()));
+        for cut in 0..bytes.len() {
+            assert!(TableDef::decode(&bytes[..cut]).is_err(), "cut at {cut}");
+        }
+        let mut beyond = child();
+        beyond.foreign_keys[0].columns[0] = 9;
+        bytes.clear();
+        beyond.encode(&mut bytes);
+        assert_eq!(TableDef::decode(&bytes), Err(BadObject("foreign keys")));
+    }
+
+    #[test]
+    fn tables_without_sections_keep_version_1() {
+        let mut bytes = Vec::new();
+        table().encode(&mut bytes);
+        assert_eq!(bytes[0], VERSION);
+    }
+
     #[test]
     fn damaged_objects_do_no_harm() {
         let mut bytes = Vec::new();
-        table().encode(&mut bytes);
+        child().encode(&mut bytes);
         for at in 0..bytes.len() {
             for flip in [1u8, 0x80, 0xff] {
                 let mut damaged = bytes.clone();

@@ -8,6 +8,7 @@
 
 pub mod account;
 pub mod codec;
+pub mod foreign_key;
 pub mod mdl;
 pub mod schema;
 pub mod snapshot;
@@ -15,6 +16,7 @@ pub mod stats;
 pub mod user_locks;
 
 pub use account::{Account, AccountSnapshot, Privileges};
+pub use foreign_key::{ForeignKeyDef, ReferentialAction};
 pub use mdl::{Mdl, MdlBusy, MdlExclusive, MdlSlot, MdlWaiting, SessionWait, sharer_of};
 pub use schema::{
     ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, TableDef,

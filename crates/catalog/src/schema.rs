@@ -5,6 +5,8 @@ use std::sync::Arc;
 use nfold_types::collation::CollationId;
 use nfold_types::{ColumnType, Value};
 
+use crate::foreign_key::ForeignKeyDef;
+
 /// Names a table for ever: ids are never reused, and whatever gives a table a new tablespace (`TRUNCATE`, a copying `ALTER`) gives it a new id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub u64);
@@ -81,6 +83,8 @@ pub struct IndexDef {
     pub comment: Box<str>,
     /// `USING BTREE` was written.
     pub btree: bool,
+    /// Made for a foreign key that had no index: another index that serves takes its place.
+    pub generated: bool,
 }
 
 impl IndexDef {
@@ -112,6 +116,8 @@ pub struct TableDef {
     pub columns: Vec<ColumnDef>,
     /// `[0]` is the clustered index.
     pub indexes: Vec<IndexDef>,
+    /// Those of which it is the child.
+    pub foreign_keys: Vec<ForeignKeyDef>,
     /// Default collation of new string columns.
     pub collation: CollationId,
     pub options: TableOptions,
@@ -176,7 +182,9 @@ impl TableDef {
                 root: 0,
                 comment: Box::default(),
                 btree: false,
+                generated: false,
             }],
+            foreign_keys: Vec::new(),
             collation,
             options: TableOptions::default(),
             space: 0,

@@ -33,6 +33,9 @@ pub struct SchemaSnapshot {
     pub version: u64,
     databases: FxHashMap<Arc<str>, Arc<Database>>,
     by_id: FxHashMap<TableId, Arc<TableDef>>,
+    /// The children of each table that foreign keys name, whether it is there or not: by its
+    /// database and name.
+    children: FxHashMap<(Arc<str>, Arc<str>), Vec<TableId>>,
 }
 
 impl SchemaSnapshot {
@@ -61,6 +64,46 @@ impl SchemaSnapshot {
         self.by_id.values()
     }
 
+    /// The tables that have a foreign key to `schema.name`, in the order of their names; itself
+    /// perhaps among them.
+    pub fn children(&self, schema: &str, name: &str) -> Vec<&Arc<TableDef>> {
+        if self.children.is_empty() {
+            return Vec::new();
+        }
+        let ids = self.children.get(&(Arc::from(schema), Arc::from(name)));
+        let mut found: Vec<_> = ids
+            .into_iter()
+            .flatten()
+            .filter_map(|id| self.by_id.get(id))
+            .collect();
+        found.sort_unstable_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
+        found
+    }
+
+    /// Notes the table under the parents that its foreign keys name.
+    fn note_parents(&mut self, def: &TableDef) {
+        for key in &def.foreign_keys {
+            let parent = (key.parent_schema.clone(), key.parent_table.clone());
+            let children = self.children.entry(parent).or_default();
+            if !children.contains(&def.id) {
+                children.push(def.id);
+            }
+        }
+    }
+
+    /// Undoes [`Self::note_parents`].
+    fn forget_parents(&mut self, def: &TableDef) {
+        for key in &def.foreign_keys {
+            let parent = (key.parent_schema.clone(), key.parent_table.clone());
+            if let Some(children) = self.children.get_mut(&parent) {
+                children.retain(|id| *id != def.id);
+                if children.is_empty() {
+                    self.children.remove(&parent);
+                }
+            }
+        }
+    }
+
     /// Adds a database, or replaces its definition.
     pub fn put_database(&mut self, def: DatabaseDef) {
         let tables = self
@@ -77,6 +120,7 @@ impl SchemaSnapshot {
         if let Some(gone) = self.databases.remove(name) {
             for table in gone.tables.values() {
                 self.by_id.remove(&table.id);
+                self.forget_parents(table);
             }
         }
     }
@@ -88,6 +132,7 @@ impl SchemaSnapshot {
             Arc::make_mut(database)
                 .tables
                 .insert(def.name.clone(), def.clone());
+            self.note_parents(&def);
             self.by_id.insert(def.id, def);
         } else {
             debug_assert!(
@@ -107,9 +152,11 @@ impl SchemaSnapshot {
 
     /// Removes a table.
     pub fn remove_table(&mut self, id: TableId) {
-        if let Some(old) = self.by_id.remove(&id)
-            && let Some(database) = self.databases.get_mut(&old.schema)
-        {
+        let Some(old) = self.by_id.remove(&id) else {
+            return;
+        };
+        self.forget_parents(&old);
+        if let Some(database) = self.databases.get_mut(&old.schema) {
             Arc::make_mut(database).tables.remove(&old.name);
         }
     }

@@ -50,7 +50,9 @@ pub use nfold_store::{
     StoreError, StoreOptions, Wait, gather_syncs, holds_syncs, mini_transactions_here,
 };
 pub use nfold_txn::Isolation;
-pub use read::{LockWaitPolicy, Read, ReadSpec, RowInPlace, RowLock, RowTaker, RowsInPlace, lend};
+pub use read::{
+    KeyProbe, LockWaitPolicy, Read, ReadSpec, RowInPlace, RowLock, RowTaker, RowsInPlace, lend,
+};
 pub use session::{EngineSession, TrxOptions};
 pub use stats::block;
 pub use table::{Index, Table};

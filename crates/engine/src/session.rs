@@ -23,7 +23,7 @@ use nfold_txn::{FlushAtCommit, Isolation, Trx, TrxSystem};
 use crate::engine::Shared;
 use crate::error::{EngineError, Stop, lift};
 use crate::guess::Guesses;
-use crate::read::View;
+use crate::read::{KeyProbe, View};
 use crate::table::{Index, Table};
 use crate::undo::Applier;
 use crate::write::{DeleteOp, InsertOp, UpdateOp, WriteOutcome};
@@ -280,6 +280,22 @@ impl EngineSession {
     pub fn delete(&mut self, op: &mut DeleteOp) -> Result<WriteOutcome, Stop> {
         self.note_change(op.table())?;
         op.run(self)
+    }
+
+    /// Whether a row with the probe's key is there; call again with the same probe after a wait.
+    /// The caller has changed its own row before.
+    pub fn probe(&mut self, probe: &mut KeyProbe) -> Result<bool, Stop> {
+        probe.run(&mut self.trx, &self.shared.trx)
+    }
+
+    /// A mark for [`return_to`](Self::return_to): what the transaction has changed so far.
+    pub fn change_mark(&self) -> u32 {
+        self.trx.mark()
+    }
+
+    /// Undoes what came after a mark of the statement at hand; call again after a wait.
+    pub fn return_to(&mut self, mark: u32) -> Result<(), Stop> {
+        self.undo_to(mark)
     }
 
     /// The session's metadata locks.

@@ -17,6 +17,7 @@ mod damage;
 mod ddl;
 mod direct;
 mod in_place;
+mod key_probes;
 mod latch_order;
 mod lock_races;
 mod long_values;
@@ -159,6 +160,7 @@ fn secondary(name: &str, column: usize, prefix_len: Option<u16>, desc: bool) -> 
         }],
         comment: Box::default(),
         btree: false,
+        generated: false,
     }
 }
 
@@ -173,6 +175,7 @@ pub(super) fn spec(name: &str, primary: bool) -> TableSpec {
         }],
         comment: Box::default(),
         btree: false,
+        generated: false,
     };
     let mut indexes = vec![
         index("k", IndexKind::Secondary, 1),
@@ -195,6 +198,7 @@ pub(super) fn spec(name: &str, primary: bool) -> TableSpec {
             ),
         ],
         indexes,
+        foreign_keys: Vec::new(),
         collation: CollationId(255),
         options: TableOptions::default(),
         auto_increment: 0,
@@ -642,6 +646,7 @@ fn definitions_survive_and_files_go() {
         parts,
         comment: Box::default(),
         btree: false,
+        generated: false,
     };
     let unique = IndexSpec {
         name: "u".into(),

@@ -34,6 +34,7 @@ mod tests;
 mod tuple;
 mod window;
 
+pub use dml::no_referenced_row;
 pub use env::{Checkpoints, ExecCx, Interrupt, RowSink, SessionEnv, WireFormat};
 pub use loans::Loans;
 pub use nfold_regexp::Limits as RegexpLimits;

@@ -208,6 +208,11 @@ impl<'s> Runtime<'s> {
         }
     }
 
+    /// What the transaction has changed so far, for `EngineSession::return_to`.
+    pub fn change_mark(&self) -> u32 {
+        self.session.borrow().change_mark()
+    }
+
     /// The next rows of a read; false: no more.
     pub fn read(&self, read: &mut Read, out: &mut RowBatch) -> Result<bool, SqlError> {
         self.read_into(read, out, None)

@@ -8,6 +8,7 @@
 mod access;
 pub mod bind;
 pub mod explain;
+pub mod foreign;
 mod logical;
 pub mod query;
 mod reads;

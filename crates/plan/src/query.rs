@@ -7,6 +7,7 @@ use nfold_catalog::{ColumnDef, TableDef};
 use nfold_sql::ast::{LockStrength, LockWait, SetOp};
 use nfold_types::{ColumnType, Value};
 
+use crate::foreign::ForeignKeys;
 use crate::logical::expr::{CmpKind, ColumnAt, Expr, ExprType};
 
 /// A planned statement.
@@ -565,6 +566,8 @@ pub struct InsertPlan {
     /// ON DUPLICATE KEY UPDATE: slot 0 is the row that is there, slot 1 the row that was to be inserted.
     pub on_duplicate: Vec<Assignment>,
     pub subqueries: Vec<SubqueryPlan>,
+    /// The foreign keys that its changes concern.
+    pub foreign: Option<Arc<ForeignKeys>>,
 }
 
 #[allow(clippy::large_enum_variant)] // one for each planned INSERT
@@ -596,6 +599,8 @@ pub struct UpdatePlan {
     pub ignore: bool,
     /// The access path reads an index whose columns change, or the order matters: rows are collected first.
     pub collect: bool,
+    /// The foreign keys that its changes concern.
+    pub foreign: Option<Arc<ForeignKeys>>,
 }
 
 /// DELETE of one table.
@@ -607,6 +612,8 @@ pub struct DeletePlan {
     pub limit: Option<LimitPlan>,
     pub ignore: bool,
     pub collect: bool,
+    /// The foreign keys that its changes concern.
+    pub foreign: Option<Arc<ForeignKeys>>,
 }
 
 /// UPDATE of several tables, or of those that a join finds.
@@ -620,6 +627,8 @@ pub struct UpdateTablesPlan {
     /// all is read.
     pub at_once: Option<usize>,
     pub ignore: bool,
+    /// The foreign keys that its changes concern.
+    pub foreign: Option<Arc<ForeignKeys>>,
 }
 
 /// One table of an UPDATE of several.
@@ -638,6 +647,8 @@ pub struct DeleteTablesPlan {
     /// The tables, and their slots in `source`.
     pub targets: Vec<(Arc<TableDef>, usize)>,
     pub ignore: bool,
+    /// The foreign keys that its changes concern.
+    pub foreign: Option<Arc<ForeignKeys>>,
 }
 
 /// A table of several that a statement changes, found when its names were bound.
@@ -650,6 +661,19 @@ pub struct ChangedTable {
 }
 
 impl Plan {
+    /// The foreign keys that its changes concern.
+    pub fn foreign_keys(&self) -> Option<&ForeignKeys> {
+        let keys = match self {
+            Plan::Insert(p) => &p.foreign,
+            Plan::Update(p) => &p.foreign,
+            Plan::Delete(p) => &p.foreign,
+            Plan::UpdateTables(p) => &p.foreign,
+            Plan::DeleteTables(p) => &p.foreign,
+            Plan::Query(_) | Plan::Do(..) | Plan::Explain(_) => return None,
+        };
+        keys.as_deref()
+    }
+
     /// UPDATE and DELETE of several tables: those that are changed.
     pub fn changed_tables(&self) -> Vec<ChangedTable> {
         let of = |b: &Block, table: &Arc<TableDef>, slot: usize, deletes| ChangedTable {

@@ -72,6 +72,7 @@ impl Shape {
             name: name.into(),
             columns,
             indexes,
+            foreign_keys: Vec::new(),
             collation: TEXT,
             options: TableOptions::default(),
             auto_increment: 0,
@@ -120,6 +121,7 @@ fn index(name: &str, kind: IndexKind, parts: &[(usize, Option<u16>, bool)]) -> I
         parts,
         comment: Box::default(),
         btree: false,
+        generated: false,
     }
 }
 

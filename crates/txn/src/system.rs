@@ -210,6 +210,12 @@ impl TrxSystem {
         self.views.is_active(id, || self.horizon())
     }
 
+    /// Every transaction with an id below this has ended, and its end is visible.
+    #[inline]
+    pub fn ended_below(&self) -> TrxId {
+        self.views.low()
+    }
+
     /// Whether purge has got, or is about to get, beyond the end of a committed transaction: nobody asks for what it replaced. See
     /// [`RowApplier::undo`](crate::RowApplier::undo).
     pub fn is_purgeable(&self, id: TrxId) -> bool {

@@ -57,6 +57,7 @@ impl Engine {
                 parts,
                 comment,
                 btree,
+                generated,
             } = spec.clone();
             made.push(IndexDef {
                 id,
@@ -66,6 +67,7 @@ impl Engine {
                 root: 0,
                 comment,
                 btree,
+                generated,
             });
         }
         listed(&made)?;

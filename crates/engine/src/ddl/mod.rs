@@ -15,6 +15,7 @@
 
 mod build;
 mod index;
+mod orphans;
 mod rebuild;
 mod runs;
 pub(crate) mod stop;

@@ -52,6 +52,20 @@ impl Engine {
         spec: &TableSpec,
         convert: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), E>,
     ) -> Result<u64, CopyError<E>> {
+        self.rebuild_table_beside(old, spec, Vec::new(), convert, |_| Ok(()))
+    }
+
+    /// As [`Engine::rebuild_table`]. `verify` looks at the filled table before it takes the place
+    /// of the old one, and may refuse it. The definitions `others` take the place of those with
+    /// the same ids in the same moment.
+    pub fn rebuild_table_beside<E>(
+        &self,
+        old: &Arc<TableDef>,
+        spec: &TableSpec,
+        others: Vec<TableDef>,
+        convert: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), E>,
+        verify: impl FnOnce(&Arc<Table>) -> Result<(), CopyError<E>>,
+    ) -> Result<u64, CopyError<E>> {
         let mut def = {
             let _one = self.shared().ddl.lock();
             self.make_table(spec)?
@@ -59,11 +73,13 @@ impl Engine {
         def.create_time = old.create_time;
         let copied = self.copy_rows(old, &def, convert).and_then(|rows| {
             self.carry_auto_increment(old, &def, spec.auto_increment)?;
+            let filled = Table::new(Arc::new(def.clone()), self.shared().store.clone());
+            verify(&Arc::new(filled))?;
             Ok(rows)
         });
         let rows = copied.inspect_err(|_| self.abandon_space(def.space))?;
         let one = self.shared().ddl.lock();
-        self.replace_table(old, def)?;
+        self.replace_table(old, def, others)?;
         drop(one); // L2
         self.unlink_tables(std::slice::from_ref(old));
         Ok(rows)

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use nfold_btree::TreeHandle;
 use nfold_catalog::{
-    ColumnDef, IndexDef, IndexId, IndexKind, IndexPart, TableDef, TableId, TableOptions,
+    ColumnDef, ForeignKeyDef, IndexDef, IndexId, IndexKind, IndexPart, TableDef, TableId,
+    TableOptions,
 };
 use nfold_store::{PageNo, SpaceId, Wait};
 use nfold_types::collation::CollationId;
@@ -25,6 +26,8 @@ pub struct IndexSpec {
     pub comment: Box<str>,
     /// `USING BTREE` was written.
     pub btree: bool,
+    /// Made for a foreign key that had no index.
+    pub generated: bool,
 }
 
 /// A table to be made; checked by the caller (names, types, keys).
@@ -35,6 +38,7 @@ pub struct TableSpec {
     pub columns: Vec<ColumnDef>,
     /// The primary key may stand anywhere, or be absent.
     pub indexes: Vec<IndexSpec>,
+    pub foreign_keys: Vec<ForeignKeyDef>,
     pub collation: CollationId,
     pub options: TableOptions,
     /// First AUTO_INCREMENT value; 0 or 1: from the start.
@@ -62,6 +66,7 @@ impl TableSpec {
                 kind: IndexKind::HiddenRowId,
                 parts: Vec::new(),
                 btree: false,
+                generated: false,
                 comment: Box::default(),
             };
             indexes.insert(0, hidden);
@@ -169,6 +174,7 @@ impl Engine {
                 parts,
                 comment,
                 btree,
+                generated,
             } = index;
             defs.push(IndexDef {
                 id: IndexId(id),
@@ -178,6 +184,7 @@ impl Engine {
                 root,
                 comment,
                 btree,
+                generated,
             });
         }
         Ok(TableDef {
@@ -186,6 +193,7 @@ impl Engine {
             name: spec.name.clone(),
             columns: spec.columns.clone(),
             indexes: defs,
+            foreign_keys: spec.foreign_keys.clone(),
             collation: spec.collation,
             options: spec.options.clone(),
             space,
@@ -282,30 +290,37 @@ impl Engine {
         let spec = spec_of(table);
         let mut def = self.make_table(&spec)?;
         def.create_time = table.create_time;
-        self.replace_table(table, def)?;
+        self.replace_table(table, def, Vec::new())?;
         drop(one); // L2
         self.unlink_tables(std::slice::from_ref(table));
         Ok(())
     }
 
-    /// Puts `new` in the place of `old`, whose file the caller [unlinks](Self::unlink_tables). The caller's metadata lock is one on `new` from now on.
+    /// Puts `new` in the place of `old`, and the definitions `others` in the place of those with
+    /// the same ids, whose file the caller [unlinks](Self::unlink_tables). The caller's metadata
+    /// lock is one on `new` from now on.
     pub(super) fn replace_table(
         &self,
         old: &Arc<TableDef>,
         new: TableDef,
+        others: Vec<TableDef>,
     ) -> Result<(), EngineError> {
         let new = Arc::new(new);
+        let others: Vec<Arc<TableDef>> = others.into_iter().map(Arc::new).collect();
         let dictionary = &self.shared().dictionary;
         let done = self.change_dictionary(|s| {
             dictionary::remove(s, dictionary, Kind::Table, &old.id.0.to_be_bytes())?;
-            self.put_table(s, &new)
+            self.put_table(s, &new)?;
+            others.iter().try_for_each(|t| self.put_table(s, t))
         });
         self.unless_failed(done, new.space)?;
         self.open_new_table(&new);
+        others.iter().for_each(|t| self.redefine_table(t));
         self.catalog().mdl().replace(old.id, new.id);
         self.catalog().publish_schema(|schema| {
             schema.remove_table(old.id);
             schema.put_table(new);
+            others.into_iter().for_each(|t| schema.put_table(t));
         });
         self.forget_tables(std::slice::from_ref(old));
         Ok(())
@@ -317,34 +332,36 @@ impl Engine {
         renames: &[(Arc<TableDef>, Arc<str>, Arc<str>)],
     ) -> Result<(), EngineError> {
         let _one = self.shared().ddl.lock();
-        let renamed: Vec<Arc<TableDef>> = renames
-            .iter()
-            .map(|(table, schema, name)| {
-                Arc::new(TableDef {
-                    schema: schema.clone(),
-                    name: name.clone(),
-                    ..TableDef::clone(table)
-                })
-            })
-            .collect();
-        self.change_dictionary(|s| renamed.iter().try_for_each(|t| self.put_table(s, t)))?;
-        renamed.iter().for_each(|t| self.redefine_table(t));
-        self.catalog().publish_schema(|schema| {
-            // All old names first: two tables may change names.
-            renamed.iter().for_each(|t| schema.remove_table(t.id));
-            renamed.iter().for_each(|t| schema.put_table(t.clone()));
+        let renamed = renames.iter().map(|(table, schema, name)| TableDef {
+            schema: schema.clone(),
+            name: name.clone(),
+            ..TableDef::clone(table)
         });
-        Ok(())
+        self.redefine(renamed.collect())
     }
 
     /// A change of the definition that no stored byte depends on: defaults, comments, names of columns and indexes.
     pub fn alter_definition(&self, new: TableDef) -> Result<(), EngineError> {
+        self.alter_definitions(vec![new])
+    }
+
+    /// As [`Engine::alter_definition`], of several tables, whose names may change, too: all of
+    /// them or none.
+    pub fn alter_definitions(&self, new: Vec<TableDef>) -> Result<(), EngineError> {
         let _one = self.shared().ddl.lock();
-        let new = Arc::new(new);
-        self.change_dictionary(|s| self.put_table(s, &new))?;
-        self.redefine_table(&new);
-        self.catalog()
-            .publish_schema(|schema| schema.put_table(new));
+        self.redefine(new)
+    }
+
+    /// Puts new definitions in the place of those with the same ids.
+    fn redefine(&self, new: Vec<TableDef>) -> Result<(), EngineError> {
+        let new: Vec<Arc<TableDef>> = new.into_iter().map(Arc::new).collect();
+        self.change_dictionary(|s| new.iter().try_for_each(|t| self.put_table(s, t)))?;
+        new.iter().for_each(|t| self.redefine_table(t));
+        self.catalog().publish_schema(|schema| {
+            // All old names first: two tables may change names.
+            new.iter().for_each(|t| schema.remove_table(t.id));
+            new.iter().for_each(|t| schema.put_table(t.clone()));
+        });
         Ok(())
     }
 }
@@ -366,8 +383,10 @@ pub(super) fn spec_of(table: &TableDef) -> TableSpec {
                 parts: i.parts.clone(),
                 comment: i.comment.clone(),
                 btree: i.btree,
+                generated: i.generated,
             })
             .collect(),
+        foreign_keys: table.foreign_keys.clone(),
         collation: table.collation,
         options: table.options.clone(),
         auto_increment: 0,

@@ -18,6 +18,7 @@
 
 mod consistent;
 mod in_place;
+mod key_probe;
 mod locking;
 pub(crate) mod release;
 mod settle;
@@ -25,6 +26,7 @@ mod version_memo;
 
 pub use consistent::Read;
 pub use in_place::{RowInPlace, RowTaker, RowsInPlace, lend};
+pub use key_probe::KeyProbe;
 
 pub(crate) use settle::{Scratch, Settled, View, damaged, previous_version};
 

@@ -15,6 +15,7 @@ fn wide(db: &Db, indexed: bool) -> Arc<Table> {
         }],
         comment: Box::default(),
         btree: false,
+        generated: false,
     };
     let mut indexes = vec![index("PRIMARY", IndexKind::Primary, 0)];
     if indexed {
@@ -32,6 +33,7 @@ fn wide(db: &Db, indexed: bool) -> Arc<Table> {
                 column("c", text, true),
             ],
             indexes,
+            foreign_keys: Vec::new(),
             collation: CollationId(255),
             options: TableOptions::default(),
             auto_increment: 0,
@@ -176,6 +178,7 @@ fn an_index_is_made_of_them() {
         }],
         comment: Box::default(),
         btree: false,
+        generated: false,
     };
     let added: Vec<IndexSpec> = keys(index).collect();
     db.engine.change_indexes(table.def(), &added, &[]).unwrap();

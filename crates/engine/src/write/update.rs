@@ -65,6 +65,11 @@ impl UpdateOp {
         &mut self.new
     }
 
+    /// The old row's image.
+    pub fn old_image(&self) -> &[u8] {
+        &self.old
+    }
+
     /// The new row's image.
     pub fn image(&self) -> &[u8] {
         &self.new

@@ -1,12 +1,12 @@
 //! REPLACE and ON DUPLICATE KEY UPDATE: what becomes of the row that is in the way of a new one.
 
-use nfold_engine::WriteOutcome;
 use nfold_types::{Level, SqlError};
 
 use super::assignment::Assigner;
 use super::auto_increment::observe_updated;
 use super::duplicate::{duplicate_error, fail_or_warn, index_key, read_locked};
 use super::insert::Inserting;
+use super::pipeline::RowOutcome;
 use crate::eval::RowRef;
 use crate::subquery::{BlockSubqueries, KeptSubquery};
 
@@ -64,8 +64,11 @@ impl Inserting<'_, '_> {
     fn delete_conflicting(&mut self) -> Result<(), SqlError> {
         for i in 0..self.conflicting.len() {
             let (image, row_id) = (self.conflicting.row(i), self.conflicting.row_id(i));
-            self.changes.delete(self.rt, image, row_id)?;
-            self.affected += 1;
+            match self.changes.delete_replaced(self.rt, image, row_id)? {
+                RowOutcome::Refused(error) => return Err(error),
+                RowOutcome::Done => self.affected += 1,
+                RowOutcome::Duplicate { .. } | RowOutcome::Gone => {}
+            }
         }
         Ok(())
     }
@@ -91,7 +94,7 @@ impl Inserting<'_, '_> {
             return Ok(());
         }
         match self.changes.update(rt)? {
-            WriteOutcome::Done => {
+            RowOutcome::Done => {
                 self.affected += 2;
                 let value = observe_updated(rt, &table, self.changes.updated())?;
                 if let Some(v) = value {
@@ -100,10 +103,12 @@ impl Inserting<'_, '_> {
                 self.automatic.explicit = value.or(self.automatic.explicit);
                 Ok(())
             }
-            WriteOutcome::Duplicate { index } => {
+            RowOutcome::Duplicate { index } => {
                 let error = duplicate_error(rt, &table, index, self.changes.updated());
                 fail_or_warn(rt, self.plan.ignore, error)
             }
+            RowOutcome::Refused(error) => fail_or_warn(rt, self.plan.ignore, error),
+            RowOutcome::Gone => Ok(()),
         }
     }
 }

@@ -3,7 +3,8 @@
 use nfold_plan::query::DeletePlan;
 use nfold_types::SqlError;
 
-use super::pipeline::{ROWS_PER_TICK, TableChanges};
+use super::duplicate::fail_or_warn;
+use super::pipeline::{ROWS_PER_TICK, RowOutcome, TableChanges};
 use super::target_rows::each_target;
 use crate::block::BlockExec;
 use crate::runtime::Runtime;
@@ -15,7 +16,8 @@ pub(crate) fn delete(
     plan: &DeletePlan,
     exec: &mut Option<Box<BlockExec>>,
 ) -> Result<StatementResult, SqlError> {
-    let mut changes = TableChanges::new(rt.table(plan.table.id)?);
+    let mut changes =
+        TableChanges::new(rt.table(plan.table.id)?, plan.foreign.as_ref(), plan.ignore);
     let mut deleted = 0u64;
     each_target(
         rt,
@@ -27,8 +29,11 @@ pub(crate) fn delete(
             if n % ROWS_PER_TICK == 0 {
                 rt.tick()?;
             }
-            changes.delete(rt, row, row_id)?;
-            deleted += 1;
+            match changes.delete(rt, row, row_id)? {
+                RowOutcome::Refused(error) => return fail_or_warn(rt, plan.ignore, error),
+                RowOutcome::Done => deleted += 1,
+                RowOutcome::Duplicate { .. } | RowOutcome::Gone => {}
+            }
             Ok(())
         },
     )?;

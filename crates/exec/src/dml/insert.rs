@@ -1,7 +1,7 @@
 //! INSERT and REPLACE: rows from VALUES, from a parameter list or from a query.
 
 use nfold_catalog::{ColumnDef, ColumnDefault};
-use nfold_engine::{RowBatch, Table, WriteOutcome};
+use nfold_engine::{RowBatch, Table};
 use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::query::{InsertPlan, InsertSource, QueryBody, QueryPlan, TableSource};
 use nfold_types::convert::store::implicit_default;
@@ -9,7 +9,8 @@ use nfold_types::row::RowLayout;
 use nfold_types::{CollationId, SqlError, TypeKind, Value, ValueRef};
 
 use super::auto_increment::AutoIncrement;
-use super::pipeline::{ROWS_PER_TICK, TableChanges};
+use super::duplicate::fail_or_warn;
+use super::pipeline::{ROWS_PER_TICK, RowOutcome, TableChanges};
 use crate::column_values::ColumnValues;
 use crate::eval::{EvalCx, NoSubqueries, RowRef, StmtState, Val, convert, row_error};
 use crate::query::KeptQuery;
@@ -34,6 +35,8 @@ pub(super) struct Inserting<'i, 's> {
     pub rows: u64,
     pub affected: u64,
     pub duplicates: u64,
+    /// Rows that a foreign key kept out (IGNORE).
+    refused: u64,
     /// The rows in the way of the current one.
     pub conflicting: RowBatch,
 }
@@ -61,13 +64,14 @@ pub(crate) fn insert(
         rt,
         plan,
         values: ColumnValues::new(rt, plan.ignore, !several),
-        changes: TableChanges::new(table),
+        changes: TableChanges::new(table, plan.foreign.as_ref(), plan.ignore),
         automatic: AutoIncrement::new(rows as u64),
         row: Vec::with_capacity(columns),
         named,
         rows: 0,
         affected: 0,
         duplicates: 0,
+        refused: 0,
         conflicting: RowBatch::new(),
     };
     inserting.all(query)?;
@@ -91,7 +95,7 @@ impl<'i> Inserting<'i, '_> {
             last_insert_id: generated.or(explicit).unwrap_or(0),
             generated_id: generated,
             summary: several.then(|| ChangeSummary::Insert {
-                records: self.rows,
+                records: self.rows - self.refused,
                 duplicates: self.duplicates,
                 warnings: self.rt.warnings.borrow().total(),
             }),
@@ -314,11 +318,17 @@ impl<'i> Inserting<'i, '_> {
                 .encode(self.row.iter().map(Value::as_ref), image)
                 .map_err(|e| row_error(&e))?;
             let index = match self.changes.insert(self.rt)? {
-                WriteOutcome::Done => {
+                RowOutcome::Done => {
                     self.affected += 1;
                     return Ok(true);
                 }
-                WriteOutcome::Duplicate { index } => index,
+                RowOutcome::Duplicate { index } => index,
+                RowOutcome::Refused(error) => {
+                    fail_or_warn(self.rt, self.plan.ignore, error)?;
+                    self.refused += 1;
+                    return Ok(false);
+                }
+                RowOutcome::Gone => return Ok(false),
             };
             if let Some(inserted) = self.resolve_conflict(index)? {
                 return Ok(inserted);

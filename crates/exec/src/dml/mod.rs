@@ -9,11 +9,12 @@
 //!  delete.rs ──▶ rows found by one block ── target_rows.rs
 //!  multi_table.rs ──▶ rows of several tables found by a join ── encounters.rs ──▶ changed table by table
 //!     │
-//!     └──▶ pipeline.rs   the only caller of the engine's insert, update and delete
+//!     └──▶ pipeline.rs   changes a row ──▶ foreign.rs   its parents, its children, cascades
 //! ```
 //!
 //! # Invariants
-//! - D1. Rows are changed by [`pipeline::TableChanges`] and nowhere else, so that a step that belongs to
+//! - D1. Rows are changed by [`pipeline::TableChanges`] and by the cascades of `foreign`, and
+//!   nowhere else, so that a step that belongs to
 //!   every change (CHECK, foreign keys, triggers, row events) has one place.
 //! - D2. A statement that fails leaves nothing behind: `statement::execute` returns to the savepoint that
 //!   it has set before the first change.
@@ -24,6 +25,7 @@ mod conflict;
 mod delete;
 mod duplicate;
 mod encounters;
+mod foreign;
 mod insert;
 mod multi_table;
 mod pipeline;
@@ -31,6 +33,7 @@ mod target_rows;
 mod update;
 
 pub(crate) use delete::delete;
+pub use foreign::no_referenced_row;
 pub(crate) use insert::insert;
 pub(crate) use multi_table::{delete as multi_table_delete, update as multi_table_update};
 pub(crate) use update::update;

@@ -14,7 +14,8 @@
 
 use std::sync::Arc;
 
-use nfold_engine::{RowBatch, Table, WriteOutcome};
+use nfold_engine::{RowBatch, Table};
+use nfold_plan::foreign::ForeignKeys;
 use nfold_plan::query::{Block, DeleteTablesPlan, UpdateTablesPlan};
 use nfold_types::SqlError;
 
@@ -22,7 +23,7 @@ use super::assignment::Assigner;
 use super::auto_increment::observe_updated;
 use super::duplicate::{duplicate_error, fail_or_warn, index_key, read_locked};
 use super::encounters::{Encounter, Encounters};
-use super::pipeline::{ROWS_PER_TICK, TableChanges};
+use super::pipeline::{ROWS_PER_TICK, RowOutcome, TableChanges};
 use crate::batch::Batch;
 use crate::block::{BlockExec, Limits};
 use crate::column_values::ColumnValues;
@@ -180,7 +181,12 @@ impl Updating<'_> {
     }
 
     /// Changes the recorded rows. Returns how many rows were found, and how many of them changed.
-    fn change(self, rt: &Runtime<'_>, ignore: bool) -> Result<(u64, u64), SqlError> {
+    fn change(
+        self,
+        rt: &Runtime<'_>,
+        foreign: Option<&Arc<ForeignKeys>>,
+        ignore: bool,
+    ) -> Result<(u64, u64), SqlError> {
         let Updating {
             table,
             assigner,
@@ -199,7 +205,7 @@ impl Updating<'_> {
             Ok(true)
         })?;
         let moves_counter = assigner.changes_auto_increment();
-        let mut changes = TableChanges::new(table.clone());
+        let mut changes = TableChanges::new(table.clone(), foreign, ignore);
         let (mut now, mut key) = (RowBatch::new(), Vec::new());
         let (mut changed, mut n) = (0u64, 0u64);
         rows.each(rt, &mut |_, record| {
@@ -222,16 +228,18 @@ impl Updating<'_> {
                 changes.begin_update(old, id).extend_from_slice(new);
             }
             match changes.update(rt)? {
-                WriteOutcome::Done => {
+                RowOutcome::Done => {
                     changed += 1;
                     if moves_counter {
                         observe_updated(rt, table, changes.updated())?;
                     }
                 }
-                WriteOutcome::Duplicate { index } => {
+                RowOutcome::Duplicate { index } => {
                     let error = duplicate_error(rt, table, index, changes.updated());
                     fail_or_warn(rt, ignore, error)?;
                 }
+                RowOutcome::Refused(error) => fail_or_warn(rt, ignore, error)?,
+                RowOutcome::Gone => {}
             }
             Ok(true)
         })?;
@@ -316,7 +324,9 @@ fn update_targets<'p>(
                 true => assigner,
                 false => assigner.together(),
             },
-            shared: tables.iter().filter(same).count() > 1,
+            // Cascades of one table may change the rows of another.
+            shared: tables.iter().filter(same).count() > 1
+                || (plan.foreign.as_ref()).is_some_and(|keys| keys.revisits),
             encounters: Encounters::new(rt, is_grouped(block, target.slot)),
             rows: Spool::new(rt.env.work_memory()),
             found: 0,
@@ -365,7 +375,7 @@ pub(crate) fn update(
     }
     for target in targets {
         let name = &target.table.def().name;
-        let counted = target.change(rt, plan.ignore);
+        let counted = target.change(rt, plan.foreign.as_ref(), plan.ignore);
         let (found, more) = counted.map_err(|e| full_table(e, name))?;
         (matched, changed) = (matched + found, changed + more);
     }
@@ -391,7 +401,7 @@ struct Deleting {
 
 impl Deleting {
     /// Deletes the recorded rows and returns their number.
-    fn remove(self, rt: &Runtime<'_>) -> Result<u64, SqlError> {
+    fn remove(self, rt: &Runtime<'_>, plan: &DeleteTablesPlan) -> Result<u64, SqlError> {
         let Deleting {
             table,
             encounters,
@@ -402,15 +412,19 @@ impl Deleting {
             rows.push(rt, 0, record)?;
             Ok(true)
         })?;
-        let mut changes = TableChanges::new(table);
-        let mut deleted = 0u64;
+        let mut changes = TableChanges::new(table, plan.foreign.as_ref(), plan.ignore);
+        let (mut deleted, mut n) = (0u64, 0u64);
         rows.each(rt, &mut |_, record| {
-            deleted += 1;
-            if deleted.is_multiple_of(ROWS_PER_TICK) {
+            n += 1;
+            if n.is_multiple_of(ROWS_PER_TICK) {
                 rt.tick()?;
             }
             let (id, image, _) = read_record(record);
-            changes.delete(rt, image, id)?;
+            match changes.delete(rt, image, id)? {
+                RowOutcome::Refused(error) => fail_or_warn(rt, plan.ignore, error)?,
+                RowOutcome::Done => deleted += 1,
+                RowOutcome::Duplicate { .. } | RowOutcome::Gone => {}
+            }
             Ok(true)
         })?;
         Ok(deleted)
@@ -462,8 +476,12 @@ pub(crate) fn delete(
         Ok(true)
     })?;
     let mut deleted = 0;
+    if let Some(keys) = &plan.foreign {
+        // Children before their parents.
+        targets.sort_by_key(|t| keys.generation(t.table.def().id));
+    }
     for target in targets {
-        deleted += target.remove(rt)?;
+        deleted += target.remove(rt, plan)?;
     }
     Ok(StatementResult {
         affected: deleted,

@@ -1,13 +1,12 @@
 //! UPDATE of one table.
 
-use nfold_engine::WriteOutcome;
 use nfold_plan::query::UpdatePlan;
 use nfold_types::SqlError;
 
 use super::assignment::Assigner;
 use super::auto_increment::observe_updated;
 use super::duplicate::{duplicate_error, fail_or_warn};
-use super::pipeline::{ROWS_PER_TICK, TableChanges};
+use super::pipeline::{ROWS_PER_TICK, RowOutcome, TableChanges};
 use super::target_rows::each_target;
 use crate::block::BlockExec;
 use crate::column_values::ColumnValues;
@@ -31,7 +30,7 @@ pub(crate) fn update(
         scope: Scope::Tables(&plan.source),
         ..rt.state(&subqueries)
     };
-    let mut changes = TableChanges::new(table.clone());
+    let mut changes = TableChanges::new(table.clone(), plan.foreign.as_ref(), plan.ignore);
     let moves_counter = assigner.changes_auto_increment();
     let (mut matched, mut changed) = (0u64, 0u64);
     each_target(
@@ -51,14 +50,16 @@ pub(crate) fn update(
                 return Ok(());
             }
             match changes.update(rt)? {
-                WriteOutcome::Done => {
+                RowOutcome::Done => {
                     changed += 1;
                     if moves_counter {
                         observe_updated(rt, &table, changes.updated())?;
                     }
                     Ok(())
                 }
-                WriteOutcome::Duplicate { index } => fail_or_warn(
+                RowOutcome::Refused(error) => fail_or_warn(rt, plan.ignore, error),
+                RowOutcome::Gone => Ok(()),
+                RowOutcome::Duplicate { index } => fail_or_warn(
                     rt,
                     plan.ignore,
                     duplicate_error(rt, &table, index, changes.updated()),

@@ -371,6 +371,7 @@ impl Db {
                     parts,
                     comment: "".into(),
                     btree: false,
+                    generated: false,
                 }
             })
             .collect();
@@ -380,6 +381,7 @@ impl Db {
                 name: name.into(),
                 columns,
                 indexes,
+                foreign_keys: Vec::new(),
                 collation: CollationId::UTF8MB4_0900_AI_CI,
                 options: TableOptions::default(),
                 auto_increment: 0,
@@ -397,6 +399,7 @@ impl Db {
         let cx = PlanCx {
             select_limit: None,
             safe_updates: false,
+            foreign_key_checks: true,
             snapshot: &snapshot,
             stored: &snapshot,
             db: Some("d"),

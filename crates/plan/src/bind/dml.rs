@@ -10,6 +10,7 @@ use nfold_types::{ErrorCode, SqlError};
 use super::from::FromInfo;
 use super::names::display;
 use super::{BindCx, BlockBinder, ScopeColumn, ScopeSlot, block, stored, tables, with};
+use crate::foreign::{Changed, ForeignKeys};
 use crate::logical::context::ParamType;
 use crate::logical::expr::Expr;
 use crate::query::SubqueryPlan;
@@ -122,7 +123,12 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError>
     };
     let on_duplicate = on_duplicate(&mut b, i, &table, &columns)?;
     refuse_own_table(&table, &i.table.name.value, &b.subqueries)?;
+    let changed = match i.replace || !on_duplicate.is_empty() {
+        true => Changed::Replaced,
+        false => Changed::Inserted,
+    };
     Ok(Plan::Insert(Box::new(InsertPlan {
+        foreign: ForeignKeys::of(cx.foreign(), &[(&table, changed)]),
         table,
         columns,
         source,
@@ -449,7 +455,9 @@ fn update_within(cx: &BindCx<'_>, u: &ast::Update) -> Result<Plan, SqlError> {
     };
     let collect =
         touches(index) || !found.block.order.is_empty() || !found.block.subqueries.is_empty();
+    let assigned: Vec<usize> = assignments.iter().map(|a| a.column).collect();
     Ok(Plan::Update(Box::new(UpdatePlan {
+        foreign: ForeignKeys::of(cx.foreign(), &[(&table, Changed::Updated(&assigned))]),
         table,
         target: 0,
         source: found.block,
@@ -483,6 +491,7 @@ fn delete_within(cx: &BindCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError> {
     refuse_own_table(&table, &name, &found.block.subqueries)?;
     let collect = !found.block.order.is_empty() || !found.block.subqueries.is_empty();
     Ok(Plan::Delete(Box::new(DeletePlan {
+        foreign: ForeignKeys::of(cx.foreign(), &[(&table, Changed::Deleted)]),
         table,
         target: 0,
         source: found.block,

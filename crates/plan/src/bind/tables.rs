@@ -12,6 +12,7 @@ use nfold_types::{ErrorCode, SqlError};
 use super::dml::{conditions, found, refuse_own_table, value};
 use super::names::display;
 use super::{BindCx, BlockBinder};
+use crate::foreign::{Changed, ForeignKeys};
 use crate::logical::expr::{ColumnAt, Expr, is_constant};
 use crate::query::{
     AccessKind, Assignment, Block, DeleteTablesPlan, JoinStep, Plan, PointPart, QueryBody,
@@ -65,7 +66,17 @@ pub(super) fn update(cx: &BindCx<'_>, u: &ast::Update) -> Result<Plan, SqlError>
     let changed = targets.iter().fold(0, |set, t| set | 1 << t.slot);
     let source = found(cx, b, info, conditions, (Vec::new(), false), changed)?;
     let at_once = at_once(&source, &targets);
+    let assigned = targets.iter().map(|t| {
+        let columns = t.assignments.iter().map(|a| a.column);
+        columns.collect::<Vec<usize>>()
+    });
+    let assigned: Vec<Vec<usize>> = assigned.collect();
+    let roots = targets.iter().zip(&assigned);
+    let roots: Vec<_> = roots
+        .map(|(t, columns)| (&t.table, Changed::Updated(columns)))
+        .collect();
     Ok(Plan::UpdateTables(Box::new(UpdateTablesPlan {
+        foreign: ForeignKeys::of(cx.foreign(), &roots),
         source,
         targets,
         at_once,
@@ -200,7 +211,12 @@ pub(super) fn delete(cx: &BindCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError>
     }
     let changed = targets.iter().fold(0, |set, (_, slot)| set | 1 << slot);
     let source = found(cx, b, info, conditions, (Vec::new(), false), changed)?;
+    let roots: Vec<_> = targets
+        .iter()
+        .map(|(table, _)| (table, Changed::Deleted))
+        .collect();
     Ok(Plan::DeleteTables(Box::new(DeleteTablesPlan {
+        foreign: ForeignKeys::of(cx.foreign(), &roots),
         source,
         targets,
         ignore: d.ignore,

@@ -47,6 +47,8 @@ pub struct PlanCx<'a> {
     pub select_limit: Option<u64>,
     /// `sql_safe_updates`: UPDATE and DELETE need a key or a LIMIT.
     pub safe_updates: bool,
+    /// `foreign_key_checks`
+    pub foreign_key_checks: bool,
 }
 
 /// Type of a parameter slot.
@@ -91,6 +93,13 @@ fn kind_types(kinds: KindSet, connection: CollationId) -> Vec<ExprType> {
     add(KindSet::BIT, hex_type(8));
     add(KindSet::NULL, ExprType::null());
     out
+}
+
+impl<'a> PlanCx<'a> {
+    /// The stored tables, and whether foreign keys among them are checked.
+    pub(crate) fn foreign(&self) -> (&'a SchemaSnapshot, bool) {
+        (self.stored, self.foreign_key_checks)
+    }
 }
 
 /// Type of a hexadecimal or bit literal: a binary string that acts as a number, which `zerofill`

@@ -341,6 +341,7 @@ pub static OPTIONS: &[OptionDef] = &[
     option("regexp_time_limit", Kind::Int { default: 32, min: 0, max: 2_147_483_647 }, Scope::Global),
     option("require_row_format", Kind::Bool { default: false }, Scope::Session).runtime(),
     flag("require_secure_transport", false),
+    flag_both("restrict_fk_on_non_standard_key", true),
     option("resultset_metadata", Kind::Text { default: Some("FULL") }, Scope::Session).runtime(),
     text("secure_file_priv", None).fixed(),
     int("server_id", 1, 0, u32::MAX as u64),

@@ -1,6 +1,6 @@
 //! ALTER TABLE: a new definition, and what has to be done to get there.
 
-use std::sync::Arc;
+mod foreign;
 
 use nfold_catalog::schema::eq_name;
 use nfold_catalog::{ColumnDef, IndexId, IndexKind, TableDef};
@@ -48,6 +48,11 @@ pub struct Altered {
     pub auto_increment: Option<u64>,
     /// MySQL would copy the rows, and so counts them in its answer.
     pub counted: bool,
+    /// Other tables whose definitions change along: children of which a referenced column is
+    /// renamed.
+    pub others: Vec<TableDef>,
+    /// The copied rows have to fulfil the table's foreign keys.
+    pub verify: bool,
 }
 
 struct Alter<'a> {
@@ -64,6 +69,7 @@ struct Alter<'a> {
     definition: bool,
     rename: Option<(Option<Box<str>>, Box<str>)>,
     auto_increment: Option<u64>,
+    foreign: foreign::Changes,
 }
 
 /// Binds ALTER TABLE on `old`.
@@ -80,11 +86,12 @@ pub fn bind(alter: &AlterTable, old: &TableDef, cx: &mut DdlCx<'_>) -> Result<Al
         definition: false,
         rename: None,
         auto_increment: None,
+        foreign: foreign::Changes::of(old),
     };
     for action in &alter.actions {
         a.apply(action, cx)?;
     }
-    a.finish()
+    a.finish(cx)
 }
 
 /// Whether MySQL changes a column's type without a look at the rows: a longer VARCHAR whose length takes as many bytes, more members
@@ -140,7 +147,7 @@ impl Alter<'_> {
                 if self.column(new.as_str()).is_some_and(|o| o != at) {
                     return Err(error(ErrorCode::ER_DUP_FIELDNAME, &[&new.as_str()]));
                 }
-                self.new.columns[at].name = new.as_str().into();
+                self.rename_column(at, new.as_str());
                 self.definition = true;
                 Ok(())
             }
@@ -187,12 +194,14 @@ impl Alter<'_> {
                 Err(SqlError::not_supported("invisible columns"))
             }
             AlterAction::SetKeyVisible { .. } => Err(SqlError::not_supported("invisible indexes")),
-            AlterAction::AddForeignKey(_) | AlterAction::DropForeignKey(_) => {
-                Err(SqlError::not_supported("foreign keys"))
-            }
-            AlterAction::AddCheck(_) | AlterAction::DropConstraint(_) => {
-                Err(SqlError::not_supported("CHECK constraints"))
-            }
+            AlterAction::AddForeignKey(k) => self.add_foreign_key(k, cx),
+            AlterAction::DropForeignKey(name) => self.drop_foreign_key(name.as_str()),
+            AlterAction::DropConstraint(name) => self.drop_constraint(name.as_str()),
+            AlterAction::AddCheck(_) => Err(SqlError::not_supported("CHECK constraints")),
+            AlterAction::DropCheck(name) => Err(error(
+                ErrorCode::ER_CHECK_CONSTRAINT_NOT_FOUND,
+                &[&name.as_str()],
+            )),
             AlterAction::Unsupported(what) => Err(SqlError::not_supported(what)),
         }
     }
@@ -222,6 +231,7 @@ impl Alter<'_> {
                 part.column += 1;
             }
         }
+        self.make_room_in_foreign_keys(at);
         self.new.columns.insert(at, c);
         self.sources.insert(at, source);
         self.explicit_null.insert(at, null);
@@ -258,6 +268,7 @@ impl Alter<'_> {
         if self.new.columns.len() == 1 {
             return Err(error(ErrorCode::ER_CANT_REMOVE_ALL_FIELDS, &[]));
         }
+        self.note_dropped_column(at);
         self.remove_column(at, true);
         self.copy = true;
         Ok(())
@@ -265,6 +276,7 @@ impl Alter<'_> {
 
     /// Takes a column out; its key parts go with it, or wait for it to come back at another place.
     fn remove_column(&mut self, at: usize, with_keys: bool) {
+        self.take_from_foreign_keys(at);
         self.new.columns.remove(at);
         self.sources.remove(at);
         self.explicit_null.remove(at);
@@ -315,17 +327,22 @@ impl Alter<'_> {
             .any(|i| i.parts.iter().any(|p| p.column == at));
         self.counted |= !changes_in_place(&before.ty, &bound.ty, indexed);
         let source = self.sources[at];
+        self.rename_column(at, &bound.name.clone());
         if *place == ColumnPlace::Unspecified {
             self.new.columns[at] = bound;
         } else {
             // Its key parts keep their column over the move.
             let held: Vec<(usize, usize)> = parts_of(&self.new.indexes, at);
+            let held_keys = self.foreign_columns(at);
             self.remove_column(at, false);
             let last = self.new.columns.len();
             self.place(place, bound, source, false, last)?;
             let now = self.existing(c.name.as_str())?;
             for (i, p) in held {
                 self.new.indexes[i].parts[p].column = now;
+            }
+            for (k, c) in held_keys {
+                self.new.foreign_keys[k].columns[c] = now;
             }
             self.copy = true;
         }
@@ -335,23 +352,16 @@ impl Alter<'_> {
     }
 
     fn add_key(&mut self, k: &ast::KeyDef) -> Result<(), SqlError> {
-        let taken: Vec<Arc<str>> = self
-            .new
-            .indexes
-            .iter()
-            .chain(&self.add)
-            .map(|i| i.name.clone())
-            .collect();
+        let taken = self.taken_names(k)?;
         let index = key::bind(k, &mut self.new.columns, &self.explicit_null, &taken)?;
         if index.kind == IndexKind::Primary {
-            if self
-                .new
-                .indexes
-                .iter()
-                .any(|i| i.kind == IndexKind::Primary)
-            {
+            let mut indexes = self.new.indexes.iter();
+            if indexes.any(|i| i.kind == IndexKind::Primary) {
                 return Err(error(ErrorCode::ER_MULTIPLE_PRI_KEY, &[]));
             }
+        }
+        self.leave_out_generated(&index);
+        if index.kind == IndexKind::Primary {
             self.copy = true;
             self.new.indexes.push(index);
         } else {
@@ -364,6 +374,14 @@ impl Alter<'_> {
         let found = self.new.indexes.iter().position(|i| eq_name(&i.name, name));
         let at = found.ok_or_else(|| error(ErrorCode::ER_CANT_DROP_FIELD_OR_KEY, &[&name]))?;
         let gone = self.new.indexes.remove(at);
+        self.foreign.dropped_indexes.push(gone.name.clone());
+        self.note_removed_index(&gone);
+        Ok(())
+    }
+
+    /// An index of the new table that is there no more: it goes from the old one, or that is
+    /// copied.
+    fn note_removed_index(&mut self, gone: &IndexSpec) {
         match self
             .old
             .indexes
@@ -374,7 +392,6 @@ impl Alter<'_> {
             Some(i) => self.drop.push(i.id),
             None => {}
         }
-        Ok(())
     }
 
     fn rename_key(&mut self, old: &str, new: &str) -> Result<(), SqlError> {
@@ -438,9 +455,13 @@ impl Alter<'_> {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Altered, SqlError> {
+    fn finish(mut self, cx: &mut DdlCx<'_>) -> Result<Altered, SqlError> {
         let all: Vec<IndexSpec> = self.new.indexes.iter().chain(&self.add).cloned().collect();
         table::check_columns(&self.new.columns, &all)?;
+        let others = self.finish_foreign_keys(&all, cx)?;
+        let verify = self.foreign.added && cx.foreign_key_checks;
+        self.copy |= verify;
+        self.counted |= verify;
         let indexes_change = !self.add.is_empty() || !self.drop.is_empty();
         let had = self
             .old
@@ -463,6 +484,7 @@ impl Alter<'_> {
         } else if self.definition {
             let mut def = self.old.clone();
             def.columns = self.new.columns;
+            def.foreign_keys = self.new.foreign_keys;
             def.collation = self.new.collation;
             def.options = self.new.options;
             for (index, spec) in def
@@ -482,6 +504,8 @@ impl Alter<'_> {
             change,
             rename: self.rename,
             auto_increment: self.auto_increment,
+            others,
+            verify,
         })
     }
 }

@@ -69,6 +69,7 @@ pub fn bind(
         parts,
         comment: comment(key.comment.as_ref()),
         btree: key.algorithm == Some(IndexAlgorithm::BTree),
+        generated: false,
     })
 }
 

@@ -9,6 +9,7 @@
 
 pub mod alter;
 pub mod column;
+pub mod foreign;
 pub mod key;
 pub mod selected;
 pub mod show;
@@ -18,6 +19,7 @@ mod tests;
 
 use std::fmt::Display;
 
+use nfold_catalog::SchemaSnapshot;
 use nfold_types::collation::CollationId;
 use nfold_types::convert::store::StoreMode;
 use nfold_types::{Charset, Collation, ErrorCode, SqlError, Warnings};
@@ -32,6 +34,13 @@ pub struct DdlCx<'a> {
     pub connection: CollationId,
     /// NO_ENGINE_SUBSTITUTION
     pub no_engine_substitution: bool,
+    /// Where parents and children of foreign keys are looked for.
+    pub schema: &'a SchemaSnapshot,
+    /// `foreign_key_checks`
+    pub foreign_key_checks: bool,
+    /// `restrict_fk_on_non_standard_key`: a parent needs a unique key over exactly the referenced
+    /// columns.
+    pub standard_keys: bool,
     pub warnings: &'a mut Warnings,
 }
 

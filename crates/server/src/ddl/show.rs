@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use nfold_catalog::{
-    ColumnDef, ColumnDefault, IndexDef, IndexKind, TableDef, ViewAlgorithm, ViewDef,
+    ColumnDef, ColumnDefault, ForeignKeyDef, IndexDef, IndexKind, TableDef, ViewAlgorithm, ViewDef,
 };
 use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
@@ -59,6 +59,10 @@ pub fn create_table(
             .filter(|i| i.kind != IndexKind::HiddenRowId)
             .map(|i| format!("  {}", index(def, i, quoting))),
     );
+    let mut keys: Vec<&ForeignKeyDef> = def.foreign_keys.iter().collect();
+    keys.sort_by(|a, b| a.name.cmp(&b.name));
+    let quote = |name: &str| quoting.name(name);
+    lines.extend(keys.iter().map(|k| format!("  {}", k.clause(def, quote))));
     let mut text = format!(
         "CREATE {}TABLE {} (\n{}\n) ENGINE=InnoDB",
         if temporary { "TEMPORARY " } else { "" },

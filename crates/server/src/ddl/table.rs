@@ -10,7 +10,9 @@ use nfold_types::{ErrorCode, SqlError, TypeKind};
 
 use nfold_plan::results::ResultColumn;
 
-use super::{DdlCx, check_table_name, column, comment, error, key, named_collation, selected};
+use super::{
+    DdlCx, check_table_name, column, comment, error, foreign, key, named_collation, selected,
+};
 
 /// Most columns of a table.
 const MAX_COLUMNS: usize = 1017;
@@ -19,7 +21,8 @@ const MAX_COLUMNS: usize = 1017;
 /// become columns behind it.
 ///
 /// # Errors
-/// MySQL's, and 1235 for what is not there yet: partitioned tables, foreign keys, CHECK, generated columns, JSON ...
+/// MySQL's, and 1235 for what is not there yet: partitioned tables, CHECK, generated columns, JSON
+/// ...
 pub fn bind(
     create: &CreateTable,
     selected: &[ResultColumn],
@@ -29,6 +32,9 @@ pub fn bind(
     let name = create.name.name.as_str();
     check_table_name(name)?;
     refuse_unsupported(create)?;
+    if create.temporary && !create.foreign_keys.is_empty() {
+        return Err(error(ErrorCode::ER_CANNOT_ADD_FOREIGN, &[]));
+    }
     check_engine(create.options.engine.as_deref(), cx)?;
     let options = &create.options;
     let collation = named_collation(options.charset.as_deref(), options.collation.as_deref())?
@@ -46,20 +52,30 @@ pub fn bind(
     let null_written: Vec<&str> = null_written.map(|c| c.name.as_str()).collect();
     let is_null = |c: &ColumnDef| null_written.iter().any(|name| eq_name(name, &c.name));
     let explicit_null: Vec<bool> = columns.iter().map(is_null).collect();
-    let indexes = bind_keys(&create.keys, &mut columns, &explicit_null)?;
+    let keys = foreign::with_generated_keys(&create.keys, &create.foreign_keys);
+    let (keys, generated): (Vec<_>, Vec<_>) = keys.into_iter().unzip();
+    let mut indexes = bind_keys(&keys, &mut columns, &explicit_null)?;
+    for (index, generated) in indexes.iter_mut().zip(generated) {
+        index.generated = generated;
+    }
     check_columns(&columns, &indexes)?;
-    Ok(TableSpec {
+    let mut spec = TableSpec {
         schema: schema.into(),
         name: name.into(),
         columns,
         indexes,
+        foreign_keys: Vec::new(),
         collation,
         options: TableOptions {
             comment: comment(options.comment.as_ref()),
             row_format: options.row_format.as_deref().map(Into::into),
         },
         auto_increment: options.auto_increment.unwrap_or(0),
-    })
+    };
+    if !create.temporary {
+        foreign::bind_created(create, &mut spec, cx)?;
+    }
+    Ok(spec)
 }
 
 /// The names of a query's results, for the INSERT that keeps them.
@@ -79,6 +95,7 @@ pub fn like(old: &TableDef, schema: &str, name: &str) -> Result<TableSpec, SqlEr
     Ok(TableSpec {
         schema: schema.into(),
         name: name.into(),
+        foreign_keys: Vec::new(),
         ..spec
     })
 }
@@ -100,8 +117,10 @@ pub fn spec_of(old: &TableDef) -> TableSpec {
                 parts: i.parts.clone(),
                 comment: i.comment.clone(),
                 btree: i.btree,
+                generated: i.generated,
             })
             .collect(),
+        foreign_keys: old.foreign_keys.clone(),
         collation: old.collation,
         options: old.options.clone(),
         auto_increment: 0,
@@ -111,8 +130,8 @@ pub fn spec_of(old: &TableDef) -> TableSpec {
 fn refuse_unsupported(create: &CreateTable) -> Result<(), SqlError> {
     let what = if create.partitioned {
         "partitioned tables"
-    } else if !create.foreign_keys.is_empty() {
-        "foreign keys"
+    } else if !create.foreign_keys.is_empty() && create.query.is_some() {
+        "foreign keys in CREATE TABLE ... SELECT"
     } else if !create.checks.is_empty() {
         "CHECK constraints"
     } else {

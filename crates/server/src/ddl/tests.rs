@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nfold_catalog::{IndexDef, IndexId, IndexKind, TableDef, TableId};
+use nfold_catalog::{IndexDef, IndexId, IndexKind, SchemaSnapshot, TableDef, TableId};
 use nfold_engine::TableSpec;
 use nfold_sql::ast::Statement;
 use nfold_sql::lexer::LexMode;
@@ -30,6 +30,9 @@ fn with_cx<T>(f: impl FnOnce(&mut DdlCx<'_>) -> T) -> T {
         collation: utf8,
         connection: utf8,
         no_engine_substitution: true,
+        schema: &SchemaSnapshot::default(),
+        foreign_key_checks: true,
+        standard_keys: true,
         warnings: &mut warnings,
     })
 }
@@ -55,6 +58,7 @@ fn define(spec: TableSpec) -> TableDef {
             root: 0,
             comment: i.comment,
             btree: i.btree,
+            generated: i.generated,
         })
         .collect();
     indexes.sort_by_key(|i| i.kind != IndexKind::Primary);
@@ -64,6 +68,7 @@ fn define(spec: TableSpec) -> TableDef {
         name: spec.name,
         columns: spec.columns,
         indexes,
+        foreign_keys: spec.foreign_keys,
         collation: spec.collation,
         options: spec.options,
         space: 1,

@@ -64,6 +64,7 @@ pub fn plan_cx<'a>(
         params,
         select_limit: (settings.sql_select_limit != u64::MAX).then_some(settings.sql_select_limit),
         safe_updates: settings.sql_safe_updates,
+        foreign_key_checks: settings.foreign_key_checks,
     }
 }
 

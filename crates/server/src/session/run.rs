@@ -273,6 +273,15 @@ impl Session {
             self.check_uses(&uses)?;
             ids = ids_of(&uses, &self.schema, &self.table_locks);
         }
+        if let Some(keys) = plan.foreign_keys() {
+            for (id, changes) in keys.uses() {
+                ids.push(id);
+                ids.extend(changes.then(|| write_permit(id)));
+            }
+            ids.retain(|id| !self.table_locks.claims(*id));
+            ids.sort_unstable();
+            ids.dedup();
+        }
         let named = parsed.named_by_text as usize;
         let shared = Arc::new(SharedPlan {
             access: access_bits(&plan),

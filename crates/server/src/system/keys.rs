@@ -1,6 +1,7 @@
 //! Indexes and constraints.
 
-use nfold_catalog::{IndexDef, IndexKind, TableDef};
+use nfold_catalog::foreign_key::is_key_of;
+use nfold_catalog::{ForeignKeyDef, IndexDef, IndexKind, ReferentialAction, TableDef};
 use nfold_types::{SqlError, Value};
 
 use super::rows::{Cx, Put};
@@ -77,6 +78,103 @@ pub(super) fn key_column_usage(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), Sql
             ])?;
         }
     }
+    for (def, key) in foreign_keys(cx) {
+        for (n, (column, parent)) in key.columns.iter().zip(&key.parent_columns).enumerate() {
+            put(vec![
+                CATALOG.into(),
+                (&*def.schema).into(),
+                (&*key.name).into(),
+                CATALOG.into(),
+                (&*def.schema).into(),
+                (&*def.name).into(),
+                (&*def.columns[*column].name).into(),
+                Value::UInt(n as u64 + 1),
+                Value::UInt(n as u64 + 1),
+                (&*key.parent_schema).into(),
+                (&*key.parent_table).into(),
+                (&**parent).into(),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+/// The foreign keys of tables that the account may see.
+fn foreign_keys<'a>(
+    cx: &'a Cx<'_>,
+) -> impl Iterator<Item = (&'a TableDef, &'a ForeignKeyDef)> + use<'a> {
+    let keys = |def: &'a TableDef| def.foreign_keys.iter().map(move |k| (def, k));
+    cx.tables().into_iter().flat_map(keys)
+}
+
+pub(super) fn referential_constraints(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    for (def, key) in foreign_keys(cx) {
+        let parent = cx.schema.table(&key.parent_schema, &key.parent_table);
+        let unique = parent.and_then(|parent| {
+            let index = &parent.indexes[key.parent_index(parent)?];
+            is_key_of(index, &key.columns_in(parent)?).then(|| index.name.clone())
+        });
+        put(vec![
+            CATALOG.into(),
+            (&*def.schema).into(),
+            (&*key.name).into(),
+            CATALOG.into(),
+            (&*key.parent_schema).into(),
+            unique.as_deref().into(),
+            "NONE".into(),
+            key.on_update.words().into(),
+            key.on_delete.words().into(),
+            (&*def.name).into(),
+            (&*key.parent_table).into(),
+        ])?;
+    }
+    Ok(())
+}
+
+/// The stored foreign keys, for those who may see the engine's insides.
+fn stored_foreign_keys<'a>(
+    cx: &'a Cx<'_>,
+) -> Result<Vec<(&'a TableDef, &'a ForeignKeyDef)>, SqlError> {
+    let keys = |def: &'a TableDef| def.foreign_keys.iter().map(move |k| (def, k));
+    Ok(stored(cx)?.into_iter().flat_map(keys).collect())
+}
+
+/// INNODB_FOREIGN.TYPE: a bit for each action.
+fn action_bits(key: &ForeignKeyDef) -> i64 {
+    use ReferentialAction::{Cascade, NoAction, SetNull};
+    let bit = |action, [cascade, set_null, none]: [i64; 3]| match action {
+        Cascade => cascade,
+        SetNull => set_null,
+        NoAction => none,
+        _ => 0,
+    };
+    bit(key.on_delete, [1, 2, 16]) | bit(key.on_update, [4, 8, 32])
+}
+
+pub(super) fn innodb_foreign(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    for (def, key) in stored_foreign_keys(cx)? {
+        put(vec![
+            format!("{}/{}", def.schema, key.name).into(),
+            format!("{}/{}", def.schema, def.name).into(),
+            format!("{}/{}", key.parent_schema, key.parent_table).into(),
+            Value::Int(key.columns.len() as i64),
+            Value::Int(action_bits(key)),
+        ])?;
+    }
+    Ok(())
+}
+
+pub(super) fn innodb_foreign_cols(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    for (def, key) in stored_foreign_keys(cx)? {
+        for (n, (column, parent)) in key.columns.iter().zip(&key.parent_columns).enumerate() {
+            put(vec![
+                format!("{}/{}", def.schema, key.name).into(),
+                (&*def.columns[*column].name).into(),
+                (&**parent).into(),
+                Value::UInt(n as u64 + 1),
+            ])?;
+        }
+    }
     Ok(())
 }
 
@@ -93,6 +191,17 @@ pub(super) fn table_constraints(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), Sq
             (&*def.schema).into(),
             (&*def.name).into(),
             kind.into(),
+            "YES".into(),
+        ])?;
+    }
+    for (def, key) in foreign_keys(cx) {
+        put(vec![
+            CATALOG.into(),
+            (&*def.schema).into(),
+            (&*key.name).into(),
+            (&*def.schema).into(),
+            (&*def.name).into(),
+            "FOREIGN KEY".into(),
             "YES".into(),
         ])?;
     }

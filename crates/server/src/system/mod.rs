@@ -26,7 +26,7 @@ mod tests;
 use std::sync::{Arc, LazyLock};
 
 use nfold_catalog::schema::eq_name;
-use nfold_catalog::{DatabaseDef, IndexDef, IndexId, IndexKind, TableDef, TableId};
+use nfold_catalog::{DatabaseDef, IndexDef, IndexId, IndexKind, SchemaSnapshot, TableDef, TableId};
 use nfold_sql::ast::Statement;
 use nfold_sql::lexer::LexMode;
 use nfold_types::collation::CollationId;
@@ -92,6 +92,9 @@ fn define(n: u64, schema: &str, collation: CollationId, text: &str) -> TableDef 
         collation,
         connection: collation,
         no_engine_substitution: true,
+        schema: &SchemaSnapshot::default(),
+        foreign_key_checks: true,
+        standard_keys: true,
         warnings: &mut Warnings::default(),
     };
     let spec = ddl::table::bind(&create, &[], schema, &mut cx)
@@ -111,6 +114,7 @@ fn define(n: u64, schema: &str, collation: CollationId, text: &str) -> TableDef 
         root: 0,
         comment: i.comment,
         btree: i.btree,
+        generated: i.generated,
     });
     TableDef {
         id: TableId(u64::MAX - 1 - n),
@@ -118,6 +122,7 @@ fn define(n: u64, schema: &str, collation: CollationId, text: &str) -> TableDef 
         name: spec.name,
         columns,
         indexes: indexes.collect(),
+        foreign_keys: Vec::new(),
         collation,
         options: spec.options,
         space: 0,

@@ -130,6 +130,9 @@ fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "COLUMNS_EXTENSIONS" => columns::columns_extensions(cx, put),
         "STATISTICS" => keys::statistics(cx, put),
         "KEY_COLUMN_USAGE" => keys::key_column_usage(cx, put),
+        "REFERENTIAL_CONSTRAINTS" => keys::referential_constraints(cx, put),
+        "INNODB_FOREIGN" => keys::innodb_foreign(cx, put),
+        "INNODB_FOREIGN_COLS" => keys::innodb_foreign_cols(cx, put),
         "TABLE_CONSTRAINTS" => keys::table_constraints(cx, put),
         "TABLE_CONSTRAINTS_EXTENSIONS" => keys::table_constraints_extensions(cx, put),
         "INNODB_INDEXES" => keys::innodb_indexes(cx, put),
@@ -145,7 +148,8 @@ fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "KEYWORDS" => facts::keywords(put),
         "PROCESSLIST" => activity::processlist(cx, put),
         "INNODB_TRX" => locks::innodb_trx(cx, put),
-        // Of the others there is nothing here: views, routines, triggers, events, foreign keys, CHECK constraints, roles, grants on tables
+        // Of the others there is nothing here: views, routines, triggers, events, CHECK
+        // constraints, roles, grants on tables
         // and columns, histograms, traces.
         _ => Ok(()),
     }

@@ -60,8 +60,6 @@ pub struct ColumnDef {
     pub comment: Option<Vec<u8>>,
     pub generated: Option<Generated>,
     pub invisible: bool,
-    /// `REFERENCES …`, which MySQL parses and (before 9.0) ignores.
-    pub references: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -203,7 +201,12 @@ pub enum KeyTarget {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForeignKey {
+    /// `CONSTRAINT name`
     pub name: Option<Ident>,
+    /// The name for the index that it may need.
+    pub index: Option<Ident>,
+    /// How many keys of CREATE TABLE stand before it.
+    pub keys_before: usize,
     pub columns: Vec<Ident>,
     pub table: ObjectName,
     pub referenced: Vec<Ident>,
@@ -337,8 +340,10 @@ pub enum AlterAction {
     AddForeignKey(ForeignKey),
     DropForeignKey(Ident),
     AddCheck(Check),
-    /// `DROP CHECK name`, `DROP CONSTRAINT name`
+    /// `DROP CONSTRAINT name`
     DropConstraint(Ident),
+    /// `DROP CHECK name`
+    DropCheck(Ident),
     Rename(ObjectName),
     ConvertTo {
         charset: String,

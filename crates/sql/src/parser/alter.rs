@@ -217,6 +217,8 @@ impl Parser<'_> {
             place,
         });
         actions.extend(more.checks.into_iter().map(AlterAction::AddCheck));
+        let keys = more.foreign_keys.into_iter();
+        actions.extend(keys.map(AlterAction::AddForeignKey));
         Ok(())
     }
 
@@ -225,6 +227,9 @@ impl Parser<'_> {
         let column = self.column_after_name(new, &mut more)?;
         if !more.checks.is_empty() {
             return self.unexpected();
+        }
+        if !more.foreign_keys.is_empty() {
+            return Ok(self.unsupported_action("REFERENCES in MODIFY and CHANGE COLUMN"));
         }
         let place = self.column_place()?;
         Ok(AlterAction::ChangeColumn {
@@ -262,7 +267,11 @@ impl Parser<'_> {
                 self.expect_kw(Kw::KEY)?;
                 AlterAction::DropForeignKey(self.ident()?)
             }
-            Kw::CHECK | Kw::CONSTRAINT => {
+            Kw::CHECK => {
+                self.advance();
+                AlterAction::DropCheck(self.ident()?)
+            }
+            Kw::CONSTRAINT => {
                 self.advance();
                 AlterAction::DropConstraint(self.ident()?)
             }

@@ -10,6 +10,7 @@ use crate::lexer::TokenKind;
 pub(super) struct ColumnExtras {
     pub keys: Vec<KeyDef>,
     pub checks: Vec<Check>,
+    pub foreign_keys: Vec<ForeignKey>,
 }
 
 impl Parser<'_> {
@@ -35,7 +36,6 @@ impl Parser<'_> {
             comment: None,
             generated: None,
             invisible: false,
-            references: false,
         };
         if column.ty.kind == TypeKind::Serial {
             column.ty.kind = TypeKind::BigInt;
@@ -120,8 +120,10 @@ impl Parser<'_> {
             Kw::VISIBLE | Kw::INVISIBLE => column.invisible = self.advance().kw == Kw::INVISIBLE,
             Kw::GENERATED | Kw::AS => column.generated = Some(self.generated()?),
             Kw::REFERENCES => {
-                self.references()?;
-                column.references = true;
+                let mut key = self.references()?;
+                key.columns.push(column.name.clone());
+                key.keys_before = more.keys.len();
+                more.foreign_keys.push(key);
             }
             Kw::CONSTRAINT | Kw::CHECK => {
                 let mut name = None;

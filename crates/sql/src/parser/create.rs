@@ -253,12 +253,19 @@ impl Parser<'_> {
     fn table_element(&mut self, table: &mut CreateTable) -> Result<()> {
         match self.constraint_or_key()? {
             Some(TableConstraint::Key(key)) => table.keys.push(key),
-            Some(TableConstraint::Foreign(key)) => table.foreign_keys.push(key),
+            Some(TableConstraint::Foreign(mut key)) => {
+                key.keys_before = table.keys.len();
+                table.foreign_keys.push(key);
+            }
             Some(TableConstraint::Check(check)) => table.checks.push(check),
             None => {
                 let mut more = ColumnExtras::default();
                 let column = self.column_def(&mut more)?;
                 table.columns.push(column);
+                for mut key in more.foreign_keys {
+                    key.keys_before += table.keys.len();
+                    table.foreign_keys.push(key);
+                }
                 table.keys.append(&mut more.keys);
                 table.checks.append(&mut more.checks);
             }
@@ -322,7 +329,7 @@ impl Parser<'_> {
         };
         let columns = self.paren_list(Self::ident)?;
         let mut key = self.references()?;
-        key.name = name.or(index);
+        (key.name, key.index) = (name, index);
         key.columns = columns;
         Ok(key)
     }
@@ -344,6 +351,8 @@ impl Parser<'_> {
         }
         let mut key = ForeignKey {
             name: None,
+            index: None,
+            keys_before: 0,
             columns: Vec::new(),
             table,
             referenced,
@@ -352,7 +361,15 @@ impl Parser<'_> {
         };
         while self.at(Kw::ON) && matches!(self.peek().kw, Kw::DELETE | Kw::UPDATE) {
             self.advance();
-            let delete = self.advance().kw == Kw::DELETE;
+            let delete = self.kw() == Kw::DELETE;
+            let twice = match delete {
+                true => key.on_delete.is_some(),
+                false => key.on_update.is_some(),
+            };
+            if twice {
+                return self.unexpected();
+            }
+            self.advance();
             let action = self.referential_action()?;
             *(if delete {
                 &mut key.on_delete

@@ -178,3 +178,68 @@ fn low_is_not_left_behind() {
         assert_eq!(views.low(), 3);
     });
 }
+
+/// A row: the id of the transaction that changed it last, and the delete mark in bit 63.
+const MARK: u64 = 1 << 63;
+
+/// What a probe finds (`KeyProbe` of the engine).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Probe {
+    Live,
+    Absent,
+    Waits,
+}
+
+fn probe(views: &Snapshots, row: &AtomicU64, horizon: &AtomicU64) -> Probe {
+    let found = row.load(Ordering::Relaxed);
+    match (found & !MARK, found & MARK != 0) {
+        (0, _) => Probe::Absent,
+        (trx, _) if views.is_active(trx, || horizon.load(Ordering::Acquire)) => Probe::Waits,
+        (_, true) => Probe::Absent,
+        (_, false) => Probe::Live,
+    }
+}
+
+/// A foreign key: the child's transaction inserts its row and probes for the parent, the parent's
+/// transaction marks its row and probes for a child.
+fn foreign_key(order: fn()) {
+    model(move || {
+        let views = Arc::new(Snapshots::new(2, &[]));
+        let horizon = Arc::new(AtomicU64::new(16));
+        // The parent was inserted by transaction 1, which has ended; there is no child yet.
+        let (parent, child) = (Arc::new(AtomicU64::new(1)), Arc::new(AtomicU64::new(0)));
+        let child_trx = views.allocate().expect("room");
+        let parent_trx = views.allocate().expect("room");
+        let inserts = {
+            let (views, horizon) = (views.clone(), horizon.clone());
+            let (parent, child) = (parent.clone(), child.clone());
+            thread::spawn(move || {
+                child.store(child_trx, Ordering::Release);
+                order();
+                probe(&views, &parent, &horizon)
+            })
+        };
+        let deletes = thread::spawn(move || {
+            parent.store(parent_trx | MARK, Ordering::Release);
+            order();
+            probe(&views, &child, &horizon)
+        });
+        let found = inserts.join().expect("child");
+        let children = deletes.join().expect("parent");
+        let orphan = found == Probe::Live && children == Probe::Absent;
+        assert!(!orphan, "an orphan: {found:?}, {children:?}");
+    });
+}
+
+/// One of the two sides sees the other and waits.
+#[test]
+fn foreign_key_leaves_no_orphan() {
+    foreign_key(Snapshots::order_changes_before_probe);
+}
+
+/// The same without the fence: the model finds the orphan.
+#[test]
+#[should_panic(expected = "an orphan")]
+fn foreign_key_without_fence_leaves_orphan() {
+    foreign_key(|| ());
+}

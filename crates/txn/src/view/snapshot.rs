@@ -133,6 +133,12 @@ impl Snapshots {
         }
     }
 
+    /// Orders the caller's changes of rows before what it reads next: of two transactions that
+    /// each change a row and then look for the other's, at least one sees the other's.
+    pub fn order_changes_before_probe() {
+        fence(Ordering::SeqCst);
+    }
+
     /// Raises L over settled ids, looking at no more than `limit` of them. Called after a transaction's end went below the horizon.
     pub fn advance_low(&self, limit: u64, horizon: impl Fn() -> Lsn) {
         let mut left = limit;

@@ -411,6 +411,8 @@ errors! {
     ER_FK_CANNOT_OPEN_PARENT = 1824, "HY000", "Failed to open the referenced table '%s'";
     ER_FK_DUP_NAME = 1826, "HY000", "Duplicate foreign key constraint name '%s'";
     ER_PASSWORD_FORMAT = 1827, "HY000", "The password hash doesn't have the expected format.";
+    ER_FK_COLUMN_CANNOT_DROP = 1828, "HY000", "Cannot drop column '%-.192s': needed in a foreign key constraint '%-.192s'";
+    ER_FK_COLUMN_CANNOT_DROP_CHILD = 1829, "HY000", "Cannot drop column '%-.192s': needed in a foreign key constraint '%-.192s' of table '%-.192s'";
     ER_FK_COLUMN_NOT_NULL = 1830, "HY000", "Column '%-.192s' cannot be NOT NULL: needed in a foreign key constraint '%-.192s' SET NULL";
     ER_DUP_INDEX = 1831, "HY000", "Duplicate index '%-.64s' defined on the table '%-.64s.%-.64s'. This is deprecated and will be disallowed in a future release.";
     ER_FK_COLUMN_CANNOT_CHANGE = 1832, "HY000", "Cannot change column '%-.192s': used in a foreign key constraint '%-.192s'";
@@ -438,6 +440,7 @@ errors! {
     ER_MISSING_KEY = 1886, "HY000", "The table '%s.%s' does not have the necessary key(s) defined on it. Please check the table definition and create index(s) accordingly.";
     ER_GET_STACKED_DA_WITHOUT_ACTIVE_HANDLER = 3004, "0Z002", "GET STACKED DIAGNOSTICS when handler not active";
     ER_WARN_LEGACY_SYNTAX_CONVERTED = 3005, "HY000", "%s is no longer supported. The statement was converted to %s.";
+    ER_FK_DEPTH_EXCEEDED = 3008, "HY000", "Foreign key cascade delete/update exceeds max depth of %d.";
     ER_COL_COUNT_DOESNT_MATCH_PLEASE_UPDATE_V2 = 3009, "HY000", "The column count of %s.%s is wrong. Expected %d, found %d. Created with MySQL %d, now running %d. Please perform the MySQL upgrade procedure.";
     ER_REFERENCED_TRG_DOES_NOT_EXIST = 3011, "HY000", "Referenced trigger '%s' for the given action time and event type does not exist.";
     ER_EXPLAIN_NOT_SUPPORTED = 3012, "HY000", "EXPLAIN FOR CONNECTION command is supported only for SELECT/UPDATE/INSERT/DELETE/REPLACE";
@@ -667,5 +670,6 @@ errors! {
     ER_WARN_DEPRECATED_SUPERFLUOUS_DELIMITER = 4096, "HY000", "Delimiter '%c' in position %d in datetime value '%s' at row %ld is superfluous and is deprecated. Please remove.";
     ER_CTE_RECURSIVE_NOT_UNION = 4114, "HY000", "Recursive table reference in EXCEPT or INTERSECT operand is not allowed.";
     ER_USER_LOCK_OVERLONG_NAME = 4163, "42000", "User-level lock name '%-.192s' should not exceed 64 characters.";
+    ER_FK_NO_UNIQUE_INDEX_PARENT = 6125, "HY000", "Failed to add the foreign key constraint. Missing unique key for constraint '%s' in the referenced table '%s'";
     ER_OUTER_REFERENCE_IN_WINDOW_SPEC = 6432, "HY000", "Outer reference %s in window's ORDER BY or PARTITION BY clause not allowed.";
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nfold_catalog::{ColumnDef, ColumnDefault, TableDef};
-use nfold_engine::{CopyError, Engine, EngineError, IndexSpec, TableSpec};
+use nfold_engine::{CopyError, Engine, EngineError, IndexSpec, Table, TableSpec};
 use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value};
 use nfold_types::row::{RowColumn, RowLayout};
 use nfold_types::{
@@ -12,11 +12,35 @@ use nfold_types::{
 
 use crate::ddl::alter::Source;
 
-/// Copies `old` into `spec`. Gives the number of rows, and the conversions' warnings. Blocks.
+/// Error 1452 where a row of a table that no schema names yet has no parent.
+fn verify_foreign_keys(engine: &Engine, table: &Arc<Table>) -> Result<(), CopyError<SqlError>> {
+    let def = table.def();
+    for key in &def.foreign_keys {
+        let schema = engine.catalog().snapshot();
+        let parent = match key.references(&def.schema, &def.name) {
+            true => Some(table.clone()),
+            false => schema
+                .table(&key.parent_schema, &key.parent_table)
+                .and_then(|p| engine.table(p.id)),
+        };
+        let orphan = match &parent {
+            Some(parent) => engine.has_orphan(table, key, parent)?,
+            None => true,
+        };
+        if orphan {
+            return Err(CopyError::Convert(nfold_exec::no_referenced_row(def, key)));
+        }
+    }
+    Ok(())
+}
+
+/// Copies `old` into `spec`. `others`: definitions that change along; `verify`: the rows have to
+/// fulfil the foreign keys. Gives the number of rows, and the conversions' warnings. Blocks.
 pub fn run(
     engine: &Engine,
     old: &Arc<TableDef>,
     spec: &TableSpec,
+    (others, verify): (Vec<TableDef>, bool),
     sources: &[Source],
     mode: &StoreMode,
     now: Timestamp,
@@ -43,7 +67,7 @@ pub fn run(
     let looks = spec.columns.iter().zip(sources).any(other_type);
     let mut row = 0;
     let mut values: Vec<Value> = Vec::with_capacity(spec.columns.len());
-    let copied = engine.rebuild_table(old, spec, |image, out| {
+    let convert_row = |image: &[u8], out: &mut Vec<u8>| {
         row += 1;
         values.clear();
         for (column, source) in spec.columns.iter().zip(sources) {
@@ -73,7 +97,12 @@ pub fn run(
         }
         to.encode(values.iter().map(Value::as_ref), out)
             .map_err(|e| corrupt(old, &e.to_string()))
-    });
+    };
+    let copied =
+        engine.rebuild_table_beside(old, spec, others, convert_row, |table| match verify {
+            true => verify_foreign_keys(engine, table),
+            false => Ok(()),
+        });
     (copied, warnings)
 }
 

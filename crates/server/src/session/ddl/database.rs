@@ -5,6 +5,7 @@ use nfold_exec::ExecCx;
 use nfold_sql::ast::{AlterDatabase, CreateDatabase};
 use nfold_types::{ErrorCode, Level, SqlError};
 
+use crate::ddl::foreign;
 use crate::ddl::named_collation;
 use crate::session::Session;
 use crate::session::response::Response;
@@ -126,6 +127,12 @@ impl Session {
                 break (claim, tables);
             }
         };
+        if self.env.vars.settings().foreign_key_checks
+            && let Some(database) = self.schema.database(name)
+        {
+            let dropped: Vec<_> = database.tables.values().cloned().collect();
+            foreign::check_droppable(&self.schema, &dropped)?;
+        }
         let (engine, owned) = (self.server.engine.clone(), name.to_owned());
         self.change(cx, move || engine.drop_database(&owned))?;
         if self.env.database.as_deref() == Some(name) {

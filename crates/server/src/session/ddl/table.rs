@@ -8,7 +8,8 @@ use std::sync::Arc;
 use nfold_catalog::{DatabaseDef, MdlExclusive, Privileges, TableDef, TableId};
 use nfold_exec::{ExecCx, SessionEnv};
 use nfold_sql::ast::{
-    AlterAction, AlterTable, CreateIndex, CreateTable, DropTable, Ident, ObjectName, Statement,
+    AlterAction, AlterTable, CreateIndex, CreateTable, DropTable, ForeignKey, Ident, ObjectName,
+    Statement,
 };
 use nfold_types::collation::CollationId;
 use nfold_types::convert::store::StoreMode;
@@ -19,7 +20,7 @@ use rustc_hash::FxHashMap;
 use super::copy;
 use super::database::DATABASES;
 use super::maintenance;
-use crate::ddl::{self, DdlCx, alter::Altered, alter::Change};
+use crate::ddl::{self, DdlCx, alter::Altered, alter::Change, foreign};
 use crate::session::Session;
 use crate::session::response::{Done, Response};
 use crate::system::{self, is_system_schema};
@@ -109,12 +110,18 @@ impl Session {
         let settings = self.env.vars.settings();
         let (connection, no_engine_substitution) =
             (settings.collation, settings.no_engine_substitution);
+        let foreign_key_checks = settings.foreign_key_checks;
+        let standard_keys = settings.restrict_fk_on_non_standard_key;
+        let schema = self.schema.clone();
         let mut warnings = std::mem::take(&mut self.conditions);
         let mut ddl = DdlCx {
             mode: &mode,
             collation,
             connection,
             no_engine_substitution,
+            schema: &schema,
+            foreign_key_checks,
+            standard_keys,
             warnings: &mut warnings,
         };
         let result = f(&mut ddl);
@@ -154,7 +161,10 @@ impl Session {
             self.refresh_schema();
             let def = self.table_def(schema, name)?;
             refuse_view(&def)?;
-            let ids: Vec<TableId> = more.iter().copied().chain([def.id]).collect();
+            let mut ids: Vec<TableId> = more.iter().copied().chain([def.id]).collect();
+            ids.extend(foreign::related(&self.schema, &def));
+            ids.sort_unstable();
+            ids.dedup();
             let claim = self.lock_tables_exclusive(cx, &ids)?;
             if self.schema.version == self.server.engine.catalog().version() {
                 return Ok((claim, def));
@@ -166,8 +176,9 @@ impl Session {
         let (schema, name) = (self.schema_of(&c.name)?, c.name.name.as_str());
         self.rights
             .need_table(Privileges::CREATE, "CREATE", &schema, name)?;
-        let _claim = self.lock_tables_exclusive(cx, &[DATABASES])?;
-        self.refresh_schema();
+        let keys: Vec<&ForeignKey> = c.foreign_keys.iter().collect();
+        self.need_references(&keys, &schema)?;
+        let _claim = self.claim_named_parents(cx, &keys, &schema)?;
         let database = self.target_database(&schema)?;
         self.refuse_own_like(c, &schema)?;
         if !self.is_free(c, &schema)? {
@@ -182,6 +193,38 @@ impl Session {
         let engine = self.server.engine.clone();
         self.change(cx, move || engine.create_table(spec))?;
         Ok(Response::ok())
+    }
+
+    /// Error 1142 without REFERENCES on the parents that foreign keys name.
+    fn need_references(&mut self, keys: &[&ForeignKey], database: &str) -> Result<(), SqlError> {
+        for key in keys {
+            let schema = key.table.schema.as_ref().map_or(database, Ident::as_str);
+            let name = key.table.name.as_str();
+            self.rights
+                .need_table(Privileges::REFERENCES, "REFERENCES", schema, name)?;
+        }
+        Ok(())
+    }
+
+    /// Claims the names of tables, and the parents that foreign keys name as they then are.
+    fn claim_named_parents(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        keys: &[&ForeignKey],
+        database: &str,
+    ) -> Result<MdlExclusive, SqlError> {
+        loop {
+            self.refresh_schema();
+            let mut ids = foreign::named_parents(keys, &self.schema, database);
+            ids.push(DATABASES);
+            ids.sort_unstable();
+            ids.dedup();
+            let claim = self.lock_tables_exclusive(cx, &ids)?;
+            if self.schema.version == self.server.engine.catalog().version() || keys.is_empty() {
+                self.refresh_schema();
+                return Ok(claim);
+            }
+        }
     }
 
     fn drop_table(&mut self, cx: &mut dyn ExecCx, d: &DropTable) -> Result<Response, SqlError> {
@@ -244,6 +287,9 @@ impl Session {
             }
         };
         self.say_absent(d, &absent)?;
+        if self.env.vars.settings().foreign_key_checks {
+            foreign::check_droppable(&self.schema, &tables)?;
+        }
         let engine = self.server.engine.clone();
         self.change(cx, move || engine.drop_tables(&tables))
     }
@@ -270,6 +316,9 @@ impl Session {
             return Err(missing(&schema, name));
         }
         let (_claim, def) = self.claim_table(cx, &schema, name, &[])?;
+        if self.env.vars.settings().foreign_key_checks {
+            foreign::check_truncatable(&self.schema, &def)?;
+        }
         let engine = self.server.engine.clone();
         self.change(cx, move || engine.truncate_table(&def))?;
         Ok(Response::ok())
@@ -305,18 +354,21 @@ impl Session {
         let (_claim, renames) = loop {
             self.refresh_schema();
             let renames = self.final_names(&pairs)?;
-            let ids: Vec<TableId> = renames
-                .iter()
-                .map(|(t, ..)| t.id)
-                .chain([DATABASES])
-                .collect();
+            let mut ids: Vec<TableId> = vec![DATABASES];
+            for (t, ..) in &renames {
+                ids.push(t.id);
+                ids.extend(foreign::related(&self.schema, t));
+            }
+            ids.sort_unstable();
+            ids.dedup();
             let claim = self.lock_tables_exclusive(cx, &ids)?;
             if self.schema.version == self.server.engine.catalog().version() {
                 break (claim, renames);
             }
         };
+        let renamed = foreign::renamed(&self.schema, &renames);
         let engine = self.server.engine.clone();
-        self.change(cx, move || engine.rename_tables(&renames))?;
+        self.change(cx, move || engine.alter_definitions(renamed))?;
         Ok(Response::ok())
     }
 
@@ -403,13 +455,32 @@ impl Session {
             .actions
             .iter()
             .any(|a| matches!(a, AlterAction::Rename(_)));
-        let names = if renames { &[DATABASES][..] } else { &[] };
-        let (_claim, def) = self.claim_table(cx, &schema, name, names)?;
+        let added: Vec<&ForeignKey> = (a.actions.iter())
+            .filter_map(|a| match a {
+                AlterAction::AddForeignKey(k) => Some(k),
+                _ => None,
+            })
+            .collect();
+        self.need_references(&added, &schema)?;
+        let (_claim, def) = loop {
+            self.refresh_schema();
+            let mut names = foreign::named_parents(&added, &self.schema, &schema);
+            if renames || !added.is_empty() {
+                names.push(DATABASES);
+            }
+            let (claim, def) = self.claim_table(cx, &schema, name, &names)?;
+            let parents = foreign::named_parents(&added, &self.schema, &schema);
+            if parents.iter().all(|id| names.contains(id)) {
+                break (claim, def);
+            }
+        };
         let Altered {
             change,
             rename,
             auto_increment,
             counted,
+            others,
+            verify,
         } = self.with_ddl_cx(def.collation, |ddl| ddl::alter::bind(a, &def, ddl))?;
         // Nothing is counted where no row could have been touched.
         let keys =
@@ -422,9 +493,13 @@ impl Session {
             }
             None => None,
         };
-        // A copy is made under its new name, and has another id.
+        // A copy is made under its new name, and has another id. Of a table that foreign keys join
+        // to others all definitions are renamed together.
+        let joined = !def.foreign_keys.is_empty()
+            || !self.schema.children(&def.schema, &def.name).is_empty()
+            || matches!(&change, Change::Copy { spec, .. } if !spec.foreign_keys.is_empty());
         let (change, target) = match (change, target) {
-            (Change::Copy { mut spec, columns }, target) => {
+            (Change::Copy { mut spec, columns }, target) if !joined => {
                 if let Some((schema, name)) = target {
                     (spec.schema, spec.name) = (schema, name);
                 }
@@ -436,7 +511,7 @@ impl Session {
             Change::Copy { spec, .. } => (spec.schema.clone(), spec.name.clone()),
             _ => (def.schema.clone(), def.name.clone()),
         };
-        let rows = self.apply_change(cx, &def, change)?;
+        let rows = self.apply_change(cx, &def, change, (others, verify))?;
         let rows = if counted { rows } else { 0 };
         let engine = self.server.engine.clone();
         self.refresh_schema();
@@ -455,7 +530,8 @@ impl Session {
                 .table_by_id(id)
                 .cloned()
                 .ok_or_else(|| missing(&schema, &name))?;
-            self.change(cx, move || engine.rename_tables(&[(def, schema, name)]))?;
+            let renamed = foreign::renamed(&self.schema, &[(def, schema, name)]);
+            self.change(cx, move || engine.alter_definitions(renamed))?;
         }
         let info = if uncounted {
             String::new()
@@ -499,13 +575,16 @@ impl Session {
         cx: &mut dyn ExecCx,
         def: &Arc<TableDef>,
         change: Change,
+        (mut others, verify): (Vec<TableDef>, bool),
     ) -> Result<u64, SqlError> {
         let (engine, def) = (self.server.engine.clone(), def.clone());
         match change {
             Change::Nothing => Ok(0),
-            Change::Definition(new) => self
-                .change(cx, move || engine.alter_definition(new))
-                .map(|()| 0),
+            Change::Definition(new) => {
+                others.push(new);
+                self.change(cx, move || engine.alter_definitions(others))
+                    .map(|()| 0)
+            }
             Change::Indexes { add, drop } => {
                 let (names, table) = (add.clone(), def.clone());
                 let result =
@@ -519,7 +598,10 @@ impl Session {
                 let now = self.env.now();
                 let (indexes, old) = (spec.indexes.clone(), def.clone());
                 let copied = self.try_change(cx, move || {
-                    Ok(copy::run(&engine, &old, &spec, &columns, &mode, now))
+                    let beside = (others, verify);
+                    Ok(copy::run(
+                        &engine, &old, &spec, beside, &columns, &mode, now,
+                    ))
                 });
                 let (result, warnings) = copied?.map_err(|e| nfold_exec::engine_error(&e))?;
                 for w in warnings.list() {

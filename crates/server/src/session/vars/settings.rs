@@ -46,6 +46,8 @@ pub struct Settings {
     pub super_read_only: bool,
     pub sql_notes: bool,
     pub sql_safe_updates: bool,
+    pub foreign_key_checks: bool,
+    pub restrict_fk_on_non_standard_key: bool,
     pub sql_select_limit: u64,
     pub auto_increment_increment: u64,
     pub auto_increment_offset: u64,
@@ -76,7 +78,7 @@ macro_rules! places {
 places! {
     autocommit, transaction_isolation, transaction_read_only, sql_mode, time_zone, character_set_results, collation_connection, collation_server,
     max_execution_time, lock_wait_timeout, innodb_lock_wait_timeout, wait_timeout, net_read_timeout, net_write_timeout,
-    max_allowed_packet, max_error_count, max_prepared_stmt_count, read_only, super_read_only, sql_notes, sql_safe_updates, sql_select_limit, auto_increment_increment,
+    max_allowed_packet, max_error_count, max_prepared_stmt_count, read_only, super_read_only, sql_notes, sql_safe_updates, foreign_key_checks, restrict_fk_on_non_standard_key, sql_select_limit, auto_increment_increment,
     auto_increment_offset, group_concat_max_len, div_precision_increment, max_sort_length, cte_max_recursion_depth, regexp_time_limit, regexp_stack_limit, sort_buffer_size, tmp_table_size, completion_type,
     long_query_time, min_examined_row_limit, sql_log_off,
 }
@@ -115,6 +117,7 @@ impl Settings {
             self.max_sort_length,
             self.sql_select_limit,
             self.sql_safe_updates,
+            self.foreign_key_checks,
         )
     }
 
@@ -175,6 +178,8 @@ impl Settings {
             super_read_only: flag(p.super_read_only),
             sql_notes: flag(p.sql_notes),
             sql_safe_updates: flag(p.sql_safe_updates),
+            foreign_key_checks: flag(p.foreign_key_checks),
+            restrict_fk_on_non_standard_key: flag(p.restrict_fk_on_non_standard_key),
             sql_select_limit: int(p.sql_select_limit),
             auto_increment_increment: int(p.auto_increment_increment),
             auto_increment_offset: int(p.auto_increment_offset),

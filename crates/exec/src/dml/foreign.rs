@@ -1,0 +1,395 @@
+//! Foreign keys: the parents that a changed row needs, and the changes of its children.
+//!
+//! # Invariants
+//! - F1. A row and its entries are changed before its parents or children are looked for; see
+//!   `KeyProbe` of the engine for why that is enough without a lock on the parent.
+//! - F2. A cascade goes to a child's rows under exclusive locks, and each of these changes is
+//!   checked as if a statement had made it.
+
+use std::sync::Arc;
+
+use nfold_catalog::{ForeignKeyDef, ReferentialAction, TableDef};
+use nfold_engine::{DeleteOp, KeyProbe, RowBatch, Table, UpdateOp, WriteOutcome};
+use nfold_plan::foreign::{ChildKey, ForeignKeys, ParentIndex};
+use nfold_types::key::KeyLayout;
+use nfold_types::{ErrorCode, SqlError, TypeKind, ValueRef};
+
+use super::duplicate::{duplicate_error, index_key, read_locked};
+use crate::runtime::Runtime;
+
+/// Changes of changes, the statement's own among them.
+const MAX_DEPTH: usize = 15;
+
+/// A foreign key as error messages show it, with its table.
+fn described(child: &TableDef, key: &ForeignKeyDef) -> String {
+    let quote = |name: &str| format!("`{}`", name.replace('`', "``"));
+    format!(
+        " ({}.{}, {})",
+        quote(&child.schema),
+        quote(&child.name),
+        key.clause(child, quote)
+    )
+}
+
+/// Error 1452: a row of `child` has no parent.
+pub fn no_referenced_row(child: &TableDef, key: &ForeignKeyDef) -> SqlError {
+    SqlError::new(ErrorCode::ER_NO_REFERENCED_ROW_2, &[&described(child, key)])
+}
+
+/// Error 1451: a row of `child` refers to the row that changes.
+fn row_is_referenced(child: &TableDef, key: &ForeignKeyDef) -> SqlError {
+    SqlError::new(ErrorCode::ER_ROW_IS_REFERENCED_2, &[&described(child, key)])
+}
+
+/// Whether an error is one that IGNORE makes a warning.
+pub(super) fn is_refusal(error: &SqlError) -> bool {
+    matches!(
+        error.code,
+        ErrorCode::ER_NO_REFERENCED_ROW_2 | ErrorCode::ER_ROW_IS_REFERENCED_2
+    )
+}
+
+/// One row that has changed.
+#[derive(Clone, Copy, Default)]
+pub(super) struct RowChange<'a> {
+    /// `None`: it was inserted.
+    pub old: Option<&'a [u8]>,
+    /// `None`: it was deleted.
+    pub new: Option<&'a [u8]>,
+    /// The row that comes in the place of a deleted one (REPLACE).
+    pub replacement: Option<&'a [u8]>,
+}
+
+/// The changes that led to the one at hand.
+struct Chain {
+    /// Places in [`ForeignKeys::tables`].
+    tables: Vec<usize>,
+}
+
+fn damaged(error: &dyn std::fmt::Display) -> SqlError {
+    SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, error.to_string())
+}
+
+fn value<'r>(table: &Table, row: &'r [u8], column: usize) -> Result<ValueRef<'r>, SqlError> {
+    table.layout().get(row, column).map_err(|e| damaged(&e))
+}
+
+fn has_null(table: &Table, row: &[u8], columns: &[usize]) -> Result<bool, SqlError> {
+    for &c in columns {
+        if matches!(value(table, row, c)?, ValueRef::Null) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether the columns have the same bytes in both rows: texts that are equal to their collation
+/// alone differ.
+fn same_values(table: &Table, a: &[u8], b: &[u8], columns: &[usize]) -> Result<bool, SqlError> {
+    for &c in columns {
+        if value(table, a, c)? != value(table, b, c)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn encode(
+    layout: &KeyLayout,
+    table: &Table,
+    row: &[u8],
+    key: &mut Vec<u8>,
+) -> Result<(), SqlError> {
+    layout
+        .encode_row(table.layout(), row, key)
+        .map_err(|e| damaged(&e))
+}
+
+/// The probes of one table's parents, made at their first use.
+#[derive(Default)]
+pub(super) struct Probes(Vec<Option<KeyProbe>>);
+
+impl Probes {
+    /// The probe of parent number `n`.
+    fn of(
+        &mut self,
+        rt: &Runtime<'_>,
+        n: usize,
+        parent: &ParentIndex,
+    ) -> Result<&mut KeyProbe, SqlError> {
+        if self.0.len() <= n {
+            self.0.resize_with(n + 1, || None);
+        }
+        Ok(match &mut self.0[n] {
+            Some(probe) => probe,
+            empty => empty.insert(KeyProbe::new(rt.table(parent.table)?, parent.index)),
+        })
+    }
+}
+
+/// Checks a row that was changed in the table at place `at`, and changes its children.
+///
+/// # Errors
+/// 1452 without a parent, 1451 with a child that forbids the change, 3008 for a chain that is too
+/// long, and those of changes.
+pub(super) fn check(
+    rt: &Runtime<'_>,
+    keys: &ForeignKeys,
+    at: usize,
+    table: &Arc<Table>,
+    change: RowChange<'_>,
+    probes: &mut Probes,
+) -> Result<(), SqlError> {
+    check_parents(rt, (keys, at), table, change, probes)?;
+    if keys.tables[at].children.is_empty() {
+        return Ok(());
+    }
+    let mut chain = Chain { tables: vec![at] };
+    check_children(rt, keys, table, change, &mut chain)
+}
+
+fn check_parents(
+    rt: &Runtime<'_>,
+    (keys, at): (&ForeignKeys, usize),
+    table: &Arc<Table>,
+    change: RowChange<'_>,
+    probes: &mut Probes,
+) -> Result<(), SqlError> {
+    let Some(new) = change.new else { return Ok(()) };
+    for (n, key) in keys.tables[at].parents.iter().enumerate() {
+        let def = &table.def().foreign_keys[key.key];
+        if has_null(table, new, &def.columns)? {
+            continue;
+        }
+        let Some(parent) = &key.parent else {
+            return Err(no_referenced_row(table.def(), def));
+        };
+        if let Some(old) = change.old
+            && same_values(table, old, new, &def.columns)?
+        {
+            continue;
+        }
+        let probe = probes.of(rt, n, parent)?;
+        encode(&parent.layout, table, new, probe.key())?;
+        if !rt.drive(|session| session.probe(probe))? {
+            return Err(no_referenced_row(table.def(), def));
+        }
+    }
+    Ok(())
+}
+
+/// The children of a row of the chain's last table.
+fn check_children(
+    rt: &Runtime<'_>,
+    keys: &ForeignKeys,
+    table: &Arc<Table>,
+    change: RowChange<'_>,
+    chain: &mut Chain,
+) -> Result<(), SqlError> {
+    let Some(old) = change.old else { return Ok(()) };
+    let at = chain.tables.last().copied().unwrap_or_default();
+    let mut key = Vec::new();
+    for child in &keys.tables[at].children {
+        if has_null(table, old, &child.referenced)? {
+            continue;
+        }
+        if let Some(new) = change.new.or(change.replacement)
+            && same_values(table, old, new, &child.referenced)?
+        {
+            continue;
+        }
+        key.clear();
+        encode(&child.layout, table, old, &mut key)?;
+        let def = child.def();
+        let action = match change.new {
+            Some(_) => def.on_update,
+            None => def.on_delete,
+        };
+        // An update that comes back to a table of its chain is refused.
+        let target = child
+            .cascades_to
+            .filter(|to| change.new.is_none() || !chain.tables.contains(to));
+        match (action, target) {
+            (ReferentialAction::Cascade | ReferentialAction::SetNull, Some(to)) => {
+                let parent = (table, change.new);
+                cascade(rt, keys, (child, to), (&key, action), parent, chain)?;
+            }
+            _ => restrict(rt, child, table, &key, change)?,
+        }
+    }
+    Ok(())
+}
+
+/// Error 1451 if a child has the key.
+fn restrict(
+    rt: &Runtime<'_>,
+    child: &ChildKey,
+    table: &Arc<Table>,
+    key: &[u8],
+    change: RowChange<'_>,
+) -> Result<(), SqlError> {
+    // A row that refers to itself is in its own way.
+    if let RowChange {
+        old: Some(old),
+        new: None,
+        ..
+    } = change
+        && child.child.id == table.def().id
+        && !has_null(table, old, &child.def().columns)?
+    {
+        let mut own = Vec::new();
+        index_key(table, child.index, old, &mut own)?;
+        if own.starts_with(key) {
+            return Err(row_is_referenced(&child.child, child.def()));
+        }
+    }
+    let mut probe = KeyProbe::new(rt.table(child.child.id)?, child.index);
+    probe.key().extend_from_slice(key);
+    match rt.drive(|session| session.probe(&mut probe))? {
+        true => Err(row_is_referenced(&child.child, child.def())),
+        false => Ok(()),
+    }
+}
+
+/// Deletes the children with a key, or gives them NULL or the parent's new key.
+fn cascade(
+    rt: &Runtime<'_>,
+    keys: &ForeignKeys,
+    (child, to): (&ChildKey, usize),
+    (key, action): (&[u8], ReferentialAction),
+    (parent, new_parent): (&Arc<Table>, Option<&[u8]>),
+    chain: &mut Chain,
+) -> Result<(), SqlError> {
+    let table = rt.table(child.child.id)?;
+    let mut rows = RowBatch::new();
+    read_locked(rt, &table, child.index, key, &mut rows)?;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    if chain.tables.len() >= MAX_DEPTH {
+        return Err(SqlError::new(
+            ErrorCode::ER_FK_DEPTH_EXCEEDED,
+            &[&MAX_DEPTH],
+        ));
+    }
+    let mut now = RowBatch::new();
+    for i in 0..rows.len() {
+        rt.tick()?;
+        let (mut old, row_id) = (rows.row(i), rows.row_id(i));
+        if keys.revisits {
+            // Another branch of the cascade may have changed the row.
+            if !read_again(rt, &table, old, row_id, &mut now)? {
+                continue;
+            }
+            old = now.row(0);
+        }
+        let delete = new_parent.is_none() && action == ReferentialAction::Cascade;
+        chain.tables.push(to);
+        let done = match delete {
+            true => delete_child(rt, keys, &table, (old, row_id), chain),
+            false => {
+                let source = match action {
+                    ReferentialAction::SetNull => None,
+                    _ => new_parent.map(|row| (parent, row)),
+                };
+                update_child(rt, keys, (child, &table), (old, row_id), source, chain)
+            }
+        };
+        chain.tables.pop();
+        done?;
+    }
+    Ok(())
+}
+
+/// Reads a row again under its lock; false: it is gone.
+pub(super) fn read_again(
+    rt: &Runtime<'_>,
+    table: &Arc<Table>,
+    row: &[u8],
+    row_id: Option<u64>,
+    now: &mut RowBatch,
+) -> Result<bool, SqlError> {
+    let mut key = Vec::new();
+    match row_id {
+        Some(id) => key.extend_from_slice(&id.to_be_bytes()),
+        None => index_key(table, 0, row, &mut key)?,
+    }
+    read_locked(rt, table, 0, &key, now)?;
+    Ok(!now.is_empty())
+}
+
+fn delete_child(
+    rt: &Runtime<'_>,
+    keys: &ForeignKeys,
+    table: &Arc<Table>,
+    (old, row_id): (&[u8], Option<u64>),
+    chain: &mut Chain,
+) -> Result<(), SqlError> {
+    let mut op = DeleteOp::new(table.clone());
+    op.row(old, row_id);
+    rt.drive(|session| session.delete(&mut op))?;
+    let change = RowChange {
+        old: Some(old),
+        ..RowChange::default()
+    };
+    check_children(rt, keys, table, change, chain)
+}
+
+/// Sets the columns of a foreign key to the values of the parent's row `source`, or NULL.
+fn update_child(
+    rt: &Runtime<'_>,
+    keys: &ForeignKeys,
+    (child, table): (&ChildKey, &Arc<Table>),
+    (old, row_id): (&[u8], Option<u64>),
+    source: Option<(&Arc<Table>, &[u8])>,
+    chain: &mut Chain,
+) -> Result<(), SqlError> {
+    let def = child.def();
+    let mut values = Vec::with_capacity(table.def().columns.len());
+    for c in 0..table.def().columns.len() {
+        let place = def.columns.iter().position(|f| *f == c);
+        values.push(match (place, source) {
+            (None, _) => value(table, old, c)?,
+            (Some(_), None) => ValueRef::Null,
+            (Some(n), Some((parent, row))) => {
+                let new = value(parent, row, child.referenced[n])?;
+                if !fits(&new, &table.def().columns[c].ty) {
+                    return Err(row_is_referenced(&child.child, def));
+                }
+                new
+            }
+        });
+    }
+    let mut op = UpdateOp::new(table.clone());
+    let image = op.row(old, row_id);
+    table
+        .layout()
+        .encode(values, image)
+        .map_err(|e| damaged(&e))?;
+    if let WriteOutcome::Duplicate { index } = rt.drive(|session| session.update(&mut op))? {
+        return Err(duplicate_error(rt, table, index, op.image()));
+    }
+    let change = RowChange {
+        old: Some(old),
+        new: Some(op.image()),
+        ..RowChange::default()
+    };
+    let at = chain.tables.last().copied().unwrap_or_default();
+    check_parents(rt, (keys, at), table, change, &mut Probes::default())?;
+    check_children(rt, keys, table, change, chain)
+}
+
+/// Whether a value of the parent's column is one of the child's: a text may be too long.
+fn fits(value: &ValueRef<'_>, ty: &nfold_types::ColumnType) -> bool {
+    let (ValueRef::Bytes(bytes), kind) = (value, &ty.kind) else {
+        return true;
+    };
+    match kind {
+        TypeKind::Char(n) | TypeKind::VarChar(n) => {
+            let within = ty.collation.known().char_prefix(bytes, *n as usize);
+            within.len() == bytes.len()
+        }
+        TypeKind::Binary(n) | TypeKind::VarBinary(n) => bytes.len() <= *n as usize,
+        _ => true,
+    }
+}
