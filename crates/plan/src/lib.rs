@@ -1,26 +1,62 @@
-//! Binding, points and ranges, cost: a description, no engine handles.
+//! The planner: from a syntax tree to the plan that the executor runs, in four stages. Each takes
+//! the tree of the stage before it and returns the next; `logical` and `physical` are the trees.
 //!
-//! 1. [`bind`] resolves names against a schema snapshot and types every expression.
-//! 2. `access` looks at the conditions and chooses an access path per table, `join` the order of tables.
-//! 3. The result, [`query::Plan`], is shared by all sessions that ask the same question with other values.
+//! 1. [`bind`] resolves names against a schema snapshot and types every expression: a logical tree.
+//! 2. `rewrite` merges derived tables, decorrelates subqueries and simplifies joins: a logical
+//!    tree.
+//! 3. `optimize` chooses access paths and join orders.
+//! 4. The result, [`physical::Plan`], names expressions whose values are read when it is bound to
+//!    parameters, so all sessions that run the same statement with other values share it.
 #![forbid(unsafe_code)]
 
-mod access;
 pub mod bind;
-pub mod explain;
+mod explain;
 pub mod foreign;
+#[cfg(test)]
+mod golden;
 mod logical;
-pub mod query;
-mod reads;
-pub mod results;
-mod size;
-mod walk;
+mod optimize;
+pub mod physical;
+mod rewrite;
 
-pub use bind::plan_statement;
+use nfold_sql::ast::{ExplainFormat, Statement};
+use nfold_types::SqlError;
+
 pub use logical::context::{ParamType, PlanCx, PlanInfo, hex_type, param_types};
 pub use logical::mode::SqlMode;
-pub use logical::{collate, expr, func};
+pub use logical::{collate, expr, func, results};
 pub use nfold_sql::ast::VarScope;
 pub use nfold_types::Value;
-pub use query::Plan;
-pub use reads::Reads;
+pub use physical as query;
+pub use physical::Plan;
+pub use physical::reads::Reads;
+
+/// Plans a statement.
+///
+/// # Errors
+/// Those of MySQL for unknown names and impossible combinations; 1235 for what is not supported.
+pub fn plan_statement(cx: &PlanCx<'_>, statement: &Statement) -> Result<Plan, SqlError> {
+    if let Statement::Explain {
+        format,
+        analyze,
+        statement,
+    } = statement
+    {
+        if *analyze || *format != ExplainFormat::Traditional {
+            return Err(SqlError::not_supported(
+                "EXPLAIN ANALYZE, FORMAT=JSON and FORMAT=TREE",
+            ));
+        }
+        let plan = plan_statement(cx, statement)?;
+        return Ok(Plan::Explain(Box::new(explain::explain(cx, &plan))));
+    }
+    let bound = bind::bind(cx, statement)?;
+    let rewritten = rewrite::rewrite(cx, bound)?;
+    let mut plan = optimize::optimize(cx, rewritten)?;
+    if let Plan::Query(query) = &mut plan
+        && query.limit.is_none()
+    {
+        query.limit = cx.select_limit.map(physical::LimitPlan::rows);
+    }
+    Ok(plan)
+}

@@ -65,7 +65,7 @@ impl KeptSubquery {
     /// One for each subquery of a block.
     pub fn of(plans: &[SubqueryPlan]) -> Box<[KeptSubquery]> {
         let kept = |plan: &SubqueryPlan| KeptSubquery {
-            keyed: plan.keyed.as_ref().map(|_| Box::default()),
+            keyed: plan.decorrelated.as_ref().map(|_| Box::default()),
             ..KeptSubquery::default()
         };
         plans.iter().map(kept).collect()
@@ -277,7 +277,7 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
         n: usize,
         use_as: &SubqueryUse,
     ) -> Result<Option<Option<bool>>, SqlError> {
-        let (Some(plan), Some(kept)) = (&self.plans[n].keyed, &self.kept[n].keyed) else {
+        let (Some(plan), Some(kept)) = (&self.plans[n].decorrelated, &self.kept[n].keyed) else {
             return Ok(None);
         };
         let (left, kinds): (&[Expr], &[CmpKind]) = match use_as {

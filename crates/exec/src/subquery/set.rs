@@ -14,7 +14,7 @@
 
 use nfold_engine::RowBatch;
 use nfold_plan::expr::{CmpKind, Expr, ExprType};
-use nfold_plan::query::KeyedPart;
+use nfold_plan::query::OuterKey;
 use nfold_plan::query::QueryPlan;
 use nfold_types::SqlError;
 use nfold_types::row::RowLayout;
@@ -136,8 +136,8 @@ impl Members {
 
 impl KeySet {
     /// For the rows of `plan`: the columns of `keys`, then those that IN compares, each by its kind.
-    pub fn new(plan: &QueryPlan, keys: &[KeyedPart], kinds: &[CmpKind]) -> KeySet {
-        let null = |key: &KeyedPart| match key.null_safe {
+    pub fn new(plan: &QueryPlan, keys: &[OuterKey], kinds: &[CmpKind]) -> KeySet {
+        let null = |key: &OuterKey| match key.null_safe {
             true => Null::Value,
             false => Null::Nothing,
         };

@@ -1,15 +1,16 @@
 //! Aggregate functions: which query block gathers their values.
 //!
-//! An aggregate in a subquery whose arguments name columns of enclosing queries only belongs to the innermost of these, where aggregates
-//! may stand there: `HAVING EXISTS (SELECT 1 FROM u WHERE u.x = SUM(t.v))` (`Item_sum::check_sum_func`).
+//! An aggregate in a subquery whose arguments name columns of enclosing queries only belongs to the
+//! innermost of these, where aggregates may stand there: `HAVING EXISTS (SELECT 1 FROM u WHERE u.x
+//! = SUM(t.v))` (`Item_sum::check_sum_func`).
 
 use nfold_sql::ast;
 use nfold_types::{ErrorCode, SqlError};
 
 use super::types::aggregate_type;
 use super::{AGGREGATES, BlockBinder};
+use crate::logical::clauses::{AggFunc, Aggregate, OrderKey};
 use crate::logical::expr::{Class, ColumnAt, Expr, ExprKind};
-use crate::query::{AggFunc, Aggregate, OrderKey};
 
 impl BlockBinder<'_> {
     pub(super) fn aggregate(
@@ -162,7 +163,8 @@ fn moved_out(e: &mut Expr, by: u16) {
     e.each_child_mut(&mut |child| moved_out(child, by));
 }
 
-/// An expression of a query block as a subquery `by` levels further in has it; error 1235 where it has subqueries itself.
+/// An expression of a query block as a subquery `by` levels further in has it; error 1235 where it
+/// has subqueries itself.
 pub(super) fn moved_in(e: &mut Expr, by: u16) -> Result<(), SqlError> {
     e.kind = match std::mem::replace(&mut e.kind, ExprKind::Default(nfold_types::Value::Null)) {
         ExprKind::Column(at) => ExprKind::Outer { level: by, at },

@@ -5,13 +5,13 @@ use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
 
 use super::BlockBinder;
 use super::expr::selected;
-use super::keyed::{self, Asked};
 use super::types::{and, is_hex, list_kind};
 use crate::logical::collate::{self, Operand, listed_number};
 use crate::logical::context::ParamType;
 use crate::logical::expr::{
     Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, SubqueryUse, is_constant, operand,
 };
+use crate::logical::query::SubqueryForm;
 
 impl BlockBinder<'_> {
     /// `a op b`, with the comparison that MySQL would choose.
@@ -66,7 +66,7 @@ impl BlockBinder<'_> {
                 if let Some(e) = self.selected_constant(query) {
                     return Ok(vec![e]);
                 }
-                let (index, types) = self.subquery(query, Asked::Rows)?;
+                let (index, types) = self.subquery(query, SubqueryForm::Rows)?;
                 let single = types.len() == 1;
                 let column = |(n, ty): (usize, ExprType)| {
                     let use_as = match single {
@@ -355,7 +355,7 @@ impl BlockBinder<'_> {
         if query.limit.is_some() {
             return Err(SqlError::not_supported("LIMIT & IN/ALL/ANY/SOME subquery"));
         }
-        let (index, types) = self.subquery(query, Asked::Membership)?;
+        let (index, types) = self.subquery(query, SubqueryForm::Membership)?;
         if types.len() != left.len() {
             return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&left.len()]));
         }
@@ -372,7 +372,9 @@ impl BlockBinder<'_> {
                 )
             })
             .collect::<Result<Vec<_>, _>>()?;
-        keyed::compared(&mut self.subqueries[usize::from(index)], &left, &kinds);
+        let operands = left.iter().map(|l| l.ty.clone());
+        self.subqueries[usize::from(index)].operands =
+            operands.zip(kinds.iter().copied()).collect();
         let nullable = left.iter().any(|l| l.ty.nullable) || types.iter().any(|t| t.nullable);
         let use_as = SubqueryUse::In {
             left,
@@ -401,7 +403,7 @@ impl BlockBinder<'_> {
             ast::Expr::Row(_) => return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&1])),
             e => self.expr(e)?,
         };
-        let (index, types) = self.subquery(query, Asked::Rows)?;
+        let (index, types) = self.subquery(query, SubqueryForm::Rows)?;
         let [ty] = types.as_slice() else {
             return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&1]));
         };
@@ -458,7 +460,8 @@ impl BlockBinder<'_> {
     }
 }
 
-/// [`collate::comparison`] with one of several values: a year is a number there, also beside a date.
+/// [`collate::comparison`] with one of several values: a year is a number there, also beside a
+/// date.
 pub(super) fn listed_comparison(
     a: &ExprType,
     b: &ExprType,
@@ -473,7 +476,8 @@ pub(super) fn listed_comparison(
     collate::comparison(a, b, sides, connection, operation)
 }
 
-/// What an expression is as a side of a comparison of two: the value of a user variable does not become one of a column.
+/// What an expression is as a side of a comparison of two: the value of a user variable does not
+/// become one of a column.
 fn side(e: &Expr) -> Operand {
     let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_));
     match operand(e) {
@@ -482,19 +486,22 @@ fn side(e: &Expr) -> Operand {
     }
 }
 
-/// Whether a member of a list beside an integer is a hexadecimal or bit literal that is compared as a double, as it is where other members are numbers.
+/// Whether a member of a list beside an integer is a hexadecimal or bit literal that is compared as
+/// a double, as it is where other members are numbers.
 pub(super) fn is_double(left: &ExprType, member: &ExprType, numbers: bool) -> bool {
     left.class() == Class::Int && is_hex(member) && numbers
 }
 
-/// Whether a YEAR column is compared as a text with all members of a list of several constants, whose types these are: none of them is an integer or a decimal.
+/// Whether a YEAR column is compared as a text with all members of a list of several constants,
+/// whose types these are: none of them is an integer or a decimal.
 pub(super) fn is_year_text<'e>(left: &Expr, mut types: impl Iterator<Item = &'e ExprType>) -> bool {
     let year = left.ty.col.kind == TypeKind::Year && left.ty.col.width == 0;
     let exact = |t: &ExprType| matches!(t.class(), Class::Int | Class::Decimal);
     year && operand(left) == Operand::Column && !types.any(exact)
 }
 
-/// How a column of a list of several rows is compared: as what its left side is, whatever the members are. `None`: as a time or a NULL is elsewhere.
+/// How a column of a list of several rows is compared: as what its left side is, whatever the
+/// members are. `None`: as a time or a NULL is elsewhere.
 ///
 /// # Errors
 /// 1267 where both are strings and their collations do not go together.
@@ -529,7 +536,8 @@ fn unless(e: Expr, negated: bool) -> Expr {
     }
 }
 
-/// The comparison of a list without numbers that has dates or times among its texts: all of it is compared as what these are.
+/// The comparison of a list without numbers that has dates or times among its texts: all of it is
+/// compared as what these are.
 fn of_dates<'e>(types: impl Iterator<Item = &'e ExprType> + Clone) -> Option<CmpKind> {
     if types.clone().any(|t| t.class().is_number()) {
         return None;
@@ -544,7 +552,8 @@ fn of_dates<'e>(types: impl Iterator<Item = &'e ExprType> + Clone) -> Option<Cmp
         .then_some(CmpKind::Time)
 }
 
-/// How BETWEEN compares its operand with either bound: a number among strings makes all three numbers.
+/// How BETWEEN compares its operand with either bound: a number among strings makes all three
+/// numbers.
 fn between_kinds(parts: &[Expr; 3], connection: CollationId) -> Result<[CmpKind; 2], SqlError> {
     let kind = |b: &Expr| {
         let sides = [side(&parts[0]), side(b)];

@@ -7,8 +7,9 @@ use super::BlockBinder;
 use crate::logical::expr::{CmpKind, ColumnAt, Expr, ExprKind, ExprType};
 
 impl BlockBinder<'_> {
-    /// Takes the condition of a WHERE apart: AND, NOT of OR, and NOT of NOT. One that stands alone and says that a date which cannot be NULL is
-    /// NULL finds the zero date (manual, "Comparison Functions and Operators": IS NULL, for the sake of ODBC).
+    /// Takes the condition of a WHERE apart: AND, NOT of OR, and NOT of NOT. One that stands alone
+    /// and says that a date which cannot be NULL is NULL finds the zero date (manual, "Comparison
+    /// Functions and Operators": IS NULL, for the sake of ODBC).
     pub(super) fn conditions(&self, e: Expr, out: &mut Vec<Expr>) {
         self.part(e, false, out);
     }
@@ -50,7 +51,8 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// `date IS NULL` as `date = 0` where the column is NOT NULL, and with OR where an outer join makes it NULL; anything else as it is.
+    /// `date IS NULL` as `date = 0` where the column is NOT NULL, and with OR where an outer join
+    /// makes it NULL; anything else as it is.
     fn zero_date(&self, e: Expr) -> Expr {
         let Some(tested) = self.null_test(&e) else {
             return e;
@@ -100,8 +102,8 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// Whether an outer join makes the column NULL that `e` is; `None` where it is none, or may be NULL by itself. In a derived table that MySQL merges
-    /// into the query it is no column.
+    /// Whether an outer join makes the column NULL that `e` is; `None` where it is none, or may be
+    /// NULL by itself. In a derived table that MySQL merges into the query it is no column.
     fn not_null(&self, e: &Expr) -> Option<bool> {
         let (block, at) = match e.kind {
             ExprKind::Column(at) => (self, at),

@@ -6,6 +6,7 @@ use nfold_types::{ErrorCode, SqlError};
 
 use super::with::Ctes;
 use crate::logical::context::PlanCx;
+use crate::logical::mode::SqlMode;
 
 /// Query blocks may be nested this deep (MySQL: 63).
 pub(crate) const MAX_DEPTH: usize = 63;
@@ -17,7 +18,7 @@ pub(crate) struct BindCx<'a> {
     pub plan: PlanCx<'a>,
     /// Common table expressions that the query may name.
     pub ctes: Option<&'a Ctes<'a>>,
-    /// How many queries are around this one, in whatever place.
+    /// How many queries this one is nested in.
     pub depth: usize,
     /// The query is a derived table, a view or a common table expression.
     pub derived: bool,
@@ -51,6 +52,11 @@ impl<'a> BindCx<'a> {
             keeps_derived: true,
             ..BindCx::new(plan)
         }
+    }
+
+    /// The SQL mode PAD_CHAR_TO_FULL_LENGTH.
+    pub fn pads_char(&self) -> bool {
+        self.mode.has(SqlMode::PAD_CHAR_TO_FULL_LENGTH)
     }
 
     /// The context one query deeper.

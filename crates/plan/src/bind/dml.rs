@@ -10,18 +10,16 @@ use nfold_types::{ErrorCode, SqlError};
 use super::from::FromInfo;
 use super::names::display;
 use super::{BindCx, BlockBinder, ScopeColumn, ScopeSlot, block, stored, tables, with};
-use crate::foreign::{Changed, ForeignKeys};
+use crate::logical::clauses::{Assignment, LimitPlan, RowLocking};
 use crate::logical::context::ParamType;
 use crate::logical::expr::Expr;
-use crate::query::SubqueryPlan;
-use crate::query::{
-    AccessKind, Assignment, Block, DeletePlan, InsertPlan, InsertSource, JoinStep, LimitPlan,
-    OrderKey, Plan, QueryBody, QueryPlan, RowLocking, TableSlot, TableSource, UpdatePlan,
-};
+use crate::logical::pad::pad;
+use crate::logical::query::{Block, IndexHints, Query, QueryBody, Source, Subquery, Table};
+use crate::logical::statement::{Delete, Insert, InsertRows, Statement, Update};
 
-fn base_table(source: &TableSource, name: &str, verb: &str) -> Result<Arc<TableDef>, SqlError> {
+fn base_table(source: &Source, name: &str, verb: &str) -> Result<Arc<TableDef>, SqlError> {
     match source {
-        TableSource::Table(t) => Ok(t.clone()),
+        Source::Table(t) => Ok(t.clone()),
         _ => Err(SqlError::new(
             ErrorCode::ER_NON_UPDATABLE_TABLE,
             &[&name, &verb],
@@ -47,7 +45,7 @@ fn ordinal(def: &TableDef, c: &ColumnRef, clause: &str) -> Result<usize, SqlErro
         .ok_or_else(|| SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[&display(c), &clause]))
 }
 
-pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError> {
+pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlError> {
     if !i.partitions.is_empty() {
         return Err(SqlError::not_supported("PARTITION selection"));
     }
@@ -81,7 +79,7 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError>
         }
     }
     let source = match &i.source {
-        ast::InsertSource::Values(rows) => InsertSource::Rows(rows_of(
+        ast::InsertSource::Values(rows) => InsertRows::Rows(rows_of(
             &mut b,
             rows,
             &table,
@@ -94,7 +92,7 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError>
                 .zip(&columns)
                 .map(|(a, &c)| value(&mut b, &a.value, &table.columns[c]))
                 .collect::<Result<_, _>>()?;
-            InsertSource::Rows(vec![row])
+            InsertRows::Rows(vec![row])
         }
         ast::InsertSource::RowsParam(n) => {
             let width = match cx.params.get(*n as usize) {
@@ -104,7 +102,7 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError>
             if width != columns.len() {
                 return Err(SqlError::new(ErrorCode::ER_WRONG_VALUE_COUNT_ON_ROW, &[&1]));
             }
-            InsertSource::Param(*n)
+            InsertRows::Param(*n)
         }
         ast::InsertSource::Query(q) => {
             // Its rows are read before the table changes, or with it in sight anyway.
@@ -112,23 +110,18 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Plan, SqlError>
                 keeps_derived: false,
                 ..*cx
             };
-            let mut plan = block::bind_query(&source, q, None)?;
-            if plan.types.len() != columns.len() {
+            let mut query = block::bind_query(&source, q, None)?;
+            if query.types.len() != columns.len() {
                 return Err(SqlError::new(ErrorCode::ER_WRONG_VALUE_COUNT_ON_ROW, &[&1]));
             }
             let into = columns.iter().map(|&c| &table.columns[c]);
-            stored::selected(cx, &mut plan, into);
-            InsertSource::Query(plan)
+            stored::selected(cx, &mut query, into);
+            InsertRows::Query(query)
         }
     };
     let on_duplicate = on_duplicate(&mut b, i, &table, &columns)?;
     refuse_own_table(&table, &i.table.name.value, &b.subqueries)?;
-    let changed = match i.replace || !on_duplicate.is_empty() {
-        true => Changed::Replaced,
-        false => Changed::Inserted,
-    };
-    Ok(Plan::Insert(Box::new(InsertPlan {
-        foreign: ForeignKeys::of(cx.foreign(), &[(&table, changed)]),
+    Ok(Statement::Insert(Box::new(Insert {
         table,
         columns,
         source,
@@ -149,7 +142,9 @@ pub(super) fn value(
         ast::Expr::Default(None) => Ok(None),
         e => {
             let mut e = b.expr(e)?;
-            super::pad::pad(b.cx, &|_| true, &mut e);
+            if b.cx.pads_char() {
+                pad(b.cx.funcs, &|_| true, &mut e);
+            }
             if stored::by_its_text(b.cx, &e, false) {
                 stored::as_text(&mut e, column);
             }
@@ -199,7 +194,8 @@ fn on_duplicate(
     if i.on_duplicate.is_empty() {
         return Ok(Vec::new());
     }
-    // Slot 1 is the row that was to be inserted. It has a name only when one was given, so `VALUES(c)` finds it by number.
+    // Slot 1 is the row that was to be inserted. It has a name only when one was given, so
+    // `VALUES(c)` finds it by number.
     let (alias, columns): (Arc<str>, _) = match &i.row_alias {
         Some(a) => {
             let mut columns = scope_columns(table);
@@ -225,12 +221,13 @@ fn on_duplicate(
         alias: alias.clone(),
         columns,
     });
-    b.tables.push(TableSlot {
-        source: TableSource::Table(table.clone()),
+    b.tables.push(Table {
+        source: Source::Table(table.clone()),
         alias,
         used: Vec::new(),
         merged: false,
         nullable: false,
+        hints: IndexHints::default(),
     });
     b.values_slot = Some(1);
     assignments(b, &i.on_duplicate, table, 0)
@@ -239,7 +236,8 @@ fn on_duplicate(
 /// `AS new(a, b)` names the columns that values are given for, in their order.
 ///
 /// # Errors
-/// 1066 for the name of the table, 1353 where there are more or fewer names, 1060 where two are the same.
+/// 1066 for the name of the table, 1353 where there are more or fewer names, 1060 where two are the
+/// same.
 fn check_row_alias(alias: &ast::RowAlias, table: &str, given: usize) -> Result<(), SqlError> {
     if alias.name.value == *table {
         let code = ErrorCode::ER_NONUNIQ_TABLE;
@@ -285,25 +283,28 @@ fn assignments(
     Ok(out)
 }
 
-/// Error 1093 where a subquery reads the table that the statement changes. What a derived table reads is copied before.
+/// Error 1093 where a subquery reads the table that the statement changes. What a derived table
+/// reads is copied before.
 pub(super) fn refuse_own_table(
     table: &TableDef,
     name: &str,
-    subqueries: &[SubqueryPlan],
+    subqueries: &[Subquery],
 ) -> Result<(), SqlError> {
-    fn reads(q: &QueryPlan, table: &TableDef) -> bool {
+    fn reads(q: &Query, table: &TableDef) -> bool {
         match &q.body {
             QueryBody::Rows(_) | QueryBody::Working(_) => false,
-            QueryBody::Recursive(r) => r.queries().any(|q| reads(q, table)),
+            QueryBody::Recursive(r) => {
+                reads(&r.seed, table) || r.steps.iter().any(|q| reads(q, table))
+            }
             QueryBody::Set { left, right, .. } => reads(left, table) || reads(right, table),
             QueryBody::Block(b) => {
-                let own = |s: &TableSource| matches!(s, TableSource::Table(t) if t.id == table.id);
+                let own = |s: &Source| matches!(s, Source::Table(t) if t.id == table.id);
                 b.tables.iter().any(|t| own(&t.source))
-                    || b.subqueries.iter().any(|s| reads(&s.plan, table))
+                    || b.subqueries.iter().any(|s| reads(&s.query, table))
             }
         }
     }
-    if subqueries.iter().any(|s| reads(&s.plan, table)) {
+    if subqueries.iter().any(|s| reads(&s.query, table)) {
         return Err(SqlError::new(ErrorCode::ER_UPDATE_TABLE_USED, &[&name]));
     }
     Ok(())
@@ -317,21 +318,16 @@ fn single(refs: &[TableRef]) -> Option<&TableFactor> {
     }
 }
 
-struct Found {
-    block: Block,
-    limit: Option<LimitPlan>,
-}
-
-/// WHERE, ORDER BY and LIMIT of a statement that changes the rows it finds.
-fn find_rows(
+/// WHERE, ORDER BY and LIMIT of a statement that changes rows of one table.
+fn find_rows_of_one(
     cx: &BindCx<'_>,
     mut b: BlockBinder<'_>,
     mut info: FromInfo,
     selection: Option<&ast::Expr>,
     order_by: &[OrderItem],
     limit: Option<&ast::Expr>,
-) -> Result<Found, SqlError> {
-    let conditions = conditions(&mut b, &mut info, selection)?;
+) -> Result<(Block, Option<LimitPlan>), SqlError> {
+    let conditions = b.where_conditions(&mut info, selection)?;
     b.clause = "order clause";
     let order = b.order_keys(order_by, &[])?;
     let limit = match limit {
@@ -341,93 +337,52 @@ fn find_rows(
             count: b.expr(e)?,
         }),
     };
-    let block = found(cx, b, info, conditions, (order, limit.is_some()), 1)?;
-    Ok(Found { block, limit })
+    let mut block = find_rows(cx, b, info, conditions, 1);
+    block.order = order;
+    Ok((block, limit))
 }
 
-/// The conditions of FROM and WHERE.
-pub(super) fn conditions(
-    b: &mut BlockBinder<'_>,
-    info: &mut FromInfo,
-    selection: Option<&ast::Expr>,
-) -> Result<Vec<Expr>, SqlError> {
-    let mut conditions = std::mem::take(&mut info.conditions);
-    if let Some(e) = selection {
-        b.clause = "where clause";
-        let e = b.expr(e)?;
-        b.conditions(e, &mut conditions);
-    }
-    Ok(conditions)
-}
-
-/// The block that finds the rows to change: those of the slots `changed`, a bit set. Error 1175 with `sql_safe_updates`.
-pub(super) fn found(
+/// The block that finds the rows to change: those of the slots `changed`, a bit set.
+pub(super) fn find_rows(
     cx: &BindCx<'_>,
     mut b: BlockBinder<'_>,
-    mut info: FromInfo,
+    info: FromInfo,
     conditions: Vec<Expr>,
-    (order, limited): (Vec<OrderKey>, bool),
     changed: u64,
-) -> Result<Block, SqlError> {
+) -> Block {
     let used = b.used.take();
-    for (t, (slot, used)) in b.tables.iter_mut().zip(used).enumerate() {
+    for (t, (table, used)) in b.tables.iter_mut().zip(used).enumerate() {
+        let changes = changed >> t & 1 == 1;
         // A row that changes is read whole. The engine could share the overflow chains of columns
         // that stay as they are, but the simulator still finds errors there (O3 of `overflow`).
-        slot.used = match changed >> t & 1 == 1 {
-            true => vec![true; slot.source.column_types().len()],
+        table.used = match changes {
+            true => vec![true; table.source.column_count()],
             false => used,
         };
+        // With `sql_safe_updates` a key that can find the rows does, at any cost.
+        table.hints.force |= cx.safe_updates && changes;
     }
-    let mut block = Block {
-        tables: b.tables,
-        joins: Vec::new(),
-        constant_filter: Vec::new(),
-        group: None,
-        having: Vec::new(),
-        windows: Vec::new(),
-        select: Vec::new(),
-        distinct: false,
-        order,
-        ordered: false,
-        subqueries: b.subqueries,
+    Block {
+        conditions,
+        outer_joins: info.outer_joins,
+        straight: info.straight,
         lock: RowLocking {
             strength: Some(ast::LockStrength::Update),
             wait: ast::LockWait::Wait,
             of: 0,
         },
         changed,
-        calc_found_rows: false,
         deprecated: b.deprecated,
-        unplanned: None,
-    };
-    if cx.safe_updates {
-        // What a key can find is found by the key, whatever it costs.
-        let hints = info.hints.iter_mut().enumerate();
-        hints.for_each(|(t, h)| h.force |= changed >> t & 1 == 1);
+        pads_char: cx.pads_char(),
+        ..Block::of_tables(b.tables, b.subqueries)
     }
-    super::merged::forget(&mut block);
-    crate::access::optimize(cx, &mut block, conditions, &info, limited);
-    let scans = |step: &JoinStep| {
-        let access = match &step.access.kind {
-            AccessKind::Hash { build, .. } => &**build,
-            _ => &step.access,
-        };
-        matches!(access.kind, AccessKind::Full) && block.changes(step.table)
-    };
-    if cx.safe_updates && !limited && block.joins.iter().any(scans) {
-        return Err(SqlError::new(
-            ErrorCode::ER_UPDATE_WITHOUT_KEY_IN_SAFE_MODE,
-            &[&""],
-        ));
-    }
-    Ok(block)
 }
 
-pub(super) fn update(cx: &BindCx<'_>, u: &ast::Update) -> Result<Plan, SqlError> {
-    with::in_sight(cx, u.with.as_ref(), None, |cx| update_within(cx, u))
+pub(super) fn update(cx: &BindCx<'_>, u: &ast::Update) -> Result<Statement, SqlError> {
+    with::with_ctes(cx, u.with.as_ref(), None, |cx| update_within(cx, u))
 }
 
-fn update_within(cx: &BindCx<'_>, u: &ast::Update) -> Result<Plan, SqlError> {
+fn update_within(cx: &BindCx<'_>, u: &ast::Update) -> Result<Statement, SqlError> {
     let Some(factor) = single(&u.tables) else {
         return tables::update(cx, u);
     };
@@ -436,7 +391,7 @@ fn update_within(cx: &BindCx<'_>, u: &ast::Update) -> Result<Plan, SqlError> {
     let table = base_table(&b.tables[0].source, &b.scope[0].alias, "UPDATE")?;
     let name = b.scope[0].alias.clone();
     let assignments = assignments(&mut b, &u.assignments, &table, 0)?;
-    let found = find_rows(
+    let (source, limit) = find_rows_of_one(
         cx,
         b,
         info,
@@ -444,35 +399,21 @@ fn update_within(cx: &BindCx<'_>, u: &ast::Update) -> Result<Plan, SqlError> {
         &u.order_by,
         u.limit.as_ref(),
     )?;
-    refuse_own_table(&table, &name, &found.block.subqueries)?;
-    let index = found.block.joins.first().map_or(0, |j| j.access.index);
-    let touches = |i: usize| {
-        let parts = table.indexes[i].parts.iter().chain(&table.indexes[0].parts);
-        parts.into_iter().any(|p| {
-            assignments.iter().any(|a| a.column == p.column)
-                || table.columns[p.column].on_update_now.is_some()
-        })
-    };
-    let collect =
-        touches(index) || !found.block.order.is_empty() || !found.block.subqueries.is_empty();
-    let assigned: Vec<usize> = assignments.iter().map(|a| a.column).collect();
-    Ok(Plan::Update(Box::new(UpdatePlan {
-        foreign: ForeignKeys::of(cx.foreign(), &[(&table, Changed::Updated(&assigned))]),
+    refuse_own_table(&table, &name, &source.subqueries)?;
+    Ok(Statement::Update(Box::new(Update {
         table,
-        target: 0,
-        source: found.block,
-        limit: found.limit,
+        source,
+        limit,
         assignments,
         ignore: u.ignore,
-        collect,
     })))
 }
 
-pub(super) fn delete(cx: &BindCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError> {
-    with::in_sight(cx, d.with.as_ref(), None, |cx| delete_within(cx, d))
+pub(super) fn delete(cx: &BindCx<'_>, d: &ast::Delete) -> Result<Statement, SqlError> {
+    with::with_ctes(cx, d.with.as_ref(), None, |cx| delete_within(cx, d))
 }
 
-fn delete_within(cx: &BindCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError> {
+fn delete_within(cx: &BindCx<'_>, d: &ast::Delete) -> Result<Statement, SqlError> {
     let (Some(factor), true) = (single(&d.from), d.targets.is_empty()) else {
         return tables::delete(cx, d);
     };
@@ -480,7 +421,7 @@ fn delete_within(cx: &BindCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError> {
     let info = b.single(factor)?;
     let table = base_table(&b.tables[0].source, &b.scope[0].alias, "DELETE")?;
     let name = b.scope[0].alias.clone();
-    let found = find_rows(
+    let (source, limit) = find_rows_of_one(
         cx,
         b,
         info,
@@ -488,15 +429,11 @@ fn delete_within(cx: &BindCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError> {
         &d.order_by,
         d.limit.as_ref(),
     )?;
-    refuse_own_table(&table, &name, &found.block.subqueries)?;
-    let collect = !found.block.order.is_empty() || !found.block.subqueries.is_empty();
-    Ok(Plan::Delete(Box::new(DeletePlan {
-        foreign: ForeignKeys::of(cx.foreign(), &[(&table, Changed::Deleted)]),
+    refuse_own_table(&table, &name, &source.subqueries)?;
+    Ok(Statement::Delete(Box::new(Delete {
         table,
-        target: 0,
-        source: found.block,
-        limit: found.limit,
+        source,
+        limit,
         ignore: d.ignore,
-        collect,
     })))
 }

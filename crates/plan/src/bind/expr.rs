@@ -6,7 +6,6 @@ use nfold_types::{ColumnType, Decimal, ErrorCode, SqlError, TypeKind, Value};
 
 use super::BlockBinder;
 use super::compare::listed_comparison;
-use super::keyed::Asked;
 use super::names::display;
 use super::types::{aggregate_named, arith_type, bits_type, charset_collation, collation_named};
 use crate::logical::collate::{self, Operand};
@@ -16,6 +15,7 @@ use crate::logical::expr::{
     is_constant, string_type,
 };
 use crate::logical::func::Infer;
+use crate::logical::query::SubqueryForm;
 
 /// Work of binding one expression without its operands.
 const NODE_WORK: u64 = 300;
@@ -142,7 +142,7 @@ impl BlockBinder<'_> {
                 negated,
             } => self.in_subquery(expr, query, *negated),
             A::Exists(query) => {
-                let (index, _) = self.subquery(query, Asked::Existence)?;
+                let (index, _) = self.subquery(query, SubqueryForm::Existence)?;
                 let kind = ExprKind::Subquery {
                     index,
                     use_as: SubqueryUse::Exists,
@@ -156,7 +156,7 @@ impl BlockBinder<'_> {
                 if let Some(e) = self.selected_constant(query) {
                     return Ok(e);
                 }
-                let (index, types) = self.subquery(query, Asked::Rows)?;
+                let (index, types) = self.subquery(query, SubqueryForm::Rows)?;
                 let [ty] = types.as_slice() else {
                     return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&1]));
                 };
@@ -395,7 +395,8 @@ impl BlockBinder<'_> {
                     (Class::Int, ExprKind::Const(Value::Int(v))) if *v < 0 => {
                         ExprType::decimal(p, 0, nullable)
                     }
-                    // A literal of a statement whose values are read at bind time, and is known to need the 64th bit only.
+                    // A literal of a statement whose values are read at bind time, and is known to
+                    // need the 64th bit only.
                     (Class::Int, ExprKind::Param(_)) if inner.ty.col.unsigned => {
                         ExprType::decimal(20, 0, nullable)
                     }
@@ -574,8 +575,8 @@ impl BlockBinder<'_> {
         Some(e)
     }
 
-    /// `CASE a WHEN b`: as `a IN (b, …)` compares, which does not refuse a word beside a date; a constant does not become a value of
-    /// the column here.
+    /// `CASE a WHEN b`: as `a IN (b, …)` compares, which does not refuse a word beside a date; a
+    /// constant does not become a value of the column here.
     fn case_equal(&mut self, a: Expr, b: Expr) -> Result<Expr, SqlError> {
         if !a.ty.class().is_temporal() && !b.ty.class().is_temporal() {
             if (a.ty.class(), b.ty.class()) == (Class::String, Class::String) {
@@ -825,7 +826,8 @@ impl BlockBinder<'_> {
         let Some(at) = e.as_column() else {
             return Err(SqlError::not_supported("DEFAULT of this column"));
         };
-        let crate::query::TableSource::Table(table) = &self.tables[usize::from(at.table)].source
+        let crate::logical::query::Source::Table(table) =
+            &self.tables[usize::from(at.table)].source
         else {
             return Err(SqlError::not_supported("DEFAULT of a derived column"));
         };
@@ -873,7 +875,8 @@ impl BlockBinder<'_> {
     }
 }
 
-/// What a subquery that stands for a value or a row gives; of a member of an ENUM or SET that is the text alone.
+/// What a subquery that stands for a value or a row gives; of a member of an ENUM or SET that is
+/// the text alone.
 pub(super) fn selected(index: u16, use_as: SubqueryUse, ty: ExprType) -> Expr {
     let ty = ExprType {
         nullable: true,

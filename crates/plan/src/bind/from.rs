@@ -13,63 +13,39 @@ use nfold_sql::lexer::LexMode;
 use nfold_sql::parser::parse;
 use nfold_types::{ErrorCode, SqlError};
 
-use super::keyed::Asked;
 use super::{BindCx, BlockBinder, ScopeColumn, ScopeSlot, block};
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
 use crate::logical::mode::SqlMode;
-use crate::query::{QueryPlan, TableSlot, TableSource};
-use crate::results::ResultColumn;
-
-/// Tables that one query block may join, as in MySQL: a set of them is a 64-bit word.
-pub(crate) const MAX_TABLES: usize = 61;
+use crate::logical::query::{
+    IndexHints, MAX_TABLES, OuterJoin, Query, Source, SubqueryForm, Table,
+};
+use crate::logical::results::ResultColumn;
 
 /// What FROM says besides the slots themselves.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct FromInfo {
     /// ON conditions of inner joins; they count as WHERE.
     pub conditions: Vec<Expr>,
-    /// Outer joins. Of two of them, one's tables are all on the inner side of the other, or none is; the one within comes first.
+    /// As in [`Block`](crate::logical::query::Block).
     pub outer_joins: Vec<OuterJoin>,
-    /// Per slot: what index hints allow.
-    pub hints: Vec<Hints>,
     /// STRAIGHT_JOIN: tables are read in the order written.
     pub straight: bool,
     /// What `*` shows.
     pub shown: Vec<ColumnAt>,
 }
 
-/// An outer join.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct OuterJoin {
-    /// Its conditions, those of inner joins on its inner side included.
-    pub on: Vec<Expr>,
-    /// The set of the slots of its inner side, a bit for each.
-    pub inner: u64,
-    /// Of its outer side.
-    pub outer: u64,
-}
-
 /// A table, or several that are joined.
 struct Joined {
     slots: Range<usize>,
-    /// The columns that names without a table mean, in the order of `*`: those that USING and NATURAL make equal are there once.
+    /// The columns that names without a table mean, in the order of `*`: those that USING and
+    /// NATURAL make equal are there once.
     shown: Vec<ColumnAt>,
 }
 
 fn both(mut left: Vec<ColumnAt>, right: Vec<ColumnAt>) -> Vec<ColumnAt> {
     left.extend(right);
     left
-}
-
-/// Index hints of one slot.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Hints {
-    /// USE or FORCE: only these.
-    pub only: Option<Vec<usize>>,
-    pub ignore: Vec<usize>,
-    /// FORCE: a scan of the table is the last resort.
-    pub force: bool,
 }
 
 impl BlockBinder<'_> {
@@ -87,7 +63,7 @@ impl BlockBinder<'_> {
     fn table_ref(&mut self, r: &TableRef, info: &mut FromInfo) -> Result<Joined, SqlError> {
         let start = self.tables.len();
         match r {
-            TableRef::Table(t) => self.base(t, info)?,
+            TableRef::Table(t) => self.base(t)?,
             TableRef::Derived {
                 lateral,
                 query,
@@ -102,17 +78,17 @@ impl BlockBinder<'_> {
                     ..*self.cx
                 };
                 // It sees what is outside of this block, not the tables beside it.
-                let plan = match self.outer {
+                let query = match self.outer {
                     Some(outer) => {
-                        let bound = block::bind_subquery(&cx, query, outer, Asked::Rows)?;
+                        let bound = block::bind_subquery(&cx, query, outer, SubqueryForm::Rows)?;
                         if bound.correlated {
                             self.correlated.set(true);
                         }
-                        bound.plan
+                        bound.query
                     }
                     None => block::bind_query(&cx, query, None)?,
                 };
-                self.derived(plan, alias, columns, info)?;
+                self.derived(query, alias, columns)?;
             }
             TableRef::Join(j) => return self.join(j, info),
         }
@@ -124,20 +100,20 @@ impl BlockBinder<'_> {
         })
     }
 
-    fn base(&mut self, t: &TableFactor, info: &mut FromInfo) -> Result<(), SqlError> {
+    fn base(&mut self, t: &TableFactor) -> Result<(), SqlError> {
         if !t.partitions.is_empty() {
             return Err(SqlError::not_supported("PARTITION selection"));
         }
-        if let Some((plan, columns)) = self.common_table(&t.name)? {
+        if let Some((query, columns)) = self.common_table(&t.name)? {
             let alias = t.alias.as_ref().unwrap_or(&t.name.name);
-            return self.derived(plan, alias, columns, info);
+            return self.derived(query, alias, columns);
         }
         let (schema, source) = self.find_table(&t.name)?;
-        if let TableSource::Table(def) = &source
+        if let Source::Table(def) = &source
             && let Some(view) = &def.view
         {
             let alias = t.alias.as_ref().unwrap_or(&t.name.name);
-            return self.view(def, view, alias, info);
+            return self.view(def, view, alias);
         }
         let alias: Arc<str> = t
             .alias
@@ -154,7 +130,7 @@ impl BlockBinder<'_> {
             return Err(SqlError::new(ErrorCode::ER_NONUNIQ_TABLE, &[&alias]));
         }
         let columns = match &source {
-            TableSource::Table(def) | TableSource::Virtual(def) => def
+            Source::Table(def) | Source::Virtual(def) => def
                 .columns
                 .iter()
                 .map(|c| ScopeColumn {
@@ -165,53 +141,45 @@ impl BlockBinder<'_> {
                     made: false,
                 })
                 .collect(),
-            TableSource::Derived(_) => Vec::new(),
+            Source::Derived(_) => Vec::new(),
         };
         let hints = match &source {
-            TableSource::Table(def) => index_hints(def, &alias, &t.hints)?,
-            _ => Hints::default(),
+            Source::Table(def) => index_hints(def, &alias, &t.hints)?,
+            _ => IndexHints::default(),
         };
-        self.push_slot(Some(schema), alias, columns, source, info, hints)
+        self.push_slot(Some(schema), alias, columns, source, hints)
     }
 
-    /// A view, as a derived table of its query. It sees nothing around it, and means what it meant where it was made.
+    /// A view, as a derived table of its query. It sees nothing around it, and means what it meant
+    /// where it was made.
     ///
     /// # Errors
     /// 1356 where what it names is there no more.
-    fn view(
-        &mut self,
-        def: &TableDef,
-        view: &ViewDef,
-        alias: &Ident,
-        info: &mut FromInfo,
-    ) -> Result<(), SqlError> {
+    fn view(&mut self, def: &TableDef, view: &ViewDef, alias: &Ident) -> Result<(), SqlError> {
         let invalid = || SqlError::new(ErrorCode::ER_VIEW_INVALID, &[&def.schema, &def.name]);
-        let plan = plan_view(self.cx, view).map_err(|e| match is_of_names(&e) {
+        let query = bind_view(self.cx, view).map_err(|e| match is_of_names(&e) {
             true => invalid(),
             false => e,
         })?;
         let names = def.columns.iter().map(|c| Ident::new(&*c.name));
-        match plan.types.len() == def.columns.len() {
-            true => self.derived(plan, alias, &names.collect::<Vec<_>>(), info),
+        match query.types.len() == def.columns.len() {
+            true => self.derived(query, alias, &names.collect::<Vec<_>>()),
             false => Err(invalid()),
         }
     }
 
     /// The table `name`: of the schema, or a system view.
-    pub(super) fn find_table(
-        &self,
-        name: &ObjectName,
-    ) -> Result<(Arc<str>, TableSource), SqlError> {
+    pub(super) fn find_table(&self, name: &ObjectName) -> Result<(Arc<str>, Source), SqlError> {
         let schema = match (&name.schema, self.cx.db) {
             (Some(s), _) => s.value.as_str(),
             (None, Some(db)) => db,
             (None, None) => return Err(SqlError::new(ErrorCode::ER_NO_DB_ERROR, &[])),
         };
         if let Some(table) = self.cx.snapshot.table(schema, &name.name.value) {
-            return Ok((table.schema.clone(), TableSource::Table(table.clone())));
+            return Ok((table.schema.clone(), Source::Table(table.clone())));
         }
         if let Some(view) = self.cx.info.virtual_table(schema, &name.name.value) {
-            return Ok((view.schema.clone(), TableSource::Virtual(view)));
+            return Ok((view.schema.clone(), Source::Virtual(view)));
         }
         if schema.eq_ignore_ascii_case("information_schema") {
             let name = name.name.value.to_uppercase();
@@ -229,31 +197,24 @@ impl BlockBinder<'_> {
         ))
     }
 
-    fn derived(
-        &mut self,
-        plan: QueryPlan,
-        alias: &Ident,
-        names: &[Ident],
-        info: &mut FromInfo,
-    ) -> Result<(), SqlError> {
-        if !names.is_empty() && names.len() != plan.types.len() {
+    fn derived(&mut self, query: Query, alias: &Ident, names: &[Ident]) -> Result<(), SqlError> {
+        if !names.is_empty() && names.len() != query.types.len() {
             return Err(SqlError::new(ErrorCode::ER_VIEW_WRONG_LIST, &[]));
         }
         let alias: Arc<str> = alias.value.as_str().into();
         if self.scope.iter().any(|s| s.alias == alias) {
             return Err(SqlError::new(ErrorCode::ER_NONUNIQ_TABLE, &[&alias]));
         }
-        let mut columns: Vec<ScopeColumn> = Vec::with_capacity(plan.types.len());
-        let merged = plan.is_merged();
-        for (i, (meta, ty)) in plan.columns.iter().zip(&plan.types).enumerate() {
+        let mut columns: Vec<ScopeColumn> = Vec::with_capacity(query.types.len());
+        let merged = query.is_merged();
+        for (i, (meta, ty)) in query.columns.iter().zip(&query.types).enumerate() {
             let name = names
                 .get(i)
                 .map_or_else(|| meta.name.clone(), |n| n.value.as_str().into());
             if columns.iter().any(|c| eq_name(&c.name, &name)) {
                 return Err(SqlError::new(ErrorCode::ER_DUP_FIELDNAME, &[&name]));
             }
-            let aggregated =
-                matches!(&plan.body, crate::query::QueryBody::Block(b) if b.group.is_some());
+            let aggregated = matches!(&query.body, crate::logical::query::QueryBody::Block(b) if b.group.is_some());
             let kept = !merged && meta.made && !aggregated;
             columns.push(ScopeColumn {
                 name,
@@ -271,9 +232,8 @@ impl BlockBinder<'_> {
             None,
             alias,
             columns,
-            TableSource::Derived(Box::new(plan)),
-            info,
-            Hints::default(),
+            Source::Derived(Box::new(query)),
+            IndexHints::default(),
         )
     }
 
@@ -282,9 +242,8 @@ impl BlockBinder<'_> {
         schema: Option<Arc<str>>,
         alias: Arc<str>,
         columns: Vec<ScopeColumn>,
-        source: TableSource,
-        info: &mut FromInfo,
-        hints: Hints,
+        source: Source,
+        hints: IndexHints,
     ) -> Result<(), SqlError> {
         if self.tables.len() >= MAX_TABLES {
             return Err(SqlError::new(ErrorCode::ER_TOO_MANY_TABLES, &[&MAX_TABLES]));
@@ -295,28 +254,27 @@ impl BlockBinder<'_> {
             alias: alias.clone(),
             columns,
         });
-        self.tables.push(TableSlot {
+        self.tables.push(Table {
             source,
             alias,
             used: Vec::new(),
             merged: false,
             nullable: false,
+            hints,
         });
-        info.hints.push(hints);
         Ok(())
     }
 
     /// Binds one table alone, for INSERT, UPDATE and DELETE.
     pub(super) fn single(&mut self, t: &TableFactor) -> Result<FromInfo, SqlError> {
         let found = self.find_table(&t.name);
-        if let Ok((_, TableSource::Table(def))) = &found
+        if let Ok((_, Source::Table(def))) = &found
             && def.view.is_some()
         {
             return Err(SqlError::not_supported("changing rows through a view"));
         }
-        let mut info = FromInfo::default();
-        self.base(t, &mut info)?;
-        Ok(info)
+        self.base(t)?;
+        Ok(FromInfo::default())
     }
 
     fn join(&mut self, j: &Join, info: &mut FromInfo) -> Result<Joined, SqlError> {
@@ -388,8 +346,8 @@ impl BlockBinder<'_> {
         names
     }
 
-    /// What a join by columns of one name shows: first these, of the side that is kept whole, then the others of that side, then those of the other.
-    /// That they are equal goes to `on`.
+    /// What a join by columns of one name shows: first these, of the side that is kept whole, then
+    /// the others of that side, then those of the other. That they are equal goes to `on`.
     ///
     /// # Errors
     /// 1052 for a name that a side has twice, 1054 for one that it has not.
@@ -449,8 +407,8 @@ impl BlockBinder<'_> {
     }
 }
 
-/// The plan of a view's query.
-pub(crate) fn plan_view(cx: &BindCx<'_>, view: &ViewDef) -> Result<QueryPlan, SqlError> {
+/// Binds the query of a view.
+pub(crate) fn bind_view(cx: &BindCx<'_>, view: &ViewDef) -> Result<Query, SqlError> {
     let text = &view.text;
     let Statement::Query(query) = parse(text, LexMode::from_bits(view.lexing))? else {
         return Err(SqlError::not_supported("this view"));
@@ -478,15 +436,15 @@ pub(crate) fn plan_view(cx: &BindCx<'_>, view: &ViewDef) -> Result<QueryPlan, Sq
 /// # Errors
 /// 1351 where it names a variable, and what binding it gives.
 pub fn view_results(cx: &PlanCx<'_>, view: &ViewDef) -> Result<Vec<ResultColumn>, SqlError> {
-    let mut plan = plan_view(&BindCx::new(cx), view)?;
+    let mut query = bind_view(&BindCx::new(cx), view)?;
     let mut variables = false;
-    crate::walk::all(&mut plan, &mut |e| {
+    crate::logical::walk::each_expr(&mut query, 1, &mut |e, _| {
         use ExprKind::{AssignUserVar, SysVar, UserVar};
         variables |= matches!(e.kind, UserVar(_) | AssignUserVar(..) | SysVar { .. });
     });
     match variables {
         true => Err(SqlError::new(ErrorCode::ER_VIEW_SELECT_VARIABLE, &[])),
-        false => Ok(plan.result_columns()),
+        false => Ok(query.result_columns()),
     }
 }
 
@@ -507,8 +465,8 @@ fn index_hints(
     def: &nfold_catalog::TableDef,
     alias: &str,
     hints: &[IndexHint],
-) -> Result<Hints, SqlError> {
-    let mut out = Hints::default();
+) -> Result<IndexHints, SqlError> {
+    let mut out = IndexHints::default();
     for hint in hints {
         let mut list = Vec::new();
         for name in &hint.indexes {

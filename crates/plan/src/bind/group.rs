@@ -4,18 +4,19 @@ use nfold_sql::ast::BinaryOp;
 use nfold_types::{ErrorCode, SqlError};
 
 use super::rollup::{self, Grouped};
-use super::window::Draft;
-use super::{AGGREGATES, BlockBinder, GROUPINGS, OuterJoin, WINDOWS};
+use super::window::WindowDraft;
+use super::{AGGREGATES, BlockBinder, GROUPINGS, WINDOWS};
+use crate::logical::clauses::{AggFunc, Aggregate};
 use crate::logical::context::ParamType;
+use crate::logical::describe::{is_computed_member, keep};
 use crate::logical::expr::{ColumnAt, Expr, ExprKind, is_constant};
 use crate::logical::mode::SqlMode;
-use crate::query::SubqueryPlan;
-use crate::query::{AggFunc, Aggregate, GroupPlan, TableSource};
-use crate::walk::outer_columns;
+use crate::logical::query::{Grouping, OuterJoin, Source, Subquery};
+use crate::logical::walk::outer_columns;
 
 /// Which clause an expression is from, for error 1055.
 #[derive(Clone, Copy)]
-pub(super) enum Place<'p> {
+pub(super) enum GroupPosition<'p> {
     Select(usize),
     Having,
     Order(usize),
@@ -26,18 +27,19 @@ pub(super) enum Place<'p> {
 /// Rewrites expressions over joined rows into expressions over grouped rows.
 pub(super) struct Grouper<'g, 'b> {
     block: &'g BlockBinder<'b>,
-    pub plan: GroupPlan,
+    pub plan: Grouping,
     /// The calls of GROUPING.
     groupings: Vec<Expr>,
     /// Columns that the group determines.
     determined: Vec<ColumnAt>,
     strict: bool,
-    /// Subqueries that name columns of the block, over the grouped row: they follow those of the block.
-    pub subqueries: Vec<SubqueryPlan>,
+    /// Subqueries that name columns of the block, over the grouped row: they follow those of the
+    /// block.
+    pub subqueries: Vec<Subquery>,
     /// Which of the block's subqueries these were.
     regrouped: Vec<u16>,
     /// Window functions, over the grouped row once they have been met.
-    pub drafts: Vec<Draft>,
+    pub drafts: Vec<WindowDraft>,
     met: Vec<u16>,
 }
 
@@ -86,14 +88,11 @@ impl<'g, 'b> Grouper<'g, 'b> {
             true => keys.iter().filter_map(Expr::as_column).collect(),
             false => determined(block, &keys, conditions, outer_joins),
         };
-        let plan = GroupPlan {
+        let plan = Grouping {
             keys,
             aggregates: block.aggregates.borrow().clone(),
-            ordered: false,
             implicit,
             rollup,
-            first_row_only: false,
-            count_only: false,
         };
         let groupings = block.groupings.iter();
         let groupings = groupings.map(|args| rollup::over_groups(args, &plan));
@@ -110,16 +109,17 @@ impl<'g, 'b> Grouper<'g, 'b> {
         })
     }
 
-    /// The grouping. Its keys are what a temporary table would keep: the text of an ENUM that an expression gives.
-    pub fn finish(mut self) -> GroupPlan {
-        for key in self.plan.keys.iter_mut().filter(|k| is_made_member(k)) {
+    /// The grouping. Its keys are what a temporary table would keep: the text of an ENUM that an
+    /// expression gives.
+    pub fn finish(mut self) -> Grouping {
+        for key in self.plan.keys.iter_mut().filter(|k| is_computed_member(k)) {
             keep(key);
         }
         self.plan
     }
 
     /// `e` over the grouped row.
-    pub fn rewrite(&mut self, mut e: Expr, place: Place<'_>) -> Result<Expr, SqlError> {
+    pub fn rewrite(&mut self, mut e: Expr, place: GroupPosition<'_>) -> Result<Expr, SqlError> {
         self.walk(&mut e, place, true)?;
         Ok(e)
     }
@@ -131,14 +131,19 @@ impl<'g, 'b> Grouper<'g, 'b> {
         })
     }
 
-    fn walk(&mut self, e: &mut Expr, place: Place<'_>, whole: bool) -> Result<(), SqlError> {
+    fn walk(
+        &mut self,
+        e: &mut Expr,
+        place: GroupPosition<'_>,
+        whole: bool,
+    ) -> Result<(), SqlError> {
         if let Some(k) = self.plan.keys.iter().position(|k| k.kind == e.kind) {
             // An expression that is grouped by counts where it is selected alone.
-            let part = self.strict && !whole && matches!(place, Place::Select(_));
+            let part = self.strict && !whole && matches!(place, GroupPosition::Select(_));
             if let Some(at) = self.undetermined(e).filter(|_| part) {
                 return Err(self.not_grouped(at, place));
             }
-            if is_made_member(e) {
+            if is_computed_member(e) {
                 e.ty = e.ty.kept();
             }
             e.kind = Self::at(k);
@@ -184,8 +189,14 @@ impl<'g, 'b> Grouper<'g, 'b> {
         })
     }
 
-    /// An aggregate. The ANY_VALUE of what is rolled up is that of the row at hand, where a key may be NULL.
-    fn aggregate(&mut self, e: &mut Expr, n: usize, place: Place<'_>) -> Result<(), SqlError> {
+    /// An aggregate. The ANY_VALUE of what is rolled up is that of the row at hand, where a key may
+    /// be NULL.
+    fn aggregate(
+        &mut self,
+        e: &mut Expr,
+        n: usize,
+        place: GroupPosition<'_>,
+    ) -> Result<(), SqlError> {
         let agg = &self.plan.aggregates[n];
         if self.plan.rollup && agg.func == AggFunc::Any {
             *e = agg.args[0].clone();
@@ -200,7 +211,7 @@ impl<'g, 'b> Grouper<'g, 'b> {
     }
 
     /// The arguments of a window function, where it is met first.
-    fn window(&mut self, n: u16, place: Place<'_>) -> Result<(), SqlError> {
+    fn window(&mut self, n: u16, place: GroupPosition<'_>) -> Result<(), SqlError> {
         if self.met.contains(&n) {
             return Ok(());
         }
@@ -213,11 +224,12 @@ impl<'g, 'b> Grouper<'g, 'b> {
 
     /// The arguments of window functions that no clause has any more.
     pub fn rest_of_windows(&mut self) -> Result<(), SqlError> {
-        (0..self.drafts.len()).try_for_each(|n| self.window(n as u16, Place::Order(0)))
+        (0..self.drafts.len()).try_for_each(|n| self.window(n as u16, GroupPosition::Order(0)))
     }
 
-    /// A subquery over the grouped row. What grouping itself is made of keeps the subquery over the joined rows.
-    fn subquery(&mut self, index: u16, place: Place<'_>) -> Result<u16, SqlError> {
+    /// A subquery over the grouped row. What grouping itself is made of keeps the subquery over the
+    /// joined rows.
+    fn subquery(&mut self, index: u16, place: GroupPosition<'_>) -> Result<u16, SqlError> {
         let first = self.block.subqueries.len();
         if !self.block.subqueries[usize::from(index)].correlated {
             return Ok(index);
@@ -226,7 +238,7 @@ impl<'g, 'b> Grouper<'g, 'b> {
             return Ok((first + known) as u16);
         }
         let mut sub = self.block.subqueries[usize::from(index)].clone();
-        outer_columns(&mut sub.plan, 1, &mut |at, ty| {
+        outer_columns(&mut sub.query, 1, &mut |at, ty| {
             let mut e = Expr {
                 kind: ExprKind::Column(*at),
                 ty: ty.clone(),
@@ -237,12 +249,6 @@ impl<'g, 'b> Grouper<'g, 'b> {
             }
             Ok(())
         })?;
-        if let Some(keyed) = &mut sub.keyed {
-            let outer = keyed.keys.iter_mut().map(|k| &mut k.outer);
-            for e in outer.chain(&mut keyed.conditions) {
-                self.walk(e, place, false)?;
-            }
-        }
         self.regrouped.push(index);
         self.subqueries.push(sub);
         Ok((first + self.subqueries.len() - 1) as u16)
@@ -286,14 +292,14 @@ impl<'g, 'b> Grouper<'g, 'b> {
         Ok(())
     }
 
-    fn not_grouped(&self, at: ColumnAt, place: Place<'_>) -> SqlError {
+    fn not_grouped(&self, at: ColumnAt, place: GroupPosition<'_>) -> SqlError {
         let name = self.block.full_name(at);
         let mode = "sql_mode=only_full_group_by";
         let (clause, n) = match place {
-            Place::Select(n) => ("SELECT list".into(), n + 1),
-            Place::Order(n) => ("ORDER BY clause".into(), n + 1),
-            Place::Having => ("HAVING clause".into(), 1),
-            Place::Window(window, n) => (
+            GroupPosition::Select(n) => ("SELECT list".into(), n + 1),
+            GroupPosition::Order(n) => ("ORDER BY clause".into(), n + 1),
+            GroupPosition::Having => ("HAVING clause".into(), 1),
+            GroupPosition::Window(window, n) => (
                 format!("PARTITION BY or ORDER BY clause of window '{window}'"),
                 n + 1,
             ),
@@ -318,8 +324,8 @@ impl<'g, 'b> Grouper<'g, 'b> {
     }
 }
 
-/// The columns that the keys determine: the keys themselves, those equal to a constant or to one of them, and all of a table whose
-/// primary key (or unique key without NULLs) is among them.
+/// The columns that the keys determine: the keys themselves, those equal to a constant or to one of
+/// them, and all of a table whose primary key (or unique key without NULLs) is among them.
 fn determined(
     block: &BlockBinder<'_>,
     keys: &[Expr],
@@ -382,7 +388,7 @@ fn determined(
             }
         }
         for (t, slot) in block.tables.iter().enumerate() {
-            let TableSource::Table(def) = &slot.source else {
+            let Source::Table(def) = &slot.source else {
                 continue;
             };
             let has = |c: usize| {
@@ -414,19 +420,4 @@ fn determined(
             return known;
         }
     }
-}
-
-/// Whether `e` gives members of an ENUM or SET, and is no column.
-fn is_made_member(e: &Expr) -> bool {
-    e.ty.col.is_enum_or_set() && e.as_column().is_none()
-}
-
-/// Makes `e` what a temporary table keeps of it.
-pub(super) fn keep(e: &mut Expr) {
-    let ty = e.ty.kept();
-    if e.ty.col.is_enum_or_set() {
-        let member = std::mem::replace(e, Expr::null());
-        e.kind = ExprKind::Cast(Box::new(member));
-    }
-    e.ty = ty;
 }

@@ -1,9 +1,10 @@
 //! Names and types: from the syntax tree to bound expressions over row slots.
 //!
-//! A query block is bound by a [`BlockBinder`]: FROM first, which makes the slots; then WHERE, GROUP BY, the select list, HAVING and
-//! ORDER BY, each with MySQL's rules for what a name may mean there. While a block is bound, an aggregate function is a column of
-//! the slot [`AGGREGATES`]; [`group`] gives it its place in the grouped row when all are known. A window function is a column of the slot [`WINDOWS`];
-//! [`window`] says of which pass's slot it becomes one.
+//! A query block is bound by a [`BlockBinder`]: FROM first, which makes the slots; then WHERE,
+//! GROUP BY, the select list, HAVING and ORDER BY, each with MySQL's rules for what a name may mean
+//! there. While a block is bound, an aggregate function is a column of the slot [`AGGREGATES`];
+//! [`group`] gives it its place in the grouped row when all are known. A window function is a
+//! column of the slot [`WINDOWS`]; [`window`] says of which pass's slot it becomes one.
 
 mod aggregate;
 mod block;
@@ -14,11 +15,10 @@ mod dml;
 mod expr;
 mod from;
 mod group;
-mod keyed;
-mod merged;
+mod items;
 mod names;
-pub(crate) mod pad;
-pub(crate) mod rollup;
+mod order;
+mod rollup;
 mod set;
 mod stored;
 mod tables;
@@ -26,19 +26,23 @@ mod types;
 mod window;
 mod with;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
+
+pub use from::view_results;
 
 use nfold_types::{ColumnType, SqlError};
 
+use context::{BindCx, MAX_DEPTH, too_deep};
+
+use crate::logical::clauses::Aggregate;
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{Coercibility, Expr, ExprType};
-use crate::query::{Aggregate, LimitPlan, Plan, SubqueryPlan, TableSlot};
-
-use context::{BindCx, MAX_DEPTH, too_deep};
-pub use from::view_results;
-pub(crate) use from::{FromInfo, Hints, MAX_TABLES, OuterJoin};
-use keyed::Asked;
-pub(crate) use merged::Unplanned;
+use crate::logical::query::{Subquery, SubqueryForm, Table};
+use crate::logical::results::ResultColumn;
+use crate::logical::statement::Statement;
 
 /// While binding: the slot of aggregates, before they have their place in the grouped row.
 pub(crate) const AGGREGATES: u16 = u16::MAX;
@@ -46,56 +50,48 @@ pub(crate) const AGGREGATES: u16 = u16::MAX;
 /// While binding: the slot of the calls of GROUPING, before the members of GROUP BY are known.
 pub(crate) const GROUPINGS: u16 = u16::MAX - 1;
 
-/// While binding: the slot of window functions, before they have their place in the slots of the passes. Columns of tables are below it.
+/// While binding: the slot of window functions, before they have their place in the slots of the
+/// passes. Columns of tables are below it.
 pub(crate) const WINDOWS: u16 = u16::MAX - 2;
 
-/// Binds and plans a statement.
+/// Binds a statement.
 ///
 /// # Errors
-/// Whatever MySQL says of unknown names and impossible combinations; 1235 for what is not supported.
-pub fn plan_statement(
+/// Those of MySQL for unknown names and impossible combinations; 1235 for what is not supported.
+pub(crate) fn bind(
     plan: &PlanCx<'_>,
     statement: &nfold_sql::ast::Statement,
-) -> Result<Plan, SqlError> {
-    use nfold_sql::ast::Statement;
+) -> Result<Statement, SqlError> {
+    use nfold_sql::ast::Statement as Ast;
     let (cx, changes) = (&BindCx::new(plan), &BindCx::of_changes(plan));
     match statement {
-        Statement::Query(q) => {
-            let mut plan = block::bind_query(cx, q, None)?;
-            if plan.limit.is_none() {
-                plan.limit = cx.select_limit.map(LimitPlan::rows);
-            }
-            Ok(Plan::Query(plan))
-        }
-        Statement::Insert(i) => dml::insert(changes, i),
-        Statement::Update(u) => dml::update(changes, u),
-        Statement::Delete(d) => dml::delete(changes, d),
-        Statement::Do(list) => {
+        Ast::Query(q) => Ok(Statement::Query(block::bind_statement(cx, q)?)),
+        Ast::Insert(i) => dml::insert(changes, i),
+        Ast::Update(u) => dml::update(changes, u),
+        Ast::Delete(d) => dml::delete(changes, d),
+        Ast::Do(list) => {
             let mut block = BlockBinder::new(cx, None);
-            let exprs = list
-                .iter()
-                .map(|e| block.expr(e))
-                .collect::<Result<_, _>>()?;
-            Ok(Plan::Do(exprs, block.subqueries))
-        }
-        Statement::Explain {
-            format,
-            analyze,
-            statement,
-        } => {
-            if *analyze || *format != nfold_sql::ast::ExplainFormat::Traditional {
-                return Err(SqlError::not_supported(
-                    "EXPLAIN ANALYZE, FORMAT=JSON and FORMAT=TREE",
-                ));
-            }
-            let inner = plan_statement(plan, statement)?;
-            Ok(Plan::Explain(Box::new(crate::explain::explain(cx, &inner))))
+            let exprs = list.iter().map(|e| block.expr(e));
+            let exprs = exprs.collect::<Result<_, _>>()?;
+            Ok(Statement::Do(exprs, block.subqueries))
         }
         _ => Err(SqlError::not_supported("this statement as a plan")),
     }
 }
 
-/// Binds a single expression over the columns of one virtual table (`SHOW … WHERE`), or over nothing (`SET`, `KILL`).
+/// The columns of a table that keeps the rows of `query` (CREATE TABLE ... SELECT).
+///
+/// # Errors
+/// Those of binding the query.
+pub fn query_results(
+    cx: &PlanCx<'_>,
+    query: &nfold_sql::ast::Query,
+) -> Result<Vec<ResultColumn>, SqlError> {
+    Ok(block::bind_query(&BindCx::new(cx), query, None)?.result_columns())
+}
+
+/// Binds a single expression over the columns of one virtual table (`SHOW … WHERE`), or over
+/// nothing (`SET`, `KILL`).
 pub fn bind_free(cx: &PlanCx<'_>, e: &nfold_sql::ast::Expr) -> Result<Expr, SqlError> {
     BlockBinder::new(&BindCx::new(cx), None).expr(e)
 }
@@ -124,10 +120,10 @@ pub(crate) struct BlockBinder<'b> {
     pub cx: &'b BindCx<'b>,
     pub outer: Option<&'b BlockBinder<'b>>,
     pub scope: Vec<ScopeSlot>,
-    pub tables: Vec<TableSlot>,
+    pub tables: Vec<Table>,
     /// Columns of USING and NATURAL joins that an unqualified name (and `*`) does not see.
     pub hidden: Vec<(usize, usize)>,
-    pub subqueries: Vec<SubqueryPlan>,
+    pub subqueries: Vec<Subquery>,
     /// Behind a cell because subqueries may have aggregates of this block.
     pub aggregates: std::cell::RefCell<Vec<Aggregate>>,
     /// The arguments of the calls of GROUPING.
@@ -152,7 +148,7 @@ pub(crate) struct BlockBinder<'b> {
     pub in_window: bool,
     /// The window whose members are at hand.
     pub window_spec: Option<Arc<str>>,
-    pub windows: Vec<window::Draft>,
+    pub windows: Vec<window::WindowDraft>,
     /// Select list, for names that may be aliases.
     pub aliases: Vec<(Arc<str>, Expr)>,
     /// GROUP BY's expressions, for HAVING.
@@ -163,8 +159,9 @@ pub(crate) struct BlockBinder<'b> {
     pub deprecated: Vec<(&'static str, &'static str)>,
     /// How deep in the statement; bounds recursion.
     pub depth: usize,
-    /// Only a constant is wanted: subqueries are refused before they are bound. Otherwise the search for `(SELECT constant)` in nested
-    /// subqueries binds each level twice, which doubles the time with each level.
+    /// Only a constant is wanted: subqueries are refused before they are bound. Otherwise the
+    /// search for `(SELECT constant)` in nested subqueries binds each level twice, which doubles
+    /// the time with each level.
     pub constants_only: bool,
 }
 
@@ -199,21 +196,23 @@ impl<'b> BlockBinder<'b> {
         }
     }
 
-    /// Binds a subquery of this block and keeps its plan; gives its place.
+    /// Binds a subquery of this block; returns its index and the types of its columns.
     pub fn subquery(
         &mut self,
         query: &nfold_sql::ast::Query,
-        asked: Asked,
+        form: SubqueryForm,
     ) -> Result<(u16, Vec<ExprType>), SqlError> {
         if self.constants_only {
             return Err(SqlError::not_supported("a subquery in a constant"));
         }
-        let bound = block::bind_subquery(self.cx, query, self, asked)?;
-        let types = bound.plan.types.clone();
-        self.subqueries.push(SubqueryPlan {
-            plan: Box::new(bound.plan),
+        let bound = block::bind_subquery(self.cx, query, self, form)?;
+        let types = bound.query.types.clone();
+        self.subqueries.push(Subquery {
+            query: Box::new(bound.query),
             correlated: bound.correlated,
-            keyed: bound.keyed,
+            form,
+            operands: Vec::new(),
+            decorrelated: None,
         });
         Ok(((self.subqueries.len() - 1) as u16, types))
     }

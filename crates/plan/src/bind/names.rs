@@ -90,7 +90,8 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// The column that `c` names, here or in an enclosing query; then the select list's aliases, where the clause allows them.
+    /// The column that `c` names, here or in an enclosing query; then the select list's aliases,
+    /// where the clause allows them.
     pub(super) fn column(&mut self, c: &ColumnRef) -> Result<Expr, SqlError> {
         let having = self.clause == "having clause" && !self.in_aggregate;
         if having && let Some(e) = self.having_name(c)? {
@@ -167,7 +168,8 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// This block and those between it and the one `level` further out are correlated with one outside of them.
+    /// This block and those between it and the one `level` further out are correlated with one
+    /// outside of them.
     fn correlated_up_to(&self, level: u16) {
         let mut block = Some(self);
         for _ in 0..level {

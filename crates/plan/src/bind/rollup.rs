@@ -1,16 +1,15 @@
 //! GROUPING, which says of a row that WITH ROLLUP has made which members of GROUP BY it sums up.
 //!
-//! A call that is met becomes a column of the slot [`GROUPINGS`]. When GROUP BY is known, its arguments are looked for there, and the call is computed from the
-//! row's level: how many members of GROUP BY the row still tells apart ([`GroupPlan::level`]).
+//! A call that is met becomes a column of the slot [`GROUPINGS`]. When GROUP BY is known, its
+//! arguments are looked for there, and the call is computed from the row's level: how many members
+//! of GROUP BY the row still tells apart ([`Grouping::level`]).
 
 use nfold_sql::ast::{self, BinaryOp, Literal};
-use nfold_types::sql_type::ColumnFlags;
-use nfold_types::{ErrorCode, SqlError, TypeKind, Value};
+use nfold_types::{ErrorCode, SqlError, Value};
 
-use super::block::{Kept, OF_TABLES, made_column};
 use super::{BlockBinder, GROUPINGS};
 use crate::logical::expr::{BitOp, CmpKind, ColumnAt, Expr, ExprKind, ExprType};
-use crate::query::{Block, ColumnMeta, GroupPlan};
+use crate::logical::query::Grouping;
 
 /// Arguments of GROUPING at most: each is a bit of its value.
 const MAX_ARGUMENTS: usize = 64;
@@ -76,62 +75,6 @@ impl BlockBinder<'_> {
     }
 }
 
-/// Whether MySQL puts the rows of a rolled up block, or the joined ones before them, into a temporary table.
-pub(crate) fn keeps_rows(b: &Block) -> bool {
-    b.distinct || !b.order.is_empty() || !b.windows.is_empty() || b.joins.len() > 1
-}
-
-/// Describes a result column of a rolled up block. `kept_rows`: see [`keeps_rows`]; `distinct`: each row once.
-pub(super) fn describe(
-    meta: &mut ColumnMeta,
-    e: &mut Expr,
-    group: &GroupPlan,
-    place: Kept,
-    [kept_rows, distinct]: [bool; 2],
-) {
-    let key = |e: &Expr| {
-        e.as_column()
-            .is_some_and(|at| at.table == 0 && usize::from(at.column) <= group.keys.len())
-    };
-    if meta.made || e.any(&mut |e| key(e)) {
-        *meta = made_column(meta.name.clone(), &e.ty);
-    } else {
-        // A column that no group determines.
-        let lost = if kept_rows { OF_TABLES } else { 0 };
-        meta.flags &= !(lost | ColumnFlags::NOT_NULL);
-        meta.ty = e.ty.col.clone();
-        return;
-    }
-    let alone = key(e);
-    if alone {
-        e.ty = e.ty.clone().computed();
-    }
-    let kept = match place {
-        _ if alone => kept_rows,
-        Kept::Constant => false,
-        Kept::OfAggregates => distinct,
-        Kept::Aggregate | Kept::Value => kept_rows,
-    };
-    if !kept {
-        if alone {
-            *meta = made_column(meta.name.clone(), &e.ty.item());
-        }
-        return;
-    }
-    if place == Kept::Value && e.ty.col.is_integer() && e.ty.col.kind != TypeKind::Year {
-        e.ty.col.width = e.ty.max_length() as u32;
-        e.ty.col.kind = TypeKind::BigInt;
-    }
-    match place {
-        Kept::Aggregate => e.ty.col = e.ty.column(),
-        _ => super::group::keep(e),
-    }
-    *meta = ColumnMeta {
-        made: false,
-        ..made_column(meta.name.clone(), &e.ty)
-    };
-}
-
 /// Error 1056 of GROUPING in GROUP BY.
 pub(super) fn not_grouped_by() -> SqlError {
     let what = "GROUPING function";
@@ -142,7 +85,7 @@ pub(super) fn not_grouped_by() -> SqlError {
 ///
 /// # Errors
 /// 3602.
-pub(super) fn over_groups(args: &[Expr], plan: &GroupPlan) -> Result<Expr, SqlError> {
+pub(super) fn over_groups(args: &[Expr], plan: &Grouping) -> Result<Expr, SqlError> {
     let mut bits = Vec::with_capacity(args.len());
     for (n, arg) in args.iter().enumerate() {
         let key = plan.keys.iter().position(|k| k.kind == arg.kind);
@@ -181,7 +124,7 @@ pub(super) fn over_groups(args: &[Expr], plan: &GroupPlan) -> Result<Expr, SqlEr
 }
 
 /// Whether a row sums up what differs in this member of GROUP BY: 1 or 0.
-fn summed_up(key: usize, plan: &GroupPlan) -> Expr {
+fn summed_up(key: usize, plan: &Grouping) -> Expr {
     let level = match plan.level() {
         Some(at) => Expr {
             kind: ExprKind::Column(at),

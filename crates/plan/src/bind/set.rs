@@ -5,15 +5,13 @@ use std::sync::Arc;
 use nfold_sql::ast::{self, Literal, OrderItem, QueryBody as AstBody, Select, SelectItem};
 use nfold_types::{CollationId, ErrorCode, SqlError};
 
-use super::block::{Bound, bind_in, block, made_column};
-use super::keyed::Asked;
-use super::{BindCx, BlockBinder, FromInfo, Hints, ScopeColumn, ScopeSlot};
+use super::block::{Bound, bind_in, block};
+use super::{BindCx, BlockBinder, ScopeColumn, ScopeSlot};
+use crate::logical::clauses::{ColumnMeta, LimitPlan, OrderKey, ResultOrder};
 use crate::logical::collate;
+use crate::logical::describe::computed_column;
 use crate::logical::expr::{Class, Coercibility, ColumnAt, Expr, ExprKind, ExprType};
-use crate::query::{
-    Block, ColumnMeta, LimitPlan, OrderKey, QueryBody, QueryPlan, ResultOrder, RowLocking,
-    TableSlot, TableSource,
-};
+use crate::logical::query::{Block, IndexHints, Query, QueryBody, Source, SubqueryForm, Table};
 
 /// Binds what a query consists of.
 pub(super) fn set_body(
@@ -25,13 +23,13 @@ pub(super) fn set_body(
         derived: false,
         ..*around
     };
-    let plain = (cx, Asked::Rows);
+    let plain = (cx, SubqueryForm::Rows);
     match body {
-        AstBody::Select(s) => block(plain, s, &[], None, &[], outer),
-        AstBody::Paren(q) => bind_in(cx, q, outer, Asked::Rows),
+        AstBody::Select(s) => Ok(block(plain, s, &[], None, &[], outer)?.described()),
+        AstBody::Paren(q) => Ok(bind_in(cx, q, outer, SubqueryForm::Rows)?.described()),
         AstBody::Table(name) => {
             let select = whole_table(name);
-            block(plain, &select, &[], None, &[], outer)
+            Ok(block(plain, &select, &[], None, &[], outer)?.described())
         }
         AstBody::Values(rows) => values(cx, rows, outer),
         AstBody::SetOperation {
@@ -45,7 +43,7 @@ pub(super) fn set_body(
                 .map(|(side, may_be)| may_be && is_chained(side, *op, *distinct));
             let (left, right) = (set_body(cx, left, outer)?, set_body(cx, right, outer)?);
             let correlated = left.correlated || right.correlated;
-            let (mut left, mut right) = (left.plan, right.plan);
+            let (mut left, mut right) = (left.query, right.query);
             if left.types.len() != right.types.len() {
                 return Err(SqlError::new(
                     ErrorCode::ER_WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
@@ -86,18 +84,15 @@ pub(super) fn set_body(
                 right: Box::new(right),
                 chained,
             };
-            let plan = QueryPlan {
+            let query = Query {
                 body,
                 columns,
                 types,
                 order: Vec::new(),
                 limit: None,
+                description: None,
             };
-            Ok(Bound {
-                plan,
-                correlated,
-                keyed: None,
-            })
+            Ok(Bound { query, correlated })
         }
     }
 }
@@ -155,25 +150,26 @@ fn values(
     let columns = types
         .iter()
         .enumerate()
-        .map(|(i, t)| made_column(format!("column_{i}").into(), t))
+        .map(|(i, t)| computed_column(format!("column_{i}").into(), t))
         .collect();
-    let plan = QueryPlan {
+    let query = Query {
         body: QueryBody::Rows(bound),
         columns,
         types,
         order: Vec::new(),
         limit: None,
+        description: None,
     };
     Ok(Bound {
-        plan,
+        query,
         correlated: b.correlated.get(),
-        keyed: None,
     })
 }
 
-/// ORDER BY of a set operation by result columns, by name or number; `None` where there is more to it.
+/// ORDER BY of a set operation by result columns, by name or number; `None` where there is more to
+/// it.
 pub(super) fn result_order(
-    plan: &QueryPlan,
+    plan: &Query,
     order: &[OrderItem],
 ) -> Result<Option<Vec<ResultOrder>>, SqlError> {
     let mut out = Vec::with_capacity(order.len());
@@ -190,7 +186,7 @@ pub(super) fn result_order(
 }
 
 /// Which result column a member of ORDER BY is; `None`: an expression.
-fn result_column(plan: &QueryPlan, e: &ast::Expr) -> Result<Option<usize>, SqlError> {
+fn result_column(plan: &Query, e: &ast::Expr) -> Result<Option<usize>, SqlError> {
     let unknown = |name: &dyn std::fmt::Display| {
         SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[name, &"order clause"])
     };
@@ -223,7 +219,8 @@ fn result_column(plan: &QueryPlan, e: &ast::Expr) -> Result<Option<usize>, SqlEr
     }
 }
 
-/// The rows of a query in the order of expressions of its result columns, as far as `limit` lets them through: a query block over it.
+/// The rows of a query in the order of expressions of its result columns, as far as `limit` lets
+/// them through: a query block over it.
 ///
 /// # Errors
 /// 3028 of aggregates and window functions.
@@ -235,7 +232,8 @@ pub(super) fn ordered(
     outer: Option<&BlockBinder<'_>>,
 ) -> Result<Bound, SqlError> {
     let Bound {
-        plan, correlated, ..
+        query: plan,
+        correlated,
     } = bound;
     let types = plan.types.clone();
     let columns: Vec<ColumnMeta> = plan
@@ -270,12 +268,13 @@ pub(super) fn ordered(
         alias: alias.clone(),
         columns: named,
     });
-    b.tables.push(TableSlot {
+    b.tables.push(Table {
         alias,
         used: vec![true; columns.len()],
         nullable: false,
         merged: false,
-        source: TableSource::Derived(Box::new(plan.clone())),
+        source: Source::Derived(Box::new(plan.clone())),
+        hints: IndexHints::default(),
     });
     let select: Vec<Expr> = types
         .iter()
@@ -308,44 +307,28 @@ pub(super) fn ordered(
             });
         }
     }
-    let mut block = Block {
-        tables: b.tables,
-        joins: Vec::new(),
-        constant_filter: Vec::new(),
-        group: None,
-        having: Vec::new(),
-        windows: Vec::new(),
+    let block = Block {
         select,
-        distinct: false,
         order: keys,
-        ordered: false,
-        subqueries: b.subqueries,
-        lock: RowLocking::NONE,
-        changed: 0,
-        calc_found_rows: false,
         deprecated: b.deprecated,
-        unplanned: None,
+        pads_char: cx.pads_char(),
+        ..Block::of_tables(b.tables, b.subqueries)
     };
-    super::merged::forget(&mut block);
-    let info = FromInfo {
-        hints: vec![Hints::default()],
-        ..FromInfo::default()
-    };
-    crate::access::optimize(cx, &mut block, Vec::new(), &info, limit.is_some());
     Ok(Bound {
-        plan: QueryPlan {
+        query: Query {
             body: QueryBody::Block(Box::new(block)),
             columns,
             types,
             order: Vec::new(),
             limit,
+            description: None,
         },
         correlated: correlated || b.correlated.get(),
-        keyed: None,
     })
 }
 
-/// Whether an operand of a set operation is one itself that is done together with it: what is distinct at last need not be so before.
+/// Whether an operand of a set operation is one itself that is done together with it: what is
+/// distinct at last need not be so before.
 fn is_chained(operand: &AstBody, op: ast::SetOp, distinct: bool) -> bool {
     match operand {
         AstBody::SetOperation {
@@ -362,7 +345,7 @@ fn is_chained(operand: &AstBody, op: ast::SetOp, distinct: bool) -> bool {
 }
 
 /// The operands of a chain of set operations; `q` is part of the chain where it is one itself.
-fn chain<'q>(q: &'q QueryPlan, part: bool, out: &mut Vec<&'q QueryPlan>) {
+fn chain<'q>(q: &'q Query, part: bool, out: &mut Vec<&'q Query>) {
     match &q.body {
         QueryBody::Set {
             left,
@@ -378,7 +361,7 @@ fn chain<'q>(q: &'q QueryPlan, part: bool, out: &mut Vec<&'q QueryPlan>) {
 }
 
 /// The types of a chain's whole result count for its parts.
-fn set_types(q: &mut QueryPlan, types: &[ExprType]) {
+fn set_types(q: &mut Query, types: &[ExprType]) {
     if let QueryBody::Set {
         left,
         right,
@@ -401,7 +384,8 @@ fn name_of(op: ast::SetOp) -> &'static str {
     }
 }
 
-/// Whether NULL may be in a column that is made of columns of these types. `any`: one of them may have it.
+/// Whether NULL may be in a column that is made of columns of these types. `any`: one of them may
+/// have it.
 fn may_be_null(op: ast::SetOp, types: &[&ExprType], any: bool) -> bool {
     match op {
         ast::SetOp::Union => any,
@@ -410,7 +394,8 @@ fn may_be_null(op: ast::SetOp, types: &[&ExprType], any: bool) -> bool {
     }
 }
 
-/// The type of a column of a UNION or of another set operation; error 1271 where collations do not go together.
+/// The type of a column of a UNION or of another set operation; error 1271 where collations do not
+/// go together.
 pub(super) fn set_type(
     types: &[&ExprType],
     connection: CollationId,
@@ -440,6 +425,6 @@ pub(super) fn kept_column(name: Arc<str>, ty: &ExprType) -> ColumnMeta {
     };
     ColumnMeta {
         made: false,
-        ..made_column(name, ty)
+        ..computed_column(name, ty)
     }
 }

@@ -1,7 +1,8 @@
-//! UPDATE and DELETE of several tables: one query block finds the joined rows, of which each table's row is changed once.
+//! UPDATE and DELETE of several tables: one query block finds the joined rows, of which each
+//! table's row is changed once.
 //!
-//! As in MySQL, the table that is read first changes at once, where no later row is found by what changes; what the others become is computed
-//! from rows as they were read.
+//! As in MySQL, the table that is read first changes at once, where no later row is found by what
+//! changes; what the others become is computed from rows as they were read.
 
 use std::sync::Arc;
 
@@ -9,17 +10,15 @@ use nfold_catalog::TableDef;
 use nfold_sql::ast::{self, ColumnRef, ObjectName, TableRef};
 use nfold_types::{ErrorCode, SqlError};
 
-use super::dml::{conditions, found, refuse_own_table, value};
+use super::dml::{find_rows, refuse_own_table, value};
 use super::names::display;
 use super::{BindCx, BlockBinder};
-use crate::foreign::{Changed, ForeignKeys};
-use crate::logical::expr::{ColumnAt, Expr, is_constant};
-use crate::query::{
-    AccessKind, Assignment, Block, DeleteTablesPlan, JoinStep, Plan, PointPart, QueryBody,
-    TableSource, UpdateTablesPlan, UpdateTarget,
-};
+use crate::logical::clauses::{Assignment, UpdateTarget};
+use crate::logical::expr::ColumnAt;
+use crate::logical::query::{QueryBody, Source};
+use crate::logical::statement::{DeleteTables, Statement, UpdateTables};
 
-pub(super) fn update(cx: &BindCx<'_>, u: &ast::Update) -> Result<Plan, SqlError> {
+pub(super) fn update(cx: &BindCx<'_>, u: &ast::Update) -> Result<Statement, SqlError> {
     let mut b = BlockBinder::new(cx, None);
     let mut info = b.from(&u.tables)?;
     for (there, what) in [
@@ -33,7 +32,7 @@ pub(super) fn update(cx: &BindCx<'_>, u: &ast::Update) -> Result<Plan, SqlError>
             ));
         }
     }
-    let conditions = conditions(&mut b, &mut info, u.selection.as_ref())?;
+    let conditions = b.where_conditions(&mut info, u.selection.as_ref())?;
     b.clause = "field list";
     let places = u
         .assignments
@@ -64,22 +63,10 @@ pub(super) fn update(cx: &BindCx<'_>, u: &ast::Update) -> Result<Plan, SqlError>
         refuse_own_table(&target.table, &b.scope[0].alias, &b.subqueries)?;
     }
     let changed = targets.iter().fold(0, |set, t| set | 1 << t.slot);
-    let source = found(cx, b, info, conditions, (Vec::new(), false), changed)?;
-    let at_once = at_once(&source, &targets);
-    let assigned = targets.iter().map(|t| {
-        let columns = t.assignments.iter().map(|a| a.column);
-        columns.collect::<Vec<usize>>()
-    });
-    let assigned: Vec<Vec<usize>> = assigned.collect();
-    let roots = targets.iter().zip(&assigned);
-    let roots: Vec<_> = roots
-        .map(|(t, columns)| (&t.table, Changed::Updated(columns)))
-        .collect();
-    Ok(Plan::UpdateTables(Box::new(UpdateTablesPlan {
-        foreign: ForeignKeys::of(cx.foreign(), &roots),
+    let source = find_rows(cx, b, info, conditions, changed);
+    Ok(Statement::UpdateTables(Box::new(UpdateTables {
         source,
         targets,
-        at_once,
         ignore: u.ignore,
     })))
 }
@@ -94,18 +81,15 @@ fn place(b: &BlockBinder<'_>, c: &ColumnRef) -> Result<ColumnAt, SqlError> {
 fn changeable(b: &BlockBinder<'_>, at: ColumnAt, alone: bool) -> Result<Arc<TableDef>, SqlError> {
     let slot = usize::from(at.table);
     let (mut alias, mut source) = (&b.tables[slot].alias, &b.tables[slot].source);
-    if let TableSource::Table(table) = source {
+    if let Source::Table(table) = source {
         return Ok(table.clone());
     }
     let mut column = at.column;
-    // MySQL merges simple derived tables into the statement: what it names then stands inside of them.
-    while let TableSource::Derived(q) = source
+    // MySQL merges simple derived tables into the statement: what it names then stands inside of
+    // them.
+    while let Source::Derived(q) = source
         && !(alone && b.tables.len() == 1)
-        && let QueryBody::Block(block) = &q.body
-        && q.limit.is_none()
-        && block.group.is_none()
-        && !block.distinct
-        && !block.tables.is_empty()
+        && let (true, QueryBody::Block(block)) = (q.is_merged(), &q.body)
     {
         let Some(inner) = block.select[usize::from(column)].as_column() else {
             let name = &b.scope[slot].columns[usize::from(at.column)].name;
@@ -124,7 +108,7 @@ fn changeable(b: &BlockBinder<'_>, at: ColumnAt, alone: bool) -> Result<Arc<Tabl
 fn refuse_moved_twice(b: &BlockBinder<'_>, targets: &[UpdateTarget]) -> Result<(), SqlError> {
     for (n, one) in targets.iter().enumerate() {
         for other in &targets[n + 1..] {
-            let moves = |t: &UpdateTarget| assigns_key(t, 0);
+            let moves = |t: &UpdateTarget| t.assigns_key(0);
             if one.table.id == other.table.id && (moves(one) || moves(other)) {
                 return Err(SqlError::new(
                     ErrorCode::ER_MULTI_UPDATE_KEY_CONFLICT,
@@ -136,68 +120,13 @@ fn refuse_moved_twice(b: &BlockBinder<'_>, targets: &[UpdateTarget]) -> Result<(
     Ok(())
 }
 
-/// Whether a column of the index is assigned to.
-fn assigns_key(target: &UpdateTarget, index: usize) -> bool {
-    let mut parts = target.table.indexes[index].parts.iter();
-    parts.any(|p| target.assignments.iter().any(|a| a.column == p.column))
-}
-
-/// See [`UpdateTablesPlan::at_once`].
-fn at_once(block: &Block, targets: &[UpdateTarget]) -> Option<usize> {
-    let (first, later) = block.joins.split_first()?;
-    let at = targets.iter().position(|t| t.slot == first.table)?;
-    let target = &targets[at];
-    let same = |s: &TableSource| matches!(s, TableSource::Table(t) if t.id == target.table.id);
-    let named_twice = block.tables.iter().filter(|t| same(&t.source)).count() > 1;
-    let moves = assigns_key(target, first.access.index) || assigns_key(target, 0);
-    if named_twice || moves && !is_one_row(&target.table, first) {
-        return None;
-    }
-    // Whether a row of another table matches must not depend on what was assigned for the one before.
-    let assigned = |e: &Expr| {
-        e.as_column().is_some_and(|at| {
-            usize::from(at.table) == target.slot
-                && target
-                    .assignments
-                    .iter()
-                    .any(|a| a.column == usize::from(at.column))
-        })
-    };
-    let reads = |e: &Expr| e.any(&mut |e| assigned(e));
-    let looks = |step: &JoinStep| {
-        let found = match &step.access.kind {
-            AccessKind::Hash { keys, .. } => keys.iter().any(|k| reads(&k.outer)),
-            // Keys that are looked up are looked up once.
-            AccessKind::Points(_) => false,
-            _ => step.access.implied.iter().any(reads),
-        };
-        let ends = step.nest.iter().flat_map(|nest| &nest.ends);
-        let tested = step.on.iter().chain(&step.filter);
-        found || tested.chain(ends.flat_map(|end| &end.on)).any(reads)
-    };
-    (targets.len() == 1 || !later.iter().any(looks)).then_some(at)
-}
-
-/// Whether constants name one row.
-fn is_one_row(table: &TableDef, step: &JoinStep) -> bool {
-    let index = &table.indexes[step.access.index];
-    let constant =
-        |p: &PointPart| matches!(p, PointPart::Eq { expr, null_safe: false } if is_constant(expr));
-    match &step.access.kind {
-        AccessKind::Points(parts) => {
-            index.is_unique() && parts.len() == index.parts.len() && parts.iter().all(constant)
-        }
-        _ => false,
-    }
-}
-
-pub(super) fn delete(cx: &BindCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError> {
+pub(super) fn delete(cx: &BindCx<'_>, d: &ast::Delete) -> Result<Statement, SqlError> {
     let slots = slots_of(cx.db, d)?;
     let mut b = BlockBinder::new(cx, None);
     let mut info = b.from(&d.from)?;
     let mut targets = Vec::with_capacity(slots.len());
     for slot in slots {
-        let TableSource::Table(table) = &b.tables[slot].source else {
+        let Source::Table(table) = &b.tables[slot].source else {
             return Err(SqlError::new(
                 ErrorCode::ER_NON_UPDATABLE_TABLE,
                 &[&b.tables[slot].alias, &"DELETE"],
@@ -205,18 +134,13 @@ pub(super) fn delete(cx: &BindCx<'_>, d: &ast::Delete) -> Result<Plan, SqlError>
         };
         targets.push((table.clone(), slot));
     }
-    let conditions = conditions(&mut b, &mut info, d.selection.as_ref())?;
+    let conditions = b.where_conditions(&mut info, d.selection.as_ref())?;
     for (table, slot) in &targets {
         refuse_own_table(table, &b.scope[*slot].alias, &b.subqueries)?;
     }
     let changed = targets.iter().fold(0, |set, (_, slot)| set | 1 << slot);
-    let source = found(cx, b, info, conditions, (Vec::new(), false), changed)?;
-    let roots: Vec<_> = targets
-        .iter()
-        .map(|(table, _)| (table, Changed::Deleted))
-        .collect();
-    Ok(Plan::DeleteTables(Box::new(DeleteTablesPlan {
-        foreign: ForeignKeys::of(cx.foreign(), &roots),
+    let source = find_rows(cx, b, info, conditions, changed);
+    Ok(Statement::DeleteTables(Box::new(DeleteTables {
         source,
         targets,
         ignore: d.ignore,
@@ -250,7 +174,8 @@ fn named<'a>(t: &'a TableRef, out: &mut Vec<Named<'a>>) {
     }
 }
 
-/// The slots of the tables in DELETE's list: an alias stands without a database, a table's own name means that of its database.
+/// The slots of the tables in DELETE's list: an alias stands without a database, a table's own name
+/// means that of its database.
 ///
 /// # Errors
 /// 1046, 1066, 1109.

@@ -5,13 +5,13 @@ use nfold_types::sql_type::NOT_FIXED_DECIMALS;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
 
 use super::compare::{is_double, is_year_text, row_kind};
+use crate::logical::clauses::AggFunc;
 use crate::logical::collate::{self, Operand, listed_number};
 use crate::logical::common_type::float_shape;
 use crate::logical::expr::{
     ArithOp, Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, operand,
 };
 use crate::logical::mode::SqlMode;
-use crate::query::AggFunc;
 
 /// Conditions put together with AND; a single one stays as it is.
 pub(crate) fn and(mut list: Vec<Expr>) -> Expr {
@@ -27,8 +27,9 @@ pub(crate) fn and(mut list: Vec<Expr>) -> Expr {
     }
 }
 
-/// How an operand is compared with the members of a list. Members of several kinds are compared one by one, each in its own way; of a
-/// list of rows it is not known which kinds stand in which column, so the one is taken that suits the operand.
+/// How an operand is compared with the members of a list. Members of several kinds are compared one
+/// by one, each in its own way; of a list of rows it is not known which kinds stand in which
+/// column, so the one is taken that suits the operand.
 pub(crate) fn list_kind(
     left: &Expr,
     members: &[ExprType],
@@ -106,7 +107,8 @@ fn integer(digits: u32, unsigned: bool, nullable: bool) -> ExprType {
     ty
 }
 
-/// Type of an arithmetic operator (manual, "Arithmetic Operators"); length and digits as MySQL's `Item_func_*::result_precision`.
+/// Type of an arithmetic operator (manual, "Arithmetic Operators"); length and digits as MySQL's
+/// `Item_func_*::result_precision`.
 pub(crate) fn arith_type(op: ArithOp, a: &ExprType, b: &ExprType, mode: SqlMode) -> ExprType {
     let numeric = |t: &ExprType| {
         if t.class().is_temporal() {
@@ -160,8 +162,9 @@ pub(crate) fn arith_type(op: ArithOp, a: &ExprType, b: &ExprType, mode: SqlMode)
     ty
 }
 
-/// Type of a bit operator: a binary string where the operands are binary strings and not all of them are literals that act as numbers,
-/// otherwise an unsigned integer (manual, "Bit Functions and Operators").
+/// Type of a bit operator: a binary string where the operands are binary strings and not all of
+/// them are literals that act as numbers, otherwise an unsigned integer (manual, "Bit Functions and
+/// Operators").
 pub(crate) fn bits_type(operands: &[&ExprType], nullable: bool) -> ExprType {
     let binary = |t: &&ExprType| {
         t.class() == Class::String

@@ -1,7 +1,9 @@
-//! Window functions: where they may stand, what their windows are, and in which passes they are computed.
+//! Window functions: where they may stand, what their windows are, and in which passes they are
+//! computed.
 //!
-//! A call that is met becomes a [`Draft`] and a column of the slot [`WINDOWS`]. When the whole block is known, its windows are resolved
-//! ([`Specs`]), a grouping has taken their expressions over to the grouped row, and [`passes`] gives each call its place.
+//! A call that is met becomes a [`WindowDraft`] and a column of the slot [`WINDOWS`]. When the
+//! whole block is known, its windows are resolved ([`WindowSpecs`]), a grouping has taken their
+//! expressions over to the grouped row, and [`passes`] gives each call its place.
 
 use std::sync::Arc;
 
@@ -9,16 +11,15 @@ use nfold_catalog::schema::eq_name;
 use nfold_sql::ast::{self, FunctionCall, Ident, Window};
 use nfold_types::{CollationId, ErrorCode, SqlError, TextSize, TypeKind, Value};
 
-use super::group::{Grouper, Place};
+use super::group::{GroupPosition, Grouper};
 use super::types::{aggregate_named, aggregate_type, arith_type};
 use super::{BlockBinder, WINDOWS};
+use crate::logical::clauses::{AggFunc, OrderKey};
 use crate::logical::collate;
 use crate::logical::expr::{
     ArithOp, Class, CmpKind, ColumnAt, Expr, ExprKind, ExprType, is_constant,
 };
-use crate::query::{
-    AggFunc, FrameBound, OrderKey, WindowCall, WindowFrame, WindowFunc, WindowPass,
-};
+use crate::logical::window::{FrameBound, WindowCall, WindowFrame, WindowFunc, WindowPass};
 
 /// What a window without a name is called.
 const UNNAMED: &str = "<unnamed window>";
@@ -27,7 +28,7 @@ const UNNAMED: &str = "<unnamed window>";
 const MAX_WINDOWS: usize = 127;
 
 /// A call, bound but for its window.
-pub(crate) struct Draft {
+pub(crate) struct WindowDraft {
     func: WindowFunc,
     pub args: Vec<Expr>,
     number: Option<Expr>,
@@ -35,22 +36,22 @@ pub(crate) struct Draft {
     ty: ExprType,
 }
 
-impl Draft {
+impl WindowDraft {
     /// Whether it is the same function of the same arguments, over whatever window.
-    pub fn is_like(&self, other: &Draft) -> bool {
+    pub fn is_like(&self, other: &WindowDraft) -> bool {
         self.func == other.func && self.args == other.args && self.number == other.number
     }
 }
 
 /// The windows of a block.
 #[derive(Default)]
-pub(crate) struct Specs {
-    pub list: Vec<Spec>,
+pub(crate) struct WindowSpecs {
+    pub list: Vec<WindowSpec>,
     /// The window of each draft.
     of: Vec<usize>,
 }
 
-impl Specs {
+impl WindowSpecs {
     /// The members of all windows.
     pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         self.list.iter_mut().flat_map(|s| {
@@ -65,10 +66,10 @@ impl Specs {
         for spec in &mut self.list {
             let name = spec.name.clone();
             for (n, e) in spec.partition.iter_mut().enumerate() {
-                *e = g.rewrite(e.clone(), Place::Window(&name, n))?;
+                *e = g.rewrite(e.clone(), GroupPosition::Window(&name, n))?;
             }
             for (n, k) in spec.order.iter_mut().enumerate() {
-                k.expr = g.rewrite(k.expr.clone(), Place::Window(&name, n))?;
+                k.expr = g.rewrite(k.expr.clone(), GroupPosition::Window(&name, n))?;
             }
         }
         Ok(())
@@ -76,7 +77,7 @@ impl Specs {
 }
 
 /// A window with what it has inherited.
-pub(crate) struct Spec {
+pub(crate) struct WindowSpec {
     pub name: Arc<str>,
     pub partition: Vec<Expr>,
     pub order: Vec<OrderKey>,
@@ -200,7 +201,7 @@ impl BlockBinder<'_> {
         let ty = self.window_type(func, &args, &call.name)?;
         let too_many = |_| SqlError::new(ErrorCode::ER_TOO_MANY_FIELDS, &[]);
         let column = u16::try_from(self.windows.len()).map_err(too_many)?;
-        self.windows.push(Draft {
+        self.windows.push(WindowDraft {
             func,
             args,
             number,
@@ -250,14 +251,21 @@ impl BlockBinder<'_> {
     }
 
     /// All windows of the block: those of the WINDOW clause, then those written out behind OVER.
-    pub(super) fn window_specs(&mut self, named: &[(Ident, Window)]) -> Result<Specs, SqlError> {
+    pub(super) fn window_specs(
+        &mut self,
+        named: &[(Ident, Window)],
+    ) -> Result<WindowSpecs, SqlError> {
         let drafts = std::mem::take(&mut self.windows);
         let specs = self.specs_of(named, &drafts);
         self.windows = drafts;
         specs
     }
 
-    fn specs_of(&mut self, named: &[(Ident, Window)], drafts: &[Draft]) -> Result<Specs, SqlError> {
+    fn specs_of(
+        &mut self,
+        named: &[(Ident, Window)],
+        drafts: &[WindowDraft],
+    ) -> Result<WindowSpecs, SqlError> {
         let mut written: Vec<(Arc<str>, &Window)> = Vec::new();
         for (name, window) in named {
             written.push((name.value.as_str().into(), window));
@@ -290,11 +298,11 @@ impl BlockBinder<'_> {
         let windows: Vec<&Window> = written.iter().map(|(_, w)| *w).collect();
         inherit(named, &windows, &mut list)?;
         list.iter().try_for_each(check_frame)?;
-        Ok(Specs { list, of })
+        Ok(WindowSpecs { list, of })
     }
 
     /// A window's own members.
-    fn spec(&mut self, name: &Arc<str>, window: &Window) -> Result<Spec, SqlError> {
+    fn spec(&mut self, name: &Arc<str>, window: &Window) -> Result<WindowSpec, SqlError> {
         let clause = self.clause;
         self.window_spec = Some(name.clone());
         let spec = self.spec_members(name, window);
@@ -303,7 +311,7 @@ impl BlockBinder<'_> {
         spec
     }
 
-    fn spec_members(&mut self, name: &Arc<str>, window: &Window) -> Result<Spec, SqlError> {
+    fn spec_members(&mut self, name: &Arc<str>, window: &Window) -> Result<WindowSpec, SqlError> {
         self.clause = "window partition by";
         let mut partition: Vec<Expr> = Vec::new();
         for e in &window.partition_by {
@@ -328,7 +336,7 @@ impl BlockBinder<'_> {
                 end: self.bound(name, &f.end, false)?,
             }),
         };
-        Ok(Spec {
+        Ok(WindowSpec {
             name: name.clone(),
             partition,
             order,
@@ -419,11 +427,12 @@ fn place_of(named: &[(Ident, Window)], name: &Ident) -> Result<usize, SqlError> 
     found.ok_or_else(|| SqlError::new(ErrorCode::ER_WINDOW_NO_SUCH_WINDOW, &[&name.value]))
 }
 
-/// Gives windows what they have from those that they name. `windows`: as they were written, each with its place in `list`.
+/// Gives windows what they have from those that they name. `windows`: as they were written, each
+/// with its place in `list`.
 fn inherit(
     named: &[(Ident, Window)],
     windows: &[&Window],
-    list: &mut [Spec],
+    list: &mut [WindowSpec],
 ) -> Result<(), SqlError> {
     let mut parents = Vec::new();
     for window in windows {
@@ -480,7 +489,8 @@ fn inherit(
     Ok(())
 }
 
-/// Whether a literal is no number, negative, or (`whole`) has digits after the point. What is no literal is looked at when it is known.
+/// Whether a literal is no number, negative, or (`whole`) has digits after the point. What is no
+/// literal is looked at when it is known.
 fn is_wrong_amount(e: &Expr, whole: bool) -> bool {
     match &e.kind {
         ExprKind::Const(Value::Null) => true,
@@ -493,7 +503,7 @@ fn is_wrong_amount(e: &Expr, whole: bool) -> bool {
     }
 }
 
-fn check_frame(spec: &Spec) -> Result<(), SqlError> {
+fn check_frame(spec: &WindowSpec) -> Result<(), SqlError> {
     let Some(frame) = &spec.frame else {
         return Ok(());
     };
@@ -559,11 +569,12 @@ fn check_number(func: WindowFunc, e: &Expr) -> Result<(), SqlError> {
     }
 }
 
-/// The passes that compute `drafts`, whose slots come behind `slots` others, and where each of them has its result.
+/// The passes that compute `drafts`, whose slots come behind `slots` others, and where each of them
+/// has its result.
 pub(super) fn passes(
     b: &BlockBinder<'_>,
-    drafts: Vec<Draft>,
-    specs: &Specs,
+    drafts: Vec<WindowDraft>,
+    specs: &WindowSpecs,
     slots: usize,
 ) -> (Vec<WindowPass>, Vec<ColumnAt>) {
     let mut passes: Vec<WindowPass> = Vec::new();
@@ -574,7 +585,7 @@ pub(super) fn passes(
     };
     let mut turns: Vec<usize> = (0..drafts.len()).collect();
     turns.sort_by_key(|n| sorts(*n));
-    let mut drafts: Vec<Option<Draft>> = drafts.into_iter().map(Some).collect();
+    let mut drafts: Vec<Option<WindowDraft>> = drafts.into_iter().map(Some).collect();
     let mut places = vec![
         ColumnAt {
             table: 0,
@@ -633,7 +644,7 @@ pub(super) fn place(e: &mut Expr, places: &[ColumnAt]) {
     }
 }
 
-fn frame_of(b: &BlockBinder<'_>, spec: &Spec) -> WindowFrame {
+fn frame_of(b: &BlockBinder<'_>, spec: &WindowSpec) -> WindowFrame {
     match &spec.frame {
         None if spec.order.is_empty() => WindowFrame {
             start: FrameBound::Unbounded,
@@ -650,7 +661,7 @@ fn frame_of(b: &BlockBinder<'_>, spec: &Spec) -> WindowFrame {
     }
 }
 
-fn bound_of(b: &BlockBinder<'_>, spec: &Spec, range: bool, bound: &Bound) -> FrameBound {
+fn bound_of(b: &BlockBinder<'_>, spec: &WindowSpec, range: bool, bound: &Bound) -> FrameBound {
     match bound {
         Bound::Unbounded => FrameBound::Unbounded,
         Bound::CurrentRow if range => FrameBound::Peers,

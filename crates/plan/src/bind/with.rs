@@ -1,9 +1,12 @@
-//! WITH: each reference to a common table expression is a derived table of its own. One that names itself is a [`Recursion`], in whose steps its name is a
-//! derived table of the rows that they have not seen.
+//! WITH: each reference to a common table expression is a derived table of its own. One that names
+//! itself is a [`Recursion`], in whose steps its name is a derived table of the rows that they have
+//! not seen.
 //!
 //! # Invariants
-//! - W1: a definition is bound as if it stood where it is defined: it sees the definitions before it and around its WITH, not those where it is named.
-//! - W2: what gives other values when it is run again (`RAND()`) is named once, or not at all: MySQL runs a definition once, however often it is named.
+//! - W1: a definition is bound as if it stood where it is defined: it sees the definitions before
+//!   it and around its WITH, not those where it is named.
+//! - W2: what gives other values when it is run again (`RAND()`) is named once, or not at all:
+//!   MySQL runs a definition once, however often it is named.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -12,14 +15,16 @@ use nfold_catalog::{ColumnDef, ColumnDefault};
 use nfold_sql::ast::{self, ObjectName, QueryBody as AstBody, SetOp, With};
 use nfold_types::{CollationId, ErrorCode, SqlError};
 
-use super::keyed::Asked;
 use super::{BindCx, BlockBinder, block, set};
+use crate::logical::clauses::ColumnMeta;
 use crate::logical::expr::{Class, Coercibility, ExprType};
 use crate::logical::func::is_volatile;
-use crate::query::{ColumnMeta, QueryBody, QueryPlan, Recursion, TableSource};
-use crate::walk;
+use crate::logical::query::SubqueryForm;
+use crate::logical::query::{Query, QueryBody, Recursion};
+use crate::logical::walk;
 
-/// References of one statement, nested ones included: definitions that name one another twice each are twice as many with each.
+/// References of one statement, nested ones included: definitions that name one another twice each
+/// are twice as many with each.
 const MAX_REFERENCES: usize = 1000;
 
 /// The common table expressions in sight: some of one WITH, and those around it.
@@ -33,7 +38,7 @@ pub struct Ctes<'a> {
     /// The one that is being defined, where its rows may be named.
     own: Option<&'a Own>,
     /// Told where it is named although it may not be.
-    asked: Option<&'a Cell<bool>>,
+    recursion_named: Option<&'a Cell<bool>>,
     /// How often each is named so far.
     named: &'a [Cell<usize>],
     /// References that are left, of the statement.
@@ -46,17 +51,18 @@ pub struct Ctes<'a> {
 /// A common table expression, as the part of it that names it sees it.
 struct Own {
     /// Its rows.
-    rows: QueryPlan,
+    rows: Query,
     /// [`BindCx::depth`] of that part.
     depth: usize,
     named: Cell<bool>,
 }
 
-/// Calls `f` with the common table expressions of `with` in sight; `outer` is what is around the query that they belong to.
+/// Calls `f` with the common table expressions of `with` in sight; `outer` is what is around the
+/// query that they belong to.
 ///
 /// # Errors
 /// Two of one name; those of `f`.
-pub(super) fn in_sight<T>(
+pub(super) fn with_ctes<T>(
     cx: &BindCx<'_>,
     with: Option<&With>,
     outer: Option<&BlockBinder<'_>>,
@@ -79,7 +85,7 @@ pub(super) fn in_sight<T>(
         count: tables.len(),
         recursive: with.recursive,
         own: None,
-        asked: None,
+        recursion_named: None,
         named: &named,
         left: cx.ctes.map_or(&first, |around| around.left),
         outer,
@@ -103,14 +109,16 @@ impl<'a> Ctes<'a> {
 }
 
 impl<'b> BlockBinder<'b> {
-    /// The definition that `name` means, bound, and the names of its columns, as far as they are given; `None`: it is no common table expression.
+    /// The definition that `name` means, bound, and the names of its columns, as far as they are
+    /// given; `None`: it is no common table expression.
     ///
     /// # Errors
-    /// Those of the definition; 1235 for one that gives other values each time and is named twice, and for too many references.
+    /// Those of the definition; 1235 for one that gives other values each time and is named twice,
+    /// and for too many references.
     pub(super) fn common_table(
         &self,
         name: &ObjectName,
-    ) -> Result<Option<(QueryPlan, &'b [ast::Ident])>, SqlError> {
+    ) -> Result<Option<(Query, &'b [ast::Ident])>, SqlError> {
         let named = |ctes: &'b Ctes<'b>| ctes.find(name).filter(|_| name.schema.is_none());
         let Some((ctes, at)) = self.cx.ctes.and_then(named) else {
             return Ok(None);
@@ -129,7 +137,7 @@ impl<'b> BlockBinder<'b> {
         let before = Ctes {
             count: at,
             own: None,
-            asked: None,
+            recursion_named: None,
             ..ctes
         };
         let cx = BindCx {
@@ -137,7 +145,8 @@ impl<'b> BlockBinder<'b> {
             derived: !self.cx.keeps_derived,
             ..*self.cx
         };
-        // Columns from around the WITH are in reach of a block that has the same around it, and of no other.
+        // Columns from around the WITH are in reach of a block that has the same around it, and of
+        // no other.
         let same =
             |around: &&BlockBinder<'_>| ctes.outer.is_some_and(|o| std::ptr::addr_eq(o, *around));
         let outer = self.outer.filter(same);
@@ -147,12 +156,12 @@ impl<'b> BlockBinder<'b> {
         };
         let bound = bound.unwrap_or_else(|| match outer {
             Some(outer) => {
-                let bound = block::bind_subquery(&cx, &cte.query, outer, Asked::Rows)?;
-                Ok((bound.plan, bound.correlated))
+                let bound = block::bind_subquery(&cx, &cte.query, outer, SubqueryForm::Rows)?;
+                Ok((bound.query, bound.correlated))
             }
             None => Ok((block::bind_query(&cx, &cte.query, None)?, false)),
         });
-        let (mut plan, correlated) = bound.map_err(|e| {
+        let (mut query, correlated) = bound.map_err(|e| {
             let unknown = e.code == ErrorCode::ER_BAD_FIELD_ERROR;
             match unknown && ctes.outer.is_some() && outer.is_none() {
                 true => SqlError::not_supported(
@@ -166,22 +175,22 @@ impl<'b> BlockBinder<'b> {
         }
         let times = ctes.named[at].get();
         ctes.named[at].set(times + 1);
-        if times > 0 && is_volatile_query(self.cx, &mut plan) {
+        if times > 0 && is_volatile_query(self.cx, &mut query) {
             return Err(SqlError::not_supported(
                 "several references to a common table expression that gives other values each time",
             ));
         }
-        Ok(Some((plan, &cte.columns)))
+        Ok(Some((query, &cte.columns)))
     }
 }
 
 impl BlockBinder<'_> {
     /// The rows of the common table expression that is being defined.
-    fn own_rows(&self, ctes: &Ctes<'_>, cte: &ast::Cte) -> Result<QueryPlan, SqlError> {
+    fn own_rows(&self, ctes: &Ctes<'_>, cte: &ast::Cte) -> Result<Query, SqlError> {
         let error = |code| SqlError::new(code, &[&cte.name.value]);
         let Some(own) = ctes.own else {
-            if let Some(asked) = ctes.asked {
-                asked.set(true);
+            if let Some(named) = ctes.recursion_named {
+                named.set(true);
             }
             let AstBody::SetOperation {
                 op: SetOp::Union,
@@ -238,7 +247,8 @@ fn union_of(body: &AstBody) -> Option<(bool, &AstBody, &AstBody)> {
     }
 }
 
-/// Adds the query blocks that a UNION's right side adds to its left one, the last first: several where all is UNION ALL.
+/// Adds the query blocks that a UNION's right side adds to its left one, the last first: several
+/// where all is UNION ALL.
 fn add_operands<'q>(distinct: bool, body: &'q AstBody, out: &mut Vec<(bool, &'q AstBody)>) {
     match union_of(body) {
         Some((false, left, right)) if !distinct => {
@@ -297,11 +307,11 @@ fn names_itself(
     body: &AstBody,
     outer: Option<&BlockBinder<'_>>,
 ) -> bool {
-    let asked = Cell::new(false);
+    let named = Cell::new(false);
     let before: Vec<usize> = ctes.named.iter().map(Cell::get).collect();
     let left = ctes.left.get();
     let trial = Ctes {
-        asked: Some(&asked),
+        recursion_named: Some(&named),
         ..*ctes
     };
     let cx = BindCx {
@@ -313,7 +323,7 @@ fn names_itself(
         cell.set(n);
     }
     ctes.left.set(left);
-    bound.is_err() && asked.get()
+    bound.is_err() && named.get()
 }
 
 /// Whether all rows are different, by the UNION before each recursive query block.
@@ -329,14 +339,15 @@ fn all_distinct(steps: &[(bool, &AstBody)]) -> Result<bool, SqlError> {
     }
 }
 
-/// Binds the definition of `ctes`' next one, where it names itself: `None` where it does not. `number` tells it from others.
+/// Binds the definition of `ctes`' next one, where it names itself: `None` where it does not.
+/// `number` tells it from others.
 fn recursion(
     cx: &BindCx<'_>,
     ctes: &Ctes<'_>,
     query: &ast::Query,
     number: u32,
     outer: Option<&BlockBinder<'_>>,
-) -> Result<Option<(QueryPlan, bool)>, SqlError> {
+) -> Result<Option<(Query, bool)>, SqlError> {
     let Some(parts) = parts(cx, ctes, query, outer) else {
         return Ok(None);
     };
@@ -347,7 +358,7 @@ fn recursion(
     let cx = &cx.deeper()?;
     let seed = set::set_body(cx, &parts.seed, outer)?;
     let mut correlated = seed.correlated;
-    let seed = seed.plan;
+    let seed = seed.query;
     let types = seed
         .types
         .iter()
@@ -367,12 +378,13 @@ fn recursion(
         .zip(&types)
         .map(|(c, t)| set::kept_column(c.name.clone(), t))
         .collect();
-    let own = QueryPlan {
+    let own = Query {
         body: QueryBody::Working(number),
         columns: columns.clone(),
         types: types.clone(),
         order: Vec::new(),
         limit: None,
+        description: None,
     };
     let distinct = all_distinct(&parts.steps)?;
     let mut steps = Vec::with_capacity(bodies.len());
@@ -386,9 +398,9 @@ fn recursion(
             ));
         }
         let name = &ctes.tables[ctes.count].name.value;
-        check_step(name, &step.plan, number, whole)?;
+        check_step(name, &step.query, whole)?;
         correlated |= step.correlated;
-        steps.push(step.plan);
+        steps.push(step.query);
     }
     let names = &ctes.tables[ctes.count].columns;
     let stored = |(n, (meta, ty)): (usize, (&ColumnMeta, &ExprType))| ColumnDef {
@@ -403,9 +415,10 @@ fn recursion(
         comment: Box::default(),
         own_charset: true,
     };
-    let plan = QueryPlan {
+    let bound = Query {
         body: QueryBody::Recursive(Box::new(Recursion {
             number,
+            name: ctes.tables[ctes.count].name.value.as_str().into(),
             seed,
             steps,
             distinct,
@@ -415,8 +428,9 @@ fn recursion(
         types,
         order: Vec::new(),
         limit: block::limit(cx, query.limit.as_ref())?,
+        description: None,
     };
-    Ok(Some((plan, correlated)))
+    Ok(Some((bound, correlated)))
 }
 
 /// The type of a recursion's column: steps may make greater numbers than those that the seed has.
@@ -428,13 +442,14 @@ fn any_value_of(mut ty: ExprType) -> ExprType {
     ty
 }
 
-/// Binds a recursive query block, in which the name of what is being defined is that of the rows `own`; `None` where it does not stand there.
+/// Binds a recursive query block, in which the name of what is being defined is that of the rows
+/// `own`; `None` where it does not stand there.
 fn bind_step(
     cx: &BindCx<'_>,
     ctes: &Ctes<'_>,
     body: &AstBody,
     outer: Option<&BlockBinder<'_>>,
-    rows: &QueryPlan,
+    rows: &Query,
 ) -> Result<Option<block::Bound>, SqlError> {
     let own = Own {
         rows: rows.clone(),
@@ -453,7 +468,7 @@ fn bind_step(
     if !own.named.get() {
         return Ok(None);
     }
-    match step.plan.types.len() == rows.types.len() {
+    match step.query.types.len() == rows.types.len() {
         true => Ok(Some(step)),
         false => Err(SqlError::new(
             ErrorCode::ER_WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
@@ -462,7 +477,8 @@ fn bind_step(
     }
 }
 
-/// The recursive query block, if this is one, and whether it has neither DISTINCT nor ORDER BY nor LIMIT.
+/// The recursive query block, if this is one, and whether it has neither DISTINCT nor ORDER BY nor
+/// LIMIT.
 fn step_of(body: &AstBody) -> Option<(&AstBody, bool)> {
     match body {
         AstBody::Select(s) => Some((body, !s.distinct)),
@@ -476,7 +492,7 @@ fn step_of(body: &AstBody) -> Option<(&AstBody, bool)> {
 }
 
 /// What a recursive query block may not do.
-fn check_step(name: &str, step: &QueryPlan, number: u32, whole: bool) -> Result<(), SqlError> {
+fn check_step(name: &str, step: &Query, whole: bool) -> Result<(), SqlError> {
     let QueryBody::Block(block) = &step.body else {
         let what = "recursive query blocks that are none";
         return Err(SqlError::not_supported(what));
@@ -492,18 +508,13 @@ fn check_step(name: &str, step: &QueryPlan, number: u32, whole: bool) -> Result<
             &[&name],
         ));
     }
-    let is_own = |source: &TableSource| matches!(source, TableSource::Derived(q) if q.body == QueryBody::Working(number));
-    if block.tables.iter().any(|t| t.nullable && is_own(&t.source)) {
-        return Err(SqlError::new(
-            ErrorCode::ER_CTE_RECURSIVE_FORBIDDEN_JOIN_ORDER,
-            &[&name],
-        ));
-    }
     Ok(())
 }
 
-fn is_volatile_query(cx: &BindCx<'_>, plan: &mut QueryPlan) -> bool {
+fn is_volatile_query(cx: &BindCx<'_>, query: &mut Query) -> bool {
     let mut found = false;
-    walk::all(plan, &mut |e| found = found || is_volatile(cx.funcs, e));
+    walk::each_expr(query, 1, &mut |e, _| {
+        found = found || is_volatile(cx.funcs, e)
+    });
     found
 }

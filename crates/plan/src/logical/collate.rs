@@ -1,4 +1,5 @@
-//! Which collation and which type a result has when several expressions meet (manual, "Collation Coercibility in Expressions").
+//! Which collation and which type a result has when several expressions meet (manual, "Collation
+//! Coercibility in Expressions").
 
 use nfold_types::collation::CollationId;
 use nfold_types::{ErrorCode, SqlError, TypeKind, Value};
@@ -14,7 +15,8 @@ pub struct Merged {
 }
 
 impl Merged {
-    /// As the result of a function that gives a string: one made from numbers and dates alone is a string like a literal.
+    /// As the result of a function that gives a string: one made from numbers and dates alone is a
+    /// string like a literal.
     pub fn of_string(mut self) -> Merged {
         if self.coercibility == Coercibility::Numeric {
             self.coercibility = Coercibility::Coercible;
@@ -23,7 +25,8 @@ impl Merged {
     }
 }
 
-/// Collation and coercibility of an expression used as a string: numbers and dates are text of the connection's collation.
+/// Collation and coercibility of an expression used as a string: numbers and dates are text of the
+/// connection's collation.
 pub fn as_string(ty: &ExprType, connection: CollationId) -> Merged {
     match ty.class() {
         Class::String => Merged {
@@ -82,7 +85,8 @@ fn merge_two(a: Merged, b: Merged) -> Option<Merged> {
             (b, a)
         };
         let (fc, lc) = (firm.collation.known(), loose.collation.known());
-        // A binary string stays binary whatever it meets, unless the other side is explicit or loose constants convert.
+        // A binary string stays binary whatever it meets, unless the other side is explicit or
+        // loose constants convert.
         if fc.charset != lc.charset
             && firm.coercibility >= Coercibility::Implicit
             && loose.coercibility == Coercibility::Implicit
@@ -191,7 +195,8 @@ pub fn comparable<'e>(
     Ok(merged)
 }
 
-/// The collation in which texts are compared that stand in one list; `None` where they are not all texts.
+/// The collation in which texts are compared that stand in one list; `None` where they are not all
+/// texts.
 pub fn of_texts<'e>(
     types: impl Iterator<Item = &'e ExprType> + Clone,
     connection: CollationId,
@@ -268,7 +273,8 @@ pub fn mix_error(list: &[Merged], operation: &str) -> SqlError {
     }
 }
 
-/// What stands on a side of a comparison: a constant takes the temporal type of a *column* on the other side, and of nothing else.
+/// What stands on a side of a comparison: a constant takes the temporal type of a *column* on the
+/// other side, and of nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operand {
     /// A literal, a parameter, or made of nothing else.
@@ -329,13 +335,14 @@ pub fn comparison(
         (Date | DateTime, _) if sides == [Column, Constant] => CmpKind::DateTime,
         (_, Date | DateTime) if sides == [Constant, Column] => CmpKind::DateTime,
         (Int | Decimal, x) | (x, Int | Decimal) if x.is_temporal() => CmpKind::Decimal,
-        // An integer column against a constant string that is an integer compares as integers; the executor looks at the value.
+        // An integer column against a constant string that is an integer compares as integers; the
+        // executor looks at the value.
         _ => CmpKind::Double,
     })
 }
 
-/// How numbers in a list of several are compared with a moment of class `left`: as moments where all of the list are constant numbers, otherwise as
-/// numbers. `alone`: whether they are.
+/// How numbers in a list of several are compared with a moment of class `left`: as moments where
+/// all of the list are constant numbers, otherwise as numbers. `alone`: whether they are.
 pub fn listed_number(left: Class, alone: bool) -> CmpKind {
     match (alone, left) {
         (false, _) => CmpKind::Double,

@@ -9,10 +9,9 @@ use nfold_types::{ColumnType, SqlError, TextSize, TypeKind};
 use super::collate::merge;
 use super::expr::{Class, ExprType};
 
-/// What a kind is to merging. Integers, strings and blobs are in the order in which the larger
-/// wins.
+/// The kind of a type when types are merged. Of integers, strings and blobs the larger one wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum MergeClass {
     Year,
     Tiny,
     Short,
@@ -35,75 +34,77 @@ enum Kind {
     LongBlob,
 }
 
-impl Kind {
-    fn of(ty: &ColumnType) -> Kind {
+impl MergeClass {
+    fn of(ty: &ColumnType) -> MergeClass {
         match ty.kind {
-            TypeKind::Year => Kind::Year,
-            TypeKind::TinyInt => Kind::Tiny,
-            TypeKind::SmallInt => Kind::Short,
-            TypeKind::MediumInt => Kind::Medium,
-            TypeKind::Int => Kind::Long,
-            TypeKind::BigInt => Kind::BigInt,
-            TypeKind::Bit(_) => Kind::Bit,
-            TypeKind::Decimal { .. } => Kind::Decimal,
-            TypeKind::Float => Kind::Float,
-            TypeKind::Double => Kind::Double,
-            TypeKind::Date => Kind::Date,
-            TypeKind::Time(_) => Kind::Time,
-            TypeKind::Timestamp(_) => Kind::Timestamp,
-            TypeKind::DateTime(_) => Kind::DateTime,
-            TypeKind::Enum(_) | TypeKind::Set(_) => Kind::Member,
-            TypeKind::Char(_) | TypeKind::Binary(_) => Kind::Fixed,
-            TypeKind::VarChar(_) | TypeKind::VarBinary(_) | TypeKind::Null => Kind::Variable,
-            // What a table has is a plain BLOB to MySQL, whatever its size.
+            TypeKind::Year => MergeClass::Year,
+            TypeKind::TinyInt => MergeClass::Tiny,
+            TypeKind::SmallInt => MergeClass::Short,
+            TypeKind::MediumInt => MergeClass::Medium,
+            TypeKind::Int => MergeClass::Long,
+            TypeKind::BigInt => MergeClass::BigInt,
+            TypeKind::Bit(_) => MergeClass::Bit,
+            TypeKind::Decimal { .. } => MergeClass::Decimal,
+            TypeKind::Float => MergeClass::Float,
+            TypeKind::Double => MergeClass::Double,
+            TypeKind::Date => MergeClass::Date,
+            TypeKind::Time(_) => MergeClass::Time,
+            TypeKind::Timestamp(_) => MergeClass::Timestamp,
+            TypeKind::DateTime(_) => MergeClass::DateTime,
+            TypeKind::Enum(_) | TypeKind::Set(_) => MergeClass::Member,
+            TypeKind::Char(_) | TypeKind::Binary(_) => MergeClass::Fixed,
+            TypeKind::VarChar(_) | TypeKind::VarBinary(_) | TypeKind::Null => MergeClass::Variable,
+            // What a table has is a plain BLOB to MySQL, of any size.
             TypeKind::Text(TextSize::Medium) | TypeKind::Blob(TextSize::Medium) if ty.width > 0 => {
-                Kind::MediumBlob
+                MergeClass::MediumBlob
             }
             TypeKind::Text(TextSize::Long) | TypeKind::Blob(TextSize::Long) if ty.width > 0 => {
-                Kind::LongBlob
+                MergeClass::LongBlob
             }
-            TypeKind::Text(_) | TypeKind::Blob(_) => Kind::Blob,
+            TypeKind::Text(_) | TypeKind::Blob(_) => MergeClass::Blob,
         }
     }
 
     fn is_integer(self) -> bool {
-        self <= Kind::BigInt
+        self <= MergeClass::BigInt
     }
 
     fn is_number(self) -> bool {
-        self <= Kind::Double
+        self <= MergeClass::Double
     }
 
     fn is_temporal(self) -> bool {
-        (Kind::Date..=Kind::DateTime).contains(&self)
+        (MergeClass::Date..=MergeClass::DateTime).contains(&self)
     }
 
-    fn merged(self, other: Kind) -> Kind {
+    fn merged(self, other: MergeClass) -> MergeClass {
         let (low, high) = (self.min(other), self.max(other));
         match (low, high) {
-            (Kind::Member, Kind::Member) => Kind::Variable,
+            (MergeClass::Member, MergeClass::Member) => MergeClass::Variable,
             _ if low == high => low,
             // MySQL's table has it one way and the other.
-            _ if self == Kind::BigInt && other == Kind::Float => Kind::Double,
-            (Kind::Year, Kind::Tiny) => Kind::Short,
-            (_, Kind::Bit) => Kind::BigInt,
-            (Kind::Long | Kind::Bit | Kind::Decimal, Kind::Float) => Kind::Double,
+            _ if self == MergeClass::BigInt && other == MergeClass::Float => MergeClass::Double,
+            (MergeClass::Year, MergeClass::Tiny) => MergeClass::Short,
+            (_, MergeClass::Bit) => MergeClass::BigInt,
+            (MergeClass::Long | MergeClass::Bit | MergeClass::Decimal, MergeClass::Float) => {
+                MergeClass::Double
+            }
             _ if high.is_number() => high,
-            _ if low.is_temporal() && high.is_temporal() => Kind::DateTime,
+            _ if low.is_temporal() && high.is_temporal() => MergeClass::DateTime,
             // A string takes in everything below it.
-            _ if high >= Kind::Fixed => high,
-            _ => Kind::Variable,
+            _ if high >= MergeClass::Fixed => high,
+            _ => MergeClass::Variable,
         }
     }
 
     /// The integer type that holds the values of this one with and without sign.
-    fn bumped(self) -> Kind {
+    fn bumped(self) -> MergeClass {
         match self {
-            Kind::Tiny => Kind::Short,
-            Kind::Short => Kind::Medium,
-            Kind::Medium => Kind::Long,
-            Kind::Long => Kind::BigInt,
-            Kind::BigInt => Kind::Decimal,
+            MergeClass::Tiny => MergeClass::Short,
+            MergeClass::Short => MergeClass::Medium,
+            MergeClass::Medium => MergeClass::Long,
+            MergeClass::Long => MergeClass::BigInt,
+            MergeClass::BigInt => MergeClass::Decimal,
             other => other,
         }
     }
@@ -131,13 +132,13 @@ pub fn common_type(
     let Some(first) = real.first() else {
         return Ok(ExprType::null());
     };
-    let mut kind = Kind::of(&first.col);
+    let mut kind = MergeClass::of(&first.col);
     for t in &real[1..] {
-        kind = kind.merged(Kind::of(&t.col));
+        kind = kind.merged(MergeClass::of(&t.col));
     }
     let mixed = real.iter().any(|t| unsigned(t) != unsigned(first));
     let widest = |t: &&ExprType| {
-        unsigned(t) && (Kind::of(&t.col) == kind || matches!(t.col.kind, TypeKind::Bit(_)))
+        unsigned(t) && (MergeClass::of(&t.col) == kind || matches!(t.col.kind, TypeKind::Bit(_)))
     };
     if mixed && kind.is_integer() && real.iter().any(widest) {
         kind = kind.bumped();
@@ -145,12 +146,12 @@ pub fn common_type(
     let sign = !mixed && unsigned(first);
     Ok(match kind {
         _ if kind.is_integer() => integer(kind, &real, sign, nullable),
-        Kind::Bit => {
+        MergeClass::Bit => {
             let bits = real.iter().map(|t| t.max_length()).max().unwrap_or(1);
             ExprType::new(ColumnType::new(TypeKind::Bit(bits as u8)), nullable)
         }
-        Kind::Decimal => decimal(&real, nullable),
-        Kind::Float | Kind::Double => float(kind, &real, nullable),
+        MergeClass::Decimal => decimal(&real, nullable),
+        MergeClass::Float | MergeClass::Double => float(kind, &real, nullable),
         _ if kind.is_temporal() => temporal(kind, &real, nullable),
         _ => {
             let merged = merge(real.iter().copied(), connection, operation)?;
@@ -163,13 +164,13 @@ pub fn common_type(
     })
 }
 
-fn integer(kind: Kind, real: &[&ExprType], unsigned: bool, nullable: bool) -> ExprType {
+fn integer(kind: MergeClass, real: &[&ExprType], unsigned: bool, nullable: bool) -> ExprType {
     let mut col = ColumnType::new(match kind {
-        Kind::Year => return ExprType::new(ColumnType::new(TypeKind::Year), nullable),
-        Kind::Tiny => TypeKind::TinyInt,
-        Kind::Short => TypeKind::SmallInt,
-        Kind::Medium => TypeKind::MediumInt,
-        Kind::Long => TypeKind::Int,
+        MergeClass::Year => return ExprType::new(ColumnType::new(TypeKind::Year), nullable),
+        MergeClass::Tiny => TypeKind::TinyInt,
+        MergeClass::Short => TypeKind::SmallInt,
+        MergeClass::Medium => TypeKind::MediumInt,
+        MergeClass::Long => TypeKind::Int,
         _ => TypeKind::BigInt,
     });
     col.unsigned = unsigned;
@@ -198,34 +199,34 @@ pub(crate) fn float_shape(real: &[&ExprType]) -> (u8, u32) {
     (decimals, whole + u32::from(decimals))
 }
 
-fn float(kind: Kind, real: &[&ExprType], nullable: bool) -> ExprType {
+fn float(kind: MergeClass, real: &[&ExprType], nullable: bool) -> ExprType {
     let mut ty = ExprType::double(nullable);
-    if kind == Kind::Float {
+    if kind == MergeClass::Float {
         ty.col.kind = TypeKind::Float;
     }
     (ty.col.decimals, ty.col.width) = float_shape(real);
     ty
 }
 
-fn temporal(kind: Kind, real: &[&ExprType], nullable: bool) -> ExprType {
+fn temporal(kind: MergeClass, real: &[&ExprType], nullable: bool) -> ExprType {
     let fsp = real.iter().map(|t| t.col.fsp()).max().unwrap_or(0);
     let kind = match kind {
-        Kind::Date => TypeKind::Date,
-        Kind::Time => TypeKind::Time(fsp),
-        Kind::Timestamp => TypeKind::Timestamp(fsp),
+        MergeClass::Date => TypeKind::Date,
+        MergeClass::Time => TypeKind::Time(fsp),
+        MergeClass::Timestamp => TypeKind::Timestamp(fsp),
         _ => TypeKind::DateTime(fsp),
     };
     ExprType::new(ColumnType::new(kind), nullable)
 }
 
-fn string(kind: Kind, real: &[&ExprType], collation: CollationId) -> ColumnType {
+fn string(kind: MergeClass, real: &[&ExprType], collation: CollationId) -> ColumnType {
     let chars = real
         .iter()
         .map(|t| t.length_in(collation))
         .max()
         .unwrap_or(0);
     let chars = chars.min(u64::from(u32::MAX)) as u32;
-    if let ([only], Kind::Member) = (real, kind) {
+    if let ([only], MergeClass::Member) = (real, kind) {
         return only.col.clone();
     }
     let binary = collation == CollationId::BINARY;
@@ -238,11 +239,11 @@ fn string(kind: Kind, real: &[&ExprType], collation: CollationId) -> ColumnType 
     };
     let mut col = ColumnType::string(
         match (kind, binary) {
-            (Kind::Fixed, true) => TypeKind::Binary(chars),
-            (Kind::Fixed, false) => TypeKind::Char(chars),
-            (Kind::Blob, _) => blob(TextSize::Normal),
-            (Kind::MediumBlob, _) => blob(TextSize::Medium),
-            (Kind::LongBlob, _) => blob(TextSize::Long),
+            (MergeClass::Fixed, true) => TypeKind::Binary(chars),
+            (MergeClass::Fixed, false) => TypeKind::Char(chars),
+            (MergeClass::Blob, _) => blob(TextSize::Normal),
+            (MergeClass::MediumBlob, _) => blob(TextSize::Medium),
+            (MergeClass::LongBlob, _) => blob(TextSize::Long),
             (_, true) => TypeKind::VarBinary(chars),
             (_, false) => TypeKind::VarChar(chars),
         },

@@ -1,5 +1,5 @@
-//! The bound expression: names resolved to places in rows, every node with a type. It holds no engine handle and no value of
-//! a parameter, so one tree serves every execution.
+//! The bound expression: names resolved to places in rows, every node with a type. It holds no
+//! engine handle and no value of a parameter, so one tree serves every execution.
 
 use nfold_sql::ast::{BinaryOp, IntervalUnit, IsTest, TrimSide, VarScope};
 use nfold_types::Value;
@@ -33,8 +33,9 @@ pub enum BitOp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FuncId(pub u16);
 
-/// Where a column of the current row is: `table` counts the row slots of the query block (base and derived tables in join
-/// order of the FROM clause; after grouping there is a single slot), `column` its columns.
+/// Where a column of the current row is: `table` counts the row slots of the query block (base and
+/// derived tables in join order of the FROM clause; after grouping there is a single slot),
+/// `column` its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ColumnAt {
     pub table: u16,

@@ -1,4 +1,5 @@
-//! What the binder must know of a built-in function. The functions themselves, with their evaluation, are the executor's.
+//! What the binder must know of a built-in function. The functions themselves, with their
+//! evaluation, are the executor's.
 
 use nfold_types::collation::CollationId;
 use nfold_types::{ErrorCode, SqlError, TypeKind};
@@ -6,7 +7,8 @@ use nfold_types::{ErrorCode, SqlError, TypeKind};
 use super::collate::{self, Merged};
 use super::expr::{Class, Coercibility, Expr, ExprKind, ExprType, FuncId, long_string_type};
 
-/// Never the same value twice in a statement, or a side effect: it is evaluated for each row (`RAND()`, `SLEEP()`, `UUID()`).
+/// Never the same value twice in a statement, or a side effect: it is evaluated for each row
+/// (`RAND()`, `SLEEP()`, `UUID()`).
 pub const VOLATILE: u8 = 1;
 
 /// A function that no statement can name: what a constant means beside a YEAR column.
@@ -59,7 +61,8 @@ impl Infer<'_> {
         collate::comparable(args.iter().map(|e| &e.ty), self.connection, self.name)
     }
 
-    /// A string result of at most `chars` characters whose collation is merged from `args`. It is NULL where it is too long for a client.
+    /// A string result of at most `chars` characters whose collation is merged from `args`. It is
+    /// NULL where it is too long for a client.
     pub fn string_from(&self, args: &[&Expr], chars: u64) -> Result<ExprType, SqlError> {
         let merged = self.merge(args)?.of_string();
         collate::convertible(args.iter().copied(), merged.collation)?;
@@ -89,7 +92,8 @@ impl Infer<'_> {
         ExprType::string(chars, self.connection, Coercibility::Coercible, true)
     }
 
-    /// The characters that the arguments take together as text of the collation that they have together.
+    /// The characters that the arguments take together as text of the collation that they have
+    /// together.
     pub fn total_length(&self, args: &[&Expr]) -> Result<u64, SqlError> {
         let collation = self.merge(args)?.collation;
         let lengths = args.iter().map(|e| e.ty.length_in(collation));
@@ -135,7 +139,8 @@ pub fn infer_double_null(_: &Infer<'_>, _: &mut [Expr]) -> Result<ExprType, SqlE
     Ok(ExprType::double(true))
 }
 
-/// The numeric result of one argument kept as it is in kind: integers stay integers, strings and dates become DOUBLE.
+/// The numeric result of one argument kept as it is in kind: integers stay integers, strings and
+/// dates become DOUBLE.
 pub fn infer_numeric_of(args: &[Expr]) -> ExprType {
     let arg = &args[0].ty;
     let mut ty = match arg.class() {

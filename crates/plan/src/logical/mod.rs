@@ -1,10 +1,19 @@
-//! What a statement means: typed expressions with resolved names, and the context they are bound in.
-//! It knows no access path and imports no other folder of the crate.
+//! What a statement means: typed expressions with resolved names, and the context they are bound
+//! in. It knows no access path and imports no other folder of the crate.
 
+pub(crate) mod clauses;
 pub mod collate;
 pub mod common_type;
 pub mod context;
+pub(crate) mod describe;
 pub mod expr;
 pub mod func;
 pub mod mode;
+pub(crate) mod pad;
+pub(crate) mod print;
+pub(crate) mod query;
+pub mod results;
+pub(crate) mod statement;
 pub mod types;
+pub(crate) mod walk;
+pub(crate) mod window;

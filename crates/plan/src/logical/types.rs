@@ -1,11 +1,12 @@
-//! Types of expressions: MySQL's type of a value, whether it may be NULL, and how firmly it holds its
-//! collation. [`CmpKind`] says how values of two types are compared.
+//! Types of expressions: MySQL's type of a value, whether it may be NULL, and how firmly it holds
+//! its collation. [`CmpKind`] says how values of two types are compared.
 
 use nfold_types::collation::CollationId;
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
 use nfold_types::{ColumnType, TypeKind};
 
-/// How firmly an expression holds its collation; the lower, the firmer (manual, "Collation Coercibility in Expressions").
+/// How firmly an expression holds its collation; the lower, the firmer (manual, "Collation
+/// Coercibility in Expressions").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Coercibility {
     /// `COLLATE` was written.
@@ -67,7 +68,8 @@ impl ExprType {
         Self::new(ColumnType::double(), nullable).with_width(23)
     }
 
-    /// DOUBLE that is shown with so many digits after the point ([`NOT_FIXED_DECIMALS`]: with as many as it has).
+    /// DOUBLE that is shown with so many digits after the point ([`NOT_FIXED_DECIMALS`]: with as
+    /// many as it has).
     pub fn double_fixed(decimals: u8, nullable: bool) -> Self {
         let mut ty = Self::double(nullable);
         if decimals < NOT_FIXED_DECIMALS {
@@ -113,7 +115,8 @@ impl ExprType {
         }
     }
 
-    /// The type of a value that is taken as it is, by MIN or NULLIF: that of a column loses what only a table's columns have.
+    /// The type of a value that is taken as it is, by MIN or NULLIF: that of a column loses what
+    /// only a table's columns have.
     pub fn item(&self) -> Self {
         let mut ty = self.clone();
         let length = self.max_length().min(u64::from(u32::MAX)) as u32;
@@ -134,7 +137,8 @@ impl ExprType {
         ty
     }
 
-    /// The type of a value that is computed: that of a YEAR is a number, which has no leading zeros.
+    /// The type of a value that is computed: that of a YEAR is a number, which has no leading
+    /// zeros.
     pub fn computed(mut self) -> Self {
         if self.col.kind == TypeKind::Year {
             self.col.width = 4;
@@ -174,7 +178,8 @@ impl ExprType {
         Class::of(&self.col)
     }
 
-    /// Whether values of this type and of the other one are compared without a conversion that might warn: both are numbers, strings, or dates and times.
+    /// Whether values of this type and of the other one are compared without a conversion that
+    /// might warn: both are numbers, strings, or dates and times.
     pub fn is_alike(&self, other: &ExprType) -> bool {
         match (self.class(), other.class()) {
             (Class::Null, _) => false,
@@ -215,7 +220,8 @@ impl ExprType {
         }
     }
 
-    /// The characters that a value takes at most, as MySQL counts them: the display width of a number, the bytes of a binary string.
+    /// The characters that a value takes at most, as MySQL counts them: the display width of a
+    /// number, the bytes of a binary string.
     pub fn max_length(&self) -> u64 {
         use TypeKind::*;
         let own = |n: u64| match self.col.width {
@@ -392,8 +398,9 @@ pub enum CmpKind {
 }
 
 impl CmpKind {
-    /// Whether a value of one type and one of the other that are equal as this compares them are known by their keys alone: a text or a number
-    /// beside a date is not, whose meaning depends on what it meets.
+    /// Whether a value of one type and one of the other that are equal as this compares them are
+    /// known by their keys alone: a text or a number beside a date is not, whose meaning depends on
+    /// what it meets.
     pub fn has_key(self, a: &ExprType, b: &ExprType) -> bool {
         let both = |of: fn(Class) -> bool| of(a.class()) && of(b.class());
         match self {

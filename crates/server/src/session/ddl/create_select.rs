@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use nfold_catalog::{DatabaseDef, Privileges, SchemaSnapshot, TableDef};
 use nfold_exec::{Checkpoints, ExecCx, Executable, StatementResult, execute};
-use nfold_plan::Plan;
+use nfold_plan::bind::query_results;
 use nfold_plan::results::ResultColumn;
-use nfold_plan::{PlanCx, plan_statement};
+use nfold_plan::{Plan, PlanCx, plan_statement};
 use nfold_sql::ast::{
     CreateTable, Ident, Insert, InsertSource, ObjectName, OnExisting, Query, Statement,
 };
@@ -114,12 +114,17 @@ impl Session {
         let locked = self.lock_tables_shared(cx, &mut |schema| ids_of(&uses, schema, &held));
         self.table_locks = held;
         locked?;
-        let statement = Statement::Query(Box::new(query.clone()));
         let sight = self.temporary.sight(&self.schema);
-        match self.plan_in(cx, &sight, &statement, text)? {
-            Plan::Query(plan) => Ok(plan.result_columns()),
-            _ => Ok(Vec::new()),
-        }
+        let info = Info {
+            env: &self.env,
+            engine: &self.server.engine,
+            checkpoint: &Checkpoints::new(cx),
+        };
+        let cx = PlanCx {
+            stored: &self.schema,
+            ..plan_cx(&info, &sight, text, &self.free_types)
+        };
+        query_results(&cx, query)
     }
 
     fn plan_in(

@@ -1,15 +1,16 @@
-//! Orders that an index gives: ORDER BY without a sort, groups that come together, MIN and MAX by one row.
+//! Orders that an index gives: ORDER BY without a sort, groups that come together, MIN and MAX by
+//! one row.
 
 use nfold_catalog::TableDef;
 
-use super::candidate::{Candidate, has_subquery};
-use super::orders_like_key;
+use super::candidate::Candidate;
+use super::joins::orders_like_key;
 use crate::logical::expr::{ColumnAt, Expr};
-use crate::query::{Access, AccessKind, AggFunc, Block, PointPart, TableSource};
+use crate::physical::{Access, AccessKind, AggFunc, Block, PointPart, TableSource};
 
 /// What an order of the first table would be good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum WantedOrder {
     /// ORDER BY; with LIMIT it pays to read in order.
     Order {
         limit: bool,
@@ -23,7 +24,7 @@ pub(crate) enum Wish {
 }
 
 /// What the block would like of its first table.
-pub(crate) fn wish(block: &Block, limit: bool) -> Option<Wish> {
+pub(crate) fn wanted(block: &Block, limit: bool) -> Option<WantedOrder> {
     if block.group.is_none() && !block.windows.is_empty() {
         return None;
     }
@@ -37,18 +38,19 @@ pub(crate) fn wish(block: &Block, limit: bool) -> Option<Wish> {
         ) && matches!(agg.func, AggFunc::Min | AggFunc::Max)
             && let Some(column) = agg.args[0].as_column()
         {
-            return Some(Wish::MinMax {
+            return Some(WantedOrder::MinMax {
                 column,
                 max: agg.func == AggFunc::Max,
             });
         }
         let plain = !group.keys.is_empty() && group.keys.iter().all(|k| k.as_column().is_some());
-        return plain.then_some(Wish::Group);
+        return plain.then_some(WantedOrder::Group);
     }
-    (!block.order.is_empty() && !block.distinct).then_some(Wish::Order { limit })
+    (!block.order.is_empty() && !block.distinct).then_some(WantedOrder::Order { limit })
 }
 
-/// The index's columns in key order with their direction, the primary key's last; up to the first part that does not order.
+/// The index's columns in key order with their direction, the primary key's last; up to the first
+/// part that does not order.
 fn key_columns(def: &TableDef, index: usize) -> Vec<(usize, bool)> {
     let mut out: Vec<(usize, bool)> = Vec::new();
     let own = def.indexes[index].parts.iter();
@@ -80,11 +82,12 @@ fn fixed(access: &Access) -> usize {
         .count()
 }
 
-/// Whether an access path reads its index in key order. Ranges are put in order when they are bound.
+/// Whether an access path reads its index in key order. Ranges are put in order when they are
+/// bound.
 fn in_key_order(access: &Access) -> bool {
     match &access.kind {
         // Many values of a subquery are not looked up: the table is scanned by its primary key.
-        kind if has_subquery(kind) => access.index == 0 || access.covering,
+        kind if kind.has_subquery() => access.index == 0 || access.covering,
         AccessKind::Full | AccessKind::Points(_) | AccessKind::Ranges(_) => true,
         // Several ranges, one after the other: in order, because their prefixes are.
         AccessKind::Range { .. } => true,
@@ -142,14 +145,14 @@ pub(super) fn judge(
     t: usize,
     def: &TableDef,
     c: &mut Candidate,
-    wish: Option<Wish>,
+    wanted: Option<WantedOrder>,
     table_rows: f64,
     conditions: &[&Expr],
 ) {
     let sort = |rows: f64| rows * (rows + 2.0).log2() * 0.02;
-    match wish {
+    match wanted {
         None => {}
-        Some(Wish::Order { limit }) => {
+        Some(WantedOrder::Order { limit }) => {
             let keys = order_keys(block, t);
             match keys.and_then(|keys| gives(def, &c.access, &keys)) {
                 Some(reverse) => {
@@ -165,14 +168,14 @@ pub(super) fn judge(
                 None => c.cost += sort(c.rows),
             }
         }
-        Some(Wish::Group) => {
+        Some(WantedOrder::Group) => {
             if group_order(block, def, &c.access, t) {
                 c.cost *= 0.95;
             } else {
                 c.cost += sort(c.rows) * 0.5;
             }
         }
-        Some(Wish::MinMax { column, max }) if min_max(def, &c.access, column).is_some() => {
+        Some(WantedOrder::MinMax { column, max }) if min_max(def, &c.access, column).is_some() => {
             c.access.reverse = max
                 != key_columns(def, c.access.index)
                     .iter()
@@ -182,7 +185,7 @@ pub(super) fn judge(
                 c.cost = c.cost.min(1.0);
             }
         }
-        Some(Wish::MinMax { .. }) => {}
+        Some(WantedOrder::MinMax { .. }) => {}
     }
 }
 
@@ -248,7 +251,7 @@ fn group_order(block: &Block, def: &TableDef, access: &Access, t: usize) -> bool
 }
 
 /// When all tables have their place: what need not be done any more.
-pub(super) fn settle(block: &mut Block) {
+pub(super) fn use_index_order(block: &mut Block) {
     let single = block.joins.len() == 1;
     let Some(first) = block.joins.first() else {
         if let Some(group) = &mut block.group {

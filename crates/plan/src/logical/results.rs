@@ -5,8 +5,9 @@ use std::sync::Arc;
 use nfold_catalog::ColumnDef;
 use nfold_types::{ColumnType, TypeKind};
 
-use crate::logical::expr::{Expr, ExprKind, ExprType};
-use crate::query::{AggFunc, Block, QueryBody, QueryPlan, TableSource};
+use super::clauses::AggFunc;
+use super::expr::{Expr, ExprKind, ExprType};
+use super::query::{Block, Query, QueryBody, Source};
 
 /// A column for one of a query's results.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +37,7 @@ pub enum Through {
     Extreme,
 }
 
-impl QueryPlan {
+impl Query {
     /// The columns of a table that keeps its rows.
     pub fn result_columns(&self) -> Vec<ResultColumn> {
         (0..self.types.len()).map(|n| self.result(n)).collect()
@@ -47,7 +48,9 @@ impl QueryPlan {
         ResultColumn {
             name: meta.name.clone(),
             ty: match &self.body {
-                QueryBody::Block(b) if b.group.is_none() && meta.made => kept(&b.select[n], ty),
+                QueryBody::Block(b) if b.group.is_none() && meta.made => {
+                    stored_type(merged_expr(b, &b.select[n]), ty)
+                }
                 QueryBody::Set { .. } if meta.made => ty.kept().col,
                 _ => ty.column(),
             },
@@ -64,11 +67,11 @@ impl QueryPlan {
         let Some(group) = &block.group else {
             return block.origin(e);
         };
-        let place = usize::from(e.as_column().filter(|at| at.table == 0)?.column);
-        if let Some(key) = group.keys.get(place) {
+        let position = usize::from(e.as_column().filter(|at| at.table == 0)?.column);
+        if let Some(key) = group.keys.get(position) {
             return block.origin(key);
         }
-        let aggregate = place.checked_sub(group.first_aggregate())?;
+        let aggregate = position.checked_sub(group.first_aggregate())?;
         let aggregate = group.aggregates.get(aggregate)?;
         let origin = block.origin(aggregate.args.first()?)?;
         match aggregate.func {
@@ -80,16 +83,24 @@ impl QueryPlan {
             _ => None,
         }
     }
-
-    /// Whether MySQL merges it into a query that reads it as a derived table.
-    pub(crate) fn is_merged(&self) -> bool {
-        let plain = |b: &Block| b.group.is_none() && !b.distinct && !b.tables.is_empty();
-        self.limit.is_none() && matches!(&self.body, QueryBody::Block(b) if plain(b))
-    }
 }
 
-/// The type of the column that MySQL makes for an expression: of a function's integers it goes by their digits with the sign.
-fn kept(e: &Expr, ty: &ExprType) -> ColumnType {
+/// The expression behind a column of derived tables that MySQL merges into the query.
+fn merged_expr<'b>(mut block: &'b Block, mut e: &'b Expr) -> &'b Expr {
+    while let Some(at) = e.as_column()
+        && let Some(table) = block.tables.get(usize::from(at.table))
+        && let Source::Derived(q) = &table.source
+        && let (true, QueryBody::Block(inner)) = (q.is_merged(), &q.body)
+        && let Some(selected) = inner.select.get(usize::from(at.column))
+    {
+        (block, e) = (inner, selected);
+    }
+    e
+}
+
+/// The type of the column that MySQL creates for an expression: that of a function's integers goes
+/// by their digits with the sign.
+fn stored_type(e: &Expr, ty: &ExprType) -> ColumnType {
     let function = !matches!(
         e.kind,
         ExprKind::Const(_) | ExprKind::Param(_) | ExprKind::Column(_) | ExprKind::Subquery { .. }
@@ -114,14 +125,14 @@ impl Block {
         let column = usize::from(at.column);
         let slot = self.tables.get(usize::from(at.table))?;
         match &slot.source {
-            TableSource::Table(def) => Some(Origin {
+            Source::Table(def) => Some(Origin {
                 column: def.columns.get(column)?.clone(),
                 through: match slot.merged {
                     true => Through::Merged,
                     false => Through::Name,
                 },
             }),
-            TableSource::Derived(q) => {
+            Source::Derived(q) => {
                 let origin = q.origin(column)?;
                 let merged = q.is_merged() && origin.through == Through::Name;
                 Some(Origin {
@@ -132,7 +143,7 @@ impl Block {
                     ..origin
                 })
             }
-            TableSource::Virtual(_) => None,
+            Source::Virtual(_) => None,
         }
     }
 }

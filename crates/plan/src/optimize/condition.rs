@@ -5,14 +5,14 @@ use std::sync::Arc;
 use nfold_sql::ast::{BinaryOp, IsTest};
 use nfold_types::{ColumnType, TypeKind};
 
-use super::slots_of;
+use super::joins::slots_of;
 use crate::logical::expr::{Class, CmpKind, ColumnAt, Expr, ExprKind, SubqueryUse, is_constant};
-use crate::query::{Block, PointPart, RangePart};
+use crate::physical::{Block, PointPart, RangePart};
 
 /// What a condition says about a column.
 #[allow(clippy::large_enum_variant)] // few of them, for the time of planning
 #[derive(Debug, Clone)]
-pub(crate) enum Says {
+pub(crate) enum ColumnValues {
     /// One of these values; how many, for estimates. `exact`: nothing else passes the condition.
     Points {
         part: PointPart,
@@ -27,7 +27,7 @@ pub(crate) enum Says {
 #[derive(Debug, Clone)]
 pub(crate) struct OnColumn {
     pub column: usize,
-    pub says: Says,
+    pub values: ColumnValues,
     /// The condition itself holds for every row found (when values convert exactly).
     pub implied: bool,
 }
@@ -96,10 +96,10 @@ impl Reader<'_> {
                 if !comparable(ty, *kind) || !self.foreign(value) {
                     return None;
                 }
-                let says = compare_says(op, value)?;
+                let values = compared_values(op, value)?;
                 Some(OnColumn {
                     column,
-                    says,
+                    values,
                     implied: true,
                 })
             }
@@ -124,7 +124,7 @@ impl Reader<'_> {
                 };
                 Some(OnColumn {
                     column,
-                    says: Says::Range(range),
+                    values: ColumnValues::Range(range),
                     implied: true,
                 })
             }
@@ -137,7 +137,8 @@ impl Reader<'_> {
                 let fits = list
                     .iter()
                     .all(|(k, e)| comparable(&expr.ty.col, *k) && self.foreign(e));
-                // What a text is beside a time depends on whether all of the list is constant, and on the operand.
+                // What a text is beside a time depends on whether all of the list is constant, and
+                // on the operand.
                 let texts = Class::of(&expr.ty.col) == Class::Time
                     && list
                         .iter()
@@ -148,7 +149,7 @@ impl Reader<'_> {
                 let members = list.iter().map(|(_, e)| e.clone()).collect();
                 Some(OnColumn {
                     column,
-                    says: Says::Points {
+                    values: ColumnValues::Points {
                         part: PointPart::In(members),
                         count: list.len(),
                     },
@@ -172,7 +173,7 @@ impl Reader<'_> {
                 };
                 Some(OnColumn {
                     column,
-                    says: Says::Points {
+                    values: ColumnValues::Points {
                         part,
                         count: (self.list_count)(*list),
                     },
@@ -194,13 +195,13 @@ impl Reader<'_> {
                 negated,
             } => {
                 let column = self.own(expr)?;
-                let says = if *negated {
-                    Says::Range(RangePart {
+                let values = if *negated {
+                    ColumnValues::Range(RangePart {
                         not_null: true,
                         ..RangePart::default()
                     })
                 } else {
-                    Says::Points {
+                    ColumnValues::Points {
                         part: PointPart::Eq {
                             expr: Expr::null(),
                             null_safe: true,
@@ -210,7 +211,7 @@ impl Reader<'_> {
                 };
                 Some(OnColumn {
                     column,
-                    says,
+                    values,
                     implied: true,
                 })
             }
@@ -231,7 +232,7 @@ impl Reader<'_> {
                 let like = Some((Expr::clone(pattern), escape.as_deref().cloned()));
                 Some(OnColumn {
                     column,
-                    says: Says::Range(RangePart {
+                    values: ColumnValues::Range(RangePart {
                         like,
                         ..RangePart::default()
                     }),
@@ -261,7 +262,7 @@ impl Reader<'_> {
         };
         Some(OnColumn {
             column,
-            says: Says::Points {
+            values: ColumnValues::Points {
                 part,
                 count: sub.plan.result_rows().ceil() as usize,
             },
@@ -286,10 +287,10 @@ impl Reader<'_> {
                 return None;
             }
             implied &= on.implied;
-            match on.says {
-                Says::Range(r) => ranges.push(r),
-                Says::Ranges(r) => ranges.extend(r),
-                Says::Points {
+            match on.values {
+                ColumnValues::Range(r) => ranges.push(r),
+                ColumnValues::Ranges(r) => ranges.extend(r),
+                ColumnValues::Points {
                     part:
                         PointPart::Eq {
                             expr,
@@ -301,7 +302,7 @@ impl Reader<'_> {
                     numbers |= is_number(&expr);
                     ranges.push(point_range(expr));
                 }
-                Says::Points {
+                ColumnValues::Points {
                     part: PointPart::AnyEq(members),
                     ..
                 } => {
@@ -309,7 +310,7 @@ impl Reader<'_> {
                     numbers |= members.iter().any(is_number);
                     ranges.extend(members.into_iter().map(point_range));
                 }
-                Says::Points {
+                ColumnValues::Points {
                     part: PointPart::In(members),
                     ..
                 } => {
@@ -317,7 +318,7 @@ impl Reader<'_> {
                     numbers |= members.iter().any(is_number);
                     ranges.extend(members.into_iter().map(point_range));
                 }
-                Says::Points { .. } => return None,
+                ColumnValues::Points { .. } => return None,
             }
         }
         let column = column?;
@@ -343,13 +344,13 @@ impl Reader<'_> {
             };
             return Some(OnColumn {
                 column,
-                says: Says::Points { part, count },
+                values: ColumnValues::Points { part, count },
                 implied,
             });
         }
         Some(OnColumn {
             column,
-            says: Says::Ranges(ranges),
+            values: ColumnValues::Ranges(ranges),
             implied,
         })
     }
@@ -364,8 +365,8 @@ impl Reader<'_> {
             };
             match &mut result {
                 None => result = Some(on),
-                Some(r) if r.column == on.column => match (&mut r.says, on.says) {
-                    (Says::Range(a), Says::Range(b)) => {
+                Some(r) if r.column == on.column => match (&mut r.values, on.values) {
+                    (ColumnValues::Range(a), ColumnValues::Range(b)) => {
                         all &= on.implied;
                         if !merge_range(a, b) {
                             all = false;
@@ -441,24 +442,24 @@ impl Reader<'_> {
     }
 }
 
-fn compare_says(op: BinaryOp, value: &Expr) -> Option<Says> {
+fn compared_values(op: BinaryOp, value: &Expr) -> Option<ColumnValues> {
     let value = value.clone();
     let range = |lo, hi| {
-        Says::Range(RangePart {
+        ColumnValues::Range(RangePart {
             lo,
             hi,
             ..RangePart::default()
         })
     };
     Some(match op {
-        BinaryOp::Eq => Says::Points {
+        BinaryOp::Eq => ColumnValues::Points {
             part: PointPart::Eq {
                 expr: value,
                 null_safe: false,
             },
             count: 1,
         },
-        BinaryOp::NullSafeEq => Says::Points {
+        BinaryOp::NullSafeEq => ColumnValues::Points {
             part: PointPart::Eq {
                 expr: value,
                 null_safe: true,

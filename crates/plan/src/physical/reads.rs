@@ -1,16 +1,19 @@
 //! How a plan reads its tables, for statistics.
 
-use crate::query::SubqueryPlan;
-use crate::query::{AccessKind, Block, InsertSource, Plan, QueryBody, QueryPlan, TableSource};
+use super::{
+    AccessKind, Block, InsertSource, Plan, QueryBody, QueryPlan, SubqueryPlan, TableSource,
+};
 
-/// Whether stored tables are read as a whole or by ranges; of the first table of a block, or of a later one.
+/// Whether stored tables are read as a whole or by ranges; of the first table of a block, or of a
+/// later one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reads {
     pub scan: bool,
     pub full_join: bool,
     pub range: bool,
     pub range_join: bool,
-    /// A table is read as a whole, and no index is of any use for that: it neither holds all that is needed nor gives the order.
+    /// A table is read as a whole, and no index is of any use for that: it neither holds all that
+    /// is needed nor gives the order.
     pub no_index: bool,
 }
 

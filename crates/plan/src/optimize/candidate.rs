@@ -2,27 +2,23 @@
 
 use nfold_catalog::{IndexKind, TableDef, TableStats};
 
-use super::order::{self, Wish};
-use super::predicate::{OnColumn, Reader, Says, merge_range};
-use super::{LIST_ROWS_MAX, SCAN_ROWS_MIN, UNKNOWN_ROWS};
-use crate::bind::Hints;
+use super::condition::{ColumnValues, OnColumn, Reader, merge_range};
+use super::joins::{LIST_ROWS_MAX, SCAN_ROWS_MIN, UNKNOWN_ROWS};
+use super::order::{self, WantedOrder};
 use crate::logical::context::{ParamType, PlanCx};
 use crate::logical::expr::Expr;
-use crate::query::{Access, AccessKind, Block, PointPart, RangePart};
+use crate::logical::query::IndexHints;
+use crate::physical::{Access, AccessKind, Block, PointPart, RangePart};
 
-/// Cost of a row read in order from a leaf, of one looked up in the clustered index, and of a descent.
+/// Cost of a row read in order from a leaf, of one looked up in the clustered index, and of a
+/// descent.
 const SCAN_ROW: f64 = 0.1;
 const LOOKUP_ROW: f64 = 0.5;
 const DESCENT: f64 = 0.3;
 
-/// What an access path by the values of a subquery costs at most, of the scan that takes its place where they are many.
+/// What an access path by the values of a subquery costs at most, of the scan that takes its place
+/// where they are many.
 const PERHAPS_SCANNED: f64 = 0.9;
-
-/// Whether the points of an access path are a subquery's values.
-pub(super) fn has_subquery(kind: &AccessKind) -> bool {
-    let by_subquery = |p: &PointPart| matches!(p, PointPart::Subquery { .. });
-    matches!(kind, AccessKind::Points(parts) if parts.iter().any(by_subquery))
-}
 
 /// An access path with its estimates.
 #[derive(Debug, Clone)]
@@ -31,37 +27,6 @@ pub(crate) struct Candidate {
     /// Rows it reads.
     pub rows: f64,
     pub cost: f64,
-}
-
-/// Calls `f` for each value that an access path is given.
-pub(crate) fn each_expr(kind: &AccessKind, f: &mut dyn FnMut(&Expr)) {
-    let range = |r: &RangePart, f: &mut dyn FnMut(&Expr)| {
-        for (e, _) in [&r.lo, &r.hi].into_iter().flatten() {
-            f(e);
-        }
-        if let Some((p, e)) = &r.like {
-            f(p);
-            if let Some(e) = e {
-                f(e);
-            }
-        }
-    };
-    let point = |p: &PointPart, f: &mut dyn FnMut(&Expr)| match p {
-        PointPart::Eq { expr, .. } => f(expr),
-        PointPart::In(list) | PointPart::AnyEq(list) => list.iter().for_each(f),
-        PointPart::List { .. } | PointPart::Subquery { .. } => {}
-        PointPart::Rows { rows, .. } => rows.iter().flatten().for_each(f),
-    };
-    match kind {
-        AccessKind::Points(parts) => parts.iter().for_each(|p| point(p, f)),
-        AccessKind::Range { prefix, range: r } => {
-            prefix.iter().for_each(|p| point(p, f));
-            range(r, f);
-        }
-        AccessKind::Ranges(list) => list.iter().for_each(|r| range(r, f)),
-        AccessKind::Hash { build, .. } => each_expr(&build.kind, f),
-        AccessKind::Full | AccessKind::Source | AccessKind::Empty => {}
-    }
 }
 
 /// Whether index `i` holds all columns that are used.
@@ -80,16 +45,21 @@ pub(crate) fn covers(def: &TableDef, i: usize, used: &[bool]) -> bool {
         .all(|(c, &u)| !u || own(i, c) || own(0, c))
 }
 
-/// A scan of a whole index.
-pub(crate) fn full_scan(index: usize, covering: bool) -> Access {
+/// A path that implies no condition.
+pub(super) fn path(index: usize, covering: bool, kind: AccessKind) -> Access {
     Access {
         index,
         covering,
         reverse: false,
-        kind: AccessKind::Full,
+        kind,
         implied: Vec::new(),
         possible: Vec::new(),
     }
+}
+
+/// A scan of a whole index.
+fn full_scan(index: usize, covering: bool) -> Access {
+    path(index, covering, AccessKind::Full)
 }
 
 struct Chooser<'c> {
@@ -98,16 +68,18 @@ struct Chooser<'c> {
     stats: Option<&'c TableStats>,
     rows: f64,
     used: Vec<bool>,
-    /// An exclusive lock is on the row, so the row is read; a shared one of an index that holds all is on its entry alone.
+    /// An exclusive lock is on the row, so the row is read; a shared one of an index that holds all
+    /// is on its entry alone.
     locks_rows: bool,
     /// What each usable condition says, with its place among them.
-    says: Vec<(usize, OnColumn)>,
-    row_says: Vec<RowSays>,
+    values: Vec<(usize, OnColumn)>,
+    row_values: Vec<RowValues>,
     usable: &'c [&'c Expr],
 }
 
-/// What a row constructor's IN says: the condition's place, (column, points) of each member, how many points.
-type RowSays = (usize, Vec<(usize, PointPart)>, usize);
+/// What a row constructor's IN says: the condition's place, (column, points) of each member, how
+/// many points.
+type RowValues = (usize, Vec<(usize, PointPart)>, usize);
 
 /// The cheapest access path of slot `t`.
 #[allow(clippy::too_many_arguments)]
@@ -118,8 +90,8 @@ pub(crate) fn choose(
     def: &TableDef,
     stats: Option<&TableStats>,
     usable: &[&Expr],
-    hints: &Hints,
-    wish: Option<Wish>,
+    hints: &IndexHints,
+    wanted: Option<WantedOrder>,
 ) -> Candidate {
     let list_count = |n: u32| match cx.params.get(n as usize) {
         Some(ParamType::List { count, .. }) => (*count).min(LIST_ROWS_MAX),
@@ -130,12 +102,12 @@ pub(crate) fn choose(
         t,
         list_count: &list_count,
     };
-    let says = usable
+    let values = usable
         .iter()
         .enumerate()
         .filter_map(|(n, c)| reader.read(c).map(|s| (n, s)))
         .collect();
-    let row_says = usable
+    let row_values = usable
         .iter()
         .enumerate()
         .filter_map(|(n, c)| reader.read_rows(c).map(|(parts, count)| (n, parts, count)))
@@ -149,8 +121,8 @@ pub(crate) fn choose(
         rows: stats.map_or(UNKNOWN_ROWS, |s| (s.rows as f64).max(1.0)),
         used: block.tables[t].used.clone(),
         locks_rows: block.locks_to_change(t),
-        says,
-        row_says,
+        values,
+        row_values,
         usable,
     };
     let mut possible = Vec::new();
@@ -161,7 +133,7 @@ pub(crate) fn choose(
         if !allowed {
             continue;
         }
-        if let Some(c) = chooser.keyed(i) {
+        if let Some(c) = chooser.by_key_parts(i) {
             possible.push(i);
             all.push(c);
         }
@@ -169,14 +141,14 @@ pub(crate) fn choose(
     let scan = chooser.scans(hints);
     let scanned = scan.iter().map(|c| c.cost).fold(f64::MAX, f64::min);
     // How many values a subquery gives is known when it has run: then a scan is still possible.
-    for c in all.iter_mut().filter(|c| has_subquery(&c.access.kind)) {
+    for c in all.iter_mut().filter(|c| c.access.kind.has_subquery()) {
         c.cost = c.cost.min(scanned * PERHAPS_SCANNED);
     }
     if !hints.force || all.is_empty() {
         all.extend(scan);
     }
     for c in &mut all {
-        order::judge(block, t, def, c, wish, chooser.rows, usable);
+        order::judge(block, t, def, c, wanted, chooser.rows, usable);
         c.access.possible.clone_from(&possible);
     }
     all.into_iter()
@@ -194,7 +166,7 @@ impl Chooser<'_> {
     }
 
     /// Scans of whole indexes: the clustered one, and those that cover.
-    fn scans(&self, hints: &Hints) -> Vec<Candidate> {
+    fn scans(&self, hints: &IndexHints) -> Vec<Candidate> {
         let mut out = Vec::new();
         for i in 0..self.def.indexes.len() {
             let covering = i > 0 && self.covering(i);
@@ -225,7 +197,7 @@ impl Chooser<'_> {
     }
 
     /// Key parts of an index, the primary key's behind a secondary one's.
-    fn keyed(&self, i: usize) -> Option<Candidate> {
+    fn by_key_parts(&self, i: usize) -> Option<Candidate> {
         let index = &self.def.indexes[i];
         let mut points: Vec<PointPart> = Vec::new();
         let mut count = 1f64;
@@ -368,15 +340,16 @@ impl Chooser<'_> {
         (self.rows.max(SCAN_ROWS_MIN) * SCAN_ROW / (DESCENT + row)) as usize
     }
 
-    /// The shortest list of values that a condition leaves to a column: the condition's place, the values, how many, and whether they are all that it
-    /// says. `first`: it is the first column of an index, so the values of a subquery count as well.
+    /// The shortest list of values that a condition leaves to a column: the condition's place, the
+    /// values, how many, and whether they are all that it says. `first`: it is the first column of
+    /// an index, so the values of a subquery count as well.
     fn point_on(&self, column: usize, first: bool) -> Option<(usize, PointPart, usize, bool)> {
         let mut best: Option<(usize, PointPart, usize, bool)> = None;
-        for (n, on) in &self.says {
+        for (n, on) in &self.values {
             if on.column != column {
                 continue;
             }
-            if let Says::Points { part, count } = &on.says
+            if let ColumnValues::Points { part, count } = &on.values
                 && (first || !matches!(part, PointPart::Subquery { .. }))
                 && best.as_ref().is_none_or(|(_, _, c, _)| count < c)
             {
@@ -392,7 +365,7 @@ impl Chooser<'_> {
         index: &nfold_catalog::IndexDef,
         at: usize,
     ) -> Option<(usize, Vec<PointPart>, usize)> {
-        for (n, parts, count) in &self.row_says {
+        for (n, parts, count) in &self.row_values {
             let end = at + parts.len();
             let Some(wanted) = index.parts.get(at..end) else {
                 continue;
@@ -417,8 +390,10 @@ impl Chooser<'_> {
     fn range_on(&self, column: usize, prefix: bool) -> Option<(RangePart, bool, Vec<usize>)> {
         let mut merged: Option<RangePart> = None;
         let mut taken = Vec::new();
-        for (n, on) in &self.says {
-            let Says::Range(r) = &on.says else { continue };
+        for (n, on) in &self.values {
+            let ColumnValues::Range(r) = &on.values else {
+                continue;
+            };
             if on.column != column {
                 continue;
             }
@@ -437,8 +412,8 @@ impl Chooser<'_> {
     }
 
     fn ranges_on(&self, column: usize, prefix: bool) -> Option<(Vec<RangePart>, usize, bool)> {
-        self.says.iter().find_map(|(n, on)| match &on.says {
-            Says::Ranges(list) if on.column == column => {
+        self.values.iter().find_map(|(n, on)| match &on.values {
+            ColumnValues::Ranges(list) if on.column == column => {
                 Some((list.clone(), *n, on.implied && !prefix))
             }
             _ => None,

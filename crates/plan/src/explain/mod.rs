@@ -9,12 +9,11 @@ use nfold_types::{ColumnType, TextSize, TypeKind};
 
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{Expr, ExprKind, is_constant};
-use crate::query::{
+use crate::physical::{
     Access, AccessKind, Block, ColumnMeta, ExplainPlan, ExplainProbe, InsertSource, JoinStep,
     JoinType, Plan, PointPart, QueryBody, QueryPlan, RowLocking, TableSlot, TableSource,
     WindowPass,
 };
-use crate::walk;
 
 type Row = Vec<Option<String>>;
 
@@ -117,8 +116,8 @@ fn is_const_table(b: &Block, step: &JoinStep) -> bool {
 
 /// Returns one row for each row of the join of `joins`, which are the first steps of `b`.
 ///
-/// The executor has one slot for each table of a block, and a step for each slot. So the tables of the other steps are left out, and the
-/// remaining ones numbered anew.
+/// The executor has one slot for each table of a block, and a step for each slot. So the tables of
+/// the other steps are left out, and the remaining ones numbered anew.
 fn probe_query(b: &Block, mut joins: Vec<JoinStep>) -> QueryPlan {
     let one = Expr::int(1);
     let types = vec![one.ty.clone()];
@@ -142,13 +141,7 @@ fn probe_query(b: &Block, mut joins: Vec<JoinStep>) -> QueryPlan {
         deprecated: Vec::new(),
         ..b.clone()
     };
-    walk::each_expr(&mut block, 0, &mut |e, _| {
-        if let ExprKind::Column(at) = &mut e.kind
-            && let Some(slot) = kept.iter().position(|&t| t == usize::from(at.table))
-        {
-            at.table = slot as u16;
-        }
-    });
+    block.each_step_expr_mut(&mut |e| renumber(e, &kept));
     QueryPlan {
         body: QueryBody::Block(Box::new(block)),
         columns: Vec::new(),
@@ -156,6 +149,15 @@ fn probe_query(b: &Block, mut joins: Vec<JoinStep>) -> QueryPlan {
         order: Vec::new(),
         limit: None,
     }
+}
+
+fn renumber(e: &mut Expr, kept: &[usize]) {
+    if let ExprKind::Column(at) = &mut e.kind
+        && let Some(slot) = kept.iter().position(|&t| t == usize::from(at.table))
+    {
+        at.table = slot as u16;
+    }
+    e.each_child_mut(&mut |child| renumber(child, kept));
 }
 
 fn columns() -> Vec<ColumnMeta> {
@@ -214,7 +216,8 @@ struct SetResult {
     sorted: bool,
 }
 
-/// What a set operation is made of: a query block by its number, or another one by its place among the results.
+/// What a set operation is made of: a query block by its number, or another one by its place among
+/// the results.
 #[derive(Clone, Copy)]
 enum Operand {
     Block(u32),
@@ -249,7 +252,8 @@ fn chain<'q>(q: &'q QueryPlan, out: &mut Vec<&'q QueryPlan>) {
 }
 
 impl Explainer<'_> {
-    /// The operands of a set operation, then, where it is `kept` in a temporary table, the row for that.
+    /// The operands of a set operation, then, where it is `kept` in a temporary table, the row for
+    /// that.
     fn set(&mut self, q: &QueryPlan, role: &str, kept: bool, results: &mut Vec<SetResult>) {
         let QueryBody::Set { op, .. } = &q.body else {
             return;
@@ -413,10 +417,11 @@ impl Explainer<'_> {
         let whole = out[4].as_deref() == Some("const");
         out[10] = Some(format!("{:.2}", if whole { 100.0 } else { step.filtered }));
         if n == 0 {
-            // What is rolled up is sorted; the rows that come out of it are kept only where something else is done with them.
+            // What is rolled up is sorted; the rows that come out of it are kept only where
+            // something else is done with them.
             let rolled_up = b.group.as_ref().filter(|g| g.rollup);
             let kept = match rolled_up {
-                Some(_) => crate::bind::rollup::keeps_rows(b),
+                Some(_) => b.keeps_rows(),
                 None => b.group.as_ref().is_some_and(|g| !g.implicit && !g.ordered),
             };
             if kept || (b.distinct && b.group.is_none() && b.windows.is_empty()) {
@@ -478,7 +483,7 @@ impl Explainer<'_> {
             AccessKind::Ranges(_) => 1,
             _ => index.parts.len(),
         };
-        let (kind, keyed) = match &access.kind {
+        let (kind, has_key) = match &access.kind {
             AccessKind::Points(parts) => (points_type(def, access, parts), true),
             AccessKind::Range { .. } | AccessKind::Ranges(_) => ("range", true),
             AccessKind::Full if access.index == 0 && !access.covering => ("ALL", false),
@@ -488,7 +493,7 @@ impl Explainer<'_> {
         let ordered_clustered =
             matches!(access.kind, AccessKind::Full) && access.index == 0 && access.reverse;
         out[4] = Some(if ordered_clustered { "index" } else { kind }.to_string());
-        if keyed || ordered_clustered {
+        if has_key || ordered_clustered {
             out[6] = Some(key_name(access.index));
             out[7] = Some(key_len(def, access.index, used_parts).to_string());
         }
@@ -503,7 +508,8 @@ impl Explainer<'_> {
                     .join(","),
             );
         }
-        // A range over a secondary index is tested in the index: what MySQL calls a pushed condition.
+        // A range over a secondary index is tested in the index: what MySQL calls a pushed
+        // condition.
         let range_on_secondary = kind == "range" && access.index != 0 && !access.covering;
         if range_on_secondary {
             extra.push("Using index condition".into());
@@ -556,7 +562,8 @@ fn points_type(def: &TableDef, access: &Access, parts: &[PointPart]) -> &'static
     }
 }
 
-/// Bytes of the key parts used, as MySQL counts them: one more for a nullable column, two for a length.
+/// Bytes of the key parts used, as MySQL counts them: one more for a nullable column, two for a
+/// length.
 fn key_len(def: &TableDef, index: usize, parts: usize) -> u64 {
     def.indexes[index]
         .parts

@@ -1,19 +1,18 @@
 //! How much memory a plan takes, for caches with a bound.
 //!
-//! Counted are the nodes of its trees with their own texts and values. What it shares with others (table definitions, member lists of ENUM) is
-//! theirs. The sum is near what the allocator gives out, not equal to it: spare room of vectors is left out.
+//! Counted are the nodes of its trees with their own texts and values. What it shares with others
+//! (table definitions, member lists of ENUM) is theirs. The sum is near what the allocator gives
+//! out, not equal to it: spare room of vectors is left out.
 
 use std::mem::{size_of, size_of_val};
 
 use nfold_types::Value;
 
-use crate::access::each_expr;
-use crate::logical::expr::{Expr, ExprKind};
-use crate::query::SubqueryPlan;
-use crate::query::{
+use super::{
     Access, AccessKind, Assignment, Block, ColumnMeta, InsertSource, JoinStep, LimitPlan, OrderKey,
-    Plan, QueryBody, QueryPlan, TableSource, UpdateTarget,
+    Plan, QueryBody, QueryPlan, SubqueryPlan, TableSource, UpdateTarget,
 };
+use crate::logical::expr::{Expr, ExprKind};
 
 impl Plan {
     /// Bytes on the heap.
@@ -129,7 +128,7 @@ fn access(a: &Access) -> usize {
                 .map(|k| expr(&k.inner) + expr(&k.outer))
                 .sum::<usize>();
         }
-        kind => each_expr(kind, &mut |e| bytes += expr(e)),
+        kind => kind.each_expr(&mut |e| bytes += expr(e)),
     }
     bytes
 }
@@ -178,11 +177,11 @@ fn assignments(list: &[Assignment]) -> usize {
 fn subqueries(list: &[SubqueryPlan]) -> usize {
     list.iter()
         .map(|s| {
-            let keyed = s.keyed.as_ref().map_or(0, |k| {
+            let decorrelated = s.decorrelated.as_ref().map_or(0, |k| {
                 let parts = k.keys.iter().map(|p| size_of_val(p) + expr(&p.outer));
                 size_of_val(&**k) + query(&k.plan) + exprs(&k.conditions) + parts.sum::<usize>()
             });
-            size_of_val(s) + size_of::<QueryPlan>() + query(&s.plan) + keyed
+            size_of_val(s) + size_of::<QueryPlan>() + query(&s.plan) + decorrelated
         })
         .sum()
 }

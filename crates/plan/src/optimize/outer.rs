@@ -1,11 +1,9 @@
 //! Outer joins while tables are placed: which may come next, and where conditions are tested.
 
-use nfold_sql::ast::{BinaryOp, IsTest};
-
-use super::slots_of;
-use crate::bind::OuterJoin;
-use crate::logical::expr::{Expr, ExprKind};
-use crate::query::{Block, NestEnd, NestStep};
+use super::joins::slots_of;
+use crate::logical::expr::Expr;
+use crate::logical::query::OuterJoin;
+use crate::physical::{Block, NestEnd, NestStep};
 
 /// An outer join that is left.
 struct Join {
@@ -33,8 +31,8 @@ pub(super) struct Placed {
 }
 
 impl OuterJoins {
-    /// Those of FROM; a join that gives no row with NULLs, as conditions on its rows show, becomes an inner one.
-    pub fn new(joins: Vec<OuterJoin>, block: &mut Block, pending: &mut Vec<Expr>) -> OuterJoins {
+    /// Those of a block.
+    pub fn new(joins: Vec<OuterJoin>) -> OuterJoins {
         let joins = joins.into_iter().map(|join| Join {
             on: join.on,
             inner: join.inner,
@@ -43,21 +41,9 @@ impl OuterJoins {
             first: None,
         });
         let mut list: Vec<Join> = joins.collect();
-        while let Some(n) = (0..list.len()).find(|&n| rejected(&list, n, pending)) {
-            let join = list.remove(n);
-            let around = list[n..].iter_mut().find(|j| j.inner & join.inner != 0);
-            match around {
-                Some(around) => around.on.extend(join.on),
-                None => pending.extend(join.on),
-            }
-        }
         for n in 0..list.len() {
             let own = list[n].inner;
             list[n].around = (n + 1..list.len()).find(|&m| list[m].inner & own != 0);
-        }
-        let nullable = list.iter().fold(0, |set, join| set | join.inner);
-        for (t, slot) in block.tables.iter_mut().enumerate() {
-            slot.nullable &= nullable >> t & 1 == 1;
         }
         OuterJoins(list)
     }
@@ -72,7 +58,8 @@ impl OuterJoins {
         std::iter::successors(from.map(join), move |j| j.around.map(join))
     }
 
-    /// Whether slot `t` may come next: behind the outer sides of its joins, and all tables of a nest in a row.
+    /// Whether slot `t` may come next: behind the outer sides of its joins, and all tables of a
+    /// nest in a row.
     pub fn may_place(&self, t: usize, placed: u64) -> bool {
         let open = |join: &&Join| join.first.is_some() && join.inner & !placed != 0;
         let inside = self.0.iter().find(open);
@@ -88,7 +75,8 @@ impl OuterJoins {
             .is_some_and(|n| self.0[n].around.is_none() && self.0[n].inner == 1 << t)
     }
 
-    /// The conditions that decide which rows of slot `t` match, where it is on an inner side: those that have all their tables in `in_sight`.
+    /// The conditions that decide which rows of slot `t` match, where it is on an inner side: those
+    /// that have all their tables in `in_sight`.
     pub fn conditions(&self, block: &Block, t: usize, in_sight: u64) -> Option<Vec<&Expr>> {
         let join = &self.0[self.of(t)?];
         let all = self.is_alone(t);
@@ -140,46 +128,12 @@ impl OuterJoins {
         }
     }
 
-    /// Conditions of a join that have all their tables; all of them where its inner side is complete.
+    /// Conditions of a join that have all their tables; all of them where its inner side is
+    /// complete.
     fn take_ready(&mut self, block: &Block, n: usize, placed: u64) -> Vec<Expr> {
         let join = &mut self.0[n];
         let all = join.inner & !placed == 0;
         let ready = |e: &mut Expr| all || slots_of(e, block) & !placed == 0;
         join.on.extract_if(.., ready).collect()
-    }
-}
-
-/// Whether a condition on the rows of join `n`, those of WHERE or of a join around it, passes no row in which its inner side is NULL.
-fn rejected(list: &[Join], n: usize, pending: &[Expr]) -> bool {
-    let inner = list[n].inner;
-    let around = list[n + 1..].iter().filter(|j| j.inner & inner != 0);
-    let mut conditions = pending.iter().chain(around.flat_map(|j| &j.on));
-    conditions.any(|c| rejects(c, inner))
-}
-
-/// Whether `c` cannot hold when all columns of `slots` are NULL.
-fn rejects(c: &Expr, slots: u64) -> bool {
-    let own = |e: &Expr| {
-        e.as_column()
-            .is_some_and(|at| at.table < 64 && slots >> at.table & 1 == 1)
-    };
-    match &c.kind {
-        ExprKind::Compare { op, sides, .. } => *op != BinaryOp::NullSafeEq && sides.iter().any(own),
-        ExprKind::Between {
-            parts,
-            negated: false,
-            ..
-        } => own(&parts[0]),
-        ExprKind::In { expr, .. } => own(expr),
-        ExprKind::InParam { left, .. } => left.len() == 1 && own(&left[0]),
-        ExprKind::Like { expr, .. } => own(expr),
-        ExprKind::Is {
-            expr,
-            test: IsTest::Null,
-            negated: true,
-        } => own(expr),
-        ExprKind::And(list) => list.iter().any(|e| rejects(e, slots)),
-        ExprKind::Or(list) => list.iter().all(|e| rejects(e, slots)),
-        _ => false,
     }
 }

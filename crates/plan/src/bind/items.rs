@@ -1,0 +1,217 @@
+//! The select list: its expressions, and how its columns are called and described.
+
+use std::sync::Arc;
+
+use nfold_catalog::TableDef;
+use nfold_sql::ast::{self, Literal, Select, SelectItem};
+use nfold_types::sql_type::ColumnFlags;
+use nfold_types::{ErrorCode, SqlError};
+
+use super::BlockBinder;
+use super::from::FromInfo;
+use crate::logical::clauses::ColumnMeta;
+use crate::logical::describe::computed_column;
+use crate::logical::expr::{ColumnAt, Expr, ExprType};
+use crate::logical::query::Source;
+
+/// Columns of a result at most, as in MySQL; the protocol counts them in 16 bits.
+const MAX_COLUMNS: usize = 4096;
+
+/// A select item, bound.
+pub(super) struct Item {
+    pub expr: Expr,
+    pub meta: ColumnMeta,
+}
+
+impl BlockBinder<'_> {
+    /// Binds the select list.
+    pub(super) fn items(&mut self, s: &Select, info: &FromInfo) -> Result<Vec<Item>, SqlError> {
+        let mut out = Vec::new();
+        for item in &s.items {
+            if out.len() > MAX_COLUMNS {
+                break;
+            }
+            match item {
+                SelectItem::Star => {
+                    if self.scope.is_empty() {
+                        return Err(SqlError::new(ErrorCode::ER_NO_TABLES_USED, &[]));
+                    }
+                    for at in &info.shown {
+                        out.push(self.star_column(*at));
+                    }
+                }
+                SelectItem::TableStar(name) => {
+                    let Some(t) = self.slot_named(name) else {
+                        return Err(SqlError::new(ErrorCode::ER_BAD_TABLE_ERROR, &[&name]));
+                    };
+                    for c in 0..self.scope[t].columns.len() {
+                        out.push(self.star_column(ColumnAt {
+                            table: t as u16,
+                            column: c as u16,
+                        }));
+                    }
+                }
+                SelectItem::Expr { expr, alias, text } => {
+                    let bound = self.expr(expr)?;
+                    let source = String::from_utf8_lossy(text.of(self.cx.text));
+                    let written = || source.trim();
+                    let name: Arc<str> = match (alias, expr) {
+                        (Some(a), _) => a.value.as_str().into(),
+                        (None, ast::Expr::Column(c)) => self
+                            .view_column(&bound)
+                            .unwrap_or_else(|| c.name.value.as_str().into()),
+                        (None, ast::Expr::Literal(Literal::String(s))) => {
+                            literal_name(s, &bound.ty, written())
+                        }
+                        (None, ast::Expr::Literal(Literal::Null)) => "NULL".into(),
+                        // A plus sign leaves nothing behind.
+                        (
+                            None,
+                            ast::Expr::Unary {
+                                op: ast::UnaryOp::Plus,
+                                expr,
+                            },
+                        ) => match &**expr {
+                            ast::Expr::Literal(Literal::String(s)) => {
+                                literal_name(s, &bound.ty, written())
+                            }
+                            _ => basic(written()),
+                        },
+                        (None, ast::Expr::Function(f)) if f.name == "name_const" => {
+                            match f.args.first() {
+                                Some(ast::Expr::Literal(Literal::String(s))) => {
+                                    String::from_utf8_lossy(&s.bytes).into()
+                                }
+                                _ => basic(written()),
+                            }
+                        }
+                        _ => basic(written()),
+                    };
+                    let meta = match bound.as_column() {
+                        Some(at) if at.table < super::WINDOWS => ColumnMeta {
+                            name,
+                            ..self.column_meta(at)
+                        },
+                        _ => computed_column(name, &bound.ty),
+                    };
+                    // What comes after it may be a subquery that names it.
+                    self.aliases.push((meta.name.clone(), bound.clone()));
+                    out.push(Item { expr: bound, meta });
+                }
+            }
+        }
+        if out.len() > MAX_COLUMNS {
+            return Err(SqlError::new(ErrorCode::ER_TOO_MANY_FIELDS, &[]));
+        }
+        Ok(out)
+    }
+
+    /// The name of a column of `information_schema`, whose tables are views in MySQL: their columns
+    /// are called as defined, not as written.
+    fn view_column(&self, e: &Expr) -> Option<Arc<str>> {
+        let at = e.as_column().filter(|at| at.table < super::WINDOWS)?;
+        let slot = &self.scope[usize::from(at.table)];
+        let view = slot.schema.as_deref() == Some("information_schema");
+        view.then(|| slot.columns[usize::from(at.column)].name.clone())
+    }
+
+    fn star_column(&mut self, at: ColumnAt) -> Item {
+        Item {
+            expr: self.column_expr(at),
+            meta: self.column_meta(at),
+        }
+    }
+
+    fn column_meta(&self, at: ColumnAt) -> ColumnMeta {
+        let slot = &self.scope[usize::from(at.table)];
+        let column = &slot.columns[usize::from(at.column)];
+        let nullable = column.nullable || self.tables[usize::from(at.table)].nullable;
+        let mut flags = column.ty.wire_flags() | if nullable { 0 } else { ColumnFlags::NOT_NULL };
+        let mut org_table: Arc<str> = "".into();
+        if let Source::Table(def) | Source::Virtual(def) =
+            &self.tables[usize::from(at.table)].source
+        {
+            org_table = def.name.clone();
+            flags |= key_flags(def, usize::from(at.column));
+        }
+        ColumnMeta {
+            schema: slot.schema.clone().unwrap_or_else(|| "".into()),
+            table: slot.alias.clone(),
+            org_table,
+            name: column.name.clone(),
+            org_name: column.name.clone(),
+            ty: column.ty.clone(),
+            flags,
+            made: column.made,
+        }
+    }
+}
+
+/// Flags that tell of keys, as MySQL sets them.
+pub(crate) fn key_flags(def: &TableDef, column: usize) -> u16 {
+    let mut flags = 0;
+    let c = &def.columns[column];
+    if c.auto_increment {
+        flags |= ColumnFlags::AUTO_INCREMENT;
+    }
+    if c.on_update_now.is_some() {
+        flags |= ColumnFlags::TIMESTAMP | ColumnFlags::ON_UPDATE_NOW;
+    }
+    if matches!(c.default, nfold_catalog::ColumnDefault::CurrentTimestamp(_)) {
+        flags |= ColumnFlags::TIMESTAMP;
+    }
+    if !c.nullable && matches!(c.default, nfold_catalog::ColumnDefault::None) && !c.auto_increment {
+        flags |= ColumnFlags::NO_DEFAULT_VALUE;
+    }
+    for index in &def.indexes {
+        let Some(at) = index.parts.iter().position(|p| p.column == column) else {
+            continue;
+        };
+        flags |= ColumnFlags::PART_KEY;
+        match index.kind {
+            nfold_catalog::IndexKind::Primary => flags |= ColumnFlags::PRI_KEY,
+            nfold_catalog::IndexKind::Unique if index.parts.len() == 1 => {
+                flags |= ColumnFlags::UNIQUE_KEY
+            }
+            _ if at == 0 => flags |= ColumnFlags::MULTIPLE_KEY,
+            _ => {}
+        }
+    }
+    flags
+}
+
+/// A name made from text: it has characters of the basic plane only, others are question marks.
+fn basic(text: &str) -> Arc<str> {
+    if text.is_ascii() {
+        return text.into();
+    }
+    let shown = |c: char| if u32::from(c) > 0xffff { '?' } else { c };
+    text.chars().map(shown).collect::<String>().into()
+}
+
+/// The name of a column that is a string literal: its value without what is no visible character in
+/// front; of hexadecimal digits behind an introducer, what is written.
+fn literal_name(s: &ast::StringLiteral, ty: &ExprType, written: &str) -> Arc<str> {
+    if s.charset.is_some() && !written.ends_with(['\'', '"']) {
+        return basic(written);
+    }
+    let digits = |quoted: &str| quoted.trim_end().ends_with(['x', 'X', 'b', 'B']);
+    if s.charset.is_some()
+        && let Some((introducer, _)) = written.split_once('\'')
+        && introducer.contains(char::is_whitespace)
+        && digits(introducer)
+    {
+        return basic(written);
+    }
+    let set = ty.col.charset();
+    let visible = |b: &u8| b.is_ascii_graphic() || (!b.is_ascii() && !set.is_binary());
+    let start = s.bytes.iter().position(visible).unwrap_or(s.bytes.len());
+    let mut name = Vec::new();
+    nfold_types::charset::convert(
+        set,
+        &nfold_types::charset::UTF8MB4,
+        &s.bytes[start..],
+        &mut name,
+    );
+    basic(&String::from_utf8_lossy(&name))
+}

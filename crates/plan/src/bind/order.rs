@@ -1,0 +1,201 @@
+//! GROUP BY and ORDER BY, whose members may name the select list.
+
+use std::convert::Infallible;
+
+use nfold_sql::ast::{self, Literal, OrderItem};
+use nfold_types::{ErrorCode, SqlError};
+
+use super::items::Item;
+use super::rollup::{self, Grouped};
+use super::window::{self, WindowDraft};
+use super::{AGGREGATES, BlockBinder, GROUPINGS, WINDOWS};
+use crate::logical::clauses::OrderKey;
+use crate::logical::expr::{ColumnAt, Expr, ExprKind};
+use crate::logical::walk::outer_columns;
+
+/// A column in `e` that is not selected. Of a window function the arguments count, unless the same
+/// function of the same arguments is selected.
+fn unselected(e: &Expr, select: &[Expr], drafts: &[WindowDraft]) -> Option<ColumnAt> {
+    let mut missing = None;
+    e.any(&mut |e| {
+        let Some(at) = e.as_column() else {
+            return false;
+        };
+        if at.table == WINDOWS {
+            let draft = &drafts[usize::from(at.column)];
+            let selected = select.iter().filter(|s| window::is_window(s)).any(|s| {
+                let of = s.as_column().map(|at| &drafts[usize::from(at.column)]);
+                of.is_some_and(|of| of.is_like(draft))
+            });
+            if !selected {
+                let args = draft.args.iter();
+                missing = args.filter_map(|a| unselected(a, select, drafts)).next();
+            }
+        } else if !select.iter().any(|s| s.kind == e.kind) {
+            missing = Some(at);
+        }
+        missing.is_some()
+    });
+    missing
+}
+
+/// DISTINCT with ORDER BY: what is sorted by must be selected (error 3065).
+pub(super) fn check_distinct_order(
+    order: &[OrderKey],
+    select: &[Expr],
+    drafts: &[WindowDraft],
+    b: &BlockBinder<'_>,
+) -> Result<(), SqlError> {
+    for (n, key) in order.iter().enumerate() {
+        if select.iter().any(|s| s.kind == key.expr.kind) {
+            continue;
+        }
+        let missing = unselected(&key.expr, select, drafts);
+        if let Some(at) = missing {
+            let slot = &b.scope[usize::from(at.table)];
+            let column = &slot.columns[usize::from(at.column)].name;
+            let name = match &slot.schema {
+                Some(s) => format!("{s}.{}.{column}", slot.alias),
+                None => format!("{}.{column}", slot.alias),
+            };
+            return Err(SqlError::new(
+                ErrorCode::ER_FIELD_IN_ORDER_NOT_SELECT,
+                &[&(n + 1), &name, &"DISTINCT"],
+            ));
+        }
+    }
+    Ok(())
+}
+
+impl BlockBinder<'_> {
+    fn position(&self, e: &ast::Expr, items: &[Item]) -> Result<Option<Expr>, SqlError> {
+        let ast::Expr::Literal(Literal::Int(n)) = e else {
+            return Ok(None);
+        };
+        match usize::try_from(*n)
+            .ok()
+            .and_then(|n| items.get(n.checked_sub(1)?))
+        {
+            Some(item) => Ok(Some(item.expr.clone())),
+            None => Err(SqlError::new(
+                ErrorCode::ER_BAD_FIELD_ERROR,
+                &[n, &self.clause],
+            )),
+        }
+    }
+
+    /// The members of GROUP BY.
+    pub(super) fn group_keys(
+        &mut self,
+        list: &[ast::Expr],
+        items: &[Item],
+    ) -> Result<Vec<Expr>, SqlError> {
+        let mut keys: Vec<Expr> = Vec::new();
+        for e in list {
+            if let ast::Expr::Column(c) = e
+                && c.table.is_none()
+            {
+                // It is there once at most, whatever the tables have.
+                self.alias(&c.name.value, self.clause)?;
+            }
+            let key = match self.position(e, items)? {
+                Some(e) => e,
+                None => match self.expr(e) {
+                    Err(error) => return Err(self.selected_aggregate(e, items).unwrap_or(error)),
+                    key => key?,
+                },
+            };
+            if window::has_window(&key) {
+                let item = items.iter().find(|i| i.expr.kind == key.kind);
+                let name = item.map_or("window", |i| &*i.meta.name);
+                return Err(SqlError::new(ErrorCode::ER_WRONG_GROUP_FIELD, &[&name]));
+            }
+            if self.reads_an_aggregate(&key) {
+                let item = items.iter().find(|i| i.expr.kind == key.kind);
+                let name = item.map_or("aggregate", |i| &*i.meta.name);
+                return Err(SqlError::new(ErrorCode::ER_WRONG_GROUP_FIELD, &[&name]));
+            }
+            if key.any(&mut |e| matches!(e.kind, ExprKind::Column(at) if at.table == GROUPINGS)) {
+                return Err(rollup::not_grouped_by());
+            }
+            // Grouping by a constant makes one group, but still none of no rows. What is rolled up
+            // has a row for each member, named twice or not.
+            let again = keys.iter().any(|k| k.kind == key.kind);
+            if !again || self.grouped == Grouped::RolledUp {
+                keys.push(key);
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Whether the value of `key` depends on an aggregate: of this block, by itself or in a
+    /// subquery, or of an enclosing one. No group can be made by it, because aggregates are
+    /// computed after the groups are made.
+    fn reads_an_aggregate(&mut self, key: &Expr) -> bool {
+        let mut found = false;
+        let mut subqueries = Vec::new();
+        key.any(&mut |e| {
+            match &e.kind {
+                ExprKind::Column(at) | ExprKind::Outer { at, .. } => {
+                    found |= at.table == AGGREGATES;
+                }
+                ExprKind::Subquery { index, .. } => subqueries.push(usize::from(*index)),
+                _ => {}
+            }
+            false
+        });
+        for index in subqueries {
+            let Ok(()) =
+                outer_columns::<Infallible>(&mut self.subqueries[index].query, 1, &mut |at, _| {
+                    found |= at.table == AGGREGATES;
+                    Ok(())
+                });
+        }
+        found
+    }
+
+    /// Error 1056 where a GROUP BY member, which no group can be made by, is an aggregate of the
+    /// select list.
+    fn selected_aggregate(&mut self, e: &ast::Expr, items: &[Item]) -> Option<SqlError> {
+        self.aggregates_allowed = true;
+        let bound = self.expr(e);
+        self.aggregates_allowed = false;
+        let kind = bound.ok()?.kind;
+        let item = items.iter().find(|i| i.expr.kind == kind)?;
+        let name = &item.meta.name;
+        Some(SqlError::new(ErrorCode::ER_WRONG_GROUP_FIELD, &[&name]))
+    }
+
+    /// The members of ORDER BY.
+    pub(super) fn order_keys(
+        &mut self,
+        list: &[OrderItem],
+        items: &[Item],
+    ) -> Result<Vec<OrderKey>, SqlError> {
+        let mut keys: Vec<OrderKey> = Vec::new();
+        for o in list {
+            let expr = match self.position(&o.expr, items)? {
+                Some(e) => e,
+                None => match &o.expr {
+                    // A bare name is looked for in the select list first.
+                    ast::Expr::Column(c) if c.table.is_none() => {
+                        match self.alias(&c.name.value, self.clause)? {
+                            Some(e) => e,
+                            None => self.expr(&o.expr)?,
+                        }
+                    }
+                    e => self.expr(e)?,
+                },
+            };
+            // The order by a constant is no order.
+            let constant = matches!(expr.kind, ExprKind::Const(_) | ExprKind::Param(_));
+            if !constant && !keys.iter().any(|k| k.expr.kind == expr.kind) {
+                keys.push(OrderKey {
+                    expr,
+                    desc: o.descending,
+                });
+            }
+        }
+        Ok(keys)
+    }
+}

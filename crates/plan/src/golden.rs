@@ -1,0 +1,210 @@
+//! Golden tests of the stages. A golden file holds statements behind `> `, each followed by the
+//! text of the tree that a stage makes of it. `NFOLD_RECORD_GOLDEN=1 cargo test -p nfold-plan`
+//! writes the files anew.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use nfold_catalog::{
+    ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, IndexStats,
+    SchemaSnapshot, TableDef, TableId, TableOptions, TableStats,
+};
+use nfold_sql::ast::VarScope;
+use nfold_sql::lexer::LexMode;
+use nfold_sql::parser::parse;
+use nfold_types::NoCheckpoint;
+use nfold_types::collation::CollationId;
+use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
+
+use crate::logical::context::{PlanCx, PlanInfo};
+use crate::logical::expr::{Expr, ExprType, FuncId};
+use crate::logical::func::{FuncDef, FuncSet, Infer, PADDED, VOLATILE};
+use crate::logical::mode::SqlMode;
+use crate::logical::statement::Statement;
+
+const COLLATION: CollationId = CollationId::UTF8MB4_0900_AI_CI;
+
+/// The functions of the tests: one that pads, and one that differs at each evaluation.
+struct Functions;
+
+fn same_type(_: &Infer<'_>, args: &mut [Expr]) -> Result<ExprType, SqlError> {
+    Ok(args[0].ty.clone())
+}
+
+fn double(_: &Infer<'_>, _: &mut [Expr]) -> Result<ExprType, SqlError> {
+    Ok(ExprType::double(false))
+}
+
+static FUNCTIONS: [FuncDef; 2] = [
+    FuncDef {
+        name: PADDED,
+        min_args: 1,
+        max_args: 1,
+        infer: same_type,
+        flags: 0,
+    },
+    FuncDef {
+        name: "rand",
+        min_args: 0,
+        max_args: 1,
+        infer: double,
+        flags: VOLATILE,
+    },
+];
+
+impl FuncSet for Functions {
+    fn find(&self, name: &str) -> Option<(FuncId, &'static FuncDef)> {
+        let n = FUNCTIONS.iter().position(|f| f.name == name)?;
+        Some((FuncId(n as u16), &FUNCTIONS[n]))
+    }
+
+    fn get(&self, id: FuncId) -> &'static FuncDef {
+        &FUNCTIONS[usize::from(id.0)]
+    }
+}
+
+/// Table 1 has 10,000 rows, table 2 has 1,000 rows, others 100.
+struct Info;
+
+impl PlanInfo for Info {
+    fn stats(&self, table: TableId) -> Option<Arc<TableStats>> {
+        let rows = match table.0 {
+            1 => 10_000,
+            2 => 1_000,
+            _ => 100,
+        };
+        let index = |distinct: u64| IndexStats {
+            distinct: vec![distinct],
+            pages: 1,
+        };
+        Some(Arc::new(TableStats {
+            rows,
+            avg_row_bytes: 100,
+            indexes: vec![index(rows), index(rows / 10)],
+            ..TableStats::default()
+        }))
+    }
+
+    fn sysvar_type(&self, _: Option<VarScope>, name: &str) -> Result<ColumnType, SqlError> {
+        let code = ErrorCode::ER_UNKNOWN_SYSTEM_VARIABLE;
+        Err(SqlError::new(code, &[&name]))
+    }
+
+    fn user_var_type(&self, _: &str) -> ColumnType {
+        ColumnType::bigint()
+    }
+
+    fn virtual_table(&self, _: &str, _: &str) -> Option<Arc<TableDef>> {
+        None
+    }
+}
+
+/// A table of INT columns and one CHAR(8), with a primary key on the first column and an index `k`
+/// on the second.
+fn table(id: u64, name: &str, columns: &[&str]) -> Arc<TableDef> {
+    let column = |(n, name): (usize, &&str)| ColumnDef {
+        name: (*name).into(),
+        ty: match *name {
+            "text" => ColumnType::string(TypeKind::Char(8), COLLATION),
+            _ => ColumnType::new(TypeKind::Int),
+        },
+        nullable: n > 0,
+        default: ColumnDefault::Null,
+        on_update_now: None,
+        auto_increment: false,
+        comment: Box::default(),
+        own_charset: false,
+    };
+    let index = |n: usize, name: &str, kind: IndexKind| IndexDef {
+        id: IndexId(10 * id + n as u64),
+        name: name.into(),
+        kind,
+        parts: vec![IndexPart {
+            column: n,
+            prefix_len: None,
+            desc: false,
+        }],
+        root: 0,
+        comment: Box::default(),
+        btree: false,
+    };
+    Arc::new(TableDef {
+        id: TableId(id),
+        schema: "d".into(),
+        name: name.into(),
+        columns: columns.iter().enumerate().map(column).collect(),
+        indexes: vec![
+            index(0, "PRIMARY", IndexKind::Primary),
+            index(1, "k", IndexKind::Secondary),
+        ],
+        collation: COLLATION,
+        options: TableOptions::default(),
+        space: 0,
+        row_version: 0,
+        create_time: 0,
+        view: None,
+    })
+}
+
+/// Calls `f` with the context of a statement over the tables `a`, `b` and `c`.
+fn with_cx<T>(text: &[u8], mode: SqlMode, f: impl FnOnce(&PlanCx<'_>) -> T) -> T {
+    let mut snapshot = SchemaSnapshot::default();
+    snapshot.put_database(DatabaseDef {
+        name: "d".into(),
+        collation: COLLATION,
+    });
+    snapshot.put_table(table(1, "a", &["id", "k", "x", "text"]));
+    snapshot.put_table(table(2, "b", &["id", "k", "x"]));
+    snapshot.put_table(table(3, "c", &["id", "k", "x"]));
+    f(&PlanCx {
+        snapshot: &snapshot,
+        stored: &snapshot,
+        db: Some("d"),
+        mode,
+        connection: COLLATION,
+        funcs: &Functions,
+        info: &Info,
+        checkpoint: &NoCheckpoint,
+        text,
+        params: &[],
+        select_limit: None,
+        safe_updates: false,
+    })
+}
+
+/// Compares what `stage` makes of each bound statement of a golden file with the text behind it. A
+/// statement behind `> pad:` runs in the mode PAD_CHAR_TO_FULL_LENGTH.
+pub(crate) fn check(
+    file: &str,
+    stage: &dyn Fn(&PlanCx<'_>, Statement) -> Result<String, SqlError>,
+) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file);
+    let golden = std::fs::read_to_string(&path).expect("the golden file");
+    let mut found = String::new();
+    for line in golden
+        .lines()
+        .filter(|l| l.starts_with("> ") || l.starts_with('#'))
+    {
+        if line.starts_with('#') {
+            found.push_str(line);
+            found.push('\n');
+            continue;
+        }
+        let sql = line.trim_start_matches("> ");
+        let (sql, mode) = match sql.strip_prefix("pad: ") {
+            Some(sql) => (sql, SqlMode::DEFAULT.with(SqlMode::PAD_CHAR_TO_FULL_LENGTH)),
+            None => (sql, SqlMode::DEFAULT),
+        };
+        let text = with_cx(sql.as_bytes(), mode, |cx| {
+            let statement = parse(sql.as_bytes(), LexMode::default())?;
+            stage(cx, crate::bind::bind(cx, &statement)?)
+        });
+        let text = text.unwrap_or_else(|e: SqlError| format!("error {}\n", e.errno()));
+        found.push_str(&format!("{line}\n{text}\n"));
+    }
+    if std::env::var_os("NFOLD_RECORD_GOLDEN").is_some() {
+        return std::fs::write(&path, &found).expect("the golden file");
+    }
+    let expected = golden.trim_end();
+    assert!(found.trim_end() == expected, "{file} differs:\n{found}");
+}

@@ -1,0 +1,219 @@
+//! How the result columns of a query block are described to the client and to enclosing queries.
+//! MySQL describes a value that passes through a temporary table as that table's column.
+
+use std::sync::Arc;
+
+use nfold_types::TypeKind;
+use nfold_types::sql_type::ColumnFlags;
+
+use super::clauses::ColumnMeta;
+use super::expr::{Expr, ExprKind, ExprType};
+use super::query::{Block, Query, QueryBody};
+
+/// What a selected expression is to the temporary table with which MySQL groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResultKind {
+    Constant,
+    Aggregate,
+    /// Computed from columns of the temporary table.
+    OfAggregates,
+    Value,
+}
+
+/// What decides how the columns of a block are described, besides its grouping.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Description {
+    pub kinds: Vec<ResultKind>,
+    /// Aggregates with DISTINCT, and GROUP_CONCAT: MySQL sorts the rows instead of using a
+    /// temporary table.
+    pub sorted_groups: bool,
+    pub distinct: bool,
+    pub windowed: bool,
+}
+
+/// The grouping of a described block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Groups {
+    pub implicit: bool,
+    pub rollup: bool,
+    pub key_count: usize,
+    /// Rows arrive with equal keys together, so there is no temporary table.
+    pub ordered: bool,
+}
+
+impl Query {
+    /// Describes the columns before access paths are chosen. Nested queries are described
+    /// so; of the statement's own query the optimizer knows more.
+    pub fn describe(&mut self) {
+        let (Some(description), QueryBody::Block(block)) =
+            (self.description.take(), &mut self.body)
+        else {
+            return;
+        };
+        let groups = block.group.as_ref().map(|g| Groups {
+            implicit: g.implicit,
+            rollup: g.rollup,
+            key_count: g.keys.len(),
+            ordered: false,
+        });
+        let keeps_rows = keeps_rows(block);
+        description.apply(&mut self.columns, &mut block.select, groups, keeps_rows);
+        self.types = block.select.iter().map(|e| e.ty.clone()).collect();
+    }
+}
+
+/// Whether MySQL puts the rows of a block WITH ROLLUP, or its joined rows, into a temporary table.
+fn keeps_rows(b: &Block) -> bool {
+    b.distinct || !b.order.is_empty() || !b.windows.is_empty() || b.merged_table_count() > 1
+}
+
+impl Description {
+    /// Describes the result columns `select`. `keeps_rows`: WITH ROLLUP, rows are in a temporary
+    /// table.
+    pub fn apply(
+        &self,
+        columns: &mut [ColumnMeta],
+        select: &mut [Expr],
+        groups: Option<Groups>,
+        keeps_rows: bool,
+    ) {
+        let implicit = groups.is_some_and(|g| g.implicit);
+        let grouped = groups.is_some_and(|g| !g.implicit && !g.ordered) && !self.sorted_groups;
+        let rolled_up = groups.filter(|g| g.rollup);
+        let distinct_rows = self.distinct && !implicit;
+        for ((meta, e), kind) in columns.iter_mut().zip(select).zip(&self.kinds) {
+            if let Some(groups) = rolled_up {
+                let kept = [keeps_rows, self.distinct || self.windowed];
+                describe_rolled_up(meta, e, groups.key_count, *kind, kept);
+                continue;
+            }
+            let kept = match kind {
+                ResultKind::Constant => false,
+                _ if self.windowed => true,
+                ResultKind::Aggregate => grouped,
+                ResultKind::OfAggregates => distinct_rows,
+                ResultKind::Value => grouped || distinct_rows,
+            };
+            if self.windowed {
+                meta.flags &= !TABLE_COLUMN_FLAGS;
+            }
+            if meta.made && kept {
+                describe_kept(meta, e, *kind, self.windowed);
+            }
+            meta.ty = e.ty.col.clone();
+        }
+    }
+}
+
+/// An expression's value that a temporary table keeps.
+fn describe_kept(meta: &mut ColumnMeta, e: &mut Expr, kind: ResultKind, windowed: bool) {
+    meta.made = false;
+    if windowed && e.ty.col.kind == TypeKind::Year {
+        meta.flags &= !ColumnFlags::ZEROFILL;
+    }
+    if kind == ResultKind::Aggregate {
+        e.ty.col = e.ty.column();
+    } else {
+        keep(e);
+        meta.flags &= !(ColumnFlags::ENUM | ColumnFlags::SET);
+    }
+}
+
+/// Flags of a table's column that the temporary table of window results does not have.
+pub(crate) const TABLE_COLUMN_FLAGS: u16 = ColumnFlags::PRI_KEY
+    | ColumnFlags::UNIQUE_KEY
+    | ColumnFlags::MULTIPLE_KEY
+    | ColumnFlags::PART_KEY
+    | ColumnFlags::AUTO_INCREMENT
+    | ColumnFlags::TIMESTAMP
+    | ColumnFlags::ON_UPDATE_NOW;
+
+/// A result column of an expression.
+pub(crate) fn computed_column(name: Arc<str>, ty: &ExprType) -> ColumnMeta {
+    let none: Arc<str> = "".into();
+    let not_null = match ty.nullable {
+        true => 0,
+        false => ColumnFlags::NOT_NULL,
+    };
+    ColumnMeta {
+        schema: none.clone(),
+        table: none.clone(),
+        org_table: none.clone(),
+        name,
+        org_name: none,
+        ty: ty.col.clone(),
+        flags: ty.col.wire_flags() | not_null,
+        made: true,
+    }
+}
+
+/// Whether `e` gives members of an ENUM or SET, and is no column.
+pub(crate) fn is_computed_member(e: &Expr) -> bool {
+    e.ty.col.is_enum_or_set() && e.as_column().is_none()
+}
+
+/// Makes `e` the value that a temporary table keeps of it: of a member of an ENUM or SET, its text.
+pub(crate) fn keep(e: &mut Expr) {
+    let ty = e.ty.kept();
+    if e.ty.col.is_enum_or_set() {
+        let member = std::mem::replace(e, Expr::null());
+        e.kind = ExprKind::Cast(Box::new(member));
+    }
+    e.ty = ty;
+}
+
+/// Describes a result column of a block WITH ROLLUP. `rows_are_stored`: rows are in a temporary
+/// table; `distinct`: each row once.
+fn describe_rolled_up(
+    meta: &mut ColumnMeta,
+    e: &mut Expr,
+    key_count: usize,
+    kind: ResultKind,
+    [rows_are_stored, distinct]: [bool; 2],
+) {
+    let key = |e: &Expr| {
+        e.as_column()
+            .is_some_and(|at| at.table == 0 && usize::from(at.column) <= key_count)
+    };
+    if meta.made || e.any(&mut |e| key(e)) {
+        *meta = computed_column(meta.name.clone(), &e.ty);
+    } else {
+        // A column that no group determines.
+        let lost = if rows_are_stored {
+            TABLE_COLUMN_FLAGS
+        } else {
+            0
+        };
+        meta.flags &= !(lost | ColumnFlags::NOT_NULL);
+        meta.ty = e.ty.col.clone();
+        return;
+    }
+    let alone = key(e);
+    if alone {
+        e.ty = e.ty.clone().computed();
+    }
+    let kept = match kind {
+        _ if alone => rows_are_stored,
+        ResultKind::Constant => false,
+        ResultKind::OfAggregates => distinct,
+        ResultKind::Aggregate | ResultKind::Value => rows_are_stored,
+    };
+    if !kept {
+        if alone {
+            *meta = computed_column(meta.name.clone(), &e.ty.item());
+        }
+        return;
+    }
+    if kind == ResultKind::Value && e.ty.col.is_integer() && e.ty.col.kind != TypeKind::Year {
+        e.ty.col.width = e.ty.max_length() as u32;
+        e.ty.col.kind = TypeKind::BigInt;
+    }
+    match kind {
+        ResultKind::Aggregate => e.ty.col = e.ty.column(),
+        _ => keep(e),
+    }
+    *meta = ColumnMeta {
+        made: false,
+        ..computed_column(meta.name.clone(), &e.ty)
+    };
+}

@@ -1,0 +1,92 @@
+//! Visits every expression of a logical query, those of its derived tables and subqueries included.
+
+use super::clauses::LimitPlan;
+use super::expr::{ColumnAt, Expr, ExprKind};
+use super::query::{Block, Query, QueryBody, Source};
+use super::types::ExprType;
+
+/// Takes the place and the type of a column of an enclosing query; may change both.
+pub(crate) type OuterColumn<'f, E> = dyn FnMut(&mut ColumnAt, &mut ExprType) -> Result<(), E> + 'f;
+
+/// Calls `f` with each column that `query` names of the query `level` further out (1: the next
+/// one).
+///
+/// # Errors
+/// The first one of `f`.
+pub(crate) fn outer_columns<E>(
+    query: &mut Query,
+    level: u16,
+    f: &mut OuterColumn<'_, E>,
+) -> Result<(), E> {
+    let mut result = Ok(());
+    each_expr(query, level, &mut |e, level| {
+        if result.is_ok()
+            && let ExprKind::Outer { level: l, at } = &mut e.kind
+            && *l == level
+        {
+            result = f(at, &mut e.ty);
+        }
+    });
+    result
+}
+
+/// Takes an expression node, and how far out the query is that the walk is about.
+type Visit<'f> = dyn FnMut(&mut Expr, u16) + 'f;
+
+/// Calls `f` with each expression node of `query`; `level` is how far out the query is that the
+/// walk is about, seen from `query`. In a subquery it is one more.
+pub(crate) fn each_expr(query: &mut Query, level: u16, f: &mut Visit<'_>) {
+    match &mut query.body {
+        QueryBody::Block(b) => each_of_block(b, level, f),
+        QueryBody::Set { left, right, .. } => {
+            each_expr(left, level, f);
+            each_expr(right, level, f);
+        }
+        QueryBody::Recursive(r) => r.queries_mut().for_each(|q| each_expr(q, level, f)),
+        QueryBody::Working(_) => {}
+        QueryBody::Rows(rows) => each_of_list(rows.iter_mut().flatten(), level, f),
+    }
+    if let Some(LimitPlan { offset, count }) = &mut query.limit {
+        each_of_list(offset.iter_mut().chain([count]), level, f);
+    }
+}
+
+fn each_of_block(b: &mut Block, level: u16, f: &mut Visit<'_>) {
+    each_of_nested(b, level, f);
+    b.each_condition_mut(&mut |e| each_node(e, level, f));
+    if let Some(group) = &mut b.group {
+        each_of_list(&mut group.keys, level, f);
+        for a in &mut group.aggregates {
+            let order = a.order.iter_mut().map(|o| &mut o.expr);
+            each_of_list(a.args.iter_mut().chain(order), level, f);
+        }
+    }
+    for pass in &mut b.windows {
+        pass.each_expr_mut(&mut |e| each_node(e, level, f));
+    }
+    let order = b.order.iter_mut().map(|o| &mut o.expr);
+    let rows = b.having.iter_mut().chain(&mut b.select).chain(order);
+    each_of_list(rows, level, f);
+}
+
+/// The same for the derived tables and subqueries of a block alone.
+pub(crate) fn each_of_nested(b: &mut Block, level: u16, f: &mut Visit<'_>) {
+    for table in &mut b.tables {
+        // A derived table sees what the block that reads it sees outside of itself.
+        if let Source::Derived(q) = &mut table.source {
+            each_expr(q, level, f);
+        }
+    }
+    for sub in &mut b.subqueries {
+        each_expr(&mut sub.query, level + 1, f);
+    }
+}
+
+fn each_of_list<'e>(list: impl IntoIterator<Item = &'e mut Expr>, level: u16, f: &mut Visit<'_>) {
+    list.into_iter().for_each(|e| each_node(e, level, f));
+}
+
+fn each_node(e: &mut Expr, level: u16, f: &mut Visit<'_>) {
+    f(e, level);
+    e.each_child_mut(&mut |child| each_node(child, level, f));
+}

@@ -1,0 +1,162 @@
+//! UPDATE and DELETE: when the rows that the plan finds may be changed.
+
+use nfold_catalog::TableDef;
+use nfold_types::{ErrorCode, SqlError};
+
+use crate::foreign::{Changed, ForeignKeys};
+use crate::logical::clauses::{Assignment, UpdateTarget};
+use crate::logical::context::PlanCx;
+use crate::logical::expr::{Expr, is_constant};
+use crate::logical::query as logical;
+use crate::logical::statement::{Delete, DeleteTables, Update, UpdateTables};
+use crate::physical::{
+    AccessKind, Block, DeletePlan, DeleteTablesPlan, JoinStep, Plan, PointPart, TableSource,
+    UpdatePlan, UpdateTablesPlan,
+};
+
+pub(super) fn update(cx: &PlanCx<'_>, u: Update) -> Result<Plan, SqlError> {
+    let source = source(cx, u.source, u.limit.is_some())?;
+    let index = source.joins.first().map_or(0, |j| j.access.index);
+    let collect = collects(&source) || touches(&u.table, index, &u.assignments);
+    let assigned = columns(&u.assignments);
+    Ok(Plan::Update(Box::new(UpdatePlan {
+        foreign: ForeignKeys::of(cx.foreign(), &[(&u.table, Changed::Updated(&assigned))]),
+        table: u.table,
+        target: 0,
+        source,
+        limit: u.limit,
+        assignments: u.assignments,
+        ignore: u.ignore,
+        collect,
+    })))
+}
+
+pub(super) fn delete(cx: &PlanCx<'_>, d: Delete) -> Result<Plan, SqlError> {
+    let source = source(cx, d.source, d.limit.is_some())?;
+    let collect = collects(&source);
+    Ok(Plan::Delete(Box::new(DeletePlan {
+        foreign: ForeignKeys::of(cx.foreign(), &[(&d.table, Changed::Deleted)]),
+        table: d.table,
+        target: 0,
+        source,
+        limit: d.limit,
+        ignore: d.ignore,
+        collect,
+    })))
+}
+
+pub(super) fn update_tables(cx: &PlanCx<'_>, u: UpdateTables) -> Result<Plan, SqlError> {
+    let source = source(cx, u.source, false)?;
+    let at_once = at_once(&source, &u.targets);
+    let assigned = u.targets.iter().map(|t| columns(&t.assignments));
+    let assigned: Vec<Vec<usize>> = assigned.collect();
+    let roots = u.targets.iter().zip(&assigned);
+    let roots: Vec<_> = roots
+        .map(|(t, columns)| (&t.table, Changed::Updated(columns)))
+        .collect();
+    Ok(Plan::UpdateTables(Box::new(UpdateTablesPlan {
+        foreign: ForeignKeys::of(cx.foreign(), &roots),
+        source,
+        targets: u.targets,
+        at_once,
+        ignore: u.ignore,
+    })))
+}
+
+pub(super) fn delete_tables(cx: &PlanCx<'_>, d: DeleteTables) -> Result<Plan, SqlError> {
+    let roots: Vec<_> = d
+        .targets
+        .iter()
+        .map(|(table, _)| (table, Changed::Deleted))
+        .collect();
+    Ok(Plan::DeleteTables(Box::new(DeleteTablesPlan {
+        foreign: ForeignKeys::of(cx.foreign(), &roots),
+        source: source(cx, d.source, false)?,
+        targets: d.targets,
+        ignore: d.ignore,
+    })))
+}
+
+fn columns(assignments: &[Assignment]) -> Vec<usize> {
+    assignments.iter().map(|a| a.column).collect()
+}
+
+/// Whether rows are collected before the first one changes, with any access path.
+fn collects(source: &Block) -> bool {
+    !source.order.is_empty() || !source.subqueries.is_empty()
+}
+
+/// Whether an assignment changes a column of the index by which rows are found.
+fn touches(table: &TableDef, index: usize, assignments: &[Assignment]) -> bool {
+    let parts = table.indexes[index]
+        .parts
+        .iter()
+        .chain(&table.indexes[0].parts);
+    parts.into_iter().any(|p| {
+        assignments.iter().any(|a| a.column == p.column)
+            || table.columns[p.column].on_update_now.is_some()
+    })
+}
+
+/// The plan of the block that finds the rows. Error 1175 with `sql_safe_updates`.
+fn source(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> Result<Block, SqlError> {
+    let block = super::block(cx, b, limited);
+    let scans = |step: &JoinStep| {
+        matches!(step.access.of_table().kind, AccessKind::Full) && block.changes(step.table)
+    };
+    if cx.safe_updates && !limited && block.joins.iter().any(scans) {
+        let code = ErrorCode::ER_UPDATE_WITHOUT_KEY_IN_SAFE_MODE;
+        return Err(SqlError::new(code, &[&""]));
+    }
+    Ok(block)
+}
+
+/// See [`UpdateTablesPlan::at_once`].
+fn at_once(block: &Block, targets: &[UpdateTarget]) -> Option<usize> {
+    let (first, later) = block.joins.split_first()?;
+    let at = targets.iter().position(|t| t.slot == first.table)?;
+    let target = &targets[at];
+    let same = |s: &TableSource| matches!(s, TableSource::Table(t) if t.id == target.table.id);
+    let named_twice = block.tables.iter().filter(|t| same(&t.source)).count() > 1;
+    let moves = target.assigns_key(first.access.index) || target.assigns_key(0);
+    if named_twice || moves && !is_one_row(&target.table, first) {
+        return None;
+    }
+    // Whether a row of another table matches must not depend on what was assigned for the one
+    // before.
+    let assigned = |e: &Expr| {
+        e.as_column().is_some_and(|at| {
+            usize::from(at.table) == target.slot
+                && target
+                    .assignments
+                    .iter()
+                    .any(|a| a.column == usize::from(at.column))
+        })
+    };
+    let reads = |e: &Expr| e.any(&mut |e| assigned(e));
+    let looks = |step: &JoinStep| {
+        let found = match &step.access.kind {
+            AccessKind::Hash { keys, .. } => keys.iter().any(|k| reads(&k.outer)),
+            // Keys that are looked up are looked up once.
+            AccessKind::Points(_) => false,
+            _ => step.access.implied.iter().any(reads),
+        };
+        let ends = step.nest.iter().flat_map(|nest| &nest.ends);
+        let tested = step.on.iter().chain(&step.filter);
+        found || tested.chain(ends.flat_map(|end| &end.on)).any(reads)
+    };
+    (targets.len() == 1 || !later.iter().any(looks)).then_some(at)
+}
+
+/// Whether constants name one row.
+fn is_one_row(table: &TableDef, step: &JoinStep) -> bool {
+    let index = &table.indexes[step.access.index];
+    let constant =
+        |p: &PointPart| matches!(p, PointPart::Eq { expr, null_safe: false } if is_constant(expr));
+    match &step.access.kind {
+        AccessKind::Points(parts) => {
+            index.is_unique() && parts.len() == index.parts.len() && parts.iter().all(constant)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,178 @@
+//! From the logical tree to the plan: access paths and join orders, block by block, the nested
+//! queries first.
+
+mod candidate;
+mod condition;
+mod dml;
+mod joins;
+mod order;
+mod outer;
+mod subquery;
+
+#[cfg(test)]
+mod tests;
+
+use nfold_types::SqlError;
+
+use crate::foreign::{Changed, ForeignKeys};
+use crate::logical::context::PlanCx;
+use crate::logical::describe::Groups;
+use crate::logical::query as logical;
+use crate::logical::statement::{Insert, InsertRows, Statement};
+use crate::physical::{
+    Block, GroupPlan, InsertPlan, InsertSource, Plan, QueryBody, QueryPlan, Recursion, TableSlot,
+    TableSource,
+};
+use joins::JoinGraph;
+
+/// Plans a rewritten statement.
+///
+/// # Errors
+/// 1175: `sql_safe_updates` and no key finds the rows that change.
+pub(crate) fn optimize(cx: &PlanCx<'_>, statement: Statement) -> Result<Plan, SqlError> {
+    Ok(match statement {
+        Statement::Query(q) => Plan::Query(query(cx, q)),
+        Statement::Insert(i) => Plan::Insert(Box::new(insert(cx, *i))),
+        Statement::Update(u) => dml::update(cx, *u)?,
+        Statement::Delete(d) => dml::delete(cx, *d)?,
+        Statement::UpdateTables(u) => dml::update_tables(cx, *u)?,
+        Statement::DeleteTables(d) => dml::delete_tables(cx, *d)?,
+        Statement::Do(exprs, list) => Plan::Do(exprs, subquery::plan_all(cx, list)),
+    })
+}
+
+fn insert(cx: &PlanCx<'_>, i: Insert) -> InsertPlan {
+    let changed = match i.replace || !i.on_duplicate.is_empty() {
+        true => Changed::Replaced,
+        false => Changed::Inserted,
+    };
+    InsertPlan {
+        foreign: ForeignKeys::of(cx.foreign(), &[(&i.table, changed)]),
+        table: i.table,
+        columns: i.columns,
+        source: match i.source {
+            InsertRows::Rows(rows) => InsertSource::Rows(rows),
+            InsertRows::Param(list) => InsertSource::Param(list),
+            InsertRows::Query(q) => InsertSource::Query(query(cx, q)),
+        },
+        ignore: i.ignore,
+        replace: i.replace,
+        on_duplicate: i.on_duplicate,
+        subqueries: subquery::plan_all(cx, i.subqueries),
+    }
+}
+
+/// Plans a query.
+fn query(cx: &PlanCx<'_>, q: logical::Query) -> QueryPlan {
+    let mut columns = q.columns;
+    let mut types = q.types;
+    let body = match q.body {
+        logical::QueryBody::Block(b) => {
+            let limited = q.limit.is_some() && b.windows.is_empty();
+            let mut block = block(cx, *b, limited);
+            if let Some(description) = q.description {
+                let (groups, keeps_rows) = (groups(&block), block.keeps_rows());
+                description.apply(&mut columns, &mut block.select, groups, keeps_rows);
+                types = block.select.iter().map(|e| e.ty.clone()).collect();
+            }
+            QueryBody::Block(Box::new(block))
+        }
+        logical::QueryBody::Set {
+            op,
+            distinct,
+            left,
+            right,
+            chained,
+        } => QueryBody::Set {
+            op,
+            distinct,
+            left: Box::new(query(cx, *left)),
+            right: Box::new(query(cx, *right)),
+            chained,
+        },
+        logical::QueryBody::Rows(rows) => QueryBody::Rows(rows),
+        logical::QueryBody::Recursive(r) => QueryBody::Recursive(Box::new(Recursion {
+            number: r.number,
+            seed: query(cx, r.seed),
+            steps: r.steps.into_iter().map(|q| query(cx, q)).collect(),
+            distinct: r.distinct,
+            columns: r.columns,
+        })),
+        logical::QueryBody::Working(number) => QueryBody::Working(number),
+    };
+    QueryPlan {
+        body,
+        columns,
+        types,
+        order: q.order,
+        limit: q.limit,
+    }
+}
+
+fn groups(block: &Block) -> Option<Groups> {
+    block.group.as_ref().map(|g| Groups {
+        implicit: g.implicit,
+        rollup: g.rollup,
+        key_count: g.keys.len(),
+        ordered: g.ordered,
+    })
+}
+
+/// Plans a block. `limited`: LIMIT cuts its rows off.
+fn block(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> Block {
+    let (mut block, graph) = open(cx, b, limited);
+    joins::join_tables(cx, &mut block, graph);
+    block
+}
+
+/// A block whose nested queries are planned, and whose tables are not joined yet.
+fn open(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGraph) {
+    let mut hints = Vec::with_capacity(b.tables.len());
+    let mut tables = Vec::with_capacity(b.tables.len());
+    for table in b.tables {
+        hints.push(table.hints);
+        tables.push(TableSlot {
+            source: match table.source {
+                logical::Source::Table(def) => TableSource::Table(def),
+                logical::Source::Virtual(def) => TableSource::Virtual(def),
+                logical::Source::Derived(q) => TableSource::Derived(Box::new(query(cx, *q))),
+            },
+            alias: table.alias,
+            used: table.used,
+            merged: table.merged,
+            nullable: table.nullable,
+        });
+    }
+    let block = Block {
+        tables,
+        joins: Vec::new(),
+        constant_filter: Vec::new(),
+        group: b.group.map(|g| GroupPlan {
+            keys: g.keys,
+            aggregates: g.aggregates,
+            ordered: false,
+            implicit: g.implicit,
+            rollup: g.rollup,
+            first_row_only: false,
+        }),
+        having: b.having,
+        windows: b.windows,
+        select: b.select,
+        distinct: b.distinct,
+        order: b.order,
+        ordered: false,
+        subqueries: subquery::plan_all(cx, b.subqueries),
+        lock: b.lock,
+        changed: b.changed,
+        calc_found_rows: b.calc_found_rows,
+        deprecated: b.deprecated,
+    };
+    let graph = JoinGraph {
+        conditions: b.conditions,
+        outer_joins: b.outer_joins,
+        hints,
+        straight: b.straight,
+        limited,
+    };
+    (block, graph)
+}

@@ -1,0 +1,131 @@
+//! Subqueries. A correlated one that has a decorrelated form gets both plans, and the executor
+//! chooses by the number of outer rows; where an index finds the few inner rows of an outer row, it
+//! keeps the correlated plan alone.
+
+use super::joins::{self, JoinGraph};
+use crate::logical::context::PlanCx;
+use crate::logical::expr::{Expr, ExprKind};
+use crate::logical::query::{self as logical, Decorrelated, Subquery};
+use crate::physical::{Block, DecorrelatedPlan, QueryBody, QueryPlan, SubqueryPlan, TableSource};
+
+/// Decorrelated subqueries may be nested this deep: each has two plans, so two nested ones have
+/// four.
+const NESTED_MAX: usize = 2;
+
+/// Estimated rows of an index for one outer row, up to which no set takes their place.
+const LOOKED_UP_MAX: f64 = 16.0;
+
+/// Plans the subqueries of a block.
+pub(super) fn plan_all(cx: &PlanCx<'_>, list: Vec<Subquery>) -> Vec<SubqueryPlan> {
+    list.into_iter().map(|sub| plan(cx, sub)).collect()
+}
+
+fn plan(cx: &PlanCx<'_>, sub: Subquery) -> SubqueryPlan {
+    let (plan, decorrelated) = match sub.decorrelated {
+        Some(decorrelated) => two_plans(cx, *sub.query, *decorrelated),
+        None => (super::query(cx, *sub.query), None),
+    };
+    SubqueryPlan {
+        plan: Box::new(plan),
+        correlated: sub.correlated,
+        decorrelated: decorrelated.map(Box::new),
+    }
+}
+
+/// The correlated plan, and the decorrelated one where it pays.
+fn two_plans(
+    cx: &PlanCx<'_>,
+    q: logical::Query,
+    decorrelated: Decorrelated,
+) -> (QueryPlan, Option<DecorrelatedPlan>) {
+    let logical::QueryBody::Block(b) = q.body else {
+        return (super::query(cx, q), None);
+    };
+    let limited = q.limit.is_some() && b.windows.is_empty();
+    let (mut block, graph) = super::open(cx, *b, limited);
+    // Both plans have the same nested queries, which are planned once.
+    let other = (nested(&block) <= NESTED_MAX).then(|| (block.clone(), graph.clone()));
+    joins::join_tables(cx, &mut block, graph);
+    let decorrelated = match looks_up_few_rows(&block) {
+        true => None,
+        false => other.map(|(block, graph)| plan_decorrelated(cx, block, graph, decorrelated)),
+    };
+    let plan = QueryPlan {
+        body: QueryBody::Block(Box::new(block)),
+        columns: q.columns,
+        types: q.types,
+        order: q.order,
+        limit: q.limit,
+    };
+    (plan, decorrelated)
+}
+
+/// Whether an index finds the rows for an outer row, and they are few.
+fn looks_up_few_rows(correlated: &Block) -> bool {
+    let mut looked_up = false;
+    if let Some(first) = correlated.joins.first().filter(|j| j.rows <= LOOKED_UP_MAX) {
+        first
+            .access
+            .kind
+            .each_expr(&mut |e| looked_up |= names_outer(e));
+    }
+    looked_up
+}
+
+fn names_outer(e: &Expr) -> bool {
+    e.any(&mut |e| matches!(e.kind, ExprKind::Outer { level: 1, .. }))
+}
+
+fn plan_decorrelated(
+    cx: &PlanCx<'_>,
+    mut block: Block,
+    mut graph: JoinGraph,
+    decorrelated: Decorrelated,
+) -> DecorrelatedPlan {
+    block.select = decorrelated.select;
+    block.order.clear();
+    for (table, used) in block
+        .tables
+        .iter_mut()
+        .zip(decorrelated.used.into_iter().flatten())
+    {
+        table.used = used;
+    }
+    (graph.conditions, graph.limited) = (decorrelated.conditions, false);
+    joins::join_tables(cx, &mut block, graph);
+    let rows = block.joins.iter().map(|step| step.rows).sum();
+    let types = block.select.iter().map(|e| e.ty.clone()).collect();
+    let plan = QueryPlan {
+        body: QueryBody::Block(Box::new(block)),
+        columns: Vec::new(),
+        types,
+        order: Vec::new(),
+        limit: None,
+    };
+    DecorrelatedPlan {
+        plan: Box::new(plan),
+        keys: decorrelated.keys,
+        conditions: decorrelated.outer_conditions,
+        rows,
+        converts: decorrelated.converts,
+    }
+}
+
+/// How deep decorrelated subqueries are nested below this block, in derived tables as well.
+fn nested(block: &Block) -> usize {
+    fn of(q: &QueryPlan) -> usize {
+        match &q.body {
+            QueryBody::Block(b) => nested(b),
+            QueryBody::Set { left, right, .. } => of(left).max(of(right)),
+            QueryBody::Recursive(r) => r.queries().map(of).max().unwrap_or(0),
+            QueryBody::Rows(_) | QueryBody::Working(_) => 0,
+        }
+    }
+    let depth = |sub: &SubqueryPlan| of(&sub.plan) + usize::from(sub.decorrelated.is_some());
+    let derived = block.tables.iter().map(|slot| match &slot.source {
+        TableSource::Derived(q) => of(q),
+        _ => 0,
+    });
+    let subqueries = block.subqueries.iter().map(depth);
+    subqueries.chain(derived).max().unwrap_or(0)
+}

@@ -1,0 +1,18 @@
+//! The plan that the executor runs: the blocks of the logical tree with their access paths and join
+//! order. Shared by all sessions that run the same statement with other values.
+
+pub mod access;
+pub mod plan;
+mod print;
+pub mod query;
+pub mod reads;
+mod size;
+
+pub use access::{Access, AccessKind, HashKey, PointPart, RangePart};
+pub use plan::*;
+pub use query::*;
+
+pub use crate::logical::query::OuterKey;
+
+pub use crate::logical::clauses::*;
+pub use crate::logical::window::{FrameBound, WindowCall, WindowFrame, WindowFunc, WindowPass};

@@ -1,0 +1,215 @@
+//! The text of plans, for tests of the optimizer.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{
+    Access, AccessKind, Block, JoinStep, JoinType, Plan, PointPart, QueryBody, QueryPlan,
+    RangePart, SubqueryPlan, TableSlot, TableSource,
+};
+use crate::logical::print::{Lines, SlotNames, used_names};
+
+fn query(q: &QueryPlan, out: &mut Lines) {
+    match &q.body {
+        QueryBody::Block(b) => block(b, out),
+        QueryBody::Set {
+            op, left, right, ..
+        } => {
+            out.line(format!("{op:?}"));
+            out.indented(|out| {
+                query(left, out);
+                query(right, out);
+            });
+        }
+        QueryBody::Rows(rows) => out.line(format!("values, {} rows", rows.len())),
+        QueryBody::Recursive(r) => {
+            out.line("recursion");
+            out.indented(|out| r.queries().for_each(|q| query(q, out)));
+        }
+        QueryBody::Working(_) => out.line("rows of the last round"),
+    }
+    out.limit(q.limit.as_ref());
+}
+
+fn column_names(slot: &TableSlot) -> Vec<Arc<str>> {
+    match &slot.source {
+        TableSource::Table(def) | TableSource::Virtual(def) => {
+            def.columns.iter().map(|c| c.name.clone()).collect()
+        }
+        TableSource::Derived(q) => q.columns.iter().map(|c| c.name.clone()).collect(),
+    }
+}
+
+fn block(b: &Block, out: &mut Lines) {
+    out.line("block");
+    out.indented(|out| {
+        let mut joined = SlotNames::default();
+        for slot in &b.tables {
+            joined.push(slot.alias.clone(), column_names(slot));
+        }
+        out.clause("if", &joined.list(&b.constant_filter));
+        for s in &b.joins {
+            step(b, s, &joined, out);
+        }
+        let rows = match &b.group {
+            None => joined,
+            Some(group) => {
+                let how = match (group.first_row_only, group.ordered) {
+                    (true, _) => "group, first row only",
+                    (_, true) => "group in index order",
+                    _ => "group",
+                };
+                out.line(format!("{how} by [{}]", joined.list(&group.keys)));
+                for a in &group.aggregates {
+                    out.line(format!("  {}", joined.aggregate(a)));
+                }
+                SlotNames::grouped()
+            }
+        };
+        out.clause("having", &rows.list(&b.having));
+        let distinct = if b.distinct { " distinct" } else { "" };
+        out.clause(&format!("select{distinct}"), &rows.list(&b.select));
+        out.clause("sort by", &rows.order(&b.order));
+        if b.ordered {
+            out.line("in index order");
+        }
+        for (n, sub) in b.subqueries.iter().enumerate() {
+            subquery(n, sub, &rows, out);
+        }
+    });
+}
+
+fn step(b: &Block, step: &JoinStep, names: &SlotNames, out: &mut Lines) {
+    let slot = &b.tables[step.table];
+    let join = match (step.kind, &step.nest) {
+        (JoinType::Left, _) => "left join ",
+        (JoinType::Inner, Some(_)) => "nested ",
+        (JoinType::Inner, None) => "",
+    };
+    let path = access(slot, &step.access, names);
+    let used = used_names(&column_names(slot), &slot.used);
+    out.line(format!(
+        "{join}{}({used}): {path}, {} rows",
+        slot.alias, step.rows
+    ));
+    out.indented(|out| {
+        out.clause("on", &names.list(&step.on));
+        out.clause("filter", &names.list(&step.filter));
+        if let TableSource::Derived(q) = &slot.source {
+            query(q, out);
+        }
+    });
+}
+
+fn access(slot: &TableSlot, access: &Access, names: &SlotNames) -> String {
+    let index = match &slot.source {
+        TableSource::Table(def) if access.index == 0 => {
+            format!("rows of {}", def.name)
+        }
+        TableSource::Table(def) => format!("index {}", def.indexes[access.index].name),
+        _ => "rows".to_string(),
+    };
+    let points = |parts: &[PointPart]| {
+        let parts: Vec<String> = parts.iter().map(|p| point(p, names)).collect();
+        parts.join(", ")
+    };
+    let path = match &access.kind {
+        AccessKind::Full => format!("scan {index}"),
+        AccessKind::Source => "derived rows".to_string(),
+        AccessKind::Empty => "no rows".to_string(),
+        AccessKind::Points(parts) => format!("look up {index} by [{}]", points(parts)),
+        AccessKind::Range { prefix, range } => {
+            format!(
+                "range of {index} by [{}] {}",
+                points(prefix),
+                bounds(range, names)
+            )
+        }
+        AccessKind::Ranges(list) => {
+            let list: Vec<String> = list.iter().map(|r| bounds(r, names)).collect();
+            format!("ranges of {index} {}", list.join(" or "))
+        }
+        AccessKind::Hash { build, keys } => {
+            let keys: Vec<String> = keys
+                .iter()
+                .map(|k| format!("{} = {}", names.expr(&k.inner), names.expr(&k.outer)))
+                .collect();
+            let build = self::access(slot, build, names);
+            format!("hash [{}] of {build}", keys.join(", "))
+        }
+    };
+    let covering = if access.covering { ", covering" } else { "" };
+    let reverse = if access.reverse { ", backwards" } else { "" };
+    format!("{path}{covering}{reverse}")
+}
+
+fn point(p: &PointPart, names: &SlotNames) -> String {
+    match p {
+        PointPart::Eq { expr, .. } => names.expr(expr),
+        PointPart::In(list) | PointPart::AnyEq(list) => format!("any of {}", names.list(list)),
+        PointPart::List { list, .. } => format!("list {list}"),
+        PointPart::Subquery { index, .. } => format!("subquery {index}"),
+        PointPart::Rows { at, .. } => format!("column {at} of rows"),
+    }
+}
+
+fn bounds(range: &RangePart, names: &SlotNames) -> String {
+    let bound = |b: &Option<(crate::logical::expr::Expr, bool)>, none: &str| match b {
+        Some((e, true)) => format!("{}, inclusive", names.expr(e)),
+        Some((e, false)) => names.expr(e),
+        None => none.to_string(),
+    };
+    match &range.like {
+        Some((pattern, _)) => format!("like {}", names.expr(pattern)),
+        None => format!(
+            "from {} to {}",
+            bound(&range.lo, "start"),
+            bound(&range.hi, "end")
+        ),
+    }
+}
+
+fn subquery(n: usize, sub: &SubqueryPlan, rows: &SlotNames, out: &mut Lines) {
+    let correlated = if sub.correlated { " correlated" } else { "" };
+    out.line(format!("subquery {n}{correlated}"));
+    out.indented(|out| query(&sub.plan, out));
+    if let Some(set) = &sub.decorrelated {
+        let keys: Vec<String> = set.keys.iter().map(|k| rows.expr(&k.outer)).collect();
+        out.line(format!("or decorrelated, probed by [{}]", keys.join(", ")));
+        out.indented(|out| query(&set.plan, out));
+    }
+}
+
+impl fmt::Display for QueryPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = Lines::default();
+        query(self, &mut out);
+        f.write_str(out.text())
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = Lines::default();
+        let mut find = |heading: String, source: &Block| {
+            out.line(heading);
+            out.indented(|out| block(source, out));
+        };
+        match self {
+            Plan::Query(q) => query(q, &mut out),
+            Plan::Update(u) => find(format!("update, collect: {}", u.collect), &u.source),
+            Plan::Delete(d) => find(format!("delete, collect: {}", d.collect), &d.source),
+            Plan::UpdateTables(u) => {
+                find(
+                    format!("update tables, at once: {:?}", u.at_once),
+                    &u.source,
+                );
+            }
+            Plan::DeleteTables(d) => find("delete tables".into(), &d.source),
+            Plan::Insert(_) => out.line("insert"),
+            Plan::Do(..) => out.line("do"),
+            Plan::Explain(_) => out.line("explain"),
+        }
+        f.write_str(out.text())
+    }
+}

@@ -1,0 +1,344 @@
+//! Decorrelation of EXISTS and IN: where an inner row meets the outer row by equalities alone, the
+//! subquery without them is run once, and its rows are a set that is probed with the outer row's
+//! side of the equalities.
+//!
+//! ```text
+//! EXISTS (SELECT 1 FROM b WHERE b.i = a.id AND b.d > 5)         {b.i : b.d > 5} has a.id
+//! a.x IN (SELECT b.y FROM b WHERE b.i = a.id AND a.k = 3)       a.k = 3 and {(b.i, b.y)} has (a.id, a.x)
+//! ```
+
+use nfold_sql::ast::BinaryOp;
+use nfold_types::TypeKind;
+
+use crate::logical::clauses::LimitPlan;
+use crate::logical::context::PlanCx;
+use crate::logical::expr::{
+    ArithOp, Class, CmpKind, ColumnAt, Expr, ExprKind, ExprType, SubqueryUse, is_constant,
+};
+use crate::logical::func::VOLATILE;
+use crate::logical::query::{Block, Decorrelated, OuterKey, QueryBody, Subquery, SubqueryForm};
+use crate::logical::walk;
+
+/// Integers of so many digits do not overflow when they are computed with.
+const SAFE_DIGITS: u64 = 18;
+
+/// Functions that give no error, whatever their arguments.
+const TAME: [&str; 22] = [
+    "lower",
+    "upper",
+    "lcase",
+    "ucase",
+    "date",
+    "year",
+    "month",
+    "day",
+    "dayofmonth",
+    "hour",
+    "minute",
+    "second",
+    "left",
+    "right",
+    "length",
+    "char_length",
+    "coalesce",
+    "ifnull",
+    "nullif",
+    "if",
+    "concat",
+    "isnull",
+];
+
+/// The decorrelated form of a rewritten correlated subquery, if it has one.
+pub(super) fn decorrelated(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorrelated> {
+    let (form, limit) = (sub.form, sub.query.limit.as_ref());
+    let QueryBody::Block(block) = &mut sub.query.body else {
+        return None;
+    };
+    if !is_plain(block) || form == SubqueryForm::Rows {
+        return None;
+    }
+    let mut evaluated = block.conditions.iter().chain(&block.select);
+    if evaluated.any(|c| c.any(&mut |e| varies(cx, e))) {
+        return None;
+    }
+    let mut split = Split::of(&block.conditions)?;
+    match (limit, form) {
+        (None, _) => {}
+        // One row is enough, but LIMIT 0 has none.
+        (
+            Some(LimitPlan {
+                offset: None,
+                count,
+            }),
+            SubqueryForm::Existence,
+        ) => split.outer.push(some(count)),
+        _ => return None,
+    }
+    let mut select = split.inner;
+    if form == SubqueryForm::Membership {
+        if !block.select.iter().all(is_kept) {
+            return None;
+        }
+        select.extend_from_slice(&block.select);
+    }
+    let steady = |e: &Expr| is_tame(cx, e) && !names_outer(e);
+    let joined = || block.outer_joins.iter().flat_map(|join| &join.on);
+    let tame = select.iter().chain(&split.rest).chain(joined()).all(steady);
+    if !tame || select.len() > u64::BITS as usize || !nested_is_steady(cx, block) {
+        return None;
+    }
+    let joined = || block.outer_joins.iter().flat_map(|join| &join.on);
+    let own = || select.iter().chain(&split.rest).chain(joined());
+    let alike = |key: &OuterKey, own: &Expr| key.outer.ty.is_alike(&own.ty);
+    let mut keys = split.keys.iter().zip(&select);
+    let mut converts = own().any(converts) || keys.any(|(key, own)| !alike(key, own));
+    for ((left, kind), member) in sub.operands.iter().zip(&select[split.keys.len()..]) {
+        if !kind.has_key(left, &member.ty) {
+            return None;
+        }
+        converts |= !left.is_alike(&member.ty);
+    }
+    let used = block.subqueries.is_empty();
+    let used = used.then(|| used_columns(block, own()));
+    Some(Decorrelated {
+        select,
+        conditions: split.rest,
+        used,
+        keys: split.keys,
+        outer_conditions: split.outer,
+        converts,
+    })
+}
+
+fn is_plain(block: &Block) -> bool {
+    block.group.is_none()
+        && block.having.is_empty()
+        && block.windows.is_empty()
+        && block.lock.strength.is_none()
+        && !block.distinct
+        && !block.calc_found_rows
+        && block.deprecated.is_empty()
+        && !block.tables.is_empty()
+        && !block.pads_char
+}
+
+/// The conditions of a correlated subquery by the rows that they read.
+#[derive(Default)]
+struct Split {
+    /// Equalities of an inner and an outer side: the inner sides, and the outer ones.
+    inner: Vec<Expr>,
+    keys: Vec<OuterKey>,
+    /// Conditions on the outer row alone, as the enclosing query sees them.
+    outer: Vec<Expr>,
+    /// Conditions on inner rows alone.
+    rest: Vec<Expr>,
+}
+
+impl Split {
+    /// `None` where another condition reads the outer row.
+    fn of(conditions: &[Expr]) -> Option<Split> {
+        let mut split = Split::default();
+        for c in conditions {
+            if !names_outer(c) {
+                split.rest.push(c.clone());
+            } else if let Some((own, key)) = equality(c) {
+                split.inner.push(own);
+                split.keys.push(key);
+            } else if !reads_block(c) {
+                split.outer.push(outward(c));
+            } else {
+                return None;
+            }
+        }
+        Some(split)
+    }
+}
+
+/// Whether it names a column of the next query out.
+fn names_outer(e: &Expr) -> bool {
+    e.any(&mut |e| matches!(e.kind, ExprKind::Outer { level: 1, .. }))
+}
+
+/// Whether it looks at rows of its own block, or at a subquery.
+fn reads_block(e: &Expr) -> bool {
+    e.any(&mut |e| matches!(e.kind, ExprKind::Column(_) | ExprKind::Subquery { .. }))
+}
+
+/// `inner = outer`: the inner side, and the other one.
+fn equality(c: &Expr) -> Option<(Expr, OuterKey)> {
+    let ExprKind::Compare {
+        op: op @ (BinaryOp::Eq | BinaryOp::NullSafeEq),
+        kind,
+        sides,
+    } = &c.kind
+    else {
+        return None;
+    };
+    let [a, b] = &**sides;
+    let (own, other) = match (names_outer(a), names_outer(b)) {
+        (true, false) => (b, a),
+        (false, true) => (a, b),
+        _ => return None,
+    };
+    let subquery = |e: &Expr| matches!(e.kind, ExprKind::Subquery { .. });
+    let fits = reads_block(own)
+        && !own.any(&mut |e| subquery(e))
+        && !reads_block(other)
+        && is_kept(own)
+        && kind.has_key(&own.ty, &other.ty);
+    fits.then(|| {
+        let key = OuterKey {
+            outer: outward(other),
+            kind: *kind,
+            null_safe: *op == BinaryOp::NullSafeEq,
+        };
+        (own.clone(), key)
+    })
+}
+
+/// Whether a row of a temporary table keeps the value as it is: a computed DECIMAL or FLOAT may
+/// have more digits than its type.
+fn is_kept(e: &Expr) -> bool {
+    let exact = match e.ty.class() {
+        Class::Null => false,
+        Class::Decimal => matches!(e.kind, ExprKind::Cast(_)),
+        _ => e.ty.col.kind != TypeKind::Float,
+    };
+    exact || e.as_column().is_some()
+}
+
+/// `e`, which looks at rows of enclosing queries alone, as the next query out sees it.
+fn outward(e: &Expr) -> Expr {
+    fn shift(e: &mut Expr) {
+        match &mut e.kind {
+            ExprKind::Outer { level: 1, at } => e.kind = ExprKind::Column(*at),
+            ExprKind::Outer { level, .. } => *level -= 1,
+            _ => e.each_child_mut(&mut shift),
+        }
+    }
+    let mut e = e.clone();
+    shift(&mut e);
+    e
+}
+
+/// `count > 0`
+fn some(count: &Expr) -> Expr {
+    Expr {
+        kind: ExprKind::Compare {
+            op: BinaryOp::Gt,
+            kind: CmpKind::Int,
+            sides: Box::new([count.clone(), Expr::int(0)]),
+        },
+        ty: ExprType::boolean(false),
+    }
+}
+
+/// Whether subqueries and derived tables of the block name no column of the next query out, and
+/// have the same rows whenever they run.
+fn nested_is_steady(cx: &PlanCx<'_>, block: &mut Block) -> bool {
+    let mut steady = true;
+    walk::each_of_nested(block, 1, &mut |e, level| {
+        steady &=
+            !varies(cx, e) && !matches!(e.kind, ExprKind::Outer { level: l, .. } if l == level);
+    });
+    steady
+}
+
+/// Whether this node may have another value each time.
+fn varies(cx: &PlanCx<'_>, e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Call { func, .. } => cx.funcs.get(*func).flags & VOLATILE != 0,
+        ExprKind::UserVar(_) | ExprKind::AssignUserVar(..) => true,
+        _ => false,
+    }
+}
+
+/// Whether it may be evaluated for rows that it would not have met: it gives no error, and has no
+/// effect.
+fn is_tame(cx: &PlanCx<'_>, e: &Expr) -> bool {
+    use ExprKind::*;
+    !e.any(&mut |e| {
+        let tame = match &e.kind {
+            Const(_)
+            | Param(_)
+            | Column(_)
+            | Outer { .. }
+            | Compare { .. }
+            | CompareRows { .. }
+            | And(_)
+            | Or(_)
+            | Xor(_)
+            | Not(_)
+            | Is { .. }
+            | Between { .. }
+            | In { .. }
+            | InRows { .. }
+            | InParam { .. }
+            | Like { .. }
+            | Case { .. }
+            | Collate(_) => true,
+            Arith(op, _) => *op != ArithOp::IntDiv && is_small(&e.ty),
+            Neg(_) => is_small(&e.ty),
+            Cast(_) => e.ty.col.kind != TypeKind::Float,
+            IntervalArith { .. } | Extract { .. } | TimestampDiff { .. } | Trim { .. } => true,
+            Call { func, .. } => TAME.contains(&cx.funcs.get(*func).name),
+            Subquery { use_as, .. } => {
+                matches!(use_as, SubqueryUse::Exists | SubqueryUse::In { .. })
+            }
+            _ => false,
+        };
+        !tame
+    })
+}
+
+/// Whether arithmetic of this type overflows never.
+fn is_small(ty: &ExprType) -> bool {
+    match ty.class() {
+        Class::Int => !ty.col.unsigned && ty.max_length() <= SAFE_DIGITS,
+        Class::Decimal => u64::from(ty.decimal_shape().0) <= SAFE_DIGITS,
+        _ => false,
+    }
+}
+
+/// Whether evaluating it may have to convert a value of a row to another kind, which may be an
+/// error where changes are strict.
+fn converts(e: &Expr) -> bool {
+    use ExprKind::*;
+    // A constant becomes what is beside it, but for a number beside a text.
+    let yields = |a: &Expr, b: &Expr| is_constant(a) && b.ty.class() != Class::String;
+    let alike = |a: &Expr, b: &Expr| yields(a, b) || yields(b, a) || a.ty.is_alike(&b.ty);
+    e.any(&mut |e| match &e.kind {
+        Const(_)
+        | Param(_)
+        | Column(_)
+        | Outer { .. }
+        | And(_)
+        | Or(_)
+        | Not(_)
+        | Is { .. }
+        | InParam { .. } => false,
+        Compare { sides, .. } => !alike(&sides[0], &sides[1]),
+        Between { parts, .. } => !parts.iter().all(|p| alike(&parts[0], p)),
+        In { expr, list, .. } => !list.iter().all(|(_, member)| alike(expr, member)),
+        Like { expr, pattern, .. } => !alike(expr, pattern) || expr.ty.class() != Class::String,
+        _ => true,
+    })
+}
+
+/// The columns of each slot that these expressions, all there are, read.
+fn used_columns<'e>(block: &Block, exprs: impl Iterator<Item = &'e Expr>) -> Vec<Vec<bool>> {
+    let unused = block.tables.iter().map(|t| vec![false; t.used.len()]);
+    let mut used: Vec<Vec<bool>> = unused.collect();
+    for e in exprs {
+        e.any(&mut |e| {
+            if let Some(ColumnAt { table, column }) = e.as_column()
+                && let Some(slot) = used.get_mut(usize::from(table))
+                && let Some(flag) = slot.get_mut(usize::from(column))
+            {
+                *flag = true;
+            }
+            false
+        });
+    }
+    used
+}

@@ -1,0 +1,208 @@
+//! Derived tables, views and common table expressions that become part of the query that reads
+//! them, so that their tables are found by index and joined in any order. Merged are blocks without
+//! groups, windows, DISTINCT, LIMIT and subqueries, whose expressions have the same value at each
+//! evaluation.
+//!
+//! # Picture
+//! ```text
+//!   SELECT q.s FROM t JOIN (SELECT a.x + 1 AS s FROM a JOIN b ON .. WHERE p) q ON q.s = t.id
+//!      slots  t, q        ─▶  t, a, b          a takes q's slot, b comes behind the others
+//!      q.s                ─▶  a.x + 1          in every expression over the joined row
+//!      p, and b's ON      ─▶  conditions of WHERE, or of the outer join on whose inner side q is
+//! ```
+//! Names and descriptions of result columns were decided when the query was bound: they stay.
+
+use crate::logical::clauses::OrderKey;
+use crate::logical::context::PlanCx;
+use crate::logical::expr::{Expr, ExprKind};
+use crate::logical::func::is_volatile;
+use crate::logical::query::{Block, MAX_TABLES, Query, QueryBody, Source};
+
+/// Merges the derived tables of `block` that can be merged.
+pub(super) fn merge_derived_tables(cx: &PlanCx<'_>, block: &mut Block) {
+    // The columns that a correlated subquery names would need new places.
+    if block.subqueries.iter().any(|q| q.correlated) {
+        return;
+    }
+    let mut merged = false;
+    for slot in 0..block.tables.len() {
+        let Source::Derived(query) = &block.tables[slot].source else {
+            continue;
+        };
+        if is_mergeable(cx, query) && fits(block, slot, query) {
+            put_in(block, slot);
+            merged = true;
+        }
+    }
+    if merged {
+        mark_used(block);
+    }
+}
+
+/// Whether `query` may be merged into any block.
+fn is_mergeable(cx: &PlanCx<'_>, query: &Query) -> bool {
+    let QueryBody::Block(b) = &query.body else {
+        return false;
+    };
+    let plain = b.mergeable
+        && query.limit.is_none()
+        && b.group.is_none()
+        && !b.distinct
+        && b.windows.is_empty()
+        && b.subqueries.is_empty()
+        && b.having.is_empty()
+        && b.lock.strength.is_none()
+        && !b.tables.is_empty()
+        && !b.straight
+        && !b.pads_char;
+    let joined = b.outer_joins.iter().flat_map(|join| &join.on);
+    let all = b.select.iter().chain(&b.conditions).chain(joined);
+    let mut all = all.chain(b.order.iter().map(|k| &k.expr));
+    let steady = |e: &Expr| {
+        !is_volatile(cx.funcs, e) && !e.any(&mut |e| matches!(e.kind, ExprKind::UserVar(_)))
+    };
+    plain && all.all(steady)
+}
+
+fn fits(block: &Block, slot: usize, query: &Query) -> bool {
+    let QueryBody::Block(inner) = &query.body else {
+        return false;
+    };
+    let more = inner.tables.len() - 1;
+    // An outer join makes columns NULL, but not every expression over them.
+    let nullable = block
+        .outer_joins
+        .iter()
+        .any(|join| join.inner >> slot & 1 == 1);
+    let columns = || inner.select.iter().all(|e| e.as_column().is_some());
+    block.tables.len() + more <= MAX_TABLES
+        && (more == 0 || block.windows.is_empty())
+        && (!nullable || columns())
+}
+
+/// Where the slots of a merged block go.
+#[derive(Clone, Copy)]
+struct Shift {
+    /// The slot of its first table.
+    slot: usize,
+    /// The slot of its second table; the others follow.
+    base: usize,
+}
+
+impl Shift {
+    fn table(self, t: usize) -> usize {
+        match t {
+            0 => self.slot,
+            _ => self.base + t - 1,
+        }
+    }
+
+    fn set(self, set: u64) -> u64 {
+        let slots = (0..64).filter(|t| set >> t & 1 == 1);
+        slots.fold(0, |all, t| all | 1 << self.table(t))
+    }
+
+    fn expr(self, e: &mut Expr) {
+        if let ExprKind::Column(at) = &mut e.kind {
+            at.table = self.table(usize::from(at.table)) as u16;
+        }
+        e.each_child_mut(&mut |child| self.expr(child));
+    }
+}
+
+/// Puts the block of the derived table in `slot` in its place.
+fn put_in(block: &mut Block, slot: usize) {
+    let shift = Shift {
+        slot,
+        base: block.tables.len(),
+    };
+    let nothing = Source::Derived(Box::new(Query {
+        body: QueryBody::Rows(Vec::new()),
+        columns: Vec::new(),
+        types: Vec::new(),
+        order: Vec::new(),
+        limit: None,
+        description: None,
+    }));
+    let source = std::mem::replace(&mut block.tables[slot].source, nothing);
+    let Source::Derived(query) = source else {
+        return;
+    };
+    let QueryBody::Block(mut inner) = query.body else {
+        return;
+    };
+    inner.select.iter_mut().for_each(|e| shift.expr(e));
+    inner.conditions.iter_mut().for_each(|e| shift.expr(e));
+    for join in &mut inner.outer_joins {
+        join.on.iter_mut().for_each(|e| shift.expr(e));
+        (join.inner, join.outer) = (shift.set(join.inner), shift.set(join.outer));
+    }
+    block.each_joined_expr_mut(&mut |e| put_expr(e, slot, &inner.select));
+    block.each_condition_mut(&mut |e| put_expr(e, slot, &inner.select));
+    take_order(block, inner.order, shift);
+    // The tables, and on which sides of outer joins they are.
+    let nullable = block.tables[slot].nullable;
+    let mut added = 0;
+    for (n, mut table) in inner.tables.into_iter().enumerate() {
+        table.nullable |= nullable;
+        table.merged = true;
+        if n == 0 {
+            block.tables[slot] = table;
+        } else {
+            added |= 1 << block.tables.len();
+            block.tables.push(table);
+        }
+    }
+    let has = |set: u64| set >> slot & 1 == 1;
+    block.lock.of |= if has(block.lock.of) { added } else { 0 };
+    for join in &mut block.outer_joins {
+        for side in [&mut join.inner, &mut join.outer] {
+            *side |= if has(*side) { added } else { 0 };
+        }
+    }
+    match block.outer_joins.iter_mut().find(|join| has(join.inner)) {
+        Some(join) => join.on.append(&mut inner.conditions),
+        None => block.conditions.append(&mut inner.conditions),
+    }
+    // Joins within others come first.
+    block.outer_joins.splice(0..0, inner.outer_joins);
+}
+
+/// The order of a derived table is that of a query that has none, and reads nothing else.
+fn take_order(block: &mut Block, order: Vec<OrderKey>, shift: Shift) {
+    let alone = block.tables.len() == 1 && block.group.is_none() && !block.distinct;
+    if alone && block.order.is_empty() && block.windows.is_empty() {
+        block.order = order;
+        block.order.iter_mut().for_each(|k| shift.expr(&mut k.expr));
+    }
+}
+
+/// Puts in what stands for the columns of the slot; what they are to the query stays.
+fn put_expr(e: &mut Expr, slot: usize, select: &[Expr]) {
+    match e.as_column().filter(|at| usize::from(at.table) == slot) {
+        Some(at) => e.kind = select[usize::from(at.column)].kind.clone(),
+        None => e.each_child_mut(&mut |child| put_expr(child, slot, select)),
+    }
+}
+
+/// Marks the columns that the block reads, of all slots.
+fn mark_used(block: &mut Block) {
+    let unused = |table: &crate::logical::query::Table| vec![false; table.used.len()];
+    let mut used: Vec<Vec<bool>> = block.tables.iter().map(unused).collect();
+    let mut mark = |e: &mut Expr| {
+        e.any(&mut |e| {
+            let at = e.as_column();
+            let flag = at.and_then(|at| {
+                let columns = used.get_mut(usize::from(at.table))?;
+                columns.get_mut(usize::from(at.column))
+            });
+            flag.into_iter().for_each(|flag| *flag = true);
+            false
+        });
+    };
+    block.each_condition_mut(&mut mark);
+    block.each_joined_expr_mut(&mut mark);
+    for (table, used) in block.tables.iter_mut().zip(used) {
+        table.used = used;
+    }
+}

@@ -1,0 +1,100 @@
+//! Rewrites of the logical tree: each rule is a file, and changes a block whose nested queries are
+//! rewritten already. The rules in their order:
+//!
+//! 1. [`distinct`]: DISTINCT becomes a grouping by the whole row.
+//! 2. [`merge`]: derived tables, views and common table expressions become part of the block.
+//! 3. [`pad`]: PAD_CHAR_TO_FULL_LENGTH becomes a function call around CHAR columns.
+//! 4. [`outer_joins`]: outer joins whose NULL-extended rows no condition passes become inner joins.
+//! 5. [`decorrelate`]: a correlated EXISTS or IN gets a set that is computed once.
+
+mod decorrelate;
+mod distinct;
+mod merge;
+mod outer_joins;
+mod pad;
+
+#[cfg(test)]
+mod tests;
+
+use nfold_types::{ErrorCode, SqlError};
+
+use crate::logical::context::PlanCx;
+use crate::logical::query::{Block, Query, QueryBody, Recursion, Source, Subquery};
+use crate::logical::statement::{InsertRows, Statement};
+
+/// Rewrites a bound statement.
+///
+/// # Errors
+/// 3576 for a recursion whose rows are on the inner side of an outer join that stays one.
+pub(crate) fn rewrite(cx: &PlanCx<'_>, mut statement: Statement) -> Result<Statement, SqlError> {
+    match &mut statement {
+        Statement::Query(q) => query(cx, q)?,
+        Statement::Insert(insert) => {
+            if let InsertRows::Query(q) = &mut insert.source {
+                query(cx, q)?;
+            }
+            subqueries(cx, &mut insert.subqueries)?;
+        }
+        Statement::Update(update) => block(cx, &mut update.source, update.limit.is_some())?,
+        Statement::Delete(delete) => block(cx, &mut delete.source, delete.limit.is_some())?,
+        Statement::UpdateTables(update) => block(cx, &mut update.source, false)?,
+        Statement::DeleteTables(delete) => block(cx, &mut delete.source, false)?,
+        Statement::Do(_, list) => subqueries(cx, list)?,
+    }
+    Ok(statement)
+}
+
+fn query(cx: &PlanCx<'_>, q: &mut Query) -> Result<(), SqlError> {
+    match &mut q.body {
+        QueryBody::Block(b) => block(cx, b, q.limit.is_some()),
+        QueryBody::Set { left, right, .. } => {
+            query(cx, left)?;
+            query(cx, right)
+        }
+        QueryBody::Recursive(r) => {
+            r.queries_mut().try_for_each(|q| query(cx, q))?;
+            check_steps(r)
+        }
+        QueryBody::Rows(_) | QueryBody::Working(_) => Ok(()),
+    }
+}
+
+/// Each round of a recursion reads the rows of the round before, so they cannot be the inner side of an
+/// outer join.
+fn check_steps(recursion: &Recursion) -> Result<(), SqlError> {
+    let rows = QueryBody::Working(recursion.number);
+    let is_own = |source: &Source| matches!(source, Source::Derived(q) if q.body == rows);
+    for step in &recursion.steps {
+        if let QueryBody::Block(block) = &step.body
+            && block.tables.iter().any(|t| t.nullable && is_own(&t.source))
+        {
+            let code = ErrorCode::ER_CTE_RECURSIVE_FORBIDDEN_JOIN_ORDER;
+            return Err(SqlError::new(code, &[&recursion.name]));
+        }
+    }
+    Ok(())
+}
+
+fn block(cx: &PlanCx<'_>, block: &mut Block, limited: bool) -> Result<(), SqlError> {
+    for table in &mut block.tables {
+        if let Source::Derived(q) = &mut table.source {
+            query(cx, q)?;
+        }
+    }
+    subqueries(cx, &mut block.subqueries)?;
+    distinct::group_whole_row(block, limited);
+    merge::merge_derived_tables(cx, block);
+    pad::pad_char_columns(cx, block);
+    outer_joins::make_inner(block);
+    Ok(())
+}
+
+fn subqueries(cx: &PlanCx<'_>, list: &mut [Subquery]) -> Result<(), SqlError> {
+    for sub in list {
+        query(cx, &mut sub.query)?;
+        if sub.correlated {
+            sub.decorrelated = decorrelate::decorrelated(cx, sub).map(Box::new);
+        }
+    }
+    Ok(())
+}

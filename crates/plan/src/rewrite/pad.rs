@@ -1,0 +1,23 @@
+//! PAD_CHAR_TO_FULL_LENGTH of a block: all that it reads from its tables is padded.
+
+use crate::logical::context::PlanCx;
+use crate::logical::expr::Expr;
+use crate::logical::pad::pad;
+use crate::logical::query::{Block, Source};
+
+/// Wraps the CHAR columns in the conditions of `block`, and in what it groups by, selects and sorts
+/// by. Above a grouping the values are those of its keys, which are padded.
+pub(super) fn pad_char_columns(cx: &PlanCx<'_>, block: &mut Block) {
+    if !block.pads_char {
+        return;
+    }
+    let tables = std::mem::take(&mut block.tables);
+    let stored = |t: usize| {
+        let source = tables.get(t).map(|table| &table.source);
+        matches!(source, Some(Source::Table(_)))
+    };
+    let mut each = |e: &mut Expr| pad(cx.funcs, &stored, e);
+    block.each_condition_mut(&mut each);
+    block.each_joined_expr_mut(&mut each);
+    block.tables = tables;
+}
