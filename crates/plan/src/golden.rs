@@ -127,6 +127,7 @@ fn table(id: u64, name: &str, columns: &[&str]) -> Arc<TableDef> {
         root: 0,
         comment: Box::default(),
         btree: false,
+        generated: false,
     };
     Arc::new(TableDef {
         id: TableId(id),
@@ -143,6 +144,7 @@ fn table(id: u64, name: &str, columns: &[&str]) -> Arc<TableDef> {
         row_version: 0,
         create_time: 0,
         view: None,
+        foreign_keys: Vec::new(),
     })
 }
 
@@ -169,6 +171,7 @@ fn with_cx<T>(text: &[u8], mode: SqlMode, f: impl FnOnce(&PlanCx<'_>) -> T) -> T
         params: &[],
         select_limit: None,
         safe_updates: false,
+        foreign_key_checks: true,
     })
 }
 
