@@ -112,6 +112,16 @@ pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
     })
 }
 
+/// Warns of a DECIMAL that is no BIGINT, or is no BIGINT UNSIGNED either.
+pub fn warn_beyond(cx: &EvalCx<'_>, v: &Val<'_>, unsigned: bool) {
+    let Val::Decimal(d) = v else { return };
+    let whole = d.round(0).unwrap_or(*d);
+    if whole.to_i64().is_none() && !(unsigned && whole.to_u64().is_some()) {
+        let code = ErrorCode::ER_TRUNCATED_WRONG_VALUE;
+        cx.warn(code, &[&"DECIMAL", &d.to_string()]);
+    }
+}
+
 /// Hexadecimal and bit literals are binary strings that act as numbers.
 pub fn binary_number(ty: &ExprType) -> bool {
     matches!(ty.col.kind, TypeKind::VarBinary(_)) && ty.col.zerofill
@@ -397,6 +407,7 @@ pub fn cast<'a>(
     };
     Ok(match &to.col.kind {
         TypeKind::BigInt => {
+            warn_beyond(cx, &v, to.col.unsigned);
             let Some(i) = to_integer(cx, &v, from) else {
                 return Ok(Val::Null);
             };
@@ -411,7 +422,7 @@ pub fn cast<'a>(
             }
             if to.col.unsigned {
                 Val::UInt(i as u64)
-            } else if matches!(v, Val::Double(_) | Val::Float(_)) {
+            } else if matches!(v, Val::Double(_) | Val::Float(_) | Val::Decimal(_)) {
                 Val::Int(i64::try_from(i).unwrap_or(i64::MAX))
             } else {
                 Val::Int(i as i64)

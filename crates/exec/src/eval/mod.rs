@@ -249,11 +249,21 @@ impl<'a> EvalCx<'a> {
         Ok(convert::to_integer(self, &v, &e.ty))
     }
 
-    /// Its value as a signed 64-bit integer; larger ones are cut.
+    /// Its value as a signed 64-bit integer; larger ones are cut, a DECIMAL with warning 1292.
     pub fn int(&self, e: &'a Expr) -> Result<Option<i64>, SqlError> {
-        Ok(self
-            .integer(e)?
+        let v = self.val(e)?;
+        convert::warn_beyond(self, &v, false);
+        Ok(convert::to_integer(self, &v, &e.ty)
             .map(|v| v.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64))
+    }
+
+    /// As [`Self::int`] for a length. MySQL reads a constant one to describe the result, too, and
+    /// warns of it then.
+    pub fn length(&self, e: &'a Expr) -> Result<Option<i64>, SqlError> {
+        if nfold_plan::bind::is_constant(e) {
+            self.int(e)?;
+        }
+        self.int(e)
     }
 
     /// Its value as a double.

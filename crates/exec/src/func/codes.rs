@@ -173,19 +173,10 @@ fn eval_hex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated
 
 /// A number as 64 bits. A DECIMAL is a signed integer: beyond its range it is the largest of them, with a warning.
 pub(super) fn whole_number<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<u64>, SqlError> {
-    let Some(v) = cx.integer(e)? else {
-        return Ok(None);
-    };
-    let range = i128::from(i64::MIN)..=i128::from(i64::MAX);
-    if e.ty.class() != Class::Decimal || range.contains(&v) {
-        return Ok(Some(v as u64));
+    match e.ty.class() {
+        Class::Decimal => Ok(cx.int(e)?.map(|v| v as u64)),
+        _ => Ok(cx.integer(e)?.map(|v| v as u64)),
     }
-    let shown = cx.bytes(e)?.unwrap_or_default();
-    cx.warn(
-        ErrorCode::ER_TRUNCATED_WRONG_VALUE,
-        &[&"DECIMAL", &String::from_utf8_lossy(&shown)],
-    );
-    Ok(Some(v.clamp(*range.start(), *range.end()) as u64))
 }
 
 /// Two digits for each byte.
@@ -502,11 +493,6 @@ fn eval_bit_count<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eva
         }
         return Ok(Val::Int(bits));
     }
-    let v = arg!(cx.integer(&args[0]));
-    let v = if v > i128::from(u64::MAX) {
-        u64::MAX
-    } else {
-        v as u64
-    };
+    let v = arg!(whole_number(cx, &args[0]));
     Ok(Val::Int(i64::from(v.count_ones())))
 }

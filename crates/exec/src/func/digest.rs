@@ -1,13 +1,18 @@
 //! MD5 (RFC 1321), SHA-1 and SHA-2 (FIPS 180-4), CRC-32 (ISO 3309), by libraries. They serve
-//! applications' checksums; no secret depends on them.
+//! applications' checksums; no secret depends on them. STATEMENT_DIGEST and STATEMENT_DIGEST_TEXT:
+//! the normalised text of a statement, and its hash.
 
 use aws_lc_rs::digest::{
     Algorithm, Context, Digest, SHA1_FOR_LEGACY_USE_ONLY, SHA224, SHA256, SHA384, SHA512,
 };
 use md5::{Digest as _, Md5};
-use nfold_plan::expr::{Expr, ExprKind, ExprType};
+use nfold_plan::expr::{Coercibility, Expr, ExprKind, ExprType};
 use nfold_plan::func::{Infer, any_nullable};
-use nfold_types::{Checkpoint, ErrorCode, SqlError};
+use nfold_sql::digest::Digested;
+use nfold_sql::digest_text::digest_text;
+use nfold_sql::lexer::LexMode;
+use nfold_sql::parser::{parse_stoppable, syntax_error_at};
+use nfold_types::{Checkpoint, CollationId, ErrorCode, SqlError};
 
 use super::codes::hex_of;
 use super::{Evaluated, Func, Inferred, PIECE_BYTES, arg, func};
@@ -35,6 +40,15 @@ pub(super) static FUNCS: &[Func] = &[
             Ok(Val::UInt(u64::from(crc32(cx.st.checkpoint, &text)?)))
         },
     ),
+    func("statement_digest", (1, 1), infer_digest, |cx, a, _| {
+        let text = arg!(cx.bytes(&a[0]));
+        let digest = sha256(cx, normalised(cx, &text)?.as_bytes())?;
+        Ok(Val::string(hex_of(digest.as_ref(), LOWER)))
+    }),
+    func("statement_digest_text", (1, 1), infer_text, |cx, a, _| {
+        let text = arg!(cx.bytes(&a[0]));
+        Ok(Val::string(normalised(cx, &text)?.into_bytes()))
+    }),
 ];
 
 const LOWER: &[u8; 16] = b"0123456789abcdef";
@@ -101,6 +115,11 @@ fn md5(checkpoint: &dyn Checkpoint, message: &[u8]) -> Result<[u8; 16], SqlError
     Ok(state.finalize().into())
 }
 
+/// The SHA-256 of a text.
+fn sha256(cx: &EvalCx<'_>, text: &[u8]) -> Result<Digest, SqlError> {
+    sha(cx.st.checkpoint, &SHA256, text)
+}
+
 fn sha(
     checkpoint: &dyn Checkpoint,
     algorithm: &'static Algorithm,
@@ -115,6 +134,43 @@ fn crc32(checkpoint: &dyn Checkpoint, message: &[u8]) -> Result<u32, SqlError> {
     let mut state = crc32fast::Hasher::new();
     in_pieces(checkpoint, message, 1, |piece| state.update(piece))?;
     Ok(state.finalize())
+}
+
+/// Characters of a digest's text at most, as the result describes it.
+const MAX_CHARS: u64 = 1 << 20;
+
+fn infer_digest(cx: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(ExprType {
+        nullable: true,
+        ..cx.connection_string(64)
+    })
+}
+
+fn infer_text(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    let collation = CollationId::UTF8MB4_0900_AI_CI;
+    Ok(ExprType::string(
+        MAX_CHARS,
+        collation,
+        Coercibility::Coercible,
+        true,
+    ))
+}
+
+/// The digest's text of the only statement of `text`.
+///
+/// # Errors
+/// 3676 with the error of the parser.
+fn normalised(cx: &EvalCx<'_>, text: &[u8]) -> Result<String, SqlError> {
+    let mode = LexMode::default();
+    let refused =
+        |e: SqlError| SqlError::new(ErrorCode::ER_PARSE_ERROR_IN_DIGEST_FN, &[&e.message]);
+    let mut digested = Digested::new();
+    digested.read_stoppable(text, mode, cx.st.checkpoint)?;
+    parse_stoppable(text, mode, cx.st.checkpoint).map_err(refused)?;
+    match digested.next() {
+        Some(next) => Err(refused(syntax_error_at(text, next))),
+        None => Ok(digest_text(text, mode)),
+    }
 }
 
 #[cfg(test)]

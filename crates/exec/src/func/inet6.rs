@@ -64,8 +64,33 @@ fn ipv4(text: &[u8]) -> Option<Ipv4Addr> {
     parts.next().is_none().then(|| Ipv4Addr::from(octets))
 }
 
+/// Groups of hexadecimal digits; four octets as [`ipv4`] reads them may stand for the last two.
 fn ipv6(text: &[u8]) -> Option<Ipv6Addr> {
-    std::str::from_utf8(text).ok()?.parse().ok()
+    let text = std::str::from_utf8(text).ok()?;
+    if !text.contains('.') {
+        return text.parse().ok();
+    }
+    let (groups, octets) = text.rsplit_once(':')?;
+    let [a, b, c, d] = ipv4(octets.as_bytes())?.octets();
+    let (high, low) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+    format!("{groups}:{high:x}:{low:x}").parse().ok()
+}
+
+/// Groups of hexadecimal digits. The longest run of zeros is left out, also one that is alone.
+fn ipv6_text(groups: [u16; 8]) -> String {
+    let run = |start: usize| groups[start..].iter().take_while(|g| **g == 0).count();
+    let start = (0..8).rev().max_by_key(|&start| run(start)).unwrap_or(0);
+    let shown = |groups: &[u16]| {
+        let texts: Vec<String> = groups.iter().map(|g| format!("{g:x}")).collect();
+        texts.join(":")
+    };
+    match run(start) {
+        0 => shown(&groups),
+        zeros => {
+            let (before, after) = (&groups[..start], &groups[start + zeros..]);
+            format!("{}::{}", shown(before), shown(after))
+        }
+    }
 }
 
 fn eval_aton<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
@@ -88,11 +113,12 @@ fn eval_ntoa<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
         return no_value(cx, &args[0], "inet6_ntoa");
     };
     let words = Ipv6Addr::from(long).segments();
-    let text = if words[..6] == [0; 6] && words[6] != 0 {
-        let [.., a, b, c, d] = long;
-        format!("::{}", Ipv4Addr::new(a, b, c, d))
-    } else {
-        Ipv6Addr::from(long).to_string()
+    let [.., a, b, c, d] = long;
+    let octets = Ipv4Addr::new(a, b, c, d);
+    let text = match words[..6] {
+        [0, 0, 0, 0, 0, 0] if words[6] != 0 => format!("::{octets}"),
+        [0, 0, 0, 0, 0, 0xffff] => format!("::ffff:{octets}"),
+        _ => ipv6_text(words),
     };
     Ok(Val::string(text.into_bytes()))
 }

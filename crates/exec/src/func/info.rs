@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nfold_plan::expr::{Coercibility, Expr, ExprType};
+use nfold_plan::expr::{Coercibility, Expr, ExprKind, ExprType};
 use nfold_plan::func::{Infer, infer_int_null};
 use nfold_types::{CollationId, ErrorCode, SqlError};
 
@@ -66,6 +66,10 @@ pub(super) static FUNCS: &[Func] = &[
         "name_const",
         (2, 2),
         |_, a| {
+            if !is_literal(&a[0]) || !is_literal(&a[1]) {
+                let code = ErrorCode::ER_WRONG_ARGUMENTS;
+                return Err(SqlError::new(code, &[&"NAME_CONST"]));
+            }
             Ok(ExprType {
                 nullable: true,
                 ..a[1].ty.item()
@@ -99,6 +103,16 @@ pub(super) static FUNCS: &[Func] = &[
         is_used_lock,
     )),
 ];
+
+/// A literal, with a sign or a collation if any.
+fn is_literal(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Const(_) | ExprKind::Param(_) => true,
+        ExprKind::Neg(inner) => matches!(inner.kind, ExprKind::Const(_) | ExprKind::Param(_)),
+        ExprKind::Collate(inner) => is_literal(inner),
+        _ => false,
+    }
+}
 
 fn text<'a>(s: String) -> Evaluated<'a> {
     Ok(Val::string(s.into_bytes()))

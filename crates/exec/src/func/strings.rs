@@ -161,9 +161,9 @@ fn charset(ty: &ExprType) -> &'static Charset {
 
 fn eval_substring<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let text = arg!(cx.text(&args[0], ty.collation()));
-    let start = arg!(cx.int(&args[1]));
+    let start = arg!(cx.length(&args[1]));
     let len = match args.get(2) {
-        Some(e) => usize::try_from(arg!(cx.int(e))).unwrap_or(0),
+        Some(e) => usize::try_from(arg!(cx.length(e))).unwrap_or(0),
         None => usize::MAX,
     };
     let set = charset(ty);
@@ -185,14 +185,14 @@ fn eval_substring<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Ev
 
 fn eval_left<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let text = arg!(cx.text(&args[0], ty.collation()));
-    let n = usize::try_from(arg!(cx.int(&args[1]))).unwrap_or(0);
+    let n = usize::try_from(arg!(cx.length(&args[1]))).unwrap_or(0);
     let to = char_prefix_len(cx, charset(ty), &text, n)?;
     Ok(cut(text, 0, to))
 }
 
 fn eval_right<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let text = arg!(cx.text(&args[0], ty.collation()));
-    let n = usize::try_from(arg!(cx.int(&args[1]))).unwrap_or(0);
+    let n = usize::try_from(arg!(cx.length(&args[1]))).unwrap_or(0);
     let set = charset(ty);
     let skip = char_len(cx, set, &text)?.saturating_sub(n);
     let from = char_prefix_len(cx, set, &text, skip)?;

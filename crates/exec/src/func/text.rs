@@ -71,7 +71,7 @@ fn infer_pad(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 fn pad<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, left: bool) -> Evaluated<'a> {
     let set = ty.collation().known().charset;
     let text = arg!(cx.text(&args[0], ty.collation()));
-    let wanted = arg!(cx.int(&args[1]));
+    let wanted = arg!(cx.length(&args[1]));
     let fill = arg!(cx.text(&args[2], ty.collation()));
     let Ok(wanted) = usize::try_from(wanted) else {
         return Ok(Val::Null);
@@ -115,7 +115,7 @@ fn infer_repeat(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 
 fn eval_repeat<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let text = arg!(cx.text(&args[0], ty.collation()));
-    let times = usize::try_from(arg!(cx.int(&args[1]))).unwrap_or(0);
+    let times = usize::try_from(arg!(cx.length(&args[1]))).unwrap_or(0);
     if too_long(cx, text.len().saturating_mul(times), "repeat") {
         return Ok(Val::Null);
     }
@@ -143,7 +143,7 @@ fn infer_space(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 }
 
 fn eval_space<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    let n = usize::try_from(arg!(cx.int(&args[0]))).unwrap_or(0);
+    let n = usize::try_from(arg!(cx.length(&args[0]))).unwrap_or(0);
     if too_long(cx, n, "space") {
         return Ok(Val::Null);
     }

@@ -566,6 +566,7 @@ errors! {
     ER_TF_FORBIDDEN_JOIN_TYPE = 3668, "HY000", "INNER or LEFT JOIN must be used for LATERAL references made by '%.192s'";
     ER_JT_VALUE_OUT_OF_RANGE = 3669, "22003", "Value is out of range for JSON_TABLE's column '%.192s'";
     ER_BAD_NULL_ERROR_NOT_IGNORED = 3673, "23000", "Column '%-.192s' cannot be null";
+    ER_PARSE_ERROR_IN_DIGEST_FN = 3676, "HY000", "Could not parse argument to digest function: \"%s\".";
     ER_SCHEMA_DIR_EXISTS = 3678, "HY000", "Schema directory '%.192s' already exists. This must be resolved manually (e.g. by moving the schema directory to another location).";
     ER_REGEXP_ILLEGAL_ARGUMENT = 3685, "HY000", "Illegal argument to a regular expression.";
     ER_REGEXP_INDEX_OUTOFBOUNDS_ERROR = 3686, "HY000", "Index out of bounds in regular expression search.";
