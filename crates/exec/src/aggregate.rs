@@ -4,6 +4,7 @@ mod combine;
 
 use std::cmp::Ordering;
 
+use nfold_json::Json;
 use nfold_plan::collate;
 use nfold_plan::expr::{BitOp, Class, CmpKind, ExprType};
 use nfold_plan::query::{AggFunc, Aggregate};
@@ -12,7 +13,7 @@ use nfold_types::{Decimal, ErrorCode, SqlError, TypeKind, Value, ValueRef};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-use crate::eval::{EvalCx, Val, bits, compare, convert};
+use crate::eval::{EvalCx, Val, bits, compare, convert, json};
 use crate::kernels::NumberKernel;
 use crate::stoppable_sort;
 use crate::tuple::KeyMaker;
@@ -65,6 +66,8 @@ enum State {
         cut: bool,
     },
     ConcatOrdered(Vec<(Vec<u8>, Vec<u8>)>),
+    Array(Vec<Json>),
+    Object(Vec<(String, Json)>),
 }
 
 /// How an aggregate's distinct values and GROUP_CONCAT's order are keyed, and its arguments laid
@@ -154,6 +157,8 @@ impl Acc {
                 cut: false,
             },
             AggFunc::GroupConcat => State::ConcatOrdered(Vec::new()),
+            AggFunc::JsonArray => State::Array(Vec::new()),
+            AggFunc::JsonObject => State::Object(Vec::new()),
         };
         Acc {
             state,
@@ -327,7 +332,10 @@ impl Acc {
     ) -> Result<Option<Vec<u8>>, SqlError> {
         let plan = info.plan;
         let args = &values[..plan.args.len()];
-        let skips_null = !matches!(plan.func, AggFunc::CountStar | AggFunc::Any);
+        let skips_null = !matches!(
+            plan.func,
+            AggFunc::CountStar | AggFunc::Any | AggFunc::JsonArray | AggFunc::JsonObject
+        );
         if skips_null && args.iter().any(Val::is_null) {
             return Ok(None);
         }
@@ -349,7 +357,12 @@ impl Acc {
             self.seen_bytes += key.len() + KEY_BYTES;
             self.bytes += key.len() + KEY_BYTES;
             seen.insert(key);
-        } else if full && plan.func == AggFunc::GroupConcat {
+        } else if full
+            && matches!(
+                plan.func,
+                AggFunc::GroupConcat | AggFunc::JsonArray | AggFunc::JsonObject
+            )
+        {
             self.put_off += 1;
             return Ok(Some(self.put_off.to_be_bytes().to_vec()));
         }
@@ -423,6 +436,19 @@ impl Acc {
                     text.truncate(keep);
                 }
                 self.bytes = self.seen_bytes + text.len();
+            }
+            State::Array(elements) => {
+                self.bytes += document_bytes(args);
+                elements.push(json::of_sql(cx, &args[0], &plan.args[0].ty)?);
+            }
+            State::Object(members) => {
+                if args[0].is_null() {
+                    let code = ErrorCode::ER_JSON_DOCUMENT_NULL_KEY;
+                    return Err(SqlError::new(code, &[]));
+                }
+                self.bytes += document_bytes(args);
+                let name = json::utf8(cx, &args[0], &plan.args[0].ty);
+                members.push((name, json::of_sql(cx, &args[1], &plan.args[1].ty)?));
             }
             State::ConcatOrdered(rows) => {
                 let mut key = Vec::new();
@@ -500,6 +526,10 @@ impl Acc {
                 }
                 Val::string(text)
             }
+            State::Array(elements) if elements.is_empty() => Val::Null,
+            State::Object(members) if members.is_empty() => Val::Null,
+            State::Array(elements) => document(cx, Json::Array(elements))?,
+            State::Object(members) => document(cx, Json::object(members))?,
             State::ConcatOrdered(mut rows) => {
                 if rows.is_empty() {
                     return Ok(Val::Null);
@@ -528,6 +558,19 @@ impl Acc {
             }
         })
     }
+}
+
+/// About the memory that values take as parts of a document.
+fn document_bytes(values: &[Val<'_>]) -> usize {
+    let bytes = |v: &Val<'_>| match v {
+        Val::Bytes(b) => 64 + 2 * b.len(),
+        _ => 64,
+    };
+    values.iter().map(bytes).sum()
+}
+
+fn document<'a>(cx: &EvalCx<'a>, value: Json) -> Result<Val<'a>, SqlError> {
+    Ok(Val::string(json::encoded(cx, &value.check_depth()?)?))
 }
 
 #[cold]

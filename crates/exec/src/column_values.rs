@@ -1,13 +1,15 @@
 //! Values for columns: conversion with MySQL's strictness, defaults, and NULL.
 
 use nfold_catalog::{ColumnDef, ColumnDefault};
+use nfold_json::Work;
 use nfold_plan::SqlMode;
-use nfold_plan::expr::ExprType;
+use nfold_plan::expr::{Class, ExprType};
 use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value};
 use nfold_types::temporal::DateFlags;
 use nfold_types::{CollationId, ErrorCode, SqlError, Timestamp, TypeKind, Value, ValueRef};
 
-use crate::eval::{EvalCx, Val, convert};
+use crate::documents;
+use crate::eval::{EvalCx, Val, convert, json};
 use crate::runtime::Runtime;
 
 /// Makes the values that one statement writes into columns.
@@ -63,6 +65,9 @@ impl ColumnValues {
         if value.is_null() {
             return Ok(Value::Null);
         }
+        if column.ty.is_json() {
+            return documents::of_value(value, from, &column.name, &Work::new(rt));
+        }
         let mut warnings = rt.warnings.borrow_mut();
         let mut cx = StoreCx {
             mode: &self.mode,
@@ -85,6 +90,14 @@ impl ColumnValues {
     ) -> Result<Value, SqlError> {
         if v.is_null() {
             return Ok(Value::Null);
+        }
+        if column.ty.is_json() {
+            return self.document(rt, cx, column, v, ty);
+        }
+        if ty.col.is_json() {
+            let text = json::text(cx, convert::bytes_of(&v), false)?;
+            let from = CollationId::UTF8MB4_BIN;
+            return self.store_ref(rt, column, ValueRef::Bytes(&text), from, row);
         }
         // What is no member comes from a column that holds it already.
         if v == Val::UInt(0)
@@ -125,6 +138,29 @@ impl ColumnValues {
             return self.store_ref(rt, column, ValueRef::Bytes(&text), from, row);
         }
         self.store_ref(rt, column, v.as_value_ref(), from, row)
+    }
+
+    /// A document for a JSON column. Errors 3140, 3144.
+    fn document(
+        &self,
+        rt: &Runtime<'_>,
+        cx: &EvalCx<'_>,
+        column: &ColumnDef,
+        v: Val<'_>,
+        ty: &ExprType,
+    ) -> Result<Value, SqlError> {
+        if let (Val::Bytes(doc), true) = (&v, ty.col.is_json()) {
+            return Ok(Value::Bytes(doc.to_vec()));
+        }
+        if ty.class() != Class::String {
+            return Err(documents::no_text(&column.name));
+        }
+        if ty.collation() == CollationId::BINARY {
+            let code = ErrorCode::ER_INVALID_JSON_CHARSET;
+            return Err(SqlError::new(code, &[&"binary"]));
+        }
+        let text = json::utf8(cx, &v, ty);
+        documents::parsed(text.as_bytes(), &column.name, &Work::new(rt)).map(Value::Bytes)
     }
 
     /// What becomes of NULL in this column. Error 1048.

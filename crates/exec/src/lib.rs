@@ -8,6 +8,7 @@ mod cells;
 mod column_values;
 mod distinct;
 mod dml;
+pub mod documents;
 pub mod env;
 pub mod eval;
 pub mod func;

@@ -86,7 +86,8 @@ impl Direct {
         if !self.encoder.as_ref().is_some_and(|(known, _)| same(known)) {
             let as_stored = |n: usize| {
                 let ty = &select[n].ty.col;
-                ty.collation == CollationId::BINARY || charset.is_none_or(|to| ty.charset() == to)
+                let same = charset.is_none_or(|to| ty.charset() == to);
+                ty.collation == CollationId::BINARY || same && !ty.is_json()
             };
             let ordinals = self.ordinals.iter().copied();
             let result = |n: usize| &select[n].ty.col;
@@ -359,6 +360,9 @@ impl ResultText<'_> {
         {
             return converted_member(number, ty, self.charset.unwrap_or(ty.charset()));
         }
+        if ty.is_json() {
+            return self.document(v);
+        }
         let (ValueRef::Bytes(text), Some(to)) = (v, self.charset) else {
             return None;
         };
@@ -371,6 +375,25 @@ impl ResultText<'_> {
         }
         let mut out = Vec::with_capacity(text.len() * 2);
         charset::convert(from, to, text, &mut out);
+        Some(out)
+    }
+
+    /// The text of a document; that of a damaged one ends where the damage begins.
+    #[cold]
+    fn document(&self, v: ValueRef<'_>) -> Option<Vec<u8>> {
+        let ValueRef::Bytes(doc) = v else {
+            return None;
+        };
+        let mut text = Vec::new();
+        let work = nfold_json::Work::new(&nfold_types::NoCheckpoint);
+        if let Ok(doc) = nfold_json::Doc::new(doc) {
+            let _ = nfold_json::print(doc, &work, &mut text);
+        }
+        let Some(to) = self.charset.filter(|to| !to.is_utf8() && !text.is_ascii()) else {
+            return Some(text);
+        };
+        let mut out = Vec::with_capacity(text.len());
+        charset::convert(&charset::UTF8MB4, to, &text, &mut out);
         Some(out)
     }
 

@@ -10,7 +10,7 @@ use nfold_types::{ColumnType, DateTime, Decimal, ErrorCode, SqlError, TypeKind, 
 
 use smallvec::SmallVec;
 
-use crate::eval::{EvalCx, Val, convert};
+use crate::eval::{EvalCx, Val, convert, json};
 
 /// The type that values of an expression are kept as. TIMESTAMP has become DATETIME by then; lengths do not bind.
 pub(crate) fn stored_type(ty: &ExprType) -> ColumnType {
@@ -81,6 +81,7 @@ pub(crate) fn fit<'v>(v: &'v Val<'_>, ty: &ColumnType) -> Result<Fitted<'v>, Sql
         }
         (Val::UInt(_), Class::String) if ty.is_enum_or_set() => v.as_value_ref(),
         (Val::Bytes(_), Class::String) if !ty.is_enum_or_set() => v.as_value_ref(),
+        (Val::Bytes(_), Class::Json) => v.as_value_ref(),
         (_, Class::String) => {
             let mut out = Vec::new();
             convert::write_text(v, &ExprType::new(ty.clone(), true), &mut out);
@@ -169,14 +170,32 @@ fn key_error(e: &KeyError) -> SqlError {
 /// Key bytes of values: equal exactly when the values are equal as their types compare, and in their order.
 pub(crate) struct KeyMaker {
     layout: KeyLayout,
+    /// The parts that are JSON documents, which have keys of their own.
+    documents: SmallVec<[usize; 2]>,
+}
+
+/// The places of JSON documents.
+fn documents_of<'t>(types: impl Iterator<Item = &'t ExprType>) -> SmallVec<[usize; 2]> {
+    let places = types.enumerate().filter(|(_, ty)| ty.col.is_json());
+    places.map(|(place, _)| place).collect()
+}
+
+/// The type that a key has of a value of type `ty`.
+fn key_type(ty: &ExprType) -> ColumnType {
+    match ty.col.kind {
+        TypeKind::Json => ColumnType::new(TypeKind::Blob(nfold_types::TextSize::Long)),
+        _ => stored_type(ty),
+    }
 }
 
 impl KeyMaker {
     /// `desc` for each type.
     pub fn new<'t>(types: impl IntoIterator<Item = (&'t ExprType, bool)>) -> KeyMaker {
+        let types: SmallVec<[_; 8]> = types.into_iter().collect();
         KeyMaker {
+            documents: documents_of(types.iter().map(|(ty, _)| *ty)),
             layout: KeyLayout::new(types.into_iter().enumerate().map(|(ordinal, (t, desc))| {
-                let ty = stored_type(t);
+                let ty = key_type(t);
                 KeyPart {
                     ordinal,
                     ty,
@@ -195,12 +214,14 @@ impl KeyMaker {
     ) -> KeyMaker {
         let parts = |(ordinal, (t, desc)): (usize, (&ExprType, bool))| KeyPart {
             ordinal,
-            ty: stored_type(t),
+            ty: key_type(t),
             nullable: true,
             desc,
             prefix_len: sorted_chars(t, max_sort_length),
         };
+        let types: SmallVec<[_; 8]> = types.into_iter().collect();
         KeyMaker {
+            documents: documents_of(types.iter().map(|(ty, _)| *ty)),
             layout: KeyLayout::new(types.into_iter().enumerate().map(parts)),
         }
     }
@@ -211,6 +232,21 @@ impl KeyMaker {
         self.push_stored(n, fitted.as_ref(), out)
     }
 
+    /// The key of part `n`, if it is a document: see [`nfold_json::append_hash_key`].
+    #[inline]
+    fn document_key(&self, n: usize, v: ValueRef<'_>) -> Result<Option<Vec<u8>>, SqlError> {
+        if self.documents.is_empty() || !self.documents.contains(&n) {
+            return Ok(None);
+        }
+        let ValueRef::Bytes(doc) = v else {
+            return Ok(None);
+        };
+        let mut key = Vec::new();
+        let work = nfold_json::Work::new(&nfold_types::NoCheckpoint);
+        nfold_json::append_hash_key(nfold_json::Doc::new(doc)?, &work, &mut key)?;
+        Ok(Some(key))
+    }
+
     /// Appends part `n` from a value as rows of the part's type hold it.
     #[inline]
     pub fn push_stored(
@@ -219,6 +255,8 @@ impl KeyMaker {
         v: ValueRef<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), SqlError> {
+        let key = self.document_key(n, v)?;
+        let v = key.as_deref().map_or(v, ValueRef::Bytes);
         let done = self.layout.encode_part(n, v, out);
         done.map_err(|e| key_error(&e))
     }
@@ -231,6 +269,8 @@ impl KeyMaker {
         v: ValueRef<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), SqlError> {
+        let key = self.document_key(n, v)?;
+        let v = key.as_deref().map_or(v, ValueRef::Bytes);
         let done = self.layout.encode_part_identity(n, v, out);
         done.map_err(|e| key_error(&e))
     }
@@ -244,6 +284,8 @@ impl KeyMaker {
         limit: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), SqlError> {
+        let key = self.document_key(n, v)?;
+        let v = key.as_deref().map_or(v, ValueRef::Bytes);
         let done = self.layout.encode_part_head(n, v, limit, out);
         done.map_err(|e| key_error(&e))
     }
@@ -320,6 +362,16 @@ pub(crate) fn normal_key(
             let year = convert::year_alone(v, ty);
             let found = year.or_else(|| convert::to_datetime(cx, v, ty).or(text));
             found.map(|d| out.extend_from_slice(&d.packed().to_le_bytes()))
+        }
+        CmpKind::Json if v.is_null() => None,
+        CmpKind::Json => {
+            let start = out.len();
+            if let Err(e) = json::append_key(cx, (v, ty), out) {
+                cx.st.warnings.borrow_mut().raise(e);
+            }
+            let len = (out.len() - start) as u32;
+            out.extend_from_slice(&len.to_le_bytes());
+            Some(())
         }
         CmpKind::Time => {
             convert::to_time(cx, v, ty).map(|t| out.extend_from_slice(&t.micros().to_le_bytes()))

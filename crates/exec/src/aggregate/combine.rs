@@ -33,6 +33,8 @@ impl Acc {
                 mean: *mean,
                 m2: *m2,
             },
+            State::Array(elements) => State::Array(elements.clone()),
+            State::Object(members) => State::Object(members.clone()),
             State::Concat { .. } | State::ConcatOrdered(_) => State::Count(0),
         };
         Acc {
@@ -55,7 +57,10 @@ impl Acc {
 
     /// Whether values that are put together in another order give the same.
     pub fn is_exact(&self) -> bool {
-        !matches!(self.state, State::SumDouble { .. } | State::Spread { .. })
+        !matches!(
+            self.state,
+            State::SumDouble { .. } | State::Spread { .. } | State::Array(_) | State::Object(_)
+        )
     }
 
     /// Takes a row out that was added before.
@@ -124,6 +129,8 @@ impl Acc {
                     Some(a) => bits::joined(bit_op(plan.func), a, b)?,
                 });
             }
+            (State::Array(a), State::Array(b)) => a.extend_from_slice(b),
+            (State::Object(a), State::Object(b)) => a.extend_from_slice(b),
             (State::Spread { .. }, State::Spread { .. }) => {
                 let _ = self.join_spread(other);
             }

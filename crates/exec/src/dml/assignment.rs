@@ -8,6 +8,7 @@ use nfold_plan::query::Assignment;
 use nfold_types::{SqlError, Value};
 
 use crate::column_values::{ColumnValues, now_value};
+use crate::documents;
 use crate::eval::{EvalCx, RowRef, StmtState, row_error};
 use crate::runtime::Runtime;
 use crate::step::RowRefs;
@@ -109,7 +110,8 @@ impl<'p> Assigner<'p> {
                 None => values.default_value(rt, column)?,
                 Some(e) => {
                     let v = cx.val(e)?;
-                    values.store(rt, &cx, column, v, &e.ty, row)?
+                    let stored = values.store(rt, &cx, column, v, &e.ty, row);
+                    stored.map_err(|e| documents::with_table(e, &def.name, &column.name))?
                 }
             };
             if value.is_null() && !column.nullable {

@@ -12,6 +12,7 @@ use super::auto_increment::AutoIncrement;
 use super::duplicate::fail_or_warn;
 use super::pipeline::{ROWS_PER_TICK, RowOutcome, TableChanges};
 use crate::column_values::ColumnValues;
+use crate::documents;
 use crate::eval::{EvalCx, NoSubqueries, RowRef, StmtState, Val, convert, row_error};
 use crate::query::KeptQuery;
 use crate::runtime::Runtime;
@@ -129,20 +130,19 @@ impl<'i> Inserting<'i, '_> {
                     let c = plan.columns[i % width];
                     let column = &def.columns[c];
                     let binary = rt.params.is_binary_member(*n, i);
-                    self.row[c] = match value {
+                    let stored = match value {
                         ValueRef::Bytes(b) if binary && column.ty.is_numeric() => {
                             let number = ValueRef::UInt(convert::bytes_as_number(b));
-                            self.values.store_ref(rt, column, number, from, self.rows)?
+                            self.values.store_ref(rt, column, number, from, self.rows)
                         }
-                        _ if binary => self.values.store_ref(
-                            rt,
-                            column,
-                            value,
-                            CollationId::BINARY,
-                            self.rows,
-                        )?,
-                        _ => self.values.store_ref(rt, column, value, from, self.rows)?,
+                        _ if binary => {
+                            self.values
+                                .store_ref(rt, column, value, CollationId::BINARY, self.rows)
+                        }
+                        _ => self.values.store_ref(rt, column, value, from, self.rows),
                     };
+                    self.row[c] =
+                        stored.map_err(|e| documents::with_table(e, &def.name, &column.name))?;
                     self.not_null(c)?;
                     if (i + 1) % width == 0 {
                         self.finish_row()?;
@@ -187,7 +187,9 @@ impl<'i> Inserting<'i, '_> {
             let column = self.plan.columns[i];
             let def = &self.changes.table().def().columns[column];
             let v = Val::from_ref(value);
-            self.row[column] = self.values.store(rt, &cx, def, v, ty, self.rows)?;
+            let stored = self.values.store(rt, &cx, def, v, ty, self.rows);
+            let table = &self.changes.table().def().name;
+            self.row[column] = stored.map_err(|e| documents::with_table(e, table, &def.name))?;
             self.not_null(column)?;
         }
         self.finish_row()
@@ -262,7 +264,8 @@ impl<'i> Inserting<'i, '_> {
                         st: state,
                     };
                     let v = cx.val(e)?;
-                    self.values.store(rt, &cx, column, v, &e.ty, self.rows)?
+                    let stored = self.values.store(rt, &cx, column, v, &e.ty, self.rows);
+                    stored.map_err(|e| documents::with_table(e, &def.name, &column.name))?
                 }
             };
             self.not_null(c)?;

@@ -8,7 +8,7 @@ use nfold_types::convert::{long_number, number};
 use nfold_types::{CollationId, Decimal, ErrorCode, SqlError, TypeKind, Value, charset};
 
 pub(crate) use super::temporal::*;
-use super::{EvalCx, Val};
+use super::{EvalCx, Val, json};
 
 /// The collation of a value used as text: numbers and dates have the connection's.
 pub fn string_collation(cx: &EvalCx<'_>, ty: &ExprType) -> CollationId {
@@ -93,6 +93,9 @@ pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
         Val::Float(v) => saturate(f64::from(*v)),
         Val::Double(v) => saturate(*v),
         Val::Decimal(d) => decimal_to_i128(d),
+        Val::Bytes(doc) if ty.col.is_json() => {
+            json::converted(cx, doc, "INTEGER", |v, ty| to_integer(cx, v, ty)).unwrap_or(0)
+        }
         Val::Bytes(text) => {
             if binary_number(ty) {
                 return Some(i128::from(bytes_as_number(text)));
@@ -168,6 +171,9 @@ pub fn to_f64(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<f64> {
         Val::Float(v) => f64::from(*v),
         Val::Double(v) => *v,
         Val::Decimal(d) => d.to_f64(),
+        Val::Bytes(doc) if ty.col.is_json() => {
+            json::converted(cx, doc, "DOUBLE", |v, ty| to_f64(cx, v, ty)).unwrap_or(0.0)
+        }
         Val::Bytes(text) => {
             if binary_number(ty) {
                 return Some(bytes_as_number(text) as f64);
@@ -213,6 +219,10 @@ pub fn to_decimal(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Decimal
         Val::Float(v) => decimal_of(f64::from(*v)),
         Val::Double(v) => decimal_of(*v),
         Val::Decimal(d) => *d,
+        Val::Bytes(doc) if ty.col.is_json() => {
+            let value = json::converted(cx, doc, "DECIMAL", |v, ty| to_decimal(cx, v, ty));
+            value.unwrap_or(Decimal::ZERO)
+        }
         Val::Bytes(text) => {
             if binary_number(ty) {
                 return Some(Decimal::from(bytes_as_number(text)));
@@ -287,15 +297,24 @@ pub fn write_text(v: &Val<'_>, ty: &ExprType, out: &mut Vec<u8>) {
 }
 
 /// As text, in the character set of the value's own type.
-pub fn to_bytes<'a>(_: &EvalCx<'a>, v: Val<'a>, ty: &ExprType) -> Option<Cow<'a, [u8]>> {
+pub fn to_bytes<'a>(cx: &EvalCx<'a>, v: Val<'a>, ty: &ExprType) -> Option<Cow<'a, [u8]>> {
     match v {
         Val::Null => None,
+        Val::Bytes(doc) if ty.col.is_json() => Some(json::text_or_raise(cx, &doc).into()),
         Val::Bytes(b) => Some(b),
         other => {
             let mut out = Vec::with_capacity(24);
             write_text(&other, ty, &mut out);
             Some(Cow::Owned(out))
         }
+    }
+}
+
+/// The bytes of a string or a document; of other values none.
+pub(crate) fn bytes_of<'v>(v: &'v Val<'_>) -> &'v [u8] {
+    match v {
+        Val::Bytes(bytes) => bytes,
+        _ => &[],
     }
 }
 
@@ -354,6 +373,7 @@ pub fn var_value(cx: &EvalCx<'_>, v: Val<'_>, ty: &ExprType) -> Value {
             write_text(&v, ty, &mut out);
             Value::Bytes(out)
         }
+        Val::Bytes(doc) if ty.col.is_json() => Value::Bytes(json::text_or_raise(cx, &doc)),
         Val::Float(f) => Value::Double(f64::from(f)),
         Val::UInt(_) if ty.col.is_enum_or_set() => {
             to_bytes(cx, v.borrowed(), ty).map_or(Value::Null, |b| Value::Bytes(b.into_owned()))
@@ -365,7 +385,7 @@ pub fn var_value(cx: &EvalCx<'_>, v: Val<'_>, ty: &ExprType) -> Value {
 /// The collation of a variable that gets a value of type `ty`; `None`: of no text. Moments are texts of latin1 there.
 pub fn var_collation(ty: &ExprType) -> Option<CollationId> {
     match ty.class() {
-        Class::String => Some(ty.col.collation),
+        Class::String | Class::Json => Some(ty.col.collation),
         class if class.is_temporal() => Some(CollationId::LATIN1_SWEDISH_CI),
         _ => None,
     }
@@ -394,6 +414,9 @@ pub fn cast<'a>(
 ) -> Result<Val<'a>, SqlError> {
     if v.is_null() {
         return Ok(Val::Null);
+    }
+    if to.col.is_json() {
+        return json::cast(cx, v, from);
     }
     let by_text = matches!(to.col.kind, TypeKind::BigInt | TypeKind::Year);
     let v = match &v {

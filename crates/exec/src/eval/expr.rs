@@ -179,6 +179,7 @@ impl<'a> EvalCx<'a> {
                 convert::to_datetime(self, &v, from).map_or(Val::Null, |d| Val::Date(d.date()))
             }
             Class::Time => convert::to_time(self, &v, from).map_or(Val::Null, Val::Time),
+            Class::Json => super::json::cast(self, v, from)?,
             Class::Null => Val::Null,
         })
     }

@@ -8,6 +8,7 @@ pub(crate) mod bits;
 pub mod compare;
 pub mod convert;
 pub(crate) mod expr;
+pub(crate) mod json;
 pub(crate) mod print;
 mod subquery;
 mod temporal;
@@ -260,7 +261,7 @@ impl<'a> EvalCx<'a> {
     /// As [`Self::int`] for a length. MySQL reads a constant one to describe the result, too, and
     /// warns of it then.
     pub fn length(&self, e: &'a Expr) -> Result<Option<i64>, SqlError> {
-        if nfold_plan::bind::is_constant(e) {
+        if nfold_plan::expr::is_constant(e) {
             self.int(e)?;
         }
         self.int(e)

@@ -336,6 +336,8 @@ pub(crate) fn aggregate_name(func: AggFunc) -> Option<&'static str> {
         AggFunc::VarPop => "variance",
         AggFunc::VarSamp => "var_samp",
         AggFunc::GroupConcat => "group_concat",
+        AggFunc::JsonArray => "json_arrayagg",
+        AggFunc::JsonObject => "json_objectagg",
         AggFunc::Any => return None,
     })
 }

@@ -10,7 +10,7 @@ use nfold_types::{
 };
 
 use super::convert::{binary_number, shown, to_bytes, to_integer, warn_incorrect, write_text};
-use super::{EvalCx, Val};
+use super::{EvalCx, Val, json};
 
 /// Warning 1292 for a text that is no moment at all.
 pub(crate) fn warn_no_value(cx: &EvalCx<'_>, kind: &str, text: &[u8], ty: &ExprType) {
@@ -135,6 +135,9 @@ pub(crate) fn to_asked(
     let v = own.as_ref().unwrap_or(v);
     let d = match v {
         Val::Null => return None,
+        Val::Bytes(doc) if ty.col.is_json() => {
+            return json::converted(cx, doc, "DATETIME", |v, ty| to_asked(cx, v, ty, asked));
+        }
         Val::Bytes(text) => return parse_text(cx, text, ty, asked),
         Val::Date(d) => d.at_midnight(),
         Val::DateTime(d) => *d,
@@ -225,6 +228,9 @@ pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
     let v = own.as_ref().unwrap_or(v);
     match v {
         Val::Null => None,
+        Val::Bytes(doc) if ty.col.is_json() => {
+            json::converted(cx, doc, "TIME", |v, ty| to_time(cx, v, ty))
+        }
         Val::Time(t) => Some(*t),
         Val::Date(_) => Some(Time::from_micros(0, 0)),
         Val::DateTime(d) => Some(d.time()),

@@ -12,6 +12,7 @@ mod digest;
 mod formats;
 mod inet6;
 mod info;
+mod json;
 mod moments;
 mod numeric;
 mod regexp;
@@ -179,7 +180,8 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
         compress::FUNCS,
         inet6::FUNCS,
     ];
-    let funcs: Vec<&'static Func> = modules.iter().flat_map(|m| m.iter()).collect();
+    let modules = modules.iter().chain(&json::FUNCS);
+    let funcs: Vec<&'static Func> = modules.flat_map(|m| m.iter()).collect();
     let by_name = funcs
         .iter()
         .enumerate()

@@ -17,7 +17,7 @@ pub(super) fn fsp_of(e: &Expr) -> u8 {
         Class::Date | Class::Int | Class::Null => 0,
         Class::Time | Class::DateTime => e.ty.col.fsp(),
         Class::Decimal => e.ty.decimal_shape().1.min(6) as u8,
-        Class::Double => 6,
+        Class::Double | Class::Json => 6,
         Class::String if e.ty.col.zerofill => 0, // a hexadecimal literal
         Class::String if nfold_plan::expr::is_constant(e) => fsp_of_constant(e),
         Class::String => 6,

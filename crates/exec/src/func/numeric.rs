@@ -375,6 +375,7 @@ fn extreme<'a>(
         Class::Int => CmpKind::Int,
         Class::Decimal => CmpKind::Decimal,
         Class::Double => CmpKind::Double,
+        Class::Json => CmpKind::Json,
         Class::Time => CmpKind::Time,
         Class::Date | Class::DateTime => CmpKind::DateTime,
     };

@@ -100,7 +100,12 @@ pub(crate) struct Rollup<'p> {
 
 /// Whether what groups have gathered, joined in their order, is what their rows would have given.
 fn is_joined(agg: &Aggregate) -> bool {
-    !agg.distinct && agg.func != AggFunc::GroupConcat && Acc::new(agg).is_exact()
+    let whole = [
+        AggFunc::GroupConcat,
+        AggFunc::JsonArray,
+        AggFunc::JsonObject,
+    ];
+    !agg.distinct && !whole.contains(&agg.func) && Acc::new(agg).is_exact()
 }
 
 #[derive(Default)]

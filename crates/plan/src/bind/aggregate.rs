@@ -29,7 +29,7 @@ impl BlockBinder<'_> {
         }
         let wanted = matches!(
             func,
-            AggFunc::CountStar | AggFunc::GroupConcat | AggFunc::Count
+            AggFunc::CountStar | AggFunc::GroupConcat | AggFunc::Count | AggFunc::JsonObject
         );
         if call.args.len() != 1 && !wanted || (func == AggFunc::Count && call.args.is_empty()) {
             return Err(SqlError::new(

@@ -521,6 +521,7 @@ pub(super) fn row_kind(
             let merged = collate::comparable(both, connection, "=")?;
             Some(CmpKind::String(merged.collation))
         }
+        Class::Json => Some(CmpKind::Json),
         Class::Time | Class::Null => None,
     })
 }

@@ -291,7 +291,7 @@ impl BlockBinder<'_> {
             A::Default(Some(c)) => self.default_of(c),
             A::Default(None) => Err(SqlError::not_supported("DEFAULT in an expression")),
             A::Values(c) => self.values_of(c),
-            A::MemberOf(..) => Err(SqlError::not_supported("MEMBER OF")),
+            A::MemberOf(value, array) => self.call("member of", &[value, array]),
             A::Match { .. } => Err(SqlError::not_supported("MATCH ... AGAINST")),
         }
     }
@@ -662,6 +662,7 @@ impl BlockBinder<'_> {
             AstKind::DateTime | AstKind::Timestamp => plain(TypeKind::DateTime(fsp), true),
             AstKind::Time => plain(TypeKind::Time(fsp), true),
             AstKind::Year => plain(TypeKind::Year, true).with_width(4),
+            AstKind::Json => ExprType::json(nullable),
             _ => return Err(SqlError::not_supported("CAST to this type")),
         };
         Ok(Expr {
@@ -777,6 +778,7 @@ impl BlockBinder<'_> {
         }
         let infer = Infer {
             name,
+            written: shown,
             connection: self.cx.connection,
         };
         let ty = (def.infer)(&infer, &mut args)?;

@@ -130,7 +130,7 @@ pub(crate) fn arith_type(op: ArithOp, a: &ExprType, b: &ExprType, mode: SqlMode)
     if op == ArithOp::IntDiv {
         return integer(whole_digits(&a), unsigned, nullable);
     }
-    if is(Class::Double) || is(Class::String) || is(Class::Null) {
+    if is(Class::Double) || is(Class::String) || is(Class::Json) || is(Class::Null) {
         return real_type(op, &a, &b, nullable);
     }
     let ((pa, sa), (pb, sb)) = (a.decimal_shape(), b.decimal_shape());
@@ -195,7 +195,7 @@ fn whole_digits(a: &ExprType) -> u32 {
             a.col.width.saturating_sub(u32::from(a.col.decimals))
         }
         Class::Double => 21,
-        Class::String => 20,
+        Class::String | Class::Json => 20,
         Class::Null => 0,
         _ => {
             let (p, s) = a.decimal_shape();
@@ -232,6 +232,8 @@ pub(crate) fn aggregate_named(name: &str, star: bool) -> Option<AggFunc> {
         "variance" | "var_pop" => AggFunc::VarPop,
         "var_samp" => AggFunc::VarSamp,
         "group_concat" => AggFunc::GroupConcat,
+        "json_arrayagg" => AggFunc::JsonArray,
+        "json_objectagg" => AggFunc::JsonObject,
         "any_value" => AggFunc::Any,
         _ => return None,
     })
@@ -253,6 +255,7 @@ pub(crate) fn aggregate_type(
             }
             ty
         }
+        AggFunc::JsonArray | AggFunc::JsonObject => ExprType::json(true),
         AggFunc::StdPop | AggFunc::StdSamp | AggFunc::VarPop | AggFunc::VarSamp => {
             ExprType::double(true)
         }
@@ -260,7 +263,7 @@ pub(crate) fn aggregate_type(
             let ty = &args[0].ty;
             let more = if func == AggFunc::Sum { 0 } else { 4 };
             match ty.class() {
-                Class::Double | Class::String | Class::Null if !is_hex(ty) => {
+                Class::Double | Class::String | Class::Json | Class::Null if !is_hex(ty) => {
                     ExprType::double_fixed(ty.decimals().saturating_add(more), true)
                 }
                 _ => {

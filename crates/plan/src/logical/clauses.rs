@@ -85,6 +85,8 @@ pub enum AggFunc {
     VarPop,
     VarSamp,
     GroupConcat,
+    JsonArray,
+    JsonObject,
     /// A column that the group determines, or ONLY_FULL_GROUP_BY is off.
     Any,
 }

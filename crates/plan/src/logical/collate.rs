@@ -37,6 +37,10 @@ pub fn as_string(ty: &ExprType, connection: CollationId) -> Merged {
             collation: CollationId::BINARY,
             coercibility: Coercibility::Ignorable,
         },
+        Class::Json => Merged {
+            collation: CollationId::UTF8MB4_BIN,
+            coercibility: Coercibility::Implicit,
+        },
         // The bytes of a BIT are binary text.
         _ if matches!(ty.col.kind, TypeKind::Bit(_))
             && ty.coercibility == Coercibility::Implicit =>
@@ -299,6 +303,9 @@ pub fn comparison(
     use Class::*;
     use Operand::{Column, Constant};
     let (ca, cb) = (a.class(), b.class());
+    if ca == Json || cb == Json {
+        return Ok(CmpKind::Json);
+    }
     // A hexadecimal or bit literal next to a number is a number.
     let hex = |t: &ExprType| t.col.zerofill && matches!(t.col.kind, TypeKind::VarBinary(_));
     if (hex(a) && cb == Int) || (hex(b) && ca == Int) {

@@ -62,6 +62,8 @@ impl MergeClass {
                 MergeClass::LongBlob
             }
             TypeKind::Text(_) | TypeKind::Blob(_) => MergeClass::Blob,
+            // Beside anything but JSON it is its text.
+            TypeKind::Json => MergeClass::LongBlob,
         }
     }
 
@@ -132,6 +134,9 @@ pub fn common_type(
     let Some(first) = real.first() else {
         return Ok(ExprType::null());
     };
+    if real.iter().all(|t| t.class() == Class::Json) {
+        return Ok(ExprType::json(nullable));
+    }
     let mut kind = MergeClass::of(&first.col);
     for t in &real[1..] {
         kind = kind.merged(MergeClass::of(&t.col));

@@ -46,6 +46,8 @@ pub trait FuncSet: Sync {
 pub struct Infer<'a> {
     /// For error messages: the function's name as MySQL shows it.
     pub name: &'a str,
+    /// As it was written: error 1582 shows it so.
+    pub written: &'a str,
     /// `collation_connection`
     pub connection: CollationId,
 }

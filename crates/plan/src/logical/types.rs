@@ -55,7 +55,23 @@ impl ExprType {
 
     /// The type of a comparison or a logical operator: INT(1).
     pub fn boolean(nullable: bool) -> Self {
-        Self::int(1, nullable)
+        let mut ty = Self::int(1, nullable);
+        // What tells it from other integers: see `is_boolean`.
+        ty.col.decimals = 0;
+        ty
+    }
+
+    /// Whether it is the type of a comparison, a logical operator, TRUE or FALSE, which are `true`
+    /// and `false` in JSON.
+    pub fn is_boolean(&self) -> bool {
+        self.col.kind == TypeKind::BigInt && self.col.decimals == 0
+    }
+
+    /// A JSON document that an expression makes.
+    pub fn json(nullable: bool) -> Self {
+        let mut ty = Self::new(ColumnType::json(), nullable).with_width(JSON_CHARS);
+        ty.coercibility = Coercibility::Implicit;
+        ty
     }
 
     /// An unsigned 64-bit integer.
@@ -257,6 +273,7 @@ impl ExprType {
             Date => 10,
             Time(f) => own(10 + frac(*f)),
             DateTime(f) | Timestamp(f) => 19 + frac(*f),
+            Json => u64::from(u32::MAX),
             Null => 0,
         }
     }
@@ -294,7 +311,7 @@ impl ExprType {
             TypeKind::Float | TypeKind::Double => self.col.decimals,
             // A hexadecimal literal is a number as well.
             TypeKind::VarBinary(_) if self.col.zerofill => 0,
-            _ if self.class() == Class::String => NOT_FIXED_DECIMALS,
+            _ if matches!(self.class(), Class::String | Class::Json) => NOT_FIXED_DECIMALS,
             _ => self.col.fsp(),
         }
     }
@@ -303,6 +320,9 @@ impl ExprType {
 fn frac(fsp: u8) -> u64 {
     if fsp == 0 { 0 } else { u64::from(fsp) + 1 }
 }
+
+/// Characters that a JSON document is described with.
+const JSON_CHARS: u32 = 0x3FFF_FFFF;
 
 /// The longest string that an expression is described with, in bytes (`MAX_BLOB_WIDTH`).
 const MAX_STRING_BYTES: u64 = 1 << 24;
@@ -354,6 +374,8 @@ pub enum Class {
     Time,
     /// DATETIME and TIMESTAMP.
     DateTime,
+    /// Documents in the binary layout.
+    Json,
 }
 
 impl Class {
@@ -367,6 +389,7 @@ impl Class {
             Date => Class::Date,
             Time(_) => Class::Time,
             DateTime(_) | Timestamp(_) => Class::DateTime,
+            Json => Class::Json,
             Null => Class::Null,
             Char(_) | VarChar(_) | Binary(_) | VarBinary(_) | Text(_) | Blob(_) | Enum(_)
             | Set(_) => Class::String,
@@ -395,6 +418,8 @@ pub enum CmpKind {
     /// Both as DATETIME (a DATE is midnight, a TIME is on the current date).
     DateTime,
     Time,
+    /// As JSON documents.
+    Json,
 }
 
 impl CmpKind {
@@ -404,7 +429,11 @@ impl CmpKind {
     pub fn has_key(self, a: &ExprType, b: &ExprType) -> bool {
         let both = |of: fn(Class) -> bool| of(a.class()) && of(b.class());
         match self {
-            CmpKind::Int | CmpKind::Decimal | CmpKind::Double | CmpKind::String(_) => true,
+            CmpKind::Int
+            | CmpKind::Decimal
+            | CmpKind::Double
+            | CmpKind::String(_)
+            | CmpKind::Json => true,
             CmpKind::DateTime => both(|c| matches!(c, Class::Date | Class::DateTime)),
             CmpKind::Time => both(|c| c == Class::Time),
         }

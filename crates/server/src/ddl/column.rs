@@ -94,7 +94,7 @@ pub fn bind_type(
         K::Time => ColumnType::new(TypeKind::Time(fsp(name, spec)?)),
         K::DateTime => ColumnType::new(TypeKind::DateTime(fsp(name, spec)?)),
         K::Timestamp => ColumnType::new(TypeKind::Timestamp(fsp(name, spec)?)),
-        K::Json => return Err(SqlError::not_supported("the JSON type")),
+        K::Json => ColumnType::json(),
         K::Geometry => return Err(SqlError::not_supported("spatial types")),
         K::Vector => return Err(SqlError::not_supported("the VECTOR type")),
         K::Signed | K::Unsigned => return Err(error(ErrorCode::ER_WRONG_FIELD_SPEC, &[&name])),
@@ -370,7 +370,7 @@ pub fn bind_default(
                     Err(invalid())
                 };
             }
-            if ty.is_blob() {
+            if ty.is_blob() || ty.is_json() {
                 return Err(error(ErrorCode::ER_BLOB_CANT_HAVE_DEFAULT, &[&name]));
             }
             let mode = StoreMode {
@@ -482,7 +482,7 @@ fn literal_value(
 /// Error 1118 unless the columns fit a row: 65,535 bytes, long ones not counted.
 pub fn check_row_size(columns: &[ColumnDef]) -> Result<(), SqlError> {
     let bytes = |c: &ColumnDef| match &c.ty.kind {
-        TypeKind::Text(_) | TypeKind::Blob(_) => 12,
+        TypeKind::Text(_) | TypeKind::Blob(_) | TypeKind::Json => 12,
         TypeKind::VarChar(_) | TypeKind::VarBinary(_) => {
             c.ty.max_bytes() + if c.ty.max_bytes() > 255 { 2 } else { 1 }
         }

@@ -81,6 +81,10 @@ fn bind_part(part: &KeyPart, columns: &[ColumnDef]) -> Result<(IndexPart, u64), 
     let column =
         found.ok_or_else(|| error(ErrorCode::ER_KEY_COLUMN_DOES_NOT_EXITS, &[&name.as_str()]))?;
     let ty = &columns[column].ty;
+    if ty.is_json() {
+        let name = &columns[column].name;
+        return Err(error(ErrorCode::ER_JSON_USED_AS_KEY, &[name]));
+    }
     let per_char = u64::from(ty.charset().max_len).max(1);
     let whole = match &ty.kind {
         TypeKind::Char(n) | TypeKind::VarChar(n) | TypeKind::Binary(n) | TypeKind::VarBinary(n) => {

@@ -94,7 +94,8 @@ fn default_of(origin: Option<&Origin>, ty: &ColumnType, nullable: bool) -> Colum
             | TypeKind::Timestamp(_)
             | TypeKind::Enum(_)
             | TypeKind::Text(_)
-            | TypeKind::Blob(_) => ColumnDefault::None,
+            | TypeKind::Blob(_)
+            | TypeKind::Json => ColumnDefault::None,
             _ => ColumnDefault::Literal(implicit_default(ty)),
         },
     }
@@ -123,6 +124,10 @@ fn kept(ty: &ColumnType) -> ColumnType {
         TypeKind::Text(_) => ty.kind = TypeKind::Text(size),
         TypeKind::Blob(_) => ty.kind = TypeKind::Blob(size),
         _ => {}
+    }
+    if ty.is_integer() {
+        // A column of integers is not one of truth values.
+        ty.decimals = NOT_FIXED_DECIMALS;
     }
     let fixed =
         matches!(ty.kind, TypeKind::Float | TypeKind::Double) && ty.decimals < NOT_FIXED_DECIMALS;

@@ -193,10 +193,6 @@ fn bad_definitions() {
             "1286 Unknown storage engine 'nope'",
         ),
         (
-            "CREATE TABLE t (a json)",
-            "1235 This version of MySQL doesn't yet support 'the JSON type'",
-        ),
-        (
             "CREATE TABLE t (a enum('x','X'))",
             "1291 Column 'a' has duplicated value 'x' in ENUM",
         ),

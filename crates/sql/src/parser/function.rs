@@ -132,9 +132,8 @@ impl Parser<'_> {
             }
             Kw::GET_FORMAT => self.get_format()?,
             Kw::WEIGHT_STRING => self.weight_string()?,
-            Kw::JSON_VALUE | Kw::JSON_TABLE => {
-                return Err(SqlError::not_supported(kw.name()));
-            }
+            Kw::JSON_VALUE => self.json_value()?,
+            Kw::JSON_TABLE => return Err(SqlError::not_supported(kw.name())),
             Kw::COUNT
             | Kw::SUM
             | Kw::AVG
@@ -170,6 +169,31 @@ impl Parser<'_> {
             },
         };
         Ok(Some(call))
+    }
+
+    /// `JSON_VALUE(document, path [NULL ON EMPTY] [NULL ON ERROR])`; error 1235 for RETURNING and
+    /// the other clauses.
+    #[inline(never)]
+    fn json_value(&mut self) -> Result<Expr> {
+        let start = self.token.start;
+        self.open()?;
+        let document = self.expr()?;
+        self.expect(TokenKind::Comma)?;
+        let path = self.expr()?;
+        for event in [Kw::EMPTY, Kw::ERROR] {
+            if self.at(Kw::NULL) && self.peek().kw == Kw::ON {
+                self.advance();
+                self.advance();
+                self.expect_kw(event)?;
+            }
+        }
+        if !self.is(TokenKind::RParen) {
+            return Err(SqlError::not_supported(
+                "JSON_VALUE with RETURNING or a DEFAULT",
+            ));
+        }
+        self.expect(TokenKind::RParen)?;
+        Ok(self.builtin("json_value", start, vec![document, path]))
     }
 
     /// Takes the word and its opening parenthesis.

@@ -686,7 +686,7 @@ pub fn fixed_width(ty: &ColumnType) -> Option<usize> {
             None
         }
         // A column of type NULL holds nothing but NULL; it takes the place of an empty string.
-        TypeKind::Text(_) | TypeKind::Blob(_) | TypeKind::Null => None,
+        TypeKind::Text(_) | TypeKind::Blob(_) | TypeKind::Json | TypeKind::Null => None,
         _ => Some(ty.max_bytes() as usize),
     }
 }

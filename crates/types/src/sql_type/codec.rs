@@ -74,6 +74,7 @@ impl ColumnType {
             21 => Enum(members(input)?),
             22 => Set(members(input)?),
             23 => Null,
+            24 => Json,
             _ => return None,
         };
         let collation = CollationId(u16::from_le_bytes([c0, c1]));
@@ -114,6 +115,7 @@ impl ColumnType {
             Enum(_) => 21,
             Set(_) => 22,
             Null => 23,
+            Json => 24,
         }
     }
 }

@@ -30,7 +30,7 @@ impl Display for ColumnType {
                 write!(f, "{}({n})", self.data_type_name())?
             }
             Enum(members) | Set(members) => write_members(f, self.data_type_name(), members)?,
-            Year | Date | Text(_) | Blob(_) => f.write_str(self.data_type_name())?,
+            Year | Date | Text(_) | Blob(_) | Json => f.write_str(self.data_type_name())?,
             // A column that can hold nothing but NULL, as views have them.
             Null => f.write_str("varbinary(0)")?,
         }
@@ -88,6 +88,7 @@ impl ColumnType {
             Blob(TextSize::Long) => "longblob",
             Enum(_) => "enum",
             Set(_) => "set",
+            Json => "json",
             Null => "varbinary",
         }
     }

@@ -99,7 +99,7 @@ impl ColumnType {
 
     /// The decimals field of a value that an expression makes: a string has as many as there are.
     pub fn made_wire_decimals(&self) -> u8 {
-        let text = self.is_string() || self.is_enum_or_set();
+        let text = self.is_string() || self.is_enum_or_set() || self.is_json();
         if text && !self.zerofill {
             NOT_FIXED_DECIMALS
         } else {
@@ -128,6 +128,7 @@ impl ColumnType {
             Char(_) | Binary(_) | Enum(_) | Set(_) => WireType::String,
             VarChar(_) | VarBinary(_) => WireType::VarString,
             Text(_) | Blob(_) => WireType::Blob,
+            Json => WireType::Json,
             Null => WireType::Null,
         }
     }
@@ -148,6 +149,7 @@ impl ColumnType {
             Enum(_) => flags |= ColumnFlags::ENUM,
             Set(_) => flags |= ColumnFlags::SET,
             Text(_) | Blob(_) => flags |= ColumnFlags::BLOB,
+            Json => flags |= ColumnFlags::BLOB | ColumnFlags::BINARY,
             _ => {}
         }
         let binary_string = matches!(self.kind, Binary(_) | VarBinary(_) | Blob(_));
@@ -161,8 +163,10 @@ impl ColumnType {
 
     /// The collation number sent: 63 for numbers, temporal and binary strings, the client's for character strings.
     pub fn wire_charset(&self, client_collation: u16) -> u16 {
+        // A document that an expression makes is called text, that of a column is not.
+        let document = self.is_json() && self.width > 0;
         let text = self.collation != crate::CollationId::BINARY
-            && (self.is_string() || self.is_enum_or_set());
+            && (self.is_string() || self.is_enum_or_set() || document);
         if text { client_collation } else { 63 }
     }
 
@@ -223,6 +227,8 @@ impl ColumnType {
                 let chars: u32 = m.iter().map(|s| s.chars().count() as u32 + 1).sum();
                 chars.saturating_sub(1) * per_char
             }
+            Json if self.width > 0 => self.width.saturating_mul(client.max_len.into()),
+            Json => u32::MAX,
             Null => 0,
         }
     }

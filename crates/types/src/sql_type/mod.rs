@@ -88,6 +88,8 @@ pub enum TypeKind {
     Enum(Arc<[Box<str>]>),
     /// SET: the stored value is the bit map of the members.
     Set(Arc<[Box<str>]>),
+    /// JSON: values are documents in the binary layout of `nfold_json`.
+    Json,
     /// The type of a bare NULL.
     Null,
 }
@@ -137,6 +139,11 @@ impl ColumnType {
     /// `VARCHAR(n)` of this collation.
     pub fn varchar(n: u32, collation: CollationId) -> ColumnType {
         ColumnType::string(TypeKind::VarChar(n), collation)
+    }
+
+    /// `JSON`; as text a document is of this collation.
+    pub fn json() -> ColumnType {
+        ColumnType::string(TypeKind::Json, CollationId::UTF8MB4_BIN)
     }
 
     /// `BIGINT`, signed.
@@ -200,6 +207,12 @@ impl ColumnType {
         matches!(self.kind, TypeKind::Text(_) | TypeKind::Blob(_))
     }
 
+    /// JSON
+    #[inline]
+    pub fn is_json(&self) -> bool {
+        matches!(self.kind, TypeKind::Json)
+    }
+
     /// ENUM or SET.
     pub fn is_enum_or_set(&self) -> bool {
         matches!(self.kind, TypeKind::Enum(_) | TypeKind::Set(_))
@@ -239,6 +252,7 @@ impl ColumnType {
             Char(n) | VarChar(n) => u64::from(*n) * per_char(),
             Binary(n) | VarBinary(n) => u64::from(*n),
             Text(size) | Blob(size) => size.max_bytes(),
+            Json => TextSize::Long.max_bytes(),
             Null => 0,
             TinyInt | Year => 1,
             SmallInt => 2,

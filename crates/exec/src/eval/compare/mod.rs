@@ -47,6 +47,7 @@ pub fn order(
             Some(convert::to_decimal(cx, a.0, a.1)?.cmp(&convert::to_decimal(cx, b.0, b.1)?))
         }
         CmpKind::Double => double_order(cx, a, b),
+        CmpKind::Json => super::json::order(cx, a, b),
         CmpKind::String(collation) => {
             let x = convert::to_text(cx, a.0.borrowed(), a.1, collation)?;
             let y = convert::to_text(cx, b.0.borrowed(), b.1, collation)?;

@@ -467,6 +467,7 @@ fn is_left_side(v: &Val<'_>, ty: &ExprType, kind: CmpKind) -> bool {
             temporal && matches!(v, Val::Date(_) | Val::DateTime(_))
         }
         CmpKind::Time => class == Class::Time && matches!(v, Val::Time(_)),
+        CmpKind::Json => true,
     }
 }
 

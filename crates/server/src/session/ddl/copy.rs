@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use nfold_catalog::{ColumnDef, ColumnDefault, TableDef};
 use nfold_engine::{CopyError, Engine, EngineError, IndexSpec, Table, TableSpec};
+use nfold_exec::documents;
 use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value};
 use nfold_types::row::{RowColumn, RowLayout};
 use nfold_types::{
@@ -115,6 +116,17 @@ fn convert(
     to: &ColumnType,
     cx: &mut StoreCx<'_>,
 ) -> Result<Value, SqlError> {
+    if to.is_json() != from.is_json()
+        && let ValueRef::Bytes(bytes) = stored
+    {
+        return match to.is_json() {
+            true => documents::of_text(bytes, from.collation, cx.column),
+            false => {
+                let text = documents::text(bytes)?;
+                store_value(ValueRef::Bytes(&text), CollationId::UTF8MB4_BIN, to, cx)
+            }
+        };
+    }
     let ValueRef::UInt(members) = stored else {
         return store_value(stored, from.collation, to, cx);
     };

@@ -131,6 +131,8 @@ pub fn store_value(
         | TypeKind::VarBinary(_)
         | TypeKind::Text(_)
         | TypeKind::Blob(_) => string::string(value, from, ty, cx),
+        // The executor makes documents of values; a document is stored unchanged.
+        TypeKind::Json => Ok(value.to_owned()),
         TypeKind::Null => Ok(Value::Null),
     }
 }
@@ -167,6 +169,8 @@ pub fn implicit_default(ty: &ColumnType) -> Value {
         | TypeKind::VarBinary(_)
         | TypeKind::Text(_)
         | TypeKind::Blob(_) => Value::Bytes(Vec::new()),
+        // An empty value is read as the document `null`.
+        TypeKind::Json => Value::Bytes(Vec::new()),
         TypeKind::Null => Value::Null,
     }
 }

@@ -1,0 +1,230 @@
+//! JSON documents as values of expressions: other values as documents, and documents as others.
+//!
+//! A document is a [`Val::Bytes`] in the binary layout whose type is JSON.
+
+use std::cmp::Ordering;
+
+use nfold_json::{Doc, FieldType, Json, Opaque, ParseError, Scalar, Work};
+use nfold_plan::expr::{Class, ExprType};
+use nfold_types::convert::number;
+use nfold_types::{CollationId, ErrorCode, SqlError, TextSize, TypeKind};
+
+use super::{EvalCx, Val, convert};
+
+/// A parameter of the functions of `nfold_json`.
+pub(crate) fn work<'c>(cx: &EvalCx<'c>) -> Work<'c> {
+    Work::new(cx.st.checkpoint)
+}
+
+/// A tree as a document.
+pub(crate) fn encoded(cx: &EvalCx<'_>, value: &Json) -> Result<Vec<u8>, SqlError> {
+    nfold_json::binary::encode(value, &work(cx))
+}
+
+/// The text of a document, in utf8mb4; a scalar's without quotation marks where `unquoted`.
+pub(crate) fn text(cx: &EvalCx<'_>, doc: &[u8], unquoted: bool) -> Result<Vec<u8>, SqlError> {
+    let mut out = Vec::new();
+    let doc = Doc::new(doc)?;
+    match unquoted {
+        true => nfold_json::print_unquoted(doc, &work(cx), &mut out)?,
+        false => nfold_json::print(doc, &work(cx), &mut out)?,
+    }
+    Ok(out)
+}
+
+/// As [`text`], where no error can be returned: the statement fails with it soon.
+pub(crate) fn text_or_raise(cx: &EvalCx<'_>, doc: &[u8]) -> Vec<u8> {
+    text(cx, doc, false).unwrap_or_else(|e| {
+        cx.st.warnings.borrow_mut().raise(e);
+        Vec::new()
+    })
+}
+
+/// A scalar as the SQL value that it stands for, with that value's type; `None` for `null`, arrays
+/// and objects, which stand for none.
+pub(crate) fn sql_value<'v>(doc: Doc<'v>) -> Result<Option<(Val<'v>, ExprType)>, SqlError> {
+    let Some(scalar) = doc.scalar()? else {
+        return Ok(None);
+    };
+    let fixed = |kind| ExprType::new(nfold_types::ColumnType::new(kind), false);
+    Ok(Some(match scalar {
+        Scalar::Null => return Ok(None),
+        Scalar::Bool(v) => (Val::Int(i64::from(v)), ExprType::boolean(false)),
+        Scalar::Int(v) => (Val::Int(v), ExprType::bigint(false)),
+        Scalar::UInt(v) => (Val::UInt(v), ExprType::ubigint(false)),
+        Scalar::Double(v) => (Val::Double(v), ExprType::double(false)),
+        Scalar::Decimal(v) => (
+            Val::Decimal(v),
+            ExprType::decimal(65, v.scale().into(), false),
+        ),
+        Scalar::String(v) => (Val::Bytes(v.as_bytes().into()), string_type()),
+        Scalar::Date(v) => (Val::Date(v), fixed(TypeKind::Date)),
+        Scalar::Time(v) => (Val::Time(v), fixed(TypeKind::Time(6))),
+        Scalar::DateTime(v) | Scalar::Timestamp(v) => {
+            (Val::DateTime(v), fixed(TypeKind::DateTime(6)))
+        }
+        Scalar::Opaque(_, bytes) => {
+            let collation = CollationId::BINARY;
+            let ty = nfold_plan::expr::string_type(bytes.len() as u64, collation);
+            (Val::Bytes(bytes.into()), ExprType::new(ty, false))
+        }
+    }))
+}
+
+fn string_type() -> ExprType {
+    let ty = nfold_plan::expr::string_type(1 << 16, CollationId::UTF8MB4_BIN);
+    ExprType {
+        coercibility: nfold_plan::expr::Coercibility::Implicit,
+        ..ExprType::new(ty, false)
+    }
+}
+
+/// What `convert` makes of the SQL value that a document stands for. Arrays, objects and `null` are
+/// warning 3156, and `None`.
+pub(crate) fn converted<T>(
+    cx: &EvalCx<'_>,
+    doc: &[u8],
+    target: &str,
+    convert: impl FnOnce(&Val<'_>, &ExprType) -> Option<T>,
+) -> Option<T> {
+    match Doc::new(doc).and_then(sql_value) {
+        Ok(Some((value, ty))) if is_convertible(&value, target) => convert(&value, &ty),
+        Ok(_) => {
+            let code = ErrorCode::ER_INVALID_JSON_VALUE_FOR_CAST;
+            cx.warn(code, &[&target, &"", &"", &1]);
+            None
+        }
+        Err(e) => {
+            cx.st.warnings.borrow_mut().raise(e);
+            None
+        }
+    }
+}
+
+/// Whether a text is the number that it is to become; other values are numbers.
+fn is_convertible(value: &Val<'_>, target: &str) -> bool {
+    match value {
+        Val::Bytes(text) if matches!(target, "INTEGER" | "DOUBLE" | "DECIMAL") => {
+            !text.is_empty() && !number::parse_double(text).truncated
+        }
+        _ => true,
+    }
+}
+
+/// The field type of binary strings of a type.
+fn field_type(ty: &ExprType) -> FieldType {
+    match ty.col.kind {
+        TypeKind::Bit(_) => FieldType::BIT,
+        TypeKind::Binary(_) => FieldType::STRING,
+        TypeKind::Blob(TextSize::Tiny) => FieldType(249),
+        TypeKind::Blob(TextSize::Medium) => FieldType(250),
+        TypeKind::Blob(TextSize::Long) => FieldType(251),
+        TypeKind::Blob(TextSize::Normal) => FieldType::BLOB,
+        _ => FieldType::VARCHAR,
+    }
+}
+
+/// An SQL value as a document: a text is a string, not parsed. NULL is `null`.
+pub(crate) fn of_sql(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Result<Json, SqlError> {
+    Ok(match v {
+        Val::Null => Json::Null,
+        Val::Bytes(doc) if ty.col.is_json() => Doc::new(doc)?.to_json(&work(cx))?,
+        Val::Int(v) if ty.is_boolean() => Json::Bool(*v != 0),
+        Val::Int(v) => Json::Int(*v),
+        Val::UInt(_) if matches!(ty.col.kind, TypeKind::Bit(_)) => {
+            let bytes = convert::to_bytes(cx, v.clone(), ty).unwrap_or_default();
+            Json::Opaque(Opaque {
+                field_type: FieldType::BIT,
+                bytes: bytes.into_owned(),
+            })
+        }
+        Val::UInt(v) if ty.class() == Class::Int => Json::UInt(*v),
+        Val::Float(v) => Json::Double(f64::from(*v)),
+        Val::Double(v) => Json::Double(*v),
+        Val::Decimal(v) => Json::Opaque(Opaque::decimal(v)),
+        Val::Date(v) => Json::Opaque(Opaque::date(*v)),
+        Val::Time(v) => Json::Opaque(Opaque::time(*v)),
+        Val::DateTime(v) if matches!(ty.col.kind, TypeKind::Timestamp(_)) => {
+            Json::Opaque(Opaque::timestamp(*v))
+        }
+        Val::DateTime(v) => Json::Opaque(Opaque::datetime(*v)),
+        Val::Bytes(bytes) if ty.collation() == CollationId::BINARY => Json::Opaque(Opaque {
+            field_type: field_type(ty),
+            bytes: bytes.to_vec(),
+        }),
+        other => Json::String(utf8(cx, other, ty)),
+    })
+}
+
+/// The text of a value.
+pub(crate) fn utf8(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> String {
+    let text = convert::to_text(cx, v.clone(), ty, CollationId::UTF8MB4_BIN);
+    String::from_utf8_lossy(&text.unwrap_or_default()).into_owned()
+}
+
+/// Error 3141 of a text in argument number `argument`, counted from 1.
+pub(crate) fn syntax_error(e: ParseError, argument: usize, function: &str) -> SqlError {
+    match e {
+        ParseError::Syntax(message, position) => SqlError::new(
+            ErrorCode::ER_INVALID_JSON_TEXT_IN_PARAM,
+            &[&argument, &function, &message, &position, &""],
+        ),
+        ParseError::Other(e) => e,
+    }
+}
+
+/// `CAST(v AS JSON)`: a text is parsed.
+pub(crate) fn cast<'a>(cx: &EvalCx<'a>, v: Val<'a>, from: &ExprType) -> Result<Val<'a>, SqlError> {
+    if from.col.is_json() || v.is_null() {
+        return Ok(v);
+    }
+    let is_text = matches!(v, Val::Bytes(_)) && from.collation() != CollationId::BINARY;
+    let value = if is_text {
+        let text = utf8(cx, &v, from);
+        nfold_json::parse(text.as_bytes(), &work(cx))
+            .map_err(|e| syntax_error(e, 1, "cast_as_json"))?
+    } else {
+        of_sql(cx, &v, from)?
+    };
+    Ok(Val::string(encoded(cx, &value)?))
+}
+
+/// Compares two values as documents; `None` where either is NULL.
+pub(crate) fn order(
+    cx: &EvalCx<'_>,
+    a: (&Val<'_>, &ExprType),
+    b: (&Val<'_>, &ExprType),
+) -> Option<Ordering> {
+    let compared = || {
+        let (x, y) = (stored(cx, a)?, stored(cx, b)?);
+        nfold_json::compare(Doc::new(&x)?, Doc::new(&y)?, &work(cx))
+    };
+    match compared() {
+        Ok(order) => Some(order),
+        Err(e) => {
+            cx.st.warnings.borrow_mut().raise(e);
+            None
+        }
+    }
+}
+
+/// The bytes of a value as a document.
+fn stored<'v>(
+    cx: &EvalCx<'_>,
+    (v, ty): (&'v Val<'_>, &ExprType),
+) -> Result<std::borrow::Cow<'v, [u8]>, SqlError> {
+    match v {
+        Val::Bytes(doc) if ty.col.is_json() => Ok(doc.as_ref().into()),
+        _ => Ok(encoded(cx, &of_sql(cx, v, ty)?)?.into()),
+    }
+}
+
+/// Appends bytes that are equal for values that are equal as documents.
+pub(crate) fn append_key(
+    cx: &EvalCx<'_>,
+    value: (&Val<'_>, &ExprType),
+    out: &mut Vec<u8>,
+) -> Result<(), SqlError> {
+    let stored = stored(cx, value)?;
+    nfold_json::append_hash_key(Doc::new(&stored)?, &work(cx), out)
+}
