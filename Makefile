@@ -26,6 +26,7 @@ test-tools: ## what the tests need from Debian's packages
 test: test-tools tidy check-format check-lints check-unit check-models check-lockstep check-sql check-isolation check-clients check-apps check-lab ## everything that a change must pass
 	@$(MAKE) --no-print-directory sim SEEDS=200 CRASHES=3
 	@$(MAKE) --no-print-directory crash ROUNDS=3
+	@$(MAKE) --no-print-directory bounded
 	@$(MAKE) --no-print-directory bench-instructions
 	@echo "make test: all passed"
 
@@ -66,9 +67,9 @@ check-apps: server-binary ## WordPress from Debian's package: installed, filled,
 check-lab: server-binary ## the lab against running servers, its reports in a browser
 	tests/lab/run
 
-# Parts of names of kinds (tests/bounded/kinds.py); the whole list takes many minutes.
+# Parts of names of kinds (tests/bounded/kinds.py), or --all, which takes many minutes.
 BOUNDED ?=
-bounded: server-binary ## expensive statements, stopped in three ways beside probes: BOUNDED='sort list'
+bounded: test-tools server-binary ## expensive statements end when told to: BOUNDED='sort list'
 	tests/bounded/run $(BOUNDED)
 
 ROUNDS ?= 25

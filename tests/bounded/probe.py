@@ -29,13 +29,18 @@ class Delay:
     """How long threads were kept from running by others, in seconds."""
 
     def __init__(self, pid):
+        self.last = []
         self.files = workers(pid) + [open(f"/proc/self/task/{threading.get_native_id()}/schedstat")]
 
     def read(self):
         waited = []
-        for f in self.files:
-            f.seek(0)
-            waited.append(int(f.read().split()[1]) / 1e9)
+        try:
+            for f in self.files:
+                f.seek(0)
+                waited.append(int(f.read().split()[1]) / 1e9)
+        except ProcessLookupError:  # the server has ended
+            return self.last
+        self.last = waited
         return waited
 
     def since(self, before):
